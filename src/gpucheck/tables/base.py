@@ -1,0 +1,59 @@
+"""What all tables have in common: rows, each with its sources, and their one JSON form."""
+
+import json
+from typing import ClassVar, Literal
+
+import msgspec
+from msgspec import Struct
+
+OperatingSystem = Literal["linux", "windows"]
+
+
+class Source(Struct, frozen=True, forbid_unknown_fields=True):
+    """A public document or artefact a fact was read from, and the day (YYYY-MM-DD) it was."""
+
+    title: str
+    read: str
+
+
+class Row(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
+    """A fact. A column that is absent means that nobody knows, not that the answer is no."""
+
+    source: tuple[str, ...]
+    confirmed: bool = True
+    note: str = ""
+
+
+class Table(Struct, frozen=True, forbid_unknown_fields=True, dict=True, kw_only=True):
+    """A table: `name` is its file's, `sources` says what the ids in `Row.source` stand for."""
+
+    name: ClassVar[str]
+    table: str
+    sources: dict[str, Source]
+    rows: tuple[Row, ...]
+
+    def titles(self, row: Row) -> tuple[str, ...]:
+        """Return the titles of the sources of a row."""
+        return tuple(self.sources[key].title for key in row.source if key in self.sources)
+
+
+def serialise(table: Table) -> str:
+    """Return the one JSON form of a table: one line a source, one line a row."""
+    sources = [f"  {_line(key)}: {_line(source)}" for key, source in sorted(table.sources.items())]
+    rows = [f"  {_line(row)}" for row in table.rows]
+    return "\n".join(
+        (
+            f'{{"table": {_line(table.table)},',
+            ' "sources": {',
+            ",\n".join(sources),
+            " },",
+            ' "rows": [',
+            ",\n".join(rows),
+            " ]}",
+            "",
+        ),
+    )
+
+
+def _line(value: object) -> str:
+    return json.dumps(msgspec.to_builtins(value), ensure_ascii=False)

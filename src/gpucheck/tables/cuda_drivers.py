@@ -1,0 +1,136 @@
+"""Which NVIDIA driver a CUDA version needs at run time, and which one its toolkit shipped with.
+
+Two kinds of rows. `minor-version-compatibility`, one per CUDA major (and 11.0, which has its own):
+the oldest driver that runs any program built with that major. `toolkit`, one per toolkit release:
+the driver that it shipped with, which from CUDA 11 on is not what a program needs.
+"""
+
+from typing import ClassVar
+
+from gpucheck.tables.base import OperatingSystem, Row, Table
+from gpucheck.tables.versions import at_least, compare, minor, parse
+
+_FIRST_WITH_MINOR_COMPATIBILITY = 11
+
+
+class MinorCompatibilityRow(Row, frozen=True, tag_field="kind", tag="minor-version-compatibility"):
+    """What a CUDA major (`cuda`, such as 12) needs.
+
+    `linux` and `windows` are driver releases; `driver_cuda` is the least CUDA version which the
+    driver has to report for cudart to start, `gate_measured` the cudart releases it was seen with.
+    """
+
+    cuda: str
+    linux: str | None = None
+    windows: str | None = None
+    driver_cuda: str | None = None
+    gate_measured: tuple[str, ...] = ()
+
+
+class ToolkitRow(Row, frozen=True, tag_field="kind", tag="toolkit"):
+    """The driver that a toolkit release came with, and the branch (such as 550) of that driver."""
+
+    cuda: str
+    label: str
+    linux: str | None = None
+    windows: str | None = None
+    branch: str | None = None
+
+
+class CudaDrivers(Table, frozen=True):
+    """Answers which driver runs which CUDA version."""
+
+    name: ClassVar[str] = "cuda_drivers"
+    rows: tuple[MinorCompatibilityRow | ToolkitRow, ...]
+
+    def oldest_driver(self, cuda: str, os: OperatingSystem) -> str | None:
+        """Return the oldest driver release that runs programs built with CUDA `cuda`.
+
+        From CUDA 11 on minor-version compatibility counts; before, each release needs its own
+        toolkit's driver (of two patch releases of one minor, the older driver is returned).
+        """
+        row = self._needed(cuda)
+        return None if row is None else _driver(row, os)
+
+    def least_driver_cuda(self, cuda: str) -> str | None:
+        """Return the least CUDA version the driver must report for cudart `cuda` not to fail (35).
+
+        Measured for cudart 11.8, 12.4 and 13.0; for other minors of these majors NVIDIA's
+        minor-version compatibility says the same. Before CUDA 11: the same minor.
+        """
+        row = self._needed(cuda)
+        if isinstance(row, MinorCompatibilityRow):
+            return row.driver_cuda
+        return None if row is None else minor(row.cuda)
+
+    def driver_runs(
+        self,
+        cuda: str,
+        os: OperatingSystem,
+        *,
+        driver: str | None = None,
+        driver_cuda: str | None = None,
+    ) -> bool | None:
+        """Say whether a driver starts programs built with CUDA `cuda`; forward compatibility apart.
+
+        `driver_cuda`, the version that the driver reports, decides where it is known, else the
+        release number `driver`.
+        """
+        reported, wanted = parse(driver_cuda), parse(cuda)
+        if reported and wanted:
+            if at_least(reported, wanted[:2]):
+                return True
+            least = parse(self.least_driver_cuda(cuda))
+            return None if least is None else at_least(reported, least)
+        release, oldest = parse(driver), parse(self.oldest_driver(cuda, os))
+        if release is None or oldest is None:
+            return None
+        if len(release) < len(oldest) and release == oldest[: len(release)]:
+            return None  # "525" alone does not say on which side of 525.60.13 it is
+        return at_least(release, oldest)
+
+    def toolkit_driver(self, cuda: str, os: OperatingSystem) -> str | None:
+        """Return the driver that came with a toolkit ("12.4.1"; "12.4" is its first release)."""
+        row = self.toolkit(cuda)
+        return None if row is None else _driver(row, os)
+
+    def toolkit(self, cuda: str) -> ToolkitRow | None:
+        """Return the row of a toolkit release; of "12.4" the first release."""
+        rows = self._toolkits(cuda)
+        return rows[0] if rows else None
+
+    def source_of(self, cuda: str) -> tuple[str, ...]:
+        """Return the titles of the sources of `oldest_driver` for CUDA `cuda`."""
+        row = self._needed(cuda)
+        return () if row is None else self.titles(row)
+
+    def _needed(self, cuda: str) -> MinorCompatibilityRow | ToolkitRow | None:
+        wanted = parse(cuda)
+        if wanted is None:
+            return None
+        if wanted[0] < _FIRST_WITH_MINOR_COMPATIBILITY:
+            return self.toolkit(cuda)
+        rows = {row.cuda: row for row in self.rows if isinstance(row, MinorCompatibilityRow)}
+        return rows.get(minor(cuda) or "") or rows.get(str(wanted[0]))
+
+    def _toolkits(self, cuda: str) -> list[ToolkitRow]:
+        """Return the rows of a release, oldest first: all of a minor when no patch is named."""
+        wanted = parse(cuda)
+        if wanted is None or len(wanted) == 1:
+            return []
+        rows = [
+            (parsed, row)
+            for row in self.rows
+            if isinstance(row, ToolkitRow) and (parsed := parse(row.cuda)) and _same(parsed, wanted)
+        ]
+        return [row for _, row in sorted(rows, key=lambda pair: pair[0])]
+
+
+def _same(toolkit: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
+    if len(wanted) == 2:  # noqa: PLR2004
+        return toolkit[:2] == wanted
+    return compare(toolkit, wanted) == 0
+
+
+def _driver(row: MinorCompatibilityRow | ToolkitRow, os: OperatingSystem) -> str | None:
+    return row.linux if os == "linux" else row.windows

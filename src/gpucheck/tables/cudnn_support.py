@@ -1,0 +1,71 @@
+"""Which GPUs a cuDNN release supports."""
+
+from typing import ClassVar
+
+from gpucheck.tables.base import Row, Table
+from gpucheck.tables.versions import at_least, capability_numbers, compare, numbers, parse
+
+Capability = tuple[int, int]
+
+
+class CudnnRow(Row, frozen=True):
+    """A cuDNN release for a CUDA major (or minor, before 11).
+
+    `toolkits` are the CUDA versions in NVIDIA's words, the drivers its minimum, and
+    `capabilities` the compute capabilities listed; a minor that is not listed is served by the
+    listed one below it. `dropped_for_good`: no later release supports what is older than the
+    oldest capability of this row.
+    """
+
+    cudnn: str
+    cuda: str
+    toolkits: str
+    linux: str | None = None
+    windows: str | None = None
+    capabilities: tuple[str, ...] = ()
+    dropped_for_good: bool = False
+
+
+class CudnnSupport(Table, frozen=True):
+    """Answers whether cuDNN supports a GPU."""
+
+    name: ClassVar[str] = "cudnn_support"
+    rows: tuple[CudnnRow, ...]
+
+    def supports(self, cudnn: str, cuda_major: str, capability: str) -> bool | None:
+        """Say whether cuDNN `cudnn` ("9.10.2.21") for CUDA `cuda_major` ("12") supports a GPU.
+
+        None for releases without a row, for GPUs newer than those listed, and for Tegra boards,
+        whose cuDNN is another package; but a GPU that a release dropped for good stays dropped.
+        """
+        version, device = parse(cudnn), capability_numbers(capability)
+        if version is None or device is None:
+            return None
+        if any(_dropped(row, version, device) for row in self.rows):
+            return False
+        listed = self._listed(version, cuda_major)
+        if not listed:
+            return None
+        if any(has[0] == device[0] and has <= device for has in listed):
+            return None if device in _TEGRA else True
+        return False if device < min(listed) else None
+
+    def _listed(self, version: tuple[int, ...], cuda_major: str) -> list[Capability]:
+        """Return the capabilities of a release; its fourth number, the build, does not count."""
+        return [
+            parsed
+            for row in self.rows
+            if row.cuda == cuda_major and compare(numbers(row.cudnn), version[:3]) == 0
+            for name in row.capabilities
+            if (parsed := capability_numbers(name))
+        ]
+
+
+# Jetson boards; their cuDNN comes with JetPack and is not what NVIDIA's matrix is about.
+_TEGRA = frozenset({(3, 2), (5, 3), (6, 2), (7, 2), (8, 7), (11, 0)})
+
+
+def _dropped(row: CudnnRow, version: tuple[int, ...], device: Capability) -> bool:
+    if not row.dropped_for_good or not at_least(version, numbers(row.cudnn)):
+        return False
+    return all(device < (capability_numbers(name) or device) for name in row.capabilities)

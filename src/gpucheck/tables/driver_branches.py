@@ -1,0 +1,67 @@
+"""Driver branches: the CUDA version each one speaks, its kind and its end of life."""
+
+from datetime import date
+from typing import ClassVar
+
+from gpucheck.tables.base import Row, Table
+from gpucheck.tables.versions import parse
+
+
+class BranchRow(Row, frozen=True):
+    """A driver branch.
+
+    `branch` is its number ("535"), `kind` NVIDIA's word (LTSB, PB production, NFB new feature),
+    `cuda` the CUDA version its drivers report, or a range where it is only known to lie in one,
+    `eol` the last month (YYYY-MM) of support; `first_linux` and `last_linux` are releases seen in
+    the tags of the open kernel modules, `first_seen` the day (YYYY-MM-DD) of the first.
+    """
+
+    branch: str
+    kind: str | None = None
+    cuda: str | None = None
+    eol: str | None = None
+    first_linux: str | None = None
+    first_seen: str | None = None
+    last_linux: str | None = None
+
+
+class DriverBranches(Table, frozen=True):
+    """Answers to which branch a driver release belongs and what that branch is."""
+
+    name: ClassVar[str] = "driver_branches"
+    rows: tuple[BranchRow, ...]
+
+    def branch_of(self, driver: str) -> BranchRow | None:
+        """Return the branch of a driver release, Linux ("535.104.05") or Windows ("528.33")."""
+        release = parse(driver)
+        if release is None:
+            return None
+        rows = {row.branch: row for row in self.rows}
+        # Windows numbers run up to four above the branch: NVIDIA pairs 528.33 with R525, 576.57
+        # with R575. Branches are multiples of five but for a few old ones, which match as such.
+        return rows.get(str(release[0])) or rows.get(str(_rounded(release[0])))
+
+    def cuda_of(self, driver: str) -> str | None:
+        """Return the CUDA version ("12.2") that drivers of this branch report."""
+        row = self.branch_of(driver)
+        return row.cuda if row and parse(row.cuda) else None
+
+    def is_end_of_life(self, driver: str, today: date) -> bool | None:
+        """Say whether the month in which the support of this branch ended is over."""
+        row = self.branch_of(driver)
+        if row is None or row.eol is None:
+            return None
+        return f"{today.year:04}-{today.month:02}" > row.eol
+
+    def newest(self) -> str:
+        """Return the number of the newest branch of the table."""
+        return max((row.branch for row in self.rows), key=int)
+
+    def knows(self, driver: str) -> bool:
+        """Say whether the table reaches this driver: False when it is newer than all its rows."""
+        release = parse(driver)
+        return release is not None and _rounded(release[0]) <= int(self.newest())
+
+
+def _rounded(number: int) -> int:
+    return number - number % 5

@@ -1,0 +1,80 @@
+"""GPU architectures: which toolkits and driver branches serve a compute capability."""
+
+from typing import ClassVar, Literal
+
+from msgspec import Struct
+
+from gpucheck.tables.base import Row, Table
+
+Support = Literal["required", "supported", "unsupported"]
+
+
+class ModuleSupport(Struct, frozen=True):
+    """Which flavour of the kernel modules drives a GPU; None where nobody knows."""
+
+    open: Support | None
+    proprietary: Support | None
+
+
+class ArchitectureRow(Row, frozen=True):
+    """A compute capability ("8.9").
+
+    Toolkits are CUDA versions whose nvcc accepts it, driver branches the first and the last that
+    drive it. `last_...` is absent while nothing has dropped it. `open_only_products` are words in
+    product names of boards that need the open modules although others of this capability do not.
+    """
+
+    compute_capability: str
+    architecture: str
+    first_toolkit: str | None = None
+    last_toolkit: str | None = None
+    first_driver_branch: int | None = None
+    last_driver_branch: int | None = None
+    open_module: Support | None = None
+    proprietary_module: Support | None = None
+    open_only_products: tuple[str, ...] = ()
+
+
+class GpuArchitectures(Table, frozen=True):
+    """Answers what serves a compute capability."""
+
+    name: ClassVar[str] = "gpu_architectures"
+    rows: tuple[ArchitectureRow, ...]
+
+    def row(self, capability: str) -> ArchitectureRow | None:
+        """Return the row of a compute capability such as "8.9"."""
+        return next((row for row in self.rows if row.compute_capability == capability), None)
+
+    def knows(self, capability: str) -> bool:
+        """Say whether the table has this compute capability."""
+        return self.row(capability) is not None
+
+    def architecture(self, capability: str) -> str | None:
+        """Return the architecture's name, such as Ada."""
+        row = self.row(capability)
+        return None if row is None else row.architecture
+
+    def first_driver_branch(self, capability: str) -> int | None:
+        """Return the first driver branch (such as 570) that drives this GPU."""
+        row = self.row(capability)
+        return None if row is None else row.first_driver_branch
+
+    def last_driver_branch(self, capability: str) -> int | None:
+        """Return the last driver branch (such as 580) that drives this GPU, None: still driven."""
+        row = self.row(capability)
+        return None if row is None else row.last_driver_branch
+
+    def modules(self, capability: str, product: str | None = None) -> ModuleSupport | None:
+        """Return which kernel-module flavours drive this GPU.
+
+        Grace Hopper needs the open modules and shares 9.0 with boards that do not: without the
+        product's name the proprietary flavour is unknown there. None: the capability is unknown.
+        """
+        row = self.row(capability)
+        if row is None:
+            return None
+        if row.open_only_products and product is None:
+            return ModuleSupport(row.open_module, None)
+        if product is not None and any(word in product for word in row.open_only_products):
+            return ModuleSupport("required", "unsupported")
+        return ModuleSupport(row.open_module, row.proprietary_module)

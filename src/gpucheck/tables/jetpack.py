@@ -1,0 +1,36 @@
+"""JetPack releases of Jetson boards: Linux for Tegra and the CUDA version that comes with it."""
+
+from typing import ClassVar
+
+from gpucheck.tables.base import Row, Table
+from gpucheck.tables.versions import compare, parse
+
+
+class JetpackRow(Row, frozen=True):
+    """A Linux for Tegra release (`l4t`, "36.4.3"; "35.x" is all of 35) and its JetPack."""
+
+    l4t: str
+    jetpack: str
+    devices: str
+    cuda: str | None = None
+
+
+class Jetpacks(Table, frozen=True):
+    """Answers which JetPack a board runs."""
+
+    name: ClassVar[str] = "jetpack"
+    rows: tuple[JetpackRow, ...]
+
+    def of_l4t(self, l4t: str) -> JetpackRow | None:
+        """Return the JetPack of a Linux for Tegra release such as "36.4.3"."""
+        wanted = parse(l4t)
+        if wanted is None:
+            return None
+        return next((row for row in self.rows if _is(row.l4t, wanted)), None)
+
+
+def _is(row: str, wanted: tuple[int, ...]) -> bool:
+    if row.endswith(".x"):
+        return row[:-2] == str(wanted[0])
+    release = parse(row)
+    return release is not None and compare(release, wanted) == 0

@@ -1,0 +1,25 @@
+"""Return codes of NVML, the library behind nvidia-smi."""
+
+from typing import ClassVar
+
+from gpucheck.tables.base import Row, Table
+
+
+class NvmlErrorRow(Row, frozen=True):
+    """A code (`error` is NVIDIA's name), its meaning in our words, the findings it stands for."""
+
+    code: int
+    error: str
+    meaning: str
+    slugs: tuple[str, ...] = ()
+
+
+class NvmlErrors(Table, frozen=True):
+    """Answers what an NVML return code means."""
+
+    name: ClassVar[str] = "nvml_errors"
+    rows: tuple[NvmlErrorRow, ...]
+
+    def error(self, code: int) -> NvmlErrorRow | None:
+        """Return the row of a code such as 18."""
+        return next((row for row in self.rows if row.code == code), None)

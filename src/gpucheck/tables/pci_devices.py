@@ -1,0 +1,39 @@
+"""PCI device ids of NVIDIA GPUs; names of older ones are from pci.ids, under its BSD-3 licence."""
+
+from functools import cached_property
+from typing import ClassVar
+
+from gpucheck.tables.base import Row, Table
+from gpucheck.tables.gpu_products import unanimous
+
+
+class PciDeviceRow(Row, frozen=True):
+    """A device: `device_id` is four lower-case hexadecimal digits, vendor 10de understood.
+
+    `products` are the names sold under this id, `chip` the one inside ("GA102").
+    """
+
+    device_id: str
+    chip: str | None = None
+    products: tuple[str, ...] = ()
+    compute_capability: str | None = None
+
+
+class PciDevices(Table, frozen=True):
+    """Answers what a PCI device id stands for."""
+
+    name: ClassVar[str] = "pci_devices"
+    rows: tuple[PciDeviceRow, ...]
+
+    def device(self, device_id: str) -> PciDeviceRow | None:
+        """Return the device with this id: "2684", "0x2684", in either case."""
+        return self._by_id.get(device_id.lower().removeprefix("0x"))
+
+    def capability_named(self, product: str) -> str | None:
+        """Return the compute capability on which all devices of this name agree."""
+        named = [(name, row.compute_capability) for row in self.rows for name in row.products]
+        return unanimous(named, product)
+
+    @cached_property
+    def _by_id(self) -> dict[str, PciDeviceRow]:
+        return {row.device_id: row for row in self.rows}

@@ -1,0 +1,99 @@
+"""Opens tables: each is read once, when it is first asked for, and checked while it is read."""
+
+import re
+import stat
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from gpucheck.tables.base import Table
+from gpucheck.tables.errors import TablesError
+from gpucheck.tables.location import INDEX, tables_dir
+
+SCHEMA = "gpucheck.tables/1"
+LARGEST_FILE = 8 * 1024 * 1024
+_ROW = re.compile(r"`\$\.rows\[([0-9]+)\]")
+
+T = TypeVar("T", bound=Table)
+S = TypeVar("S", bound=Struct)
+
+
+class Index(Struct, frozen=True, forbid_unknown_fields=True):
+    """What index.json says of all tables: CalVer version, date (YYYY-MM-DD), names."""
+
+    schema: str
+    version: str
+    date: str
+    tables: tuple[str, ...]
+
+
+class Tables:
+    """The compatibility tables of one folder. All reading raises TablesError and nothing else."""
+
+    def __init__(self, directory: Path | None = None) -> None:
+        """Open `directory`, or the tables of this installation. Reads nothing yet."""
+        self.directory = tables_dir() if directory is None else directory
+        self._index: Index | None = None
+        self._tables: dict[str, Table] = {}
+
+    @property
+    def version(self) -> str:
+        """The tables' CalVer version, such as 2026.11.1."""
+        return self.index().version
+
+    @property
+    def date(self) -> str:
+        """The day (YYYY-MM-DD) the tables were last changed."""
+        return self.index().date
+
+    def index(self) -> Index:
+        """Return what index.json says."""
+        if self._index is None:
+            index = _decode(self.directory / INDEX, Index)
+            if index.schema != SCHEMA:
+                message = f"{self.directory / INDEX} has schema {index.schema!r}, not {SCHEMA!r}."
+                raise TablesError(message)
+            self._index = index
+        return self._index
+
+    def get(self, cls: type[T]) -> T:
+        """Return the table of this class; the same object each time."""
+        found = self._tables.get(cls.name)
+        if isinstance(found, cls):
+            return found
+        path = self.directory / f"{cls.name}.json"
+        table = _decode(path, cls)
+        if table.table != cls.name:
+            message = f"{path} holds the table {table.table!r}, not {cls.name!r}."
+            raise TablesError(message)
+        self._tables[cls.name] = table
+        return table
+
+
+def _decode(path: Path, cls: type[S]) -> S:
+    try:
+        return msgspec.json.decode(_content(path), type=cls)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        row = _ROW.search(str(error))
+        # People count rows from 1, msgspec from 0.
+        place = f", row {int(row[1]) + 1}" if row else ""
+        message = f"{path}{place} does not have the form of a table: {error}."
+        raise TablesError(message) from error
+
+
+def _content(path: Path) -> bytes:
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            message = f"{path} is not a regular file."
+            raise TablesError(message)
+        with path.open("rb") as file:
+            content = file.read(LARGEST_FILE + 1)
+    except OSError as error:
+        message = f"{path} cannot be read: {error.strerror or error}."
+        raise TablesError(message) from error
+    if len(content) > LARGEST_FILE:
+        message = f"{path} is larger than {LARGEST_FILE // 1024 // 1024} MB."
+        raise TablesError(message)
+    return content

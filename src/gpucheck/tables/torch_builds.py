@@ -1,0 +1,80 @@
+"""PyTorch builds: for a minor release, a CUDA version and a platform, the code inside."""
+
+from typing import ClassVar
+
+from gpucheck.tables.base import Row, Table
+from gpucheck.tables.versions import minor, released
+
+
+class BuildRow(Row, frozen=True):
+    """A build of a minor release (`torch`, such as 2.6).
+
+    `available` is true, false, or absent when nobody looked; `releases` are the only patch
+    releases that have the build, where not all do. `announced` is false for builds which
+    PyTorch's RELEASE.md does not list. `arch_list` holds cubins ("sm_86"), `ptx` PTX
+    ("compute_120") as the build script has it: the wheels that were opened hold none.
+    `confirmed` false: see `note` for where the list is from. glibc and `cxx11_abi` are given
+    where they differ from PyPI's wheel of the release.
+    """
+
+    torch: str
+    build: str
+    cuda: str
+    platform: str
+    available: bool | None = None
+    releases: tuple[str, ...] = ()
+    announced: bool | None = None
+    status: str | None = None
+    arch_list: tuple[str, ...] = ()
+    ptx: tuple[str, ...] = ()
+    cudnn: str | None = None
+    nccl: str | None = None
+    glibc: str | None = None
+    cxx11_abi: bool | None = None
+
+
+class TorchBuilds(Table, frozen=True):
+    """Answers what a build of PyTorch holds.
+
+    `torch` is "2.6.0+cu124", "2.6.0" or "2.6", `cuda` "12.4" or "cu124", `platform`
+    linux_x86_64, linux_aarch64 or windows. Pre-releases and development builds are unknown.
+    """
+
+    name: ClassVar[str] = "torch_builds"
+    rows: tuple[BuildRow, ...]
+
+    def build(self, torch: str, cuda: str, platform: str) -> BuildRow | None:
+        """Return the row of a build, one that does not exist or is only announced included."""
+        wanted_cuda = minor(cuda)
+        rows = self.of_release(torch, platform)
+        return next((row for row in rows if row.cuda == wanted_cuda), None)
+
+    def available(self, torch: str, cuda: str, platform: str) -> bool | None:
+        """Say whether this build was published."""
+        row = self.build(torch, cuda, platform)
+        if row is None:
+            return None
+        if row.releases and not _is_one_of(torch, row.releases):
+            return None if _is_minor_only(torch) else False
+        return row.available
+
+    def arch_list(self, torch: str, cuda: str, platform: str) -> tuple[str, ...] | None:
+        """Return the code in a build as torch prints it: ("sm_80", "sm_90", "compute_90")."""
+        row = self.build(torch, cuda, platform)
+        return row.arch_list + row.ptx if row and row.arch_list else None
+
+    def of_release(self, torch: str, platform: str) -> tuple[BuildRow, ...]:
+        """Return the rows of a release on a platform."""
+        wanted = released(torch)
+        if wanted is None or len(wanted) == 1:
+            return ()
+        name = f"{wanted[0]}.{wanted[1]}"
+        return tuple(row for row in self.rows if row.torch == name and row.platform == platform)
+
+
+def _is_one_of(torch: str, releases: tuple[str, ...]) -> bool:
+    return released(torch) in {released(release) for release in releases}
+
+
+def _is_minor_only(torch: str) -> bool:
+    return len(released(torch) or ()) == 2  # noqa: PLR2004

@@ -1,0 +1,97 @@
+"""PyTorch releases on PyPI: their Pythons, default builds, system libraries and pins."""
+
+import re
+from functools import cached_property
+from typing import ClassVar, Literal
+
+from gpucheck.tables.base import Row, Table
+from gpucheck.tables.versions import compare, numbers, parse, released
+
+_LEADING = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9}){0,3}")
+
+
+class ReleaseRow(Row, frozen=True):
+    """A release.
+
+    `pythons` maps a platform to Python versions ("3.13t" is free-threaded), `default_builds` to
+    the build ("cu130", "cpu") that PyPI has. glibc, GLIBCXX, CXXABI (newest symbol versions
+    needed), `cxx11_abi` and the pins are those of PyPI's Linux x86_64 wheel. `numpy2_...`: works
+    with NumPy 2.
+    """
+
+    torch: str
+    date: str
+    requires_python: str
+    pythons: dict[str, tuple[str, ...]]
+    default_builds: dict[str, str]
+    cuda: str | None = None
+    platform_tag: str | None = None
+    glibc: str | None = None
+    glibcxx: str | None = None
+    cxxabi: str | None = None
+    cxx11_abi: bool | None = None
+    cudnn: str | None = None
+    nccl: str | None = None
+    triton: str | None = None
+    cusparselt: str | None = None
+    nvshmem: str | None = None
+    numpy2_linux: bool | None = None
+    numpy2_windows: bool | None = None
+    git_version: str | None = None
+
+
+class TorchReleases(Table, frozen=True):
+    """Answers what a PyTorch release is. Versions may carry a local part ("2.6.0+cu124").
+
+    A pre-release or a development build is not the release: the answer to it is None.
+    """
+
+    name: ClassVar[str] = "torch_releases"
+    rows: tuple[ReleaseRow, ...]
+
+    def release(self, version: str) -> ReleaseRow | None:
+        """Return the row of a release."""
+        wanted = released(version)
+        if wanted is None:
+            return None
+        return next((r for r in self.rows if compare(numbers(r.torch), wanted) == 0), None)
+
+    def newest_first(self) -> tuple[ReleaseRow, ...]:
+        """Return all releases, the newest first."""
+        return self._newest_first
+
+    def newest(self) -> str:
+        """Return the newest release of the table."""
+        return self._newest_first[0].torch
+
+    def knows(self, version: str) -> bool:
+        """Say whether the table reaches this version: False when it is newer than all its rows."""
+        leading = _LEADING.match(version)
+        parsed = parse(leading[0]) if leading else None
+        return parsed is not None and compare(parsed, numbers(self.newest())) <= 0
+
+    def pythons(self, version: str, platform: str) -> tuple[str, ...] | None:
+        """Return the Pythons ("3.12", "3.13t") that PyPI has wheels for on this platform."""
+        row = self.release(version)
+        return None if row is None else row.pythons.get(platform)
+
+    def default_build(self, version: str, platform: str) -> str | None:
+        """Return the build ("cu128", "cpu") that a plain `pip install torch` gets."""
+        row = self.release(version)
+        return None if row is None else row.default_builds.get(platform)
+
+    def numpy2(self, version: str, platform: Literal["linux", "windows"]) -> bool | None:
+        """Say whether this release works with NumPy 2."""
+        row = self.release(version)
+        if row is None:
+            return None
+        return row.numpy2_linux if platform == "linux" else row.numpy2_windows
+
+    def glibc(self, version: str) -> str | None:
+        """Return the oldest glibc for PyPI's Linux x86_64 wheel, such as 2.28."""
+        row = self.release(version)
+        return None if row is None else row.glibc
+
+    @cached_property
+    def _newest_first(self) -> tuple[ReleaseRow, ...]:
+        return tuple(sorted(self.rows, key=lambda row: numbers(row.torch), reverse=True))

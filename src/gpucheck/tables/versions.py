@@ -1,0 +1,70 @@
+"""Version numbers as tuples of integers; the strings are kept for printing."""
+
+import re
+from functools import lru_cache
+from itertools import zip_longest
+
+_MAX_LENGTH = 64
+_NUMBERS = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9}){0,7}")
+_PUBLIC = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9}){0,7})(?:\+[A-Za-z0-9.]+)?")
+
+
+@lru_cache(maxsize=4096)
+def numbers(version: str) -> tuple[int, ...]:
+    """Return "525.60.13" as (525, 60, 13).
+
+    At most 64 characters and eight numbers of nine digits. Raises ValueError on anything else.
+    """
+    if len(version) > _MAX_LENGTH or not _NUMBERS.fullmatch(version):
+        message = f"not a version number: {version[:_MAX_LENGTH]!r}"
+        raise ValueError(message)
+    return tuple(int(part) for part in version.split("."))
+
+
+def parse(version: str | None) -> tuple[int, ...] | None:
+    """Return the numbers of a version, None when it is None or no version number."""
+    try:
+        return None if version is None else numbers(version)
+    except ValueError:
+        return None
+
+
+def compare(left: tuple[int, ...], right: tuple[int, ...]) -> int:
+    """Return -1, 0 or 1; a missing number counts as 0, so that 12.4 equals 12.4.0."""
+    for one, other in zip_longest(left, right, fillvalue=0):
+        if one != other:
+            return 1 if one > other else -1
+    return 0
+
+
+def at_least(left: tuple[int, ...], right: tuple[int, ...]) -> bool:
+    """Say whether `left` is the same version as `right` or a newer one."""
+    return compare(left, right) >= 0
+
+
+def released(version: str | None) -> tuple[int, ...] | None:
+    """Return the numbers of a release: "2.6.0+cu124" is (2, 6, 0).
+
+    None for pre-releases and development builds ("2.6.0a0+git", "2.9.0.dev20250801"): what the
+    tables say of a release need not hold for them.
+    """
+    if version is None or len(version) > _MAX_LENGTH:
+        return None
+    match = _PUBLIC.fullmatch(version)
+    return numbers(match[1]) if match else None
+
+
+def minor(version: str | None) -> str | None:
+    """Return "12.4" for "12.4", "12.4.131" and "cu124", None for anything else."""
+    if version is None:
+        return None
+    if re.fullmatch(r"cu[0-9]{2,3}", version):
+        return f"{version[2:-1]}.{version[-1]}"
+    parsed = parse(version)
+    return f"{parsed[0]}.{parsed[1]}" if parsed and len(parsed) > 1 else None
+
+
+def capability_numbers(capability: str | None) -> tuple[int, int] | None:
+    """Return compute capability "8.9" as (8, 9), None for anything else."""
+    parsed = parse(capability)
+    return (parsed[0], parsed[1]) if parsed and len(parsed) == 2 else None  # noqa: PLR2004

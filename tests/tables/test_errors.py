@@ -1,0 +1,59 @@
+"""Xids and error codes."""
+
+import pytest
+from tables.some import some
+
+from gpucheck.tables import Tables
+from gpucheck.tables.cuda_errors import CudaErrors
+from gpucheck.tables.nvml_errors import NvmlErrors
+from gpucheck.tables.xids import Xids
+
+
+@pytest.mark.parametrize(
+    ("number", "fatal"),
+    [
+        (79, True),
+        (48, True),
+        (64, True),
+        (95, True),
+        (119, True),
+        (13, False),
+        (31, False),
+        (63, False),
+        (94, False),
+        (1, False),
+        (16, False),
+        (142, False),
+        (45, None),
+        (74, None),
+        (145, None),
+        (154, None),
+        (162, None),
+    ],
+)
+def test_fatal_xids(tables: Tables, number: int, fatal: object) -> None:
+    assert some(tables.get(Xids).xid(number)).is_fatal is fatal
+
+
+def test_no_unused_xid_is_fatal(tables: Tables) -> None:
+    unused = [row for row in tables.get(Xids).rows if row.short_name in {"Unused", "Reserved"}]
+    assert len(unused) > 30
+    assert not any(row.is_fatal for row in unused)
+    assert tables.get(Xids).xid(9999) is None
+
+
+def test_cuda_errors(tables: Tables) -> None:
+    table = tables.get(CudaErrors)
+    assert some(table.error(803)).driver == "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH"
+    assert some(table.error(803)).slugs == ("driver-library-mismatch",)
+    assert some(table.named("cudaErrorNoDevice")).code == 100
+    assert some(table.named("CUDA_ERROR_NO_DEVICE")).code == 100
+    assert table.named("cudaErrorNothing") is None
+    assert table.error(12345) is None
+
+
+def test_nvml_errors(tables: Tables) -> None:
+    table = tables.get(NvmlErrors)
+    assert some(table.error(18)).error == "NVML_ERROR_LIB_RM_VERSION_MISMATCH"
+    assert some(table.error(18)).slugs == ("driver-library-mismatch",)
+    assert table.error(500) is None

@@ -1,0 +1,118 @@
+"""GPUs: architectures, products, chips, device ids, cuDNN, JetPack."""
+
+import pytest
+from tables.some import some
+
+from gpucheck.tables import Tables
+from gpucheck.tables.chips import Chips
+from gpucheck.tables.cudnn_support import CudnnSupport
+from gpucheck.tables.gpu_architectures import GpuArchitectures, ModuleSupport
+from gpucheck.tables.gpu_products import GpuProducts
+from gpucheck.tables.jetpack import Jetpacks
+from gpucheck.tables.pci_devices import PciDevices
+
+
+def test_architectures(tables: Tables) -> None:
+    table = tables.get(GpuArchitectures)
+    assert table.architecture("8.9") == "Ada"
+    assert table.architecture("12.1") == "Blackwell"
+    assert table.architecture("13.0") is None
+    assert table.knows("5.2")
+    assert not table.knows("13.0")
+    assert table.last_driver_branch("6.1") == 580
+    assert table.last_driver_branch("3.5") == 470
+    assert table.last_driver_branch("2.0") == 390
+    assert table.last_driver_branch("7.5") is None
+    assert table.last_driver_branch("6.2") is None
+    assert table.first_driver_branch("12.0") == 570
+    assert table.first_driver_branch("8.6") is None
+    assert some(table.row("6.1")).last_toolkit == "12.9"
+
+
+def test_kernel_module_flavours(tables: Tables) -> None:
+    table = tables.get(GpuArchitectures)
+    assert table.modules("6.1") == ModuleSupport("unsupported", "required")
+    assert table.modules("8.6") == ModuleSupport("supported", "supported")
+    assert table.modules("12.0") == ModuleSupport("required", "unsupported")
+    assert table.modules("10.0") == ModuleSupport("required", "unsupported")
+    assert table.modules("12.1") == ModuleSupport(None, None)
+    assert table.modules("13.0") is None
+    assert table.modules("9.0") == ModuleSupport("supported", None)
+    assert table.modules("9.0", "NVIDIA H100 PCIe") == ModuleSupport("supported", "supported")
+    assert table.modules("9.0", "NVIDIA GH200 480GB") == ModuleSupport("required", "unsupported")
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("NVIDIA GeForce RTX 3090", "8.6"),
+        ("geforce rtx 3090", "8.6"),
+        ("NVIDIA H100", "9.0"),
+        ("Tesla C2070", "2.0"),
+        ("Quadro M5000M", None),
+        ("GeForce RTX 9999", None),
+        ("GeForce", None),
+        ("", None),
+    ],
+)
+def test_products(tables: Tables, name: str, expected: object) -> None:
+    assert tables.get(GpuProducts).capability(name) == expected
+
+
+def test_devices(tables: Tables) -> None:
+    devices = tables.get(PciDevices)
+    assert some(devices.device("2B85")).compute_capability == "12.0"
+    assert some(devices.device("0x2b85")).products == ("NVIDIA GeForce RTX 5090",)
+    assert devices.device("ffff") is None
+    assert some(devices.device("1af1")).compute_capability is None  # an NVSwitch
+    assert some(devices.device("29bb")).compute_capability is None
+    assert devices.capability_named("Tesla V100-SXM2-16GB") == "7.0"
+    assert devices.capability_named("NVIDIA A100-SXM4-80GB") == "8.0"
+    assert devices.capability_named("NVIDIA GeForce GTX 750 Ti") is None  # 3.0 and 5.0 exist
+
+
+def test_devices_agree_with_their_chip(tables: Tables) -> None:
+    chips = tables.get(Chips)
+    for row in tables.get(PciDevices).rows:
+        if row.chip and row.compute_capability:
+            assert chips.capability(row.chip) == row.compute_capability
+    assert chips.capability("GA102") == "8.6"
+    assert chips.capability("XX100") is None
+
+
+@pytest.mark.parametrize(
+    ("cudnn", "cuda", "capability", "expected"),
+    [
+        ("9.10.2.21", "12", "6.1", True),
+        ("9.10.2.21", "12", "5.2", True),
+        ("9.10.2.21", "12", "12.0", True),
+        ("9.10.2.21", "12", "3.7", False),
+        ("9.10.2.21", "12", "8.7", None),
+        ("9.10.2.21", "13", "8.0", None),
+        ("9.11.0.98", "12", "7.0", False),
+        ("9.11.0.98", "12", "7.5", True),
+        ("9.24.0.43", "13", "6.1", False),
+        ("9.24.0.43", "13", "12.1", True),
+        ("9.24.0.43", "13", "13.0", None),
+        ("9.13.0.50", "13", "7.0", False),
+        ("9.13.0.50", "13", "8.0", None),
+        ("9.99", "12", "6.1", False),
+        ("9.1.0.70", "12", "6.1", True),
+        ("9.1.0.70", "11", "6.1", None),
+        ("8.9.2.26", "12", "3.5", False),
+        ("9.5.1.17", "12", "10.0", None),
+        ("junk", "12", "8.0", None),
+    ],
+)
+def test_cudnn(tables: Tables, cudnn: str, cuda: str, capability: str, expected: object) -> None:
+    assert tables.get(CudnnSupport).supports(cudnn, cuda, capability) is expected
+
+
+def test_jetpack(tables: Tables) -> None:
+    table = tables.get(Jetpacks)
+    assert some(table.of_l4t("36.4.3")).jetpack == "6.2"
+    assert some(table.of_l4t("36.4")).cuda == "12.6"
+    assert some(table.of_l4t("32.7.1")).cuda == "10.2"
+    assert some(table.of_l4t("35.4.1")).cuda is None
+    assert table.of_l4t("36.9.9") is None
+    assert table.of_l4t("R36") is None
