@@ -1,0 +1,170 @@
+"""Asks every rule, lets root causes silence their echoes, and orders what is left."""
+
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import Any, get_args
+
+import msgspec
+
+from gpucheck.facts import Section, UnknownFactError, builtins
+from gpucheck.findings import (
+    Check,
+    Confidence,
+    Evidence,
+    Finding,
+    Fine,
+    Hit,
+    Judgement,
+    NotApplicable,
+    Outcome,
+    Severity,
+)
+from gpucheck.rules import Family, Rule, all_rules
+from gpucheck.snapshot import ProbeRuns, Snapshot
+from gpucheck.tables import Table, Tables
+from gpucheck.views import View
+
+_FAMILIES = get_args(Family)
+_SEVERITIES = tuple(Severity)
+_CONFIDENCES = tuple(Confidence)
+
+
+class Diagnosis(msgspec.Struct, frozen=True):
+    """Findings, most probable cause first, and the outcome of every rule."""
+
+    findings: tuple[Finding, ...]
+    checks: tuple[Check, ...]
+
+    @property
+    def standing(self) -> tuple[Finding, ...]:
+        """The findings that no other finding silenced."""
+        return tuple(finding for finding in self.findings if finding.silenced_by is None)
+
+
+def diagnose(
+    snapshot: Snapshot,
+    tables: Tables,
+    *,
+    only: Sequence[str] = (),
+    skip: Sequence[str] = (),
+) -> Diagnosis:
+    """Ask every rule about the snapshot; ``only`` and ``skip`` name slugs."""
+    rules = {
+        slug: rule
+        for slug, rule in all_rules().items()
+        if (not only or slug in only) and slug not in skip
+    }
+    asked = {slug: _ask(rule, snapshot, tables) for slug, rule in rules.items()}
+    hits = {slug: finding for slug, (_, finding) in asked.items() if finding is not None}
+    silenced = {slug: by for slug in hits if (by := _silencer(rules[slug], hits))}
+    findings = [
+        msgspec.structs.replace(finding, silenced_by=silenced.get(slug))
+        for slug, finding in hits.items()
+    ]
+    checks = [
+        Check(slug=slug, outcome=Outcome.SILENCED, reason=f"an echo of {silenced[slug]}")
+        if slug in silenced
+        else check
+        for slug, (check, _) in asked.items()
+    ]
+    return Diagnosis(tuple(sorted(findings, key=_rank)), tuple(checks))
+
+
+def judge(rule: Rule, snapshot: Snapshot, tables: Tables) -> Judgement:
+    """Ask one rule.
+
+    Raises:
+        UnknownFactError: it lacks a fact.
+    """
+    if rule.judge is None:
+        raise TypeError("the rule module has no function marked @RULE.check")
+    arguments = {name: supply(kind, snapshot, tables) for name, kind in rule.needs.items()}
+    return rule.judge(**arguments)
+
+
+def supply(kind: type[Any], snapshot: Snapshot, tables: Tables) -> Any:  # noqa: ANN401  # of that type
+    """Return what a parameter of this type stands for: a section, a table, a view of both."""
+    if issubclass(kind, View):
+        needs = inspect.get_annotations(kind.__init__)
+        return kind(
+            **{
+                name: supply(need, snapshot, tables)
+                for name, need in needs.items()
+                if name != "return"
+            }
+        )
+    if issubclass(kind, Section):
+        return snapshot.get(kind)
+    if issubclass(kind, ProbeRuns):
+        return snapshot.runs
+    if issubclass(kind, Tables):
+        return tables
+    if issubclass(kind, Table):
+        return tables.get(kind)
+    raise TypeError(f"a rule cannot ask for {kind.__name__}")
+
+
+def _ask(rule: Rule, snapshot: Snapshot, tables: Tables) -> tuple[Check, Finding | None]:
+    """Return the outcome of one rule and its finding; nothing that a rule does escapes."""
+    slug = rule.slug
+    try:
+        answer = judge(rule, snapshot, tables)
+        if isinstance(answer, Hit):
+            finding = _finding(rule, answer, snapshot)
+            return Check(slug=slug, outcome=Outcome.FIRED, reason=answer.headline), finding
+    except UnknownFactError as unknown:
+        reason = unknown.reason or snapshot.problem(unknown.fact) or "nothing was said about it"
+        return Check(slug=slug, outcome=Outcome.UNKNOWN, reason=f"{unknown.fact}: {reason}"), None
+    except Exception as error:  # noqa: BLE001  # a crash of a rule is an outcome
+        reason = f"{type(error).__name__}: {error}"
+        return Check(slug=slug, outcome=Outcome.CRASHED, reason=reason), None
+    if isinstance(answer, NotApplicable):
+        return Check(slug=slug, outcome=Outcome.NOT_APPLICABLE, reason=answer.reason), None
+    return Check(slug=slug, outcome=Outcome.FINE, reason=_fine(answer)), None
+
+
+def _fine(answer: Fine) -> str:
+    return answer.reason
+
+
+def _finding(rule: Rule, hit: Hit, snapshot: Snapshot) -> Finding:
+    return Finding(
+        slug=rule.slug,
+        severity=hit.severity or rule.severity,
+        confidence=hit.confidence,
+        headline=hit.headline,
+        evidence=tuple(_evidence(fact, snapshot) for fact in hit.evidence),
+        fixes=hit.fixes,
+    )
+
+
+def _evidence(fact: str, snapshot: Snapshot) -> Evidence:
+    owner, field, value = snapshot.look_up(fact)
+    return Evidence(fact=fact, value=builtins(value), source=owner.source(field))
+
+
+def _silencer(rule: Rule, hits: Mapping[str, Finding]) -> str | None:
+    """Return the finding that makes this rule's an echo: the end of the chain it yields to."""
+    found = next((slug for slug in rule.yields_to if slug in hits and slug != rule.slug), None)
+    seen = {rule.slug}
+    while found is not None and found not in seen:
+        seen.add(found)
+        further = next(
+            (slug for slug in all_rules()[found].yields_to if slug in hits and slug not in seen),
+            None,
+        )
+        if further is None:
+            return found
+        found = further
+    return found
+
+
+def _rank(finding: Finding) -> tuple[bool, int, int, int, str]:
+    """Sort standing findings first, then by severity, confidence, area (driver first) and slug."""
+    return (
+        finding.silenced_by is not None,
+        _SEVERITIES.index(finding.severity),
+        _CONFIDENCES.index(finding.confidence),
+        _FAMILIES.index(all_rules()[finding.slug].family),
+        finding.slug,
+    )

@@ -1,0 +1,98 @@
+"""What a rule says: a hit, fine or not applicable; and what becomes of it in a report."""
+
+import enum
+from typing import Any
+
+import msgspec
+
+
+class Severity(str, enum.Enum):
+    """How bad a finding is; the verdict and the exit status follow from it."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    INFO = "info"
+
+
+class Confidence(str, enum.Enum):
+    """How sure the rule is of its cause."""
+
+    CERTAIN = "certain"
+    LIKELY = "likely"
+    POSSIBLE = "possible"
+
+
+class Outcome(str, enum.Enum):
+    """What came of asking one rule."""
+
+    FIRED = "fired"
+    FINE = "fine"
+    UNKNOWN = "unknown"
+    NOT_APPLICABLE = "not-applicable"
+    SILENCED = "silenced"
+    CRASHED = "crashed"
+
+
+class Fix(msgspec.Struct, frozen=True, kw_only=True):
+    """One way to cure a finding: what to do in words, the commands to copy, how to verify."""
+
+    text: str
+    commands: tuple[str, ...] = ()
+    verify: str = "gpucheck"
+
+
+class Evidence(msgspec.Struct, frozen=True, kw_only=True):
+    """A fact that the finding rests on: its path, its value and where it was read."""
+
+    fact: str
+    value: Any
+    source: str
+
+
+class Hit(msgspec.Struct, frozen=True, kw_only=True):
+    """A rule has found its cause.
+
+    ``evidence`` names facts by path (``driver.release``, ``nvml.gpus.0.name``); the engine adds
+    the values and sources, so that a rule cannot misquote them.
+    """
+
+    headline: str
+    evidence: tuple[str, ...]
+    fixes: tuple[Fix, ...]
+    severity: Severity | None = None
+    confidence: Confidence = Confidence.CERTAIN
+
+
+class Fine(msgspec.Struct, frozen=True):
+    """The rule looked and its cause is not there."""
+
+    reason: str = ""
+
+
+class NotApplicable(msgspec.Struct, frozen=True):
+    """The rule has nothing to look at here."""
+
+    reason: str
+
+
+Judgement = Hit | Fine | NotApplicable
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """A hit as the report shows it."""
+
+    slug: str
+    severity: Severity
+    confidence: Confidence
+    headline: str
+    evidence: tuple[Evidence, ...] = ()
+    fixes: tuple[Fix, ...] = ()
+    silenced_by: str | None = None
+
+
+class Check(msgspec.Struct, frozen=True, kw_only=True):
+    """The outcome of one rule, with its reason."""
+
+    slug: str
+    outcome: Outcome
+    reason: str = ""

@@ -1,0 +1,299 @@
+"""The machine that gpucheck runs on, or its files below ``--sysroot``."""
+
+import errno
+import glob
+import itertools
+import mmap
+import os
+import platform
+import shutil
+import stat as stat_module
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from gpucheck.facts import Answer
+from gpucheck.host import commands
+from gpucheck.host.base import (
+    COMMAND_TIMEOUT,
+    READ_LIMIT,
+    Host,
+    Identity,
+    Limits,
+    OpenResult,
+    OsFamily,
+    Ran,
+    Space,
+    Stat,
+)
+from gpucheck.host.children import Tell
+from gpucheck.host.sections import elf_section
+
+T = TypeVar("T")
+
+_FAMILIES: dict[str, OsFamily] = {"linux": "linux", "win32": "windows", "darwin": "macos"}
+_KINDS = (
+    (stat_module.S_ISREG, "file"),
+    (stat_module.S_ISDIR, "directory"),
+    (stat_module.S_ISCHR, "character"),
+    (stat_module.S_ISBLK, "block"),
+)
+_MAX_HITS = 64
+_MAX_LINKS = 40
+_MAX_PATHS = 20_000
+
+
+class LiveHost(Host):
+    """This machine; with ``sysroot`` its files are read below that folder.
+
+    Commands, NVML, the environment and the limits stay those of this process: a container that
+    mounts its host at ``/host`` sees the host's files and its own driver access.
+    """
+
+    def __init__(self, sysroot: str = "") -> None:
+        self.origin = "sysroot" if sysroot else "live"
+        self._root = sysroot.rstrip("/")
+        self._tell: Tell | None = None
+
+    def speak_to(self, tell: Tell) -> None:
+        """Send the names of stages and of started processes to the parent."""
+        self._tell = tell
+
+    def stage(self, name: str) -> None:
+        """Name the dangerous step that comes next."""
+        if self._tell is not None:
+            self._tell.stage(name)
+
+    def identity(self) -> Identity:
+        """Who asks, and ``uname``."""
+        name = platform.uname()
+        unix = hasattr(os, "getuid")
+        return Identity(
+            os=_FAMILIES.get(sys.platform, "linux"),
+            release=name.release,
+            version=name.version,
+            machine=name.machine,
+            node=name.node,
+            uid=os.getuid() if unix else -1,
+            groups=tuple(os.getgroups()) if unix else (),
+            user=os.environ.get("USER") or os.environ.get("USERNAME", ""),
+            home=os.path.expanduser("~"),  # noqa: PTH111  # a string, "~" itself when unknown
+            cwd=_cwd(),
+        )
+
+    def env(self) -> Mapping[str, str]:
+        """Return the environment variables of this process."""
+        return os.environ
+
+    def limits(self) -> Limits:
+        """Return the resource limits of this process."""
+        try:
+            import resource  # noqa: PLC0415  # not on Windows
+        except ImportError:
+            return Limits()
+        return Limits(
+            memlock_bytes=resource.getrlimit(resource.RLIMIT_MEMLOCK)[0],
+            open_files=resource.getrlimit(resource.RLIMIT_NOFILE)[0],
+        )
+
+    def read_bytes(self, path: str, limit: int = READ_LIMIT) -> Answer[bytes]:
+        """Read at most ``limit`` bytes from the start of a file."""
+
+        def read() -> bytes:
+            # O_NONBLOCK: a FIFO where a file is expected must not block; sysfs ignores it.
+            handle = os.open(self._at(path), os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+            try:
+                parts = []
+                left = limit
+                while left > 0 and (part := os.read(handle, left)):
+                    parts.append(part)
+                    left -= len(part)
+                return b"".join(parts)
+            finally:
+                os.close(handle)
+
+        return _ask(path, read)
+
+    def find_in_file(
+        self, path: str, literal: bytes, context: int = 256, section: str = ""
+    ) -> Answer[list[bytes]]:
+        """Find a literal in a file of any size; each hit with its surroundings."""
+
+        def find() -> list[bytes]:
+            with open(self._at(path), "rb") as file:  # noqa: PTH123  # a mapped file, not its text
+                if os.fstat(file.fileno()).st_size == 0:
+                    return []
+                with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+                    window = elf_section(data, section) if section else None
+                    return surroundings(data, literal, context, window)
+
+        return _ask(path, find)
+
+    def glob(self, pattern: str) -> Answer[list[str]]:
+        """Return the paths that match a shell pattern, sorted."""
+
+        def find() -> list[str]:
+            found = glob.iglob(glob.escape(self._root) + pattern)  # noqa: PTH207  # strings in, out
+            return sorted(path[len(self._root) :] for path in itertools.islice(found, _MAX_PATHS))
+
+        return _ask(pattern, find)
+
+    def stat(self, path: str) -> Answer[Stat]:
+        """Describe what is at the path, links followed."""
+
+        def look() -> Stat:
+            info = os.stat(self._at(path))  # noqa: PTH116  # paths are strings here
+            kind = next((name for test, name in _KINDS if test(info.st_mode)), "other")
+            device = None
+            if kind in ("character", "block"):
+                device = (os.major(info.st_rdev), os.minor(info.st_rdev))
+            return Stat(
+                kind=kind,  # type: ignore[arg-type]  # the names of _KINDS are those of Stat.kind
+                size=info.st_size,
+                mode=stat_module.S_IMODE(info.st_mode),
+                uid=info.st_uid,
+                gid=info.st_gid,
+                device=device,
+            )
+
+        return _ask(path, look)
+
+    def real_path(self, path: str) -> Answer[str]:
+        """Follow every link of the path, within the sysroot."""
+
+        def follow() -> str:
+            real = self._resolve(path)
+            os.stat(self._root + real)  # noqa: PTH116  # missing shows here
+            return real
+
+        return _ask(path, follow)
+
+    def space(self, path: str) -> Answer[Space]:
+        """Size of the file system that holds the path."""
+
+        def look() -> Space:
+            usage = shutil.disk_usage(self._at(path))
+            return Space(total=usage.total, free=usage.free)
+
+        return _ask(path, look)
+
+    def open_check(self, path: str) -> Answer[OpenResult]:
+        """Try to open a device node for reading and writing, and close it at once."""
+
+        def check() -> OpenResult:
+            try:
+                handle = os.open(self._at(path), os.O_RDWR | getattr(os, "O_CLOEXEC", 0))
+            except OSError as error:
+                return _open_result(error)
+            os.close(handle)
+            return "opens"
+
+        return _ask(path, check)
+
+    def which(self, name: str) -> Answer[str]:
+        """Return the first executable of that name on PATH."""
+        found = shutil.which(name)
+        if found is None:
+            return Answer(None, "PATH", f"no {name} on PATH", missing=True)
+        return Answer(found, "PATH")
+
+    def run(
+        self, argv: Sequence[str], timeout: float = COMMAND_TIMEOUT, stdin: bytes = b""
+    ) -> Answer[Ran]:
+        """Run a command without a shell, in the C locale, bounded in time and output."""
+        return commands.run(
+            argv, timeout=timeout, stdin=stdin, env=dict(self.env()), started=self._started
+        )
+
+    def nvml(self) -> Answer[dict[str, Any]]:
+        """Ask NVML everything."""
+        from gpucheck.host import nvml  # noqa: PLC0415  # pynvml only where a driver may be
+
+        return nvml.ask(self)
+
+    def cuinit(self) -> Answer[dict[str, Any]]:
+        """``cuInit(0)`` and what follows."""
+        from gpucheck.host import cuinit  # noqa: PLC0415
+
+        return cuinit.ask(self)
+
+    def _started(self, pid: int) -> None:
+        if self._tell is not None:
+            self._tell.started(pid)
+
+    def _at(self, path: str) -> str:
+        """Return where the path lies on this machine: below the sysroot, links kept inside it."""
+        return self._root + self._resolve(path) if self._root else path
+
+    def _resolve(self, path: str) -> str:
+        """Follow links as a process whose root is the sysroot would."""
+        if not self._root:
+            return os.path.realpath(path)
+        done = ""
+        todo = [part for part in path.split("/") if part]
+        links = 0
+        while todo:
+            part = todo.pop(0)
+            if part == "..":
+                done = done.rpartition("/")[0]
+                continue
+            step = f"{done}/{part}"
+            if part == "." or not os.path.islink(self._root + step):  # noqa: PTH114
+                done = done if part == "." else step
+                continue
+            links += 1
+            if links > _MAX_LINKS:
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+            target = os.readlink(self._root + step)  # noqa: PTH115
+            done = "" if target.startswith("/") else done
+            todo[:0] = [piece for piece in target.split("/") if piece]
+        return done or "/"
+
+
+def surroundings(
+    data: "mmap.mmap | bytes", literal: bytes, context: int, window: tuple[int, int] | None = None
+) -> list[bytes]:
+    """Return each place of the literal with ``context`` bytes on both sides, 64 at most."""
+    start, end = window or (0, len(data))
+    hits: list[bytes] = []
+    at = data.find(literal, start, end)
+    while at >= 0 and len(hits) < _MAX_HITS:
+        hits.append(data[max(0, at - context) : at + len(literal) + context])
+        at = data.find(literal, at + len(literal), end)
+    return hits
+
+
+def _cwd() -> str:
+    try:
+        return os.getcwd()  # noqa: PTH109
+    except OSError:
+        return ""
+
+
+def _ask(what: str, ask: Callable[[], T]) -> Answer[T]:
+    """Turn every way in which a file can disappoint into a problem."""
+    try:
+        return Answer(ask(), what)
+    except (FileNotFoundError, NotADirectoryError):
+        return Answer(None, what, "not there", missing=True)
+    except (OSError, ValueError) as error:
+        return Answer(None, what, _words(error))
+
+
+def _words(error: Exception) -> str:
+    if isinstance(error, OSError) and error.errno is not None:
+        return f"{errno.errorcode.get(error.errno, error.errno)}: {os.strerror(error.errno)}"
+    return str(error) or type(error).__name__
+
+
+def _open_result(error: OSError) -> OpenResult:
+    name = errno.errorcode.get(error.errno or 0, "other")
+    results: dict[str, OpenResult] = {
+        "EACCES": "EACCES",
+        "EPERM": "EPERM",
+        "ENOENT": "ENOENT",
+        "ENXIO": "ENXIO",
+        "ENODEV": "ENODEV",
+        "EIO": "EIO",
+    }
+    return results.get(name, "other")

@@ -1,0 +1,267 @@
+"""A machine kept as a folder: what a test asks instead of a real one.
+
+``files/`` holds file contents at their paths (``:`` as ``%3A``, a link as ``NAME%link`` with its
+target as text); ``host.json`` what else the kernel said; ``commands.json``, ``env.json``,
+``nvml.json``, ``cuinit.json`` and ``worker.json`` the answers of the other questions.
+"""
+
+import fnmatch
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from gpucheck.facts import Answer
+from gpucheck.host.base import (
+    COMMAND_TIMEOUT,
+    READ_LIMIT,
+    Host,
+    Identity,
+    Limits,
+    OpenResult,
+    Ran,
+    Space,
+    Stat,
+)
+from gpucheck.host.live import surroundings
+
+T = TypeVar("T")
+
+LINK = "%link"
+_JSON_LIMIT = 16 * 1024 * 1024
+_MAX_LINKS = 40
+
+
+class RecordedCommand(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A command's answer: how it ended, or the problem of asking it."""
+
+    status: int = 0
+    out: str = ""
+    err: str = ""
+    problem: str = ""
+
+
+class HostRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """``host.json``: what the kernel answered besides file contents, by path."""
+
+    identity: Identity = Identity(os="linux")
+    limits: Limits = Limits()
+    stat: dict[str, Stat] = {}
+    open: dict[str, OpenResult] = {}
+    space: dict[str, Space] = {}
+    which: dict[str, str] = {}
+    problems: dict[str, str] = {}
+
+
+class RecordedHost(Host):
+    """A machine as a folder.
+
+    Raises:
+        ValueError: the folder is not a recorded machine, in one sentence.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.origin = "recorded"
+        if not (folder / "host.json").is_file():
+            raise ValueError(f"{folder} is not a recorded machine: it has no host.json")
+        self.folder = folder
+        self._files = folder / "files"
+        self._record = _load(folder / "host.json", HostRecord)
+        self._env = _load(folder / "env.json", dict[str, str], {})
+        self._commands = _load(folder / "commands.json", dict[str, RecordedCommand], {})
+        self._paths = self._known_paths()
+
+    def identity(self) -> Identity:
+        """Who asked, and ``uname``."""
+        return self._record.identity
+
+    def env(self) -> Mapping[str, str]:
+        """Return the recorded environment."""
+        return self._env
+
+    def limits(self) -> Limits:
+        """Return the recorded resource limits."""
+        return self._record.limits
+
+    def read_bytes(self, path: str, limit: int = READ_LIMIT) -> Answer[bytes]:
+        """Read at most ``limit`` bytes from the start of a recorded file."""
+        whole = self._content(path)
+        return whole.map(lambda data: data[:limit])
+
+    def find_in_file(
+        self,
+        path: str,
+        literal: bytes,
+        context: int = 256,
+        section: str = "",  # noqa: ARG002  # what was kept of the file is searched whole
+    ) -> Answer[list[bytes]]:
+        """Find a literal in what was kept of the file."""
+        return self._content(path).map(lambda data: surroundings(data, literal, context))
+
+    def glob(self, pattern: str) -> Answer[list[str]]:
+        """Return the recorded paths that match a shell pattern, sorted."""
+        if problem := self._record.problems.get(pattern):
+            return Answer(None, pattern, problem)
+        wanted = _parts(pattern)
+        found = [path for path in self._paths if _matches(_parts(path), wanted)]
+        return Answer(sorted(found), pattern)
+
+    def stat(self, path: str) -> Answer[Stat]:
+        """Describe what was at the path."""
+        if problem := self._record.problems.get(path):
+            return Answer(None, path, problem)
+        real = self._follow(path)
+        for name in (path, real):
+            if name in self._record.stat:
+                return Answer(self._record.stat[name], path)
+        file = self._file(real)
+        if file.is_file():
+            return Answer(Stat(kind="file", size=file.stat().st_size, mode=0o644), path)
+        if real in self._paths:
+            return Answer(Stat(kind="directory", mode=0o755), path)
+        return Answer(None, path, "not there", missing=True)
+
+    def real_path(self, path: str) -> Answer[str]:
+        """Follow the recorded links of the path."""
+        real = self._follow(path)
+        return self.stat(real).map(lambda _stat: real)
+
+    def space(self, path: str) -> Answer[Space]:
+        """Size of the file system that held the path."""
+        if path in self._record.space:
+            return Answer(self._record.space[path], path)
+        return self._unrecorded(path)
+
+    def open_check(self, path: str) -> Answer[OpenResult]:
+        """Whether the device node could be opened."""
+        if path in self._record.open:
+            return Answer(self._record.open[path], path)
+        return self._unrecorded(path)
+
+    def which(self, name: str) -> Answer[str]:
+        """Return the executable of that name that was on PATH."""
+        if name in self._record.which:
+            return Answer(self._record.which[name], "PATH")
+        return Answer(None, "PATH", f"no {name} on PATH", missing=True)
+
+    def run(
+        self,
+        argv: Sequence[str],
+        timeout: float = COMMAND_TIMEOUT,  # noqa: ARG002  # a record answers at once
+        stdin: bytes = b"",  # noqa: ARG002
+    ) -> Answer[Ran]:
+        """Return what the command answered when it was recorded."""
+        words = " ".join(argv)
+        found = self._commands.get(words)
+        if found is None:
+            return Answer(None, words, "not there", missing=True)
+        if found.problem:
+            return Answer(None, words, found.problem)
+        return Answer(Ran(status=found.status, out=found.out, err=found.err), words)
+
+    def nvml(self) -> Answer[dict[str, Any]]:
+        """Return what NVML answered."""
+        return self._raw("nvml.json", "NVML")
+
+    def cuinit(self) -> Answer[dict[str, Any]]:
+        """Return what the CUDA driver answered."""
+        return self._raw("cuinit.json", "libcuda.so.1")
+
+    def worker(self) -> Answer[dict[str, Any]]:
+        """Return what the target interpreter answered."""
+        return self._raw("worker.json", "target interpreter")
+
+    def _raw(self, name: str, source: str) -> Answer[dict[str, Any]]:
+        if not (self.folder / name).is_file():
+            return Answer(None, source, "not there", missing=True)
+        raw = _load(self.folder / name, dict[str, Any])
+        if "problem" in raw:
+            return Answer(None, source, str(raw["problem"]))
+        return Answer(raw, source)
+
+    def _unrecorded(self, path: str) -> Answer[T]:
+        seen = self.stat(path)
+        if seen.value is not None:
+            return Answer(None, path, "not recorded")
+        return Answer(None, path, seen.problem, seen.missing)
+
+    def _content(self, path: str) -> Answer[bytes]:
+        if problem := self._record.problems.get(path):
+            return Answer(None, path, problem)
+        file = self._file(self._follow(path))
+        if file.is_file():
+            return Answer(file.read_bytes(), path)
+        if path in self._record.stat:
+            return Answer(None, path, "not recorded")
+        return Answer(None, path, "not there", missing=True)
+
+    def _file(self, path: str) -> Path:
+        return self._files / path.replace("\\", "/").replace(":", "%3A").lstrip("/")
+
+    def _follow(self, path: str) -> str:
+        """Follow recorded links, from the left, as a kernel does."""
+        if "\\" in path:
+            return path
+        done = ""
+        todo = [part for part in path.split("/") if part]
+        for _ in range(_MAX_LINKS * 10):
+            if not todo:
+                break
+            part = todo.pop(0)
+            if part in (".", ".."):
+                done = done if part == "." else done.rpartition("/")[0]
+                continue
+            link = self._file(f"{done}/{part}{LINK}")
+            if not link.is_file():
+                done = f"{done}/{part}"
+                continue
+            target = link.read_text().strip()
+            done = "" if target.startswith("/") else done
+            todo[:0] = [piece for piece in target.split("/") if piece]
+        return done or "/"
+
+    def _known_paths(self) -> frozenset[str]:
+        windows = self._record.identity.os == "windows"
+        paths = {*self._record.stat, *self._record.open}
+        if self._files.is_dir():
+            for file in self._files.rglob("*"):
+                name = file.relative_to(self._files).as_posix().replace("%3A", ":")
+                name = name.removesuffix(LINK)
+                paths.add(name.replace("/", "\\") if windows else f"/{name}")
+        if not windows:
+            for path in tuple(paths):
+                above = path.rpartition("/")[0]
+                while above:
+                    paths.add(above)
+                    above = above.rpartition("/")[0]
+        return frozenset(paths)
+
+
+def _parts(path: str) -> list[str]:
+    return [part for part in re.split(r"[/\\]", path) if part]
+
+
+def _matches(parts: list[str], wanted: list[str]) -> bool:
+    return len(parts) == len(wanted) and all(
+        fnmatch.fnmatchcase(part, pattern) and (part[0] != "." or pattern[0] == ".")
+        for part, pattern in zip(parts, wanted, strict=True)
+    )
+
+
+def _load(file: Path, shape: type[T], default: T | None = None) -> T:
+    """Read one JSON file of a recorded machine.
+
+    Raises:
+        ValueError: the file is too large, not JSON or not of this shape, in one sentence.
+    """
+    if default is not None and not file.is_file():
+        return default
+    if file.stat().st_size > _JSON_LIMIT:
+        raise ValueError(f"{file} is larger than {_JSON_LIMIT >> 20} MiB")
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=shape)
+    except (msgspec.DecodeError, json.JSONDecodeError) as error:
+        raise ValueError(f"{file} cannot be read: {error}") from error

@@ -1,0 +1,86 @@
+"""The report: verdict, root causes, findings and everything they rest on."""
+
+from typing import Any, Literal
+
+import msgspec
+
+from gpucheck import __version__
+from gpucheck.engine import Diagnosis
+from gpucheck.facts import builtins
+from gpucheck.findings import Check, Finding, Outcome, Severity
+from gpucheck.snapshot import REPORT_SCHEMA, Snapshot
+from gpucheck.verdict import OpenQuestion
+
+Verdict = Literal["healthy", "warning", "broken", "unknown"]
+FailOn = Literal["error", "warning", "never"]
+
+_EXIT_HEALTHY, _EXIT_FINDING, _EXIT_UNKNOWN = 0, 1, 3
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """What every face shows."""
+
+    verdict: Verdict
+    root_causes: tuple[str, ...]
+    findings: tuple[Finding, ...]
+    checks: tuple[Check, ...]
+    open_questions: tuple[OpenQuestion, ...]
+    snapshot: Snapshot
+
+    @property
+    def standing(self) -> tuple[Finding, ...]:
+        """The findings that no other finding silenced."""
+        return tuple(finding for finding in self.findings if finding.silenced_by is None)
+
+    @property
+    def unknown_checks(self) -> tuple[Check, ...]:
+        """The rules that lacked a fact."""
+        return tuple(check for check in self.checks if check.outcome is Outcome.UNKNOWN)
+
+    def exit_status(self, fail_on: FailOn) -> int:
+        """Return the exit status of the contract (architecture 1.3)."""
+        if fail_on == "never":
+            return _EXIT_HEALTHY
+        levels = {Severity.ERROR} if fail_on == "error" else {Severity.ERROR, Severity.WARNING}
+        if any(finding.severity in levels for finding in self.standing):
+            return _EXIT_FINDING
+        return _EXIT_UNKNOWN if self.verdict == "unknown" else _EXIT_HEALTHY
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the report as JSON-like data (schema ``gpucheck.report/1``)."""
+        return {
+            "schema": REPORT_SCHEMA,
+            "gpucheck": {"version": __version__, "tables": self.snapshot.versions.tables},
+            "verdict": self.verdict,
+            "root_causes": list(self.root_causes),
+            "findings": builtins(self.findings),
+            "checks": builtins(self.checks),
+            "open_questions": builtins(self.open_questions),
+            "selftests": [],
+            "snapshot": self.snapshot.as_json(),
+            "probes": builtins(self.snapshot.runs.runs),
+        }
+
+
+def make_report(
+    diagnosis: Diagnosis, snapshot: Snapshot, questions: tuple[OpenQuestion, ...]
+) -> Report:
+    """Work the verdict out: an error, a warning, an open decisive question, or healthy."""
+    standing = diagnosis.standing
+    errors = tuple(f.slug for f in standing if f.severity is Severity.ERROR)
+    warnings = tuple(f.slug for f in standing if f.severity is Severity.WARNING)
+    verdict: Verdict
+    if errors:
+        verdict = "broken"
+    elif warnings:
+        verdict = "warning"
+    else:
+        verdict = "unknown" if questions else "healthy"
+    return Report(
+        verdict=verdict,
+        root_causes=errors or warnings,
+        findings=diagnosis.findings,
+        checks=diagnosis.checks,
+        open_questions=questions,
+        snapshot=snapshot,
+    )

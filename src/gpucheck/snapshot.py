@@ -1,0 +1,190 @@
+"""A snapshot: everything that is known of a machine, typed, with its sources and problems."""
+
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, Literal, TypeVar, cast
+
+import msgspec
+
+from gpucheck import __version__
+from gpucheck.facts import Facts, Section, builtins
+from gpucheck.probes import all_sections
+
+SCHEMA = "gpucheck.snapshot/1"
+REPORT_SCHEMA = "gpucheck.report/1"
+FILE_LIMIT = 32 * 1024 * 1024
+"""A larger file is no snapshot of ours."""
+
+S = TypeVar("S", bound=Section)
+Origin = Literal["live", "sysroot", "recorded", "pasted", "described"]
+
+
+class ProbeRun(msgspec.Struct, frozen=True, kw_only=True):
+    """How one probe went; ``seconds`` of wall time."""
+
+    name: str
+    status: Literal["ok", "unknown", "crashed", "timed-out"]
+    seconds: float = 0.0
+    problem: str | None = None
+
+
+class ProbeRuns(msgspec.Struct, frozen=True):
+    """How all probes went; rules about gpucheck itself ask for this type."""
+
+    runs: tuple[ProbeRun, ...] = ()
+
+
+class Versions(msgspec.Struct, frozen=True, kw_only=True):
+    """Versions of gpucheck and of its tables."""
+
+    version: str
+    tables: str
+
+
+class SnapshotError(Exception):
+    """A file is no snapshot that can be read; the message is one sentence for the user."""
+
+
+class Snapshot:
+    """Sections by type. A section that nobody filled is there all the same, all unknown."""
+
+    def __init__(
+        self,
+        sections: dict[str, Section],
+        runs: ProbeRuns,
+        *,
+        tables: str,
+        origin: Origin,
+        taken: str = "",
+        gpucheck: str = __version__,
+        redacted: bool = False,
+    ) -> None:
+        self.sections = {
+            name: sections.get(name) or kind() for name, kind in all_sections().items()
+        }
+        self.runs = runs
+        self.origin: Origin = origin
+        self.taken = taken or _now()
+        self.versions = Versions(version=gpucheck, tables=tables)
+        self.redacted = redacted
+
+    def get(self, kind: type[S]) -> S:
+        """Return the section of this type."""
+        return cast("S", self.sections[kind.name])
+
+    def look_up(self, fact: str) -> tuple[Facts, str, Any]:
+        """Find a fact by its path, such as ``nvml.gpus.0.uuid``.
+
+        Returns the nearest group of facts that has a source for it, its field there, the value.
+
+        Raises:
+            LookupError: there is no such fact.
+        """
+        section_name, *steps = fact.split(".")
+        owner: Facts = self.sections[section_name]
+        field = ""
+        value: Any = owner
+        for at, step in enumerate(steps):
+            if isinstance(value, Facts):
+                if step not in value.__struct_fields__:
+                    raise LookupError(f"no fact {fact}")
+                inner_says = value.source(step) or value.problem(step)
+                if inner_says or not field:
+                    owner, field = value, step
+                value = getattr(value, step)
+            elif isinstance(value, list):
+                value = value[int(step)]
+            elif isinstance(value, dict):
+                value = value.get(".".join(steps[at:]))
+                break
+            else:
+                raise LookupError(f"no fact {fact}")
+        return owner, field, value
+
+    def problem(self, fact: str) -> str:
+        """Return why a fact is unknown, "" when nobody said."""
+        try:
+            owner, field, _value = self.look_up(fact)
+        except (LookupError, ValueError):
+            return ""
+        return owner.problem(field)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the snapshot as JSON-like data (schema ``gpucheck.snapshot/1``)."""
+        return {
+            "schema": SCHEMA,
+            "gpucheck": builtins(self.versions),
+            "origin": self.origin,
+            "taken": self.taken,
+            "redacted": self.redacted,
+            "facts": {name: builtins(section) for name, section in self.sections.items()},
+            "probes": builtins(self.runs.runs),
+        }
+
+
+class _Saved(msgspec.Struct, frozen=True, kw_only=True):
+    """The form of a saved snapshot; sections are decoded by their own types."""
+
+    schema: Literal["gpucheck.snapshot/1"]
+    gpucheck: Versions
+    origin: Origin
+    taken: str
+    redacted: bool
+    facts: dict[str, msgspec.Raw]
+    probes: tuple[ProbeRun, ...]
+
+
+class _SavedReport(msgspec.Struct, frozen=True):
+    """The part of a saved report that matters here."""
+
+    schema: Literal["gpucheck.report/1"]
+    snapshot: msgspec.Raw
+
+
+def load(file: Path) -> Snapshot:
+    """Read a saved snapshot, or the snapshot inside a saved report.
+
+    Raises:
+        SnapshotError: it cannot be read, in one sentence.
+    """
+    try:
+        if file.stat().st_size > FILE_LIMIT:
+            raise SnapshotError(f"{file} is larger than {FILE_LIMIT >> 20} MiB: no snapshot")
+        data = file.read_bytes()
+    except OSError as error:
+        raise SnapshotError(f"{file} cannot be read: {error.strerror or error}") from error
+    try:
+        return decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise SnapshotError(f"{file} is not a gpucheck snapshot or report: {error}") from error
+
+
+def decode(data: bytes) -> Snapshot:
+    """Read a snapshot or report from JSON.
+
+    Sections that this version does not know are left out: a newer gpucheck wrote them.
+
+    Raises:
+        msgspec.DecodeError: it is neither.
+    """
+    if b'"gpucheck.report/1"' in data[:200]:
+        data = bytes(msgspec.json.decode(data, type=_SavedReport).snapshot)
+    saved = msgspec.json.decode(data, type=_Saved)
+    sections = {
+        name: msgspec.json.decode(saved.facts[name], type=kind)
+        for name, kind in all_sections().items()
+        if name in saved.facts
+    }
+    return Snapshot(
+        sections,
+        ProbeRuns(saved.probes),
+        tables=saved.gpucheck.tables,
+        origin=saved.origin,
+        taken=saved.taken,
+        gpucheck=saved.gpucheck.version,
+        redacted=saved.redacted,
+    )
+
+
+def _now() -> str:
+    return datetime.now(tz=timezone.utc).isoformat(timespec="seconds")

@@ -1,0 +1,81 @@
+"""The decisive questions: while one of them is open, nothing may be called healthy."""
+
+from collections.abc import Callable
+
+import msgspec
+
+from gpucheck.engine import supply
+from gpucheck.facts import UnknownFactError, known
+from gpucheck.probes.request import Request
+from gpucheck.probes.torch_build import TorchBuild
+from gpucheck.snapshot import Snapshot
+from gpucheck.tables import Tables
+from gpucheck.tables.cubin_rules import CubinRules
+from gpucheck.views import DriverState, Gpus
+
+
+class OpenQuestion(msgspec.Struct, frozen=True, kw_only=True):
+    """A decisive question that nobody could answer, the fact it lacks and why."""
+
+    question: str
+    fact: str
+    reason: str
+
+
+def open_questions(snapshot: Snapshot, tables: Tables) -> tuple[OpenQuestion, ...]:
+    """Return the decisive questions of a live machine that are open (architecture 1.3)."""
+    asked: tuple[tuple[str, Callable[[Snapshot, Tables], object]], ...] = (
+        ("Is there an NVIDIA GPU?", _gpu_present),
+        ("Does a driver serve it?", _driver_serves),
+        ("Which PyTorch build has the target interpreter?", _which_build),
+        ("Does that build run on every visible GPU?", _build_runs),
+    )
+    found = []
+    for question, ask in asked:
+        try:
+            ask(snapshot, tables)
+        except UnknownFactError as unknown:
+            reason = unknown.reason or snapshot.problem(unknown.fact) or "nothing was said about it"
+            found.append(OpenQuestion(question=question, fact=unknown.fact, reason=reason))
+    return tuple(found)
+
+
+def _gpu_present(snapshot: Snapshot, tables: Tables) -> bool:
+    """A host that was said to have no GPU (``--gpus 0``) leaves nothing open here."""
+    if snapshot.get(Request).gpus == 0:
+        return False
+    gpus: Gpus = supply(Gpus, snapshot, tables)
+    return gpus.present()
+
+
+def _driver_serves(snapshot: Snapshot, tables: Tables) -> bool:
+    if not _gpu_present(snapshot, tables):
+        return False
+    driver: DriverState = supply(DriverState, snapshot, tables)
+    return driver.serves()
+
+
+def _which_build(snapshot: Snapshot, _tables: Tables) -> str:
+    """No torch at all is an answer as well."""
+    torch = snapshot.get(TorchBuild)
+    if not known(torch.installed, "torch.installed"):
+        return ""
+    return known(torch.built_for, "torch.built_for")
+
+
+def _build_runs(snapshot: Snapshot, tables: Tables) -> bool:
+    torch = snapshot.get(TorchBuild)
+    if not _gpu_present(snapshot, tables) or _which_build(snapshot, tables) != "cuda":
+        return False
+    if not _driver_serves(snapshot, tables):
+        return False
+    gpus: Gpus = supply(Gpus, snapshot, tables)
+    codes = known(torch.arch_list, "torch.arch_list")
+    for gpu in gpus.visible():
+        capability = gpu.compute_capability
+        if capability is None:
+            raise UnknownFactError(gpu.facts[-1], "its compute capability is not known")
+        runs = tables.get(CubinRules).covers(codes, capability, torch.cuda)
+        if runs is None:
+            raise UnknownFactError("torch.arch_list", f"no rule says what runs on {capability}")
+    return True

@@ -1,0 +1,27 @@
+"""Asks one rule about a few facts."""
+
+from typing import Any
+
+from gpucheck.engine import judge
+from gpucheck.facts import Section
+from gpucheck.findings import Judgement
+from gpucheck.rules import all_rules
+from gpucheck.snapshot import ProbeRuns, Snapshot
+from gpucheck.tables import Tables
+
+TABLES = Tables()
+
+
+def snapshot(*sections: Section, runs: ProbeRuns | None = None) -> Snapshot:
+    """Return a snapshot that knows these sections and nothing else."""
+    return Snapshot(
+        {section.name: section for section in sections},
+        runs or ProbeRuns(),
+        tables=TABLES.version,
+        origin="described",
+    )
+
+
+def ask(slug: str, *sections: Section, **more: Any) -> Judgement:  # noqa: ANN401  # see snapshot()
+    """Return what the rule says of these sections."""
+    return judge(all_rules()[slug], snapshot(*sections, **more), TABLES)

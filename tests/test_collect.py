@@ -1,0 +1,174 @@
+"""The collector: probes side by side, in the order of their needs, whatever they do."""
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import machine
+
+from gpucheck import collect as collect_module
+from gpucheck.collect import Collected, Collector
+from gpucheck.facts import Section
+from gpucheck.host import Host, LiveHost
+from gpucheck.probes import Probe
+from gpucheck.probes.driver import Driver
+from gpucheck.probes.limits import LimitsOfProcess
+from gpucheck.probes.nvml import Nvml, NvmlGpu
+from gpucheck.probes.pci import Pci
+from gpucheck.probes.request import Request
+from gpucheck.tables import Tables
+from gpucheck.tables.pci_devices import PciDevices
+from gpucheck.target import TargetWish
+
+
+def _probe(section: type[Section], work: Callable[..., Section], **needs: Any) -> Probe:  # noqa: ANN401
+    return Probe(section.name, section, work, needs, 0.5)
+
+
+def _run(
+    monkeypatch: pytest.MonkeyPatch,
+    *probes: Probe,
+    host: Host | None = None,
+    **options: Any,  # noqa: ANN401
+) -> Collected:
+    monkeypatch.setattr(collect_module, "all_probes", lambda: probes)
+    collector = Collector(
+        host or LiveHost(),
+        Tables(),
+        wish=TargetWish(python=None),
+        request=Request(gpus=2),
+        **options,
+    )
+    return collector.collect()
+
+
+def _good(host: Host) -> Nvml:
+    assert host.origin == "live"
+    return Nvml(init_code=0, gpus=[NvmlGpu(index=0)], sources={"*": "NVML"})
+
+
+def _hang(host: Host) -> Driver:
+    host.stage("open of /dev/nvidia0")
+    time.sleep(60)
+    return Driver()
+
+
+def _crash(host: Host) -> Driver:  # noqa: ARG001
+    os.abort()
+
+
+def _raise(host: Host) -> Driver:  # noqa: ARG001
+    raise RuntimeError("garbage")
+
+
+def _silent(host: Host) -> LimitsOfProcess:  # noqa: ARG001
+    return LimitsOfProcess(problems={"*": "Linux only"})
+
+
+def test_sections_and_runs_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    snapshot = _run(monkeypatch, _probe(Nvml, _good, host=Host)).snapshot
+    assert snapshot.get(Nvml).gpus == [NvmlGpu(index=0)]
+    assert snapshot.get(Request).gpus == 2
+    assert [(run.name, run.status, run.problem) for run in snapshot.runs.runs] == [
+        ("nvml", "ok", None)
+    ]
+
+
+def test_a_hang_costs_its_deadline_and_leaves_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    start = time.monotonic()
+    snapshot = _run(
+        monkeypatch, _probe(Driver, _hang, host=Host), _probe(Nvml, _good, host=Host)
+    ).snapshot
+    assert time.monotonic() - start < 5
+    assert snapshot.get(Nvml).init_code == 0
+    assert snapshot.get(Driver).module_loaded is None
+    assert "timed-out" in snapshot.problem("driver.module_loaded")
+    assert "open of /dev/nvidia0" in snapshot.problem("driver.module_loaded")
+
+
+@pytest.mark.parametrize(
+    ("work", "words"), [(_crash, "SIGABRT"), (_raise, "RuntimeError: garbage")]
+)
+def test_a_crash_is_a_result(
+    monkeypatch: pytest.MonkeyPatch, work: Callable[..., Section], words: str
+) -> None:
+    snapshot = _run(monkeypatch, _probe(Driver, work, host=Host)).snapshot
+    (run,) = snapshot.runs.runs
+    assert run.status == "crashed"
+    assert words in (run.problem or "")
+    assert words in snapshot.problem("driver.module_loaded")
+
+
+def test_a_section_without_any_fact_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    (run,) = _run(monkeypatch, _probe(LimitsOfProcess, _silent, host=Host)).snapshot.runs.runs
+    assert (run.status, run.problem) == ("unknown", "Linux only")
+
+
+def test_a_probe_runs_after_the_sections_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    def second(nvml: Nvml, devices: PciDevices) -> Pci:
+        return Pci(nvswitches=len(nvml.gpus or ()), other_display_vendors=[devices.name])
+
+    snapshot = _run(
+        monkeypatch,
+        _probe(Pci, second, nvml=Nvml, devices=PciDevices),
+        _probe(Nvml, _good, host=Host),
+    ).snapshot
+    assert snapshot.get(Pci).nvswitches == 1
+    assert snapshot.get(Pci).other_display_vendors == ["pci_devices"]
+
+
+def test_what_a_failed_probe_was_needed_for_runs_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def second(driver: Driver) -> Pci:
+        return Pci(other_display_vendors=[driver.problem("module_loaded")])
+
+    snapshot = _run(
+        monkeypatch, _probe(Driver, _raise, host=Host), _probe(Pci, second, driver=Driver)
+    ).snapshot
+    assert "garbage" in (snapshot.get(Pci).other_display_vendors or [""])[0]
+
+
+def test_a_skipped_probe_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    snapshot = _run(monkeypatch, _probe(Nvml, _good, host=Host), skip=["nvml"]).snapshot
+    assert snapshot.runs.runs == ()
+    assert "skip" in snapshot.problem("nvml.gpus")
+
+
+def test_the_limit_of_the_whole_run_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    start = time.monotonic()
+    _run(monkeypatch, _probe(Driver, _hang, host=Host), timeout=0.1)
+    assert time.monotonic() - start < 3
+
+
+def test_progress_names_what_is_awaited(monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: list[list[str]] = []
+    _run(
+        monkeypatch,
+        _probe(Driver, _hang, host=Host),
+        progress=lambda names, _seconds: heard.append(list(names)),
+    )
+    assert ["driver"] in heard
+
+
+def test_a_recorded_machine_is_asked_in_this_process(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    pids: list[int] = []
+
+    def here(host: Host) -> Pci:
+        pids.append(os.getpid())
+        return Pci(nvswitches=len(host.env()))
+
+    snapshot = _run(
+        monkeypatch,
+        _probe(Pci, here, host=Host),
+        _probe(Driver, _raise, host=Host),
+        host=machine(tmp_path, env={"A": "b"}),
+    ).snapshot
+    assert pids == [os.getpid()]
+    assert snapshot.get(Pci).nvswitches == 1
+    assert [run.status for run in snapshot.runs.runs] == ["crashed", "ok"]
