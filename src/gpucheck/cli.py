@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # these cost time, and --help needs none of them
     from gpucheck.tables import Tables
 
 _INTERNAL_FAULT = 3
+_UNREADABLE = 2
 _DIFFERENT = 1
 _SLOW = 3.0
 _NOTE_NO_SELFTEST = "this version has no run-time self-test yet: use --no-selftest"
@@ -132,7 +133,7 @@ def gpucheck() -> None:
 @_format
 @_output
 @click.pass_context
-def check(ctx: click.Context, **options: Any) -> None:  # noqa: ANN401  # click's options
+def check(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  # click's options
     """Diagnose this machine: the root cause first, its evidence, the command that fixes it."""
     if not options["no_selftest"]:
         raise click.UsageError(_NOTE_NO_SELFTEST)
@@ -178,12 +179,13 @@ def collect(**options: Any) -> None:  # noqa: ANN401  # click's options
 @click.option("--format", "form", type=click.Choice(["terminal", "json"]), default="terminal")
 @_output
 @click.pass_context
-def diff(ctx: click.Context, before: str, after: str | None, **options: Any) -> None:  # noqa: ANN401
+def diff(ctx: click.Context, /, before: str, after: str | None, **options: Any) -> None:  # noqa: ANN401
     """Show what changed between two saved snapshots or reports; without B, since A until now.
 
     Exit status: 0 nothing changed, 1 something did.
     """
-    from gpucheck.diff import as_json, compare, render_diff  # noqa: PLC0415
+    from gpucheck.diff import as_json, compare  # noqa: PLC0415
+    from gpucheck.render import diff_text  # noqa: PLC0415
 
     old = _load(before)
     if after is not None:
@@ -194,7 +196,7 @@ def diff(ctx: click.Context, before: str, after: str | None, **options: Any) -> 
     if options["form"] == "json":
         text = json.dumps(as_json(changes), indent=2) + "\n"
     else:
-        text = render_diff(changes, color=_colored(options))
+        text = diff_text.render(changes, color=_colored(options))
     _write(text, options["output"])
     ctx.exit(_DIFFERENT if changes else 0)
 
@@ -245,10 +247,15 @@ def show_schema(name: str | None, **options: Any) -> None:  # noqa: ANN401  # cl
 
 def main(args: Sequence[str] | None = None) -> NoReturn:
     """Run the command line; whatever goes wrong inside is one sentence, never a traceback."""
+    from gpucheck.tables import TablesError  # noqa: PLC0415
+
     try:
         gpucheck.main(args=list(args) if args is not None else None, prog_name="gpucheck")
     except SystemExit:
         raise
+    except TablesError as error:
+        click.echo(f"Error: {_printable(str(error))}", err=True)
+        sys.exit(_UNREADABLE)
     except KeyboardInterrupt:
         sys.exit(130)
     except Exception as error:  # noqa: BLE001  # the last line of defence
@@ -322,12 +329,21 @@ def _collect(
         timeout=options["timeout"],
         skip=skip,
         progress=progress,
+        meanwhile=_load_rules,
     )
     try:
         return collector.collect()
     finally:
         if progress is not None:
             progress.clear()
+
+
+def _load_rules() -> None:
+    """Import what judges and prints while the probes are under way."""
+    from gpucheck.render import terminal  # noqa: F401, PLC0415
+    from gpucheck.rules import all_rules  # noqa: PLC0415
+
+    all_rules()
 
 
 class _Progress:

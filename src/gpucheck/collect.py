@@ -18,9 +18,14 @@ from gpucheck.target import TargetWish
 LONGEST = 30.0
 """No probe ends later than this after the start, in seconds: deadlines do not add up."""
 _TICK = 0.25
+_LAST_WORD = 1.0
 
 Progress = Callable[[Sequence[str], float], None]
 """Hears every quarter of a second which probes are still under way, and since how many seconds."""
+
+
+def _nothing() -> None:
+    """Nothing is left to do while waiting."""
 
 
 class Collected(msgspec.Struct, frozen=True):
@@ -48,6 +53,7 @@ class Collector:
         timeout: seconds for the whole collection.
         skip: names of probes that are not run.
         progress: hears what is still under way.
+        meanwhile: called once while the children work, such as to load the rules.
     """
 
     def __init__(
@@ -60,12 +66,14 @@ class Collector:
         timeout: float = 120.0,
         skip: Sequence[str] = (),
         progress: Progress | None = None,
+        meanwhile: Callable[[], object] = _nothing,
     ) -> None:
         self._host = host
         self._tables = tables
         self._request = request
         self._wish = wish
         self._progress = progress
+        self._meanwhile = meanwhile
         self._start = time.monotonic()
         self._end = self._start + min(timeout, LONGEST)
         self._waiting = {p.name: p for p in all_probes() if p.name not in skip}
@@ -73,6 +81,7 @@ class Collector:
         for probe in all_probes():
             if probe.name in skip:
                 self._sections[probe.section] = probe.section(problems={"*": "skipped by --skip"})
+        self._awaited = {need for probe in all_probes() for need in probe.needs.values()}
         self._runs: list[ProbeRun] = []
         self._log: list[dict[str, Any]] = []
 
@@ -101,7 +110,8 @@ class Collector:
         ]
         for probe in ready:
             del self._waiting[probe.name]
-        return ready
+        # What others wait for starts first.
+        return sorted(ready, key=lambda probe: probe.section not in self._awaited)
 
     def _run_inline(self) -> None:
         """Ask a recorded machine: nothing there can block or crash the process."""
@@ -122,16 +132,25 @@ class Collector:
         try:
             while True:
                 for probe in self._ready():
-                    deadline = min(time.monotonic() + probe.deadline, self._end)
-                    children.start(probe.name, self._work(probe), deadline)
+                    children.start(probe.name, self._work(probe), self._deadline(probe))
                 if not children.names():
                     return
+                self._meanwhile, meanwhile = _nothing, self._meanwhile
+                meanwhile()
                 for done in children.wait(time.monotonic() + _TICK):
                     self._hear(probes[done.name], done)
                 if self._progress is not None and children.names():
                     self._progress(children.names(), time.monotonic() - self._start)
         finally:
             children.stop()
+
+    def _deadline(self, probe: Probe) -> float:
+        """Its own deadline or the end of the run; what waited for a hung probe still gets a second.
+
+        Such a probe has only to say that it did not ask.
+        """
+        now = time.monotonic()
+        return max(now + _LAST_WORD, min(now + probe.deadline, self._end))
 
     def _work(self, probe: Probe) -> Work:
         def work(tell: Tell) -> bytes:

@@ -21,8 +21,8 @@ from gpucheck.findings import (
 )
 from gpucheck.rules import Family, Rule, all_rules
 from gpucheck.snapshot import ProbeRuns, Snapshot
-from gpucheck.tables import Table, Tables
-from gpucheck.views import View
+from gpucheck.tables import Table, Tables, TablesError
+from gpucheck.views import Gpus, View
 
 _FAMILIES = get_args(Family)
 _SEVERITIES = tuple(Severity)
@@ -78,8 +78,18 @@ def judge(rule: Rule, snapshot: Snapshot, tables: Tables) -> Judgement:
     """
     if rule.judge is None:
         raise TypeError("the rule module has no function marked @RULE.check")
+    if rule.needs_gpu and _surely_without_gpu(snapshot, tables):
+        return NotApplicable("there is no NVIDIA GPU")
     arguments = {name: supply(kind, snapshot, tables) for name, kind in rule.needs.items()}
     return rule.judge(**arguments)
+
+
+def _surely_without_gpu(snapshot: Snapshot, tables: Tables) -> bool:
+    gpus: Gpus = supply(Gpus, snapshot, tables)
+    try:
+        return not gpus.present()
+    except UnknownFactError:
+        return False
 
 
 def supply(kind: type[Any], snapshot: Snapshot, tables: Tables) -> Any:  # noqa: ANN401  # of that type
@@ -115,6 +125,8 @@ def _ask(rule: Rule, snapshot: Snapshot, tables: Tables) -> tuple[Check, Finding
     except UnknownFactError as unknown:
         reason = unknown.reason or snapshot.problem(unknown.fact) or "nothing was said about it"
         return Check(slug=slug, outcome=Outcome.UNKNOWN, reason=f"{unknown.fact}: {reason}"), None
+    except TablesError:
+        raise  # nothing of a rule: the tables cannot be read, and the user is told so
     except Exception as error:  # noqa: BLE001  # a crash of a rule is an outcome
         reason = f"{type(error).__name__}: {error}"
         return Check(slug=slug, outcome=Outcome.CRASHED, reason=reason), None
@@ -144,19 +156,24 @@ def _evidence(fact: str, snapshot: Snapshot) -> Evidence:
 
 
 def _silencer(rule: Rule, hits: Mapping[str, Finding]) -> str | None:
-    """Return the finding that makes this rule's an echo: the end of the chain it yields to."""
-    found = next((slug for slug in rule.yields_to if slug in hits and slug != rule.slug), None)
-    seen = {rule.slug}
-    while found is not None and found not in seen:
-        seen.add(found)
-        further = next(
-            (slug for slug in all_rules()[found].yields_to if slug in hits and slug not in seen),
+    """Return the finding that makes this rule's an echo: the end of the chain it yields to.
+
+    Only a finding at least as severe can be the cause: a warning explains no error.
+    """
+    cause = None
+    slug: str | None = rule.slug
+    while slug is not None:
+        weight = _SEVERITIES.index(hits[slug].severity)
+        slug = next(
+            (
+                other
+                for other in all_rules()[slug].yields_to
+                if other in hits and _SEVERITIES.index(hits[other].severity) <= weight
+            ),
             None,
         )
-        if further is None:
-            return found
-        found = further
-    return found
+        cause = slug or cause
+    return cause
 
 
 def _rank(finding: Finding) -> tuple[bool, int, int, int, str]:

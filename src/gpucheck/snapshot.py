@@ -81,6 +81,8 @@ class Snapshot:
             LookupError: there is no such fact.
         """
         section_name, *steps = fact.split(".")
+        if section_name == "probes":
+            return self._look_up_run(*steps)
         owner: Facts = self.sections[section_name]
         field = ""
         value: Any = owner
@@ -98,8 +100,15 @@ class Snapshot:
                 value = value.get(".".join(steps[at:]))
                 break
             else:
-                raise LookupError(f"no fact {fact}")
+                raise LookupError(f"no fact {fact}")  # noqa: TRY004  # a path that leads nowhere
         return owner, field, value
+
+    def _look_up_run(self, name: str, field: str) -> tuple[Facts, str, Any]:
+        """Find what is known of a probe's run, such as ``probes.nvml.status``."""
+        run = next((run for run in self.runs.runs if run.name == name), None)
+        if run is None or field not in run.__struct_fields__:
+            raise LookupError(f"no fact probes.{name}.{field}")
+        return Facts(sources={"*": "gpucheck itself"}), field, getattr(run, field)
 
     def problem(self, fact: str) -> str:
         """Return why a fact is unknown, "" when nobody said."""

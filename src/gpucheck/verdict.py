@@ -10,8 +10,8 @@ from gpucheck.probes.request import Request
 from gpucheck.probes.torch_build import TorchBuild
 from gpucheck.snapshot import Snapshot
 from gpucheck.tables import Tables
-from gpucheck.tables.cubin_rules import CubinRules
 from gpucheck.views import DriverState, Gpus
+from gpucheck.views.torch_code import TorchCode
 
 
 class OpenQuestion(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,18 +64,13 @@ def _which_build(snapshot: Snapshot, _tables: Tables) -> str:
 
 
 def _build_runs(snapshot: Snapshot, tables: Tables) -> bool:
-    torch = snapshot.get(TorchBuild)
+    """A driver that does not serve leaves this open: nothing can be healthy then."""
     if not _gpu_present(snapshot, tables) or _which_build(snapshot, tables) != "cuda":
         return False
     if not _driver_serves(snapshot, tables):
-        return False
-    gpus: Gpus = supply(Gpus, snapshot, tables)
-    codes = known(torch.arch_list, "torch.arch_list")
-    for gpu in gpus.visible():
-        capability = gpu.compute_capability
-        if capability is None:
-            raise UnknownFactError(gpu.facts[-1], "its compute capability is not known")
-        runs = tables.get(CubinRules).covers(codes, capability, torch.cuda)
-        if runs is None:
-            raise UnknownFactError("torch.arch_list", f"no rule says what runs on {capability}")
+        raise UnknownFactError("cuda_driver.init_code", "the driver serves no GPU")
+    code: TorchCode = supply(TorchCode, snapshot, tables)
+    unknown = code.unknown_gpu(code.on_gpus())
+    if unknown is not None:
+        raise unknown
     return True

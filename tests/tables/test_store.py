@@ -1,7 +1,7 @@
 """Finding and reading tables, good and bad."""
 
 import os
-import subprocess  # noqa: TID251 - only a fresh interpreter shows what an import loads
+import subprocess
 import sys
 from pathlib import Path
 

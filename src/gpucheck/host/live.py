@@ -5,7 +5,6 @@ import glob
 import itertools
 import mmap
 import os
-import platform
 import shutil
 import stat as stat_module
 import sys
@@ -39,6 +38,8 @@ _KINDS = (
     (stat_module.S_ISBLK, "block"),
 )
 _MAX_HITS = 64
+_PART = 65536
+_MOST_GAPS = 16
 _MAX_LINKS = 40
 _MAX_PATHS = 20_000
 
@@ -66,14 +67,14 @@ class LiveHost(Host):
 
     def identity(self) -> Identity:
         """Who asks, and ``uname``."""
-        name = platform.uname()
-        unix = hasattr(os, "getuid")
+        unix = hasattr(os, "uname")
+        release, version, machine, node = _uname()
         return Identity(
             os=_FAMILIES.get(sys.platform, "linux"),
-            release=name.release,
-            version=name.version,
-            machine=name.machine,
-            node=name.node,
+            release=release,
+            version=version,
+            machine=machine,
+            node=node,
             uid=os.getuid() if unix else -1,
             groups=tuple(os.getgroups()) if unix else (),
             user=os.environ.get("USER") or os.environ.get("USERNAME", ""),
@@ -103,9 +104,9 @@ class LiveHost(Host):
             # O_NONBLOCK: a FIFO where a file is expected must not block; sysfs ignores it.
             handle = os.open(self._at(path), os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
             try:
-                parts = []
+                parts: list[bytes] = []
                 left = limit
-                while left > 0 and (part := os.read(handle, left)):
+                while left > 0 and (part := _next_part(handle, left, first=not parts)):
                     parts.append(part)
                     left -= len(part)
                 return b"".join(parts)
@@ -250,6 +251,26 @@ class LiveHost(Host):
         return done or "/"
 
 
+def _next_part(handle: int, left: int, *, first: bool) -> bytes:
+    """Read on; b"" at the end.
+
+    The kernel's log gives one message a call, EPIPE where messages were lost, EINVAL when the
+    next does not fit, and EAGAIN at its end: what was read until then is kept.
+    """
+    for _ in range(_MOST_GAPS):
+        try:
+            return os.read(handle, min(left, _PART))
+        except BrokenPipeError:
+            continue
+        except BlockingIOError:
+            return b""
+        except OSError as error:
+            if first or error.errno != errno.EINVAL:
+                raise
+            return b""
+    return b""
+
+
 def surroundings(
     data: "mmap.mmap | bytes", literal: bytes, context: int, window: tuple[int, int] | None = None
 ) -> list[bytes]:
@@ -261,6 +282,17 @@ def surroundings(
         hits.append(data[max(0, at - context) : at + len(literal) + context])
         at = data.find(literal, at + len(literal), end)
     return hits
+
+
+def _uname() -> tuple[str, str, str, str]:
+    """Return release, version, machine and node name."""
+    if hasattr(os, "uname"):
+        name = os.uname()
+        return name.release, name.version, name.machine, name.nodename
+    import platform  # noqa: PLC0415  # slow to import, and needed on Windows only
+
+    windows = platform.uname()
+    return windows.release, windows.version, windows.machine, windows.node
 
 
 def _cwd() -> str:

@@ -1,0 +1,18 @@
+"""Exact commands that cure findings, made to fit this machine: its OS, packages and Python.
+
+A command that is not sure to fit is not given: the text then says where to look.
+"""
+
+from gpucheck.fixes.driver import CONTAINER_GUIDE, DRIVER_GUIDE, DRIVER_PAGE, DriverRemedies
+from gpucheck.fixes.torch_install import START_PAGE, WHEEL_INDEX, Python, TorchRemedies
+
+__all__ = [
+    "CONTAINER_GUIDE",
+    "DRIVER_GUIDE",
+    "DRIVER_PAGE",
+    "START_PAGE",
+    "WHEEL_INDEX",
+    "DriverRemedies",
+    "Python",
+    "TorchRemedies",
+]

@@ -1,0 +1,121 @@
+"""Reads raw answers of NVML and libcuda: plain values, or ``{"error": ...}`` in their place."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from gpucheck.facts import Answer, Notes
+
+T = TypeVar("T")
+
+
+class RawAnswers:
+    """One object of raw answers, and the notes of the fields that are filled from it.
+
+    Args:
+        raw: what was answered, by key.
+        source: who answered.
+        words: the meaning of error codes.
+        unasked: why a key is not there.
+    """
+
+    def __init__(
+        self, raw: object, source: str, words: Mapping[int, str], unasked: str = "not asked"
+    ) -> None:
+        self.notes = Notes()
+        self._raw: dict[str, Any] = raw if isinstance(raw, dict) else {}
+        self._source = source
+        self._words = words
+        self._unasked = unasked
+
+    def answer(self, key: str) -> Answer[Any]:
+        """Return the value of a key, or the problem that stands in its place."""
+        if key not in self._raw:
+            return Answer(None, self._source, self._unasked)
+        value = self._raw[key]
+        code = self.error(key)
+        if code is not None:
+            words = self._words.get(code) if isinstance(code, int) else str(code)
+            return Answer(None, self._source, words or f"error {code}")
+        return Answer(value, self._source, "it does not tell" if value is None else "")
+
+    def error(self, key: str) -> object:
+        """Return the code (or the words) of what went wrong with a key; None when nothing did."""
+        value = self._raw.get(key)
+        return value.get("error") if isinstance(value, dict) else None
+
+    def take(self, field: str, key: str, read: Callable[[Any], T]) -> T | None:
+        """Fill a field from a key."""
+        return self.notes.take(field, self.answer(key).map(read))
+
+    def say(self, field: str, value: T) -> T:
+        """Fill a field with what an answer means."""
+        self.notes.said(field, self._source)
+        return value
+
+    def has_code(self, code: int) -> bool:
+        """Whether any question was answered with this error code."""
+        return any(self.error(key) == code for key in self._raw)
+
+
+def integer(value: object) -> int:
+    """Return a whole number.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ValueError(f"{str(value)[:40]!r} is no whole number")  # noqa: TRY004  # a bad answer
+    return value
+
+
+def text(value: object) -> str:
+    """Return a text without blanks around it.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if not isinstance(value, str):
+        raise ValueError(f"{str(value)[:40]!r} is no text")  # noqa: TRY004  # a bad answer
+    return value.strip("\x00 \t\r\n")
+
+
+def item(at: int, count: int) -> Callable[[object], int]:
+    """Read one of ``count`` whole numbers of a list."""
+
+    def read(value: object) -> int:
+        if not isinstance(value, list) or len(value) != count:
+            raise ValueError(f"not {count} numbers")
+        return integer(value[at])
+
+    return read
+
+
+def within(key: str) -> Callable[[object], int]:
+    """Read one whole number of an object."""
+
+    def read(value: object) -> int:
+        return integer(value.get(key) if isinstance(value, dict) else None)
+
+    return read
+
+
+def flag(read: Callable[[object], int]) -> Callable[[object], bool]:
+    """Read a number that means yes or no."""
+    return lambda value: read(value) != 0
+
+
+def capability(value: object) -> str:
+    """Read ``[9, 0]`` as ``9.0``."""
+    return f"{item(0, 2)(value)}.{item(1, 2)(value)}"
+
+
+def cuda_version(value: object) -> str:
+    """Read 12020 as ``12.2``.
+
+    Raises:
+        ValueError: it is no version.
+    """
+    number = integer(value)
+    if number < 1000:  # noqa: PLR2004  # the major version counts thousands
+        raise ValueError(f"{number} is no CUDA version")
+    return f"{number // 1000}.{number % 1000 // 10}"

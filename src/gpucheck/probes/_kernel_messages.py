@@ -1,0 +1,118 @@
+"""Reads single messages of the kernel log: Xids, lost GPUs, processes killed for memory."""
+
+import re
+
+import msgspec
+
+_MICROSECONDS = 1_000_000
+_LONGEST = 400
+
+_XID = re.compile(r"NVRM: Xid \((?P<where>[^()]{1,80})\): (?P<xid>\d{1,5})\b[, ]*(?P<text>.*)")
+_ADDRESS = re.compile(
+    r"(?<![0-9A-Fa-f])([0-9A-Fa-f]{4,8}):([0-9A-Fa-f]{2}):([0-9A-Fa-f]{2})(?:\.([0-7]))?(?![0-9A-Fa-f])"
+)
+_UUID = re.compile(r"\b(GPU|MIG)-[0-9A-Fa-f]{8}[-0-9A-Fa-f]*")
+_OOM = re.compile(
+    r"(?P<cgroup>Memory cgroup o|O)ut of memory(?: \([a-z_]{1,40}\))?: "
+    r"Kill(?:ed)? process (?P<pid>\d{1,10}) \((?P<name>[^\n]{1,64}?)\)(?=,| total-vm| score|$)"
+)
+_OFF_BUS = "fallen off the bus"
+_OFF_BUS_XID = 79
+_JOURNAL_LINE = re.compile(r"\[\s{0,12}(\d{1,12}\.\d{1,9})\] \S{1,255} kernel: (.*)")
+
+
+class Record(msgspec.Struct, frozen=True):
+    """One message; ``seconds`` since the boot."""
+
+    seconds: float
+    text: str
+
+
+class Xid(msgspec.Struct, frozen=True):
+    """An Xid message; ``address`` is "" when it names no PCI device."""
+
+    number: int
+    address: str
+    message: str
+
+
+class Kill(msgspec.Struct, frozen=True):
+    """A process killed for memory; ``scope`` is ``host`` or ``cgroup``."""
+
+    pid: int
+    process_name: str
+    scope: str
+
+
+def split_kmsg(text: str) -> list[Record]:
+    """Split what /dev/kmsg gives: ``priority,number,microseconds,flags;message``."""
+    records = []
+    for line in text.split("\n"):
+        head, semicolon, message = line.partition(";")
+        fields = head.split(",")
+        # Lines that begin with a blank are key=value pairs of the record above.
+        if semicolon and line[:1].isdigit() and len(fields) >= 4 and fields[2].isdecimal():  # noqa: PLR2004
+            records.append(Record(int(fields[2]) / _MICROSECONDS, message))
+    return records
+
+
+def split_journal(text: str) -> list[Record]:
+    """Split ``journalctl -o short-monotonic``: ``[seconds] host kernel: message``."""
+    found = (_JOURNAL_LINE.match(line) for line in text.split("\n"))
+    return [Record(float(match[1]), match[2]) for match in found if match]
+
+
+def parse_xid(text: str) -> Xid | None:
+    """Read an Xid message; None when it is none."""
+    found = _XID.search(text) if "NVRM: Xid" in text else None
+    if found is None:
+        return None
+    return Xid(int(found["xid"]), _address(found["where"]), without_uuids(found["text"].strip()))
+
+
+def parse_oom_kill(text: str) -> Kill | None:
+    """Read the kernel's line about a process that it killed for memory."""
+    found = _OOM.search(text) if "ut of memory" in text else None
+    if found is None:
+        return None
+    scope = "cgroup" if found["cgroup"] != "O" else "host"
+    return Kill(int(found["pid"]), found["name"], scope)
+
+
+def speaks_of_driver(text: str) -> bool:
+    """Whether the message is one of NVIDIA's driver."""
+    return "NVRM:" in text or ("SXid" in text and "nvidia-nvswitch" in text)
+
+
+def fallen_off_bus(texts: list[str]) -> list[str]:
+    """Return the PCI addresses of lost GPUs, each once.
+
+    A GPU that is missed while the driver loads is told in several lines, the address in an
+    earlier one than the words.
+    """
+    lost: dict[str, None] = {}
+    earlier = ""
+    for text in texts:
+        if "NVRM" not in text:
+            continue
+        xid = parse_xid(text)
+        address = xid.address if xid else _address(text)
+        if _OFF_BUS in text or (xid is not None and xid.number == _OFF_BUS_XID):
+            lost[address or earlier] = None
+        earlier = address or earlier
+    lost.pop("", None)
+    return list(lost)
+
+
+def without_uuids(text: str) -> str:
+    """Cut a message to a sensible length, and UUIDs to their kind."""
+    return _UUID.sub(r"\1-...", text[:_LONGEST])
+
+
+def _address(text: str) -> str:
+    """Return the first PCI address as sysfs writes it; "" when there is none."""
+    found = _ADDRESS.search(text)
+    if found is None:
+        return ""
+    domain, bus, device, function = found.groups()
+    return f"{int(domain, 16):04x}:{bus.lower()}:{device.lower()}.{function or 0}"

@@ -1,0 +1,61 @@
+"""The C library and the C++ library of the system, read from their files."""
+
+import re
+from typing import Literal
+
+from gpucheck.facts import Answer
+from gpucheck.host import Host
+from gpucheck.probes import _loader
+
+Libc = Literal["glibc", "musl", "other"]
+
+_BANNER = b"GNU C Library"
+_RELEASE = re.compile(rb"release version (\d{1,3}\.\d{1,3}(?:\.\d{1,3})?)")
+_GLIBCXX = re.compile(rb"GLIBCXX_(\d{1,3}\.\d{1,3}\.\d{1,3})\x00")
+_GLIBCXX_START = b"GLIBCXX_3.4."
+_REST_OF_NAME = 4
+"""Bytes behind a hit: the last number and a NUL. More would repeat the neighbours' names."""
+_MUSL = ("/lib/ld-musl-*.so.1", "/usr/lib/ld-musl-*.so.1")
+
+
+def find(host: Host) -> Answer[tuple[Libc, str]]:
+    """Return which C library the system has, and the version when it is glibc, else "".
+
+    glibc is looked for first: musl can be installed beside it as a package.
+    """
+    problem = ""
+    for folder in _loader.default_folders(host.identity().machine):
+        path = f"{folder}/libc.so.6"
+        banners = host.find_in_file(path, _BANNER)
+        for banner in banners.value or ():
+            if release := _RELEASE.search(banner):
+                return Answer(("glibc", release[1].decode()), path)
+        if not banners.missing:
+            problem = problem or f"{path}: {banners.problem or 'it names no version'}"
+    for pattern in _MUSL:
+        if found := host.glob(pattern).value:
+            return Answer(("musl", ""), found[0])
+    return Answer(None, "", problem or "no C library in the usual folders")
+
+
+def find_libstdcxx(host: Host) -> Answer[_loader.Found]:
+    """Return the libstdc++.so.6 that the loader takes when no variable changes its path."""
+    found = _loader.Loader(host).system_paths("libstdc++.so.6")
+    if not found:
+        return Answer(None, "ld.so.cache and the default folders", "not there", missing=True)
+    return Answer(found[0], found[0].via)
+
+
+def newest_glibcxx(host: Host, path: str) -> Answer[str]:
+    """Return the newest GLIBCXX version that a libstdc++ defines.
+
+    The names stand once each in its dynamic string table, which comes before anything else that
+    could repeat them, so that the first hits that the door returns (64) hold them all.
+    """
+    return host.find_in_file(path, _GLIBCXX_START, _REST_OF_NAME).map(_newest)
+
+
+def _newest(hits: list[bytes]) -> str | None:
+    versions = {match[1] for hit in hits for match in _GLIBCXX.finditer(hit)}
+    newest = max(versions, key=lambda v: [int(part) for part in v.split(b".")], default=None)
+    return None if newest is None else newest.decode()

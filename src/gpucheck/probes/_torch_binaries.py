@@ -1,0 +1,45 @@
+"""What torch's compiled libraries tell without being loaded."""
+
+import re
+
+from gpucheck.facts import Answer
+from gpucheck.host import Host
+
+_CODE = rb"(?:sm|compute)_[0-9]{2,3}[af]?"
+_ARCH_LIST = re.compile(rb"\x00(" + _CODE + rb"(?: " + _CODE + rb")*)\x00")
+_CHECK_FAIL = b"torchCheckFailEPKcS2_jRK"
+"""Start of a symbol of libc10 whose last argument is a std::string."""
+_NEW_STRING = b"NSt7__cxx11"
+_OLD_STRING = b"Ss"
+
+
+def arch_list(host: Host, path: str) -> Answer[list[str]]:
+    """Return what ``torch.cuda.get_arch_list()`` would: the codes the build was made for.
+
+    The build writes them as one constant into libtorch_python: ``sm_80 sm_90 compute_90``. Several
+    different constants of this form leave it unknown.
+    """
+    for start in (b"\x00sm_", b"\x00compute_"):
+        hits = host.find_in_file(path, start, section=".rodata")
+        if hits.value is None:
+            return Answer(None, hits.source, hits.problem, hits.missing)
+        found = {match for hit in hits.value for match in _ARCH_LIST.findall(hit)}
+        lists = [match for match in found if b" " in match] or list(found)
+        if len(lists) == 1:
+            return Answer(lists[0].decode().split(" "), hits.source)
+        if lists:
+            return Answer(None, path, f"{len(lists)} lists of architectures in it")
+    return Answer(None, path, "no list of architectures in it")
+
+
+def cxx11_abi(host: Host, path: str) -> Answer[bool]:
+    """Whether torch was built with the strings of C++11, from the symbols of libc10."""
+    hits = host.find_in_file(path, _CHECK_FAIL, context=len(_NEW_STRING), section=".dynstr")
+    return hits.map(_abi)
+
+
+def _abi(hits: list[bytes]) -> bool | None:
+    ends = [hit.partition(_CHECK_FAIL)[2] for hit in hits]
+    if any(end.startswith(_NEW_STRING) for end in ends):
+        return True
+    return False if any(end.startswith(_OLD_STRING) for end in ends) else None

@@ -1,0 +1,106 @@
+"""What the CUDA driver itself says: ``cuInit``, its version, its devices (in a child)."""
+
+from typing import Annotated, Any, ClassVar
+
+from gpucheck.facts import Facts, Private, Section
+from gpucheck.host import Host
+from gpucheck.probes._driver_answers import (
+    RawAnswers,
+    capability,
+    cuda_version,
+    integer,
+    text,
+)
+
+DEADLINE = 30.0
+
+_NO_DEVICE = 100
+
+
+class CudaDevice(Facts, frozen=True, kw_only=True):
+    """One device as the CUDA driver counts them (after CUDA_VISIBLE_DEVICES)."""
+
+    device_name: str | None = None
+    compute_capability: str | None = None
+    uuid: Annotated[str | None, Private("uuid")] = None
+
+
+class CudaDriver(Section, frozen=True, kw_only=True):
+    """The best single facts about a driver."""
+
+    name: ClassVar[str] = "cuda_driver"
+
+    library: Annotated[str | None, Private("path")] = None
+    """The libcuda that was loaded; "" when none can be."""
+    load_error: str | None = None
+    """What the loader said; "" when the library loaded."""
+    init_code: int | None = None
+    """Result of ``cuInit(0)``; 0 is success."""
+    cuda: str | None = None
+    """CUDA version that this driver speaks (``cuDriverGetVersion``), such as ``12.2``."""
+    device_count: int | None = None
+    devices: list[CudaDevice] | None = None
+
+
+def collect(host: Host) -> CudaDriver:
+    """Ask libcuda and give its raw answers their meaning."""
+    answer = host.cuinit()
+    if answer.value is not None:
+        return decode(answer.value)
+    if answer.missing:
+        return decode({"library": "", "load_error": answer.problem or "not there"})
+    return CudaDriver(problems={"*": answer.problem})
+
+
+def decode(raw: dict[str, Any]) -> CudaDriver:
+    """Give the raw answers (see ``host/cuinit.py``) their meaning."""
+    asked = RawAnswers(raw, "libcuda", {}, _why_unasked(raw))
+    loader = RawAnswers(raw, "dynamic loader", {})
+    if raw.get("init_code") == _NO_DEVICE:
+        count: int | None = asked.say("device_count", 0)
+        devices: list[CudaDevice] | None = asked.say("devices", [])
+    else:
+        count = asked.take("device_count", "device_count", integer)
+        devices = asked.take("devices", "devices", _devices)
+    return CudaDriver(
+        library=loader.take("library", "library", text),
+        load_error=loader.take("load_error", "load_error", text),
+        init_code=asked.take("init_code", "init_code", integer),
+        cuda=asked.take("cuda", "cuda_version", cuda_version),
+        device_count=count,
+        devices=devices,
+        sources={**asked.notes.sources, **loader.notes.sources},
+        problems={**asked.notes.problems, **loader.notes.problems},
+    )
+
+
+def _why_unasked(raw: dict[str, Any]) -> str:
+    if raw.get("load_error"):
+        return f"not loaded: {raw['load_error']}"
+    code = raw.get("init_code", 0)
+    return f"cuInit returned {code}" if code != 0 else "not asked"
+
+
+def _devices(value: object) -> list[CudaDevice]:
+    """Read the list of devices.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if not isinstance(value, list):
+        raise ValueError("not a list of devices")  # noqa: TRY004  # a bad answer
+    return [_device(one) for one in value]
+
+
+def _device(raw: object) -> CudaDevice:
+    asked = RawAnswers(raw, "libcuda", {})
+    name = asked.take("device_name", "name", text)
+    # libcuda gives the number alone; NVML and CUDA_VISIBLE_DEVICES write what it is the number of.
+    kind = "MIG" if name is not None and " MIG " in name else "GPU"
+    return CudaDevice(
+        device_name=name,
+        compute_capability=asked.take("compute_capability", "compute_capability", capability),
+        uuid=asked.take("uuid", "uuid", lambda value: f"{kind}-{text(value)}"),
+        sources=asked.notes.sources,
+        problems=asked.notes.problems,
+    )

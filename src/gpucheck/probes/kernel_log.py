@@ -1,0 +1,164 @@
+"""What the kernel log says of the GPUs, where this user may read it."""
+
+from typing import ClassVar
+
+from gpucheck.facts import Answer, Facts, Notes, Section
+from gpucheck.host import Host
+from gpucheck.probes import _kernel_messages as messages
+from gpucheck.probes._platform import not_linux
+
+DEADLINE = 5.0
+
+_KMSG = "/dev/kmsg"
+_KMSG_LIMIT = 2 * 1024 * 1024
+_JOURNAL = (
+    "journalctl",
+    "-k",
+    "-b",
+    "-q",
+    "-o",
+    "short-monotonic",
+    "--no-pager",
+    "-n",
+    "5000",
+)
+_JOURNAL_TIMEOUT = 3.0
+_NVIDIA_SIGNS = (
+    "/sys/module/nvidia",
+    "/sys/module/nouveau",
+    "/dev/nvidiactl",
+    "/usr/bin/nvidia-smi",
+)
+_MOST_NVRM = 50
+_MOST_ALIKE = 20
+"""Events of one Xid on one GPU that are kept: a flood must not push out the rare one."""
+_MOST_KILLS = 50
+
+
+class XidEvent(Facts, frozen=True, kw_only=True):
+    """One Xid message of the driver."""
+
+    xid: int | None = None
+    pci_address: str | None = None
+    """In the form of ``pci.gpus``: ``0000:01:00.0``."""
+    message: str | None = None
+    seconds_ago: float | None = None
+    """Time asleep since then counts in."""
+
+
+class OomKill(Facts, frozen=True, kw_only=True):
+    """A process that the kernel killed for memory."""
+
+    pid: int | None = None
+    process_name: str | None = None
+    scope: str | None = None
+    """``host`` or ``cgroup``: whose memory had run out."""
+    seconds_ago: float | None = None
+    """Time asleep since then counts in."""
+
+
+class KernelLog(Section, frozen=True, kw_only=True):
+    """Since this boot, as far as the log's buffer reaches."""
+
+    name: ClassVar[str] = "kernel_log"
+
+    xids: list[XidEvent] | None = None
+    """Oldest first; of the same Xid on the same GPU the newest 20."""
+    fallen_off_bus: list[str] | None = None
+    """PCI addresses of GPUs that the log says have fallen off the bus."""
+    nvrm: list[str] | None = None
+    """Other lines of the driver (``NVRM:``, NVSwitch SXids), newest last, 50 at most."""
+    oom_kills: list[OomKill] | None = None
+
+
+def collect(host: Host) -> KernelLog:
+    """Read the log and sort out what speaks of GPUs or of memory."""
+    if problems := not_linux(host):
+        return KernelLog(problems=problems)
+    log = _records(host)
+    if log.value is None:
+        return KernelLog(problems={"*": f"{log.source}: {log.problem}"})
+    uptime = host.line("/proc/uptime").map(lambda text: float(text.split()[0]))
+    xids: list[XidEvent] = []
+    nvrm: list[str] = []
+    kills: dict[int, OomKill] = {}
+    off_bus = messages.fallen_off_bus([record.text for record in log.value])
+    for record in log.value:
+        if xid := messages.parse_xid(record.text):
+            xids.append(_event(xid, record, uptime, log.source))
+        elif messages.speaks_of_driver(record.text):
+            nvrm.append(messages.without_uuids(record.text))
+        elif kill := messages.parse_oom_kill(record.text):
+            kills[kill.pid] = _kill(kill, record, uptime, log.source)
+    return KernelLog(
+        xids=_newest_of_each(xids),
+        fallen_off_bus=off_bus,
+        nvrm=nvrm[-_MOST_NVRM:],
+        oom_kills=list(kills.values())[-_MOST_KILLS:],
+        sources={"*": log.source},
+    )
+
+
+def _records(host: Host) -> Answer[list[messages.Record]]:
+    """Read the kernel's buffer, else the journal's copy of it."""
+    buffer = host.read(_KMSG, _KMSG_LIMIT).map(messages.split_kmsg)
+    if buffer.value:
+        return buffer
+    if buffer.value is not None:
+        # The buffer of a booted kernel is never empty: a container's stand-in is.
+        buffer = Answer(None, _KMSG, "empty")
+    if not any(host.exists(sign).value for sign in _NVIDIA_SIGNS):
+        return buffer
+    if host.origin == "sysroot" or host.which(_JOURNAL[0]).value is None:
+        return buffer
+    ran = host.run(_JOURNAL, timeout=_JOURNAL_TIMEOUT)
+    journal = ran.map(lambda end: messages.split_journal(end.out))
+    # A user without the right to read it is told of an empty journal.
+    return journal if journal.value else buffer
+
+
+def _event(
+    xid: messages.Xid, record: messages.Record, uptime: Answer[float], source: str
+) -> XidEvent:
+    notes = Notes()
+    for field in ("xid", "message"):
+        notes.said(field, source)
+    if xid.address:
+        notes.said("pci_address", source)
+    else:
+        notes.unknown("pci_address", "the message names no PCI address")
+    return XidEvent(
+        xid=xid.number,
+        pci_address=xid.address or None,
+        message=xid.message,
+        seconds_ago=notes.take("seconds_ago", _ago(record, uptime)),
+        sources=notes.sources,
+        problems=notes.problems,
+    )
+
+
+def _kill(
+    kill: messages.Kill, record: messages.Record, uptime: Answer[float], source: str
+) -> OomKill:
+    return OomKill(
+        pid=kill.pid,
+        process_name=kill.process_name,
+        scope=kill.scope,
+        seconds_ago=_ago(record, uptime).value,
+        sources={"*": source},
+    )
+
+
+def _ago(record: messages.Record, uptime: Answer[float]) -> Answer[float]:
+    return uptime.map(lambda up: max(0.0, round(up - record.seconds, 1)))
+
+
+def _newest_of_each(events: list[XidEvent]) -> list[XidEvent]:
+    counts: dict[tuple[int | None, str | None], int] = {}
+    kept = []
+    for event in reversed(events):
+        key = (event.xid, event.pci_address)
+        counts[key] = counts.get(key, 0) + 1
+        if counts[key] <= _MOST_ALIKE:
+            kept.append(event)
+    return kept[::-1]

@@ -1,0 +1,54 @@
+"""Limits of this process and of shared memory that GPU jobs run into."""
+
+from typing import ClassVar
+
+from gpucheck.facts import Notes, Section
+from gpucheck.host import Host
+
+DEADLINE = 5.0
+
+_SHM = "/dev/shm"  # noqa: S108  # measured, never written to
+_INFINIBAND = "/sys/class/infiniband/*"
+
+
+class LimitsOfProcess(Section, frozen=True, kw_only=True):
+    """Sizes in bytes; -1 is unlimited."""
+
+    name: ClassVar[str] = "limits"
+
+    shm_total_bytes: int | None = None
+    shm_free_bytes: int | None = None
+    memlock_bytes: int | None = None
+    open_files: int | None = None
+    infiniband_devices: list[str] | None = None
+    """RDMA devices of this machine (``/sys/class/infiniband``)."""
+
+
+def collect(host: Host) -> LimitsOfProcess:
+    """Ask for the sizes and limits."""
+    notes = Notes()
+    limits = host.limits()
+    for field in ("memlock_bytes", "open_files"):
+        if getattr(limits, field) is None:
+            notes.unknown(field, "this system has no such limit")
+        else:
+            notes.said(field, "getrlimit")
+    space = host.space(_SHM)
+    return LimitsOfProcess(
+        shm_total_bytes=notes.take("shm_total_bytes", space.map(lambda size: size.total)),
+        shm_free_bytes=notes.take("shm_free_bytes", space.map(lambda size: size.free)),
+        memlock_bytes=limits.memlock_bytes,
+        open_files=limits.open_files,
+        infiniband_devices=_infiniband(host, notes),
+        sources=notes.sources,
+        problems=notes.problems,
+    )
+
+
+def _infiniband(host: Host, notes: Notes) -> list[str] | None:
+    field = "infiniband_devices"
+    if host.exists("/sys/class").value is not True:
+        notes.unknown(field, "/sys/class is not there")
+        return None
+    found = notes.take(field, host.glob(_INFINIBAND))
+    return None if found is None else [path.rpartition("/")[2] for path in found]

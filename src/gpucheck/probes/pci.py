@@ -1,0 +1,211 @@
+"""NVIDIA devices on the PCI bus, seen without any driver; on a Jetson the device tree."""
+
+from typing import Annotated, ClassVar
+
+from gpucheck.facts import Answer, Facts, Notes, Private, Section
+from gpucheck.host import Host
+from gpucheck.probes._platform import jetson_model
+from gpucheck.tables.pci_devices import PciDevices
+
+DEADLINE = 5.0
+
+_DEVICES = "/sys/bus/pci/devices"
+_NVIDIA = "0x10de"
+_AMD = "0x1002"
+_GPU_CLASSES = ("0x0300", "0x0302")
+"""VGA controller and 3D controller."""
+_SWITCH_CLASS = "0x0680"
+"""Other bridge: NVIDIA's are NVSwitches."""
+_DISPLAY_CLASS = "0x03"
+_ACCELERATOR_CLASS = "0x12"
+_LOOKED_AT = (_DISPLAY_CLASS, _SWITCH_CLASS, _ACCELERATOR_CLASS)
+_VENDORS = {
+    _AMD: "amd",
+    "0x8086": "intel",
+    "0x1a03": "aspeed",
+    "0x102b": "matrox",
+    "0x15ad": "virtual",
+    "0x1af4": "virtual",
+    "0x1b36": "virtual",
+    "0x1234": "virtual",
+    "0x1414": "virtual",
+    "0x1013": "virtual",
+    "0x80ee": "virtual",
+}
+_JETSON_NODES = (
+    "/sys/firmware/devicetree/base/gpu@*",
+    "/sys/firmware/devicetree/base/bus@0/gpu@*",
+    "/sys/firmware/devicetree/base/gpu",
+    "/proc/device-tree/gpu@*",
+    "/sys/devices/platform/*gpu*",
+    "/sys/devices/gpu.0",
+)
+_NO_LANES = (0, 255)
+"""Widths by which the kernel says that it could not read the register."""
+
+
+class PciGpu(Facts, frozen=True, kw_only=True):
+    """One NVIDIA display or 3D controller."""
+
+    address: str | None = None
+    """``0000:01:00.0``: domain, bus, device, function, in lower case."""
+    device_id: str | None = None
+    """Four hexadecimal digits in lower case."""
+    product: str | None = None
+    """The product of that device id; None when the tables do not know it. Several products that
+    share an id are joined by " / "."""
+    chip: str | None = None
+    compute_capability: str | None = None
+    bound_driver: str | None = None
+    """The kernel driver bound to it (nvidia, nouveau, vfio-pci ...); "" when none is."""
+    link_width: int | None = None
+    """Lanes now."""
+    link_width_max: int | None = None
+    """Lanes at most, as the card says."""
+    port_width_max: int | None = None
+    """Lanes at most of the port above it."""
+    link_speed: float | None = None
+    """GT/s now; an idle GPU lowers it."""
+    link_speed_max: float | None = None
+    numa_node: int | None = None
+    """-1: the firmware names none."""
+    enabled: bool | None = None
+
+
+class Pci(Section, frozen=True, kw_only=True):
+    """What is on the bus."""
+
+    name: ClassVar[str] = "pci"
+
+    gpus: list[PciGpu] | None = None
+    """[] is none seen on the bus: WSL and some virtual machines show no GPU there."""
+    nvswitches: int | None = None
+    other_display_vendors: list[str] | None = None
+    """Vendors of display controllers that are not NVIDIA's: ``amd``, ``intel``, ``virtual`` ..."""
+    jetson_gpu: Annotated[str | None, Private("path")] = None
+    """The GPU's node in a Jetson's device tree; "" on a machine that has none."""
+
+
+def collect(host: Host, devices: PciDevices) -> Pci:
+    """Walk the bus and look closer at what is NVIDIA's."""
+    family = host.identity().os
+    if family != "linux":
+        return Pci(problems={"*": f"no PCI tree on {family}"})
+    notes = Notes()
+    jetson_gpu = notes.take("jetson_gpu", _jetson_gpu(host))
+    if host.exists(_DEVICES).value is not True:
+        return Pci(
+            jetson_gpu=jetson_gpu,
+            sources=notes.sources,
+            problems={"*": f"{_DEVICES} is not there", **notes.problems},
+        )
+    found = _displays_and_bridges(host)
+    for field in ("gpus", "nvswitches", "other_display_vendors"):
+        notes.said(field, _DEVICES)
+    nvidia = [(path, kind) for path, kind, vendor in found if vendor == _NVIDIA]
+    return Pci(
+        gpus=[
+            _gpu(host, path, devices)
+            for path, kind in nvidia
+            if kind.startswith(_GPU_CLASSES) and not _is_virtual_function(host, path)
+        ],
+        nvswitches=sum(kind.startswith(_SWITCH_CLASS) for _path, kind in nvidia),
+        other_display_vendors=_other_vendors(found),
+        jetson_gpu=jetson_gpu,
+        sources=notes.sources,
+        problems=notes.problems,
+    )
+
+
+def _displays_and_bridges(host: Host) -> list[tuple[str, str, str]]:
+    """Return folder, class and vendor of each device of a class that is looked at.
+
+    The folder is the device's place in the tree, below that of its port.
+    """
+    found = []
+    for entry in host.glob(f"{_DEVICES}/*").value or ():
+        folder = host.real_path(entry).value or entry
+        kind = host.line(f"{folder}/class").value or ""
+        if kind.startswith(_LOOKED_AT):
+            found.append((folder, kind, (host.line(f"{folder}/vendor").value or "").lower()))
+    return found
+
+
+def _other_vendors(found: list[tuple[str, str, str]]) -> list[str]:
+    displays = [
+        vendor
+        for _path, kind, vendor in found
+        if kind.startswith(_DISPLAY_CLASS)
+        or (kind.startswith(_ACCELERATOR_CLASS) and vendor == _AMD)
+    ]
+    return list(dict.fromkeys(_VENDORS.get(v, v) for v in displays if v not in ("", _NVIDIA)))
+
+
+def _is_virtual_function(host: Host, path: str) -> bool:
+    """Whether it is a part of another device that the host keeps for its virtual machines."""
+    return host.exists(f"{path}/physfn").value is True
+
+
+def _gpu(host: Host, path: str, devices: PciDevices) -> PciGpu:
+    notes = Notes()
+    device_id = notes.take(
+        "device_id", host.line(f"{path}/device").map(lambda text: text.lower().removeprefix("0x"))
+    )
+    row = devices.device(device_id) if device_id else None
+    unlisted = f"the tables have no device 10de:{device_id}"
+    notes.said("address", _DEVICES)
+    above = path.rpartition("/")[0]
+
+    def table(field: str, value: str | None) -> str | None:
+        return notes.take(field, Answer(value or None, "tables: pci_devices", unlisted))
+
+    def lanes(field: str, file: str) -> int | None:
+        return notes.take(field, host.line(file).map(_lanes))
+
+    return PciGpu(
+        address=path.rpartition("/")[2].lower(),
+        device_id=device_id,
+        product=table("product", " / ".join(row.products) if row else None),
+        chip=table("chip", row.chip if row else None),
+        compute_capability=table("compute_capability", row.compute_capability if row else None),
+        bound_driver=notes.take("bound_driver", _bound_driver(host, path)),
+        link_width=lanes("link_width", f"{path}/current_link_width"),
+        link_width_max=lanes("link_width_max", f"{path}/max_link_width"),
+        port_width_max=lanes("port_width_max", f"{above}/max_link_width"),
+        link_speed=notes.take("link_speed", _speed(host, f"{path}/current_link_speed")),
+        link_speed_max=notes.take("link_speed_max", _speed(host, f"{path}/max_link_speed")),
+        numa_node=notes.take("numa_node", host.line(f"{path}/numa_node").map(int)),
+        enabled=notes.take("enabled", host.line(f"{path}/enable").map(lambda text: int(text) > 0)),
+        sources=notes.sources,
+        problems=notes.problems,
+    )
+
+
+def _bound_driver(host: Host, path: str) -> Answer[str]:
+    link = host.real_path(f"{path}/driver")
+    return link.map(lambda real: real.rpartition("/")[2]).absent("")
+
+
+def _lanes(text: str) -> int | None:
+    width = int(text)
+    return None if width in _NO_LANES else width
+
+
+def _speed(host: Host, file: str) -> Answer[float]:
+    """Read ``16.0 GT/s PCIe``; an unknown speed is a word, or a number that makes no sense."""
+    return host.line(file).map(_gigatransfers)
+
+
+def _gigatransfers(text: str) -> float | None:
+    number, _, unit = text.partition(" ")
+    return float(number) if unit.startswith("GT/s") and number[:1].isdigit() else None
+
+
+def _jetson_gpu(host: Host) -> Answer[str]:
+    model = jetson_model(host)
+    if not model.value:
+        return model
+    for pattern in _JETSON_NODES:
+        if found := host.glob(pattern).value:
+            return Answer(found[0], pattern)
+    return Answer(None, model.source, "a Jetson, but its device tree shows no GPU")

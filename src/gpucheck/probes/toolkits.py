@@ -1,0 +1,101 @@
+"""CUDA toolkits on disk, the one that a build would take, and the host compilers."""
+
+from typing import Annotated, ClassVar
+
+from gpucheck.facts import Facts, Notes, Private, Section
+from gpucheck.host import Host
+from gpucheck.probes import _compilers, _toolkit_files
+from gpucheck.probes._toolkit_files import FoundVia, Root
+from gpucheck.probes.interpreter import Interpreter
+
+DEADLINE = 5.0
+
+
+class Toolkit(Facts, frozen=True, kw_only=True):
+    """One CUDA toolkit or a part of one."""
+
+    path: Annotated[str | None, Private("path")] = None
+    version: str | None = None
+    """``12.4`` or ``12.4.1``, as far as its files tell."""
+    has_nvcc: bool | None = None
+    has_headers: bool | None = None
+    has_cudart: bool | None = None
+    found_via: FoundVia | None = None
+
+
+class Compiler(Facts, frozen=True, kw_only=True):
+    """A host compiler on PATH."""
+
+    command: str | None = None
+    path: Annotated[str | None, Private("path")] = None
+    version: str | None = None
+
+
+class Toolkits(Section, frozen=True, kw_only=True):
+    """What an extension build would find."""
+
+    name: ClassVar[str] = "toolkits"
+
+    toolkits: list[Toolkit] | None = None
+    selected: Annotated[str | None, Private("path")] = None
+    """The toolkit that torch's extension builder would take (CUDA_HOME, CUDA_PATH, nvcc on PATH,
+    /usr/local/cuda, in this order); "" when there is none."""
+    selected_version: str | None = None
+    selected_via: str | None = None
+    compilers: list[Compiler] | None = None
+
+
+def collect(host: Host, interpreter: Interpreter) -> Toolkits:
+    """Look where toolkits lie; nvcc and a compiler are run only where no file tells."""
+    notes = Notes()
+    notes.said("*", "CUDA_HOME, CUDA_PATH, PATH, /usr/local, the distribution, conda and wheels")
+    found = _toolkit_files.roots(host, interpreter)
+    taken = _toolkit_files.selected(host)
+    version: str | None = ""
+    if taken is not None:
+        notes.said("selected", taken[1])
+        version = notes.take("selected_version", _toolkit_files.version_of(host, taken[0]))
+    return Toolkits(
+        toolkits=[_toolkit(host, root) for root in found if root.exists],
+        selected=taken[0].path if taken is not None else "",
+        selected_version=version,
+        selected_via=taken[1] if taken is not None else "",
+        compilers=_compilers_of(host, notes),
+        sources=notes.sources,
+        problems=notes.problems,
+    )
+
+
+def _toolkit(host: Host, root: Root) -> Toolkit:
+    notes = Notes()
+    notes.said("*", root.path)
+    return Toolkit(
+        path=root.path,
+        version=notes.take("version", _toolkit_files.version_of(host, root)),
+        has_nvcc=_toolkit_files.has_nvcc(host, root),
+        has_headers=_toolkit_files.has_headers(host, root),
+        has_cudart=_toolkit_files.has_cudart(host, root),
+        found_via=root.via,
+        sources=notes.sources,
+        problems=notes.problems,
+    )
+
+
+def _compilers_of(host: Host, notes: Notes) -> list[Compiler] | None:
+    if host.identity().os == "windows":
+        notes.unknown("compilers", "MSVC is not looked for")
+        return None
+    notes.said("compilers", "PATH")
+    return [_compiler(found) for found in _compilers.compilers(host)]
+
+
+def _compiler(found: _compilers.FoundCompiler) -> Compiler:
+    notes = Notes()
+    notes.said("*", found.path)
+    return Compiler(
+        command=found.command,
+        path=found.path,
+        version=notes.take("version", found.version),
+        sources=notes.sources,
+        problems=notes.problems,
+    )

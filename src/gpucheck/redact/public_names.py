@@ -1,0 +1,75 @@
+"""Names in paths that say nothing of the user: what redaction leaves as it is."""
+
+import re
+
+SYSTEM_ROOTS = (
+    "usr/bin", "usr/sbin", "usr/lib", "usr/lib32", "usr/lib64", "usr/libexec", "usr/include",
+    "usr/share", "usr/src", "lib", "lib32", "lib64", "bin", "sbin", "proc", "sys", "dev", "etc",
+    "boot", "opt/conda", "opt/nvidia", "opt/hpcx", "nix/store",
+)  # fmt: skip
+"""Folders of a Linux system below which every name is public; ``/run`` holds media and users."""
+
+_NAMES = """
+. .. ~ usr local lib lib32 lib64 libexec bin sbin include share src etc var opt run tmp proc sys dev
+boot root home Users user Public Shared mnt media srv nfs gpfs lustre scratch data work workspace
+workspaces project projects app apps code software system shared storage disk volume conda mamba
+miniconda miniconda2 miniconda3 anaconda anaconda2 anaconda3 miniforge miniforge3 mambaforge
+micromamba envs pkgs base venv .venv env .env venvs .venvs virtualenv virtualenvs .virtualenvs
+.local .cache .conda .pyenv .config .asdf .nv .triton .nix-profile pyenv pipx uv poetry pypoetry
+hatch tools versions installs python pypy python.exe python3.exe pythonw.exe pip pip3 pip.exe
+site-packages dist-packages lib-dynload plat-packages __pycache__ Scripts Lib DLLs Include Library
+nvidia cuda nvcc nvcc.exe nvidia-smi nvidia-smi.exe nvvm cuda-compat compat stubs extras CUPTI
+targets torch torch.py torch.pyc torchgen torchvision torchaudio torchtext triton functorch numpy
+cudnn cublas cufft cufile curand cusolver cusparse cusparselt cuda_cccl cuda_cupti cuda_nvcc
+cuda_nvrtc cuda_runtime cuda_runtime_api nccl nvjitlink nvtx nvshmem cu11 cu12 cu13 version.py
+version.json version.txt cuda_version.json pyvenv.cfg direct_url.json METADATA RECORD INSTALLER
+WHEEL xformers apex flash_attn deepspeed transformers vllm bitsandbytes _C conda-meta history
+ubuntu debian linux x86_64-linux-gnu aarch64-linux-gnu x86_64-linux aarch64-linux sbsa-linux
+x86_64 aarch64 x64 gcc g++ cc c++ clang clang++ cl.exe ld.so.conf ld.so.conf.d ld.so.cache wsl mps
+Windows System32 SysWOW64 DriverStore FileRepository ProgramData AppData Roaming Programs Python
+PythonSoftwareFoundation WindowsApps Microsoft NVSMI CUDA CUDNN Cellar Frameworks Library
+Python.framework Versions Current Applications linuxbrew .linuxbrew modules modulefiles spack
+easybuild eb stack cvmfs sw linux-x86_64 singularity apptainer enroot docker containers hpc_sdk
+Linux_x86_64 comm_libs math_libs compilers runfile overlay kaggle working content drive site
+""".split()  # noqa: SIM905  # a list of words is best read as words
+
+NAMES = frozenset(
+    (*_NAMES, "Program Files", "Program Files (x86)", "NVIDIA Corporation",
+     "NVIDIA GPU Computing Toolkit", "Python Software Foundation", "Microsoft Visual Studio")
+)  # fmt: skip
+_PATTERN = re.compile(
+    r"(?:python|pypy|cpython|Python|pip|gcc|g\+\+|clang|clang\+\+|cuda|cudnn|nvidia|libcu|nccl"
+    r"|cp|torch|tensorrt)[-_]?v?[0-9][0-9A-Za-z._+-]*"  # python3.11, cuda-12.4, gcc-12
+    r"|python[0-9.]*-venv|v?[0-9]+(?:\.[0-9]+)+|[0-9]{1,2}|[A-Za-z]:?"  # 12.4, v12.4, C:
+    r"|lib[\w+-]+\.(?:so|a|dylib)[0-9.]*"
+    r"|(?:nvidia|cuda|cudart|cudnn|cublas|nvrtc|nvml|nv|torch|c10|cu)\w*\.(?:so|dll|ko|py)[0-9.]*"
+    r"|[\w.+-]+\.(?:dist|egg)-info|(?:lib)?nvidia-[a-z-]+"
+    r"|[?*\[\]]+|(?:cuda|lib|python|torch|nvidia)[\w.-]*\*[\w.*-]*"  # shell patterns
+)
+HOMES = frozenset(("home", "homes", "users"))
+"""The name that follows one of these, in lower case, is a user's."""
+NO_USERS = frozenset(("Public", "Shared", "Default", "root", "linuxbrew", ".linuxbrew"))
+
+ORDINARY = frozenset(
+    """
+    root user users admin administrator guest test tester demo dev developer build builder runner
+    ubuntu debian fedora centos linux windows nvidia cuda gpu gpus torch pytorch python driver
+    drivers kernel module library libraries error errors warning failed failure device devices
+    file files folder path system host hosts node nodes server client master worker localhost
+    local remote machine computer cluster docker podman container containers conda anaconda pip
+    nvml cudnn nccl cublas main default none null true false with from that this there here not
+    the and for was were has have can cannot could found read open opened denied permission
+    program process memory data home work desktop laptop pc box lab ai ml research student team
+    version release answer answered environment command timed out output input number name names
+    """.split()  # noqa: SIM905
+)
+"""Words that stand in messages with a meaning of their own, were they a host's or a user's name."""
+
+
+_LOWER = frozenset(name.lower() for name in NAMES)
+
+
+def is_public(name: str, *, windows: bool = False) -> bool:
+    """Whether the name of a folder or a file says nothing of the user."""
+    found = name.lower() in _LOWER if windows else name in NAMES
+    return found or _PATTERN.fullmatch(name) is not None

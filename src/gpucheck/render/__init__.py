@@ -1,0 +1,1 @@
+"""Faces of a report: one file = one format, and what the formats share."""

@@ -1,0 +1,216 @@
+"""The machine in six lines: one an area, with its state in a word and its facts in a few."""
+
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+import msgspec
+
+from gpucheck.facts import Facts
+from gpucheck.findings import Finding
+from gpucheck.probes.container import Container
+from gpucheck.probes.cuda_driver import CudaDriver
+from gpucheck.probes.cuda_libraries import CudaLibraries, CudaLibrary
+from gpucheck.probes.driver import Driver
+from gpucheck.probes.environment import Environment
+from gpucheck.probes.nvml import Nvml, NvmlGpu
+from gpucheck.probes.pci import Pci
+from gpucheck.probes.system import System
+from gpucheck.probes.toolkits import Toolkits
+from gpucheck.probes.torch_build import TorchBuild
+from gpucheck.render.summary import driver_cuda, driver_release, gpu_names
+from gpucheck.render.words import clean, counted, plural, size
+from gpucheck.report import Report
+from gpucheck.rules import all_rules
+from gpucheck.snapshot import Snapshot
+
+Status = Literal["ok", "error", "warning", "note", "unknown", "none"]
+Name = Literal["GPUs", "Driver", "PyTorch", "CUDA libraries", "Toolkit", "System"]
+
+_OF_GPUS = ("nvml.gpus", "pci.", "cuda_driver.dev", "kernel_log.xids", "kernel_log.fallen_off_bus")
+_SHORT_MASK = 16
+_OS_NAMES = {"linux": "Linux", "windows": "Windows", "macos": "macOS"}
+_STATUS: dict[str, Status] = {"error": "error", "warning": "warning", "info": "note"}
+_IN_WORDS = {"cudnn": "cuDNN", "nccl": "NCCL", "cublas": "cuBLAS"}
+_BUILDS = {"cpu": "CPU build", "rocm": "ROCm build", "xpu": "XPU build", "cuda": "CUDA build"}
+
+
+class Area(msgspec.Struct, frozen=True):
+    """One line: ``none`` is said of what is not there, ``unknown`` of what could not be read."""
+
+    name: Name
+    status: Status
+    words: str
+    slugs: tuple[str, ...] = ()
+
+
+def areas(report: Report) -> list[Area]:
+    """Return the areas of the machine, from the GPU up to the system."""
+    snapshot = report.snapshot
+    plain = [
+        _gpus(snapshot),
+        _driver(snapshot),
+        _torch(snapshot),
+        _libraries(snapshot),
+        _toolkit(snapshot),
+        _system(snapshot),
+    ]
+    return [_judged(area, report.standing) for area in plain]
+
+
+def _judged(area: Area, standing: Sequence[Finding]) -> Area:
+    """Give an area the state of its worst finding; the findings come worst first."""
+    mine = [finding for finding in standing if _area_of(finding) == area.name]
+    if not mine:
+        return area
+    slugs = tuple(finding.slug for finding in mine)
+    return msgspec.structs.replace(area, status=_STATUS[mine[0].severity.value], slugs=slugs)
+
+
+def _area_of(finding: Finding) -> Name:
+    first = finding.evidence[0].fact if finding.evidence else ""
+    rule = all_rules().get(finding.slug)
+    family = rule.family if rule else "gpucheck"
+    if family == "torch":
+        return "PyTorch"
+    if family == "libraries":
+        return "Toolkit" if first.startswith("toolkits") else "CUDA libraries"
+    if first.startswith(_OF_GPUS) and "driver_release" not in first:
+        return "GPUs"
+    return "Driver" if family == "driver" else "System"
+
+
+def _gpus(snapshot: Snapshot) -> Area:
+    nvml, pci = snapshot.get(Nvml), snapshot.get(Pci)
+    if nvml.gpus:
+        return Area("GPUs", "ok", _from_nvml(nvml.gpus) + _visible(snapshot))
+    names = gpu_names(snapshot)
+    if names:
+        on_bus = " on the PCI bus" if pci.gpus else ""
+        return Area("GPUs", "ok", f"{counted(names)}{on_bus}{_visible(snapshot)}")
+    if pci.gpus == []:
+        others = ", ".join(clean(vendor) for vendor in pci.other_display_vendors or ())
+        also = f" (other display controllers: {others})" if others else ""
+        return Area("GPUs", "none", f"no NVIDIA GPU on the PCI bus{also}")
+    if snapshot.get(System).os == "macos":
+        return Area("GPUs", "none", "macOS has no NVIDIA GPU")
+    return Area("GPUs", "unknown", _why(pci, "gpus") or _why(nvml, "gpus"))
+
+
+def _from_nvml(gpus: Sequence[NvmlGpu]) -> str:
+    words = counted([_gpu(gpu) for gpu in gpus])
+    instances = sum(len(gpu.mig_devices or ()) for gpu in gpus if gpu.mig_enabled)
+    if any(gpu.mig_enabled for gpu in gpus):
+        words += f"; MIG is on, {plural(instances, 'instance')}"
+    return words
+
+
+def _gpu(gpu: NvmlGpu) -> str:
+    name = clean(gpu.device_name or "NVIDIA GPU")
+    more = []
+    if gpu.compute_capability:
+        more.append(f"compute capability {clean(gpu.compute_capability)}")
+    if gpu.memory_total_bytes:
+        more.append(size(gpu.memory_total_bytes))
+    if gpu.lost:
+        more.append("lost")
+    return f"{name} ({', '.join(more)})" if more else name
+
+
+def _visible(snapshot: Snapshot) -> str:
+    value = snapshot.get(Environment).get("CUDA_VISIBLE_DEVICES")
+    if value is None:
+        return ""
+    cuda = snapshot.get(CudaDriver)
+    seen = f" leaves {cuda.device_count} visible" if cuda.device_count is not None else " is set"
+    short = f"={clean(value)}" if len(value) <= _SHORT_MASK else ""
+    return f"; CUDA_VISIBLE_DEVICES{short}{seen}"
+
+
+def _driver(snapshot: Snapshot) -> Area:
+    driver = snapshot.get(Driver)
+    release, cuda = driver_release(snapshot), driver_cuda(snapshot)
+    if release:
+        words = [clean(release)]
+        words += [f"speaks CUDA {clean(cuda)}"] if cuda else []
+        words += [f"{driver.module_flavour} kernel modules"] if driver.module_flavour else []
+        return Area("Driver", "ok", ", ".join(words))
+    if driver.module_loaded is False:
+        packages = clean(", ".join(driver.packages or ()), 60)
+        installed = f"; installed: {packages}" if packages else ""
+        return Area("Driver", "none", f"no NVIDIA kernel module is loaded{installed}")
+    nvml = snapshot.get(Nvml)
+    return Area("Driver", "unknown", _why(driver, "module_loaded") or _why(nvml, "driver_release"))
+
+
+def _torch(snapshot: Snapshot) -> Area:
+    torch = snapshot.get(TorchBuild)
+    if torch.installed is False:
+        return Area("PyTorch", "none", "not installed in this Python")
+    if not torch.installed:
+        return Area("PyTorch", "unknown", _why(torch, "installed"))
+    build = _BUILDS.get(torch.built_for or "", "build of unknown kind")
+    words = [clean(torch.version or "of unknown version"), build]
+    words += [f"CUDA {clean(torch.cuda)}"] if torch.cuda else []
+    words += [f"cuDNN {clean(torch.cudnn)}"] if torch.cudnn else []
+    words += [f"NCCL {clean(torch.nccl)}"] if torch.nccl else []
+    words += [f"installed by {clean(torch.installer)}"] if torch.installer else []
+    status: Status = "ok" if torch.version and torch.built_for else "unknown"
+    return Area("PyTorch", status, ", ".join(words))
+
+
+def _libraries(snapshot: Snapshot) -> Area:
+    section = snapshot.get(CudaLibraries)
+    if section.libraries is None:
+        return Area("CUDA libraries", "unknown", _why(section, "libraries"))
+    if not section.libraries:
+        return Area("CUDA libraries", "none", "none found")
+    first = {lib.library: lib for lib in reversed(section.libraries) if lib.library}
+    main = [name for name in ("cudnn", "nccl", "cublas") if name in first]
+    told = [_library(first[name]) for name in main or list(first)[:3]]
+    more = len(section.libraries) - len(told)
+    told += [plural(more, "further file" if told else "file")] if more else []
+    return Area("CUDA libraries", "ok", ", ".join(told))
+
+
+def _library(library: CudaLibrary) -> str:
+    name = _IN_WORDS.get(library.library or "", library.library or "?")
+    version = f" {clean(library.version)}" if library.version else ""
+    via = f" ({library.found_via})" if library.found_via else ""
+    return f"{clean(name)}{version}{via}"
+
+
+def _toolkit(snapshot: Snapshot) -> Area:
+    section = snapshot.get(Toolkits)
+    if section.selected:
+        version = section.selected_version
+        told = f"CUDA {clean(version)}" if version else "of unknown version"
+        via = section.selected_via if section.selected_via != section.selected else ""
+        found = f" (by {clean(via)})" if via else ""
+        return Area("Toolkit", "ok", f"{told} at {clean(section.selected)}{found}")
+    if section.selected == "":
+        return Area("Toolkit", "none", "none found; only compiling CUDA code needs one")
+    return Area("Toolkit", "unknown", _why(section, "selected"))
+
+
+def _system(snapshot: Snapshot) -> Area:
+    system, container = snapshot.get(System), snapshot.get(Container)
+    if system.os is None:
+        return Area("System", "unknown", _why(system, "os"))
+    words = [
+        clean(system.pretty_name or _OS_NAMES[system.os]),
+        f"kernel {clean(system.kernel)}" if system.kernel else "",
+        clean(system.machine or ""),
+        f"glibc {clean(system.glibc)}" if system.glibc else "",
+        f"WSL {system.wsl}" if system.wsl else "",
+        clean(system.jetson or ""),
+        f"in a container ({container.runtime})" if container.runtime else "",
+    ]
+    return Area("System", "ok", _joined(words))
+
+
+def _joined(words: Iterable[str]) -> str:
+    return ", ".join(word for word in words if word)
+
+
+def _why(section: Facts, field: str) -> str:
+    return clean(section.problem(field), 160)

@@ -1,0 +1,120 @@
+"""A page of plain text: wrapped, indented, readable without colour.
+
+Made by hand because rich alone takes as long to import as all the rest of a run.
+"""
+
+from collections.abc import Sequence
+
+WIDTH = 80
+_NARROWEST, _WIDEST = 40, 100
+
+STYLES = {
+    "bold": "1",
+    "dim": "2",
+    "red": "1;31",
+    "yellow": "1;33",
+    "green": "1;32",
+    "blue": "1;36",
+}
+
+
+class Page:
+    """Lines that are being written.
+
+    Args:
+        width: columns; long lines are no easier to read, so that 100 are the most.
+        color: whether styles are written as SGR codes.
+    """
+
+    def __init__(self, width: int | None = None, *, color: bool = False) -> None:
+        self._width = min(max(width or WIDTH, _NARROWEST), _WIDEST)
+        self._color = color
+        self._lines: list[str] = []
+
+    def text(self) -> str:
+        """Return the page."""
+        return "\n".join(self._lines).rstrip("\n") + "\n"
+
+    def blank(self) -> None:
+        """Write an empty line, never two of them."""
+        if self._lines and self._lines[-1]:
+            self._lines.append("")
+
+    def heading(self, words: str, style: str = "bold") -> None:
+        """Write a line of its own after an empty line."""
+        self.blank()
+        self.words(words, style=style)
+
+    def words(
+        self,
+        words: str,
+        *,
+        lead: str = "",
+        indent: int = 0,
+        hang: int | None = None,
+        style: str = "",
+    ) -> None:
+        """Write a paragraph; its lead stands out.
+
+        Further lines stand ``hang`` columns in (as far as the first one if None).
+        """
+        hang = indent if hang is None else hang
+        first, *rest = self._wrapped(lead + words, indent, hang) or [""]
+        if lead:
+            cut = indent + len(lead)
+            first = self.styled(first[:cut], "bold") + first[cut:]
+        self._lines += [self.styled(line, style) for line in (first, *rest)]
+
+    def labelled(
+        self, label: str, words: str, *, indent: int = 0, column: int = 9, style: str = ""
+    ) -> None:
+        """Write a label and, beside it from ``column`` on, a paragraph."""
+        self.columns([(label, column, style)], words, indent=indent)
+
+    def columns(
+        self, cells: Sequence[tuple[str, int, str]], words: str, *, indent: int = 0
+    ) -> None:
+        """Write short cells (words, columns, style) and a paragraph in the column after them."""
+        row, length = " " * indent, indent
+        for label, columns, style in cells:
+            room = max(columns, len(label) + 1)
+            row += self.styled(label.ljust(room), style)
+            length += room
+        hang = indent + sum(columns for _label, columns, _style in cells)
+        first, *rest = self._wrapped(words, length, hang) or [""]
+        self._lines += [(row + first[length:]).rstrip(" "), *rest]
+
+    def verbatim(self, line: str, *, indent: int = 0, style: str = "") -> None:
+        """Write a line that may be copied: not wrapped, not decorated."""
+        self._lines.append(" " * indent + self.styled(line, style))
+
+    def styled(self, words: str, style: str) -> str:
+        """Return the words in a style, blanks at the edges left out of it."""
+        inner = words.strip(" ")
+        if not (self._color and style and inner):
+            return words
+        return words.replace(inner, f"\x1b[{STYLES[style]}m{inner}\x1b[0m", 1)
+
+    def _wrapped(self, words: str, indent: int, hang: int) -> Sequence[str]:
+        """Break between words only: a path or a name is never broken."""
+        lines: list[str] = []
+        line, start = "", indent
+        for word in words.split():
+            if line and start + len(line) + 1 + len(word) > self._width:
+                lines.append(" " * start + line)
+                line, start = word, hang
+            else:
+                line = f"{line} {word}" if line else word
+        return [*lines, " " * start + line] if line else lines
+
+
+def encodable(text: str, encoding: str | None) -> str:
+    """Return the text such that writing it in this encoding cannot fail."""
+    encoding = encoding or "utf-8"
+    try:
+        text.encode(encoding)
+    except UnicodeError:
+        return text.encode(encoding, "backslashreplace").decode(encoding)
+    except LookupError:
+        return text.encode("ascii", "backslashreplace").decode()
+    return text

@@ -1,0 +1,91 @@
+"""The page of a finding, and the lists of findings and probes."""
+
+import inspect
+import sys
+from typing import Any
+
+import msgspec
+
+from gpucheck.probes import all_probes
+from gpucheck.render.layout import Page
+from gpucheck.render.words import clean
+from gpucheck.rules import RETIRED, Rule, all_rules
+
+
+class RuleRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A finding that gpucheck can name."""
+
+    slug: str
+    severity: str
+    family: str
+    title: str
+
+
+class ProbeRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A probe: what it finds out, and how many seconds it may take."""
+
+    name: str
+    subject: str
+    deadline: float
+
+
+def explain(slug: str) -> str | None:
+    """Return the page of a finding, or None when there is none of that name."""
+    rules = all_rules()
+    newer = RETIRED.names.get(slug)
+    if newer is not None:
+        page = _page(rules[newer]) if newer in rules else ""
+        return f"{slug} is called {newer} now.\n\n{page}"
+    return _page(rules[slug]) if slug in rules else None
+
+
+def list_rules() -> list[RuleRow]:
+    """Return every finding, by its slug."""
+    return [
+        RuleRow(slug=slug, severity=rule.severity.value, family=rule.family, title=rule.title)
+        for slug, rule in all_rules().items()
+    ]
+
+
+def list_probes() -> list[ProbeRow]:
+    """Return every probe, by name."""
+    return [
+        ProbeRow(name=probe.name, subject=_subject(probe.section), deadline=probe.deadline)
+        for probe in all_probes()
+    ]
+
+
+def listing(width: int | None = None, *, color: bool = False) -> str:
+    """Return the lists as text."""
+    page = Page(width, color=color)
+    page.heading("Findings (gpucheck explain NAME)")
+    for row in list_rules():
+        page.columns([(row.slug, 30, ""), (row.severity, 8, "")], row.title, indent=2)
+    page.heading("Probes")
+    for probe in list_probes():
+        page.columns([(probe.name, 30, "")], probe.subject, indent=2)
+    return page.text()
+
+
+def listing_json() -> dict[str, Any]:
+    """Return the lists as JSON-like data."""
+    return {
+        "findings": msgspec.to_builtins(list_rules()),
+        "probes": msgspec.to_builtins(list_probes()),
+    }
+
+
+def _page(rule: Rule) -> str:
+    facts = [f"Severity: {rule.severity.value}. Area: {rule.family}."]
+    if rule.yields_to:
+        facts.append(f"Silent beside: {', '.join(rule.yields_to)} (they explain it).")
+    if rule.refuted_by:
+        facts.append(f"Withdrawn when this self-test passes: {', '.join(rule.refuted_by)}.")
+    body = rule.page.replace("``", "`")
+    return f"{rule.slug}: {rule.title}\n\n{body}\n\n" + "\n".join(facts) + "\n"
+
+
+def _subject(section: type[Any]) -> str:
+    """Return the first sentence of the module that holds the probe."""
+    words = inspect.getdoc(sys.modules[section.__module__]) or ""
+    return clean(words.partition("\n\n")[0])

@@ -1,0 +1,167 @@
+"""JSON Schemas of everything that gpucheck writes as JSON, made from its types.
+
+Further properties are allowed everywhere: keys may be added within a schema's version.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any, Literal
+
+import msgspec
+
+from gpucheck import diff, report, snapshot
+from gpucheck.findings import Check, Evidence, Finding, Fix
+from gpucheck.probes import all_sections
+from gpucheck.render.pages import ProbeRow, RuleRow
+from gpucheck.snapshot import ProbeRun, Versions
+from gpucheck.verdict import OpenQuestion
+
+DRAFT = "https://json-schema.org/draft/2020-12/schema"
+_TEMPLATE = "#/$defs/{name}"
+_TEXT = {"type": "string"}
+
+Schema = dict[str, Any]
+
+
+class Measurement(msgspec.Struct, frozen=True, kw_only=True):
+    """One number that a self-test measured."""
+
+    name: str
+    value: float
+    unit: str
+
+
+class SelfTest(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of one self-test on one device."""
+
+    name: str
+    rank: int
+    device: str
+    status: Literal["passed", "failed", "skipped", "timed-out", "crashed"]
+    stage: str
+    seconds: float
+    measurements: list[Measurement]
+    detail: str
+
+
+def names() -> list[str]:
+    """Return the names of the schemas."""
+    return list(_MAKERS)
+
+
+def schema(name: str) -> Schema:
+    """Return the schema of this name.
+
+    Raises:
+        KeyError: there is none.
+    """
+    return {"$schema": DRAFT, "title": f"gpucheck {name}", **_MAKERS[name]()}
+
+
+@functools.cache
+def _types() -> tuple[dict[type, Schema], Schema]:
+    """Return the schema of each type that is written, and the definitions they refer to."""
+    complete = (Finding, Evidence, Fix, Check, OpenQuestion, ProbeRun, Versions, SelfTest,
+                diff.Change, RuleRow, ProbeRow)  # fmt: skip
+    sections = tuple(all_sections().values())
+    types: tuple[type, ...] = (*complete, *sections)
+    refs, parts = msgspec.json.schema_components(types, ref_template=_TEMPLATE)
+    for kind in complete:
+        # Defaults are for us: what is written has every key.
+        parts[kind.__name__]["required"] = list(parts[kind.__name__]["properties"])
+    return dict(zip(types, refs, strict=True)), parts
+
+
+def _part(kind: type) -> Callable[[], Schema]:
+    def make() -> Schema:
+        refs, parts = _types()
+        return {**refs[kind], "$defs": _needed(refs[kind], parts)}
+
+    return make
+
+
+def _snapshot() -> Schema:
+    refs, parts = _types()
+    facts = {name: refs[section] for name, section in all_sections().items()}
+    body = _object(
+        schema={"const": snapshot.SCHEMA},
+        gpucheck=refs[Versions],
+        origin={"enum": list(snapshot.Origin.__args__)},  # type: ignore[attr-defined]  # a Literal
+        taken=_TEXT,
+        redacted={"type": "boolean"},
+        facts={**_object(**facts), "required": []},
+        probes=_list(refs[ProbeRun]),
+    )
+    return {**body, "$defs": _needed(body, parts)}
+
+
+def _report() -> Schema:
+    refs, parts = _types()
+    body = _object(
+        schema={"const": snapshot.REPORT_SCHEMA},
+        gpucheck=refs[Versions],
+        verdict={"enum": list(report.Verdict.__args__)},  # type: ignore[attr-defined]  # a Literal
+        root_causes=_list(_TEXT),
+        findings=_list(refs[Finding]),
+        checks=_list(refs[Check]),
+        open_questions=_list(refs[OpenQuestion]),
+        selftests=_list(refs[SelfTest]),
+        snapshot={"$ref": _TEMPLATE.format(name="Snapshot")},
+        probes=_list(refs[ProbeRun]),
+    )
+    whole = _snapshot()
+    defs = {**whole.pop("$defs"), "Snapshot": whole}
+    return {**body, "$defs": {**_needed(body, parts), **defs}}
+
+
+def _diff() -> Schema:
+    refs, parts = _types()
+    body = _object(schema={"const": diff.SCHEMA}, changes=_list(refs[diff.Change]))
+    return {**body, "$defs": _needed(body, parts)}
+
+
+def _listing() -> Schema:
+    refs, parts = _types()
+    body = _object(findings=_list(refs[RuleRow]), probes=_list(refs[ProbeRow]))
+    return {**body, "$defs": _needed(body, parts)}
+
+
+def _object(**properties: Schema) -> Schema:
+    return {"type": "object", "properties": properties, "required": list(properties)}
+
+
+def _list(items: Schema) -> Schema:
+    return {"type": "array", "items": items}
+
+
+def _needed(body: object, parts: Schema) -> Schema:
+    """Return the definitions that a schema refers to, directly or through others."""
+    found: Schema = {}
+    waiting = _references(body)
+    while waiting:
+        name = waiting.pop()
+        if name in parts and name not in found:
+            found[name] = parts[name]
+            waiting |= _references(parts[name])
+    return dict(sorted(found.items()))
+
+
+def _references(body: object) -> set[str]:
+    if isinstance(body, dict):
+        own = {body["$ref"].rpartition("/")[2]} if isinstance(body.get("$ref"), str) else set()
+        return own.union(*(_references(value) for value in body.values()))
+    if isinstance(body, list):
+        return set().union(*(_references(value) for value in body))
+    return set()
+
+
+_MAKERS: dict[str, Callable[[], Schema]] = {
+    "report": _report,
+    "snapshot": _snapshot,
+    "finding": _part(Finding),
+    "check": _part(Check),
+    "selftest": _part(SelfTest),
+    "probe": _part(ProbeRun),
+    "diff": _diff,
+    "list": _listing,
+}

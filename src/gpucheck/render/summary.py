@@ -1,0 +1,144 @@
+"""What every face says in the same words: verdict, target, how far the judgement reaches."""
+
+from gpucheck.findings import Finding, Severity
+from gpucheck.probes.cuda_driver import CudaDriver
+from gpucheck.probes.driver import Driver
+from gpucheck.probes.interpreter import Interpreter
+from gpucheck.probes.nvidia_smi import NvidiaSmi
+from gpucheck.probes.nvml import Nvml
+from gpucheck.probes.pci import Pci
+from gpucheck.probes.request import Request
+from gpucheck.probes.torch_build import TorchBuild
+from gpucheck.render.words import clean, counted, plural
+from gpucheck.report import Report
+from gpucheck.snapshot import Snapshot
+
+
+def verdict(report: Report) -> str:
+    """Return one sentence that says how it stands."""
+    causes = [finding for finding in report.standing if finding.slug in report.root_causes]
+    if causes:
+        return f"{headline(causes[0])}{_more(causes)}"
+    if report.verdict == "unknown":
+        first = report.open_questions[0]
+        return f"Not enough could be read. {first.question} {clean(first.reason)} ({first.fact})"
+    return _healthy(report.snapshot)
+
+
+def headline(finding: Finding) -> str:
+    """Return the headline of a finding, with a word when the cause is not certain."""
+    sure = "" if finding.confidence.value == "certain" else f" ({finding.confidence.value})"
+    return f"{clean(finding.headline, 600)}{sure}"
+
+
+def reach(report: Report) -> str:
+    """Return how far the judgement reaches: what was not tested is said."""
+    tested = "No self-test was run: this rests on files and on what the driver says."
+    lacking = len(report.unknown_checks)
+    if not lacking or report.verdict == "unknown":
+        return tested
+    lack = "lacks" if lacking == 1 else "lack"
+    return f"{tested} {lacking} of {len(report.checks)} checks {lack} a fact: see gpucheck -v."
+
+
+def open_questions(report: Report) -> list[str]:
+    """Return what is open and why; questions that lack the same fact stand together."""
+    by_lack: dict[tuple[str, str], list[str]] = {}
+    for one in report.open_questions:
+        by_lack.setdefault((one.fact, one.reason), []).append(one.question)
+    return [
+        f"{' '.join(questions)} {clean(reason)} ({fact})"
+        for (fact, reason), questions in by_lack.items()
+    ]
+
+
+def target(snapshot: Snapshot) -> str:
+    """Return which Python was looked at and why that one."""
+    python = snapshot.get(Interpreter)
+    if python.status is None:
+        why = python.problem("status") or python.problem("executable")
+        return f"unknown{_because(why)}"
+    if python.status == "not-found":
+        return f"no Python was found{_because(python.problem('executable'))}"
+    chosen = f" ({clean(python.chosen_by)})" if python.chosen_by else ""
+    where = clean(python.executable) if python.executable else "an unknown place"
+    if python.status != "ok":
+        why = python.problem("version") or python.status
+        return f"{where}{chosen} did not answer{_because(why)}"
+    return f"{clean(python.version or 'of unknown version')} at {where}{chosen}"
+
+
+def other_targets(snapshot: Snapshot) -> list[str]:
+    """Return a note for each other Python that has a torch and might have been meant."""
+    notes = []
+    for other in snapshot.get(Interpreter).others or ():
+        if not other.executable:
+            continue
+        place = clean(other.executable)
+        why = f" ({clean(other.chosen_by)})" if other.chosen_by else ""
+        torch = f"torch {clean(other.torch)}" if other.torch else "a torch"
+        notes.append(f"{place}{why} has {torch} as well; to look at it: gpucheck --python {place}")
+    return notes
+
+
+def gpu_names(snapshot: Snapshot) -> list[str]:
+    """Return the names of the GPUs that a CUDA program sees, else of those that are there."""
+    cuda = snapshot.get(CudaDriver)
+    if cuda.init_code == 0 and cuda.devices:
+        return [device.device_name or "NVIDIA GPU" for device in cuda.devices]
+    nvml = snapshot.get(Nvml).gpus
+    if nvml:
+        return [gpu.device_name or "NVIDIA GPU" for gpu in nvml]
+    pci = snapshot.get(Pci)
+    if pci.gpus:
+        return [gpu.product or f"NVIDIA device {gpu.device_id or '?'}" for gpu in pci.gpus]
+    return ["the GPU of a Jetson"] if pci.jetson_gpu else []
+
+
+def driver_release(snapshot: Snapshot) -> str:
+    """Return the release of the driver that runs, "" when nobody told it."""
+    return (
+        snapshot.get(Nvml).driver_release
+        or snapshot.get(Driver).module_release
+        or snapshot.get(NvidiaSmi).driver_release
+        or ""
+    )
+
+
+def driver_cuda(snapshot: Snapshot) -> str:
+    """Return the CUDA version that the driver says it speaks, "" when it did not say."""
+    return (
+        snapshot.get(CudaDriver).cuda
+        or snapshot.get(Nvml).cuda
+        or snapshot.get(NvidiaSmi).cuda
+        or ""
+    )
+
+
+def _more(causes: list[Finding]) -> str:
+    if len(causes) == 1:
+        return ""
+    noun = "error" if causes[0].severity is Severity.ERROR else "warning"
+    return f" - and {plural(len(causes) - 1, f'more {noun}').replace('1 more', 'one more')}"
+
+
+def _healthy(snapshot: Snapshot) -> str:
+    torch = snapshot.get(TorchBuild)
+    gpus = gpu_names(snapshot)
+    name = f"PyTorch {clean(torch.version)}" if torch.version else "PyTorch"
+    if not torch.installed:
+        return "Nothing is wrong here; PyTorch is not installed in this Python."
+    if snapshot.get(Request).gpus == 0:
+        return f"This host was said to use no GPU; {name} is installed."
+    if not gpus and torch.built_for == "cpu":
+        return f"No NVIDIA GPU here; {name} is a CPU build, which fits."
+    if not gpus:
+        return f"No NVIDIA GPU here, and nothing is wrong with {name}."
+    release, cuda = driver_release(snapshot), driver_cuda(snapshot)
+    driver = f"driver {clean(release)}" if release else "its driver"
+    speaks = f", CUDA {clean(cuda)}" if cuda else ""
+    return f"{name} can use {counted(gpus)} ({driver}{speaks})"
+
+
+def _because(why: str) -> str:
+    return f": {clean(why)}" if why else ""

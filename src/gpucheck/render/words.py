@@ -1,0 +1,102 @@
+"""Values in words. What was read from a machine is untrusted: it is cleaned here, only here."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+LONGEST = 300
+"""Characters of one value that are shown."""
+_MOST_ITEMS = 12
+_GIB = 1024**3
+_MIB = 1024**2
+_BLANKS = re.compile(r"\s+")
+_NAMES = ("device_name", "product", "project", "library", "executable", "path", "command",
+          "address", "xid", "uuid", "process_name", "pid")  # fmt: skip
+"""Fields that name a thing in a list, the best first."""
+
+
+def clean(text: str, limit: int = LONGEST) -> str:
+    """Return the text on one line, harmless to a terminal and to a reader.
+
+    Blanks of every kind become one space. What does not print (control characters, escape
+    sequences, bidirectional overrides, invisible characters, lone surrogates) is written out as an
+    escape, so that nothing hides and nothing acts.
+    """
+    if len(text) > limit:
+        text = text[: limit - 3] + "..."
+    text = _BLANKS.sub(" ", text).strip()
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else _escaped(char) for char in text)
+
+
+def _escaped(char: str) -> str:
+    return repr(char)[1:-1] if char.isascii() else char.encode("ascii", "backslashreplace").decode()
+
+
+def shown(value: object, field: str = "") -> str:
+    """Return a value as a person reads it; ``field`` is the last word of its path."""
+    if value is None:
+        return "unknown"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int) and field.endswith("_bytes"):
+        return size(value)
+    if isinstance(value, Mapping):
+        return _mapping(value)
+    if isinstance(value, str):
+        return clean(value) or "none"
+    if isinstance(value, Sequence):
+        return _items(value)
+    return clean(str(value))
+
+
+def size(number: int) -> str:
+    """Return bytes as a person reads them; -1 is unlimited."""
+    if number < 0:
+        return "unlimited"
+    for unit, name in ((_GIB, "GiB"), (_MIB, "MiB")):
+        if number >= unit:
+            return f"{number / unit:.1f}".removesuffix(".0") + f" {name}"
+    return f"{number} bytes"
+
+
+def plural(count: int, noun: str) -> str:
+    """Return the count with its noun."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def counted(names: Sequence[str]) -> str:
+    """Return ``2 x NVIDIA H100, 1 x NVIDIA T4``; a single thing without its count."""
+    kinds = dict.fromkeys(names)
+    if len(names) == 1:
+        return clean(names[0])
+    return ", ".join(f"{names.count(kind)} x {clean(kind)}" for kind in kinds)
+
+
+def _items(values: Sequence[Any]) -> str:
+    if not values:
+        return "none"
+    words = [_item(value) for value in values[:_MOST_ITEMS]]
+    more = len(values) - len(words)
+    return ", ".join(words) + (f" and {more} more" if more else "")
+
+
+def _item(value: object) -> str:
+    """Return one thing of a list by its name, with its version where it has one."""
+    if not isinstance(value, Mapping):
+        return shown(value)
+    name = next((value[key] for key in _NAMES if value.get(key) not in (None, "")), None)
+    if name is None:
+        return _mapping(value)
+    version = value.get("version") or value.get("release")
+    return f"{shown(name)} {shown(version)}" if version else shown(name)
+
+
+def _mapping(values: Mapping[str, Any]) -> str:
+    told = {
+        key: value
+        for key, value in values.items()
+        if value is not None and key not in ("sources", "problems")
+    }
+    return _items([f"{key}={shown(value, key)}" for key, value in told.items()])

@@ -1,0 +1,110 @@
+"""The compute mode of the GPU keeps this process out.
+
+A GPU's compute mode says how many processes may use it: ``Default`` any number,
+``Exclusive_Process`` one, ``Prohibited`` none. PyTorch then says "CUDA error: all CUDA-capable
+devices are busy or unavailable" (error 46), although nvidia-smi shows free memory.
+
+Exclusive mode by itself is a usual setting of clusters, and with NVIDIA's MPS it is even advised:
+gpucheck fires only when another process holds the GPU, or when no process may.
+
+Cure: end the process that holds it, take another GPU, or set the mode back to the default.
+"""
+
+from gpucheck.facts import known
+from gpucheck.findings import Confidence, Fine, Fix, Hit, Judgement, NotApplicable, Severity
+from gpucheck.probes.environment import Environment
+from gpucheck.probes.nvml import GpuProcess, Nvml, NvmlGpu
+from gpucheck.probes.request import Request
+from gpucheck.rules import Rule
+from gpucheck.views.gpu_labels import gpu_index, gpus_are
+from gpucheck.views.gpu_places import GpuPlaces
+
+RULE = Rule(
+    title="the compute mode keeps this process out",
+    severity=Severity.ERROR,
+    family="driver",
+    yields_to=("gpu-fallen-off-bus",),
+    needs_gpu=True,
+)
+
+_EXCLUSIVE = ("exclusive-process", "exclusive-thread")
+_MPS = "nvidia-cuda-mps"
+
+
+@RULE.check
+def check(nvml: Nvml, places: GpuPlaces, environment: Environment, request: Request) -> Judgement:
+    """Every GPU that this process would see is closed to it."""
+    if request.gpus == 0:
+        return Fine("no GPU is to be used")
+    gpus = known(nvml.gpus, "nvml.gpus")
+    closed = {at for at, gpu in enumerate(gpus) if gpu.compute_mode == "prohibited"}
+    exclusive = {at for at, gpu in enumerate(gpus) if gpu.compute_mode in _EXCLUSIVE}
+    if not closed and not exclusive:
+        if any(gpu.compute_mode is None for gpu in gpus):
+            at = next(at for at, gpu in enumerate(gpus) if gpu.compute_mode is None)
+            known(gpus[at].compute_mode, f"nvml.gpus.{at}.compute_mode")
+        return Fine("every GPU is open to any number of processes")
+    visible = places.visible()
+    if not visible:
+        return NotApplicable("no GPU is visible")
+    held = set() if _under_mps(environment) else {at for at in exclusive if _holder(gpus[at])}
+    shut = [at for at in visible if at in closed | held]
+    if len(shut) == len(visible):
+        return _hit(shut, gpus)
+    if any(at in closed for at in shut):
+        return _warn([at for at in shut if at in closed], gpus)
+    return Fine("exclusive mode, as clusters set it; a GPU is free for this process")
+
+
+def _under_mps(environment: Environment) -> bool:
+    return bool(environment.get("CUDA_MPS_PIPE_DIRECTORY"))
+
+
+def _holder(gpu: NvmlGpu) -> GpuProcess | None:
+    """Return the process that holds the GPU for itself; NVIDIA's MPS shares what it holds."""
+    holders = [process for process in gpu.processes or () if process.kind == "compute"]
+    if any((process.process_name or "").startswith(_MPS) for process in holders):
+        return None
+    return holders[0] if holders else None
+
+
+def _hit(shut: list[int], gpus: list[NvmlGpu]) -> Hit:
+    at = shut[0]
+    holder = _holder(gpus[at])
+    index = gpu_index(gpus, at)
+    evidence = [f"nvml.gpus.{one}.compute_mode" for one in shut]
+    if gpus[at].compute_mode == "prohibited" or holder is None:
+        return Hit(
+            headline=f"{gpus_are(gpus, shut)} in compute mode Prohibited: no process may use CUDA "
+            "there",
+            evidence=tuple(evidence),
+            fixes=(_default_mode(index),),
+        )
+    name = f"{holder.process_name} " if holder.process_name else ""
+    end = Fix(
+        text=f"Wait for process {holder.pid}, or end it if it is yours.",
+        commands=(f"ps -fp {holder.pid}",),
+    )
+    return Hit(
+        headline=f"{gpus_are(gpus, shut)} in exclusive mode and held by process {name}"
+        f"({holder.pid})",
+        evidence=(*evidence, f"nvml.gpus.{at}.processes"),
+        fixes=(end, _default_mode(index)),
+        confidence=Confidence.CERTAIN if holder.process_name else Confidence.LIKELY,
+    )
+
+
+def _warn(closed: list[int], gpus: list[NvmlGpu]) -> Hit:
+    return Hit(
+        headline=f"{gpus_are(gpus, closed)} in compute mode Prohibited; other GPUs are open",
+        evidence=tuple(f"nvml.gpus.{at}.compute_mode" for at in closed),
+        fixes=(_default_mode(gpu_index(gpus, closed[0])),),
+        severity=Severity.WARNING,
+    )
+
+
+def _default_mode(index: int) -> Fix:
+    return Fix(
+        text="Set the mode back to the default, as root.",
+        commands=(f"sudo nvidia-smi -i {index} -c DEFAULT",),
+    )

@@ -1,0 +1,196 @@
+"""This container was started without access to the GPU of its host.
+
+The host has an NVIDIA GPU, but neither the driver's libraries nor its device files came into the
+container: ``torch.cuda.is_available()`` is False, nvidia-smi is not found, PyTorch says "Found no
+NVIDIA driver on your system", and Docker may have said "could not select device driver "" with
+capabilities: [[gpu]]". A driver is never installed inside a container: the runtime brings in the
+one of the host.
+
+Why: no ``--gpus all``; the NVIDIA Container Toolkit is not installed or not configured on the host;
+a pod that asks for no GPU or has no runtime class; NVIDIA_VISIBLE_DEVICES says void or none;
+NVIDIA_DRIVER_CAPABILITIES leaves out ``compute``, so that nvidia-smi works but libcuda is missing.
+
+A container with a CPU build of PyTorch, or on a host without a GPU, is fine as it is.
+
+Cure: start it with the GPU, as the runtime wants it.
+"""
+
+from gpucheck.facts import known
+from gpucheck.findings import Fine, Fix, Hit, Judgement, NotApplicable, Severity
+from gpucheck.fixes import CONTAINER_GUIDE
+from gpucheck.probes.container import Container
+from gpucheck.probes.device_nodes import DeviceNodes
+from gpucheck.probes.driver import Driver
+from gpucheck.probes.pci import Pci
+from gpucheck.probes.request import Request
+from gpucheck.probes.torch_build import TorchBuild
+from gpucheck.rules import Rule
+from gpucheck.views import DriverState
+
+RULE = Rule(
+    title="the container has no access to the GPU",
+    severity=Severity.ERROR,
+    family="driver",
+    yields_to=("kernel-module-not-loaded",),
+)
+
+_NOTHING = ("void", "none")
+
+
+@RULE.check
+def check(  # the container, what came into it, and who wants it
+    container: Container,
+    driver: Driver,
+    nodes: DeviceNodes,
+    pci: Pci,
+    state: DriverState,
+    torch: TorchBuild,
+    request: Request,
+) -> Judgement:
+    """A trace of the host's GPU, somebody who wants it, and no way to it."""
+    if not known(container.runtime, "container.runtime"):
+        return NotApplicable("this is no container")
+    if state.works():
+        return Fine("CUDA starts in this container")
+    if request.gpus == 0:
+        return Fine("this container was said to use no GPU")
+    traces = _traces(pci, driver)
+    if not traces:
+        known(pci.gpus, "pci.gpus")
+        return Fine("nothing here shows an NVIDIA GPU on the host")
+    if not _wanted(container, torch, request):
+        return Fine("the host has a GPU, but nothing in this container wants one")
+    has_libcuda = state.has_libcuda()
+    paths = [node.path or "" for node in known(nodes.nodes, "device_nodes.nodes")]
+    has_nodes = any(path == "/dev/dxg" or _is_gpu(path) for path in paths)
+    if has_libcuda and has_nodes:
+        return Fine("the driver's libraries and device files are in the container")
+    capabilities = container.driver_capabilities or ""
+    evidence = ["container.runtime", *traces]
+    evidence += [] if has_libcuda else ["driver.libcuda"]
+    evidence += [] if has_nodes else ["device_nodes.nodes"]
+    if has_nodes and capabilities and not {"compute", "all"} & set(capabilities.split(",")):
+        return Hit(
+            headline="The container was given the GPU without libcuda: "
+            f"NVIDIA_DRIVER_CAPABILITIES={capabilities} leaves out compute",
+            evidence=(*evidence, "container.driver_capabilities"),
+            fixes=(_capabilities(),),
+        )
+    why = ""
+    if container.visible_devices in _NOTHING:
+        evidence.append("container.visible_devices")
+        why = f": NVIDIA_VISIBLE_DEVICES is {container.visible_devices}"
+    lacks = " nor ".join(
+        (*(() if has_libcuda else ("libcuda",)), *(() if has_nodes else ("the GPU's device file",)))
+    )
+    neither = "neither " if " nor " in lacks else "not "
+    return Hit(
+        headline=f"This container was started without its host's GPU{why}; "
+        f"{neither}{lacks} came into it",
+        evidence=tuple(evidence),
+        fixes=_start_with_gpu(container),
+    )
+
+
+def _is_gpu(path: str) -> bool:
+    """Whether this is the device file of one GPU, not one of the driver as a whole."""
+    return path.removeprefix("/dev/nvidia").isdecimal()
+
+
+def _traces(pci: Pci, driver: Driver) -> list[str]:
+    """Return the facts that show a GPU, or its driver, on the host."""
+    traces = []
+    if pci.gpus:
+        traces.append("pci.gpus")
+    if driver.module_loaded:
+        traces.append("driver.module_loaded")
+    return traces
+
+
+def _wanted(container: Container, torch: TorchBuild, request: Request) -> bool:
+    """Whether PyTorch, the user or the one who started the container wants a GPU.
+
+    Raises:
+        UnknownFactError: nobody else does, and the build of PyTorch is unknown.
+    """
+    if request.gpus:
+        return True
+    asked = container.visible_devices or ""
+    if container.injected or (asked and asked not in _NOTHING):
+        return True
+    if torch.installed is False:
+        return False
+    return known(torch.built_for, "torch.built_for") == "cuda"
+
+
+def _capabilities() -> Fix:
+    return Fix(
+        text="Start the container with the capabilities that CUDA needs.",
+        commands=("docker run --gpus all -e NVIDIA_DRIVER_CAPABILITIES=compute,utility ...",),
+    )
+
+
+def _start_with_gpu(container: Container) -> tuple[Fix, ...]:
+    runtime = container.runtime
+    if runtime == "kubernetes":
+        return (
+            Fix(
+                text="Let the pod ask for a GPU, and name the runtime class of NVIDIA where the "
+                "cluster has one.",
+                commands=(
+                    "resources: {limits: {nvidia.com/gpu: 1}}",
+                    "runtimeClassName: nvidia",
+                    "kubectl describe node | grep nvidia.com/gpu",
+                ),
+            ),
+        )
+    if runtime == "podman":
+        return (
+            Fix(
+                text="Start it with the GPU, after the host has written its CDI file (with the "
+                f"NVIDIA Container Toolkit: {CONTAINER_GUIDE}).",
+                commands=(
+                    "sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml",
+                    "podman run --device nvidia.com/gpu=all ...",
+                ),
+            ),
+        )
+    if runtime == "apptainer":
+        return (Fix(text="Start it with --nv.", commands=("apptainer exec --nv IMAGE gpucheck",)),)
+    if runtime == "enroot":
+        return (
+            Fix(
+                text="Start it with NVIDIA_VISIBLE_DEVICES set, and the NVIDIA Container Toolkit "
+                f"on the host, whose enroot hook brings the driver in: {CONTAINER_GUIDE}",
+                commands=("NVIDIA_VISIBLE_DEVICES=all enroot start IMAGE",),
+            ),
+        )
+    if runtime == "lxc":
+        return (
+            Fix(
+                text="Give the container the GPU and NVIDIA's runtime, on the host.",
+                commands=(
+                    "lxc config device add CONTAINER gpu gpu",
+                    "lxc config set CONTAINER nvidia.runtime=true",
+                    "lxc restart CONTAINER",
+                ),
+            ),
+        )
+    return _docker()
+
+
+def _docker() -> tuple[Fix, ...]:
+    return (
+        Fix(
+            text="Start it with the GPU.",
+            commands=("docker run --gpus all ...",),
+        ),
+        Fix(
+            text='If Docker then says "could not select device driver", install the NVIDIA '
+            f"Container Toolkit on the host ({CONTAINER_GUIDE}) and make it known to Docker.",
+            commands=(
+                "sudo nvidia-ctk runtime configure --runtime=docker",
+                "sudo systemctl restart docker",
+            ),
+        ),
+    )

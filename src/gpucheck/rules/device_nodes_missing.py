@@ -1,0 +1,198 @@
+"""A device file of the driver is missing or broken, so CUDA cannot start.
+
+CUDA talks to the driver through /dev/nvidiactl, /dev/nvidia-uvm and one /dev/nvidia0, /dev/nvidia1
+... for each GPU. nvidia-smi needs no /dev/nvidia-uvm: it works while PyTorch says "CUDA unknown
+error - this may be due to an incorrectly set up environment" (error 999). Without /dev/nvidia0 it
+is error 100, "No CUDA GPUs are available".
+
+Why: the module nvidia_uvm is not loaded, or was loaded after the container started; the files
+belong to another load of the driver; a plain file stands where the device should be; after a
+suspend the module has lost its state, although every file is there.
+
+Cure: let nvidia-modprobe make the files, or reload nvidia_uvm; start a container afterwards.
+"""
+
+from gpucheck.facts import UnknownFactError, known
+from gpucheck.findings import Confidence, Fine, Fix, Hit, Judgement, NotApplicable, Severity
+from gpucheck.probes.cuda_driver import CudaDriver
+from gpucheck.probes.device_nodes import DeviceNode, DeviceNodes
+from gpucheck.probes.driver import Driver
+from gpucheck.probes.nvml import Nvml
+from gpucheck.probes.pci import Pci
+from gpucheck.rules import Rule
+from gpucheck.views.surroundings import Surroundings
+
+RULE = Rule(
+    title="device files of the driver missing or broken",
+    severity=Severity.ERROR,
+    family="driver",
+    yields_to=(
+        "kernel-module-not-loaded",
+        "driver-missing",
+        "container-no-gpu",
+        "driver-library-mismatch",
+        "libcuda-stub-loaded",
+        "device-permission",
+        "driver-dropped-gpu",
+        "gpu-fallen-off-bus",
+        "gpu-hardware-fault",
+        "fabric-manager-down",
+    ),
+)
+
+_CONTROL, _UVM = "/dev/nvidiactl", "/dev/nvidia-uvm"
+_UNKNOWN_ERROR = 999
+_BY_NODES = (100, 304, _UNKNOWN_ERROR)
+"""What cuInit answers where a device file is missing or broken."""
+_STALE = ("ENXIO", "ENODEV")
+_MAKE = "sudo nvidia-modprobe -u -c=0"
+
+
+@RULE.check
+def check(
+    nodes: DeviceNodes,
+    cuda: CudaDriver,
+    driver: Driver,
+    pci: Pci,
+    nvml: Nvml,
+    around: Surroundings,
+) -> Judgement:
+    """A broken file, a missing one while CUDA fails, or the error that they leave behind."""
+    if cuda.init_code == 0:
+        return Fine("CUDA starts")
+    if elsewhere := around.without_linux_driver():
+        return NotApplicable(elsewhere)
+    if not around.in_container() and not known(driver.module_loaded, "driver.module_loaded"):
+        return NotApplicable("the kernel module is not loaded")
+    there = known(nodes.nodes, "device_nodes.nodes")
+    if around.in_container() and not there:
+        return NotApplicable("this container was given no device file")
+    broken = _broken(there)
+    if broken is not None:
+        return _hit_broken(broken, there, around)
+    missing = _missing(there, pci, nvml, around)
+    if missing and _proves(cuda, driver):
+        return _hit_missing(missing, cuda, driver, around)
+    if cuda.init_code == _UNKNOWN_ERROR:
+        return _hit_unknown_error(driver, around)
+    if missing and cuda.init_code is None:
+        reason = f"{missing[0]} is not there, but CUDA may make it when it starts"
+        raise UnknownFactError("cuda_driver.init_code", reason)
+    return Fine("the device files are there")
+
+
+def _broken(nodes: list[DeviceNode]) -> DeviceNode | None:
+    """Return a file that is no device, or a device that no driver answers for."""
+    return next(
+        (
+            node
+            for node in nodes
+            if (node.path in (_CONTROL, _UVM) or _number(node) is not None)
+            and (node.is_device is False or node.opens in _STALE)
+        ),
+        None,
+    )
+
+
+def _missing(nodes: list[DeviceNode], pci: Pci, nvml: Nvml, around: Surroundings) -> list[str]:
+    """Return the files that should be there; the count of GPUs tells nothing in a container."""
+    paths = {node.path for node in nodes}
+    missing = [path for path in (_CONTROL, _UVM) if path not in paths]
+    numbered = sum(_number(node) is not None for node in nodes)
+    bound = sum(gpu.bound_driver == "nvidia" for gpu in pci.gpus or ())
+    unlisted = nvml.gpus is None or len(nvml.gpus) < bound
+    if numbered < bound and unlisted and not around.in_container():
+        missing.append(f"/dev/nvidia{numbered}")
+    elif numbered == 0 and around.in_container():
+        missing.append("/dev/nvidia0")
+    return missing
+
+
+def _number(node: DeviceNode) -> int | None:
+    digits = (node.path or "").removeprefix("/dev/nvidia")
+    return int(digits) if digits.isdecimal() else None
+
+
+def _proves(cuda: CudaDriver, driver: Driver) -> bool:
+    """Whether the absence is why CUDA fails: it makes the files itself if it can."""
+    if cuda.init_code is not None:
+        return cuda.init_code in _BY_NODES
+    return driver.nvidia_modprobe is False
+
+
+def _hit_broken(broken: DeviceNode, nodes: list[DeviceNode], around: Surroundings) -> Hit:
+    at = nodes.index(broken)
+    if broken.is_device is False:
+        headline = f"{broken.path} is no device: a plain file or folder stands in its place"
+        fact = f"device_nodes.nodes.{at}.is_device"
+    else:
+        headline = f"{broken.path} leads to no driver ({broken.opens}): it is a leftover"
+        fact = f"device_nodes.nodes.{at}.opens"
+    remake = Fix(
+        text="Remove it and let NVIDIA's tool make it anew.",
+        commands=(f"sudo rm -r {broken.path}", _MAKE),
+    )
+    return Hit(
+        headline=headline,
+        evidence=(f"device_nodes.nodes.{at}.path", fact),
+        fixes=(_in_container(),) if around.in_container() else (remake,),
+    )
+
+
+def _hit_missing(missing: list[str], cuda: CudaDriver, driver: Driver, around: Surroundings) -> Hit:
+    evidence = ["device_nodes.nodes"]
+    if cuda.init_code is not None:
+        evidence.append("cuda_driver.init_code")
+    if driver.uvm_loaded is False and _UVM in missing:
+        evidence.append("driver.uvm_loaded")
+    return Hit(
+        headline=f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing: CUDA "
+        "cannot reach the driver",
+        evidence=tuple(evidence),
+        fixes=(_in_container(),) if around.in_container() else (_make(missing),),
+        confidence=Confidence.CERTAIN if cuda.init_code is not None else Confidence.LIKELY,
+    )
+
+
+def _hit_unknown_error(driver: Driver, around: Surroundings) -> Hit:
+    if around.in_container():
+        return Hit(
+            headline="CUDA does not start (error 999), although the device files are there",
+            evidence=("cuda_driver.init_code", "device_nodes.nodes"),
+            fixes=(_in_container(),),
+            confidence=Confidence.POSSIBLE,
+        )
+    if driver.uvm_loaded is False:
+        return Hit(
+            headline="CUDA does not start (error 999): the kernel module nvidia_uvm is not loaded",
+            evidence=("cuda_driver.init_code", "driver.uvm_loaded"),
+            fixes=(_make([_UVM]),),
+        )
+    reload = Fix(
+        text="Stop all programs that use CUDA and reload the module that fails, as after a "
+        "suspend.",
+        commands=("sudo rmmod nvidia_uvm", "sudo modprobe nvidia_uvm"),
+    )
+    return Hit(
+        headline="CUDA does not start (error 999), although the device files are there: the module "
+        "nvidia_uvm is often left so by a suspend",
+        evidence=("cuda_driver.init_code", "device_nodes.nodes"),
+        fixes=(reload, Fix(text="Or restart.", commands=("sudo reboot",))),
+        confidence=Confidence.POSSIBLE,
+    )
+
+
+def _make(missing: list[str]) -> Fix:
+    load = ("sudo modprobe nvidia-uvm",) if _UVM in missing else ()
+    return Fix(
+        text="Load the module and make the device files (nvidia-modprobe is part of the driver).",
+        commands=(*load, _MAKE),
+    )
+
+
+def _in_container() -> Fix:
+    return Fix(
+        text="Make the files on the host, not here, then start a new container: one gets only the "
+        "files that are there when it starts.",
+        commands=("sudo modprobe nvidia-uvm", _MAKE),
+    )

@@ -1,0 +1,58 @@
+"""The driver branch gets no more updates from NVIDIA.
+
+NVIDIA supports each data-centre driver branch until a stated month. After it there are no more
+security fixes and no support for new GPUs. Everything that works goes on working, so this is
+information, no fault.
+
+What one sees: nothing. It matters when you plan the next maintenance, or when a security scan
+asks.
+
+Cure: when it suits you, move to a long-lived branch that still supports your GPU. Old GPUs may
+have no newer branch; the last one for them is then the right one.
+"""
+
+from datetime import datetime, timezone
+
+from gpucheck.facts import known
+from gpucheck.findings import Fine, Hit, Judgement, NotApplicable, Severity
+from gpucheck.fixes import DriverRemedies
+from gpucheck.probes.system import System
+from gpucheck.rules import Rule
+from gpucheck.tables.driver_branches import DriverBranches
+from gpucheck.views import DriverState, Gpus
+
+RULE = Rule(
+    title="NVIDIA no longer supports this driver branch",
+    severity=Severity.INFO,
+    family="driver",
+    yields_to=("driver-too-old", "driver-dropped-gpu", "driver-library-mismatch"),
+)
+
+
+@RULE.check
+def check(
+    gpus: Gpus,
+    driver: DriverState,
+    system: System,
+    branches: DriverBranches,
+    update: DriverRemedies,
+) -> Judgement:
+    """Look the branch of the running driver up."""
+    if system.jetson:
+        return NotApplicable("a Jetson's driver belongs to its JetPack release")
+    if not gpus.present():
+        return NotApplicable("there is no NVIDIA GPU")
+    release = driver.release()
+    row = branches.branch_of(release)
+    today = datetime.now(tz=timezone.utc).date()
+    if not known(branches.is_end_of_life(release, today), driver.release_fact()):
+        return Fine(f"the branch of driver {release} is supported")
+    newer = update.branch(release.partition(".")[0])
+    if newer is None or row is None or str(newer) == row.branch:
+        return Fine(f"the branch of driver {release} has ended, and no newer one fits this GPU")
+    return Hit(
+        headline=f"Driver {release} is of branch {row.branch}, which NVIDIA supported until "
+        f"{row.eol}",
+        evidence=(driver.release_fact(),),
+        fixes=(update.install(f"{newer}", "when it suits you"),),
+    )

@@ -1,0 +1,88 @@
+"""The installed driver no longer drives this GPU, or has the wrong kernel modules for it.
+
+NVIDIA ends the support of an architecture with a driver branch: later branches do not serve these
+GPUs at all. And there are two flavours of the kernel modules: the open ones drive no GPU older
+than Turing, the proprietary ones no GPU from Blackwell on (nor Grace Hopper). In each case
+nvidia-smi says "No devices were found", or lists only the other GPUs; the kernel's log says "is
+supported through the NVIDIA 470.xx Legacy drivers", "not supported by open nvidia.ko" or "requires
+use of the NVIDIA open kernel modules"; and PyTorch says "No CUDA GPUs are available".
+
+Why: an upgrade went past the last branch for the GPU, or took the other flavour.
+
+Cure: the last branch that drives all GPUs of the machine; or the same branch with the other kernel
+modules. A GPU that NVML lists is driven, whatever a table says.
+"""
+
+from gpucheck.findings import Confidence, Fine, Fix, Hit, Judgement, NotApplicable, Severity
+from gpucheck.fixes import DriverRemedies
+from gpucheck.probes.nvml import Nvml
+from gpucheck.probes.request import Request
+from gpucheck.probes.torch_build import TorchBuild
+from gpucheck.rules import Rule
+from gpucheck.tables.cubin_rules import CubinRules, Runs
+from gpucheck.views import Gpus
+from gpucheck.views.gpu_support import GpuSupport, Unsupported
+from gpucheck.views.surroundings import Surroundings
+
+RULE = Rule(
+    title="a GPU that the installed driver does not drive",
+    severity=Severity.ERROR,
+    family="driver",
+)
+
+
+@RULE.check
+def check(
+    gpus: Gpus,
+    support: GpuSupport,
+    nvml: Nvml,
+    torch: TorchBuild,
+    request: Request,
+    around: Surroundings,
+    cubins: CubinRules,
+    install: DriverRemedies,
+) -> Judgement:
+    """Judge each GPU on the bus that the driver does not list."""
+    if around.in_container() and nvml.gpus:
+        return NotApplicable("the driver is the host's, and this container has been given a GPU")
+    if elsewhere := around.without_linux_driver():
+        return NotApplicable(elsewhere)
+    if not gpus.present():
+        return NotApplicable("there is no NVIDIA GPU")
+    found = [one for one in support.unsupported() if one.kind != "too-new"]
+    if not found:
+        return Fine("the driver drives every GPU that it does not list, as far as the tables tell")
+    wanted = request.gpus is not None and request.gpus > len(nvml.gpus or ())
+    useful = not nvml.gpus or wanted or any(_torch_could(torch, cubins, one) for one in found)
+    told = nvml.gpus is not None or any("kernel_log.nvrm" in one.facts for one in found)
+    return Hit(
+        headline="The installed driver does not drive "
+        + "; nor ".join(f"{one.gpu.label}: {one.why}" for one in found),
+        evidence=tuple(dict.fromkeys(fact for one in found for fact in one.facts)),
+        fixes=tuple(_fixes(found, install)),
+        severity=Severity.ERROR if useful else Severity.WARNING,
+        confidence=Confidence.CERTAIN if told else Confidence.LIKELY,
+    )
+
+
+def _torch_could(torch: TorchBuild, cubins: CubinRules, found: Unsupported) -> bool:
+    """Whether the installed PyTorch could use the GPU, or nobody knows."""
+    if not torch.arch_list or not found.gpu.compute_capability:
+        return True
+    return cubins.covers(torch.arch_list, found.gpu.compute_capability, torch.cuda) is not Runs.NO
+
+
+def _fixes(found: list[Unsupported], install: DriverRemedies) -> list[Fix]:
+    branches = [one.branch for one in found if one.branch is not None]
+    if not branches:
+        flavour = "open" if "only with the open" in found[0].why else "proprietary"
+        return [install.install(None, f"with the {flavour} kernel modules")]
+    last = min(branches)
+    if install.branch() is None:
+        return [
+            Fix(
+                text=f"Install the driver of branch {last}, the last for this GPU; where no branch "
+                "drives all GPUs of this machine, the newer ones need a machine of their own."
+            )
+        ]
+    return [install.install(None, f"branch {last} is the last for {found[0].gpu.label}")]

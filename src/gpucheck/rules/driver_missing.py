@@ -1,0 +1,108 @@
+"""There is an NVIDIA GPU, but its driver (or libcuda, the part that PyTorch calls) is missing.
+
+PyTorch brings the CUDA runtime, never the driver. Without one ``torch.cuda.is_available()`` is
+False and ``.cuda()`` says "Found no NVIDIA driver on your system. Please check that you have an
+NVIDIA GPU and installed a driver from https://www.nvidia.com/Download/index.aspx"; ``nvidia-smi``
+is "command not found"; a program of yours says "libcuda.so.1: cannot open shared object file".
+The CUDA toolkit alone, cuda-compat and the toolkit's stub of libcuda are no driver.
+
+Why: a fresh system; Linux runs the card with nouveau, which has no CUDA; some distributions put
+libcuda in a package of its own, which a minimal install leaves out.
+
+Cure: install NVIDIA's driver for this system and restart; or the package that has libcuda, in the
+release of the driver that is there.
+"""
+
+from gpucheck.facts import UnknownFactError, known
+from gpucheck.findings import Fine, Fix, Hit, Judgement, NotApplicable, Severity
+from gpucheck.fixes import DriverRemedies
+from gpucheck.probes.driver import Driver
+from gpucheck.probes.nvml import Nvml
+from gpucheck.probes.pci import Pci
+from gpucheck.probes.system import System
+from gpucheck.rules import Rule
+from gpucheck.views import DriverState, Gpus
+from gpucheck.views.surroundings import Surroundings
+
+RULE = Rule(
+    title="a GPU without its driver",
+    severity=Severity.ERROR,
+    family="driver",
+    yields_to=("wsl-driver-problem",),
+)
+
+
+@RULE.check
+def check(  # it joins the bus, both sides of the driver and the system
+    gpus: Gpus,
+    pci: Pci,
+    driver: Driver,
+    nvml: Nvml,
+    state: DriverState,
+    system: System,
+    around: Surroundings,
+    install: DriverRemedies,
+) -> Judgement:
+    """A GPU on the bus, and no libcuda of a driver."""
+    if around.in_container():
+        return NotApplicable("a container uses the driver of its host")
+    if system.os == "windows":
+        return _on_windows(nvml, pci, install)
+    if elsewhere := around.without_linux_driver():
+        return NotApplicable(elsewhere)
+    if not gpus.present():
+        return NotApplicable("there is no NVIDIA GPU")
+    if state.works() or state.has_libcuda():
+        return Fine("libcuda is there")
+    if system.distribution == "nixos":
+        raise UnknownFactError("driver.libcuda", "NixOS keeps it where only its programs look")
+    names = ", ".join(gpu.label for gpu in gpus.on_bus())
+    evidence = [*gpus.seen_by(), "driver.libcuda"]
+    if driver.module_loaded:
+        release = f" {driver.module_release}" if driver.module_release else ""
+        return Hit(
+            headline=f"The kernel module of NVIDIA's driver{release} is loaded, but libcuda, which "
+            "PyTorch calls, is not installed",
+            evidence=(*evidence, "driver.module_loaded", "driver.module_release"),
+            fixes=(_add_libcuda(driver, system), install.install()),
+        )
+    known(driver.module_loaded, "driver.module_loaded")
+    evidence.append("driver.module_loaded")
+    instead = ""
+    if driver.nouveau_loaded:
+        evidence.append("driver.nouveau_loaded")
+        instead = "; nouveau, which cannot run CUDA, drives it"
+    return Hit(
+        headline=f"No NVIDIA driver is installed for {names}{instead}",
+        evidence=tuple(evidence),
+        fixes=(install.install(),),
+    )
+
+
+def _on_windows(nvml: Nvml, pci: Pci, install: DriverRemedies) -> Judgement:
+    """On Windows only the bus can show a GPU that has no driver."""
+    if nvml.library_found or nvml.gpus:
+        return Fine("NVIDIA's driver is installed")
+    known(nvml.library_found, "nvml.library_found")
+    if not known(pci.gpus, "pci.gpus"):
+        return NotApplicable("there is no NVIDIA GPU")
+    return Hit(
+        headline="No NVIDIA driver is installed for the GPU of this machine",
+        evidence=("pci.gpus", "nvml.library_found"),
+        fixes=(install.install(),),
+    )
+
+
+def _add_libcuda(driver: Driver, system: System) -> Fix:
+    """Name the package that has libcuda: its release must be the one of the module."""
+    text = "Install libcuda in the release of the loaded module"
+    branch = (driver.module_release or "").partition(".")[0]
+    if system.distribution == "debian":
+        return Fix(text=f"{text}.", commands=("sudo apt-get install -y libcuda1",))
+    if system.distribution == "ubuntu" and branch:
+        package = f"libnvidia-compute-{branch}"
+        return Fix(
+            text=f"{text} (for NVIDIA's server packages it is {package}-server).",
+            commands=(f"sudo apt-get install -y {package}",),
+        )
+    return Fix(text=f"{text}, from where the module came: the same packages or installer.")

@@ -1,0 +1,138 @@
+"""The NVIDIA driver is too old for the CUDA that PyTorch was built with, or for the GPU.
+
+A CUDA build of PyTorch brings its own CUDA runtime, but not the driver. That runtime starts only
+on a driver that speaks at least CUDA 11.0 for builds of CUDA 11, 12.0 for builds of CUDA 12, and
+so on: within a major version any driver will do (minor-version compatibility). So CUDA 12.4 builds
+run on a driver whose nvidia-smi says "CUDA Version: 12.2", and the toolkit of the machine plays no
+part. Builds for CUDA 10.2 and older need the driver of their own CUDA release.
+
+What PyTorch says: ``torch.cuda.is_available()`` is False, with the warning "The NVIDIA driver on
+your system is too old (found version 11040)", or CUDA error 35 (cudaErrorInsufficientDriver).
+
+The CUDA version that the driver itself reports decides; it counts an installed cuda-compat
+library in. Only where it is unknown the driver's release number is compared with NVIDIA's table.
+
+A driver that is older than the GPU does not drive it at all: nvidia-smi says "No devices were
+found", the kernel's log "installed in this system is not supported by the NVIDIA ... driver
+release". Then only a newer driver helps.
+
+Cure: a newer driver; or a PyTorch build for an older CUDA that still has code for your GPU.
+"""
+
+from gpucheck.facts import UnknownFactError, known
+from gpucheck.findings import Fine, Fix, Hit, Judgement, NotApplicable, Severity
+from gpucheck.fixes import DriverRemedies, TorchRemedies
+from gpucheck.probes.nvml import Nvml
+from gpucheck.probes.system import System
+from gpucheck.probes.torch_build import TorchBuild
+from gpucheck.rules import Rule
+from gpucheck.tables import OperatingSystem
+from gpucheck.tables.cuda_drivers import CudaDrivers
+from gpucheck.views import DriverState, Gpus
+from gpucheck.views.gpu_support import GpuSupport
+from gpucheck.views.surroundings import Surroundings
+
+RULE = Rule(
+    title="the driver is too old for this PyTorch or this GPU",
+    severity=Severity.ERROR,
+    family="driver",
+    yields_to=("driver-library-mismatch", "libcuda-stub-loaded", "torch-mixed-install"),
+    refuted_by=("import-torch",),
+)
+
+
+@RULE.check
+def check(  # noqa: PLR0913, PLR0917  # the rule joins GPU, driver, torch and tables
+    gpus: Gpus,
+    nvml: Nvml,
+    support: GpuSupport,
+    driver: DriverState,
+    torch: TorchBuild,
+    system: System,
+    around: Surroundings,
+    drivers: CudaDrivers,
+    update: DriverRemedies,
+    reinstall: TorchRemedies,
+) -> Judgement:
+    """Compare the driver with the CUDA that torch was built for, then with the GPUs."""
+    if _surely_no_gpu(gpus):
+        return NotApplicable("there is no NVIDIA GPU")
+    older_than_gpu = None if around.in_container() and nvml.gpus else _for_gpu(support, update)
+    if torch.installed is False:
+        return older_than_gpu or NotApplicable("torch is not installed")
+    if older_than_gpu is None or torch.built_for is not None:
+        built_for = known(torch.built_for, "torch.built_for")
+        if built_for != "cuda":
+            return older_than_gpu or NotApplicable("this torch was not built for CUDA")
+        judged = _for_torch(driver, torch, system, drivers, update, reinstall)
+        if isinstance(judged, Hit):
+            return judged
+        return older_than_gpu or judged
+    return older_than_gpu
+
+
+def _surely_no_gpu(gpus: Gpus) -> bool:
+    """A driver that answers is judged although nobody listed the GPUs."""
+    try:
+        return not gpus.present()
+    except UnknownFactError:
+        return False
+
+
+def _for_gpu(support: GpuSupport, update: DriverRemedies) -> Hit | None:
+    """Find a GPU that only newer branches drive; an unknown release is the other part's."""
+    try:
+        found = [one for one in support.unsupported() if one.kind == "too-new"]
+    except UnknownFactError:
+        return None
+    if not found:
+        return None
+    newest = max(found, key=lambda one: one.branch or 0)
+    return Hit(
+        headline=f"The driver is too old for {newest.gpu.label}: {newest.why}",
+        evidence=tuple(dict.fromkeys(fact for one in found for fact in one.facts)),
+        fixes=(update.install(str(newest.branch), f"the first branch for {newest.gpu.label}"),),
+    )
+
+
+def _for_torch(  # driver, torch and tables
+    driver: DriverState,
+    torch: TorchBuild,
+    system: System,
+    drivers: CudaDrivers,
+    update: DriverRemedies,
+    reinstall: TorchRemedies,
+) -> Judgement:
+    cuda = known(torch.cuda, "torch.cuda")
+    os: OperatingSystem = "windows" if system.os == "windows" or system.wsl else "linux"
+    reported = driver.cuda() if driver.reports_cuda() else None
+    release = _release(driver) if reported else driver.release()
+    runs = known(drivers.driver_runs(cuda, os, driver=release, driver_cuda=reported), "torch.cuda")
+    name = f"Driver {release}" if release else "The driver"
+    speaks = f" (CUDA {reported})" if reported else ""
+    if runs:
+        return Fine(f"{name}{speaks} runs builds of CUDA {cuda}")
+    oldest = drivers.oldest_driver(cuda, os)
+    older = f"is older than {oldest}, the oldest" if oldest else "is too old: no driver of its age"
+    evidence = [driver.release_fact()] if release else []
+    evidence += [driver.cuda_fact()] if reported else []
+    return Hit(
+        headline=f"{name}{speaks} {older} that runs CUDA {cuda} builds of PyTorch",
+        evidence=(*evidence, "torch.cuda", "torch.version"),
+        fixes=_fixes(update, reinstall, oldest, cuda),
+    )
+
+
+def _release(driver: DriverState) -> str | None:
+    try:
+        return driver.release()
+    except UnknownFactError:
+        return None
+
+
+def _fixes(
+    update: DriverRemedies, reinstall: TorchRemedies, oldest: str | None, cuda: str
+) -> tuple[Fix, ...]:
+    newer = update.install(oldest, f"for PyTorch builds of CUDA {cuda}")
+    older_build = reinstall.install("the newest that runs on the driver you have")
+    return (newer,) if older_build is None else (newer, older_build)

@@ -1,0 +1,162 @@
+"""The NVSwitch fabric is not ready: NVIDIA's Fabric Manager does not run, or not in this release.
+
+On machines with NVSwitch (HGX and DGX boards) CUDA starts only after the Fabric Manager, a service
+of the host, has set the fabric up. Without it CUDA answers 802 (cudaErrorSystemNotReady): "system
+not yet initialized". PyTorch says "Unexpected error from cudaGetDeviceCount() ... Error 802", and
+``torch.cuda.is_available()`` is False, while nvidia-smi shows every GPU and no fault.
+
+Why: the package is not installed, the service is not enabled, or its release is not exactly the one
+of the driver, as after an update of the driver alone: then it refuses to start. Right after a start
+of the machine it may need a minute.
+
+Cure: install the Fabric Manager in the driver's release and enable its service.
+"""
+
+from gpucheck.facts import UnknownFactError, known
+from gpucheck.findings import Confidence, Fine, Fix, Hit, Judgement, NotApplicable, Severity
+from gpucheck.probes.container import Container
+from gpucheck.probes.cuda_driver import CudaDriver
+from gpucheck.probes.driver import Driver
+from gpucheck.probes.nvml import Nvml
+from gpucheck.probes.pci import Pci
+from gpucheck.probes.system import System
+from gpucheck.rules import Rule
+from gpucheck.views import DriverState
+
+RULE = Rule(
+    title="the NVSwitch fabric is not ready",
+    severity=Severity.ERROR,
+    family="driver",
+    yields_to=("kernel-module-not-loaded", "driver-library-mismatch"),
+)
+
+_NOT_READY = 802
+_WAITING = ("not-started", "in-progress")
+_GUIDE = "https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/"
+_SERVICE = "nvidia-fabricmanager"
+_ENABLE = f"sudo systemctl enable --now {_SERVICE}"
+_WHY_NOT = f"journalctl -u {_SERVICE} --no-pager -n 30"
+
+
+@RULE.check
+def check(  # CUDA, NVML, the bus and the service
+    cuda: CudaDriver,
+    nvml: Nvml,
+    pci: Pci,
+    driver: Driver,
+    state: DriverState,
+    system: System,
+    container: Container,
+) -> Judgement:
+    """CUDA says it by its error; without its answer, switches whose service does not run."""
+    release = _release(state)
+    if cuda.init_code == _NOT_READY:
+        return Hit(
+            headline=f"CUDA is not ready (error 802): {_why(driver, release)}",
+            evidence=("cuda_driver.init_code", *_facts(driver, pci)),
+            fixes=_fixes(driver, system, container, release),
+            confidence=Confidence.CERTAIN if pci.nvswitches else Confidence.LIKELY,
+        )
+    if cuda.init_code == 0:
+        return Fine("CUDA starts")
+    if pci.nvswitches is None and system.os in ("windows", "macos"):
+        return NotApplicable("there is no NVSwitch")
+    if not known(pci.nvswitches, "pci.nvswitches"):
+        return NotApplicable("there is no NVSwitch")
+    if cuda.init_code is not None:
+        return Fine("CUDA fails, but not for want of the fabric")
+    if known(driver.fabric_manager_running, "driver.fabric_manager_running"):
+        return Fine("the Fabric Manager runs")
+    at = next((at for at, g in enumerate(nvml.gpus or ()) if g.fabric_state in _WAITING), None)
+    shown = () if at is None else (f"nvml.gpus.{at}.fabric_state",)
+    return Hit(
+        headline=f"This machine has {pci.nvswitches} NVSwitches, but {_why(driver, release)}",
+        evidence=(*shown, *_facts(driver, pci)),
+        fixes=_fixes(driver, system, container, release),
+        confidence=Confidence.LIKELY,
+    )
+
+
+def _release(state: DriverState) -> str | None:
+    try:
+        return state.release()
+    except UnknownFactError:
+        return None
+
+
+def _facts(driver: Driver, pci: Pci) -> list[str]:
+    facts = ["pci.nvswitches"] if pci.nvswitches is not None else []
+    if driver.fabric_manager_installed is not None:
+        facts.append("driver.fabric_manager_installed")
+    if driver.fabric_manager_running is not None:
+        facts.append("driver.fabric_manager_running")
+    if driver.fabric_manager_release:
+        facts.append("driver.fabric_manager_release")
+    return facts
+
+
+def _other_release(driver: Driver, release: str | None) -> bool:
+    return bool(
+        driver.fabric_manager_release and release and driver.fabric_manager_release != release
+    )
+
+
+def _why(driver: Driver, release: str | None) -> str:
+    if driver.fabric_manager_installed is False:
+        return "NVIDIA's Fabric Manager is not installed"
+    if _other_release(driver, release):
+        return (
+            f"NVIDIA's Fabric Manager is of release {driver.fabric_manager_release}, the driver of "
+            f"{release}"
+        )
+    if driver.fabric_manager_running is False:
+        return "NVIDIA's Fabric Manager does not run"
+    return "the NVSwitch fabric has not been set up"
+
+
+def _fixes(
+    driver: Driver, system: System, container: Container, release: str | None
+) -> tuple[Fix, ...]:
+    if container.runtime:
+        return (
+            Fix(
+                text="On the host, not in this container: start the Fabric Manager, of exactly the "
+                "driver's release.",
+                commands=(_ENABLE, _WHY_NOT),
+            ),
+        )
+    if driver.fabric_manager_installed is False or _other_release(driver, release):
+        return (_install(system, release),)
+    if driver.fabric_manager_running:
+        return (
+            Fix(
+                text="Restart the Fabric Manager, and read why the fabric is not ready. Boards of "
+                "Blackwell also need NVIDIA's service for NVLink (nvlsm).",
+                commands=(f"sudo systemctl restart {_SERVICE}", _WHY_NOT),
+            ),
+        )
+    return (
+        Fix(
+            text="Start the Fabric Manager, now and with every start of the machine; if it does "
+            "not run, its log says why.",
+            commands=(_ENABLE, _WHY_NOT),
+        ),
+    )
+
+
+def _install(system: System, release: str | None) -> Fix:
+    text = (
+        f"Install the Fabric Manager of release {release or 'of the driver'}: it must be exactly "
+    )
+    text += "the driver's."
+    if system.package_manager != "apt" or not release:
+        return Fix(text=f"{text} NVIDIA's guide: {_GUIDE}", commands=(_ENABLE,))
+    package = f"nvidia-fabricmanager-{release.partition('.')[0]}"
+    return Fix(
+        text=f"{text} NVIDIA's guide: {_GUIDE}",
+        commands=(
+            "sudo apt-get update",
+            f"sudo apt-get install -y '{package}={release}*'",
+            _ENABLE,
+        ),
+    )

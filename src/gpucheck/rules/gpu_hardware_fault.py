@@ -1,0 +1,182 @@
+"""A GPU reports a hardware fault.
+
+Any of these counts: uncorrected ECC errors since the driver was loaded that no remapping covers; a
+failed row remapping (the card has no spare rows left); an Xid in the kernel's log for which
+NVIDIA's catalogue advises a reset of the GPU (48 double-bit ECC error, 95 uncontained error, 119
+and 120 GSP errors ...); NVML's "GPU requires reset". Programs die with "CUDA error: uncorrectable
+ECC error encountered" (214), "uncorrectable NVLink error" (220), or hang.
+
+Corrected errors are no fault, nor are Xids that a program causes itself (13, 31, 43 ...). An Xid of
+long ago on a GPU that answers is only a warning: a reset may have cured it since.
+
+Cure: take the GPU out of work, reset it or restart, run NVIDIA's diagnostics; replace the card if
+the fault comes back, or at once after a failed remapping.
+"""
+
+from gpucheck.facts import known
+from gpucheck.findings import Confidence, Fine, Fix, Hit, Judgement, NotApplicable, Severity
+from gpucheck.fixes import DriverRemedies
+from gpucheck.probes.cuda_driver import CudaDriver
+from gpucheck.probes.kernel_log import KernelLog, XidEvent
+from gpucheck.probes.nvml import Nvml, NvmlGpu
+from gpucheck.rules import Rule
+from gpucheck.tables.cuda_errors import CudaErrors
+from gpucheck.tables.nvml_errors import NvmlErrors
+from gpucheck.tables.xids import Xids
+from gpucheck.views.gpu_labels import gpu_index, gpu_names
+from gpucheck.views.surroundings import Surroundings
+
+RULE = Rule(
+    title="a GPU reports a hardware fault",
+    severity=Severity.ERROR,
+    family="driver",
+    yields_to=("gpu-fallen-off-bus",),
+    needs_gpu=True,
+)
+
+_SLUG = "gpu-hardware-fault"
+_OFF_THE_BUS = 79
+_LONG_AGO = 24 * 3600.0
+_HOUR, _MINUTE = 3600, 60
+
+
+@RULE.check
+def check(  # NVML, CUDA and the log, and the tables of their codes
+    nvml: Nvml,
+    cuda: CudaDriver,
+    log: KernelLog,
+    xids: Xids,
+    nvml_errors: NvmlErrors,
+    cuda_errors: CudaErrors,
+    around: Surroundings,
+    update: DriverRemedies,
+) -> Judgement:
+    """What a GPU says of itself comes first, then the kernel's log."""
+    gpus = nvml.gpus or []
+    for at, gpu in enumerate(gpus):
+        fault = _failed_remap(at, gpu) or _uncorrected(at, gpu) or _code(at, gpu, nvml_errors)
+        if fault is not None:
+            what, facts = fault
+            replace = gpu.rows_failed is True
+            return Hit(
+                headline=f"{gpu_names(gpus, [at])} {what}",
+                evidence=facts,
+                fixes=_fixes(gpu_index(gpus, at), around, update, replace=replace),
+            )
+    row = cuda_errors.error(cuda.init_code or 0)
+    if row is not None and _SLUG in row.slugs:
+        return Hit(
+            headline=f"CUDA does not start: {row.meaning} (error {row.code})",
+            evidence=("cuda_driver.init_code",),
+            fixes=_fixes(None, around, update, replace=False),
+        )
+    event = _worst(log.xids or [], xids)
+    if event is not None:
+        return _hit_xid(event, nvml, log.xids or [], xids, around, update)
+    if nvml.gpus == []:
+        return NotApplicable("NVML lists no GPU")
+    known(nvml.gpus, "nvml.gpus")
+    if log.xids is None:
+        return Fine("no GPU reports a fault; the kernel's log could not be read")
+    return Fine("neither a GPU nor the kernel's log reports a fault")
+
+
+def _failed_remap(at: int, gpu: NvmlGpu) -> tuple[str, tuple[str, ...]] | None:
+    if not gpu.rows_failed:
+        return None
+    return (
+        "could not remap a broken row of its memory: it has no spare rows left",
+        (f"nvml.gpus.{at}.rows_failed",),
+    )
+
+
+def _uncorrected(at: int, gpu: NvmlGpu) -> tuple[str, tuple[str, ...]] | None:
+    """Errors that a remapping covers, or will after a reset, are another rule's."""
+    if not gpu.ecc_uncorrected or gpu.rows_remapped_uncorrected:
+        return None
+    if gpu.rows_pending or gpu.pages_pending:
+        return None
+    errors = "error" if gpu.ecc_uncorrected == 1 else "errors"
+    facts = [f"nvml.gpus.{at}.ecc_uncorrected"]
+    if gpu.rows_remapped_uncorrected is not None:
+        facts.append(f"nvml.gpus.{at}.rows_remapped_uncorrected")
+    return (
+        f"has {gpu.ecc_uncorrected} uncorrected memory {errors} that no remapping covers",
+        tuple(facts),
+    )
+
+
+def _code(at: int, gpu: NvmlGpu, errors: NvmlErrors) -> tuple[str, tuple[str, ...]] | None:
+    row = errors.error(gpu.handle_code or 0)
+    if row is None or _SLUG not in row.slugs:
+        return None
+    return f"answers: {row.meaning} (NVML error {row.code})", (f"nvml.gpus.{at}.handle_code",)
+
+
+def _worst(events: list[XidEvent], xids: Xids) -> XidEvent | None:
+    """Return the newest Xid for which NVIDIA advises a reset; 79 is another rule's."""
+    fatal = [
+        event
+        for event in events
+        if event.xid is not None
+        and event.xid != _OFF_THE_BUS
+        and (row := xids.xid(event.xid)) is not None
+        and row.is_fatal
+    ]
+    return min(fatal, key=lambda event: event.seconds_ago or 0.0, default=None)
+
+
+def _hit_xid(  # the event and what it is compared with
+    event: XidEvent,
+    nvml: Nvml,
+    events: list[XidEvent],
+    xids: Xids,
+    around: Surroundings,
+    update: DriverRemedies,
+) -> Hit:
+    row = xids.xid(event.xid or 0)
+    gpus = nvml.gpus or []
+    at = next((at for at, gpu in enumerate(gpus) if gpu.pci_address == event.pci_address), None)
+    where = f"the GPU at PCI {event.pci_address}" if at is None else gpu_names(gpus, [at])
+    ago = event.seconds_ago
+    when = f", {_ago(ago)} ago" if ago is not None else ""
+    answers = at is not None and not gpus[at].lost
+    old = answers and ago is not None and ago > _LONG_AGO
+    place = events.index(event)
+    return Hit(
+        headline=f"The kernel's log has Xid {event.xid} of {where}"
+        f"{f' ({row.short_name})' if row else ''}{when}",
+        evidence=(f"kernel_log.xids.{place}.xid", f"kernel_log.xids.{place}.message"),
+        fixes=_fixes(None if at is None else gpu_index(gpus, at), around, update, replace=False),
+        severity=Severity.WARNING if old else Severity.ERROR,
+        confidence=Confidence.POSSIBLE if old else Confidence.LIKELY,
+    )
+
+
+def _ago(seconds: float) -> str:
+    if seconds >= 2 * _HOUR:
+        return f"{int(seconds // _HOUR)} hours"
+    return f"{max(int(seconds // _MINUTE), 1)} min"
+
+
+def _fixes(
+    index: int | None, around: Surroundings, update: DriverRemedies, *, replace: bool
+) -> tuple[Fix, ...]:
+    diagnose = Fix(
+        text="If it comes back, run NVIDIA's diagnostics (DCGM) and have the card replaced.",
+        commands=("dcgmi diag -r 3", "nvidia-smi -q -d ECC,ROW_REMAPPER,PAGE_RETIREMENT"),
+    )
+    if replace:
+        return (
+            Fix(
+                text="Take the GPU out of work and have the card replaced.",
+                commands=("nvidia-smi -q -d ECC,ROW_REMAPPER",),
+            ),
+        )
+    if around.in_container() or index is None:
+        return update.reboot("that resets the GPU"), diagnose
+    reset = Fix(
+        text="Stop all that uses the GPU and reset it; where that is refused, restart the machine.",
+        commands=(f"sudo nvidia-smi --gpu-reset -i {index}",),
+    )
+    return reset, diagnose

@@ -1,0 +1,148 @@
+"""Another process holds the memory of the GPU.
+
+The memory of a GPU is shared by all processes on it. One that is still running (a notebook kernel
+that was left open, a colleague's job), or one that died without being cleaned up, leaves too
+little for yours.
+
+What one sees: "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate ... GPU 0 has a total
+capacity of 23.64 GiB of which 9.06 MiB is free. Process 4242 has 23.5 GiB memory in use" right at
+the start, with a small model.
+
+gpucheck looks at the GPUs that your program would see. It is an error when less than 5 % of one is
+free, a warning when other processes hold more than half of it, or when more than a tenth (and more
+than 1 GiB) is in use and no process is shown that holds it. That is either a process of another
+container or user, or one that did not die properly. A desktop's few hundred MiB are normal. On
+Windows the driver does not tell which process holds how much, and moves memory out by itself.
+
+Cure: end the process, or use another GPU.
+"""
+
+import msgspec
+
+from gpucheck.facts import UnknownFactError, known
+from gpucheck.findings import Fine, Fix, Hit, Judgement, NotApplicable, Severity
+from gpucheck.probes.container import Container
+from gpucheck.probes.nvml import GpuProcess, Nvml, NvmlGpu
+from gpucheck.probes.system import System
+from gpucheck.rules import Rule
+from gpucheck.views.gpu_places import GpuPlaces
+
+RULE = Rule(
+    title="another process holds the GPU's memory",
+    severity=Severity.WARNING,
+    family="runtime",
+    yields_to=("gpu-fallen-off-bus",),
+    needs_gpu=True,
+)
+
+_GIB = 1024**3
+_FULL = 0.05
+_HALF = 0.5
+_TENTH = 0.1
+
+
+class _Held(msgspec.Struct, frozen=True):
+    place: int
+    gpu: NvmlGpu
+    severity: Severity
+    headline: str
+
+
+@RULE.check
+def check(nvml: Nvml, places: GpuPlaces, system: System, container: Container) -> Judgement:
+    """Judge each visible GPU, the fullest finding first."""
+    gpus = known(nvml.gpus, "nvml.gpus")
+    if not gpus:
+        return NotApplicable("there is no NVIDIA GPU")
+    windows = system.os == "windows" or bool(system.wsl)
+    seen = places.visible()
+    held = [one for at in seen if (one := _held(at, gpus[at], windows=windows)) is not None]
+    if held:
+        worst = min(held, key=lambda one: list(Severity).index(one.severity))
+        more = f" (and {len(held) - 1} more GPUs)" if len(held) > 1 else ""
+        return Hit(
+            headline=worst.headline + more,
+            evidence=tuple(fact for one in held for fact in _facts(one)),
+            fixes=_fixes(worst, container, windows=windows),
+            severity=worst.severity,
+        )
+    for at in seen:
+        if gpus[at].memory_used_bytes is None:
+            fact = f"nvml.gpus.{at}.memory_used_bytes"
+            raise UnknownFactError(fact, gpus[at].problem("memory_used_bytes"))
+    return Fine("no process holds much of the visible GPUs' memory")
+
+
+def _held(place: int, gpu: NvmlGpu, *, windows: bool) -> _Held | None:
+    total, used, free = gpu.memory_total_bytes, gpu.memory_used_bytes, gpu.memory_free_bytes
+    if not total or used is None or gpu.mig_enabled:
+        return None
+    free = total - used if free is None else free
+    name = f"GPU {gpu.index if gpu.index is not None else place} ({gpu.device_name or 'NVIDIA'})"
+    nearly_full = free < _FULL * total
+    if windows:
+        if not nearly_full:
+            return None
+        headline = f"{name}: {_gib(free)} of {_gib(total)} free; other programs use the rest"
+        return _Held(place, gpu, Severity.WARNING, headline)
+    by_processes = sum(process.used_bytes or 0 for process in gpu.processes or ())
+    holder = _largest(gpu.processes or [])
+    if nearly_full:
+        by = f", held by {_name(holder)}" if holder else ", held by no process that is shown here"
+        headline = f"{name}: only {_gib(free)} of {_gib(total)} free{by}"
+        return _Held(place, gpu, Severity.ERROR, headline)
+    if by_processes > _HALF * total and holder is not None:
+        headline = f"{name}: {_gib(by_processes)} of {_gib(total)} held by {_name(holder)}"
+        return _Held(place, gpu, Severity.WARNING, headline)
+    if gpu.processes == [] and used > _TENTH * total and used > _GIB:
+        headline = f"{name}: {_gib(used)} of {_gib(total)} held by no process that is shown here"
+        return _Held(place, gpu, Severity.WARNING, headline)
+    return None
+
+
+def _largest(processes: list[GpuProcess]) -> GpuProcess | None:
+    return max(processes, key=lambda process: process.used_bytes or 0, default=None)
+
+
+def _name(process: GpuProcess | None) -> str:
+    if process is None:
+        return "a process"
+    return f"{process.process_name or 'a process'} (pid {process.pid})"
+
+
+def _gib(size: int) -> str:
+    return f"{size / _GIB:.1f} GiB"
+
+
+def _facts(held: _Held) -> tuple[str, ...]:
+    path = f"nvml.gpus.{held.place}"
+    facts = [f"{path}.memory_used_bytes", f"{path}.memory_total_bytes"]
+    if held.gpu.processes is not None:
+        facts.append(f"{path}.processes")
+    return tuple(facts)
+
+
+def _fixes(held: _Held, container: Container, *, windows: bool) -> tuple[Fix, ...]:
+    other_gpu = Fix(text="Or use another GPU: set CUDA_VISIBLE_DEVICES to one that is free.")
+    if windows:
+        return (Fix(text="Close programs that use the GPU.", commands=("nvidia-smi",)), other_gpu)
+    holder = _largest(held.gpu.processes or [])
+    if holder is not None and holder.pid is not None:
+        return (
+            Fix(
+                text=f"If that process is yours and no longer needed, end it: {_name(holder)}.",
+                commands=(f"kill {holder.pid}",),
+            ),
+            other_gpu,
+        )
+    if container.runtime:
+        text = "On the host, look which process holds the GPU; it may be another container's."
+        return (Fix(text=text, commands=("nvidia-smi",)), other_gpu)
+    return (
+        Fix(
+            text="Look which processes have the GPU open, those of other users too; end what is "
+            "left over.",
+            commands=("sudo fuser -v /dev/nvidia*",),
+        ),
+        other_gpu,
+    )

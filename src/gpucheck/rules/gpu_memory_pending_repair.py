@@ -1,0 +1,78 @@
+"""Bad memory of a GPU has been found, and its repair waits for a reset.
+
+Data-centre GPUs replace bad rows (row remapping, from Ampere on) or leave bad pages out (page
+retirement, before) by themselves. The repair takes effect at the next reset of the GPU; until then
+the bad place may be used again.
+
+What one sees: ``nvidia-smi -q`` says "Pending : Yes" under Remapped Rows or Retired Pages; Xid 63
+in the kernel log; jobs that die of an ECC error (Xid 48, 94 or 95) now and then.
+
+The GPU works, so this is a warning. A repair that has failed is another finding,
+gpu-hardware-fault.
+
+Cure: when no job runs on the GPU, reset it or reboot.
+"""
+
+from gpucheck.facts import UnknownFactError, known
+from gpucheck.findings import Fine, Fix, Hit, Judgement, NotApplicable, Severity
+from gpucheck.fixes import DriverRemedies
+from gpucheck.probes.container import Container
+from gpucheck.probes.nvml import Nvml, NvmlGpu
+from gpucheck.probes.system import System
+from gpucheck.rules import Rule
+
+RULE = Rule(
+    title="a repair of GPU memory waits for a reset",
+    severity=Severity.WARNING,
+    family="driver",
+    yields_to=("gpu-hardware-fault", "gpu-fallen-off-bus"),
+    needs_gpu=True,
+)
+
+
+@RULE.check
+def check(nvml: Nvml, system: System, container: Container, driver: DriverRemedies) -> Judgement:
+    """Look for a pending row remap or page retirement."""
+    gpus = known(nvml.gpus, "nvml.gpus")
+    if not gpus:
+        return NotApplicable("there is no NVIDIA GPU")
+    pending = [
+        (at, field)
+        for at, gpu in enumerate(gpus)
+        for field in ("rows_pending", "pages_pending")
+        if getattr(gpu, field)
+    ]
+    if not pending:
+        for at, gpu in enumerate(gpus):
+            if gpu.rows_pending is None and gpu.pages_pending is None and not _has_none(at, nvml):
+                raise UnknownFactError(f"nvml.gpus.{at}.rows_pending", gpu.problem("rows_pending"))
+        return Fine("no repair of GPU memory is pending")
+    places = sorted({at for at, _ in pending})
+    indices = [_index(at, gpus[at]) for at in places]
+    names = ", ".join(f"GPU {index}" for index in indices)
+    return Hit(
+        headline=f"{names}: a repair of bad memory waits for a reset",
+        evidence=tuple(f"nvml.gpus.{at}.{field}" for at, field in pending),
+        fixes=(_reset(indices, system, container), driver.reboot("it resets every GPU")),
+    )
+
+
+def _index(at: int, gpu: NvmlGpu) -> int:
+    return at if gpu.index is None else gpu.index
+
+
+def _has_none(at: int, nvml: Nvml) -> bool:
+    """Whether the GPU has no such repair: consumer cards do not support it."""
+    gpu = (nvml.gpus or [])[at]
+    problems = (gpu.problem("rows_pending"), gpu.problem("pages_pending"))
+    return all("not supported" in problem.lower() for problem in problems)
+
+
+def _reset(indices: list[int], system: System, container: Container) -> Fix:
+    if container.runtime:
+        return Fix(text="On the host, when no job uses the GPU: nvidia-smi --gpu-reset -i INDEX.")
+    sudo = "" if system.os == "windows" else "sudo "
+    return Fix(
+        text="When no job uses the GPU, reset it. On an NVSwitch system all GPUs have to be idle.",
+        commands=tuple(f"{sudo}nvidia-smi --gpu-reset -i {index}" for index in indices),
+    )

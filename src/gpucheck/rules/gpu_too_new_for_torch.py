@@ -1,0 +1,114 @@
+"""The PyTorch build has no code for this GPU, which is newer than all the code in the build.
+
+A build holds machine code (cubins: ``sm_80``, ``sm_90``) for a list of GPU generations. A cubin
+runs on the compute capability it was made for and on higher minors of the same major: ``sm_86``
+serves an RTX 4090 (8.9), ``sm_120`` serves 12.1. It never runs on another major. Only PTX
+(``compute_90``) can be compiled by the driver for a later GPU, and PyTorch's wheels hold none.
+
+What one sees: the warning "NVIDIA GeForce RTX 5090 with CUDA capability sm_120 is not compatible
+with the current PyTorch installation", then at the first kernel "CUDA error: no kernel image is
+available for execution on the device". ``torch.cuda.is_available()`` is True all the same.
+Where a build does hold PTX but the driver is older than the CUDA it was made with, the driver
+refuses to compile it: "the provided PTX was compiled with an unsupported toolchain" (error 222).
+
+Cure: a PyTorch build for a newer CUDA, which has code for the GPU. Updating the driver or the
+CUDA toolkit of the machine does not add code to PyTorch.
+"""
+
+from gpucheck.facts import known
+from gpucheck.findings import Confidence, Fine, Fix, Hit, Judgement, NotApplicable, Severity
+from gpucheck.fixes import START_PAGE, DriverRemedies, TorchRemedies
+from gpucheck.fixes.hide_gpus import HideGpus
+from gpucheck.probes.system import System
+from gpucheck.probes.torch_build import TorchBuild
+from gpucheck.rules import Rule
+from gpucheck.tables.gpu_architectures import GpuArchitectures
+from gpucheck.tables.versions import at_least, parse
+from gpucheck.views import Gpu, Gpus
+from gpucheck.views.torch_code import TorchCode, some_of
+
+RULE = Rule(
+    title="the PyTorch build is too old for this GPU",
+    severity=Severity.ERROR,
+    family="torch",
+    yields_to=("torch-mixed-install", "torch-rocm-or-other-build"),
+    refuted_by=("matmul",),
+)
+
+
+@RULE.check
+def check(
+    torch: TorchBuild,
+    gpus: Gpus,
+    system: System,
+    code: TorchCode,
+    architectures: GpuArchitectures,
+    reinstall: TorchRemedies,
+    update: DriverRemedies,
+    hide: HideGpus,
+) -> Judgement:
+    """Look for a visible GPU that is newer than every code in the build."""
+    if torch.installed is False:
+        return NotApplicable("torch is not installed")
+    if known(torch.built_for, "torch.built_for") != "cuda":
+        return NotApplicable("this torch was not built for CUDA")
+    if not gpus.present():
+        return NotApplicable("there is no NVIDIA GPU")
+    judged = code.on_gpus()
+    new = [one.gpu for one in judged if one.trouble == "too-new"]
+    refused = [one.gpu for one in judged if one.trouble == "ptx-refused"]
+    if not new and not refused:
+        unknown = code.unknown_gpu(judged)
+        if unknown is not None:
+            raise unknown
+        return Fine("no visible GPU is newer than the code in this build")
+    if new and system.jetson:
+        return NotApplicable("a Jetson: torch-rocm-or-other-build judges its build")
+    works = [one.gpu for one in judged if one.trouble == ""]
+    fix = reinstall.install("it has code for this GPU") or Fix(text=_look(new or refused))
+    others = hide.fix(works)
+    if not new:
+        return _ptx_refused(torch, code, refused, fix, update)
+    return Hit(
+        headline=f"PyTorch {torch.version or ''} (CUDA {torch.cuda}) has no code for "
+        f"{some_of(new, judged)}{_needs(new, torch, architectures)}",
+        evidence=(*code.facts(), *(fact for gpu in new for fact in gpu.facts)),
+        fixes=(fix,) if others is None else (fix, others),
+    )
+
+
+def _needs(new: list[Gpu], torch: TorchBuild, architectures: GpuArchitectures) -> str:
+    """Return from which CUDA on code for the first of the GPUs can be built."""
+    capability = new[0].compute_capability or ""
+    row = architectures.row(capability)
+    if row is None or row.first_toolkit is None:
+        return ""
+    built, first = parse(torch.cuda), parse(row.first_toolkit)
+    if built is None or first is None or at_least(built, first):
+        return ""
+    return f"; code for {capability} needs a build of CUDA {row.first_toolkit} or newer"
+
+
+def _look(gpus: list[Gpu]) -> str:
+    names = ", ".join(gpu.label for gpu in gpus)
+    return (
+        f"Look for a build with code for {names} at {START_PAGE} (the nightly builds included): "
+        "gpucheck knows none that fits every visible GPU and this driver."
+    )
+
+
+def _ptx_refused(
+    torch: TorchBuild, code: TorchCode, refused: list[Gpu], fix: Fix, update: DriverRemedies
+) -> Judgement:
+    names = ", ".join(gpu.label for gpu in refused)
+    return Hit(
+        headline=f"PyTorch {torch.version or ''} has only PTX of CUDA {torch.cuda} for {names}, "
+        "and the driver speaks an older CUDA, so it refuses to compile it",
+        evidence=(
+            *code.facts(),
+            *code.driver_facts(),
+            *(fact for gpu in refused for fact in gpu.facts),
+        ),
+        fixes=(fix, update.install(None, f"one that speaks CUDA {torch.cuda}")),
+        confidence=Confidence.LIKELY,
+    )

@@ -1,0 +1,88 @@
+"""The PyTorch build, or the cuDNN that it brings, has dropped this older GPU.
+
+A build holds machine code (cubins) for a list of GPU generations, and newer builds leave old ones
+out: CUDA 13 cannot produce code for Maxwell, Pascal and Volta (5.x, 6.x, 7.0) at all, and builds
+for CUDA 12.8 and later leave them out in part. A cubin never runs on a GPU that is older
+than it, and PTX is of no use on an older GPU either.
+
+What one sees: the warning "Found GPU0 NVIDIA GeForce GTX 1080 which is of cuda capability 6.1.
+Minimum and Maximum cuda capability supported by this version of PyTorch is (7.0) - (12.0)", then
+"CUDA error: no kernel image is available for execution on the device".
+``torch.cuda.is_available()`` is True all the same. Where only cuDNN has dropped the GPU, matrix
+products work and convolutions fail: "cuDNN error: CUDNN_STATUS_ARCH_MISMATCH" or "FIND was unable
+to find an engine to execute this computation".
+
+Cure: a PyTorch build that still has code for the GPU, most often one for CUDA 12.6 of the same
+PyTorch release. The driver matters as well: branch 580 is the last one for these GPUs.
+"""
+
+from gpucheck.facts import known
+from gpucheck.findings import Fine, Fix, Hit, Judgement, NotApplicable, Severity
+from gpucheck.fixes import TorchRemedies
+from gpucheck.fixes.hide_gpus import HideGpus
+from gpucheck.fixes.torch_install import PREVIOUS_PAGE
+from gpucheck.probes.system import System
+from gpucheck.probes.torch_build import TorchBuild
+from gpucheck.rules import Rule
+from gpucheck.views import Gpu, Gpus
+from gpucheck.views.torch_code import TorchCode, some_of
+
+RULE = Rule(
+    title="the PyTorch build has dropped this GPU",
+    severity=Severity.ERROR,
+    family="torch",
+    yields_to=("torch-mixed-install", "torch-rocm-or-other-build"),
+    refuted_by=("cudnn-convolution",),
+)
+
+
+@RULE.check
+def check(
+    torch: TorchBuild,
+    gpus: Gpus,
+    system: System,
+    code: TorchCode,
+    reinstall: TorchRemedies,
+    hide: HideGpus,
+) -> Judgement:
+    """Look for a visible GPU whose code, or cuDNN's, was dropped."""
+    if torch.installed is False:
+        return NotApplicable("torch is not installed")
+    if known(torch.built_for, "torch.built_for") != "cuda":
+        return NotApplicable("this torch was not built for CUDA")
+    if not gpus.present():
+        return NotApplicable("there is no NVIDIA GPU")
+    judged = code.on_gpus()
+    old = [one.gpu for one in judged if one.trouble == "too-old"]
+    without_cudnn = [one.gpu for one in judged if one.trouble == "cudnn"]
+    if not old and not without_cudnn:
+        unknown = code.unknown_gpu(judged)
+        if unknown is not None:
+            raise unknown
+        return Fine("this build has dropped no visible GPU")
+    if system.jetson:
+        return NotApplicable("a Jetson: torch-rocm-or-other-build judges its build")
+    fix = reinstall.install("it still has code for this GPU") or Fix(text=_look(old))
+    others = hide.fix([one.gpu for one in judged if one.trouble == ""])
+    fixes = (fix,) if others is None else (fix, others)
+    if old:
+        return Hit(
+            headline=f"PyTorch {torch.version or ''} (CUDA {torch.cuda}) has no code for "
+            f"{some_of(old, judged)}, which this build has dropped",
+            evidence=(*code.facts(), *(fact for gpu in old for fact in gpu.facts)),
+            fixes=fixes,
+        )
+    return Hit(
+        headline=f"cuDNN {torch.cudnn}, which PyTorch {torch.version or ''} brings, has dropped "
+        f"{some_of(without_cudnn, judged)}: convolutions fail",
+        evidence=("torch.cudnn", "torch.cuda", *(f for g in without_cudnn for f in g.facts)),
+        fixes=fixes,
+    )
+
+
+def _look(gpus: list[Gpu]) -> str:
+    names = ", ".join(gpu.label for gpu in gpus)
+    return (
+        f"Look for an older release with code for {names} at {PREVIOUS_PAGE}: "
+        "gpucheck knows no build that fits every visible GPU and this driver."
+    )

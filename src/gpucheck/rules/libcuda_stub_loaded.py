@@ -1,0 +1,75 @@
+"""Programs load the CUDA toolkit's stub of libcuda instead of the driver's libcuda.
+
+The toolkit has an empty libcuda in a folder called ``stubs``, only to link against. When the loader
+finds it first, CUDA answers 34 (cudaErrorStubLibrary): "CUDA driver is a stub library"; PyTorch
+warns of it in ``torch.cuda.is_available()``, which is False. nvidia-smi works all the while.
+
+Why: ``.../stubs`` stands in LD_LIBRARY_PATH or in a file of /etc/ld.so.conf.d, often for a build
+that needed it, or somebody linked the stub as libcuda.so.1. Folders of stubs belong in
+LIBRARY_PATH, which only the linker reads.
+
+Cure: take that folder out of the loader's path.
+"""
+
+import posixpath
+
+from gpucheck.facts import known
+from gpucheck.findings import Fine, Fix, Hit, Judgement, NotApplicable, Severity
+from gpucheck.probes.cuda_driver import CudaDriver
+from gpucheck.probes.driver import Driver
+from gpucheck.probes.system import System
+from gpucheck.rules import Rule
+from gpucheck.views.surroundings import Surroundings
+
+RULE = Rule(
+    title="the stub of libcuda is loaded",
+    severity=Severity.ERROR,
+    family="driver",
+    yields_to=("container-no-gpu", "driver-missing", "wsl-driver-problem"),
+)
+
+_STUB_LIBRARY = 34
+
+
+@RULE.check
+def check(driver: Driver, cuda: CudaDriver, system: System, around: Surroundings) -> Judgement:
+    """The stub says so itself, or it is the first libcuda that the loader comes to."""
+    first = driver.libcuda[0] if driver.libcuda else None
+    stub_first = first is not None and first.kind == "stub"
+    if cuda.init_code != _STUB_LIBRARY:
+        if cuda.init_code is not None:
+            return Fine("the libcuda that was loaded is no stub")
+        if system.os in ("windows", "macos"):
+            return NotApplicable("stubs of libcuda are Linux's")
+        known(driver.libcuda, "driver.libcuda")
+        if not stub_first:
+            return Fine("the first libcuda that the loader finds is no stub")
+    path = cuda.library if cuda.init_code == _STUB_LIBRARY and cuda.library else ""
+    evidence = ["cuda_driver.init_code"] if cuda.init_code == _STUB_LIBRARY else []
+    if path:
+        evidence.append("cuda_driver.library")
+    if first is not None and stub_first:
+        path = first.path or path
+        evidence += ["driver.libcuda.0.path", "driver.libcuda.0.found_via"]
+    return Hit(
+        headline=f"Programs load the CUDA toolkit's stub of libcuda{f' ({path})' if path else ''} "
+        "instead of the driver's",
+        evidence=tuple(evidence),
+        fixes=(_fix(path, around),),
+    )
+
+
+def _fix(path: str, around: Surroundings) -> Fix:
+    folder = posixpath.dirname(path)
+    commands = around.path_without("LD_LIBRARY_PATH", {folder}) if folder else ()
+    if commands:
+        return Fix(
+            text=f"Take {folder} out of LD_LIBRARY_PATH, here and where it is set (~/.bashrc, the "
+            "image, a module file). A build that needs it finds it by LIBRARY_PATH.",
+            commands=commands,
+        )
+    return Fix(
+        text="Take the folder of stubs out of the loader's configuration (or remove a link "
+        "libcuda.so.1 that leads to it), then refresh its cache.",
+        commands=("grep -rn stubs /etc/ld.so.conf.d /etc/ld.so.conf", "sudo ldconfig"),
+    )

@@ -1,0 +1,60 @@
+"""A part of gpucheck crashed while it looked at the machine.
+
+Each probe runs in a process of its own, so a crash costs its own facts and nothing else. Either
+gpucheck has a bug, or a library of the machine brought the process down: asking NVML or libcuda
+runs the driver's own code, and that code can crash when driver and kernel module do not match.
+
+What one sees: checks whose outcome is "unknown" with "crashed" in the reason.
+
+Cure: for a crash in the driver's code, first clear the other findings about the driver; if
+``nvidia-smi`` crashes too, reinstall the driver. Otherwise it is gpucheck's bug: please report it,
+with the output of ``gpucheck collect``, in which names, paths and serial numbers are replaced.
+"""
+
+from gpucheck.findings import Fine, Fix, Hit, Judgement, NotApplicable, Severity
+from gpucheck.rules import Rule
+from gpucheck.snapshot import ProbeRun, ProbeRuns
+
+RULE = Rule(
+    title="a part of gpucheck crashed",
+    severity=Severity.WARNING,
+    family="gpucheck",
+    yields_to=("driver-library-mismatch", "gpu-fallen-off-bus"),
+)
+
+_DRIVER = ("nvml", "cuda_driver", "nvidia_smi")
+
+
+@RULE.check
+def check(probes: ProbeRuns) -> Judgement:
+    """Name the probes that crashed."""
+    if not probes.runs:
+        return NotApplicable("no probe was run")
+    crashed = [run for run in probes.runs if run.status == "crashed"]
+    if not crashed:
+        return Fine("no probe crashed")
+    fixes = [
+        Fix(
+            text="Report it as a bug of gpucheck, with the file that this command writes; names, "
+            "paths and serial numbers in it are replaced.",
+            commands=("gpucheck collect -o gpucheck-snapshot.json",),
+            verify="gpucheck -v",
+        )
+    ]
+    if any(run.name in _DRIVER for run in crashed):
+        fixes.insert(
+            0,
+            Fix(
+                text="See whether nvidia-smi crashes too: then the driver is broken, reinstall it.",
+                commands=("nvidia-smi",),
+            ),
+        )
+    return Hit(
+        headline=f"Crashed: {'; '.join(_describe(run) for run in crashed)}",
+        evidence=tuple(f"probes.{run.name}.problem" for run in crashed),
+        fixes=tuple(fixes),
+    )
+
+
+def _describe(run: ProbeRun) -> str:
+    return f"the probe {run.name}{f', {run.problem}' if run.problem else ''}"

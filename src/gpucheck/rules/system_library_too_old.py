@@ -1,0 +1,162 @@
+"""The C library or the C++ library of this machine is older than PyTorch's wheel needs.
+
+PyTorch's wheels are linked against glibc, and each needs at least some version of it: since
+torch 2.7 glibc 2.28, which CentOS 7 and Ubuntu 18.04 do not have. pip refuses such a wheel, but a
+virtual environment or conda environment that was made on another machine, copied, or mounted from
+a shared disk arrives with it all the same. Alpine Linux has musl in place of glibc, on which
+PyTorch's wheels do not run at all.
+
+What one sees: "/lib64/libc.so.6: version `GLIBC_2.28' not found (required by
+.../torch/lib/libtorch_cpu.so)", or the same about ``GLIBCXX_3.4.22`` and libstdc++.so.6.
+
+Builds from conda bring a C++ library of their own and are not judged here.
+
+Cure: a newer operating system or container image; or an older PyTorch.
+"""
+
+import re
+
+from gpucheck.facts import UnknownFactError, known
+from gpucheck.findings import (
+    Confidence,
+    Fine,
+    Fix,
+    Hit,
+    Judgement,
+    NotApplicable,
+    Severity,
+)
+from gpucheck.fixes import TorchRemedies
+from gpucheck.probes.environment import Environment
+from gpucheck.probes.interpreter import Interpreter
+from gpucheck.probes.system import System
+from gpucheck.probes.torch_build import TorchBuild
+from gpucheck.rules import Rule
+from gpucheck.tables.torch_builds import TorchBuilds
+from gpucheck.tables.torch_releases import TorchReleases
+from gpucheck.tables.versions import at_least, parse
+from gpucheck.views.wheels import wheel_platform
+
+RULE = Rule(
+    title="the system's C or C++ library is too old for this PyTorch",
+    severity=Severity.ERROR,
+    family="torch",
+    yields_to=("torch-mixed-install",),
+    refuted_by=("import-torch",),
+)
+
+_MANYLINUX = re.compile(r"manylinux_([0-9]{1,3})_([0-9]{1,3})_")
+
+
+@RULE.check
+def check(
+    torch: TorchBuild,
+    system: System,
+    interpreter: Interpreter,
+    environment: Environment,
+    builds: TorchBuilds,
+    releases: TorchReleases,
+    reinstall: TorchRemedies,
+) -> Judgement:
+    """Compare the libraries that are here with what the wheel was linked against."""
+    if torch.installed is False:
+        return NotApplicable("torch is not installed")
+    if known(system.os, "system.os") != "linux":
+        return NotApplicable("only Linux wheels depend on the system's C library")
+    if known(torch.installer, "torch.installer") in ("conda", ""):
+        return NotApplicable("this torch is no wheel of PyTorch's")
+    if system.libc == "musl":
+        return _on_musl(torch)
+    have, fact = _glibc(interpreter, system)
+    need, need_fact = _glibc_needed(torch, system, builds, releases)
+    if not at_least(parse(have) or (), parse(need) or ()):
+        return _too_old("glibc", have, need, (fact, need_fact), torch, reinstall)
+    if have != system.glibc or releases.glibc(torch.version or "") != need:
+        return Fine(f"glibc {have} is new enough")  # another libstdc++, or a wheel of another kind
+    return _cxx(torch, system, interpreter, environment, releases, reinstall)
+
+
+def _on_musl(torch: TorchBuild) -> Judgement:
+    if "manylinux" not in known(torch.wheel_tag, "torch.wheel_tag"):
+        return Fine("this build was not made for glibc")
+    return Hit(
+        headline="This system has musl as its C library; PyTorch's wheels need glibc",
+        evidence=("system.libc", "torch.wheel_tag"),
+        fixes=(Fix(text="Use a system or image with glibc, such as Debian's in place of Alpine."),),
+    )
+
+
+def _glibc(interpreter: Interpreter, system: System) -> tuple[str, str]:
+    """Return the glibc that the target runs on, and the fact that tells it."""
+    if interpreter.glibc and parse(interpreter.glibc):
+        return interpreter.glibc, "interpreter.glibc"
+    glibc = known(system.glibc, "system.glibc")
+    if parse(glibc) is None:
+        raise UnknownFactError("system.glibc", "the C library is not glibc")
+    return glibc, "system.glibc"
+
+
+def _glibc_needed(
+    torch: TorchBuild, system: System, builds: TorchBuilds, releases: TorchReleases
+) -> tuple[str, str]:
+    """Return the glibc that the wheel needs, and the fact that tells it."""
+    tag = _MANYLINUX.search(torch.wheel_tag or "")
+    if tag is not None:
+        return f"{tag[1]}.{tag[2]}", "torch.wheel_tag"
+    version = known(torch.version, "torch.version")
+    if wheel_platform(system) != "linux_x86_64":
+        raise UnknownFactError("torch.wheel_tag", "the table is about wheels for x86_64")
+    row = builds.build(version, torch.cuda, "linux_x86_64") if torch.cuda else None
+    need = (row.glibc if row is not None else None) or releases.glibc(version)
+    if need is None:
+        raise UnknownFactError("torch.version", f"the glibc that torch {version} needs")
+    return need, "torch.version"
+
+
+def _cxx(
+    torch: TorchBuild,
+    system: System,
+    interpreter: Interpreter,
+    environment: Environment,
+    releases: TorchReleases,
+    reinstall: TorchRemedies,
+) -> Judgement:
+    """Judge libstdc++ where it is the system's: conda and LD_LIBRARY_PATH bring others."""
+    release = releases.release(torch.version) if torch.version else None
+    need = parse(release.glibcxx) if release is not None else None
+    have = parse(system.glibcxx)
+    others = interpreter.kind == "conda" or environment.get("LD_LIBRARY_PATH")
+    if need is None or have is None or others or at_least(have, need) or release is None:
+        return Fine("the C library is new enough")
+    if wheel_platform(system) != "linux_x86_64":
+        return Fine("the C library is new enough")
+    facts = ("system.glibcxx", "torch.version")
+    return _too_old(
+        "libstdc++ (GLIBCXX)", system.glibcxx or "", release.glibcxx or "", facts, torch, reinstall
+    )
+
+
+def _too_old(
+    what: str,
+    have: str,
+    need: str,
+    facts: tuple[str, ...],
+    torch: TorchBuild,
+    reinstall: TorchRemedies,
+) -> Hit:
+    fixes = [
+        Fix(
+            text=f"Run it on a system, or in a container image, with {what} {need} or newer. "
+            "Do not replace the C library of a running system."
+        )
+    ]
+    older = reinstall.install(f"the newest that runs on {what} {have}")
+    if older is not None:
+        fixes.append(older)
+    return Hit(
+        headline=f"{what} {have} of this system is older than {need}, which "
+        f"torch {torch.version or ''} needs",
+        evidence=facts,
+        fixes=tuple(fixes),
+        confidence=Confidence.CERTAIN if what == "glibc" else Confidence.LIKELY,
+    )

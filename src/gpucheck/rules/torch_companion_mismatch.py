@@ -1,0 +1,195 @@
+"""torchvision, torchaudio or torchtext was made for another PyTorch than the one installed.
+
+These packages hold compiled code that fits the one PyTorch release (and CUDA major) it was built
+with. What one sees: "RuntimeError: operator torchvision::nms does not exist", "undefined symbol"
+on import, "Couldn't load custom C++ ops", "Could not run 'torchvision::nms' with arguments from
+the 'CUDA' backend" (a CPU build of torchvision beside a CUDA build of torch), or "PyTorch and
+torchvision were compiled with different CUDA major versions".
+
+It comes of upgrading torch alone, or of installing the two from different indexes.
+
+What counts is the package's own requirement of torch in its metadata; the table of releases is
+asked only where that is unknown. A package that states no requirement (torchaudio from 2.11 on
+uses only PyTorch's stable interface) is never blamed for the version. A pair that differs in the
+patch release alone is a warning: it usually works.
+
+Cure: install the release that belongs to your torch, from the same index as torch.
+"""
+
+from gpucheck.facts import UnknownFactError, known
+from gpucheck.findings import Fine, Fix, Hit, Judgement, NotApplicable, Severity
+from gpucheck.fixes import WHEEL_INDEX, Python
+from gpucheck.fixes.torch_install import COMPANIONS
+from gpucheck.probes.interpreter import Interpreter
+from gpucheck.probes.packages import Distribution, Packages
+from gpucheck.probes.torch_build import TorchBuild
+from gpucheck.rules import Rule
+from gpucheck.tables.torch_companions import Package, TorchCompanions
+from gpucheck.tables.versions import minor, released
+
+RULE = Rule(
+    title="torchvision, torchaudio or torchtext does not belong to this PyTorch",
+    severity=Severity.ERROR,
+    family="torch",
+    yields_to=("torch-mixed-install",),
+    refuted_by=("companions",),
+)
+
+_NAMES = (*COMPANIONS, "torchtext")
+
+
+@RULE.check
+def check(
+    torch: TorchBuild,
+    packages: Packages,
+    interpreter: Interpreter,
+    companions: TorchCompanions,
+    python: Python,
+) -> Judgement:
+    """Compare each companion's requirement and CUDA with torch's."""
+    if torch.installed is False:
+        return NotApplicable("torch is not installed")
+    known(packages.distributions, "packages.distributions")
+    found = [one for name in _NAMES if (one := packages.find(name)) is not None]
+    if not found:
+        return NotApplicable("no torchvision, torchaudio or torchtext is installed")
+    version = known(torch.version, "torch.version")
+    open_question = None
+    for one in found:
+        try:
+            complaint = _complaint(one, torch, version, companions)
+        except UnknownFactError as unknown:
+            open_question = unknown
+            continue
+        if complaint:
+            why, severity = complaint
+            at = (packages.distributions or []).index(one)
+            return Hit(
+                headline=why,
+                evidence=("torch.version", f"packages.distributions.{at}"),
+                fixes=(_fix(one, torch, version, companions, interpreter, python),),
+                severity=severity,
+            )
+    if open_question is not None:
+        raise open_question
+    names = ", ".join(f"{one.project} {one.version}" for one in found)
+    return Fine(f"{names} fit torch {version}")
+
+
+def _complaint(
+    one: Distribution, torch: TorchBuild, version: str, companions: TorchCompanions
+) -> tuple[str, Severity] | None:
+    """Return what is wrong with the pair and how bad it is."""
+    agrees, wanted = _agrees(one, version, companions)
+    if agrees is False:
+        same_minor = minor(_plain(wanted)) == minor(_plain(version))
+        severity = Severity.WARNING if same_minor else Severity.ERROR
+        return f"{one.project} {one.version} was made for torch {wanted}, not {version}", severity
+    variant = _other_variant(one, torch)
+    if variant:
+        return variant, Severity.ERROR
+    if agrees is None:
+        raise UnknownFactError(
+            "packages.distributions",
+            f"which torch {one.project} {one.version} was made for is not known",
+        )
+    return None
+
+
+def _agrees(
+    one: Distribution, version: str, companions: TorchCompanions
+) -> tuple[bool | None, str]:
+    """Say whether the requirement of the package holds, and which torch it wants."""
+    wanted = one.torch_requirement
+    if wanted == "":
+        return True, ""
+    if wanted is None:
+        package = _package(one)
+        if package is None or not one.version:
+            return None, ""
+        pin = companions.pin(package, one.version)
+        return companions.agrees(package, one.version, version), (pin or "").lstrip("=")
+    if wanted.startswith("==") and _plain(wanted[2:]) == _plain(version):
+        return True, wanted[2:]
+    return _satisfies(version, wanted), wanted.removeprefix("==")
+
+
+def _satisfies(version: str, requirement: str) -> bool | None:
+    """Say whether a release meets a requirement; None for development builds."""
+    if released(version) is None:
+        return None
+    # packaging takes milliseconds to import, and few questions need it.
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet  # noqa: PLC0415
+
+    try:
+        return SpecifierSet(requirement).contains(_plain(version))
+    except InvalidSpecifier:
+        return None
+
+
+def _other_variant(one: Distribution, torch: TorchBuild) -> str:
+    """Return what is wrong with the CUDA of the package, as its local version tells it."""
+    local = (one.version or "").partition("+")[2]
+    if local == "cpu" and torch.built_for == "cuda" and one.project == "torchvision":
+        return (
+            f"torchvision {one.version} is a CPU build; torch {torch.version} is built for CUDA "
+            f"{torch.cuda}"
+        )
+    cuda = minor(local)
+    if cuda is None:
+        return ""
+    if torch.built_for == "cpu":
+        return f"{one.project} {one.version} is built for CUDA {cuda}; torch is a CPU build"
+    if torch.built_for == "cuda" and torch.cuda and torch.cuda.split(".")[0] != cuda.split(".")[0]:
+        return f"{one.project} {one.version} is built for CUDA {cuda}; torch for CUDA {torch.cuda}"
+    return ""
+
+
+def _fix(  # what a command for one package is made of
+    one: Distribution,
+    torch: TorchBuild,
+    version: str,
+    companions: TorchCompanions,
+    interpreter: Interpreter,
+    python: Python,
+) -> Fix:
+    package = _package(one)
+    right = companions.companion_for(version, package) if package else None
+    name = one.project or ""
+    if right is None:
+        return Fix(
+            text=f"Remove {name}, or replace it by the release that was made for torch {version}.",
+            commands=(python.pip("uninstall", "-y", name),),
+            verify=python.verify(),
+        )
+    if "conda" in (one.installer, torch.installer) and interpreter.prefix:
+        return Fix(
+            text=f"Let conda fit {name} to your torch.",
+            commands=(
+                python.quoted(["conda", "install", "-p", interpreter.prefix, f"{name}={right}"]),
+            ),
+            verify=python.verify(),
+        )
+    local = version.partition("+")[2]
+    index = ["--index-url", f"{WHEEL_INDEX}{local}"] if _is_index(local) else []
+    return Fix(
+        text=f"Install {name} {right}, which belongs to torch {version}"
+        + (", from the same index." if index else "."),
+        commands=(
+            python.pip("uninstall", "-y", name),
+            python.pip("install", f"{name}=={right}", *index),
+        ),
+        verify=python.verify(),
+    )
+
+
+def _package(one: Distribution) -> Package | None:
+    return next((name for name in COMPANIONS if name == one.project), None)
+
+
+def _is_index(local: str) -> bool:
+    return local in ("cpu", "xpu") or minor(local) is not None or local.startswith("rocm")
+
+
+def _plain(version: str) -> str:
+    return version.partition("+")[0]

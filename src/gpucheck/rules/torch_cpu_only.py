@@ -1,0 +1,94 @@
+"""PyTorch is a CPU-only build, although the machine has a GPU that it could use.
+
+There is a GPU and a driver that serves it, but the PyTorch of this interpreter was built without
+CUDA, so ``torch.cuda.is_available()`` is False and ``.cuda()`` says "Torch not compiled with CUDA
+enabled". Neither the CUDA toolkit nor cuDNN of the machine matters: a CUDA build brings its own.
+
+How it comes about: on Windows, a plain ``pip install torch`` takes the CPU build; on Linux,
+``--index-url .../whl/cpu`` or a lock file made on another machine; with conda, a solver that
+prefers the CPU variant, or a Python for which there is no CUDA build.
+
+Cure: take the CPU build away and install a CUDA build from PyTorch's own wheel index. Removing it
+first matters: pip takes ``torch==2.6.0`` for satisfied by ``2.6.0+cpu``.
+"""
+
+from gpucheck.facts import UnknownFactError, known
+from gpucheck.findings import Fine, Fix, Hit, Judgement, NotApplicable, Severity
+from gpucheck.fixes import START_PAGE, TorchRemedies
+from gpucheck.probes.request import Request
+from gpucheck.probes.system import System
+from gpucheck.probes.torch_build import TorchBuild
+from gpucheck.rules import Rule
+from gpucheck.tables import Tables
+from gpucheck.tables.choice import newest_fitting
+from gpucheck.views import DriverState, Gpu, Gpus
+from gpucheck.views.wheels import wheel_platform
+
+RULE = Rule(
+    title="a CPU-only PyTorch on a machine with a GPU",
+    severity=Severity.ERROR,
+    family="torch",
+    yields_to=("torch-mixed-install",),
+    refuted_by=("import-torch",),
+)
+
+
+@RULE.check
+def check(
+    torch: TorchBuild,
+    gpus: Gpus,
+    driver: DriverState,
+    request: Request,
+    system: System,
+    reinstall: TorchRemedies,
+    tables: Tables,
+) -> Judgement:
+    """A CPU build is wrong only where there is a GPU that a CUDA build could use."""
+    if torch.installed is False:
+        return NotApplicable("torch is not installed")
+    if known(torch.built_for, "torch.built_for") != "cpu":
+        return Fine(f"torch {torch.version} is no CPU build")
+    if request.gpus == 0:
+        return Fine("a CPU build is right: this host was said to use no GPU")
+    if not gpus.present():
+        return Fine("a CPU build is right: there is no NVIDIA GPU")
+    if _surely_unserved(driver):
+        return Fine("a CPU build is right: no driver serves the GPU here")
+    present = gpus.all()
+    fix = reinstall.install()
+    if fix is None and _no_build_for(present, system, tables):
+        return Fine("a CPU build is right: no CUDA build has code for the GPU")
+    names = ", ".join(gpu.label for gpu in present)
+    return Hit(
+        headline=f"PyTorch {torch.version} is a CPU-only build; it cannot use {names}",
+        evidence=("torch.built_for", "torch.version", *gpus.seen_by()),
+        fixes=(fix or Fix(text=f"Install a CUDA build, chosen at {START_PAGE}"),),
+    )
+
+
+def _surely_unserved(driver: DriverState) -> bool:
+    """Whether the driver is known to serve no GPU, as in a container that was given none."""
+    try:
+        return not driver.serves()
+    except UnknownFactError:
+        return False
+
+
+def _no_build_for(gpus: list[Gpu], system: System, tables: Tables) -> bool:
+    """Whether each GPU is one for which no build of the tables has code, whatever the driver."""
+    platform = wheel_platform(system)
+    capabilities = [gpu.compute_capability for gpu in gpus]
+    if platform is None or None in capabilities or not capabilities:
+        return False
+    return not any(
+        newest_fitting(
+            tables,
+            platform=platform,
+            python=None,
+            capabilities=[capability],
+            driver=None,
+            driver_cuda=None,
+        )
+        for capability in capabilities
+        if capability
+    )

@@ -1,0 +1,24 @@
+"""Names NVML's GPUs in a sentence."""
+
+from collections.abc import Sequence
+
+from gpucheck.probes.nvml import NvmlGpu
+
+
+def gpu_index(gpus: Sequence[NvmlGpu], at: int) -> int:
+    """Return the index by which nvidia-smi knows the GPU at this place of ``nvml.gpus``."""
+    index = gpus[at].index
+    return at if index is None else index
+
+
+def gpu_names(gpus: Sequence[NvmlGpu], places: Sequence[int]) -> str:
+    """Return ``GPU 0 (NVIDIA H100), GPU 1 (NVIDIA H100)``."""
+    names = (gpus[at].device_name or "an NVIDIA GPU" for at in places)
+    return ", ".join(
+        f"GPU {gpu_index(gpus, at)} ({name})" for at, name in zip(places, names, strict=True)
+    )
+
+
+def gpus_are(gpus: Sequence[NvmlGpu], places: Sequence[int]) -> str:
+    """Return the names with their verb."""
+    return f"{gpu_names(gpus, places)} {'is' if len(places) == 1 else 'are'}"

@@ -1,0 +1,161 @@
+"""Whether the installed driver can drive a GPU that it does not serve: its branch, its modules."""
+
+import re
+
+import msgspec
+
+from gpucheck.probes.cuda_driver import CudaDriver
+from gpucheck.probes.driver import Driver
+from gpucheck.probes.kernel_log import KernelLog
+from gpucheck.probes.nvml import Nvml
+from gpucheck.probes.pci import Pci
+from gpucheck.tables.driver_branches import DriverBranches
+from gpucheck.tables.gpu_architectures import GpuArchitectures
+from gpucheck.tables.versions import parse
+from gpucheck.views import DriverState, Gpu, Gpus, View
+
+_NEEDS_OPEN = "requires use of the NVIDIA open kernel modules"
+_NEEDS_PROPRIETARY = "not supported by open"
+_LEGACY = re.compile(r"supported through the NVIDIA ([0-9]{2,4})\.xx Legacy")
+
+
+class Unsupported(msgspec.Struct, frozen=True, kw_only=True):
+    """A GPU that the driver cannot drive, why, and the facts that show it.
+
+    ``branch`` is the last branch that drives it where the driver is too new for the GPU, the first
+    where it is too old; None where the flavour of the kernel modules is wrong.
+    """
+
+    gpu: Gpu
+    why: str
+    kind: str
+    branch: int | None = None
+    facts: tuple[str, ...] = ()
+
+
+class GpuSupport(View):
+    """Judges each GPU on the bus that NVML does not list: a GPU that is served needs no table."""
+
+    def __init__(  # noqa: PLR0913, PLR0917  # the driver, the bus, the log and two tables
+        self,
+        pci: Pci,
+        nvml: Nvml,
+        cuda_driver: CudaDriver,
+        driver: Driver,
+        log: KernelLog,
+        gpus: Gpus,
+        state: DriverState,
+        branches: DriverBranches,
+        architectures: GpuArchitectures,
+    ) -> None:
+        self._pci = pci
+        self._nvml = nvml
+        self._cuda = cuda_driver
+        self._driver = driver
+        self._log = log
+        self._gpus = gpus
+        self._state = state
+        self._branches = branches
+        self._architectures = architectures
+
+    def unserved(self) -> list[Gpu]:
+        """Return the GPUs on the bus that no answer of the driver shows."""
+        on_bus = self._gpus.on_bus()
+        listed = self._nvml.gpus or []
+        if len(listed) >= len(on_bus) or (self._cuda.device_count or 0) >= len(on_bus):
+            return []
+        addresses = {gpu.pci_address for gpu in listed}
+        if None in addresses:
+            return []
+        return [gpu for gpu in on_bus if gpu.pci_address not in addresses]
+
+    def unsupported(self) -> list[Unsupported]:
+        """Return the unserved GPUs that the driver cannot drive.
+
+        Raises:
+            UnknownFactError: there are unserved GPUs, and the driver's release is unknown.
+        """
+        gpus = self.unserved()
+        if not gpus:
+            return []
+        said = [found for gpu in gpus if (found := self._by_log(gpu)) is not None]
+        told = {found.gpu.pci_address for found in said}
+        left = [gpu for gpu in gpus if gpu.pci_address not in told]
+        by_flavour = [found for gpu in left if (found := self._by_flavour(gpu)) is not None]
+        told |= {found.gpu.pci_address for found in by_flavour}
+        left = [gpu for gpu in left if gpu.pci_address not in told and gpu.compute_capability]
+        if not left:
+            return said + by_flavour
+        release, fact = self._state.any_release()
+        by_branch = [
+            found for gpu in left if (found := self._by_branch(gpu, release, fact)) is not None
+        ]
+        return said + by_flavour + by_branch
+
+    def _by_branch(self, gpu: Gpu, release: str, fact: str) -> Unsupported | None:
+        capability = gpu.compute_capability or ""
+        branch = self.branch_number(release)
+        if branch is None:
+            return None
+        facts = (fact, *gpu.facts)
+        last = self._architectures.last_driver_branch(capability)
+        if last is not None and branch > last:
+            why = f"branch {last} is the last that drives it, and {release} is installed"
+            return Unsupported(gpu=gpu, why=why, kind="dropped", branch=last, facts=facts)
+        first = self._architectures.first_driver_branch(capability)
+        if first is not None and branch < first:
+            why = f"branch {first} is the first that drives it, and {release} is installed"
+            return Unsupported(gpu=gpu, why=why, kind="too-new", branch=first, facts=facts)
+        return None
+
+    def branch_number(self, release: str) -> int | None:
+        """Return the branch of a release: 580 of 580.65.06, and of Windows's 581.15."""
+        row = self._branches.branch_of(release)
+        if row is not None and row.branch.isdigit():
+            return int(row.branch)
+        numbers = parse(release)
+        return numbers[0] if numbers else None
+
+    def _by_flavour(self, gpu: Gpu) -> Unsupported | None:
+        flavour = self._driver.module_flavour
+        if not flavour or not gpu.compute_capability:
+            return None
+        product = gpu.product if gpu.has_product else None
+        modules = self._architectures.modules(gpu.compute_capability, product)
+        if modules is None:
+            return None
+        facts = ("driver.module_flavour", *gpu.facts)
+        if flavour == "open" and modules.open == "unsupported":
+            return Unsupported(gpu=gpu, why=_PROPRIETARY_ONLY, kind="flavour", facts=facts)
+        if flavour == "proprietary" and modules.proprietary == "unsupported":
+            return Unsupported(gpu=gpu, why=_OPEN_ONLY, kind="flavour", facts=facts)
+        return None
+
+    def _by_log(self, gpu: Gpu) -> Unsupported | None:
+        """Read the driver's own words, which it spreads over several lines of the log.
+
+        They begin with the address of the GPU, or with its name.
+        """
+        lines = self._log.nvrm or []
+        address = gpu.pci_address.partition(":")[2]
+        product = gpu.product.removeprefix("NVIDIA ") if gpu.has_product else ""
+        for at, line in enumerate(lines):
+            if not any(name and name in line for name in (address, product)):
+                continue
+            words = " ".join(lines[at : at + 4])
+            facts = ("kernel_log.nvrm", *gpu.facts)
+            if _NEEDS_OPEN in words:
+                return Unsupported(gpu=gpu, why=_OPEN_ONLY, kind="flavour", facts=facts)
+            if _NEEDS_PROPRIETARY in words:
+                return Unsupported(gpu=gpu, why=_PROPRIETARY_ONLY, kind="flavour", facts=facts)
+            if (legacy := _LEGACY.search(words)) is not None:
+                branch = int(legacy[1])
+                why = f"the driver says that branch {branch} is the last that drives it"
+                return Unsupported(gpu=gpu, why=why, kind="dropped", branch=branch, facts=facts)
+        return None
+
+
+_OPEN_ONLY = "it works only with the open kernel modules, and the proprietary ones are installed"
+_PROPRIETARY_ONLY = (
+    "it works only with the proprietary kernel modules, and the open ones are installed"
+)

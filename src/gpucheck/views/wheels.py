@@ -1,0 +1,12 @@
+"""Which wheels of PyTorch there are for a machine."""
+
+from gpucheck.probes.system import System
+
+
+def wheel_platform(system: System) -> str | None:
+    """Return the platform as the table of builds names it; None when torch has no CUDA there."""
+    if system.os == "windows":
+        return "windows"
+    if system.os == "linux" and system.machine in ("x86_64", "aarch64") and not system.jetson:
+        return f"linux_{system.machine}"
+    return None

@@ -1,0 +1,101 @@
+"""Reads CUDA_VISIBLE_DEVICES as the CUDA driver does.
+
+The list is read from the left and ends at the first entry that names no device: what follows it is
+invisible. An index is the number that an entry starts with, so ``1gpu`` is 1; an index that stands
+there twice leaves no device at all; a UUID may be cut short as long as it names one device. The
+rules are NVIDIA's (CUDA programming guide, environment variables) as ``torch.cuda`` applies them.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+_LEADING_NUMBER = re.compile(r"\s*([+-]?[0-9]{1,9})")
+
+
+class Mask(msgspec.Struct, frozen=True, kw_only=True):
+    """What a value of CUDA_VISIBLE_DEVICES lets through.
+
+    ``chosen`` holds positions in the list of devices; ``bad`` is the entry at which reading ended,
+    "" when the whole list was good, and ``why`` says what is wrong with it. ``lost`` are the
+    entries that were meant to name a device and do not: none in ``0,-1`` or ``0,``.
+    """
+
+    kind: Literal["unset", "empty", "indices", "uuids", "mig"]
+    chosen: tuple[int, ...] = ()
+    bad: str = ""
+    why: str = ""
+    lost: tuple[str, ...] = ()
+
+
+def read_mask(value: str | None, count: int, uuids: Sequence[str | None]) -> Mask:
+    """Apply a value to ``count`` devices whose UUIDs are ``uuids`` (None where unknown)."""
+    if value is None:
+        return Mask(kind="unset", chosen=tuple(range(count)))
+    if not value.strip():
+        return Mask(kind="empty", why="it is set to nothing, which hides every GPU")
+    entries = [entry.strip() for entry in value.split(",")]
+    if entries[0].startswith("MIG-"):
+        return Mask(kind="mig")
+    if entries[0].startswith("GPU-"):
+        return _by_uuid(entries, uuids)
+    return _by_index(entries, count)
+
+
+def _by_index(entries: Sequence[str], count: int) -> Mask:
+    chosen: list[int] = []
+    for at, entry in enumerate(entries):
+        number = _LEADING_NUMBER.match(entry)
+        index = int(number[1]) if number else -1
+        if index in chosen:
+            why = f"GPU {index} stands there twice, which hides every GPU"
+            return Mask(kind="indices", bad=entry, why=why, lost=_named(entries))
+        if not 0 <= index < count:
+            why = _why_no_index(entry, index if number else None, count)
+            ends = index < 0 if number else not entry
+            return Mask(
+                kind="indices",
+                chosen=tuple(chosen),
+                bad=entry or "(empty)",
+                why=why,
+                lost=_named(entries[at + 1 :] if ends else entries[at:]),
+            )
+        chosen.append(index)
+    return Mask(kind="indices", chosen=tuple(chosen))
+
+
+def _why_no_index(entry: str, index: int | None, count: int) -> str:
+    if index is None:
+        return f"{entry!r} is no device index" if entry else "an entry is empty"
+    if index < 0:
+        return f"{index} ends the list: nothing from there on is visible"
+    if not count:
+        return "there is no GPU"
+    there = f"the GPUs here are 0 to {count - 1}" if count > 1 else "the only GPU here is 0"
+    return f"there is no GPU {index}: {there}"
+
+
+def _named(entries: Sequence[str]) -> tuple[str, ...]:
+    return tuple(entry for entry in entries if entry)
+
+
+def _by_uuid(entries: Sequence[str], uuids: Sequence[str | None]) -> Mask:
+    chosen: list[int] = []
+    for place, entry in enumerate(entries):
+        found = [at for at, uuid in enumerate(uuids) if uuid and uuid.startswith(entry)]
+        if len(found) != 1 or not entry.startswith("GPU-"):
+            several = "names several GPUs" if len(found) > 1 else "names no GPU of this machine"
+            return Mask(
+                kind="uuids",
+                chosen=tuple(chosen),
+                bad=entry or "(empty)",
+                why=f"{entry} {several}" if entry else "an entry is empty",
+                lost=_named(entries[place:]),
+            )
+        if found[0] in chosen:
+            why = f"{entry} stands there twice, which hides every GPU"
+            return Mask(kind="uuids", bad=entry, why=why, lost=_named(entries))
+        chosen.append(found[0])
+    return Mask(kind="uuids", chosen=tuple(chosen))

@@ -1,0 +1,71 @@
+"""Compiles the fake driver libraries and asks a probe about them, in a process of its own."""
+
+import json
+import os
+import shutil
+import subprocess  # tests start the compiler and a fresh interpreter
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+import gpucheck
+
+_SOURCES = Path(__file__).with_name("fakes")
+_NAMES = {"nvml": "libnvidia-ml.so.1", "cuda": "libcuda.so.1"}
+
+# Asks one probe as the collector does: a child with a deadline, a live host that tells its stages.
+_ASK = """
+import json, sys, time
+import importlib, msgspec
+from gpucheck.host import LiveHost
+from gpucheck.host.children import Children
+
+probe = importlib.import_module(f"gpucheck.probes.{sys.argv[1]}")
+host = LiveHost()
+
+def work(tell):
+    host.speak_to(tell)
+    return msgspec.json.encode(probe.collect(host))
+
+children = Children()
+children.start(sys.argv[1], work, time.monotonic() + float(sys.argv[2]))
+while not (done := children.wait(time.monotonic() + 60)):
+    pass
+print(json.dumps({**msgspec.to_builtins(done[0]), "result": done[0].result.decode() or "null"}))
+"""
+
+
+def build_fake(which: Literal["nvml", "cuda"], folder: Path, *, old: bool = False) -> Path:
+    """Compile a fake library into the folder; skip the test where there is no C compiler."""
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None or sys.platform != "linux":
+        pytest.skip("needs Linux and a C compiler")
+    library = folder / _NAMES[which]
+    flags = ["-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", *(["-DFAKE_OLD"] * old)]
+    subprocess.run(
+        [compiler, *flags, "-o", str(library), str(_SOURCES / f"fake_{which}.c")], check=True
+    )
+    return library
+
+
+def _environment() -> dict[str, str]:
+    return dict(os.environ)  # what a fresh interpreter needs is in there
+
+
+def ask_fake(
+    probe: str, folder: Path, env: Mapping[str, str] | None = None, *, deadline: float = 20.0
+) -> dict[str, Any]:
+    """Run a probe with the folder's libraries; how it ended, ``result`` is its section."""
+    source = str(Path(gpucheck.__file__).parent.parent)
+    answer = subprocess.run(
+        [sys.executable, "-c", _ASK, probe, str(deadline)],
+        env={**_environment(), "LD_LIBRARY_PATH": str(folder), "PYTHONPATH": source, **(env or {})},
+        stdout=subprocess.PIPE,
+        timeout=90,
+        check=True,
+    )
+    done: dict[str, Any] = json.loads(answer.stdout)
+    return {**done, "result": json.loads(done["result"])}

@@ -1,0 +1,2 @@
+#define CUDA_VERSION 13000
+#define CUDA_VERSION 13000

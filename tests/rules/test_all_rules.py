@@ -1,0 +1,254 @@
+"""What every rule must have."""
+
+import ast
+import importlib
+import inspect
+import types
+import typing
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpucheck import rules
+from gpucheck.facts import Facts, Section
+from gpucheck.probes.request import Request
+from gpucheck.rules import Family, Rule, all_rules
+
+# The project's list of everything that gpucheck can name; a rule may yield to any of it.
+NAMES = frozenset(
+    [
+        "no-nvidia-gpu",
+        "driver-missing",
+        "kernel-module-not-loaded",
+        "driver-library-mismatch",
+        "driver-too-old",
+        "driver-dropped-gpu",
+        "device-nodes-missing",
+        "device-permission",
+        "fabric-manager-down",
+        "gpu-fallen-off-bus",
+        "gpu-hardware-fault",
+        "forward-compat-unsupported",
+        "libcuda-stub-loaded",
+        "wsl-driver-problem",
+        "container-no-gpu",
+        "container-cuda-requirement",
+        "visible-devices-hides-gpus",
+        "mig-misconfigured",
+        "compute-mode-exclusive",
+        "driver-branch-end-of-life",
+        "pcie-link-degraded",
+        "gpu-memory-pending-repair",
+        "thermal-or-power-throttle",
+        "torch-missing",
+        "torch-cpu-only",
+        "torch-rocm-or-other-build",
+        "gpu-too-new-for-torch",
+        "gpu-too-old-for-torch",
+        "torch-python-unsupported",
+        "torch-companion-mismatch",
+        "torch-mixed-install",
+        "torch-import-broken",
+        "numpy-abi-mismatch",
+        "system-library-too-old",
+        "cudnn-missing",
+        "cudnn-version-mismatch",
+        "cuda-library-conflict",
+        "cuda-library-missing",
+        "nvidia-wheel-mismatch",
+        "toolkit-missing",
+        "toolkit-torch-mismatch",
+        "toolkit-gpu-unsupported",
+        "host-compiler-unsupported",
+        "extension-abi-mismatch",
+        "extension-gpu-unsupported",
+        "extension-source-too-old",
+        "compiler-missing",
+        "out-of-memory",
+        "gpu-memory-held",
+        "shm-too-small",
+        "cudnn-runtime-failure",
+        "cublas-runtime-failure",
+        "wrong-result",
+        "gpu-slow",
+        "host-out-of-memory",
+        "application-bug",
+        "not-gpu-related",
+        "nccl-timeout",
+        "nccl-network-interface",
+        "nccl-infiniband",
+        "nccl-p2p-broken",
+        "nccl-transport-broken",
+        "nccl-duplicate-gpu",
+        "nccl-version-mismatch",
+        "nccl-missing",
+        "rendezvous-failed",
+        "rank-missing",
+        "rank-hangs",
+        "rank-crashed",
+        "rank-crashed-elsewhere",
+        "ranks-heterogeneous",
+        "link-slow",
+        "nvlink-down",
+        "memlock-too-low",
+        "newer-than-tables",
+        "probe-timed-out",
+        "probe-crashed",
+    ]
+)
+FOLDER = Path(rules.__file__).parent
+ALL = pytest.mark.parametrize("rule", all_rules().values(), ids=all_rules())
+LINES_OF_A_PAGE = 5
+
+
+def file_of(rule: Rule) -> Path:
+    return FOLDER / f"{rule.slug.replace('-', '_')}.py"
+
+
+def test_every_file_is_a_rule_of_its_name() -> None:
+    files = {file.stem.replace("_", "-") for file in FOLDER.glob("*.py") if file.stem[0] != "_"}
+    assert files == set(all_rules())
+    assert files <= NAMES
+
+
+@ALL
+def test_its_page_tells_the_user(rule: Rule) -> None:
+    lines = [line for line in rule.page.splitlines() if line.strip()]
+    assert len(lines) >= LINES_OF_A_PAGE
+    assert lines[0].endswith(".")
+    assert max(map(len, lines)) <= 100  # columns of a terminal
+
+
+@ALL
+def test_its_header_is_complete(rule: Rule) -> None:
+    assert rule.title
+    assert not rule.title.endswith(".")
+    assert rule.family in typing.get_args(Family)
+    assert rule.judge is not None
+    assert inspect.getdoc(rule.judge)
+
+
+@ALL
+def test_it_yields_to_names_that_exist(rule: Rule) -> None:
+    assert set(rule.yields_to) <= NAMES
+    assert rule.slug not in rule.yields_to
+    assert len(set(rule.yields_to)) == len(rule.yields_to)
+
+
+def test_no_two_rules_yield_to_each_other_in_a_circle() -> None:
+    def walk(slug: str, way: tuple[str, ...]) -> None:
+        assert slug not in way, " -> ".join((*way, slug))
+        for further in all_rules()[slug].yields_to if slug in all_rules() else ():
+            walk(further, (*way, slug))
+
+    for slug in all_rules():
+        walk(slug, ())
+
+
+@ALL
+def test_it_has_tests(rule: Rule) -> None:
+    own = Path(__file__).parent / f"test_rule_{rule.slug.replace('-', '_')}.py"
+    assert own.is_file()
+
+
+def modules() -> list[Path]:
+    """Return the rules and whatever else of the package asks known()."""
+    return sorted(FOLDER.parent.glob("*.py")) + sorted(FOLDER.glob("*.py"))
+
+
+def literal_facts(file: Path) -> Iterator[str]:
+    """Yield the paths that stand as text in known(), UnknownFactError() and evidence=()."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+            continue
+        if node.func.id == "known" and len(node.args) > 1:
+            yield from texts(node.args[1])
+        elif node.func.id == "UnknownFactError" and node.args:
+            yield from texts(node.args[0])
+        elif node.func.id == "Hit":
+            for keyword in node.keywords:
+                if keyword.arg == "evidence" and isinstance(keyword.value, ast.Tuple):
+                    for element in keyword.value.elts:
+                        yield from texts(element)
+
+
+def texts(node: ast.expr) -> Iterator[str]:
+    """Yield a literal; of an f-string whose gaps are indices, the text with 0 in the gaps."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        yield node.value
+    elif isinstance(node, ast.JoinedStr):
+        parts = [str(part.value) if isinstance(part, ast.Constant) else "0" for part in node.values]
+        if not (parts[0] == "0" or parts[-1] == "0"):
+            yield "".join(parts)
+
+
+def fact_exists(path: str) -> bool:
+    """Walk a path through the types of the sections."""
+    section, *steps = path.split(".")
+    kind: Any = {cls.name: cls for cls in sections()}.get(section)
+    for step in steps:
+        kind = inner(kind)
+        if kind is dict:
+            return True
+        if isinstance(kind, type) and issubclass(kind, Facts):
+            if step not in kind.__struct_fields__:
+                return False
+            kind = typing.get_type_hints(kind)[step]
+        elif typing.get_origin(kind) is list and step.isdigit():
+            kind = typing.get_args(kind)[0]
+        else:
+            return False
+    return kind is not None
+
+
+def inner(kind: Any) -> Any:  # noqa: ANN401  # a type form
+    """Return what an optional type is when it is not None; dict for any dictionary."""
+    if isinstance(kind, types.UnionType) or typing.get_origin(kind) is typing.Union:
+        kind = next(one for one in typing.get_args(kind) if one is not type(None))
+    return dict if typing.get_origin(kind) is dict else kind
+
+
+def sections() -> list[type[Any]]:
+    folder = FOLDER.parent / "probes"
+    found: list[type[Any]] = [Request]
+    for file in sorted(folder.glob("[a-z]*.py")):
+        module = importlib.import_module(f"gpucheck.probes.{file.stem}")
+        found += [
+            one
+            for one in vars(module).values()
+            if isinstance(one, type) and issubclass(one, Section) and one.name
+        ]
+    return found
+
+
+@pytest.mark.parametrize("file", modules(), ids=lambda file: file.stem)
+def test_every_fact_that_is_named_exists(file: Path) -> None:
+    wrong = [path for path in literal_facts(file) if not fact_exists(path)]
+    assert wrong == []
+
+
+def test_the_check_of_facts_can_fail() -> None:
+    assert fact_exists("nvml.gpus.0.processes.0.pid")
+    assert fact_exists("environment.variables.CUDA_HOME")
+    assert not fact_exists("nvml.gpus.0.colour")
+    assert not fact_exists("nvml.gpus.first")
+    assert not fact_exists("weather.today")
+    assert not fact_exists("torch.version.major")
+
+
+@ALL
+def test_it_names_no_version_that_belongs_in_a_table(rule: Rule) -> None:
+    """Comparisons with version numbers belong into the tables; pages and words may name them."""
+    tree = ast.parse(file_of(rule).read_text(encoding="utf-8"))
+    compared = [
+        ast.unparse(node)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Compare)
+        for part in (node.left, *node.comparators)
+        if isinstance(part, ast.Constant)
+        and isinstance(part.value, str)
+        and part.value.replace(".", "").isdigit()
+    ]
+    assert compared == []

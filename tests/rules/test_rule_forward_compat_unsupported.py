@@ -1,0 +1,46 @@
+import pytest
+from rule_facts import HOST, LINUX, commands, cuda_fails, cuda_sees, hit, libcuda, on_bus, quiet
+from rules_support import ask
+
+from gpucheck.facts import Section, UnknownFactError
+from gpucheck.findings import Confidence, Judgement
+from gpucheck.probes.cuda_driver import CudaDriver
+from gpucheck.probes.driver import Driver
+from gpucheck.probes.environment import Environment
+
+COMPAT = "/usr/local/cuda-13.0/compat"
+GEFORCE = ("2684", "8.9")
+REFUSED = CudaDriver(library=f"{COMPAT}/libcuda.so.580.95.05", init_code=804, cuda="13.0")
+
+
+def judge(*sections: Section) -> Judgement:
+    return ask("forward-compat-unsupported", on_bus(GEFORCE), LINUX, HOST, *sections)
+
+
+def test_the_folder_is_taken_off_the_path() -> None:
+    path = Environment(variables={"LD_LIBRARY_PATH": f"{COMPAT}:/opt/lib"})
+    found = hit(judge(REFUSED, path))
+    assert "804" in found.headline
+    assert found.evidence == ("cuda_driver.init_code", "cuda_driver.library")
+    assert "export LD_LIBRARY_PATH=/opt/lib" in commands(found)
+    assert "pip" not in commands(found)
+    assert found.confidence is Confidence.CERTAIN
+
+
+def test_the_loader_s_first_library_is_named_where_the_loaded_one_is_unknown() -> None:
+    first = Driver(libcuda=[libcuda(kind="compat", path=f"{COMPAT}/libcuda.so.1"), libcuda()])
+    found = hit(judge(cuda_fails(804), first))
+    assert f"{COMPAT}/libcuda.so.1" in found.headline
+    assert "sudo ldconfig" in commands(found)
+
+
+def test_without_a_compat_library_it_is_only_likely() -> None:
+    found = hit(judge(cuda_fails(804), Driver(libcuda=[libcuda()])))
+    assert found.confidence is Confidence.LIKELY
+
+
+def test_other_answers_are_fine_and_no_answer_is_unknown() -> None:
+    quiet(judge(cuda_fails(803)))
+    quiet(judge(cuda_sees(GEFORCE)))
+    with pytest.raises(UnknownFactError, match=r"cuda_driver\.init_code"):
+        judge()

@@ -1,0 +1,129 @@
+import msgspec
+import pytest
+from rules_machines import (
+    NO_TORCH,
+    PYTHON,
+    UBUNTU,
+    VENV,
+    commands,
+    fine,
+    hit,
+    not_applicable,
+    packages,
+    torch_of,
+)
+from rules_support import ask
+
+from gpucheck.facts import UnknownFactError
+from gpucheck.findings import Judgement, Severity
+from gpucheck.probes.packages import Distribution, Packages
+from gpucheck.probes.torch_build import TorchBuild
+
+SLUG = "torch-companion-mismatch"
+CU124 = torch_of("2.6.0+cu124", "12.4")
+
+
+def judge(torch: TorchBuild, **versions: str | tuple[str, str]) -> Judgement:
+    return ask(SLUG, torch, packages(numpy="1.26.4", **versions), VENV, UBUNTU)
+
+
+def test_the_right_pair_is_fine() -> None:
+    fine(judge(CU124, torchvision=("0.21.0+cu124", "==2.6.0"), torchaudio=("2.6.0", "==2.6.0")))
+
+
+def test_torchvision_of_another_release() -> None:
+    answer = hit(judge(CU124, torchvision=("0.20.1+cu124", "==2.5.1")))
+    assert answer.headline == "torchvision 0.20.1+cu124 was made for torch 2.5.1, not 2.6.0+cu124"
+    assert answer.severity is Severity.ERROR
+    assert answer.evidence == ("torch.version", "packages.distributions.1")
+    remove, install = commands(answer)
+    assert remove == f"{PYTHON} -m pip uninstall -y torchvision"
+    index = "--index-url https://download.pytorch.org/whl/cu124"
+    assert install == f"{PYTHON} -m pip install torchvision==0.21.0 {index}"
+
+
+def test_a_torch_from_the_default_index_keeps_it() -> None:
+    answer = judge(torch_of("2.6.0", "12.4"), torchaudio=("2.5.1", "==2.5.1"))
+    assert commands(answer)[1] == f"{PYTHON} -m pip install torchaudio==2.6.0"
+
+
+def test_a_patch_release_apart_is_a_warning() -> None:
+    answer = hit(judge(torch_of("2.5.1", "12.4"), torchvision=("0.20.0", "==2.5.0")))
+    assert answer.severity is Severity.WARNING
+
+
+def test_without_metadata_the_table_answers() -> None:
+    hit(judge(CU124, torchvision="0.20.1"))
+    fine(judge(CU124, torchvision="0.21.0"))
+
+
+@pytest.mark.parametrize("torch", ["2.6.0", "2.15.0", "2.16.0a0+gitabc"])
+def test_no_requirement_is_no_mismatch(torch: str) -> None:
+    fine(judge(torch_of(torch, "13.2"), torchaudio=("2.11.0", ""), torchtext=("0.18.0", "")))
+
+
+def test_an_open_requirement_holds_for_later_releases() -> None:
+    fine(judge(torch_of("2.15.0", "13.2"), torchvision=("0.29.2", ">=2.14.0")))
+    hit(judge(torch_of("2.13.0", "13.0"), torchvision=("0.29.2", ">=2.14.0")))
+
+
+def test_a_nightly_pair_fits_by_name_and_is_unknown_else() -> None:
+    nightly = torch_of("2.16.0.dev20261101+cu132", "13.2")
+    fine(judge(nightly, torchvision=("0.31.0.dev20261101+cu132", "==2.16.0.dev20261101")))
+    with pytest.raises(UnknownFactError, match="not known"):
+        judge(nightly, torchvision=("0.31.0.dev20261030", "==2.16.0.dev20261030"))
+
+
+def test_a_hostile_requirement_is_unknown() -> None:
+    with pytest.raises(UnknownFactError):
+        judge(CU124, torchvision=("0.21.0", "=!=;;"))
+
+
+def test_torchtext_is_judged_by_its_metadata() -> None:
+    answer = hit(judge(CU124, torchtext=("0.17.0", "==2.2.0")))
+    assert commands(answer) == (f"{PYTHON} -m pip uninstall -y torchtext",)
+    with pytest.raises(UnknownFactError):
+        judge(CU124, torchtext="0.17.0")
+
+
+def test_a_cpu_torchvision_beside_a_cuda_torch() -> None:
+    answer = hit(judge(CU124, torchvision=("0.21.0+cpu", "==2.6.0")))
+    assert "CPU build" in answer.headline
+    assert commands(answer)[1].endswith("/whl/cu124")
+
+
+def test_a_cuda_torchvision_beside_a_cpu_torch() -> None:
+    hit(judge(torch_of("2.6.0+cpu"), torchvision=("0.21.0+cu124", "==2.6.0")))
+
+
+def test_another_cuda_minor_is_fine_another_major_is_not() -> None:
+    fine(judge(CU124, torchvision=("0.21.0+cu126", "==2.6.0")))
+    hit(judge(CU124, torchvision=("0.21.0+cu118", "==2.6.0")))
+
+
+def test_a_cpu_torchaudio_beside_a_cuda_torch_works() -> None:
+    fine(judge(CU124, torchaudio=("2.6.0+cpu", "==2.6.0")))
+
+
+def test_conda_is_asked_where_conda_installed() -> None:
+    found = Packages(
+        distributions=[
+            Distribution(
+                project="torchvision",
+                version="0.20.1",
+                installer="conda",
+                torch_requirement="==2.5.1",
+            )
+        ]
+    )
+    answer = ask(SLUG, CU124, found, VENV, UBUNTU)
+    assert commands(answer) == ("conda install -p /home/ada/venv torchvision=0.21.0",)
+
+
+def test_what_it_has_nothing_to_say_about() -> None:
+    not_applicable(ask(SLUG, NO_TORCH))
+    not_applicable(judge(CU124))
+    with pytest.raises(UnknownFactError, match=r"packages\.distributions"):
+        ask(SLUG, CU124)
+    with pytest.raises(UnknownFactError, match=r"torch\.version"):
+        judge(msgspec.structs.replace(CU124, version=None), torchvision="0.21.0")

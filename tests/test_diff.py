@@ -1,0 +1,193 @@
+import json
+
+from rules_support import snapshot
+
+from gpucheck.diff import Change, as_json, compare
+from gpucheck.facts import Section
+from gpucheck.probes.cuda_libraries import CudaLibraries, CudaLibrary
+from gpucheck.probes.environment import Environment
+from gpucheck.probes.interpreter import Interpreter
+from gpucheck.probes.kernel_log import KernelLog, XidEvent
+from gpucheck.probes.limits import LimitsOfProcess
+from gpucheck.probes.nvml import GpuProcess, Nvml, NvmlGpu
+from gpucheck.probes.packages import Distribution, Packages
+from gpucheck.probes.system import System
+from gpucheck.probes.torch_build import TorchBuild
+from gpucheck.redact import redact
+from gpucheck.render.diff_text import render as render_diff
+
+
+def diff(before: Section, after: Section) -> list[Change]:
+    return compare(snapshot(before), snapshot(after))
+
+
+def test_what_changes_by_itself_is_no_change() -> None:
+    before = Nvml(
+        gpus=[
+            NvmlGpu(
+                uuid="GPU-1",
+                temperature_c=30,
+                memory_used_bytes=1,
+                power_w=60.5,
+                throttle=["gpu-idle"],
+                processes=[GpuProcess(pid=1)],
+            )
+        ],
+        sources={"gpus": "NVML"},
+    )
+    after = Nvml(gpus=[NvmlGpu(uuid="GPU-1", temperature_c=70, memory_used_bytes=9, processes=[])])
+    assert diff(before, after) == []
+    assert (
+        diff(LimitsOfProcess(shm_free_bytes=1, open_files=9), LimitsOfProcess(open_files=9)) == []
+    )
+
+
+def test_a_fact_that_changed() -> None:
+    assert diff(Nvml(driver_release="535.54"), Nvml(driver_release="580.65")) == [
+        Change(fact="nvml.driver_release", change="changed", before="535.54", after="580.65")
+    ]
+
+
+def test_unknown_is_told_from_a_value() -> None:
+    old, new = TorchBuild(installed=True, cuda=None), TorchBuild(installed=True, cuda="")
+    assert [change.change for change in diff(old, new)] == ["became known"]
+    assert [change.change for change in diff(new, old)] == ["became unknown"]
+    assert diff(old, old) == []
+
+
+def test_a_probe_that_gave_no_answer_is_one_change() -> None:
+    before = Nvml(library_found=True, init_code=0, driver_release="580.65", gpus=[NvmlGpu(index=0)])
+    silent = Nvml(problems={"*": "timed-out: no answer in 30 s"})
+    why = "timed-out: no answer in 30 s"
+    assert diff(before, silent) == [
+        Change(fact="nvml", change="became unknown", before="known", after=None, reason=why)
+    ]
+    assert diff(silent, before) == [
+        Change(fact="nvml", change="became known", before=None, after="known", reason=why)
+    ]
+
+
+def test_things_are_matched_by_name_and_not_by_place() -> None:
+    before = Nvml(gpus=[NvmlGpu(uuid="GPU-a", pcie_width=16), NvmlGpu(uuid="GPU-b", pcie_width=16)])
+    after = Nvml(gpus=[NvmlGpu(uuid="GPU-b", pcie_width=8), NvmlGpu(uuid="GPU-c", pcie_width=16)])
+    assert [(change.fact, change.change) for change in diff(before, after)] == [
+        ("nvml.gpus[GPU-a]", "removed"),
+        ("nvml.gpus[GPU-b].pcie_width", "changed"),
+        ("nvml.gpus[GPU-c]", "added"),
+    ]
+
+
+def test_things_without_a_name_in_both_are_matched_by_another_name() -> None:
+    before = Nvml(gpus=[NvmlGpu(pci_address="0000:01:00.0", lost=True, index=0)])
+    after = Nvml(gpus=[NvmlGpu(pci_address="0000:01:00.0", lost=False, index=0, uuid="GPU-1")])
+    assert [change.fact for change in diff(before, after)] == [
+        "nvml.gpus[0000:01:00.0].lost",
+        "nvml.gpus[0000:01:00.0].uuid",
+    ]
+
+
+def test_two_things_of_one_name_are_both_kept() -> None:
+    before = Packages(distributions=[Distribution(project="torch", version="2.6.0")])
+    after = Packages(
+        distributions=[
+            Distribution(project="torch", version="2.6.0"),
+            Distribution(project="torch", version="2.9.1"),
+        ]
+    )
+    assert diff(before, after) == [
+        Change(
+            fact="packages.distributions[torch #2]",
+            change="added",
+            before=None,
+            after={"project": "torch", "version": "2.9.1"},
+        )
+    ]
+
+
+def test_events_without_any_name_are_matched_by_place() -> None:
+    event = XidEvent(xid=79, message="fallen off", seconds_ago=5.0)
+    later = XidEvent(xid=79, message="fallen off", seconds_ago=90.0)
+    assert diff(KernelLog(xids=[event]), KernelLog(xids=[later])) == []
+    assert [c.fact for c in diff(KernelLog(xids=[]), KernelLog(xids=[event]))] == [
+        "kernel_log.xids[0]"
+    ]
+
+
+def test_variables_by_name() -> None:
+    before = Environment(variables={"CUDA_HOME": "/usr/local/cuda", "NCCL_DEBUG": "INFO"})
+    after = Environment(variables={"NCCL_DEBUG": "WARN", "LD_PRELOAD": "libx.so"})
+    assert diff(before, after) == [
+        Change(
+            fact="environment.variables.CUDA_HOME",
+            change="removed",
+            before="/usr/local/cuda",
+            after=None,
+        ),
+        Change(
+            fact="environment.variables.LD_PRELOAD", change="added", before=None, after="libx.so"
+        ),
+        Change(
+            fact="environment.variables.NCCL_DEBUG", change="changed", before="INFO", after="WARN"
+        ),
+    ]
+
+
+def test_a_redacted_snapshot_is_compared_with_a_redacted_one() -> None:
+    sections = (
+        System(os="linux", user="alice", home="/home/alice", hostname="box-7"),
+        Interpreter(status="ok", executable="/home/alice/v/bin/python"),
+        Nvml(gpus=[NvmlGpu(uuid="GPU-8f2c1c55-0b8d-4c39-9d2b-7f3f4c1e5a90")]),
+    )
+    plain = snapshot(*sections)
+    assert compare(redact(plain), plain) == []
+    assert compare(plain, redact(plain)) == []
+    other = snapshot(*sections[1:], System(os="linux", user="alice", home="/srv/alice"))
+    changes = compare(redact(plain), other)
+    assert changes
+    assert "alice" not in json.dumps(as_json(changes))
+
+
+def test_the_json_form() -> None:
+    changes = diff(TorchBuild(version="2.6.0"), TorchBuild(version="2.9.1"))
+    assert as_json(changes) == {
+        "schema": "gpucheck.diff/1",
+        "changes": [
+            {
+                "fact": "torch.version",
+                "change": "changed",
+                "before": "2.6.0",
+                "after": "2.9.1",
+                "reason": "",
+            }
+        ],
+    }
+
+
+def test_the_text() -> None:
+    assert render_diff([]) == "Nothing changed.\n"
+    library = CudaLibrary(library="cudnn", version="9.1", path="/usr/lib/libcudnn.so.9")
+    before = snapshot(
+        TorchBuild(version="2.6.0", arch_list=["sm_50", "sm_90"]),
+        CudaLibraries(libraries=[library]),
+        Interpreter(sys_path=["/a", "/b"]),
+        LimitsOfProcess(
+            shm_total_bytes=67108864, memlock_bytes=-1, problems={"open_files": "not read"}
+        ),
+    )
+    after = snapshot(
+        TorchBuild(version="2.9.1\x1b[2J", arch_list=["sm_90", "sm_120"]),
+        CudaLibraries(libraries=[]),
+        Interpreter(sys_path=["/b", "/a"]),
+        LimitsOfProcess(shm_total_bytes=8589934592, open_files=1024, memlock_bytes=-1),
+    )
+    assert render_diff(compare(before, after)) == (
+        "6 changes\n"
+        "cuda_libraries.libraries[/usr/lib/libcudnn.so.9]: gone, was library=cudnn,\n"
+        "    version=9.1, path=/usr/lib/libcudnn.so.9\n"
+        "interpreter.sys_path: the order is now /b, /a\n"
+        "limits.shm_total_bytes: was 64 MiB, is 8 GiB\n"
+        "limits.open_files: was unknown (not read), is 1024\n"
+        "torch.version: was 2.6.0, is 2.9.1\\x1b[2J\n"
+        "torch.arch_list: gone sm_50; new sm_120\n"
+    )
+    assert "\x1b[1m" in render_diff(compare(before, after), color=True)

@@ -1,0 +1,296 @@
+import msgspec
+import pytest
+from rules_machines import (
+    A100,
+    DOCKER,
+    GTX_1080,
+    NO_CONTAINER,
+    NO_TORCH,
+    NO_VARIABLES,
+    ORIN,
+    ORIN_GPU,
+    P100,
+    PYTHON,
+    RTX_4090,
+    RTX_5090,
+    UBUNTU,
+    VENV,
+    WINDOWS,
+    nvml,
+    nvml_of,
+    packages,
+    torch_of,
+)
+from rules_support import TABLES, snapshot
+
+from gpucheck.engine import supply
+from gpucheck.facts import Section
+from gpucheck.findings import Fix
+from gpucheck.fixes import DriverRemedies, Python, TorchRemedies
+from gpucheck.probes.interpreter import Interpreter
+from gpucheck.probes.nvml import NvmlGpu
+from gpucheck.probes.packages import Distribution, Packages
+from gpucheck.probes.pci import Pci, PciGpu
+from gpucheck.probes.system import System
+from gpucheck.tables.choice import Choice
+from gpucheck.views.wheels import wheel_platform
+
+CPU = torch_of("2.6.0+cpu")
+
+
+def python(*sections: Section) -> Python:
+    made: Python = supply(Python, snapshot(*sections), TABLES)
+    return made
+
+
+def remedies(*sections: Section) -> TorchRemedies:
+    made: TorchRemedies = supply(TorchRemedies, snapshot(NO_VARIABLES, *sections), TABLES)
+    return made
+
+
+def choice(*sections: Section) -> Choice:
+    chosen = remedies(*sections).choice()
+    assert chosen is not None
+    return chosen
+
+
+def fix(*sections: Section) -> Fix:
+    made = remedies(*sections).install()
+    assert made is not None
+    return made
+
+
+# The target's Python.
+
+
+def test_pip_of_the_target_is_called_by_its_path() -> None:
+    assert python(VENV).pip("install", "x") == f"{PYTHON} -m pip install x"
+
+
+def test_an_unknown_python_is_called_by_its_name() -> None:
+    assert python(Interpreter()).pip("install", "x") == "python -m pip install x"
+
+
+def test_a_uv_environment_without_pip_is_served_by_uv() -> None:
+    uv = msgspec.structs.replace(VENV, kind="uv", has_pip=False)
+    assert python(uv).pip("uninstall", "-y", "torch") == (
+        f"uv pip uninstall --python {PYTHON} torch"
+    )
+    with_pip = msgspec.structs.replace(VENV, kind="uv", has_pip=True)
+    assert python(with_pip).pip("install", "x").startswith(PYTHON)
+
+
+@pytest.mark.parametrize(
+    ("system", "word", "quoted"),
+    [
+        (UBUNTU, "numpy<2", "'numpy<2'"),
+        (UBUNTU, "my dir/$(x)", "'my dir/$(x)'"),
+        (WINDOWS, "numpy<2", '"numpy<2"'),
+        (WINDOWS, "torch==2.6.0", "torch==2.6.0"),
+        (WINDOWS, "C:\\Program Files\\x", '"C:\\Program Files\\x"'),
+    ],
+)
+def test_words_are_quoted_for_the_shell(system: Section, word: str, quoted: str) -> None:
+    assert python(system).quoted([word]) == quoted
+
+
+def test_torch_is_removed_with_its_companions() -> None:
+    found = packages(torchvision="0.21.0", numpy="2.0.0")
+    commands = python(VENV, CPU, found).remove_torch()
+    assert commands == (f"{PYTHON} -m pip uninstall -y torch torchvision",)
+    assert python(VENV, NO_TORCH, packages()).remove_torch() == ()
+
+
+def test_conda_removes_what_conda_installed() -> None:
+    found = Packages(
+        distributions=[],
+        conda_packages=["pytorch 2.5.1 py3.12_cpu_0 pytorch", "cpuonly 2.0 0 pytorch", ""],
+    )
+    torch = torch_of("2.5.1", installer="conda")
+    assert python(VENV, torch, found).remove_torch() == (
+        "conda remove -y -p /home/ada/venv pytorch cpuonly",
+    )
+    over_it = torch_of("2.6.0+cpu", installer="pip")
+    assert len(python(VENV, over_it, found).remove_torch()) == 2
+
+
+def test_variables_are_set_as_the_shell_does() -> None:
+    assert python(UBUNTU).variable("A", "1") == "export A=1"
+    assert python(WINDOWS).variable("A", "1") == "set A=1"
+
+
+# Which torch.
+
+
+@pytest.mark.parametrize(
+    ("gpu", "torch", "expected"),
+    [
+        (RTX_4090, CPU, ("2.6.0", "cu124")),
+        (GTX_1080, torch_of("2.9.1+cu130", "13.0"), ("2.9.1", "cu126")),
+        (P100, torch_of("2.14.0+cu130", "13.0"), ("2.14.0", "cu126")),
+    ],
+)
+def test_the_installed_release_is_kept_where_a_build_of_it_fits(
+    gpu: str, torch: Section, expected: tuple[str, str]
+) -> None:
+    chosen = choice(torch, nvml(gpu), UBUNTU, VENV)
+    assert (chosen.torch, chosen.build) == expected
+
+
+def test_the_newest_release_is_taken_where_none_of_the_installed_fits() -> None:
+    chosen = choice(torch_of("2.5.1+cu124", "12.4"), nvml(RTX_5090), UBUNTU, VENV)
+    assert chosen.torch != "2.5.1"
+    assert "sm_120" in chosen.row.arch_list
+
+
+def test_the_driver_limits_the_cuda() -> None:
+    old = nvml(A100, driver="470.57.02", cuda="11.4")
+    assert choice(NO_TORCH, old, UBUNTU, VENV).cuda.startswith("11.")
+    middle = nvml(A100, driver="535.104.05", cuda="12.2")
+    assert choice(NO_TORCH, middle, UBUNTU, VENV).cuda.startswith("12.")
+
+
+def test_the_python_limits_the_release() -> None:
+    old_python = msgspec.structs.replace(VENV, version="3.8.18")
+    chosen = choice(NO_TORCH, nvml(A100), UBUNTU, old_python)
+    assert chosen.torch.startswith("2.4.")
+
+
+def test_the_glibc_limits_the_release() -> None:
+    centos = msgspec.structs.replace(UBUNTU, distribution="centos", glibc="2.17")
+    old = msgspec.structs.replace(VENV, glibc="2.17")
+    assert choice(NO_TORCH, nvml(A100), centos, old).torch == "2.5.1"
+    ancient = msgspec.structs.replace(VENV, glibc="2.12")
+    assert remedies(NO_TORCH, nvml(A100), centos, ancient).choice() is None
+
+
+def test_every_gpu_is_served_or_nothing_is_chosen() -> None:
+    assert choice(NO_TORCH, nvml(P100, A100), UBUNTU, VENV).build == "cu126"
+    assert remedies(NO_TORCH, nvml(P100, RTX_5090), UBUNTU, VENV).choice() is None
+
+
+def test_ptx_alone_is_no_ground_for_a_choice() -> None:
+    future = nvml_of([NvmlGpu(index=0, device_name="R900", compute_capability="15.0")])
+    assert remedies(NO_TORCH, future, UBUNTU, VENV).choice() is None
+
+
+@pytest.mark.parametrize(
+    ("system", "interpreter"),
+    [
+        (ORIN, VENV),
+        (System(os="macos", machine="arm64"), VENV),
+        (msgspec.structs.replace(UBUNTU, libc="musl"), VENV),
+        (UBUNTU, msgspec.structs.replace(VENV, bits=32)),
+        (UBUNTU, msgspec.structs.replace(VENV, implementation="pypy")),
+    ],
+)
+def test_where_there_are_no_wheels_nothing_is_chosen(system: Section, interpreter: Section) -> None:
+    assert remedies(CPU, nvml(ORIN_GPU), system, interpreter).install() is None
+    assert remedies(CPU, nvml(A100), system, interpreter).choice() is None
+
+
+def test_too_little_known_of_the_gpu_is_no_choice() -> None:
+    assert remedies(CPU, UBUNTU, VENV).choice() is None
+    assert remedies(CPU, nvml_of([NvmlGpu(index=0)]), UBUNTU, VENV).choice() is None
+
+
+# The commands.
+
+
+def test_the_old_build_goes_first_and_companions_come_along() -> None:
+    found = packages(torchvision="0.21.0+cpu", torchaudio="2.6.0+cpu")
+    made = fix(CPU, nvml(RTX_4090), UBUNTU, VENV, found)
+    remove, install = made.commands
+    assert remove == f"{PYTHON} -m pip uninstall -y torch torchvision torchaudio"
+    words = "torch==2.6.0 torchvision==0.21.0 torchaudio==2.6.0"
+    index = "--index-url https://download.pytorch.org/whl/cu124"
+    assert install == f"{PYTHON} -m pip install {words} {index}"
+    assert made.verify == f"gpucheck --python {PYTHON}"
+
+
+def test_a_companion_that_no_table_has_is_left_to_pip() -> None:
+    found = Packages(distributions=[Distribution(project="torchaudio", version="2.11.0")])
+    (_, install) = fix(torch_of("2.15.0+cpu"), nvml(RTX_4090), UBUNTU, VENV, found).commands
+    assert "torchaudio" in install
+
+
+def test_the_systems_python_gets_an_environment() -> None:
+    debian = msgspec.structs.replace(
+        VENV, executable="/usr/bin/python3", kind="system", externally_managed=True
+    )
+    made = fix(NO_TORCH, nvml(A100), UBUNTU, debian)
+    assert made.commands[0] == "/usr/bin/python3 -m venv ~/gpu-env"
+    assert made.commands[1].startswith("~/gpu-env/bin/pip install torch==")
+    assert made.verify == "gpucheck --python ~/gpu-env/bin/python"
+
+
+def test_a_python_with_a_space_in_its_path() -> None:
+    spaced = msgspec.structs.replace(VENV, executable="/home/ada/my env/bin/python")
+    made = fix(NO_TORCH, nvml(A100), UBUNTU, spaced)
+    assert made.commands[0].startswith("'/home/ada/my env/bin/python' -m pip")
+    assert made.verify == "gpucheck --python '/home/ada/my env/bin/python'"
+
+
+def test_the_reason_is_told() -> None:
+    made = remedies(CPU, nvml(A100), UBUNTU, VENV).install("because of this")
+    assert made is not None
+    assert made.text.endswith("because of this.")
+
+
+def test_the_cpu_build() -> None:
+    made = remedies(NO_TORCH, UBUNTU, VENV).install_cpu("there is no GPU")
+    assert made is not None
+    assert made.commands == (
+        f"{PYTHON} -m pip install torch --index-url https://download.pytorch.org/whl/cpu",
+    )
+    pypy = msgspec.structs.replace(VENV, implementation="pypy")
+    assert remedies(NO_TORCH, UBUNTU, pypy).install_cpu("x") is None
+
+
+@pytest.mark.parametrize(
+    ("system", "platform"),
+    [
+        (UBUNTU, "linux_x86_64"),
+        (msgspec.structs.replace(UBUNTU, machine="aarch64"), "linux_aarch64"),
+        (msgspec.structs.replace(UBUNTU, machine="ppc64le"), None),
+        (WINDOWS, "windows"),
+        (ORIN, None),
+        (System(), None),
+    ],
+)
+def test_the_platform_of_wheels(system: System, platform: str | None) -> None:
+    assert wheel_platform(system) == platform
+
+
+# The driver.
+
+
+def driver(*sections: Section) -> DriverRemedies:
+    made: DriverRemedies = supply(DriverRemedies, snapshot(NO_CONTAINER, *sections), TABLES)
+    return made
+
+
+def on_bus(capability: str) -> Pci:
+    address = "0000:01:00.0"
+    gpu = PciGpu(address=address, device_id="2684", compute_capability=capability)
+    return Pci(gpus=[gpu], nvswitches=0, jetson_gpu="")
+
+
+def test_ubuntu_gets_the_packages_name() -> None:
+    commands = driver(UBUNTU, on_bus("8.9")).install("525.60.13").commands
+    assert commands[0] == "sudo apt-get update"
+    assert commands[1].startswith("sudo apt-get install -y nvidia-driver-")
+    assert commands[-1] == "sudo reboot"
+
+
+def test_an_old_gpu_gets_the_last_branch_that_drives_it() -> None:
+    assert driver(UBUNTU, on_bus("6.1")).branch() == 580
+    assert driver(UBUNTU, on_bus("3.5")).branch() is None
+
+
+def test_windows_wsl_and_containers_are_sent_to_the_right_place() -> None:
+    assert "Windows" in driver(msgspec.structs.replace(UBUNTU, wsl=2)).install().text
+    assert driver(WINDOWS).install("527.41").commands == ()
+    assert "On the host" in driver(DOCKER, UBUNTU).install().text
+    assert driver(DOCKER, UBUNTU).reboot("x").commands == ()
+    assert driver(UBUNTU).reboot("x").commands == ("sudo reboot",)
