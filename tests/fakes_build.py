@@ -21,20 +21,22 @@ _ASK = """
 import json, sys, time
 import importlib, msgspec
 from gpucheck.host import LiveHost
-from gpucheck.host.children import Children
+from gpucheck.host.children import Children, Said
 
 probe = importlib.import_module(f"gpucheck.probes.{sys.argv[1]}")
 host = LiveHost()
 
 def work(tell):
     host.speak_to(tell)
-    return msgspec.json.encode(probe.collect(host))
+    tell.answer(msgspec.json.encode(probe.collect(host)))
 
 children = Children()
 children.start(sys.argv[1], work, time.monotonic() + float(sys.argv[2]))
-while not (done := children.wait(time.monotonic() + 60)):
-    pass
-print(json.dumps({**msgspec.to_builtins(done[0]), "result": done[0].result.decode() or "null"}))
+heard = []
+while children.names():
+    heard += children.wait(time.monotonic() + 60)
+said = [event.data.decode() for event in heard if isinstance(event, Said)]
+print(json.dumps({**msgspec.to_builtins(heard[-1]), "result": said[0] if said else "null"}))
 """
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from support import machine
 
@@ -13,7 +14,7 @@ from gpucheck import collect as collect_module
 from gpucheck.collect import Collected, Collector
 from gpucheck.facts import Section
 from gpucheck.host import Host, LiveHost
-from gpucheck.probes import Probe
+from gpucheck.probes import Probe, all_probes, lanes
 from gpucheck.probes.driver import Driver
 from gpucheck.probes.limits import LimitsOfProcess
 from gpucheck.probes.nvml import Nvml, NvmlGpu
@@ -28,6 +29,10 @@ def _probe(section: type[Section], work: Callable[..., Section], **needs: Any) -
     return Probe(section.name, section, work, needs, 0.5)
 
 
+def _in_a_lane(*probes: Probe) -> list[Probe]:
+    return [msgspec.structs.replace(probe, lane="one") for probe in probes]
+
+
 def _run(
     monkeypatch: pytest.MonkeyPatch,
     *probes: Probe,
@@ -35,6 +40,7 @@ def _run(
     **options: Any,  # noqa: ANN401
 ) -> Collected:
     monkeypatch.setattr(collect_module, "all_probes", lambda: probes)
+    monkeypatch.setattr(collect_module, "probe_of", lambda _name: None)
     collector = Collector(
         host or LiveHost(),
         Tables(),
@@ -113,8 +119,9 @@ def test_a_probe_runs_after_the_sections_it_needs(monkeypatch: pytest.MonkeyPatc
 
     snapshot = _run(
         monkeypatch,
-        _probe(Pci, second, nvml=Nvml, devices=PciDevices),
-        _probe(Nvml, _good, host=Host),
+        *_in_a_lane(
+            _probe(Pci, second, nvml=Nvml, devices=PciDevices), _probe(Nvml, _good, host=Host)
+        ),
     ).snapshot
     assert snapshot.get(Pci).nvswitches == 1
     assert snapshot.get(Pci).other_display_vendors == ["pci_devices"]
@@ -127,9 +134,58 @@ def test_what_a_failed_probe_was_needed_for_runs_all_the_same(
         return Pci(other_display_vendors=[driver.problem("module_loaded")])
 
     snapshot = _run(
-        monkeypatch, _probe(Driver, _raise, host=Host), _probe(Pci, second, driver=Driver)
+        monkeypatch,
+        *_in_a_lane(_probe(Driver, _raise, host=Host), _probe(Pci, second, driver=Driver)),
     ).snapshot
     assert "garbage" in (snapshot.get(Pci).other_display_vendors or [""])[0]
+
+
+def test_probes_of_one_lane_share_a_child_and_a_failure_ends_only_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def pid(host: Host) -> LimitsOfProcess:  # noqa: ARG001
+        return LimitsOfProcess(open_files=os.getpid())
+
+    def same(host: Host, limits: LimitsOfProcess) -> Pci:  # noqa: ARG001
+        return Pci(nvswitches=int(limits.open_files == os.getpid()))
+
+    def after(limits: LimitsOfProcess) -> Nvml:
+        return Nvml(init_code=int(limits.open_files == os.getpid()))
+
+    def hang(host: Host, limits: LimitsOfProcess) -> Driver:  # noqa: ARG001
+        return _hang(host)
+
+    snapshot = _run(
+        monkeypatch,
+        *_in_a_lane(
+            _probe(LimitsOfProcess, pid, host=Host),
+            _probe(Pci, same, host=Host, limits=LimitsOfProcess),
+            _probe(Driver, hang, host=Host, limits=LimitsOfProcess),
+            _probe(Nvml, after, limits=LimitsOfProcess),
+        ),
+    ).snapshot
+    assert snapshot.get(Pci).nvswitches == 1
+    assert snapshot.get(Nvml).init_code == 0
+    assert [(run.name, run.status) for run in snapshot.runs.runs if run.status != "ok"] == [
+        ("driver", "timed-out")
+    ]
+
+
+def test_a_lane_waits_for_what_it_needs_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    def second(nvml: Nvml) -> Pci:
+        return Pci(nvswitches=len(nvml.gpus or ()))
+
+    snapshot = _run(
+        monkeypatch, _probe(Pci, second, nvml=Nvml), _probe(Nvml, _good, host=Host)
+    ).snapshot
+    assert snapshot.get(Pci).nvswitches == 1
+
+
+def test_every_need_of_the_real_probes_is_filled_by_one() -> None:
+    filled = {probe.section for probe in all_probes()}
+    assert all(probe.sections <= filled for probe in all_probes())
+    assert len(filled) == len(all_probes())
+    assert set(lanes(all_probes())) >= {"target", "files", "interpreter"}
 
 
 def test_a_skipped_probe_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """Every recorded machine, from its folder to its verdict, against its own ``expect.json``."""
 
 import functools
+import json
 from pathlib import Path
 from typing import Literal
 
@@ -11,9 +12,12 @@ from gpucheck.collect import Collector
 from gpucheck.engine import diagnose
 from gpucheck.findings import Outcome
 from gpucheck.host import RecordedHost
+from gpucheck.probes.cuda_driver import CudaDriver, decode
 from gpucheck.probes.request import Request
 from gpucheck.report import Report, Verdict, make_report
+from gpucheck.snapshot import Snapshot
 from gpucheck.tables import Tables
+from gpucheck.tables.cuda_errors import CudaErrors
 from gpucheck.target import TargetWish
 from gpucheck.verdict import open_questions
 
@@ -44,7 +48,10 @@ def expected(name: str) -> Expect:
 def reported(name: str) -> Report:
     host = RecordedHost(FOLDER / name)
     wish = TargetWish(python=None)
-    snapshot = Collector(host, TABLES, wish=wish, request=Request()).collect().snapshot
+    return judged(Collector(host, TABLES, wish=wish, request=Request()).collect().snapshot)
+
+
+def judged(snapshot: Snapshot) -> Report:
     return make_report(diagnose(snapshot, TABLES), snapshot, open_questions(snapshot, TABLES))
 
 
@@ -113,6 +120,29 @@ def test_every_finding_has_evidence_and_a_fix(name: str) -> None:
         assert all(evidence.source for evidence in shown), f"{finding.slug}: {shown}"
         assert finding.fixes, f"{finding.slug} has no fix"
         assert all(fix.text.strip() for fix in finding.fixes), finding.slug
+
+
+def failing_libcudas() -> list[CudaDriver]:
+    """Return what libcuda may say where CUDA does not work."""
+    good = json.loads((FOLDER / "r535-cu124" / "cuinit.json").read_bytes())
+    codes = [row.code for row in TABLES.get(CudaErrors).rows if row.code] + [43210]
+    loaded = {key: good[key] for key in ("library", "load_error", "cuda_version")}
+    return [
+        *(decode({**loaded, "init_code": code}) for code in codes),
+        decode({**good, "device_count": 0, "devices": []}),
+        decode({"library": "", "load_error": "libcuda.so.1: file too short"}),
+        CudaDriver(problems={"*": "crashed: killed by SIGSEGV in cuInit"}),
+        CudaDriver(problems={"*": "timed-out: no answer in cuInit after 30 s"}),
+    ]
+
+
+@pytest.mark.parametrize("name", ["r535-cu124", "docker-with-gpu-64mb-shm", "windows-ok"])
+def test_a_cuda_driver_that_fails_is_never_healthy(name: str) -> None:
+    good = reported(name).snapshot
+    for failing in failing_libcudas():
+        sections = {**good.sections, CudaDriver.name: failing}
+        bad = Snapshot(sections, good.runs, tables=TABLES.version, origin=good.origin)
+        assert judged(bad).verdict in ("broken", "unknown"), failing
 
 
 @pytest.mark.parametrize("name", NAMES)

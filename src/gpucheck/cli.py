@@ -288,6 +288,8 @@ def _chosen(only: Sequence[str], skip: Sequence[str]) -> tuple[list[str], list[s
     Raises:
         click.UsageError: a name is neither a slug nor a probe.
     """
+    if not only and not skip:
+        return [], [], []
     from gpucheck.probes import all_probes  # noqa: PLC0415
     from gpucheck.rules import all_rules  # noqa: PLC0415
 
@@ -408,10 +410,10 @@ def _record(
     options: dict[str, Any],
 ) -> None:
     from gpucheck.record import RecordError, write  # noqa: PLC0415
-    from gpucheck.redact import redact_text  # noqa: PLC0415
+    from gpucheck.redact import redaction  # noqa: PLC0415
 
     report = _report(collected.snapshot, tables)
-    keep = options["no_redact"]
+    public = (lambda text: text) if options["no_redact"] else redaction(collected.snapshot).text
     try:
         write(
             Path(options["record"]),
@@ -419,7 +421,7 @@ def _record(
             collected.log,
             collected.snapshot,
             expect={"verdict": report.verdict, "root_causes": list(report.root_causes)},
-            redact=lambda text: text if keep else redact_text(text, collected.snapshot),
+            redact=public,
         )
     except RecordError as error:
         raise click.UsageError(str(error)) from error

@@ -1,5 +1,6 @@
-"""Runs the probes side by side, each in a child with its deadline, and gathers a snapshot."""
+"""Runs the probes side by side in children with deadlines, and gathers a snapshot."""
 
+import itertools
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
@@ -8,8 +9,8 @@ import msgspec
 
 from gpucheck.facts import Section
 from gpucheck.host import Host, LiveHost, RecordedHost, RecordingHost
-from gpucheck.host.children import Children, Done, Tell, Work
-from gpucheck.probes import Probe, all_probes
+from gpucheck.host.children import Children, Done, Said, Tell, Work
+from gpucheck.probes import Probe, all_probes, lanes, probe_of
 from gpucheck.probes.request import Request
 from gpucheck.snapshot import ProbeRun, ProbeRuns, Snapshot
 from gpucheck.tables import Table, Tables
@@ -19,6 +20,8 @@ LONGEST = 30.0
 """No probe ends later than this after the start, in seconds: deadlines do not add up."""
 _TICK = 0.25
 _LAST_WORD = 1.0
+_FIRST = "interpreter"
+"""It waits for another process to start: the other probes are imported meanwhile."""
 
 Progress = Callable[[Sequence[str], float], None]
 """Hears every quarter of a second which probes are still under way, and since how many seconds."""
@@ -36,9 +39,10 @@ class Collected(msgspec.Struct, frozen=True):
 
 
 class _Answer(msgspec.Struct):
-    """What a child sends back; the section is decoded by its own type."""
+    """What a child sends back for one probe; the section is decoded by its own type."""
 
     section: msgspec.Raw
+    seconds: float
     log: dict[str, Any]
 
 
@@ -76,18 +80,17 @@ class Collector:
         self._meanwhile = meanwhile
         self._start = time.monotonic()
         self._end = self._start + min(timeout, LONGEST)
-        self._waiting = {p.name: p for p in all_probes() if p.name not in skip}
+        self._skip = skip
+        self._waiting: list[Probe] = []
         self._sections: dict[type[Section], Section] = {Request: request}
-        for probe in all_probes():
-            if probe.name in skip:
-                self._sections[probe.section] = probe.section(problems={"*": "skipped by --skip"})
-        self._awaited = {need for probe in all_probes() for need in probe.needs.values()}
+        self._under_way: dict[str, list[Probe]] = {}
         self._runs: list[ProbeRun] = []
         self._log: list[dict[str, Any]] = []
 
     def collect(self) -> Collected:
         """Run every probe and return what came of it. Never raises for what a probe does."""
         if isinstance(self._host, RecordedHost):
+            self._load_probes()
             self._run_inline()
         else:
             self._run_children()
@@ -99,24 +102,29 @@ class Collector:
         )
         return Collected(snapshot, self._log)
 
+    def _load_probes(self) -> None:
+        """Import every probe; one that was skipped leaves a section that says so."""
+        for probe in all_probes():
+            if probe.name in self._skip:
+                self._sections[probe.section] = probe.section(problems={"*": "skipped by --skip"})
+            elif probe.name not in self._under_way:
+                self._waiting.append(probe)
+
     def _ready(self) -> list[Probe]:
-        """Take the probes whose needs are met out of the waiting ones."""
+        """Take the probes whose needs are met, here or within their lane, from the waiting."""
+        coming = {lane: {p.section for p in group} for lane, group in lanes(self._waiting).items()}
         ready = [
             probe
-            for probe in self._waiting.values()
-            if all(
-                need in self._sections for need in probe.needs.values() if issubclass(need, Section)
-            )
+            for probe in self._waiting
+            if probe.sections <= {*self._sections, *coming[probe.lane or probe.name]}
         ]
-        for probe in ready:
-            del self._waiting[probe.name]
-        # What others wait for starts first.
-        return sorted(ready, key=lambda probe: probe.section not in self._awaited)
+        self._waiting = [probe for probe in self._waiting if probe not in ready]
+        return ready
 
     def _run_inline(self) -> None:
         """Ask a recorded machine: nothing there can block or crash the process."""
-        while ready := self._ready():
-            for probe in ready:
+        while ready := lanes(self._ready()):
+            for probe in itertools.chain.from_iterable(ready.values()):
                 start = time.perf_counter()
                 try:
                     section = self._call(probe)
@@ -128,21 +136,30 @@ class Collector:
 
     def _run_children(self) -> None:
         children = Children()
-        probes = {probe.name: probe for probe in all_probes()}
         try:
-            while True:
-                for probe in self._ready():
-                    children.start(probe.name, self._work(probe), self._deadline(probe))
-                if not children.names():
-                    return
-                self._meanwhile, meanwhile = _nothing, self._meanwhile
-                meanwhile()
-                for done in children.wait(time.monotonic() + _TICK):
-                    self._hear(probes[done.name], done)
+            first = probe_of(_FIRST)
+            if first is not None and first.name not in self._skip:
+                self._launch(children, first.name, [first])
+            self._load_probes()
+            self._launch_ready(children)
+            self._meanwhile()
+            while children.names():
+                for event in children.wait(time.monotonic() + _TICK):
+                    self._hear(children, event)
+                self._launch_ready(children)
                 if self._progress is not None and children.names():
-                    self._progress(children.names(), time.monotonic() - self._start)
+                    waiting = [self._under_way[lane][0].name for lane in children.names()]
+                    self._progress(waiting, time.monotonic() - self._start)
         finally:
             children.stop()
+
+    def _launch_ready(self, children: Children) -> None:
+        for lane, probes in lanes(self._ready()).items():
+            self._launch(children, lane, probes)
+
+    def _launch(self, children: Children, name: str, probes: Sequence[Probe]) -> None:
+        self._under_way[name] = list(probes)
+        children.start(name, self._work(probes), self._deadline(probes[0]))
 
     def _deadline(self, probe: Probe) -> float:
         """Its own deadline or the end of the run; what waited for a hung probe still gets a second.
@@ -152,25 +169,38 @@ class Collector:
         now = time.monotonic()
         return max(now + _LAST_WORD, min(now + probe.deadline, self._end))
 
-    def _work(self, probe: Probe) -> Work:
-        def work(tell: Tell) -> bytes:
+    def _work(self, probes: Sequence[Probe]) -> Work:
+        def work(tell: Tell) -> None:
             live = self._host.live if isinstance(self._host, RecordingHost) else self._host
             if isinstance(live, LiveHost):
                 live.speak_to(tell)
-            section = self._call(probe)
-            answer = _Answer(msgspec.Raw(msgspec.msgpack.encode(section)), self._host.recorded())
-            return msgspec.msgpack.encode(answer)
+            for probe in probes:
+                start = time.perf_counter()
+                section = self._call(probe)
+                self._sections[probe.section] = section
+                raw = msgspec.Raw(msgspec.msgpack.encode(section))
+                answer = _Answer(raw, time.perf_counter() - start, self._host.recorded())
+                tell.answer(msgspec.msgpack.encode(answer))
 
         return work
 
-    def _hear(self, probe: Probe, done: Done) -> None:
-        if done.status != "ok":
-            self._failed(probe, done.status, done.problem, done.seconds)
-            return
-        answer = msgspec.msgpack.decode(done.result, type=_Answer)
-        section = msgspec.msgpack.decode(answer.section, type=probe.section)
-        self._log.append(answer.log)
-        self._answered(probe, section, done.seconds)
+    def _hear(self, children: Children, event: Said | Done) -> None:
+        """Take an answer; after a failure the rest of that child goes on, each on its own."""
+        left = self._under_way[event.name]
+        if isinstance(event, Said):
+            probe = left.pop(0)
+            answer = msgspec.msgpack.decode(event.data, type=_Answer)
+            section = msgspec.msgpack.decode(answer.section, type=probe.section)
+            self._log.append(answer.log)
+            self._answered(probe, section, answer.seconds)
+            if left:
+                children.extend(event.name, self._deadline(left[0]))
+        elif left:
+            status: Literal["crashed", "timed-out"]
+            status = "timed-out" if event.status == "timed-out" else "crashed"
+            self._failed(left[0], status, event.problem, event.seconds)
+            for probe in left[1:]:
+                self._launch(children, probe.name, [probe])
 
     def _call(self, probe: Probe) -> Section:
         return probe.collect(**{name: self._supply(need) for name, need in probe.needs.items()})

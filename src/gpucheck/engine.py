@@ -19,6 +19,7 @@ from gpucheck.findings import (
     Outcome,
     Severity,
 )
+from gpucheck.probes.request import Request
 from gpucheck.rules import Family, Rule, all_rules
 from gpucheck.snapshot import ProbeRuns, Snapshot
 from gpucheck.tables import Table, Tables, TablesError
@@ -78,6 +79,8 @@ def judge(rule: Rule, snapshot: Snapshot, tables: Tables) -> Judgement:
     """
     if rule.judge is None:
         raise TypeError("the rule module has no function marked @RULE.check")
+    if rule.is_about_gpus and snapshot.get(Request).gpus == 0:
+        return Fine("this host was said to use no GPU")
     if rule.needs_gpu and _surely_without_gpu(snapshot, tables):
         return NotApplicable("there is no NVIDIA GPU")
     arguments = {name: supply(kind, snapshot, tables) for name, kind in rule.needs.items()}

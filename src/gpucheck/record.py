@@ -13,6 +13,13 @@ from gpucheck.snapshot import Snapshot
 _KINDS = ("files", "links", "stat", "open", "space", "which", "problems", "commands", "answers")
 
 
+_LINES_KEPT = {
+    "/dev/kmsg": ("NVRM", "SXid", "ut of memory"),
+    "/proc/self/mountinfo": (" / / ", "nvidia", "libcuda", "enroot"),
+    "/proc/cmdline": ("nvidia", "nouveau"),
+}
+
+
 class RecordError(Exception):
     """The folder cannot be written; the message is one sentence for the user."""
 
@@ -70,10 +77,14 @@ def _write_all(
     }
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in documents.items():
-        text = json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False)
-        (folder / name).write_text(redact(text) + "\n", encoding="utf-8")
+        text = json.dumps(_each_text(content, redact), indent=1, sort_keys=True)
+        (folder / name).write_text(text + "\n", encoding="utf-8")
     for path, data in merged["files"].items():
-        _write_file(folder, redact(path), redact(data.decode("utf-8", "surrogateescape")))
+        text = _what_matters(path, data.decode("utf-8", "surrogateescape"))
+        public = redact(text)
+        # A binary file whose offsets would no longer fit is left out rather than told.
+        if "\0" not in text or len(public) == len(text):
+            _write_file(folder, redact(path), public)
     for path, target in merged["links"].items():
         _write_file(folder, redact(path) + LINK, redact(target))
     (folder / "README.md").write_text(
@@ -81,6 +92,29 @@ def _write_all(
         f"{snapshot.versions.tables} on {snapshot.taken}. Say here what is wrong with it and "
         "check expect.json by hand.\n",
         encoding="utf-8",
+    )
+
+
+def _each_text(value: Any, change: Callable[[str], str]) -> Any:  # noqa: ANN401  # JSON-like data
+    """Apply ``change`` to every text and every key, before JSON escapes them."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, dict):
+        return {change(key): _each_text(item, change) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_each_text(item, change) for item in value]
+    return value
+
+
+def _what_matters(path: str, text: str) -> str:
+    """Return only the lines that a probe looks for, of files that tell much else of a machine."""
+    if path == "/etc/group":
+        return "".join(f"{line.rpartition(':')[0]}:\n" for line in text.splitlines())
+    words = _LINES_KEPT.get(path)
+    if words is None:
+        return text
+    return "".join(
+        line for line in text.splitlines(keepends=True) if any(word in line for word in words)
     )
 
 

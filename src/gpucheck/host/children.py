@@ -22,13 +22,16 @@ from typing import Literal, NoReturn, Protocol
 import msgspec
 
 _FRAME = struct.Struct("!cI")
-_RESULT, _STAGE, _STARTED, _CRASH = b"r", b"s", b"p", b"c"
+_ANSWER, _STAGE, _STARTED, _END, _CRASH = b"a", b"s", b"p", b"e", b"c"
 _LIMIT = 64 * 1024 * 1024
 _FORKS = hasattr(os, "fork")
 
 
 class Tell(Protocol):
     """How a piece of work speaks to the parent while it runs."""
+
+    def answer(self, data: bytes) -> None:
+        """Give one answer; a piece of work may give several."""
 
     def stage(self, name: str) -> None:
         """Name the dangerous step that comes next."""
@@ -37,16 +40,23 @@ class Tell(Protocol):
         """Name a process that was started and leads a session of its own."""
 
 
-Work = Callable[[Tell], bytes]
+Work = Callable[[Tell], None]
+Status = Literal["ok", "crashed", "timed-out"]
+
+
+class Said(msgspec.Struct, frozen=True, kw_only=True):
+    """One answer of a piece of work."""
+
+    name: str
+    data: bytes
 
 
 class Done(msgspec.Struct, frozen=True, kw_only=True):
-    """How a piece of work ended; ``result`` is there when the status is ok."""
+    """How a piece of work ended; ``seconds`` since its last answer or its start."""
 
     name: str
-    status: Literal["ok", "crashed", "timed-out"]
+    status: Status
     seconds: float
-    result: bytes = b""
     problem: str = ""
 
 
@@ -61,21 +71,27 @@ class Children:
         kind = _Forked if _FORKS else _Threaded
         self._under_way[name] = kind(name, work, deadline)
 
+    def extend(self, name: str, deadline: float) -> None:
+        """Give a piece of work that goes on another deadline."""
+        if name in self._under_way:
+            self._under_way[name].deadline = deadline
+
     def names(self) -> list[str]:
         """Return the names of what has not ended yet."""
         return list(self._under_way)
 
-    def wait(self, until: float) -> list[Done]:
-        """Wait until something ends, a deadline passes or the time ``until`` comes."""
+    def wait(self, until: float) -> list[Said | Done]:
+        """Wait until something is said or ends, a deadline passes or the time ``until`` comes."""
         end = min([until, *(child.deadline for child in self._under_way.values())])
         if _FORKS:
             self._select(end)
         else:
             _sleep_until(end, [c for c in self._under_way.values() if isinstance(c, _Threaded)])
-        done = [found for child in self._under_way.values() if (found := child.done())]
-        for found in done:
-            del self._under_way[found.name]
-        return done
+        heard = [event for child in self._under_way.values() for event in child.events()]
+        for event in heard:
+            if isinstance(event, Done):
+                del self._under_way[event.name]
+        return heard
 
     def stop(self) -> None:
         """Kill what is still under way."""
@@ -92,17 +108,40 @@ class Children:
                 key.data.read()
 
 
-class _Forked:
+class _Child:
+    """What a forked and a threaded child have in common."""
+
+    def __init__(self, name: str, deadline: float) -> None:
+        self.deadline = deadline
+        self._name = name
+        self._since = time.monotonic()
+        self._stage = ""
+
+    def _said(self, data: bytes) -> Said:
+        self._since = time.monotonic()
+        self._stage = ""
+        return Said(name=self._name, data=data)
+
+    def _done(self, status: Status, problem: str = "") -> Done:
+        seconds = time.monotonic() - self._since
+        return Done(name=self._name, status=status, seconds=seconds, problem=problem)
+
+    def _late(self) -> str:
+        return f"no answer{self._where()} after {time.monotonic() - self._since:.0f} s"
+
+    def _where(self) -> str:
+        return f" in {self._stage}" if self._stage else ""
+
+
+class _Forked(_Child):
     """One child process and what it has said so far."""
 
     def __init__(self, name: str, work: Work, deadline: float) -> None:
-        self.deadline = deadline
-        self._name = name
-        self._start = time.monotonic()
-        self._said = bytearray()
-        self._stage = ""
+        super().__init__(name, deadline)
+        self._bytes = bytearray()
+        self._events: list[Said | Done] = []
+        self._ended = False
         self._sessions: list[int] = []
-        self._ended: Done | None = None
         sys.stdout.flush()
         sys.stderr.flush()
         self.pipe, theirs = os.pipe()
@@ -115,23 +154,22 @@ class _Forked:
 
     def read(self) -> None:
         """Take in what the child has said; at the end of its pipe it is over."""
-        data = os.read(self.pipe, 65536)
-        self._said += data
-        if len(self._said) > _LIMIT:
-            self._end("crashed", problem=f"it answered more than {_LIMIT >> 20} MiB")
+        data = os.read(self.pipe, 1 << 18)
+        self._bytes += data
+        if len(self._bytes) > _LIMIT:
+            self._end("crashed", f"it answered more than {_LIMIT >> 20} MiB")
             return
-        while self._ended is None and (frame := _take_frame(self._said)):
+        while not self._ended and (frame := _take_frame(self._bytes)):
             self._hear(*frame)
-        if not data and self._ended is None:
-            self._end("crashed", problem=self._how_it_died())
+        if not data and not self._ended:
+            self._end("crashed", self._how_it_died())
 
-    def done(self) -> Done | None:
-        """Return how it ended; kill it first when its time is up."""
-        if self._ended is None and time.monotonic() >= self.deadline:
-            at = f" in {self._stage}" if self._stage else ""
-            waited = time.monotonic() - self._start
-            self._end("timed-out", problem=f"no answer{at} after {waited:.0f} s")
-        return self._ended
+    def events(self) -> list[Said | Done]:
+        """Return what has come since the last call; kill it first when its time is up."""
+        if not self._ended and not self._events and time.monotonic() >= self.deadline:
+            self._end("timed-out", self._late())
+        events, self._events = self._events, []
+        return events
 
     def kill(self) -> None:
         """Kill the child and the sessions that it started; do not wait for the unkillable."""
@@ -145,39 +183,35 @@ class _Forked:
             os.waitpid(self._pid, os.WNOHANG)
 
     def _hear(self, kind: bytes, payload: bytes) -> None:
-        if kind == _STAGE:
+        if kind == _ANSWER:
+            self._events.append(self._said(payload))
+        elif kind == _STAGE:
             self._stage = payload.decode()
         elif kind == _STARTED:
             self._sessions.append(int(payload))
         elif kind == _CRASH:
-            self._end("crashed", problem=payload.decode("utf-8", "replace"))
+            self._end("crashed", payload.decode("utf-8", "replace"))
         else:
-            self._end("ok", result=payload)
+            self._end("ok")
 
-    def _end(
-        self, status: Literal["ok", "crashed", "timed-out"], *, result: bytes = b"",
-        problem: str = "",
-    ) -> None:  # fmt: skip
-        seconds = time.monotonic() - self._start
-        if status == "ok":
-            # It has said everything and leaves by itself: only its pipe and its entry remain.
-            os.close(self.pipe)
-            with contextlib.suppress(OSError):
-                os.waitpid(self._pid, 0)
-        else:
+    def _end(self, status: Status, problem: str = "") -> None:
+        self._events.append(self._done(status, problem))
+        self._ended = True
+        if status != "ok":
             self.kill()
-        self._ended = Done(
-            name=self._name, status=status, seconds=seconds, result=result, problem=problem
-        )
+            return
+        # It has said everything and leaves by itself: only its pipe and its entry remain.
+        os.close(self.pipe)
+        with contextlib.suppress(OSError):
+            os.waitpid(self._pid, 0)
 
     def _how_it_died(self) -> str:
-        at = f" in {self._stage}" if self._stage else ""
         with contextlib.suppress(OSError):
             _pid, status = os.waitpid(self._pid, 0)
             if os.WIFSIGNALED(status):
-                return f"killed by {signal.Signals(os.WTERMSIG(status)).name}{at}"
-            return f"ended with exit status {os.waitstatus_to_exitcode(status)}{at}"
-        return f"ended without an answer{at}"
+                return f"killed by {signal.Signals(os.WTERMSIG(status)).name}{self._where()}"
+            return f"ended with exit status {os.waitstatus_to_exitcode(status)}{self._where()}"
+        return f"ended without an answer{self._where()}"
 
 
 class _Pipe:
@@ -186,10 +220,13 @@ class _Pipe:
     def __init__(self, handle: int) -> None:
         self._handle = handle
 
-    def send(self, kind: bytes, payload: bytes) -> None:
+    def send(self, kind: bytes, payload: bytes = b"") -> None:
         data = memoryview(_FRAME.pack(kind, len(payload)) + payload)
         while data:
             data = data[os.write(self._handle, data) :]
+
+    def answer(self, data: bytes) -> None:
+        self.send(_ANSWER, data)
 
     def stage(self, name: str) -> None:
         self.send(_STAGE, name.encode())
@@ -199,7 +236,7 @@ class _Pipe:
 
 
 def _be_child(handle: int, work: Work) -> NoReturn:
-    """Live as the child: its own session, no streams, one answer, and no exit handlers."""
+    """Live as the child: its own session, no streams, and no exit handlers."""
     status = 1
     try:
         os.setsid()
@@ -211,7 +248,8 @@ def _be_child(handle: int, work: Work) -> NoReturn:
         _no_core_dump()
         pipe = _Pipe(handle)
         try:
-            pipe.send(_RESULT, work(pipe))
+            work(pipe)
+            pipe.send(_END)
             status = 0
         except BaseException as error:  # noqa: BLE001  # nothing may escape into the parent's code
             pipe.send(_CRASH, f"{type(error).__name__}: {error}".encode())
@@ -237,16 +275,17 @@ def _take_frame(said: bytearray) -> tuple[bytes, bytes] | None:
     return kind, payload
 
 
-class _Threaded:
+class _Threaded(_Child):
     """The same, in a daemon thread: it cannot be killed, but it can be left behind."""
 
     def __init__(self, name: str, work: Work, deadline: float) -> None:
-        self.deadline = deadline
-        self.ended: queue.SimpleQueue[Done] = queue.SimpleQueue()
-        self._name = name
-        self._start = time.monotonic()
-        self._stage = ""
+        super().__init__(name, deadline)
+        self.queue: queue.SimpleQueue[Said | Done] = queue.SimpleQueue()
         threading.Thread(target=self._run, args=(work,), daemon=True).start()
+
+    def answer(self, data: bytes) -> None:
+        """Give one answer."""
+        self.queue.put(self._said(data))
 
     def stage(self, name: str) -> None:
         """Name the dangerous step that comes next."""
@@ -255,32 +294,27 @@ class _Threaded:
     def started(self, pid: int) -> None:
         """Nothing to note: there are no sessions here."""
 
-    def done(self) -> Done | None:
-        """Return how it ended; leave it behind when its time is up."""
+    def events(self) -> list[Said | Done]:
+        """Return what has come since the last call; leave it behind when its time is up."""
+        events: list[Said | Done] = []
         with contextlib.suppress(queue.Empty):
-            return self.ended.get_nowait()
-        if time.monotonic() < self.deadline:
-            return None
-        at = f" in {self._stage}" if self._stage else ""
-        return self._say("timed-out", problem=f"no answer{at} in time")
+            while True:
+                events.append(self.queue.get_nowait())
+        if not events and time.monotonic() >= self.deadline:
+            events.append(self._done("timed-out", self._late()))
+        return events
 
     def kill(self) -> None:
         """A thread cannot be killed; as a daemon it does not hold the process."""
 
     def _run(self, work: Work) -> None:
         try:
-            self.ended.put(self._say("ok", result=work(self)))
+            work(self)
+            self.queue.put(self._done("ok"))
         except BaseException as error:  # noqa: BLE001  # a crash of a probe is a result
-            self.ended.put(self._say("crashed", problem=f"{type(error).__name__}: {error}"))
-
-    def _say(
-        self, status: Literal["ok", "crashed", "timed-out"], *, result: bytes = b"",
-        problem: str = "",
-    ) -> Done:  # fmt: skip
-        seconds = time.monotonic() - self._start
-        return Done(name=self._name, status=status, seconds=seconds, result=result, problem=problem)
+            self.queue.put(self._done("crashed", f"{type(error).__name__}: {error}"))
 
 
 def _sleep_until(end: float, children: list[_Threaded]) -> None:
-    while time.monotonic() < end and all(child.ended.empty() for child in children):
+    while time.monotonic() < end and all(child.queue.empty() for child in children):
         time.sleep(0.005)

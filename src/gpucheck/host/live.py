@@ -5,7 +5,6 @@ import glob
 import itertools
 import mmap
 import os
-import shutil
 import stat as stat_module
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -173,6 +172,8 @@ class LiveHost(Host):
         """Size of the file system that holds the path."""
 
         def look() -> Space:
+            import shutil  # noqa: PLC0415  # slow to import
+
             usage = shutil.disk_usage(self._at(path))
             return Space(total=usage.total, free=usage.free)
 
@@ -193,6 +194,8 @@ class LiveHost(Host):
 
     def which(self, name: str) -> Answer[str]:
         """Return the first executable of that name on PATH."""
+        import shutil  # noqa: PLC0415  # slow to import
+
         found = shutil.which(name)
         if found is None:
             return Answer(None, "PATH", f"no {name} on PATH", missing=True)

@@ -8,7 +8,7 @@ import functools
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -26,21 +26,44 @@ class Probe(msgspec.Struct, frozen=True):
     """Parameter name to its type."""
     deadline: float
     """Seconds."""
+    lane: str = ""
+    """Probes of one lane share a child, one after the other; "" is a lane of its own."""
+
+    @property
+    def sections(self) -> set[type[Section]]:
+        """The sections that it needs."""
+        return {need for need in self.needs.values() if issubclass(need, Section)}
 
 
 @functools.cache
 def all_probes() -> tuple[Probe, ...]:
-    """Return every probe, by name."""
-    found = []
-    for module_info in pkgutil.iter_modules(__path__):
-        module = importlib.import_module(f"{__name__}.{module_info.name}")
-        collect = getattr(module, "collect", None)
-        if collect is None:
-            continue
-        needs = dict(inspect.get_annotations(collect))
-        section = needs.pop("return")
-        found.append(Probe(section.name, section, collect, needs, module.DEADLINE))
-    return tuple(found)
+    """Return every probe, by the name of its module."""
+    names = [module.name for module in pkgutil.iter_modules(__path__)]
+    return tuple(probe for name in names if (probe := probe_of(name)) is not None)
+
+
+@functools.cache
+def probe_of(name: str) -> Probe | None:
+    """Return the probe of a module of this package; None when it is no probe."""
+    module = importlib.import_module(f"{__name__}.{name}")
+    collect = getattr(module, "collect", None)
+    if collect is None:
+        return None
+    needs = dict(inspect.get_annotations(collect))
+    section = needs.pop("return")
+    lane = getattr(module, "LANE", "")
+    return Probe(section.name, section, collect, needs, module.DEADLINE, lane)
+
+
+def lanes(probes: Iterable[Probe]) -> dict[str, list[Probe]]:
+    """Group probes by lane; within one, what needs another's section comes after it.
+
+    A fork costs more than most probes: those that read the same kind of thing share one.
+    """
+    found: dict[str, list[Probe]] = {}
+    for probe in sorted(probes, key=lambda probe: bool(probe.sections)):
+        found.setdefault(probe.lane or probe.name, []).append(probe)
+    return found
 
 
 @functools.cache

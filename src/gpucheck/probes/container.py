@@ -9,6 +9,7 @@ from gpucheck.host import Host
 from gpucheck.probes._platform import not_linux
 
 DEADLINE = 5.0
+LANE = "files"
 
 Runtime = Literal[
     "docker", "podman", "kubernetes", "apptainer", "enroot", "lxc", "containerd", "other", ""

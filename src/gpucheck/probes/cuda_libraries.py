@@ -14,6 +14,7 @@ from gpucheck.probes._torch_files import find_torch
 from gpucheck.probes.interpreter import Interpreter
 
 DEADLINE = 5.0
+LANE = "target"
 
 _WHEELS = {
     "cudnn": "nvidia-cudnn", "nccl": "nvidia-nccl", "cudart": "nvidia-cuda-runtime",

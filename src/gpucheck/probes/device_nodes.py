@@ -7,6 +7,7 @@ from gpucheck.host import Host, OpenResult, Stat
 from gpucheck.probes._platform import not_linux
 
 DEADLINE = 5.0
+LANE = "driver"
 
 _PATTERNS = (
     "/dev/nvidia*",

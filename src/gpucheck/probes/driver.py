@@ -13,6 +13,7 @@ from gpucheck.probes import (
 )
 
 DEADLINE = 5.0
+LANE = "driver"
 
 _SMI_PLACES = ("/usr/bin/nvidia-smi", "/usr/lib/wsl/lib/nvidia-smi")
 

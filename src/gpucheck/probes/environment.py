@@ -11,6 +11,7 @@ from gpucheck.facts import Private, Section
 from gpucheck.host import Host
 
 DEADLINE = 5.0
+LANE = "files"
 
 HIDDEN = "(hidden)"
 """Stands for a value that looks like a secret."""

@@ -8,6 +8,7 @@ from gpucheck.probes import _kernel_messages as messages
 from gpucheck.probes._platform import not_linux
 
 DEADLINE = 5.0
+LANE = "files"
 
 _KMSG = "/dev/kmsg"
 _KMSG_LIMIT = 2 * 1024 * 1024

@@ -6,6 +6,7 @@ from gpucheck.facts import Notes, Section
 from gpucheck.host import Host
 
 DEADLINE = 5.0
+LANE = "files"
 
 _SHM = "/dev/shm"  # noqa: S108  # measured, never written to
 _INFINIBAND = "/sys/class/infiniband/*"

@@ -14,6 +14,7 @@ from gpucheck.host import Host, Ran
 from gpucheck.probes.nvml import Nvml
 
 DEADLINE = 30.0
+LANE = "nvml"
 
 _TIMEOUT = 9.5
 """Seconds a command may take: all three fit the deadline."""

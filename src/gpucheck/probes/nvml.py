@@ -17,6 +17,7 @@ from gpucheck.probes._driver_answers import (
 )
 
 DEADLINE = 30.0
+LANE = "nvml"
 
 CLOCK_REASONS = (
     "gpu-idle",

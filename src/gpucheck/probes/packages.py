@@ -10,6 +10,7 @@ from gpucheck.probes._requirements import parse
 from gpucheck.probes.interpreter import Interpreter
 
 DEADLINE = 5.0
+LANE = "target"
 
 _STARTS = ("nvidia-", "cuda-", "torch", "pytorch-", "triton", "xformers", "flash-attn", "apex")
 _PROJECTS = frozenset(

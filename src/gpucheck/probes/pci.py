@@ -8,6 +8,7 @@ from gpucheck.probes._platform import jetson_model
 from gpucheck.tables.pci_devices import PciDevices
 
 DEADLINE = 5.0
+LANE = "files"
 
 _DEVICES = "/sys/bus/pci/devices"
 _NVIDIA = "0x10de"

@@ -8,6 +8,7 @@ from gpucheck.host import Host, OsFamily
 from gpucheck.probes import _libc, _platform
 
 DEADLINE = 5.0
+LANE = "files"
 
 PackageManager = Literal["apt", "dnf", "yum", "zypper", "pacman", "apk", ""]
 

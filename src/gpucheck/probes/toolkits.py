@@ -9,6 +9,7 @@ from gpucheck.probes._toolkit_files import FoundVia, Root
 from gpucheck.probes.interpreter import Interpreter
 
 DEADLINE = 5.0
+LANE = "target"
 
 
 class Toolkit(Facts, frozen=True, kw_only=True):

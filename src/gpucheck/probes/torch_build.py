@@ -14,6 +14,7 @@ from gpucheck.probes._torch_libraries import Libraries, Platform
 from gpucheck.probes.interpreter import Interpreter
 
 DEADLINE = 5.0
+LANE = "target"
 
 
 class TorchInstall(Facts, frozen=True, kw_only=True):

@@ -31,6 +31,7 @@ PythonSoftwareFoundation WindowsApps Microsoft NVSMI CUDA CUDNN Cellar Framework
 Python.framework Versions Current Applications linuxbrew .linuxbrew modules modulefiles spack
 easybuild eb stack cvmfs sw linux-x86_64 singularity apptainer enroot docker containers hpc_sdk
 Linux_x86_64 comm_libs math_libs compilers runfile overlay kaggle working content drive site
+.dockerenv .singularity.d .containerenv __init__.py EXTERNALLY-MANAGED top_level.txt
 """.split()  # noqa: SIM905  # a list of words is best read as words
 
 NAMES = frozenset(
@@ -44,6 +45,7 @@ _PATTERN = re.compile(
     r"|lib[\w+-]+\.(?:so|a|dylib)[0-9.]*"
     r"|(?:nvidia|cuda|cudart|cudnn|cublas|nvrtc|nvml|nv|torch|c10|cu)\w*\.(?:so|dll|ko|py)[0-9.]*"
     r"|[\w.+-]+\.(?:dist|egg)-info|(?:lib)?nvidia-[a-z-]+"
+    r"|(?:cuda|cudnn|nccl|cublas|nvml|torch)\w*\.h"
     r"|[?*\[\]]+|(?:cuda|lib|python|torch|nvidia)[\w.-]*\*[\w.*-]*"  # shell patterns
 )
 HOMES = frozenset(("home", "homes", "users"))

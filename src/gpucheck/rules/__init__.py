@@ -32,6 +32,9 @@ class Rule:
         yields_to: slugs whose finding makes this one an echo, which is then silenced.
         refuted_by: self-tests whose success withdraws the finding.
         needs_gpu: on a machine that surely has no NVIDIA GPU it is not applicable, unasked.
+
+    A rule that needs a GPU, or is about the driver or a cluster, is fine where no GPU is to be
+    used (``--gpus 0``).
     """
 
     def __init__(
@@ -54,6 +57,11 @@ class Rule:
         self.page = ""
         self.judge: Callable[..., Judgement] | None = None
         self.needs: dict[str, Any] = {}
+
+    @property
+    def is_about_gpus(self) -> bool:
+        """Whether what it finds matters only to those who use a GPU here."""
+        return self.needs_gpu or self.family in ("driver", "cluster")
 
     def check(self, function: Check) -> Check:
         """Take the function that judges; its parameter types say what it needs."""

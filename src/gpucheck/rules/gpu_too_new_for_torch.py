@@ -33,6 +33,7 @@ RULE = Rule(
     family="torch",
     yields_to=("torch-mixed-install", "torch-rocm-or-other-build"),
     refuted_by=("matmul",),
+    needs_gpu=True,
 )
 
 

@@ -8,6 +8,8 @@ Why: ``.../stubs`` stands in LD_LIBRARY_PATH or in a file of /etc/ld.so.conf.d, 
 that needed it, or somebody linked the stub as libcuda.so.1. Folders of stubs belong in
 LIBRARY_PATH, which only the linker reads.
 
+A host without a GPU, on which programs are only built, is fine with the stub.
+
 Cure: take that folder out of the loader's path.
 """
 
@@ -26,6 +28,7 @@ RULE = Rule(
     severity=Severity.ERROR,
     family="driver",
     yields_to=("container-no-gpu", "driver-missing", "wsl-driver-problem"),
+    needs_gpu=True,
 )
 
 _STUB_LIBRARY = 34

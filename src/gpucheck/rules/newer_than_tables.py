@@ -46,9 +46,8 @@ def check(driver: DriverState, gpus: Gpus, torch: TorchBuild, tables: Tables) ->
             evidence=tuple(facts),
             fixes=(
                 Fix(
-                    text="Update gpucheck; if it is up to date, wait for new tables or give your "
-                    "own with --tables.",
-                    commands=("pip install -U gpucheck",),
+                    text="Update gpucheck, the way you installed it; if it is up to date, wait for "
+                    "new tables or give your own with --tables.",
                     verify="gpucheck tables show",
                 ),
             ),

@@ -8,10 +8,14 @@ NVLink, while ``nvidia-smi`` shows the GPU waiting.
 
 Only the number of lanes is judged, and only against the smaller of the two maxima. An x16 card in
 an x8 slot is what it is. The speed of a lane is not judged: an idle GPU lowers it to save power.
-In a virtual machine the slot is often not shown; then there is no answer.
+In a virtual machine the slot is often not shown; then there is no answer. The GPU of a laptop, or
+one that is joined to its processor by NVLink-C2C (GH200, GB200), has the lanes that its maker wired:
+it is not judged either.
 
 Cure: reseat the card, look at the riser or cable, the slot, and the BIOS settings (bifurcation).
 """
+
+import re
 
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.findings import (
@@ -26,6 +30,9 @@ from gpucheck.findings import (
 from gpucheck.probes.pci import Pci, PciGpu
 from gpucheck.probes.system import System
 from gpucheck.rules import Rule
+
+_LAPTOP = re.compile(r"\b(?:Mobile|Laptop|Max-Q)\b")
+_SUPERCHIP = re.compile(r"\bG[BH][0-9]{2,3}\b")
 
 RULE = Rule(
     title="the PCIe link of a GPU has lost lanes",
@@ -54,7 +61,14 @@ def check(pci: Pci, system: System) -> Judgement:
 def _is_degraded(gpu: PciGpu) -> bool:
     if not gpu.link_width or not gpu.link_width_max or not gpu.port_width_max:
         return False
+    if _is_soldered(gpu.product or ""):
+        return False
     return gpu.link_width < min(gpu.link_width_max, gpu.port_width_max)
+
+
+def _is_soldered(product: str) -> bool:
+    """Whether its maker wired it for good: in a laptop, or to its processor by NVLink-C2C."""
+    return _LAPTOP.search(product) is not None or _SUPERCHIP.search(product) is not None
 
 
 def _hit(gpus: list[PciGpu], degraded: list[int], system: System) -> Hit:

@@ -138,8 +138,14 @@ class DriverState(View):
         raise UnknownFactError(fact, f"error {code}, for which no cause was found")
 
     def _unmasked(self) -> bool:
-        """Answer for GPUs that NVML lists; cuInit may see none of them because of the mask."""
-        if self._cuda.init_code != _NO_DEVICE:
+        """Answer for GPUs that NVML lists; cuInit may see none of them because of the mask.
+
+        NVML's word is not enough where libcuda could not be loaded, hung or crashed.
+        """
+        if self._cuda.init_code != _NO_DEVICE and self._cuda.device_count != 0:
+            why = self._cuda.problem("init_code") if self._cuda.init_code is None else ""
+            if why and (self._cuda.library == "" or why.startswith(("timed-out", "crashed"))):
+                raise UnknownFactError("cuda_driver.init_code", why)
             return True
         mask = self._gpus.mask()
         if mask.kind != "unset" and not mask.chosen:

@@ -7,13 +7,20 @@ from gpucheck.probes.cuda_driver import CudaDriver
 from gpucheck.probes.device_nodes import DeviceNodes
 from gpucheck.probes.environment import Environment
 from gpucheck.probes.nvml import Nvml
-from gpucheck.probes.pci import Pci
+from gpucheck.probes.pci import Pci, PciGpu
 from gpucheck.probes.system import System
 from gpucheck.views.base import View
 from gpucheck.visible import Mask, read_mask
 
 _NO_DEVICE = 100
 """What ``cuInit`` answers when a mask, or anything else, hides every GPU."""
+_PASSED_ON = ("pci-stub", "xen-pciback", "pciback")
+"""Drivers that keep a device for virtual machines, beside those called vfio."""
+
+
+def _for_virtual_machines(gpu: PciGpu) -> bool:
+    driver = (gpu.bound_driver or "").replace("_", "-")
+    return "vfio" in driver.split("-") or driver in _PASSED_ON
 
 
 class Gpu(msgspec.Struct, frozen=True, kw_only=True):
@@ -163,7 +170,7 @@ class Gpus(View):
     def _cards(self) -> list[int]:
         """Return the places on the bus of all GPUs but those reserved for virtual machines."""
         gpus = self._pci.gpus or []
-        return [at for at, gpu in enumerate(gpus) if gpu.bound_driver != "vfio-pci"]
+        return [at for at, gpu in enumerate(gpus) if not _for_virtual_machines(gpu)]
 
     def _from_nvml(self, at: int) -> Gpu:
         gpu = (self._nvml.gpus or [])[at]

@@ -1,0 +1,73 @@
+"""What PyTorch itself demands of the cuDNN that it loads."""
+
+from typing import ClassVar
+
+from gpucheck.tables.base import Row, Table
+from gpucheck.tables.versions import at_least, capability_numbers, compare, numbers, parse, released
+
+
+class RuleRow(Row, frozen=True):
+    """A rule, its effect, and the minor releases of torch (first and last) it was read in.
+
+    `accepted` says whether torch goes on; `variable` is the environment variable that switches
+    the check off; the rule about GPUs holds from cuDNN `cudnn_from` on and for compute
+    capabilities below `capability_below`.
+    """
+
+    rule: str
+    effect: str
+    torch_from: str | None = None
+    torch_to: str | None = None
+    accepted: bool | None = None
+    variable: str | None = None
+    cudnn_from: str | None = None
+    capability_below: str | None = None
+
+
+class CudnnRules(Table, frozen=True):
+    """Answers whether torch accepts a cuDNN. Each answer is None for a torch nobody has read."""
+
+    name: ClassVar[str] = "cudnn_rules"
+    rows: tuple[RuleRow, ...]
+
+    def runtime_accepted(self, torch: str, compiled: str, runtime: str) -> bool | None:
+        """Say whether a torch built with cuDNN `compiled` accepts `runtime` when it loads it."""
+        built, loaded = parse(compiled), parse(runtime)
+        if built is None or loaded is None or min(len(built), len(loaded)) == 1:
+            return None
+        if built[0] != loaded[0]:
+            row = self._rule("other-major", torch)
+        elif loaded[1] < built[1]:
+            row = self._rule("older-minor", torch)
+        else:
+            row = self._rule("same-or-newer-minor", torch)
+        return None if row is None else row.accepted
+
+    def refuses_gpus(self, torch: str, runtime: str, capability: str) -> bool | None:
+        """Say whether torch refuses a cuDNN for the lowest capability among the visible GPUs."""
+        row = self._rule("old-gpu", torch)
+        loaded, lowest = parse(runtime), capability_numbers(capability)
+        if row is None or loaded is None or lowest is None:
+            return None
+        first, below = parse(row.cudnn_from), capability_numbers(row.capability_below)
+        if first is None or below is None:
+            return None
+        return row.accepted is False and at_least(loaded, first) and lowest < below
+
+    def override(self, torch: str) -> str | None:
+        """Return the environment variable that switches the version check off."""
+        row = self._rule("override", torch)
+        return None if row is None else row.variable
+
+    def _rule(self, name: str, torch: str) -> RuleRow | None:
+        version = released(torch)
+        if version is None:
+            return None
+        return next((r for r in self.rows if r.rule == name and _holds(r, version[:2])), None)
+
+
+def _holds(row: RuleRow, torch: tuple[int, ...]) -> bool:
+    first, last = row.torch_from, row.torch_to
+    if last is None or compare(torch, numbers(last)) > 0:
+        return False
+    return first is None or at_least(torch, numbers(first))

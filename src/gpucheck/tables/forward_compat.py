@@ -1,0 +1,83 @@
+"""Forward compatibility: which cuda-compat package works on which driver branch and GPU kind."""
+
+from typing import ClassVar, Literal
+
+from gpucheck.tables.base import Row, Table
+from gpucheck.tables.versions import minor, numbers, parse
+
+State = Literal["compatible", "not-compatible", "not-applicable"]
+GpuKind = Literal["data-center", "workstation", "geforce", "jetson"]
+
+
+class PackageRow(Row, frozen=True, tag_field="kind", tag="package"):
+    """A cuda-compat package (`cuda` is its CUDA version) on a driver branch, as NVIDIA says.
+
+    not-applicable: the branch's own libcuda already is of this CUDA version.
+    """
+
+    cuda: str
+    branch: str
+    state: State
+
+
+class GpuKindRow(Row, frozen=True, tag_field="kind", tag="gpu-kind"):
+    """Whether a kind of GPU may use the package; `allowed` is absent where the product decides."""
+
+    gpu_kind: GpuKind
+    allowed: bool | None = None
+
+
+class RuleRow(Row, frozen=True, tag_field="kind", tag="rule"):
+    """A rule that holds for all packages, and the CUDA error codes that show it was broken."""
+
+    rule: str
+    value: str
+    errors: tuple[int, ...] = ()
+
+
+class ForwardCompat(Table, frozen=True):
+    """Answers where the cuda-compat packages work. `cuda` is "13.0", `branch` "535"."""
+
+    name: ClassVar[str] = "forward_compat"
+    rows: tuple[PackageRow | GpuKindRow | RuleRow, ...]
+
+    def state(self, cuda: str, branch: str) -> State | None:
+        """Return whether the package of a CUDA version works on a driver branch."""
+        wanted = minor(cuda)
+        packages = self._packages()
+        return next((r.state for r in packages if (r.cuda, r.branch) == (wanted, branch)), None)
+
+    def newest_cuda(self, branch: str) -> str | None:
+        """Return the newest CUDA version whose package works on a driver branch."""
+        fitting = [
+            row.cuda
+            for row in self._packages()
+            if row.branch == branch and row.state == "compatible"
+        ]
+        return max(fitting, key=numbers, default=None)
+
+    def package_for(self, cuda: str, branch: str) -> str | None:
+        """Return the oldest package ("cuda-compat-12-8") that runs CUDA `cuda` on a branch."""
+        wanted = parse(minor(cuda))
+        if wanted is None:
+            return None
+        fitting = [
+            row.cuda
+            for row in self._packages()
+            if row.branch == branch and row.state == "compatible" and numbers(row.cuda) >= wanted
+        ]
+        oldest = min(fitting, key=numbers, default=None)
+        return None if oldest is None else "cuda-compat-" + oldest.replace(".", "-")
+
+    def allowed_on(self, gpu_kind: GpuKind) -> bool | None:
+        """Say whether a kind of GPU may use the packages; None where the product decides."""
+        kinds = [row for row in self.rows if isinstance(row, GpuKindRow)]
+        return next((row.allowed for row in kinds if row.gpu_kind == gpu_kind), None)
+
+    def rule(self, name: str) -> RuleRow | None:
+        """Return a rule such as "operating-system"."""
+        rules = [row for row in self.rows if isinstance(row, RuleRow)]
+        return next((row for row in rules if row.rule == name), None)
+
+    def _packages(self) -> list[PackageRow]:
+        return [row for row in self.rows if isinstance(row, PackageRow)]

@@ -1,0 +1,36 @@
+"""PyTorch wheels made for Jetson boards: which torch for which JetPack."""
+
+from typing import ClassVar
+
+from gpucheck.tables.base import Row, Table
+from gpucheck.tables.versions import released
+
+
+class JetsonWheelRow(Row, frozen=True):
+    """A wheel for Jetson: the torch release, the JetPacks and Linux for Tegra it is for.
+
+    `python` is absent where the source does not name it.
+    """
+
+    torch: str
+    jetpack: tuple[str, ...]
+    l4t: tuple[str, ...]
+    python: str | None = None
+
+
+class JetsonWheels(Table, frozen=True):
+    """Answers which torch was made for a JetPack."""
+
+    name: ClassVar[str] = "jetson_wheels"
+    rows: tuple[JetsonWheelRow, ...]
+
+    def for_jetpack(self, jetpack: str) -> tuple[JetsonWheelRow, ...]:
+        """Return the wheels of a JetPack release; empty when the table knows none."""
+        return tuple(row for row in self.rows if jetpack in row.jetpack)
+
+    def made_for(self, torch: str, jetpack: str) -> bool | None:
+        """Say that a torch release was made for a JetPack; None when no row says so."""
+        wanted = released(torch)
+        rows = self.for_jetpack(jetpack)
+        known = wanted is not None and any(released(row.torch) == wanted for row in rows)
+        return True if known else None

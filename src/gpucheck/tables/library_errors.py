@@ -1,0 +1,38 @@
+"""Result codes of cuDNN, cuBLAS and NCCL."""
+
+from typing import ClassVar, Literal
+
+from gpucheck.tables.base import Row, Table
+
+Library = Literal["cudnn", "cublas", "nccl"]
+
+
+class LibraryErrorRow(Row, frozen=True):
+    """A code (`error` is the name in the header), its meaning in our words, its findings.
+
+    `also` are older names of the same code; `slugs` are what it usually stands for, none is a
+    conclusion.
+    """
+
+    library: Library
+    code: int
+    error: str
+    meaning: str
+    also: tuple[str, ...] = ()
+    slugs: tuple[str, ...] = ()
+
+
+class LibraryErrors(Table, frozen=True):
+    """Answers what a result code of a CUDA library means."""
+
+    name: ClassVar[str] = "library_errors"
+    rows: tuple[LibraryErrorRow, ...]
+
+    def error(self, library: Library, code: int) -> LibraryErrorRow | None:
+        """Return the row of a code; of cuDNN the codes of version 9."""
+        found = (row for row in self.rows if (row.library, row.code) == (library, code))
+        return next(found, None)
+
+    def named(self, name: str) -> LibraryErrorRow | None:
+        """Return the row of a name such as CUDNN_STATUS_EXECUTION_FAILED."""
+        return next((row for row in self.rows if name == row.error or name in row.also), None)

@@ -1,0 +1,23 @@
+"""The wheel index that holds the PyTorch builds for one CUDA version."""
+
+from typing import ClassVar
+
+from gpucheck.tables.base import Row, Table
+
+
+class IndexRow(Row, frozen=True):
+    """A build ("cu126", "cpu") and the address of its index."""
+
+    build: str
+    address: str
+
+
+class WheelIndexes(Table, frozen=True):
+    """Answers where a build of PyTorch is found."""
+
+    name: ClassVar[str] = "wheel_indexes"
+    rows: tuple[IndexRow, ...]
+
+    def address(self, build: str) -> str | None:
+        """Return the address for `--index-url` of a build such as cu126."""
+        return next((row.address for row in self.rows if row.build == build), None)

@@ -1,0 +1,79 @@
+"""Recording a machine: what is asked is kept, what tells of people is not."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from gpucheck.host import LiveHost, RecordedHost, RecordingHost
+from gpucheck.probes.environment import Environment
+from gpucheck.record import RecordError, write
+from gpucheck.snapshot import ProbeRuns, Snapshot
+
+LOG = {
+    "files": {
+        "/dev/kmsg": b"6,1,5,-;NVRM: Xid (PCI:0000:01:00): 79\n6,2,6,-;usb disk of alice\n",
+        "/etc/group": b"video:x:44:alice,bob\n",
+        "/proc/cmdline": b"root=UUID=1 quiet\n",
+        "/home/alice/v/version.py": b"alice's",
+        "/etc/ld.so.cache": b"\0/home/alice/lib\0",
+    },
+    "links": {"/home/alice/lib": "/home/alice/lib64"},
+    "stat": {"/home/alice/v": {"kind": "directory"}},
+    "commands": {"nvcc --version": {"status": 0, "out": "by alice\n\\"}},
+    "answers": {"nvml.json": {"gpus": [{"uuid": "GPU-alice"}]}},
+}
+
+
+def _snapshot() -> Snapshot:
+    return Snapshot(
+        {"environment": Environment(variables={"CUDA_HOME": "/home/alice/cuda"})},
+        ProbeRuns(),
+        tables="1",
+        origin="live",
+    )
+
+
+def _write(folder: Path) -> RecordedHost:
+    write(
+        folder,
+        RecordingHost(LiveHost()),
+        [LOG, {"files": {"/etc/os-release": b"ID=x\n"}}],
+        _snapshot(),
+        expect={"verdict": "healthy"},
+        redact=lambda text: text.replace("alice", "user01"),
+    )
+    return RecordedHost(folder)
+
+
+def test_nothing_private_remains_and_the_rest_replays(tmp_path: Path) -> None:
+    folder = tmp_path / "machine"
+    host = _write(folder)
+    kept = b"".join(file.read_bytes() for file in folder.rglob("*") if file.is_file())
+    assert b"alice" not in kept
+    assert b"bob" not in kept
+    assert b"usb disk" not in kept
+    assert b"root=UUID" not in kept
+    assert host.read("/dev/kmsg").value == "6,1,5,-;NVRM: Xid (PCI:0000:01:00): 79\n"
+    assert host.read("/etc/group").value == "video:x:44:\n"
+    assert host.read("/home/user01/v/version.py").value == "user01's"
+    assert host.real_path("/home/user01/v").value == "/home/user01/v"
+    assert host.env() == {"CUDA_HOME": "/home/user01/cuda"}
+    ran = host.run(["nvcc", "--version"]).value
+    assert ran is not None
+    assert ran.out == "by user01\n\\"
+    assert host.nvml().value == {"gpus": [{"uuid": "GPU-user01"}]}
+    assert host.read("/etc/os-release").value == "ID=x\n"
+    assert json.loads((folder / "expect.json").read_text()) == {"verdict": "healthy"}
+
+
+def test_a_binary_file_whose_offsets_would_move_is_left_out(tmp_path: Path) -> None:
+    assert _write(tmp_path / "machine").read("/etc/ld.so.cache").missing
+
+
+def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(RecordError, match="not an empty folder"):
+        _write(tmp_path / "file")
+    with pytest.raises(RecordError, match="cannot be written"):
+        _write(tmp_path / "file" / "below")
