@@ -7,10 +7,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import click
 import jsonschema
 import pytest
 
 from gpucheck import cli
+from gpucheck.cli import check as check_module
 from gpucheck.collect import Collector
 from gpucheck.engine import diagnose
 from gpucheck.host import RecordedHost
@@ -213,7 +215,9 @@ def test_markdown_can_be_pasted() -> None:
 
 
 def test_every_command_has_help() -> None:
-    for command in ("", *cli.gpucheck.commands):
+    commands = cli.gpucheck.list_commands(click.Context(cli.gpucheck))
+    assert {"check", "collect", "diff", "explain", "list", "schema"} <= set(commands)
+    for command in ("", *commands):
         done = run(*([command] if command else []), "--help")
         assert done.returncode == 0
         assert "Usage: gpucheck" in done.stdout
@@ -237,10 +241,26 @@ def test_a_fault_of_our_own_is_one_sentence(
     def fail(*_args: object, **_options: object) -> None:
         raise RuntimeError("a\x1bb")
 
-    monkeypatch.setattr(cli, "_tables", fail)
+    monkeypatch.setattr(check_module, "open_tables", fail)
     with pytest.raises(SystemExit) as stop:
         cli.main(["check"])
     assert stop.value.code == 3
     assert capsys.readouterr().err == (
         "gpucheck: a fault of gpucheck itself, please report it: RuntimeError: a?b\n"
     )
+
+
+def test_an_interrupt_is_no_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(*_args: object, **_options: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(check_module, "open_tables", stop)
+    with pytest.raises(SystemExit) as status:
+        cli.main(["check"])
+    assert status.value.code == 130
+
+
+def test_a_terminal_that_speaks_ascii_only_is_served() -> None:
+    done = run("explain", "driver-too-old", PYTHONIOENCODING="ascii")
+    assert done.returncode == 0
+    assert done.stdout.isascii()

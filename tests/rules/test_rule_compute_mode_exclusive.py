@@ -83,9 +83,9 @@ def test_only_the_gpus_behind_the_mask_count() -> None:
     hit(ask("compute-mode-exclusive", LINUX, HOST, first, states))
 
 
-def test_one_prohibited_among_others_is_a_warning() -> None:
+def test_one_prohibited_among_others_is_only_mentioned() -> None:
     found = hit(judge(gpus(("default", ()), ("prohibited", ()))))
-    assert found.severity is Severity.WARNING
+    assert found.severity is Severity.INFO
     assert found.evidence == ("nvml.gpus.1.compute_mode",)
 
 

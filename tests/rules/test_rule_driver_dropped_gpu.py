@@ -65,11 +65,13 @@ def test_each_gpu_is_judged() -> None:
     assert "nvidia-driver-580\n" in commands(found)
 
 
-def test_a_gpu_for_the_screen_alone_is_a_warning() -> None:
+def test_a_gpu_for_the_screen_alone_is_only_mentioned() -> None:
     bus = on_bus(A100, GT710)
     served = nvml(A100, release="580.142")
     found = hit(judge(LINUX, HOST, bus, module("580.142"), served, CUDA_TORCH))
-    assert found.severity is Severity.WARNING
+    assert found.severity is Severity.INFO
+    unknown = hit(judge(LINUX, HOST, bus, module("580.142"), served))
+    assert unknown.severity is Severity.WARNING
     wanted = hit(judge(LINUX, HOST, bus, module("580.142"), served, CUDA_TORCH, Request(gpus=2)))
     assert wanted.severity is Severity.ERROR
 

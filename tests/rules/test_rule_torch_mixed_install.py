@@ -165,9 +165,9 @@ def test_an_unknown_version_of_one_of_two_is_unknown() -> None:
     hit(judge(installed(IN_USER_SITE, OWN, TorchInstall(kind="package")), CONDA))
 
 
-def test_leftovers_are_a_warning() -> None:
+def test_leftovers_of_pip_are_only_mentioned() -> None:
     answer = hit(judge(installed(OWN, leftovers=[f"{SITE}/~orch"])))
-    assert answer.severity is Severity.WARNING
+    assert answer.severity is Severity.INFO
     assert answer.evidence == ("torch.leftovers",)
 
 

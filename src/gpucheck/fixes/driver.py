@@ -6,6 +6,7 @@ from gpucheck.facts import UnknownFactError
 from gpucheck.findings import Fix
 from gpucheck.probes.container import Container
 from gpucheck.probes.driver import Driver
+from gpucheck.probes.pci import Pci
 from gpucheck.probes.system import System
 from gpucheck.tables.driver_branches import DriverBranches
 from gpucheck.tables.gpu_architectures import GpuArchitectures
@@ -27,6 +28,7 @@ class DriverRemedies(View):
         system: System,
         container: Container,
         driver: Driver,
+        pci: Pci,
         gpus: Gpus,
         branches: DriverBranches,
         architectures: GpuArchitectures,
@@ -34,6 +36,7 @@ class DriverRemedies(View):
         self._system = system
         self._container = container
         self._driver = driver
+        self._pci = pci
         self._gpus = gpus
         self._branches = branches
         self._architectures = architectures
@@ -115,6 +118,15 @@ class DriverRemedies(View):
         if branch is not None:
             which = f"NVIDIA driver branch {branch}"
         text = f"Install {which}{because}, then reboot."
+        if branch is None and at_least is None and (last := self._last_branch()) is not None:
+            which = f"NVIDIA driver branch {last}"
+            because += " (the last for this GPU, which NVIDIA no longer supports)"
+            text = f"Install {which}{because}, then reboot."
+        if self._pci.nvswitches:
+            return Fix(
+                text=f"{text} This machine has NVSwitches: take the Fabric Manager of exactly the "
+                f"same release from the same source, else CUDA does not start. {DRIVER_GUIDE}"
+            )
         if branch is None or opened is None or self._system.distribution is None:
             return Fix(text=f"{text} NVIDIA's guide for each distribution: {DRIVER_GUIDE}")
         package = f"nvidia-driver-{branch}{'-open' if opened else ''}"
@@ -132,6 +144,15 @@ class DriverRemedies(View):
             text=f"{text} Take its {flavour} kernel modules. "
             f"NVIDIA's guide for each distribution: {DRIVER_GUIDE}"
         )
+
+    def _last_branch(self) -> int | None:
+        """Return the last branch that drives every GPU; None where there is no end to them."""
+        lasts = [
+            self._architectures.last_driver_branch(gpu.compute_capability)
+            for gpu in self._all_gpus()
+            if gpu.compute_capability
+        ]
+        return min((last for last in lasts if last), default=None)
 
     def _all_gpus(self) -> list[Gpu]:
         try:

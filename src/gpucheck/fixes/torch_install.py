@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from gpucheck.facts import UnknownFactError
 from gpucheck.findings import Fix
+from gpucheck.probes.container import Container
 from gpucheck.probes.interpreter import Interpreter
 from gpucheck.probes.packages import Packages
 from gpucheck.probes.system import System
@@ -45,6 +46,12 @@ class Python(View):
         """Return a command line that runs the target with these arguments."""
         return self.quoted([self._interpreter.executable or "python", *arguments])
 
+    def get_pip(self) -> tuple[str, ...]:
+        """Return the command that brings pip where it is missing and nothing stands in for it."""
+        if self._interpreter.has_pip is not False or self._interpreter.kind == "uv":
+            return ()
+        return (self.command("-m", "ensurepip"),)
+
     def pip(self, *arguments: str) -> str:
         """Return a command line that installs into, or removes from, the target.
 
@@ -78,7 +85,7 @@ class Python(View):
 
     def managed_by_system(self) -> bool:
         """Whether pip refuses to install here (PEP 668) unless in a virtual environment."""
-        return bool(self._interpreter.externally_managed) and self._interpreter.kind == "system"
+        return bool(self._interpreter.externally_managed)
 
     def new_environment(self, install: Sequence[str]) -> tuple[str, ...]:
         """Return the commands that make a virtual environment and install into it."""
@@ -106,11 +113,12 @@ class Python(View):
         """
         if self.managed_by_system():
             return Fix(
-                text=f"{text} This Python belongs to the system, so use a virtual environment.",
+                text=f"{text} pip may not change this Python, which another program manages, so "
+                "use a virtual environment.",
                 commands=self.new_environment(arguments),
                 verify="gpucheck --python ~/gpu-env/bin/python",
             )
-        before = self.remove_torch() if remove else ()
+        before = (*self.get_pip(), *(self.remove_torch() if remove else ()))
         return Fix(text=text, commands=(*before, self.pip(*arguments)), verify=self.verify())
 
     def verify(self) -> str:
@@ -130,6 +138,7 @@ class TorchRemedies(View):
         torch: TorchBuild,
         gpus: Gpus,
         driver: DriverState,
+        container: Container,
         tables: Tables,
     ) -> None:
         self._python = python
@@ -138,6 +147,7 @@ class TorchRemedies(View):
         self._torch = torch
         self._gpus = gpus
         self._driver = driver
+        self._container = container
         self._tables = tables
 
     def choice(self) -> Choice | None:
@@ -164,6 +174,12 @@ class TorchRemedies(View):
         if choice is None:
             return None
         what = f"PyTorch {choice.torch} built for CUDA {choice.cuda} ({choice.build})"
+        if self._is_of_ngc():
+            return Fix(
+                text=f"Use an image or a new virtual environment with {what}"
+                f"{': ' + why if why else ''}. Do not replace the PyTorch of this NGC image by "
+                "pip: the image pins it, and its other libraries are built for it."
+            )
         text = f"Install {what}{': ' + why if why else ''}."
         return self._python.install(text, self.requirement(choice))
 
@@ -200,6 +216,30 @@ class TorchRemedies(View):
             if gpus:
                 return gpus
         return []
+
+    def has_no_build(self, gpus: Sequence[Gpu]) -> bool:
+        """Whether no build of the tables has code for any of these GPUs, whatever the driver."""
+        platform = wheel_platform(self._system)
+        capabilities = [gpu.compute_capability for gpu in gpus]
+        if platform is None or None in capabilities or not capabilities:
+            return False
+        return not any(
+            newest_fitting(
+                self._tables,
+                platform=platform,
+                python=None,
+                capabilities=[capability],
+                driver=None,
+                driver_cuda=None,
+            )
+            for capability in capabilities
+            if capability
+        )
+
+    def _is_of_ngc(self) -> bool:
+        """Whether NVIDIA built this torch for its images: ``2.6.0a0+ecf3bae40a.nv25.01``."""
+        local = (self._torch.version or "").partition("+")[2]
+        return ".nv" in local and bool(self._container.runtime)  # Jetson's wheels have it too
 
     def _has_no_wheels(self) -> bool:
         """Whether PyTorch's wheels are made for another kind of Python."""

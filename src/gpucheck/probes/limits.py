@@ -22,7 +22,8 @@ class LimitsOfProcess(Section, frozen=True, kw_only=True):
     memlock_bytes: int | None = None
     open_files: int | None = None
     infiniband_devices: list[str] | None = None
-    """RDMA devices of this machine (``/sys/class/infiniband``)."""
+    """RDMA devices of this machine (``/sys/class/infiniband``) but those whose ports are Ethernet,
+    as every newer network card's are."""
 
 
 def collect(host: Host) -> LimitsOfProcess:
@@ -52,4 +53,12 @@ def _infiniband(host: Host, notes: Notes) -> list[str] | None:
         notes.unknown(field, "/sys/class is not there")
         return None
     found = notes.take(field, host.glob(_INFINIBAND))
-    return None if found is None else [path.rpartition("/")[2] for path in found]
+    if found is None:
+        return None
+    return [path.rpartition("/")[2] for path in found if not _is_ethernet(host, path)]
+
+
+def _is_ethernet(host: Host, device: str) -> bool:
+    ports = host.glob(f"{device}/ports/*/link_layer").value or ()
+    layers = {host.line(port).value for port in ports}
+    return layers == {"Ethernet"}

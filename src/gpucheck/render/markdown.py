@@ -83,7 +83,7 @@ def _evidence(evidence: Evidence) -> str:
 
 
 def _questions(report: Report) -> str:
-    if not report.open_questions or report.verdict == "healthy":
+    if report.verdict != "unknown":
         return ""
     lines = [f"- {escaped(question)}" for question in open_questions(report)]
     return "\n".join(("### Open questions", "", *lines))

@@ -2,6 +2,7 @@
 
 import inspect
 import sys
+import textwrap
 from typing import Any
 
 import msgspec
@@ -10,6 +11,9 @@ from gpucheck.probes import all_probes
 from gpucheck.render.layout import Page
 from gpucheck.render.words import clean
 from gpucheck.rules import RETIRED, Rule, all_rules
+
+
+_WIDTH = 80
 
 
 class RuleRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,8 +85,29 @@ def _page(rule: Rule) -> str:
         facts.append(f"Silent beside: {', '.join(rule.yields_to)} (they explain it).")
     if rule.refuted_by:
         facts.append(f"Withdrawn when this self-test passes: {', '.join(rule.refuted_by)}.")
-    body = rule.page.replace("``", "`")
-    return f"{rule.slug}: {rule.title}\n\n{body}\n\n" + "\n".join(facts) + "\n"
+    paragraphs = [_reflow(part) for part in rule.page.replace("``", "`").split("\n\n")]
+    return "\n\n".join((f"{rule.slug}: {rule.title}", *paragraphs, *map(_reflow, facts))) + "\n"
+
+
+def _reflow(paragraph: str) -> str:
+    """Wrap a paragraph for a terminal; the items of a list one by one, indented lines not at all."""
+    items: list[str] = []
+    for line in paragraph.split("\n"):
+        if not items or line.startswith(("- ", "    ")):
+            items.append(line)
+        else:
+            items[-1] = f"{items[-1]} {line.strip()}"
+    return "\n".join(item if item.startswith("    ") else _fill(item) for item in items)
+
+
+def _fill(item: str) -> str:
+    return textwrap.fill(
+        item,
+        width=_WIDTH,
+        subsequent_indent="  " if item.startswith("- ") else "",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def _subject(section: type[Any]) -> str:

@@ -137,7 +137,7 @@ def _in_short(page: Page, finding: Finding) -> None:
 
 
 def _questions(page: Page, report: Report) -> None:
-    if not report.open_questions or report.verdict == "healthy":
+    if report.verdict != "unknown":
         return
     page.heading("Open questions")
     for question in open_questions(report):

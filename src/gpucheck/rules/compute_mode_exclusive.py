@@ -7,6 +7,9 @@ devices are busy or unavailable" (error 46), although nvidia-smi shows free memo
 Exclusive mode by itself is a usual setting of clusters, and with NVIDIA's MPS it is even advised:
 gpucheck fires only when another process holds the GPU, or when no process may.
 
+A prohibited GPU beside open ones is only mentioned: somebody closed it on purpose, and a DGX
+Station ships its display card so.
+
 Cure: end the process that holds it, take another GPU, or set the mode back to the default.
 """
 
@@ -99,7 +102,7 @@ def _warn(closed: list[int], gpus: list[NvmlGpu]) -> Hit:
         headline=f"{gpus_are(gpus, closed)} in compute mode Prohibited; other GPUs are open",
         evidence=tuple(f"nvml.gpus.{at}.compute_mode" for at in closed),
         fixes=(_default_mode(gpu_index(gpus, closed[0])),),
-        severity=Severity.WARNING,
+        severity=Severity.INFO,
     )
 
 

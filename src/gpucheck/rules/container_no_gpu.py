@@ -17,7 +17,7 @@ Cure: start it with the GPU, as the runtime wants it.
 
 from gpucheck.facts import known
 from gpucheck.findings import Fine, Fix, Hit, Judgement, NotApplicable, Severity
-from gpucheck.fixes import CONTAINER_GUIDE
+from gpucheck.fixes import CONTAINER_GUIDE, DriverRemedies
 from gpucheck.probes.container import Container
 from gpucheck.probes.device_nodes import DeviceNodes
 from gpucheck.probes.driver import Driver
@@ -26,6 +26,7 @@ from gpucheck.probes.request import Request
 from gpucheck.probes.torch_build import TorchBuild
 from gpucheck.rules import Rule
 from gpucheck.views import DriverState
+from gpucheck.views.gpus import is_passed_on
 
 RULE = Rule(
     title="the container has no access to the GPU",
@@ -46,6 +47,7 @@ def check(  # the container, what came into it, and who wants it
     state: DriverState,
     torch: TorchBuild,
     request: Request,
+    install: DriverRemedies,
 ) -> Judgement:
     """A trace of the host's GPU, somebody who wants it, and no way to it."""
     if not known(container.runtime, "container.runtime"):
@@ -83,12 +85,13 @@ def check(  # the container, what came into it, and who wants it
     lacks = " nor ".join(
         (*(() if has_libcuda else ("libcuda",)), *(() if has_nodes else ("the GPU's device file",)))
     )
+    unloaded = driver.module_loaded is False
     neither = "neither " if " nor " in lacks else "not "
     return Hit(
         headline=f"This container was started without its host's GPU{why}; "
         f"{neither}{lacks} came into it",
-        evidence=tuple(evidence),
-        fixes=_start_with_gpu(container),
+        evidence=(*evidence, "driver.module_loaded") if unloaded else tuple(evidence),
+        fixes=(*((install.install(),) if unloaded else ()), *_start_with_gpu(container)),
     )
 
 
@@ -100,7 +103,7 @@ def _is_gpu(path: str) -> bool:
 def _traces(pci: Pci, driver: Driver) -> list[str]:
     """Return the facts that show a GPU, or its driver, on the host."""
     traces = []
-    if pci.gpus:
+    if any(not is_passed_on(gpu) for gpu in pci.gpus or ()):
         traces.append("pci.gpus")
     if driver.module_loaded:
         traces.append("driver.module_loaded")
@@ -116,6 +119,8 @@ def _wanted(container: Container, torch: TorchBuild, request: Request) -> bool:
     if request.gpus:
         return True
     asked = container.visible_devices or ""
+    if asked in _NOTHING and torch.built_for == "cpu":
+        return False
     if container.injected or (asked and asked not in _NOTHING):
         return True
     if torch.installed is False:

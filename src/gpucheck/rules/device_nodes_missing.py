@@ -46,6 +46,7 @@ _BY_NODES = (100, 304, _UNKNOWN_ERROR)
 """What cuInit answers where a device file is missing or broken."""
 _STALE = ("ENXIO", "ENODEV")
 _MAKE = "sudo nvidia-modprobe -u -c=0"
+"""Without further numbers it makes the files of the whole driver and of the first GPU."""
 
 
 @RULE.check
@@ -65,8 +66,8 @@ def check(
     if not around.in_container() and not known(driver.module_loaded, "driver.module_loaded"):
         return NotApplicable("the kernel module is not loaded")
     there = known(nodes.nodes, "device_nodes.nodes")
-    if around.in_container() and not there:
-        return NotApplicable("this container was given no device file")
+    if around.in_container() and all(_number(node) is None for node in there):
+        return NotApplicable("this container was given no device file of a GPU")
     broken = _broken(there)
     if broken is not None:
         return _hit_broken(broken, there, around)
@@ -98,13 +99,12 @@ def _missing(nodes: list[DeviceNode], pci: Pci, nvml: Nvml, around: Surroundings
     """Return the files that should be there; the count of GPUs tells nothing in a container."""
     paths = {node.path for node in nodes}
     missing = [path for path in (_CONTROL, _UVM) if path not in paths]
-    numbered = sum(_number(node) is not None for node in nodes)
+    numbers = {number for node in nodes if (number := _number(node)) is not None}
     bound = sum(gpu.bound_driver == "nvidia" for gpu in pci.gpus or ())
     unlisted = nvml.gpus is None or len(nvml.gpus) < bound
-    if numbered < bound and unlisted and not around.in_container():
-        missing.append(f"/dev/nvidia{numbered}")
-    elif numbered == 0 and around.in_container():
-        missing.append("/dev/nvidia0")
+    if len(numbers) < bound and unlisted and not around.in_container():
+        first = next(number for number in range(bound) if number not in numbers)
+        missing.append(f"/dev/nvidia{first}")
     return missing
 
 
@@ -184,9 +184,11 @@ def _hit_unknown_error(driver: Driver, around: Surroundings) -> Hit:
 
 def _make(missing: list[str]) -> Fix:
     load = ("sudo modprobe nvidia-uvm",) if _UVM in missing else ()
+    numbers = (path.removeprefix("/dev/nvidia") for path in missing)
+    more = [f"-c={number}" for number in numbers if number.isdecimal() and int(number)]
     return Fix(
         text="Load the module and make the device files (nvidia-modprobe is part of the driver).",
-        commands=(*load, _MAKE),
+        commands=(*load, " ".join((_MAKE, *more))),
     )
 
 

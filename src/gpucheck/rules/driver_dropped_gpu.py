@@ -10,7 +10,8 @@ use of the NVIDIA open kernel modules"; and PyTorch says "No CUDA GPUs are avail
 Why: an upgrade went past the last branch for the GPU, or took the other flavour.
 
 Cure: the last branch that drives all GPUs of the machine; or the same branch with the other kernel
-modules. A GPU that NVML lists is driven, whatever a table says.
+modules. A GPU that NVML lists is driven, whatever a table says. A card for the screen, beside GPUs
+that are driven, is only mentioned when the installed PyTorch has no code for it.
 """
 
 from gpucheck.findings import Confidence, Fine, Fix, Hit, Judgement, NotApplicable, Severity
@@ -53,22 +54,25 @@ def check(
     if not found:
         return Fine("the driver drives every GPU that it does not list, as far as the tables tell")
     wanted = request.gpus is not None and request.gpus > len(nvml.gpus or ())
-    useful = not nvml.gpus or wanted or any(_torch_could(torch, cubins, one) for one in found)
+    could = {_torch_could(torch, cubins, one) for one in found}
+    severity = Severity.WARNING if None in could else Severity.INFO
+    if not nvml.gpus or wanted or True in could:
+        severity = Severity.ERROR
     told = nvml.gpus is not None or any("kernel_log.nvrm" in one.facts for one in found)
     return Hit(
         headline="The installed driver does not drive "
         + "; nor ".join(f"{one.gpu.label}: {one.why}" for one in found),
         evidence=tuple(dict.fromkeys(fact for one in found for fact in one.facts)),
         fixes=tuple(_fixes(found, install)),
-        severity=Severity.ERROR if useful else Severity.WARNING,
+        severity=severity,
         confidence=Confidence.CERTAIN if told else Confidence.LIKELY,
     )
 
 
-def _torch_could(torch: TorchBuild, cubins: CubinRules, found: Unsupported) -> bool:
-    """Whether the installed PyTorch could use the GPU, or nobody knows."""
+def _torch_could(torch: TorchBuild, cubins: CubinRules, found: Unsupported) -> bool | None:
+    """Whether the installed PyTorch could use the GPU; None when nobody knows."""
     if not torch.arch_list or not found.gpu.compute_capability:
-        return True
+        return None
     return cubins.covers(torch.arch_list, found.gpu.compute_capability, torch.cuda) is not Runs.NO
 
 

@@ -15,11 +15,12 @@ release of the driver that is there.
 
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.findings import Fine, Fix, Hit, Judgement, NotApplicable, Severity
-from gpucheck.fixes import DriverRemedies
+from gpucheck.fixes import DriverRemedies, TorchRemedies
 from gpucheck.probes.driver import Driver
 from gpucheck.probes.nvml import Nvml
 from gpucheck.probes.pci import Pci
 from gpucheck.probes.system import System
+from gpucheck.probes.torch_build import TorchBuild
 from gpucheck.rules import Rule
 from gpucheck.views import DriverState, Gpus
 from gpucheck.views.surroundings import Surroundings
@@ -33,7 +34,7 @@ RULE = Rule(
 
 
 @RULE.check
-def check(  # it joins the bus, both sides of the driver and the system
+def check(  # noqa: PLR0913, PLR0917  # it joins the bus, both sides of the driver and the system
     gpus: Gpus,
     pci: Pci,
     driver: Driver,
@@ -42,6 +43,8 @@ def check(  # it joins the bus, both sides of the driver and the system
     system: System,
     around: Surroundings,
     install: DriverRemedies,
+    torch: TorchBuild,
+    builds: TorchRemedies,
 ) -> Judgement:
     """A GPU on the bus, and no libcuda of a driver."""
     if around.in_container():
@@ -54,6 +57,8 @@ def check(  # it joins the bus, both sides of the driver and the system
         return NotApplicable("there is no NVIDIA GPU")
     if state.works() or state.has_libcuda():
         return Fine("libcuda is there")
+    if torch.built_for == "cpu" and builds.has_no_build(gpus.on_bus()):
+        return Fine("no build of PyTorch has code for the GPU, with or without a driver")
     if system.distribution == "nixos":
         raise UnknownFactError("driver.libcuda", "NixOS keeps it where only its programs look")
     names = ", ".join(gpu.label for gpu in gpus.on_bus())

@@ -20,7 +20,7 @@ Cure: a newer driver; or a PyTorch build for an older CUDA that still has code f
 """
 
 from gpucheck.facts import UnknownFactError, known
-from gpucheck.findings import Fine, Fix, Hit, Judgement, NotApplicable, Severity
+from gpucheck.findings import Confidence, Fine, Fix, Hit, Judgement, NotApplicable, Severity
 from gpucheck.fixes import DriverRemedies, TorchRemedies
 from gpucheck.probes.nvml import Nvml
 from gpucheck.probes.system import System
@@ -28,6 +28,7 @@ from gpucheck.probes.torch_build import TorchBuild
 from gpucheck.rules import Rule
 from gpucheck.tables import OperatingSystem
 from gpucheck.tables.cuda_drivers import CudaDrivers
+from gpucheck.tables.versions import at_least, parse
 from gpucheck.views import DriverState, Gpus
 from gpucheck.views.gpu_support import GpuSupport
 from gpucheck.views.surroundings import Surroundings
@@ -114,12 +115,36 @@ def _for_torch(  # driver, torch and tables
         return Fine(f"{name}{speaks} runs builds of CUDA {cuda}")
     oldest = drivers.oldest_driver(cuda, os)
     older = f"is older than {oldest}, the oldest" if oldest else "is too old: no driver of its age"
+    if oldest and _is_new_enough(release, oldest):
+        return _old_libcuda(f"{name}{speaks}", cuda, driver)
     evidence = [driver.release_fact()] if release else []
     evidence += [driver.cuda_fact()] if reported else []
     return Hit(
         headline=f"{name}{speaks} {older} that runs CUDA {cuda} builds of PyTorch",
         evidence=(*evidence, "torch.cuda", "torch.version"),
         fixes=_fixes(update, reinstall, oldest, cuda),
+    )
+
+
+def _is_new_enough(release: str | None, oldest: str) -> bool:
+    have, need = parse(release), parse(oldest)
+    return bool(have and need and at_least(have, need))
+
+
+def _old_libcuda(name: str, cuda: str, driver: DriverState) -> Hit:
+    """The release would do: then another libcuda than the driver's own is loaded."""
+    return Hit(
+        headline=f"{name} is new enough for CUDA {cuda} builds of PyTorch, but the libcuda that "
+        "was loaded speaks an older CUDA: it is not the driver's own",
+        evidence=(driver.release_fact(), driver.cuda_fact(), "cuda_driver.library", "torch.cuda"),
+        fixes=(
+            Fix(
+                text="Find the older libcuda that the loader takes first (cuda-compat, or one left "
+                "by another driver) and take its folder out of LD_LIBRARY_PATH, or remove it.",
+                commands=("ldconfig -p | grep libcuda.so",),
+            ),
+        ),
+        confidence=Confidence.LIKELY,
     )
 
 

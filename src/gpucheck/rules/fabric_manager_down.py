@@ -52,9 +52,9 @@ def check(  # CUDA, NVML, the bus and the service
     release = _release(state)
     if cuda.init_code == _NOT_READY:
         return Hit(
-            headline=f"CUDA is not ready (error 802): {_why(driver, release)}",
+            headline=f"CUDA is not ready (error 802): {_why(driver, release, pci)}",
             evidence=("cuda_driver.init_code", *_facts(driver, pci)),
-            fixes=_fixes(driver, system, container, release),
+            fixes=_in_order(_fixes(driver, system, container, release), pci),
             confidence=Confidence.CERTAIN if pci.nvswitches else Confidence.LIKELY,
         )
     if cuda.init_code == 0:
@@ -70,7 +70,7 @@ def check(  # CUDA, NVML, the bus and the service
     at = next((at for at, g in enumerate(nvml.gpus or ()) if g.fabric_state in _WAITING), None)
     shown = () if at is None else (f"nvml.gpus.{at}.fabric_state",)
     return Hit(
-        headline=f"This machine has {pci.nvswitches} NVSwitches, but {_why(driver, release)}",
+        headline=f"This machine has {pci.nvswitches} NVSwitches, but {_why(driver, release, pci)}",
         evidence=(*shown, *_facts(driver, pci)),
         fixes=_fixes(driver, system, container, release),
         confidence=Confidence.LIKELY,
@@ -101,7 +101,31 @@ def _other_release(driver: Driver, release: str | None) -> bool:
     )
 
 
-def _why(driver: Driver, release: str | None) -> str:
+def _in_order(of_fabric: tuple[Fix, ...], pci: Pci) -> tuple[Fix, ...]:
+    """Add what else leaves CUDA not ready; a single GPU has no switch at all."""
+    if pci.nvswitches:
+        return of_fabric
+    single = len(pci.gpus or ()) == 1
+    return (*_OTHERWISE, *of_fabric) if single else (*of_fabric, *_OTHERWISE)
+
+
+_OTHERWISE = (
+    Fix(
+        text="In a confidential virtual machine the GPU waits until it has been attested; then "
+        "set it ready. On an NVLink rack (GB200 NVL72) the Fabric Manager runs on the "
+        "switches: ask those who run them.",
+        commands=("sudo nvidia-smi conf-compute -srs 1",),
+    ),
+)
+
+
+def _why(driver: Driver, release: str | None, pci: Pci) -> str:
+    if (
+        not pci.nvswitches
+        and not driver.fabric_manager_running
+        and not driver.fabric_manager_installed
+    ):
+        return "the NVLink fabric, or the GPU itself, has not been set ready"
     if driver.fabric_manager_installed is False:
         return "NVIDIA's Fabric Manager is not installed"
     if _other_release(driver, release):

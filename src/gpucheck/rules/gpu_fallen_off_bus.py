@@ -69,7 +69,8 @@ def check(
         )
     answering = {gpu.pci_address for gpu in nvml.gpus or ()}
     fallen = [address for address in log.fallen_off_bus or () if address not in answering]
-    if fallen and None not in answering:
+    ours = not nvml.gpus or not (around.in_container() or _is_refused(nodes))
+    if fallen and ours and None not in answering:
         return Hit(
             headline=f"The kernel's log says that the GPU at PCI {_list(fallen)} has fallen off "
             "the bus",
@@ -92,7 +93,7 @@ def _compare(
     if not gpus:
         return NotApplicable("NVML lists no GPU: the driver as a whole is in question")
     on_bus = known(pci.gpus, "pci.gpus")
-    if any(node.opens in ("EPERM", "EACCES") for node in nodes.nodes or ()):
+    if _is_refused(nodes):
         return NotApplicable("this process may not open every GPU")
     explained = {one.gpu.pci_address for one in support.unsupported()}
     bound = {gpu.address for gpu in on_bus if gpu.bound_driver == "nvidia"}
@@ -111,6 +112,11 @@ def _compare(
         fixes=fixes,
         confidence=Confidence.LIKELY,
     )
+
+
+def _is_refused(nodes: DeviceNodes) -> bool:
+    """Whether some GPU is not this process's: a job was given a part of them."""
+    return any(node.opens in ("EPERM", "EACCES") for node in nodes.nodes or ())
 
 
 def _list(addresses: list[str]) -> str:

@@ -7,7 +7,8 @@ and 120 GSP errors ...); NVML's "GPU requires reset". Programs die with "CUDA er
 ECC error encountered" (214), "uncorrectable NVLink error" (220), or hang.
 
 Corrected errors are no fault, nor are Xids that a program causes itself (13, 31, 43 ...). An Xid of
-long ago on a GPU that answers is only a warning: a reset may have cured it since.
+long ago, or of an unknown time, on a GPU that answers is only a warning: a reset may have cured it
+since.
 
 Cure: take the GPU out of work, reset it or restart, run NVIDIA's diagnostics; replace the card if
 the fault comes back, or at once after a failed remapping.
@@ -70,7 +71,7 @@ def check(  # NVML, CUDA and the log, and the tables of their codes
             evidence=("cuda_driver.init_code",),
             fixes=_fixes(None, around, update, replace=False),
         )
-    event = _worst(log.xids or [], xids)
+    event = _worst(_of_ours(log, nvml, around), xids)
     if event is not None:
         return _hit_xid(event, nvml, log.xids or [], xids, around, update)
     if nvml.gpus == []:
@@ -113,6 +114,14 @@ def _code(at: int, gpu: NvmlGpu, errors: NvmlErrors) -> tuple[str, tuple[str, ..
     return f"answers: {row.meaning} (NVML error {row.code})", (f"nvml.gpus.{at}.handle_code",)
 
 
+def _of_ours(log: KernelLog, nvml: Nvml, around: Surroundings) -> list[XidEvent]:
+    """Leave out, in a container, what befell GPUs of the host that it was not given."""
+    given = {gpu.pci_address for gpu in nvml.gpus or ()}
+    if not around.in_container() or not given or None in given:
+        return log.xids or []
+    return [event for event in log.xids or () if event.pci_address in given]
+
+
 def _worst(events: list[XidEvent], xids: Xids) -> XidEvent | None:
     """Return the newest Xid for which NVIDIA advises a reset; 79 is another rule's."""
     fatal = [
@@ -141,7 +150,7 @@ def _hit_xid(  # the event and what it is compared with
     ago = event.seconds_ago
     when = f", {_ago(ago)} ago" if ago is not None else ""
     answers = at is not None and not gpus[at].lost
-    old = answers and ago is not None and ago > _LONG_AGO
+    old = answers and (ago is None or ago > _LONG_AGO)
     place = events.index(event)
     return Hit(
         headline=f"The kernel's log has Xid {event.xid} of {where}"

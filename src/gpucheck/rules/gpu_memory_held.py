@@ -9,10 +9,11 @@ capacity of 23.64 GiB of which 9.06 MiB is free. Process 4242 has 23.5 GiB memor
 the start, with a small model.
 
 gpucheck looks at the GPUs that your program would see. It is an error when less than 5 % of one is
-free, a warning when other processes hold more than half of it, or when more than a tenth (and more
-than 1 GiB) is in use and no process is shown that holds it. That is either a process of another
-container or user, or one that did not die properly. A desktop's few hundred MiB are normal. On
-Windows the driver does not tell which process holds how much, and moves memory out by itself.
+free and no other GPU is (or fewer than ``--gpus N``), else a warning; a warning too when other
+processes hold more than half of it, or when more than a tenth (and more than 1 GiB) is in use and
+no process is shown that holds it. That is either a process of another container or user, or one
+that did not die properly. A desktop's few hundred MiB are normal. On Windows the driver does not
+tell which process holds how much, and moves memory out by itself.
 
 Cure: end the process, or use another GPU.
 """
@@ -23,8 +24,10 @@ from gpucheck.facts import UnknownFactError, known
 from gpucheck.findings import Fine, Fix, Hit, Judgement, NotApplicable, Severity
 from gpucheck.probes.container import Container
 from gpucheck.probes.nvml import GpuProcess, Nvml, NvmlGpu
+from gpucheck.probes.request import Request
 from gpucheck.probes.system import System
 from gpucheck.rules import Rule
+from gpucheck.views.gpu_labels import is_superchip
 from gpucheck.views.gpu_places import GpuPlaces
 
 RULE = Rule(
@@ -49,7 +52,9 @@ class _Held(msgspec.Struct, frozen=True):
 
 
 @RULE.check
-def check(nvml: Nvml, places: GpuPlaces, system: System, container: Container) -> Judgement:
+def check(
+    nvml: Nvml, places: GpuPlaces, system: System, container: Container, request: Request
+) -> Judgement:
     """Judge each visible GPU, the fullest finding first."""
     gpus = known(nvml.gpus, "nvml.gpus")
     if not gpus:
@@ -60,11 +65,12 @@ def check(nvml: Nvml, places: GpuPlaces, system: System, container: Container) -
     if held:
         worst = min(held, key=lambda one: list(Severity).index(one.severity))
         more = f" (and {len(held) - 1} more GPUs)" if len(held) > 1 else ""
+        enough = len(seen) - len(held) >= (request.gpus or 1)
         return Hit(
             headline=worst.headline + more,
             evidence=tuple(fact for one in held for fact in _facts(one)),
             fixes=_fixes(worst, container, windows=windows),
-            severity=worst.severity,
+            severity=Severity.WARNING if enough else worst.severity,
         )
     for at in seen:
         if gpus[at].memory_used_bytes is None:
@@ -94,6 +100,8 @@ def _held(place: int, gpu: NvmlGpu, *, windows: bool) -> _Held | None:
     if by_processes > _HALF * total and holder is not None:
         headline = f"{name}: {_gib(by_processes)} of {_gib(total)} held by {_name(holder)}"
         return _Held(place, gpu, Severity.WARNING, headline)
+    if is_superchip(gpu.device_name or ""):
+        return None  # its memory is the system's as well, which may keep files there
     if gpu.processes == [] and used > _TENTH * total and used > _GIB:
         headline = f"{name}: {_gib(used)} of {_gib(total)} held by no process that is shown here"
         return _Held(place, gpu, Severity.WARNING, headline)

@@ -12,6 +12,9 @@ Minimum and Maximum cuda capability supported by this version of PyTorch is (7.0
 products work and convolutions fail: "cuDNN error: CUDNN_STATUS_ARCH_MISMATCH" or "FIND was unable
 to find an engine to execute this computation".
 
+A card of 4 GiB or less, beside a GPU that works, is taken for one that serves the screen: it is
+only mentioned.
+
 Cure: a PyTorch build that still has code for the GPU, most often one for CUDA 12.6 of the same
 PyTorch release. The driver matters as well: branch 580 is the last one for these GPUs.
 """
@@ -21,6 +24,8 @@ from gpucheck.findings import Fine, Fix, Hit, Judgement, NotApplicable, Severity
 from gpucheck.fixes import TorchRemedies
 from gpucheck.fixes.hide_gpus import HideGpus
 from gpucheck.fixes.torch_install import PREVIOUS_PAGE
+from gpucheck.probes.nvml import Nvml
+from gpucheck.probes.request import Request
 from gpucheck.probes.system import System
 from gpucheck.probes.torch_build import TorchBuild
 from gpucheck.rules import Rule
@@ -37,14 +42,19 @@ RULE = Rule(
 )
 
 
+_SMALL = 4 * 1024**3
+
+
 @RULE.check
-def check(
+def check(  # torch, the GPUs and the ways out
     torch: TorchBuild,
     gpus: Gpus,
     system: System,
     code: TorchCode,
     reinstall: TorchRemedies,
     hide: HideGpus,
+    nvml: Nvml,
+    request: Request,
 ) -> Judgement:
     """Look for a visible GPU whose code, or cuDNN's, was dropped."""
     if torch.installed is False:
@@ -64,14 +74,18 @@ def check(
     if system.jetson:
         return NotApplicable("a Jetson: torch-rocm-or-other-build judges its build")
     fix = reinstall.install("it still has code for this GPU") or Fix(text=_look(old))
-    others = hide.fix([one.gpu for one in judged if one.trouble == ""])
+    works = [one.gpu for one in judged if one.trouble == ""]
+    others = hide.fix(works)
+    spare = works and all(_is_for_the_screen(gpu, nvml) for gpu in old)
+    short = request.gpus is not None and request.gpus > len(works)
     fixes = (fix,) if others is None else (fix, others)
     if old:
         return Hit(
-            headline=f"PyTorch {torch.version or ''} (CUDA {torch.cuda}) has no code for "
-            f"{some_of(old, judged)}, which this build has dropped",
+            headline=f"PyTorch {torch.version or ''} (CUDA {torch.cuda}) no longer has code for "
+            f"{some_of(old, judged)}",
             evidence=(*code.facts(), *(fact for gpu in old for fact in gpu.facts)),
             fixes=fixes,
+            severity=Severity.INFO if spare and not short else None,
         )
     return Hit(
         headline=f"cuDNN {torch.cudnn}, which PyTorch {torch.version or ''} brings, has dropped "
@@ -79,6 +93,12 @@ def check(
         evidence=("torch.cudnn", "torch.cuda", *(f for g in without_cudnn for f in g.facts)),
         fixes=fixes,
     )
+
+
+def _is_for_the_screen(gpu: Gpu, nvml: Nvml) -> bool:
+    """Whether it is a small card, as one keeps beside a large one for the screen."""
+    sizes = [one.memory_total_bytes for one in nvml.gpus or () if one.device_name == gpu.product]
+    return bool(sizes) and all(size is not None and size <= _SMALL for size in sizes)
 
 
 def _look(gpus: list[Gpu]) -> str:

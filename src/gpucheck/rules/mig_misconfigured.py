@@ -52,8 +52,8 @@ def check(
             return NotApplicable(f"{_VARIABLE} names no MIG instance")
         raise UnknownFactError("nvml.gpus")
     empty = [at for at, gpu in enumerate(gpus) if gpu.mig_enabled and gpu.mig_devices == []]
-    if empty and not (value and cuda.device_count):
-        return _hit_empty(empty, gpus, around)
+    if empty and not (cuda.device_count and (value or around.in_container())):
+        return _hit_empty(empty, gpus, around, others_work=bool(cuda.device_count))
     pending = [
         at
         for at, gpu in enumerate(gpus)
@@ -112,7 +112,9 @@ def _one_each() -> Fix:
     )
 
 
-def _hit_empty(empty: list[int], gpus: list[NvmlGpu], around: Surroundings) -> Hit:
+def _hit_empty(
+    empty: list[int], gpus: list[NvmlGpu], around: Surroundings, *, others_work: bool
+) -> Hit:
     index = gpu_index(gpus, empty[0])
     if around.in_container():
         fixes = [
@@ -145,6 +147,7 @@ def _hit_empty(empty: list[int], gpus: list[NvmlGpu], around: Surroundings) -> H
             f"nvml.gpus.{at}.{field}" for at in empty for field in ("mig_enabled", "mig_devices")
         ),
         fixes=tuple(fixes),
+        severity=Severity.WARNING if others_work else None,
     )
 
 

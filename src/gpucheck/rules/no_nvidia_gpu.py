@@ -68,10 +68,10 @@ def check(  # it joins the request, the bus, the driver and torch
         evidence.append("pci.other_display_vendors")
     confidence = Confidence.LIKELY if around.in_container() else Confidence.CERTAIN
     where = "this container shows" if around.in_container() else "this machine has"
-    none = "none" if not pci.gpus else "none that is not reserved for virtual machines (vfio-pci)"
+    kept = " but what is reserved for virtual machines (vfio-pci)" if pci.gpus else ""
     if wanted:
         return Hit(
-            headline=f"{wanted} NVIDIA GPU{_s(wanted)} must be here, but {where} {none}",
+            headline=f"{wanted} NVIDIA GPU{_s(wanted)} must be here, but {where} none{kept}",
             evidence=("request.gpus", *evidence),
             fixes=(_find_one(pci, system),),
             confidence=confidence,
@@ -87,7 +87,7 @@ def check(  # it joins the request, the bus, the driver and torch
         verify="gpucheck --gpus 0",
     )
     return Hit(
-        headline=f"PyTorch {torch.version} is a CUDA build, but of NVIDIA GPUs {where} {none}",
+        headline=f"PyTorch {torch.version} is a CUDA build, but {where} no NVIDIA GPU{kept}",
         evidence=("torch.built_for", *evidence),
         fixes=(_find_one(pci, system), only_builds, *((cpu_build,) if cpu_build else ())),
         confidence=confidence,

@@ -66,7 +66,7 @@ def check(
         fixes=(
             Fix(
                 text="Install a NumPy that this PyTorch was made for.",
-                commands=(python.pip("install", "numpy<2"),),
+                commands=(*python.get_pip(), python.pip("install", "numpy<2")),
                 verify=python.command("-c", "import torch; print(torch.ones(1).numpy())"),
             ),
             Fix(text="Or move to a PyTorch release that works with NumPy 2."),

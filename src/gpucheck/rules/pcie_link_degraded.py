@@ -7,10 +7,10 @@ What one sees: slow data loading and slow ``tensor.cuda()``, slow exchange betwe
 NVLink, while ``nvidia-smi`` shows the GPU waiting.
 
 Only the number of lanes is judged, and only against the smaller of the two maxima. An x16 card in
-an x8 slot is what it is. The speed of a lane is not judged: an idle GPU lowers it to save power.
-In a virtual machine the slot is often not shown; then there is no answer. The GPU of a laptop, or
-one that is joined to its processor by NVLink-C2C (GH200, GB200), has the lanes that its maker wired:
-it is not judged either.
+an x8 slot is what it is. The speed of a lane is not judged: an idle GPU lowers it to save power. In
+a virtual machine the slot is often not shown; then there is no answer. The GPU of a laptop, or one
+that is joined to its processor by NVLink-C2C (GH200, GB200), has the lanes that its maker wired: it
+is not judged either.
 
 Cure: reseat the card, look at the riser or cable, the slot, and the BIOS settings (bifurcation).
 """
@@ -30,9 +30,9 @@ from gpucheck.findings import (
 from gpucheck.probes.pci import Pci, PciGpu
 from gpucheck.probes.system import System
 from gpucheck.rules import Rule
+from gpucheck.views.gpu_labels import is_superchip
 
 _LAPTOP = re.compile(r"\b(?:Mobile|Laptop|Max-Q)\b")
-_SUPERCHIP = re.compile(r"\bG[BH][0-9]{2,3}\b")
 
 RULE = Rule(
     title="the PCIe link of a GPU has lost lanes",
@@ -68,7 +68,7 @@ def _is_degraded(gpu: PciGpu) -> bool:
 
 def _is_soldered(product: str) -> bool:
     """Whether its maker wired it for good: in a laptop, or to its processor by NVLink-C2C."""
-    return _LAPTOP.search(product) is not None or _SUPERCHIP.search(product) is not None
+    return _LAPTOP.search(product) is not None or is_superchip(product)
 
 
 def _hit(gpus: list[PciGpu], degraded: list[int], system: System) -> Hit:

@@ -18,6 +18,7 @@ from collections.abc import Sequence
 
 from gpucheck.findings import Confidence, Fine, Fix, Hit, Judgement, NotApplicable, Severity
 from gpucheck.probes.container import Container
+from gpucheck.probes.request import Request
 from gpucheck.probes.system import System
 from gpucheck.rules import Rule
 from gpucheck.snapshot import ProbeRun, ProbeRuns
@@ -36,7 +37,9 @@ _FILES = ("interpreter", "packages", "torch", "cuda_libraries", "toolkits")
 
 
 @RULE.check
-def check(probes: ProbeRuns, gpus: Gpus, system: System, container: Container) -> Judgement:
+def check(
+    probes: ProbeRuns, gpus: Gpus, system: System, container: Container, request: Request
+) -> Judgement:
     """Name the probes that ran into their deadlines."""
     if not probes.runs:
         return NotApplicable("no probe was run")
@@ -47,7 +50,7 @@ def check(probes: ProbeRuns, gpus: Gpus, system: System, container: Container) -
         headline=f"No answer in time: {'; '.join(_describe(run) for run in late)}",
         evidence=tuple(f"probes.{run.name}.problem" for run in late),
         fixes=_fixes([run.name for run in late], system, container),
-        severity=Severity.ERROR if _driver_hangs(late, gpus) else None,
+        severity=Severity.ERROR if request.gpus != 0 and _driver_hangs(late, gpus) else None,
         confidence=Confidence.LIKELY if _driver_hangs(late, gpus) else Confidence.CERTAIN,
     )
 

@@ -159,7 +159,7 @@ def _fix(  # what a command for one package is made of
     if right is None:
         return Fix(
             text=f"Remove {name}, or replace it by the release that was made for torch {version}.",
-            commands=(python.pip("uninstall", "-y", name),),
+            commands=(*python.get_pip(), python.pip("uninstall", "-y", name)),
             verify=python.verify(),
         )
     if "conda" in (one.installer, torch.installer) and interpreter.prefix:
@@ -176,6 +176,7 @@ def _fix(  # what a command for one package is made of
         text=f"Install {name} {right}, which belongs to torch {version}"
         + (", from the same index." if index else "."),
         commands=(
+            *python.get_pip(),
             python.pip("uninstall", "-y", name),
             python.pip("install", f"{name}=={right}", *index),
         ),

@@ -15,14 +15,11 @@ first matters: pip takes ``torch==2.6.0`` for satisfied by ``2.6.0+cpu``.
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.findings import Fine, Fix, Hit, Judgement, NotApplicable, Severity
 from gpucheck.fixes import START_PAGE, TorchRemedies
+from gpucheck.probes.nvml import Nvml
 from gpucheck.probes.request import Request
-from gpucheck.probes.system import System
 from gpucheck.probes.torch_build import TorchBuild
 from gpucheck.rules import Rule
-from gpucheck.tables import Tables
-from gpucheck.tables.choice import newest_fitting
-from gpucheck.views import DriverState, Gpu, Gpus
-from gpucheck.views.wheels import wheel_platform
+from gpucheck.views import DriverState, Gpus
 
 RULE = Rule(
     title="a CPU-only PyTorch on a machine with a GPU",
@@ -38,10 +35,9 @@ def check(
     torch: TorchBuild,
     gpus: Gpus,
     driver: DriverState,
+    nvml: Nvml,
     request: Request,
-    system: System,
     reinstall: TorchRemedies,
-    tables: Tables,
 ) -> Judgement:
     """A CPU build is wrong only where there is a GPU that a CUDA build could use."""
     if torch.installed is False:
@@ -54,9 +50,11 @@ def check(
         return Fine("a CPU build is right: there is no NVIDIA GPU")
     if _surely_unserved(driver):
         return Fine("a CPU build is right: no driver serves the GPU here")
+    if nvml.init_code == 0 and nvml.gpus == []:
+        return Fine("a CPU build is right: the driver shows this process no GPU")
     present = gpus.all()
     fix = reinstall.install()
-    if fix is None and _no_build_for(present, system, tables):
+    if fix is None and reinstall.has_no_build(present):
         return Fine("a CPU build is right: no CUDA build has code for the GPU")
     names = ", ".join(gpu.label for gpu in present)
     return Hit(
@@ -72,23 +70,3 @@ def _surely_unserved(driver: DriverState) -> bool:
         return not driver.serves()
     except UnknownFactError:
         return False
-
-
-def _no_build_for(gpus: list[Gpu], system: System, tables: Tables) -> bool:
-    """Whether each GPU is one for which no build of the tables has code, whatever the driver."""
-    platform = wheel_platform(system)
-    capabilities = [gpu.compute_capability for gpu in gpus]
-    if platform is None or None in capabilities or not capabilities:
-        return False
-    return not any(
-        newest_fitting(
-            tables,
-            platform=platform,
-            python=None,
-            capabilities=[capability],
-            driver=None,
-            driver_cuda=None,
-        )
-        for capability in capabilities
-        if capability
-    )

@@ -12,7 +12,8 @@ The kinds, in the order in which they are told:
   the version in the files is not the one in the package's metadata. "undefined symbol" and
   "cannot import name" come of it.
 - Left-overs of a removed install (``~orch``), about which pip warns "Ignoring invalid
-  distribution". They do no harm by themselves, so this is a warning.
+  distribution". They do no harm by themselves, so they are only mentioned; metadata without its
+  package is a warning.
 
 A PyTorch further back on ``sys.path`` than the environment's own is never imported; that is fine.
 
@@ -113,8 +114,9 @@ def _shadowed(
 def _overwritten(torch: TorchBuild, python: Python, reinstall: TorchRemedies) -> Hit | None:
     if not torch.version or not torch.metadata_version:
         return None
-    if torch.version.partition("+")[0] == torch.metadata_version.partition("+")[0]:
-        return None
+    public, _, local = torch.version.partition("+")
+    if public == torch.metadata_version.partition("+")[0] or local.startswith("git"):
+        return None  # a checkout that is built in place renews version.py, not its metadata
     fix = reinstall.install("after every torch is gone from here") or Fix(
         text="Remove torch until pip finds no more of it, then install it once.",
         commands=python.remove_torch(),
@@ -198,8 +200,14 @@ def _left_over(leftovers: list[str], python: Python) -> Hit:
                 verify=python.verify(),
             ),
         ),
-        severity=Severity.WARNING,
+        severity=Severity.INFO if _are_backups(leftovers) else Severity.WARNING,
     )
+
+
+def _are_backups(leftovers: list[str]) -> bool:
+    """Whether all are folders that pip renamed before it removed them: Python never looks there."""
+    names = [path.replace("\\", "/").rpartition("/")[2] for path in leftovers]
+    return all(name.startswith("~") for name in names)
 
 
 def _inside(path: str | None, folder: str) -> bool:

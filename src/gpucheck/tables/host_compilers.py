@@ -3,7 +3,7 @@
 from typing import ClassVar, Literal
 
 from gpucheck.tables.base import Row, Table
-from gpucheck.tables.versions import at_least, compare, minor, numbers, parse, released
+from gpucheck.tables.versions import at_least, compare, minor, parse, released
 
 Compiler = Literal["gcc", "clang"]
 

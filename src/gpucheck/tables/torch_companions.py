@@ -1,29 +1,38 @@
-"""torchvision and torchaudio: which release belongs to a torch, and which torch each one pins."""
+"""torchvision, torchaudio, torchtext: which release belongs to a torch, which torch each pins."""
 
 from typing import ClassVar, Literal
 
 from gpucheck.tables.base import Row, Table
 from gpucheck.tables.versions import at_least, compare, numbers, released
 
-Package = Literal["torchvision", "torchaudio"]
+Package = Literal["torchvision", "torchaudio", "torchtext"]
 
 
 class CompanionRow(Row, frozen=True, tag_field="kind", tag="companions"):
-    """The companions of a torch release; `torchvision_also` says which others fit, in words."""
+    """The companions of a torch release; `torchvision_also` says which others fit, in words.
+
+    torchtext is absent from torch 2.4 on: 0.18.0 was its last release.
+    """
 
     torch: str
     torchvision: str | None = None
     torchaudio: str | None = None
+    torchtext: str | None = None
     torchvision_also: str | None = None
 
 
 class PinRow(Row, frozen=True, tag_field="kind", tag="pin"):
-    """What a companion's metadata requires: `torch` is "==2.6.0", ">=2.14.0", or "" for no pin."""
+    """What a companion's metadata requires: `torch` is "==2.6.0", ">=2.14.0", or "" for no pin.
+
+    `known_to` is the newest minor release of torch it was made for, where the metadata leave the
+    end open although the package does not keep to torch's stable ABI.
+    """
 
     package: Package
     version: str
     torch: str
-    date: str
+    date: str | None = None
+    known_to: str | None = None
 
 
 class TorchCompanions(Table, frozen=True):
@@ -39,27 +48,27 @@ class TorchCompanions(Table, frozen=True):
             return None
         for row in self._companions():
             if compare(numbers(row.torch), wanted) == 0:
-                return row.torchvision if package == "torchvision" else row.torchaudio
+                found: str | None = getattr(row, package)
+                return found
         return None
 
     def pin(self, package: Package, version: str) -> str | None:
         """Return the torch requirement of a companion release; "" when it was seen to have none."""
-        wanted = released(version)
-        for row in self.rows:
-            if not isinstance(row, PinRow) or row.package != package:
-                continue
-            if released(row.version) == wanted:
-                return row.torch
-        return None
+        row = self._pin(package, version)
+        return None if row is None else row.torch
 
     def agrees(self, package: Package, version: str, torch_version: str) -> bool | None:
         """Say whether a companion release fits a torch release.
 
         A companion without a pin fits the torch it was made for and later ones, for it uses only
-        torch's stable ABI; whether it fits an earlier one is unknown.
+        torch's stable ABI; whether it fits an earlier one is unknown. So it is whether one with
+        an open end and no stable ABI (torchtext 0.18.0) fits a later torch.
         """
-        pin, torch = self.pin(package, version), released(torch_version)
-        if pin is None or torch is None:
+        row, torch = self._pin(package, version), released(torch_version)
+        if row is None or torch is None:
+            return None
+        pin, known_to = row.torch, released(row.known_to)
+        if known_to is not None and compare(torch[:2], known_to) > 0:
             return None
         if not pin:
             return True if self._made_for_this_or_older(package, version, torch) else None
@@ -67,6 +76,11 @@ class TorchCompanions(Table, frozen=True):
         from packaging.specifiers import SpecifierSet  # noqa: PLC0415
 
         return SpecifierSet(pin).contains(".".join(str(number) for number in torch))
+
+    def _pin(self, package: Package, version: str) -> PinRow | None:
+        wanted = released(version)
+        pins = [row for row in self.rows if isinstance(row, PinRow) and row.package == package]
+        return next((row for row in pins if released(row.version) == wanted), None)
 
     def _made_for_this_or_older(
         self,

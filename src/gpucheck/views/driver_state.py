@@ -92,6 +92,8 @@ class DriverState(View):
         if self._nvml.gpus and self._nvml.init_code in (0, None):
             return self._unmasked()
         if self._nvml.init_code == 0 and self._nvml.gpus == []:
+            if self._container.runtime:
+                return False  # container-no-gpu judges whether it should have one
             raise UnknownFactError("nvml.gpus", "NVML answers but lists no GPU")
         if self._nvml.init_code not in (0, None):
             return self._explained("nvml.init_code", self._nvml.init_code)

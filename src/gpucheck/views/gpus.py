@@ -18,7 +18,8 @@ _PASSED_ON = ("pci-stub", "xen-pciback", "pciback")
 """Drivers that keep a device for virtual machines, beside those called vfio."""
 
 
-def _for_virtual_machines(gpu: PciGpu) -> bool:
+def is_passed_on(gpu: PciGpu) -> bool:
+    """Whether the host keeps this GPU for its virtual machines."""
     driver = (gpu.bound_driver or "").replace("_", "-")
     return "vfio" in driver.split("-") or driver in _PASSED_ON
 
@@ -170,7 +171,7 @@ class Gpus(View):
     def _cards(self) -> list[int]:
         """Return the places on the bus of all GPUs but those reserved for virtual machines."""
         gpus = self._pci.gpus or []
-        return [at for at, gpu in enumerate(gpus) if not _for_virtual_machines(gpu)]
+        return [at for at, gpu in enumerate(gpus) if not is_passed_on(gpu)]
 
     def _from_nvml(self, at: int) -> Gpu:
         gpu = (self._nvml.gpus or [])[at]

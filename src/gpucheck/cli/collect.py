@@ -1,0 +1,64 @@
+"""``gpucheck collect``: the snapshot, or a recorded machine."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gpucheck.cli.options import machine_options, output_options
+from gpucheck.cli.run import judge, open_tables, run_probes
+from gpucheck.cli.text import write_out
+
+if TYPE_CHECKING:  # these cost time, and --help needs none of them
+    from gpucheck.collect import Collected
+    from gpucheck.tables import Tables
+
+
+@click.command(short_help="Save what is known of this machine as JSON.")
+@machine_options
+@click.option("--record", metavar="DIR", help="Write this machine as a folder for tests.")
+@click.option("--no-redact", is_flag=True, help="Keep names, paths, addresses and UUIDs.")
+@output_options
+def collect(**options: Any) -> None:  # noqa: ANN401  # click's options
+    """Collect what is known of this machine as JSON, without names, paths and UUIDs of yours."""
+    from gpucheck.host import LiveHost, RecordingHost  # noqa: PLC0415
+    from gpucheck.redact import redact  # noqa: PLC0415
+
+    tables = open_tables(options["tables"])
+    live = LiveHost(options["sysroot"] or "")
+    host = RecordingHost(live) if options["record"] else live
+    collected = run_probes(host, tables, options)
+    snapshot = collected.snapshot if options["no_redact"] else redact(collected.snapshot)
+    if isinstance(host, RecordingHost):
+        _record(host, collected, tables, options)
+        return
+    write_out(json.dumps(snapshot.as_json(), indent=2) + "\n", options["output"])
+
+
+def _record(
+    host: Any,  # noqa: ANN401  # a RecordingHost, imported late
+    collected: "Collected",
+    tables: "Tables",
+    options: dict[str, Any],
+) -> None:
+    from gpucheck.record import RecordError, write  # noqa: PLC0415
+    from gpucheck.redact import redaction  # noqa: PLC0415
+
+    report = judge(collected.snapshot, tables)
+    public = (lambda text: text) if options["no_redact"] else redaction(collected.snapshot).text
+    try:
+        write(
+            Path(options["record"]),
+            host,
+            collected.log,
+            collected.snapshot,
+            expect={"verdict": report.verdict, "root_causes": list(report.root_causes)},
+            redact=public,
+        )
+    except RecordError as error:
+        raise click.UsageError(str(error)) from error
+    click.echo(f"recorded as {options['record']}", err=True)
+
+
+COMMAND = collect

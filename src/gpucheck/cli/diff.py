@@ -1,0 +1,48 @@
+"""``gpucheck diff``: what changed between two snapshots."""
+
+import json
+from typing import Any
+
+import click
+
+from gpucheck.cli.options import machine_options, output_options
+from gpucheck.cli.run import load_snapshot, open_host, open_tables, run_probes
+from gpucheck.cli.text import colored, write_out
+
+_DIFFERENT = 1
+
+
+@click.command(short_help="Show what changed between two snapshots.")
+@click.argument("before", metavar="A", type=click.Path(exists=True, dir_okay=False))
+@click.argument(
+    "after", metavar="[B]", type=click.Path(exists=True, dir_okay=False), required=False
+)
+@machine_options
+@click.option("--format", "form", type=click.Choice(["terminal", "json"]), default="terminal")
+@output_options
+@click.pass_context
+def diff(ctx: click.Context, /, before: str, after: str | None, **options: Any) -> None:  # noqa: ANN401
+    """Show what changed between two saved snapshots or reports; without B, since A until now.
+
+    Exit status: 0 nothing changed, 1 something did.
+    """
+    from gpucheck.diff import as_json, compare  # noqa: PLC0415
+    from gpucheck.render import diff_text  # noqa: PLC0415
+
+    old = load_snapshot(before)
+    if after is not None:
+        new = load_snapshot(after)
+    else:
+        new = run_probes(
+            open_host(options["sysroot"]), open_tables(options["tables"]), options
+        ).snapshot
+    changes = compare(old, new)
+    if options["form"] == "json":
+        text = json.dumps(as_json(changes), indent=2) + "\n"
+    else:
+        text = diff_text.render(changes, color=colored(options))
+    write_out(text, options["output"])
+    ctx.exit(_DIFFERENT if changes else 0)
+
+
+COMMAND = diff

@@ -1,0 +1,24 @@
+"""``gpucheck explain``: the page of a finding."""
+
+from typing import Any
+
+import click
+
+from gpucheck.cli.options import output_options
+from gpucheck.cli.text import printable, write_out
+
+
+@click.command(short_help="Print the page of a finding.")
+@click.argument("slug")
+@output_options
+def explain(slug: str, **options: Any) -> None:  # noqa: ANN401  # click's options
+    """Print the page of a finding: what it means, what you see, why, and the cure."""
+    from gpucheck.render.pages import explain as page_of  # noqa: PLC0415
+
+    page = page_of(slug)
+    if page is None:
+        raise click.UsageError(f"there is no finding called {printable(slug)!r}: see gpucheck list")
+    write_out(page, options["output"])
+
+
+COMMAND = explain

@@ -1,0 +1,25 @@
+"""``gpucheck list``: all findings and probes."""
+
+import json
+from typing import Any
+
+import click
+
+from gpucheck.cli.options import output_options
+from gpucheck.cli.text import write_out
+
+
+@click.command("list", short_help="List all findings and probes.")
+@click.option("--format", "form", type=click.Choice(["terminal", "json"]), default="terminal")
+@output_options
+def list_all(**options: Any) -> None:  # noqa: ANN401  # click's options
+    """List every finding that gpucheck can name, and every probe."""
+    from gpucheck.render.pages import listing, listing_json  # noqa: PLC0415
+
+    if options["form"] == "json":
+        write_out(json.dumps(listing_json(), indent=2) + "\n", options["output"])
+    else:
+        write_out(listing(), options["output"])
+
+
+COMMAND = list_all

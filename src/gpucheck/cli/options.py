@@ -1,0 +1,59 @@
+"""Options that several commands share."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _options(*options: Callable[[F], F]) -> Callable[[F], F]:
+    def add(command: F) -> F:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
+
+
+output_options = _options(
+    click.option("-o", "--output", metavar="FILE", help="Write to FILE instead of stdout."),
+    click.option(
+        "--tables",
+        metavar="DIR",
+        envvar="GPUCHECK_TABLES",
+        help="Compatibility tables to use instead of the built-in ones ($GPUCHECK_TABLES).",
+    ),
+    click.option("--no-color", is_flag=True, help="No colour (NO_COLOR does the same)."),
+    click.option("-v", "--verbose", count=True, help="More: every check; twice: every fact."),
+    click.option("-q", "--quiet", is_flag=True, help="Only the verdict, no progress."),
+)
+machine_options = _options(
+    click.option(
+        "--python",
+        metavar="PATH",
+        help="The Python whose PyTorch is diagnosed: an interpreter or a virtual environment.",
+    ),
+    click.option(
+        "--sysroot",
+        metavar="DIR",
+        type=click.Path(exists=True, file_okay=False),
+        help="Read the machine's files below DIR (a container that mounts its host there).",
+    ),
+    click.option(
+        "--timeout",
+        metavar="SECONDS",
+        type=click.FloatRange(min=0.1),
+        default=120.0,
+        show_default=True,
+        help="Time limit of the whole run.",
+    ),
+)
+format_option = click.option(
+    "--format",
+    "form",
+    type=click.Choice(["terminal", "json", "markdown"]),
+    default="terminal",
+    show_default=True,
+)

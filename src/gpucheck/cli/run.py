@@ -1,0 +1,122 @@
+"""What several commands do: open tables and host, run the probes, judge, load a snapshot."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+import click
+
+from gpucheck.cli.text import printable
+
+if TYPE_CHECKING:  # these cost time, and --help needs none of them
+    from gpucheck.collect import Collected
+    from gpucheck.host import Host
+    from gpucheck.report import Report
+    from gpucheck.snapshot import Snapshot
+    from gpucheck.tables import Tables
+
+_SLOW = 3.0
+
+
+def open_tables(directory: str | None) -> "Tables":
+    """Open the compatibility tables; a folder that is none is a usage error."""
+    from gpucheck.tables import Tables, TablesError, tables_dir  # noqa: PLC0415
+
+    try:
+        tables = Tables(tables_dir(directory))
+        tables.index()
+    except TablesError as error:
+        raise click.UsageError(str(error)) from error
+    return tables
+
+
+def open_host(sysroot: str | None) -> "Host":
+    """Return the door to this machine, or to the files below a sysroot."""
+    from gpucheck.host import LiveHost  # noqa: PLC0415
+
+    return LiveHost(sysroot or "")
+
+
+def run_probes(
+    host: "Host",
+    tables: "Tables",
+    options: dict[str, Any],
+    *,
+    request: Any = None,  # noqa: ANN401  # a Request, imported late
+    skip: Sequence[str] = (),
+) -> "Collected":
+    """Run the probes with progress on a terminal, and return what they found."""
+    from gpucheck.collect import Collector  # noqa: PLC0415
+    from gpucheck.probes.request import Request  # noqa: PLC0415
+    from gpucheck.target import TargetWish  # noqa: PLC0415
+
+    progress = Progress(sys.stderr) if sys.stderr.isatty() and not options["quiet"] else None
+    collector = Collector(
+        host,
+        tables,
+        wish=TargetWish(python=options["python"]),
+        request=request or Request(),
+        timeout=options["timeout"],
+        skip=skip,
+        progress=progress,
+        meanwhile=load_rules,
+    )
+    try:
+        return collector.collect()
+    finally:
+        if progress is not None:
+            progress.clear()
+
+
+def load_rules() -> None:
+    """Import what judges and prints while the probes are under way."""
+    from gpucheck.render import terminal  # noqa: F401, PLC0415
+    from gpucheck.rules import all_rules  # noqa: PLC0415
+
+    all_rules()
+
+
+class Progress:
+    """One line on a terminal that says what is still awaited, once it takes long."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+        self._shown = False
+
+    def __call__(self, names: Sequence[str], seconds: float) -> None:
+        """Show what is awaited, once it takes more than a second."""
+        if seconds < 1:
+            return
+        slow = "; GPUs without persistence mode wake slowly" if seconds > _SLOW else ""
+        self._out.write(f"\r\x1b[Kwaiting for {', '.join(names)} ({seconds:.0f} s{slow})")
+        self._out.flush()
+        self._shown = True
+
+    def clear(self) -> None:
+        """Take the line away."""
+        if self._shown:
+            self._out.write("\r\x1b[K")
+            self._out.flush()
+
+
+def judge(
+    snapshot: "Snapshot", tables: "Tables", *, only: Sequence[str] = (), skip: Sequence[str] = ()
+) -> "Report":
+    """Ask every rule and work the verdict out."""
+    from gpucheck.engine import diagnose  # noqa: PLC0415
+    from gpucheck.report import make_report  # noqa: PLC0415
+    from gpucheck.verdict import open_questions  # noqa: PLC0415
+
+    diagnosis = diagnose(snapshot, tables, only=only, skip=skip)
+    return make_report(diagnosis, snapshot, open_questions(snapshot, tables))
+
+
+def load_snapshot(file: str) -> "Snapshot":
+    """Read a saved snapshot or report; one that cannot be read is a usage error."""
+    from gpucheck.snapshot import SnapshotError, load  # noqa: PLC0415
+
+    try:
+        return load(Path(file))
+    except SnapshotError as error:
+        raise click.UsageError(printable(str(error))) from error

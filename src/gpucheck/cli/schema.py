@@ -1,0 +1,28 @@
+"""``gpucheck schema``: the JSON Schemas."""
+
+import json
+from typing import Any
+
+import click
+
+from gpucheck.cli.options import output_options
+from gpucheck.cli.text import printable, write_out
+
+
+@click.command("schema", short_help="Print a JSON Schema.")
+@click.argument("name", required=False)
+@output_options
+def show_schema(name: str | None, **options: Any) -> None:  # noqa: ANN401  # click's options
+    """Print a JSON Schema; without NAME, the names."""
+    from gpucheck.render.schema import names, schema  # noqa: PLC0415
+
+    if name is None:
+        write_out("\n".join(names()) + "\n", options["output"])
+    elif name in names():
+        write_out(json.dumps(schema(name), indent=2) + "\n", options["output"])
+    else:
+        known = ", ".join(names())
+        raise click.UsageError(f"there is no schema called {printable(name)!r}; there are {known}")
+
+
+COMMAND = show_schema

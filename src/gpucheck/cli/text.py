@@ -1,0 +1,39 @@
+"""How text leaves the command line: colour or none, to a stream or a file, without escapes."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+
+def colored(options: dict[str, Any]) -> bool:
+    """Whether to colour: on a terminal, unless the user or NO_COLOR says no."""
+    from gpucheck.host import LiveHost  # noqa: PLC0415
+
+    env = LiveHost().env()
+    return bool(
+        sys.stdout.isatty()
+        and not options["output"]
+        and not options["no_color"]
+        and not env.get("NO_COLOR")
+        and env.get("TERM") != "dumb"
+    )
+
+
+def write_out(text: str, output: str | None) -> None:
+    """Write to stdout or to a file; what the stream cannot encode is replaced."""
+    if output is None:
+        from gpucheck.render.layout import encodable  # noqa: PLC0415
+
+        click.echo(encodable(text, sys.stdout.encoding), nl=False, color=True)
+        return
+    try:
+        Path(output).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise click.UsageError(f"{output} cannot be written: {error.strerror or error}") from error
+
+
+def printable(text: str) -> str:
+    """Return untrusted text without control characters, cut at 300 characters."""
+    return "".join(char if char.isprintable() else "?" for char in text[:300])
