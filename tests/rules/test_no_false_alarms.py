@@ -334,3 +334,11 @@ def test_what_pip_set_aside_is_only_mentioned() -> None:
     found = report(aside, *serving(H100))
     assert found.verdict == "healthy", said(found)
     assert "~orch" in said(found)
+
+
+@pytest.mark.parametrize("value", ["", "NoDevFiles"])
+def test_a_slurm_job_without_gpu_that_sees_the_device_files(value: str) -> None:
+    job = Environment(variables={"SLURM_JOB_ID": "7", "CUDA_VISIBLE_DEVICES": value})
+    sections = (job, *serving(H100), cuda_fails(100), dev("/dev/nvidiactl", "/dev/nvidia0"))
+    assert report(CPU_BUILD, *sections).verdict == "healthy"
+    assert report(CUDA_BUILD, *sections).root_causes == ("visible-devices-hides-gpus",)

@@ -12,7 +12,6 @@ from gpucheck.render.layout import Page
 from gpucheck.render.words import clean
 from gpucheck.rules import RETIRED, Rule, all_rules
 
-
 _WIDTH = 80
 
 
@@ -83,14 +82,12 @@ def _page(rule: Rule) -> str:
     facts = [f"Severity: {rule.severity.value}. Area: {rule.family}."]
     if rule.yields_to:
         facts.append(f"Silent beside: {', '.join(rule.yields_to)} (they explain it).")
-    if rule.refuted_by:
-        facts.append(f"Withdrawn when this self-test passes: {', '.join(rule.refuted_by)}.")
-    paragraphs = [_reflow(part) for part in rule.page.replace("``", "`").split("\n\n")]
-    return "\n\n".join((f"{rule.slug}: {rule.title}", *paragraphs, *map(_reflow, facts))) + "\n"
+    paragraphs = [reflow(part) for part in rule.page.replace("``", "`").split("\n\n")]
+    return "\n\n".join((f"{rule.slug}: {rule.title}", *paragraphs, *map(reflow, facts))) + "\n"
 
 
-def _reflow(paragraph: str) -> str:
-    """Wrap a paragraph for a terminal; the items of a list one by one, indented lines not at all."""
+def reflow(paragraph: str) -> str:
+    """Wrap a paragraph for a terminal: the items of a list singly, indented lines not at all."""
     items: list[str] = []
     for line in paragraph.split("\n"):
         if not items or line.startswith(("- ", "    ")):

@@ -20,6 +20,7 @@ from gpucheck.probes.driver import Driver
 from gpucheck.probes.nvml import Nvml
 from gpucheck.probes.pci import Pci
 from gpucheck.rules import Rule
+from gpucheck.views import Gpus
 from gpucheck.views.surroundings import Surroundings
 
 RULE = Rule(
@@ -41,8 +42,8 @@ RULE = Rule(
 )
 
 _CONTROL, _UVM = "/dev/nvidiactl", "/dev/nvidia-uvm"
-_UNKNOWN_ERROR = 999
-_BY_NODES = (100, 304, _UNKNOWN_ERROR)
+_NO_DEVICE, _UNKNOWN_ERROR = 100, 999
+_BY_NODES = (_NO_DEVICE, 304, _UNKNOWN_ERROR)
 """What cuInit answers where a device file is missing or broken."""
 _STALE = ("ENXIO", "ENODEV")
 _MAKE = "sudo nvidia-modprobe -u -c=0"
@@ -56,6 +57,7 @@ def check(
     driver: Driver,
     pci: Pci,
     nvml: Nvml,
+    gpus: Gpus,
     around: Surroundings,
 ) -> Judgement:
     """A broken file, a missing one while CUDA fails, or the error that they leave behind."""
@@ -71,6 +73,8 @@ def check(
     broken = _broken(there)
     if broken is not None:
         return _hit_broken(broken, there, around)
+    if cuda.init_code == _NO_DEVICE and _is_masked(gpus):
+        return NotApplicable("CUDA_VISIBLE_DEVICES hides every GPU: that is error 100 as well")
     missing = _missing(there, pci, nvml, around)
     if missing and _proves(cuda, driver):
         return _hit_missing(missing, cuda, driver, around)
@@ -80,6 +84,14 @@ def check(
         reason = f"{missing[0]} is not there, but CUDA may make it when it starts"
         raise UnknownFactError("cuda_driver.init_code", reason)
     return Fine("the device files are there")
+
+
+def _is_masked(gpus: Gpus) -> bool:
+    try:
+        mask = gpus.mask()
+    except UnknownFactError:
+        return False
+    return mask.kind in ("empty", "indices", "uuids") and not mask.chosen
 
 
 def _broken(nodes: list[DeviceNode]) -> DeviceNode | None:

@@ -38,7 +38,6 @@ RULE = Rule(
     severity=Severity.ERROR,
     family="driver",
     yields_to=("driver-library-mismatch", "libcuda-stub-loaded", "torch-mixed-install"),
-    refuted_by=("import-torch",),
 )
 
 

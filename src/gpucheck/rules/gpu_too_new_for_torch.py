@@ -32,7 +32,6 @@ RULE = Rule(
     severity=Severity.ERROR,
     family="torch",
     yields_to=("torch-mixed-install", "torch-rocm-or-other-build"),
-    refuted_by=("matmul",),
     needs_gpu=True,
 )
 

@@ -37,7 +37,6 @@ RULE = Rule(
     severity=Severity.ERROR,
     family="torch",
     yields_to=("torch-mixed-install", "torch-rocm-or-other-build"),
-    refuted_by=("cudnn-convolution",),
     needs_gpu=True,
 )
 

@@ -34,7 +34,6 @@ RULE = Rule(
     title="the memlock limit is too low for InfiniBand",
     severity=Severity.WARNING,
     family="cluster",
-    refuted_by=("nccl-all-reduce",),
 )
 
 _MIB = 1024 * 1024

@@ -36,7 +36,6 @@ RULE = Rule(
     title="the shared memory (/dev/shm) is small",
     severity=Severity.WARNING,
     family="runtime",
-    refuted_by=("dataloader", "nccl-all-reduce"),
 )
 
 _MIB = 1024 * 1024

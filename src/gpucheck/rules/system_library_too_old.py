@@ -42,7 +42,6 @@ RULE = Rule(
     severity=Severity.ERROR,
     family="torch",
     yields_to=("torch-mixed-install",),
-    refuted_by=("import-torch",),
 )
 
 _MANYLINUX = re.compile(r"manylinux_([0-9]{1,3})_([0-9]{1,3})_")

@@ -32,7 +32,6 @@ RULE = Rule(
     severity=Severity.ERROR,
     family="torch",
     yields_to=("torch-mixed-install",),
-    refuted_by=("companions",),
 )
 
 _NAMES = (*COMPANIONS, "torchtext")

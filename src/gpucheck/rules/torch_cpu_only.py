@@ -15,6 +15,7 @@ first matters: pip takes ``torch==2.6.0`` for satisfied by ``2.6.0+cpu``.
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.findings import Fine, Fix, Hit, Judgement, NotApplicable, Severity
 from gpucheck.fixes import START_PAGE, TorchRemedies
+from gpucheck.probes.environment import Environment
 from gpucheck.probes.nvml import Nvml
 from gpucheck.probes.request import Request
 from gpucheck.probes.torch_build import TorchBuild
@@ -26,8 +27,11 @@ RULE = Rule(
     severity=Severity.ERROR,
     family="torch",
     yields_to=("torch-mixed-install",),
-    refuted_by=("import-torch",),
 )
+
+
+_NO_GPU = ("", "-1", "NoDevFiles")
+"""What Slurm sets CUDA_VISIBLE_DEVICES to in a job without a GPU."""
 
 
 @RULE.check
@@ -36,6 +40,7 @@ def check(
     gpus: Gpus,
     driver: DriverState,
     nvml: Nvml,
+    environment: Environment,
     request: Request,
     reinstall: TorchRemedies,
 ) -> Judgement:
@@ -52,6 +57,8 @@ def check(
         return Fine("a CPU build is right: no driver serves the GPU here")
     if nvml.init_code == 0 and nvml.gpus == []:
         return Fine("a CPU build is right: the driver shows this process no GPU")
+    if environment.get("SLURM_JOB_ID") and environment.get("CUDA_VISIBLE_DEVICES") in _NO_GPU:
+        return Fine("a CPU build is right: Slurm gave this job no GPU")
     present = gpus.all()
     fix = reinstall.install()
     if fix is None and reinstall.has_no_build(present):

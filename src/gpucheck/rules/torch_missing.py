@@ -26,7 +26,6 @@ RULE = Rule(
     severity=Severity.ERROR,
     family="torch",
     yields_to=("torch-mixed-install",),
-    refuted_by=("import-torch",),
 )
 
 

@@ -41,7 +41,6 @@ RULE = Rule(
     severity=Severity.ERROR,
     family="torch",
     yields_to=("torch-mixed-install",),
-    refuted_by=("matmul",),
 )
 
 _MADE_FOR = {"rocm": ("ROCm (AMD GPUs)", "amd"), "xpu": ("XPU (Intel GPUs)", "intel")}

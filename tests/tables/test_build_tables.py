@@ -1,0 +1,251 @@
+"""What builds and is built: compilers, targets, pins, extensions, Triton, NumPy 2, indexes."""
+
+from typing import Literal
+
+import pytest
+from tables.some import some
+
+from gpucheck.tables import OperatingSystem, Tables
+from gpucheck.tables.extensions import Extensions
+from gpucheck.tables.host_compilers import HostCompilers
+from gpucheck.tables.jetson_wheels import JetsonWheels
+from gpucheck.tables.numpy2 import Numpy2
+from gpucheck.tables.toolkit_targets import ToolkitTargets
+from gpucheck.tables.torch_companions import TorchCompanions
+from gpucheck.tables.torch_pins import TorchPins
+from gpucheck.tables.triton import Triton
+from gpucheck.tables.wheel_indexes import WheelIndexes
+
+
+@pytest.mark.parametrize(
+    ("cuda", "compiler", "version", "expected"),
+    [
+        ("13.0", "gcc", "15.1.0", True),
+        ("13.0.88", "gcc", "16.1", False),
+        ("12.8", "gcc", "15", False),
+        ("12.8", "gcc", "14.2.0", True),
+        ("12.3", "gcc", "13.2.0", False),
+        ("12.4", "clang", "17.0.6", True),
+        ("12.4", "clang", "18", False),
+        ("9.0", "clang", "3.9.1", True),
+        ("9.0", "clang", "4.0", False),
+        ("11.5", "gcc", "11.2", None),
+        ("14.0", "gcc", "15", None),
+        ("12.4", "gcc", "junk", None),
+    ],
+)
+def test_compilers_that_nvcc_takes(
+    tables: Tables,
+    cuda: str,
+    compiler: Literal["gcc", "clang"],
+    version: str,
+    expected: object,
+) -> None:
+    assert tables.get(HostCompilers).nvcc_takes(cuda, compiler, version) is expected
+
+
+@pytest.mark.parametrize(
+    ("cuda", "msc_ver", "expected"),
+    [
+        ("12.3", 1939, True),
+        ("12.3", 1940, False),
+        ("12.4", 1940, True),
+        ("13.0", 1916, False),
+        ("13.2", 1950, True),
+        ("13.1", 1950, False),
+        ("11.6", 1930, None),
+        ("junk", 1930, None),
+    ],
+)
+def test_visual_c_that_nvcc_takes(
+    tables: Tables, cuda: str, msc_ver: int, expected: object
+) -> None:
+    assert tables.get(HostCompilers).nvcc_takes_msvc(cuda, msc_ver) is expected
+
+
+@pytest.mark.parametrize(
+    ("torch", "cuda", "compiler", "version", "expected"),
+    [
+        ("2.11.0", "12.8", "gcc", "14.2.0", False),
+        ("2.12.1", "12.8", "gcc", "14.2.0", True),
+        ("2.15.0+cu132", "13.2", "gcc", "15.1", None),
+        ("2.6.0", "12.4", "gcc", "13.1", None),
+        ("1.13.1", "11.7", "gcc", "11.5.0", True),
+        ("1.13.1", "11.7", "gcc", "12.1", False),
+        ("1.13.1", "11.7", "gcc", "5.4", False),
+        ("2.10.0", "11.0", "clang", "9", None),
+        ("2.12.1", "12.4", "clang", "17.0.1", False),
+        ("2.16.0", "12.4", "gcc", "13", None),
+        ("junk", "12.4", "gcc", "13", None),
+        ("2.12.1", "12.4", "gcc", "junk", None),
+    ],
+)
+def test_compilers_that_torch_takes(
+    tables: Tables,
+    torch: str,
+    cuda: str,
+    compiler: Literal["gcc", "clang"],
+    version: str,
+    expected: object,
+) -> None:
+    assert tables.get(HostCompilers).torch_takes(torch, cuda, compiler, version) is expected
+
+
+def test_rules_of_the_extension_builder(tables: Tables) -> None:
+    table = tables.get(HostCompilers)
+    assert some(table.rule("oldest-msvc", "2.13.0")).value == "19.0.24215"
+    assert some(table.rule("oldest-msvc", "2.15.0")).value == "19.20"
+    assert some(table.rule("nvcc-other-minor", "2.6.0")).effect == "a warning"
+    assert table.rule("oldest-msvc", "2.16.0") is None
+    assert table.rule("oldest-msvc", "junk") is None
+    assert table.rule("no such rule", "2.6.0") is None
+
+
+@pytest.mark.parametrize(
+    ("cuda", "code", "expected"),
+    [
+        ("12.4", "sm_89", True),
+        ("12.4", "compute_86", True),
+        ("12.4", "sm_90a", True),
+        ("12.4", "sm_120", False),
+        ("12.8.93", "sm_120", True),
+        ("12.8", "sm_100f", False),
+        ("12.9", "sm_100f", True),
+        ("13.0", "sm_70", False),
+        ("11.7", "sm_89", False),
+        ("14.0", "sm_89", None),
+        ("12", "sm_89", None),
+        ("12.4", "junk", None),
+    ],
+)
+def test_targets_of_nvcc(tables: Tables, cuda: str, code: str, expected: object) -> None:
+    assert tables.get(ToolkitTargets).accepts(cuda, code) is expected
+
+
+def test_which_gpus_a_toolkit_compiles_for(tables: Tables) -> None:
+    table = tables.get(ToolkitTargets)
+    assert table.compiles_for("13.0", "6.1") is False
+    assert table.compiles_for("12.9", "6.1") is True
+    assert table.compiles_for("12.9", "junk") is None
+
+
+def test_pins(tables: Tables) -> None:
+    table = tables.get(TorchPins)
+    pin = some(table.pin("2.15.0+cu132", "linux_x86_64", "cuda-toolkit"))
+    assert pin.specifier == "==13.2.2"
+    assert "cublas" in pin.extras
+    assert some(table.pin("2.15.0", "linux_x86_64", "triton")).python == "<3.16"
+    assert some(table.pin("2.6.0", "linux_x86_64", "nvidia_cudnn_cu12")).specifier == "==9.1.0.70"
+    assert table.pin("2.6.0", "linux_x86_64", "numpy") is None
+    assert table.pins("2.6.0", "windows") == ()
+    assert table.pins("2.6.0", "macos") is None
+    assert table.pins("9.9.9", "windows") is None
+    assert table.pins("junk", "windows") is None
+
+
+@pytest.mark.parametrize(
+    ("torch", "package", "version", "expected"),
+    [
+        ("2.6.0", "nvidia-cudnn-cu12", "9.1.0.70", True),
+        ("2.6.0", "nvidia-cudnn-cu12", "9.10.2.21", False),
+        ("2.14.1", "triton", "3.8.1", True),
+        ("2.14.1", "triton", "3.9.0", False),
+        ("2.15.0", "cuda-bindings", "13.5.0", True),
+        ("2.6.0", "nvidia-nvshmem-cu12", "3.4.5", None),
+        ("2.6.0", "nvidia-cudnn-cu12", "junk", None),
+    ],
+)
+def test_versions_that_a_pin_admits(
+    tables: Tables, torch: str, package: str, version: str, expected: object
+) -> None:
+    assert tables.get(TorchPins).admits(torch, "linux_x86_64", package, version) is expected
+
+
+def test_extensions(tables: Tables) -> None:
+    table = tables.get(Extensions)
+    assert some(table.release("flash_attn", "2.8.3")).built_with_cuda == ("12.9.1",)
+    assert some(table.release("flash-attn", "2.8.3+cu12torch2.8")).version == "2.8.3"
+    assert table.release("flash-attn", "9.9.9") is None
+    assert table.fits_torch("xformers", "0.0.30", "2.7.0+cu126") is True
+    assert table.fits_torch("xformers", "0.0.30", "2.7.1") is False
+    assert table.fits_torch("xformers", "0.0.30", "junk") is None
+    assert table.fits_torch("flash-attn", "2.8.3", "2.7.1") is None
+    assert table.for_torch("xformers", "2.7.1") == ("0.0.31",)
+    assert table.for_torch("xformers", "1.0.0") == ()
+    assert table.serves_gpu("flash-attn", "2.8.3", "7.5") is False
+    assert table.serves_gpu("flash-attn", "2.8.3", "8.9") is True
+    assert table.serves_gpu("xformers", "0.0.30", "7.5") is None
+    assert table.serves_gpu("flash-attn", "2.8.3", "junk") is None
+
+
+def test_triton(tables: Tables) -> None:
+    table = tables.get(Triton)
+    assert table.has_python("3.2.0", "3.13") is True
+    assert table.has_python("3.2.0", "3.14") is False
+    assert table.has_python("3.6.0", "3.9") is False
+    assert table.has_python("9.9.9", "3.12") is None
+    assert table.has_python("3.6.0", "3") is None
+    assert some(table.release("3.3.1+git")).glibc == "2.27"
+    assert table.release("junk") is None
+
+
+@pytest.mark.parametrize(
+    ("torch", "os", "expected"),
+    [
+        ("2.2.2", "linux", False),
+        ("2.3.1", "linux", True),
+        ("2.3.1+cu121", "windows", False),
+        ("2.4.0", "windows", False),
+        ("2.4.0", "linux", True),
+        ("2.4.1", "windows", True),
+        ("2.15.0", "linux", True),
+        ("junk", "linux", None),
+    ],
+)
+def test_numpy2(tables: Tables, torch: str, os: OperatingSystem, expected: object) -> None:
+    assert tables.get(Numpy2).works(torch, os) is expected
+
+
+def test_what_is_seen_with_numpy2(tables: Tables) -> None:
+    table = tables.get(Numpy2)
+    assert "Numpy is not available" in some(table.effect("2.2.2", "linux"))
+    assert table.effect("2.15.0", "linux") is None
+
+
+def test_addresses_of_builds(tables: Tables) -> None:
+    table = tables.get(WheelIndexes)
+    assert some(table.address("cu126")).startswith("https://")
+    assert some(table.address("cpu")).endswith("/cpu")
+    assert table.address("cu999") is None
+
+
+def test_wheels_for_jetson(tables: Tables) -> None:
+    table = tables.get(JetsonWheels)
+    assert [row.torch for row in table.for_jetpack("6.1")] == ["2.4.0", "2.5.0", "2.6.0"]
+    assert table.for_jetpack("9.9") == ()
+    assert table.made_for("2.5.0", "6.1") is True
+    assert table.made_for("2.15.0", "6.1") is None
+    assert table.made_for("junk", "6.1") is None
+
+
+@pytest.mark.parametrize(
+    ("version", "torch", "expected"),
+    [
+        ("0.17.2", "2.2.2", True),
+        ("0.17.2", "2.3.0", False),
+        ("0.18.0", "2.3.1", True),
+        ("0.18.0", "2.4.0", None),
+        ("0.18.0", "2.2.2", False),
+        ("0.19.0", "2.4.0", None),
+    ],
+)
+def test_torchtext(tables: Tables, version: str, torch: str, expected: object) -> None:
+    table = tables.get(TorchCompanions)
+    assert table.agrees("torchtext", version, torch) is expected
+
+
+def test_the_torchtext_of_a_torch(tables: Tables) -> None:
+    table = tables.get(TorchCompanions)
+    assert table.companion_for("2.2.2", "torchtext") == "0.17.2"
+    assert table.companion_for("2.6.0", "torchtext") is None
+    assert table.pin("torchtext", "0.18.0") == ">=2.3.0"

@@ -1,0 +1,157 @@
+"""Libraries: toolkit components, file names, cuDNN's parts and rules, NCCL, result codes."""
+
+import pytest
+from tables.some import some
+
+from gpucheck.tables import Tables
+from gpucheck.tables.cuda_components import CudaComponents
+from gpucheck.tables.cuda_sonames import CudaSonames
+from gpucheck.tables.cudnn_rules import CudnnRules
+from gpucheck.tables.cudnn_sublibraries import CudnnSublibraries
+from gpucheck.tables.library_errors import LibraryErrors
+from gpucheck.tables.nccl import Nccl
+
+
+def test_versions_of_components(tables: Tables) -> None:
+    table = tables.get(CudaComponents)
+    assert table.version("12.4.1", "cublas") == "12.4.5.8"
+    assert table.version("12.4.1", "cudart") == "12.4.127"
+    assert table.version("12.4", "cublas") is None
+    assert table.version("11.8.0", "nvjitlink") is None
+    assert table.version("13.4.1", "cublas") == "13.7.0.27"
+    assert table.version("13.4.2", "cublas") == "13.8.0.4"
+    assert table.version("99.0.0", "cublas") is None
+    assert table.version("junk", "cublas") is None
+
+
+@pytest.mark.parametrize(
+    ("package", "version", "expected"),
+    [
+        ("nvidia-cublas-cu12", "12.4.5.8", ("12.4.1",)),
+        ("nvidia-cublas", "13.4.1.3", ("13.2.2",)),
+        ("nvidia-cuda-nvrtc-cu12", "12.8.93", ("12.8.1", "12.8.2")),
+        ("nvidia-cublas-cu12", "12.4.5.9", ()),
+        ("nvidia-cudnn-cu12", "9.1.0.70", None),
+        ("nvidia-cublas-cu12", "junk", None),
+        ("numpy", "2.0.0", None),
+    ],
+)
+def test_toolkits_of_a_package(
+    tables: Tables, package: str, version: str, expected: tuple[str, ...] | None
+) -> None:
+    assert tables.get(CudaComponents).toolkits_of(package, version) == expected
+
+
+def test_sonames(tables: Tables) -> None:
+    table = tables.get(CudaSonames)
+    assert table.soname("cudart", "11.8") == "libcudart.so.11.0"
+    assert table.soname("cufft", "13") == "libcufft.so.12"
+    assert table.soname("cufft", "11") is None
+    assert table.majors_of("libnccl.so.2") == ("12", "13")
+    assert table.majors_of("libfoo.so.1") == ()
+    assert table.library_of("libcublasLt.so.12") == "cublasLt"
+    assert table.library_of("libfoo.so.1") is None
+
+
+def test_parts_of_cudnn(tables: Tables) -> None:
+    table = tables.get(CudnnSublibraries)
+    assert table.main("9.1.0.70") == "libcudnn.so.9"
+    assert table.main("7.6.5") == "libcudnn.so.7"
+    assert table.main("10.0") is None
+    assert table.expected("7.6.5") == ("libcudnn.so.7",)
+    assert len(some(table.expected("8.9.2.26"))) == 7
+    assert "libcudnn_ext.so.9" in some(table.expected("9.24.0.43"))
+    assert "libcudnn_ext.so.9" in some(table.expected("9.26.0.51"))
+    assert "libcudnn_ext.so.9" not in some(table.expected("9.10.2.21"))
+    assert "libcudnn_ext.so.9" not in some(table.expected("9"))
+    assert table.expected("10.0.0") is None
+    assert table.expected("junk") is None
+    assert table.major_of("libcudnn_cnn_infer.so.8") == "8"
+    assert table.major_of("libcudnn.so.10") is None
+
+
+@pytest.mark.parametrize(
+    ("torch", "compiled", "runtime", "expected"),
+    [
+        ("2.6.0+cu124", "9.1.0", "9.10.2", True),
+        ("2.6.0", "9.1.0", "9.1.1", True),
+        ("2.6.0", "9.10.2", "9.1.0", False),
+        ("2.6.0", "9.1.0", "8.9.2", False),
+        ("2.16.0", "9.1.0", "9.10.2", None),
+        ("2.6.0", "9", "9.1.0", None),
+        ("2.6.0", "9.1.0", "junk", None),
+        ("2.6.0a0+git", "9.1.0", "9.10.2", None),
+    ],
+)
+def test_which_cudnn_torch_accepts(
+    tables: Tables, torch: str, compiled: str, runtime: str, expected: object
+) -> None:
+    assert tables.get(CudnnRules).runtime_accepted(torch, compiled, runtime) is expected
+
+
+@pytest.mark.parametrize(
+    ("torch", "runtime", "capability", "expected"),
+    [
+        ("2.10.0", "9.11.0.98", "7.0", True),
+        ("2.10.0", "9.11.0.98", "7.5", False),
+        ("2.10.0", "9.10.2.21", "6.1", False),
+        ("2.9.1", "9.11.0.98", "7.0", None),
+        ("2.10.0", "junk", "7.0", None),
+        ("2.10.0", "9.11.0", "junk", None),
+    ],
+)
+def test_when_torch_refuses_cudnn_for_an_old_gpu(
+    tables: Tables, torch: str, runtime: str, capability: str, expected: object
+) -> None:
+    assert tables.get(CudnnRules).refuses_gpus(torch, runtime, capability) is expected
+
+
+def test_the_variable_that_switches_the_check_off(tables: Tables) -> None:
+    table = tables.get(CudnnRules)
+    assert table.override("2.6.0") == "PYTORCH_SKIP_CUDNN_COMPATIBILITY_CHECK"
+    assert table.override("1.13.1") is None
+
+
+def test_nccl_of_torch(tables: Tables) -> None:
+    table = tables.get(Nccl)
+    assert table.of_torch("2.7.1+cu126", "cu126") == "2.26.2"
+    assert table.of_torch("2.12.1", "cu126") == "2.29.3"
+    assert table.of_torch("2.12.1", "cu130") == "2.29.7"
+    assert table.of_torch("2.5.1", "cu118") is None
+    assert table.of_torch("junk", "cu126") is None
+    assert some(table.code("2.30.7", "13")).ptx == ("compute_120",)
+    assert table.code("2.30.7", "12") is None
+
+
+@pytest.mark.parametrize(
+    ("nccl", "fixed_in"),
+    [
+        ("2.29.2", {"2.29.3"}),
+        ("2.29.3", set()),
+        ("2.28.3", {"2.28.9", "2.28.7"}),
+        ("2.26.2", {"2.28.9", "2.28.7"}),
+        ("2.26.4", {"2.28.9", "2.28.7", "2.27.3"}),
+        ("2.30.7", set()),
+    ],
+)
+def test_faults_of_nccl(tables: Tables, nccl: str, fixed_in: set[str]) -> None:
+    assert {row.fixed_in for row in some(tables.get(Nccl).issues(nccl))} == fixed_in
+
+
+def test_faults_of_an_nccl_that_the_table_does_not_reach(tables: Tables) -> None:
+    table = tables.get(Nccl)
+    assert table.newest() == "2.30.7"
+    assert table.issues("2.31.0") is None
+    assert table.issues("junk") is None
+    assert {"hang", "data corruption"} <= {row.effect for row in some(table.issues("2.17.1"))}
+
+
+def test_result_codes(tables: Tables) -> None:
+    table = tables.get(LibraryErrors)
+    assert some(table.error("cudnn", 1002)).slugs[0] == "cudnn-version-mismatch"
+    assert some(table.error("nccl", 5)).slugs[0] == "nccl-duplicate-gpu"
+    assert some(table.named("CUBLAS_STATUS_ALLOC_FAILED")).slugs[0] == "out-of-memory"
+    assert some(table.named("CUDNN_STATUS_ARCH_MISMATCH")).code == 3007
+    assert some(table.named("CUDNN_STATUS_VERSION_MISMATCH")).code == 1002
+    assert table.error("cublas", 2) is None
+    assert table.named("CUDNN_STATUS_NOTHING") is None
