@@ -219,8 +219,10 @@ def test_the_systems_python_gets_an_environment() -> None:
         VENV, executable="/usr/bin/python3", kind="system", externally_managed=True
     )
     made = fix(NO_TORCH, nvml(A100), UBUNTU, debian)
-    assert made.commands[0] == "/usr/bin/python3 -m venv ~/gpu-env"
-    assert made.commands[1].startswith("~/gpu-env/bin/pip install torch==")
+    need, make, install = made.commands
+    assert need == "sudo apt-get install -y python3-venv"
+    assert make == "/usr/bin/python3 -m venv ~/gpu-env"
+    assert install.startswith("~/gpu-env/bin/pip install torch==")
     assert made.verify == "gpucheck --python ~/gpu-env/bin/python"
 
 

@@ -40,7 +40,8 @@ def test_the_package_for_a_cuda(tables: Tables) -> None:
     assert table.newest_cuda("535") == "13.4"
     assert table.newest_cuda("550") is None
     assert table.package_for("12.8", "535") == "cuda-compat-12-8"
-    assert table.package_for("12.8", "580") == "cuda-compat-13-1"
+    assert table.package_for("13.3", "580") == "cuda-compat-13-3"
+    assert table.package_for("12.8", "580") is None
     assert table.package_for("99.0", "535") is None
     assert table.package_for("junk", "535") is None
 

@@ -92,8 +92,13 @@ class Python(View):
         if self._system.os == "windows":
             make = self.quoted([self._interpreter.executable or "python", "-m", "venv", "gpu-env"])
             return make, self.quoted([ntpath.join("gpu-env", "Scripts", "pip.exe"), *install])
-        make = f"{self.command('-m', 'venv')} ~/gpu-env"
-        return make, f"~/gpu-env/bin/pip {self.quoted(install)}"
+        # Debian and Ubuntu keep the venv module of their Python in a package of its own.
+        apart = self._system.package_manager == "apt" and self._interpreter.kind == "system"
+        return (
+            *(("sudo apt-get install -y python3-venv",) if apart else ()),
+            f"{self.command('-m', 'venv')} ~/gpu-env",
+            f"~/gpu-env/bin/pip {self.quoted(install)}",
+        )
 
     def quoted(self, words: Sequence[str]) -> str:
         """Return the words as one command line for this machine's shell."""

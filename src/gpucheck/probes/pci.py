@@ -94,11 +94,12 @@ def collect(host: Host, devices: PciDevices) -> Pci:
         return Pci(problems={"*": f"no PCI tree on {family}"})
     notes = Notes()
     jetson_gpu = notes.take("jetson_gpu", _jetson_gpu(host))
-    if host.exists(_DEVICES).value is not True:
+    tree = host.stat(_DEVICES)
+    if tree.value is None:
         return Pci(
             jetson_gpu=jetson_gpu,
             sources=notes.sources,
-            problems={"*": f"{_DEVICES} is not there", **notes.problems},
+            problems={"*": f"{_DEVICES}: {tree.problem}", **notes.problems},
         )
     found = _displays_and_bridges(host)
     for field in ("gpus", "nvswitches", "other_display_vendors"):

@@ -13,7 +13,7 @@ have no newer branch; the last one for them is then the right one.
 
 from datetime import datetime, timezone
 
-from gpucheck.facts import known
+from gpucheck.facts import UnknownFactError
 from gpucheck.findings import Fine, Hit, Judgement, NotApplicable, Severity
 from gpucheck.fixes import DriverRemedies
 from gpucheck.probes.system import System
@@ -45,7 +45,10 @@ def check(
     release = driver.release()
     row = branches.branch_of(release)
     today = datetime.now(tz=timezone.utc).date()
-    if not known(branches.is_end_of_life(release, today), driver.release_fact()):
+    ended = branches.is_end_of_life(release, today)
+    if ended is None:
+        raise UnknownFactError(driver.release_fact(), f"no end of life is known for {release}")
+    if not ended:
         return Fine(f"the branch of driver {release} is supported")
     newer = update.branch(release.partition(".")[0])
     if newer is None or row is None or str(newer) == row.branch:

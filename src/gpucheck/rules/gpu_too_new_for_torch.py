@@ -15,7 +15,6 @@ Cure: a PyTorch build for a newer CUDA, which has code for the GPU. Updating the
 CUDA toolkit of the machine does not add code to PyTorch.
 """
 
-from gpucheck.facts import known
 from gpucheck.findings import Confidence, Fine, Fix, Hit, Judgement, NotApplicable, Severity
 from gpucheck.fixes import START_PAGE, DriverRemedies, TorchRemedies
 from gpucheck.fixes.hide_gpus import HideGpus
@@ -24,7 +23,7 @@ from gpucheck.probes.torch_build import TorchBuild
 from gpucheck.rules import Rule
 from gpucheck.tables.gpu_architectures import GpuArchitectures
 from gpucheck.tables.versions import at_least, parse
-from gpucheck.views import Gpu, Gpus
+from gpucheck.views import Gpu
 from gpucheck.views.torch_code import TorchCode, some_of
 
 RULE = Rule(
@@ -39,7 +38,6 @@ RULE = Rule(
 @RULE.check
 def check(
     torch: TorchBuild,
-    gpus: Gpus,
     system: System,
     code: TorchCode,
     architectures: GpuArchitectures,
@@ -48,12 +46,8 @@ def check(
     hide: HideGpus,
 ) -> Judgement:
     """Look for a visible GPU that is newer than every code in the build."""
-    if torch.installed is False:
-        return NotApplicable("torch is not installed")
-    if known(torch.built_for, "torch.built_for") != "cuda":
-        return NotApplicable("this torch was not built for CUDA")
-    if not gpus.present():
-        return NotApplicable("there is no NVIDIA GPU")
+    if reason := code.nothing_to_judge():
+        return NotApplicable(reason)
     judged = code.on_gpus()
     new = [one.gpu for one in judged if one.trouble == "too-new"]
     refused = [one.gpu for one in judged if one.trouble == "ptx-refused"]

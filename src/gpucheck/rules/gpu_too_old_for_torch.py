@@ -19,7 +19,6 @@ Cure: a PyTorch build that still has code for the GPU, most often one for CUDA 1
 PyTorch release. The driver matters as well: branch 580 is the last one for these GPUs.
 """
 
-from gpucheck.facts import known
 from gpucheck.findings import Fine, Fix, Hit, Judgement, NotApplicable, Severity
 from gpucheck.fixes import TorchRemedies
 from gpucheck.fixes.hide_gpus import HideGpus
@@ -29,7 +28,7 @@ from gpucheck.probes.request import Request
 from gpucheck.probes.system import System
 from gpucheck.probes.torch_build import TorchBuild
 from gpucheck.rules import Rule
-from gpucheck.views import Gpu, Gpus
+from gpucheck.views import Gpu
 from gpucheck.views.torch_code import TorchCode, some_of
 
 RULE = Rule(
@@ -47,7 +46,6 @@ _SMALL = 4 * 1024**3
 @RULE.check
 def check(  # torch, the GPUs and the ways out
     torch: TorchBuild,
-    gpus: Gpus,
     system: System,
     code: TorchCode,
     reinstall: TorchRemedies,
@@ -56,12 +54,8 @@ def check(  # torch, the GPUs and the ways out
     request: Request,
 ) -> Judgement:
     """Look for a visible GPU whose code, or cuDNN's, was dropped."""
-    if torch.installed is False:
-        return NotApplicable("torch is not installed")
-    if known(torch.built_for, "torch.built_for") != "cuda":
-        return NotApplicable("this torch was not built for CUDA")
-    if not gpus.present():
-        return NotApplicable("there is no NVIDIA GPU")
+    if reason := code.nothing_to_judge():
+        return NotApplicable(reason)
     judged = code.on_gpus()
     old = [one.gpu for one in judged if one.trouble == "too-old"]
     without_cudnn = [one.gpu for one in judged if one.trouble == "cudnn"]

@@ -57,9 +57,12 @@ class ForwardCompat(Table, frozen=True):
         return max(fitting, key=numbers, default=None)
 
     def package_for(self, cuda: str, branch: str) -> str | None:
-        """Return the oldest package ("cuda-compat-12-8") that runs CUDA `cuda` on a branch."""
+        """Return the oldest package ("cuda-compat-12-8") that brings CUDA `cuda` to a branch.
+
+        None also where no package is needed: the branch's own libcuda is as new or newer.
+        """
         wanted = parse(minor(cuda))
-        if wanted is None:
+        if wanted is None or self.state(cuda, branch) in ("not-applicable", "not-compatible"):
             return None
         fitting = [
             row.cuda

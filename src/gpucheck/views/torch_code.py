@@ -49,6 +49,18 @@ class TorchCode(View):
         self._rules = rules
         self._cudnn = cudnn
 
+    def nothing_to_judge(self) -> str:
+        """Return why there is no device code to ask for, "" when there is.
+
+        Raises:
+            UnknownFactError: it is not known for what torch was built, or whether there is a GPU.
+        """
+        if self._torch.installed is False:
+            return "torch is not installed"
+        if known(self._torch.built_for, "torch.built_for") != "cuda":
+            return "this torch was not built for CUDA"
+        return "" if self._gpus.present() else "there is no NVIDIA GPU"
+
     def codes(self) -> tuple[str, ...]:
         """Return the codes in the build: as read from it, else as the table has the release.
 

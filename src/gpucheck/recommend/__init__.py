@@ -1,0 +1,184 @@
+"""The PyTorch build that works on every GPU of a machine, why that one, or why there is none."""
+
+from collections.abc import Collection
+from itertools import combinations
+
+from msgspec import Struct
+
+from gpucheck.recommend.offers import (
+    LIMITS,
+    Card,
+    Limit,
+    Offer,
+    Offers,
+    Situation,
+    SpecifierError,
+    admitted,
+    newest_first,
+    runs_on_glibc,
+)
+from gpucheck.recommend.reasons import Reasons
+from gpucheck.tables import Tables
+from gpucheck.tables.versions import numbers
+
+__all__ = ["Card", "Offer", "Recommendation", "Recommender", "Situation", "SpecifierError"]
+
+_MOST_ALTERNATIVES = 4
+
+
+class Recommendation(Struct, frozen=True, kw_only=True):
+    """The best offer, None when nothing fits.
+
+    ``reasons`` say why this one, or what excludes what; ``would_fit`` are the offers that a change
+    would allow, in the order of the reasons that name it. ``driver_update`` is the newer release
+    that a newer driver would allow, ``driver_needed`` the driver release it takes.
+    ``alternatives`` are older releases that fit as well, the newest first.
+    """
+
+    best: Offer | None
+    reasons: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    alternatives: tuple[Offer, ...] = ()
+    would_fit: tuple[Offer, ...] = ()
+    driver_update: Offer | None = None
+    driver_needed: str | None = None
+
+
+class Recommender:
+    """Recommends builds from one set of tables; what it worked out of them is kept."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+        self._offers: dict[str, Offers] = {}
+
+    def recommend(self, situation: Situation) -> Recommendation:
+        """Return the newest build that fits, with reasons, or the reasons why none does.
+
+        Raises:
+            SpecifierError: ``situation.torch`` is no specifier.
+        """
+        platform = situation.platform
+        offers = self._offers.setdefault(platform, Offers(self._tables, platform))
+        return _Search(offers, situation).result()
+
+
+class _Search:
+    """Which offers meet which limits of one situation."""
+
+    def __init__(self, offers: Offers, situation: Situation) -> None:
+        self._offers = offers
+        self._situation = situation
+        self._reasons = Reasons(offers, situation)
+        self._all: Collection[Offer] = (
+            offers.with_cuda() if situation.cards else offers.without_cuda()
+        )
+        pythons = offers.releases_for(situation.python)
+        cuda = offers.cuda_for(situation.driver, situation.driver_cuda)
+        torch = admitted(situation.torch, {offer.torch for offer in self._all})
+        self._meets: dict[Limit, frozenset[Offer]] = {
+            "python": frozenset(o for o in self._all if o.torch in pythons),
+            "driver": frozenset(o for o in self._all if not o.cuda or o.cuda in cuda),
+            "torch": frozenset(o for o in self._all if o.torch in torch),
+            "glibc": frozenset(o for o in self._all if runs_on_glibc(o, situation.glibc)),
+        }
+
+    def result(self) -> Recommendation:
+        cards = self._situation.cards
+        if not self._all:
+            return Recommendation(best=None, reasons=(self._reasons.no_builds(),))
+        runnable = self._with_code(cards)
+        if not runnable:
+            return Recommendation(best=None, reasons=self._no_code())
+        undriven = self._reasons.undriven()
+        if undriven:
+            would = newest_first(self._fitting(runnable, ignored=("driver",)))[:1]
+            return Recommendation(best=None, reasons=undriven, would_fit=tuple(would))
+        fitting = newest_first(self._fitting(runnable))
+        if not fitting:
+            return self._nothing(runnable)
+        return self._something(fitting, runnable)
+
+    def _with_code(self, cards: Collection[Card]) -> frozenset[Offer]:
+        """Return the offers with code for all of these GPUs."""
+        found = frozenset(self._all)
+        for card in cards:
+            found &= self._offers.with_code_for(card.capability)
+        return found
+
+    def _fitting(
+        self, among: frozenset[Offer], ignored: Collection[Limit] = ()
+    ) -> frozenset[Offer]:
+        """Return the offers that meet every limit but those ignored."""
+        for limit in LIMITS:
+            if limit not in ignored:
+                among &= self._meets[limit]
+        return among
+
+    def _no_code(self) -> tuple[str, ...]:
+        """Say which GPU no build serves, or that the GPUs share none."""
+        cards = self._situation.cards
+        lone = [card for card in cards if not self._with_code([card])]
+        if lone:
+            return tuple(self._reasons.no_code(card) for card in lone)
+        return self._reasons.share_none()
+
+    def _something(self, fitting: list[Offer], runnable: frozenset[Offer]) -> Recommendation:
+        best = fitting[0]
+        reasons = list(self._reasons.fits(best))
+        newest = newest_first(self._all)[0]
+        if _newer(newest, best) and newest.torch not in {offer.torch for offer in runnable}:
+            reasons.append(self._reasons.code_ends(newest_first(runnable)[0], newest))
+        update, needed = None, None
+        for limit in LIMITS:
+            freed = self._freed(runnable, (limit,))
+            if freed is None or not _newer(freed, best):
+                continue
+            reasons.append(self._reasons.would_allow(limit, freed))
+            if limit == "driver":
+                update, needed = freed, self._reasons.driver_for(freed)
+        return Recommendation(
+            best=best,
+            reasons=tuple(reasons),
+            notes=self._reasons.caveats(best),
+            alternatives=_one_a_minor(fitting)[:_MOST_ALTERNATIVES],
+            driver_update=update,
+            driver_needed=needed,
+        )
+
+    def _nothing(self, runnable: frozenset[Offer]) -> Recommendation:
+        """Find the fewest limits that exclude everything, and what each change would allow."""
+        for count in range(1, len(LIMITS) + 1):
+            changes = [
+                (limits, freed)
+                for limits in combinations(LIMITS, count)
+                if (freed := self._freed(runnable, limits)) is not None
+            ]
+            if changes:
+                reasons = [self._reasons.excludes(limits, freed) for limits, freed in changes]
+                newest, overall = newest_first(runnable)[0], newest_first(self._all)[0]
+                if _newer(overall, newest):
+                    reasons.insert(0, self._reasons.code_ends(newest, overall))
+                would = tuple(freed for _limits, freed in changes)
+                return Recommendation(best=None, reasons=tuple(reasons), would_fit=would)
+        return Recommendation(best=None, reasons=(self._reasons.no_builds(),))
+
+    def _freed(self, runnable: frozenset[Offer], limits: Collection[Limit]) -> Offer | None:
+        """Return the best offer once these limits are changed, None when that cannot help."""
+        found = self._fitting(runnable, ignored=limits)
+        if "driver" in limits and self._situation.cards:
+            # A driver that the GPUs do not have is no change that anybody can make.
+            found = frozenset(o for o in found if self._reasons.driver_for(o) is not None)
+        return next(iter(newest_first(found)), None)
+
+
+def _newer(left: Offer, right: Offer) -> bool:
+    return numbers(left.torch) > numbers(right.torch)
+
+
+def _one_a_minor(fitting: list[Offer]) -> tuple[Offer, ...]:
+    """Return the best offer of each older minor release, the newest first."""
+    found: dict[tuple[int, ...], Offer] = {}
+    for offer in fitting:
+        found.setdefault(numbers(offer.torch)[:2], offer)
+    best = numbers(fitting[0].torch)
+    return tuple(offer for minor, offer in found.items() if minor < best[:2])

@@ -1,0 +1,215 @@
+"""The published PyTorch builds, and which limits of a machine each of them meets."""
+
+from collections.abc import Collection, Iterator
+from typing import Literal
+
+from msgspec import Struct
+
+from gpucheck.tables import Tables
+from gpucheck.tables.choice import Machine, fits_driver, fits_gpus, fits_python, operating_system
+from gpucheck.tables.cubin_rules import Runs
+from gpucheck.tables.cuda_drivers import CudaDrivers
+from gpucheck.tables.gpu_architectures import GpuArchitectures
+from gpucheck.tables.torch_builds import BuildRow, TorchBuilds
+from gpucheck.tables.torch_releases import ReleaseRow, TorchReleases
+from gpucheck.tables.versions import at_least, numbers, parse, released
+
+Limit = Literal["torch", "python", "driver", "glibc"]
+LIMITS: tuple[Limit, ...] = ("python", "driver", "torch", "glibc")
+
+
+class Card(Struct, frozen=True):
+    """A GPU: how to call it, and its compute capability ("8.9")."""
+
+    label: str
+    capability: str
+
+    def __str__(self) -> str:
+        major, minor = self.capability.split(".")
+        code = f"sm_{major}{minor}"
+        return code if self.label == self.capability else f"{self.label} ({code})"
+
+
+class Situation(Struct, frozen=True, kw_only=True):
+    """What a build has to fit.
+
+    ``torch`` is a PEP 440 specifier or a version ("" admits all), ``python`` such as "3.12" or
+    "3.13t", None where no Python limits the choice. ``driver_serves``: the driver was seen to
+    serve these GPUs, so that no table is asked whether it can.
+    """
+
+    platform: str
+    python: str | None = None
+    cards: tuple[Card, ...] = ()
+    driver: str | None = None
+    driver_cuda: str | None = None
+    glibc: str | None = None
+    torch: str = ""
+    driver_serves: bool = False
+
+
+class Offer(Struct, frozen=True, kw_only=True):
+    """A build that can be installed; ``build`` is "cpu" and ``cuda`` "" for one without CUDA.
+
+    ``is_default``: a plain ``pip install torch`` of this release gets it. ``confirmed`` false: the
+    list of its GPU code is not fully confirmed, ``note`` says why. ``announced`` false: PyTorch
+    published it without naming it in its release plan.
+    """
+
+    torch: str
+    build: str
+    cuda: str
+    is_default: bool
+    glibc: str | None = None
+    confirmed: bool = True
+    announced: bool = True
+    note: str = ""
+
+    def __str__(self) -> str:
+        return f"torch {self.torch} ({self.build})"
+
+
+class Offers:
+    """The offers for one platform, and the questions whether they meet a limit."""
+
+    def __init__(self, tables: Tables, platform: str) -> None:
+        self.tables = tables
+        self.platform = platform
+        self._releases = {row.torch: row for row in tables.get(TorchReleases).newest_first()}
+        self._rows: dict[Offer, BuildRow] = dict(self._published())
+        self._code: dict[str, frozenset[Offer]] = {}
+
+    def with_cuda(self) -> Collection[Offer]:
+        """Return every published CUDA build."""
+        return self._rows.keys()
+
+    def without_cuda(self) -> list[Offer]:
+        """Return the CPU build of every release that has wheels for this platform."""
+        return [
+            Offer(
+                torch=release.torch,
+                build="cpu",
+                cuda="",
+                is_default=release.default_builds.get(self.platform) == "cpu",
+                glibc=release.glibc,
+            )
+            for release in self._releases.values()
+            if self.platform in release.pythons
+        ]
+
+    def with_code_for(self, capability: str) -> frozenset[Offer]:
+        """Return the builds with machine code for a GPU. PTX does not count: wheels hold none."""
+        if capability not in self._code:
+            machine = Machine(self.platform, capabilities=(capability,))
+            self._code[capability] = frozenset(
+                offer
+                for offer, row in self._rows.items()
+                if fits_gpus(self.tables, row, machine) is Runs.CUBIN
+            )
+        return self._code[capability]
+
+    def pythons(self, offer: Offer) -> tuple[str, ...]:
+        """Return the Pythons that the release of an offer has wheels for."""
+        return self._releases[offer.torch].pythons.get(self.platform, ())
+
+    def releases_for(self, python: str | None) -> frozenset[str]:
+        """Return the releases that have wheels for a Python, all of them for None."""
+        machine = Machine(self.platform, python=python)
+        return frozenset(
+            torch
+            for torch, release in self._releases.items()
+            if python is None or fits_python(release, machine)
+        )
+
+    def cuda_for(self, driver: str | None, driver_cuda: str | None) -> frozenset[str]:
+        """Return the CUDA versions whose builds a driver runs, all of them when it is unknown."""
+        machine = Machine(self.platform, driver=driver, driver_cuda=driver_cuda)
+        nothing_said = driver is None and driver_cuda is None
+        versions = {offer.cuda for offer in self._rows}
+        return frozenset(
+            cuda for cuda in versions if nothing_said or fits_driver(self.tables, cuda, machine)
+        )
+
+    def oldest_driver(self, offer: Offer, cards: Collection[Card]) -> str | None:
+        """Return the oldest driver release that runs an offer and drives these GPUs.
+
+        None when the table does not know it, or when none does both.
+        """
+        drivers = self.tables.get(CudaDrivers)
+        oldest = drivers.oldest_driver(offer.cuda, operating_system(self.platform))
+        if oldest is None:
+            return None
+        gpus = self.tables.get(GpuArchitectures)
+        first = max((gpus.first_driver_branch(c.capability) or 0 for c in cards), default=0)
+        lasts = [last for c in cards if (last := gpus.last_driver_branch(c.capability))]
+        needed = oldest if numbers(oldest)[0] >= first else str(first)
+        return None if lasts and numbers(needed)[0] > min(lasts) else needed
+
+    def _published(self) -> Iterator[tuple[Offer, BuildRow]]:
+        builds = self.tables.get(TorchBuilds)
+        for release in self._releases.values():
+            for row in builds.of_release(release.torch, self.platform):
+                if row.available and (not row.releases or release.torch in row.releases):
+                    yield _offer(release, row, self.platform), row
+
+
+def newest_first(offers: Collection[Offer]) -> list[Offer]:
+    """Return offers in order of preference: announced, newest torch, confirmed, newest CUDA."""
+    return sorted(
+        offers,
+        key=lambda offer: (
+            offer.announced,
+            numbers(offer.torch),
+            offer.confirmed,
+            parse(offer.cuda) or (),
+        ),
+        reverse=True,
+    )
+
+
+def runs_on_glibc(offer: Offer, glibc: str | None) -> bool:
+    """Say whether a C library is new enough for an offer; one that is unknown is."""
+    have, need = parse(glibc), parse(offer.glibc)
+    return have is None or need is None or at_least(have, need)
+
+
+class SpecifierError(ValueError):
+    """What was asked for is neither a version of torch nor a PEP 440 specifier."""
+
+
+def admitted(specifier: str, releases: Collection[str]) -> frozenset[str]:
+    """Return the releases that a specifier ("<2.9", "~=2.6") or a version ("2.6") admits.
+
+    A version without operator admits its patch releases; a local part ("+cu126") does not count.
+
+    Raises:
+        SpecifierError: it is neither.
+    """
+    text = specifier.strip()
+    if not text:
+        return frozenset(releases)
+    if (version := released(text)) is not None:
+        length = len(version)
+        return frozenset(torch for torch in releases if numbers(torch)[:length] == version)
+    # packaging takes milliseconds to import, and few ask for a specifier.
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet  # noqa: PLC0415
+
+    try:
+        wanted = SpecifierSet(text)
+        return frozenset(torch for torch in releases if wanted.contains(torch))
+    except InvalidSpecifier as error:
+        raise SpecifierError(f"{specifier!r} is neither a version nor a specifier") from error
+
+
+def _offer(release: ReleaseRow, row: BuildRow, platform: str) -> Offer:
+    needs = [need for need in (release.glibc, row.glibc) if need]
+    return Offer(
+        torch=release.torch,
+        build=row.build,
+        cuda=row.cuda,
+        is_default=release.default_builds.get(platform) == row.build,
+        glibc=max(needs, key=numbers) if needs and platform != "windows" else None,
+        confirmed=row.confirmed,
+        announced=row.announced is not False,
+        note=row.note,
+    )

@@ -1,0 +1,215 @@
+"""The sentences of a recommendation: why this build, what excludes what, what would help."""
+
+from collections.abc import Collection
+
+from gpucheck.recommend.offers import Card, Limit, Offer, Offers, Situation, newest_first
+from gpucheck.tables.choice import operating_system
+from gpucheck.tables.cuda_drivers import CudaDrivers
+from gpucheck.tables.driver_branches import DriverBranches
+from gpucheck.tables.gpu_architectures import GpuArchitectures
+from gpucheck.tables.versions import at_least, capability_numbers, numbers, parse
+
+_PLATFORMS = {
+    "linux_x86_64": "Linux on x86_64",
+    "linux_aarch64": "Linux on aarch64",
+    "windows": "Windows",
+}
+
+
+class Reasons:
+    """Puts the limits of one situation into words."""
+
+    def __init__(self, offers: Offers, situation: Situation) -> None:
+        self._offers = offers
+        self._situation = situation
+        self._architectures = offers.tables.get(GpuArchitectures)
+        self._branches = offers.tables.get(DriverBranches)
+
+    def no_builds(self) -> str:
+        """Say that PyTorch publishes nothing for the platform."""
+        what = "CUDA builds" if self._situation.cards else "builds"
+        platform = _PLATFORMS.get(self._situation.platform, self._situation.platform)
+        return f"The tables know no PyTorch {what} for {platform}."
+
+    def no_code(self, card: Card) -> str:
+        """Say that no build serves a GPU, and whether it is too old or too new for the tables."""
+        sentence = f"No published build of the tables has code for {card}"
+        if not self._architectures.knows(card.capability):
+            return f"{sentence}: the tables do not know this compute capability."
+        architecture = self._architectures.architecture(card.capability)
+        return f"{sentence}, of the {architecture} generation, on this platform."
+
+    def share_none(self) -> tuple[str, ...]:
+        """Say that the GPUs share no build, and what each of them needs."""
+        cards = _one_a_capability(self._situation.cards)
+        first = f"{_listed([str(card) for card in cards])} share no build of PyTorch:"
+        return (
+            first,
+            *(f"{card} needs {self._range(card)}." for card in cards),
+            "Make one environment for each, and choose the GPU with CUDA_VISIBLE_DEVICES.",
+        )
+
+    def undriven(self) -> tuple[str, ...]:
+        """Say which GPUs the driver does not drive; empty when it was seen to, or nobody knows."""
+        if self._situation.driver_serves:
+            return ()
+        return tuple(
+            sentence
+            for card in _one_a_capability(self._situation.cards)
+            if (sentence := self._undriven(card))
+        )
+
+    def fits(self, offer: Offer) -> tuple[str, ...]:
+        """Say why an offer fits."""
+        found = []
+        situation = self._situation
+        if situation.cards:
+            cards = [str(card) for card in _one_a_capability(situation.cards)]
+            found.append(f"It has code for {_listed(cards)}.")
+        else:
+            found.append("There is no NVIDIA GPU: this is the build for the CPU.")
+        if offer.cuda and self._has_driver():
+            oldest = self._oldest(offer)
+            needs = f", which need {oldest} or newer" if oldest else ""
+            found.append(f"{self._driver()} runs builds for CUDA {offer.cuda}{needs}.")
+        if situation.python:
+            found.append(f"It has wheels for Python {situation.python}.")
+        return tuple(found)
+
+    def caveats(self, offer: Offer) -> tuple[str, ...]:
+        """Say what is not certain of an offer."""
+        found = []
+        if not offer.confirmed:
+            why = f": {offer.note}" if offer.note else ""
+            found.append(f"The list of GPU code in this build is not fully confirmed{why}.")
+        if not offer.announced:
+            found.append("PyTorch published this build without announcing it.")
+        release = self._situation.driver
+        if release is not None and not self._branches.knows(release):
+            found.append(f"Driver {release} is newer than the tables of {self._offers.tables.date}")
+        return tuple(found)
+
+    def code_ends(self, last: Offer, newest: Offer) -> str:
+        """Say where the code for the GPUs ends."""
+        cards = _listed([str(card) for card in _one_a_capability(self._situation.cards)])
+        verb = "needs" if len(_one_a_capability(self._situation.cards)) == 1 else "need"
+        return (
+            f"{cards} {verb} a {last.build} build, torch <= {last.torch}: none of torch "
+            f"{newest.torch} is known to have the code."
+        )
+
+    def would_allow(self, limit: Limit, offer: Offer) -> str:
+        """Say what changing one limit would allow."""
+        return f"{self._change(limit, offer)} would allow {offer}."
+
+    def excludes(self, limits: Collection[Limit], offer: Offer) -> str:
+        """Say which limits exclude an offer, and what to change."""
+        why = " and ".join(self._exclusion(limit, offer) for limit in limits)
+        how = " and ".join(self._change(limit, offer) for limit in limits)
+        return f"{why[0].upper()}{why[1:]}: {how} would allow {offer}."
+
+    def driver_for(self, offer: Offer) -> str | None:
+        """Return the oldest driver that runs an offer on these GPUs."""
+        return self._offers.oldest_driver(offer, self._situation.cards)
+
+    def _range(self, card: Card) -> str:
+        offers = newest_first(self._offers.with_code_for(card.capability))
+        releases = sorted({offer.torch for offer in offers}, key=numbers)
+        builds = sorted({offer.build for offer in offers})
+        one = len(releases) == 1
+        which = releases[0] if one else f"{releases[0]} to {releases[-1]}"
+        return f"torch {which}, built as {' or '.join(builds)}"
+
+    def _undriven(self, card: Card) -> str:
+        first = self._architectures.first_driver_branch(card.capability)
+        last = self._architectures.last_driver_branch(card.capability)
+        branch = self._branch()
+        if last is not None and self._is_past(last, branch):
+            return (
+                f"{self._driver()} no longer drives {card}: branch {last} is the last that does. "
+                "Install a driver of that branch."
+            )
+        if first is not None and self._is_before(first, branch):
+            return (
+                f"{self._driver()} does not drive {card} yet: branch {first} is the first that "
+                "does. Install a newer driver."
+            )
+        return ""
+
+    def _is_past(self, last: int, branch: int | None) -> bool:
+        """Whether the driver is of a later branch; its CUDA tells where its release does not."""
+        if branch is not None:
+            return branch > last
+        said, cuda = parse(self._situation.driver_cuda), parse(self._branches.cuda_of(str(last)))
+        return bool(said and cuda and not at_least(cuda, said))
+
+    def _is_before(self, first: int, branch: int | None) -> bool:
+        if branch is not None:
+            return branch < first
+        said, cuda = parse(self._situation.driver_cuda), parse(self._branches.cuda_of(str(first)))
+        return bool(said and cuda and not at_least(said, cuda))
+
+    def _branch(self) -> int | None:
+        release = self._situation.driver
+        if release is None:
+            return None
+        row = self._branches.branch_of(release)
+        return int(row.branch) if row is not None and row.branch.isdigit() else numbers(release)[0]
+
+    def _exclusion(self, limit: Limit, offer: Offer) -> str:
+        if limit == "python":
+            return f"Python {self._situation.python} has no wheel of torch {offer.torch}"
+        if limit == "driver":
+            return f"{self._driver()} does not run builds for CUDA {offer.cuda}"
+        if limit == "glibc":
+            return f"glibc {self._situation.glibc} is older than {offer.glibc}"
+        return f"--torch {self._situation.torch} excludes torch {offer.torch}"
+
+    def _change(self, limit: Limit, offer: Offer) -> str:
+        if limit == "python":
+            return f"Python {self._nearest_python(offer)}"
+        if limit == "driver":
+            needed = self.driver_for(offer)
+            return f"driver {needed} or newer" if needed else "a newer driver"
+        if limit == "glibc":
+            return f"a system or container with glibc {offer.glibc} or newer"
+        return "another --torch"
+
+    def _nearest_python(self, offer: Offer) -> str:
+        """Return the Python with wheels that is nearest to this one, of the same kind if any is."""
+        pythons = self._offers.pythons(offer)
+        wanted = self._situation.python or ""
+        free_threaded = wanted.endswith("t")
+        alike = [p for p in pythons if p.endswith("t") == free_threaded]
+        have = capability_numbers(wanted.removesuffix("t")) or (0, 0)
+
+        def distance(python: str) -> tuple[int, int]:
+            major, minor = capability_numbers(python.removesuffix("t")) or (0, 0)
+            return abs(major - have[0]), abs(minor - have[1])
+
+        return min(alike or pythons, key=distance)
+
+    def _oldest(self, offer: Offer) -> str | None:
+        os = operating_system(self._situation.platform)
+        return self._offers.tables.get(CudaDrivers).oldest_driver(offer.cuda, os)
+
+    def _has_driver(self) -> bool:
+        return self._situation.driver is not None or self._situation.driver_cuda is not None
+
+    def _driver(self) -> str:
+        release, cuda = self._situation.driver, self._situation.driver_cuda
+        if release is None:
+            return f"The driver (CUDA {cuda})"
+        return f"Driver {release} (CUDA {cuda})" if cuda else f"Driver {release}"
+
+
+def _one_a_capability(cards: Collection[Card]) -> list[Card]:
+    """Return the first GPU of each compute capability."""
+    first: dict[str, Card] = {}
+    for card in cards:
+        first.setdefault(card.capability, card)
+    return list(first.values())
+
+
+def _listed(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
