@@ -1,6 +1,6 @@
 """Static check against PyTorch's own environment report: wall time and memory, in turn.
 
-    python benchmarks/static_check.py --python PATH_OF_A_PYTHON_WITH_TORCH [--rounds 11]
+    PYTHON_WITH_GPUCHECK benchmarks/static_check.py --python PYTHON_WITH_TORCH [--rounds 11]
 
 Runs ``gpucheck --no-selftest --python PATH`` and ``PATH -m torch.utils.collect_env`` alternately on
 this machine and prints the median wall time of each, their ratio, and the largest resident set of
@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 RATIO_BUDGET = 1 / 10
 RATIO_GOAL = 1 / 20
@@ -27,10 +28,8 @@ def main() -> int:
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--rounds", type=int, default=11)
     arguments = parser.parse_args()
-    ours = [
-        sys.executable, "-m", "gpucheck", "--no-selftest", "--python", arguments.python,
-        "--fail-on", "never",
-    ]  # fmt: skip
+    gpucheck = str(Path(sys.executable).with_name("gpucheck"))
+    ours = [gpucheck, "--no-selftest", "--python", arguments.python, "--fail-on", "never"]
     theirs = [arguments.python, "-m", "torch.utils.collect_env"]
     times: dict[str, list[float]] = {"ours": [], "theirs": []}
     for round_number in range(arguments.rounds + 1):

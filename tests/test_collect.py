@@ -12,7 +12,7 @@ from support import machine
 
 from gpucheck import collect as collect_module
 from gpucheck.collect import Collected, Collector
-from gpucheck.facts import Section
+from gpucheck.facts import Answer, Section
 from gpucheck.host import Host, LiveHost
 from gpucheck.probes import Probe, all_probes, lanes
 from gpucheck.probes.driver import Driver
@@ -228,3 +228,23 @@ def test_a_recorded_machine_is_asked_in_this_process(
     assert pids == [os.getpid()]
     assert snapshot.get(Pci).nvswitches == 1
     assert [run.status for run in snapshot.runs.runs] == ["crashed", "ok"]
+
+
+@pytest.mark.parametrize(("driver", "children"), [(True, 2), (False, 1)])
+def test_without_a_driver_the_machine_is_asked_in_one_child(
+    monkeypatch: pytest.MonkeyPatch,
+    driver: bool,
+    children: int,  # noqa: FBT001
+) -> None:
+    monkeypatch.setattr(LiveHost, "exists", lambda _self, path: Answer(driver, path))
+
+    def one(host: Host) -> Nvml:  # noqa: ARG001
+        return Nvml(init_code=os.getpid())
+
+    def other(host: Host) -> LimitsOfProcess:  # noqa: ARG001
+        return LimitsOfProcess(open_files=os.getpid())
+
+    limits = msgspec.structs.replace(_probe(LimitsOfProcess, other, host=Host), lane="files")
+    snapshot = _run(monkeypatch, _probe(Nvml, one, host=Host), limits).snapshot
+    pids = {snapshot.get(Nvml).init_code, snapshot.get(LimitsOfProcess).open_files}
+    assert len(pids) == children

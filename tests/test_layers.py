@@ -8,9 +8,9 @@ import gpucheck
 
 ROOT = Path(gpucheck.__file__).parent
 ORDER = (
-    "facts", "findings", "visible", "host", "tables", "target", "probes", "snapshot", "collect",
-    "views", "fixes", "rules", "engine", "verdict", "report", "redact", "record", "diff", "render",
-    "cli", "__main__",
+    "facts", "findings", "visible", "host", "tables", "target", "probes", "readers", "snapshot",
+    "collect", "views", "recommend", "fixes", "rules", "engine", "verdict", "report", "whatif",
+    "redact", "record", "diff", "render", "cli", "__main__",
 )  # fmt: skip
 
 

@@ -20,6 +20,11 @@ LONGEST = 30.0
 """No probe ends later than this after the start, in seconds: deadlines do not add up."""
 _TICK = 0.25
 _LAST_WORD = 1.0
+_LANES_OF_THE_MACHINE = ("files", "driver", "nvml", "cuda_driver")
+_DRIVER_SIGNS = (
+    "/proc/driver/nvidia", "/sys/module/nvidia", "/dev/nvidiactl", "/dev/dxg", "/dev/nvmap",
+    "/dev/nvhost-ctrl",
+)  # fmt: skip
 _FIRST = "interpreter"
 """It waits for another process to start: the other probes are imported meanwhile."""
 
@@ -83,6 +88,9 @@ class Collector:
         self._skip = skip
         self._waiting: list[Probe] = []
         self._sections: dict[type[Section], Section] = {Request: request}
+        self._without_driver = host.origin == "live" and not any(
+            host.exists(sign).value for sign in _DRIVER_SIGNS
+        )
         self._under_way: dict[str, list[Probe]] = {}
         self._runs: list[ProbeRun] = []
         self._log: list[dict[str, Any]] = []
@@ -112,11 +120,12 @@ class Collector:
 
     def _ready(self) -> list[Probe]:
         """Take the probes whose needs are met, here or within their lane, from the waiting."""
-        coming = {lane: {p.section for p in group} for lane, group in lanes(self._waiting).items()}
+        grouped = lanes(self._waiting, self._lane)
+        coming = {lane: {probe.section for probe in group} for lane, group in grouped.items()}
         ready = [
             probe
             for probe in self._waiting
-            if probe.sections <= {*self._sections, *coming[probe.lane or probe.name]}
+            if probe.sections <= {*self._sections, *coming[self._lane(probe)]}
         ]
         self._waiting = [probe for probe in self._waiting if probe not in ready]
         return ready
@@ -154,8 +163,13 @@ class Collector:
             children.stop()
 
     def _launch_ready(self, children: Children) -> None:
-        for lane, probes in lanes(self._ready()).items():
+        for lane, probes in lanes(self._ready(), self._lane).items():
             self._launch(children, lane, probes)
+
+    def _lane(self, probe: Probe) -> str:
+        """Return the lane of a probe; without a driver, nothing of the machine can hang in one."""
+        own = probe.lane or probe.name
+        return "machine" if self._without_driver and own in _LANES_OF_THE_MACHINE else own
 
     def _launch(self, children: Children, name: str, probes: Sequence[Probe]) -> None:
         self._under_way[name] = list(probes)

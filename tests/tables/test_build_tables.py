@@ -178,6 +178,16 @@ def test_extensions(tables: Tables) -> None:
     assert table.serves_gpu("flash-attn", "2.8.3", "junk") is None
 
 
+def test_wheels_of_extensions(tables: Tables) -> None:
+    table = tables.get(Extensions)
+    address = some(table.wheels("torch_scatter", "2.3.1+cu121", "cu121"))
+    assert address.endswith("/torch-2.3.0+cu121.html")
+    assert table.wheels("torch-scatter", "2.3.1", "cu124") is None
+    assert table.wheels("torch-scatter", "2.15.0", "cu132") is None
+    assert table.wheels("numpy", "2.3.1", "cu121") is None
+    assert table.wheels("torch-scatter", "junk", "cu121") is None
+
+
 def test_triton(tables: Tables) -> None:
     table = tables.get(Triton)
     assert table.has_python("3.2.0", "3.13") is True

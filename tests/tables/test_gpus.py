@@ -114,5 +114,9 @@ def test_jetpack(tables: Tables) -> None:
     assert some(table.of_l4t("36.4")).cuda == "12.6"
     assert some(table.of_l4t("32.7.1")).cuda == "10.2"
     assert some(table.of_l4t("35.4.1")).cuda is None
+    assert some(table.of_l4t("35.4.1")).jetpack == "5.1.2"
+    assert some(table.of_l4t("36.4.4")).jetpack == "6.2.1"
+    assert some(table.of_l4t("32.1.0")).cuda is None
+    assert some(table.of_l4t("32.4.4")).cuda == "10.2"
     assert table.of_l4t("36.9.9") is None
     assert table.of_l4t("R36") is None

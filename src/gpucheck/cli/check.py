@@ -90,8 +90,11 @@ def _chosen(only: Sequence[str], skip: Sequence[str]) -> tuple[list[str], list[s
     )
 
 
-def show_report(report: "Report", options: dict[str, Any]) -> None:
-    """Print the report in the format asked for; what leaves this machine as data is redacted."""
+def show_report(report: "Report", options: dict[str, Any], *, after: str = "") -> None:
+    """Print the report in the format asked for; what leaves this machine as data is redacted.
+
+    ``after`` is a line that stands after a report for people.
+    """
     if options["form"] == "terminal":
         from gpucheck.render import terminal  # noqa: PLC0415
 
@@ -109,6 +112,8 @@ def show_report(report: "Report", options: dict[str, Any]) -> None:
         from gpucheck.render import markdown  # noqa: PLC0415
 
         text = markdown.render(report)
+    if after and options["form"] != "json":
+        text += f"\n{after}\n"
     write_out(text, options["output"])
 
 

@@ -55,14 +55,17 @@ def probe_of(name: str) -> Probe | None:
     return Probe(section.name, section, collect, needs, module.DEADLINE, lane)
 
 
-def lanes(probes: Iterable[Probe]) -> dict[str, list[Probe]]:
+def lanes(
+    probes: Iterable[Probe], lane_of: Callable[[Probe], str] | None = None
+) -> dict[str, list[Probe]]:
     """Group probes by lane; within one, what needs another's section comes after it.
 
     A fork costs more than most probes: those that read the same kind of thing share one.
     """
     found: dict[str, list[Probe]] = {}
     for probe in sorted(probes, key=lambda probe: bool(probe.sections)):
-        found.setdefault(probe.lane or probe.name, []).append(probe)
+        lane = lane_of(probe) if lane_of is not None else probe.lane or probe.name
+        found.setdefault(lane, []).append(probe)
     return found
 
 

@@ -24,6 +24,7 @@ from gpucheck.tables.versions import numbers
 __all__ = ["Card", "Offer", "Recommendation", "Recommender", "Situation", "SpecifierError"]
 
 _MOST_ALTERNATIVES = 4
+_LIMITS_OF_MACHINES: tuple[Limit, ...] = ("python", "driver", "glibc")
 
 
 class Recommendation(Struct, frozen=True, kw_only=True):
@@ -86,12 +87,18 @@ class _Search:
         cards = self._situation.cards
         if not self._all:
             return Recommendation(best=None, reasons=(self._reasons.no_builds(),))
+        if not self._meets["torch"]:
+            newest = newest_first(self._all)[0].torch
+            return Recommendation(best=None, reasons=(self._reasons.none_admitted(newest),))
+        if unheard := self._reasons.unheard_of():
+            return Recommendation(best=None, reasons=unheard)
         runnable = self._with_code(cards)
         if not runnable:
             return Recommendation(best=None, reasons=self._no_code())
         undriven = self._reasons.undriven()
         if undriven:
-            would = newest_first(self._fitting(runnable, ignored=("driver",)))[:1]
+            ignored: tuple[Limit, ...] = ("driver",)
+            would = newest_first(self._fitting(runnable, ignored))[:1]
             return Recommendation(best=None, reasons=undriven, would_fit=tuple(would))
         fitting = newest_first(self._fitting(runnable))
         if not fitting:
@@ -129,7 +136,7 @@ class _Search:
         if _newer(newest, best) and newest.torch not in {offer.torch for offer in runnable}:
             reasons.append(self._reasons.code_ends(newest_first(runnable)[0], newest))
         update, needed = None, None
-        for limit in LIMITS:
+        for limit in _LIMITS_OF_MACHINES:
             freed = self._freed(runnable, (limit,))
             if freed is None or not _newer(freed, best):
                 continue
@@ -156,7 +163,9 @@ class _Search:
             if changes:
                 reasons = [self._reasons.excludes(limits, freed) for limits, freed in changes]
                 newest, overall = newest_first(runnable)[0], newest_first(self._all)[0]
-                if _newer(overall, newest):
+                if not runnable & self._meets["torch"]:
+                    reasons.insert(0, self._reasons.no_code_admitted())
+                elif _newer(overall, newest):
                     reasons.insert(0, self._reasons.code_ends(newest, overall))
                 would = tuple(freed for _limits, freed in changes)
                 return Recommendation(best=None, reasons=tuple(reasons), would_fit=would)

@@ -59,6 +59,7 @@ class Offer(Struct, frozen=True, kw_only=True):
     torch: str
     build: str
     cuda: str
+    platform: str
     is_default: bool
     glibc: str | None = None
     confirmed: bool = True
@@ -90,6 +91,7 @@ class Offers:
                 torch=release.torch,
                 build="cpu",
                 cuda="",
+                platform=self.platform,
                 is_default=release.default_builds.get(self.platform) == "cpu",
                 glibc=release.glibc,
             )
@@ -207,6 +209,7 @@ def _offer(release: ReleaseRow, row: BuildRow, platform: str) -> Offer:
         torch=release.torch,
         build=row.build,
         cuda=row.cuda,
+        platform=platform,
         is_default=release.default_builds.get(platform) == row.build,
         glibc=max(needs, key=numbers) if needs and platform != "windows" else None,
         confirmed=row.confirmed,

@@ -32,12 +32,28 @@ class Reasons:
         return f"The tables know no PyTorch {what} for {platform}."
 
     def no_code(self, card: Card) -> str:
-        """Say that no build serves a GPU, and whether it is too old or too new for the tables."""
-        sentence = f"No published build of the tables has code for {card}"
-        if not self._architectures.knows(card.capability):
-            return f"{sentence}: the tables do not know this compute capability."
+        """Say that no build serves a GPU."""
         architecture = self._architectures.architecture(card.capability)
-        return f"{sentence}, of the {architecture} generation, on this platform."
+        platform = _PLATFORMS.get(self._situation.platform, self._situation.platform)
+        return f"No build for {platform} is known to have code for {card}, of {architecture}."
+
+    def unheard_of(self) -> tuple[str, ...]:
+        """Say which GPUs have a compute capability that the tables do not know."""
+        return tuple(
+            f"The tables (of {self._offers.tables.date}) do not know the capability of {card}."
+            for card in _one_a_capability(self._situation.cards)
+            if not self._architectures.knows(card.capability)
+        )
+
+    def none_admitted(self, newest: str) -> str:
+        """Say that no release is what was asked for."""
+        asked = self._situation.torch
+        return f"--torch {asked} admits no release of the tables, whose newest is {newest}."
+
+    def no_code_admitted(self) -> str:
+        """Say that no release that was asked for has code for the GPUs."""
+        cards = _listed([str(card) for card in _one_a_capability(self._situation.cards)])
+        return f"No build that --torch {self._situation.torch} admits has code for {cards}."
 
     def share_none(self) -> tuple[str, ...]:
         """Say that the GPUs share no build, and what each of them needs."""
@@ -86,7 +102,7 @@ class Reasons:
             found.append("PyTorch published this build without announcing it.")
         release = self._situation.driver
         if release is not None and not self._branches.knows(release):
-            found.append(f"Driver {release} is newer than the tables of {self._offers.tables.date}")
+            found.append(f"Driver {release} is newer than the tables.")
         return tuple(found)
 
     def code_ends(self, last: Offer, newest: Offer) -> str:
@@ -100,13 +116,13 @@ class Reasons:
 
     def would_allow(self, limit: Limit, offer: Offer) -> str:
         """Say what changing one limit would allow."""
-        return f"{self._change(limit, offer)} would allow {offer}."
+        return _sentence(f"{self._change(limit, offer)} would allow {offer}")
 
     def excludes(self, limits: Collection[Limit], offer: Offer) -> str:
         """Say which limits exclude an offer, and what to change."""
         why = " and ".join(self._exclusion(limit, offer) for limit in limits)
         how = " and ".join(self._change(limit, offer) for limit in limits)
-        return f"{why[0].upper()}{why[1:]}: {how} would allow {offer}."
+        return _sentence(f"{why}: {how} would allow {offer}")
 
     def driver_for(self, offer: Offer) -> str | None:
         """Return the oldest driver that runs an offer on these GPUs."""
@@ -162,7 +178,7 @@ class Reasons:
         if limit == "driver":
             return f"{self._driver()} does not run builds for CUDA {offer.cuda}"
         if limit == "glibc":
-            return f"glibc {self._situation.glibc} is older than {offer.glibc}"
+            return f"this system's glibc {self._situation.glibc} is older than {offer.glibc}"
         return f"--torch {self._situation.torch} excludes torch {offer.torch}"
 
     def _change(self, limit: Limit, offer: Offer) -> str:
@@ -173,7 +189,7 @@ class Reasons:
             return f"driver {needed} or newer" if needed else "a newer driver"
         if limit == "glibc":
             return f"a system or container with glibc {offer.glibc} or newer"
-        return "another --torch"
+        return "a --torch that admits it"
 
     def _nearest_python(self, offer: Offer) -> str:
         """Return the Python with wheels that is nearest to this one, of the same kind if any is."""
@@ -209,6 +225,10 @@ def _one_a_capability(cards: Collection[Card]) -> list[Card]:
     for card in cards:
         first.setdefault(card.capability, card)
     return list(first.values())
+
+
+def _sentence(words: str) -> str:
+    return f"{words[0].upper()}{words[1:]}."
 
 
 def _listed(names: list[str]) -> str:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import msgspec
 
 from gpucheck import diff, report, snapshot
-from gpucheck.findings import Check, Evidence, Finding, Fix
+from gpucheck.findings import Check, Confidence, Evidence, Finding, Fix
 from gpucheck.probes import all_sections
 from gpucheck.render.pages import ProbeRow, RuleRow
 from gpucheck.snapshot import ProbeRun, Versions
@@ -126,6 +126,17 @@ def _listing() -> Schema:
     return {**body, "$defs": _needed(body, parts)}
 
 
+def _batch_line() -> Schema:
+    body = _object(
+        id={"type": ["string", "integer", "null"]},
+        verdict={"enum": list(report.Verdict.__args__)},  # type: ignore[attr-defined]  # a Literal
+        root_causes=_list(_TEXT),
+        confidence={"enum": [*(one.value for one in Confidence), None]},
+    )
+    body["properties"]["error"] = _TEXT  # of a line that could not be read
+    return body
+
+
 def _object(**properties: Schema) -> Schema:
     return {"type": "object", "properties": properties, "required": list(properties)}
 
@@ -164,4 +175,5 @@ _MAKERS: dict[str, Callable[[], Schema]] = {
     "probe": _part(ProbeRun),
     "diff": _diff,
     "list": _listing,
+    "batch-line": _batch_line,
 }

@@ -21,6 +21,8 @@ def verdict(report: Report) -> str:
         return f"{headline(causes[0])}{_more(causes)}"
     if report.verdict == "unknown":
         first = report.open_questions[0]
+        if report.snapshot.origin == "described":
+            return f"The tables do not tell. {first.question} {clean(first.reason)} ({first.fact})"
         return f"Not enough could be read. {first.question} {clean(first.reason)} ({first.fact})"
     return _healthy(report.snapshot)
 
@@ -33,6 +35,8 @@ def headline(finding: Finding) -> str:
 
 def reach(report: Report) -> str:
     """Return how far the judgement reaches: what was not tested is said."""
+    if report.snapshot.origin == "described":
+        return "Nothing was run or read: this rests on the facts that were given."
     tested = "No self-test was run: this rests on files and on what the driver says."
     lacking = len(report.unknown_checks)
     if not lacking or report.verdict == "unknown":
@@ -126,6 +130,8 @@ def _healthy(snapshot: Snapshot) -> str:
     torch = snapshot.get(TorchBuild)
     gpus = gpu_names(snapshot)
     name = f"PyTorch {clean(torch.version)}" if torch.version else "PyTorch"
+    if snapshot.origin == "described" and (torch.installed is None or not gpus):
+        return "Nothing that was given speaks against it."
     if not torch.installed:
         return "Nothing is wrong here; PyTorch is not installed in this Python."
     if snapshot.get(Request).gpus == 0:

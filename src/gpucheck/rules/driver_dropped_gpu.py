@@ -17,7 +17,9 @@ that are driven, is only mentioned when the installed PyTorch has no code for it
 from gpucheck.findings import Confidence, Fine, Fix, Hit, Judgement, NotApplicable, Severity
 from gpucheck.fixes import DriverRemedies
 from gpucheck.probes.nvml import Nvml
+from gpucheck.probes.pci import Pci
 from gpucheck.probes.request import Request
+from gpucheck.probes.system import System
 from gpucheck.probes.torch_build import TorchBuild
 from gpucheck.rules import Rule
 from gpucheck.tables.cubin_rules import CubinRules, Runs
@@ -33,7 +35,7 @@ RULE = Rule(
 
 
 @RULE.check
-def check(
+def check(  # noqa: PLR0913, PLR0917  # the GPUs, the driver, who wants them, and where
     gpus: Gpus,
     support: GpuSupport,
     nvml: Nvml,
@@ -42,12 +44,15 @@ def check(
     around: Surroundings,
     cubins: CubinRules,
     install: DriverRemedies,
+    pci: Pci,
+    system: System,
 ) -> Judgement:
     """Judge each GPU on the bus that the driver does not list."""
     if around.in_container() and nvml.gpus:
         return NotApplicable("the driver is the host's, and this container has been given a GPU")
-    if elsewhere := around.without_linux_driver():
-        return NotApplicable(elsewhere)
+    elsewhere = around.without_linux_driver()
+    if elsewhere and (system.os == "macos" or system.jetson or not pci.gpus):
+        return NotApplicable(elsewhere)  # Windows and WSL show no bus, but it may be described
     if not gpus.present():
         return NotApplicable("there is no NVIDIA GPU")
     found = [one for one in support.unsupported() if one.kind != "too-new"]

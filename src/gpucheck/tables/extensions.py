@@ -4,12 +4,12 @@ import re
 from typing import ClassVar
 
 from gpucheck.tables.base import Row, Table
-from gpucheck.tables.versions import at_least, capability_numbers
+from gpucheck.tables.versions import at_least, capability_numbers, numbers, released
 
 _SEPARATORS = re.compile(r"[-_.]+")
 
 
-class ExtensionRow(Row, frozen=True):
+class ExtensionRow(Row, frozen=True, tag_field="kind", tag="release"):
     """A release of an extension; a column is absent where no primary source says it.
 
     `torch` is what its metadata requires ("==2.7.1"), `built_for_torch` and `built_with_cuda` the
@@ -27,16 +27,29 @@ class ExtensionRow(Row, frozen=True):
     capability_from: str | None = None
 
 
+class ExtensionWheelsRow(Row, frozen=True, tag_field="kind", tag="wheels"):
+    """Wheels that a project makes for each torch: the index for a minor release and its builds.
+
+    `address` has {build} where the build ("cu121") goes.
+    """
+
+    packages: tuple[str, ...]
+    torch: str
+    builds: tuple[str, ...]
+    address: str
+
+
 class Extensions(Table, frozen=True):
     """Answers what a release of an extension goes with. Names compare as PyPI compares them."""
 
     name: ClassVar[str] = "extensions"
-    rows: tuple[ExtensionRow, ...]
+    rows: tuple[ExtensionRow | ExtensionWheelsRow, ...]
 
     def release(self, package: str, version: str) -> ExtensionRow | None:
         """Return the row of a release such as xformers 0.0.30, a local part (+cu126) apart."""
         wanted = (_plain(package), version.partition("+")[0])
-        return next((r for r in self.rows if (_plain(r.package), r.version) == wanted), None)
+        rows = self._releases()
+        return next((row for row in rows if (_plain(row.package), row.version) == wanted), None)
 
     def fits_torch(self, package: str, version: str, torch: str) -> bool | None:
         """Say whether a release's metadata admits a torch; None where they do not name one."""
@@ -55,7 +68,7 @@ class Extensions(Table, frozen=True):
     def for_torch(self, package: str, torch: str) -> tuple[str, ...]:
         """Return the releases of a package whose metadata admit a torch, as in the table."""
         plain = _plain(package)
-        rows = [row for row in self.rows if _plain(row.package) == plain]
+        rows = [row for row in self._releases() if _plain(row.package) == plain]
         return tuple(r.version for r in rows if self.fits_torch(package, r.version, torch))
 
     def serves_gpu(self, package: str, version: str, capability: str) -> bool | None:
@@ -63,6 +76,19 @@ class Extensions(Table, frozen=True):
         row, device = self.release(package, version), capability_numbers(capability)
         lowest = None if row is None else capability_numbers(row.capability_from)
         return None if device is None or lowest is None else at_least(device, lowest)
+
+    def wheels(self, package: str, torch: str, build: str) -> str | None:
+        """Return the address (for `--find-links`) of a package's wheels for a torch build."""
+        version, plain = released(torch), _plain(package)
+        for row in self.rows:
+            if not isinstance(row, ExtensionWheelsRow) or version is None:
+                continue
+            if numbers(row.torch) == version[:2] and build in row.builds and plain in row.packages:
+                return row.address.replace("{build}", build)
+        return None
+
+    def _releases(self) -> list[ExtensionRow]:
+        return [row for row in self.rows if isinstance(row, ExtensionRow)]
 
 
 def _plain(package: str) -> str:

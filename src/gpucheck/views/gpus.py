@@ -199,12 +199,13 @@ class Gpus(View):
 
     def _from_pci(self, at: int) -> Gpu:
         gpu = (self._pci.gpus or [])[at]
-        name = gpu.product or f"NVIDIA device {gpu.device_id or '?'}"
+        device = f"NVIDIA device {gpu.device_id}" if gpu.device_id else "an NVIDIA GPU"
+        name = gpu.product or device
         facts = [f"pci.gpus.{at}.product" if gpu.product else f"pci.gpus.{at}.device_id"]
         if gpu.compute_capability:
             facts.append(f"pci.gpus.{at}.compute_capability")
         return Gpu(
-            label=f"{name} at {gpu.address}",
+            label=f"{name} at {gpu.address}" if ":" in (gpu.address or "") else name,
             compute_capability=gpu.compute_capability,
             facts=tuple(facts),
             product=name,

@@ -1,0 +1,191 @@
+"""``gpucheck compat``: what if, judged by the same rules as a live machine."""
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import click
+
+from gpucheck.cli.check import show_report
+from gpucheck.cli.options import format_option, output_options
+from gpucheck.cli.run import open_tables
+from gpucheck.cli.text import printable, write_out
+
+if TYPE_CHECKING:  # these cost time, and --help needs none of them
+    from gpucheck.tables import Tables
+    from gpucheck.whatif import WhatIf
+
+_FACTS_LIMIT = 1024 * 1024
+_BATCH_LIMIT = 64 * 1024 * 1024
+_LINE_LIMIT = 1024 * 1024
+_STDIN = "-"
+
+
+@click.command(short_help="What if: judge a machine that you describe.")
+@click.argument("words", metavar="KEY=VALUE...", nargs=-1)
+@click.option("--facts", "facts", metavar="FILE", help="Take the keys from a JSON object.")
+@click.option(
+    "--batch",
+    "batch",
+    metavar="FILE",
+    help='Judge each line {"id": ..., "facts": {...}} and answer a line each.',
+)
+@click.option(
+    "--fail-on",
+    type=click.Choice(["error", "warning", "never"]),
+    default="error",
+    show_default=True,
+    help="The least severity that makes the exit status 1.",
+)
+@format_option
+@output_options
+@click.pass_context
+def compat(ctx: click.Context, /, words: tuple[str, ...], **options: Any) -> None:  # noqa: ANN401  # click's options
+    """Judge a machine that you describe by keys such as driver=535.104.05 torch=2.9.1.
+
+    "none" says that a thing is not there; a key that is absent says nothing. Lists are separated
+    by commas, or their key is repeated. An unknown key lists the keys.
+    """
+    tables = open_tables(options["tables"])
+    if options["batch"] is not None:
+        if words or options["facts"] is not None:
+            raise click.UsageError("--batch takes its facts from its file alone.")
+        _answer_batch(options, tables)
+        return
+    asked = _ask(words, options["facts"], tables)
+    _show(asked, options)
+    ctx.exit(asked.report.exit_status(options["fail_on"]))
+
+
+def _ask(words: tuple[str, ...], file: str | None, tables: "Tables") -> "WhatIf":
+    from gpucheck.readers.compat_keys import (  # noqa: PLC0415
+        GivenError,
+        read_object,
+        read_words,
+    )
+    from gpucheck.whatif import judge_described  # noqa: PLC0415
+
+    if not words and file is None:
+        raise click.UsageError("say what to judge: KEY=VALUE..., --facts FILE or --batch FILE.")
+    try:
+        given = {} if file is None else read_object(_object(file))
+        given.update(read_words(words))
+        return judge_described(given, tables)
+    except GivenError as error:
+        raise click.UsageError(printable_all(str(error))) from error
+
+
+def printable_all(text: str) -> str:
+    """Return a message of ours, which may list every key, without control characters."""
+    return "".join(char if char.isprintable() else "?" for char in text)
+
+
+def _object(file: str) -> Any:  # noqa: ANN401  # whatever the JSON holds
+    data = _content(file)
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise click.UsageError(f"{printable(file)} is no JSON: {printable(str(error))}") from error
+
+
+def _content(file: str) -> bytes:
+    try:
+        if file == _STDIN:
+            data = sys.stdin.buffer.read(_FACTS_LIMIT + 1)
+        else:
+            with Path(file).open("rb") as opened:
+                data = opened.read(_FACTS_LIMIT + 1)
+    except OSError as error:
+        why = error.strerror or error
+        raise click.UsageError(f"{printable(file)} cannot be read: {why}") from error
+    if len(data) > _FACTS_LIMIT:
+        raise click.UsageError(f"{printable(file)} is larger than {_FACTS_LIMIT >> 20} MiB.")
+    return data
+
+
+def _answer_batch(options: dict[str, Any], tables: "Tables") -> None:
+    file = options["batch"]
+    lines: list[str] = []
+    try:
+        if file == _STDIN:
+            lines.extend(_answers(sys.stdin.buffer, tables))
+        else:
+            if Path(file).stat().st_size > _BATCH_LIMIT:
+                raise click.UsageError(
+                    f"{printable(file)} is larger than {_BATCH_LIMIT >> 20} MiB."
+                )
+            with Path(file).open("rb") as opened:
+                lines.extend(_answers(opened, tables))
+    except OSError as error:
+        why = error.strerror or error
+        raise click.UsageError(f"{printable(file)} cannot be read: {why}") from error
+    write_out("".join(lines), options["output"])
+
+
+def _answers(source: BinaryIO, tables: "Tables") -> Iterator[str]:
+    """Answer each line that is not empty; a bad one gets its own answer and stops no other."""
+    read, number = 0, 0
+    while line := source.readline(_LINE_LIMIT + 1):
+        number += 1
+        read += len(line)
+        too_long = len(line) > _LINE_LIMIT
+        while too_long and line and not line.endswith(b"\n"):
+            line = source.readline(_LINE_LIMIT)  # the rest of it
+            read += len(line)
+        if read > _BATCH_LIMIT:
+            raise click.UsageError(f"the batch is larger than {_BATCH_LIMIT >> 20} MiB.")
+        if too_long:
+            yield _line(_error(None, number, f"it is longer than {_LINE_LIMIT >> 20} MiB"))
+        elif line.strip():
+            yield _line(_answer(line, number, tables))
+
+
+def _line(answer: dict[str, Any]) -> str:
+    return json.dumps(answer) + "\n"
+
+
+def _answer(line: bytes, number: int, tables: "Tables") -> dict[str, Any]:
+    from gpucheck.readers.compat_keys import GivenError, read_object  # noqa: PLC0415
+    from gpucheck.whatif import judge_described  # noqa: PLC0415
+
+    name = None
+    try:
+        item = json.loads(line)
+        if not isinstance(item, dict) or "facts" not in item:
+            return _error(None, number, 'it is no object with "id" and "facts"')
+        name = item.get("id")
+        if not isinstance(name, (str, int, type(None))):
+            name = None
+        return judge_described(read_object(item["facts"]), tables).as_line(name)
+    except GivenError as error:
+        return _error(name, number, str(error))
+    except (ValueError, RecursionError):
+        return _error(name, number, "it is no JSON")
+
+
+def _error(name: object, number: int, why: str) -> dict[str, Any]:
+    return {
+        "id": name,
+        "verdict": "unknown",
+        "root_causes": [],
+        "confidence": None,
+        "error": f"line {number}: {printable(why)}",
+    }
+
+
+def _show(asked: "WhatIf", options: dict[str, Any]) -> None:
+    """Print the report; what this version does not judge is said in one line of its own."""
+    from gpucheck.render import not_judged  # noqa: PLC0415
+
+    if options["form"] == "json":
+        from gpucheck.render.public import public  # noqa: PLC0415
+
+        data = {**public(asked.report).as_json(), "not_judged": sorted(asked.not_judged)}
+        write_out(json.dumps(data, indent=2) + "\n", options["output"])
+        return
+    show_report(asked.report, options, after=not_judged.sentence(asked.not_judged))
+
+
+COMMAND = compat

@@ -1,0 +1,400 @@
+"""``gpucheck recommend``: the exact command that installs a PyTorch that works here."""
+
+import json
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+from msgspec.structs import replace
+
+from gpucheck.cli.options import machine_options, output_options
+from gpucheck.cli.run import open_host, open_tables, run_probes
+from gpucheck.cli.text import colored, printable, write_out
+
+if TYPE_CHECKING:  # these cost time, and --help needs none of them
+    from gpucheck.fixes import Python
+    from gpucheck.recommend import Card, Offer, Recommendation
+    from gpucheck.recommend.machine import Cards, MachineFacts
+    from gpucheck.render.recommendation import Missing, Shown
+    from gpucheck.snapshot import Snapshot
+    from gpucheck.tables import Tables
+
+_COMPANIONS = ("torchvision", "torchaudio")
+_PYTHON = re.compile(r"([0-9]{1,2}\.[0-9]{1,2})(?:\.[0-9]{1,3})?(t?)")
+_EXIT = {"command": 0, "nothing-fits": 1, "unknown": 3}
+_CONDA = (
+    "PyTorch's own conda channel ended with torch 2.5: this installs by pip, inside the activated "
+    "conda environment."
+)
+
+_NGC = (
+    "The PyTorch here is NVIDIA's own build of an NGC image, whose other libraries are made for "
+    "it: a new virtual environment leaves it alone."
+)
+
+
+@click.command(short_help="The exact command that installs a PyTorch that works here.")
+@click.option(
+    "--torch",
+    metavar="SPEC",
+    default="",
+    help='Only these releases: a version ("2.6") or a PEP 440 specifier ("<2.9", "==2.6.0").',
+)
+@click.option(
+    "--gpu",
+    metavar="NAME_OR_CC",
+    multiple=True,
+    help='A GPU, by product ("RTX 4090") or compute capability ("8.9"); repeat it for each, "none" '
+    "for none. Describes a machine: nothing is probed.",
+)
+@click.option("--driver", metavar="REL", help='The driver release ("570.86.15") or branch ("570").')
+@click.option("--driver-cuda", metavar="X.Y", help="The CUDA version that the driver reports.")
+@click.option(
+    "--python-version", metavar="X.Y", help='The Python ("3.12"; "3.13t" is free-threaded).'
+)
+@click.option(
+    "--os",
+    type=click.Choice(["linux", "windows"]),
+    help="The operating system. Describes a machine: nothing is probed.",
+)
+@click.option(
+    "--arch",
+    type=click.Choice(["x86_64", "aarch64"]),
+    help="The processor. Describes a machine: nothing is probed.",
+)
+@click.option(
+    "--with", "companions", metavar="NAMES", default="", help="torchvision,torchaudio as well."
+)
+@click.option("--tool", type=click.Choice(["pip", "uv", "conda"]), default="pip", show_default=True)
+@machine_options
+@click.option("--format", "form", type=click.Choice(["terminal", "json"]), default="terminal")
+@output_options
+@click.pass_context
+def recommend(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  # click's options
+    """Print the exact command that installs a PyTorch that works on every GPU of this machine.
+
+    The newest build that has code for all of the GPUs, that the driver runs and that has wheels
+    for the Python and the system; with the reason, and what a newer driver would allow. --driver,
+    --driver-cuda and --python-version stand in for what this machine has. With --gpu, --os or
+    --arch a machine is described instead, and nothing is probed.
+
+    Exit status: 0 a command, 1 nothing fits, 2 usage, 3 a fact that decides is unknown.
+    """
+    from gpucheck.render import recommendation  # noqa: PLC0415
+
+    wanted = _Wanted(options, open_tables(options["tables"]))
+    shown = wanted.shown()
+    if options["form"] == "json":
+        text = json.dumps(recommendation.as_json(shown), indent=2) + "\n"
+    else:
+        text = recommendation.text(shown, quiet=options["quiet"], color=colored(options))
+    write_out(text, options["output"])
+    ctx.exit(_EXIT[shown.outcome])
+
+
+class _Wanted:
+    """What the user asked for, and of which machine; a bad value is a usage error."""
+
+    def __init__(self, options: dict[str, Any], tables: "Tables") -> None:
+        self._options = options
+        self._tables = tables
+        self._companions = _companions(options["companions"])
+        self._cards = _cards(options["gpu"], tables)
+        self._python_version = _python_version(options["python_version"])
+        _check_driver(options)
+        self._described = bool(options["gpu"] or options["os"] or options["arch"])
+        self._notes: list[str] = []
+
+    def shown(self) -> "Shown":
+        """Return the recommendation with all that is to be shown of it."""
+        from gpucheck.engine import supply  # noqa: PLC0415
+        from gpucheck.recommend import Recommendation  # noqa: PLC0415
+        from gpucheck.recommend.machine import MachineFacts  # noqa: PLC0415
+        from gpucheck.render.recommendation import Shown  # noqa: PLC0415
+
+        snapshot = self._snapshot()
+        facts: MachineFacts = supply(MachineFacts, snapshot, self._tables)
+        if without := facts.without_wheels():
+            answer = Recommendation(best=None, reasons=without)
+            return Shown(answer=answer, described=self._described)
+        answer, missing = self._answer(facts)
+        if answer.best is None or missing:
+            return Shown(
+                answer=answer, missing=missing, notes=tuple(self._notes), described=self._described
+            )
+        commands, verify = self._commands(answer.best, self._target(snapshot))
+        return Shown(
+            answer=answer,
+            commands=commands,
+            verify=verify,
+            notes=tuple(self._notes),
+            described=self._described,
+        )
+
+    def _commands(self, offer: "Offer", target: "Snapshot") -> tuple[tuple[str, ...], str]:
+        """Return the commands that install an offer, and the one that verifies."""
+        from gpucheck.engine import supply  # noqa: PLC0415
+        from gpucheck.fixes import Python  # noqa: PLC0415
+        from gpucheck.probes.interpreter import Interpreter  # noqa: PLC0415
+        from gpucheck.probes.torch_build import TorchBuild  # noqa: PLC0415
+
+        python: Python = supply(Python, target, self._tables)
+        arguments = self._arguments(offer, python)
+        torch = target.get(TorchBuild)
+        if torch.installed and torch.cuda == offer.cuda and _is_release(torch.version, offer):
+            self._notes.append("This very build is installed already.")
+        if self._options["tool"] == "conda":
+            self._notes.append(_CONDA)
+        if _is_of_ngc(target):
+            self._notes.append(_NGC)
+            return python.new_environment(arguments), ""
+        executable = target.get(Interpreter).executable or ""
+        fix = python.install("", arguments)
+        verify = fix.verify if executable else ""
+        if self._options["tool"] != "uv":
+            return fix.commands, verify
+        if python.managed_by_system():
+            verify = ""
+        return _uv_commands(arguments, python, executable), verify
+
+    def _snapshot(self) -> "Snapshot":
+        if self._described:
+            return _describe(self._options, self._tables, self._notes)
+        return run_probes(open_host(self._options["sysroot"]), self._tables, self._options).snapshot
+
+    def _target(self, snapshot: "Snapshot") -> "Snapshot":
+        """Return the snapshot that says how to install.
+
+        Of a Python that was not probed nothing is known. With uv the target is one of uv's.
+        """
+        from gpucheck.probes.interpreter import Interpreter  # noqa: PLC0415
+        from gpucheck.probes.system import System  # noqa: PLC0415
+
+        if self._python_version is not None:
+            return _of_sections(self._tables, snapshot.get(System))
+        if self._options["tool"] != "uv":
+            return snapshot
+        interpreter = replace(snapshot.get(Interpreter), has_pip=False, kind="uv")
+        sections = {**snapshot.sections, interpreter.name: interpreter}
+        return _of_sections(self._tables, *sections.values())
+
+    def _answer(self, facts: "MachineFacts") -> "tuple[Recommendation, tuple[Missing, ...]]":
+        from gpucheck.recommend import Recommender, Situation, SpecifierError  # noqa: PLC0415
+
+        gpus = self._gpus(facts)
+        driver, driver_cuda, seen = self._driver(facts)
+        python = self._python_version or facts.python()
+        platform = facts.platform()
+        missing = _missing(
+            platform=platform,
+            gpus=gpus,
+            python=python,
+            driver=driver or driver_cuda,
+            described=self._described,
+        )
+        situation = Situation(
+            platform=platform or "",
+            python=python,
+            cards=gpus.cards if gpus else (),
+            driver=driver,
+            driver_cuda=driver_cuda,
+            glibc=None if self._described else facts.glibc(),
+            torch=self._options["torch"],
+            driver_serves=bool(gpus and gpus.served and seen),
+        )
+        try:
+            answer = Recommender(self._tables).recommend(situation)
+        except SpecifierError as error:
+            raise click.UsageError(f"--torch: {printable(str(error))}.") from error
+        return (_unless(answer, gpus, platform) if missing else answer), missing
+
+    def _gpus(self, facts: "MachineFacts") -> "Cards | None":
+        from gpucheck.recommend.machine import Cards  # noqa: PLC0415
+
+        if self._cards is not None:
+            return Cards(cards=self._cards)
+        gpus = None if self._described else facts.gpus()
+        if gpus and gpus.hidden:
+            self._notes.append(
+                f"CUDA_VISIBLE_DEVICES hides {gpus.hidden} of the GPUs; they were left aside."
+            )
+        return gpus
+
+    def _driver(self, facts: "MachineFacts") -> tuple[str | None, str | None, bool]:
+        """Return release and CUDA of the driver, and whether it is the one that runs here."""
+        release, cuda = self._options["driver"], self._options["driver_cuda"]
+        if release or cuda:
+            return release, cuda, False
+        return (*facts.driver(), True)
+
+    def _arguments(self, offer: "Offer", python: "Python") -> list[str]:
+        """Return pip's arguments that install an offer and the companions wanted or there."""
+        from gpucheck.fixes import WHEEL_INDEX  # noqa: PLC0415
+        from gpucheck.tables.torch_companions import TorchCompanions  # noqa: PLC0415
+        from gpucheck.tables.wheel_indexes import WheelIndexes  # noqa: PLC0415
+
+        companions = self._tables.get(TorchCompanions)
+        words = ["install", f"torch=={offer.torch}"]
+        for package in _COMPANIONS:
+            if package not in (*self._companions, *python.torch_family()):
+                continue
+            version = companions.companion_for(offer.torch, package)  # type: ignore[arg-type]  # one of its names
+            words.append(f"{package}=={version}" if version else package)
+            self._note_companion(package, version, offer)
+        if offer.is_default:
+            return words
+        address = self._tables.get(WheelIndexes).address(offer.build)
+        return [*words, "--index-url", address or f"{WHEEL_INDEX}{offer.build}"]
+
+    def _note_companion(self, package: str, version: str | None, offer: "Offer") -> None:
+        """Say what is not sure of a companion: torchaudio outlives the builds it came with."""
+        from gpucheck.tables.torch_builds import TorchBuilds  # noqa: PLC0415
+
+        if version is None:
+            self._notes.append(f"The tables do not know the {package} of torch {offer.torch}.")
+            return
+        if package != "torchaudio" or offer.is_default or not offer.cuda:
+            return
+        if self._tables.get(TorchBuilds).available(version, offer.cuda, offer.platform) is not True:
+            self._notes.append(
+                f"The tables do not say whether {package} {version} is in the index of "
+                f"{offer.build}: where it is missing, install it from PyPI by itself."
+            )
+
+
+def _describe(options: dict[str, Any], tables: "Tables", notes: list[str]) -> "Snapshot":
+    """Return the described machine; its system is this one's as far as nobody says another."""
+    from gpucheck.probes.system import System  # noqa: PLC0415
+
+    here = open_host(None).identity()
+    os = options["os"] or (here.os if here.os in ("linux", "windows") else None)
+    processor = {"amd64": "x86_64", "arm64": "aarch64"}.get(
+        here.machine.lower(), here.machine.lower()
+    )
+    arch = options["arch"] or (processor if os == here.os else "x86_64")
+    said = [
+        words
+        for words, given in ((f"{os} (--os)", options["os"]), (f"{arch} (--arch)", options["arch"]))
+        if os and not given
+    ]
+    if said:
+        notes.append(f"Taken for granted, as nothing else was said: {', '.join(said)}.")
+    return _of_sections(tables, System(os=os, machine=arch, wsl=0, jetson=""))
+
+
+def _of_sections(tables: "Tables", *sections: Any) -> "Snapshot":  # noqa: ANN401  # sections
+    from gpucheck.snapshot import ProbeRuns, Snapshot  # noqa: PLC0415
+
+    return Snapshot(
+        {section.name: section for section in sections},
+        ProbeRuns(),
+        tables=tables.version,
+        origin="described",
+    )
+
+
+def _missing(
+    *,
+    platform: str | None,
+    gpus: "Cards | None",
+    python: str | None,
+    driver: str | None,
+    described: bool,
+) -> "tuple[Missing, ...]":
+    from gpucheck.render.recommendation import Missing  # noqa: PLC0415
+
+    found = []
+    if platform is None:
+        found.append(Missing("the operating system", "--os"))
+    if gpus is None:
+        found.append(Missing("the GPUs", '--gpu NAME_OR_CC, or "--gpu none"'))
+    if python is None:
+        options = "--python-version" if described else "--python-version or --python"
+        found.append(Missing("the Python", options))
+    if gpus is not None and gpus.cards and driver is None:
+        found.append(Missing("the driver", "--driver or --driver-cuda"))
+    return tuple(found)
+
+
+def _unless(
+    answer: "Recommendation", gpus: "Cards | None", platform: str | None
+) -> "Recommendation":
+    """Return what can be said although a fact is missing: what would fit if it does not matter."""
+    from gpucheck.recommend import Recommendation  # noqa: PLC0415
+
+    if gpus is None or platform is None:
+        return Recommendation(best=None, reasons=())
+    if answer.best is None:
+        return answer
+    if_it_fits = f"If what is missing allows it, {answer.best} is the one."
+    return Recommendation(
+        best=None, reasons=(if_it_fits, *answer.reasons), would_fit=(answer.best,)
+    )
+
+
+def _uv_commands(arguments: Sequence[str], python: "Python", executable: str) -> tuple[str, ...]:
+    if not executable:
+        return (python.quoted(["uv", "pip", *arguments]),)
+    if python.managed_by_system():
+        return (
+            python.quoted(["uv", "venv", "--python", executable, "gpu-env"]),
+            python.quoted(["uv", "pip", "install", "--python", "gpu-env", *arguments[1:]]),
+        )
+    return (*python.remove_torch(), python.pip(*arguments))
+
+
+def _is_release(version: str | None, offer: "Offer") -> bool:
+    from gpucheck.tables.versions import released  # noqa: PLC0415
+
+    return released(version) == released(offer.torch)
+
+
+def _is_of_ngc(snapshot: "Snapshot") -> bool:
+    """Whether NVIDIA built the installed torch for its images: ``2.6.0a0+ecf3bae40a.nv25.01``."""
+    from gpucheck.probes.container import Container  # noqa: PLC0415
+    from gpucheck.probes.torch_build import TorchBuild  # noqa: PLC0415
+
+    local = (snapshot.get(TorchBuild).version or "").partition("+")[2]
+    return ".nv" in local and bool(snapshot.get(Container).runtime)
+
+
+def _companions(names: str) -> tuple[str, ...]:
+    wanted = tuple(name.strip() for name in names.split(",") if name.strip())
+    for name in wanted:
+        if name not in _COMPANIONS:
+            raise click.UsageError(
+                f"--with knows {' and '.join(_COMPANIONS)}, not {printable(name)!r}."
+            )
+    return wanted
+
+
+def _cards(names: tuple[str, ...], tables: "Tables") -> "tuple[Card, ...] | None":
+    from gpucheck.recommend.gpu_names import GpuNameError, cards_named  # noqa: PLC0415
+
+    try:
+        return cards_named(names, tables)
+    except GpuNameError as error:
+        raise click.UsageError(f"--gpu: {printable(str(error))}.") from error
+
+
+def _python_version(text: str | None) -> str | None:
+    if text is None:
+        return None
+    found = _PYTHON.fullmatch(text.strip())
+    if found is None:
+        raise click.UsageError(f"--python-version wants 3.12 or 3.13t, not {printable(text)!r}.")
+    return found[1] + found[2]
+
+
+def _check_driver(options: dict[str, Any]) -> None:
+    from gpucheck.tables.versions import minor, parse  # noqa: PLC0415
+
+    release, cuda = options["driver"], options["driver_cuda"]
+    if release is not None and parse(release) is None:
+        raise click.UsageError(f"--driver wants a release or branch, not {printable(release)!r}.")
+    if cuda is not None and (parse(cuda) is None or minor(cuda) is None):
+        raise click.UsageError(f"--driver-cuda wants a version like 12.4, not {printable(cuda)!r}.")
+
+
+COMMAND = recommend

@@ -1,0 +1,150 @@
+"""``gpucheck tables``: the compatibility tables themselves."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gpucheck.cli.options import output_options
+from gpucheck.cli.run import open_tables
+from gpucheck.cli.text import colored, printable, write_out
+
+if TYPE_CHECKING:  # these cost time, and --help needs none of them
+    from gpucheck.tables import Table, Tables
+
+_PROBLEMS = 1
+_DIFFERENT = 1
+_form = click.option(
+    "--format", "form", type=click.Choice(["terminal", "json"]), default="terminal"
+)
+
+
+@click.group("tables", short_help="Show, check and compare the compatibility tables.")
+def tables_group() -> None:
+    """Show, check and compare the compatibility tables that all answers rest on."""
+
+
+@tables_group.command()
+@click.argument("name", required=False)
+@click.argument("filters", metavar="[KEY=VALUE]...", nargs=-1)
+@_form
+@output_options
+def show(name: str | None, filters: tuple[str, ...], **options: Any) -> None:  # noqa: ANN401  # click's options
+    """Print the rows of a table; without NAME, the list of the tables.
+
+    KEY=VALUE keeps the rows whose column has the value, or whose list contains it. -v adds the
+    sources of each row.
+    """
+    from gpucheck.render import table_text  # noqa: PLC0415
+
+    tables = _checked(options["tables"])
+    if name is None:
+        listing = table_text.list_tables(tables)
+        text = table_text.listing(tables, listing, color=colored(options))
+        _write(table_text.listing_json(tables, listing), text, options)
+        return
+    table = _named(tables, name)
+    rows = table_text.matching(table, [_filter(table, said) for said in filters])
+    text = table_text.rows_text(
+        table, rows, sources=bool(options["verbose"]), color=colored(options)
+    )
+    _write(table_text.rows_json(table, rows), text, options)
+
+
+@tables_group.command("check")
+@_form
+@output_options
+@click.pass_context
+def check_set(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  # click's options
+    """Check the tables: files, form, and a known source for every row.
+
+    Exit status: 0 all is well, 1 problems, 2 no set of tables that can be read.
+    """
+    from gpucheck.tables.check import problems  # noqa: PLC0415
+
+    tables = open_tables(options["tables"])
+    found = [printable(problem) for problem in problems(tables)]
+    lines = found or [f"Tables {tables.version} of {tables.date}: all is well."]
+    answer = {"version": tables.version, "date": tables.date, "problems": found}
+    _write(answer, "\n".join((*lines, "")), options)
+    ctx.exit(_PROBLEMS if found else 0)
+
+
+@tables_group.command("diff")
+@click.argument("other", type=click.Path(exists=True, file_okay=False))
+@_form
+@output_options
+@click.pass_context
+def diff_sets(ctx: click.Context, /, other: str, **options: Any) -> None:  # noqa: ANN401  # click's options
+    """Compare the tables with those of the folder OTHER, row by row: what OTHER adds or changes.
+
+    Exit status: 0 no row differs, 1 some do, 2 one of them cannot be read.
+    """
+    from gpucheck.render import table_text  # noqa: PLC0415
+
+    changes = table_text.compare(_checked(options["tables"]), _checked(other))
+    text = table_text.changes_text(changes, color=colored(options))
+    _write(table_text.changes_json(changes), text, options)
+    ctx.exit(_DIFFERENT if changes else 0)
+
+
+@tables_group.command()
+@output_options
+def path(**options: Any) -> None:  # noqa: ANN401  # click's options
+    """Print the folder of the tables in use."""
+    write_out(f"{Path(open_tables(options['tables']).directory).resolve()}\n", options["output"])
+
+
+def _write(data: object, text: str, options: dict[str, Any]) -> None:
+    if options["form"] == "json":
+        text = json.dumps(data, indent=2, ensure_ascii=False) + "\n"
+    write_out(text, options["output"])
+
+
+def _checked(directory: str | None) -> "Tables":
+    """Open tables of which every row can be read and has a known source.
+
+    Raises:
+        click.UsageError: one does not; the sentence names it.
+    """
+    from gpucheck.tables import TablesError  # noqa: PLC0415
+    from gpucheck.tables.check import problems  # noqa: PLC0415
+
+    tables = open_tables(directory)
+    try:
+        broken = [one for one in problems(tables) if _is_serious(one)]
+    except TablesError as error:
+        raise click.UsageError(printable(str(error))) from error
+    if broken:
+        raise click.UsageError(f"{printable(broken[0])} (gpucheck tables check shows all)")
+    return tables
+
+
+def _is_serious(problem: str) -> bool:
+    """Whether a problem makes rows untrustworthy; an unused source or another layout does not."""
+    return not ("no row uses the source" in problem or "is not written in the form" in problem)
+
+
+def _named(tables: "Tables", name: str) -> "Table":
+    from gpucheck.tables.catalogue import BY_NAME  # noqa: PLC0415
+
+    if name not in BY_NAME:
+        known = ", ".join(sorted(BY_NAME))
+        raise click.UsageError(f"There is no table {printable(name)!r}; there are: {known}.")
+    return tables.get(BY_NAME[name])
+
+
+def _filter(table: "Table", said: str) -> tuple[str, str]:
+    from gpucheck.render.table_text import columns  # noqa: PLC0415
+
+    key, equals, value = said.partition("=")
+    known = columns(table)
+    if not equals or key not in known:
+        raise click.UsageError(
+            f"{printable(said)!r} is not KEY=VALUE with a column of this table: {', '.join(known)}."
+        )
+    return key, value
+
+
+COMMAND = tables_group

@@ -1,0 +1,72 @@
+"""What a cuda-compat library that is loaded does, as NVIDIA's table of forward compatibility says.
+
+On a machine ``cuInit`` is asked. Here the table answers in its place: on a kind of GPU that is not
+allowed it fails with 804, on a branch that does not fit with 803, and where it fits the library
+speaks its own CUDA version.
+"""
+
+from typing import cast
+
+from gpucheck.probes.cuda_driver import CudaDriver
+from gpucheck.probes.system import System
+from gpucheck.readers._drafts import Draft, Drafts
+from gpucheck.readers.compat_keys import Given
+from gpucheck.tables import Tables
+from gpucheck.tables.driver_branches import DriverBranches
+from gpucheck.tables.forward_compat import ForwardCompat, GpuKind
+from gpucheck.tables.gpu_products import GpuProducts
+
+_SEGMENTS: dict[str, GpuKind] = {"data center": "data-center", "jetson": "jetson"}
+_NOT_ALLOWED, _DOES_NOT_FIT = 804, 803
+
+
+def read_cuda_compat(given: Given, drafts: Drafts, tables: Tables, names: list[str]) -> None:
+    """Fill ``cuda_driver`` where a cuda-compat library is said to be loaded."""
+    if given.get("cuda_compat_active") != ["true"] or not names:
+        return
+    draft = drafts.of(CudaDriver)
+    if "init_code" in draft.fields or drafts.of(System).fields.get("os") != "linux":
+        return
+    table = tables.get(ForwardCompat)
+    kinds = [_kind(given, name, tables) for name in names]
+    allowed = [None if kind is None else table.allowed_on(kind) for kind in kinds]
+    if False in allowed:
+        source = "the tables: forward compatibility is not for this kind of GPU"
+        draft.said("init_code", _NOT_ALLOWED, source)
+    elif None in allowed:
+        drafts.miss(
+            "cuda_driver.init_code",
+            "whether this kind of GPU supports cuda-compat is not in the tables: give gpu_kind",
+        )
+    else:
+        _on_branch(given, drafts, draft, tables)
+
+
+def _on_branch(given: Given, drafts: Drafts, draft: Draft, tables: Tables) -> None:
+    if not given.get("cuda_compat") or not given.get("driver"):
+        return
+    cuda, release = given["cuda_compat"][0], given["driver"][0]
+    row = tables.get(DriverBranches).branch_of(release)
+    state = tables.get(ForwardCompat).state(cuda, row.branch) if row is not None else None
+    if state == "compatible":
+        draft.said("cuda", cuda, f"the libcuda of cuda-compat {cuda}, which fits the branch")
+    elif state == "not-compatible":
+        draft.said("init_code", _DOES_NOT_FIT, "the tables: this cuda-compat is for older branches")
+    elif state is None:
+        drafts.miss(
+            "cuda_driver.cuda", f"the tables do not have cuda-compat {cuda} on driver {release}"
+        )
+
+
+def _kind(given: Given, name: str, tables: Tables) -> GpuKind | None:
+    if given.get("gpu_kind"):
+        return cast("GpuKind", given["gpu_kind"][0])
+    plain = name.removeprefix("NVIDIA ").lower()
+    if plain.startswith("geforce"):
+        return "geforce"
+    rows = tables.get(GpuProducts).rows
+    found = {r.segment for r in rows if r.product.removeprefix("NVIDIA ").lower() == plain}
+    segment = found.pop() if len(found) == 1 else ""
+    if plain.startswith("tesla"):
+        return "data-center"
+    return _SEGMENTS.get(segment) or ("workstation" if segment else None)

@@ -1,0 +1,363 @@
+"""The keys of ``gpucheck compat``: what each means, which facts it fills, how its value is read.
+
+An absent key says nothing. ``none`` on the command line and ``null`` in JSON say that the thing was
+looked for and is not there.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+
+import msgspec
+
+from gpucheck.tables.versions import capability_numbers, minor, parse
+
+LONGEST_VALUE = 200
+MOST_VALUES = 1024
+NONE_WORDS = ("none", "null")
+_TORCH = re.compile(r"[0-9]{1,4}\.[0-9A-Za-z][0-9A-Za-z.+_-]{0,60}")
+_RELEASE = re.compile(r"[0-9]{1,4}(?:\.[0-9A-Za-z]{1,12}){0,5}(?:\+[0-9A-Za-z.]{1,40})?")
+_PYTHON = re.compile(r"([0-9]\.[0-9]{1,2}(?:\.[0-9]{1,3})?)(t?)")
+_WORD = re.compile(r"[0-9A-Za-z][0-9A-Za-z ._+/()-]{0,99}")
+_PACKAGE = re.compile(r"([0-9A-Za-z][0-9A-Za-z._-]{0,80})==([0-9][0-9A-Za-z.+_-]{0,60})")
+_YES, _NO = ("true", "yes", "1"), ("false", "no", "0")
+
+Given = dict[str, list[str]]
+"""Each key that was given with its values as they are read; [] is "looked for and not there"."""
+
+
+class GivenError(ValueError):
+    """A key or a value that cannot be read; the message is one sentence for the user."""
+
+
+class Key(msgspec.Struct, frozen=True, kw_only=True):
+    """One key.
+
+    ``fields`` are the facts that it fills, ``read`` turns the text of a value into its plain form
+    or raises ValueError, ``form`` says in words what is expected. ``judged_by`` are the findings
+    that look at it: while none of them exists, the key is listed as not judged.
+    """
+
+    name: str
+    fields: tuple[str, ...]
+    form: str
+    read: Callable[[str], str]
+    judged_by: tuple[str, ...]
+    many: bool = False
+    decimal: bool = False
+    """A JSON number with a fraction is taken: its last digit is never a trailing zero."""
+
+
+def _version(text: str) -> str:
+    if parse(text) is None:
+        raise ValueError
+    return text
+
+
+def _release(text: str) -> str:
+    return _matched(_RELEASE, text)
+
+
+def _matched(pattern: re.Pattern[str], text: str) -> str:
+    if not pattern.fullmatch(text):
+        raise ValueError
+    return text
+
+
+def _torch(text: str) -> str:
+    return _matched(_TORCH, text)
+
+
+def _python(text: str) -> str:
+    return _matched(_PYTHON, text)
+
+
+def _cuda(text: str) -> str:
+    found = minor(text.lower())
+    if found is None:
+        raise ValueError
+    return found
+
+
+def _capability(text: str) -> str:
+    plain = text.lower().removeprefix("sm_")
+    if plain != text.lower() and plain[1:].isdigit():
+        plain = f"{plain[:-1]}.{plain[-1]}"
+    if capability_numbers(plain) is None:
+        raise ValueError
+    return plain
+
+
+def _count(text: str) -> str:
+    if not text.isascii() or not text.isdecimal() or int(text[:9]) > MOST_VALUES:
+        raise ValueError
+    return str(int(text))
+
+
+def _some(text: str) -> str:
+    """Read a count, or a word that says that there are some or none."""
+    lower = text.lower()
+    if lower in _YES or lower in _NO:
+        return "1" if lower in _YES else "0"
+    return _count(text)
+
+
+def _flag(text: str) -> str:
+    lower = text.lower()
+    if lower not in _YES + _NO:
+        raise ValueError
+    return "true" if lower in _YES else "false"
+
+
+def _word(text: str) -> str:
+    return _matched(_WORD, text)
+
+
+def _package(text: str) -> str:
+    return _matched(_PACKAGE, text)
+
+
+def _one_of(*words: str) -> Callable[[str], str]:
+    def read(text: str) -> str:
+        lower = text.lower()
+        if lower not in words:
+            raise ValueError
+        return lower
+
+    return read
+
+
+def _choice(  # what a key is made of
+    name: str,
+    words: tuple[str, ...],
+    fields: tuple[str, ...],
+    judged_by: tuple[str, ...],
+) -> Key:
+    form = f"one of {', '.join(words)}"
+    return Key(name=name, fields=fields, form=form, read=_one_of(*words), judged_by=judged_by)
+
+
+_VERSION = "a version such as"
+_BOARDS = ("torch-rocm-or-other-build",)
+_CUDNN = ("cudnn-version-mismatch", "cudnn-missing")
+_BUILD = ("toolkit-torch-mismatch", "toolkit-gpu-unsupported", "toolkit-missing")
+_COMPILER = ("host-compiler-unsupported", "compiler-missing")
+_EXTENSION = ("extension-abi-mismatch", "extension-gpu-unsupported", "extension-source-too-old")
+_DRIVER = ("driver-too-old", "driver-dropped-gpu", "driver-missing")
+_GPU = ("gpu-too-new-for-torch", "gpu-too-old-for-torch", "no-nvidia-gpu")
+_COMPANION = ("torch-companion-mismatch",)
+_COMPAT = ("forward-compat-unsupported",)
+_PACKAGES = ("packages.distributions",)
+_GPUS = ("nvml.gpus", "pci.gpus")
+
+# fmt: off
+_KEYS = (
+    _choice("action", ("run", "import", "install", "build-extension"), ("request.purpose",),
+            _BUILD),
+    _choice("os", ("linux", "windows", "wsl2", "macos"), ("system.os", "system.wsl"),
+            ("driver-too-old",)),
+    Key(name="arch", fields=("system.machine",), form="x86_64, aarch64 or another machine",
+        read=_word, judged_by=("driver-too-old",)),
+    Key(name="glibc", fields=("system.glibc", "system.libc"), form=f"{_VERSION} 2.28",
+        read=_version, judged_by=("system-library-too-old",)),
+    Key(name="driver", fields=("nvml.driver_release", "nvml.init_code", "nvml.gpus"),
+        form="a driver release such as 535.104.05", read=_version, judged_by=_DRIVER),
+    Key(name="driver_cuda", fields=("nvml.cuda",), form=f"{_VERSION} 12.2", read=_cuda,
+        judged_by=("driver-too-old",), decimal=True),
+    _choice("kernel_module", ("open", "proprietary"), ("driver.module_flavour",),
+            ("driver-dropped-gpu",)),
+    Key(name="gpu", fields=("nvml.gpus.N.device_name", "pci.gpus.N.product"),
+        form="a product name such as GeForce RTX 4090", read=_word, judged_by=_GPU, many=True),
+    Key(name="compute_capability",
+        fields=("nvml.gpus.N.compute_capability", "pci.gpus.N.compute_capability"),
+        form=f"{_VERSION} 8.9", read=_capability, judged_by=_GPU, many=True, decimal=True),
+    Key(name="gpu_count", fields=_GPUS, form="a number", read=_count, judged_by=_GPU),
+    Key(name="board", fields=("system.jetson",), form="a board such as Jetson AGX Orin",
+        read=_word, judged_by=_BOARDS),
+    Key(name="jetpack", fields=("system.l4t", "system.jetson"), form=f"{_VERSION} 6.1", read=_word,
+        judged_by=_BOARDS),
+    Key(name="torch", fields=("torch.installed", "torch.version", "torch.built_for", "torch.cuda"),
+        form=f"{_VERSION} 2.9.1 or 2.9.1+cu128", read=_torch, judged_by=("driver-too-old",)),
+    _choice("torch_source", ("pypi", "pytorch-index", "conda-forge", "conda", "pytorch-channel",
+                             "ngc", "jetson", "source"), ("torch.installer",), ("driver-too-old",)),
+    Key(name="python", fields=("interpreter.version", "interpreter.free_threaded"),
+        form=f"{_VERSION} 3.12 or 3.13t", read=_python, judged_by=("torch-python-unsupported",)),
+    Key(name="numpy", fields=_PACKAGES, form=f"{_VERSION} 2.1.0", read=_release,
+        judged_by=("numpy-abi-mismatch",)),
+    Key(name="torchvision", fields=_PACKAGES, form=f"{_VERSION} 0.21.0", read=_release,
+        judged_by=_COMPANION),
+    Key(name="torchaudio", fields=_PACKAGES, form=f"{_VERSION} 2.6.0", read=_release,
+        judged_by=_COMPANION),
+    Key(name="triton", fields=_PACKAGES, form=f"{_VERSION} 3.5.1", read=_release,
+        judged_by=("nvidia-wheel-mismatch",)),
+    Key(name="cudnn_compiled", fields=("torch.cudnn",), form=f"{_VERSION} 9.10.2", read=_version,
+        judged_by=("cudnn-version-mismatch", "gpu-too-old-for-torch")),
+    Key(name="cudnn_runtime", fields=("cuda_libraries.libraries",), form=f"{_VERSION} 9.10.2",
+        read=_version, judged_by=_CUDNN),
+    Key(name="cudnn_soname_needed", fields=(), form="a name such as libcudnn.so.9", read=_word,
+        judged_by=_CUDNN),
+    Key(name="cudnn_sonames_found", fields=(), form="names such as libcudnn.so.9", read=_word,
+        judged_by=_CUDNN, many=True),
+    Key(name="nvidia_packages", fields=_PACKAGES,
+        form="name==version, such as nvidia-cudnn-cu12==9.1.0.70", read=_package,
+        judged_by=("nvidia-wheel-mismatch",), many=True),
+    Key(name="cuda", fields=("torch.cuda", "torch.built_for"),
+        form="the CUDA of torch's build, such as 12.8", read=_cuda, judged_by=("driver-too-old",),
+        decimal=True),
+    Key(name="nccl", fields=("torch.nccl",), form=f"{_VERSION} 2.27.5", read=_version,
+        judged_by=("nccl-version-mismatch",)),
+    _choice("gpu_kind", ("data-center", "workstation", "geforce", "jetson"),
+            ("cuda_driver.init_code",), _COMPAT),
+    Key(name="nvcc", fields=("toolkits.toolkits", "toolkits.selected_version"),
+        form=f"{_VERSION} 12.4", read=_cuda, judged_by=_BUILD, decimal=True),
+    Key(name="gcc", fields=("toolkits.compilers",), form=f"{_VERSION} 13.2", read=_version,
+        judged_by=_COMPILER),
+    Key(name="clang", fields=("toolkits.compilers",), form=f"{_VERSION} 18", read=_version,
+        judged_by=_COMPILER),
+    Key(name="msc_ver", fields=("toolkits.compilers",), form="a number such as 1940", read=_version,
+        judged_by=_COMPILER),
+    Key(name="extension.name", fields=(), form="a name such as flash_attn", read=_word,
+        judged_by=_EXTENSION),
+    Key(name="extension.built_with_cuda", fields=(), form=f"{_VERSION} 12.4", read=_cuda,
+        judged_by=_EXTENSION, decimal=True),
+    Key(name="extension.code", fields=(), form="codes such as sm_80,compute_90", read=_word,
+        judged_by=_EXTENSION, many=True),
+    Key(name="extension.cubins", fields=(), form="codes such as sm_80,sm_90", read=_word,
+        judged_by=_EXTENSION, many=True),
+    Key(name="container", fields=("container.runtime",),
+        form="true, false or a runtime such as docker", read=_word,
+        judged_by=("container-no-gpu",)),
+    Key(name="cuda_compat", fields=("driver.compat_packages", "cuda_driver.cuda"),
+        form="the CUDA version of the package, such as 12.8", read=_cuda, judged_by=_COMPAT,
+        decimal=True),
+    Key(name="cuda_compat_active", fields=("cuda_driver.init_code", "cuda_driver.cuda"),
+        form="true or false", read=_flag, judged_by=_COMPAT),
+    Key(name="cuda_error", fields=("cuda_driver.init_code",),
+        form="a number or name such as 804 or cudaErrorNoDevice", read=_word,
+        judged_by=("fabric-manager-down", "driver-library-mismatch")),
+    Key(name="nvml_error", fields=("nvml.init_code", "nvml.gpus.0.lost"),
+        form="a number or name such as 18 or NVML_ERROR_GPU_IS_LOST", read=_word,
+        judged_by=("driver-library-mismatch", "kernel-module-not-loaded")),
+    Key(name="xid", fields=("kernel_log.xids", "kernel_log.fallen_off_bus"),
+        form="numbers such as 79", read=_count, judged_by=("gpu-hardware-fault",), many=True),
+    Key(name="nvswitch", fields=("pci.nvswitches",), form="a number, true or false", read=_some,
+        judged_by=("fabric-manager-down",)),
+    _choice("compute_mode", ("default", "exclusive-process", "exclusive-thread", "prohibited"),
+            ("nvml.gpus.N.compute_mode",), ("compute-mode-exclusive",)),
+    Key(name="other_processes", fields=("nvml.gpus.N.processes",),
+        form="a number, true or false", read=_some, judged_by=("compute-mode-exclusive",)),
+    Key(name="driver_package_installed",
+        fields=("driver.packages", "driver.libcuda", "nvml.library_found"),
+        form="true or false", read=_flag, judged_by=("driver-missing",)),
+    Key(name="nvidia_module_loaded", fields=("driver.module_loaded",), form="true or false",
+        read=_flag, judged_by=("kernel-module-not-loaded",)),
+    Key(name="row_remap_pending", fields=("nvml.gpus.0.rows_pending",), form="true or false",
+        read=_flag, judged_by=("gpu-memory-pending-repair",)),
+    Key(name="row_remap_failure", fields=("nvml.gpus.0.rows_failed",), form="true or false",
+        read=_flag, judged_by=("gpu-hardware-fault",)),
+)
+# fmt: on
+KEYS: dict[str, Key] = {key.name: key for key in _KEYS}
+ALIASES = {"toolkit": "nvcc", "cudnn": "cudnn_runtime"}
+
+
+def read_words(words: Iterable[str]) -> Given:
+    """Read ``key=value`` words of a command line.
+
+    Raises:
+        GivenError: a key or a value cannot be read.
+    """
+    given: Given = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        key = _key(name.strip())
+        if not equals:
+            raise GivenError(f"{_safe(word)} is no KEY=VALUE: write {key.name}=VALUE.")
+        _add(given, key, _split(key, value))
+    return given
+
+
+def read_object(facts: object) -> Given:
+    """Read a JSON object of facts; ``extension`` may be an object of its parts.
+
+    Raises:
+        GivenError: it is none, or a key or a value cannot be read.
+    """
+    if not isinstance(facts, Mapping):
+        raise GivenError("the facts must be a JSON object.")
+    given: Given = {}
+    for name, value in _flat(facts):
+        key = _key(name)
+        _add(given, key, _texts(key, value))
+    return given
+
+
+def _flat(facts: Mapping[object, object]) -> Iterable[tuple[str, object]]:
+    for name, value in facts.items():
+        if name == "extension" and isinstance(value, Mapping):
+            yield from ((f"extension.{part}", one) for part, one in value.items())
+        else:
+            yield str(name), value
+
+
+def _key(name: str) -> Key:
+    key = KEYS.get(ALIASES.get(name, name))
+    if key is None:
+        known = ", ".join((*KEYS, *ALIASES))
+        raise GivenError(f"{_safe(name)} is no key; the keys are {known}.")
+    return key
+
+
+def _split(key: Key, text: str) -> list[str] | None:
+    text = text.strip()
+    if text.lower() in NONE_WORDS:
+        return None
+    return [part.strip() for part in text.split(",")] if key.many else [text]
+
+
+def _texts(key: Key, value: object) -> list[str] | None:
+    """Return a JSON value as texts; None for null."""
+    if value is None:
+        return None
+    if isinstance(value, list):
+        if not key.many and len(value) != 1:
+            raise GivenError(f"{key.name} takes one value, {key.form}, not a list.")
+        if len(value) > MOST_VALUES:
+            raise GivenError(f"{key.name} has more than {MOST_VALUES} values.")
+        return [text for one in value for text in _texts(key, one) or ()]
+    if isinstance(value, bool):
+        return ["true" if value else "false"]
+    if isinstance(value, float) and not key.decimal:
+        raise GivenError(f"{key.name} must be a string: as a number, 3.10 would be 3.1.")
+    if isinstance(value, (int, float)):
+        return [str(value)]
+    if isinstance(value, str):
+        return _split(key, value)
+    raise GivenError(f"{key.name} must be {key.form}, not an object.")
+
+
+def _add(given: Given, key: Key, texts: list[str] | None) -> None:
+    if key.name in given and not (key.many and texts and given[key.name]):
+        raise GivenError(f"{key.name} is given twice, and takes one value.")
+    if texts is None:
+        given[key.name] = []
+        return
+    values = given.setdefault(key.name, [])
+    values.extend(_value(key, text) for text in texts)
+    if len(values) > MOST_VALUES:
+        raise GivenError(f"{key.name} has more than {MOST_VALUES} values.")
+
+
+def _value(key: Key, text: str) -> str:
+    if not text:
+        raise GivenError(f"{key.name} has no value: it takes {key.form}, or none.")
+    try:
+        if len(text) > LONGEST_VALUE:
+            raise ValueError  # noqa: TRY301  # it is refused as any other value
+        return key.read(text)
+    except ValueError:
+        raise GivenError(f"{key.name} takes {key.form}, not {_safe(text)}.") from None
+
+
+def _safe(text: str) -> str:
+    shown = "".join(char if char.isprintable() else "?" for char in text[:60])
+    return f"{shown!r}"

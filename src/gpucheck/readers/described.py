@@ -1,0 +1,197 @@
+"""The keys of ``gpucheck compat`` as sections: a machine that somebody describes.
+
+What is not given stays unknown. Three things are taken as given, for nobody writes them down: no
+mask hides a GPU, a driver that is named serves the GPUs that its branch drives, and where neither
+``os`` nor ``arch`` is given, wheels are those for Linux on x86_64.
+"""
+
+import msgspec
+
+from gpucheck.facts import Section
+from gpucheck.probes import all_sections
+from gpucheck.probes.container import Container
+from gpucheck.probes.cuda_libraries import CudaLibraries, CudaLibrary
+from gpucheck.probes.environment import Environment
+from gpucheck.probes.interpreter import Interpreter
+from gpucheck.probes.packages import Distribution, Packages
+from gpucheck.probes.request import Request
+from gpucheck.probes.system import System
+from gpucheck.probes.toolkits import Compiler, Toolkit, Toolkits
+from gpucheck.readers._drafts import NOT_GIVEN, Draft, Drafts, Missing
+from gpucheck.readers._gpus import GpuReader
+from gpucheck.readers._torch import describe_torch
+from gpucheck.readers.compat_keys import Given
+from gpucheck.tables import Tables
+from gpucheck.tables.gpu_products import GpuProducts
+from gpucheck.tables.jetpack import Jetpacks
+
+_MACHINES = {"amd64": "x86_64", "x64": "x86_64", "arm64": "aarch64", "sbsa": "aarch64"}
+_RUNTIMES = ("docker", "podman", "kubernetes", "apptainer", "enroot", "lxc", "containerd")
+_COMPILERS = {"gcc": "gcc", "clang": "clang", "msc_ver": "cl"}
+
+
+class Described(msgspec.Struct, frozen=True):
+    """The sections, what of the given values no table has, and what was given but is not read."""
+
+    sections: dict[str, Section]
+    missing: tuple[Missing, ...]
+    unread: dict[str, str]
+    """Key to why its value says nothing to this version."""
+
+
+def describe(given: Given, tables: Tables) -> Described:
+    """Turn the keys into sections.
+
+    Raises:
+        GivenError: values that contradict one another.
+    """
+    drafts = Drafts()
+    unread: dict[str, str] = {}
+    gpus = GpuReader(given, drafts, tables)
+    _system(given, drafts, tables, gpus.capabilities())
+    gpus.describe(unread)
+    describe_torch(given, drafts, tables)
+    _python(given, drafts)
+    _packages(given, drafts)
+    _libraries(given, drafts)
+    _toolkits(given, drafts)
+    _surroundings(given, drafts)
+    found = drafts.sections()
+    for name, kind in all_sections().items():
+        found.setdefault(name, kind(problems={"*": NOT_GIVEN}))
+    return Described(found, tuple(drafts.missing), unread)
+
+
+def _source(given: Given, key: str) -> str:
+    return f"as given: {key}={','.join(given[key]) or 'none'}"
+
+
+def _system(given: Given, drafts: Drafts, tables: Tables, capabilities: list[str]) -> None:
+    draft = drafts.of(System)
+    os = given["os"][0] if given.get("os") else ""
+    source = _source(given, "os") if os else "assumed: os was not given"
+    draft.said("os", "linux" if os in ("", "wsl2") else os, source)
+    if os in ("", "linux", "wsl2"):
+        draft.said("wsl", 2 if os == "wsl2" else 0, source)
+    _jetson(given, draft, drafts, tables, capabilities)
+    if given.get("arch"):
+        plain = given["arch"][0].lower()
+        draft.said("machine", _MACHINES.get(plain, plain), _source(given, "arch"))
+    else:
+        machine = "aarch64" if draft.fields.get("jetson") or os == "macos" else "x86_64"
+        draft.said("machine", machine, "assumed: arch was not given")
+    if "glibc" in given:
+        libc = given["glibc"]
+        draft.said("libc", "glibc" if libc else "musl", _source(given, "glibc"))
+        draft.said("glibc", libc[0] if libc else "", _source(given, "glibc"))
+
+
+def _jetson(
+    given: Given, draft: Draft, drafts: Drafts, tables: Tables, capabilities: list[str]
+) -> None:
+    """Tell a Jetson by its board, its JetPack, or a GPU that only such boards have."""
+    rows = tables.get(GpuProducts).rows
+    boards = {row.compute_capability for row in rows if row.segment == "jetson"}
+    board = given["board"][0] if given.get("board") else ""
+    if given.get("jetpack"):
+        wanted = given["jetpack"][0]
+        release = next((r for r in tables.get(Jetpacks).rows if r.jetpack == wanted), None)
+        if release is None:
+            drafts.miss("system.l4t", f"the tables do not have JetPack {wanted}")
+        else:
+            draft.said("l4t", release.l4t, f"the tables' row of JetPack {wanted}")
+        draft.said("jetson", board or "a Jetson", _source(given, "jetpack"))
+    elif board:
+        capability = tables.get(GpuProducts).capability(board)
+        is_jetson = "jetson" in board.lower() or capability in boards - {None}
+        draft.said("jetson", board if is_jetson else "", _source(given, "board"))
+    elif given.get("gpu_kind") == ["jetson"]:
+        draft.said("jetson", "a Jetson", _source(given, "gpu_kind"))
+    elif set(capabilities) & boards and _may_be_board(given):
+        draft.said("jetson", "a Jetson", "only Jetson boards have this compute capability")
+    elif draft.fields.get("os") == "linux":
+        draft.said("jetson", "", "as given: no board")
+    draft.said("l4t", "", "as given: no JetPack")
+
+
+def _may_be_board(given: Given) -> bool:
+    machine = given["arch"][0].lower() if given.get("arch") else "aarch64"
+    return given.get("os", ["linux"]) == ["linux"] and machine in ("aarch64", "arm64")
+
+
+def _python(given: Given, drafts: Drafts) -> None:
+    if not given.get("python"):
+        return
+    version = given["python"][0]
+    draft, source = drafts.of(Interpreter), _source(given, "python")
+    draft.said("status", "ok", source)
+    draft.said("version", version.rstrip("t"), source)
+    draft.said("free_threaded", version.endswith("t"), source)
+    draft.said("implementation", "cpython", "assumed")
+
+
+def _packages(given: Given, drafts: Drafts) -> None:
+    names = ("numpy", "torchvision", "torchaudio", "triton", "nvidia_packages")
+    spoken_of = [name for name in names if name in given]
+    if not spoken_of:
+        return
+    found = []
+    for name in spoken_of:
+        for value in given[name]:
+            project, _, version = value.partition("==") if "==" in value else (name, "", value)
+            one = Draft()
+            one.said("project", project.lower().replace("_", "-"), _source(given, name))
+            one.said("version", version, _source(given, name))
+            found.append(one.build(Distribution))
+    sources = ", ".join(_source(given, name) for name in spoken_of)
+    drafts.of(Packages).said("distributions", found, sources)
+
+
+def _libraries(given: Given, drafts: Drafts) -> None:
+    if "cudnn_runtime" not in given:
+        return
+    found = []
+    for version in given["cudnn_runtime"]:
+        one = Draft()
+        one.said("library", "cudnn", _source(given, "cudnn_runtime"))
+        one.said("version", version, _source(given, "cudnn_runtime"))
+        found.append(one.build(CudaLibrary))
+    drafts.of(CudaLibraries).said("libraries", found, _source(given, "cudnn_runtime"))
+
+
+def _toolkits(given: Given, drafts: Drafts) -> None:
+    draft = drafts.of(Toolkits)
+    if "nvcc" in given:
+        source = _source(given, "nvcc")
+        toolkits = []
+        for version in given["nvcc"]:
+            one = Draft()
+            one.said("version", version, source)
+            one.said("has_nvcc", value=True, source=source)
+            toolkits.append(one.build(Toolkit))
+            draft.said("selected_version", version, source)
+        draft.said("toolkits", toolkits, source)
+        if not toolkits:
+            draft.said("selected", "", source)
+    spoken_of = [key for key in _COMPILERS if key in given]
+    compilers = []
+    for key in spoken_of:
+        for version in given[key]:
+            one = Draft()
+            one.said("command", _COMPILERS[key], _source(given, key))
+            one.said("version", version, _source(given, key))
+            compilers.append(one.build(Compiler))
+    if spoken_of:
+        draft.said("compilers", compilers, ", ".join(_source(given, key) for key in spoken_of))
+
+
+def _surroundings(given: Given, drafts: Drafts) -> None:
+    drafts.of(Environment).said("variables", {}, "assumed: no variable hides a GPU")
+    action = given["action"][0] if given.get("action") else "run"
+    purpose = "build" if action == "build-extension" else "run"
+    drafts.of(Request).said("purpose", purpose, f"as given: action={action}")
+    if "container" in given:
+        word = given["container"][0].lower() if given["container"] else "false"
+        runtime = "" if word in ("false", "no", "0") else word
+        known = runtime if runtime in ("", *_RUNTIMES) else "other"
+        drafts.of(Container).said("runtime", known, _source(given, "container"))

@@ -1,0 +1,108 @@
+"""What a recommendation has to fit, taken from a snapshot of a machine."""
+
+from msgspec import Struct
+
+from gpucheck.facts import UnknownFactError
+from gpucheck.probes.interpreter import Interpreter
+from gpucheck.probes.system import System
+from gpucheck.recommend.offers import Card
+from gpucheck.views import DriverState, Gpu, Gpus, View
+from gpucheck.views.wheels import wheel_platform
+
+_BITS = 64
+
+
+class Cards(Struct, frozen=True, kw_only=True):
+    """The GPUs to serve. ``served``: the driver was seen to serve them."""
+
+    cards: tuple[Card, ...]
+    served: bool = False
+    hidden: int = 0
+    """How many more there are, which CUDA_VISIBLE_DEVICES hides."""
+
+
+class MachineFacts(View):
+    """The facts of one machine that a recommendation needs; None where one is unknown."""
+
+    def __init__(
+        self, system: System, interpreter: Interpreter, gpus: Gpus, driver: DriverState
+    ) -> None:
+        self._system = system
+        self._interpreter = interpreter
+        self._gpus = gpus
+        self._driver = driver
+
+    def platform(self) -> str | None:
+        """Return the platform as the tables name it, or a name that they do not have."""
+        if self._system.os is None or self._system.machine is None:
+            return None
+        return wheel_platform(self._system) or f"{self._system.os}_{self._system.machine}"
+
+    def without_wheels(self) -> tuple[str, ...]:
+        """Say why PyTorch's wheels are not made for this system or Python; empty where they are."""
+        found = []
+        if self._system.os == "macos":
+            found.append("PyTorch has no CUDA build for macOS.")
+        if self._system.jetson:
+            found.append("This is a Jetson, whose PyTorch comes with its JetPack from NVIDIA.")
+        if self._system.libc == "musl":
+            found.append("This system has musl as its C library; PyTorch's wheels need glibc.")
+        if self._interpreter.bits not in (None, _BITS):
+            found.append(f"This Python has {self._interpreter.bits} bits; the wheels need {_BITS}.")
+        if self._interpreter.implementation not in (None, "cpython"):
+            found.append(f"PyTorch has no wheels for {self._interpreter.implementation}.")
+        return tuple(found)
+
+    def python(self) -> str | None:
+        """Return the Python as wheels name it: "3.12", or "3.13t" when it is free-threaded."""
+        version = self._interpreter.version
+        if not version:
+            return None
+        return ".".join(version.split(".")[:2]) + ("t" if self._interpreter.free_threaded else "")
+
+    def glibc(self) -> str | None:
+        """Return the version of glibc that the target Python runs on."""
+        return self._interpreter.glibc or self._system.glibc or None
+
+    def gpus(self) -> Cards | None:
+        """Return the GPUs that a program started here would see, all where a mask hides each one.
+
+        None: it is unknown whether there are any, or what one of them is.
+        """
+        try:
+            if not self._gpus.present():
+                return Cards(cards=())
+            everything = self._gpus.all()
+        except UnknownFactError:
+            return None
+        gpus = self._visible() or everything
+        cards = [_card(gpu) for gpu in gpus]
+        known = tuple(card for card in cards if card is not None)
+        if not known or len(known) < len(cards):
+            return None
+        return Cards(cards=known, served=self._serves(), hidden=len(everything) - len(gpus))
+
+    def driver(self) -> tuple[str | None, str | None]:
+        """Return the driver's release and the CUDA that it reports itself."""
+        cuda = self._driver.cuda() if self._driver.reports_cuda() else None
+        try:
+            return self._driver.release(), cuda
+        except UnknownFactError:
+            return None, cuda
+
+    def _visible(self) -> list[Gpu]:
+        try:
+            return self._gpus.visible()
+        except UnknownFactError:
+            return []
+
+    def _serves(self) -> bool:
+        try:
+            return self._driver.serves()
+        except UnknownFactError:
+            return False
+
+
+def _card(gpu: Gpu) -> Card | None:
+    capability = gpu.compute_capability
+    return Card(gpu.product or gpu.label, capability) if capability else None

@@ -1,0 +1,13 @@
+"""What was given to ``gpucheck compat`` and is not judged by this version, in one line."""
+
+from collections.abc import Mapping
+
+from gpucheck.render.words import clean
+
+
+def sentence(not_judged: Mapping[str, str]) -> str:
+    """Return the line; "" when everything that was given is judged."""
+    if not not_judged:
+        return ""
+    names = [f"{name} ({why})" if why else name for name, why in not_judged.items()]
+    return clean(f"Not judged by this version: {', '.join(names)}.", 1000)

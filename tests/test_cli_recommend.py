@@ -1,0 +1,206 @@
+"""``gpucheck recommend`` as a user meets it."""
+
+import json
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from rules_machines import (
+    GTX_1080,
+    NO_TORCH,
+    NO_VARIABLES,
+    ORIN,
+    PYTHON,
+    RTX_4090,
+    RTX_5090,
+    UBUNTU,
+    VENV,
+    nvml,
+    packages,
+    torch_of,
+)
+from rules_support import snapshot
+
+from gpucheck import cli
+from gpucheck.cli import recommend as module
+from gpucheck.facts import Section
+from gpucheck.probes.container import Container
+from gpucheck.probes.interpreter import Interpreter
+from gpucheck.probes.nvml import Nvml
+from gpucheck.probes.pci import Pci
+
+TURING_BOX = ("--gpu", "GTX 1080", "--driver", "580", "--python-version", "3.12", "--os", "linux")
+CU126 = "https://download.pytorch.org/whl/cu126"
+
+
+def run(*args: str) -> Result:
+    return CliRunner().invoke(cli.gpucheck, ["recommend", *args])
+
+
+def as_json(*args: str) -> Any:  # noqa: ANN401  # a recommendation
+    return json.loads(run(*args, "--format", "json").stdout)
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> "Any":  # noqa: ANN401  # takes sections
+    """Return what sets the machine that the probes find."""
+
+    class Collected:
+        def __init__(self, *sections: Section) -> None:
+            self.snapshot = snapshot(NO_VARIABLES, *sections)
+
+    def use(*sections: Section) -> None:
+        monkeypatch.setattr(module, "run_probes", lambda *_args: Collected(*sections))
+
+    return use
+
+
+def test_a_described_machine_is_not_probed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_args: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(module, "run_probes", fail)
+    done = run(*TURING_BOX)
+    assert done.exit_code == 0
+    assert f"  python -m pip install torch==2.14.1 --index-url {CU126}\n" in done.stdout
+
+
+def test_quiet_prints_the_command_alone() -> None:
+    command = f"python -m pip install torch==2.14.1 --index-url {CU126}\n"
+    assert run(*TURING_BOX, "-q").stdout == command
+
+
+def test_companions_come_in_the_release_that_belongs_to_it() -> None:
+    (command,) = as_json(*TURING_BOX, "--with", "torchvision,torchaudio")["commands"]
+    assert "torch==2.14.1 torchvision==0.29.1 torchaudio==2.11.0 " in command
+
+
+def test_a_companion_whose_index_is_unknown_is_noted() -> None:
+    blackwell = ("--gpu", "12.0", "--driver", "580", "--python-version", "3.12", "--os", "windows")
+    assert "torchaudio" in " ".join(as_json(*blackwell, "--with", "torchaudio")["notes"])
+
+
+def test_the_default_build_needs_no_index() -> None:
+    hopper = ("--gpu", "H100", "--driver", "580.95.05", "--python-version", "3.12", "--os", "linux")
+    found = as_json(*hopper, "--arch", "x86_64")
+    assert found["build"]["is_default"]
+    assert found["commands"] == ["python -m pip install torch==2.15.0"]
+
+
+def test_without_a_gpu_it_is_the_cpu_build() -> None:
+    bare = ("--gpu", "none", "--python-version", "3.12")
+    assert run(*bare, "--os", "linux", "-q").stdout.endswith("/whl/cpu\n")
+    assert run(*bare, "--os", "windows", "-q").stdout == "python -m pip install torch==2.15.0\n"
+
+
+def test_tools() -> None:
+    assert as_json(*TURING_BOX, "--tool", "uv")["commands"] == [
+        f"uv pip install torch==2.14.1 --index-url {CU126}"
+    ]
+    conda = as_json(*TURING_BOX, "--tool", "conda")
+    assert conda["commands"][0].startswith("python -m pip install ")
+    assert "conda channel ended with torch 2.5" in " ".join(conda["notes"])
+
+
+def test_nothing_fits_is_exit_status_1_with_the_reason() -> None:
+    done = run("--gpu", "GTX 1080", "--driver", "580", "--python-version", "3.15", "--os", "linux")
+    assert done.exit_code == 1
+    words = " ".join(done.stdout.split())
+    assert "needs a cu126 build, torch <= 2.14.1" in words
+    assert "Python 3.14 would allow" in words
+
+
+def test_what_is_missing_is_exit_status_3_with_the_option_that_supplies_it() -> None:
+    done = run("--gpu", "RTX 5090", "--os", "linux", "--arch", "x86_64")
+    assert done.exit_code == 3
+    assert "--driver" in done.stdout
+    assert "--python-version" in done.stdout
+    found = as_json("--gpu", "RTX 5090", "--os", "linux", "--arch", "x86_64")
+    assert (found["outcome"], found["build"], found["commands"]) == ("unknown", None, [])
+    assert found["would_fit"][0]["build"] == "cu132"
+
+
+def test_a_described_system_without_gpus_asks_for_them() -> None:
+    found = as_json("--os", "linux", "--python-version", "3.12")
+    assert [missing["option"] for missing in found["missing"]] == [
+        '--gpu NAME_OR_CC, or "--gpu none"'
+    ]
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (("--gpu", "Voodoo 2"), "compute capability"),
+        (("--driver", "newest"), "--driver wants"),
+        (("--driver-cuda", "12"), "--driver-cuda wants"),
+        (("--python-version", "three"), "--python-version wants"),
+        (("--with", "torchtext"), "--with knows"),
+        (("--tool", "poetry"), "--tool"),
+        (("--os", "plan9"), "--os"),
+        ((*TURING_BOX, "--torch", "!!"), "--torch"),
+    ],
+)
+def test_bad_values_are_usage_errors(args: tuple[str, ...], words: str) -> None:
+    done = run(*args)
+    assert done.exit_code == 2
+    assert words in done.stderr
+
+
+def test_this_machine(machine: Any) -> None:  # noqa: ANN401  # the fixture
+    machine(UBUNTU, VENV, NO_TORCH, packages(), nvml(GTX_1080))
+    found = as_json()
+    assert found["commands"] == [f"{PYTHON} -m pip install torch==2.14.1 --index-url {CU126}"]
+    assert found["verify"] == f"gpucheck --python {PYTHON}"
+
+
+def test_an_installed_torch_is_taken_away_first_and_companions_are_kept(machine: Any) -> None:  # noqa: ANN401
+    machine(UBUNTU, VENV, torch_of("2.6.0+cpu"), packages(torchvision="0.21.0"), nvml(GTX_1080))
+    remove, install = as_json()["commands"]
+    assert remove == f"{PYTHON} -m pip uninstall -y torch torchvision"
+    assert "torchvision==0.29.1" in install
+    remove, install = as_json("--tool", "uv")["commands"]
+    assert remove == f"uv pip uninstall --python {PYTHON} torch torchvision"
+    assert install.startswith(f"uv pip install --python {PYTHON} torch==2.14.1 ")
+
+
+def test_options_stand_in_for_what_the_machine_has(machine: Any) -> None:  # noqa: ANN401
+    machine(UBUNTU, VENV, NO_TORCH, packages(), nvml(GTX_1080))
+    assert as_json("--driver", "470.256.02")["build"]["build"] == "cu118"
+    assert as_json("--driver-cuda", "11.4")["build"]["build"] == "cu118"
+    other = as_json("--python-version", "3.9")
+    assert other["build"]["torch"] == "2.8.0"
+    assert other["commands"][0].startswith("python -m pip install torch==2.8.0")
+
+
+def test_two_gpus_of_this_machine_that_share_no_build(machine: Any) -> None:  # noqa: ANN401
+    machine(UBUNTU, VENV, NO_TORCH, packages(), nvml(GTX_1080, RTX_5090))
+    done = run()
+    assert done.exit_code == 1
+    assert "share no build" in " ".join(done.stdout.split())
+
+
+def test_what_the_probes_could_not_tell_is_unknown(machine: Any) -> None:  # noqa: ANN401
+    machine(UBUNTU, Interpreter(status="not-found"), Pci(problems={"*": "no /sys"}))
+    done = run()
+    assert done.exit_code == 3
+    assert "--gpu" in done.stdout
+    assert "--python" in done.stdout
+    driverless = Nvml(library_found=False)
+    machine(UBUNTU, VENV, driverless, Pci(gpus=[], jetson_gpu=""), packages(), NO_TORCH)
+    assert as_json()["build"]["build"] == "cpu"
+
+
+def test_a_jetson_and_an_image_of_nvidia_are_left_alone(machine: Any) -> None:  # noqa: ANN401
+    machine(ORIN, VENV, NO_TORCH, packages())
+    done = run()
+    assert done.exit_code == 1
+    assert "JetPack" in done.stdout
+    ngc = torch_of("2.6.0a0+ecf3bae40a.nv25.01", "12.8")
+    machine(UBUNTU, VENV, ngc, packages(), nvml(RTX_4090), Container(runtime="docker"))
+    assert as_json()["commands"][0] == f"{PYTHON} -m venv ~/gpu-env"
+    assert "NGC" in " ".join(as_json()["notes"])
+
+
+def test_a_build_that_is_installed_already_is_said(machine: Any) -> None:  # noqa: ANN401
+    machine(UBUNTU, VENV, torch_of("2.14.1+cu126", "12.6"), packages(), nvml(GTX_1080))
+    assert "installed already" in " ".join(as_json()["notes"])

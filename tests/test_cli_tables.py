@@ -1,0 +1,164 @@
+"""``gpucheck tables`` as a user meets it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from gpucheck import cli
+from gpucheck.tables import tables_dir
+from gpucheck.tables.catalogue import BY_NAME
+
+
+def run(*args: str) -> Result:
+    return CliRunner().invoke(cli.gpucheck, ["tables", *args])
+
+
+def as_json(*args: str) -> Any:  # noqa: ANN401  # rows, changes or problems
+    return json.loads(run(*args, "--format", "json").stdout)
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    for file in tables_dir().glob("*.json"):
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    return tmp_path
+
+
+def edit(folder: Path, table: str, before: str, after: str) -> None:
+    file = folder / f"{table}.json"
+    text = file.read_text(encoding="utf-8")
+    assert before in text
+    file.write_text(text.replace(before, after, 1), encoding="utf-8")
+
+
+def test_the_list_has_every_table_with_version_and_date() -> None:
+    found = as_json("show")
+    assert [table["name"] for table in found["tables"]] == sorted(BY_NAME)
+    assert all(table["rows"] > 0 for table in found["tables"])
+    text = run("show").stdout
+    assert found["version"] in text
+    assert found["date"] in text
+    assert all(name in text for name in BY_NAME)
+
+
+@pytest.mark.parametrize("name", sorted(BY_NAME))
+def test_every_table_can_be_shown(name: str) -> None:
+    done = run("show", name)
+    assert done.exit_code == 0
+    assert done.stdout.rstrip().endswith("rows")
+    assert "None" not in done.stdout.split("\n")[0]
+
+
+def test_rows_are_filtered_by_columns_and_items_of_lists() -> None:
+    (row,) = as_json("show", "driver_branches", "branch=535")["rows"]
+    assert row["cuda"] == "12.2"
+    rows = as_json("show", "torch_builds", "platform=windows", "arch_list=sm_120")["rows"]
+    assert rows
+    assert all(r["platform"] == "windows" and "sm_120" in r["arch_list"] for r in rows)
+    unconfirmed = as_json("show", "torch_builds", "confirmed=false")["rows"]
+    assert unconfirmed
+    assert all(row["confirmed"] is False for row in unconfirmed)
+    confirmed = as_json("show", "torch_builds", "confirmed=yes")["rows"]
+    assert len(confirmed) + len(unconfirmed) == len(as_json("show", "torch_builds")["rows"])
+
+
+def test_the_text_is_aligned_and_v_adds_the_sources() -> None:
+    head, *lines = run("show", "driver_branches", "kind=LTSB").stdout.splitlines()
+    at = head.index("cuda")
+    rows = [line for line in lines if line[:3].isdigit()]
+    assert rows
+    assert all(line[at - 1] == " " and line[at] != " " for line in rows)
+    assert "source: " not in "\n".join(lines)
+    assert "source: " in run("show", "driver_branches", "kind=LTSB", "-v").stdout
+
+
+def test_no_row_is_no_fault() -> None:
+    done = run("show", "driver_branches", "branch=1")
+    assert done.exit_code == 0
+    assert done.stdout.startswith("0 of ")
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (("show", "nonsense"), "There is no table 'nonsense'; there are: chips"),
+        (("show", "xid", "nonsense=1"), "with a column of this table"),
+        (("show", "xid", "xid"), "not KEY=VALUE"),
+        (("diff", "/nonsense"), "does not exist"),
+        (("diff",), "Missing argument"),
+        (("path", "--tables", "/nonsense"), "does not exist"),
+        (("nonsense",), "No such command"),
+    ],
+)
+def test_bad_usage(args: tuple[str, ...], words: str) -> None:
+    done = run(*args)
+    assert done.exit_code == 2
+    assert words in done.stderr
+
+
+def test_check() -> None:
+    done = run("check")
+    assert done.exit_code == 0
+    assert done.stdout.endswith("all is well.\n")
+    assert as_json("check")["problems"] == []
+
+
+def test_check_names_the_row(copy: Path) -> None:
+    edit(copy, "numpy2", '"rows": [\n  {', '"rows": [\n  {"nonsense": 1, ')
+    done = run("check", "--tables", str(copy))
+    assert done.exit_code == 1
+    assert "numpy2.json, row 1" in done.stdout
+
+
+def test_path(copy: Path) -> None:
+    assert run("path").stdout == f"{tables_dir().resolve()}\n"
+    assert run("path", "--tables", str(copy)).stdout == f"{copy.resolve()}\n"
+
+
+def test_the_same_tables_do_not_differ(copy: Path) -> None:
+    done = run("diff", str(copy))
+    assert (done.exit_code, done.stdout) == (0, "No row differs.\n")
+
+
+def test_diff_names_added_removed_and_changed_rows(copy: Path) -> None:
+    edit(copy, "driver_branches", '"cuda": "12.2"', '"cuda": "12.3"')
+    lines = (copy / "wheel_indexes.json").read_text().splitlines(keepends=True)
+    kept = [line for line in lines if '"cu113"' not in line]
+    assert len(kept) == len(lines) - 1
+    (copy / "wheel_indexes.json").write_text("".join(kept))
+    done = run("diff", str(copy))
+    assert done.exit_code == 1
+    assert "~ 535 " in done.stdout
+    assert "cuda: 12.2 -> 12.3" in done.stdout
+    assert "- build=cu113" in done.stdout
+    back = as_json("diff", str(tables_dir()), "--tables", str(copy))
+    assert {change["change"] for change in back["changes"]} == {"added", "changed"}
+
+
+@pytest.mark.parametrize("command", [("show",), ("show", "xid"), ("diff", "{here}")])
+@pytest.mark.parametrize(
+    ("table", "before", "after", "words"),
+    [
+        ("index", "gpucheck.tables/1", "gpucheck.tables/2", "has schema"),
+        ("driver_branches", '"branch": "390"', '"branch": 390', "row 1"),
+        ("driver_branches", '"branch": "390", ', "", "row 1"),
+        (
+            "driver_branches",
+            '"source": ["nvidia-forum',
+            '"source": ["nobody',
+            "row 1 has no source",
+        ),
+    ],
+)
+def test_a_broken_set_is_refused_with_the_row_named(
+    copy: Path, command: tuple[str, ...], table: str, before: str, after: str, words: str
+) -> None:
+    edit(copy, table, before, after)
+    args = [word.replace("{here}", str(tables_dir())) for word in command]
+    done = run(*args, "--tables", str(copy))
+    assert done.exit_code == 2
+    assert words in " ".join(done.stderr.split())
+    assert table in done.stderr

@@ -1,0 +1,253 @@
+"""Which build is recommended, and what is said where none fits."""
+
+import itertools
+
+import pytest
+from rules_support import TABLES
+
+from gpucheck.recommend import Card, Recommendation, Recommender, Situation, SpecifierError
+from gpucheck.recommend.gpu_names import GpuNameError, cards_named
+from gpucheck.recommend.offers import Offer, admitted
+from gpucheck.tables.choice import Machine, fits_driver, fits_gpus, fits_python, newest_fitting
+from gpucheck.tables.cubin_rules import Runs
+from gpucheck.tables.driver_branches import DriverBranches
+from gpucheck.tables.gpu_architectures import GpuArchitectures
+from gpucheck.tables.torch_builds import TorchBuilds
+from gpucheck.tables.torch_releases import TorchReleases
+from gpucheck.tables.versions import numbers
+
+RECOMMENDER = Recommender(TABLES)
+GTX_1080 = Card("GTX 1080", "6.1")
+H100 = Card("H100", "9.0")
+RTX_5090 = Card("RTX 5090", "12.0")
+PYTHONS = ("3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14")
+
+
+def recommend(*cards: Card, **said: str | bool | None) -> Recommendation:
+    facts = {"platform": "linux_x86_64", "python": "3.12", **said}
+    return RECOMMENDER.recommend(Situation(cards=cards, **facts))  # type: ignore[arg-type]
+
+
+def best(found: Recommendation) -> Offer:
+    assert found.best is not None, found.reasons
+    return found.best
+
+
+def why_nothing(found: Recommendation) -> str:
+    assert found.best is None
+    assert found.reasons
+    return "\n".join(found.reasons)
+
+
+@pytest.mark.parametrize(
+    ("cards", "said", "torch", "build"),
+    [
+        ((GTX_1080,), {"driver": "580.95.05"}, "2.14.1", "cu126"),
+        ((GTX_1080,), {"driver": "580"}, "2.14.1", "cu126"),
+        ((GTX_1080,), {"driver": "470.256.02"}, "2.7.1", "cu118"),
+        ((H100,), {"driver": "535.288.01"}, "2.14.1", "cu126"),
+        ((H100,), {"driver": "580.65.06"}, "2.15.0", "cu132"),
+        ((H100,), {"driver": "580.65.06", "torch": "2.6"}, "2.6.0", "cu124"),
+        ((H100,), {"driver": "580.65.06", "torch": "<2.9"}, "2.8.0", "cu129"),
+        ((H100,), {"driver": "580.65.06", "torch": "==2.5.*"}, "2.5.1", "cu124"),
+        ((H100, GTX_1080), {"driver": "580"}, "2.14.1", "cu126"),
+        ((H100,), {"driver": "580", "python": "3.13t"}, "2.12.0", "cu132"),
+        ((H100,), {"driver": "580", "glibc": "2.17"}, "2.6.0", "cu124"),
+        ((RTX_5090,), {"driver": "576.57", "platform": "windows"}, "2.11.0", "cu128"),
+        ((), {}, "2.15.0", "cpu"),
+        ((), {"python": "3.8", "platform": "windows"}, "2.4.1", "cpu"),
+        ((), {"driver": "390.157"}, "2.15.0", "cpu"),
+    ],
+)
+def test_best(cards: tuple[Card, ...], said: dict[str, str], torch: str, build: str) -> None:
+    offer = best(recommend(*cards, **said))
+    assert (offer.torch, offer.build) == (torch, build)
+
+
+def test_the_reasons_name_gpu_driver_python_and_what_limits() -> None:
+    text = "\n".join(recommend(GTX_1080, driver="470.256.02").reasons)
+    assert "GTX 1080 (sm_61)" in text
+    assert "Driver 470.256.02 runs builds for CUDA 11.8, which need 450.80.02" in text
+    assert "Python 3.12" in text
+    assert "needs a cu126 build, torch <= 2.14.1" in text
+
+
+def test_a_driver_update_is_named_with_the_release_it_takes() -> None:
+    found = recommend(H100, driver="535.288.01")
+    assert found.driver_update is not None
+    assert (found.driver_update.torch, found.driver_needed) == ("2.15.0", "580.65.06")
+    assert recommend(H100, driver="580.95.05").driver_update is None
+
+
+def test_no_driver_update_is_named_that_would_drop_the_gpu() -> None:
+    kepler = recommend(Card("K80", "3.7"), driver="470.256.02")
+    assert best(kepler).build == "cu118"
+    assert kepler.driver_update is None
+
+
+def test_older_releases_that_fit_are_listed_newest_first() -> None:
+    found = recommend(H100, driver="580.65.06")
+    releases = [numbers(offer.torch) for offer in found.alternatives]
+    assert releases == sorted(releases, reverse=True)
+    assert releases[0][:2] == (2, 14)
+
+
+def test_an_unconfirmed_list_of_code_is_said() -> None:
+    assert "not fully confirmed" in " ".join(recommend(GTX_1080, driver="470.256.02").notes)
+
+
+def test_a_driver_newer_than_the_tables_is_said() -> None:
+    assert "newer than the tables" in " ".join(recommend(H100, driver="999.10").notes)
+
+
+def test_the_python_that_has_a_wheel_is_named() -> None:
+    text = why_nothing(recommend(GTX_1080, driver="580", python="3.15"))
+    assert "GTX 1080 (sm_61) needs a cu126 build, torch <= 2.14.1" in text
+    assert "Python 3.15 has no wheel of torch 2.14.1: Python 3.14 would allow" in text
+
+
+def test_gpus_that_share_no_build_are_said_as_such() -> None:
+    text = why_nothing(recommend(GTX_1080, RTX_5090, driver="580"))
+    assert "GTX 1080 (sm_61) and RTX 5090 (sm_120) share no build" in text
+    assert "cu126" in text
+    assert "cu128" in text
+
+
+def test_a_driver_that_dropped_the_gpu_excludes_it_unless_it_was_seen_to_serve_it() -> None:
+    dropped = recommend(GTX_1080, driver="590.48.01")
+    assert "branch 580 is the last" in why_nothing(dropped)
+    assert [offer.build for offer in dropped.would_fit] == ["cu126"]
+    assert best(recommend(GTX_1080, driver="590.48.01", driver_serves=True)).build == "cu126"
+    assert "branch 580 is the last" in why_nothing(recommend(GTX_1080, driver_cuda="13.1"))
+
+
+def test_a_driver_older_than_the_gpu_excludes_it() -> None:
+    assert "branch 570 is the first" in why_nothing(recommend(RTX_5090, driver="550.54.14"))
+    assert "branch 570 is the first" in why_nothing(recommend(RTX_5090, driver_cuda="12.4"))
+
+
+def test_a_driver_too_old_for_every_build_names_the_one_it_takes() -> None:
+    text = why_nothing(recommend(H100, driver="390.157"))
+    assert "Driver 390.157 does not run builds for CUDA 13.2" in text
+    assert "driver 580.65.06 or newer would allow torch 2.15.0 (cu132)" in text
+
+
+def test_a_specifier_that_excludes_all_is_the_reason() -> None:
+    text = why_nothing(recommend(RTX_5090, driver="580", torch="2.6"))
+    assert "No build that --torch 2.6 admits has code for RTX 5090" in text
+    assert "admits no release" in why_nothing(recommend(H100, driver="580", torch=">=3"))
+
+
+def test_two_limits_that_exclude_together_are_both_named() -> None:
+    text = why_nothing(recommend(H100, driver="390.157", python="3.8", torch=">=2.6"))
+    assert "Python 3.8" in text
+    assert "Driver 390.157" in text
+
+
+def test_an_old_glibc_is_a_reason() -> None:
+    text = why_nothing(recommend(H100, driver="580", glibc="2.17", torch="2.9"))
+    assert "glibc 2.17 is older than 2.28" in text
+
+
+def test_a_gpu_or_platform_without_builds_is_said() -> None:
+    assert "Fermi" in why_nothing(recommend(Card("2.1", "2.1"), driver="390"))
+    assert "do not know" in why_nothing(recommend(Card("99.9", "99.9"), driver="580"))
+    assert "no PyTorch" in why_nothing(recommend(H100, driver="580", platform="windows_aarch64"))
+
+
+def test_what_is_neither_version_nor_specifier_is_refused() -> None:
+    with pytest.raises(SpecifierError):
+        recommend(H100, torch="newest please")
+
+
+@pytest.mark.parametrize(
+    ("specifier", "expected"),
+    [
+        ("", {"2.5.0", "2.5.1", "2.6.0"}),
+        ("2.5", {"2.5.0", "2.5.1"}),
+        ("2.5.1", {"2.5.1"}),
+        ("2.6.0+cu126", {"2.6.0"}),
+        ("~=2.5.0", {"2.5.0", "2.5.1"}),
+        (">=2.5.1,!=2.6.0", {"2.5.1"}),
+    ],
+)
+def test_admitted(specifier: str, expected: set[str]) -> None:
+    assert admitted(specifier, ["2.5.0", "2.5.1", "2.6.0"]) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "capability"),
+    [
+        ("RTX 4090", "8.9"),
+        ("NVIDIA GeForce RTX 4090", "8.9"),
+        ("gtx 1080 ti", "6.1"),
+        ("P100", "6.0"),
+        ("H100", "9.0"),
+        ("8.9", "8.9"),
+        ("sm_120", "12.0"),
+    ],
+)
+def test_gpus_by_name(name: str, capability: str) -> None:
+    (card,) = cards_named([name], TABLES) or ()
+    assert card.capability == capability
+
+
+def test_several_gpus_none_and_unknown_ones() -> None:
+    assert cards_named([], TABLES) is None
+    assert cards_named(["None"], TABLES) == ()
+    assert len(cards_named(["8.0,H100", "8.9"], TABLES) or ()) == 3
+    for name in ("Voodoo 2", "", "none,8.9"):
+        with pytest.raises(GpuNameError, match="compute capability"):
+            cards_named([name], TABLES)
+
+
+def test_every_generation_driver_python_and_system_gets_a_build_that_fits_or_a_reason() -> None:
+    capabilities = [
+        row.compute_capability
+        for row in TABLES.get(GpuArchitectures).rows
+        if numbers(row.compute_capability) >= (3, 5)
+    ]
+    branches = [row.branch for row in TABLES.get(DriverBranches).rows]
+    platforms = ("linux_x86_64", "windows")
+    found = 0
+    for platform, capability, branch, python in itertools.product(
+        platforms, capabilities, branches, PYTHONS
+    ):
+        answer = recommend(
+            Card(capability, capability), platform=platform, driver=branch, python=python
+        )
+        assert answer.reasons
+        if answer.best is not None:
+            found += 1
+            _assert_it_fits(answer.best, capability, branch, python)
+    assert found > 1000
+
+
+def _assert_it_fits(offer: Offer, capability: str, branch: str, python: str) -> None:
+    machine = Machine(offer.platform, python, (capability,), branch)
+    release = TABLES.get(TorchReleases).release(offer.torch)
+    row = TABLES.get(TorchBuilds).build(offer.torch, offer.cuda, offer.platform)
+    assert release is not None
+    assert row is not None
+    assert row.available
+    assert fits_python(release, machine)
+    assert fits_driver(TABLES, offer.cuda, machine)
+    assert fits_gpus(TABLES, row, machine) is Runs.CUBIN
+    last = TABLES.get(GpuArchitectures).last_driver_branch(capability)
+    assert last is None or int(branch) <= last
+
+
+@pytest.mark.parametrize("capability", ["3.7", "6.1", "7.0", "8.6", "9.0", "12.0", "12.1"])
+@pytest.mark.parametrize("branch", ["470", "535", "570", "580"])
+def test_it_agrees_with_the_tables_choice(capability: str, branch: str) -> None:
+    chosen = newest_fitting(
+        TABLES,
+        platform="linux_x86_64",
+        python="3.12",
+        capabilities=[capability],
+        driver=branch,
+        driver_cuda=None,
+    )
+    found = recommend(Card(capability, capability), driver=branch, driver_serves=True)
+    expected = None if chosen is None or chosen.by_ptx else (chosen.torch, chosen.build)
+    assert (found.best and (found.best.torch, found.best.build)) == expected

@@ -1,0 +1,193 @@
+#!/usr/bin/env python3
+# ruff: noqa: T201  # a script of this repository: it prints
+"""Propose new rows for compat_tables/ from a package index and from a clone of PyTorch.
+
+    python tools/refresh_tables.py newer
+    python tools/refresh_tables.py index torch==2.16.0 --date 2026-12-02
+    python tools/refresh_tables.py index torchvision==0.30.0
+    python tools/refresh_tables.py clone ../pytorch v2.16.0
+
+`newer` lists releases that the tables lack. `index` reads the metadata of wheels: pip is asked,
+with its own configuration, and downloads no wheel (pip 23.3 or later). `clone` reads the build
+scripts and RELEASE.md at a tag. Each prints a diff and what has to be looked at; only --write
+changes a file. A row that is there is never changed: where it differs, that is said.
+"""
+
+import argparse
+import difflib
+import json
+import re
+import sys
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tools")]
+
+import msgspec  # noqa: E402  # after the path is set
+from refresh_sources import (  # noqa: E402
+    COMPANIONS,
+    Proposal,
+    RefreshError,
+    Row,
+    Run,
+    clone_proposals,
+    companion_proposal,
+    release_proposals,
+    run,
+)
+
+from gpucheck.tables import serialise  # noqa: E402
+from gpucheck.tables.catalogue import BY_NAME  # noqa: E402
+from gpucheck.tables.versions import numbers, released  # noqa: E402
+
+KEYS = {
+    "torch_releases": ("torch",),
+    "torch_pins": ("kind", "torch", "platform", "package"),
+    "torch_builds": ("torch", "build", "platform"),
+    "torch_companions": ("kind", "package", "version"),
+    "nccl": ("kind", "torch", "build"),
+}
+
+
+def newer(runner: Run = run) -> list[str]:
+    """Return a line for each package that has releases the tables lack."""
+    known = {
+        "torch": {row["torch"] for row in _load("torch_releases")["rows"]},
+        **{
+            package: {
+                row["version"]
+                for row in _load("torch_companions")["rows"]
+                if row["kind"] == "pin" and row["package"] == package
+            }
+            for package in COMPANIONS
+        },
+    }
+    lines = []
+    for package, have in known.items():
+        output = runner([sys.executable, "-m", "pip", "index", "versions", package])
+        listed = re.search(r"Available versions: (.*)", output)
+        newest = max(have, key=numbers)
+        lines += [
+            f"{package}=={version} is newer than the tables ({newest})"
+            for version in (listed[1] if listed else "").split(", ")
+            if (found := released(version)) and found > numbers(newest)
+        ]
+    return lines
+
+
+def candidate_pythons() -> list[str]:
+    """Return the Pythons of the table of releases and the two after the newest, oldest first."""
+    rows = _load("torch_releases")["rows"]
+    known = {p for row in rows for found in row["pythons"].values() for p in found}
+    major, minor = max(numbers(python.removesuffix("t")) for python in known)
+    known |= {f"{major}.{minor + 1}", f"{major}.{minor + 1}t"}
+    return sorted(known, key=lambda python: (numbers(python.removesuffix("t")), python))
+
+
+def merge(proposal: Proposal, today: str) -> tuple[str, str, list[str]]:
+    """Return the table's text before and after, and remarks on rows that are there and differ."""
+    data = _load(proposal.table)
+    before = serialise(msgspec.convert(data, BY_NAME[proposal.table]))
+    remarks = list(proposal.remarks)
+    for row in proposal.rows:
+        there = [
+            old for old in data["rows"] if _key(proposal.table, old) == _key(proposal.table, row)
+        ]
+        if not there:
+            data["rows"].insert(_place(data["rows"], row), row)
+            for name in row["source"]:
+                source = {"title": proposal.sources[name], "read": today}
+                data["sources"].setdefault(name, source)
+        remarks += [remark for old in there for remark in _differences(proposal.table, old, row)]
+    return before, serialise(msgspec.convert(data, BY_NAME[proposal.table])), remarks
+
+
+def apply(proposals: Sequence[Proposal], *, today: str, write: bool) -> int:
+    """Print the diff of each table and the remarks; write when asked. Return the exit status."""
+    changed = False
+    for proposal in proposals:
+        path = ROOT / "compat_tables" / f"{proposal.table}.json"
+        before, after, remarks = merge(proposal, today)
+        lines = difflib.unified_diff(
+            before.splitlines(), after.splitlines(), path.name, path.name, n=1, lineterm=""
+        )
+        print("\n".join(lines))
+        for remark in remarks:
+            print(f"look at: {remark}")
+        if write and before != after:
+            path.write_text(after, encoding="utf-8")
+            changed = True
+    if changed:
+        print("Written. Raise version and date in index.json, then run pytest tests/tables.")
+    return 0
+
+
+def _key(table: str, row: Row) -> tuple[object, ...]:
+    return tuple(row.get(name) for name in KEYS[table])
+
+
+def _place(rows: Sequence[Row], row: Row) -> int:
+    """Return where a row goes: after the last one of its kind and package."""
+    kin = ("kind", "package") if row.get("kind") == "pin" and "version" in row else ("kind",)
+    same = [i for i, old in enumerate(rows) if all(old.get(n) == row.get(n) for n in kin)]
+    return (same[-1] if same and "kind" in row and row["kind"] != "no-pins" else len(rows) - 1) + 1
+
+
+def _differences(table: str, old: Row, new: Row) -> list[str]:
+    place = f"{table} {' '.join(str(part) for part in _key(table, new) if part)}"
+    return [
+        f"{place}: {name} is {old[name]} in the table, {value} is proposed"
+        for name, value in new.items()
+        if name not in ("source", "note", "confirmed", "date")
+        and name in old
+        and old[name] != value
+    ]
+
+
+def _load(table: str) -> dict[str, Any]:
+    path = ROOT / "compat_tables" / f"{table}.json"
+    data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return data
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the tool."""
+    today = datetime.now(tz=timezone.utc).date().isoformat()
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("newer", help="list releases that the tables lack")
+    index = commands.add_parser("index", help="metadata of the package index")
+    index.add_argument("requirement", help="torch==X, torchvision==X, torchaudio==X, torchtext==X")
+    index.add_argument("--date", default=today, help="day of the release (YYYY-MM-DD)")
+    clone = commands.add_parser("clone", help="build scripts in a clone of pytorch/pytorch")
+    clone.add_argument("path", type=Path)
+    clone.add_argument("tag", help="such as v2.16.0")
+    for command in (index, clone):
+        command.add_argument("--write", action="store_true", help="change the tables")
+    options = parser.parse_args(arguments)
+    try:
+        if options.command == "newer":
+            print("\n".join(newer()) or "Nothing is newer than the tables.")
+            return 0
+        if options.command == "clone":
+            proposals = clone_proposals(options.path, options.tag)
+        else:
+            package, _, version = options.requirement.partition("==")
+            if package not in ("torch", *COMPANIONS) or not version:
+                parser.error("give torch==X or a companion==X")
+            pythons = candidate_pythons()
+            if package == "torch":
+                proposals = release_proposals(version, options.date, pythons)
+            else:
+                proposals = [companion_proposal(package, version, options.date, pythons)]
+        return apply(proposals, today=today, write=options.write)
+    except RefreshError as error:
+        print(error, file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
