@@ -232,9 +232,7 @@ def test_a_recorded_machine_is_asked_in_this_process(
 
 @pytest.mark.parametrize(("driver", "children"), [(True, 2), (False, 1)])
 def test_without_a_driver_the_machine_is_asked_in_one_child(
-    monkeypatch: pytest.MonkeyPatch,
-    driver: bool,
-    children: int,  # noqa: FBT001
+    monkeypatch: pytest.MonkeyPatch, *, driver: bool, children: int
 ) -> None:
     monkeypatch.setattr(LiveHost, "exists", lambda _self, path: Answer(driver, path))
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from support import machine
 
+from gpucheck.host import LiveHost
 from gpucheck.probes.device_nodes import DeviceNode, DeviceNodes, collect
 
 
@@ -104,3 +105,9 @@ def test_other_systems_have_none(tmp_path: Path, family: str) -> None:
 
     assert section.nodes is None
     assert "Linux only" in section.problem("nodes")
+
+
+def test_a_sysroot_without_its_dev_is_unknown(tmp_path: Path) -> None:
+    nodes = collect(LiveHost(str(tmp_path)))
+    assert nodes.nodes is None
+    assert "not mounted" in nodes.problem("nodes")

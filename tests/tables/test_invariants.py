@@ -1,6 +1,7 @@
 """What holds between the tables."""
 
 import pytest
+from slugs import SLUGS
 from tables.some import some
 
 from gpucheck.tables import Table, Tables
@@ -24,27 +25,6 @@ from gpucheck.tables.triton import Triton
 from gpucheck.tables.versions import numbers
 from gpucheck.tables.wheel_indexes import WheelIndexes
 
-_CONTRACT = """
-    no-nvidia-gpu driver-missing kernel-module-not-loaded driver-library-mismatch driver-too-old
-    driver-dropped-gpu device-nodes-missing device-permission fabric-manager-down
-    gpu-fallen-off-bus gpu-hardware-fault forward-compat-unsupported libcuda-stub-loaded
-    wsl-driver-problem container-no-gpu container-cuda-requirement visible-devices-hides-gpus
-    mig-misconfigured compute-mode-exclusive driver-branch-end-of-life pcie-link-degraded
-    gpu-memory-pending-repair thermal-or-power-throttle torch-missing torch-cpu-only
-    torch-rocm-or-other-build gpu-too-new-for-torch gpu-too-old-for-torch
-    torch-python-unsupported torch-companion-mismatch torch-mixed-install torch-import-broken
-    numpy-abi-mismatch system-library-too-old cudnn-missing cudnn-version-mismatch
-    cuda-library-conflict cuda-library-missing nvidia-wheel-mismatch toolkit-missing
-    toolkit-torch-mismatch toolkit-gpu-unsupported host-compiler-unsupported
-    extension-abi-mismatch extension-gpu-unsupported extension-source-too-old compiler-missing
-    out-of-memory gpu-memory-held shm-too-small cudnn-runtime-failure cublas-runtime-failure
-    wrong-result gpu-slow host-out-of-memory application-bug not-gpu-related nccl-timeout
-    nccl-network-interface nccl-infiniband nccl-p2p-broken nccl-transport-broken
-    nccl-duplicate-gpu nccl-version-mismatch nccl-missing rendezvous-failed rank-missing
-    rank-hangs rank-crashed rank-crashed-elsewhere ranks-heterogeneous link-slow nvlink-down
-    memlock-too-low newer-than-tables probe-timed-out probe-crashed
-"""
-SLUGS = frozenset(_CONTRACT.split())
 # nvcc compiles for 8.8 from CUDA 13.0 on; no product with it is known.
 NO_PRODUCT = {"8.8"}
 

@@ -20,6 +20,7 @@ _PATTERNS = (
 _FOLDERS = ("/dev/nvidia-caps", "/dev/nvidia-caps-imex-channels")
 """Folders that the driver makes itself, beside its nodes."""
 _OPENED = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/dxg", "/dev/nvmap")
+_ALWAYS_THERE = "/dev/null"
 _MOST_NODES = 128
 
 
@@ -64,6 +65,9 @@ def collect(host: Host) -> DeviceNodes:
 
 
 def _nodes(host: Host, notes: Notes) -> list[DeviceNode] | None:
+    if host.origin == "sysroot" and host.exists(_ALWAYS_THERE).value is not True:
+        notes.unknown("nodes", "the machine's /dev is not mounted below the sysroot")
+        return None
     paths: list[str] = []
     for pattern in _PATTERNS:
         answer = host.glob(pattern)

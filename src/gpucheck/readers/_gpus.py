@@ -291,7 +291,8 @@ class GpuReader:
         flavour = self._first("kernel_module")
         if modules is None or not flavour:
             return True
-        return getattr(modules, flavour) != "unsupported"
+        support = modules.open if flavour == "open" else modules.proprietary
+        return support != "unsupported"
 
     def _branch(self, release: str) -> int | None:
         row = self._tables.get(DriverBranches).branch_of(release)

@@ -65,7 +65,9 @@ def target(snapshot: Snapshot) -> str:
     if python.status == "not-found":
         return f"no Python was found{_because(python.problem('executable'))}"
     chosen = f" ({clean(python.chosen_by)})" if python.chosen_by else ""
-    where = clean(python.executable) if python.executable else "an unknown place"
+    if not python.executable:
+        return f"not asked{_because(python.problem('executable') or python.status)}"
+    where = clean(python.executable)
     if python.status != "ok":
         why = python.problem("version") or python.status
         return f"{where}{chosen} did not answer{_because(why)}"

@@ -1,0 +1,269 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from click.testing import CliRunner, Result
+
+from gpucheck.cli import gpucheck
+from gpucheck.findings import Outcome
+from gpucheck.probes import all_sections
+from gpucheck.readers import keys_page
+from gpucheck.readers.compat_keys import ALIASES, KEYS, GivenError, read_object, read_words
+from gpucheck.render.schema import schema
+from gpucheck.tables import Tables
+from gpucheck.whatif import WhatIf, judge_described
+
+TABLES = Tables()
+CASES = [
+    json.loads(line)
+    for line in (Path(__file__).parent / "compat_cases.jsonl").read_text().splitlines()
+]
+ROOT = Path(__file__).parent.parent
+# A value for each key that a described machine could have.
+ANY_VALUE = {
+    "action": "run", "os": "linux", "arch": "x86_64", "glibc": "2.35", "driver": "535.104.05",
+    "driver_cuda": "12.2", "kernel_module": "open", "gpu": "GeForce RTX 4090",
+    "compute_capability": "8.9", "gpu_count": "1", "board": "Jetson AGX Orin", "jetpack": "6.1",
+    "torch": "2.6.0", "torch_source": "pypi", "python": "3.12", "numpy": "2.1.0",
+    "torchvision": "0.21.0", "torchaudio": "2.6.0", "triton": "3.2.0",
+    "cudnn_compiled": "9.1.0.70", "cudnn_runtime": "9.1.0", "cudnn_soname_needed": "libcudnn.so.9",
+    "cudnn_sonames_found": "libcudnn.so.8,libcudnn.so.9",
+    "nvidia_packages": "nvidia-cudnn-cu12==9.1.0.70,nvidia-nccl-cu12==2.21.5", "cuda": "12.4",
+    "nccl": "2.21.5", "gpu_kind": "geforce", "nvcc": "12.4", "gcc": "13.2", "clang": "18",
+    "msc_ver": "1940", "extension.name": "flash_attn", "extension.built_with_cuda": "12.4",
+    "extension.code": "sm_80,compute_90", "extension.cubins": "sm_80", "container": "docker",
+    "cuda_compat": "12.8", "cuda_compat_active": "false", "cuda_error": "0", "nvml_error": "0",
+    "xid": "31", "nvswitch": "true", "compute_mode": "default", "other_processes": "0",
+    "driver_package_installed": "true", "nvidia_module_loaded": "true",
+    "row_remap_pending": "false", "row_remap_failure": "no",
+}  # fmt: skip
+
+
+def judged(*words: str) -> WhatIf:
+    return judge_described(read_words(words), TABLES)
+
+
+def run(*args: str, stdin: bytes | None = None) -> Result:
+    return CliRunner().invoke(gpucheck, ["compat", *args], input=stdin)
+
+
+def outcome(found: WhatIf, slug: str) -> tuple[Outcome, str]:
+    check = next(check for check in found.report.checks if check.slug == slug)
+    return check.outcome, check.reason
+
+
+@pytest.mark.parametrize("case", CASES, ids=[f"{case['id']} {case['why']}" for case in CASES])
+def test_case(case: dict[str, Any]) -> None:
+    found = judge_described(read_object(case["facts"]), TABLES)
+    assert (found.report.verdict, list(found.report.root_causes)) == (
+        case["verdict"],
+        case["root_causes"],
+    )
+    assert not [check for check in found.report.checks if check.outcome is Outcome.CRASHED]
+
+
+def test_half_of_the_cases_are_healthy() -> None:
+    healthy = [case for case in CASES if case["verdict"] == "healthy"]
+    assert len(CASES) >= 150
+    assert len(healthy) * 2 >= len(CASES)
+    assert len({case["id"] for case in CASES}) == len(CASES)
+
+
+def test_every_key_is_read_alone_and_as_absent() -> None:
+    assert set(ANY_VALUE) == set(KEYS)
+    for name, value in ANY_VALUE.items():
+        for word in (f"{name}={value}", f"{name}=none"):
+            found = judged(word)
+            assert found.report.verdict in ("healthy", "unknown", "broken", "warning")
+            outcomes = {check.outcome for check in found.report.checks}
+            assert Outcome.CRASHED not in outcomes, word
+
+
+def test_aliases_mean_the_key() -> None:
+    assert read_words(["toolkit=12.4", "cudnn=9.1.0"]) == {
+        "nvcc": ["12.4"],
+        "cudnn_runtime": ["9.1.0"],
+    }
+    assert set(ALIASES.values()) <= set(KEYS)
+
+
+def test_every_field_of_a_key_is_one_of_a_section() -> None:
+    sections = all_sections()
+    for key in KEYS.values():
+        for field in key.fields:
+            section, name, *_ = field.split(".")
+            assert name in sections[section].__struct_fields__, field
+
+
+def test_the_page_of_the_keys_is_up_to_date() -> None:
+    written = (ROOT / "docs" / "facts.md").read_text(encoding="utf-8")
+    assert written == keys_page.page(), "python -m gpucheck.readers.keys_page > docs/facts.md"
+
+
+def test_a_rule_whose_facts_were_not_given_is_not_applicable() -> None:
+    found = judged("torch=2.6.0", "os=linux")
+    for slug in ("gpu-too-new-for-torch", "driver-too-old", "numpy-abi-mismatch"):
+        what, reason = outcome(found, slug)
+        assert (what, reason[:9]) == (Outcome.NOT_APPLICABLE, "not given")
+    assert found.report.verdict == "healthy"
+
+
+def test_a_given_value_that_no_table_has_is_unknown_and_said() -> None:
+    found = judged("gpu=GeForce RTX 9090", "torch=2.9.1", "os=linux")
+    assert found.report.verdict == "unknown"
+    assert "GeForce RTX 9090" in found.report.open_questions[0].reason
+
+
+def test_the_default_build_follows_source_and_platform() -> None:
+    def build(*words: str) -> tuple[str | None, str | None]:
+        torch = judged("torch=2.9.1", *words).report.snapshot.as_json()["facts"]["torch"]
+        return torch["built_for"], torch["cuda"]
+
+    assert build("os=linux") == ("cuda", "12.8")
+    assert build("os=linux", "arch=aarch64") == ("cpu", "")
+    assert build("os=windows") == ("cpu", "")
+    assert build("os=macos") == ("cpu", "")
+    assert build("os=linux", "torch_source=conda-forge") == (None, None)
+    assert build("os=linux", "cuda=13.0") == ("cuda", "13.0")
+
+
+def test_what_was_given_is_evidence() -> None:
+    found = judged("os=linux", "driver=470.82", "torch=2.6.0", "gpu=GTX 1080")
+    finding = found.report.standing[0]
+    assert finding.slug == "driver-too-old"
+    assert ("470.82", "as given: driver=470.82") in [(e.value, e.source) for e in finding.evidence]
+
+
+def test_partial_names_find_the_product() -> None:
+    for name in ("RTX 4090", "NVIDIA GeForce RTX 4090", "geforce rtx 4090", "GeForce-RTX-4090"):
+        gpu = judged(f"gpu={name}").report.snapshot.as_json()["facts"]["pci"]["gpus"][0]
+        assert gpu["compute_capability"] == "8.9"
+
+
+def test_what_no_check_looks_at_is_listed() -> None:
+    found = judged("torch=2.9.1", "extension.name=flash_attn", "cuda_error=209")
+    assert set(found.not_judged) == {"extension.name", "cuda_error"}
+    shown = run("torch=2.9.1", "extension.name=flash_attn").output
+    assert "Not judged by this version: extension.name." in shown
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["colour=red"], "'colour' is no key; the keys are action, os,"),
+        (["driver"], "'driver' is no KEY=VALUE: write driver=VALUE."),
+        (["driver=new"], "driver takes a driver release such as 535.104.05, not 'new'."),
+        (["driver="], "driver has no value"),
+        (["os=beos"], "os takes one of linux, windows, wsl2, macos, not 'beos'."),
+        (["driver=1.2", "driver=1.3"], "driver is given twice"),
+        (["gpu=T4,L4", "compute_capability=7.5"], "gpu has 2 values and compute_capability 1"),
+        (["gpu=T4,L4", "gpu_count=3"], "gpu_count is 3, but 2 GPUs are named."),
+        (["torch=2.6.0+cu124", "cuda=12.6"], "name different builds"),
+        (["cuda_error=cudaErrorOfMine"], "no known name"),
+        (["gpu=" + "A" * 300], "gpu takes a product name"),
+        (["torch=2.6.0\x1b[31m"], "torch takes a version"),
+    ],
+)
+def test_a_bad_word_is_one_sentence(words: list[str], sentence: str) -> None:
+    result = run(*words)
+    assert result.exit_code == 2
+    assert sentence in " ".join(result.output.split())
+    assert "\x1b" not in result.output
+    assert "Traceback" not in result.output
+
+
+def test_a_number_that_loses_its_zero_is_refused() -> None:
+    with pytest.raises(GivenError, match=r"python must be a string"):
+        read_object({"python": 3.1})
+    assert read_object({"compute_capability": [8.9, 8.6]}) == {"compute_capability": ["8.9", "8.6"]}
+
+
+def test_extension_may_be_an_object() -> None:
+    assert read_object({"extension": {"name": "apex", "code": ["sm_80"]}}) == {
+        "extension.name": ["apex"],
+        "extension.code": ["sm_80"],
+    }
+
+
+@pytest.mark.parametrize("facts", [[], "driver", 3, {"gpu": {"a": 1}}, {"driver": [["x"]]}])
+def test_facts_that_are_none(facts: object) -> None:
+    with pytest.raises(GivenError):
+        read_object(facts)
+
+
+def test_exit_statuses() -> None:
+    assert run("torch=2.9.1", "driver=535.104.05", "gpu=L4").exit_code == 0
+    assert run("torch=2.9.1", "driver=470.82", "gpu=L4").exit_code == 1
+    assert run("torch=2.9.1", "driver=470.82", "--fail-on", "never").exit_code == 0
+    assert run("torch=2.2.2", "numpy=2.0.0").exit_code == 0
+    assert run("torch=2.2.2", "numpy=2.0.0", "--fail-on", "warning").exit_code == 1
+    assert run("torch=2.99.0").exit_code == 3
+    assert run().exit_code == 2
+
+
+def test_json_is_a_report_with_what_was_not_judged() -> None:
+    report = json.loads(run("torch=2.9.1", "python=3.12", "gcc=13", "--format", "json").output)
+    jsonschema.Draft202012Validator(schema("report")).validate(report)
+    assert report["snapshot"]["origin"] == "described"
+    assert "gcc" in report["not_judged"]
+
+
+def test_markdown_and_quiet() -> None:
+    words = ("torch=2.9.1", "driver=470.82", "gpu=L4")
+    assert run(*words, "--format", "markdown").output.startswith("**BROKEN**")
+    assert "driver-too-old" in run(*words, "-q").output
+
+
+def test_facts_of_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "facts.json"
+    file.write_text(json.dumps({"torch": "2.9.1", "driver": "470.82", "gpu": None}))
+    assert run("--facts", str(file)).exit_code == 1
+    # A key on the command line replaces that of the file.
+    assert run("--facts", str(file), "driver=535.104.05", "gpu=L4").exit_code == 0
+    file.write_bytes(b" " * (1024 * 1024 + 1))
+    assert "larger than 1 MiB" in run("--facts", str(file)).output
+    file.write_text("{")
+    assert "is no JSON" in " ".join(run("--facts", str(file)).output.split())
+    file.write_text("[" * 100_000)
+    assert run("--facts", str(file)).exit_code == 2
+    assert run("--facts", str(tmp_path / "none.json")).exit_code == 2
+
+
+def test_a_batch_answers_every_line(tmp_path: Path) -> None:
+    file = tmp_path / "batch.jsonl"
+    file.write_bytes(
+        b'{"id": "a", "facts": {"torch": "2.6.0", "driver": "470.82"}}\n'
+        b"\n"
+        b'{"id": 2, "facts": {"torch": "2.6.0", "driver": "535.54.03"}}\n'
+        b"no json \xff\n"
+        b'{"id": "c", "facts": {"colour": 1}}\n'
+        b'{"id": ["x"], "facts": {}}\n'
+        b"[1]\n" + b"[" * 50_000 + b"\n" + b" " * (1024 * 1024 + 5) + b"x\n"
+        b'{"id": "z", "facts": {"torch": "2.99.0"}}'
+    )
+    result = run("--batch", str(file))
+    assert result.exit_code == 0
+    answers = [json.loads(line) for line in result.stdout.splitlines()]
+    for answer in answers:
+        jsonschema.Draft202012Validator(schema("batch-line")).validate(answer)
+    assert answers[0] == {
+        "id": "a",
+        "verdict": "broken",
+        "root_causes": ["driver-too-old"],
+        "confidence": "certain",
+    }
+    assert [answer["id"] for answer in answers] == ["a", 2, None, "c", None, None, None, None, "z"]
+    assert [("error" in answer) for answer in answers] == [
+        False, False, True, True, False, True, True, True, False,
+    ]  # fmt: skip
+    assert answers[-1]["verdict"] == "unknown"
+
+
+def test_a_batch_takes_no_words(tmp_path: Path) -> None:
+    file = tmp_path / "batch.jsonl"
+    file.write_text("")
+    assert run("--batch", str(file), "torch=2.9.1").exit_code == 2
+    assert run("--batch", str(file)).stdout == ""
+    assert run("--batch", str(tmp_path / "none")).exit_code == 2
