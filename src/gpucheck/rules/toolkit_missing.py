@@ -1,0 +1,80 @@
+"""There is no CUDA toolkit, although CUDA code is to be compiled here.
+
+Running PyTorch needs no toolkit: the wheels bring every CUDA library they use. Only compiling does,
+such as building flash-attn, apex or an extension of your own with ``torch.utils.cpp_extension``.
+So this is judged only when you say so, with ``--for build``.
+
+What you see: "CUDA_HOME environment variable is not set. Please set it to your CUDA install root",
+or "nvcc: command not found".
+
+The builder looks at CUDA_HOME, then CUDA_PATH, then for nvcc on PATH, then at /usr/local/cuda. A
+toolkit that lies elsewhere is not found.
+
+Cure: point CUDA_HOME at the toolkit that is there; or install one of the CUDA release that PyTorch
+was built with.
+"""
+
+from gpucheck.facts import known
+from gpucheck.findings import Fine, Fix, Hit, Judgement, NotApplicable, Severity
+from gpucheck.probes.interpreter import Interpreter
+from gpucheck.probes.request import Request
+from gpucheck.probes.toolkits import Toolkit, Toolkits
+from gpucheck.probes.torch_build import TorchBuild
+from gpucheck.rules import Rule
+from gpucheck.views.surroundings import Surroundings
+
+RULE = Rule(
+    title="no CUDA toolkit to compile with",
+    severity=Severity.ERROR,
+    family="libraries",
+    yields_to=("torch-missing",),
+)
+
+_ARCHIVE = "https://developer.nvidia.com/cuda-toolkit-archive"
+_VERIFY = "gpucheck --for build"
+
+
+@RULE.check
+def check(
+    request: Request,
+    toolkits: Toolkits,
+    torch: TorchBuild,
+    interpreter: Interpreter,
+    around: Surroundings,
+) -> Judgement:
+    """Ask for the toolkit that a build would take, where something is to be built."""
+    if request.purpose != "build":
+        return NotApplicable("nothing is to be compiled here (--for build says that it is)")
+    if torch.installed is False:
+        return NotApplicable("torch is not installed")
+    if known(torch.built_for, "torch.built_for") != "cuda":
+        return NotApplicable("this torch was not built for CUDA")
+    selected = known(toolkits.selected, "toolkits.selected")
+    if selected:
+        return Fine(f"a build would take the toolkit at {selected}")
+    usable = [toolkit for toolkit in toolkits.toolkits or () if toolkit.has_nvcc and toolkit.path]
+    return Hit(
+        headline="CUDA code is to be compiled here, but a build would find no CUDA toolkit",
+        evidence=("request.purpose", "toolkits.selected"),
+        fixes=(
+            *(_point_at(toolkit, around) for toolkit in usable),
+            _install(torch.cuda or "", interpreter),
+        ),
+    )
+
+
+def _point_at(toolkit: Toolkit, around: Surroundings) -> Fix:
+    version = f" (CUDA {toolkit.version})" if toolkit.version else ""
+    return Fix(
+        text=f"Point CUDA_HOME at the toolkit that is there{version}.",
+        commands=around.set("CUDA_HOME", toolkit.path or ""),
+        verify=_VERIFY,
+    )
+
+
+def _install(cuda: str, interpreter: Interpreter) -> Fix:
+    which = f"CUDA {cuda}, for which this PyTorch was built" if cuda else "PyTorch's CUDA release"
+    conda = ""
+    if interpreter.kind == "conda" and cuda:
+        conda = f" In this conda environment: the package cuda-toolkit of channel nvidia, {cuda}."
+    return Fix(text=f"Install the toolkit of {which}: {_ARCHIVE}.{conda}", verify=_VERIFY)
