@@ -18,7 +18,7 @@ def snapshot(*sections: Section, runs: ProbeRuns | None = None) -> Snapshot:
         {section.name: section for section in sections},
         runs or ProbeRuns(),
         tables=TABLES.version,
-        origin="described",
+        origin="recorded",
     )
 
 

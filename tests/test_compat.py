@@ -137,7 +137,13 @@ def test_what_was_given_is_evidence() -> None:
 
 
 def test_partial_names_find_the_product() -> None:
-    for name in ("RTX 4090", "NVIDIA GeForce RTX 4090", "geforce rtx 4090", "GeForce-RTX-4090"):
+    for name in (
+        "RTX 4090",
+        "RTX 4090 24GB",
+        "NVIDIA GeForce RTX 4090",
+        "geforce rtx 4090",
+        "GeForce-RTX-4090",
+    ):
         gpu = judged(f"gpu={name}").report.snapshot.as_json()["facts"]["pci"]["gpus"][0]
         assert gpu["compute_capability"] == "8.9"
 
@@ -160,6 +166,7 @@ def test_what_no_check_looks_at_is_listed() -> None:
         (["driver=1.2", "driver=1.3"], "driver is given twice"),
         (["gpu=T4,L4", "compute_capability=7.5"], "gpu has 2 values and compute_capability 1"),
         (["gpu=T4,L4", "gpu_count=3"], "gpu_count is 3, but 2 GPUs are named."),
+        (["gpu=T4", "gpu_count=0"], "gpu and gpu_count contradict one another"),
         (["torch=2.6.0+cu124", "cuda=12.6"], "name different builds"),
         (["cuda_error=cudaErrorOfMine"], "no known name"),
         (["gpu=" + "A" * 300], "gpu takes a product name"),

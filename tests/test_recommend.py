@@ -116,6 +116,7 @@ def test_gpus_that_share_no_build_are_said_as_such() -> None:
 def test_a_driver_that_dropped_the_gpu_excludes_it_unless_it_was_seen_to_serve_it() -> None:
     dropped = recommend(GTX_1080, driver="590.48.01")
     assert "branch 580 is the last" in why_nothing(dropped)
+    assert "torch 2.14.1 (cu126) would fit" in why_nothing(dropped)
     assert [offer.build for offer in dropped.would_fit] == ["cu126"]
     assert best(recommend(GTX_1080, driver="590.48.01", driver_serves=True)).build == "cu126"
     assert "branch 580 is the last" in why_nothing(recommend(GTX_1080, driver_cuda="13.1"))
@@ -166,13 +167,25 @@ def test_what_is_neither_version_nor_specifier_is_refused() -> None:
         ("", {"2.5.0", "2.5.1", "2.6.0"}),
         ("2.5", {"2.5.0", "2.5.1"}),
         ("2.5.1", {"2.5.1"}),
-        ("2.6.0+cu126", {"2.6.0"}),
         ("~=2.5.0", {"2.5.0", "2.5.1"}),
         (">=2.5.1,!=2.6.0", {"2.5.1"}),
     ],
 )
 def test_admitted(specifier: str, expected: set[str]) -> None:
-    assert admitted(specifier, ["2.5.0", "2.5.1", "2.6.0"]) == expected
+    assert admitted(specifier, ["2.5.0", "2.5.1", "2.6.0"]) == (frozenset(expected), "")
+
+
+def test_a_local_part_names_the_build() -> None:
+    for asked in ("2.6.0+cu118", "==2.6.0+cu118"):
+        assert best(recommend(H100, driver="580", torch=asked)).build == "cu118"
+    assert "admits" in why_nothing(recommend(H100, driver="580", torch="2.6.0+cu130"))
+
+
+def test_a_jetson_is_left_to_its_jetpack() -> None:
+    orin = Card("Jetson AGX Orin", "8.7")
+    text = why_nothing(recommend(orin, driver="540.4.0", platform="linux_aarch64"))
+    assert "Jetson" in text
+    assert "JetPack" in text
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ def judge_described(given: Given, tables: Tables) -> WhatIf:
     snapshot = Snapshot(described.sections, ProbeRuns(), tables=tables.version, origin="described")
     asked = diagnose(snapshot, tables)
     checks = tuple(_settled(check, snapshot) for check in asked.checks)
-    questions = (*_missing(described), *_open(checks))
+    questions = (*_missing(described), *_open(checks), *_unexplained(given))
     report = make_report(Diagnosis(asked.findings, checks), snapshot, questions)
     return WhatIf(report, _not_judged(given, described))
 
@@ -66,6 +66,10 @@ def _settled(check: Check, snapshot: Snapshot) -> Check:
         owner, field, value = snapshot.look_up(fact)
     except (LookupError, ValueError):
         return check
+    if value is not None and check.reason == f"{fact}: {NOT_GIVEN}":
+        return msgspec.structs.replace(
+            check, reason=f"{fact}: what was given is not enough, or not in the tables"
+        )
     if value is not None or owner.problem(field) != NOT_GIVEN:
         return check
     return msgspec.structs.replace(
@@ -75,7 +79,7 @@ def _settled(check: Check, snapshot: Snapshot) -> Check:
 
 def _missing(described: Described) -> tuple[OpenQuestion, ...]:
     return tuple(
-        OpenQuestion(question="What is it?", fact=one.fact, reason=one.reason)
+        OpenQuestion(question="What do the tables say of it?", fact=one.fact, reason=one.reason)
         for one in described.missing
     )
 
@@ -94,6 +98,19 @@ def _open(checks: tuple[Check, ...]) -> tuple[OpenQuestion, ...]:
             question = _QUESTION.format(title=rule.title)
             found.append(OpenQuestion(question=question, fact=fact, reason=reason))
     return tuple(found)
+
+
+def _unexplained(given: Given) -> tuple[OpenQuestion, ...]:
+    """Return the errors that were given: unless a finding explains them, nothing is healthy."""
+    return tuple(
+        OpenQuestion(
+            question="What causes the error?",
+            fact=fact,
+            reason=f"no cause was found for {key}={given[key][0]}",
+        )
+        for key, fact in (("cuda_error", "cuda_driver.init_code"), ("nvml_error", "nvml.init_code"))
+        if given.get(key) and given[key] != ["0"]
+    )
 
 
 def _not_judged(given: Given, described: Described) -> dict[str, str]:

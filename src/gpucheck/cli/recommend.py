@@ -138,11 +138,16 @@ class _Wanted:
         from gpucheck.fixes import Python  # noqa: PLC0415
         from gpucheck.probes.interpreter import Interpreter  # noqa: PLC0415
         from gpucheck.probes.torch_build import TorchBuild  # noqa: PLC0415
+        from gpucheck.tables.versions import released  # noqa: PLC0415
 
         python: Python = supply(Python, target, self._tables)
         arguments = self._arguments(offer, python)
         torch = target.get(TorchBuild)
-        if torch.installed and torch.cuda == offer.cuda and _is_release(torch.version, offer):
+        if (
+            torch.installed
+            and torch.cuda == offer.cuda
+            and released(torch.version) == released(offer.torch)
+        ):
             self._notes.append("This very build is installed already.")
         if self._options["tool"] == "conda":
             self._notes.append(_CONDA)
@@ -342,12 +347,6 @@ def _uv_commands(arguments: Sequence[str], python: "Python", executable: str) ->
             python.quoted(["uv", "pip", "install", "--python", "gpu-env", *arguments[1:]]),
         )
     return (*python.remove_torch(), python.pip(*arguments))
-
-
-def _is_release(version: str | None, offer: "Offer") -> bool:
-    from gpucheck.tables.versions import released  # noqa: PLC0415
-
-    return released(version) == released(offer.torch)
 
 
 def _is_of_ngc(snapshot: "Snapshot") -> bool:

@@ -61,12 +61,17 @@ def _on_branch(given: Given, drafts: Drafts, draft: Draft, tables: Tables) -> No
 def _kind(given: Given, name: str, tables: Tables) -> GpuKind | None:
     if given.get("gpu_kind"):
         return cast("GpuKind", given["gpu_kind"][0])
-    plain = name.removeprefix("NVIDIA ").lower()
+    plain = _plain(name)
     if plain.startswith("geforce"):
         return "geforce"
-    rows = tables.get(GpuProducts).rows
-    found = {r.segment for r in rows if r.product.removeprefix("NVIDIA ").lower() == plain}
-    segment = found.pop() if len(found) == 1 else ""
     if plain.startswith("tesla"):
         return "data-center"
+    segments = {_plain(row.product): row.segment for row in tables.get(GpuProducts).rows}
+    # "A100-SXM4-80GB" is an A100, and "H100 PCIe" an H100.
+    model = plain.partition(" ")[0].partition("-")[0]
+    segment = segments.get(plain) or segments.get(model, "")
     return _SEGMENTS.get(segment) or ("workstation" if segment else None)
+
+
+def _plain(name: str) -> str:
+    return name.lower().removeprefix("nvidia ")

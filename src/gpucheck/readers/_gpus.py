@@ -1,5 +1,8 @@
 """The GPUs and the driver of a machine that somebody describes."""
 
+import re
+from collections.abc import Iterator
+
 from gpucheck.probes.cuda_driver import CudaDriver
 from gpucheck.probes.device_nodes import DeviceNode, DeviceNodes
 from gpucheck.probes.driver import Driver, DriverLibrary
@@ -20,6 +23,8 @@ from gpucheck.tables.pci_devices import PciDevices
 from gpucheck.tables.versions import parse
 
 _FAMILIES = ("", "GeForce ", "Tesla ", "Quadro ")
+_VARIANT = re.compile(r"[0-9]{1,3}GB|PCIE|NVL|SXM[0-9]?|HBM[0-9]E?")
+"""The last words of a product's name that say its memory or its form, not its chip."""
 _OF_CUINIT = (0, 34, 100, 214, 220, 304, 802, 803, 804, 999)
 """Results that ``cuInit`` itself gives; others come from programs that already run."""
 _OFF_THE_BUS = 79
@@ -27,6 +32,19 @@ _LIBRARY_NOT_FOUND = 12
 _OF_ONE_GPU = (14, 15, 16)
 """What NVML answers about one GPU: corrupted inforom, lost, needs a reset."""
 _LOST = 15
+
+
+def _spellings(name: str) -> Iterator[str]:
+    """Return the names under which the tables may have a product: as it is, then completed."""
+    for family in _FAMILIES:
+        yield family + name
+    words = name.replace("-", " ").split()
+    while len(words) > 1 and _VARIANT.fullmatch(words[-1].upper()):
+        words.pop()
+    plain = " ".join(words)
+    for family in _FAMILIES:
+        yield family + plain
+    yield plain.removeprefix("Tesla ")
 
 
 class _Gpu:
@@ -79,7 +97,11 @@ class GpuReader:
     def _described(self) -> list[_Gpu] | None:
         """Return the GPUs; None when nobody spoke of any, [] when there are none."""
         given = self._given
-        if any(self._said_not(key) for key in ("gpu", "compute_capability", "gpu_count")):
+        keys = [key for key in ("gpu", "compute_capability", "gpu_count") if key in given]
+        absent = [key for key in keys if self._said_not(key)]
+        if absent and absent != keys:
+            raise GivenError(f"{' and '.join(keys)} contradict one another: is there a GPU or not?")
+        if absent:
             return []
         names, capabilities = given.get("gpu", []), given.get("compute_capability", [])
         if names and capabilities and len(names) != len(capabilities):
@@ -115,10 +137,10 @@ class GpuReader:
             return _Gpu(at, name, capability, self._source("compute_capability"))
         if not name:
             return _Gpu(at, "", None, "")
-        for family in _FAMILIES:
-            found = self._capability(family + name)
+        for known in _spellings(name):
+            found = self._capability(known)
             if found is not None:
-                return _Gpu(at, family + name, found, "the tables' row of this product")
+                return _Gpu(at, known, found, "the tables' row of this product")
         reason = f"the tables do not have the GPU {name}: give its compute_capability"
         self._drafts.miss("nvml.gpus", reason)
         return _Gpu(at, name, None, reason)
@@ -303,7 +325,8 @@ class GpuReader:
 
     def _nvml_gpu(self, gpu: _Gpu, code: int | None) -> NvmlGpu:
         draft = Draft()
-        draft.said("index", gpu.at, "the order in which they were given")
+        if gpu.name or gpu.capability:
+            draft.said("index", gpu.at, "the order in which they were given")
         draft.said("pci_address", gpu.place, "the order in which they were given")
         if gpu.name:
             draft.said("device_name", gpu.name, self._gpu_source())

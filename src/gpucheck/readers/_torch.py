@@ -1,5 +1,6 @@
 """The PyTorch build that somebody describes: what a release alone says, by the tables."""
 
+from gpucheck.probes.interpreter import Interpreter
 from gpucheck.probes.system import System
 from gpucheck.probes.torch_build import TorchBuild
 from gpucheck.readers._drafts import Draft, Drafts
@@ -31,6 +32,8 @@ def describe_torch(given: Given, drafts: Drafts, tables: Tables) -> None:
         return
     if given.get("torch") == []:
         draft.said("installed", value=False, source=_source(given, "torch"))
+        # Somebody looked: there is an interpreter that answered.
+        drafts.of(Interpreter).said("status", "ok", _source(given, "torch"))
         return
     _Build(given, drafts, draft, tables).describe()
 
@@ -124,7 +127,7 @@ class _Build:
         row = self._tables.get(TorchBuilds).build(self._version, cuda, self._platform)
         name = f"torch {self._version} built for CUDA {cuda} on {self._platform}"
         if row is None or not row.arch_list:
-            draft.unknown("arch_list", f"the tables do not have the GPU code of {name}")
+            draft.unknown("arch_list", f"no code of its build for {self._platform} was given")
         if row is None:
             return
         source = f"the tables: {name}"

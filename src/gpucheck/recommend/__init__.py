@@ -75,11 +75,13 @@ class _Search:
         )
         pythons = offers.releases_for(situation.python)
         cuda = offers.cuda_for(situation.driver, situation.driver_cuda)
-        torch = admitted(situation.torch, {offer.torch for offer in self._all})
+        releases, build = admitted(situation.torch, {offer.torch for offer in self._all})
         self._meets: dict[Limit, frozenset[Offer]] = {
             "python": frozenset(o for o in self._all if o.torch in pythons),
             "driver": frozenset(o for o in self._all if not o.cuda or o.cuda in cuda),
-            "torch": frozenset(o for o in self._all if o.torch in torch),
+            "torch": frozenset(
+                o for o in self._all if o.torch in releases and build in ("", o.build)
+            ),
             "glibc": frozenset(o for o in self._all if runs_on_glibc(o, situation.glibc)),
         }
 
@@ -90,8 +92,8 @@ class _Search:
         if not self._meets["torch"]:
             newest = newest_first(self._all)[0].torch
             return Recommendation(best=None, reasons=(self._reasons.none_admitted(newest),))
-        if unheard := self._reasons.unheard_of():
-            return Recommendation(best=None, reasons=unheard)
+        if foreign := self._reasons.unheard_of() or self._reasons.jetsons():
+            return Recommendation(best=None, reasons=foreign)
         runnable = self._with_code(cards)
         if not runnable:
             return Recommendation(best=None, reasons=self._no_code())
@@ -99,7 +101,8 @@ class _Search:
         if undriven:
             ignored: tuple[Limit, ...] = ("driver",)
             would = newest_first(self._fitting(runnable, ignored))[:1]
-            return Recommendation(best=None, reasons=undriven, would_fit=tuple(would))
+            then = tuple(f"With that driver {offer} would fit." for offer in would)
+            return Recommendation(best=None, reasons=undriven + then, would_fit=tuple(would))
         fitting = newest_first(self._fitting(runnable))
         if not fitting:
             return self._nothing(runnable)

@@ -179,26 +179,29 @@ class SpecifierError(ValueError):
     """What was asked for is neither a version of torch nor a PEP 440 specifier."""
 
 
-def admitted(specifier: str, releases: Collection[str]) -> frozenset[str]:
-    """Return the releases that a specifier ("<2.9", "~=2.6") or a version ("2.6") admits.
+def admitted(specifier: str, releases: Collection[str]) -> tuple[frozenset[str], str]:
+    """Return the releases that a specifier or a version admits, and the build that it names.
 
-    A version without operator admits its patch releases; a local part ("+cu126") does not count.
+    A version without operator ("2.6") admits its patch releases. A local part ("2.6.0+cu126")
+    names a build, "" stands for any.
 
     Raises:
-        SpecifierError: it is neither.
+        SpecifierError: it is neither ("<2.9", "~=2.6" are specifiers).
     """
     text = specifier.strip()
     if not text:
-        return frozenset(releases)
+        return frozenset(releases), ""
+    plain, _plus, build = text.removeprefix("==").strip().partition("+")
+    text = plain if build else text
     if (version := released(text)) is not None:
         length = len(version)
-        return frozenset(torch for torch in releases if numbers(torch)[:length] == version)
+        return frozenset(torch for torch in releases if numbers(torch)[:length] == version), build
     # packaging takes milliseconds to import, and few ask for a specifier.
     from packaging.specifiers import InvalidSpecifier, SpecifierSet  # noqa: PLC0415
 
     try:
         wanted = SpecifierSet(text)
-        return frozenset(torch for torch in releases if wanted.contains(torch))
+        return frozenset(torch for torch in releases if wanted.contains(torch)), build
     except InvalidSpecifier as error:
         raise SpecifierError(f"{specifier!r} is neither a version nor a specifier") from error
 

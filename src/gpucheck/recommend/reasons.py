@@ -7,6 +7,7 @@ from gpucheck.tables.choice import operating_system
 from gpucheck.tables.cuda_drivers import CudaDrivers
 from gpucheck.tables.driver_branches import DriverBranches
 from gpucheck.tables.gpu_architectures import GpuArchitectures
+from gpucheck.tables.gpu_products import GpuProducts
 from gpucheck.tables.versions import at_least, capability_numbers, numbers, parse
 
 _PLATFORMS = {
@@ -43,6 +44,18 @@ class Reasons:
             f"The tables (of {self._offers.tables.date}) do not know the capability of {card}."
             for card in _one_a_capability(self._situation.cards)
             if not self._architectures.knows(card.capability)
+        )
+
+    def jetsons(self) -> tuple[str, ...]:
+        """Say which GPUs are those of Jetson boards, whose PyTorch and driver come otherwise."""
+        products = self._offers.tables.get(GpuProducts).rows
+        segments: dict[str | None, set[str]] = {}
+        for row in products:
+            segments.setdefault(row.compute_capability, set()).add(row.segment)
+        return tuple(
+            f"{card} is a Jetson, whose PyTorch comes with its JetPack from NVIDIA."
+            for card in _one_a_capability(self._situation.cards)
+            if segments.get(card.capability) == {"jetson"}
         )
 
     def none_admitted(self, newest: str) -> str:

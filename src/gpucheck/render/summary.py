@@ -22,7 +22,7 @@ def verdict(report: Report) -> str:
     if report.verdict == "unknown":
         first = report.open_questions[0]
         if report.snapshot.origin == "described":
-            return f"The tables do not tell. {first.question} {clean(first.reason)} ({first.fact})"
+            return f"It cannot be told: {clean(first.reason)} ({first.fact})"
         return f"Not enough could be read. {first.question} {clean(first.reason)} ({first.fact})"
     return _healthy(report.snapshot)
 

@@ -25,7 +25,7 @@ RULE = Rule(
     title="PyTorch is not installed",
     severity=Severity.ERROR,
     family="torch",
-    yields_to=("torch-mixed-install",),
+    yields_to=("torch-mixed-install", "torch-python-unsupported"),
 )
 
 

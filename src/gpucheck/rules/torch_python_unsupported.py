@@ -11,28 +11,19 @@ glibc (Alpine Linux).
 A PyTorch that is installed all the same (from conda-forge, a distribution or one's own build) is
 not judged here.
 
-Cure: an environment with a Python that has wheels; uv and conda bring the Python along.
+Cure: an environment with a Python that has wheels; uv and conda fetch the Python themselves.
 """
-
-from collections.abc import Sequence
-from typing import Literal
-
-from msgspec import Struct
 
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.findings import Confidence, Fine, Fix, Hit, Judgement, NotApplicable, Severity
-from gpucheck.fixes import WHEEL_INDEX, Python
+from gpucheck.fixes.new_environment import NewEnvironment
 from gpucheck.probes.interpreter import Interpreter
 from gpucheck.probes.system import System
 from gpucheck.probes.torch_build import TorchBuild
-from gpucheck.recommend import Offer, Recommender, Situation
-from gpucheck.recommend.machine import MachineFacts
 from gpucheck.rules import Rule
-from gpucheck.tables import Tables
 from gpucheck.tables.torch_releases import TorchReleases
-from gpucheck.tables.versions import capability_numbers, released
-from gpucheck.tables.wheel_indexes import WheelIndexes
-from gpucheck.views import View
+from gpucheck.tables.versions import capability_numbers
+from gpucheck.views.wheels import wheel_platform
 
 RULE = Rule(
     title="PyTorch has no wheel for this Python or system",
@@ -41,88 +32,116 @@ RULE = Rule(
 )
 
 _BITS = 64
-_PLATFORMS = ("linux_x86_64", "linux_aarch64", "windows")
 
 
-class _Way(Struct, frozen=True):
-    """A Python that has wheels, and the build to install there; None where it is not sure."""
+@RULE.check
+def check(
+    interpreter: Interpreter,
+    torch: TorchBuild,
+    system: System,
+    releases: TorchReleases,
+    environment: NewEnvironment,
+) -> Judgement:
+    """Look for any release with a wheel for the Python of a target that has no torch."""
+    if torch.installed is None and interpreter.status not in (None, "ok"):
+        raise UnknownFactError("interpreter.executable", interpreter.problem("executable"))
+    if known(torch.installed, "torch.installed"):
+        return _described(interpreter, torch, system, releases, environment)
+    os = known(system.os, "system.os")
+    if os not in ("linux", "windows"):
+        return NotApplicable("the tables are about Linux and Windows")
+    if system.jetson:
+        return NotApplicable("a Jetson takes the wheels of its JetPack")
+    platform = wheel_platform(system)
+    if platform is None:
+        raise UnknownFactError("system.machine", "the tables do not have this processor")
+    if system.libc == "musl":
+        return _on_musl()
+    pythons = _pythons(releases, platform)
+    if interpreter.implementation not in (None, "cpython"):
+        fact, what = "interpreter.implementation", f"{interpreter.implementation}"
+    elif interpreter.bits not in (None, _BITS):
+        fact, what = "interpreter.bits", f"a Python of {interpreter.bits} bits"
+    else:
+        version = _version(interpreter)
+        if version in pythons:
+            return Fine(f"some release has a wheel for Python {version}")
+        fact, what = "interpreter.version", f"Python {version}"
+    return Hit(
+        headline=f"PyTorch has no wheel for {what}; there are wheels for {_span(pythons)}",
+        evidence=(fact, "torch.installed"),
+        fixes=environment.fixes(_newest_first(pythons), platform),
+        confidence=_confidence(pythons, interpreter, fact),
+    )
 
-    python: str
-    offer: Offer | None
+
+def _described(
+    interpreter: Interpreter,
+    torch: TorchBuild,
+    system: System,
+    releases: TorchReleases,
+    environment: NewEnvironment,
+) -> Judgement:
+    """Judge a wheel that somebody only asks about; what is on the disk came there somehow."""
+    platform = wheel_platform(system)
+    if torch.path is not None or torch.installer != "pip" or platform is None:
+        return Fine("torch is installed")
+    pythons = releases.pythons(torch.version or "", platform)
+    if not pythons or interpreter.version is None or interpreter.free_threaded:
+        return Fine("no wheel that the tables know is at odds with the Python")
+    version = _version(interpreter)
+    if version in pythons:
+        return Fine(f"torch {torch.version} has a wheel for Python {version}")
+    return Hit(
+        headline=f"torch {torch.version} has no wheel for Python {version}; "
+        f"it has wheels for {_span(pythons)}",
+        evidence=("interpreter.version", "torch.version"),
+        fixes=environment.fixes(_newest_first(pythons), platform),
+    )
 
 
-class NewEnvironment(View):
-    """The commands that make an environment with another Python and install PyTorch there."""
+def _on_musl() -> Hit:
+    return Hit(
+        headline="PyTorch has no wheel for systems with musl; its wheels need glibc",
+        evidence=("system.libc", "torch.installed"),
+        fixes=(Fix(text="Use a system or image with glibc, such as Debian's in place of Alpine."),),
+    )
 
-    def __init__(
-        self, interpreter: Interpreter, system: System, facts: MachineFacts, python: Python,
-        tables: Tables,
-    ) -> None:
-        self._interpreter = interpreter
-        self._system = system
-        self._facts = facts
-        self._python = python
-        self._tables = tables
 
-    def fixes(self, pythons: Sequence[str], platform: str) -> tuple[Fix, ...]:
-        """Return the ways to a Python of these, the one that serves this machine's GPUs."""
-        way = self._way(pythons, platform)
-        with_uv, with_conda = self._with_uv(way), self._with_conda(way)
-        return (with_conda, with_uv) if self._interpreter.kind == "conda" else (with_uv, with_conda)
+def _version(interpreter: Interpreter) -> str:
+    """Return the Python as the tables name it, such as "3.12" or "3.13t"."""
+    version = ".".join(known(interpreter.version, "interpreter.version").split(".")[:2])
+    return f"{version}t" if interpreter.free_threaded else version
 
-    def _way(self, pythons: Sequence[str], platform: str) -> _Way:
-        gpus, (driver, driver_cuda) = self._facts.gpus(), self._facts.driver()
-        if gpus is not None and not (gpus.cards and driver is None and driver_cuda is None):
-            recommender = Recommender(self._tables)
-            for python in pythons:
-                found = recommender.recommend(
-                    Situation(
-                        platform=platform,
-                        python=python,
-                        cards=gpus.cards,
-                        driver=driver,
-                        driver_cuda=driver_cuda,
-                        glibc=self._facts.glibc(),
-                        driver_serves=gpus.served,
-                    )
-                )
-                if found.best is not None:
-                    return _Way(python, found.best)
-        return _Way(pythons[0], None)
 
-    def _with_uv(self, way: _Way) -> Fix:
-        folder = "gpu-env"
-        windows = self._system.os == "windows"
-        python = f"{folder}\\Scripts\\python.exe" if windows else f"{folder}/bin/python"
-        make = self._python.quoted(["uv", "venv", "--python", way.python, folder])
-        install = self._python.quoted(["uv", "pip", "install", "--python", python, *self._pip(way)])
-        return Fix(
-            text=f"Make an environment with Python {way.python} by uv, which fetches the Python "
-            f"where it is missing, and install {_what(way)} there.",
-            commands=(make, install) if way.offer else (make, f"gpucheck recommend --python {python}"),
-            verify=f"gpucheck --python {python}",
+def _pythons(releases: TorchReleases, platform: str) -> tuple[str, ...]:
+    """Return the Pythons that any release has wheels for."""
+    return tuple(
+        dict.fromkeys(
+            python
+            for release in releases.newest_first()
+            for python in release.pythons.get(platform, ())
         )
+    )
 
-    def _with_conda(self, way: _Way) -> Fix:
-        make = f"conda create -y -n gpu-env python={way.python} pip"
-        install = self._python.quoted(
-            ["conda", "run", "-n", "gpu-env", "python", "-m", "pip", "install", *self._pip(way)]
-        )
-        return Fix(
-            text=f"Or make a conda environment with Python {way.python}, and install {_what(way)} "
-            "there by pip."
-            if self._interpreter.kind != "conda"
-            else f"Make a conda environment with Python {way.python}, and install {_what(way)} "
-            "there by pip.",
-            commands=(make, install) if way.offer else (make,),
-            verify="conda activate gpu-env && gpucheck",
-        )
 
-    def _pip(self, way: _Way) -> list[str]:
-        if way.offer is None:
-            return []
-        words = [f"torch=={way.offer.torch}"]
-        if way.offer.is_default:
-            return words
-        address = self._tables.get(WheelIndexes).address(way.offer.build)
-        return [*words, "--index-url", address or f"{WHEEL_INDEX}{way.offer.build}"]
+def _usual(pythons: tuple[str, ...]) -> list[tuple[int, int]]:
+    """Return the numbers of the Pythons that are not free-threaded, in order."""
+    found = [capability_numbers(python) for python in pythons if not python.endswith("t")]
+    return sorted(numbers for numbers in found if numbers)
+
+
+def _span(pythons: tuple[str, ...]) -> str:
+    usual = _usual(pythons)
+    return f"Python {usual[0][0]}.{usual[0][1]} to {usual[-1][0]}.{usual[-1][1]}"
+
+
+def _newest_first(pythons: tuple[str, ...]) -> list[str]:
+    return [f"{major}.{minor}" for major, minor in reversed(_usual(pythons))]
+
+
+def _confidence(pythons: tuple[str, ...], interpreter: Interpreter, fact: str) -> Confidence:
+    """A Python newer than all of the table may have got its wheels since."""
+    have = capability_numbers(".".join((interpreter.version or "").split(".")[:2]))
+    newer = fact == "interpreter.version" and have is not None and have > _usual(pythons)[-1]
+    return Confidence.LIKELY if newer else Confidence.CERTAIN
