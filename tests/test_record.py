@@ -16,6 +16,7 @@ LOG = {
         "/etc/group": b"video:x:44:alice,bob\n",
         "/proc/cmdline": b"root=UUID=1 quiet\n",
         "/home/alice/v/version.py": b"alice's",
+        "/lib/../../../escaped": b"x",
         "/etc/ld.so.cache": b"\0/home/alice/lib\0",
     },
     "links": {"/home/alice/lib": "/home/alice/lib64"},
@@ -77,3 +78,11 @@ def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None
         _write(tmp_path / "file")
     with pytest.raises(RecordError, match="cannot be written"):
         _write(tmp_path / "file" / "below")
+
+
+def test_no_path_leaves_the_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "a" / "b" / "machine"
+    _write(folder)
+    assert (folder / "files" / "escaped").is_file()
+    assert not list(tmp_path.glob("**/a/escaped"))
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]

@@ -1,6 +1,7 @@
 """Writes a machine down as a folder, from what a recording door noted (``collect --record``)."""
 
 import json
+import posixpath
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -119,6 +120,8 @@ def _what_matters(path: str, text: str) -> str:
 
 
 def _write_file(folder: Path, path: str, text: str) -> None:
-    place = folder / "files" / path.replace("\\", "/").replace(":", "%3A").lstrip("/")
+    # A path of the machine may climb (PYTHONPATH=/a/../..): none may leave the folder.
+    inside = posixpath.normpath("/" + path.replace("\\", "/").replace(":", "%3A"))
+    place = folder / "files" / inside.lstrip("/")
     place.parent.mkdir(parents=True, exist_ok=True)
     place.write_bytes(text.encode("utf-8", "surrogateescape"))

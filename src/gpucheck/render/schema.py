@@ -12,8 +12,11 @@ import msgspec
 from gpucheck import diff, report, snapshot
 from gpucheck.findings import Check, Confidence, Evidence, Finding, Fix
 from gpucheck.probes import all_sections
+from gpucheck.recommend.offers import Offer
+from gpucheck.render import recommendation, table_text
 from gpucheck.render.pages import ProbeRow, RuleRow
 from gpucheck.snapshot import ProbeRun, Versions
+from gpucheck.tables.catalogue import ALL
 from gpucheck.verdict import OpenQuestion
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -62,7 +65,8 @@ def schema(name: str) -> Schema:
 def _types() -> tuple[dict[type, Schema], Schema]:
     """Return the schema of each type that is written, and the definitions they refer to."""
     complete = (Finding, Evidence, Fix, Check, OpenQuestion, ProbeRun, Versions, SelfTest,
-                diff.Change, RuleRow, ProbeRow)  # fmt: skip
+                diff.Change, RuleRow, ProbeRow, Offer, table_text.RowChange,
+                recommendation.Missing)  # fmt: skip
     sections = tuple(all_sections().values())
     types: tuple[type, ...] = (*complete, *sections)
     refs, parts = msgspec.json.schema_components(types, ref_template=_TEMPLATE)
@@ -137,6 +141,51 @@ def _batch_line() -> Schema:
     return body
 
 
+def _recommendation() -> Schema:
+    refs, parts = _types()
+    offer = {"anyOf": [refs[Offer], {"type": "null"}]}
+    update = {**_object(driver={"type": ["string", "null"]}, build=refs[Offer])}
+    body = _object(
+        schema={"const": recommendation.SCHEMA},
+        outcome={"enum": ["command", "nothing-fits", "unknown"]},
+        described={"type": "boolean"},
+        commands=_list(_TEXT),
+        verify=_TEXT,
+        build=offer,
+        reasons=_list(_TEXT),
+        notes=_list(_TEXT),
+        missing=_list(refs[recommendation.Missing]),
+        would_fit=_list(refs[Offer]),
+        driver_update={"anyOf": [update, {"type": "null"}]},
+        alternatives=_list(refs[Offer]),
+    )
+    return {**body, "$defs": _needed(body, parts)}
+
+
+def _tables_diff() -> Schema:
+    refs, parts = _types()
+    body = _object(
+        schema={"const": table_text.DIFF_SCHEMA}, changes=_list(refs[table_text.RowChange])
+    )
+    return {**body, "$defs": _needed(body, parts)}
+
+
+def _table() -> Schema:
+    """Return the schema of a file of compat_tables/: one of the tables, told apart by name."""
+    refs, parts = msgspec.json.schema_components(ALL, ref_template=_TEMPLATE)
+    named = [
+        {"if": {"properties": {"table": {"const": kind.name}}}, "then": ref}
+        for kind, ref in zip(ALL, refs, strict=True)
+    ]
+    body = {
+        "type": "object",
+        "required": ["table", "sources", "rows"],
+        "properties": {"table": {"enum": [kind.name for kind in ALL]}},
+        "allOf": named,
+    }
+    return {**body, "$defs": parts}
+
+
 def _object(**properties: Schema) -> Schema:
     return {"type": "object", "properties": properties, "required": list(properties)}
 
@@ -176,4 +225,7 @@ _MAKERS: dict[str, Callable[[], Schema]] = {
     "diff": _diff,
     "list": _listing,
     "batch-line": _batch_line,
+    "recommendation": _recommendation,
+    "table": _table,
+    "tables-diff": _tables_diff,
 }

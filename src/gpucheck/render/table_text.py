@@ -14,7 +14,7 @@ from gpucheck.tables.catalogue import BY_NAME
 _APART = ("source", "note")
 """Columns of every table, too long to stand among the others."""
 _WIDEST = 40
-_DIFF_SCHEMA = "gpucheck.tables-diff/1"
+DIFF_SCHEMA = "gpucheck.tables-diff/1"
 
 How = Literal["added", "removed", "changed"]
 Data = dict[str, Any]
@@ -143,7 +143,7 @@ def changes_text(changes: Sequence[RowChange], *, color: bool) -> str:
 
 def changes_json(changes: Sequence[RowChange]) -> Data:
     """Return the changes as JSON-like data."""
-    return {"schema": _DIFF_SCHEMA, "changes": msgspec.to_builtins(list(changes))}
+    return {"schema": DIFF_SCHEMA, "changes": msgspec.to_builtins(list(changes))}
 
 
 def _place(field: str, value: object) -> int:
