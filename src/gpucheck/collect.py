@@ -150,8 +150,9 @@ class Collector:
             if first is not None and first.name not in self._skip:
                 self._launch(children, first.name, [first])
             self._load_probes()
-            self._launch_ready(children)
+            # Before the next forks: a parent that shares its pages with a child writes slowly.
             self._meanwhile()
+            self._launch_ready(children)
             while children.names():
                 for event in children.wait(time.monotonic() + _TICK):
                     self._hear(children, event)
