@@ -157,11 +157,13 @@ def load(file: Path) -> Snapshot:
         SnapshotError: it cannot be read, in one sentence.
     """
     try:
-        if file.stat().st_size > FILE_LIMIT:
-            raise SnapshotError(f"{file} is larger than {FILE_LIMIT >> 20} MiB: no snapshot")
-        data = file.read_bytes()
-    except OSError as error:
-        raise SnapshotError(f"{file} cannot be read: {error.strerror or error}") from error
+        with file.open("rb") as opened:  # a pipe is fine: diff <(ssh ...) b.json
+            data = opened.read(FILE_LIMIT + 1)
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise SnapshotError(f"{file} cannot be read: {why}") from error
+    if len(data) > FILE_LIMIT:
+        raise SnapshotError(f"{file} is larger than {FILE_LIMIT >> 20} MiB: no snapshot")
     try:
         return decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

@@ -358,7 +358,7 @@ def ask(host: Host, executable: str, limit: float = ASK_LIMIT) -> Reply:
 def _understood(executable: str, text: str) -> Reply:
     try:
         said = msgspec.json.decode(text, type=_Said)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         detail = f"{executable} gave an answer that is not understood: {error}"
         return Reply(status="bad-answer", detail=detail)
     if said.too_old:

@@ -229,7 +229,7 @@ class _Pipe:
         self.send(_ANSWER, data)
 
     def stage(self, name: str) -> None:
-        self.send(_STAGE, name.encode())
+        self.send(_STAGE, _encoded(name))
 
     def started(self, pid: int) -> None:
         self.send(_STARTED, str(pid).encode())
@@ -252,9 +252,14 @@ def _be_child(handle: int, work: Work) -> NoReturn:
             pipe.send(_END)
             status = 0
         except BaseException as error:  # noqa: BLE001  # nothing may escape into the parent's code
-            pipe.send(_CRASH, f"{type(error).__name__}: {error}".encode())
+            pipe.send(_CRASH, _encoded(f"{type(error).__name__}: {error}"))
     finally:
         os._exit(status)
+
+
+def _encoded(words: str) -> bytes:
+    """Encode what may hold a file name that is no UTF-8."""
+    return words.encode("utf-8", "backslashreplace")
 
 
 def _no_core_dump() -> None:

@@ -41,6 +41,9 @@ _PART = 65536
 _MOST_GAPS = 16
 _MAX_LINKS = 40
 _MAX_PATHS = 20_000
+_LARGEST_MAPPED = 8 << 30
+"""Bytes; the largest libraries have about 2 GiB, a sparse file may claim any size."""
+_BINARY = getattr(os, "O_BINARY", 0)
 
 
 class LiveHost(Host):
@@ -120,12 +123,20 @@ class LiveHost(Host):
         """Find a literal in a file of any size; each hit with its surroundings."""
 
         def find() -> list[bytes]:
-            with open(self._at(path), "rb") as file:  # noqa: PTH123  # a mapped file, not its text
-                if os.fstat(file.fileno()).st_size == 0:
+            handle = os.open(self._at(path), os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | _BINARY)
+            try:
+                seen = os.fstat(handle)
+                if not stat_module.S_ISREG(seen.st_mode):
+                    raise OSError(errno.EINVAL, "no regular file")
+                if seen.st_size > _LARGEST_MAPPED:
+                    raise OSError(errno.EFBIG, "too large to search")
+                if seen.st_size == 0:
                     return []
-                with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+                with mmap.mmap(handle, 0, access=mmap.ACCESS_READ) as data:
                     window = elf_section(data, section) if section else None
                     return surroundings(data, literal, context, window)
+            finally:
+                os.close(handle)
 
         return _ask(path, find)
 
