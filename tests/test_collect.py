@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from gpucheck import collect as collect_module
 from gpucheck.collect import Collected, Collector
 from gpucheck.facts import Answer, Section
 from gpucheck.host import Host, LiveHost
+from gpucheck.host.children import Tell, Work
 from gpucheck.probes import Probe, all_probes, lanes
 from gpucheck.probes.driver import Driver
 from gpucheck.probes.limits import LimitsOfProcess
@@ -208,6 +209,29 @@ def test_progress_names_what_is_awaited(monkeypatch: pytest.MonkeyPatch) -> None
         progress=lambda names, _seconds: heard.append(list(names)),
     )
     assert ["driver"] in heard
+
+
+def test_progress_does_not_name_a_child_that_has_answered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    real = Collector._work  # noqa: SLF001  # to let the child linger after its answer
+
+    def lingering(self: Collector, probes: Sequence[Probe]) -> Work:
+        def work(tell: Tell) -> None:
+            real(self, probes)(tell)
+            time.sleep(0.6)
+
+        return work
+
+    monkeypatch.setattr(Collector, "_work", lingering)
+    heard: list[list[str]] = []
+    collected = _run(
+        monkeypatch,
+        _probe(Nvml, _good, host=Host),
+        progress=lambda names, _seconds: heard.append(list(names)),
+    )
+    assert collected.snapshot.get(Nvml).init_code == 0
+    assert heard == []
 
 
 def test_a_recorded_machine_is_asked_in_this_process(

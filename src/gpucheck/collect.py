@@ -36,6 +36,14 @@ def _nothing() -> None:
     """Nothing is left to do while waiting."""
 
 
+def _packed(value: object) -> bytes:
+    """Encode an answer; a file name that is no UTF-8 is told with escapes."""
+    try:
+        return msgspec.msgpack.encode(value)
+    except UnicodeEncodeError:
+        return msgspec.msgpack.encode(value, enc_hook=None) if False else _escaped(value)
+
+
 class Collected(msgspec.Struct, frozen=True):
     """A snapshot, and what a recording door noted while it was taken."""
 
@@ -157,11 +165,15 @@ class Collector:
                 for event in children.wait(time.monotonic() + _TICK):
                     self._hear(children, event)
                 self._launch_ready(children)
-                if self._progress is not None and children.names():
-                    waiting = [self._under_way[lane][0].name for lane in children.names()]
-                    self._progress(waiting, time.monotonic() - self._start)
+                self._tell_progress(children)
         finally:
             children.stop()
+
+    def _tell_progress(self, children: Children) -> None:
+        # A child that has answered everything and is about to end is no longer waited for.
+        waiting = [left[0].name for lane in children.names() if (left := self._under_way[lane])]
+        if self._progress is not None and waiting:
+            self._progress(waiting, time.monotonic() - self._start)
 
     def _launch_ready(self, children: Children) -> None:
         for lane, probes in lanes(self._ready(), self._lane).items():
@@ -193,9 +205,9 @@ class Collector:
                 start = time.perf_counter()
                 section = self._call(probe)
                 self._sections[probe.section] = section
-                raw = msgspec.Raw(msgspec.msgpack.encode(section))
+                raw = msgspec.Raw(_packed(section))
                 answer = _Answer(raw, time.perf_counter() - start, self._host.recorded())
-                tell.answer(msgspec.msgpack.encode(answer))
+                tell.answer(_packed(answer))
 
         return work
 

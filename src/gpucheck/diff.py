@@ -139,11 +139,13 @@ def _names(things: list[Facts], key: str) -> bool:
 def _by_name(things: list[Facts], key: str) -> dict[str, Facts]:
     """Return the things by their names; one that has the name of another is numbered."""
     named: dict[str, Facts] = {}
+    numbers: dict[str, int] = {}
     for at, thing in enumerate(things):
         name = str(getattr(thing, key)) if key else str(at)
-        number = 1
+        number = numbers.get(name, 0) + 1
         while (unique := name if number == 1 else f"{name} #{number}") in named:
             number += 1
+        numbers[name] = number
         named[unique] = thing
     return named
 

@@ -12,8 +12,8 @@ from gpucheck.probes import all_sections
 
 SCHEMA = "gpucheck.snapshot/1"
 REPORT_SCHEMA = "gpucheck.report/1"
-FILE_LIMIT = 32 * 1024 * 1024
-"""A larger file is no snapshot of ours."""
+FILE_LIMIT = 8 * 1024 * 1024
+"""A larger file is no snapshot of ours: they have some 20 KiB, hundreds at the very most."""
 
 S = TypeVar("S", bound=Section)
 Origin = Literal["live", "sysroot", "recorded", "pasted", "described"]

@@ -10,7 +10,8 @@ from gpucheck.host import Host
 from gpucheck.probes._paths import distinct, join, pattern
 
 _VERSION_FILE_LIMIT = 64 * 1024
-_MAX_ENTRIES = 256
+MAX_ENTRIES = 256
+"""Entries of sys.path that are looked into."""
 
 
 class TorchFiles(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,7 +43,11 @@ def find_torch(host: Host, sys_path: list[str]) -> tuple[list[TorchFiles], list[
     found: list[TorchFiles] = []
     problems: list[str] = []
     seen: set[str] = set()
-    for entry in distinct(sys_path)[:_MAX_ENTRIES]:
+    entries = distinct(sys_path)
+    for entry in entries[:MAX_ENTRIES]:
+        if "\ufffd" in entry:
+            problems.append(f"{entry}: a name that is no UTF-8 is not followed")
+            continue
         folder = join(entry, "torch")
         init = host.stat(join(folder, "__init__.py"))
         if init.value is None and not init.missing:
@@ -55,6 +60,8 @@ def find_torch(host: Host, sys_path: list[str]) -> tuple[list[TorchFiles], list[
         elif host.exists(join(entry, "torch.py")).value:
             module = join(entry, "torch.py")
             found.append(TorchFiles(kind="module", path=module, entry=entry))
+    if len(entries) > MAX_ENTRIES:
+        problems.append(f"sys.path has {len(entries)} entries, {MAX_ENTRIES} were looked into")
     return found, problems
 
 

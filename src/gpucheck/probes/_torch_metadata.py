@@ -7,7 +7,7 @@ from gpucheck.host import Host
 from gpucheck.probes._conda import CondaRecord
 from gpucheck.probes._dist_info import DistInfo, header, installer, values
 from gpucheck.probes._paths import distinct, join, pattern
-from gpucheck.probes._torch_files import TorchFiles, version_facts
+from gpucheck.probes._torch_files import MAX_ENTRIES, TorchFiles, version_facts
 
 _LEFT_BY_PIP = ("~[o~.=-]rch", "~[o~.=-]rch-*")
 """What pip renames a package to before it removes it."""
@@ -72,7 +72,7 @@ def _first(found: list[str]) -> str | None:
 def leftovers(host: Host, sys_path: list[str], infos: list[DistInfo]) -> list[str]:
     """Return what an interrupted, overwritten or half-removed install has left."""
     found: list[str] = []
-    for entry in distinct(sys_path):
+    for entry in distinct(sys_path)[:MAX_ENTRIES]:
         for name in _LEFT_BY_PIP:
             found += host.glob(pattern(entry, name)).value or ()
         own = [i for i in infos if i.project == "torch" and i.entry == entry]

@@ -23,6 +23,7 @@ class Standins:
 
     def __init__(self) -> None:
         self._components: dict[str, str] = {}
+        self._spellings: dict[str, str] = {}
         self._users: dict[str, str] = {}
         self._hosts: dict[str, str] = {}
         self._addresses: dict[str, str] = {}
@@ -117,6 +118,7 @@ class Standins:
             suffix = _SUFFIX.search(name)
             dot = "." if name.startswith(".") else ""
             kind, end = ("file", suffix[0]) if suffix else ("dir", "")
+            self._spellings.setdefault(name.lower(), name)
             self._components[name] = f"{dot}{kind}{len(self._components) + 1}{end}"
         return self._components[name]
 
@@ -206,8 +208,11 @@ class Standins:
     def _spelling(self, name: str) -> str:
         """Return the spelling seen first: Windows does not tell capitals apart."""
         lower = name.lower()
-        known = (*self._users, *self._hosts, *self._components)
-        return next((seen for seen in known if seen.lower() == lower), name)
+        for known in (self._users, self._hosts):
+            for seen in known:
+                if seen.lower() == lower:
+                    return seen
+        return self._spellings.setdefault(lower, name)
 
 
 def _is_of_system(names: list[str]) -> bool:

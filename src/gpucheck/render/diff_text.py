@@ -35,8 +35,9 @@ def _said(change: Change) -> str:
 
 def _lists(old: list[str], new: list[str]) -> str:
     """Return only what differs of two lists of words."""
-    gone = [one for one in old if one not in new]
-    come = [one for one in new if one not in old]
+    before, after = set(old), set(new)
+    gone = [one for one in old if one not in after]
+    come = [one for one in new if one not in before]
     told = [f"gone {shown(gone)}"] if gone else []
     told += [f"new {shown(come)}"] if come else []
     return "; ".join(told) or f"the order is now {shown(new)}"

@@ -74,9 +74,7 @@ def describe():
         "prefix": sys.prefix,
         "base_prefix": base_prefix,
         "sys_path": [entry for entry in sys.path if isinstance(entry, str)],
-        "has_pip": any(
-            os.path.isfile(os.path.join(str(p), "pip", "__init__.py")) for p in sys.path
-        ),
+        "has_pip": _has_pip(),
         "externally_managed": sys.prefix == base_prefix and _is_marked_external(),
         "glibc": _glibc(),
         "soabi": _soabi(),
