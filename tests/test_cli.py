@@ -1,5 +1,6 @@
 """The command line as a user meets it: real runs on this machine, in processes of their own."""
 
+import io
 import json
 import os
 import subprocess
@@ -13,6 +14,7 @@ import pytest
 
 from gpucheck import cli
 from gpucheck.cli import check as check_module
+from gpucheck.cli.run import Progress
 from gpucheck.collect import Collector
 from gpucheck.engine import diagnose
 from gpucheck.host import RecordedHost
@@ -264,3 +266,20 @@ def test_a_terminal_that_speaks_ascii_only_is_served() -> None:
     done = run("explain", "driver-too-old", PYTHONIOENCODING="ascii")
     assert done.returncode == 0
     assert done.stdout.isascii()
+
+
+def test_progress_is_one_line_that_goes_away() -> None:
+    out = io.StringIO()
+    progress = Progress(out)
+    progress(["pci"], 0.5)
+    assert out.getvalue() == ""
+    progress(["interpreter"], 4.0)
+    progress(["nvml"], 4.0)
+    progress.clear()
+    lines = out.getvalue().split("\r\x1b[K")
+    assert lines == [
+        "",
+        "waiting for interpreter (4 s)",
+        "waiting for nvml (4 s; GPUs without persistence mode wake slowly)",
+        "",
+    ]

@@ -36,12 +36,23 @@ def _nothing() -> None:
     """Nothing is left to do while waiting."""
 
 
-def _packed(value: object) -> bytes:
-    """Encode an answer; a file name that is no UTF-8 is told with escapes."""
+def _packed(section: Section) -> bytes:
+    """Encode a section, which may hold file names that are no UTF-8."""
     try:
-        return msgspec.msgpack.encode(value)
+        return msgspec.msgpack.encode(section)
     except UnicodeEncodeError:
-        return msgspec.msgpack.encode(value, enc_hook=None) if False else _escaped(value)
+        return msgspec.msgpack.encode(_told(msgspec.to_builtins(section)))
+
+
+def _told(value: Any) -> Any:  # noqa: ANN401  # JSON-like data
+    """Return the value with lone surrogates, Python's stand-ins for odd bytes, as escapes."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, dict):
+        return {_told(key): _told(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_told(item) for item in value]
+    return value
 
 
 class Collected(msgspec.Struct, frozen=True):
@@ -206,8 +217,9 @@ class Collector:
                 section = self._call(probe)
                 self._sections[probe.section] = section
                 raw = msgspec.Raw(_packed(section))
-                answer = _Answer(raw, time.perf_counter() - start, self._host.recorded())
-                tell.answer(_packed(answer))
+                log = _told(self._host.recorded())
+                answer = _Answer(raw, time.perf_counter() - start, log)
+                tell.answer(msgspec.msgpack.encode(answer))
 
         return work
 

@@ -3,12 +3,14 @@
 One module is one command: its name is the module's, its click command the module's ``COMMAND``.
 """
 
+import contextlib
+import errno
 import gc
 import importlib
 import os
 import pkgutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 import click
@@ -20,6 +22,7 @@ _NOT_COMMANDS = ("options", "run", "text")
 _INTERNAL_FAULT = 3
 _UNREADABLE = 2
 _INTERRUPTED = 130
+_LONGEST_MESSAGE = 2000
 _READER_LEFT = 141
 """As the shell counts SIGINT and SIGPIPE."""
 
@@ -67,6 +70,7 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
 
     # A run is short and makes few cycles: looking for them costs a tenth of its time.
     gc.disable()
+    _open_closed_streams()
     try:
         status = gpucheck.main(
             args=list(args) if args is not None else None,
@@ -75,19 +79,58 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
         )
         sys.stdout.flush()
     except click.ClickException as error:
-        error.show()
+        error.message = printable(error.message, limit=_LONGEST_MESSAGE, keep="\n")
+        _say(error.show)
         sys.exit(error.exit_code)
     except TablesError as error:
-        click.echo(f"Error: {printable(str(error))}", err=True)
+        words = f"Error: {printable(str(error))}"
+        _say(lambda: click.echo(words, err=True))
         sys.exit(_UNREADABLE)
     except (click.Abort, KeyboardInterrupt):
         sys.exit(_INTERRUPTED)
     except BrokenPipeError:
-        # The reader has left. What is still buffered must not fail once more at the end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_the_rest()
         sys.exit(_READER_LEFT)
     except Exception as error:  # noqa: BLE001  # the last line of defence
-        words = printable(f"{type(error).__name__}: {error}")
-        click.echo(f"gpucheck: a fault of gpucheck itself, please report it: {words}", err=True)
+        words = _unexpected(error)
+        _drop_the_rest()
+        _say(lambda: click.echo(f"gpucheck: {words}", err=True))
         sys.exit(_INTERNAL_FAULT)
     sys.exit(status if isinstance(status, int) else 0)
+
+
+def _open_closed_streams() -> None:
+    """Put the null device where a standard stream is closed (``gpucheck >&-``).
+
+    Else a pipe of ours would get the stream's number, and what we print would go into it.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            mode = "w" if number else "r"
+            # Opened lowest first, it gets the number of the stream.
+            stream = open(os.devnull, mode, encoding="utf-8")  # noqa: PTH123, SIM115  # until the end
+            setattr(sys, name, stream)
+
+
+def _unexpected(error: Exception) -> str:
+    words = printable(f"{type(error).__name__}: {error}")
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EIO, errno.EDQUOT):
+        return f"the output cannot be written: {printable(error.strerror or str(error))}"
+    return f"a fault of gpucheck itself, please report it: {words}"
+
+
+def _say(show: Callable[[], object]) -> None:
+    """Write to stderr; when even that fails, the exit status has to do."""
+    try:
+        show()
+        sys.stderr.flush()
+    except (OSError, ValueError):
+        null = os.open(os.devnull, os.O_WRONLY)
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(null, sys.stderr.fileno())
+
+
+def _drop_the_rest() -> None:
+    """Make sure that what is still buffered for stdout does not fail once more at the end."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # these cost time, and --help needs none of them
     from gpucheck.tables import Tables
 
 _SLOW = 3.0
+_ASK_THE_DRIVER = ("nvml", "cuda_driver", "nvidia_smi")
 
 
 def open_tables(directory: str | None) -> "Tables":
@@ -88,7 +89,8 @@ class Progress:
         """Show what is awaited, once it takes more than a second."""
         if seconds < 1:
             return
-        slow = "; GPUs without persistence mode wake slowly" if seconds > _SLOW else ""
+        driver = seconds > _SLOW and any(name in _ASK_THE_DRIVER for name in names)
+        slow = "; GPUs without persistence mode wake slowly" if driver else ""
         self._out.write(f"\r\x1b[Kwaiting for {', '.join(names)} ({seconds:.0f} s{slow})")
         self._out.flush()
         self._shown = True

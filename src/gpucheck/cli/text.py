@@ -23,17 +23,18 @@ def colored(options: dict[str, Any]) -> bool:
 
 def write_out(text: str, output: str | None) -> None:
     """Write to stdout or to a file; what the stream cannot encode is replaced."""
-    if output is None:
-        from gpucheck.render.layout import encodable  # noqa: PLC0415
+    from gpucheck.render.layout import encodable  # noqa: PLC0415
 
+    if output is None:
         click.echo(encodable(text, sys.stdout.encoding), nl=False, color=True)
         return
     try:
-        Path(output).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise click.UsageError(f"{output} cannot be written: {error.strerror or error}") from error
+        Path(output).write_text(encodable(text, "utf-8"), encoding="utf-8")
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise click.UsageError(f"{output} cannot be written: {why}") from error
 
 
-def printable(text: str) -> str:
-    """Return untrusted text without control characters, cut at 300 characters."""
-    return "".join(char if char.isprintable() else "?" for char in text[:300])
+def printable(text: str, *, limit: int = 300, keep: str = "") -> str:
+    """Return untrusted text without control characters but those to keep, cut at a length."""
+    return "".join(char if char.isprintable() or char in keep else "?" for char in text[:limit])

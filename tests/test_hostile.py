@@ -1,0 +1,154 @@
+"""Hostile input and broken surroundings, through the command line where that is possible."""
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from gpucheck.diff import _by_name
+from gpucheck.facts import Facts
+from gpucheck.host import LiveHost
+from gpucheck.probes._torch_files import MAX_ENTRIES, find_torch
+from gpucheck.redact.standins import Standins
+from gpucheck.render import diff_text
+from gpucheck.snapshot import FILE_LIMIT, SnapshotError, load
+
+SOURCE = Path(__file__).resolve().parent.parent / "src"
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="streams, pipes and bytes of Unix")
+
+
+def gpucheck(
+    *words: str, shell_ends: str = "", env: dict[bytes, bytes] | None = None
+) -> "subprocess.CompletedProcess[bytes]":
+    """Run the command line as a user's shell does; ``shell_ends`` redirects."""
+    command = 'exec "$@" ' + shell_ends
+    return subprocess.run(
+        ["/bin/sh", "-c", command, "sh", sys.executable, "-m", "gpucheck", *words],
+        env={**os.environb, b"PYTHONPATH": os.fsencode(SOURCE), **(env or {})},
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", "<&- >&- 2>&-"])
+def test_closed_streams_leave_the_diagnosis_as_it_is(closed: str, tmp_path: Path) -> None:
+    file = tmp_path / "report"
+    words = ("check", "--no-selftest", "--fail-on", "never", "--format", "json", "-o", str(file))
+    ran = gpucheck(*words, shell_ends=closed)
+    assert (ran.returncode, ran.stderr) == (0, b"")
+    probes = {run["name"]: run for run in json.loads(file.read_bytes())["snapshot"]["probes"]}
+    assert probes["interpreter"]["status"] == "ok"
+    assert "crashed" not in {run["status"] for run in probes.values()}
+
+
+@pytest.mark.parametrize("words", [("list",), ("--help",), ("--version",)])
+def test_without_stdout_nothing_is_a_fault(words: tuple[str, ...]) -> None:
+    ran = gpucheck(*words, shell_ends=">&-")
+    assert (ran.returncode, ran.stderr) == (0, b"")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
+def test_a_full_disk_is_no_fault_of_gpucheck() -> None:
+    ran = gpucheck("list", shell_ends=">/dev/full")
+    assert ran.returncode == 3
+    assert ran.stderr.startswith(b"gpucheck: the output cannot be written: ")
+    assert gpucheck("--nope", shell_ends="2>/dev/full").returncode == 2
+
+
+@pytest.mark.parametrize(
+    "words", [("diff", "{}", "{}"), ("check", "{}"), ("{}",), ("explain", "{}")]
+)
+def test_no_error_passes_escape_sequences_on(words: tuple[str, ...]) -> None:
+    evil = "\x1b]0;x\x07\x1b[31m\u202e"
+    ran = gpucheck(*(word.format(evil) for word in words))
+    assert ran.returncode == 2
+    assert b"\x1b" not in ran.stderr
+    assert "\u202e".encode() not in ran.stderr
+
+
+def test_variables_and_folders_that_are_no_utf8(tmp_path: Path) -> None:
+    bad = b"/a\xff\x1b[31m"
+    names = (b"HOME", b"USER", b"LD_LIBRARY_PATH", b"CUDA_HOME", b"VIRTUAL_ENV", b"PATH")
+    env = dict.fromkeys(names, bad)
+    file = tmp_path / "report.json"
+    ran = gpucheck("check", "--no-selftest", "--fail-on", "never", "--format", "json", "-o",
+                   str(file), "--python", "/a\udcff", env=env)  # fmt: skip
+    assert (ran.returncode, ran.stderr) == (0, b"")
+    runs = json.loads(file.read_bytes())["snapshot"]["probes"]
+    assert [run for run in runs if run["status"] in ("crashed", "timed-out")] == []
+
+
+def _interpreter(tmp_path: Path, answer: str) -> str:
+    program = tmp_path / "python"
+    program.write_text(
+        f"#!{sys.executable}\nimport sys\nmark = sys.argv[-1]\nprint(mark + {answer} + mark)\n"
+    )
+    program.chmod(0o755)
+    return str(program)
+
+
+@pytest.mark.parametrize("answer", ["'{\"x\":' + '[' * 300000", "'{\"x\":' + '9' * 900000 + '}'"])
+def test_an_interpreter_that_answers_nonsense_crashes_no_probe(tmp_path: Path, answer: str) -> None:
+    ran = gpucheck("check", "--no-selftest", "--format", "json", "--python",
+                   _interpreter(tmp_path, answer))  # fmt: skip
+    probes = json.loads(ran.stdout)["snapshot"]["probes"]
+    assert "crashed" not in {run["status"] for run in probes}
+    assert ran.returncode == 3
+
+
+def test_a_torch_that_was_not_looked_for_is_not_missing() -> None:
+    many = [f"/nowhere/{number}" for number in range(MAX_ENTRIES + 1)]
+    assert find_torch(LiveHost(), many)[1] == ["sys.path has 257 entries, 256 were looked into"]
+    assert find_torch(LiveHost(), many[1:]) == ([], [])
+    (problem,) = find_torch(LiveHost(), ["/nowhere/\ufffd"])[1]
+    assert "no UTF-8" in problem
+
+
+def test_a_search_neither_waits_for_a_pipe_nor_maps_a_giant(tmp_path: Path) -> None:
+    pipe, giant = tmp_path / "libcuda.so", tmp_path / "libtorch.so"
+    os.mkfifo(pipe)
+    start = time.monotonic()
+    assert "no regular file" in LiveHost().find_in_file(str(pipe), b"x").problem.lower() or (
+        LiveHost().find_in_file(str(pipe), b"x").problem
+    )
+    with contextlib.suppress(OSError):  # not every file system lets a file claim so much
+        giant.touch()
+        os.truncate(giant, 1 << 42)
+        assert LiveHost().find_in_file(str(giant), b"x").problem
+    assert time.monotonic() - start < 2
+
+
+def test_a_snapshot_without_end_is_not_read_to_its_end() -> None:
+    with pytest.raises(SnapshotError, match=f"larger than {FILE_LIMIT >> 20} MiB"):
+        load(Path("/dev/zero"))
+
+
+def test_a_snapshot_may_come_through_a_pipe(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = subprocess.Popen(["/bin/sh", "-c", 'echo "{}" > "$1"', "sh", str(pipe)])
+    with pytest.raises(SnapshotError, match="is not a gpucheck snapshot"):
+        load(pipe)
+    assert writer.wait(10) == 0
+
+
+class _Named(Facts, frozen=True, kw_only=True):
+    project: str = "a"
+
+
+def test_long_lists_of_a_hostile_snapshot_take_no_quadratic_time() -> None:
+    start = time.monotonic()
+    assert len(_by_name([_Named()] * 60_000, "project")) == 60_000
+    old, new = [f"x{n}" for n in range(60_000)], [f"y{n}" for n in range(60_000)]
+    assert "59988 more" in diff_text._lists(old, new)
+    standins = Standins()
+    for number in range(60_000):
+        standins.path(f"C:\\u{number}\\x")
+    assert standins.path("C:\\U7\\x") == standins.path("C:\\u7\\x")
+    assert time.monotonic() - start < 10
