@@ -204,3 +204,24 @@ def test_a_jetson_and_an_image_of_nvidia_are_left_alone(machine: Any) -> None:  
 def test_a_build_that_is_installed_already_is_said(machine: Any) -> None:  # noqa: ANN401
     machine(UBUNTU, VENV, torch_of("2.14.1+cu126", "12.6"), packages(), nvml(GTX_1080))
     assert "installed already" in " ".join(as_json()["notes"])
+
+
+def test_a_mig_slice_is_its_gpu() -> None:
+    slice_ = ("--gpu", "NVIDIA A100-SXM4-40GB MIG 3g.20gb", "--driver", "580")
+    done = run(*slice_, "--python-version", "3.12", "--os", "linux")
+    assert done.exit_code == 0
+    assert "sm_80" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("gpus", "words"),
+    [
+        (("--gpu", "Jetson AGX Orin"), "comes with its JetPack"),
+        (("--gpu", "RTX 5090", "--gpu", "GTX 1080"), "share no build"),
+    ],
+)
+def test_where_nothing_can_fit_nothing_is_asked_for(gpus: tuple[str, ...], words: str) -> None:
+    done = run(*gpus, "--os", "linux")
+    assert done.exit_code == 1
+    assert words in " ".join(done.stdout.split())
+    assert "--driver" not in done.stdout

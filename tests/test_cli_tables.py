@@ -162,3 +162,18 @@ def test_a_broken_set_is_refused_with_the_row_named(
     assert done.exit_code == 2
     assert words in " ".join(done.stderr.split())
     assert table in done.stderr
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("compat", "torch=2.5.1"),
+        ("recommend", "--gpu", "none", "--python-version", "3.12"),
+        ("check", "--no-selftest"),
+    ],
+)
+def test_no_judgement_rests_on_a_row_without_a_source(copy: Path, command: tuple[str, ...]) -> None:
+    edit(copy, "chips", '"source": ["', '"source": ["nobody", "')
+    done = CliRunner().invoke(cli.gpucheck, [*command, "--tables", str(copy)])
+    assert done.exit_code == 2
+    assert "chips.json, row 1 has no source or an unknown one: ['nobody']" in done.stderr

@@ -274,3 +274,59 @@ def test_a_batch_takes_no_words(tmp_path: Path) -> None:
     assert run("--batch", str(file), "torch=2.9.1").exit_code == 2
     assert run("--batch", str(file)).stdout == ""
     assert run("--batch", str(tmp_path / "none")).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("torch=2.5.1", "torch_source=conda-forge", "gpu=RTX 5090", "driver=570.86.15"),
+        ("torch=2.5.1", "gpu=RTX 4090"),
+    ],
+)
+def test_a_build_that_was_not_judged_is_not_said_to_work(words: tuple[str, ...]) -> None:
+    said = run("os=linux", *words).stdout
+    assert said.startswith("HEALTHY  Nothing that was given speaks against it.")
+
+
+def test_a_build_that_was_judged_is_said_to_work() -> None:
+    said = run("os=linux", "torch=2.5.1", "gpu=RTX 4090", "driver=550.54.15").stdout
+    assert said.startswith("HEALTHY  PyTorch 2.5.1 can use GeForce RTX 4090")
+
+
+@pytest.mark.parametrize("xid", ["48", "79"])
+@pytest.mark.parametrize("gpu", [(), ("gpu=A100", "driver=550.54.15")])
+def test_an_xid_invents_neither_address_nor_time(xid: str, gpu: tuple[str, ...]) -> None:
+    headline = judged(f"xid={xid}", *gpu).report.standing[0].headline
+    assert "PCI" not in headline
+    assert "ago" not in headline
+
+
+def test_a_process_that_nobody_named_is_another_process() -> None:
+    words = ("compute_mode=exclusive-process", "other_processes=1", "gpu=A100")
+    finding = judged(*words).report.standing[0]
+    assert "held by another process" in finding.headline
+    assert "None" not in json.dumps([[fix.text, *fix.commands] for fix in finding.fixes])
+
+
+def test_a_mig_slice_is_its_gpu() -> None:
+    found = judged("gpu=NVIDIA A100-SXM4-40GB MIG 3g.20gb", "torch=2.5.1", "driver=550.54.15")
+    gpu = found.report.snapshot.as_json()["facts"]["pci"]["gpus"][0]
+    assert gpu["compute_capability"] == "8.0"
+    assert gpu["product"].endswith("MIG 3g.20gb")
+    assert found.report.verdict == "healthy"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("driver=470.57.02", "gpu=A100"),  # a branch that NVIDIA's table no longer has
+        ("driver=470.57.02", "gpu=RTX A6000"),  # a kind of GPU that it does not decide
+    ],
+)
+def test_a_compat_library_that_no_table_knows_is_no_old_driver(words: tuple[str, ...]) -> None:
+    loaded = ("os=linux", "torch=2.5.1", "cuda_compat=12.4", "cuda_compat_active=true")
+    found = judged(*loaded, *words)
+    assert (found.report.verdict, found.report.root_causes) == ("unknown", ())
+    assert outcome(found, "driver-too-old")[0] is Outcome.UNKNOWN
+    without = judged("os=linux", "torch=2.5.1", *words)
+    assert list(without.report.root_causes) == ["driver-too-old"]

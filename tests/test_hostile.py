@@ -15,7 +15,7 @@ from gpucheck.facts import Facts
 from gpucheck.host import LiveHost
 from gpucheck.probes._torch_files import MAX_ENTRIES, find_torch
 from gpucheck.redact.standins import Standins
-from gpucheck.render import diff_text
+from gpucheck.render.diff_text import _lists
 from gpucheck.snapshot import FILE_LIMIT, SnapshotError, load
 
 SOURCE = Path(__file__).resolve().parent.parent / "src"
@@ -114,9 +114,7 @@ def test_a_search_neither_waits_for_a_pipe_nor_maps_a_giant(tmp_path: Path) -> N
     pipe, giant = tmp_path / "libcuda.so", tmp_path / "libtorch.so"
     os.mkfifo(pipe)
     start = time.monotonic()
-    assert "no regular file" in LiveHost().find_in_file(str(pipe), b"x").problem.lower() or (
-        LiveHost().find_in_file(str(pipe), b"x").problem
-    )
+    assert LiveHost().find_in_file(str(pipe), b"x").problem
     with contextlib.suppress(OSError):  # not every file system lets a file claim so much
         giant.touch()
         os.truncate(giant, 1 << 42)
@@ -146,7 +144,7 @@ def test_long_lists_of_a_hostile_snapshot_take_no_quadratic_time() -> None:
     start = time.monotonic()
     assert len(_by_name([_Named()] * 60_000, "project")) == 60_000
     old, new = [f"x{n}" for n in range(60_000)], [f"y{n}" for n in range(60_000)]
-    assert "59988 more" in diff_text._lists(old, new)
+    assert "59988 more" in _lists(old, new)
     standins = Standins()
     for number in range(60_000):
         standins.path(f"C:\\u{number}\\x")

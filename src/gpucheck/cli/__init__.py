@@ -7,6 +7,7 @@ import contextlib
 import errno
 import gc
 import importlib
+import io
 import os
 import pkgutil
 import sys
@@ -23,6 +24,8 @@ _INTERNAL_FAULT = 3
 _UNREADABLE = 2
 _INTERRUPTED = 130
 _LONGEST_MESSAGE = 2000
+_NO_SPACE = (errno.ENOSPC, errno.EIO, errno.EDQUOT)
+_NO_ROOM = (errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 _READER_LEFT = 141
 """As the shell counts SIGINT and SIGPIPE."""
 
@@ -79,8 +82,10 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
         )
         sys.stdout.flush()
     except click.ClickException as error:
-        error.message = printable(error.message, limit=_LONGEST_MESSAGE, keep="\n")
-        _say(error.show)
+        page = io.StringIO()
+        error.show(page)
+        words = printable(page.getvalue(), limit=_LONGEST_MESSAGE, keep="\n")
+        _say(lambda: click.echo(words, err=True, nl=False))
         sys.exit(error.exit_code)
     except TablesError as error:
         words = f"Error: {printable(str(error))}"
@@ -113,9 +118,11 @@ def _open_closed_streams() -> None:
 
 
 def _unexpected(error: Exception) -> str:
+    if isinstance(error, OSError) and error.errno in _NO_SPACE:
+        return f"the output cannot be written: {error.strerror}"
+    if isinstance(error, OSError) and error.errno in _NO_ROOM:
+        return f"a limit on processes, files or memory leaves no room to work: {error.strerror}"
     words = printable(f"{type(error).__name__}: {error}")
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EIO, errno.EDQUOT):
-        return f"the output cannot be written: {printable(error.strerror or str(error))}"
     return f"a fault of gpucheck itself, please report it: {words}"
 
 

@@ -27,7 +27,6 @@ _CONDA = (
     "PyTorch's own conda channel ended with torch 2.5: this installs by pip, inside the activated "
     "conda environment."
 )
-
 _NGC = (
     "The PyTorch here is NVIDIA's own build of an NGC image, whose other libraries are made for "
     "it: a new virtual environment leaves it alone."
@@ -159,8 +158,7 @@ class _Wanted:
         verify = fix.verify if executable else ""
         if self._options["tool"] != "uv":
             return fix.commands, verify
-        if python.managed_by_system():
-            verify = ""
+        verify = "" if python.managed_by_system() else verify
         return _uv_commands(arguments, python, executable), verify
 
     def _snapshot(self) -> "Snapshot":
@@ -212,7 +210,9 @@ class _Wanted:
             answer = Recommender(self._tables).recommend(situation)
         except SpecifierError as error:
             raise click.UsageError(f"--torch: {printable(str(error))}.") from error
-        return (_unless(answer, gpus, platform) if missing else answer), missing
+        if not missing or (answer.best is None and gpus and platform):
+            return answer, ()  # what is missing could only exclude more
+        return _unless(answer, gpus, platform), missing
 
     def _gpus(self, facts: "MachineFacts") -> "Cards | None":
         from gpucheck.recommend.machine import Cards  # noqa: PLC0415

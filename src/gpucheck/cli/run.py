@@ -20,16 +20,44 @@ _SLOW = 3.0
 _ASK_THE_DRIVER = ("nvml", "cuda_driver", "nvidia_smi")
 
 
-def open_tables(directory: str | None) -> "Tables":
-    """Open the compatibility tables; a folder that is none is a usage error."""
+def open_tables(directory: str | None, *, whole: bool = True) -> "Tables":
+    """Open the compatibility tables; a folder that is none is a usage error.
+
+    With ``whole`` tables of another folder than the built-in ones are read and checked at once:
+    they are data from strangers.
+    """
     from gpucheck.tables import Tables, TablesError, tables_dir  # noqa: PLC0415
 
     try:
         tables = Tables(tables_dir(directory))
         tables.index()
     except TablesError as error:
-        raise click.UsageError(str(error)) from error
+        raise click.UsageError(printable(str(error))) from error
+    if whole and directory is not None:
+        refuse_broken(tables)
     return tables
+
+
+def refuse_broken(tables: "Tables") -> None:
+    """Read every row and look for its source.
+
+    Raises:
+        click.UsageError: one cannot be read, or has no known source; the sentence names it.
+    """
+    from gpucheck.tables import TablesError  # noqa: PLC0415
+    from gpucheck.tables.check import problems  # noqa: PLC0415
+
+    try:
+        broken = [one for one in problems(tables) if _is_serious(one)]
+    except TablesError as error:
+        raise click.UsageError(printable(str(error))) from error
+    if broken:
+        raise click.UsageError(f"{printable(broken[0])} (gpucheck tables check shows all)")
+
+
+def _is_serious(problem: str) -> bool:
+    """Whether a problem makes rows untrustworthy; an unused source or another layout does not."""
+    return not ("no row uses the source" in problem or "is not written in the form" in problem)
 
 
 def open_host(sysroot: str | None) -> "Host":

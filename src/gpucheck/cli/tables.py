@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gpucheck.cli.options import output_options
-from gpucheck.cli.run import open_tables
+from gpucheck.cli.run import open_tables, refuse_broken
 from gpucheck.cli.text import colored, printable, write_out
 
 if TYPE_CHECKING:  # these cost time, and --help needs none of them
@@ -63,7 +63,7 @@ def check_set(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  #
     """
     from gpucheck.tables.check import problems  # noqa: PLC0415
 
-    tables = open_tables(options["tables"])
+    tables = open_tables(options["tables"], whole=False)
     found = [printable(problem) for problem in problems(tables)]
     lines = found or [f"Tables {tables.version} of {tables.date}: all is well."]
     answer = {"version": tables.version, "date": tables.date, "problems": found}
@@ -93,7 +93,10 @@ def diff_sets(ctx: click.Context, /, other: str, **options: Any) -> None:  # noq
 @output_options
 def path(**options: Any) -> None:  # noqa: ANN401  # click's options
     """Print the folder of the tables in use."""
-    write_out(f"{Path(open_tables(options['tables']).directory).resolve()}\n", options["output"])
+    write_out(
+        f"{Path(open_tables(options['tables'], whole=False).directory).resolve()}\n",
+        options["output"],
+    )
 
 
 def _write(data: object, text: str, options: dict[str, Any]) -> None:
@@ -108,22 +111,9 @@ def _checked(directory: str | None) -> "Tables":
     Raises:
         click.UsageError: one does not; the sentence names it.
     """
-    from gpucheck.tables import TablesError  # noqa: PLC0415
-    from gpucheck.tables.check import problems  # noqa: PLC0415
-
-    tables = open_tables(directory)
-    try:
-        broken = [one for one in problems(tables) if _is_serious(one)]
-    except TablesError as error:
-        raise click.UsageError(printable(str(error))) from error
-    if broken:
-        raise click.UsageError(f"{printable(broken[0])} (gpucheck tables check shows all)")
+    tables = open_tables(directory, whole=False)
+    refuse_broken(tables)
     return tables
-
-
-def _is_serious(problem: str) -> bool:
-    """Whether a problem makes rows untrustworthy; an unused source or another layout does not."""
-    return not ("no row uses the source" in problem or "is not written in the form" in problem)
 
 
 def _named(tables: "Tables", name: str) -> "Table":

@@ -17,6 +17,7 @@ from gpucheck.tables.forward_compat import ForwardCompat, GpuKind
 from gpucheck.tables.gpu_products import GpuProducts
 
 _SEGMENTS: dict[str, GpuKind] = {"data center": "data-center", "jetson": "jetson"}
+_LIBRARY = "/usr/local/cuda/compat/libcuda.so.1"
 _NOT_ALLOWED, _DOES_NOT_FIT = 804, 803
 
 
@@ -34,10 +35,8 @@ def read_cuda_compat(given: Given, drafts: Drafts, tables: Tables, names: list[s
         source = "the tables: forward compatibility is not for this kind of GPU"
         draft.said("init_code", _NOT_ALLOWED, source)
     elif None in allowed:
-        drafts.miss(
-            "cuda_driver.init_code",
-            "whether this kind of GPU supports cuda-compat is not in the tables: give gpu_kind",
-        )
+        why = "whether this kind of GPU supports cuda-compat is not in the tables: give gpu_kind"
+        _unread(drafts, draft, "init_code", why)
     else:
         _on_branch(given, drafts, draft, tables)
 
@@ -53,9 +52,15 @@ def _on_branch(given: Given, drafts: Drafts, draft: Draft, tables: Tables) -> No
     elif state == "not-compatible":
         draft.said("init_code", _DOES_NOT_FIT, "the tables: this cuda-compat is for older branches")
     elif state is None:
-        drafts.miss(
-            "cuda_driver.cuda", f"the tables do not have cuda-compat {cuda} on driver {release}"
-        )
+        why = f"the tables do not have cuda-compat {cuda} on driver {release}"
+        _unread(drafts, draft, "cuda", why)
+
+
+def _unread(drafts: Drafts, draft: Draft, field: str, why: str) -> None:
+    """Leave open what the library speaks: the release of the driver does not tell it."""
+    drafts.miss(f"cuda_driver.{field}", why)
+    draft.said("library", _LIBRARY, "as given: cuda_compat_active=true")
+    draft.unknown("cuda", why)
 
 
 def _kind(given: Given, name: str, tables: Tables) -> GpuKind | None:

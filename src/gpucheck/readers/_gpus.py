@@ -35,7 +35,11 @@ _LOST = 15
 
 
 def _spellings(name: str) -> Iterator[str]:
-    """Return the names under which the tables may have a product: as it is, then completed."""
+    """Return the names under which the tables may have a product: as it is, then completed.
+
+    A slice is named behind its GPU: ``NVIDIA A100-SXM4-40GB MIG 3g.20gb``.
+    """
+    name = name.partition(" MIG ")[0]
     for family in _FAMILIES:
         yield family + name
     words = name.replace("-", " ").split()
@@ -140,7 +144,8 @@ class GpuReader:
         for known in _spellings(name):
             found = self._capability(known)
             if found is not None:
-                return _Gpu(at, known, found, "the tables' row of this product")
+                _gpu, mig, of_it = name.partition(" MIG ")
+                return _Gpu(at, f"{known}{mig}{of_it}", found, "the tables' row of this product")
         reason = f"the tables do not have the GPU {name}: give its compute_capability"
         self._drafts.miss("nvml.gpus", reason)
         return _Gpu(at, name, None, reason)

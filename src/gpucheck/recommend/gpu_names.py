@@ -47,6 +47,7 @@ def _card(name: str, tables: Tables) -> Card:
 
 def _capabilities(name: str, tables: Tables) -> set[str]:
     """Return the compute capabilities of a name as it is, and behind the usual first words."""
+    name = name.partition(" MIG ")[0]  # a slice runs what its GPU runs
     products, devices = tables.get(GpuProducts), tables.get(PciDevices)
     return {
         capability

@@ -1,6 +1,6 @@
 """What every face says in the same words: verdict, target, how far the judgement reaches."""
 
-from gpucheck.findings import Finding, Severity
+from gpucheck.findings import Finding, Outcome, Severity
 from gpucheck.probes.cuda_driver import CudaDriver
 from gpucheck.probes.driver import Driver
 from gpucheck.probes.interpreter import Interpreter
@@ -13,6 +13,9 @@ from gpucheck.render.words import clean, counted, plural
 from gpucheck.report import Report
 from gpucheck.snapshot import Snapshot
 
+_OF_THE_BUILD = ("driver-too-old", "gpu-too-old-for-torch", "gpu-too-new-for-torch")
+"""What must have been judged before a described PyTorch is said to be able to use a GPU."""
+
 
 def verdict(report: Report) -> str:
     """Return one sentence that says how it stands."""
@@ -24,7 +27,7 @@ def verdict(report: Report) -> str:
         if report.snapshot.origin == "described":
             return f"It cannot be told: {clean(first.reason)} ({first.fact})"
         return f"Not enough could be read. {first.question} {clean(first.reason)} ({first.fact})"
-    return _healthy(report.snapshot)
+    return _healthy(report)
 
 
 def headline(finding: Finding) -> str:
@@ -128,11 +131,14 @@ def _more(causes: list[Finding]) -> str:
     return f" - and {plural(len(causes) - 1, f'more {noun}').replace('1 more', 'one more')}"
 
 
-def _healthy(snapshot: Snapshot) -> str:
+def _healthy(report: Report) -> str:
+    snapshot = report.snapshot
     torch = snapshot.get(TorchBuild)
     gpus = gpu_names(snapshot)
     name = f"PyTorch {clean(torch.version)}" if torch.version else "PyTorch"
-    if snapshot.origin == "described" and (torch.installed is None or not gpus):
+    if snapshot.origin == "described" and (
+        torch.installed is None or not gpus or (torch.installed and not _is_judged(report))
+    ):
         return "Nothing that was given speaks against it."
     if not torch.installed:
         return "Nothing is wrong here; PyTorch is not installed in this Python."
@@ -146,6 +152,12 @@ def _healthy(snapshot: Snapshot) -> str:
     driver = f"driver {clean(release)}" if release else "its driver"
     speaks = f", CUDA {clean(cuda)}" if cuda else ""
     return f"{name} can use {counted(gpus)} ({driver}{speaks})"
+
+
+def _is_judged(report: Report) -> bool:
+    """Whether the rules on the driver and on the code for the GPUs had what they need."""
+    outcomes = {check.slug: check.outcome for check in report.checks}
+    return all(outcomes.get(slug) is Outcome.FINE for slug in _OF_THE_BUILD)
 
 
 def _because(why: str) -> str:

@@ -83,17 +83,29 @@ def _hit(shut: list[int], gpus: list[NvmlGpu]) -> Hit:
             evidence=tuple(evidence),
             fixes=(_default_mode(index),),
         )
-    name = f"{holder.process_name} " if holder.process_name else ""
-    end = Fix(
+    return Hit(
+        headline=f"{gpus_are(gpus, shut)} in exclusive mode and held by {_named(holder)}",
+        evidence=(*evidence, f"nvml.gpus.{at}.processes"),
+        fixes=(_end(holder), _default_mode(index)),
+        confidence=Confidence.CERTAIN if holder.process_name else Confidence.LIKELY,
+    )
+
+
+def _named(holder: GpuProcess) -> str:
+    if holder.pid is None:
+        return "another process"
+    return f"process {holder.process_name or ''} ({holder.pid})".replace("  ", " ")
+
+
+def _end(holder: GpuProcess) -> Fix:
+    if holder.pid is None:
+        return Fix(
+            text="Wait for the process that holds it, or end it if it is yours.",
+            commands=("nvidia-smi --query-compute-apps=gpu_uuid,pid,process_name --format=csv",),
+        )
+    return Fix(
         text=f"Wait for process {holder.pid}, or end it if it is yours.",
         commands=(f"ps -fp {holder.pid}",),
-    )
-    return Hit(
-        headline=f"{gpus_are(gpus, shut)} in exclusive mode and held by process {name}"
-        f"({holder.pid})",
-        evidence=(*evidence, f"nvml.gpus.{at}.processes"),
-        fixes=(end, _default_mode(index)),
-        confidence=Confidence.CERTAIN if holder.process_name else Confidence.LIKELY,
     )
 
 

@@ -112,6 +112,8 @@ def _for_torch(  # driver, torch and tables
     speaks = f" (CUDA {reported})" if reported else ""
     if runs:
         return Fine(f"{name}{speaks} runs builds of CUDA {cuda}")
+    if why := driver.unread_compat():
+        raise UnknownFactError("cuda_driver.cuda", why)
     oldest = drivers.oldest_driver(cuda, os)
     older = f"is older than {oldest}, the oldest" if oldest else "is too old: no driver of its age"
     if oldest and _is_new_enough(release, oldest):

@@ -23,7 +23,7 @@ from gpucheck.probes.nvidia_smi import NvidiaSmi
 from gpucheck.probes.nvml import Nvml
 from gpucheck.probes.pci import Pci
 from gpucheck.rules import Rule
-from gpucheck.views.gpu_labels import gpu_names
+from gpucheck.views.gpu_labels import at_pci, gpu_names
 from gpucheck.views.gpu_support import GpuSupport
 from gpucheck.views.surroundings import Surroundings
 
@@ -54,7 +54,8 @@ def check(
     fixes = (restart, *_THEN)
     lost = [at for at, gpu in enumerate(nvml.gpus or ()) if gpu.lost]
     if lost:
-        where = [gpu.pci_address for at in lost if (gpu := (nvml.gpus or [])[at]).pci_address]
+        found = [(nvml.gpus or [])[at].pci_address for at in lost]
+        where = [address for address in found if address and ":" in address]
         return Hit(
             headline=f"{gpu_names(nvml.gpus or [], lost)} does not answer: it has fallen off the "
             f"bus{f' (PCI {_list(where)})' if where else ''}",
@@ -72,8 +73,7 @@ def check(
     ours = not nvml.gpus or not (around.in_container() or _is_refused(nodes))
     if fallen and ours and None not in answering:
         return Hit(
-            headline=f"The kernel's log says that the GPU at PCI {_list(fallen)} has fallen off "
-            "the bus",
+            headline=f"The kernel's log says that {at_pci(fallen)} has fallen off the bus",
             evidence=("kernel_log.fallen_off_bus", *(("nvml.gpus",) if nvml.gpus else ())),
             fixes=fixes,
             confidence=Confidence.LIKELY if nvml.gpus is None else Confidence.CERTAIN,

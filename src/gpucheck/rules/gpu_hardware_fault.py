@@ -24,7 +24,7 @@ from gpucheck.rules import Rule
 from gpucheck.tables.cuda_errors import CudaErrors
 from gpucheck.tables.nvml_errors import NvmlErrors
 from gpucheck.tables.xids import Xids
-from gpucheck.views.gpu_labels import gpu_index, gpu_names
+from gpucheck.views.gpu_labels import at_pci, gpu_index, gpu_names
 from gpucheck.views.surroundings import Surroundings
 
 RULE = Rule(
@@ -146,9 +146,9 @@ def _hit_xid(  # the event and what it is compared with
     row = xids.xid(event.xid or 0)
     gpus = nvml.gpus or []
     at = next((at for at, gpu in enumerate(gpus) if gpu.pci_address == event.pci_address), None)
-    where = f"the GPU at PCI {event.pci_address}" if at is None else gpu_names(gpus, [at])
+    where = at_pci([event.pci_address]) if at is None else gpu_names(gpus, [at])
     ago = event.seconds_ago
-    when = f", {_ago(ago)} ago" if ago is not None else ""
+    when = f", {_ago(ago)} ago" if ago else ""  # none: a log without time, or "just now" assumed
     answers = at is not None and not gpus[at].lost
     old = answers and (ago is None or ago > _LONG_AGO)
     place = events.index(event)

@@ -76,6 +76,13 @@ class DriverState(View):
         """Whether the driver itself said which CUDA it speaks (not the table)."""
         return bool(self._cuda.cuda or self._nvml.cuda or self._smi.cuda)
 
+    def unread_compat(self) -> str:
+        """Return why nobody knows the CUDA of the cuda-compat library that is loaded, else ""."""
+        asked = self._cuda.cuda is not None or self._cuda.init_code is not None
+        if asked or "compat" not in (self._cuda.library or "").split("/"):
+            return ""
+        return self._cuda.problem("cuda")
+
     def serves(self) -> bool:
         """Whether the driver answers for at least one GPU, hidden by a mask or not.
 

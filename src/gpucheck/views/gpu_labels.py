@@ -30,3 +30,9 @@ def gpu_names(gpus: Sequence[NvmlGpu], places: Sequence[int]) -> str:
 def gpus_are(gpus: Sequence[NvmlGpu], places: Sequence[int]) -> str:
     """Return the names with their verb."""
     return f"{gpu_names(gpus, places)} {'is' if len(places) == 1 else 'are'}"
+
+
+def at_pci(addresses: Sequence[str | None]) -> str:
+    """Return ``the GPU at PCI 0000:3b:00.0``; the stand-in of a described GPU is no address."""
+    real = [address for address in addresses if address and ":" in address]
+    return f"the GPU at PCI {', '.join(real)}" if real else "a GPU"
