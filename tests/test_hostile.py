@@ -23,10 +23,10 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="streams, pipes and b
 
 
 def gpucheck(
-    *words: str, shell_ends: str = "", env: dict[bytes, bytes] | None = None
+    *words: str, before: str = "", shell_ends: str = "", env: dict[bytes, bytes] | None = None
 ) -> "subprocess.CompletedProcess[bytes]":
-    """Run the command line as a user's shell does; ``shell_ends`` redirects."""
-    command = 'exec "$@" ' + shell_ends
+    """Run the command line as a user's shell does: a command before it, redirections after it."""
+    command = f'{before} exec "$@" {shell_ends}'
     return subprocess.run(
         ["/bin/sh", "-c", command, "sh", sys.executable, "-m", "gpucheck", *words],
         env={**os.environb, b"PYTHONPATH": os.fsencode(SOURCE), **(env or {})},
@@ -134,6 +134,12 @@ def test_a_snapshot_may_come_through_a_pipe(tmp_path: Path) -> None:
     with pytest.raises(SnapshotError, match="is not a gpucheck snapshot"):
         load(pipe)
     assert writer.wait(10) == 0
+
+
+def test_limits_of_the_surroundings_are_no_fault_of_gpucheck() -> None:
+    ran = gpucheck("check", "--no-selftest", before="ulimit -n 6;")
+    assert ran.returncode == 3
+    assert ran.stderr.startswith(b"gpucheck: a limit on processes, files or memory ")
 
 
 class _Named(Facts, frozen=True, kw_only=True):
