@@ -264,3 +264,12 @@ def test_it_agrees_with_the_tables_choice(capability: str, branch: str) -> None:
     found = recommend(Card(capability, capability), driver=branch, driver_serves=True)
     expected = None if chosen is None or chosen.by_ptx else (chosen.torch, chosen.build)
     assert (found.best and (found.best.torch, found.best.build)) == expected
+
+
+def test_a_driver_older_than_the_first_compiler_of_a_gpu_is_not_taken_for_granted() -> None:
+    ada = Card("RTX 4090", "8.9")
+    words = why_nothing(recommend(ada, driver="470.256.02"))
+    assert "is not known to drive" in words
+    assert "11.8" in words
+    assert best(recommend(ada, driver="470.256.02", driver_serves=True)).build == "cu118"
+    assert best(recommend(ada, driver="525.147.05")).torch

@@ -163,7 +163,24 @@ class Reasons:
                 f"{self._driver()} does not drive {card} yet: branch {first} is the first that "
                 "does. Install a newer driver."
             )
-        return ""
+        return self._doubtful(card) if first is None else ""
+
+    def _doubtful(self, card: Card) -> str:
+        """Say so where no table has the first branch, and the driver is older than the first nvcc.
+
+        Whether a driver older than the first compiler for a GPU drives it, nobody has said.
+        """
+        row = self._architectures.row(card.capability)
+        release = self._situation.driver
+        cuda = self._situation.driver_cuda or (release and self._branches.cuda_of(release))
+        toolkit = row.first_toolkit if row is not None else None
+        said, oldest = parse(cuda), parse(toolkit)
+        if not said or not oldest or at_least(said, oldest):
+            return ""
+        return (
+            f"{self._driver()} is not known to drive {card}: it speaks CUDA {cuda}, and the first "
+            f"toolkit that knows this GPU is {toolkit}. Install a newer driver."
+        )
 
     def _is_past(self, last: int, branch: int | None) -> bool:
         """Whether the driver is of a later branch; its CUDA tells where its release does not."""
