@@ -5,6 +5,7 @@
     python tools/refresh_tables.py newer
     python tools/refresh_tables.py index torch==2.16.0 --date 2026-12-02
     python tools/refresh_tables.py index torchvision==0.30.0
+    python tools/refresh_tables.py index xformers==0.0.36
     python tools/refresh_tables.py clone ../pytorch v2.16.0
 
 `newer` lists releases that the tables lack. `index` reads the metadata of wheels: pip is asked,
@@ -27,21 +28,24 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tools")]
 
 import msgspec  # noqa: E402  # after the path is set
+from packaging.version import Version  # noqa: E402
+from refresh_clone import clone_proposals  # noqa: E402
 from refresh_sources import (  # noqa: E402
     COMPANIONS,
+    EXTENSIONS,
     Proposal,
     RefreshError,
     Row,
     Run,
-    clone_proposals,
     companion_proposal,
+    extension_proposal,
     release_proposals,
     run,
 )
 
 from gpucheck.tables import serialise  # noqa: E402
 from gpucheck.tables.catalogue import BY_NAME  # noqa: E402
-from gpucheck.tables.versions import numbers, released  # noqa: E402
+from gpucheck.tables.versions import numbers  # noqa: E402
 
 KEYS = {
     "torch_releases": ("torch",),
@@ -49,31 +53,26 @@ KEYS = {
     "torch_builds": ("torch", "build", "platform"),
     "torch_companions": ("kind", "package", "version"),
     "nccl": ("kind", "torch", "build"),
+    "extensions": ("kind", "package", "version"),
 }
 
 
 def newer(runner: Run = run) -> list[str]:
     """Return a line for each package that has releases the tables lack."""
-    known = {
-        "torch": {row["torch"] for row in _load("torch_releases")["rows"]},
-        **{
-            package: {
-                row["version"]
-                for row in _load("torch_companions")["rows"]
-                if row["kind"] == "pin" and row["package"] == package
-            }
-            for package in COMPANIONS
-        },
-    }
+    known = {"torch": {row["torch"] for row in _load("torch_releases")["rows"]}}
+    for table, kind in (("torch_companions", "pin"), ("extensions", "release")):
+        for row in _load(table)["rows"]:
+            if row["kind"] == kind and row["package"] in (*COMPANIONS, *EXTENSIONS):
+                known.setdefault(row["package"], set()).add(row["version"])
     lines = []
     for package, have in known.items():
         output = runner([sys.executable, "-m", "pip", "index", "versions", package])
         listed = re.search(r"Available versions: (.*)", output)
-        newest = max(have, key=numbers)
+        newest = max(have, key=Version)
         lines += [
             f"{package}=={version} is newer than the tables ({newest})"
-            for version in (listed[1] if listed else "").split(", ")
-            if (found := released(version)) and found > numbers(newest)
+            for version in (listed[1].split(", ") if listed else ())
+            if Version(version) > Version(newest)
         ]
     return lines
 
@@ -130,10 +129,19 @@ def _key(table: str, row: Row) -> tuple[object, ...]:
 
 
 def _place(rows: Sequence[Row], row: Row) -> int:
-    """Return where a row goes: after the last one of its kind and package."""
-    kin = ("kind", "package") if row.get("kind") == "pin" and "version" in row else ("kind",)
-    same = [i for i, old in enumerate(rows) if all(old.get(n) == row.get(n) for n in kin)]
+    """Return where a row goes: after the older ones of its package, or the last of its kind."""
+    if "package" in row and "version" in row:
+        kin = [i for i, old in enumerate(rows) if _is_of(old, row, "kind", "package")]
+        new = Version(row["version"])
+        older = [i for i in kin if Version(rows[i]["version"]) < new]
+        if kin:
+            return older[-1] + 1 if older else kin[0]
+    same = [i for i, old in enumerate(rows) if _is_of(old, row, "kind")]
     return (same[-1] if same and "kind" in row and row["kind"] != "no-pins" else len(rows) - 1) + 1
+
+
+def _is_of(old: Row, new: Row, *columns: str) -> bool:
+    return all(old.get(column) == new.get(column) for column in columns)
 
 
 def _differences(table: str, old: Row, new: Row) -> list[str]:
@@ -160,7 +168,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("newer", help="list releases that the tables lack")
     index = commands.add_parser("index", help="metadata of the package index")
-    index.add_argument("requirement", help="torch==X, torchvision==X, torchaudio==X, torchtext==X")
+    index.add_argument(
+        "requirement", help=f"torch==X or one of {', '.join((*COMPANIONS, *EXTENSIONS))}"
+    )
     index.add_argument("--date", default=today, help="day of the release (YYYY-MM-DD)")
     clone = commands.add_parser("clone", help="build scripts in a clone of pytorch/pytorch")
     clone.add_argument("path", type=Path)
@@ -176,11 +186,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             proposals = clone_proposals(options.path, options.tag)
         else:
             package, _, version = options.requirement.partition("==")
-            if package not in ("torch", *COMPANIONS) or not version:
-                parser.error("give torch==X or a companion==X")
+            if package not in ("torch", *COMPANIONS, *EXTENSIONS) or not version:
+                parser.error("give torch==X, or a companion or an extension with ==X")
             pythons = candidate_pythons()
             if package == "torch":
                 proposals = release_proposals(version, options.date, pythons)
+            elif package in EXTENSIONS:
+                proposals = [extension_proposal(package, version, pythons)]
             else:
                 proposals = [companion_proposal(package, version, options.date, pythons)]
         return apply(proposals, today=today, write=options.write)

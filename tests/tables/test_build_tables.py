@@ -170,7 +170,10 @@ def test_extensions(tables: Tables) -> None:
     assert table.fits_torch("xformers", "0.0.30", "2.7.1") is False
     assert table.fits_torch("xformers", "0.0.30", "junk") is None
     assert table.fits_torch("flash-attn", "2.8.3", "2.7.1") is None
-    assert table.for_torch("xformers", "2.7.1") == ("0.0.31",)
+    assert table.for_torch("xformers", "2.7.1") == ("0.0.31", "0.0.31.post1")
+    assert table.for_torch("vllm", "2.14.0")[-1] == "0.33.0"
+    assert table.fits_torch("deepspeed", "0.19.5", "1.13.1") is False
+    assert table.fits_torch("deepspeed", "0.18.9", "1.13.1") is None
     assert table.for_torch("xformers", "1.0.0") == ()
     assert table.serves_gpu("flash-attn", "2.8.3", "7.5") is False
     assert table.serves_gpu("flash-attn", "2.8.3", "8.9") is True
@@ -182,10 +185,42 @@ def test_wheels_of_extensions(tables: Tables) -> None:
     table = tables.get(Extensions)
     address = some(table.wheels("torch_scatter", "2.3.1+cu121", "cu121"))
     assert address.endswith("/torch-2.3.0+cu121.html")
+    assert some(table.wheels("torch-sparse", "2.12.1", "cu132")).endswith("torch-2.12.0+cu132.html")
+    assert some(table.wheels("pyg_lib", "2.13.0", "cpu")).endswith("torch-2.13.0+cpu.html")
+    assert table.wheels("torch-scatter", "2.13.0", "cpu") is None
+    assert some(table.wheels("mmcv", "2.1.2", "cu118")).endswith("/cu118/torch2.1/index.html")
+    assert table.wheels("mmcv", "2.5.1", "cu118") is None
     assert table.wheels("torch-scatter", "2.3.1", "cu124") is None
     assert table.wheels("torch-scatter", "2.15.0", "cu132") is None
     assert table.wheels("numpy", "2.3.1", "cu121") is None
     assert table.wheels("torch-scatter", "junk", "cu121") is None
+
+
+@pytest.mark.parametrize(
+    ("package", "nvcc", "torch_cuda", "expected"),
+    [
+        ("apex", "12.8", "12.8", True),
+        ("apex", "12.8.1", "12.8", True),
+        ("apex", "12.8", "12.6", False),
+        ("deepspeed", "12.8", "12.6", True),
+        ("deepspeed", "11.8", "12.6", False),
+        ("DeepSpeed", "13.0", "13.2", False),
+        ("deepspeed", "13.2", "13.2", True),
+        ("deepspeed", "junk", "13.2", None),
+        ("numpy", "12.8", "12.8", None),
+    ],
+)
+def test_nvcc_that_a_package_takes(
+    tables: Tables, package: str, nvcc: str, torch_cuda: str, expected: object
+) -> None:
+    assert tables.get(Extensions).takes_nvcc(package, nvcc, torch_cuda) is expected
+
+
+def test_what_skips_the_comparison_of_nvcc(tables: Tables) -> None:
+    table = tables.get(Extensions)
+    assert some(table.source_build("deepspeed")).override == "DS_SKIP_CUDA_CHECK=1"
+    assert some(table.source_build("apex")).override is None
+    assert table.source_build("flash-attn") is None
 
 
 def test_triton(tables: Tables) -> None:

@@ -7,7 +7,8 @@ from gpucheck.tables import Tables
 from gpucheck.tables.chips import Chips
 from gpucheck.tables.cudnn_support import CudnnSupport
 from gpucheck.tables.gpu_architectures import GpuArchitectures, ModuleSupport
-from gpucheck.tables.gpu_products import GpuProducts
+from gpucheck.tables.gpu_products import GpuProducts, plain_product
+from gpucheck.tables.gpu_rates import GpuRates
 from gpucheck.tables.jetpack import Jetpacks
 from gpucheck.tables.pci_devices import PciDevices
 
@@ -25,6 +26,8 @@ def test_architectures(tables: Tables) -> None:
     assert table.last_driver_branch("7.5") is None
     assert table.last_driver_branch("6.2") is None
     assert table.first_driver_branch("12.0") == 570
+    assert table.first_driver_branch("8.9") == 520
+    assert table.first_driver_branch("10.3") == 580
     assert table.first_driver_branch("8.6") is None
     assert some(table.row("6.1")).last_toolkit == "12.9"
 
@@ -35,7 +38,7 @@ def test_kernel_module_flavours(tables: Tables) -> None:
     assert table.modules("8.6") == ModuleSupport("supported", "supported")
     assert table.modules("12.0") == ModuleSupport("required", "unsupported")
     assert table.modules("10.0") == ModuleSupport("required", "unsupported")
-    assert table.modules("12.1") == ModuleSupport(None, None)
+    assert table.modules("12.1") == ModuleSupport("supported", None)
     assert table.modules("13.0") is None
     assert table.modules("9.0") == ModuleSupport("supported", None)
     assert table.modules("9.0", "NVIDIA H100 PCIe") == ModuleSupport("supported", "supported")
@@ -120,3 +123,35 @@ def test_jetpack(tables: Tables) -> None:
     assert some(table.of_l4t("32.4.4")).cuda == "10.2"
     assert table.of_l4t("36.9.9") is None
     assert table.of_l4t("R36") is None
+
+
+def test_rates(tables: Tables) -> None:
+    table = tables.get(GpuRates)
+    h100 = some(table.rates("NVIDIA H100 80GB HBM3"))
+    assert (h100.fp64, h100.fp64_tensor, h100.bf16, h100.memory) == (34, 67, 989.5, 3350)
+    assert some(table.rates("nvidia a100 sxm4 40gb")).memory == 1555
+    assert some(table.rates("GeForce RTX 4090")).fp32 == 82.6
+    assert table.rates("NVIDIA H100") is None
+    assert table.rates("NVIDIA GeForce RTX 4090 Laptop GPU") is None
+    assert table.rates("") is None
+
+
+def test_rates_keep_their_order(tables: Tables) -> None:
+    for row in tables.get(GpuRates).rows:
+        by_precision = [row.fp64, row.fp32, row.tf32, row.bf16, row.fp8]
+        known = [rate for rate in by_precision if rate is not None]
+        assert known == sorted(known), row.products
+        assert row.bf16 in (row.fp16, None), row.products
+        assert row.fp64_tensor is None or row.fp64_tensor >= some(row.fp64)
+        assert row.tf32 is None or row.bf16 is None or row.bf16 == pytest.approx(2 * row.tf32, 0.02)
+
+
+def test_products_with_rates_are_known_devices(tables: Tables) -> None:
+    devices, products = tables.get(PciDevices), tables.get(GpuProducts)
+    names = [name for row in tables.get(GpuRates).rows for name in row.products]
+    assert len({plain_product(name) for name in names}) == len(names)
+    unknown = {n for n in names if not (devices.capability_named(n) or products.capability(n))}
+    assert unknown <= {"Tesla V100-SXM2-16GB", "Tesla V100-SXM2-32GB", "Tesla V100-PCIE-16GB"} | {
+        "Tesla V100-PCIE-32GB",
+        "Tesla V100S-PCIE-32GB",
+    }

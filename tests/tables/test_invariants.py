@@ -1,6 +1,8 @@
 """What holds between the tables."""
 
 import pytest
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
 from slugs import SLUGS
 from tables.some import some
 
@@ -10,6 +12,7 @@ from gpucheck.tables.cuda_components import CudaComponents, component_of
 from gpucheck.tables.cuda_drivers import CudaDrivers
 from gpucheck.tables.cudnn_sublibraries import CudnnSublibraries
 from gpucheck.tables.driver_branches import DriverBranches
+from gpucheck.tables.extensions import ExtensionRow, Extensions
 from gpucheck.tables.forward_compat import ForwardCompat, PackageRow
 from gpucheck.tables.gpu_architectures import GpuArchitectures
 from gpucheck.tables.jetpack import Jetpacks
@@ -64,6 +67,14 @@ def test_pinned_toolkits_are_in_the_table_of_components(tables: Tables) -> None:
         assert tables.get(CudaComponents).version(cuda, "cublas"), row
         release = some(tables.get(TorchReleases).release(row.torch))
         assert cuda.startswith(f"{release.cuda}.")
+
+
+def test_each_specifier_can_be_read(tables: Tables) -> None:
+    pins = [row for row in tables.get(TorchPins).rows if isinstance(row, PinRow)]
+    assert all(SpecifierSet(row.specifier) for row in pins)
+    releases = [row for row in tables.get(Extensions).rows if isinstance(row, ExtensionRow)]
+    assert all(SpecifierSet(row.torch) for row in releases if row.torch)
+    assert all(Version(row.version) for row in releases)
 
 
 def test_each_release_has_pins_or_is_known_to_have_none(tables: Tables) -> None:

@@ -10,6 +10,7 @@ from gpucheck.tables.cudnn_rules import CudnnRules
 from gpucheck.tables.cudnn_sublibraries import CudnnSublibraries
 from gpucheck.tables.library_errors import LibraryErrors
 from gpucheck.tables.nccl import Nccl
+from gpucheck.tables.runtime_opens import RuntimeOpens
 
 
 def test_versions_of_components(tables: Tables) -> None:
@@ -46,8 +47,12 @@ def test_sonames(tables: Tables) -> None:
     table = tables.get(CudaSonames)
     assert table.soname("cudart", "11.8") == "libcudart.so.11.0"
     assert table.soname("cufft", "13") == "libcufft.so.12"
-    assert table.soname("cufft", "11") is None
-    assert table.majors_of("libnccl.so.2") == ("12", "13")
+    assert table.soname("cufft", "11.8") == "libcufft.so.10"
+    assert table.soname("nvjitlink", "11") is None
+    assert table.soname("cupti", "11") is None  # it differs from one minor version to the next
+    assert table.majors_of("libnccl.so.2") == ("11", "12", "13")
+    assert table.majors_of("libcusolver.so.11") == ("11", "12")
+    assert table.majors_of("libcusparse.so.12") == ("12", "13")
     assert table.majors_of("libfoo.so.1") == ()
     assert table.library_of("libcublasLt.so.12") == "cublasLt"
     assert table.library_of("libfoo.so.1") is None
@@ -138,6 +143,52 @@ def test_faults_of_nccl(tables: Tables, nccl: str, fixed_in: set[str]) -> None:
     assert {row.fixed_in for row in some(tables.get(Nccl).issues(nccl))} == fixed_in
 
 
+def test_corrupted_data_of_symmetric_kernels(tables: Tables) -> None:
+    table = tables.get(Nccl)
+    for nccl, corrupts in (
+        ("2.26.6", False),
+        ("2.27.5", True),
+        ("2.28.3", True),
+        ("2.28.7", False),
+    ):
+        effects = {row.effect for row in some(table.issues(nccl))}
+        assert ("data corruption" in effects) is corrupts, nccl
+
+
+def test_what_is_opened_at_run_time(tables: Tables) -> None:
+    table = tables.get(RuntimeOpens)
+    assert table.needed_by("libcudnn.so.9") == ("libcudnn_graph.so.9",)
+    assert table.needed_by("libcudart.so.12") == ("libcuda.so.1",)
+    assert table.needed_by("libnvrtc.so.12") == ("libnvrtc-builtins.so.{version}",)
+    assert table.needed_by("libtorch_cuda.so") == ()
+    opened = {row.opened: row for row in some(table.opened_by("libcudnn_graph.so.9"))}
+    assert opened["libcudnn_heuristic.so.9"].need == "feature"
+    assert table.opened_by("libfoo.so.1") is None
+    assert table.needed_by("libfoo.so.1") == ()
+    openers = {row.opener for row in table.openers_of("libnvrtc.so.13")}
+    assert {"libcudnn_graph.so.9", "libcublasLt.so.13"} <= openers
+    assert table.openers_of("libfoo.so.1") == ()
+
+
+def test_parts_of_cudnn_are_opened_by_another_part(tables: Tables) -> None:
+    parts = tables.get(CudnnSublibraries)
+    for row in tables.get(RuntimeOpens).rows:
+        if row.kind == "cudnn":
+            assert parts.major_of(row.opened) == parts.major_of(row.opener), row
+    for part in parts.rows:
+        if part.role == "part":
+            assert tables.get(RuntimeOpens).openers_of(part.soname), part.soname
+
+
+def test_opened_libraries_have_the_names_of_the_table_of_sonames(tables: Tables) -> None:
+    sonames = tables.get(CudaSonames)
+    for row in tables.get(RuntimeOpens).rows:
+        known = sonames.library_of(row.opened) is not None
+        if row.kind == "cuda" and row.opened[-1].isdigit() and "rdma" not in row.opened:
+            assert known, row.opened
+        assert not (row.kind == "driver" and known)
+
+
 def test_faults_of_an_nccl_that_the_table_does_not_reach(tables: Tables) -> None:
     table = tables.get(Nccl)
     assert table.newest() == "2.30.7"
@@ -153,5 +204,7 @@ def test_result_codes(tables: Tables) -> None:
     assert some(table.named("CUBLAS_STATUS_ALLOC_FAILED")).slugs[0] == "out-of-memory"
     assert some(table.named("CUDNN_STATUS_ARCH_MISMATCH")).code == 3007
     assert some(table.named("CUDNN_STATUS_VERSION_MISMATCH")).code == 1002
+    assert some(table.error("cudnn", 8)).error == "CUDNN_STATUS_EXECUTION_FAILED"  # of cuDNN 8
+    assert some(table.named("CUDNN_STATUS_EXECUTION_FAILED")).code == 5000
     assert table.error("cublas", 2) is None
     assert table.named("CUDNN_STATUS_NOTHING") is None

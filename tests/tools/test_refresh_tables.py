@@ -63,6 +63,7 @@ def _module(name: str) -> Any:  # noqa: ANN401  # a script, not a module of the 
 
 
 sources = _module("refresh_sources")
+clone = _module("refresh_clone")
 refresh = _module("refresh_tables")
 
 
@@ -88,17 +89,26 @@ class Pip:
         return json.dumps({"install": [found]})
 
 
-def _git(command: Sequence[str]) -> str:
-    _, _, path = command[-1].partition(":")
-    files = {
-        sources.MATRIX: MATRIX,
-        ".ci/manywheel/build_env_setup.py": ARCHES,
-        "RELEASE.md": RELEASE_MD,
-    }
-    if path not in files:
-        message = f"fatal: path {path} does not exist"
-        raise sources.RefreshError(message)
-    return files[path]
+def _git_of(**other: str) -> Any:  # noqa: ANN401  # a runner
+    """Return a git whose tag has the made-up scripts, with others by the last word of a path."""
+    names = {"matrix": clone.MATRIX, "build_cuda": clone.BUILD_SCRIPT, "arm": clone.AARCH64_SCRIPT}
+    files = {clone.MATRIX: MATRIX, ".ci/manywheel/build_env_setup.py": ARCHES}
+    files["RELEASE.md"] = other.pop("release_md", RELEASE_MD)
+    if "build_cuda" in other:
+        del files[".ci/manywheel/build_env_setup.py"]
+    files.update({names[name]: text for name, text in other.items()})
+
+    def git(command: Sequence[str]) -> str:
+        path = command[-1].partition(":")[2]
+        if path not in files:
+            message = f"fatal: path {path} does not exist"
+            raise sources.RefreshError(message)
+        return files[path]
+
+    return git
+
+
+_git = _git_of()
 
 
 def _release() -> dict[str, Any]:
@@ -139,6 +149,13 @@ def test_pins_from_metadata() -> None:
     assert linux["cuda-bindings"]["python"] == "<3.15"
 
 
+def test_a_pin_for_older_pythons_alone_is_one() -> None:
+    requires = ["triton==2.2.0; platform_system == 'Linux' and python_version < '3.12'"]
+    rows = sources.pin_rows("9.9.0", "linux_x86_64", requires)
+    assert [(row["specifier"], row["python"]) for row in rows] == [("==2.2.0", "<3.12")]
+    assert sources.pin_rows("9.9.0", "windows", requires)[0]["kind"] == "no-pins"
+
+
 def test_nothing_on_the_index_is_said() -> None:
     with pytest.raises(sources.RefreshError, match=r"no wheel of torch 9\.9\.0"):
         sources.release_proposals("9.9.0", TODAY, ["3.11"], Pip())
@@ -157,33 +174,142 @@ def test_a_companion(requires: list[str], pin: str) -> None:
 
 
 def test_builds_from_a_clone() -> None:
-    builds, nccl = sources.clone_proposals(Path("clone"), "v9.9.0", _git)
+    builds, nccl = clone.clone_proposals(Path("clone"), "v9.9.0", _git)
     rows = {(row["build"], row["platform"]): row for row in builds.rows}
     assert rows["cu132", "linux_x86_64"]["arch_list"] == ["sm_75", "sm_120"]
     assert rows["cu132", "linux_x86_64"]["ptx"] == ["compute_120"]
     assert rows["cu132", "linux_aarch64"]["arch_list"] == ["sm_90"]
-    assert rows["cu132", "windows"]["cudnn"] == "9.30.0.1"
-    assert ("cu136", "linux_x86_64") not in rows
+    assert rows["cu132", "linux_aarch64"]["cudnn"] == "9.30.0.1"
+    assert "cudnn" not in rows["cu132", "windows"]  # the requirements are those of Linux
+    assert "arch_list" not in rows["cu136", "linux_x86_64"]
     assert all(row["torch"] == "9.9" and "available" not in row for row in builds.rows)
     assert [row["nccl"] for row in nccl.rows] == ["2.33.1"]
     assert builds.remarks == [
         "cuDNN of cu132: 9.30.0.1 in the matrix, 9.29.0.1 in RELEASE.md",
         "the matrix has no literal requirements for CUDA 13.6",
+        "build_env_setup.py has no list for CUDA 13.6",
     ]
 
 
-def test_a_matrix_of_another_form_is_said() -> None:
-    def git(command: Sequence[str]) -> str:
-        return "CUDA_ARCHES = sorted(found)" if command[-1].endswith(sources.MATRIX) else ARCHES
+MATRIX_2025 = """
+from typing import Optional
+CUDA_ARCHES = ["12.6", "12.8", "12.9"]
+CUDA_AARCH64_ARCHES = ["12.9-aarch64"]
+PYTORCH_EXTRA_INSTALL_REQUIREMENTS = {
+    "12.8": (
+        "nvidia-cudnn-cu12==9.9.0.1; platform_system == 'Linux' and platform_machine == 'x86_64' | "
+        "nvidia-nccl-cu12==2.99.1; platform_system == 'Linux' and platform_machine == 'x86_64'"
+    ),
+    "12.9": ("nvidia-cudnn-cu12==9.9.0.1; platform_system == 'Linux'"),
+    "xpu": ("intel-sycl-rt==2025.9.0 | umf==0.9.9"),
+}
+IMAGES = {**{arch: f"builder:cuda{arch}" for arch in CUDA_ARCHES}}
+def arches(os: str) -> list[str]:
+    windows_cuda_arches = CUDA_ARCHES.copy()
+    windows_cuda_arches.remove("12.9")
+    return windows_cuda_arches
+"""
+BUILD_CUDA = """
+if [[ -n "$DESIRED_CUDA" ]]; then
+    if [[ ${DESIRED_CUDA} =~ ^[0-9]+$ ]]; then
+        CUDA_VERSION=${DESIRED_CUDA}
+    else
+        CUDA_VERSION="${DESIRED_CUDA:2:2}"
+    fi
+fi
+TORCH_CUDA_ARCH_LIST="5.0;6.0"
+case ${CUDA_VERSION} in
+    #a remark
+    12.8)
+        if [[ "$GPU_ARCH_TYPE" = "cuda-aarch64" ]]; then
+            TORCH_CUDA_ARCH_LIST="9.0"
+        else
+            TORCH_CUDA_ARCH_LIST="${TORCH_CUDA_ARCH_LIST};9.0+PTX"
+        fi
+        ;;
+    12.9)
+        TORCH_CUDA_ARCH_LIST="7.0;7.5;12.0+PTX"
+        if [[ "$PACKAGE_TYPE" == "libtorch" ]]; then
+            TORCH_CUDA_ARCH_LIST="7.5;12.0+PTX"
+        fi
+        ;;
+    11.[67])
+        TORCH_CUDA_ARCH_LIST="${TORCH_CUDA_ARCH_LIST};3.7"
+        ;;
+    *)
+        exit 1
+        ;;
+esac
+export TORCH_CUDA_ARCH_LIST=${TORCH_CUDA_ARCH_LIST}
+"""
+AARCH64_BUILD = """
+if [[ "$GPU_ARCH_VERSION" == *"12.9"* ]]; then
+    export TORCH_CUDA_ARCH_LIST="8.0;9.0;12.1"
+fi
+if [[ -n "$CI" ]]; then
+    export TORCH_CUDA_ARCH_LIST="5.0"
+fi
+"""
+RELEASE_2025 = "| 9.9 | >=3.9 | C++17 | CUDA 12.6, CUDNN 9.1.0.7 | CUDA 12.8 (CUDNN 9.9.0.1) |"
 
+
+def _builds_of_2025() -> Any:  # noqa: ANN401  # a Proposal
+    git = _git_of(
+        matrix=MATRIX_2025, build_cuda=BUILD_CUDA, arm=AARCH64_BUILD, release_md=RELEASE_2025
+    )
+    return clone.clone_proposals(Path("clone"), "v9.9.0", git)[0]
+
+
+def test_lists_of_a_shell_script() -> None:
+    rows = {(row["build"], row["platform"]): row for row in _builds_of_2025().rows}
+    plain = rows["cu128", "linux_x86_64"]
+    assert (plain["arch_list"], plain["ptx"]) == (["sm_50", "sm_60", "sm_90"], ["compute_90"])
+    wheel = rows["cu129", "linux_x86_64"]
+    assert (wheel["arch_list"], wheel["ptx"]) == (["sm_70", "sm_75", "sm_120"], ["compute_120"])
+    assert rows["cu129", "linux_aarch64"]["arch_list"] == ["sm_80", "sm_90", "sm_121"]
+    assert "arch_list" not in rows["cu126", "linux_x86_64"]
+
+
+def test_platforms_are_those_of_the_matrix() -> None:
+    rows = {(row["build"], row["platform"]): row for row in _builds_of_2025().rows}
+    assert ("cu128", "linux_aarch64") not in rows
+    assert ("cu129", "windows") not in rows
+    assert ("cu128", "windows") in rows
+    assert rows["cu128", "linux_x86_64"]["nccl"] == "2.99.1"
+    assert rows["cu129", "linux_aarch64"]["cudnn"] == "9.9.0.1"
+
+
+def test_both_forms_of_release_md() -> None:
+    assert _builds_of_2025().remarks == [
+        "RELEASE.md does not list CUDA 12.9 for 9.9",
+        "the matrix has no literal requirements for CUDA 12.6",
+        "build_cuda.sh has no list for CUDA 12.6",
+    ]
+
+
+def test_a_tag_without_arch_lists_is_said() -> None:
+    git = _git_of(build_cuda="")
+
+    def without(command: Sequence[str]) -> str:
+        if command[-1].endswith(clone.BUILD_SCRIPT):
+            message = "fatal: not there"
+            raise sources.RefreshError(message)
+        return str(git(command))
+
+    with pytest.raises(sources.RefreshError, match=r"neither build_env_setup\.py nor"):
+        clone.clone_proposals(Path("clone"), "v9.9.0", without)
+
+
+def test_a_matrix_of_another_form_is_said() -> None:
+    git = _git_of(matrix="CUDA_ARCHES = sorted(found)")
     with pytest.raises(sources.RefreshError, match="no list CUDA_ARCHES"):
-        sources.clone_proposals(Path("clone"), "v9.9.0", git)
+        clone.clone_proposals(Path("clone"), "v9.9.0", git)
 
 
 @pytest.mark.parametrize("tag", ["main", "v9.9.0-rc1", "v9"])
 def test_only_tags_of_releases(tag: str) -> None:
     with pytest.raises(sources.RefreshError, match="no tag of a release"):
-        sources.clone_proposals(Path("clone"), tag, _git)
+        clone.clone_proposals(Path("clone"), tag, _git)
 
 
 def test_a_release_is_merged_as_data_only() -> None:
@@ -197,7 +323,7 @@ def test_a_release_is_merged_as_data_only() -> None:
 
 
 def test_a_new_source_is_dated() -> None:
-    builds, _ = sources.clone_proposals(Path("clone"), "v9.9.0", _git)
+    builds, _ = clone.clone_proposals(Path("clone"), "v9.9.0", _git)
     _, after, _ = refresh.merge(builds, TODAY)
     assert json.loads(after)["sources"]["build-scripts-v9.9.0"]["read"] == TODAY
 
@@ -214,12 +340,47 @@ def test_a_row_that_is_there_is_not_changed() -> None:
 
 def test_what_is_newer_than_the_tables() -> None:
     def pip(command: Sequence[str]) -> str:
-        found = "99.0.0, 2.0.0" if command[-1] == "torch" else "0.1.0"
+        newer = {"torch": "99.0.0, 2.0.0", "xformers": "99.0.post1, 0.0.35"}
+        found = newer.get(command[-1], "0.0.1")
         return f"{command[-1]} (1)\nAvailable versions: {found}\n"
 
     lines = refresh.newer(pip)
-    assert len(lines) == 1
+    assert len(lines) == 2
     assert lines[0].startswith("torch==99.0.0 is newer")
+    assert lines[1].startswith("xformers==99.0.post1 is newer")
+
+
+def test_an_extension() -> None:
+    requires = ["numpy", "torch<3,>=2.4", 'torch==2.0; extra == "old"']
+    found = sources.extension_proposal("vllm", "0.99.0", ["3.11", "3.12"], Pip(requires))
+    assert found.rows == [
+        {
+            "kind": "release",
+            "package": "vllm",
+            "version": "0.99.0",
+            "torch": ">=2.4,<3",
+            "source": ["pypi-vllm"],
+        }
+    ]
+
+
+@pytest.mark.parametrize("requires", [["numpy"], ["torch"]])
+def test_an_extension_that_names_no_torch_is_said(requires: list[str]) -> None:
+    with pytest.raises(sources.RefreshError, match="name no release of torch"):
+        sources.extension_proposal("vllm", "0.99.0", ["3.12"], Pip(requires))
+
+
+def test_an_extension_goes_between_its_neighbours() -> None:
+    row = {"kind": "release", "package": "vllm", "version": "0.8.2.post9", "torch": "==2.6.0"}
+    proposal = sources.Proposal("extensions", [{**row, "source": ["pypi-vllm"]}], {"pypi-vllm": ""})
+    _, after, _ = refresh.merge(proposal, TODAY)
+    versions = [
+        row["version"]
+        for row in json.loads(after)["rows"]
+        if row["kind"] == "release" and row["package"] == "vllm"
+    ]
+    place = versions.index("0.8.2.post9")
+    assert versions[place - 1 : place + 2] == ["0.8.2", "0.8.2.post9", "0.8.3"]
 
 
 def test_pythons_to_ask_for_come_from_the_table() -> None:

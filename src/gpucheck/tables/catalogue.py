@@ -15,6 +15,7 @@ from gpucheck.tables.extensions import Extensions
 from gpucheck.tables.forward_compat import ForwardCompat
 from gpucheck.tables.gpu_architectures import GpuArchitectures
 from gpucheck.tables.gpu_products import GpuProducts
+from gpucheck.tables.gpu_rates import GpuRates
 from gpucheck.tables.host_compilers import HostCompilers
 from gpucheck.tables.jetpack import Jetpacks
 from gpucheck.tables.jetson_wheels import JetsonWheels
@@ -24,6 +25,7 @@ from gpucheck.tables.nccl import Nccl
 from gpucheck.tables.numpy2 import Numpy2
 from gpucheck.tables.nvml_errors import NvmlErrors
 from gpucheck.tables.pci_devices import PciDevices
+from gpucheck.tables.runtime_opens import RuntimeOpens
 from gpucheck.tables.toolkit_targets import ToolkitTargets
 from gpucheck.tables.torch_builds import TorchBuilds
 from gpucheck.tables.torch_companions import TorchCompanions
@@ -48,6 +50,7 @@ ALL: tuple[type[Table], ...] = (
     ForwardCompat,
     GpuArchitectures,
     GpuProducts,
+    GpuRates,
     HostCompilers,
     Jetpacks,
     JetsonWheels,
@@ -57,6 +60,7 @@ ALL: tuple[type[Table], ...] = (
     Numpy2,
     NvmlErrors,
     PciDevices,
+    RuntimeOpens,
     ToolkitTargets,
     TorchBuilds,
     TorchCompanions,

@@ -1,6 +1,4 @@
-"""The join of the tables that everyone needs: the newest PyTorch build that fits a machine."""
-
-from collections.abc import Iterator, Sequence
+"""The joins of the tables that everyone needs: which limits of a machine a PyTorch build meets."""
 
 from msgspec import Struct
 
@@ -10,67 +8,24 @@ from gpucheck.tables.cuda_drivers import CudaDrivers
 from gpucheck.tables.cudnn_support import CudnnSupport
 from gpucheck.tables.driver_branches import DriverBranches
 from gpucheck.tables.store import Tables
-from gpucheck.tables.torch_builds import BuildRow, TorchBuilds
-from gpucheck.tables.torch_releases import ReleaseRow, TorchReleases
-from gpucheck.tables.versions import at_least, compare, numbers, parse, released
-
-
-class Choice(Struct, frozen=True):
-    """A build that fits: torch release, build (also the name of its index), CUDA, platform.
-
-    `is_default`: a plain `pip install torch` gets this build. `confirmed` false: the list of GPU
-    code is not fully confirmed, `row.note` says why. `by_ptx`: some GPU is served only by PTX,
-    which the driver has to compile.
-    """
-
-    torch: str
-    build: str
-    cuda: str
-    platform: str
-    is_default: bool
-    confirmed: bool
-    by_ptx: bool
-    row: BuildRow
+from gpucheck.tables.torch_builds import BuildRow
+from gpucheck.tables.torch_releases import ReleaseRow
+from gpucheck.tables.versions import at_least, numbers, parse
 
 
 class Machine(Struct, frozen=True):
-    """What a build has to fit; None and an empty sequence leave the question open."""
+    """What a build has to fit; None and an empty sequence leave the question open.
+
+    `driver_os` is the system whose driver it is, where that is not the platform's: inside WSL the
+    driver is that of Windows.
+    """
 
     platform: str
     python: str | None = None
     capabilities: tuple[str, ...] = ()
     driver: str | None = None
     driver_cuda: str | None = None
-
-
-def newest_fitting(
-    tables: Tables,
-    *,
-    platform: str,
-    python: str | None,
-    capabilities: Sequence[str],
-    driver: str | None,
-    driver_cuda: str | None,
-    not_newer_than: str | None = None,
-    confirmed_only: bool = False,
-) -> Choice | None:
-    """Return the newest published torch build with code for every GPU, which the driver runs.
-
-    `platform` is linux_x86_64, linux_aarch64 or windows, `python` such as "3.12" or "3.13t",
-    `driver_cuda` the CUDA version that the driver reports and `driver` its release. Of one torch
-    release a confirmed row wins, then the newest CUDA. Builds that PyTorch announced come before
-    those it only published, and builds with code for every GPU before those that need PTX.
-    `not_newer_than` "2.6" admits all 2.6 releases. None: nothing is known to fit.
-    """
-    machine = Machine(platform, python, tuple(capabilities), driver, driver_cuda)
-    fitting = [
-        choice
-        for release in tables.get(TorchReleases).newest_first()
-        if _is_admitted(release, not_newer_than) and fits_python(release, machine) is not False
-        for choice in _choices(tables, release, machine)
-        if choice.confirmed or not confirmed_only
-    ]
-    return min(fitting, key=_preference, default=None)
+    driver_os: OperatingSystem | None = None
 
 
 def fits_python(release: ReleaseRow, machine: Machine) -> bool | None:
@@ -89,7 +44,7 @@ def fits_driver(tables: Tables, cuda: str, machine: Machine) -> bool | None:
     """Say whether the machine's driver runs builds of CUDA `cuda`; None when that is unknown."""
     return tables.get(CudaDrivers).driver_runs(
         cuda,
-        operating_system(machine.platform),
+        machine.driver_os or operating_system(machine.platform),
         driver=machine.driver,
         driver_cuda=_driver_cuda(tables, machine),
     )
@@ -111,45 +66,6 @@ def fits_gpus(tables: Tables, row: BuildRow, machine: Machine) -> Runs | None:
 def operating_system(platform: str) -> OperatingSystem:
     """Return the operating system of a platform such as linux_aarch64."""
     return "windows" if platform == "windows" else "linux"
-
-
-def _choices(tables: Tables, release: ReleaseRow, machine: Machine) -> Iterator[Choice]:
-    driver_is_known = machine.driver is not None or machine.driver_cuda is not None
-    for row in tables.get(TorchBuilds).of_release(release.torch, machine.platform):
-        if not row.available or (row.releases and release.torch not in row.releases):
-            continue
-        if driver_is_known and not fits_driver(tables, row.cuda, machine):
-            continue
-        runs = fits_gpus(tables, row, machine)
-        if runs in (Runs.CUBIN, Runs.PTX):
-            yield _choice(release, row, runs)
-
-
-def _choice(release: ReleaseRow, row: BuildRow, runs: Runs | None) -> Choice:
-    return Choice(
-        torch=release.torch,
-        build=row.build,
-        cuda=row.cuda,
-        platform=row.platform,
-        is_default=release.default_builds.get(row.platform) == row.build,
-        confirmed=row.confirmed and runs is Runs.CUBIN,
-        by_ptx=runs is Runs.PTX,
-        row=row,
-    )
-
-
-def _preference(choice: Choice) -> tuple[object, ...]:
-    newest_torch = tuple(-number for number in numbers(choice.torch))
-    newest_cuda = tuple(-number for number in numbers(choice.cuda))
-    unannounced = choice.row.announced is False
-    return (choice.by_ptx, unannounced, newest_torch, not choice.confirmed, newest_cuda)
-
-
-def _is_admitted(release: ReleaseRow, not_newer_than: str | None) -> bool:
-    limit = released(not_newer_than)
-    if limit is None:
-        return not_newer_than is None
-    return compare(numbers(release.torch)[: len(limit)], limit) <= 0
 
 
 def _driver_cuda(tables: Tables, machine: Machine) -> str | None:

@@ -3,7 +3,15 @@
 from typing import ClassVar
 
 from gpucheck.tables.base import Row, Table
-from gpucheck.tables.versions import at_least, capability_numbers, compare, numbers, parse, released
+from gpucheck.tables.versions import (
+    at_least,
+    capability_numbers,
+    compare,
+    minor,
+    numbers,
+    parse,
+    released,
+)
 
 
 class RuleRow(Row, frozen=True):
@@ -11,7 +19,9 @@ class RuleRow(Row, frozen=True):
 
     `accepted` says whether torch goes on; `variable` is the environment variable that switches
     the check off; the rule about GPUs holds from cuDNN `cudnn_from` on and for compute
-    capabilities below `capability_below`.
+    capabilities below `capability_below`. The rule `compiled` names the cuDNN that the wheel of
+    one release (`torch_from`) for one CUDA (`build`) was compiled against: it can be older than
+    the one that the wheel pins.
     """
 
     rule: str
@@ -22,6 +32,8 @@ class RuleRow(Row, frozen=True):
     variable: str | None = None
     cudnn_from: str | None = None
     capability_below: str | None = None
+    build: str | None = None
+    compiled: str | None = None
 
 
 class CudnnRules(Table, frozen=True):
@@ -30,18 +42,30 @@ class CudnnRules(Table, frozen=True):
     name: ClassVar[str] = "cudnn_rules"
     rows: tuple[RuleRow, ...]
 
-    def runtime_accepted(self, torch: str, compiled: str, runtime: str) -> bool | None:
-        """Say whether a torch built with cuDNN `compiled` accepts `runtime` when it loads it."""
+    def runtime_accepted(self, torch: str | None, compiled: str, runtime: str) -> bool | None:
+        """Say whether a torch built with cuDNN `compiled` accepts `runtime` when it loads it.
+
+        With `torch` None, what all releases have in common; one number says the major alone.
+        """
         built, loaded = parse(compiled), parse(runtime)
-        if built is None or loaded is None or min(len(built), len(loaded)) == 1:
+        if built is None or loaded is None:
             return None
         if built[0] != loaded[0]:
-            row = self._rule("other-major", torch)
-        elif loaded[1] < built[1]:
-            row = self._rule("older-minor", torch)
-        else:
-            row = self._rule("same-or-newer-minor", torch)
-        return None if row is None else row.accepted
+            return self._accepts("other-major", torch)
+        if min(len(built), len(loaded)) == 1:
+            return None
+        return self._accepts(
+            "older-minor" if loaded[1] < built[1] else "same-or-newer-minor", torch
+        )
+
+    def compiled(self, torch: str | None, cuda: str | None) -> str | None:
+        """Return the cuDNN that PyTorch's wheel of a release for a CUDA was compiled against."""
+        version, wanted = released(torch), minor(cuda)
+        if version is None or wanted is None:
+            return None
+        rows = (row for row in self.rows if row.torch_from and minor(row.build) == wanted)
+        same = (row for row in rows if compare(numbers(row.torch_from or ""), version) == 0)
+        return next((row.compiled for row in same if row.rule == "compiled"), None)
 
     def refuses_gpus(self, torch: str, runtime: str, capability: str) -> bool | None:
         """Say whether torch refuses a cuDNN for the lowest capability among the visible GPUs."""
@@ -58,6 +82,13 @@ class CudnnRules(Table, frozen=True):
         """Return the environment variable that switches the version check off."""
         row = self._rule("override", torch)
         return None if row is None else row.variable
+
+    def _accepts(self, name: str, torch: str | None) -> bool | None:
+        if torch is not None:
+            row = self._rule(name, torch)
+            return None if row is None else row.accepted
+        answers = {row.accepted for row in self.rows if row.rule == name}
+        return answers.pop() if len(answers) == 1 else None
 
     def _rule(self, name: str, torch: str) -> RuleRow | None:
         version = released(torch)

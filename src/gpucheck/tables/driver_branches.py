@@ -41,6 +41,17 @@ class DriverBranches(Table, frozen=True):
         # with R575. Branches are multiples of five but for a few old ones, which match as such.
         return rows.get(str(release[0])) or rows.get(str(_rounded(release[0])))
 
+    def number_of(self, driver: str) -> int | None:
+        """Return the number of a release's branch: 580 of 580.65.06, and of Windows's 581.15.
+
+        Of a branch that the table does not have it is the first number of the release.
+        """
+        row = self.branch_of(driver)
+        if row is not None:
+            return int(row.branch)
+        release = parse(driver)
+        return release[0] if release else None
+
     def cuda_of(self, driver: str) -> str | None:
         """Return the CUDA version ("12.2") that drivers of this branch report."""
         row = self.branch_of(driver)

@@ -4,7 +4,7 @@ import re
 from typing import ClassVar
 
 from gpucheck.tables.base import Row, Table
-from gpucheck.tables.versions import at_least, capability_numbers, numbers, released
+from gpucheck.tables.versions import at_least, capability_numbers, numbers, parse, released
 
 _SEPARATORS = re.compile(r"[-_.]+")
 
@@ -39,11 +39,23 @@ class ExtensionWheelsRow(Row, frozen=True, tag_field="kind", tag="wheels"):
     address: str
 
 
+class ExtensionSourceBuildRow(Row, frozen=True, tag_field="kind", tag="source-build"):
+    """What a package that is compiled on the user's machine demands of nvcc.
+
+    The CUDA of nvcc has to be that of torch to the minor version; within `majors_alike` the major
+    version is enough. `override` is the variable that skips the comparison.
+    """
+
+    package: str
+    majors_alike: tuple[str, ...] = ()
+    override: str | None = None
+
+
 class Extensions(Table, frozen=True):
     """Answers what a release of an extension goes with. Names compare as PyPI compares them."""
 
     name: ClassVar[str] = "extensions"
-    rows: tuple[ExtensionRow | ExtensionWheelsRow, ...]
+    rows: tuple[ExtensionRow | ExtensionWheelsRow | ExtensionSourceBuildRow, ...]
 
     def release(self, package: str, version: str) -> ExtensionRow | None:
         """Return the row of a release such as xformers 0.0.30, a local part (+cu126) apart."""
@@ -86,6 +98,23 @@ class Extensions(Table, frozen=True):
             if numbers(row.torch) == version[:2] and build in row.builds and plain in row.packages:
                 return row.address.replace("{build}", build)
         return None
+
+    def source_build(self, package: str) -> ExtensionSourceBuildRow | None:
+        """Return what a package that is compiled on the machine demands of nvcc."""
+        rows = (row for row in self.rows if isinstance(row, ExtensionSourceBuildRow))
+        return next((row for row in rows if row.package == _plain(package)), None)
+
+    def takes_nvcc(self, package: str, nvcc: str, torch_cuda: str) -> bool | None:
+        """Say whether a package compiles with an nvcc ("12.8") for a torch of a CUDA ("12.6").
+
+        None where the package is not in the table or a version cannot be read.
+        """
+        row, ours, theirs = self.source_build(package), parse(nvcc), parse(torch_cuda)
+        if row is None or not ours or not theirs:
+            return None
+        if str(theirs[0]) in row.majors_alike:
+            return ours[0] == theirs[0]
+        return ours[:2] == theirs[:2]
 
     def _releases(self) -> list[ExtensionRow]:
         return [row for row in self.rows if isinstance(row, ExtensionRow)]

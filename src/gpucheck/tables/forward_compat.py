@@ -3,10 +3,12 @@
 from typing import ClassVar, Literal
 
 from gpucheck.tables.base import Row, Table
+from gpucheck.tables.gpu_products import GpuProducts, plain_product
 from gpucheck.tables.versions import minor, numbers, parse
 
 State = Literal["compatible", "not-compatible", "not-applicable"]
 GpuKind = Literal["data-center", "workstation", "geforce", "jetson"]
+_SEGMENTS: dict[str, GpuKind] = {"data center": "data-center", "jetson": "jetson"}
 
 
 class PackageRow(Row, frozen=True, tag_field="kind", tag="package"):
@@ -84,3 +86,16 @@ class ForwardCompat(Table, frozen=True):
 
     def _packages(self) -> list[PackageRow]:
         return [row for row in self.rows if isinstance(row, PackageRow)]
+
+
+def kind_of(product: str, products: GpuProducts) -> GpuKind | None:
+    """Return the kind of a product, as its name or the table of products tells it."""
+    plain = plain_product(product)
+    if plain.startswith("geforce"):
+        return "geforce"
+    if plain.startswith("tesla"):
+        return "data-center"
+    segments = {plain_product(row.product): row.segment for row in products.rows}
+    # "A100-SXM4-80GB" is an A100, and "H100 PCIe" an H100.
+    segment = segments.get(plain) or segments.get(plain.partition(" ")[0], "")
+    return _SEGMENTS.get(segment) or ("workstation" if segment else None)

@@ -1,6 +1,6 @@
 """GPU products by name, as NVIDIA's pages of compute capabilities give them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import ClassVar
 
 from gpucheck.tables.base import Row, Table
@@ -25,15 +25,28 @@ class GpuProducts(Table, frozen=True):
 
         Case, hyphens and a leading "NVIDIA" do not count; nothing else is guessed.
         """
-        return unanimous(((row.product, row.compute_capability) for row in self.rows), name)
+        return unanimous(self._named(), name)
+
+    def capabilities(self, name: str) -> set[str | None]:
+        """Return every compute capability that is sold under a name, None where one is open."""
+        return all_named(self._named(), name)
+
+    def _named(self) -> Iterator[tuple[str, str | None]]:
+        return ((row.product, row.compute_capability) for row in self.rows)
 
 
 def unanimous(named: Iterable[tuple[str, str | None]], wanted: str) -> str | None:
     """Return the capability on which all entries of one name agree, None when they do not."""
-    plain = _plain(wanted)
-    found = {capability for name, capability in named if _plain(name) == plain}
+    found = all_named(named, wanted)
     return found.pop() if len(found) == 1 else None
 
 
-def _plain(name: str) -> str:
+def all_named(named: Iterable[tuple[str, str | None]], wanted: str) -> set[str | None]:
+    """Return the capabilities of all entries of one name; None of one that does not tell it."""
+    plain = plain_product(wanted)
+    return {capability for name, capability in named if plain_product(name) == plain}
+
+
+def plain_product(name: str) -> str:
+    """Return a product's name as names are compared: without case, hyphens and "NVIDIA"."""
     return " ".join(name.lower().replace("-", " ").split()).removeprefix("nvidia ")

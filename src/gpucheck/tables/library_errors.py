@@ -29,7 +29,7 @@ class LibraryErrors(Table, frozen=True):
     rows: tuple[LibraryErrorRow, ...]
 
     def error(self, library: Library, code: int) -> LibraryErrorRow | None:
-        """Return the row of a code; of cuDNN the codes of version 9."""
+        """Return the row of a code; of cuDNN 1 to 14 are codes of version 8, the others of 9."""
         found = (row for row in self.rows if (row.library, row.code) == (library, code))
         return next(found, None)
 

@@ -1,10 +1,11 @@
 """PCI device ids of NVIDIA GPUs; names of older ones are from pci.ids, under its BSD-3 licence."""
 
+from collections.abc import Iterator
 from functools import cached_property
 from typing import ClassVar
 
 from gpucheck.tables.base import Row, Table
-from gpucheck.tables.gpu_products import unanimous
+from gpucheck.tables.gpu_products import all_named, unanimous
 
 
 class PciDeviceRow(Row, frozen=True):
@@ -31,8 +32,14 @@ class PciDevices(Table, frozen=True):
 
     def capability_named(self, product: str) -> str | None:
         """Return the compute capability on which all devices of this name agree."""
-        named = [(name, row.compute_capability) for row in self.rows for name in row.products]
-        return unanimous(named, product)
+        return unanimous(self._named(), product)
+
+    def capabilities_named(self, product: str) -> set[str | None]:
+        """Return the compute capabilities of all devices of this name, None where one is open."""
+        return all_named(self._named(), product)
+
+    def _named(self) -> Iterator[tuple[str, str | None]]:
+        return ((name, row.compute_capability) for row in self.rows for name in row.products)
 
     @cached_property
     def _by_id(self) -> dict[str, PciDeviceRow]:

@@ -1,0 +1,107 @@
+"""Which driver branches drive a GPU: the one answer of diagnosis, what-if, fixes and recommend."""
+
+from collections.abc import Collection
+from typing import Literal
+
+from gpucheck.tables.driver_branches import DriverBranches
+from gpucheck.tables.gpu_architectures import GpuArchitectures
+from gpucheck.tables.versions import at_least, parse
+
+Drives = Literal["drives", "too-old", "dropped", "not-known"]
+
+
+class DriverSupport:
+    """Joins what is known of a compute capability with what is known of the branches.
+
+    Not every capability has a sourced first branch. There the first toolkit that knows it is the
+    bound: whether a branch whose CUDA is older than that drives the GPU, nobody has said, so no
+    such branch is taken for granted, and none is blamed.
+    """
+
+    def __init__(self, architectures: GpuArchitectures, branches: DriverBranches) -> None:
+        self._architectures = architectures
+        self._branches = branches
+
+    def drives(
+        self, capability: str, *, release: str | None = None, cuda: str | None = None
+    ) -> Drives | None:
+        """Say whether a driver drives a GPU; None when nothing is known of the driver or the GPU.
+
+        ``release`` is a release or a branch; only where it is unknown ``cuda``, the CUDA version
+        that the driver reports, stands in for it.
+        """
+        branch = self._branches.number_of(release) if release else None
+        last = self._architectures.last_driver_branch(capability)
+        first = self._architectures.first_driver_branch(capability)
+        if not self._architectures.knows(capability) or (branch is None and parse(cuda) is None):
+            return None
+        if last is not None and self._is_newer(last, branch, cuda):
+            return "dropped"
+        if first is not None and self._is_older(first, branch, cuda):
+            return "too-old"
+        return "not-known" if self._is_doubtful(capability, branch, cuda) else "drives"
+
+    def first(self, capability: str) -> int | None:
+        """Return the oldest branch of the table that is known to drive a GPU; None: no bound."""
+        sourced = self._architectures.first_driver_branch(capability)
+        if sourced is not None:
+            return sourced
+        toolkit = self.first_toolkit(capability)
+        if toolkit is None:
+            return None
+        new_enough = [
+            int(row.branch)
+            for row in self._branches.rows
+            if (cuda := parse(row.cuda)) and at_least(cuda, toolkit)
+        ]
+        return min(new_enough, default=None)
+
+    def last(self, capabilities: Collection[str]) -> int | None:
+        """Return the last branch that drives all of these GPUs; None where there is no end yet."""
+        lasts = [self._architectures.last_driver_branch(one) for one in capabilities]
+        return min((last for last in lasts if last is not None), default=None)
+
+    def driving_all(self, capabilities: Collection[str]) -> list[int]:
+        """Return the branches of the table that are known to drive all of these GPUs, in order."""
+        return sorted(
+            int(row.branch)
+            for row in self._branches.rows
+            if all(self.drives(one, release=row.branch) == "drives" for one in capabilities)
+        )
+
+    def first_toolkit(self, capability: str) -> tuple[int, ...] | None:
+        """Return the CUDA version of the first toolkit whose compiler knows a GPU."""
+        row = self._architectures.row(capability)
+        return parse(row.first_toolkit) if row is not None else None
+
+    def _is_newer(self, last: int, branch: int | None, cuda: str | None) -> bool:
+        if branch is not None:
+            return branch > last
+        said, spoken = parse(cuda), parse(self._branches.cuda_of(str(last)))
+        return bool(said and spoken and not at_least(spoken, said))
+
+    def _is_older(self, first: int, branch: int | None, cuda: str | None) -> bool:
+        if branch is not None:
+            return branch < first
+        said, spoken = parse(cuda), parse(self._branches.cuda_of(str(first)))
+        return bool(said and spoken and not at_least(said, spoken))
+
+    def _is_doubtful(self, capability: str, branch: int | None, cuda: str | None) -> bool:
+        """Whether the driver is older than the first compiler for a GPU without a sourced first."""
+        toolkit = self.first_toolkit(capability)
+        if toolkit is None or self._architectures.first_driver_branch(capability) is not None:
+            return False
+        if branch is None:
+            said = parse(cuda)
+            return said is not None and not at_least(said, toolkit)
+        older = [
+            int(row.branch)
+            for row in self._branches.rows
+            if (newest := _newest_of(row.cuda)) and not at_least(newest, toolkit)
+        ]
+        return branch <= max(older, default=0)
+
+
+def _newest_of(cuda: str | None) -> tuple[int, ...] | None:
+    """Return the CUDA version of a branch; of a range ("8.0-9.1") its upper end."""
+    return parse(cuda.rpartition("-")[2]) if cuda else None

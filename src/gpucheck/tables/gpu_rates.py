@@ -1,0 +1,43 @@
+"""Peak rates of GPUs as their makers state them: an upper end, reached by no program."""
+
+from typing import ClassVar
+
+from gpucheck.tables.base import Row, Table
+from gpucheck.tables.gpu_products import plain_product
+
+
+class RateRow(Row, frozen=True):
+    """The peak rates of the boards in `products` (names as the driver reports them).
+
+    Arithmetic in TFLOP/s, without sparsity: `fp64` and `fp32` on the ordinary units, `fp64_tensor`,
+    `tf32`, `fp16`, `bf16` and `fp8` on the tensor cores with sums in fp32. `memory` in GB/s,
+    `nvlink` in GB/s over all links and both directions. 1 GB is 10^9 bytes.
+    """
+
+    products: tuple[str, ...]
+    fp64: float | None = None
+    fp64_tensor: float | None = None
+    fp32: float | None = None
+    tf32: float | None = None
+    fp16: float | None = None
+    bf16: float | None = None
+    fp8: float | None = None
+    memory: float | None = None
+    nvlink: float | None = None
+
+
+class GpuRates(Table, frozen=True):
+    """Answers the peak rates of a product."""
+
+    name: ClassVar[str] = "gpu_rates"
+    rows: tuple[RateRow, ...]
+
+    def rates(self, product: str) -> RateRow | None:
+        """Return the row of a product such as "NVIDIA H100 PCIe"; None: nobody wrote it down.
+
+        Case, hyphens and a leading "NVIDIA" do not count; nothing else is guessed, since boards
+        of one chip differ.
+        """
+        wanted = plain_product(product)
+        found = (r for r in self.rows if any(plain_product(name) == wanted for name in r.products))
+        return next(found, None)

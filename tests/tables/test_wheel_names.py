@@ -1,0 +1,38 @@
+"""Which wheel a library file is in."""
+
+import pytest
+
+from gpucheck.tables.wheel_names import cuda_of, stem, wheel_of_file
+
+
+@pytest.mark.parametrize(
+    ("file", "wheel"),
+    [
+        ("libcudnn.so.9", "nvidia-cudnn"),
+        ("libcudnn_engines_precompiled.so.9", "nvidia-cudnn"),
+        ("libcublasLt.so.13", "nvidia-cublas"),
+        ("libcusparseLt.so.0", "nvidia-cusparselt"),
+        ("libnvrtc-builtins.so.12.8", "nvidia-cuda-nvrtc"),
+        ("libnvshmem_host.so.3", "nvidia-nvshmem"),
+        ("libnvToolsExt.so.1", "nvidia-nvtx"),
+        ("libnvrtc.alt.so.12", None),
+        ("libcusolverMg.so.11", None),
+        ("libnvblas.so.12", None),
+        ("nvshmem_bootstrap_mpi.so.3", None),
+        ("", None),
+    ],
+)
+def test_wheel_of_file(file: str, wheel: str | None) -> None:
+    assert wheel_of_file(file) == wheel
+
+
+@pytest.mark.parametrize(
+    ("project", "base", "cuda"),
+    [
+        ("nvidia-cudnn-cu12", "nvidia-cudnn", "12"),
+        ("nvidia-cublas", "nvidia-cublas", ""),
+        ("cupy-cuda12x", "cupy-cuda12x", ""),
+    ],
+)
+def test_names_of_projects(project: str, base: str, cuda: str) -> None:
+    assert (stem(project), cuda_of(project)) == (base, cuda)
