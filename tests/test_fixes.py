@@ -27,12 +27,14 @@ from gpucheck.engine import supply
 from gpucheck.facts import Section
 from gpucheck.findings import Fix
 from gpucheck.fixes import DriverRemedies, Python, TorchRemedies
+from gpucheck.probes.environment import Environment
 from gpucheck.probes.interpreter import Interpreter
 from gpucheck.probes.nvml import NvmlGpu
 from gpucheck.probes.packages import Distribution, Packages
 from gpucheck.probes.pci import Pci, PciGpu
 from gpucheck.probes.system import System
-from gpucheck.tables.choice import Choice
+from gpucheck.recommend import Offer, Recommender
+from gpucheck.views import Gpu
 from gpucheck.views.wheels import wheel_platform
 
 CPU = torch_of("2.6.0+cpu")
@@ -48,8 +50,8 @@ def remedies(*sections: Section) -> TorchRemedies:
     return made
 
 
-def choice(*sections: Section) -> Choice:
-    chosen = remedies(*sections).choice()
+def choice(*sections: Section) -> Offer:
+    chosen = remedies(*sections).offer()
     assert chosen is not None
     return chosen
 
@@ -140,7 +142,7 @@ def test_the_installed_release_is_kept_where_a_build_of_it_fits(
 def test_the_newest_release_is_taken_where_none_of_the_installed_fits() -> None:
     chosen = choice(torch_of("2.5.1+cu124", "12.4"), nvml(RTX_5090), UBUNTU, VENV)
     assert chosen.torch != "2.5.1"
-    assert "sm_120" in chosen.row.arch_list
+    assert chosen in Recommender(TABLES).offers("linux_x86_64").with_code_for("12.0")
 
 
 def test_the_driver_limits_the_cuda() -> None:
@@ -159,19 +161,20 @@ def test_the_python_limits_the_release() -> None:
 def test_the_glibc_limits_the_release() -> None:
     centos = msgspec.structs.replace(UBUNTU, distribution="centos", glibc="2.17")
     old = msgspec.structs.replace(VENV, glibc="2.17")
-    assert choice(NO_TORCH, nvml(A100), centos, old).torch == "2.5.1"
+    chosen = choice(NO_TORCH, nvml(A100), centos, old)
+    assert (chosen.torch, chosen.build, chosen.glibc) == ("2.6.0", "cu124", "2.17")
     ancient = msgspec.structs.replace(VENV, glibc="2.12")
-    assert remedies(NO_TORCH, nvml(A100), centos, ancient).choice() is None
+    assert remedies(NO_TORCH, nvml(A100), centos, ancient).offer() is None
 
 
 def test_every_gpu_is_served_or_nothing_is_chosen() -> None:
     assert choice(NO_TORCH, nvml(P100, A100), UBUNTU, VENV).build == "cu126"
-    assert remedies(NO_TORCH, nvml(P100, RTX_5090), UBUNTU, VENV).choice() is None
+    assert remedies(NO_TORCH, nvml(P100, RTX_5090), UBUNTU, VENV).offer() is None
 
 
 def test_ptx_alone_is_no_ground_for_a_choice() -> None:
     future = nvml_of([NvmlGpu(index=0, device_name="R900", compute_capability="15.0")])
-    assert remedies(NO_TORCH, future, UBUNTU, VENV).choice() is None
+    assert remedies(NO_TORCH, future, UBUNTU, VENV).offer() is None
 
 
 @pytest.mark.parametrize(
@@ -186,12 +189,50 @@ def test_ptx_alone_is_no_ground_for_a_choice() -> None:
 )
 def test_where_there_are_no_wheels_nothing_is_chosen(system: Section, interpreter: Section) -> None:
     assert remedies(CPU, nvml(ORIN_GPU), system, interpreter).install() is None
-    assert remedies(CPU, nvml(A100), system, interpreter).choice() is None
+    assert remedies(CPU, nvml(A100), system, interpreter).offer() is None
 
 
 def test_too_little_known_of_the_gpu_is_no_choice() -> None:
-    assert remedies(CPU, UBUNTU, VENV).choice() is None
-    assert remedies(CPU, nvml_of([NvmlGpu(index=0)]), UBUNTU, VENV).choice() is None
+    assert remedies(CPU, UBUNTU, VENV).offer() is None
+    assert remedies(CPU, nvml_of([NvmlGpu(index=0)]), UBUNTU, VENV).offer() is None
+
+
+def test_gpus_that_a_mask_hides_count_and_are_named_when_left_out() -> None:
+    mask = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": "0"}
+    masked = Environment(variables=mask)
+    assert choice(CPU, nvml(A100, P100), UBUNTU, VENV, masked).build == "cu124"
+    assert choice(torch_of("2.14.0+cpu"), nvml(A100, P100), UBUNTU, VENV, masked).build == "cu126"
+    made = fix(NO_TORCH, nvml(RTX_5090, P100), UBUNTU, VENV, masked)
+    assert "leaves out Tesla P100-PCIE-16GB (sm_60), which CUDA_VISIBLE_DEVICES hides" in made.text
+    all_seen = remedies(NO_TORCH, nvml(RTX_5090, P100), UBUNTU, VENV)
+    assert all_seen.install() is None
+    assert "share no build" in all_seen.why_none()
+
+
+def test_a_hidden_gpu_of_unknown_capability_is_named() -> None:
+    mask = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": "0"}
+    unheard_of = NvmlGpu(index=1, device_name="NVIDIA R900")
+    ada = NvmlGpu(index=0, device_name=RTX_4090, compute_capability="8.9")
+    made = fix(NO_TORCH, nvml_of([ada, unheard_of]), UBUNTU, VENV, Environment(variables=mask))
+    assert "hides GPU 1 (NVIDIA R900), of unknown compute capability" in made.text
+
+
+def test_where_the_driver_is_unknown_the_one_it_takes_is_named() -> None:
+    made = fix(NO_TORCH, on_bus("8.9"), UBUNTU, VENV, NO_CONTAINER)
+    assert "It needs driver " in made.text
+    assert "It needs driver" not in fix(NO_TORCH, nvml(RTX_4090), UBUNTU, VENV).text
+
+
+def test_a_gpu_newer_than_the_tables_is_not_said_to_have_no_build() -> None:
+    gpus = [Gpu(label="R900", compute_capability="15.0", facts=())]
+    assert remedies(NO_TORCH, UBUNTU, VENV).has_no_build(gpus) is False
+    fermi = [Gpu(label="GTX 480", compute_capability="2.0", facts=())]
+    assert remedies(NO_TORCH, UBUNTU, VENV).has_no_build(fermi) is True
+
+
+def test_windows_on_arm_gets_no_build_for_x86() -> None:
+    arm = msgspec.structs.replace(WINDOWS, machine="ARM64")
+    assert remedies(CPU, nvml(RTX_4090), arm, VENV).install() is None
 
 
 # The commands.
@@ -255,6 +296,7 @@ def test_the_cpu_build() -> None:
         (UBUNTU, "linux_x86_64"),
         (msgspec.structs.replace(UBUNTU, machine="aarch64"), "linux_aarch64"),
         (msgspec.structs.replace(UBUNTU, machine="ppc64le"), None),
+        (msgspec.structs.replace(WINDOWS, machine="ARM64"), None),
         (WINDOWS, "windows"),
         (ORIN, None),
         (System(), None),
@@ -276,6 +318,53 @@ def on_bus(capability: str) -> Pci:
     address = "0000:01:00.0"
     gpu = PciGpu(address=address, device_id="2684", compute_capability=capability)
     return Pci(gpus=[gpu], nvswitches=0, jetson_gpu="")
+
+
+def several(*capabilities: str) -> Pci:
+    gpus = [
+        PciGpu(address=f"0000:0{at}:00.0", product=f"board {one}", compute_capability=one)
+        for at, one in enumerate(capabilities)
+    ]
+    return Pci(gpus=gpus, nvswitches=0, jetson_gpu="")
+
+
+def test_no_branch_is_named_where_none_drives_all() -> None:
+    made = driver(UBUNTU, several("3.7", "8.9")).install()
+    assert "No driver branch is known to drive all GPUs" in made.text
+    assert "board 3.7 at 0000:00:00.0 needs branch 470 or older" in made.text
+    assert "needs branch 520 or newer" in made.text
+    assert made.commands == ()
+    assert driver(UBUNTU, several("6.1", "8.9")).branch() == 580
+
+
+def test_no_flavour_of_the_modules_drives_both() -> None:
+    both = driver(UBUNTU, several("6.1", "12.0"))
+    assert both.branch() == 580
+    assert "open kernel modules" in both.install().text
+    assert both.install().commands == ()
+    assert both.conflict()
+    on_windows = driver(WINDOWS, several("6.1", "12.0"))
+    assert on_windows.conflict() == ""
+
+
+@pytest.mark.parametrize("system", [UBUNTU, WINDOWS, msgspec.structs.replace(UBUNTU, wsl=2)])
+def test_no_driver_is_proposed_that_has_dropped_the_gpu(system: System) -> None:
+    made = driver(system, several("3.7")).install("525.60.13")
+    assert "No driver 525.60.13 or newer drives board 3.7" in made.text
+    assert "branch 470 is the last" in made.text
+    assert driver(system, several("3.7")).conflict("450.80.02") == ""
+
+
+def test_the_last_branch_of_an_old_gpu_is_named_as_such() -> None:
+    made = driver(UBUNTU, several("3.7")).install()
+    assert "branch 470 (the last for this GPU, which NVIDIA no longer supports)" in made.text
+
+
+def test_of_a_gpu_that_no_table_has_nothing_is_claimed() -> None:
+    future = driver(UBUNTU, several("99.9"))
+    assert future.branch() is None
+    assert future.conflict() == ""
+    assert future.install("615.10").text.startswith("Install NVIDIA driver 615.10 or newer")
 
 
 def test_ubuntu_gets_the_packages_name() -> None:

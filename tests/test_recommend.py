@@ -1,14 +1,18 @@
 """Which build is recommended, and what is said where none fits."""
 
 import itertools
+import re
+from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from rules_support import TABLES
 
 from gpucheck.recommend import Card, Recommendation, Recommender, Situation, SpecifierError
 from gpucheck.recommend.gpu_names import GpuNameError, cards_named
 from gpucheck.recommend.offers import Offer, admitted
-from gpucheck.tables.choice import Machine, fits_driver, fits_gpus, fits_python, newest_fitting
+from gpucheck.tables import Tables, tables_dir
+from gpucheck.tables.choice import Machine, fits_driver, fits_gpus, fits_python
 from gpucheck.tables.cubin_rules import Runs
 from gpucheck.tables.driver_branches import DriverBranches
 from gpucheck.tables.gpu_architectures import GpuArchitectures
@@ -23,7 +27,7 @@ RTX_5090 = Card("RTX 5090", "12.0")
 PYTHONS = ("3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14")
 
 
-def recommend(*cards: Card, **said: str | bool | None) -> Recommendation:
+def recommend(*cards: Card, **said: str | bool | tuple[Card, ...] | None) -> Recommendation:
     facts = {"platform": "linux_x86_64", "python": "3.12", **said}
     return RECOMMENDER.recommend(Situation(cards=cards, **facts))  # type: ignore[arg-type]
 
@@ -129,6 +133,9 @@ def test_a_driver_older_than_the_gpu_excludes_it() -> None:
 
 def test_a_driver_too_old_for_every_build_names_the_one_it_takes() -> None:
     text = why_nothing(recommend(H100, driver="390.157"))
+    assert "Driver 390.157 does not drive H100 (sm_90) yet" in text
+    assert "With driver 580.65.06 or newer torch 2.15.0 (cu132) would fit" in text
+    text = why_nothing(recommend(H100, driver="390.157", driver_serves=True))
     assert "Driver 390.157 does not run builds for CUDA 13.2" in text
     assert "driver 580.65.06 or newer would allow torch 2.15.0 (cu132)" in text
 
@@ -141,8 +148,8 @@ def test_a_specifier_that_excludes_all_is_the_reason() -> None:
 
 def test_two_limits_that_exclude_together_are_both_named() -> None:
     text = why_nothing(recommend(H100, driver="390.157", python="3.8", torch=">=2.6"))
-    assert "Python 3.8" in text
     assert "Driver 390.157" in text
+    assert "With driver 580.65.06 or newer and Python 3.11 torch 2.15.0 (cu132)" in text
 
 
 def test_an_old_glibc_is_a_reason() -> None:
@@ -250,26 +257,63 @@ def _assert_it_fits(offer: Offer, capability: str, branch: str, python: str) -> 
     assert last is None or int(branch) <= last
 
 
-@pytest.mark.parametrize("capability", ["3.7", "6.1", "7.0", "8.6", "9.0", "12.0", "12.1"])
-@pytest.mark.parametrize("branch", ["470", "535", "570", "580"])
-def test_it_agrees_with_the_tables_choice(capability: str, branch: str) -> None:
-    chosen = newest_fitting(
-        TABLES,
-        platform="linux_x86_64",
-        python="3.12",
-        capabilities=[capability],
-        driver=branch,
-        driver_cuda=None,
-    )
-    found = recommend(Card(capability, capability), driver=branch, driver_serves=True)
-    expected = None if chosen is None or chosen.by_ptx else (chosen.torch, chosen.build)
-    assert (found.best and (found.best.torch, found.best.build)) == expected
+P100 = Card("P100", "6.0")
 
 
-def test_a_driver_older_than_the_first_compiler_of_a_gpu_is_not_taken_for_granted() -> None:
-    ada = Card("RTX 4090", "8.9")
-    words = why_nothing(recommend(ada, driver="470.256.02"))
+def test_a_gpu_that_a_mask_hides_counts() -> None:
+    found = recommend(H100, driver="580.95.05", hidden=(GTX_1080,))
+    assert best(found).build == "cu126"
+    assert found.left_out == ()
+
+
+def test_where_no_build_fits_all_the_hidden_gpu_is_left_out_by_name() -> None:
+    found = recommend(RTX_5090, driver="580.95.05", hidden=(P100, H100))
+    assert best(found) == best(recommend(RTX_5090, driver="580.95.05"))
+    (sentence,) = found.left_out
+    assert "leaves out P100 (sm_60), which CUDA_VISIBLE_DEVICES hides" in sentence
+    assert "H100" not in sentence
+
+
+def test_where_not_even_the_visible_gpus_get_a_build_the_reason_is_theirs() -> None:
+    text = why_nothing(recommend(H100, python="2.7", driver="580", hidden=(GTX_1080,)))
+    assert "Python 3.11 would allow torch 2.15.0 (cu132)" in text
+    assert "GTX 1080" not in text
+
+
+def test_inside_wsl_the_driver_is_that_of_windows() -> None:
+    linux = {"driver": "528.32", "torch": "2.6"}
+    assert best(recommend(H100, **linux)).build == "cu124"
+    wsl = recommend(H100, **linux, driver_os="windows")
+    assert best(wsl).build == "cu118"
+    text = why_nothing(recommend(H100, driver="528.32", torch="2.6+cu124", driver_os="windows"))
+    assert "driver 528.33 or newer" in text
+
+
+@pytest.fixture
+def bounded(tmp_path: Path) -> Recommender:
+    """Return what recommends by tables without any sourced first branch."""
+    for path in tables_dir().iterdir():
+        text = path.read_text(encoding="utf-8")
+        if path.name == "gpu_architectures.json":
+            text = re.sub(r'"first_driver_branch": [0-9]+, ', "", text)
+        (tmp_path / path.name).write_text(text, encoding="utf-8")
+    return Recommender(Tables(tmp_path))
+
+
+def test_a_driver_older_than_the_first_compiler_of_a_gpu_is_not_taken_for_granted(
+    bounded: Recommender,
+) -> None:
+    ada = Situation(cards=(Card("RTX 4090", "8.9"),), platform="linux_x86_64", python="3.12")
+    words = why_nothing(bounded.recommend(replace(ada, driver="470.256.02")))
     assert "is not known to drive" in words
     assert "11.8" in words
-    assert best(recommend(ada, driver="470.256.02", driver_serves=True)).build == "cu118"
-    assert best(recommend(ada, driver="525.147.05")).torch
+    served = replace(ada, driver="470.256.02", driver_serves=True)
+    assert best(bounded.recommend(served)).build == "cu118"
+    assert best(bounded.recommend(replace(ada, driver="525.147.05"))).torch
+
+
+def test_the_bound_is_the_least_driver_that_is_named(bounded: Recommender) -> None:
+    gb10 = Situation(cards=(Card("GB10", "12.1"),), platform="linux_x86_64", driver="550.54.14")
+    words = why_nothing(bounded.recommend(replace(gb10, torch="2.9.1+cu128")))
+    assert "is not known to drive" in words
+    assert "With driver 575 or newer torch 2.9.1 (cu128) would fit" in words

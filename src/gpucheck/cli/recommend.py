@@ -200,8 +200,10 @@ class _Wanted:
             platform=platform or "",
             python=python,
             cards=gpus.cards if gpus else (),
+            hidden=gpus.hidden if gpus else (),
             driver=driver,
             driver_cuda=driver_cuda,
+            driver_os=facts.driver_os(),
             glibc=None if self._described else facts.glibc(),
             torch=self._options["torch"],
             driver_serves=bool(gpus and gpus.served and seen),
@@ -215,15 +217,13 @@ class _Wanted:
         return _unless(answer, gpus, platform), missing
 
     def _gpus(self, facts: "MachineFacts") -> "Cards | None":
-        from gpucheck.recommend.machine import Cards  # noqa: PLC0415
+        from gpucheck.recommend.machine import Cards, left_aside  # noqa: PLC0415
 
         if self._cards is not None:
             return Cards(cards=self._cards)
         gpus = None if self._described else facts.gpus()
-        if gpus and gpus.hidden:
-            self._notes.append(
-                f"CUDA_VISIBLE_DEVICES hides {gpus.hidden} of the GPUs; they were left aside."
-            )
+        if gpus and gpus.unclear:
+            self._notes.append(left_aside(gpus.unclear))
         return gpus
 
     def _driver(self, facts: "MachineFacts") -> tuple[str | None, str | None, bool]:
@@ -235,37 +235,11 @@ class _Wanted:
 
     def _arguments(self, offer: "Offer", python: "Python") -> list[str]:
         """Return pip's arguments that install an offer and the companions wanted or there."""
-        from gpucheck.fixes import WHEEL_INDEX  # noqa: PLC0415
-        from gpucheck.tables.torch_companions import TorchCompanions  # noqa: PLC0415
-        from gpucheck.tables.wheel_indexes import WheelIndexes  # noqa: PLC0415
+        from gpucheck.fixes.torch_install import companion_doubts, requirement  # noqa: PLC0415
 
-        companions = self._tables.get(TorchCompanions)
-        words = ["install", f"torch=={offer.torch}"]
-        for package in _COMPANIONS:
-            if package not in (*self._companions, *python.torch_family()):
-                continue
-            version = companions.companion_for(offer.torch, package)  # type: ignore[arg-type]  # one of its names
-            words.append(f"{package}=={version}" if version else package)
-            self._note_companion(package, version, offer)
-        if offer.is_default:
-            return words
-        address = self._tables.get(WheelIndexes).address(offer.build)
-        return [*words, "--index-url", address or f"{WHEEL_INDEX}{offer.build}"]
-
-    def _note_companion(self, package: str, version: str | None, offer: "Offer") -> None:
-        """Say what is not sure of a companion: torchaudio outlives the builds it came with."""
-        from gpucheck.tables.torch_builds import TorchBuilds  # noqa: PLC0415
-
-        if version is None:
-            self._notes.append(f"The tables do not know the {package} of torch {offer.torch}.")
-            return
-        if package != "torchaudio" or offer.is_default or not offer.cuda:
-            return
-        if self._tables.get(TorchBuilds).available(version, offer.cuda, offer.platform) is not True:
-            self._notes.append(
-                f"The tables do not say whether {package} {version} is in the index of "
-                f"{offer.build}: where it is missing, install it from PyPI by itself."
-            )
+        wanted = (*self._companions, *python.torch_family())
+        self._notes.extend(companion_doubts(offer, wanted, self._tables))
+        return requirement(offer, wanted, self._tables, name_index=False)
 
 
 def _describe(options: dict[str, Any], tables: "Tables", notes: list[str]) -> "Snapshot":

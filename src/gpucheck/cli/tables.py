@@ -45,7 +45,10 @@ def show(name: str | None, filters: tuple[str, ...], **options: Any) -> None:  #
         _write(table_text.listing_json(tables, listing), text, options)
         return
     table = _named(tables, name)
-    rows = table_text.matching(table, [_filter(table, said) for said in filters])
+    wanted = [_filter(table, said) for said in filters]
+    rows = table_text.matching(table, wanted)
+    if not rows and not options["quiet"]:
+        click.echo(_hint(table, wanted), err=True, nl=False)
     text = table_text.rows_text(
         table, rows, sources=bool(options["verbose"]), color=colored(options)
     )
@@ -135,6 +138,19 @@ def _filter(table: "Table", said: str) -> tuple[str, str]:
             f"{printable(said)!r} is not KEY=VALUE with a column of this table: {', '.join(known)}."
         )
     return key, value
+
+
+def _hint(table: "Table", wanted: list[tuple[str, str]]) -> str:
+    """Say of each value that no row has which values are near it."""
+    from gpucheck.render.table_text import matching, near_values  # noqa: PLC0415
+
+    lines = []
+    for key, value in wanted:
+        if not matching(table, [(key, value)]):
+            near = ", ".join(printable(one) for one in near_values(table, key, value))
+            said = f"No row has {key}={printable(value)}"
+            lines.append(f"{said}; near it: {near}.\n" if near else f"{said}.\n")
+    return "".join(lines)
 
 
 COMMAND = tables_group

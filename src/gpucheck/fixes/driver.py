@@ -9,14 +9,17 @@ from gpucheck.probes.driver import Driver
 from gpucheck.probes.pci import Pci
 from gpucheck.probes.system import System
 from gpucheck.tables.driver_branches import DriverBranches
-from gpucheck.tables.gpu_architectures import GpuArchitectures
-from gpucheck.tables.versions import parse
+from gpucheck.tables.driver_support import DriverSupport
+from gpucheck.tables.gpu_architectures import GpuArchitectures, Support
 from gpucheck.views import Gpu, Gpus, View
 
 DRIVER_PAGE = "https://www.nvidia.com/drivers"
 DRIVER_GUIDE = "https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/"
 CONTAINER_GUIDE = (
     "https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/install-guide.html"
+)
+_APART = (
+    "Choose the driver for the GPUs that you want to use; the others need a machine of their own."
 )
 
 
@@ -40,12 +43,16 @@ class DriverRemedies(View):
         self._gpus = gpus
         self._branches = branches
         self._architectures = architectures
+        self._support = DriverSupport(architectures, branches)
 
     def install(self, at_least: str | None = None, reason: str = "") -> Fix:
         """Return the fix that installs or updates the driver.
 
-        ``at_least`` is the oldest release that will do, None when any will.
+        ``at_least`` is the oldest release that will do, None when any will. Where no driver that
+        would do drives every GPU, the fix says so.
         """
+        if conflict := self.conflict(at_least):
+            return Fix(text=conflict)
         need = f" {at_least} or newer" if at_least else ""
         because = f" ({reason})" if reason else ""
         if self._system.wsl:
@@ -76,35 +83,49 @@ class DriverRemedies(View):
         older than ``at_least``: the newest long-term one, which every distribution packages, else
         the newest production one; None when none is.
         """
-        capabilities = [
-            gpu.compute_capability for gpu in self._all_gpus() if gpu.compute_capability
-        ]
-        firsts = [self._architectures.first_driver_branch(one) or 0 for one in capabilities]
-        lasts = [
-            last for one in capabilities if (last := self._architectures.last_driver_branch(one))
-        ]
-        least = max((parse(at_least) or (0,))[0], *firsts, 0)
+        driving = set(self._driving_all(at_least))
         today = datetime.now(tz=timezone.utc).date()
         fitting = [
             (row.kind == "LTSB", int(row.branch))
             for row in self._branches.rows
             if row.kind in ("LTSB", "PB")
-            and row.branch.isdigit()
+            and int(row.branch) in driving
             and self._branches.is_end_of_life(row.branch, today) is False
-            and least <= int(row.branch) <= min(lasts, default=int(row.branch))
         ]
         return max(fitting)[1] if fitting else None
 
+    def conflict(self, at_least: str | None = None) -> str:
+        """Say why no driver of at least this release drives every GPU; "" where one is known to.
+
+        Also "" where too little is known of the GPUs.
+        """
+        gpus = self._known_gpus()
+        capabilities = set(gpus.values())
+        unheard_of = any(not self._architectures.knows(one) for one in capabilities)
+        if not gpus or unheard_of or self._system.jetson:
+            return ""
+        if not self._support.driving_all(capabilities):
+            needs = "; ".join(f"{label} {self._range(one)}" for label, one in gpus.items())
+            return f"No driver branch is known to drive all GPUs of this machine: {needs}. {_APART}"
+        if not self._driving_all(at_least):
+            last = self._support.last(capabilities)
+            names = " and ".join(
+                label for label, one in gpus.items() if self._support.last([one]) == last
+            )
+            return (
+                f"No driver {at_least} or newer drives {names}: branch {last} is the last that "
+                "does. Use a PyTorch that an older driver runs, or another GPU."
+            )
+        if self._system.os == "linux" and not self._system.wsl and self._flavours_conflict():
+            return (
+                "No driver drives all GPUs of this machine: some need the open kernel modules, "
+                f"others the proprietary ones, and only one kind can be loaded. {_APART}"
+            )
+        return ""
+
     def wants_open_modules(self) -> bool | None:
         """Whether to take the open kernel modules, which drive all GPUs; None when unknown."""
-        supports = [
-            self._architectures.modules(gpu.compute_capability, gpu.product)
-            if gpu.compute_capability
-            else None
-            for gpu in self._all_gpus()
-        ]
-        opened = {None if support is None else support.open for support in supports}
-        closed = {None if support is None else support.proprietary for support in supports}
+        opened, closed = self._flavours()
         if opened and opened <= {"required", "supported"}:
             return True
         if closed and closed <= {"required", "supported"}:
@@ -115,13 +136,15 @@ class DriverRemedies(View):
         branch = self.branch(at_least)
         opened = self.wants_open_modules()
         which = f"NVIDIA driver{need}"
+        driving = self._driving_all(at_least)
         if branch is not None:
             which = f"NVIDIA driver branch {branch}"
-        text = f"Install {which}{because}, then reboot."
-        if branch is None and at_least is None and (last := self._last_branch()) is not None:
-            which = f"NVIDIA driver branch {last}"
+        elif driving and driving[-1] == self._support.last(self._capabilities()):
+            which = f"NVIDIA driver branch {driving[-1]}"
             because += " (the last for this GPU, which NVIDIA no longer supports)"
-            text = f"Install {which}{because}, then reboot."
+        elif driving and at_least is None:
+            which = f"NVIDIA driver branch {driving[0]} or newer"
+        text = f"Install {which}{because}, then reboot."
         if self._pci.nvswitches:
             return Fix(
                 text=f"{text} This machine has NVSwitches: take the Fabric Manager of exactly the "
@@ -145,14 +168,44 @@ class DriverRemedies(View):
             f"NVIDIA's guide for each distribution: {DRIVER_GUIDE}"
         )
 
-    def _last_branch(self) -> int | None:
-        """Return the last branch that drives every GPU; None where there is no end to them."""
-        lasts = [
-            self._architectures.last_driver_branch(gpu.compute_capability)
-            for gpu in self._all_gpus()
+    def _driving_all(self, at_least: str | None) -> list[int]:
+        """Return the branches that drive every GPU and are not older than a release, in order."""
+        least = (self._branches.number_of(at_least) if at_least else None) or 0
+        driving = self._support.driving_all(self._capabilities())
+        return [branch for branch in driving if branch >= least]
+
+    def _range(self, capability: str) -> str:
+        """Return in words which branches drive a GPU."""
+        first, last = self._support.first(capability), self._support.last([capability])
+        if last is not None:
+            return f"needs branch {last} or older"
+        return f"needs branch {first} or newer" if first is not None else "needs another one"
+
+    def _flavours(self) -> tuple[set[Support | None], set[Support | None]]:
+        """Return what the open, and what the proprietary kernel modules are to the GPUs."""
+        supports = [
+            self._architectures.modules(gpu.compute_capability, gpu.product)
             if gpu.compute_capability
+            else None
+            for gpu in self._all_gpus()
         ]
-        return min((last for last in lasts if last), default=None)
+        opened = {None if support is None else support.open for support in supports}
+        closed = {None if support is None else support.proprietary for support in supports}
+        return opened, closed
+
+    def _flavours_conflict(self) -> bool:
+        return all("unsupported" in found for found in self._flavours())
+
+    def _known_gpus(self) -> dict[str, str]:
+        """Return the GPUs whose compute capability is known: what to call one of each, and it."""
+        first: dict[str, str] = {}
+        for gpu in self._all_gpus():
+            if gpu.compute_capability:
+                first.setdefault(gpu.compute_capability, gpu.label)
+        return {label: capability for capability, label in first.items()}
+
+    def _capabilities(self) -> set[str]:
+        return set(self._known_gpus().values())
 
     def _all_gpus(self) -> list[Gpu]:
         try:

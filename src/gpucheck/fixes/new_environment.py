@@ -2,14 +2,15 @@
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from gpucheck.findings import Fix
-from gpucheck.fixes.torch_install import WHEEL_INDEX, Python
+from gpucheck.fixes.torch_install import Python, requirement
 from gpucheck.probes.interpreter import Interpreter
 from gpucheck.probes.system import System
-from gpucheck.recommend import Offer, Recommender, Situation
+from gpucheck.recommend import Offer, Recommender
 from gpucheck.recommend.machine import MachineFacts
 from gpucheck.tables import Tables
-from gpucheck.tables.wheel_indexes import WheelIndexes
 from gpucheck.views import View
 
 _FOLDER = "gpu-env"
@@ -44,21 +45,12 @@ class NewEnvironment(View):
     def _first_with_a_build(
         self, pythons: Sequence[str], platform: str
     ) -> tuple[str, Offer | None]:
-        gpus, (driver, driver_cuda) = self._facts.gpus(), self._facts.driver()
-        if gpus is None or (gpus.cards and driver is None and driver_cuda is None):
+        situation = self._facts.situation()
+        if situation is None or (situation.cards and not any(self._facts.driver())):
             return pythons[0], None
         recommender = Recommender(self._tables)
         for python in pythons:
-            situation = Situation(
-                platform=platform,
-                python=python,
-                cards=gpus.cards,
-                driver=driver,
-                driver_cuda=driver_cuda,
-                glibc=self._facts.glibc(),
-                driver_serves=gpus.served,
-            )
-            found = recommender.recommend(situation)
+            found = recommender.recommend(replace(situation, platform=platform, python=python))
             if found.best is not None:
                 return python, found.best
         return pythons[0], None
@@ -86,11 +78,8 @@ class NewEnvironment(View):
         """Return the command that installs, or the one that finds out what to install."""
         if offer is None:
             return self._python.quoted(["gpucheck", "recommend", "--python", inside])
-        words = [*install, f"torch=={offer.torch}"]
-        if not offer.is_default:
-            address = self._tables.get(WheelIndexes).address(offer.build)
-            words += ["--index-url", address or f"{WHEEL_INDEX}{offer.build}"]
-        return self._python.quoted(words)
+        words = requirement(offer, (), self._tables, name_index=False)
+        return self._python.quoted([*install, *words[1:]])
 
 
 def _what(python: str, offer: Offer | None) -> str:

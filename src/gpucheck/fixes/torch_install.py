@@ -2,22 +2,25 @@
 
 import ntpath
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Collection, Sequence
 
-from gpucheck.facts import UnknownFactError
+from msgspec.structs import replace
+
 from gpucheck.findings import Fix
 from gpucheck.probes.container import Container
 from gpucheck.probes.interpreter import Interpreter
 from gpucheck.probes.packages import Packages
 from gpucheck.probes.system import System
 from gpucheck.probes.torch_build import TorchBuild
-from gpucheck.tables import Tables
-from gpucheck.tables.choice import Choice, newest_fitting
+from gpucheck.recommend import Offer, Recommendation, Recommender
+from gpucheck.recommend.machine import MachineFacts, left_aside
+from gpucheck.tables import OperatingSystem, Tables
 from gpucheck.tables.torch_builds import TorchBuilds
 from gpucheck.tables.torch_companions import Package, TorchCompanions
-from gpucheck.tables.torch_releases import ReleaseRow, TorchReleases
-from gpucheck.tables.versions import at_least, parse, released
-from gpucheck.views import DriverState, Gpu, Gpus, View
+from gpucheck.tables.torch_releases import TorchReleases
+from gpucheck.tables.versions import released
+from gpucheck.tables.wheel_indexes import WheelIndexes
+from gpucheck.views import Gpu, View
 from gpucheck.views.wheels import wheel_platform
 
 WHEEL_INDEX = "https://download.pytorch.org/whl/"
@@ -28,6 +31,7 @@ JETSON_PAGE = (
 )
 COMPANIONS: tuple[Package, ...] = ("torchvision", "torchaudio")
 _CONDA_NAMES = ("pytorch", "torchvision", "torchaudio", "cpuonly", "pytorch-cpu")
+_MOST_REASONS = 4
 _SPECIAL_ON_WINDOWS = frozenset(" <>&|^%")
 
 
@@ -89,16 +93,30 @@ class Python(View):
 
     def new_environment(self, install: Sequence[str]) -> tuple[str, ...]:
         """Return the commands that make a virtual environment and install into it."""
+        return (*self.make_environment(), self.install_there(*install))
+
+    def make_environment(self) -> tuple[str, ...]:
+        """Return the commands that make a virtual environment from the target."""
         if self._system.os == "windows":
-            make = self.quoted([self._interpreter.executable or "python", "-m", "venv", "gpu-env"])
-            return make, self.quoted([ntpath.join("gpu-env", "Scripts", "pip.exe"), *install])
+            return (self.command("-m", "venv", "gpu-env"),)
         # Debian and Ubuntu keep the venv module of their Python in a package of its own.
         apart = self._system.package_manager == "apt" and self._interpreter.kind == "system"
         return (
             *(("sudo apt-get install -y python3-venv",) if apart else ()),
             f"{self.command('-m', 'venv')} ~/gpu-env",
-            f"~/gpu-env/bin/pip {self.quoted(install)}",
         )
+
+    def install_there(self, *arguments: str) -> str:
+        """Return the command that calls pip in the new virtual environment."""
+        if self._system.os == "windows":
+            return self.quoted([ntpath.join("gpu-env", "Scripts", "pip.exe"), *arguments])
+        return f"~/gpu-env/bin/pip {self.quoted(arguments)}"
+
+    def new_python(self) -> str:
+        """Return the Python of the new virtual environment."""
+        if self._system.os == "windows":
+            return ntpath.join("gpu-env", "Scripts", "python.exe")
+        return "~/gpu-env/bin/python"
 
     def quoted(self, words: Sequence[str]) -> str:
         """Return the words as one command line for this machine's shell."""
@@ -121,7 +139,7 @@ class Python(View):
                 text=f"{text} pip may not change this Python, which another program manages, so "
                 "use a virtual environment.",
                 commands=self.new_environment(arguments),
-                verify="gpucheck --python ~/gpu-env/bin/python",
+                verify=f"gpucheck --python {self.new_python()}",
             )
         before = (*self.get_pip(), *(self.remove_torch() if remove else ()))
         return Fix(text=text, commands=(*before, self.pip(*arguments)), verify=self.verify())
@@ -133,178 +151,193 @@ class Python(View):
 
 
 class TorchRemedies(View):
-    """Which torch to install, and the commands that do it."""
+    """Which torch to install, as ``recommend`` says it, and the commands that do it."""
 
     def __init__(
         self,
         python: Python,
-        interpreter: Interpreter,
         system: System,
         torch: TorchBuild,
-        gpus: Gpus,
-        driver: DriverState,
         container: Container,
+        facts: MachineFacts,
+        packages: Packages,
         tables: Tables,
     ) -> None:
         self._python = python
-        self._interpreter = interpreter
         self._system = system
         self._torch = torch
-        self._gpus = gpus
-        self._driver = driver
         self._container = container
+        self._facts = facts
+        self._packages = packages
         self._tables = tables
 
-    def choice(self) -> Choice | None:
+    def offer(self) -> Offer | None:
         """Return the build to install: of the installed release if one fits, else the newest.
 
-        None when no build is known to fit, or too little is known of the machine. What only PTX
-        would serve does not count: the wheels that were opened hold none.
+        None when no build is known to fit, or too little is known of the machine.
         """
-        capabilities = [gpu.compute_capability for gpu in self._machine_gpus()]
-        if not capabilities or None in capabilities:
-            return None
-        known_capabilities = [capability for capability in capabilities if capability]
-        same = self._fitting(known_capabilities, self._torch.version)
-        if same is not None and released(same.torch) == released(self._torch.version):
-            return same
-        return self._fitting(known_capabilities, None)
+        found = self._recommended()
+        return found.best if found is not None else None
 
     def install(self, why: str = "") -> Fix | None:
         """Return the fix that replaces torch by a build that fits every GPU and the driver.
 
         None when no build is known to fit.
         """
-        choice = self.choice()
-        if choice is None:
+        found = self._recommended()
+        if found is None or found.best is None:
             return None
-        what = f"PyTorch {choice.torch} built for CUDA {choice.cuda} ({choice.build})"
+        what = _what(found.best)
+        more = self._more(found)
         if self._is_of_ngc():
             return Fix(
                 text=f"Use an image or a new virtual environment with {what}"
-                f"{': ' + why if why else ''}. Do not replace the PyTorch of this NGC image by "
-                "pip: the image pins it, and its other libraries are built for it."
+                f"{': ' + why if why else ''}.{more} Do not replace the PyTorch of this NGC image "
+                "by pip: the image pins it, and its other libraries are built for it."
             )
-        text = f"Install {what}{': ' + why if why else ''}."
-        return self._python.install(text, self.requirement(choice))
+        text = f"Install {what}{': ' + why if why else ''}.{more}"
+        return self._python.install(text, self._requirement(found.best))
+
+    def why_none(self) -> str:
+        """Return why no build fits, behind a colon; "" where that is not known."""
+        found = self._recommended()
+        if found is None or found.best is not None or not found.reasons:
+            return ""
+        return f" {' '.join(found.reasons[:_MOST_REASONS])}"
 
     def install_cpu(self, why: str) -> Fix | None:
         """Return the fix that installs a CPU build; None where PyTorch has no wheels for it."""
-        if self._system.libc == "musl" or self._has_no_wheels():
+        if self._facts.without_cpu_wheels():
             return None
         words = ["install", *self._python.torch_family()]
         if self._system.os == "linux":
             words += ["--index-url", f"{WHEEL_INDEX}cpu"]
         return self._python.install(f"Install the CPU build: {why}.", words)
 
-    def requirement(self, choice: Choice) -> list[str]:
-        """Return pip's arguments that install this build and the companions that are there."""
-        companions = self._tables.get(TorchCompanions)
-        words = [f"torch=={choice.torch}"]
-        family = self._python.torch_family()
-        for package in COMPANIONS:
-            if package in family:
-                version = companions.companion_for(choice.torch, package)
-                words.append(f"{package}=={version}" if version else package)
-        return ["install", *words, "--index-url", f"{WHEEL_INDEX}{choice.build}"]
+    def new_environment(self, text: str) -> Fix:
+        """Return the fix that leaves a Python which pip may not change, and makes another one.
+
+        It gets a build that fits the machine, the companions that are installed here, and a NumPy
+        that this build works with. Where no build is known to fit, ``recommend`` is to say it.
+        """
+        found = self._recommended(without_gpu=True)
+        best = found.best if found is not None else None
+        inside = self._python.new_python()
+        if best is None:
+            commands = (
+                *self._python.make_environment(),
+                f"gpucheck recommend --python {inside}",
+            )
+        else:
+            commands = self._python.new_environment(self._requirement(best))
+            if self._packages.find("numpy"):
+                commands += (self._python.install_there("install", self._numpy_for(best)),)
+        what = f" with {_what(best)}" if best is not None else ""
+        return Fix(
+            text=f"{text} pip may not change this Python, which another program manages: make a "
+            f"virtual environment{what}. (If the system's package manager brought this PyTorch, "
+            "let it bring what belongs to it instead.)",
+            commands=commands,
+            verify=f"gpucheck --python {inside}",
+        )
 
     def verify(self) -> str:
         """Return the command that shows whether it worked."""
         return self._python.verify()
 
-    def _machine_gpus(self) -> list[Gpu]:
-        for ask in (self._gpus.visible, self._gpus.all):
-            try:
-                gpus = ask()
-            except UnknownFactError:
-                continue
-            if gpus:
-                return gpus
-        return []
-
     def has_no_build(self, gpus: Sequence[Gpu]) -> bool:
         """Whether no build of the tables has code for any of these GPUs, whatever the driver."""
         platform = wheel_platform(self._system)
-        capabilities = [gpu.compute_capability for gpu in gpus]
+        capabilities = {gpu.compute_capability for gpu in gpus}
         if platform is None or None in capabilities or not capabilities:
             return False
-        return not any(
-            newest_fitting(
-                self._tables,
-                platform=platform,
-                python=None,
-                capabilities=[capability],
-                driver=None,
-                driver_cuda=None,
-            )
-            for capability in capabilities
-            if capability
-        )
+        offers = Recommender(self._tables).offers(platform)
+        return not any(offers.reaches(capability) for capability in capabilities if capability)
+
+    def _recommended(self, *, without_gpu: bool = False) -> Recommendation | None:
+        """Return what fits every GPU; None where too little is known, or where nothing can fit."""
+        situation = self._facts.situation()
+        if situation is None or self._facts.without_wheels():
+            return None
+        if not situation.cards and not without_gpu:
+            return None
+        recommender = Recommender(self._tables)
+        if released(self._torch.version) is not None:
+            release = (self._torch.version or "").partition("+")[0]
+            same = recommender.recommend(replace(situation, torch=release))
+            if same.best is not None and released(same.best.torch) == released(release):
+                return same
+        return recommender.recommend(situation)
+
+    def _requirement(self, offer: Offer) -> list[str]:
+        """Return pip's arguments that install this build and the companions that are there."""
+        return requirement(offer, self._python.torch_family(), self._tables, name_index=True)
+
+    def _numpy_for(self, offer: Offer) -> str:
+        os: OperatingSystem = "windows" if self._system.os == "windows" else "linux"
+        works = self._tables.get(TorchReleases).numpy2(offer.torch, os)
+        return "numpy<2" if works is False else "numpy"
+
+    def _more(self, found: Recommendation) -> str:
+        """Return what else the user must know: GPUs that are left out, and the driver it takes."""
+        sentences = list(found.left_out)
+        gpus = self._facts.gpus()
+        if gpus is not None and gpus.unclear:
+            sentences.append(left_aside(gpus.unclear))
+        if found.oldest_driver and not any(self._facts.driver()):
+            sentences.append(f"It needs driver {found.oldest_driver} or newer.")
+        if found.best is not None:
+            wanted = self._python.torch_family()
+            sentences += companion_doubts(found.best, wanted, self._tables)
+        return "".join(f" {sentence}" for sentence in sentences)
 
     def _is_of_ngc(self) -> bool:
         """Whether NVIDIA built this torch for its images: ``2.6.0a0+ecf3bae40a.nv25.01``."""
         local = (self._torch.version or "").partition("+")[2]
         return ".nv" in local and bool(self._container.runtime)  # Jetson's wheels have it too
 
-    def _has_no_wheels(self) -> bool:
-        """Whether PyTorch's wheels are made for another kind of Python."""
-        return (
-            self._interpreter.bits == 32  # noqa: PLR2004  # bits of a pointer
-            or self._interpreter.implementation not in (None, "cpython")
-        )
 
-    def _fitting(self, capabilities: Sequence[str], not_newer_than: str | None) -> Choice | None:
-        platform = wheel_platform(self._system)
-        if platform is None or (not_newer_than is not None and not released(not_newer_than)):
-            return None
-        if self._system.libc == "musl" or self._has_no_wheels():
-            return None
-        limit = self._glibc_limit(platform)
-        if limit and (not_newer_than is None or _newer(not_newer_than, limit)):
-            not_newer_than = limit
-        choice = newest_fitting(
-            self._tables,
-            platform=platform,
-            python=self._python_version(),
-            capabilities=capabilities,
-            driver=or_none(self._driver.release),
-            driver_cuda=or_none(self._driver.cuda) if self._driver.reports_cuda() else None,
-            not_newer_than=not_newer_than,
-        )
-        return None if choice is None or choice.by_ptx else choice
+def requirement(
+    offer: Offer, wanted: Collection[str], tables: Tables, *, name_index: bool
+) -> list[str]:
+    """Return pip's arguments that install a build and those of the wanted packages it has.
 
-    def _python_version(self) -> str | None:
-        version = self._interpreter.version
-        if not version:
-            return None
-        free_threaded = "t" if self._interpreter.free_threaded else ""
-        return ".".join(version.split(".")[:2]) + free_threaded
-
-    def _glibc_limit(self, platform: str) -> str | None:
-        """Return the newest release all of whose builds this glibc loads; None: any, "0": none."""
-        have = parse(self._interpreter.glibc) or parse(self._system.glibc)
-        if have is None or platform == "windows":
-            return None
-        builds = self._tables.get(TorchBuilds)
-
-        def fits(release: ReleaseRow) -> bool:
-            rows = builds.of_release(release.torch, platform)
-            needs = [parse(release.glibc), *(parse(row.glibc) for row in rows)]
-            return all(at_least(have, need) for need in needs if need)
-
-        releases = self._tables.get(TorchReleases).newest_first()
-        fitting = next((release.torch for release in releases if fits(release)), None)
-        return None if fitting == releases[0].torch else fitting or "0"
+    ``name_index``: name the index also where PyPI has this very build, as what a machine's own
+    settings of pip may not.
+    """
+    companions = tables.get(TorchCompanions)
+    words = [f"torch=={offer.torch}"]
+    for package in COMPANIONS:
+        if package in wanted:
+            version = companions.companion_for(offer.torch, package)
+            words.append(f"{package}=={version}" if version else package)
+    if offer.is_default and not name_index:
+        return ["install", *words]
+    address = tables.get(WheelIndexes).address(offer.build)
+    return ["install", *words, "--index-url", address or f"{WHEEL_INDEX}{offer.build}"]
 
 
-def or_none(ask: Callable[[], str]) -> str | None:
-    """Return what a question of a view answers, None where it is unknown."""
-    try:
-        return ask()
-    except UnknownFactError:
-        return None
+def companion_doubts(offer: Offer, wanted: Collection[str], tables: Tables) -> list[str]:
+    """Say what is not sure of the wanted companions: torchaudio may not be in the index."""
+    companions, builds = tables.get(TorchCompanions), tables.get(TorchBuilds)
+    from_index = offer.cuda and not offer.is_default
+    doubts = []
+    for package in COMPANIONS:
+        if package not in wanted:
+            continue
+        version = companions.companion_for(offer.torch, package)
+        if version is None:
+            doubts.append(f"The tables do not know the {package} of torch {offer.torch}.")
+            continue
+        listed = builds.available(version, offer.cuda, offer.platform) if from_index else True
+        if package == "torchaudio" and listed is not True:
+            doubts.append(
+                f"The tables do not say whether {package} {version} is in the index of "
+                f"{offer.build}: where it is missing, install it from PyPI by itself."
+            )
+    return doubts
 
 
-def _newer(left: str, right: str) -> bool:
-    one, other = released(left), released(right)
-    return bool(one and other and one > other)
+def _what(offer: Offer) -> str:
+    made_for = f"built for CUDA {offer.cuda} ({offer.build})" if offer.cuda else "for the CPU"
+    return f"PyTorch {offer.torch} {made_for}"

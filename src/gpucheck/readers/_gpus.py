@@ -1,8 +1,5 @@
 """The GPUs and the driver of a machine that somebody describes."""
 
-import re
-from collections.abc import Iterator
-
 from gpucheck.probes.cuda_driver import CudaDriver
 from gpucheck.probes.device_nodes import DeviceNode, DeviceNodes
 from gpucheck.probes.driver import Driver, DriverLibrary
@@ -10,21 +7,18 @@ from gpucheck.probes.kernel_log import KernelLog, XidEvent
 from gpucheck.probes.nvml import GpuProcess, Nvml, NvmlGpu
 from gpucheck.probes.pci import Pci, PciGpu
 from gpucheck.probes.system import System
-from gpucheck.readers._compat import read_cuda_compat
+from gpucheck.readers._compat import read_cuda_compat, refuse_other_kind
 from gpucheck.readers._drafts import Draft, Drafts
+from gpucheck.readers._product_names import capability_of, refuse_other_capability, spellings
 from gpucheck.readers.compat_keys import Given, GivenError
 from gpucheck.tables import Tables
 from gpucheck.tables.cuda_errors import CudaErrors
 from gpucheck.tables.driver_branches import DriverBranches
+from gpucheck.tables.driver_support import DriverSupport
 from gpucheck.tables.gpu_architectures import GpuArchitectures
 from gpucheck.tables.gpu_products import GpuProducts
 from gpucheck.tables.nvml_errors import NvmlErrors
-from gpucheck.tables.pci_devices import PciDevices
-from gpucheck.tables.versions import parse
 
-_FAMILIES = ("", "GeForce ", "Tesla ", "Quadro ")
-_VARIANT = re.compile(r"[0-9]{1,3}GB|PCIE|NVL|SXM[0-9]?|HBM[0-9]E?")
-"""The last words of a product's name that say its memory or its form, not its chip."""
 _OF_CUINIT = (0, 34, 100, 214, 220, 304, 802, 803, 804, 999)
 """Results that ``cuInit`` itself gives; others come from programs that already run."""
 _OFF_THE_BUS = 79
@@ -32,23 +26,7 @@ _LIBRARY_NOT_FOUND = 12
 _OF_ONE_GPU = (14, 15, 16)
 """What NVML answers about one GPU: corrupted inforom, lost, needs a reset."""
 _LOST = 15
-
-
-def _spellings(name: str) -> Iterator[str]:
-    """Return the names under which the tables may have a product: as it is, then completed.
-
-    A slice is named behind its GPU: ``NVIDIA A100-SXM4-40GB MIG 3g.20gb``.
-    """
-    name = name.partition(" MIG ")[0]
-    for family in _FAMILIES:
-        yield family + name
-    words = name.replace("-", " ").split()
-    while len(words) > 1 and _VARIANT.fullmatch(words[-1].upper()):
-        words.pop()
-    plain = " ".join(words)
-    for family in _FAMILIES:
-        yield family + plain
-    yield plain.removeprefix("Tesla ")
+_NO_DEVICE = 100
 
 
 class _Gpu:
@@ -85,6 +63,7 @@ class GpuReader:
         self._log()
         if self._gpus is not None:
             names = [gpu.name for gpu in self._gpus]
+            refuse_other_kind(self._given, self._tables, names)
             read_cuda_compat(self._given, self._drafts, self._tables, names)
 
     def _source(self, key: str) -> str:
@@ -138,21 +117,18 @@ class GpuReader:
 
     def _one(self, at: int, name: str, capability: str | None) -> _Gpu:
         if capability is not None:
+            refuse_other_capability(name, capability, self._tables)
             return _Gpu(at, name, capability, self._source("compute_capability"))
         if not name:
             return _Gpu(at, "", None, "")
-        for known in _spellings(name):
-            found = self._capability(known)
+        for known in spellings(name):
+            found = capability_of(known, self._tables)
             if found is not None:
                 _gpu, mig, of_it = name.partition(" MIG ")
                 return _Gpu(at, f"{known}{mig}{of_it}", found, "the tables' row of this product")
         reason = f"the tables do not have the GPU {name}: give its compute_capability"
         self._drafts.miss("nvml.gpus", reason)
         return _Gpu(at, name, None, reason)
-
-    def _capability(self, name: str) -> str | None:
-        products = self._tables.get(GpuProducts).capability(name)
-        return products or self._tables.get(PciDevices).capability_named(name)
 
     def _bus(self) -> None:
         draft = self._drafts.of(Pci)
@@ -191,6 +167,11 @@ class GpuReader:
         if not (self._given.get("driver") or self._given.get("driver_cuda")):
             return False
         return not self._said_not("nvidia_module_loaded") and not self._without_driver()
+
+    def _kept_out(self) -> bool:
+        """Whether a program in a container was told that there is no GPU: then none is assumed."""
+        code = self._drafts.of(CudaDriver).fields.get("init_code")
+        return bool(self._given.get("container")) and code == _NO_DEVICE
 
     def _driver_files(self) -> None:
         given, draft = self._given, self._drafts.of(Driver)
@@ -264,7 +245,7 @@ class GpuReader:
             draft.said("library_found", value=False, source=self._source("nvml_error"))
         elif code not in (None, 0, *_OF_ONE_GPU):
             draft.said("init_code", code, self._source("nvml_error"))
-        elif code is not None or self._runs():
+        elif code is not None or (self._runs() and not self._kept_out()):
             why = self._source("nvml_error") if code is not None else "assumed: no error was given"
             draft.said("init_code", 0, why)
         elif self._gpus == [] and self._first("os") in ("windows", "wsl2"):
@@ -308,25 +289,30 @@ class GpuReader:
         architectures = self._tables.get(GpuArchitectures)
         if gpu.capability is None or self._drafts.of(System).fields.get("jetson"):
             return True
-        release = self._first("driver")
-        branch = self._branch(release) if release else None
-        last = architectures.last_driver_branch(gpu.capability)
-        first = architectures.first_driver_branch(gpu.capability)
-        if branch is not None and (branch > (last or branch) or branch < (first or 0)):
+        support = DriverSupport(architectures, self._tables.get(DriverBranches))
+        release, cuda = self._first("driver") or None, self._first("driver_cuda") or None
+        drives = support.drives(gpu.capability, release=release, cuda=cuda)
+        if drives in ("dropped", "too-old"):
             return False
+        if drives == "not-known":
+            self._doubt(gpu, support)
         modules = architectures.modules(gpu.capability, gpu.name or None)
         flavour = self._first("kernel_module")
         if modules is None or not flavour:
             return True
-        support = modules.open if flavour == "open" else modules.proprietary
-        return support != "unsupported"
+        allowed = modules.open if flavour == "open" else modules.proprietary
+        return allowed != "unsupported"
 
-    def _branch(self, release: str) -> int | None:
-        row = self._tables.get(DriverBranches).branch_of(release)
-        if row is not None and row.branch.isdigit():
-            return int(row.branch)
-        numbers = parse(release)
-        return numbers[0] if numbers else None
+    def _doubt(self, gpu: _Gpu, support: DriverSupport) -> None:
+        """Leave open whether a driver older than the GPU's first compiler drives it."""
+        toolkit = ".".join(map(str, support.first_toolkit(gpu.capability or "") or ()))
+        driver = self._first("driver") or f"of CUDA {self._first('driver_cuda')}"
+        reason = (
+            f"the tables do not know that driver {driver} drives {gpu.name or gpu.capability}: it "
+            f"is older than CUDA {toolkit}, the first whose compiler knows this GPU"
+        )
+        if reason not in [one.reason for one in self._drafts.missing]:
+            self._drafts.miss("nvml.gpus", reason)
 
     def _nvml_gpu(self, gpu: _Gpu, code: int | None) -> NvmlGpu:
         draft = Draft()

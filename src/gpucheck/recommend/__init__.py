@@ -4,6 +4,7 @@ from collections.abc import Collection
 from itertools import combinations
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from gpucheck.recommend.offers import (
     LIMITS,
@@ -17,7 +18,7 @@ from gpucheck.recommend.offers import (
     newest_first,
     runs_on_glibc,
 )
-from gpucheck.recommend.reasons import Reasons
+from gpucheck.recommend.reasons import Reasons, left_out
 from gpucheck.tables import Tables
 from gpucheck.tables.versions import numbers
 
@@ -33,6 +34,8 @@ class Recommendation(Struct, frozen=True, kw_only=True):
     ``reasons`` say why this one, or what excludes what; ``would_fit`` are the offers that a change
     would allow, in the order of the reasons that name it. ``driver_update`` is the newer release
     that a newer driver would allow, ``driver_needed`` the driver release it takes.
+    ``oldest_driver`` is the oldest release that runs the best offer. ``unheard_of``: the tables do
+    not know a GPU. ``left_out`` says which GPUs that a mask hides the best offer does not fit.
     ``alternatives`` are older releases that fit as well, the newest first.
     """
 
@@ -43,6 +46,9 @@ class Recommendation(Struct, frozen=True, kw_only=True):
     would_fit: tuple[Offer, ...] = ()
     driver_update: Offer | None = None
     driver_needed: str | None = None
+    oldest_driver: str | None = None
+    unheard_of: bool = False
+    left_out: tuple[str, ...] = ()
 
 
 class Recommender:
@@ -58,9 +64,23 @@ class Recommender:
         Raises:
             SpecifierError: ``situation.torch`` is no specifier.
         """
-        platform = situation.platform
-        offers = self._offers.setdefault(platform, Offers(self._tables, platform))
-        return _Search(offers, situation).result()
+        offers = self.offers(situation.platform)
+        seen = replace(situation, hidden=())
+        if not situation.hidden:
+            return _Search(offers, seen).result()
+        fits_all = _Search(offers, replace(seen, cards=seen.cards + situation.hidden)).result()
+        if fits_all.best is not None:
+            return fits_all
+        fits_seen = _Search(offers, seen).result()
+        if fits_seen.best is None:
+            return fits_seen
+        return replace(fits_seen, left_out=(left_out(offers, fits_seen.best, situation.hidden),))
+
+    def offers(self, platform: str) -> Offers:
+        """Return the offers for a platform."""
+        if platform not in self._offers:
+            self._offers[platform] = Offers(self._tables, platform)
+        return self._offers[platform]
 
 
 class _Search:
@@ -74,7 +94,7 @@ class _Search:
             offers.with_cuda() if situation.cards else offers.without_cuda()
         )
         pythons = offers.releases_for(situation.python)
-        cuda = offers.cuda_for(situation.driver, situation.driver_cuda)
+        cuda = offers.cuda_for(situation)
         releases, build = admitted(situation.torch, {offer.torch for offer in self._all})
         self._meets: dict[Limit, frozenset[Offer]] = {
             "python": frozenset(o for o in self._all if o.torch in pythons),
@@ -92,17 +112,16 @@ class _Search:
         if not self._meets["torch"]:
             newest = newest_first(self._all)[0].torch
             return Recommendation(best=None, reasons=(self._reasons.none_admitted(newest),))
-        if foreign := self._reasons.unheard_of() or self._reasons.jetsons():
-            return Recommendation(best=None, reasons=foreign)
+        if unheard_of := self._reasons.unheard_of():
+            return Recommendation(best=None, reasons=unheard_of, unheard_of=True)
+        if jetsons := self._reasons.jetsons():
+            return Recommendation(best=None, reasons=jetsons)
         runnable = self._with_code(cards)
         if not runnable:
             return Recommendation(best=None, reasons=self._no_code())
         undriven = self._reasons.undriven()
         if undriven:
-            ignored: tuple[Limit, ...] = ("driver",)
-            would = newest_first(self._fitting(runnable, ignored))[:1]
-            then = tuple(f"With that driver {offer} would fit." for offer in would)
-            return Recommendation(best=None, reasons=undriven + then, would_fit=tuple(would))
+            return self._with_another_driver(undriven, runnable)
         fitting = newest_first(self._fitting(runnable))
         if not fitting:
             return self._nothing(runnable)
@@ -153,7 +172,21 @@ class _Search:
             alternatives=_one_a_minor(fitting)[:_MOST_ALTERNATIVES],
             driver_update=update,
             driver_needed=needed,
+            oldest_driver=self._reasons.driver_for(best) if best.cuda else None,
         )
+
+    def _with_another_driver(
+        self, undriven: tuple[str, ...], runnable: frozenset[Offer]
+    ) -> Recommendation:
+        """Say what a driver that drives the GPUs would allow, with the fewest other changes."""
+        others = [limit for limit in LIMITS if limit != "driver"]
+        for count in range(len(others) + 1):
+            for limits in combinations(others, count):
+                freed = self._freed(runnable, ("driver", *limits))
+                if freed is not None:
+                    then = self._reasons.with_a_driver(limits, freed)
+                    return Recommendation(best=None, reasons=(*undriven, then), would_fit=(freed,))
+        return Recommendation(best=None, reasons=undriven)
 
     def _nothing(self, runnable: frozenset[Offer]) -> Recommendation:
         """Find the fewest limits that exclude everything, and what each change would allow."""

@@ -1,11 +1,15 @@
 """What a recommendation has to fit, taken from a snapshot of a machine."""
 
+from collections import Counter
+from collections.abc import Sequence
+
 from msgspec import Struct
 
 from gpucheck.facts import UnknownFactError
 from gpucheck.probes.interpreter import Interpreter
 from gpucheck.probes.system import System
-from gpucheck.recommend.offers import Card
+from gpucheck.recommend.offers import Card, Situation
+from gpucheck.tables import OperatingSystem
 from gpucheck.views import DriverState, Gpu, Gpus, View
 from gpucheck.views.wheels import wheel_platform
 
@@ -13,12 +17,16 @@ _BITS = 64
 
 
 class Cards(Struct, frozen=True, kw_only=True):
-    """The GPUs to serve. ``served``: the driver was seen to serve them."""
+    """The GPUs to serve. ``served``: the driver was seen to serve them.
+
+    ``hidden`` are those of the machine that CUDA_VISIBLE_DEVICES hides: a build is to fit them,
+    too. ``unclear`` are hidden ones whose compute capability nobody knows.
+    """
 
     cards: tuple[Card, ...]
     served: bool = False
-    hidden: int = 0
-    """How many more there are, which CUDA_VISIBLE_DEVICES hides."""
+    hidden: tuple[Card, ...] = ()
+    unclear: tuple[str, ...] = ()
 
 
 class MachineFacts(View):
@@ -39,12 +47,17 @@ class MachineFacts(View):
         return wheel_platform(self._system) or f"{self._system.os}_{self._system.machine}"
 
     def without_wheels(self) -> tuple[str, ...]:
-        """Say why PyTorch's wheels are not made for this system or Python; empty where they are."""
+        """Say why no CUDA wheel of PyTorch is made for this system or Python; empty if some are."""
         found = []
         if self._system.os == "macos":
             found.append("PyTorch has no CUDA build for macOS.")
         if self._system.jetson:
             found.append("This is a Jetson, whose PyTorch comes with its JetPack from NVIDIA.")
+        return (*found, *self.without_cpu_wheels())
+
+    def without_cpu_wheels(self) -> tuple[str, ...]:
+        """Say why no wheel at all, not even for the CPU, is made for this system or Python."""
+        found = []
         if self._system.libc == "musl":
             found.append("This system has musl as its C library; PyTorch's wheels need glibc.")
         if self._interpreter.bits not in (None, _BITS):
@@ -80,7 +93,35 @@ class MachineFacts(View):
         known = tuple(card for card in cards if card is not None)
         if not known or len(known) < len(cards):
             return None
-        return Cards(cards=known, served=self._serves(), hidden=len(everything) - len(gpus))
+        hidden = _beyond(everything, gpus)
+        return Cards(
+            cards=known,
+            served=self._serves(),
+            hidden=tuple(card for gpu in hidden if (card := _card(gpu)) is not None),
+            unclear=tuple(gpu.label for gpu in hidden if _card(gpu) is None),
+        )
+
+    def situation(self) -> Situation | None:
+        """Return what a build for this machine has to fit.
+
+        None where the platform or the GPUs are unknown. A driver or a Python that is unknown
+        limits nothing.
+        """
+        platform, gpus = self.platform(), self.gpus()
+        if platform is None or gpus is None:
+            return None
+        driver, driver_cuda = self.driver()
+        return Situation(
+            platform=platform,
+            python=self.python(),
+            cards=gpus.cards,
+            hidden=gpus.hidden,
+            driver=driver,
+            driver_cuda=driver_cuda,
+            driver_os=self.driver_os(),
+            glibc=self.glibc(),
+            driver_serves=gpus.served,
+        )
 
     def driver(self) -> tuple[str | None, str | None]:
         """Return the driver's release and the CUDA that it reports itself."""
@@ -89,6 +130,12 @@ class MachineFacts(View):
             return self._driver.release(), cuda
         except UnknownFactError:
             return None, cuda
+
+    def driver_os(self) -> OperatingSystem | None:
+        """Return the system whose driver serves the GPUs: Windows inside WSL; None: unknown."""
+        if self._system.os == "windows" or self._system.wsl:
+            return "windows"
+        return "linux" if self._system.os == "linux" else None
 
     def _visible(self) -> list[Gpu]:
         try:
@@ -101,6 +148,26 @@ class MachineFacts(View):
             return self._driver.serves()
         except UnknownFactError:
             return False
+
+
+def left_aside(unclear: Sequence[str]) -> str:
+    """Say which hidden GPUs could not be counted, for nobody knows what they are."""
+    return (
+        f"CUDA_VISIBLE_DEVICES hides {', '.join(unclear)}, of unknown compute capability: "
+        "whether the build fits it is unknown, too."
+    )
+
+
+def _beyond(everything: list[Gpu], visible: list[Gpu]) -> list[Gpu]:
+    """Return the GPUs that are not among the visible ones, which another source may have named."""
+    seen = Counter(gpu.compute_capability for gpu in visible)
+    beyond = []
+    for gpu in everything:
+        if seen[gpu.compute_capability] > 0:
+            seen[gpu.compute_capability] -= 1
+        else:
+            beyond.append(gpu)
+    return beyond
 
 
 def _card(gpu: Gpu) -> Card | None:

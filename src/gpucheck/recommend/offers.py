@@ -5,10 +5,12 @@ from typing import Literal
 
 from msgspec import Struct
 
-from gpucheck.tables import Tables
+from gpucheck.tables import OperatingSystem, Tables
 from gpucheck.tables.choice import Machine, fits_driver, fits_gpus, fits_python, operating_system
 from gpucheck.tables.cubin_rules import Runs
 from gpucheck.tables.cuda_drivers import CudaDrivers
+from gpucheck.tables.driver_branches import DriverBranches
+from gpucheck.tables.driver_support import DriverSupport
 from gpucheck.tables.gpu_architectures import GpuArchitectures
 from gpucheck.tables.torch_builds import BuildRow, TorchBuilds
 from gpucheck.tables.torch_releases import ReleaseRow, TorchReleases
@@ -35,14 +37,18 @@ class Situation(Struct, frozen=True, kw_only=True):
 
     ``torch`` is a PEP 440 specifier or a version ("" admits all), ``python`` such as "3.12" or
     "3.13t", None where no Python limits the choice. ``driver_serves``: the driver was seen to
-    serve these GPUs, so that no table is asked whether it can.
+    serve these GPUs, so that no table is asked whether it can. ``hidden`` are GPUs of the machine
+    that CUDA_VISIBLE_DEVICES hides: a build that fits them as well is preferred. ``driver_os`` is
+    the system whose driver it is, where that is not the platform's (Windows's, inside WSL).
     """
 
     platform: str
     python: str | None = None
     cards: tuple[Card, ...] = ()
+    hidden: tuple[Card, ...] = ()
     driver: str | None = None
     driver_cuda: str | None = None
+    driver_os: OperatingSystem | None = None
     glibc: str | None = None
     torch: str = ""
     driver_serves: bool = False
@@ -110,6 +116,12 @@ class Offers:
             )
         return self._code[capability]
 
+    def reaches(self, capability: str) -> bool:
+        """Say whether any build has machine code or PTX for a GPU, whatever the driver."""
+        machine = Machine(self.platform, capabilities=(capability,))
+        runs = (Runs.CUBIN, Runs.PTX)
+        return any(fits_gpus(self.tables, row, machine) in runs for row in self._rows.values())
+
     def pythons(self, offer: Offer) -> tuple[str, ...]:
         """Return the Pythons that the release of an offer has wheels for."""
         return self._releases[offer.torch].pythons.get(self.platform, ())
@@ -123,29 +135,39 @@ class Offers:
             if python is None or fits_python(release, machine)
         )
 
-    def cuda_for(self, driver: str | None, driver_cuda: str | None) -> frozenset[str]:
-        """Return the CUDA versions whose builds a driver runs, all of them when it is unknown."""
-        machine = Machine(self.platform, driver=driver, driver_cuda=driver_cuda)
-        nothing_said = driver is None and driver_cuda is None
+    def cuda_for(self, situation: Situation) -> frozenset[str]:
+        """Return the CUDA versions whose builds the driver runs, all of them when it is unknown."""
+        machine = Machine(
+            self.platform,
+            driver=situation.driver,
+            driver_cuda=situation.driver_cuda,
+            driver_os=situation.driver_os,
+        )
+        nothing_said = situation.driver is None and situation.driver_cuda is None
         versions = {offer.cuda for offer in self._rows}
         return frozenset(
             cuda for cuda in versions if nothing_said or fits_driver(self.tables, cuda, machine)
         )
 
-    def oldest_driver(self, offer: Offer, cards: Collection[Card]) -> str | None:
-        """Return the oldest driver release that runs an offer and drives these GPUs.
+    def least_driver(self, offer: Offer, situation: Situation) -> str | None:
+        """Return the oldest driver release that runs an offer, whatever the GPUs."""
+        os = situation.driver_os or operating_system(self.platform)
+        return self.tables.get(CudaDrivers).oldest_driver(offer.cuda, os)
+
+    def oldest_driver(self, offer: Offer, situation: Situation) -> str | None:
+        """Return the oldest driver release that runs an offer and drives the GPUs.
 
         None when the table does not know it, or when none does both.
         """
-        drivers = self.tables.get(CudaDrivers)
-        oldest = drivers.oldest_driver(offer.cuda, operating_system(self.platform))
+        oldest = self.least_driver(offer, situation)
         if oldest is None:
             return None
-        gpus = self.tables.get(GpuArchitectures)
-        first = max((gpus.first_driver_branch(c.capability) or 0 for c in cards), default=0)
-        lasts = [last for c in cards if (last := gpus.last_driver_branch(c.capability))]
+        support = DriverSupport(self.tables.get(GpuArchitectures), self.tables.get(DriverBranches))
+        capabilities = {card.capability for card in situation.cards}
+        first = max((support.first(one) or 0 for one in capabilities), default=0)
+        last = support.last(capabilities)
         needed = oldest if numbers(oldest)[0] >= first else str(first)
-        return None if lasts and numbers(needed)[0] > min(lasts) else needed
+        return None if last is not None and numbers(needed)[0] > last else needed
 
     def _published(self) -> Iterator[tuple[Offer, BuildRow]]:
         builds = self.tables.get(TorchBuilds)

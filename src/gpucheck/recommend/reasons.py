@@ -3,17 +3,17 @@
 from collections.abc import Collection
 
 from gpucheck.recommend.offers import Card, Limit, Offer, Offers, Situation, newest_first
-from gpucheck.tables.choice import operating_system
-from gpucheck.tables.cuda_drivers import CudaDrivers
 from gpucheck.tables.driver_branches import DriverBranches
+from gpucheck.tables.driver_support import DriverSupport, Drives
 from gpucheck.tables.gpu_architectures import GpuArchitectures
 from gpucheck.tables.gpu_products import GpuProducts
-from gpucheck.tables.versions import at_least, capability_numbers, numbers, parse
+from gpucheck.tables.versions import capability_numbers, numbers
 
 _PLATFORMS = {
     "linux_x86_64": "Linux on x86_64",
     "linux_aarch64": "Linux on aarch64",
     "windows": "Windows",
+    "windows_aarch64": "Windows on aarch64",
 }
 
 
@@ -25,6 +25,7 @@ class Reasons:
         self._situation = situation
         self._architectures = offers.tables.get(GpuArchitectures)
         self._branches = offers.tables.get(DriverBranches)
+        self._support = DriverSupport(self._architectures, self._branches)
 
     def no_builds(self) -> str:
         """Say that PyTorch publishes nothing for the platform."""
@@ -137,9 +138,16 @@ class Reasons:
         how = " and ".join(self._change(limit, offer) for limit in limits)
         return _sentence(f"{why}: {how} would allow {offer}")
 
+    def with_a_driver(self, limits: Collection[Limit], offer: Offer) -> str:
+        """Say what a driver that drives the GPUs would allow, with other changes where needed."""
+        dropped = any(self._drives(card) == "dropped" for card in self._situation.cards)
+        driver = "that driver" if dropped else f"driver {self.driver_for(offer)} or newer"
+        changes = [driver, *(self._change(limit, offer) for limit in limits)]
+        return f"With {' and '.join(changes)} {offer} would fit."
+
     def driver_for(self, offer: Offer) -> str | None:
         """Return the oldest driver that runs an offer on these GPUs."""
-        return self._offers.oldest_driver(offer, self._situation.cards)
+        return self._offers.oldest_driver(offer, self._situation)
 
     def _range(self, card: Card) -> str:
         offers = newest_first(self._offers.with_code_for(card.capability))
@@ -150,57 +158,32 @@ class Reasons:
         return f"torch {which}, built as {' or '.join(builds)}"
 
     def _undriven(self, card: Card) -> str:
-        first = self._architectures.first_driver_branch(card.capability)
-        last = self._architectures.last_driver_branch(card.capability)
-        branch = self._branch()
-        if last is not None and self._is_past(last, branch):
+        drives = self._drives(card)
+        if drives == "dropped":
             return (
-                f"{self._driver()} no longer drives {card}: branch {last} is the last that does. "
+                f"{self._driver()} no longer drives {card}: branch "
+                f"{self._support.last([card.capability])} is the last that does. "
                 "Install a driver of that branch."
             )
-        if first is not None and self._is_before(first, branch):
+        if drives == "too-old":
             return (
-                f"{self._driver()} does not drive {card} yet: branch {first} is the first that "
-                "does. Install a newer driver."
+                f"{self._driver()} does not drive {card} yet: branch "
+                f"{self._support.first(card.capability)} is the first that does. "
+                "Install a newer driver."
             )
-        return self._doubtful(card) if first is None else ""
+        return self._doubtful(card) if drives == "not-known" else ""
+
+    def _drives(self, card: Card) -> Drives | None:
+        release, cuda = self._situation.driver, self._situation.driver_cuda
+        return self._support.drives(card.capability, release=release, cuda=cuda)
 
     def _doubtful(self, card: Card) -> str:
-        """Say so where no table has the first branch, and the driver is older than the first nvcc.
-
-        Whether a driver older than the first compiler for a GPU drives it, nobody has said.
-        """
-        row = self._architectures.row(card.capability)
-        release = self._situation.driver
-        cuda = self._situation.driver_cuda or (release and self._branches.cuda_of(release))
-        toolkit = row.first_toolkit if row is not None else None
-        said, oldest = parse(cuda), parse(toolkit)
-        if not said or not oldest or at_least(said, oldest):
-            return ""
+        """Say that nobody has said whether so old a driver drives a GPU."""
+        toolkit = ".".join(map(str, self._support.first_toolkit(card.capability) or ()))
         return (
-            f"{self._driver()} is not known to drive {card}: it speaks CUDA {cuda}, and the first "
-            f"toolkit that knows this GPU is {toolkit}. Install a newer driver."
+            f"{self._driver()} is not known to drive {card}: it is older than CUDA {toolkit}, the "
+            "first whose compiler knows this GPU. Install a newer driver."
         )
-
-    def _is_past(self, last: int, branch: int | None) -> bool:
-        """Whether the driver is of a later branch; its CUDA tells where its release does not."""
-        if branch is not None:
-            return branch > last
-        said, cuda = parse(self._situation.driver_cuda), parse(self._branches.cuda_of(str(last)))
-        return bool(said and cuda and not at_least(cuda, said))
-
-    def _is_before(self, first: int, branch: int | None) -> bool:
-        if branch is not None:
-            return branch < first
-        said, cuda = parse(self._situation.driver_cuda), parse(self._branches.cuda_of(str(first)))
-        return bool(said and cuda and not at_least(said, cuda))
-
-    def _branch(self) -> int | None:
-        release = self._situation.driver
-        if release is None:
-            return None
-        row = self._branches.branch_of(release)
-        return int(row.branch) if row is not None and row.branch.isdigit() else numbers(release)[0]
 
     def _exclusion(self, limit: Limit, offer: Offer) -> str:
         if limit == "python":
@@ -236,8 +219,7 @@ class Reasons:
         return min(alike or pythons, key=distance)
 
     def _oldest(self, offer: Offer) -> str | None:
-        os = operating_system(self._situation.platform)
-        return self._offers.tables.get(CudaDrivers).oldest_driver(offer.cuda, os)
+        return self._offers.least_driver(offer, self._situation)
 
     def _has_driver(self) -> bool:
         return self._situation.driver is not None or self._situation.driver_cuda is not None
@@ -247,6 +229,16 @@ class Reasons:
         if release is None:
             return f"The driver (CUDA {cuda})"
         return f"Driver {release} (CUDA {cuda})" if cuda else f"Driver {release}"
+
+
+def left_out(offers: Offers, best: Offer, hidden: Collection[Card]) -> str:
+    """Say which of the hidden GPUs an offer leaves out because no build fits all GPUs."""
+    without = [card for card in hidden if best not in offers.with_code_for(card.capability)]
+    cards = _listed([str(card) for card in _one_a_capability(without or hidden)])
+    return (
+        f"No build fits all GPUs of this machine: this one leaves out {cards}, which "
+        "CUDA_VISIBLE_DEVICES hides."
+    )
 
 
 def _one_a_capability(cards: Collection[Card]) -> list[Card]:

@@ -31,6 +31,7 @@ RULE = Rule(
     title="a GPU that the installed driver does not drive",
     severity=Severity.ERROR,
     family="driver",
+    refuted_by=("device-placement", "cublas-matmul"),
 )
 
 
@@ -87,11 +88,4 @@ def _fixes(found: list[Unsupported], install: DriverRemedies) -> list[Fix]:
         flavour = "open" if "only with the open" in found[0].why else "proprietary"
         return [install.install(None, f"with the {flavour} kernel modules")]
     last = min(branches)
-    if install.branch() is None:
-        return [
-            Fix(
-                text=f"Install the driver of branch {last}, the last for this GPU; where no branch "
-                "drives all GPUs of this machine, the newer ones need a machine of their own."
-            )
-        ]
     return [install.install(None, f"branch {last} is the last for {found[0].gpu.label}")]

@@ -31,12 +31,14 @@ from gpucheck.tables.cuda_drivers import CudaDrivers
 from gpucheck.tables.versions import at_least, parse
 from gpucheck.views import DriverState, Gpus
 from gpucheck.views.gpu_support import GpuSupport
+from gpucheck.views.selftest_says import SelfTestSays
 from gpucheck.views.surroundings import Surroundings
 
 RULE = Rule(
     title="the driver is too old for this PyTorch or this GPU",
     severity=Severity.ERROR,
     family="driver",
+    refuted_by=("device-placement", "cublas-matmul"),
     yields_to=("driver-library-mismatch", "libcuda-stub-loaded", "torch-mixed-install"),
 )
 
@@ -53,6 +55,7 @@ def check(  # noqa: PLR0913, PLR0917  # the rule joins GPU, driver, torch and ta
     drivers: CudaDrivers,
     update: DriverRemedies,
     reinstall: TorchRemedies,
+    says: SelfTestSays,
 ) -> Judgement:
     """Compare the driver with the CUDA that torch was built for, then with the GPUs."""
     if _surely_no_gpu(gpus):
@@ -67,8 +70,21 @@ def check(  # noqa: PLR0913, PLR0917  # the rule joins GPU, driver, torch and ta
         judged = _for_torch(driver, torch, system, drivers, update, reinstall)
         if isinstance(judged, Hit):
             return judged
+        if seen := says.points_at(RULE.slug):
+            return _refused(seen, torch, update)
         return older_than_gpu or judged
     return older_than_gpu
+
+
+def _refused(seen: tuple[str, ...], torch: TorchBuild, update: DriverRemedies) -> Hit:
+    """The driver refused what a self-test asked of it, although its release should do."""
+    return Hit(
+        headline=f"The driver refuses code of PyTorch {torch.version or ''} (CUDA {torch.cuda}) as "
+        "newer than itself",
+        evidence=(*seen, "torch.cuda"),
+        fixes=(update.install(reason=f"for PyTorch builds of CUDA {torch.cuda}"),),
+        confidence=Confidence.LIKELY,
+    )
 
 
 def _surely_no_gpu(gpus: Gpus) -> bool:
@@ -161,4 +177,6 @@ def _fixes(
 ) -> tuple[Fix, ...]:
     newer = update.install(oldest, f"for PyTorch builds of CUDA {cuda}")
     older_build = reinstall.install("the newest that runs on the driver you have")
-    return (newer,) if older_build is None else (newer, older_build)
+    if older_build is None:
+        return (newer,)
+    return (older_build,) if update.conflict(oldest) else (newer, older_build)

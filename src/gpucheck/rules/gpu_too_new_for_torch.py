@@ -30,6 +30,7 @@ RULE = Rule(
     title="the PyTorch build is too old for this GPU",
     severity=Severity.ERROR,
     family="torch",
+    refuted_by=("device-placement", "cublas-matmul", "cudnn-convolution"),
     yields_to=("torch-mixed-install", "torch-rocm-or-other-build"),
     needs_gpu=True,
 )
@@ -59,7 +60,9 @@ def check(
     if new and system.jetson:
         return NotApplicable("a Jetson: torch-rocm-or-other-build judges its build")
     works = [one.gpu for one in judged if one.trouble == ""]
-    fix = reinstall.install("it has code for this GPU") or Fix(text=_look(new or refused))
+    fix = reinstall.install("it has code for this GPU") or Fix(
+        text=_look(new or refused) + reinstall.why_none()
+    )
     others = hide.fix(works)
     if not new:
         return _ptx_refused(torch, code, refused, fix, update)

@@ -35,6 +35,7 @@ RULE = Rule(
     title="the PyTorch build has dropped this GPU",
     severity=Severity.ERROR,
     family="torch",
+    refuted_by=("device-placement", "cublas-matmul", "cudnn-convolution"),
     yields_to=("torch-mixed-install", "torch-rocm-or-other-build"),
     needs_gpu=True,
 )
@@ -66,7 +67,9 @@ def check(  # torch, the GPUs and the ways out
         return Fine("this build has dropped no visible GPU")
     if system.jetson:
         return NotApplicable("a Jetson: torch-rocm-or-other-build judges its build")
-    fix = reinstall.install("it still has code for this GPU") or Fix(text=_look(old))
+    fix = reinstall.install("it still has code for this GPU") or Fix(
+        text=_look(old or without_cudnn) + reinstall.why_none()
+    )
     works = [one.gpu for one in judged if one.trouble == ""]
     others = hide.fix(works)
     spare = works and all(_is_for_the_screen(gpu, nvml) for gpu in old)

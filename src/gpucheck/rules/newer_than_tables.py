@@ -14,7 +14,6 @@ from collections.abc import Iterator
 
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.findings import Fine, Fix, Hit, Judgement, Severity
-from gpucheck.fixes.torch_install import or_none
 from gpucheck.probes.torch_build import TorchBuild
 from gpucheck.rules import Rule
 from gpucheck.tables import Tables
@@ -24,6 +23,7 @@ from gpucheck.tables.gpu_architectures import GpuArchitectures
 from gpucheck.tables.torch_releases import TorchReleases
 from gpucheck.tables.versions import compare, numbers, parse, released
 from gpucheck.views import DriverState, Gpus
+from gpucheck.views.base import or_none
 
 RULE = Rule(
     title="newer than the tables of this gpucheck",

@@ -14,7 +14,7 @@ Cure: ``numpy<2``, or a newer PyTorch.
 
 from gpucheck.facts import known
 from gpucheck.findings import Fine, Fix, Hit, Judgement, NotApplicable, Severity
-from gpucheck.fixes import Python
+from gpucheck.fixes import Python, TorchRemedies
 from gpucheck.probes.packages import Packages
 from gpucheck.probes.system import System
 from gpucheck.probes.torch_build import TorchBuild
@@ -36,6 +36,7 @@ def check(
     system: System,
     releases: TorchReleases,
     python: Python,
+    reinstall: TorchRemedies,
 ) -> Judgement:
     """NumPy 2 is wrong only beside a release that is known not to work with it."""
     if torch.installed is False:
@@ -63,11 +64,18 @@ def check(
         headline=f"NumPy {version} is installed, but torch {release} was compiled for NumPy 1",
         evidence=("torch.version", f"packages.distributions.{at}.version"),
         fixes=(
-            Fix(
-                text="Install a NumPy that this PyTorch was made for.",
-                commands=(*python.get_pip(), python.pip("install", "numpy<2")),
-                verify=python.command("-c", "import torch; print(torch.ones(1).numpy())"),
-            ),
+            _older_numpy(python, reinstall),
             Fix(text="Or move to a PyTorch release that works with NumPy 2."),
         ),
+    )
+
+
+def _older_numpy(python: Python, reinstall: TorchRemedies) -> Fix:
+    text = "Install a NumPy that this PyTorch was made for."
+    if python.managed_by_system():
+        return reinstall.new_environment(text)
+    return Fix(
+        text=text,
+        commands=(*python.get_pip(), python.pip("install", "numpy<2")),
+        verify=python.command("-c", "import torch; print(torch.ones(1).numpy())"),
     )

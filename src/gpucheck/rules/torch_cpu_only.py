@@ -67,7 +67,9 @@ def check(
     return Hit(
         headline=f"PyTorch {torch.version} is a CPU-only build; it cannot use {names}",
         evidence=("torch.built_for", "torch.version", *gpus.seen_by()),
-        fixes=(fix or Fix(text=f"Install a CUDA build, chosen at {START_PAGE}"),),
+        fixes=(
+            fix or Fix(text=f"Install a CUDA build, chosen at {START_PAGE}.{reinstall.why_none()}"),
+        ),
     )
 
 

@@ -4,14 +4,15 @@ import re
 
 import msgspec
 
+from gpucheck.facts import UnknownFactError
 from gpucheck.probes.cuda_driver import CudaDriver
 from gpucheck.probes.driver import Driver
 from gpucheck.probes.kernel_log import KernelLog
 from gpucheck.probes.nvml import Nvml
 from gpucheck.probes.pci import Pci
 from gpucheck.tables.driver_branches import DriverBranches
+from gpucheck.tables.driver_support import DriverSupport
 from gpucheck.tables.gpu_architectures import GpuArchitectures
-from gpucheck.tables.versions import parse
 from gpucheck.views import DriverState, Gpu, Gpus, View
 
 _NEEDS_OPEN = "requires use of the NVIDIA open kernel modules"
@@ -55,7 +56,7 @@ class GpuSupport(View):
         self._log = log
         self._gpus = gpus
         self._state = state
-        self._branches = branches
+        self._support = DriverSupport(architectures, branches)
         self._architectures = architectures
 
     def unserved(self) -> list[Gpu]:
@@ -86,35 +87,34 @@ class GpuSupport(View):
         left = [gpu for gpu in left if gpu.pci_address not in told and gpu.compute_capability]
         if not left:
             return said + by_flavour
-        release, fact = self._state.any_release()
-        by_branch = [
-            found for gpu in left if (found := self._by_branch(gpu, release, fact)) is not None
-        ]
+        by_branch = [found for gpu in left if (found := self._by_branch(gpu)) is not None]
         return said + by_flavour + by_branch
 
-    def _by_branch(self, gpu: Gpu, release: str, fact: str) -> Unsupported | None:
+    def _by_branch(self, gpu: Gpu) -> Unsupported | None:
         capability = gpu.compute_capability or ""
-        branch = self.branch_number(release)
-        if branch is None:
-            return None
+        release, cuda, fact = self._installed()
+        drives = self._support.drives(capability, release=release, cuda=cuda)
         facts = (fact, *gpu.facts)
-        last = self._architectures.last_driver_branch(capability)
-        if last is not None and branch > last:
-            why = f"branch {last} is the last that drives it, and {release} is installed"
+        what = f"{release} is installed" if release else f"the installed one speaks CUDA {cuda}"
+        if drives == "dropped":
+            last = self._support.last([capability])
+            why = f"branch {last} is the last that drives it, and {what}"
             return Unsupported(gpu=gpu, why=why, kind="dropped", branch=last, facts=facts)
-        first = self._architectures.first_driver_branch(capability)
-        if first is not None and branch < first:
-            why = f"branch {first} is the first that drives it, and {release} is installed"
+        if drives == "too-old":
+            first = self._support.first(capability)
+            why = f"branch {first} is the first that drives it, and {what}"
             return Unsupported(gpu=gpu, why=why, kind="too-new", branch=first, facts=facts)
         return None
 
-    def branch_number(self, release: str) -> int | None:
-        """Return the branch of a release: 580 of 580.65.06, and of Windows's 581.15."""
-        row = self._branches.branch_of(release)
-        if row is not None and row.branch.isdigit():
-            return int(row.branch)
-        numbers = parse(release)
-        return numbers[0] if numbers else None
+    def _installed(self) -> tuple[str | None, str | None, str]:
+        """Return the driver's release, or the CUDA that it reports, and the fact that tells it."""
+        try:
+            release, fact = self._state.any_release()
+        except UnknownFactError:
+            if not self._state.reports_cuda():
+                raise
+            return None, self._state.cuda(), self._state.cuda_fact()
+        return release, None, fact
 
     def _by_flavour(self, gpu: Gpu) -> Unsupported | None:
         flavour = self._driver.module_flavour
