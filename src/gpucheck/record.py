@@ -1,7 +1,9 @@
 """Writes a machine down as a folder, from what a recording door noted (``collect --record``)."""
 
+import base64
 import json
 import posixpath
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,8 @@ from gpucheck.host.recorded import LINK
 from gpucheck.probes.environment import Environment
 from gpucheck.snapshot import Snapshot
 
-_KINDS = ("files", "links", "stat", "open", "space", "which", "problems", "commands", "answers")
+_OF_HOST = ("stat", "open", "space", "which", "problems", "listings", "sha256")
+_KINDS = (*_OF_HOST, "files", "links", "commands", "answers")
 
 
 _LINES_KEPT = {
@@ -19,6 +22,10 @@ _LINES_KEPT = {
     "/proc/self/mountinfo": (" / / ", "nvidia", "libcuda", "enroot"),
     "/proc/cmdline": ("nvidia", "nouveau"),
 }
+
+
+_PATH = re.compile(rb"(?<=[\0:=])/[\x21-\x7e]{1,255}/[\x21-\x7e]{1,4096}")
+"""A path in a binary file: between zero bytes or colons, with two slashes at least."""
 
 
 class RecordError(Exception):
@@ -43,10 +50,12 @@ def write(
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise RecordError(f"{folder} is there already and is not an empty folder")
-    merged: dict[str, dict[str, Any]] = {kind: {} for kind in _KINDS}
+    merged: dict[str, dict[str, Any]] = {kind: {} for kind in (*_KINDS, "ranges")}
     for entry in log:
         for kind in _KINDS:
             merged[kind].update(entry.get(kind, {}))
+        for path, parts in entry.get("ranges", {}).items():
+            merged["ranges"].setdefault(path, []).extend(parts)
     try:
         _write_all(folder, host, merged, snapshot, expect, redact)
     except OSError as error:
@@ -66,7 +75,7 @@ def _write_all(
     record = {
         "identity": msgspec.to_builtins(host.identity()),
         "limits": msgspec.to_builtins(host.limits()),
-        **{kind: merged[kind] for kind in ("stat", "open", "space", "which", "problems")},
+        **{kind: merged[kind] for kind in _OF_HOST},
     }
     environment = snapshot.get(Environment).variables or {}
     documents: dict[str, object] = {
@@ -77,6 +86,9 @@ def _write_all(
         **merged["answers"],
     }
     folder.mkdir(parents=True, exist_ok=True)
+    if merged["ranges"]:
+        ranges = json.dumps(_public_ranges(merged["ranges"], redact), indent=1, sort_keys=True)
+        (folder / "ranges.json").write_text(ranges + "\n", encoding="utf-8")
     for name, content in documents.items():
         text = json.dumps(_each_text(content, redact), indent=1, sort_keys=True)
         (folder / name).write_text(text + "\n", encoding="utf-8")
@@ -87,6 +99,8 @@ def _write_all(
         if "\0" not in text or len(public) == len(text):
             _write_file(folder, redact(path), public)
     for path, target in merged["links"].items():
+        if posixpath.normpath(path) == target:
+            continue  # a path that climbs (a/../b) and no link
         _write_file(folder, redact(path) + LINK, redact(target))
     (folder / "README.md").write_text(
         f"# A recorded machine\n\nRecorded by gpucheck {snapshot.versions.version} with tables "
@@ -94,6 +108,29 @@ def _write_all(
         "check expect.json by hand.\n",
         encoding="utf-8",
     )
+
+
+def _public_ranges(
+    ranges: Mapping[str, Sequence[tuple[int, bytes]]], redact: Callable[[str], str]
+) -> dict[str, list[tuple[int, str]]]:
+    """Return the parts of large files in base64; in them only paths can tell who somebody is."""
+
+    def public(match: re.Match[bytes]) -> bytes:
+        path = match[0]
+        # The places of all that follows must stay the same.
+        return (
+            redact(path.decode("ascii"))
+            .encode("ascii", "replace")[: len(path)]
+            .ljust(len(path), b"\0")
+        )
+
+    return {
+        redact(path): [
+            (start, base64.b64encode(_PATH.sub(public, data)).decode())
+            for start, data in sorted({(start, data) for start, data in parts})
+        ]
+        for path, parts in ranges.items()
+    }
 
 
 def _each_text(value: Any, change: Callable[[str], str]) -> Any:  # noqa: ANN401  # JSON-like data

@@ -1,5 +1,6 @@
 """The live door: every disappointment of a file system becomes a problem, never an exception."""
 
+import hashlib
 import os
 from pathlib import Path
 
@@ -83,6 +84,51 @@ def test_an_empty_file_has_no_hits(tmp_path: Path) -> None:
 
 def test_hits_are_bounded() -> None:
     assert len(surroundings(b"ab" * 1000, b"a", 0)) == 64
+
+
+def test_ranges_are_read_by_their_offsets(tmp_path: Path) -> None:
+    file = tmp_path / "library"
+    file.write_bytes(b"0123456789")
+    host = LiveHost()
+    ranges = [(2, 3), (8, 9), (99, 1), (1 << 63, 4), (0, 0)]
+    assert host.read_ranges(str(file), ranges).value == [b"234", b"89", b"", b"", b""]
+    assert host.read_ranges(str(tmp_path / "none"), [(0, 1)]).missing
+    for path, wanted in ((str(tmp_path), [(0, 1)]), (str(file), [(0, 1 << 40)])):
+        answer = host.read_ranges(path, wanted)
+        assert answer.value is None
+        assert answer.problem
+
+
+def test_a_file_is_summed_up_whole(tmp_path: Path) -> None:
+    data = b"0123456789" * 300_000
+    (tmp_path / "lib.so").write_bytes(data)
+    os.mkfifo(tmp_path / "fifo")
+    host = LiveHost()
+    assert host.sha256(str(tmp_path / "lib.so"), 60).value == hashlib.sha256(data).hexdigest()
+    assert "too long" in host.sha256(str(tmp_path / "lib.so"), 0).problem
+    assert "no regular file" in host.sha256(str(tmp_path / "fifo"), 1).problem or (
+        "EINVAL" in host.sha256(str(tmp_path / "fifo"), 1).problem
+    )
+    assert host.sha256(str(tmp_path / "none"), 1).missing
+
+
+def test_a_listing_has_the_names_of_a_folder(tmp_path: Path) -> None:
+    for name in ("b", "a", ".c"):
+        (tmp_path / name).touch()
+    host = LiveHost()
+    assert sorted(host.listing(str(tmp_path)).value or ()) == [".c", "a", "b"]
+    assert host.listing(str(tmp_path / "none")).missing
+
+
+def test_two_paths_of_one_file_are_known_by_the_inode(tmp_path: Path) -> None:
+    (tmp_path / "a").touch()
+    (tmp_path / "c").touch()
+    (tmp_path / "b").hardlink_to(tmp_path / "a")
+    host = LiveHost()
+    inodes = [(host.stat(str(tmp_path / name)).value or None) for name in "abc"]
+    assert all(inodes)
+    first, second, third = (seen.inode for seen in inodes if seen is not None)
+    assert first == second != third
 
 
 def test_glob_is_sorted_and_a_missing_folder_is_empty(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """A machine as a folder answers as the machine did."""
 
+import base64
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,37 @@ def test_follows_links_kept_as_text(tmp_path: Path) -> None:
         "/usr/lib/libcuda.so.1",
         "/usr/lib/libcuda.so.535.54.03",
     ]
+
+
+def test_parts_of_large_files_are_kept_by_their_offsets(tmp_path: Path) -> None:
+    data = base64.b64encode(b"head").decode(), base64.b64encode(b"0123456789").decode()
+    kept = {"/a/libx.so": [[0, data[0]], [100, data[1]]]}
+    host = machine(tmp_path, links={"/b/libx.so": "/a/libx.so"}, answers={"ranges.json": kept})
+    for path in ("/a/libx.so", "/b/libx.so"):
+        found = host.read_ranges(path, [(0, 4), (102, 3), (108, 10), (50, 4)])
+        assert found.value == [b"head", b"234", b"89", b""]
+
+
+def test_what_was_searched_in_a_library_has_no_place(tmp_path: Path) -> None:
+    host = machine(tmp_path, files={"/a/libx.so": "GNU C Library", "/a/liby.so": b"\x7fELF12"})
+    assert host.read_ranges("/a/libx.so", [(0, 4)]).problem == "not recorded"
+    assert host.read_ranges("/a/liby.so", [(4, 2)]).value == [b"12"]
+    assert host.read_ranges("/a/none.so", [(4, 2)]).missing
+
+
+def test_a_listing_is_as_it_was_told_or_by_names(tmp_path: Path) -> None:
+    record = {"listings": {"/a": ["z", "y"]}}
+    host = machine(tmp_path, files={"/a/y": "", "/a/z": "", "/b/2": "", "/b/1": ""}, host=record)
+    assert host.listing("/a").value == ["z", "y"]
+    assert host.listing("/b").value == ["1", "2"]
+    assert host.listing("/c").missing
+
+
+def test_a_hash_is_told_only_where_it_was_recorded(tmp_path: Path) -> None:
+    host = machine(tmp_path, files={"/a": "x", "/b": "x"}, host={"sha256": {"/a": "ab12"}})
+    assert host.sha256("/a", 1.0).value == "ab12"
+    assert host.sha256("/b", 1.0).problem == "not recorded"
+    assert host.sha256("/c", 1.0).missing
 
 
 def test_a_problem_is_repeated(tmp_path: Path) -> None:

@@ -60,7 +60,8 @@ def test_a_build_with_its_own_needs() -> None:
 def test_the_older_release_that_is_offered_fits_this_glibc() -> None:
     torch = torch_of("2.8.0+cu126", "12.6")
     answer = hit(judge(torch, CENTOS_7, OLD_PYTHON, nvml(GTX_1080)))
-    assert "torch==2.5.1" in answer.fixes[1].commands[-1]
+    assert "torch==2.6.0" in answer.fixes[1].commands[-1]
+    assert "/cu124" in answer.fixes[1].commands[-1]  # cu126 of the same release needs glibc 2.28
 
 
 def test_a_new_system_is_fine() -> None:
@@ -81,6 +82,7 @@ def test_an_old_cxx_library() -> None:
     answer = hit(judge(torch_of("2.8.0+cu126", "12.6"), old, VENV))
     assert answer.confidence is Confidence.LIKELY
     assert answer.evidence == ("system.glibcxx", "torch.version")
+    assert len(answer.fixes) == 1  # which older build it would run is in no table of builds
 
 
 def test_a_cxx_library_from_elsewhere_is_not_judged() -> None:

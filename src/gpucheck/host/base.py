@@ -10,6 +10,8 @@ from gpucheck.facts import Answer
 
 READ_LIMIT = 256 * 1024
 """How many bytes of a file are read when the caller names no limit."""
+RANGES_LIMIT = 64 * 1024 * 1024
+"""How many bytes one ``read_ranges`` reads in all."""
 OUTPUT_LIMIT = 1024 * 1024
 """How many bytes of a command's output are kept, each stream."""
 COMMAND_TIMEOUT = 5.0
@@ -28,6 +30,8 @@ class Stat(msgspec.Struct, frozen=True, kw_only=True):
     uid: int = 0
     gid: int = 0
     device: tuple[int, int] | None = None
+    inode: tuple[int, int] | None = None
+    """Device and number of the file: two paths with the same are one file."""
 
 
 class Space(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,8 +104,27 @@ class Host(abc.ABC):
         """
 
     @abc.abstractmethod
+    def read_ranges(self, path: str, ranges: Sequence[tuple[int, int]]) -> Answer[list[bytes]]:
+        """Read parts of a regular file, each by offset and length in bytes.
+
+        A part that goes beyond the end of the file comes back shorter. At most ``RANGES_LIMIT``
+        bytes are read in all.
+        """
+
+    @abc.abstractmethod
+    def sha256(self, path: str, seconds: float) -> Answer[str]:
+        """Return the SHA-256 of a regular file in hexadecimal digits.
+
+        The whole file is read, which may take ``seconds``; beyond them it is a problem.
+        """
+
+    @abc.abstractmethod
     def glob(self, pattern: str) -> Answer[list[str]]:
         """Return the paths that match a shell pattern, sorted; a missing folder gives []."""
+
+    @abc.abstractmethod
+    def listing(self, folder: str) -> Answer[list[str]]:
+        """Return the names in a folder in the order in which the system tells them."""
 
     @abc.abstractmethod
     def stat(self, path: str) -> Answer[Stat]:

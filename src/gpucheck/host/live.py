@@ -8,12 +8,13 @@ import os
 import stat as stat_module
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from gpucheck.facts import Answer
 from gpucheck.host import commands
 from gpucheck.host.base import (
     COMMAND_TIMEOUT,
+    RANGES_LIMIT,
     READ_LIMIT,
     Host,
     Identity,
@@ -27,6 +28,9 @@ from gpucheck.host.base import (
 from gpucheck.host.children import Tell
 from gpucheck.host.sections import elf_section
 
+if TYPE_CHECKING:
+    from gpucheck.host.supervised import Supervised
+
 T = TypeVar("T")
 
 _FAMILIES: dict[str, OsFamily] = {"linux": "linux", "win32": "windows", "darwin": "macos"}
@@ -39,6 +43,7 @@ _KINDS = (
 _MAX_HITS = 64
 _PART = 65536
 _MOST_GAPS = 16
+_NO_OFFSET = 1 << 63
 _MAX_LINKS = 40
 _MAX_PATHS = 20_000
 _LARGEST_MAPPED = 8 << 30
@@ -140,6 +145,28 @@ class LiveHost(Host):
 
         return _ask(path, find)
 
+    def read_ranges(self, path: str, ranges: Sequence[tuple[int, int]]) -> Answer[list[bytes]]:
+        """Read parts of a regular file, each by offset and length in bytes."""
+
+        def read() -> list[bytes]:
+            if sum(length for _, length in ranges) > RANGES_LIMIT:
+                raise OSError(errno.EFBIG, "more than is read at once")
+            handle = os.open(self._at(path), os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | _BINARY)
+            try:
+                if not stat_module.S_ISREG(os.fstat(handle).st_mode):
+                    raise OSError(errno.EINVAL, "no regular file")
+                return [_part_at(handle, start, length) for start, length in ranges]
+            finally:
+                os.close(handle)
+
+        return _ask(path, read)
+
+    def sha256(self, path: str, seconds: float) -> Answer[str]:
+        """Return the SHA-256 of a file in hexadecimal digits."""
+        from gpucheck.host import hashes  # noqa: PLC0415  # with -v alone
+
+        return _ask(path, lambda: hashes.sha256(self._at(path), seconds))
+
     def glob(self, pattern: str) -> Answer[list[str]]:
         """Return the paths that match a shell pattern, sorted."""
 
@@ -148,6 +175,15 @@ class LiveHost(Host):
             return sorted(path[len(self._root) :] for path in itertools.islice(found, _MAX_PATHS))
 
         return _ask(pattern, find)
+
+    def listing(self, folder: str) -> Answer[list[str]]:
+        """Return the names in a folder in the order in which the system tells them."""
+
+        def look() -> list[str]:
+            with os.scandir(self._at(folder)) as entries:
+                return [entry.name for entry in itertools.islice(entries, _MAX_PATHS)]
+
+        return _ask(folder, look)
 
     def stat(self, path: str) -> Answer[Stat]:
         """Describe what is at the path, links followed."""
@@ -165,6 +201,7 @@ class LiveHost(Host):
                 uid=info.st_uid,
                 gid=info.st_gid,
                 device=device,
+                inode=(info.st_dev, info.st_ino) if info.st_ino else None,
             )
 
         return _ask(path, look)
@@ -219,6 +256,12 @@ class LiveHost(Host):
         return commands.run(
             argv, timeout=timeout, stdin=stdin, env=dict(self.env()), started=self._started
         )
+
+    def supervise(self, argv: Sequence[str]) -> "Answer[Supervised]":
+        """Start a program that is listened to while it runs, with this process's environment."""
+        from gpucheck.host import supervised  # noqa: PLC0415  # self-tests only
+
+        return supervised.start(argv, self.env())
 
     def nvml(self) -> Answer[dict[str, Any]]:
         """Ask NVML everything."""
@@ -283,6 +326,15 @@ def _next_part(handle: int, left: int, *, first: bool) -> bytes:
                 raise
             return b""
     return b""
+
+
+def _part_at(handle: int, start: int, length: int) -> bytes:
+    if start >= _NO_OFFSET:
+        return b""  # a file that lies about its own places
+    if hasattr(os, "pread"):
+        return os.pread(handle, length, start)
+    os.lseek(handle, start, os.SEEK_SET)
+    return os.read(handle, length)
 
 
 def surroundings(

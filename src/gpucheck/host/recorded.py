@@ -1,11 +1,14 @@
 """A machine kept as a folder: what a test asks instead of a real one.
 
 ``files/`` holds file contents at their paths (``:`` as ``%3A``, a link as ``NAME%link`` with its
-target as text); ``host.json`` what else the kernel said; ``commands.json``, ``env.json``,
-``nvml.json``, ``cuinit.json`` and ``worker.json`` the answers of the other questions.
+target as text); ``ranges.json`` parts of large files by their offset, in base64; ``host.json`` what
+else the kernel said; ``commands.json``, ``env.json``,
+``nvml.json``, ``cuinit.json``, ``worker.json`` and ``selftests.json`` the answers of the other
+questions.
 """
 
 import fnmatch
+import glob
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -53,6 +56,8 @@ class HostRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     open: dict[str, OpenResult] = {}
     space: dict[str, Space] = {}
     which: dict[str, str] = {}
+    listings: dict[str, list[str]] = {}
+    sha256: dict[str, str] = {}
     problems: dict[str, str] = {}
 
 
@@ -72,6 +77,8 @@ class RecordedHost(Host):
         self._record = _load(folder / "host.json", HostRecord)
         self._env = _load(folder / "env.json", dict[str, str], {})
         self._commands = _load(folder / "commands.json", dict[str, RecordedCommand], {})
+        self._ranges = _load(folder / "ranges.json", dict[str, list[tuple[int, bytes]]], {})
+        self._links: dict[str, str] = {}
         self._paths = self._known_paths()
 
     def identity(self) -> Identity:
@@ -101,6 +108,31 @@ class RecordedHost(Host):
         """Find a literal in what was kept of the file."""
         return self._content(path).map(lambda data: surroundings(data, literal, context))
 
+    def read_ranges(self, path: str, ranges: Sequence[tuple[int, int]]) -> Answer[list[bytes]]:
+        """Read parts of a recorded ELF or PE file, or those parts of one that were kept.
+
+        Of other libraries only what was searched in them was kept, in no place of its own.
+        """
+        kept = self._ranges.get(self._follow(path)) or self._ranges.get(path)
+        if kept is not None:
+            return Answer([_from_kept(kept, start, length) for start, length in ranges], path)
+        whole = self._content(path)
+        if whole.value is not None and not whole.value.startswith((b"\x7fELF", b"MZ")):
+            return Answer(None, path, "not recorded")
+        return whole.map(lambda data: [data[start : start + length] for start, length in ranges])
+
+    def sha256(
+        self,
+        path: str,
+        seconds: float,  # noqa: ARG002  # a record answers at once
+    ) -> Answer[str]:
+        """Return the SHA-256 that was recorded: of the file itself only parts were kept."""
+        if problem := self._record.problems.get(path):
+            return Answer(None, path, problem)
+        if path in self._record.sha256:
+            return Answer(self._record.sha256[path], path)
+        return self._unrecorded(path)
+
     def glob(self, pattern: str) -> Answer[list[str]]:
         """Return the recorded paths that match a shell pattern, sorted."""
         if problem := self._record.problems.get(pattern):
@@ -108,6 +140,16 @@ class RecordedHost(Host):
         wanted = _parts(pattern)
         found = [path for path in self._paths if _matches(_parts(path), wanted)]
         return Answer(sorted(found), pattern)
+
+    def listing(self, folder: str) -> Answer[list[str]]:
+        """Return the names in a folder as they were told, or by their names."""
+        told = self._record.listings.get(folder)
+        if told is not None:
+            return Answer(told, folder)
+        if self.stat(folder).value is None:
+            return self._unrecorded(folder)
+        paths = self.glob(f"{glob.escape(folder.rstrip('/'))}/*").value or []
+        return Answer([_parts(path)[-1] for path in paths], folder)
 
     def stat(self, path: str) -> Answer[Stat]:
         """Describe what was at the path."""
@@ -174,6 +216,10 @@ class RecordedHost(Host):
         """Return what the target interpreter answered."""
         return self._raw("worker.json", "target interpreter")
 
+    def selftests(self) -> Answer[dict[str, Any]]:
+        """Return what the self-tests found."""
+        return self._raw("selftests.json", "self-tests")
+
     def _raw(self, name: str, source: str) -> Answer[dict[str, Any]]:
         if not (self.folder / name).is_file():
             return Answer(None, source, "not there", missing=True)
@@ -214,11 +260,10 @@ class RecordedHost(Host):
             if part in (".", ".."):
                 done = done if part == "." else done.rpartition("/")[0]
                 continue
-            link = self._file(f"{done}/{part}{LINK}")
-            if not link.is_file():
+            target = self._links.get(f"{done}/{part}")
+            if target is None:
                 done = f"{done}/{part}"
                 continue
-            target = link.read_text().strip()
             done = "" if target.startswith("/") else done
             todo[:0] = [piece for piece in target.split("/") if piece]
         return done or "/"
@@ -229,7 +274,9 @@ class RecordedHost(Host):
         if self._files.is_dir():
             for file in self._files.rglob("*"):
                 name = file.relative_to(self._files).as_posix().replace("%3A", ":")
-                name = name.removesuffix(LINK)
+                if name.endswith(LINK):
+                    name = name.removesuffix(LINK)
+                    self._links[f"/{name}"] = file.read_text().strip()
                 paths.add(name.replace("/", "\\") if windows else f"/{name}")
         if not windows:
             for path in tuple(paths):
@@ -238,6 +285,12 @@ class RecordedHost(Host):
                     paths.add(above)
                     above = above.rpartition("/")[0]
         return frozenset(paths)
+
+
+def _from_kept(kept: list[tuple[int, bytes]], start: int, length: int) -> bytes:
+    """Return what was kept from ``start`` on: what nobody asked for then is missing now."""
+    parts = (data[start - at : start - at + length] for at, data in kept if at <= start)
+    return max(parts, key=len, default=b"")
 
 
 def _parts(path: str) -> list[str]:

@@ -35,7 +35,7 @@ class RecordingHost(Host):
         self._log: dict[str, dict[str, Any]] = {
             name: {}
             for name in ("files", "links", "stat", "open", "space", "which", "problems",
-                         "commands", "answers")
+                         "commands", "answers", "ranges", "listings", "sha256")
         }  # fmt: skip
 
     def recorded(self) -> dict[str, Any]:
@@ -76,12 +76,37 @@ class RecordingHost(Host):
             self._keep_stat(path)
         return self._problem(path, answer)
 
+    def read_ranges(self, path: str, ranges: Sequence[tuple[int, int]]) -> Answer[list[bytes]]:
+        """Read parts of a file and keep them by their offsets."""
+        answer = self.live.read_ranges(path, ranges)
+        if answer.value is not None:
+            kept = self._log["ranges"].setdefault(path, [])
+            parts = zip(ranges, answer.value, strict=True)
+            kept += [(start, part) for (start, _), part in parts if len(part) <= _CUT]
+            self._keep_stat(path)
+        return self._problem(path, answer)
+
+    def sha256(self, path: str, seconds: float) -> Answer[str]:
+        """Sum a file up and keep the sum."""
+        answer = self.live.sha256(path, seconds)
+        if answer.value is not None:
+            self._log["sha256"][path] = answer.value
+            self._keep_stat(path)
+        return self._problem(path, answer)
+
     def glob(self, pattern: str) -> Answer[list[str]]:
         """Find paths and keep that they are there."""
         answer = self.live.glob(pattern)
         for path in answer.value or ():
             self._keep_stat(path)
         return self._problem(pattern, answer)
+
+    def listing(self, folder: str) -> Answer[list[str]]:
+        """Tell the names in a folder and keep them in their order."""
+        answer = self.live.listing(folder)
+        if answer.value is not None:
+            self._log["listings"][folder] = answer.value
+        return self._problem(folder, answer)
 
     def stat(self, path: str) -> Answer[Stat]:
         """Describe a path and keep the description."""

@@ -6,7 +6,7 @@ from typing import Literal
 import msgspec
 
 from gpucheck.host import Host
-from gpucheck.probes._loader import Found, Loader
+from gpucheck.loader import Found, Search
 
 Kind = Literal["driver", "stub", "compat", "wsl"]
 
@@ -46,14 +46,14 @@ class Libraries(msgspec.Struct, frozen=True):
 
 def find(host: Host) -> Libraries:
     """Find every copy of libcuda and of NVML's library."""
-    loader = Loader(host)
+    loader = Search(host)
     return Libraries(
         libcuda=_copies(host, loader, "libcuda.so.1"),
         libnvidia_ml=_copies(host, loader, "libnvidia-ml.so.1"),
     )
 
 
-def _copies(host: Host, loader: Loader, soname: str) -> list[Library]:
+def _copies(host: Host, loader: Search, soname: str) -> list[Library]:
     searched = loader.paths(soname)
     known = {found.real_path for found in searched}
     beside = loader.in_folders(_DRIVER_FOLDERS, soname, NOT_SEARCHED)

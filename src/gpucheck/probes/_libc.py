@@ -5,7 +5,7 @@ from typing import Literal
 
 from gpucheck.facts import Answer
 from gpucheck.host import Host
-from gpucheck.probes import _loader
+from gpucheck.loader import Found, Search, default_folders
 
 Libc = Literal["glibc", "musl", "other"]
 
@@ -24,7 +24,7 @@ def find(host: Host) -> Answer[tuple[Libc, str]]:
     glibc is looked for first: musl can be installed beside it as a package.
     """
     problem = ""
-    for folder in _loader.default_folders(host.identity().machine):
+    for folder in default_folders(host.identity().machine):
         path = f"{folder}/libc.so.6"
         banners = host.find_in_file(path, _BANNER)
         for banner in banners.value or ():
@@ -38,9 +38,9 @@ def find(host: Host) -> Answer[tuple[Libc, str]]:
     return Answer(None, "", problem or "no C library in the usual folders")
 
 
-def find_libstdcxx(host: Host) -> Answer[_loader.Found]:
+def find_libstdcxx(host: Host) -> Answer[Found]:
     """Return the libstdc++.so.6 that the loader takes when no variable changes its path."""
-    found = _loader.Loader(host).system_paths("libstdc++.so.6")
+    found = Search(host).system_paths("libstdc++.so.6")
     if not found:
         return Answer(None, "ld.so.cache and the default folders", "not there", missing=True)
     return Answer(found[0], found[0].via)

@@ -8,6 +8,9 @@ Why: ``.../stubs`` stands in LD_LIBRARY_PATH or in a file of /etc/ld.so.conf.d, 
 that needed it, or somebody linked the stub as libcuda.so.1. Folders of stubs belong in
 LIBRARY_PATH, which only the linker reads.
 
+What torch's own libraries would take counts as well: a DT_RPATH or a conda environment can lead
+them to a stub that no other program finds.
+
 A host without a GPU, on which programs are only built, is fine with the stub.
 
 Cure: take that folder out of the loader's path.
@@ -19,14 +22,17 @@ from gpucheck.facts import known
 from gpucheck.findings import Fine, Fix, Hit, Judgement, NotApplicable, Severity
 from gpucheck.probes.cuda_driver import CudaDriver
 from gpucheck.probes.driver import Driver
+from gpucheck.probes.loading import LoadedLibrary, Loading
 from gpucheck.probes.system import System
 from gpucheck.rules import Rule
+from gpucheck.views.selftest_says import SelfTestSays
 from gpucheck.views.surroundings import Surroundings
 
 RULE = Rule(
     title="the stub of libcuda is loaded",
     severity=Severity.ERROR,
     family="driver",
+    refuted_by=("device-placement", "cublas-matmul"),
     yields_to=("container-no-gpu", "driver-missing", "wsl-driver-problem"),
     needs_gpu=True,
 )
@@ -35,11 +41,28 @@ _STUB_LIBRARY = 34
 
 
 @RULE.check
-def check(driver: Driver, cuda: CudaDriver, system: System, around: Surroundings) -> Judgement:
+def check(
+    driver: Driver,
+    cuda: CudaDriver,
+    system: System,
+    around: Surroundings,
+    loading: Loading,
+    says: SelfTestSays,
+) -> Judgement:
     """The stub says so itself, or it is the first libcuda that the loader comes to."""
     first = driver.libcuda[0] if driver.libcuda else None
     stub_first = first is not None and first.kind == "stub"
-    if cuda.init_code != _STUB_LIBRARY:
+    taken = _taken_by_torch(loading)
+    if taken is not None and cuda.init_code != _STUB_LIBRARY and not stub_first:
+        at, one = taken
+        return Hit(
+            headline=f"PyTorch would load the CUDA toolkit's stub of libcuda ({one.path}) instead "
+            "of the driver's",
+            evidence=(f"loading.runtime_opened.{at}",),
+            fixes=(_fix(one.path or "", around),),
+        )
+    seen = says.points_at(RULE.slug)
+    if cuda.init_code != _STUB_LIBRARY and not seen:
         if cuda.init_code is not None:
             return Fine("the libcuda that was loaded is no stub")
         if system.os in ("windows", "macos"):
@@ -48,7 +71,7 @@ def check(driver: Driver, cuda: CudaDriver, system: System, around: Surroundings
         if not stub_first:
             return Fine("the first libcuda that the loader finds is no stub")
     path = cuda.library if cuda.init_code == _STUB_LIBRARY and cuda.library else ""
-    evidence = ["cuda_driver.init_code"] if cuda.init_code == _STUB_LIBRARY else []
+    evidence = ["cuda_driver.init_code"] if cuda.init_code == _STUB_LIBRARY else [*seen]
     if path:
         evidence.append("cuda_driver.library")
     if first is not None and stub_first:
@@ -60,6 +83,14 @@ def check(driver: Driver, cuda: CudaDriver, system: System, around: Surroundings
         evidence=tuple(evidence),
         fixes=(_fix(path, around),),
     )
+
+
+def _taken_by_torch(loading: Loading) -> tuple[int, LoadedLibrary] | None:
+    """Return the stub that torch's CUDA runtime would open, and its number; None for no stub."""
+    for at, one in enumerate(loading.runtime_opened or ()):
+        if one.library == "cuda" and f"{one.path}:{one.real_path}".count("/stubs/"):
+            return at, one
+    return None
 
 
 def _fix(path: str, around: Surroundings) -> Fix:

@@ -6,10 +6,14 @@ virtual environment or conda environment that was made on another machine, copie
 a shared disk arrives with it all the same. Alpine Linux has musl in place of glibc, on which
 PyTorch's wheels do not run at all.
 
+Where the loader can be followed, nothing is guessed: every version that torch's libraries need is
+looked up in the copies that would be loaded, also where LD_LIBRARY_PATH or conda brings another
+libstdc++. Elsewhere the wheel's tag and the table of releases are compared with the system.
+
 What one sees: "/lib64/libc.so.6: version `GLIBC_2.28' not found (required by
 .../torch/lib/libtorch_cpu.so)", or the same about ``GLIBCXX_3.4.22`` and libstdc++.so.6.
 
-Builds from conda bring a C++ library of their own and are not judged here.
+Builds from conda bring a C++ library of their own and are judged only by following the loader.
 
 Cure: a newer operating system or container image; or an older PyTorch.
 """
@@ -26,9 +30,10 @@ from gpucheck.findings import (
     NotApplicable,
     Severity,
 )
-from gpucheck.fixes import TorchRemedies
+from gpucheck.fixes.library_path import CopyRemedies
 from gpucheck.probes.environment import Environment
 from gpucheck.probes.interpreter import Interpreter
+from gpucheck.probes.loading import Loading, MissingVersion
 from gpucheck.probes.system import System
 from gpucheck.probes.torch_build import TorchBuild
 from gpucheck.rules import Rule
@@ -44,6 +49,7 @@ RULE = Rule(
     yields_to=("torch-mixed-install",),
 )
 
+_OF_SYSTEM = ("GLIBC_", "GLIBCXX_", "CXXABI_", "GCC_")
 _MANYLINUX = re.compile(r"manylinux_([0-9]{1,3})_([0-9]{1,3})_")
 
 
@@ -55,13 +61,18 @@ def check(
     environment: Environment,
     builds: TorchBuilds,
     releases: TorchReleases,
-    reinstall: TorchRemedies,
+    loading: Loading,
+    remedies: CopyRemedies,
 ) -> Judgement:
     """Compare the libraries that are here with what the wheel was linked against."""
     if torch.installed is False:
         return NotApplicable("torch is not installed")
     if known(system.os, "system.os") != "linux":
         return NotApplicable("only Linux wheels depend on the system's C library")
+    if loading.symbol_versions_missing is not None:
+        followed = _followed(loading, torch, remedies)
+        if followed is not None:
+            return followed
     if known(torch.installer, "torch.installer") in ("conda", ""):
         return NotApplicable("this torch is no wheel of PyTorch's")
     if system.libc == "musl":
@@ -69,10 +80,47 @@ def check(
     have, fact = _glibc(interpreter, system)
     need, need_fact = _glibc_needed(torch, system, builds, releases)
     if not at_least(parse(have) or (), parse(need) or ()):
-        return _too_old("glibc", have, need, (fact, need_fact), torch, reinstall)
+        return _too_old("glibc", have, need, (fact, need_fact), torch, remedies)
     if have != system.glibc or releases.glibc(torch.version or "") != need:
         return Fine(f"glibc {have} is new enough")  # another libstdc++, or a wheel of another kind
-    return _cxx(torch, system, interpreter, environment, releases, reinstall)
+    return _cxx(torch, system, interpreter, environment, releases, remedies)
+
+
+def _followed(loading: Loading, torch: TorchBuild, remedies: CopyRemedies) -> Judgement | None:
+    """Judge by the versions that the loader would miss; None where it did not come to the end."""
+    lacks = [
+        (at, one)
+        for at, one in enumerate(loading.symbol_versions_missing or ())
+        if one.version.startswith(_OF_SYSTEM)
+    ]
+    if not lacks:
+        whole = loading.missing == []
+        return Fine("the C and C++ libraries have every version that is needed") if whole else None
+    at, lack = min(lacks, key=_telling)
+    family = lack.version.partition("_")[0]
+    libraries = loading.libraries or []
+    copy = next((one for one in libraries if one.path == lack.path), None)
+    evidence = [f"loading.symbol_versions_missing.{at}"]
+    if copy is not None:
+        evidence.append(f"loading.libraries.{libraries.index(copy)}")
+    if copy is not None and copy.found_via in ("LD_LIBRARY_PATH", "LD_PRELOAD"):
+        fixes = [remedies.instead_of(copy)]
+    else:
+        fixes = remedies.newer_system(lack.version, lack.newest)
+    has = f"has {lack.newest} at most" if lack.newest else f"has no {family}"
+    return Hit(
+        headline=f"{lack.library} ({lack.path}) {has}, and {lack.needed_by} of torch "
+        f"{torch.version or ''} needs {lack.version}",
+        evidence=tuple(evidence),
+        fixes=tuple(fixes),
+    )
+
+
+def _telling(lack: tuple[int, MissingVersion]) -> tuple[bool, int, tuple[int, ...]]:
+    """Sort what ends the import first, then by family, then the newest version first."""
+    family, _, number = lack[1].version.partition("_")
+    newest = tuple(-part for part in parse(number) or ())
+    return lack[1].fatal is False, _OF_SYSTEM.index(f"{family}_"), newest
 
 
 def _on_musl(torch: TorchBuild) -> Judgement:
@@ -118,7 +166,7 @@ def _cxx(
     interpreter: Interpreter,
     environment: Environment,
     releases: TorchReleases,
-    reinstall: TorchRemedies,
+    remedies: CopyRemedies,
 ) -> Judgement:
     """Judge libstdc++ where it is the system's: conda and LD_LIBRARY_PATH bring others."""
     release = releases.release(torch.version) if torch.version else None
@@ -131,7 +179,7 @@ def _cxx(
         return Fine("the C library is new enough")
     facts = ("system.glibcxx", "torch.version")
     return _too_old(
-        "libstdc++ (GLIBCXX)", system.glibcxx or "", release.glibcxx or "", facts, torch, reinstall
+        "libstdc++ (GLIBCXX)", system.glibcxx or "", release.glibcxx or "", facts, torch, remedies
     )
 
 
@@ -141,17 +189,11 @@ def _too_old(
     need: str,
     facts: tuple[str, ...],
     torch: TorchBuild,
-    reinstall: TorchRemedies,
+    remedies: CopyRemedies,
 ) -> Hit:
-    fixes = [
-        Fix(
-            text=f"Run it on a system, or in a container image, with {what} {need} or newer. "
-            "Do not replace the C library of a running system."
-        )
-    ]
-    older = reinstall.install(f"the newest that runs on {what} {have}")
-    if older is not None:
-        fixes.append(older)
+    needed = f"{what} {need}"
+    glibc = f"GLIBC_{have}" if what == "glibc" else ""
+    fixes = remedies.newer_system(needed, glibc)
     return Hit(
         headline=f"{what} {have} of this system is older than {need}, which "
         f"torch {torch.version or ''} needs",

@@ -32,6 +32,8 @@ def lookup(cache: bytes, soname: str, machine: str) -> list[str]:
         return []
     count, _string_bytes = _COUNTS.unpack_from(cache, start)
     keys = _places(cache, soname.encode() + b"\x00", start)
+    if not keys:
+        return []
     entries = memoryview(cache)[start + _HEADER_SIZE :]
     whole = min(count, _MOST_ENTRIES, len(entries) // _ENTRY.size) * _ENTRY.size
     return [

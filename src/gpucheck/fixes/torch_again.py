@@ -1,0 +1,52 @@
+"""The exact command that installs the same PyTorch once more."""
+
+from gpucheck.findings import Fix
+from gpucheck.fixes.torch_install import WHEEL_INDEX, Python
+from gpucheck.probes.system import System
+from gpucheck.probes.torch_build import TorchBuild
+from gpucheck.views import View
+
+_VISUAL_CPP = ("vcruntime140", "msvcp140")
+_REDISTRIBUTABLE = "https://aka.ms/vs/17/release/vc_redist.x64.exe"
+_PACKAGES = {
+    "apt": ("apt-get install -y", {"libgomp.so.1": "libgomp1", "libstdc++.so.6": "libstdc++6"}),
+    "dnf": ("dnf install -y", {"libgomp.so.1": "libgomp", "libstdc++.so.6": "libstdc++"}),
+    "yum": ("yum install -y", {"libgomp.so.1": "libgomp", "libstdc++.so.6": "libstdc++"}),
+}
+
+
+class TorchAgain(View):
+    """How to bring back the files of the installed PyTorch, or a library of the system."""
+
+    def __init__(self, python: Python, torch: TorchBuild, system: System) -> None:
+        self._python = python
+        self._torch = torch
+        self._system = system
+
+    def same(self) -> Fix:
+        """Return the fix that writes every file of the installed torch anew."""
+        version = self._torch.metadata_version or self._torch.version
+        text = "Install this PyTorch again: every file of it is written anew."
+        if self._torch.installer == "conda" or not version:
+            return Fix(text=f"{text} Use the program that installed it.")
+        words = ["install", "--force-reinstall", "--no-deps", f"torch=={version}"]
+        variant = version.partition("+")[2]
+        if variant.startswith("cu") or variant == "cpu":
+            words += ["--index-url", f"{WHEEL_INDEX}{variant}"]
+        elif variant:
+            return Fix(
+                text=f"{text} Its build {version} is not PyTorch's own: ask where it is from."
+            )
+        return self._python.install(text, words, remove=False)
+
+    def of_system(self, soname: str) -> Fix:
+        """Return the fix that installs the package of the system that has a library."""
+        if soname.lower().startswith(_VISUAL_CPP):
+            return Fix(text=f"Install Microsoft's Visual C++ Redistributable: {_REDISTRIBUTABLE}")
+        command, packages = _PACKAGES.get(self._system.package_manager or "", ("", {}))
+        package = packages.get(soname)
+        if package is None:
+            return Fix(text=f"Install the package of your system that has {soname}.")
+        return Fix(
+            text=f"Install {package}, which has {soname}.", commands=(f"sudo {command} {package}",)
+        )

@@ -1,0 +1,17 @@
+"""The dynamic loader of glibc, followed by reading files: which file it takes, and why."""
+
+from gpucheck.loader._process import Library, Lost, Opened, Process
+from gpucheck.loader._search import CACHED, DEFAULT, VARIABLE, Found, Search, default_folders
+
+__all__ = [
+    "CACHED",
+    "DEFAULT",
+    "VARIABLE",
+    "Found",
+    "Library",
+    "Lost",
+    "Opened",
+    "Process",
+    "Search",
+    "default_folders",
+]

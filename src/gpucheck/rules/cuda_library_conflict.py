@@ -1,0 +1,92 @@
+"""A CUDA library that does not fit is loaded in place of the one that PyTorch was built with.
+
+CUDA's libraries need functions of each other. When the loader takes an older copy of one of them,
+``import torch`` fails: "undefined symbol: __nvJitLinkCreate_12_8, version libnvJitLink.so.12",
+"undefined symbol: cudaGetDriverEntryPointByVersion, version libcudart.so.12".
+
+Why another copy is taken: LD_PRELOAD names one; a toolkit's folder stands in LD_LIBRARY_PATH and
+the library that needs it has no path of its own that counts more; the wheel of one library was
+downgraded; a conda environment mixes releases of CUDA.
+
+Where the line is drawn: a copy from elsewhere is no fault. PyTorch's wheels load most libraries
+by their paths or have DT_RPATH, which counts more than LD_LIBRARY_PATH, so that a toolkit there is
+mostly ignored; and a copy of the same major release that has every function it is asked for, works.
+gpucheck follows the loader's rules and compares, for every library that would be loaded, the
+functions and versions that it needs with those that the copies have. Only a lack is reported.
+A missing version of the C or C++ library is told by system-library-too-old, a mixed cuDNN by
+cudnn-version-mismatch.
+
+Cure: take the foreign copy off the loader's way, or install the release that PyTorch pins.
+"""
+
+from gpucheck.facts import known
+from gpucheck.findings import Fine, Fix, Hit, Judgement, NotApplicable, Severity
+from gpucheck.fixes.library_path import CopyRemedies
+from gpucheck.probes.loading import LoadedLibrary, Loading, MissingVersion
+from gpucheck.probes.torch_build import TorchBuild
+from gpucheck.rules import Rule
+from gpucheck.tables.wheel_names import wheel_of_file
+
+RULE = Rule(
+    title="a CUDA library of another release is loaded",
+    severity=Severity.ERROR,
+    family="libraries",
+    yields_to=("torch-missing", "torch-mixed-install", "cudnn-version-mismatch"),
+)
+
+_CUDNN = "nvidia-cudnn"
+
+_WAYS = {
+    "LD_PRELOAD": "which LD_PRELOAD loads first",
+    "ld.so.preload": "which /etc/ld.so.preload loads first",
+    "LD_LIBRARY_PATH": "which LD_LIBRARY_PATH puts first",
+    "ld.so.cache": "which the system's loader configuration names",
+    "default": "which lies in a folder of the system",
+}
+
+
+@RULE.check
+def check(torch: TorchBuild, loading: Loading, remedies: CopyRemedies) -> Judgement:
+    """Report the copies that lack what others need of them."""
+    if torch.installed is False:
+        return NotApplicable("torch is not installed")
+    libraries = known(loading.libraries, "loading.libraries")
+    lacking = known(loading.symbol_versions_missing, "loading.symbol_versions_missing")
+    found = [
+        (at, one)
+        for at, one in enumerate(lacking)
+        if (wheel := wheel_of_file(one.library)) and (one.fatal or wheel != _CUDNN)
+    ]
+    found.sort(key=lambda one: one[1].fatal is False)
+    if not found:
+        return Fine("every library that would be loaded has what the others need of it")
+    at, first = found[0]
+    copies = [("libraries", libraries), ("runtime_opened", loading.runtime_opened or [])]
+    copy, fact = next(
+        (
+            (one, f"loading.{field}.{number}")
+            for field, several in copies
+            for number, one in enumerate(several)
+            if one.path == first.path
+        ),
+        (None, ""),
+    )
+    evidence = [f"loading.symbol_versions_missing.{at}"]
+    if copy is None:
+        fix = Fix(text=f"Replace {first.path} by the release that this PyTorch was built with.")
+        return Hit(headline=_headline(first, None), evidence=tuple(evidence), fixes=(fix,))
+    return Hit(
+        headline=_headline(first, copy),
+        evidence=(*evidence, fact),
+        fixes=(remedies.instead_of(copy),),
+    )
+
+
+def _headline(lack: MissingVersion, copy: LoadedLibrary | None) -> str:
+    version = f" {copy.version}" if copy is not None and copy.version else ""
+    way = _WAYS.get(copy.found_via or "") if copy is not None else None
+    what = "import torch fails" if lack.fatal else "what uses that fails"
+    return (
+        f"{lack.library}{version} ({lack.path}){f', {way},' if way else ''} lacks {lack.version}, "
+        f"which {lack.needed_by} needs: {what}"
+    )

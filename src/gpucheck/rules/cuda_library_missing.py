@@ -1,0 +1,75 @@
+"""PyTorch needs a library of CUDA, and the dynamic loader finds none.
+
+What you see: "ImportError: libcusparse.so.12: cannot open shared object file: No such file or
+directory", "OSError: libcublas.so.11: cannot open shared object file" or "ValueError:
+libcudart.so.*[0-9] not found in the system path" from ``import torch``.
+
+Typical causes: an nvidia-* wheel was removed, or pip removed its files along with another wheel
+that owned them; an interrupted install; a PyTorch that was built against a toolkit which is gone
+or not on the loader's path.
+
+Where the line is drawn: only what the loader would do counts. A library that comes from a wheel,
+conda, a toolkit or the system alike is fine, and so is one that is opened only by a profiler.
+cuDNN and NCCL have findings of their own, and libcuda is the driver's.
+
+Cure: install the wheel again that this PyTorch pins; the command names it.
+"""
+
+from gpucheck.facts import known
+from gpucheck.findings import Fine, Fix, Hit, Judgement, NotApplicable, Severity
+from gpucheck.fixes.nvidia_wheels import WheelRemedies
+from gpucheck.probes.loading import Loading, MissingLibrary
+from gpucheck.probes.torch_build import TorchBuild
+from gpucheck.rules import Rule
+from gpucheck.tables.wheel_names import wheel_of_file
+
+RULE = Rule(
+    title="a CUDA library cannot be found",
+    severity=Severity.ERROR,
+    family="libraries",
+    yields_to=("torch-missing", "torch-mixed-install"),
+)
+
+_OF_OTHERS = ("nvidia-cudnn", "nvidia-nccl")
+
+
+@RULE.check
+def check(torch: TorchBuild, loading: Loading, remedies: WheelRemedies) -> Judgement:
+    """Report the libraries of CUDA that the loader does not find, the fatal ones first."""
+    if torch.installed is False:
+        return NotApplicable("torch is not installed")
+    missing = known(loading.missing, "loading.missing")
+    found = [
+        (at, one, wheel)
+        for at, one in enumerate(missing)
+        if one.why == "not found"
+        and (wheel := wheel_of_file(one.soname)) is not None
+        and wheel not in _OF_OTHERS
+    ]
+    if not found:
+        return Fine("the loader finds every library of CUDA that this torch needs")
+    found.sort(key=lambda one: one[1].fatal is False)
+    names = list(dict.fromkeys(one.soname for _, one, _ in found))
+    wheels = dict.fromkeys(wheel for _, _, wheel in found)
+    pinned = [project for wheel in wheels if (project := remedies.pinned(wheel))]
+    return Hit(
+        headline=_headline(found[0][1], names),
+        evidence=tuple(f"loading.missing.{at}" for at, _, _ in found),
+        fixes=(remedies.reinstall(pinned) if pinned else _elsewhere(names[0], torch),),
+    )
+
+
+def _headline(first: MissingLibrary, names: list[str]) -> str:
+    more = f" (and {len(names) - 1} more)" if len(names) > 1 else ""
+    what = "import torch fails" if first.fatal else "what needs it fails when it is used"
+    return f"The loader finds no {names[0]}{more}, which {first.needed_by} needs: {what}"
+
+
+def _elsewhere(soname: str, torch: TorchBuild) -> Fix:
+    if torch.installer == "conda":
+        return Fix(text=f"Reinstall the conda package that has {soname} in this environment.")
+    cuda = f"CUDA {torch.cuda}" if torch.cuda else "the CUDA"
+    return Fix(
+        text=f"This PyTorch pins no wheels: it needs {soname} of {cuda}, which it was built with, "
+        "from a toolkit on the loader's path. Install that toolkit, or a PyTorch from its wheels."
+    )

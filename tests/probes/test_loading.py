@@ -1,0 +1,233 @@
+"""The section ``loading``: on a recorded environment, and live where this Python has torch."""
+
+import importlib.util
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from elf_support import elf
+from support import machine
+
+from gpucheck.host import Host, LiveHost, RecordedHost
+from gpucheck.probes import interpreter, loading, torch_build
+from gpucheck.probes._library_owner import Owners, is_cuda, library_name, stem
+from gpucheck.probes._loaded_compare import Difference, compare
+from gpucheck.probes.interpreter import Interpreter
+from gpucheck.probes.loading import LoadedLibrary, Loading
+from gpucheck.probes.torch_build import TorchBuild
+from gpucheck.target import TargetWish
+
+MACHINE = Path(__file__).parents[1] / "machines" / "real-torch29-foreign-copies-ok"
+WHEELS = "/home/ana/project/venv/lib/python3.11/site-packages/nvidia"
+
+
+def section(host: Host, wish: TargetWish | None = None) -> Loading:
+    python = interpreter.collect(host, wish or TargetWish())
+    return loading.collect(host, python, torch_build.collect(host, python))
+
+
+@pytest.fixture(name="found", scope="module")
+def recorded() -> Loading:
+    return section(RecordedHost(MACHINE))
+
+
+def by_name(libraries: list[LoadedLibrary] | None) -> dict[str, LoadedLibrary]:
+    return {one.library: one for one in libraries or ()}
+
+
+def test_libraries_and_how_they_are_found(found: Loading) -> None:
+    libraries = by_name(found.libraries)
+    cudart = libraries["cudart"]
+    assert (cudart.soname, cudart.found_via, cudart.needed_by) == (
+        "libcudart.so.12", "rpath", "libtorch_global_deps.so",
+    )  # fmt: skip
+    assert cudart.path == cudart.real_path == f"{WHEELS}/cuda_runtime/lib/libcudart.so.12"
+    assert (cudart.owner, cudart.version, cudart.variable_entry) == ("wheel", "12.8.90", "")
+    assert cudart.passed_over == ["/opt/cuda-12.1/lib64/libcudart.so.12"]
+    assert libraries["nvJitLink"].found_via == "preload"
+    assert libraries["torch_cuda"].owner == "torch"
+    assert (libraries["c"].owner, libraries["c"].found_via) == ("system", "default")
+    assert libraries["gomp"].owner == "torch"
+    assert "m" not in libraries  # of no interest
+
+
+def test_what_is_opened_later_is_found_from_its_opener(found: Loading) -> None:
+    opened = by_name(found.runtime_opened)
+    graph = opened["cudnn_graph"]
+    assert (graph.found_via, graph.needed_by, graph.owner) == ("runpath", "libcudnn.so.9", "wheel")
+    assert opened["cudnn_heuristic"].needed_by == "libcudnn_graph.so.9"
+    assert opened["torch_cuda_linalg"].needed_by == "libtorch_cuda.so"
+    assert "nvrtc" not in opened  # torch has it loaded
+
+
+def test_nothing_is_missing(found: Loading) -> None:
+    assert found.missing == []
+    assert found.symbol_versions_missing == []
+    assert found.problems == {}
+    assert found.preloading is not None
+    assert found.preloading.startswith("libnvrtc, libnvrtc-builtins, libnvJitLink after")
+
+
+def test_cudnn_parts_follow_the_variable_where_the_wheel_has_runpath(tmp_path: Path) -> None:
+    """It was seen so: torch 2.9 with cuDNN 9.26 on LD_LIBRARY_PATH told that version."""
+    folder = tmp_path / "machine"
+    shutil.copytree(MACHINE, folder)
+    graph = folder / "files/opt/cuda-12.1/lib64/libcudnn_graph.so.9"
+    graph.write_bytes(elf("libc.so.6", soname="libcudnn_graph.so.9"))
+    found = section(RecordedHost(folder))
+    assert by_name(found.libraries)["cudnn"].found_via == "rpath"
+    part = by_name(found.runtime_opened)["cudnn_graph"]
+    assert (part.found_via, part.variable_entry) == ("LD_LIBRARY_PATH", "/opt/cuda-12.1/lib64")
+    assert part.passed_over == [f"{WHEELS}/cudnn/lib/libcudnn_graph.so.9"]
+
+
+def test_cudnn_asks_for_its_own_release_first(tmp_path: Path) -> None:
+    folder = tmp_path / "machine"
+    shutil.copytree(MACHINE, folder)
+    lib = folder / "files/opt/cuda-12.1/lib64"
+    for name in ("libcudnn_graph.so.9.10.2", "libcudnn_ops.so.9.26.0"):
+        (lib / name).write_bytes(elf("libc.so.6", soname=name[: name.index(".so") + 5]))
+    opened = by_name(section(RecordedHost(folder)).runtime_opened)
+    assert opened["cudnn_graph"].found_via == "LD_LIBRARY_PATH"
+    assert opened["cudnn_ops"].found_via == "runpath"
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "why"),
+    [
+        ("torch/__init__.py", "import os\n", "no function _load_global_deps"),
+        ("torch/__init__.py", None, "not there"),
+    ],
+)
+def test_a_preloading_that_is_not_understood_is_unknown(
+    tmp_path: Path, name: str, change: str | None, why: str
+) -> None:
+    folder = tmp_path / "machine"
+    shutil.copytree(MACHINE, folder)
+    file = folder / "files" / WHEELS.removesuffix("/nvidia").lstrip("/") / name
+    file.unlink()
+    if change is not None:
+        file.write_text(change)
+    found = section(RecordedHost(folder))
+    if change is None:  # then torch itself is none
+        assert found.libraries == []
+        return
+    assert found.libraries is None
+    assert why in found.problem("libraries")
+
+
+def test_a_variable_of_torch_turns_preloading_off(tmp_path: Path) -> None:
+    folder = tmp_path / "machine"
+    shutil.copytree(MACHINE, folder)
+    (folder / "env.json").write_text(
+        '{"VIRTUAL_ENV": "/home/ana/project/venv", "TORCH_USE_RTLD_GLOBAL": "1"}'
+    )
+    found = section(RecordedHost(folder))
+    assert found.preloading == ""
+    assert by_name(found.libraries)["nvJitLink"].found_via == "runpath"
+
+
+def test_without_torch_and_without_an_interpreter(tmp_path: Path) -> None:
+    host = machine(tmp_path)
+    none = loading.collect(host, Interpreter(), TorchBuild(installed=False))
+    assert none.libraries == []
+    assert none.missing == []
+    unknown = loading.collect(host, Interpreter(), TorchBuild(problems={"*": "not asked"}))
+    assert unknown.libraries is None
+    assert unknown.problem("libraries") == "not asked"
+
+
+@pytest.mark.parametrize(
+    ("soname", "short", "cuda"),
+    [
+        ("libcudart.so.12", "cudart", True),
+        ("libcudart-e409450e.so.11.0", "cudart", True),
+        ("libcudnn_ops.so.9", "cudnn_ops", True),
+        ("libnvshmem_host.so.3", "nvshmem", True),
+        ("libtorch_cuda.so", "torch_cuda", False),
+        ("libc10.so", "c10", False),
+        ("libgomp-a34b3233.so.1", "gomp", False),
+        ("libcuda.so.1", "cuda", False),
+        ("libz.so.1", "", False),
+        ("libcudartist.so", "", False),
+    ],
+)
+def test_names(soname: str, short: str, *, cuda: bool) -> None:
+    assert library_name(soname) == short
+    assert is_cuda(soname) is cuda
+    assert stem(soname)
+
+
+@pytest.mark.parametrize(
+    ("soname", "path", "owner"),
+    [
+        ("libcudart.so.12", "/v/lib/python3.11/site-packages/nvidia/x/libcudart.so.12", "wheel"),
+        ("libc10.so", "/v/lib/python3.11/site-packages/torch/lib/libc10.so", "torch"),
+        ("libcudart.so.12", "/v/lib/libcudart.so.12.8.90", "conda"),
+        ("libcudart.so.12", "/usr/local/cuda-12.8/targets/x86_64-linux/libcudart.so", "toolkit"),
+        ("libcudart.so.12", "/opt/nvidia/hpc_sdk/Linux_x86_64/25.1/cuda/lib64/x.so", "toolkit"),
+        ("libcudnn.so.9", "/usr/lib/x86_64-linux-gnu/libcudnn.so.9.1.0", "system"),
+        ("libcuda.so.1", "/usr/lib/x86_64-linux-gnu/libcuda.so.570.1", "driver"),
+        ("libnvrm_gpu.so", "/usr/lib/aarch64-linux-gnu/nvidia/libnvrm_gpu.so", "driver"),
+        ("libcudart.so.12", "/home/me/lib/libcudart.so.12", "other"),
+    ],
+)  # fmt: skip
+def test_owners(tmp_path: Path, soname: str, path: str, owner: str) -> None:
+    packages = "/v/lib/python3.11/site-packages"
+    python = Interpreter(kind="conda", prefix="/v", sys_path=["/w", packages])
+    torch = TorchBuild(path=f"{packages}/torch")
+    assert Owners(machine(tmp_path), python, torch).owner(soname, path, path) == owner
+
+
+def library(soname: str, path: str) -> LoadedLibrary:
+    return LoadedLibrary(soname=soname, real_path=path)
+
+
+def test_differences_from_a_live_process() -> None:
+    predicted = Loading(
+        libraries=[library("libcudart.so.12", "/w/libcudart.so.12"),
+                   library("libcublas.so.12", "/w/libcublas.so.12.8")],
+        runtime_opened=[library("libcudnn_ops.so.9", "/w/libcudnn_ops.so.9"),
+                        library("libcudnn_cnn.so.9", "/w/libcudnn_cnn.so.9")],
+    )  # fmt: skip
+    same = ["/w/libcudart.so.12", "/w/libcublas.so.12.8", "/usr/lib/libz.so.1", "/x/_ssl.so"]
+    assert compare(predicted, same) == []
+    assert compare(predicted, [*same, "/w/libcudnn_ops.so.9"]) == []
+    other = [
+        "/w/libcudart.so.12",
+        "/o/libcublas.so.12.1",
+        "/o/libcudnn_cnn.so.9",
+        "/o/libnccl.so.2",
+    ]
+    assert compare(predicted, other) == [
+        Difference("libcublas.so.12", "/w/libcublas.so.12.8", "/o/libcublas.so.12.1"),
+        Difference("libcudnn_cnn.so.9", "/w/libcudnn_cnn.so.9", "/o/libcudnn_cnn.so.9"),
+        Difference("libnccl.so.2", "", "/o/libnccl.so.2"),
+    ]
+    assert compare(predicted, []) == [
+        Difference("libcudart.so.12", "/w/libcudart.so.12", ""),
+        Difference("libcublas.so.12", "/w/libcublas.so.12.8", ""),
+    ]
+    assert compare(Loading(), other) == []
+
+
+def test_the_prediction_for_this_very_interpreter() -> None:
+    """With the torch of the tests: what is predicted is what a fresh process has loaded."""
+    if sys.platform != "linux" or importlib.util.find_spec("torch") is None:
+        pytest.skip("no torch here")
+    import json  # noqa: PLC0415
+    import subprocess  # noqa: PLC0415
+
+    import gpucheck.worker  # noqa: PLC0415
+
+    script = Path(gpucheck.worker.__file__).with_name("loaded.py")
+    said = subprocess.run(
+        [sys.executable, str(script), "MARK"], capture_output=True, text=True, check=True
+    ).stdout
+    answer = json.loads(said.split("MARK")[1])
+    predicted = section(LiveHost(), TargetWish(python=sys.executable))
+    if predicted.libraries is None:
+        pytest.skip(predicted.problem("libraries"))
+    assert answer["error"] == ""
+    assert compare(predicted, answer["libraries"]) == []
