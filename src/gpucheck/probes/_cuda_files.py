@@ -38,15 +38,13 @@ class LibraryFile(msgspec.Struct, frozen=True, kw_only=True):
     via: FoundVia
     number: str
     """What stands behind ``.so.``; "" when nothing does."""
-    entry: str = ""
-    """The entry of sys.path, for a wheel."""
 
 
 def library_files(host: Host, python: Interpreter, torch: str | None) -> list[LibraryFile]:
     """Return every copy, wheels first; ``torch`` is the folder of the package."""
     found: list[LibraryFile] = []
     for entry in distinct(python.sys_path or []):
-        found += _best(_in_wheels(host, entry), "wheel", entry)
+        found += _best(_in_wheels(host, entry), "wheel")
     seen = {_real(host, parent(one.path)) for one in found}
     for folder, via in _folders(host, python, torch):
         real = _real(host, folder)
@@ -89,7 +87,7 @@ def _toolkit_folders(host: Host) -> list[str]:
     return (named + found + apart)[:_MOST_FOLDERS]
 
 
-def _best(paths: Iterable[str], via: FoundVia, entry: str = "") -> list[LibraryFile]:
+def _best(paths: Iterable[str], via: FoundVia) -> list[LibraryFile]:
     """Return one file a library and major version: links to it have shorter numbers."""
     best: dict[tuple[str, str, str], LibraryFile] = {}
     unnumbered = []
@@ -98,7 +96,7 @@ def _best(paths: Iterable[str], via: FoundVia, entry: str = "") -> list[LibraryF
         if match is None:
             continue
         library, number = match.group(1), match.group(2).lstrip(".")
-        one = LibraryFile(library=library, path=path, via=via, number=number, entry=entry)
+        one = LibraryFile(library=library, path=path, via=via, number=number)
         key = (parent(path), library, number.partition(".")[0])
         if not number:
             unnumbered.append(one)

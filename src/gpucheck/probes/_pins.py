@@ -7,10 +7,13 @@ from gpucheck.host import Host
 from gpucheck.probes._dist_info import DistInfo, header, values
 from gpucheck.probes._requirements import Requirement, holds, parse
 from gpucheck.probes.interpreter import Interpreter
+from gpucheck.tables.versions import at_least, compare
+from gpucheck.tables.versions import parse as parse_version
 
 _STARTS = ("nvidia-", "cuda-", "triton", "pytorch-triton")
 _META = "cuda-toolkit"
 """A distribution without files: its extras name the libraries of one CUDA release."""
+_SIGNS = ("==", "~=", "!=", "<=", ">=", "<", ">")
 _SYSTEMS = {
     "linux": ("linux", "Linux", "posix"),
     "win": ("win32", "Windows", "nt"),
@@ -70,6 +73,40 @@ def exact(specifier: str) -> str:
     if not specifier.startswith("==") or "," in specifier:
         return ""
     return specifier.lstrip("=").removesuffix(".*")
+
+
+def meets(specifier: str, version: str) -> bool | None:
+    """Say whether a version meets a specifier such as ``<14,>=13.2.86`` or ``==13.2.86.*``.
+
+    None where either is no plain number, unless the two are the same text.
+    """
+    answers = [_meets(part, version) for part in specifier.split(",") if part]
+    if False in answers:
+        return False
+    return None if None in answers else True
+
+
+def _meets(part: str, version: str) -> bool | None:
+    operator = next((sign for sign in _SIGNS if part.startswith(sign)), "")
+    wanted = part.removeprefix(operator)
+    if operator == "==" and wanted == version:
+        return True
+    have, want = parse_version(version.partition("+")[0]), parse_version(wanted.removesuffix(".*"))
+    if have is None or want is None or not operator or ("*" in wanted and operator != "=="):
+        return None
+    if wanted.endswith(".*"):
+        return (*have, *(0,) * len(want))[: len(want)] == want
+    if operator == "~=":
+        return at_least(have, want) and (*have, *(0,) * len(want))[: len(want) - 1] == want[:-1]
+    order = compare(have, want)
+    return {
+        "==": order == 0,
+        "!=": order != 0,
+        "<=": order <= 0,
+        ">=": order >= 0,
+        "<": order < 0,
+        ">": order > 0,
+    }[operator]
 
 
 def _naming(extra: str, lines: list[str]) -> list[str]:

@@ -1,0 +1,137 @@
+"""Which version a library file has, and which package brought it."""
+
+import re
+from typing import Literal
+
+from gpucheck.facts import Answer
+from gpucheck.host import Host
+from gpucheck.probes._conda import CondaRecord
+from gpucheck.probes._cuda_version import cudnn_header, nccl_header
+from gpucheck.probes._dist_info import DistInfo
+from gpucheck.probes._paths import join, name, parent
+from gpucheck.tables.wheel_names import wheel_of
+
+Place = Literal["wheel", "conda", "system", "other"]
+
+_CONDA = {
+    "cudnn": ("libcudnn", "cudnn"), "nccl": ("nccl",), "cudart": ("cuda-cudart", "cudatoolkit"),
+    "cublas": ("libcublas", "cudatoolkit"), "cublasLt": ("libcublas", "cudatoolkit"),
+    "nvrtc": ("cuda-nvrtc", "cudatoolkit"), "nvJitLink": ("libnvjitlink",),
+    "cusparse": ("libcusparse", "cudatoolkit"), "cusolver": ("libcusolver", "cudatoolkit"),
+    "cufft": ("libcufft", "cudatoolkit"), "curand": ("libcurand", "cudatoolkit"),
+    "cupti": ("cuda-cupti", "cudatoolkit"),
+}  # fmt: skip
+_HEADERS = {"cudnn": cudnn_header, "nccl": nccl_header}
+_SHARED_FOLDER = re.compile(r"cu[0-9]{2}")
+_NUMBER = re.compile(r"\.so\.([0-9]+(?:\.[0-9]+)*)\Z|64_([0-9]+(?:\.[0-9]+)*)(?:_0)?\.dll\Z")
+_FULL = 3
+"""Parts of a version that needs no header."""
+_CUDNN = re.compile(r"libcudnn(?:_([a-z_]{1,40}))?\.so\.([0-9]{1,2})")
+_LEADING_PART = {"8": "ops_infer"}
+_INT = 4
+
+
+def file_number(path: str) -> str:
+    """Return the version in a file's name: 12.4.127 of libcudart.so.12.4.127, "" for none."""
+    match = _NUMBER.search(name(path))
+    return (match.group(1) or match.group(2)) if match else ""
+
+
+def library_version(  # what tells a version
+    host: Host,
+    library: str,
+    path: str,
+    place: Place,
+    infos: list[DistInfo],
+    conda: list[CondaRecord],
+) -> tuple[Answer[str], str]:
+    """Return the version of a library and the package that brought it, "" when unknown.
+
+    Where the file's name (``path``, links followed) has no full number, the file itself is asked
+    (cuDNN), then the header beside it, then the package's metadata; at last the number of the name
+    is taken.
+    """
+    number = file_number(path)
+    header = _inner_version(host, library, path, number)
+    if header.value is None:
+        header = _header_version(host, library, path, place, number)
+    owner = _owner(library, path, infos, header.value or "") if place == "wheel" else None
+    record = _record(library, conda) if place == "conda" else None
+    package = owner.project if owner is not None else record.project if record is not None else ""
+    version = header
+    if version.value is None and owner is not None:
+        version = Answer(owner.version, owner.path)
+    if version.value is None:
+        version = Answer(number or None, path, "its name has no version")
+    return version, package
+
+
+def _inner_version(host: Host, library: str, path: str, number: str) -> Answer[str]:
+    """Return the version in a library of cuDNN, by which its parts check one another.
+
+    The main library has none: it is what its part ``graph`` says (cuDNN 8: ``ops_infer``).
+    """
+    match = _CUDNN.fullmatch(name(path))
+    if library != "cudnn" or match is None or len(number.split(".")) >= _FULL:
+        return Answer(None, path, "it is not asked")
+    major, part = match.group(2), match.group(1)
+    if not part:
+        part = _LEADING_PART.get(major, "graph")
+        path = join(parent(path), f"libcudnn_{part}.so.{major}")
+    from gpucheck.elf import read_elf, symbol_data  # noqa: PLC0415  # needed in the child only
+
+    elf = read_elf(host, path)
+    if elf.value is None:
+        return Answer(None, path, elf.problem, elf.missing)
+    for symbol in (f"cudnn_{part}_version", f"cudnn_{part}_infer_version"):
+        data = symbol_data(host, elf.value, symbol, _INT)
+        if data.value is not None and len(data.value) == _INT:
+            return data.map(_code)
+    return Answer(None, path, "no version in it")
+
+
+def _code(data: bytes) -> str | None:
+    """Decode patch, minor and major release, a byte each."""
+    patch, minor, major, rest = data
+    return f"{major}.{minor}.{patch}" if major and not rest else None
+
+
+def _header_version(host: Host, library: str, path: str, place: Place, number: str) -> Answer[str]:
+    """Return what the header beside the library says, where the file's name says too little."""
+    read = _HEADERS.get(library)
+    if read is None or len(number.split(".")) >= _FULL:
+        return Answer(None, path, "no header is asked")
+    folder = parent(path)
+    includes = [join(parent(folder), "include")]
+    if place == "system":
+        includes.append(join(parent(parent(folder)), "include"))
+    answers = [read(host, include) for include in includes]
+    return next((answer for answer in answers if answer.value is not None), answers[0])
+
+
+def _owner(library: str, path: str, infos: list[DistInfo], version: str) -> DistInfo | None:
+    """Return the distribution of a wheel's library; None when two could have written it.
+
+    ``nvidia/cu13`` holds the libraries of projects without a suffix, ``nvidia/cudnn`` those of
+    ``nvidia-cudnn-cu12`` and its like.
+    """
+    base = wheel_of(library)
+    if base is None:
+        return None
+    folder = parent(parent(path))
+    entry = parent(parent(folder))
+    shared = bool(_SHARED_FOLDER.fullmatch(name(folder)))
+    owners = [
+        info
+        for info in infos
+        if info.entry == entry
+        and (info.project == base if shared else info.project.startswith(f"{base}-cu"))
+    ]
+    if len(owners) > 1 and version:
+        owners = [info for info in owners if info.version.startswith(version)]
+    return owners[0] if len(owners) == 1 else None
+
+
+def _record(library: str, conda: list[CondaRecord]) -> CondaRecord | None:
+    projects = _CONDA.get(library, ())
+    return next((r for project in projects for r in conda if r.project == project), None)

@@ -1,0 +1,104 @@
+"""PyTorch needs cuDNN, and the dynamic loader finds no copy of it, or not all of its parts.
+
+What you see on Linux: "ImportError: libcudnn.so.9: cannot open shared object file: No such file or
+directory" from ``import torch``. Where only a part of cuDNN is gone, the import still works and the
+first convolution or RNN fails: "Unable to load any of {libcudnn_ops.so.9 ...}" and "Invalid handle.
+Cannot load symbol cudnnCreateTensorDescriptor". On Windows: "Could not locate cudnn64_9.dll".
+
+Typical causes: the nvidia-cudnn wheel was removed, or pip removed it along with another wheel that
+owned the same files (nvidia-cudnn-cu12 and -cu13 share a folder); a wheel of another cuDNN major
+was installed on top; an install that was interrupted.
+
+Where the line is drawn: only what the loader would do counts. A PyTorch whose cuDNN comes from
+conda, from the system or from torch's own folder is fine, and so is a machine without any cuDNN of
+the system. A cuDNN of another major in the system does not help and is named. Parts of cuDNN count
+as far as this release of cuDNN is known to have them.
+
+Cure: install the nvidia-cudnn wheel again that this PyTorch pins; the command names it.
+"""
+
+from gpucheck.findings import Fine, Fix, Hit, Judgement, NotApplicable, Severity
+from gpucheck.fixes.nvidia_wheels import WheelRemedies
+from gpucheck.probes.nvidia_wheels import DamagedLibrary, NvidiaWheels
+from gpucheck.probes.torch_build import TorchBuild
+from gpucheck.rules import Rule
+from gpucheck.views.loaded import Loaded, Lost, is_cudnn, is_cudnn_part, named, place
+
+RULE = Rule(
+    title="cuDNN cannot be found",
+    severity=Severity.ERROR,
+    family="libraries",
+    yields_to=("torch-missing", "torch-mixed-install"),
+)
+
+_PROJECT = "nvidia-cudnn"
+
+
+@RULE.check
+def check(
+    torch: TorchBuild, loaded: Loaded, wheels: NvidiaWheels, remedies: WheelRemedies
+) -> Judgement:
+    """Ask the loader for cuDNN's main library, then for its parts."""
+    if torch.installed is False:
+        return NotApplicable("torch is not installed")
+    if torch.built_for not in ("cuda", None):
+        return NotApplicable("this torch was not built for CUDA")
+    lost = loaded.lost(is_cudnn)
+    if lost is not None:
+        return _whole(lost, torch, wheels, remedies)
+    part = loaded.lost(is_cudnn_part)
+    if part is not None:
+        return _part(part.library.soname, part.fact, remedies)
+    gone = _gone(wheels, remedies.pinned(_PROJECT))
+    if gone is not None:
+        at = (wheels.damaged or []).index(gone)
+        return _part(gone.library or "", f"nvidia_wheels.damaged.{at}", remedies)
+    copy = loaded.copy(is_cudnn)
+    if copy is None:
+        return NotApplicable("this torch does not load cuDNN")
+    return Fine(f"{copy.library.soname} is loaded{place(copy)}")
+
+
+def _whole(
+    lost: Lost, torch: TorchBuild, wheels: NvidiaWheels, remedies: WheelRemedies
+) -> Judgement:
+    project = remedies.pinned(_PROJECT)
+    pin = wheels.pinned(project) if project else None
+    facts = [lost.fact]
+    because = ""
+    if pin is not None:
+        facts.append(f"nvidia_wheels.pins.{(wheels.pins or []).index(pin)}")
+        if pin.installed == "":
+            because = f": {project} is not installed"
+        elif pin.state == "other-version":
+            because = f": {project} {pin.installed} is installed, not {pin.specifier}"
+    return Hit(
+        headline=f"{named(torch)} needs {lost.library.soname}, and the loader finds none{because}",
+        evidence=tuple(facts),
+        fixes=(_fix(project, remedies),),
+    )
+
+
+def _part(soname: str, fact: str, remedies: WheelRemedies) -> Judgement:
+    return Hit(
+        headline=f"cuDNN is incomplete: its part {soname} is gone; what needs it fails when it is "
+        "used",
+        evidence=(fact,),
+        fixes=(_fix(remedies.pinned(_PROJECT), remedies),),
+    )
+
+
+def _gone(wheels: NvidiaWheels, project: str) -> DamagedLibrary | None:
+    """Return a part of cuDNN that its wheel brought and that is not there any more."""
+    gone = (d for d in wheels.damaged or () if d.project == project and d.state == "missing")
+    return next((one for one in gone if is_cudnn_part(one.library or "")), None)
+
+
+def _fix(project: str, remedies: WheelRemedies) -> Fix:
+    if project:
+        return remedies.reinstall([project])
+    return Fix(
+        text="Install the cuDNN that this PyTorch was built with where its loader finds it: with "
+        "conda, reinstall cudnn in this environment; a PyTorch that carries cuDNN in its own "
+        "folder has to be reinstalled itself."
+    )

@@ -1,0 +1,82 @@
+"""cuDNN fails, or is not used, in a self-test on a GPU where nothing else explains it.
+
+What one sees: "cuDNN error: CUDNN_STATUS_EXECUTION_FAILED", CUDNN_STATUS_INTERNAL_ERROR,
+CUDNN_STATUS_NOT_INITIALIZED ... at the first convolution, while a matrix product works; or no error
+at all, and convolutions that run several times slower than they should, because PyTorch falls back
+to its own.
+
+gpucheck runs convolutions through cuDNN itself, in the user's own Python, so that the failure is
+not one of a model. Causes that it can see otherwise (a GPU that this cuDNN has dropped, a foreign
+or missing libcudnn, wheels of different versions, no memory left, a broken GPU) are told instead.
+
+Cure: install PyTorch anew together with the cuDNN that it was made for. Where that changes nothing,
+try the next older or newer build, and report it to PyTorch with the output of the self-test. Until
+then ``torch.backends.cudnn.enabled = False`` avoids cuDNN, at the price of speed.
+"""
+
+from gpucheck.findings import Confidence, Fix, Hit, Judgement, NotApplicable, Severity
+from gpucheck.fixes import TorchRemedies
+from gpucheck.probes.selftests import SelfTest, SelfTests
+from gpucheck.rules import Rule
+from gpucheck.views.selftest_says import SelfTestSays, where
+
+RULE = Rule(
+    title="cuDNN fails or is not used",
+    severity=Severity.ERROR,
+    family="runtime",
+    yields_to=(
+        "gpu-fallen-off-bus",
+        "gpu-hardware-fault",
+        "driver-too-old",
+        "gpu-too-old-for-torch",
+        "gpu-too-new-for-torch",
+        "torch-mixed-install",
+        "cudnn-missing",
+        "cudnn-version-mismatch",
+        "cuda-library-conflict",
+        "cuda-library-missing",
+        "nvidia-wheel-mismatch",
+        "out-of-memory",
+        "gpu-memory-held",
+    ),
+)
+
+_FAILS, _NOT_USED = "cudnn-status", "cudnn-not-used"
+_AGAIN = "gpucheck selftest --tests cudnn-convolution"
+
+
+@RULE.check
+def check(tests: SelfTests, says: SelfTestSays, reinstall: TorchRemedies) -> Judgement:
+    """A cuDNN status, or a convolution that did not go through cuDNN."""
+    if tests.results is None:
+        return NotApplicable(f"no self-test was run: {tests.problem('results')}")
+    found = says.failed_with(_FAILS) or says.failed_with(_NOT_USED)
+    if not found:
+        return says.fine("cudnn-convolution")
+    path, first = found[0]
+    return Hit(
+        headline=_headline(first, where(found), says.meaning(first)),
+        evidence=(f"{path}.detail", *(f"{one}.status" for one, _result in found[1:4])),
+        fixes=_fixes(reinstall),
+        confidence=Confidence.LIKELY,
+    )
+
+
+def _headline(first: SelfTest, places: str, meaning: str) -> str:
+    if first.kind == _NOT_USED:
+        return f"PyTorch does not use cuDNN on {places}: {first.detail}"
+    status = first.data.get("status") or first.detail
+    means = f" ({meaning})" if meaning else ""
+    return f"cuDNN fails on {places}: {status}{means}"
+
+
+def _fixes(reinstall: TorchRemedies) -> tuple[Fix, ...]:
+    again = reinstall.install("with the cuDNN that it was made for")
+    avoid = Fix(
+        text="Until it works, avoid cuDNN: set torch.backends.cudnn.enabled = False in the program "
+        "(slower).",
+        verify=_AGAIN,
+    )
+    if again is None:
+        return (avoid,)
+    return (Fix(text=again.text, commands=again.commands, verify=_AGAIN), avoid)

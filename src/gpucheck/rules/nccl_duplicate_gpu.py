@@ -1,0 +1,49 @@
+"""Two ranks of one job use the same GPU, which NCCL refuses.
+
+Every rank must have a GPU of its own. Without ``torch.cuda.set_device(LOCAL_RANK)`` all ranks of
+a node take GPU 0; with more processes than GPUs some must share.
+
+What one sees: "Duplicate GPU detected : rank 3 and rank 2 both on CUDA device e2000", then
+"ncclInvalidUsage".
+
+Schedulers that bind each task to one GPU (Slurm with --gpus-per-task) and a script that calls
+set_device(LOCAL_RANK) as well contradict one another.
+
+Cure: one process per GPU (``torchrun --nproc-per-node`` at most the number of GPUs), set_device
+before the first collective, and the same CUDA_VISIBLE_DEVICES for all ranks of a node.
+"""
+
+from gpucheck.findings import Fix, Hit, Judgement, NotApplicable, Severity
+from gpucheck.probes.selftests import SelfTests
+from gpucheck.rules import Rule
+from gpucheck.views.nccl_control import NcclControl
+
+RULE = Rule(
+    title="two ranks use the same GPU",
+    severity=Severity.ERROR,
+    family="cluster",
+)
+
+
+@RULE.check
+def check(tests: SelfTests, nccl: NcclControl) -> Judgement:
+    """What NCCL said in a self-test; what a program's output says of it, triage weighs."""
+    if tests.results is None:
+        return NotApplicable("only a program's output shows it: give it to gpucheck triage")
+    found = nccl.duplicate()
+    if found is None:
+        return NotApplicable("no self-test met it")
+    path, (one, other), device = found
+    return Hit(
+        headline=f"Ranks {one} and {other} use the same GPU (CUDA device {device}), "
+        "which NCCL refuses",
+        evidence=(f"{path}.detail",),
+        fixes=(
+            Fix(
+                text="Start one process for each GPU, give all ranks of a machine the same "
+                "CUDA_VISIBLE_DEVICES, and choose the GPU before the first collective: "
+                'torch.cuda.set_device(int(os.environ["LOCAL_RANK"])).',
+                verify="gpucheck selftest --tests all-reduce",
+            ),
+        ),
+    )

@@ -1,0 +1,104 @@
+"""PyTorch was built with NCCL and the loader finds none, or it was built without NCCL.
+
+NCCL carries the data between GPUs. What you see: "ImportError: libnccl.so.2: cannot open shared
+object file: No such file or directory" from ``import torch``, even where one GPU is used; or, with
+a build without NCCL, "Distributed package doesn't have NCCL built in".
+
+Typical causes: the nvidia-nccl wheel was removed, or pip removed it along with another wheel that
+owned the same file (nvidia-nccl-cu12 and -cu13 both are nvidia/nccl/lib/libnccl.so.2).
+
+Where the line is drawn: for a CUDA build on Linux, only what the loader would do counts; an NCCL
+from conda or the system is fine. Windows and CPU builds never have NCCL, and nothing in a machine's
+files says that it is wanted: there this finding needs somebody to say so, such as ``nccl=none``
+with several GPUs in ``gpucheck compat``.
+
+Cure: install the nvidia-nccl wheel again that this PyTorch pins. On Windows, use the backend
+"gloo".
+"""
+
+from gpucheck.facts import UnknownFactError, known
+from gpucheck.findings import Fine, Fix, Hit, Judgement, NotApplicable, Severity
+from gpucheck.fixes.nvidia_wheels import WheelRemedies
+from gpucheck.probes.nvidia_wheels import NvidiaWheels
+from gpucheck.probes.system import System
+from gpucheck.probes.torch_build import TorchBuild
+from gpucheck.rules import Rule
+from gpucheck.views import Gpus
+from gpucheck.views.loaded import Loaded, Lost, is_nccl, named, place
+
+RULE = Rule(
+    title="NCCL cannot be found",
+    severity=Severity.ERROR,
+    family="libraries",
+    yields_to=("torch-missing", "torch-mixed-install", "torch-cpu-only"),
+)
+
+_PROJECT = "nvidia-nccl"
+_SEVERAL = 2
+
+
+@RULE.check
+def check(  # two ways to lack NCCL
+    torch: TorchBuild,
+    system: System,
+    gpus: Gpus,
+    loaded: Loaded,
+    wheels: NvidiaWheels,
+    remedies: WheelRemedies,
+) -> Judgement:
+    """Ask the loader for NCCL; a build without it matters to several GPUs only."""
+    if torch.installed is False:
+        return NotApplicable("torch is not installed")
+    if known(torch.built_for, "torch.built_for") != "cuda":
+        return NotApplicable("this torch was not built for CUDA")
+    if known(system.os, "system.os") != "linux":
+        return NotApplicable("only builds for Linux have NCCL")
+    if torch.nccl == "":
+        return _without(torch, gpus)
+    lost = loaded.lost(is_nccl)
+    if lost is not None:
+        return _lost(lost, torch, wheels, remedies)
+    copy = loaded.copy(is_nccl)
+    if copy is None:
+        return NotApplicable("this torch loads no NCCL of its own: it is compiled in, or left out")
+    return Fine(f"{copy.library.soname} is loaded{place(copy)}")
+
+
+def _lost(
+    lost: Lost, torch: TorchBuild, wheels: NvidiaWheels, remedies: WheelRemedies
+) -> Judgement:
+    project = remedies.pinned(_PROJECT)
+    pin = wheels.pinned(project) if project else None
+    facts, because = [lost.fact], ""
+    if pin is not None and pin.installed == "":
+        facts.append(f"nvidia_wheels.pins.{(wheels.pins or []).index(pin)}")
+        because = f": {project} is not installed"
+    fix = (
+        remedies.reinstall([project])
+        if project
+        else Fix(text="Install the NCCL that this PyTorch was built with, such as that of conda.")
+    )
+    return Hit(
+        headline=f"{named(torch)} needs {lost.library.soname}, and the loader finds none{because}",
+        evidence=tuple(facts),
+        fixes=(fix,),
+    )
+
+
+def _without(torch: TorchBuild, gpus: Gpus) -> Judgement:
+    try:
+        several = len(gpus.visible()) >= _SEVERAL
+    except UnknownFactError:
+        several = False
+    if not several:
+        return Fine("a build without NCCL; it is needed for several GPUs only")
+    return Hit(
+        headline=f"{named(torch)} was built without NCCL, which several GPUs need to work together",
+        evidence=("torch.nccl", "torch.version"),
+        fixes=(
+            Fix(
+                text="Use a build of PyTorch with NCCL: those of PyTorch's own wheels for Linux "
+                "have it. Until then, init_process_group('gloo') works, slowly."
+            ),
+        ),
+    )

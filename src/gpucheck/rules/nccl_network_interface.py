@@ -1,0 +1,30 @@
+"""NCCL or Gloo uses a network interface over which the other nodes cannot be reached.
+
+NCCL chooses an interface by itself: it may take docker's bridge, a VPN, the loopback interface,
+or one that a firewall closes. NCCL_SOCKET_IFNAME and GLOO_SOCKET_IFNAME choose another, and a
+name that does not exist on one of the nodes leaves it with none.
+
+What one sees: "Connect to 172.17.0.3<37551> failed : Connection refused", "No route to host",
+"Bootstrap : no socket interface found", Gloo's "Unable to find address for: eth0" or
+"connectFullMesh failed".
+
+The port of the rendezvous itself is another matter: see rendezvous-failed.
+
+Cure: name the interface that leads to the other nodes on every node (``ip route get ADDRESS``
+tells it), open the ports between the nodes, and run containers with the host's network.
+"""
+
+from gpucheck.findings import Judgement, NotApplicable, Severity
+from gpucheck.rules import Rule
+
+RULE = Rule(
+    title="NCCL or Gloo cannot connect over the network interface that it uses",
+    severity=Severity.ERROR,
+    family="cluster",
+)
+
+
+@RULE.check
+def check() -> Judgement:
+    """Nothing that is read from a machine shows it; what a text says of it, triage weighs."""
+    return NotApplicable("only a program's output shows it: give it to gpucheck triage")

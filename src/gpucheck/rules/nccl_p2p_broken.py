@@ -1,0 +1,88 @@
+"""Peer-to-peer copies between GPUs hang or arrive wrong; NCCL_P2P_DISABLE=1 cures it.
+
+GPUs of one machine exchange data directly over PCIe or NVLink. An IOMMU or PCIe ACS that
+redirects these transfers, or a driver that offers them on boards that cannot do them, makes NCCL
+hang right after its set-up, or delivers wrong bytes without any error.
+
+What one sees: all GPUs at 100 % and no progress after "Init COMPLETE"; a tensor that changes when
+it is moved from one GPU to another; "AMD-Vi: Event logged [IO_PAGE_FAULT" or "DMAR" faults in
+dmesg.
+
+gpucheck says it when a self-test has shown it: a copy from one GPU to another arrives wrong, and
+the same values arrive right by way of the CPU; or a collective that hangs or comes out wrong passes
+with NCCL_P2P_DISABLE=1 and goes wrong again without (only likely where no time was left to see
+that).
+
+Cure: switch the IOMMU off in the BIOS or start the kernel with ``iommu=pt`` (a virtual machine
+needs its hypervisor's settings), switch ACS off on the PCIe bridges, update the driver. Until
+then NCCL_P2P_DISABLE=1 for NCCL; copies by ``tensor.to`` are not covered by that variable.
+"""
+
+from gpucheck.findings import Confidence, Fix, Hit, Judgement, NotApplicable, Severity
+from gpucheck.probes.selftests import SelfTests
+from gpucheck.rules import Rule
+from gpucheck.views.nccl_control import Cured, NcclControl
+from gpucheck.views.selftest_says import SelfTestSays
+
+RULE = Rule(
+    title="peer-to-peer between GPUs hangs or corrupts data",
+    severity=Severity.ERROR,
+    family="cluster",
+    yields_to=("gpu-fallen-off-bus", "gpu-hardware-fault", "fabric-manager-down"),
+)
+
+_VARIABLE = "NCCL_P2P_DISABLE"
+_COLLECTIVES = ("all-reduce",)
+_CAUSE = Fix(
+    text="Look for what redirects the transfers: an IOMMU that translates (start the kernel with "
+    "iommu=pt, or switch it off in the BIOS) or PCIe ACS on a bridge (SrcValid+ here; a virtual "
+    "machine needs this from its host). Both show in these.",
+    commands=(
+        "sudo dmesg | grep -i -e IO_PAGE_FAULT -e DMAR",
+        "sudo lspci -vvv | grep ACSCtl",
+    ),
+    verify="gpucheck selftest --tests peer-copy,all-reduce --level standard",
+)
+
+
+@RULE.check
+def check(tests: SelfTests, says: SelfTestSays, nccl: NcclControl) -> Judgement:
+    """Copies that only arrive by way of the CPU, or a collective that passes without P2P."""
+    if tests.results is None:
+        return NotApplicable("only a program's output shows it: give it to gpucheck triage")
+    copies = [
+        one
+        for one in says.failed_with("wrong-value")
+        if one[1].data.get("staged_is_right") is True and one[1].data.get("direct") is True
+    ]
+    if copies:
+        return Hit(
+            headline=f"Copies between GPUs arrive wrong: {copies[0][1].detail}",
+            evidence=tuple(f"{path}.detail" for path, _result in copies[:6]),
+            fixes=(_CAUSE, _for_now("Until then, for NCCL only; tensor.to() stays wrong.")),
+        )
+    cured = [one for one in nccl.cured() if _VARIABLE in one.variables]
+    if cured:
+        return _hit(cured)
+    return says.fine("peer-copy", *_COLLECTIVES)
+
+
+def _hit(cured: list[Cured]) -> Hit:
+    first = cured[0]
+    return Hit(
+        headline=f"The self-test {first.result.name} passes with {_VARIABLE}=1 and not without: "
+        f"{first.result.detail}",
+        evidence=tuple(
+            fact for one in cured[:3] for fact in (f"{one.path}.detail", f"{one.path}.data.control")
+        ),
+        fixes=(_for_now("Switch peer-to-peer off for NCCL, which costs speed."), _CAUSE),
+        confidence=Confidence.CERTAIN if first.again else Confidence.LIKELY,
+    )
+
+
+def _for_now(text: str) -> Fix:
+    return Fix(
+        text=text,
+        commands=(f"export {_VARIABLE}=1",),
+        verify=f"{_VARIABLE}=1 gpucheck selftest --tests all-reduce",
+    )

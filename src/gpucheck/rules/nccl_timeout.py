@@ -1,0 +1,31 @@
+"""A collective of NCCL did not end in time, and nothing more specific is visible.
+
+All ranks must come to the same collective. When one of them hangs, dies, computes much longer
+than the others, or calls another collective, the rest wait until the watchdog ends the job.
+
+What one sees: "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=2, OpType=ALLREDUCE,
+...) ran for 1800328 milliseconds before timing out", on every rank but the guilty one.
+
+The line is drawn where a better cause shows: a network or InfiniBand error, a rank that died, or
+ranks that call different collectives is told in place of this.
+
+Cure: find the rank that did not arrive (TORCH_NCCL_TRACE_BUFFER_SIZE=20000 with
+TORCH_NCCL_DUMP_ON_TIMEOUT=1 writes what each rank was doing; py-spy dump --pid shows its stack).
+If one rank prepares data or writes a checkpoint while the others wait, raise the timeout of
+init_process_group, or let all ranks wait at a barrier of a CPU group (gloo).
+"""
+
+from gpucheck.findings import Judgement, NotApplicable, Severity
+from gpucheck.rules import Rule
+
+RULE = Rule(
+    title="a collective timed out",
+    severity=Severity.ERROR,
+    family="cluster",
+)
+
+
+@RULE.check
+def check() -> Judgement:
+    """Nothing that is read from a machine shows it; what a text says of it, triage weighs."""
+    return NotApplicable("only a program's output shows it: give it to gpucheck triage")

@@ -1,0 +1,69 @@
+"""One of NCCL's transports (NVLink SHARP, cuMem, shared memory, a protocol) fails here.
+
+NCCL chooses among several ways to move data. When one of them is broken by a driver, a
+container's limits or a fabric, switching that one off lets the job run.
+
+What one sees: "transport/nvls.cc ... NCCL WARN Cuda failure", "Failed to bind NVLink SHARP (NVLS)
+Multicast memory", cuMem calls that fail, or a job that runs with NCCL_NVLS_ENABLE=0,
+NCCL_CUMEM_ENABLE=0, NCCL_SHM_DISABLE=1 or NCCL_PROTO=Simple and not without.
+
+Peer-to-peer has its own page: nccl-p2p-broken. A full /dev/shm is shm-too-small; a fabric manager
+that does not run is fabric-manager-down.
+
+gpucheck says it when a collective of the self-tests goes wrong, passes with one of these variables,
+and goes wrong again without (only likely where no time was left to see that).
+
+Cure: set the one variable that helps while you update the driver, the fabric manager (same
+release as the driver) and NCCL.
+"""
+
+from gpucheck.findings import Confidence, Fix, Hit, Judgement, NotApplicable, Severity
+from gpucheck.probes.selftests import SelfTests
+from gpucheck.rules import Rule
+from gpucheck.views.nccl_control import NcclControl, settings
+from gpucheck.views.selftest_says import SelfTestSays
+
+RULE = Rule(
+    title="a transport of NCCL fails on this machine",
+    severity=Severity.ERROR,
+    family="cluster",
+    yields_to=("fabric-manager-down", "shm-too-small", "gpu-fallen-off-bus", "gpu-hardware-fault"),
+)
+
+_TRANSPORTS = {
+    "NCCL_SHM_DISABLE": "shared memory",
+    "NCCL_NVLS_ENABLE": "NVLink SHARP (NVLS)",
+    "NCCL_CUMEM_ENABLE": "memory mapped by cuMem",
+}
+
+
+@RULE.check
+def check(tests: SelfTests, says: SelfTestSays, nccl: NcclControl) -> Judgement:
+    """A collective that passes without one of NCCL's transports."""
+    if tests.results is None:
+        return NotApplicable("only a program's output shows it: give it to gpucheck triage")
+    for one in nccl.cured():
+        name = next((name for name in _TRANSPORTS if name in one.variables), None)
+        if name is None:
+            continue
+        variables = settings(one.variables)
+        again = f"gpucheck selftest --tests {one.result.name}"
+        return Hit(
+            headline=f"NCCL's transport over {_TRANSPORTS[name]} fails here: the self-test "
+            f"{one.result.name} passes with {variables} and not without: {one.result.detail}",
+            evidence=(f"{one.path}.detail", f"{one.path}.data.control"),
+            fixes=(
+                Fix(
+                    text="Do without it for now.",
+                    commands=(f"export {variables}",),
+                    verify=f"{variables} {again}",
+                ),
+                Fix(
+                    text="Update the driver, with NVSwitch the fabric manager of the same "
+                    "release, and torch with its NCCL; then try without the variable.",
+                    verify=again,
+                ),
+            ),
+            confidence=Confidence.CERTAIN if one.again else Confidence.LIKELY,
+        )
+    return says.fine("all-reduce")

@@ -1,0 +1,116 @@
+"""The NCCL that PyTorch would load is older than the one that it was built with, or has a fault.
+
+What you see: "undefined symbol: ncclGroupSimulateEnd" (or ncclCommRegister, ncclCommResume ...)
+from ``import torch``, since each minor release of NCCL brings functions that PyTorch calls; or,
+with a release that has a known fault, jobs of several GPUs that hang.
+
+Typical causes: another package pulled in an older nvidia-nccl wheel; LD_LIBRARY_PATH puts the NCCL
+of the system or of an image before the one that PyTorch brings.
+
+Where the line is drawn: a newer NCCL than PyTorch pins is fine, as long as no fault of it is known
+that the pinned one does not have. An older *minor* release is an error where functions are known to
+be missing in it or that cannot be told, else a warning; an older patch release is fine unless it
+has a known fault. An NCCL wheel that another wheel has overwritten is told by
+nvidia-wheel-mismatch. Different releases on several machines are another question.
+
+Cure: install the NCCL that this PyTorch pins, or take the other copy off the loader's way.
+"""
+
+from gpucheck.facts import known
+from gpucheck.findings import Confidence, Fine, Fix, Hit, Judgement, NotApplicable, Severity
+from gpucheck.fixes.nvidia_wheels import WheelRemedies
+from gpucheck.probes.nvidia_wheels import NvidiaWheels
+from gpucheck.probes.torch_build import TorchBuild
+from gpucheck.rules import Rule
+from gpucheck.tables.nccl import Nccl, NcclIssueRow
+from gpucheck.tables.versions import at_least, parse
+from gpucheck.views.loaded import Copy, Loaded, is_nccl, named, place
+
+RULE = Rule(
+    title="NCCL is not the one that PyTorch was built with",
+    severity=Severity.ERROR,
+    family="libraries",
+    yields_to=("torch-missing", "torch-mixed-install", "nccl-missing"),
+)
+
+_PROJECT = "nvidia-nccl"
+_MOST_NAMES = 4
+_GRAVE = ("hang", "crash", "data corruption")
+
+
+@RULE.check
+def check(
+    torch: TorchBuild, wheels: NvidiaWheels, loaded: Loaded, remedies: WheelRemedies, nccl: Nccl
+) -> Judgement:
+    """Compare the copy that would be loaded with the one that torch pins."""
+    if torch.installed is False:
+        return NotApplicable("torch is not installed")
+    if torch.built_for not in ("cuda", None):
+        return NotApplicable("this torch was not built for CUDA")
+    copy = loaded.copy(is_nccl)
+    if copy is None:
+        return NotApplicable("no NCCL would be loaded")
+    if loaded.overwritten(copy, remedies.pinned(_PROJECT)) is not None:
+        return NotApplicable("two wheels claim its file: see nvidia-wheel-mismatch")
+    version = loaded.version(copy)
+    pinned = known(torch.nccl, "torch.nccl")
+    one, other = parse(version), parse(pinned)
+    if one is None or other is None or min(len(one), len(other)) == 1:
+        return NotApplicable("one of the two versions is no full release number")
+    if at_least(one[:2], other[:2]):
+        return _with_a_fault(copy, version, pinned, nccl, remedies) or Fine(
+            f"NCCL {version} serves a PyTorch that was built with {pinned}"
+        )
+    lacking = wheels.nccl_functions_missing
+    works = lacking == []
+    lacks = f", and lacks {', '.join(lacking[:_MOST_NAMES])}" if lacking else ""
+    return Hit(
+        headline=f"{named(torch)} was built with NCCL {pinned}, and would load NCCL "
+        f"{version}{place(copy)}, which is older{lacks}",
+        evidence=(
+            f"{copy.fact}.version",
+            "torch.nccl",
+            *(("nvidia_wheels.nccl_functions_missing",) if lacking is not None else ()),
+        ),
+        fixes=(_fix(copy, remedies),),
+        severity=Severity.WARNING if works else None,
+        confidence=Confidence.LIKELY if lacking is None else Confidence.CERTAIN,
+    )
+
+
+def _with_a_fault(
+    copy: Copy, version: str, pinned: str, nccl: Nccl, remedies: WheelRemedies
+) -> Hit | None:
+    """Return what is known against a release that is not the pinned one."""
+    if version == pinned:
+        return None
+    own = set(nccl.issues(pinned) or ())
+    issue = next((i for i in nccl.issues(version) or () if i not in own and _counts(i)), None)
+    if issue is None:
+        return None
+    fixed = f"; fixed in {issue.fixed_in}" if issue.fixed_in else ""
+    return Hit(
+        headline=f"NCCL {version}{place(copy)} has a known fault that the NCCL {pinned} of "
+        f"this PyTorch does not have: {issue.description}{fixed}",
+        evidence=(f"{copy.fact}.version", "torch.nccl"),
+        fixes=(_fix(copy, remedies),),
+        severity=Severity.WARNING,
+        confidence=Confidence.POSSIBLE,
+    )
+
+
+def _counts(issue: NcclIssueRow) -> bool:
+    """Whether a fault is grave, and depends on nothing that nobody looked at."""
+    return issue.effect in _GRAVE and not issue.torch and not issue.driver_branch
+
+
+def _fix(copy: Copy, remedies: WheelRemedies) -> Fix:
+    project = remedies.pinned(_PROJECT)
+    if copy.library.variable_entry:
+        return Fix(
+            text=f"Take {copy.library.variable_entry} out of {copy.library.found_via}: PyTorch "
+            "brings its own NCCL."
+        )
+    if project:
+        return remedies.reinstall([project])
+    return Fix(text="Install the NCCL that this PyTorch was built with in the place of this copy.")

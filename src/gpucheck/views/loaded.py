@@ -1,0 +1,120 @@
+"""Which copies of cuDNN and NCCL torch would load, and what it lacks of them."""
+
+import re
+from collections.abc import Callable
+
+import msgspec
+
+from gpucheck.facts import UnknownFactError, known
+from gpucheck.probes.loading import LoadedLibrary, Loading, MissingLibrary
+from gpucheck.probes.nvidia_wheels import NvidiaWheels, SharedLibrary
+from gpucheck.probes.torch_build import TorchBuild
+from gpucheck.views.base import View
+
+_CUDNN = re.compile(r"(?:lib)?cudnn(_[a-z_]+[a-z])?(?:-[0-9a-f]{8})?(?:64_|\.so|\.dll|\Z)")
+_NCCL = re.compile(r"(?:lib)?nccl(?:-[0-9a-f]{8})?(?:\.so|\.dll|\Z)")
+
+
+def is_cudnn(soname: str) -> bool:
+    """Whether this is cuDNN's main library, the one that torch itself needs."""
+    match = _CUDNN.match(soname)
+    return match is not None and match.group(1) is None
+
+
+def is_cudnn_part(soname: str) -> bool:
+    """Whether this is one of the libraries that cuDNN's main library opens."""
+    match = _CUDNN.match(soname)
+    return match is not None and match.group(1) is not None
+
+
+def is_nccl(soname: str) -> bool:
+    """Whether this is NCCL; its plugins are not."""
+    return _NCCL.match(soname) is not None
+
+
+class Copy(msgspec.Struct, frozen=True):
+    """A library that would be loaded, and the path of the fact."""
+
+    library: LoadedLibrary
+    fact: str
+
+
+class Lost(msgspec.Struct, frozen=True):
+    """A library that would not be found, and the path of the fact."""
+
+    library: MissingLibrary
+    fact: str
+
+
+class Loaded(View):
+    """What the dynamic loader would do, asked by library."""
+
+    def __init__(self, loading: Loading, wheels: NvidiaWheels) -> None:
+        self._loading = loading
+        self._wheels = wheels
+
+    def copy(self, which: Callable[[str], bool]) -> Copy | None:
+        """Return the copy that torch would load; None when it loads none.
+
+        Raises:
+            UnknownFactError: it is not known what torch loads.
+        """
+        libraries = known(self._loading.libraries, "loading.libraries")
+        found = (
+            Copy(one, f"loading.libraries.{at}")
+            for at, one in enumerate(libraries)
+            if which(one.soname)
+        )
+        return next(found, None)
+
+    def opened(self, which: Callable[[str], bool]) -> list[Copy]:
+        """Return the copies that would be opened when they are used; [] when that is unknown."""
+        return [
+            Copy(one, f"loading.runtime_opened.{at}")
+            for at, one in enumerate(self._loading.runtime_opened or ())
+            if which(one.soname)
+        ]
+
+    def lost(self, which: Callable[[str], bool]) -> Lost | None:
+        """Return the library that would not be found, the worst first; None when all are.
+
+        Raises:
+            UnknownFactError: it is not known what torch lacks.
+        """
+        missing = known(self._loading.missing, "loading.missing")
+        found = [
+            Lost(one, f"loading.missing.{at}")
+            for at, one in enumerate(missing)
+            if which(one.soname)
+        ]
+        return min(found, key=lambda one: one.library.fatal is False, default=None)
+
+    def overwritten(self, copy: Copy, pinned: str) -> SharedLibrary | None:
+        """Return the claim of another wheel on this file, unless it is the pinned wheel's file."""
+        for one in self._wheels.shared or ():
+            if one.path in (copy.library.path, copy.library.real_path) and one.owner != pinned:
+                return one
+        return None
+
+    def version(self, copy: Copy) -> str:
+        """Return the version of the copy.
+
+        Raises:
+            UnknownFactError: it is unknown.
+        """
+        if not copy.library.version:
+            why = copy.library.problem("version") or "nothing tells the version of this copy"
+            raise UnknownFactError(f"{copy.fact}.version", why)
+        return copy.library.version
+
+
+def named(torch: TorchBuild) -> str:
+    """Return PyTorch with its release, as far as that is known."""
+    return f"PyTorch {torch.version}" if torch.version else "PyTorch"
+
+
+def place(copy: Copy) -> str:
+    """Return where a copy lies and which variable leads to it, "" when that is unknown."""
+    path, by = copy.library.path, copy.library.found_via
+    variable = f", found by {by}" if by in ("LD_LIBRARY_PATH", "LD_PRELOAD") else ""
+    return f" from {path}{variable}" if path else ""
