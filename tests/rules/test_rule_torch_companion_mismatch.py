@@ -1,7 +1,9 @@
 import msgspec
 import pytest
 from rules_machines import (
+    A100,
     NO_TORCH,
+    NO_VARIABLES,
     PYTHON,
     UBUNTU,
     VENV,
@@ -9,6 +11,7 @@ from rules_machines import (
     fine,
     hit,
     not_applicable,
+    nvml,
     packages,
     torch_of,
 )
@@ -16,7 +19,9 @@ from rules_support import ask
 
 from gpucheck.facts import UnknownFactError
 from gpucheck.findings import Judgement, Severity
+from gpucheck.probes.extensions import Extension, Extensions
 from gpucheck.probes.packages import Distribution, Packages
+from gpucheck.probes.pci import Pci
 from gpucheck.probes.torch_build import TorchBuild
 
 SLUG = "torch-companion-mismatch"
@@ -40,6 +45,15 @@ def test_torchvision_of_another_release() -> None:
     assert remove == f"{PYTHON} -m pip uninstall -y torchvision"
     index = "--index-url https://download.pytorch.org/whl/cu124"
     assert install == f"{PYTHON} -m pip install torchvision==0.21.0 {index}"
+
+
+def test_a_python_that_pip_may_not_change_gets_an_environment() -> None:
+    debian = msgspec.structs.replace(VENV, kind="system", externally_managed=True)
+    found = packages(torchvision=("0.20.1+cu124", "==2.5.1"))
+    answer = ask(SLUG, CU124, found, debian, UBUNTU, nvml(A100), NO_VARIABLES)
+    install = commands(answer)[-1]
+    assert install.startswith("~/gpu-env/bin/pip install torch==2.6.0 torchvision==0.21.0 ")
+    assert not any("uninstall" in command for command in commands(answer))
 
 
 def test_a_torch_from_the_default_index_keeps_it() -> None:
@@ -103,6 +117,48 @@ def test_another_cuda_minor_is_fine_another_major_is_not() -> None:
 
 def test_a_cpu_torchaudio_beside_a_cuda_torch_works() -> None:
     fine(judge(CU124, torchaudio=("2.6.0+cpu", "==2.6.0")))
+
+
+def compiled(package: str = "torchvision", *, symbols: tuple[str, ...] = (),
+             libraries: tuple[str, ...] = ()) -> Extensions:  # fmt: skip
+    return Extensions(
+        extensions=[
+            Extension(
+                package=package,
+                version="0.21.0",
+                file=f"{package}/_C.so",
+                variant_of=f"{package}/_C.so",
+                python="",
+                needs_torch=True,
+                cuda="12",
+                missing_libraries=list(libraries),
+                missing_symbols=list(symbols),
+                missing_symbol_count=len(symbols),
+                codes=[],
+            )
+        ]
+    )
+
+
+def test_compiled_files_that_do_not_fit_count_whatever_the_versions_say() -> None:
+    versions = packages(torchvision=("0.21.0", "==2.6.0"))
+    broken = compiled(symbols=("c10::TensorImpl::decref_pyobject",))
+    answer = hit(ask(SLUG, CU124, versions, VENV, UBUNTU, broken))
+    assert "torch 2.6.0+cu124 lacks c10::TensorImpl::decref_pyobject" in answer.headline
+    assert "torchvision==0.21.0" in commands(answer)[-1]
+    fine(ask(SLUG, CU124, versions, VENV, UBUNTU, compiled()))
+    fine(ask(SLUG, CU124, versions, VENV, UBUNTU, compiled("other", symbols=("c10::x",))))
+
+
+def test_pypis_torchvision_cannot_be_imported_beside_a_cpu_build_even_without_a_gpu() -> None:
+    torch = torch_of("2.6.0+cpu", "")
+    torch = msgspec.structs.replace(torch, built_for="cpu", arch_list=[])
+    versions = packages(torchvision=("0.21.0", "==2.6.0"))
+    broken = compiled(libraries=("libc10_cuda.so",))
+    answer = hit(ask(SLUG, torch, versions, VENV, UBUNTU, broken, Pci(gpus=[])))
+    assert answer.severity in (None, Severity.ERROR)
+    assert "needs libc10_cuda.so" in answer.headline
+    assert "--index-url https://download.pytorch.org/whl/cpu" in commands(answer)[-1]
 
 
 def test_conda_is_asked_where_conda_installed() -> None:

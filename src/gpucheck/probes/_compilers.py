@@ -8,7 +8,7 @@ from gpucheck.facts import Answer
 from gpucheck.host import Host
 from gpucheck.probes._paths import name
 
-_COMMANDS = ("gcc", "g++", "cc", "clang")
+_COMMANDS = ("gcc", "g++", "cc", "c++", "clang", "clang++")
 _NUMBERED = re.compile(r"(?:^|-)(?:gcc|g\+\+|clang)-([0-9]+(?:\.[0-9]+)*)$")
 _VERSION = re.compile(r"[0-9]+(?:\.[0-9]+)*")
 _LIMIT = 2.0

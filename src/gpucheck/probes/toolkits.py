@@ -2,9 +2,10 @@
 
 from typing import Annotated, ClassVar
 
-from gpucheck.facts import Facts, Notes, Private, Section
+from gpucheck.facts import Answer, Facts, Notes, Private, Section
 from gpucheck.host import Host
 from gpucheck.probes import _compilers, _toolkit_files
+from gpucheck.probes._paths import is_windows, join
 from gpucheck.probes._toolkit_files import FoundVia, Root
 from gpucheck.probes.interpreter import Interpreter
 
@@ -44,6 +45,8 @@ class Toolkits(Section, frozen=True, kw_only=True):
     selected_version: str | None = None
     selected_via: str | None = None
     compilers: list[Compiler] | None = None
+    python_headers: bool | None = None
+    """Whether Python.h of the target is there, which extensions are compiled with."""
 
 
 def collect(host: Host, interpreter: Interpreter) -> Toolkits:
@@ -62,6 +65,7 @@ def collect(host: Host, interpreter: Interpreter) -> Toolkits:
         selected_version=version,
         selected_via=taken[1] if taken is not None else "",
         compilers=_compilers_of(host, notes),
+        python_headers=notes.take("python_headers", _python_headers(host, interpreter)),
         sources=notes.sources,
         problems=notes.problems,
     )
@@ -80,6 +84,17 @@ def _toolkit(host: Host, root: Root) -> Toolkit:
         sources=notes.sources,
         problems=notes.problems,
     )
+
+
+def _python_headers(host: Host, interpreter: Interpreter) -> Answer[bool]:
+    """Look where a Python that was not moved keeps its headers."""
+    if not interpreter.base_prefix or not interpreter.version:
+        return Answer(None, "", interpreter.problem("base_prefix") or "the interpreter is unknown")
+    if is_windows(interpreter.base_prefix):
+        return host.exists(join(interpreter.base_prefix, "include", "Python.h"))
+    version = ".".join(interpreter.version.split(".")[:2])
+    folder = f"python{version}{'t' if interpreter.free_threaded else ''}"
+    return host.exists(join(interpreter.base_prefix, "include", folder, "Python.h"))
 
 
 def _compilers_of(host: Host, notes: Notes) -> list[Compiler] | None:

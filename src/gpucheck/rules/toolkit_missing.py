@@ -2,7 +2,9 @@
 
 Running PyTorch needs no toolkit: the wheels bring every CUDA library they use. Only compiling does,
 such as building flash-attn, apex or an extension of your own with ``torch.utils.cpp_extension``.
-So this is judged only when you say so, with ``--for build``.
+So this is judged only when you say so, with ``--for build``, or when a package is installed that
+compiles CUDA code while it runs (deepspeed, deep-gemm, flashinfer without its compiled cache); then
+it is a warning, for nobody knows whether you use it.
 
 What you see: "CUDA_HOME environment variable is not set. Please set it to your CUDA install root",
 or "nvcc: command not found".
@@ -17,10 +19,10 @@ was built with.
 from gpucheck.facts import known
 from gpucheck.findings import Fine, Fix, Hit, Judgement, NotApplicable, Severity
 from gpucheck.probes.interpreter import Interpreter
-from gpucheck.probes.request import Request
 from gpucheck.probes.toolkits import Toolkit, Toolkits
 from gpucheck.probes.torch_build import TorchBuild
 from gpucheck.rules import Rule
+from gpucheck.views.compiling import NOTHING, Compiling
 from gpucheck.views.surroundings import Surroundings
 
 RULE = Rule(
@@ -36,15 +38,16 @@ _VERIFY = "gpucheck --for build"
 
 @RULE.check
 def check(
-    request: Request,
+    compiling: Compiling,
     toolkits: Toolkits,
     torch: TorchBuild,
     interpreter: Interpreter,
     around: Surroundings,
 ) -> Judgement:
     """Ask for the toolkit that a build would take, where something is to be built."""
-    if request.purpose != "build":
-        return NotApplicable("nothing is to be compiled here (--for build says that it is)")
+    why = compiling.cuda_code()
+    if why is None:
+        return NotApplicable(NOTHING)
     if torch.installed is False:
         return NotApplicable("torch is not installed")
     if known(torch.built_for, "torch.built_for") != "cuda":
@@ -54,12 +57,14 @@ def check(
         return Fine(f"a build would take the toolkit at {selected}")
     usable = [toolkit for toolkit in toolkits.toolkits or () if toolkit.has_nvcc and toolkit.path]
     return Hit(
-        headline="CUDA code is to be compiled here, but a build would find no CUDA toolkit",
-        evidence=("request.purpose", "toolkits.selected"),
+        headline=f"{why.words}, but a build would find no CUDA toolkit",
+        evidence=(*why.facts, "toolkits.selected"),
         fixes=(
             *(_point_at(toolkit, around) for toolkit in usable),
             _install(torch.cuda or "", interpreter),
         ),
+        severity=why.severity,
+        confidence=why.confidence,
     )
 
 

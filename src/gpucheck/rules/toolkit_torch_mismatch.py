@@ -8,7 +8,8 @@ refuses. Another minor release is only warned of by PyTorch, and works as a rule
 What you see when building: "The detected CUDA version (13.0) mismatches the version that was used
 to compile PyTorch (12.8)".
 
-It is an error when something is to be compiled here (``--for build``), otherwise for information:
+It is an error when something is to be compiled here (``--for build``), a warning when a package is
+installed that compiles CUDA code while it runs (such as deepspeed), otherwise for information:
 nothing needs to be done.
 
 Cure, when compiling: let CUDA_HOME name a toolkit of PyTorch's own CUDA release.
@@ -16,11 +17,11 @@ Cure, when compiling: let CUDA_HOME name a toolkit of PyTorch's own CUDA release
 
 from gpucheck.facts import known
 from gpucheck.findings import Fine, Fix, Hit, Judgement, NotApplicable, Severity
-from gpucheck.probes.request import Request
 from gpucheck.probes.toolkits import Toolkits
 from gpucheck.probes.torch_build import TorchBuild
 from gpucheck.rules import Rule
 from gpucheck.tables.versions import parse
+from gpucheck.views.compiling import Compiling
 from gpucheck.views.surroundings import Surroundings
 
 RULE = Rule(
@@ -35,7 +36,7 @@ _ARCHIVE = "https://developer.nvidia.com/cuda-toolkit-archive"
 
 @RULE.check
 def check(
-    request: Request, toolkits: Toolkits, torch: TorchBuild, around: Surroundings
+    compiling: Compiling, toolkits: Toolkits, torch: TorchBuild, around: Surroundings
 ) -> Judgement:
     """Compare the major releases of the toolkit that a build would take and of torch."""
     if torch.installed is False:
@@ -48,14 +49,14 @@ def check(
     toolkit, built = parse(version), parse(known(torch.cuda, "torch.cuda"))
     if toolkit is None or built is None or toolkit[0] == built[0]:
         return Fine(f"the toolkit is CUDA {version}, torch was built with {torch.cuda}")
-    building = request.purpose == "build"
-    matters = "" if building else "; it matters only when something is compiled"
+    why = compiling.cuda_code()
+    matters = f", and {why.words}" if why else "; it matters only when something is compiled"
     return Hit(
         headline=f"The toolkit at {toolkits.selected} is CUDA {version}, but this PyTorch was "
         f"built with CUDA {torch.cuda}{matters}",
         evidence=("toolkits.selected", "toolkits.selected_version", "torch.cuda"),
-        fixes=_fixes(toolkits, torch, around) if building else (_nothing(),),
-        severity=Severity.ERROR if building else None,
+        fixes=_fixes(toolkits, torch, around) if why else (_nothing(),),
+        severity=why.severity if why else None,
     )
 
 

@@ -11,14 +11,16 @@ It comes of upgrading torch alone, or of installing the two from different index
 What counts is the package's own requirement of torch in its metadata; the table of releases is
 asked only where that is unknown. A package that states no requirement (torchaudio from 2.11 on
 uses only PyTorch's stable interface) is never blamed for the version. A pair that differs in the
-patch release alone is a warning: it usually works.
+patch release alone is a warning: it usually works. On Linux the compiled files are looked at as
+well, without importing anything: when they need symbols or libraries of PyTorch that this torch
+does not have, they do not belong to it, whatever the versions say.
 
 Cure: install the release that belongs to your torch, from the same index as torch.
 """
 
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.findings import Fine, Fix, Hit, Judgement, NotApplicable, Severity
-from gpucheck.fixes import WHEEL_INDEX, Python
+from gpucheck.fixes import WHEEL_INDEX, Python, TorchRemedies
 from gpucheck.fixes.torch_install import COMPANIONS
 from gpucheck.probes.interpreter import Interpreter
 from gpucheck.probes.packages import Distribution, Packages
@@ -26,6 +28,8 @@ from gpucheck.probes.torch_build import TorchBuild
 from gpucheck.rules import Rule
 from gpucheck.tables.torch_companions import Package, TorchCompanions
 from gpucheck.tables.versions import minor, released
+from gpucheck.views.extension_faults import ExtensionFaults, Fault
+from gpucheck.views.extension_packages import ExtensionPackages
 
 RULE = Rule(
     title="torchvision, torchaudio or torchtext does not belong to this PyTorch",
@@ -44,8 +48,17 @@ def check(
     interpreter: Interpreter,
     companions: TorchCompanions,
     python: Python,
+    reinstall: TorchRemedies,
+    compiled: ExtensionPackages,
+    faults: ExtensionFaults,
 ) -> Judgement:
-    """Compare each companion's requirement and CUDA with torch's."""
+    """Compare each companion's requirement, CUDA and symbols with torch's."""
+
+    def cure(one: Distribution) -> Fix:
+        if python.managed_by_system() and "conda" not in (one.installer, torch.installer):
+            return reinstall.new_environment("Use releases that belong together.")
+        return _fix(one, torch, version, companions, interpreter, python)
+
     if torch.installed is False:
         return NotApplicable("torch is not installed")
     known(packages.distributions, "packages.distributions")
@@ -66,9 +79,18 @@ def check(
             return Hit(
                 headline=why,
                 evidence=("torch.version", f"packages.distributions.{at}"),
-                fixes=(_fix(one, torch, version, companions, interpreter, python),),
+                fixes=(cure(one),),
                 severity=severity,
             )
+    by_files = _by_files(found, compiled, faults)
+    if by_files is not None:
+        one, fault = by_files
+        return Hit(
+            headline=f"{one.project} {one.version} {fault.words}",
+            evidence=(*fault.evidence, "torch.version"),
+            fixes=(cure(one),),
+            confidence=fault.confidence,
+        )
     if open_question is not None:
         raise open_question
     names = ", ".join(f"{one.project} {one.version}" for one in found)
@@ -92,6 +114,22 @@ def _complaint(
             "packages.distributions",
             f"which torch {one.project} {one.version} was made for is not known",
         )
+    return None
+
+
+def _by_files(
+    found: list[Distribution], compiled: ExtensionPackages, faults: ExtensionFaults
+) -> tuple[Distribution, Fault] | None:
+    """Return the first whose compiled files cannot be loaded; None where that is not known."""
+    try:
+        packages = {package.name: package for package in compiled.all()}
+    except UnknownFactError:
+        return None
+    for one in found:
+        package = packages.get(one.project or "")
+        fault = faults.of(package) if package is not None else None
+        if fault is not None:
+            return one, fault
     return None
 
 

@@ -1,0 +1,166 @@
+"""What a compiled file needs of PyTorch and CUDA, and whether it is there."""
+
+import re
+
+from gpucheck.elf import Elf, missing_symbols, read_elf, undefined_symbols
+from gpucheck.elf.fatbin import MOST_ENTRIES, DeviceCode, device_code
+from gpucheck.facts import Answer
+from gpucheck.host import Host
+from gpucheck.loader import Search
+from gpucheck.probes._extension_files import Candidate
+from gpucheck.probes._paths import join, parent
+from gpucheck.probes._symbol_names import is_of_torch
+from gpucheck.probes._torch_exports import TorchLibraries
+from gpucheck.probes.interpreter import Interpreter
+from gpucheck.probes.loading import Loading
+from gpucheck.probes.torch_build import TorchBuild
+
+_CUDA = re.compile(
+    r"lib(?:cudart|cublas|cublasLt|cudnn[a-z_]{0,40}|cufft|curand|cusolver|cusparse|nvrtc|nvJitLink)"
+    r"(?P<renamed>[-.][0-9a-f]{8})?\.so(?:\.[0-9.]{1,20})?"
+)
+_OF_MAJOR = re.compile(
+    r"lib(?:cudart|cublas|cublasLt|nvrtc)(?:[-.][0-9a-f]{8})?\.so\.(1[0-9])(?:\.[0-9.]{1,20})?"
+)
+"""Libraries whose number is the major release of their CUDA."""
+_MOST_HEADERS = 2 * MOST_ENTRIES
+"""Headers of GPU code that are read in all files together."""
+
+
+class Needs:
+    """One file that needs PyTorch or CUDA; the answers are filled in by the reader."""
+
+    def __init__(self, file: Candidate, elf: Elf) -> None:
+        self.file = file
+        self.elf = elf
+        self.needs_torch = any(TorchLibraries.are(soname) for soname in elf.needed)
+        majors = (match[1] for soname in elf.needed if (match := _OF_MAJOR.fullmatch(soname)))
+        self.cuda = next(majors, "")
+        self.missing_libraries: list[str] = []
+        self.symbols: Answer[list[str]] = Answer([], file.path)
+        self.missing_symbols: Answer[list[str]] = Answer([], file.path)
+        self.codes: Answer[list[str]] = Answer(None, file.path, "not read")
+
+
+class Reader:
+    """Reads compiled files and compares what they need with what one torch has."""
+
+    def __init__(
+        self, host: Host, torch: TorchBuild, interpreter: Interpreter, loading: Loading
+    ) -> None:
+        self._host = host
+        # Where conda's interpreter tells the loader to look, for itself and all that it loads.
+        prefixes = dict.fromkeys((interpreter.prefix, interpreter.base_prefix))
+        self._of_interpreter = [join(prefix, "lib") for prefix in prefixes if prefix]
+        self._is_cuda = torch.built_for == "cuda"
+        self._libraries = TorchLibraries(host, torch.path or "", interpreter.prefix or "")
+        self._loaded = {one.soname for one in loading.libraries or ()}
+        self._search = Search(host)
+        self._headers_left = _MOST_HEADERS
+
+    def read(self, file: Candidate) -> Needs | None:
+        """Return what the file needs; None for one that needs neither PyTorch nor CUDA."""
+        elf = read_elf(self._host, file.path).value
+        if elf is None or not any(_matters(soname) for soname in elf.needed):
+            return None
+        return Needs(file, elf)
+
+    def resolve(self, files: list[Needs]) -> None:
+        """Fill in what is missing of libraries and symbols, and which GPU code is carried."""
+        if not files:
+            return
+        self._loaded |= self._libraries.needed()
+        for needs in files:
+            needs.missing_libraries = [
+                soname
+                for soname in needs.elf.needed
+                if _is_looked_for(soname) and not self._is_there(soname, needs)
+            ]
+        self._compare_symbols([needs for needs in files if needs.needs_torch])
+        for needs in files:
+            needs.codes = self._codes(needs)
+
+    def _is_there(self, soname: str, needs: Needs) -> bool:
+        of_torch = self._libraries.are(soname)
+        if self._libraries.has(soname) or (soname in self._loaded and not of_torch):
+            return True
+        folders = [*_own_folders(needs.elf), *self._of_interpreter]
+        return bool(
+            self._search.in_folders(folders, soname, "its own folders")
+            or self._search.paths(soname)
+        )
+
+    def _codes(self, needs: Needs) -> Answer[list[str]]:
+        if not self._is_cuda:
+            return Answer(None, needs.file.path, "not read: torch is not built for CUDA")
+        if needs.missing_libraries or needs.missing_symbols.value:
+            return Answer(None, needs.file.path, "not read: the file cannot be loaded")
+        most = min(MOST_ENTRIES, self._headers_left)
+        if most <= 0:
+            return Answer(None, needs.file.path, "not read: too much GPU code in other files")
+        answer = device_code(self._host, needs.elf, most)
+        if answer.value is not None:
+            self._headers_left -= answer.value.headers
+        return answer.map(_all_codes)
+
+    def _compare_symbols(self, files: list[Needs]) -> None:
+        why = self._libraries.complaint()
+        for needs in files:
+            symbols = undefined_symbols(self._host, needs.elf)
+            needs.symbols = symbols.map(
+                lambda found: [s.name for s in found if not s.weak and is_of_torch(s.name)]
+            )
+        wanted = {name for needs in files for name in needs.symbols.value or ()}
+        lacking = self._libraries.lacks(wanted)
+        for needs in files:
+            if why or lacking.value is None:
+                needs.missing_symbols = Answer(None, needs.file.path, why or lacking.problem)
+            else:
+                missing = lacking.value
+                needs.missing_symbols = needs.symbols.map(
+                    lambda names, missing=missing: [one for one in names if one in missing]  # type: ignore[misc]
+                )
+        for needs in files:
+            if needs.missing_symbols.value:
+                needs.missing_symbols = self._beside(needs, files)
+
+    def _beside(self, needs: Needs, files: list[Needs]) -> Answer[list[str]]:
+        """Leave out what another library of the same package defines."""
+        left = set(needs.missing_symbols.value or ())
+        for other in files:
+            if left and other is not needs and other.file.top == needs.file.top:
+                answer = missing_symbols(self._host, other.elf, left)
+                left = answer.value if answer.value is not None else left
+        return needs.missing_symbols.map(lambda names: [one for one in names if one in left])
+
+
+def _matters(soname: str) -> bool:
+    return TorchLibraries.are(soname) or _CUDA.fullmatch(soname) is not None
+
+
+def _is_looked_for(soname: str) -> bool:
+    """Whether a library comes from elsewhere: a wheel renames those that it brings along."""
+    match = _CUDA.fullmatch(soname)
+    return TorchLibraries.are(soname) or (match is not None and not match["renamed"])
+
+
+def _own_folders(elf: Elf) -> list[str]:
+    """Return the folders of its DT_RUNPATH or DT_RPATH."""
+    folders = elf.runpath if elf.runpath is not None else elf.rpath or ""
+    origin = parent(elf.path)
+    placed = [
+        folder.replace("$ORIGIN", origin).replace("${ORIGIN}", origin)
+        for folder in folders.split(":")
+    ]
+    return [folder for folder in placed if folder.startswith("/")]
+
+
+def _all_codes(found: DeviceCode) -> list[str]:
+    """Return the codes.
+
+    Raises:
+        ValueError: there is more than was read.
+    """
+    if not found.complete:
+        raise ValueError("more GPU code than is looked through")
+    return list(found.codes)

@@ -1,0 +1,67 @@
+"""Names of C++ symbols: which are PyTorch's, and how a person would write them."""
+
+import re
+
+_OF_TORCH = re.compile(
+    r"_Z(?:T[VISTCW]|GV)?N[rVKRO]{0,3}(?:3c10|2at|5torch|6caffe2)|_Z[0-9]{1,3}THPVariable"
+)
+_C_NAMES = ("aoti_torch_", "torch_", "THPVariable")
+"""How PyTorch's functions for C, its stable interface among them, and its Python types begin."""
+_SPECIAL = {"TV": "virtual table of ", "TI": "type information of ", "TS": "type name of "}
+_NEW_STRING = "7__cxx11"
+_OLD_STRING = re.compile(r"(?:R?K?)Ss$")
+_LENGTH = re.compile(r"[1-9][0-9]{0,3}")
+_LONGEST = 160
+
+
+def is_of_torch(symbol: str) -> bool:
+    """Whether only PyTorch's own libraries define a symbol of this name."""
+    return symbol.startswith(_C_NAMES) or _OF_TORCH.match(symbol) is not None
+
+
+def string_abi(symbols: list[str]) -> bool | None:
+    """Say whether the symbols use the strings of C++11 (True) or the older ones; None: neither."""
+    if any(_NEW_STRING in symbol for symbol in symbols):
+        return True
+    return False if any(_OLD_STRING.search(symbol) for symbol in symbols) else None
+
+
+def short_name(symbol: str) -> str:
+    """Write a symbol as in C++, without parameters: ``c10::TensorImpl::decref_pyobject``.
+
+    What is not understood stays as it is.
+    """
+    if not symbol.startswith("_Z"):
+        return symbol[:_LONGEST]
+    rest, prefix = symbol[2:], ""
+    for mark, words in _SPECIAL.items():
+        if rest.startswith(mark):
+            rest, prefix = rest[2:], words
+    parts = _nested(rest[1:].lstrip("rVKRO")) if rest.startswith("N") else _source_names(rest)[:1]
+    return (prefix + "::".join(parts))[:_LONGEST] if parts else symbol[:_LONGEST]
+
+
+def _nested(rest: str) -> list[str]:
+    """Return the parts of a nested name; a constructor is called after its class."""
+    parts = _source_names(rest)
+    ending = rest[sum(len(part) + len(str(len(part))) for part in parts) :][:2]
+    if parts and ending[:1] == "C" and ending[1:].isdigit():
+        parts.append(parts[-1])
+    elif parts and ending[:1] == "D" and ending[1:].isdigit():
+        parts.append(f"~{parts[-1]}")
+    elif parts and ending[:1].islower():
+        parts.append("operator")
+    return parts
+
+
+def _source_names(rest: str) -> list[str]:
+    """Return the names at the start of the text, each written as its length and itself."""
+    parts = []
+    at = 0
+    while (match := _LENGTH.match(rest, at)) is not None:
+        end = match.end() + int(match[0])
+        if end > len(rest):
+            break
+        parts.append(rest[match.end() : end])
+        at = end
+    return parts

@@ -1,0 +1,114 @@
+"""Something must be compiled here, and there is no C or C++ compiler, or Python's headers lack.
+
+An extension is compiled by a C++ compiler against Python.h. Triton, and with it ``torch.compile``
+on a GPU, compiles a small C file for the kernels that it makes: without a compiler the first
+compiled function fails. Slim container images have neither.
+
+What you see: "Failed to find C compiler. Please specify via CC environment variable or set
+triton.knobs.build.impl", "error: command 'gcc' failed: No such file or directory", "fatal error:
+Python.h: No such file or directory".
+
+Plain PyTorch compiles nothing, so this is judged only when you say that something is to be compiled
+(``--for build``), or when a package is installed that always goes through Triton (vllm, sglang,
+unsloth, deepspeed) on a machine with a GPU; then it is a warning.
+
+Cure: install the compiler and the headers of this Python.
+"""
+
+from gpucheck.facts import known
+from gpucheck.findings import Fine, Fix, Hit, Judgement, NotApplicable, Severity
+from gpucheck.probes.environment import Environment
+from gpucheck.probes.interpreter import Interpreter
+from gpucheck.probes.system import System
+from gpucheck.probes.toolkits import Toolkits
+from gpucheck.rules import Rule
+from gpucheck.views.compiling import NOTHING, Compiling, Reason
+from gpucheck.views.surroundings import Surroundings
+
+RULE = Rule(
+    title="no C or C++ compiler to compile with",
+    severity=Severity.ERROR,
+    family="libraries",
+    yields_to=("torch-missing",),
+)
+
+_FOR_CPP = frozenset(("g++", "c++", "clang++"))
+_COMPILERS = {
+    "apt": ("gcc", "g++"),
+    "dnf": ("gcc", "gcc-c++"),
+    "yum": ("gcc", "gcc-c++"),
+    "zypper": ("gcc", "gcc-c++"),
+    "pacman": ("gcc",),
+    "apk": ("gcc", "g++", "musl-dev"),
+}
+_HEADERS = {"dnf": "python3-devel", "yum": "python3-devel", "zypper": "python3-devel",
+            "apk": "python3-dev"}  # fmt: skip
+
+
+@RULE.check
+def check(
+    compiling: Compiling,
+    toolkits: Toolkits,
+    environment: Environment,
+    interpreter: Interpreter,
+    system: System,
+    around: Surroundings,
+) -> Judgement:
+    """Ask for a compiler and for Python.h, where something is to be compiled."""
+    why = compiling.c_code()
+    if why is None:
+        return NotApplicable(NOTHING)
+    if system.os == "windows":
+        return NotApplicable("Visual C++ is found by its own command prompt, not on PATH")
+    compilers = known(toolkits.compilers, "toolkits.compilers")
+    if environment.get("CC") or environment.get("CXX"):
+        return Fine("CC or CXX names the compiler")
+    if not compilers:
+        return _hit(
+            "there is no C compiler on PATH", "toolkits.compilers", why, _compiler(around, system)
+        )
+    # A described machine names compilers without their paths: gcc stands for both languages.
+    is_here = any(one.path for one in compilers)
+    if why.asked and is_here and not any(one.command in _FOR_CPP for one in compilers):
+        words = "there is a C compiler, but no C++ compiler on PATH"
+        return _hit(words, "toolkits.compilers", why, _compiler(around, system))
+    if toolkits.python_headers is False:
+        words = f"Python.h of Python {interpreter.version} is not there"
+        return _hit(words, "toolkits.python_headers", why, _headers(around, system, interpreter))
+    return Fine("a compiler is there")
+
+
+def _hit(words: str, fact: str, why: Reason, fix: Fix) -> Hit:
+    return Hit(
+        headline=f"{why.words}, but {words}",
+        evidence=(fact, *why.facts),
+        fixes=(fix,),
+        severity=why.severity,
+        confidence=why.confidence,
+    )
+
+
+def _compiler(around: Surroundings, system: System) -> Fix:
+    names = _COMPILERS.get(system.package_manager or "", ())
+    if system.os == "macos":
+        return Fix(text="Install Apple's command line tools.", commands=("xcode-select --install",))
+    return Fix(
+        text="Install gcc and g++.",
+        commands=around.install_packages(*names) if names else (),
+    )
+
+
+def _headers(around: Surroundings, system: System, interpreter: Interpreter) -> Fix:
+    """Return the fix for a Python of the system; others come with their headers."""
+    short = ".".join((interpreter.version or "").split(".")[:2])
+    if interpreter.base_prefix != "/usr":
+        return Fix(
+            text=f"Use a Python {short} that comes with its headers, such as one of uv, conda or "
+            "python.org: this one was stripped of them."
+        )
+    names = {"apt": f"python{short}-dev", **_HEADERS}
+    name = names.get(system.package_manager or "")
+    return Fix(
+        text=f"Install the headers of Python {short}.",
+        commands=around.install_packages(name) if name else (),
+    )

@@ -1,0 +1,113 @@
+"""A compiled extension was built for another PyTorch, another CUDA or another Python.
+
+Packages with C++ or CUDA code, such as flash-attn, xformers, vllm, detectron2, mmcv, bitsandbytes
+or one of your own, fit the PyTorch release that they were compiled against: PyTorch keeps no binary
+interface from release to release, unless a package uses its stable interface only. What one sees
+on import: "undefined symbol: _ZN3c10...", "libcudart.so.12: cannot open shared object file",
+"libtorch_cuda.so: cannot open shared object file", or that the package goes on without its
+compiled code.
+
+It comes of upgrading torch alone, of installing a wheel that was made for another torch or CUDA
+(``--no-deps``, a file from a release page), or of a build that was left over.
+
+Nothing is imported for this: the symbols and libraries that the files need are compared with what
+the installed torch has. A file is blamed only if
+
+- it needs symbols of PyTorch that no library of this torch, and none of its own package, defines;
+- it needs a library of PyTorch that this build lacks, as a CPU build lacks ``libtorch_cuda.so``;
+- it needs the CUDA libraries of another major release, and the loader would not find them (where
+  both releases are installed and found, nothing is wrong);
+- or all files of a package are bound by name to another Python.
+
+Of files for several CUDA releases side by side, as bitsandbytes has them, one that fits is enough.
+torchvision, torchaudio and torchtext are judged by torch-companion-mismatch.
+
+Cure: install the release of the package that was made for your torch, or compile it again.
+"""
+
+from gpucheck.facts import UnknownFactError, known
+from gpucheck.findings import (
+    Confidence,
+    Fine,
+    Hit,
+    Judgement,
+    NotApplicable,
+    Severity,
+)
+from gpucheck.fixes.extension_install import ExtensionRemedies
+from gpucheck.fixes.torch_install import COMPANIONS
+from gpucheck.probes.interpreter import Interpreter
+from gpucheck.probes.torch_build import TorchBuild
+from gpucheck.rules import Rule
+from gpucheck.views.extension_faults import ExtensionFaults, Fault
+from gpucheck.views.extension_packages import CompiledPackage, ExtensionPackages
+
+RULE = Rule(
+    title="a compiled extension was built for another PyTorch",
+    severity=Severity.ERROR,
+    family="torch",
+    yields_to=("torch-missing", "torch-mixed-install", "torch-cpu-only", "torch-import-broken"),
+)
+
+_ELSEWHERE = (*COMPANIONS, "torchtext")
+_MOST_NAMED = 4
+
+
+@RULE.check
+def check(
+    torch: TorchBuild,
+    interpreter: Interpreter,
+    packages: ExtensionPackages,
+    faults: ExtensionFaults,
+    remedies: ExtensionRemedies,
+) -> Judgement:
+    """Look at every compiled package but the companions of torch."""
+    if torch.installed is False:
+        return NotApplicable("torch is not installed")
+    judged = [one for one in packages.all() if one.name not in _ELSEWHERE]
+    if not judged:
+        return NotApplicable("no compiled extension of PyTorch is installed")
+    found = [(one, fault) for one in judged if (fault := faults.of(one)) is not None]
+    if not found:
+        foreign = next((one for one in judged if one.foreign), None)
+        if foreign is not None:
+            return _of_other_python(foreign, interpreter, remedies)
+        unknown = next((one for one in judged if faults.is_open(one)), None)
+        if unknown is not None:
+            raise UnknownFactError(f"{unknown.files[0].fact}.missing_symbols")
+        return Fine(f"{_names(judged)}: what they need of torch and CUDA is there")
+    found.sort(key=lambda pair: pair[1].severity is not Severity.ERROR)
+    return _hit(found, remedies)
+
+
+def _hit(found: list[tuple[CompiledPackage, Fault]], remedies: ExtensionRemedies) -> Hit:
+    first, fault = found[0]
+    others = [one for one, _ in found[1:]]
+    more = f"; so it is with {_names(others)}" if others else ""
+    return Hit(
+        headline=f"{first.title} {fault.words}{more}",
+        evidence=(*fault.evidence, "torch.version"),
+        fixes=tuple(remedies.refit(one.name, one.version) for one, _ in found[:_MOST_NAMED]),
+        severity=fault.severity,
+        confidence=fault.confidence,
+    )
+
+
+def _of_other_python(
+    package: CompiledPackage, interpreter: Interpreter, remedies: ExtensionRemedies
+) -> Hit:
+    file = package.foreign[0]
+    bound = file.extension.python or ""
+    return Hit(
+        headline=f"{package.title} was compiled for CPython {bound[:1]}.{bound[1:]}, and this is "
+        f"{known(interpreter.version, 'interpreter.version')}: its module cannot be imported",
+        evidence=(f"{file.fact}.file", "interpreter.version"),
+        fixes=(remedies.refit(package.name, package.version),),
+        confidence=Confidence.LIKELY,
+    )
+
+
+def _names(packages: list[CompiledPackage]) -> str:
+    named = [one.title for one in packages[:_MOST_NAMED]]
+    left = len(packages) - len(named)
+    return ", ".join(named) + (f" and {left} more" if left else "")

@@ -1,0 +1,132 @@
+"""A compiled extension carries no code for a GPU that PyTorch itself runs on.
+
+A package with CUDA kernels of its own, such as flash-attn, xformers or bitsandbytes, holds machine
+code for a list of GPU generations, as PyTorch does: ``sm_80`` runs on compute capability 8.0 to
+8.9, never on another major; PTX (``compute_80``) can be compiled by the driver for later GPUs. When
+nothing in it fits, PyTorch works and the first call into the package fails: "CUDA error: no kernel
+image is available for execution on the device", or the package says that it needs a newer GPU.
+
+The headers of the GPU code in the package's files are read, nothing is executed. A package is
+blamed only if no file of it has code that runs on the GPU, all its code was looked through, and
+PyTorch has code for the GPU. A package without GPU code of its own is never blamed; one whose
+kernels are an addition for some GPUs (torchao, DeepGEMM, FlashMLA) is only mentioned.
+
+Cure: a release of the package with code for the GPU; or compile it here for it. A GPU that is
+older than everything the package is made for needs another package.
+"""
+
+from gpucheck.facts import UnknownFactError
+from gpucheck.findings import Fine, Fix, Hit, Judgement, NotApplicable, Severity
+from gpucheck.fixes.extension_install import ExtensionRemedies
+from gpucheck.rules import Rule
+from gpucheck.tables.cubin_rules import CubinRules, Runs
+from gpucheck.views import Gpu
+from gpucheck.views.extension_packages import CompiledPackage, ExtensionPackages
+from gpucheck.views.torch_code import TorchCode
+
+RULE = Rule(
+    title="a compiled extension has no code for this GPU",
+    severity=Severity.ERROR,
+    family="torch",
+    yields_to=(
+        "torch-mixed-install",
+        "extension-abi-mismatch",
+        "gpu-too-new-for-torch",
+        "gpu-too-old-for-torch",
+    ),
+    needs_gpu=True,
+)
+
+_FOR_SOME_GPUS = frozenset(
+    ("torchao", "deep-gemm", "deep-ep", "flash-attn-3", "flash-mla", "nvidia-cutlass-dsl")
+)
+
+
+@RULE.check
+def check(
+    code: TorchCode,
+    packages: ExtensionPackages,
+    rules: CubinRules,
+    remedies: ExtensionRemedies,
+) -> Judgement:
+    """Compare the code of each package with the GPUs that torch itself runs on."""
+    if reason := code.nothing_to_judge():
+        return NotApplicable(reason)
+    judged = [one for one in packages.all() if _has_code(one)]
+    if not judged:
+        return NotApplicable("no compiled extension with GPU code of its own is installed")
+    gpus = [one.gpu for one in code.on_gpus() if one.trouble in ("", "cudnn")]
+    if not gpus:
+        return NotApplicable("there is no visible GPU that torch itself has code for")
+    found = [(one, lacking) for one in judged if (lacking := _lacking(one, gpus, rules))]
+    if found:
+        found.sort(key=lambda pair: pair[0].name in _FOR_SOME_GPUS)
+        return _hit(*found[0], gpus, remedies)
+    unread = next(
+        (one for one in judged if not _is_read(one) and not _runs(one, gpus, rules)), None
+    )
+    if unread is not None:
+        file = next(one for one in unread.files if one.extension.codes is None)
+        raise UnknownFactError(f"{file.fact}.codes")
+    names = ", ".join(one.title for one in judged)
+    return Fine(f"the code in {names} runs on every visible GPU that torch runs on")
+
+
+def _has_code(package: CompiledPackage) -> bool:
+    """Whether there is GPU code; of what nobody installed only extensions of torch count."""
+    if not package.version and not any(one.extension.needs_torch for one in package.files):
+        return False
+    return any(one.extension.codes for one in package.files) or not _is_read(package)
+
+
+def _is_read(package: CompiledPackage) -> bool:
+    return all(one.extension.codes is not None or one.cannot_load for one in package.files)
+
+
+def _codes(package: CompiledPackage) -> list[str]:
+    return [code for one in package.files for code in one.extension.codes or ()]
+
+
+def _lacking(package: CompiledPackage, gpus: list[Gpu], rules: CubinRules) -> list[Gpu]:
+    """Return the GPUs on which none of the package's code runs; none while any is unread."""
+    codes = _codes(package)
+    if not codes or not _is_read(package):
+        return []
+    return [
+        gpu for gpu in gpus if rules.covers(codes, gpu.compute_capability or "", None) is Runs.NO
+    ]
+
+
+def _runs(package: CompiledPackage, gpus: list[Gpu], rules: CubinRules) -> bool:
+    codes = _codes(package)
+    ways = (rules.covers(codes, gpu.compute_capability or "", None) for gpu in gpus)
+    return bool(codes) and all(way in (Runs.CUBIN, Runs.PTX) for way in ways)
+
+
+def _hit(
+    package: CompiledPackage, lacking: list[Gpu], gpus: list[Gpu], remedies: ExtensionRemedies
+) -> Hit:
+    names = ", ".join(
+        f"{one.label}, compute capability {one.compute_capability}" for one in lacking
+    )
+    which = "" if len(lacking) == len(gpus) else f"{len(lacking)} of {len(gpus)} visible GPUs: "
+    carried = ", ".join(dict.fromkeys(_codes(package)))
+    optional = package.name in _FOR_SOME_GPUS
+    return Hit(
+        headline=f"{package.title} has no code for {which}{names}; it carries {carried}"
+        + (". Its other functions do not need it" if optional else ""),
+        evidence=(
+            *(f"{one.fact}.codes" for one in package.files if one.extension.codes),
+            *(fact for gpu in lacking for fact in gpu.facts),
+        ),
+        fixes=(_nothing(),) if optional else remedies.for_gpus(package, lacking),
+        severity=Severity.INFO
+        if optional
+        else Severity.ERROR
+        if len(lacking) == len(gpus)
+        else Severity.WARNING,
+    )
+
+
+def _nothing() -> Fix:
+    return Fix(text="Nothing is to be done, unless you need these kernels.")

@@ -1,0 +1,96 @@
+"""Whether something must be compiled on this machine, and why."""
+
+import msgspec
+
+from gpucheck.facts import UnknownFactError
+from gpucheck.findings import Confidence, Severity
+from gpucheck.probes.packages import Packages
+from gpucheck.probes.request import Request
+from gpucheck.probes.system import System
+from gpucheck.probes.torch_build import TorchBuild
+from gpucheck.views import Gpus, View
+
+_BY_NVCC = ("deepspeed", "deep-gemm", "flashinfer-python")
+"""Packages that compile CUDA code with nvcc when they are used."""
+_INSTEAD = {"flashinfer-python": ("flashinfer-jit-cache", "vllm", "sglang")}
+"""Packages beside which another one does not need to: they bring what was compiled, or choose."""
+_BY_C_COMPILER = ("vllm", "sglang", "unsloth", "deepspeed")
+"""Packages that always go through Triton, which compiles a small C file for every kernel."""
+
+
+class Reason(msgspec.Struct, frozen=True, kw_only=True):
+    """Why something is compiled: ``words`` are a whole clause, ``facts`` show it."""
+
+    words: str
+    facts: tuple[str, ...]
+    asked: bool
+    """Whether the user said so; else an installed package does it when it is used."""
+
+    @property
+    def severity(self) -> Severity:
+        """How bad it is that it cannot be done: nobody knows whether the package is used."""
+        return Severity.ERROR if self.asked else Severity.WARNING
+
+    @property
+    def confidence(self) -> Confidence:
+        """How sure it is that it will be done."""
+        return Confidence.CERTAIN if self.asked else Confidence.LIKELY
+
+
+class Compiling(View):
+    """What must be compiled here: asked for by the user, or done by an installed package."""
+
+    def __init__(
+        self,
+        request: Request,
+        packages: Packages,
+        torch: TorchBuild,
+        system: System,
+        gpus: Gpus,
+    ) -> None:
+        self._request = request
+        self._packages = packages
+        self._torch = torch
+        self._system = system
+        self._gpus = gpus
+
+    def cuda_code(self) -> Reason | None:
+        """Return why CUDA code is compiled with nvcc; None where it is not."""
+        if self._request.purpose == "build":
+            return self._asked("CUDA code is to be compiled here")
+        return self._by_package(_BY_NVCC, "compiles CUDA code when it is used")
+
+    def c_code(self) -> Reason | None:
+        """Return why C or C++ code is compiled; None where it is not."""
+        if self._request.purpose == "build":
+            return self._asked("An extension is to be compiled here")
+        return self._by_package(_BY_C_COMPILER, "runs kernels of Triton, which compiles C code")
+
+    @staticmethod
+    def _asked(words: str) -> Reason:
+        return Reason(words=words, facts=("request.purpose",), asked=True)
+
+    def _by_package(self, names: tuple[str, ...], does: str) -> Reason | None:
+        if not self._is_linux_with_gpu():
+            return None
+        for name in names:
+            found = self._packages.find(name)
+            instead = _INSTEAD.get(name, ())
+            if found is None or any(self._packages.find(other) for other in instead):
+                continue
+            at = (self._packages.distributions or []).index(found)
+            fact = f"packages.distributions.{at}"
+            return Reason(words=f"{name} {does}", facts=(fact,), asked=False)
+        return None
+
+    def _is_linux_with_gpu(self) -> bool:
+        """Whether such packages do their work here: elsewhere they bring what they need."""
+        if self._system.os != "linux" or self._torch.built_for != "cuda":
+            return False
+        try:
+            return self._gpus.present()
+        except UnknownFactError:
+            return False
+
+
+NOTHING = "nothing is to be compiled here (--for build says that it is)"

@@ -1,0 +1,301 @@
+"""The probe of compiled extensions, on written libraries in a recorded site-packages."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+from support import machine
+from tiny_elf import fat_binary, tiny_elf
+
+from gpucheck.facts import Section
+from gpucheck.probes import extensions
+from gpucheck.probes._extension_files import candidates
+from gpucheck.probes._symbol_names import is_of_torch, short_name, string_abi
+from gpucheck.probes.extensions import Extension, Extensions
+from gpucheck.probes.interpreter import Interpreter
+from gpucheck.probes.loading import Loading
+from gpucheck.probes.torch_build import TorchBuild
+
+SITE = "/env/lib/python3.11/site-packages"
+TORCH = f"{SITE}/torch"
+DECREF = "_ZNK3c1010TensorImpl15decref_pyobjectEv"
+ADD = "_ZN2at4_ops3add4callERKNS_6TensorES4_"
+CHECK_NEW = (
+    "_ZN3c106detail14torchCheckFailEPKcS2_jRKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
+)
+CHECK_OLD = "_ZN3c106detail14torchCheckFailEPKcS2_jRKSs"
+STABLE = "aoti_torch_get_current_cuda_stream"
+NEEDS = ("libc10.so", "libtorch.so", "libtorch_cpu.so", "libtorch_python.so", "libc.so.6")
+
+PYTHON = Interpreter(
+    status="ok",
+    version="3.11.7",
+    platform="linux-x86_64",
+    prefix="/env",
+    base_prefix="/usr",
+    sys_path=["/home/ana", "/usr/lib/python3.11/lib-dynload", SITE],
+)
+CUDA12 = TorchBuild(
+    installed=True, path=TORCH, version="2.9.1+cu128", built_for="cuda", cuda="12.8"
+)
+CPU = TorchBuild(installed=True, path=TORCH, version="2.9.1+cpu", built_for="cpu", cuda="")
+TORCH_FILES = {
+    f"{TORCH}/lib/libc10.so": tiny_elf(offers=[CHECK_NEW, "_ZN3c105ErrorD1Ev"]),
+    f"{TORCH}/lib/libtorch_cpu.so": tiny_elf(offers=[ADD], needed=["libc10.so"]),
+    f"{TORCH}/lib/libtorch.so": tiny_elf(needed=["libtorch_cpu.so", "libtorch_cuda.so"]),
+    f"{TORCH}/lib/libtorch_python.so": tiny_elf(offers=["THPVariableClass"]),
+}
+CUDA_FILES = {
+    **TORCH_FILES,
+    f"{TORCH}/lib/libc10_cuda.so": tiny_elf(needed=["libcudart.so.12"]),
+    f"{TORCH}/lib/libtorch_cuda.so": tiny_elf(
+        needed=["libcudart.so.12", "libcublas.so.12", "libcublasLt.so.12"], offers=[STABLE]
+    ),
+}
+
+
+def probe(
+    folder: Path,
+    files: Mapping[str, str | bytes],
+    torch: TorchBuild = CUDA12,
+    *,
+    python: Interpreter = PYTHON,
+    loading: Section | None = None,
+    torch_files: Mapping[str, bytes] | None = None,
+) -> Extensions:
+    """Ask the probe about files in site-packages, beside a small torch."""
+    own = CUDA_FILES if torch.built_for == "cuda" else TORCH_FILES
+    below = {f"{SITE}/{name}": content for name, content in files.items()}
+    host = machine(folder, files={**(own if torch_files is None else torch_files), **below})
+    heard = loading if isinstance(loading, Loading) else Loading()
+    return extensions.collect(host, python, torch, heard)
+
+
+def only(section: Extensions) -> Extension:
+    assert section.extensions is not None, section.problems
+    (found,) = section.extensions
+    return found
+
+
+def test_an_extension_of_this_torch_lacks_nothing(tmp_path: Path) -> None:
+    file = tiny_elf(needed=NEEDS, wants=[ADD, CHECK_NEW, "THPVariableClass", "memcpy"])
+    found = only(probe(tmp_path, {"my_ext.cpython-311-x86_64-linux-gnu.so": file}))
+    assert (found.package, found.version, found.python) == ("my_ext", "", "311")
+    assert found.needs_torch
+    assert (found.missing_symbols, found.missing_symbol_count) == ([], 0)
+    assert found.missing_libraries == []
+    assert found.codes == []
+
+
+def test_a_symbol_of_another_torch_is_named_as_in_cpp(tmp_path: Path) -> None:
+    file = tiny_elf(needed=NEEDS, wants=[ADD, DECREF])
+    found = only(probe(tmp_path, {"pkg/_C.so": file}))
+    assert found.missing_symbols == ["c10::TensorImpl::decref_pyobject"]
+    assert found.file == "pkg/_C.so"
+    assert found.codes is None  # it cannot be loaded, so its code does not matter
+
+
+def test_a_symbol_that_may_be_missing_is_not_missed(tmp_path: Path) -> None:
+    file = tiny_elf(needed=NEEDS, wants=[ADD], wants_weakly=[DECREF])
+    assert only(probe(tmp_path, {"pkg/_C.so": file})).missing_symbols == []
+
+
+def test_what_a_library_of_the_same_package_defines_is_not_missed(tmp_path: Path) -> None:
+    own = "_ZN5torch7private4callEv"
+    section = probe(
+        tmp_path,
+        {
+            "pkg/_C.so": tiny_elf(needed=[*NEEDS, "libpkg.so"], wants=[ADD, own]),
+            "pkg/lib/libpkg.so": tiny_elf(needed=NEEDS, offers=[own]),
+        },
+    )
+    assert [one.missing_symbols for one in section.extensions or ()] == [[], []]
+
+
+def test_the_strings_of_another_abi_are_told(tmp_path: Path) -> None:
+    found = only(probe(tmp_path, {"pkg/_C.so": tiny_elf(needed=NEEDS, wants=[ADD, CHECK_OLD])}))
+    assert found.missing_symbols == ["c10::detail::torchCheckFail"]
+    assert found.cxx11_abi is False
+
+
+def test_a_symbol_of_the_stable_interface_counts(tmp_path: Path) -> None:
+    file = tiny_elf(needed=["libtorch.so", "libtorch_cpu.so"], wants=["torch_of_tomorrow", STABLE])
+    found = only(probe(tmp_path, {"vllm/_C.abi3.so": file}))
+    assert found.missing_symbols == ["torch_of_tomorrow"]
+    assert found.python == ""
+
+
+def test_the_libraries_of_another_cuda_are_missing(tmp_path: Path) -> None:
+    file = tiny_elf(needed=[*NEEDS, "libcudart.so.11.0", "libc10_cuda.so"], wants=[ADD])
+    found = only(probe(tmp_path, {"pkg/_C.so": file}))
+    assert found.cuda == "11"
+    assert found.missing_libraries == ["libcudart.so.11.0"]
+
+
+@pytest.mark.parametrize(
+    ("runpath", "place"),
+    [
+        ("$ORIGIN/../nvidia/cuda_runtime/lib", f"{SITE}/nvidia/cuda_runtime/lib"),
+        ("", "/env/lib"),
+        ("", "/usr/lib/x86_64-linux-gnu"),
+    ],
+)
+def test_another_cuda_that_the_loader_finds_is_there(
+    tmp_path: Path, runpath: str, place: str
+) -> None:
+    file = tiny_elf(needed=[*NEEDS, "libcudart.so.11.0"], wants=[ADD], runpath=runpath)
+    runtime = tiny_elf(soname="libcudart.so.11.0")
+    (tmp_path / f"files{place}").mkdir(parents=True)
+    (tmp_path / f"files{place}/libcudart.so.11.0").write_bytes(runtime)
+    assert only(probe(tmp_path, {"pkg/_C.so": file})).missing_libraries == []
+
+
+def test_a_cpu_build_lacks_the_libraries_of_cuda_builds(tmp_path: Path) -> None:
+    file = tiny_elf(needed=[*NEEDS, "libc10_cuda.so", "libtorch_cuda.so"], wants=[ADD])
+    found = only(probe(tmp_path, {"pkg/_C.so": file}, CPU))
+    assert found.missing_libraries == ["libc10_cuda.so", "libtorch_cuda.so"]
+    assert found.codes is None
+
+
+def test_own_libraries_of_a_package_are_not_torchs(tmp_path: Path) -> None:
+    file = tiny_elf(needed=[*NEEDS, "libtorchaudio.so", "libtorch_npu.so", "libavcodec.so.58"])
+    assert only(probe(tmp_path, {"pkg/_C.so": file})).missing_libraries == []
+
+
+def test_a_runtime_that_the_wheel_renamed_is_its_own(tmp_path: Path) -> None:
+    file = tiny_elf(needed=["libcudart-5a077122.so.12.0.107"])
+    found = only(probe(tmp_path, {"spconv/core_cc.cpython-311-x86_64-linux-gnu.so": file}))
+    assert (found.needs_torch, found.cuda, found.missing_libraries) == (False, "12", [])
+
+
+def test_gpu_code_is_read(tmp_path: Path) -> None:
+    code = {".nv_fatbin": fat_binary(["sm_80", "sm_90", "compute_90"])}
+    found = only(probe(tmp_path, {"pkg/_C.so": tiny_elf(needed=NEEDS, sections=code)}))
+    assert found.codes == ["sm_80", "sm_90", "compute_90"]
+
+
+def test_what_needs_neither_torch_nor_cuda_is_none(tmp_path: Path) -> None:
+    section = probe(
+        tmp_path,
+        {
+            "fast/_speedups.so": tiny_elf(needed=["libc.so.6"]),
+            "scipy/linalg/_x.so": tiny_elf(needed=NEEDS, wants=[DECREF]),  # never looked into
+            "broken/_C.so": b"\x7fELF\x02\x01\x01 and no more",
+            "text.so": b"not a library",
+        },
+    )
+    assert section.extensions == []
+    assert section.looked_at == 3
+
+
+def test_the_distribution_of_a_file(tmp_path: Path) -> None:
+    file = tiny_elf(needed=NEEDS)
+    section = probe(
+        tmp_path,
+        {
+            "flash_attn_2_cuda.cpython-311-x86_64-linux-gnu.so": file,
+            "flash_attn-2.8.3.dist-info/METADATA": "Name: flash-attn\n",
+            "transformer_engine/lib/x.so": file,
+            "transformer_engine_cu12-2.2.0.dist-info/METADATA": "",
+            "amp_C.cpython-311-x86_64-linux-gnu.so": file,
+            "apex-0.1.dist-info/RECORD": "amp_C.cpython-311-x86_64-linux-gnu.so,sha256=x,12\n",
+            "torchvision/_C.so": file,
+            "torchvision-0.24.1.dist-info/METADATA": "",
+        },
+    )
+    assert {(one.package, one.version) for one in section.extensions or ()} == {
+        ("flash-attn", "2.8.3"),
+        ("transformer-engine-cu12", "2.2.0"),
+        ("apex", "0.1"),
+        ("torchvision", "0.24.1"),
+    }
+
+
+def test_the_first_of_a_name_on_sys_path_counts(tmp_path: Path) -> None:
+    other = "/user/lib/python3.11/site-packages"
+    first = replace(PYTHON, sys_path=[other, SITE])
+    files = {f"{other}/pkg/_C.so": tiny_elf(needed=NEEDS)}
+    host = machine(tmp_path, files={**files, f"{SITE}/pkg/_C.so": tiny_elf(needed=NEEDS)})
+    found = candidates(host, first.sys_path or [])
+    assert [one.path for one in found.files] == [f"{other}/pkg/_C.so"]
+
+
+def test_an_editable_project_is_looked_into_and_the_home_folder_is_not(tmp_path: Path) -> None:
+    files: dict[str, str | bytes] = {
+        "/home/ana/stray/_C.so": tiny_elf(needed=NEEDS),
+        "/src/mine/setup.py": "",
+        "/src/mine/mine/_C.so": tiny_elf(needed=NEEDS),
+    }
+    found = candidates(machine(tmp_path, files=files), ["/home/ana", "/src/mine"])
+    assert [one.inside for one in found.files] == ["mine/_C.so"]
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {},
+        {f"{TORCH}/lib/libc10.so": b"", f"{TORCH}/lib/libtorch_cpu.so": b"\x7fELF"},
+    ],
+)
+def test_a_torch_that_cannot_be_read_leaves_symbols_unknown(
+    tmp_path: Path, broken: dict[str, bytes]
+) -> None:
+    file = tiny_elf(needed=["libc10.so"], wants=[DECREF])
+    found = only(probe(tmp_path, {"pkg/_C.so": file}, torch_files=broken))
+    assert found.missing_symbols is None
+    assert "libc10.so" in found.problem("missing_symbols")
+
+
+def test_nothing_is_known_without_torch_or_off_linux(tmp_path: Path) -> None:
+    without = probe(tmp_path / "a", {}, TorchBuild(installed=False, problems={"*": "no torch"}))
+    assert without.extensions is None
+    windows = replace(PYTHON, platform="win-amd64")
+    assert probe(tmp_path / "b", {}, python=windows).problems["*"].endswith("Linux are read")
+
+
+@pytest.mark.parametrize(
+    ("symbol", "words"),
+    [
+        (DECREF, "c10::TensorImpl::decref_pyobject"),
+        ("_ZN2at11GenericImplD2Ev", "at::GenericImpl::~GenericImpl"),
+        ("_ZN3c105ErrorC1ENS_14SourceLocationESs", "c10::Error::Error"),
+        ("_ZTVN5torch8autograd4NodeE", "virtual table of torch::autograd::Node"),
+        ("_Z16THPVariable_WrapN2at10TensorBaseE", "THPVariable_Wrap"),
+        (STABLE, STABLE),
+    ],
+)
+def test_names_of_torch(symbol: str, words: str) -> None:
+    assert is_of_torch(symbol)
+    assert short_name(symbol) == words
+
+
+@pytest.mark.parametrize("symbol", ["_ZN99999foo", "_Z", "_ZN", "_ZTV", "_ZN0x", "_ZN9999999999a"])
+def test_a_hostile_name_stays_as_it_is(symbol: str) -> None:
+    assert short_name(symbol) == symbol
+    assert not is_of_torch(symbol)
+    assert len(short_name("_ZN" + "5abcde" * 5000)) <= 160
+
+
+@pytest.mark.parametrize("symbol", ["_ZN6vision3opsE", "memcpy", "_ZN5torchX", "_ZSt4cout", "PyX"])
+def test_names_of_others(symbol: str) -> None:
+    assert is_of_torch(symbol) == symbol.startswith("_ZN5torch")
+
+
+def test_strings_tell_the_abi() -> None:
+    assert string_abi([CHECK_NEW]) is True
+    assert string_abi([CHECK_OLD]) is False
+    assert string_abi([ADD]) is None
+
+
+def test_a_slow_disk_costs_a_bounded_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files: dict[str, str | bytes] = {
+        f"{SITE}/{name}": tiny_elf(needed=NEEDS)
+        for name in ("a/_C.so", "a/ops/_C.so", "b/_C.so", "b/ops/_C.so", "c/_C.so")
+    }
+    host = machine(tmp_path, files=files)
+    clock = iter([0.0, 0.1, 0.5, 2.5])
+    monkeypatch.setattr("time.monotonic", lambda: next(clock))
+    found = candidates(host, [SITE])
+    assert [one.inside for one in found.files] == ["a/_C.so", "a/ops/_C.so", "b/_C.so"]
+    assert "the disk is slow" in found.problem

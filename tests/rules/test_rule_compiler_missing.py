@@ -1,0 +1,92 @@
+from msgspec.structs import replace
+from rule_facts import (
+    A100,
+    CUDA_TORCH,
+    EMPTY_BUS,
+    HOST,
+    LINUX,
+    MAC,
+    NO_VARIABLES,
+    WINDOWS,
+    commands,
+    hit,
+    on_bus,
+    quiet,
+)
+from rules_support import ask
+
+from gpucheck.facts import Section
+from gpucheck.findings import Confidence, Judgement, Severity
+from gpucheck.probes.environment import Environment
+from gpucheck.probes.interpreter import Interpreter
+from gpucheck.probes.packages import Distribution, Packages
+from gpucheck.probes.request import Request
+from gpucheck.probes.toolkits import Compiler, Toolkits
+
+BUILD = Request(purpose="build")
+PYTHON = Interpreter(status="ok", version="3.11.7", base_prefix="/usr")
+NONE = Toolkits(toolkits=[], compilers=[], python_headers=True)
+VLLM = Packages(distributions=[Distribution(project="vllm", version="0.11.0")], conda_packages=[])
+
+
+def with_compilers(*commands_: str, headers: bool | None = True) -> Toolkits:
+    found = [Compiler(command=one, path=f"/usr/bin/{one}", version="13.2.0") for one in commands_]
+    return Toolkits(toolkits=[], compilers=found, python_headers=headers)
+
+
+def judge(*more: Section) -> Judgement:
+    usual = {one.name: one for one in (LINUX, HOST, NO_VARIABLES, CUDA_TORCH, PYTHON, on_bus(A100))}
+    sections = {**usual, **{one.name: one for one in more}}
+    return ask("compiler-missing", *sections.values())
+
+
+def test_building_without_a_compiler() -> None:
+    found = hit(judge(BUILD, NONE))
+    assert "there is no C compiler on PATH" in found.headline
+    assert commands(found) == "sudo apt-get install -y gcc g++"
+    assert found.severity is Severity.ERROR
+
+
+def test_building_with_a_c_compiler_alone() -> None:
+    found = hit(judge(BUILD, with_compilers("gcc", "cc")))
+    assert "no C++ compiler" in found.headline
+
+
+def test_building_without_the_headers_of_python() -> None:
+    found = hit(judge(BUILD, with_compilers("gcc", "g++", headers=False)))
+    assert "Python.h of Python 3.11.7 is not there" in found.headline
+    assert commands(found) == "sudo apt-get install -y python3.11-dev"
+    moved = hit(
+        judge(BUILD, with_compilers("gcc", "g++", headers=False), replace(PYTHON, base_prefix="/p"))
+    )
+    assert commands(moved) == ""
+
+
+def test_a_package_that_goes_through_triton() -> None:
+    found = hit(judge(VLLM, NONE))
+    assert "vllm runs kernels of Triton" in found.headline
+    assert found.severity is Severity.WARNING
+    assert found.confidence is Confidence.LIKELY
+    quiet(judge(VLLM, with_compilers("gcc")))
+    quiet(judge(VLLM, NONE, EMPTY_BUS))
+    quiet(judge(VLLM, NONE, replace(CUDA_TORCH, built_for="cpu")))
+
+
+def test_what_is_there_is_fine() -> None:
+    quiet(judge(BUILD, with_compilers("gcc", "g++")))
+    quiet(judge(BUILD, with_compilers("clang", "clang++", headers=None)))
+    quiet(judge(BUILD, NONE, Environment(variables={"CC": "/opt/bin/gcc"})))
+
+
+def test_a_described_gcc_stands_for_both_languages() -> None:
+    described = Toolkits(toolkits=[], compilers=[Compiler(command="gcc", version="13.2")])
+    quiet(judge(BUILD, described))
+
+
+def test_nothing_is_compiled_here() -> None:
+    quiet(judge(NONE))
+    quiet(judge(BUILD, NONE, WINDOWS))
+
+
+def test_a_mac_is_told_of_apples_tools() -> None:
+    assert commands(hit(judge(BUILD, NONE, MAC))) == "xcode-select --install"

@@ -1,0 +1,222 @@
+import pytest
+from msgspec.structs import replace
+from rule_facts import (
+    A100,
+    CUDA_TORCH,
+    EMPTY_BUS,
+    HOST,
+    LINUX,
+    NO_TORCH,
+    NO_VARIABLES,
+    commands,
+    hit,
+    on_bus,
+    quiet,
+)
+from rules_support import ask
+
+from gpucheck.facts import Section, UnknownFactError
+from gpucheck.findings import Confidence, Judgement, Severity
+from gpucheck.probes.extensions import Extension, Extensions
+from gpucheck.probes.interpreter import Interpreter
+from gpucheck.probes.packages import Distribution, Packages
+from gpucheck.probes.torch_build import TorchBuild
+
+TORCH = replace(CUDA_TORCH, version="2.9.1+cu128", cuda="12.8", cxx11_abi=True)
+CPU = TorchBuild(
+    installed=True, version="2.9.1+cpu", built_for="cpu", cuda="", arch_list=[], cxx11_abi=True
+)
+PYTHON = Interpreter(status="ok", executable="/env/bin/python", version="3.11.7", has_pip=True)
+DECREF = "c10::TensorImpl::decref_pyobject"
+
+
+def file(  # noqa: PLR0913  # one argument for each field that tests vary
+    package: str = "flash-attn",
+    *,
+    version: str = "2.8.3",
+    symbols: tuple[str, ...] | None = (),
+    libraries: tuple[str, ...] = (),
+    cuda: str = "12",
+    name: str = "",
+    python: str = "",
+    needs_torch: bool = True,
+    cxx11: bool | None = None,
+) -> Extension:
+    """Return a compiled file of a package."""
+    where = name or f"{package}/_C.so"
+    return Extension(
+        package=package,
+        version=version,
+        file=where,
+        variant_of="".join("#" if char.isdigit() else char for char in where),
+        python=python,
+        needs_torch=needs_torch,
+        cuda=cuda,
+        missing_libraries=list(libraries),
+        missing_symbols=None if symbols is None else list(symbols),
+        missing_symbol_count=None if symbols is None else len(symbols),
+        cxx11_abi=cxx11,
+        problems={"missing_symbols": "no libc10.so that can be read"} if symbols is None else {},
+    )
+
+
+def judge(
+    *files: Extension, torch: TorchBuild = TORCH, more: tuple[Section, ...] = ()
+) -> Judgement:
+    known = {section.name: section for section in (PYTHON, on_bus(A100), *more)}
+    return ask(
+        "extension-abi-mismatch",
+        LINUX,
+        HOST,
+        NO_VARIABLES,
+        torch,
+        Extensions(extensions=list(files)),
+        *known.values(),
+    )
+
+
+def packages(*found: Distribution) -> Packages:
+    return Packages(distributions=list(found), conda_packages=[])
+
+
+def test_missing_symbols_are_named() -> None:
+    found = hit(judge(file(symbols=(DECREF, "at::_ops::add::call"))))
+    assert found.headline.startswith("flash-attn 2.8.3 was compiled for another PyTorch")
+    assert f"torch 2.9.1+cu128 lacks {DECREF} and 1 more symbols" in found.headline
+    assert found.evidence[0] == "extensions.extensions.0.missing_symbols"
+    assert "--no-build-isolation flash-attn" in commands(found)
+
+
+def test_a_private_extension_is_compiled_again() -> None:
+    found = hit(judge(file("my_ext", version="", symbols=(DECREF,))))
+    assert found.fixes[0].text.startswith("Compile my_ext again against torch 2.9.1+cu128")
+    assert commands(found) == ""
+
+
+def test_a_release_that_is_bound_to_this_torch_is_offered() -> None:
+    found = hit(judge(file("xformers", version="0.0.30", symbols=(DECREF,)),
+                      torch=replace(TORCH, version="2.7.0+cu128")))  # fmt: skip
+    assert "xformers==0.0.30" in commands(found)
+
+
+def test_wheels_made_for_this_torch_are_offered() -> None:
+    torch = replace(TORCH, version="2.6.0+cu124", cuda="12.4")
+    found = hit(judge(file("torch-scatter", version="2.1.2", symbols=(DECREF,)), torch=torch))
+    assert "--find-links https://data.pyg.org/whl/torch-2.6.0+cu124.html" in commands(found)
+
+
+def test_a_package_that_demands_its_own_torch_brings_it() -> None:
+    vllm = Distribution(project="vllm", version="0.33.0", torch_requirement="==2.14.0")
+    broken = file("vllm", version="0.33.0", symbols=(DECREF,))
+    torch = replace(TORCH, version="2.3.1+cu121", cuda="12.1")
+    found = hit(judge(broken, torch=torch, more=(packages(vllm),)))
+    assert "install vllm==0.33.0 torch==2.14.0" in commands(found)
+
+
+def test_the_strings_of_another_abi_are_the_cause() -> None:
+    found = hit(judge(file(symbols=("c10::detail::torchCheckFail",), cxx11=False)))
+    assert "compiled with the strings of before C++11" in found.headline
+
+
+def test_a_cuda_extension_beside_a_cpu_build() -> None:
+    one = file(symbols=("c10::cuda::device_count",), libraries=("libc10_cuda.so",))
+    found = hit(judge(one, torch=CPU))
+    assert "is a CPU build" in found.headline
+    assert found.severity is Severity.ERROR
+    assert hit(judge(one, torch=CPU, more=(EMPTY_BUS,))).severity is Severity.WARNING
+
+
+def test_the_library_of_an_old_torch() -> None:
+    found = hit(judge(file(libraries=("libtorch_cuda_cu.so",))))
+    assert "needs libtorch_cuda_cu.so, which torch 2.9.1+cu128 does not have" in found.headline
+
+
+def test_another_cuda_whose_runtime_is_not_there() -> None:
+    one = file(libraries=("libcudart.so.11.0",), cuda="11")
+    found = hit(judge(one))
+    assert "compiled for CUDA 11, and nothing leads the loader to libcudart.so.11.0" in (
+        found.headline
+    )
+    assert found.confidence is Confidence.CERTAIN
+    stray = packages(Distribution(project="nvidia-cuda-runtime-cu11", version="11.8.89"))
+    assert hit(judge(one, more=(stray,))).confidence is Confidence.LIKELY
+
+
+def test_another_cuda_whose_runtime_is_found_is_fine() -> None:
+    quiet(judge(file(cuda="11")))
+
+
+def test_a_library_of_torchs_own_cuda_is_another_matter() -> None:
+    quiet(judge(file(libraries=("libcusparse.so.12",), cuda="12")))
+
+
+def bitsandbytes(*cudas: tuple[str, tuple[str, ...]]) -> list[Extension]:
+    return [
+        file("bitsandbytes", version="0.45.5", cuda=cuda[:2], libraries=missing, needs_torch=False,
+             name=f"bitsandbytes/libbitsandbytes_cuda{cuda}.so")
+        for cuda, missing in cudas
+    ]  # fmt: skip
+
+
+def test_of_bitsandbytes_the_library_for_torchs_cuda_counts() -> None:
+    old = ("118", ("libcudart.so.11.0", "libcublas.so.11"))
+    quiet(judge(*bitsandbytes(old, ("124", ()), ("128", ()))))
+    quiet(judge(*bitsandbytes(old), torch=CPU))
+    found = hit(judge(*bitsandbytes(old)))
+    assert "has libraries for CUDA 11 only" in found.headline
+    assert "built for CUDA 12.8" in found.headline
+
+
+def test_libraries_of_cuda_that_no_torch_needs_are_not_judged() -> None:
+    quiet(judge(file("onnxruntime-gpu", libraries=("libcudart.so.13",), needs_torch=False)))
+
+
+def test_of_variants_one_that_loads_is_enough() -> None:
+    quiet(
+        judge(
+            file("dgl", name="dgl/pytorch/libadapter_2.1.0.so", symbols=(DECREF,)),
+            file("dgl", name="dgl/pytorch/libadapter_2.9.0.so"),
+        )
+    )
+
+
+def test_a_file_of_another_python_is_passed_over() -> None:
+    right = file("pkg", name="pkg/_C.cpython-311-x86_64-linux-gnu.so", python="311")
+    wrong = file("pkg", name="pkg/_D.cpython-310.so", python="310", symbols=(DECREF,))
+    quiet(judge(right, wrong))
+
+
+def test_a_package_for_another_python_only() -> None:
+    found = hit(judge(file("pkg", version="1.0", python="310")))
+    assert "compiled for CPython 3.10, and this is 3.11.7" in found.headline
+    assert found.confidence is Confidence.LIKELY
+
+
+def test_torchao_goes_on_without_its_code() -> None:
+    found = hit(judge(file("torchao", symbols=(DECREF,))))
+    assert found.severity is Severity.WARNING
+    quiet(judge(file("torchao", libraries=("libtorch_cuda.so",)), torch=CPU))
+
+
+def test_the_worst_comes_first_and_all_are_named() -> None:
+    found = hit(
+        judge(file("torchao", symbols=(DECREF,)), file("vllm", version="1", symbols=(DECREF,)))
+    )
+    assert found.severity is Severity.ERROR
+    assert found.headline.startswith("vllm 1 ")
+    assert "torchao" in found.headline
+
+
+@pytest.mark.parametrize("companion", ["torchvision", "torchaudio", "torchtext"])
+def test_the_companions_are_left_to_their_own_rule(companion: str) -> None:
+    quiet(judge(file(companion, symbols=(DECREF,))))
+
+
+def test_nothing_compiled_and_no_torch() -> None:
+    quiet(judge())
+    quiet(judge(file(symbols=(DECREF,)), torch=NO_TORCH))
+
+
+def test_symbols_that_were_not_compared_are_unknown() -> None:
+    with pytest.raises(UnknownFactError, match=r"extensions\.extensions\.0\.missing_symbols"):
+        judge(file(symbols=None))

@@ -1,0 +1,141 @@
+import pytest
+from msgspec.structs import replace
+from rule_facts import (
+    A100,
+    CPU_TORCH,
+    CUDA_TORCH,
+    EMPTY_BUS,
+    HOST,
+    LINUX,
+    NO_VARIABLES,
+    RTX5090,
+    commands,
+    cuda_sees,
+    hit,
+    quiet,
+)
+from rules_support import ask
+
+from gpucheck.facts import Section, UnknownFactError
+from gpucheck.findings import Judgement, Severity
+from gpucheck.probes.extensions import Extension, Extensions
+from gpucheck.probes.interpreter import Interpreter
+
+T4 = ("Tesla T4", "7.5")
+RTX4090 = ("NVIDIA GeForce RTX 4090", "8.9")
+GB10 = ("NVIDIA GB10", "12.1")
+TORCH = replace(
+    CUDA_TORCH,
+    version="2.9.1+cu128",
+    cuda="12.8",
+    arch_list=["sm_70", "sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120"],
+)
+PYTHON = Interpreter(status="ok", executable="/env/bin/python", version="3.11.7", has_pip=True)
+
+
+def file(
+    *codes: str, package: str = "flash-attn", version: str = "2.8.3", unread: bool = False
+) -> Extension:
+    return Extension(
+        package=package,
+        version=version,
+        file=f"{package}/{'_'.join(codes)}.so",
+        variant_of=f"{package}/{'_'.join(codes)}.so",
+        python="",
+        needs_torch=True,
+        missing_libraries=[],
+        missing_symbols=[],
+        codes=None if unread else list(codes),
+        problems={"codes": "more GPU code than is looked through"} if unread else {},
+    )
+
+
+def judge(*files: Extension, gpus: tuple[tuple[str, str], ...] = (RTX5090,), **more: Section) -> (
+    Judgement
+):  # fmt: skip
+    sections = {"torch": TORCH, "extensions": Extensions(extensions=list(files)), **more}
+    return ask(
+        "extension-gpu-unsupported",
+        LINUX,
+        HOST,
+        NO_VARIABLES,
+        PYTHON,
+        cuda_sees(*gpus),
+        *sections.values(),
+    )
+
+
+def test_code_for_older_majors_does_not_run_on_a_newer_gpu() -> None:
+    found = hit(judge(file("sm_80", "sm_90")))
+    assert "flash-attn 2.8.3 has no code for GPU 0 (NVIDIA GeForce RTX 5090)" in found.headline
+    assert "it carries sm_80, sm_90" in found.headline
+    assert 'TORCH_CUDA_ARCH_LIST="12.0"' in commands(found)
+    assert found.severity is Severity.ERROR
+
+
+@pytest.mark.parametrize(
+    ("codes", "gpu"),
+    [
+        (("sm_80", "sm_90", "sm_120"), RTX5090),
+        (("sm_80",), RTX4090),
+        (("sm_80", "compute_90"), RTX5090),
+        (("sm_120",), GB10),
+        (("sm_120f",), GB10),
+    ],
+)
+def test_code_that_runs(codes: tuple[str, ...], gpu: tuple[str, str]) -> None:
+    quiet(judge(file(*codes), gpus=(gpu,)))
+
+
+@pytest.mark.parametrize("codes", [("sm_90a",), ("compute_90a",), ("sm_100a", "sm_90a")])
+def test_code_for_one_chip_runs_on_no_other(codes: tuple[str, ...]) -> None:
+    hit(judge(file(*codes)))
+
+
+def test_a_gpu_that_is_older_than_the_package_is_told_to_do_without() -> None:
+    found = hit(judge(file("sm_80", "sm_90", package="flash-attn"), gpus=(T4,)))
+    assert "flash-attn is not made for compute capability 7.5" in found.fixes[0].text
+    assert "pip uninstall -y flash-attn" in commands(found)
+
+
+def test_one_file_that_runs_is_enough() -> None:
+    quiet(judge(file("sm_90a", package="vllm"), file("sm_80", "sm_120", package="vllm")))
+
+
+def test_a_package_without_gpu_code_is_not_judged() -> None:
+    quiet(judge(file(package="pkg")))
+
+
+def test_code_that_was_not_all_read_is_no_ground_to_blame() -> None:
+    with pytest.raises(UnknownFactError, match=r"extensions\.extensions\.0\.codes"):
+        judge(file(unread=True))
+    quiet(judge(file(unread=True, package="vllm"), file("sm_120", package="vllm")))
+    with pytest.raises(UnknownFactError):
+        judge(file(unread=True, package="vllm"), file("sm_80", package="vllm"))
+
+
+def test_some_of_the_gpus() -> None:
+    found = hit(judge(file("sm_80"), gpus=(A100, RTX5090)))
+    assert found.severity is Severity.WARNING
+    assert "1 of 2 visible GPUs" in found.headline
+
+
+def test_kernels_for_some_gpus_are_only_mentioned() -> None:
+    found = hit(judge(file("sm_90a", package="torchao"), gpus=(A100,)))
+    assert found.severity is Severity.INFO
+    both = hit(judge(file("sm_90a", package="torchao"), file("sm_80"), gpus=(RTX5090,)))
+    assert both.severity is Severity.ERROR
+
+
+def test_a_gpu_that_torch_itself_cannot_use_is_another_finding() -> None:
+    quiet(judge(file("sm_80"), gpus=(("NVIDIA GeForce GTX 1080", "6.1"),)))
+
+
+def test_a_cpu_build_and_no_gpu() -> None:
+    quiet(judge(file("sm_80"), torch=CPU_TORCH))
+    quiet(ask("extension-gpu-unsupported", LINUX, EMPTY_BUS, TORCH, NO_VARIABLES))
+
+
+def test_a_stray_library_of_cuda_is_no_extension_of_torch() -> None:
+    stray = replace(file("sm_80", package="lib", version=""), needs_torch=False)
+    quiet(judge(stray))
