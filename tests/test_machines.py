@@ -38,6 +38,7 @@ class Expect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     headline: tuple[str, ...] = ()
     absent: tuple[str, ...] = msgspec.field(default=(), name="not")
     open: tuple[str, ...] = ()
+    request: Request = Request()
 
 
 def expected(name: str) -> Expect:
@@ -48,7 +49,8 @@ def expected(name: str) -> Expect:
 def reported(name: str) -> Report:
     host = RecordedHost(FOLDER / name)
     wish = TargetWish(python=None)
-    return judged(Collector(host, TABLES, wish=wish, request=Request()).collect().snapshot)
+    request = expected(name).request
+    return judged(Collector(host, TABLES, wish=wish, request=request).collect().snapshot)
 
 
 def judged(snapshot: Snapshot) -> Report:

@@ -15,6 +15,7 @@ from gpucheck.probes.container import Container
 from gpucheck.probes.cuda_driver import CudaDevice, CudaDriver
 from gpucheck.probes.cuda_libraries import CudaLibraries, CudaLibrary
 from gpucheck.probes.environment import Environment
+from gpucheck.probes.extensions import Extension, Extensions
 from gpucheck.probes.interpreter import Interpreter
 from gpucheck.probes.kernel_log import KernelLog, XidEvent
 from gpucheck.probes.nvidia_smi import NvidiaSmi
@@ -51,6 +52,53 @@ def path(value: str, system: System = ALICE) -> str:
     found = redacted(system, Interpreter(executable=value)).get(Interpreter).executable
     assert found is not None
     return found
+
+
+SITE = "/home/alice/venv/lib/python3.11/site-packages"
+OWN = Extension(
+    package="acme-ops", version="1.2", file="acme_ops/libacme_ops.so", needs_torch=True,
+    path=f"{SITE}/acme_ops/libacme_ops.so", variant_of="acme_ops/libacme_ops.so", python="",
+    cuda="12", missing_libraries=["libcudart.so.12"], missing_symbols=[], missing_symbol_count=0,
+    codes=["sm_80"], sources={"*": f"{SITE}/acme_ops/libacme_ops.so"},
+)  # fmt: skip
+PUBLIC = Extension(
+    package="spconv-cu120", version="2.3", file="spconv/_C.cpython-311-x86_64-linux-gnu.so",
+    path=f"{SITE}/spconv/_C.cpython-311-x86_64-linux-gnu.so", python="311", needs_torch=True,
+    cuda="", missing_libraries=[], missing_symbols=[], missing_symbol_count=0, codes=[],
+)  # fmt: skip
+
+
+def test_an_extension_of_ones_own_keeps_its_name_to_itself() -> None:
+    own, public = (
+        redacted(ALICE, Extensions(extensions=[OWN, PUBLIC])).get(Extensions).extensions or []
+    )
+    assert (own.package, own.version, own.cuda, own.codes) == ("package1", "1.2", "12", ["sm_80"])
+    assert "acme" not in repr(own)
+    assert own.variant_of == own.file
+    assert own.path == f"/home/user1/venv/lib/python3.11/site-packages/{own.file}"
+    assert (public.package, public.file) == (PUBLIC.package, PUBLIC.file)
+
+
+@pytest.mark.parametrize(
+    "name", ["flash-attn", "flash_attn", "xformers", "cupy-cuda12x", "the extension", "torchvision"]
+)
+def test_what_everybody_can_download_keeps_its_name(name: str) -> None:
+    section = Extensions(extensions=[Extension(package=name)])
+    assert [one.package for one in redacted(section).get(Extensions).extensions or ()] == [name]
+
+
+def test_the_same_is_found_in_a_snapshot_without_names_of_packages() -> None:
+    torch = TorchBuild(installed=True, version="2.9.1+cu130", built_for="cuda", cuda="13.0")
+    python = Interpreter(status="ok", version="3.11.9", free_threaded=False)
+    before = snapshot(ALICE, torch, python, Extensions(extensions=[OWN, PUBLIC]))
+    found = {one.slug: one for one in diagnose(before, TABLES).findings}
+    again = {one.slug: one for one in diagnose(redact(before), TABLES).findings}
+    assert "extension-abi-mismatch" in found
+    assert found.keys() == again.keys()
+    headline = found["extension-abi-mismatch"].headline
+    assert headline.startswith("acme-ops 1.2 was compiled for CUDA 12")
+    assert again["extension-abi-mismatch"].headline == redact_text(headline, before)
+    assert redact_text(headline, before).startswith("package1 1.2 was compiled for CUDA 12")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from support import machine
 
 from gpucheck.host import Host
-from gpucheck.probes import _ld_cache
+from gpucheck.loader import _cache as _ld_cache
 from gpucheck.probes.driver import Driver, collect
 
 PROPRIETARY = (

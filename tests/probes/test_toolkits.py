@@ -59,7 +59,25 @@ def test_nothing_there(tmp_path: Path) -> None:
     assert section.toolkits == []
     assert (section.selected, section.selected_version, section.selected_via) == ("", "", "")
     assert section.compilers == []
-    assert section.problems == {}
+    assert set(section.problems) == {"python_headers"}
+
+
+@pytest.mark.parametrize(
+    ("free_threaded", "place", "there"),
+    [
+        (False, "/usr/include/python3.13/Python.h", True),
+        (True, "/usr/include/python3.13t/Python.h", True),
+        (True, "/usr/include/python3.13/Python.h", False),
+    ],
+)
+def test_the_headers_of_the_target(
+    tmp_path: Path, *, free_threaded: bool, place: str, there: bool
+) -> None:
+    python = Interpreter(
+        status="ok", version="3.13.5", base_prefix="/usr", free_threaded=free_threaded
+    )
+    section = collect(machine(tmp_path, files={place: ""}), python)
+    assert section.python_headers is there
 
 
 def test_a_folder_and_the_link_to_it_are_one_toolkit(tmp_path: Path) -> None:

@@ -16,16 +16,18 @@ from rule_facts import (
     dev,
     hit,
     libcuda,
+    nvml,
     on_bus,
     quiet,
 )
 from rules_support import ask
 
 from gpucheck.facts import Section, UnknownFactError
-from gpucheck.findings import Judgement
+from gpucheck.findings import Confidence, Hit, Judgement
 from gpucheck.probes.container import Container, Runtime
 from gpucheck.probes.device_nodes import DeviceNodes
 from gpucheck.probes.driver import Driver
+from gpucheck.probes.environment import Environment
 from gpucheck.probes.request import Request
 
 NO_NODES = DeviceNodes(nodes=[])
@@ -135,3 +137,35 @@ def test_unknown_is_not_absent() -> None:
         judge(LINUX, DOCKER, BUS, NO_NODES, CUDA_TORCH)
     with pytest.raises(UnknownFactError, match=r"torch\.built_for"):
         judge(LINUX, DOCKER, BUS, OF_HOST, NO_NODES)
+
+
+TOLD = (LINUX, DOCKER, cuda_fails(100), CUDA_TORCH, Environment(variables={}))
+
+
+def test_no_device_in_a_container_of_which_little_more_is_known() -> None:
+    found = hit(judge(*TOLD))
+    assert found.confidence is Confidence.LIKELY
+    assert "docker run --gpus all" in commands(found)
+    assert "cuda_driver.init_code" in found.evidence
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        Environment(variables={"CUDA_VISIBLE_DEVICES": ""}),
+        nvml(A100),
+        dev("/dev/nvidia0"),
+        EMPTY_BUS,
+        CPU_TORCH,
+        Request(gpus=0),
+        Driver(module_loaded=False),
+        HOST,
+    ],
+)
+def test_another_reason_for_no_device_speaks_against_it(other: Section) -> None:
+    sections = {type(one): one for one in (*TOLD, other)}
+    try:
+        judged = judge(*sections.values())
+    except UnknownFactError:
+        return
+    assert not isinstance(judged, Hit)

@@ -93,6 +93,13 @@ def test_a_private_extension_is_compiled_again() -> None:
     assert commands(found) == ""
 
 
+def test_a_package_of_ones_own_is_not_fetched_from_pypi() -> None:
+    (fix,) = hit(judge(file("acme-ops", version="1.0", symbols=(DECREF,)))).fixes
+    assert fix.commands == ()
+    assert "--no-binary" not in fix.text
+    assert "compile it here against this torch, from its source" in fix.text
+
+
 def test_a_release_that_is_bound_to_this_torch_is_offered() -> None:
     found = hit(judge(file("xformers", version="0.0.30", symbols=(DECREF,)),
                       torch=replace(TORCH, version="2.7.0+cu128")))  # fmt: skip

@@ -73,6 +73,18 @@ def test_code_for_older_majors_does_not_run_on_a_newer_gpu() -> None:
     assert found.severity is Severity.ERROR
 
 
+def test_the_release_that_is_there_is_compiled_and_no_other() -> None:
+    found = hit(judge(file("sm_80", version="2.8.3+cu128torch2.9")))
+    assert "--no-binary flash-attn flash-attn==2.8.3" in commands(found)
+
+
+def test_a_package_that_pypi_may_not_have_is_not_fetched_from_there() -> None:
+    """What PyPI holds under the name of somebody's own package is a stranger's."""
+    found = hit(judge(file("sm_80", package="acme-ops", version="1.0")))
+    assert "pip" not in commands(found)
+    assert any("Compile acme-ops here" in fix.text for fix in found.fixes)
+
+
 @pytest.mark.parametrize(
     ("codes", "gpu"),
     [

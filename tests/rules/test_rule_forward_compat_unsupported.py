@@ -1,5 +1,16 @@
 import pytest
-from rule_facts import HOST, LINUX, commands, cuda_fails, cuda_sees, hit, libcuda, on_bus, quiet
+from rule_facts import (
+    HOST,
+    LINUX,
+    commands,
+    cuda_fails,
+    cuda_sees,
+    hit,
+    libcuda,
+    nvml,
+    on_bus,
+    quiet,
+)
 from rules_support import ask
 
 from gpucheck.facts import Section, UnknownFactError
@@ -44,3 +55,15 @@ def test_other_answers_are_fine_and_no_answer_is_unknown() -> None:
     quiet(judge(cuda_sees(GEFORCE)))
     with pytest.raises(UnknownFactError, match=r"cuda_driver\.init_code"):
         judge()
+
+
+def test_a_data_centre_gpu_is_not_said_to_be_unable() -> None:
+    a100 = nvml(("NVIDIA A100-SXM4-80GB", "8.0"))
+    found = hit(ask("forward-compat-unsupported", LINUX, HOST, a100, cuda_fails(804)))
+    assert "although GPU 0 (NVIDIA A100-SXM4-80GB) supports cuda-compat" in found.headline
+    assert "does not support" not in found.headline
+    assert "cat /proc/driver/nvidia/version" in commands(found)
+    assert found.confidence is Confidence.LIKELY
+    mixed = nvml(("NVIDIA A100-SXM4-80GB", "8.0"), ("NVIDIA GeForce RTX 4090", "8.9"))
+    found = hit(ask("forward-compat-unsupported", LINUX, HOST, mixed, cuda_fails(804)))
+    assert "does not support" in found.headline

@@ -18,6 +18,7 @@ from rules_machines import (
     nvml_of,
 )
 from rules_support import ask
+from selftest_facts import failed, ran, result
 
 from gpucheck.facts import Section, UnknownFactError
 from gpucheck.findings import Judgement, Severity
@@ -27,7 +28,9 @@ from gpucheck.probes.nvml import GpuProcess, NvmlGpu
 
 SLUG = "gpu-memory-held"
 GIB = 1024**3
-TRAINING = GpuProcess(pid=4242, used_bytes=60 * GIB, kind="compute", process_name="python3")
+TRAINING = GpuProcess(
+    pid=4242, used_bytes=60 * GIB, kind="compute", process_name="python3"
+)
 WSL = msgspec.structs.replace(UBUNTU, wsl=2)
 
 
@@ -42,7 +45,9 @@ def gpu(used: float, *processes: GpuProcess, total: float = 80, **more: Any) -> 
     )
 
 
-def judge(*gpus: NvmlGpu, system: Section = UBUNTU, container: Section = NO_CONTAINER) -> Judgement:
+def judge(
+    *gpus: NvmlGpu, system: Section = UBUNTU, container: Section = NO_CONTAINER
+) -> Judgement:
     return ask(SLUG, nvml_of(list(gpus)), system, container, NO_VARIABLES)
 
 
@@ -130,3 +135,40 @@ def test_unknown_memory_is_unknown() -> None:
 
 def test_no_gpu_at_all() -> None:
     not_applicable(ask(SLUG, nvml_of([])))
+
+
+OUT_OF_MEMORY = (
+    "CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total capacity of 23.64 GiB of "
+    "which 9.06 MiB is free. Process 4242 has {held} memory in use. Including non-PyTorch memory, "
+    "this process has 118.00 MiB memory in use. Of the allocated memory 1.00 MiB is allocated"
+)
+
+
+@pytest.mark.parametrize(("held", "fires"), [("23.50 GiB", True), ("2.00 GiB", False)])
+def test_a_process_that_torch_names_in_a_self_test(held: str, fires: bool) -> None:  # noqa: FBT001
+    data = {"message": OUT_OF_MEMORY.format(held=held)}
+    tests = ran(
+        failed("device-placement", "out-of-memory", "torch.OutOfMemoryError", data=data)
+    )
+    if not fires:
+        with pytest.raises(UnknownFactError):
+            ask(SLUG, UBUNTU, NO_CONTAINER, NO_VARIABLES, tests)
+        return
+    found = hit(ask(SLUG, UBUNTU, NO_CONTAINER, NO_VARIABLES, tests))
+    assert "23.5 GiB of 23.6 GiB held by process 4242" in found.headline
+    assert found.severity is Severity.ERROR
+    assert found.fixes[0].commands == ("kill 4242",)
+
+
+def test_a_self_test_that_found_room_says_nothing() -> None:
+    full = nvml_of([gpu(0.5)])
+    fine(
+        ask(
+            SLUG,
+            full,
+            UBUNTU,
+            NO_CONTAINER,
+            NO_VARIABLES,
+            ran(result("device-placement")),
+        )
+    )

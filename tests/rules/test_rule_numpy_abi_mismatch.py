@@ -1,6 +1,9 @@
+import msgspec
 import pytest
 from rules_machines import (
+    A100,
     NO_TORCH,
+    NO_VARIABLES,
     PYTHON,
     UBUNTU,
     VENV,
@@ -9,6 +12,7 @@ from rules_machines import (
     fine,
     hit,
     not_applicable,
+    nvml,
     packages,
     torch_of,
 )
@@ -40,6 +44,39 @@ def test_what_works_is_fine(torch: str, numpy: str) -> None:
 def test_windows_came_later_and_quotes_otherwise() -> None:
     assert commands(judge("2.3.1", "2.0.0", WINDOWS)) == (f'{PYTHON} -m pip install "numpy<2"',)
     fine(judge("2.4.1", "2.0.0", WINDOWS))
+
+
+def test_a_python_that_pip_may_not_change_gets_an_environment() -> None:
+    debian = msgspec.structs.replace(
+        VENV, executable="/usr/bin/python3", kind="system", externally_managed=True
+    )
+    found = packages(numpy="2.1.3", torchvision="0.16.0")
+    answer = ask(SLUG, torch_of("2.1.0", "12.1"), found, debian, UBUNTU, nvml(A100), NO_VARIABLES)
+    _apt, make, install, numpy = commands(answer)
+    assert make == "/usr/bin/python3 -m venv ~/gpu-env"
+    assert install.startswith("~/gpu-env/bin/pip install torch==")
+    assert " torchvision==" in install
+    assert numpy.startswith("~/gpu-env/bin/pip install ")
+    assert not any(command.startswith("/usr/bin/python3 -m pip") for command in commands(answer))
+
+
+@pytest.mark.parametrize(
+    ("python", "torch", "numpy"), [("3.11.2", "2.1.0", "'numpy<2'"), ("3.13.1", "2.15.0", "numpy")]
+)
+def test_the_numpy_of_an_environment_fits_its_torch(python: str, torch: str, numpy: str) -> None:
+    """The old torch has no wheel for Python 3.13, nor has NumPy 1: both are new there."""
+    debian = msgspec.structs.replace(VENV, version=python, kind="system", externally_managed=True)
+    found = packages(numpy="2.1.3")
+    answer = ask(SLUG, torch_of("2.1.0", "12.1"), found, debian, UBUNTU, nvml(A100), NO_VARIABLES)
+    *_, install, last = commands(answer)
+    assert f" torch=={torch} " in install
+    assert last == f"~/gpu-env/bin/pip install {numpy}"
+
+
+def test_where_no_build_is_known_recommend_is_asked() -> None:
+    debian = msgspec.structs.replace(VENV, kind="system", externally_managed=True)
+    answer = ask(SLUG, torch_of("2.1.0", "12.1"), packages(numpy="2.1.3"), debian, UBUNTU)
+    assert commands(answer)[-1] == "gpucheck recommend --python ~/gpu-env/bin/python"
 
 
 def test_a_build_no_table_has_is_unknown() -> None:

@@ -155,6 +155,7 @@ def test_a_library_of_another_content_is_a_warning() -> None:
     assert answer.severity is Severity.WARNING
     assert answer.headline.startswith("libcufft.so.11 of nvidia-cufft-cu12 11.3 is not the file")
     assert answer.evidence == ("wheel_hashes.altered.0",)
+    assert answer.fixes[0].verify.endswith(" -v")
     assert commands(answer) == (f"{INSTALL} nvidia-cufft-cu12==11.3.3.83",)
 
 

@@ -15,6 +15,12 @@ _FROM_SOURCE = ("flash-attn", "causal-conv1d", "mamba-ssm")
 """Packages of which PyPI has the source only: their set-up compiles it for the torch that is
 there, or fetches the wheel that was made for it."""
 
+_WITH_SOURCE = (
+    *_FROM_SOURCE, "mmcv", "torch-cluster", "torch-scatter", "torch-sparse", "torch-spline-conv",
+    "vllm", "xformers",
+)  # fmt: skip
+"""Packages of which PyPI has the source. Of others it may hold a stranger's under the same name."""
+
 _APPLICATIONS = ("vllm",)
 """Packages for whose sake torch is there: torch is brought to them, not they to torch."""
 
@@ -46,10 +52,15 @@ class ExtensionRemedies(View):
     def _in_words(package: str, version: str, torch: str) -> str:
         if not version:
             return f"Compile {package} again against torch {torch}, from a clean build folder."
-        return (
+        words = (
             f"Replace {package} by the release that was built for torch {torch}, as its "
-            "installation page says; or compile it here against this torch: pip builds it from "
-            f"its source with --no-build-isolation and --no-binary {package}."
+            "installation page says; or compile it here against this torch"
+        )
+        if package not in _WITH_SOURCE:
+            return f"{words}, from its source."
+        return (
+            f"{words}: pip builds it from its source with --no-build-isolation and "
+            f"--no-binary {package}."
         )
 
     def for_gpus(self, package: CompiledPackage, gpus: Sequence[Gpu]) -> tuple[Fix, ...]:
@@ -69,10 +80,11 @@ class ExtensionRemedies(View):
                 *self._python.get_pip(),
                 self._python.pip(
                     "install", "--force-reinstall", "--no-deps", "--no-cache-dir",
-                    "--no-build-isolation", "--no-binary", name, name,
+                    "--no-build-isolation", "--no-binary", name,
+                    f"{name}=={version.partition('+')[0]}",
                 ),
             )
-            if version
+            if version and name in _WITH_SOURCE
             else (),
             verify=self._python.verify(),
         )  # fmt: skip

@@ -55,6 +55,12 @@ class Supervised:
                 self._process.stdin.write(data)
                 self._process.stdin.flush()
 
+    def hang_up(self) -> None:
+        """Close its stdin."""
+        if self._process.stdin is not None:
+            with contextlib.suppress(OSError, ValueError):
+                self._process.stdin.close()
+
     def said(self) -> bytes:
         """Return what it has written to stdout since the last call."""
         data = bytes(self._said)

@@ -63,16 +63,30 @@ def lanes(
     A fork costs more than most probes: those that read the same kind of thing share one.
     """
     found: dict[str, list[Probe]] = {}
-    for probe in sorted(probes, key=lambda probe: bool(probe.sections)):
+    for probe in _needed_first(list(probes)):
         lane = lane_of(probe) if lane_of is not None else probe.lane or probe.name
         found.setdefault(lane, []).append(probe)
     return found
 
 
+def _needed_first(probes: list[Probe]) -> list[Probe]:
+    """Put every probe behind those whose sections it needs; else the order stays."""
+    ordered: list[Probe] = []
+    left = probes
+    while left:
+        coming = {probe.section for probe in left}
+        ready = [probe for probe in left if not probe.sections & coming]
+        ordered += ready or left  # a circle is no fault of the order
+        left = [probe for probe in left if ready and probe not in ready]
+    return ordered
+
+
 @functools.cache
 def all_sections() -> dict[str, type[Section]]:
-    """Return every section by its name: those of the probes and the request."""
-    from gpucheck.probes.request import Request  # noqa: PLC0415  # it is no probe
+    """Return every section by its name: those of the probes, the request, what ran."""
+    from gpucheck.probes.pasted import Pasted  # noqa: PLC0415  # they are no probes
+    from gpucheck.probes.request import Request  # noqa: PLC0415
+    from gpucheck.probes.selftests import SelfTests  # noqa: PLC0415
 
-    sections = [probe.section for probe in all_probes()] + [Request]
+    sections = [probe.section for probe in all_probes()] + [Request, Pasted, SelfTests]
     return {section.name: section for section in sections}

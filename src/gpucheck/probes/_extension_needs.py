@@ -120,18 +120,22 @@ class Reader:
                 needs.missing_symbols = needs.symbols.map(
                     lambda names, missing=missing: [one for one in names if one in missing]  # type: ignore[misc]
                 )
-        for needs in files:
-            if needs.missing_symbols.value:
-                needs.missing_symbols = self._beside(needs, files)
+        for top in dict.fromkeys(needs.file.top for needs in files if needs.missing_symbols.value):
+            self._leave_out_own([needs for needs in files if needs.file.top == top])
 
-    def _beside(self, needs: Needs, files: list[Needs]) -> Answer[list[str]]:
-        """Leave out what another library of the same package defines."""
-        left = set(needs.missing_symbols.value or ())
-        for other in files:
-            if left and other is not needs and other.file.top == needs.file.top:
-                answer = missing_symbols(self._host, other.elf, left)
-                left = answer.value if answer.value is not None else left
-        return needs.missing_symbols.map(lambda names: [one for one in names if one in left])
+    def _leave_out_own(self, package: list[Needs]) -> None:
+        """Leave out what a library of the same package defines."""
+        wanted = {name for needs in package for name in needs.missing_symbols.value or ()}
+        left = set(wanted)
+        for needs in package:
+            answer = missing_symbols(self._host, needs.elf, left)
+            left = answer.value if answer.value is not None else left
+            if not left:
+                break
+        for needs in package:
+            needs.missing_symbols = needs.missing_symbols.map(
+                lambda names: [one for one in names if one in left]
+            )
 
 
 def _matters(soname: str) -> bool:

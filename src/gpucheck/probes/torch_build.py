@@ -54,7 +54,11 @@ class TorchBuild(Section, frozen=True, kw_only=True):
     """What its metadata requires of nvidia-* and triton, extras followed: name to specifier."""
     cudnn: str | None = None
     """cuDNN that it pins or, in a build that bundles it, carries; "" when neither is there."""
+    cudnn_compiled: str | None = None
+    """cuDNN that it was compiled against, which may be older than the one that it pins. The files
+    of a build do not tell it; ``gpucheck compat`` is told, and a table knows some wheels."""
     nccl: str | None = None
+    """NCCL that it pins or carries; "" for a build without NCCL."""
     cxx11_abi: bool | None = None
     wheel_tag: str | None = None
     """Tag of the wheel it came from, such as ``cp311-cp311-manylinux_2_28_x86_64``."""
@@ -128,6 +132,7 @@ def _build(
     said = version_facts(host, join(package.path, "version.py"))
     built_for: Platform | None = notes.take("built_for", said.map(_built_for))
     libraries = Libraries(host, package, interpreter.prefix or "", built_for)
+    notes.unknown("cudnn_compiled", "the files of a build do not tell it")
     required: Answer[dict[str, str]] = Answer(None, package.entry, "no metadata of torch there")
     if own.info is not None:
         required = pins(host, own.info, own.infos, marker_environment(interpreter))

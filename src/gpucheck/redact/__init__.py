@@ -72,7 +72,10 @@ class Redaction:
             self._standins.learn_host(system.hostname)
 
     def _learn_values(self, snapshot: Snapshot) -> None:
-        """Let every private value have its stand-in before a text is searched; UUIDs first."""
+        """Let every private value have its stand-in before a text is searched.
+
+        UUIDs come first, and packages, whose names stand in those of files.
+        """
         found: list[tuple[Kind, Any]] = []
 
         def note(kind: Kind, value: Any) -> Any:  # noqa: ANN401  # as it comes
@@ -85,6 +88,8 @@ class Redaction:
         for kind, value in found:
             if kind == "uuid" and "," not in value:
                 self._standins.learn_uuid(value)
+            elif kind == "package":
+                self._standins.package(value)
         for kind, value in found:
             self._replaced(kind, value)
 
@@ -107,6 +112,7 @@ class Redaction:
             "path": standins.path,
             "paths": standins.path,
             "address": standins.address,
+            "package": standins.package,
             "any": standins.text,
         }
         return ways[kind](value)

@@ -31,11 +31,31 @@ PythonSoftwareFoundation WindowsApps Microsoft NVSMI CUDA CUDNN Cellar Framework
 Python.framework Versions Current Applications linuxbrew .linuxbrew modules modulefiles spack
 easybuild eb stack cvmfs sw linux-x86_64 singularity apptainer enroot docker containers hpc_sdk
 Linux_x86_64 comm_libs math_libs compilers runfile overlay kaggle working content drive site
-.dockerenv .singularity.d .containerenv __init__.py EXTERNALLY-MANAGED top_level.txt
+.dockerenv .singularity.d .containerenv __init__.py EXTERNALLY-MANAGED top_level.txt glibc-hwcaps
 """.split()  # noqa: SIM905  # a list of words is best read as words
 
+PACKAGES = frozenset(
+    """
+    apex auto-gptq autoawq autoawq-kernels bitsandbytes causal-conv1d colossalai cuda-python
+    cupy curobo deep-ep deep-gemm deepspeed detectron2 dgl diff-gaussian-rasterization exllamav2
+    fairscale fairseq fast-hadamard-transform fbgemm-gpu fbgemm-gpu-genai flash-attn
+    flash-attn-3 flash-linear-attention flash-mla flashinfer-cubin flashinfer-jit-cache
+    flashinfer-python gptqmodel gsplat groundingdino horovod intel-extension-for-pytorch kaolin
+    kornia-rs lightning lmdeploy mamba-ssm megablocks minkowskiengine mmcv mmcv-full mmcv-lite
+    mmdet natten nerfacc nvdiffrast nvidia-cutlass-dsl nvidia-dali onnxruntime-gpu openmm
+    pointnet2-ops pyg-lib pynvml pytorch3d quanto rotary-emb sageattention segment-anything
+    sentencepiece sgl-kernel sglang spconv tensorrt tensorrt-llm tinycudann torch torch-cluster
+    torch-directml torch-geometric torch-scatter torch-sparse torch-spline-conv torch-tensorrt
+    torchao torchaudio torchcodec torchdata torchrec torchsparse torchtext torchvision
+    transformer-engine transformer-engine-torch transformers triton unsloth vllm vllm-flash-attn
+    warp-lang xformers
+    """.split()  # noqa: SIM905
+)
+"""Distributions with compiled code that everybody can download; others may be somebody's own."""
+
 NAMES = frozenset(
-    (*_NAMES, "Program Files", "Program Files (x86)", "NVIDIA Corporation",
+    (*_NAMES, *PACKAGES, *(package.replace("-", "_") for package in PACKAGES),
+     "Program Files", "Program Files (x86)", "NVIDIA Corporation",
      "NVIDIA GPU Computing Toolkit", "Python Software Foundation", "Microsoft Visual Studio")
 )  # fmt: skip
 _PATTERN = re.compile(
@@ -44,10 +64,12 @@ _PATTERN = re.compile(
     r"|python[0-9.]*-venv|v?[0-9]+(?:\.[0-9]+)+|[0-9]{1,2}|[A-Za-z]:?"  # 12.4, v12.4, C:
     r"|lib[\w+-]+\.(?:so|a|dylib)[0-9.]*"
     r"|(?:nvidia|cuda|cudart|cudnn|cublas|nvrtc|nvml|nv|torch|c10|cu)\w*\.(?:so|dll|ko|py)[0-9.]*"
+    r"|_C(?:\.[\w#-]+)?\.(?:so|pyd)|x86-64-v[0-9]"
     r"|[\w.+-]+\.(?:dist|egg)-info|(?:lib)?nvidia-[a-z-]+"
     r"|(?:cuda|cudnn|nccl|cublas|nvml|torch)\w*\.h"
     r"|[?*\[\]]+|(?:cuda|lib|python|torch|nvidia)[\w.-]*\*[\w.*-]*"  # shell patterns
 )
+_FOR_CUDA = re.compile(r"-cu(?:da)?[0-9]{2,3}x?\Z")
 HOMES = frozenset(("home", "homes", "users"))
 """The name that follows one of these, in lower case, is a user's."""
 NO_USERS = frozenset(("Public", "Shared", "Default", "root", "linuxbrew", ".linuxbrew"))
@@ -62,6 +84,7 @@ ORDINARY = frozenset(
     nvml cudnn nccl cublas main default none null true false with from that this there here not
     the and for was were has have can cannot could found read open opened denied permission
     program process memory data home work desktop laptop pc box lab ai ml research student team
+    attention core extension extensions kernels model models ops package packages utils
     version release answer answered environment command timed out output input number name names
     """.split()  # noqa: SIM905
 )
@@ -75,3 +98,12 @@ def is_public(name: str, *, windows: bool = False) -> bool:
     """Whether the name of a folder or a file says nothing of the user."""
     found = name.lower() in _LOWER if windows else name in NAMES
     return found or _PATTERN.fullmatch(name) is not None
+
+
+def is_public_package(name: str) -> bool:
+    """Whether a distribution, or the folder of one, is known to be public.
+
+    Those for one CUDA (``spconv-cu120``) are as public as the others; words are no name.
+    """
+    plain = _FOR_CUDA.sub("", name.lower().replace("_", "-").replace(".", "-"))
+    return plain in PACKAGES or " " in name

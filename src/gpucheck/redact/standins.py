@@ -3,7 +3,14 @@
 import re
 from collections.abc import Iterable
 
-from gpucheck.redact.public_names import HOMES, NO_USERS, ORDINARY, SYSTEM_ROOTS, is_public
+from gpucheck.redact.public_names import (
+    HOMES,
+    NO_USERS,
+    ORDINARY,
+    SYSTEM_ROOTS,
+    is_public,
+    is_public_package,
+)
 
 _SEPARATORS = re.compile(r"([\\/]+)")
 _SLASHES = re.compile("(/+)")
@@ -27,6 +34,7 @@ class Standins:
         self._users: dict[str, str] = {}
         self._hosts: dict[str, str] = {}
         self._addresses: dict[str, str] = {}
+        self._packages: dict[str, str] = {}
         self._bodies: dict[str, str] = {}
         self._full_uuids: list[str] = []
         self._paths: dict[str, str] = {}
@@ -65,7 +73,7 @@ class Standins:
         """End the learning: from here on texts are searched for all that was learned."""
         self._texts.clear()
         self._finder = self._new_finder()
-        names = {**self._users, **self._hosts, **self._addresses}
+        names = {**self._packages, **self._users, **self._hosts, **self._addresses}
         self._names = {name: new for name, new in names.items() if _tells(name)}
         self._words = _whole_words(self._names)
 
@@ -91,6 +99,12 @@ class Standins:
             return self._hosts[value]
         return self._addresses.setdefault(value, f"address{len(self._addresses) + 1}")
 
+    def package(self, name: str) -> str:
+        """Return the stand-in of a distribution's name, unless everybody may know it."""
+        if is_public_package(name):
+            return name
+        return self._packages.setdefault(name, f"package{len(self._packages) + 1}")
+
     def devices(self, value: str) -> str:
         """Return a list of devices with its UUIDs replaced; indices and words stay."""
         return ",".join(self._device(entry) for entry in value.split(","))
@@ -108,7 +122,7 @@ class Standins:
 
     def _component(self, name: str, *, windows: bool) -> str:
         """Return the stand-in of one name in a path."""
-        if not name or is_public(name, windows=windows):
+        if not name or (is_public(name, windows=windows) and not self._tells_a_package(name)):
             return name
         name = self._spelling(name) if windows else name
         for known in (self._users, self._hosts):
@@ -121,6 +135,11 @@ class Standins:
             self._spellings.setdefault(name.lower(), name)
             self._components[name] = f"{dot}{kind}{len(self._components) + 1}{end}"
         return self._components[name]
+
+    def _tells_a_package(self, name: str) -> bool:
+        """Whether a file's name holds that of a package of somebody's own: ``libacme_ops.so``."""
+        plain = name.lower().replace("-", "_")
+        return any(package.replace("-", "_") in plain for package in self._packages)
 
     def text(self, words: str) -> str:
         """Return free text in which the private values learned, and absolute paths, are replaced.

@@ -30,6 +30,7 @@ class Rule:
         severity: the default; a Hit may say another.
         family: the area of the report that shows it.
         yields_to: slugs whose finding makes this one an echo, which is then silenced.
+        refuted_by: self-tests that disprove the finding when all of them pass on every GPU.
         needs_gpu: on a machine that surely has no NVIDIA GPU it is not applicable, unasked.
 
     A rule that needs a GPU, or is about the driver or a cluster, is fine where no GPU is to be
@@ -43,12 +44,14 @@ class Rule:
         severity: Severity,
         family: Family,
         yields_to: tuple[str, ...] = (),
+        refuted_by: tuple[str, ...] = (),
         needs_gpu: bool = False,
     ) -> None:
         self.title = title
         self.severity = severity
         self.family: Family = family
         self.yields_to = yields_to
+        self.refuted_by = refuted_by
         self.needs_gpu = needs_gpu
         self.slug = ""
         self.page = ""

@@ -21,6 +21,7 @@ from gpucheck.probes.request import Request
 from gpucheck.rules import Rule
 from gpucheck.views.gpu_labels import gpu_index, gpus_are
 from gpucheck.views.gpu_places import GpuPlaces
+from gpucheck.views.selftest_says import SelfTestSays
 
 RULE = Rule(
     title="the compute mode keeps this process out",
@@ -35,7 +36,13 @@ _MPS = "nvidia-cuda-mps"
 
 
 @RULE.check
-def check(nvml: Nvml, places: GpuPlaces, environment: Environment, request: Request) -> Judgement:
+def check(
+    nvml: Nvml,
+    places: GpuPlaces,
+    environment: Environment,
+    request: Request,
+    says: SelfTestSays,
+) -> Judgement:
     """Every GPU that this process would see is closed to it."""
     if request.gpus == 0:
         return Fine("no GPU is to be used")
@@ -56,7 +63,19 @@ def check(nvml: Nvml, places: GpuPlaces, environment: Environment, request: Requ
         return _hit(shut, gpus)
     if any(at in closed for at in shut):
         return _warn([at for at in shut if at in closed], gpus)
+    if exclusive and (seen := says.points_at(RULE.slug)):
+        return _refused(sorted(exclusive), gpus, seen)
     return Fine("exclusive mode, as clusters set it; a GPU is free for this process")
+
+
+def _refused(exclusive: list[int], gpus: list[NvmlGpu], seen: tuple[str, ...]) -> Hit:
+    """CUDA itself found the device taken, by a process that NVML does not show here."""
+    return Hit(
+        headline=f"{gpus_are(gpus, exclusive)} in exclusive mode, and CUDA finds it taken",
+        evidence=(*(f"nvml.gpus.{at}.compute_mode" for at in exclusive), *seen),
+        fixes=(_end(GpuProcess()), _default_mode(gpu_index(gpus, exclusive[0]))),
+        confidence=Confidence.LIKELY,
+    )
 
 
 def _under_mps(environment: Environment) -> bool:

@@ -32,6 +32,7 @@ RULE = Rule(
     title="the container's image requires a newer driver",
     severity=Severity.ERROR,
     family="driver",
+    refuted_by=("device-placement", "cublas-matmul"),
     yields_to=("driver-too-old", "container-no-gpu", "driver-library-mismatch"),
     needs_gpu=True,
 )

@@ -16,11 +16,14 @@ Cure: start it with the GPU, as the runtime wants it.
 """
 
 from gpucheck.facts import known
-from gpucheck.findings import Fine, Fix, Hit, Judgement, NotApplicable, Severity
+from gpucheck.findings import Confidence, Fine, Fix, Hit, Judgement, NotApplicable, Severity
 from gpucheck.fixes import CONTAINER_GUIDE, DriverRemedies
 from gpucheck.probes.container import Container
+from gpucheck.probes.cuda_driver import CudaDriver
 from gpucheck.probes.device_nodes import DeviceNodes
 from gpucheck.probes.driver import Driver
+from gpucheck.probes.environment import Environment
+from gpucheck.probes.nvml import Nvml
 from gpucheck.probes.pci import Pci
 from gpucheck.probes.request import Request
 from gpucheck.probes.torch_build import TorchBuild
@@ -32,14 +35,16 @@ RULE = Rule(
     title="the container has no access to the GPU",
     severity=Severity.ERROR,
     family="driver",
+    refuted_by=("device-placement", "cublas-matmul"),
     yields_to=("kernel-module-not-loaded",),
 )
 
 _NOTHING = ("void", "none")
+_NO_DEVICE = 100
 
 
 @RULE.check
-def check(  # the container, what came into it, and who wants it
+def check(  # noqa: PLR0913, PLR0917  # the container, what came into it, and who wants it
     container: Container,
     driver: Driver,
     nodes: DeviceNodes,
@@ -48,6 +53,9 @@ def check(  # the container, what came into it, and who wants it
     torch: TorchBuild,
     request: Request,
     install: DriverRemedies,
+    cuda: CudaDriver,
+    nvml: Nvml,
+    environment: Environment,
 ) -> Judgement:
     """A trace of the host's GPU, somebody who wants it, and no way to it."""
     if not known(container.runtime, "container.runtime"):
@@ -57,6 +65,8 @@ def check(  # the container, what came into it, and who wants it
     if request.gpus == 0:
         return Fine("this container was said to use no GPU")
     traces = _traces(pci, driver)
+    if nodes.nodes is None and _was_told(cuda, nvml, environment, pci, driver):
+        return _told_of_no_device(container, torch, request, traces)
     if not traces:
         known(pci.gpus, "pci.gpus")
         return Fine("nothing here shows an NVIDIA GPU on the host")
@@ -93,6 +103,31 @@ def check(  # the container, what came into it, and who wants it
         evidence=(*evidence, "driver.module_loaded") if unloaded else tuple(evidence),
         fixes=(*((install.install(),) if unloaded else ()), *_start_with_gpu(container)),
     )
+
+
+def _told_of_no_device(
+    container: Container, torch: TorchBuild, request: Request, traces: list[str]
+) -> Judgement:
+    if not _wanted(container, torch, request):
+        return Fine("nothing in this container wants a GPU")
+    return Hit(
+        headline="CUDA finds no GPU in this container (error 100), and nothing hides one: it was "
+        "most likely started without its host's GPU",
+        evidence=("container.runtime", "cuda_driver.init_code", *traces),
+        fixes=_start_with_gpu(container),
+        confidence=Confidence.LIKELY,
+    )
+
+
+def _was_told(
+    cuda: CudaDriver, nvml: Nvml, environment: Environment, pci: Pci, driver: Driver
+) -> bool:
+    """Whether cuInit saw no device, and no fact speaks for another reason than the container."""
+    if cuda.init_code != _NO_DEVICE or nvml.gpus or driver.module_loaded is False:
+        return False
+    if environment.variables is None or environment.get("CUDA_VISIBLE_DEVICES") is not None:
+        return False
+    return pci.gpus is None or any(not is_passed_on(gpu) for gpu in pci.gpus)
 
 
 def _is_gpu(path: str) -> bool:

@@ -40,6 +40,7 @@ RULE = Rule(
 )
 
 _PROJECT = "nvidia-cudnn"
+_ON = "1"
 
 
 @RULE.check
@@ -124,7 +125,7 @@ def _compiled(torch: TorchBuild, rules: CudnnRules) -> tuple[str, str]:
 def _comparison_is_off(torch: TorchBuild, environment: Environment, rules: CudnnRules) -> str:
     """Return the variable that tells torch not to compare; "" where none does."""
     variable = rules.override(torch.version) if torch.version else None
-    return variable if variable and environment.get(variable) == "1" else ""
+    return variable if variable and environment.get(variable) == _ON else ""
 
 
 def _is_newer(runtime: str, pinned: str) -> bool:

@@ -21,12 +21,14 @@ from gpucheck.probes.nvml import Nvml
 from gpucheck.probes.pci import Pci
 from gpucheck.rules import Rule
 from gpucheck.views import Gpus
+from gpucheck.views.selftest_says import SelfTestSays
 from gpucheck.views.surroundings import Surroundings
 
 RULE = Rule(
     title="device files of the driver missing or broken",
     severity=Severity.ERROR,
     family="driver",
+    refuted_by=("device-placement", "cublas-matmul"),
     yields_to=(
         "kernel-module-not-loaded",
         "driver-missing",
@@ -51,7 +53,7 @@ _MAKE = "sudo nvidia-modprobe -u -c=0"
 
 
 @RULE.check
-def check(
+def check(  # noqa: C901  # each way in which the files can be at fault, in turn
     nodes: DeviceNodes,
     cuda: CudaDriver,
     driver: Driver,
@@ -59,9 +61,11 @@ def check(
     nvml: Nvml,
     gpus: Gpus,
     around: Surroundings,
+    says: SelfTestSays,
 ) -> Judgement:
     """A broken file, a missing one while CUDA fails, or the error that they leave behind."""
-    if cuda.init_code == 0:
+    seen = says.points_at(RULE.slug)
+    if cuda.init_code == 0 and not seen:
         return Fine("CUDA starts")
     if elsewhere := around.without_linux_driver():
         return NotApplicable(elsewhere)
@@ -79,7 +83,9 @@ def check(
     if missing and _proves(cuda, driver):
         return _hit_missing(missing, cuda, driver, around)
     if cuda.init_code == _UNKNOWN_ERROR:
-        return _hit_unknown_error(driver, around)
+        seen = ("cuda_driver.init_code",)
+    if seen:
+        return _hit_unknown_error(driver, around, seen)
     if missing and cuda.init_code is None:
         reason = f"{missing[0]} is not there, but CUDA may make it when it starts"
         raise UnknownFactError("cuda_driver.init_code", reason)
@@ -166,18 +172,18 @@ def _hit_missing(missing: list[str], cuda: CudaDriver, driver: Driver, around: S
     )
 
 
-def _hit_unknown_error(driver: Driver, around: Surroundings) -> Hit:
+def _hit_unknown_error(driver: Driver, around: Surroundings, seen: tuple[str, ...]) -> Hit:
     if around.in_container():
         return Hit(
             headline="CUDA does not start (error 999), although the device files are there",
-            evidence=("cuda_driver.init_code", "device_nodes.nodes"),
+            evidence=(*seen, "device_nodes.nodes"),
             fixes=(_in_container(),),
             confidence=Confidence.POSSIBLE,
         )
     if driver.uvm_loaded is False:
         return Hit(
             headline="CUDA does not start (error 999): the kernel module nvidia_uvm is not loaded",
-            evidence=("cuda_driver.init_code", "driver.uvm_loaded"),
+            evidence=(*seen, "driver.uvm_loaded"),
             fixes=(_make([_UVM]),),
         )
     reload = Fix(
@@ -188,7 +194,7 @@ def _hit_unknown_error(driver: Driver, around: Surroundings) -> Hit:
     return Hit(
         headline="CUDA does not start (error 999), although the device files are there: the module "
         "nvidia_uvm is often left so by a suspend",
-        evidence=("cuda_driver.init_code", "device_nodes.nodes"),
+        evidence=(*seen, "device_nodes.nodes"),
         fixes=(reload, Fix(text="Or restart.", commands=("sudo reboot",))),
         confidence=Confidence.POSSIBLE,
     )

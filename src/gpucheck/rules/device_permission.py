@@ -29,6 +29,7 @@ RULE = Rule(
     title="no permission to open the GPU",
     severity=Severity.ERROR,
     family="driver",
+    refuted_by=("device-placement", "cublas-matmul"),
     yields_to=("kernel-module-not-loaded", "driver-missing", "container-no-gpu"),
 )
 

@@ -23,12 +23,14 @@ from gpucheck.probes.nvml import Nvml
 from gpucheck.probes.system import System
 from gpucheck.rules import Rule
 from gpucheck.tables.versions import compare, parse
+from gpucheck.views.selftest_says import SelfTestSays
 from gpucheck.views.surroundings import Surroundings
 
 RULE = Rule(
     title="kernel module and driver libraries differ",
     severity=Severity.ERROR,
     family="driver",
+    refuted_by=("device-placement", "cublas-matmul"),
 )
 
 _NVML_MISMATCH = 18
@@ -38,7 +40,7 @@ _MESSAGE = "Driver/library version mismatch"
 
 
 @RULE.check
-def check(  # it joins both sides of the driver and both ways to ask it
+def check(  # noqa: PLR0913, PLR0917  # it joins both sides of the driver and both ways to ask it
     driver: Driver,
     nvml: Nvml,
     cuda: CudaDriver,
@@ -47,17 +49,18 @@ def check(  # it joins both sides of the driver and both ways to ask it
     around: Surroundings,
     update: DriverRemedies,
     modules: ModuleRemedies,
+    says: SelfTestSays,
 ) -> Judgement:
     """The driver says so itself, or the releases show it where it could not be asked."""
     if system.wsl:
         return NotApplicable("WSL takes module and libraries from Windows together")
-    said = _said(nvml, cuda, smi)
+    said = _said(nvml, cuda, smi) + says.points_at(RULE.slug)
     at = _first(driver.libcuda)
     library = driver.libcuda[at] if driver.libcuda and at is not None else None
     differ = _differ(driver.module_release, library)
     if not said and nvml.init_code == 0 and cuda.init_code != _COMPAT_REFUSED:
         return Fine("the driver answers")
-    if cuda.init_code == 0:
+    if cuda.init_code == 0 and not says.points_at(RULE.slug):
         return Fine("CUDA starts")
     if cuda.init_code == _COMPAT_REFUSED and differ:
         said = ("cuda_driver.init_code",)

@@ -29,6 +29,7 @@ RULE = Rule(
     title="a GPU without its driver",
     severity=Severity.ERROR,
     family="driver",
+    refuted_by=("device-placement", "cublas-matmul"),
     yields_to=("wsl-driver-problem",),
 )
 

@@ -75,7 +75,7 @@ def check(
         unknown = next((one for one in judged if faults.is_open(one)), None)
         if unknown is not None:
             raise UnknownFactError(f"{unknown.files[0].fact}.missing_symbols")
-        return Fine(f"{_names(judged)}: what they need of torch and CUDA is there")
+        return Fine(f"torch and CUDA have what is needed by {_names(judged)}")
     found.sort(key=lambda pair: pair[1].severity is not Severity.ERROR)
     return _hit(found, remedies)
 
@@ -83,7 +83,7 @@ def check(
 def _hit(found: list[tuple[CompiledPackage, Fault]], remedies: ExtensionRemedies) -> Hit:
     first, fault = found[0]
     others = [one for one, _ in found[1:]]
-    more = f"; so it is with {_names(others)}" if others else ""
+    more = f"; the same goes for {_names(others)}" if others else ""
     return Hit(
         headline=f"{first.title} {fault.words}{more}",
         evidence=(*fault.evidence, "torch.version"),

@@ -22,11 +22,13 @@ from gpucheck.probes.pci import Pci
 from gpucheck.probes.system import System
 from gpucheck.rules import Rule
 from gpucheck.views import DriverState
+from gpucheck.views.selftest_says import SelfTestSays
 
 RULE = Rule(
     title="the NVSwitch fabric is not ready",
     severity=Severity.ERROR,
     family="driver",
+    refuted_by=("device-placement", "cublas-matmul"),
     yields_to=("kernel-module-not-loaded", "driver-library-mismatch"),
 )
 
@@ -47,13 +49,15 @@ def check(  # CUDA, NVML, the bus and the service
     state: DriverState,
     system: System,
     container: Container,
+    says: SelfTestSays,
 ) -> Judgement:
     """CUDA says it by its error; without its answer, switches whose service does not run."""
     release = _release(state)
-    if cuda.init_code == _NOT_READY:
+    seen = ("cuda_driver.init_code",) if cuda.init_code == _NOT_READY else says.points_at(RULE.slug)
+    if seen:
         return Hit(
             headline=f"CUDA is not ready (error 802): {_why(driver, release, pci)}",
-            evidence=("cuda_driver.init_code", *_facts(driver, pci)),
+            evidence=(*seen, *_facts(driver, pci)),
             fixes=_in_order(_fixes(driver, system, container, release), pci),
             confidence=Confidence.CERTAIN if pci.nvswitches else Confidence.LIKELY,
         )

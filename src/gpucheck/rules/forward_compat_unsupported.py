@@ -10,7 +10,8 @@ What you see: ``torch.cuda.is_available()`` is False with "Error 804: forward co
 attempted on non supported HW".
 
 The same error comes when the kernel module and the libraries are of different releases after an
-update; where their releases show it, that is told as driver-library-mismatch.
+update; where their releases show it, that is told as driver-library-mismatch. On a GPU that is
+known to support cuda-compat it is the likely reason.
 
 Cure: take the compat folder out of LD_LIBRARY_PATH, so that the driver's own libcuda is loaded.
 If the driver is then too old for this PyTorch, update it.
@@ -18,43 +19,85 @@ If the driver is then too old for this PyTorch, update it.
 
 import posixpath
 
-from gpucheck.facts import known
+from gpucheck.facts import UnknownFactError, known
 from gpucheck.findings import Confidence, Fine, Fix, Hit, Judgement, Severity
 from gpucheck.fixes import DriverRemedies
 from gpucheck.probes.cuda_driver import CudaDriver
 from gpucheck.probes.driver import Driver
 from gpucheck.rules import Rule
+from gpucheck.tables.forward_compat import ForwardCompat, kind_of
+from gpucheck.tables.gpu_products import GpuProducts
+from gpucheck.views import Gpu, Gpus
+from gpucheck.views.selftest_says import SelfTestSays
 from gpucheck.views.surroundings import Surroundings
 
 RULE = Rule(
     title="forward compatibility is not supported on this GPU",
     severity=Severity.ERROR,
     family="driver",
+    refuted_by=("device-placement", "cublas-matmul"),
     yields_to=("driver-library-mismatch", "wsl-driver-problem"),
     needs_gpu=True,
 )
 
 _NOT_SUPPORTED = 804
+_SAME_RELEASE = Fix(
+    text="Compare the release of the loaded kernel module with those of libcuda: they must be the "
+    "same. After an update of the driver, restart; remove a libcuda that another installer left.",
+    commands=("cat /proc/driver/nvidia/version", "ldconfig -p | grep libcuda.so"),
+)
 
 
 @RULE.check
 def check(
-    cuda: CudaDriver, driver: Driver, around: Surroundings, update: DriverRemedies
+    cuda: CudaDriver,
+    driver: Driver,
+    gpus: Gpus,
+    around: Surroundings,
+    update: DriverRemedies,
+    table: ForwardCompat,
+    products: GpuProducts,
+    says: SelfTestSays,
 ) -> Judgement:
     """Error 804 says it; a compat library that is loaded first is the usual reason."""
-    if known(cuda.init_code, "cuda_driver.init_code") != _NOT_SUPPORTED:
+    seen = says.points_at(RULE.slug)
+    if cuda.init_code == _NOT_SUPPORTED:
+        seen = ("cuda_driver.init_code",)
+    elif not seen:
+        known(cuda.init_code, "cuda_driver.init_code")
         return Fine("cuInit did not refuse forward compatibility")
     path = _compat_library(cuda, driver)
     loaded = f": {path} is loaded" if path else ""
+    evidence = (*seen, *(("cuda_driver.library",) if cuda.library else ()))
+    able = _able(gpus, table, products)
+    if able:
+        return Hit(
+            headline=f"cuInit fails with error 804 although {able.label} supports cuda-compat: "
+            f"libcuda is most likely of another release than the loaded kernel module{loaded}",
+            evidence=(*evidence, able.facts[0]),
+            fixes=(*((_without(path, around),) if path else ()), _SAME_RELEASE),
+            confidence=Confidence.LIKELY,
+        )
     return Hit(
         headline=f"cuInit fails with error 804: this GPU does not support cuda-compat{loaded}",
-        evidence=("cuda_driver.init_code", *(("cuda_driver.library",) if cuda.library else ())),
+        evidence=evidence,
         fixes=(
             _without(path, around),
             update.install(reason="a driver new enough needs no cuda-compat"),
         ),
         confidence=Confidence.CERTAIN if path else Confidence.LIKELY,
     )
+
+
+def _able(gpus: Gpus, table: ForwardCompat, products: GpuProducts) -> Gpu | None:
+    """Return one of the GPUs when all are known to support cuda-compat."""
+    try:
+        found = gpus.all()
+    except UnknownFactError:
+        return None
+    kinds = [kind_of(gpu.product, products) if gpu.has_product else None for gpu in found]
+    allowed = [kind is not None and table.allowed_on(kind) for kind in kinds]
+    return found[0] if found and all(allowed) else None
 
 
 def _compat_library(cuda: CudaDriver, driver: Driver) -> str:

@@ -20,11 +20,13 @@ from gpucheck.fixes import DriverRemedies
 from gpucheck.probes.cuda_driver import CudaDriver
 from gpucheck.probes.kernel_log import KernelLog, XidEvent
 from gpucheck.probes.nvml import Nvml, NvmlGpu
+from gpucheck.probes.selftests import SelfTests
 from gpucheck.rules import Rule
 from gpucheck.tables.cuda_errors import CudaErrors
 from gpucheck.tables.nvml_errors import NvmlErrors
 from gpucheck.tables.xids import Xids
 from gpucheck.views.gpu_labels import at_pci, gpu_index, gpu_names
+from gpucheck.views.selftest_says import SelfTestSays
 from gpucheck.views.surroundings import Surroundings
 
 RULE = Rule(
@@ -42,7 +44,7 @@ _HOUR, _MINUTE = 3600, 60
 
 
 @RULE.check
-def check(  # NVML, CUDA and the log, and the tables of their codes
+def check(  # noqa: PLR0913, PLR0917  # NVML, CUDA and the log, and the tables of their codes
     nvml: Nvml,
     cuda: CudaDriver,
     log: KernelLog,
@@ -51,6 +53,8 @@ def check(  # NVML, CUDA and the log, and the tables of their codes
     cuda_errors: CudaErrors,
     around: Surroundings,
     update: DriverRemedies,
+    tests: SelfTests,
+    says: SelfTestSays,
 ) -> Judgement:
     """What a GPU says of itself comes first, then the kernel's log."""
     gpus = nvml.gpus or []
@@ -71,6 +75,12 @@ def check(  # NVML, CUDA and the log, and the tables of their codes
             evidence=("cuda_driver.init_code",),
             fixes=_fixes(None, around, update, replace=False),
         )
+    if seen := says.points_at(_SLUG) or _added(tests):
+        return Hit(
+            headline="A GPU reported an error of its hardware during the self-tests",
+            evidence=seen,
+            fixes=_fixes(None, around, update, replace=False),
+        )
     event = _worst(_of_ours(log, nvml, around), xids)
     if event is not None:
         return _hit_xid(event, nvml, log.xids or [], xids, around, update)
@@ -80,6 +90,15 @@ def check(  # NVML, CUDA and the log, and the tables of their codes
     if log.xids is None:
         return Fine("no GPU reports a fault; the kernel's log could not be read")
     return Fine("neither a GPU nor the kernel's log reports a fault")
+
+
+def _added(tests: SelfTests) -> tuple[str, ...]:
+    """Return the facts that show uncorrected memory errors which came under load."""
+    return tuple(
+        f"selftests.under_load.{at}.ecc_uncorrected_added"
+        for at, gpu in enumerate(tests.under_load or ())
+        if gpu.ecc_uncorrected_added
+    )
 
 
 def _failed_remap(at: int, gpu: NvmlGpu) -> tuple[str, tuple[str, ...]] | None:

@@ -15,8 +15,13 @@ no process is shown that holds it. That is either a process of another container
 that did not die properly. A desktop's few hundred MiB are normal. On Windows the driver does not
 tell which process holds how much, and moves memory out by itself.
 
+Where the driver does not tell who holds what, a self-test that runs out of memory may: torch then
+names the other process. It counts when that holds at least half of the GPU.
+
 Cure: end the process, or use another GPU.
 """
+
+import re
 
 import msgspec
 
@@ -25,6 +30,7 @@ from gpucheck.findings import Fine, Fix, Hit, Judgement, NotApplicable, Severity
 from gpucheck.probes.container import Container
 from gpucheck.probes.nvml import GpuProcess, Nvml, NvmlGpu
 from gpucheck.probes.request import Request
+from gpucheck.probes.selftests import SelfTests
 from gpucheck.probes.system import System
 from gpucheck.rules import Rule
 from gpucheck.views.gpu_labels import is_superchip
@@ -42,6 +48,10 @@ _GIB = 1024**3
 _FULL = 0.05
 _HALF = 0.5
 _TENTH = 0.1
+_SIZE = r"(\d{1,7}(?:\.\d{1,4})?) (GiB|MiB)"
+_TOTAL = re.compile(rf"has a total capacity of {_SIZE}")
+_BY_OTHER = re.compile(rf"\bProcess (\d{{1,10}}) has {_SIZE} memory in use")
+_BYTES = {"GiB": 1024**3, "MiB": 1024**2}
 
 
 class _Held(msgspec.Struct, frozen=True):
@@ -53,9 +63,64 @@ class _Held(msgspec.Struct, frozen=True):
 
 @RULE.check
 def check(
-    nvml: Nvml, places: GpuPlaces, system: System, container: Container, request: Request
+    nvml: Nvml,
+    places: GpuPlaces,
+    system: System,
+    container: Container,
+    request: Request,
+    tests: SelfTests,
 ) -> Judgement:
-    """Judge each visible GPU, the fullest finding first."""
+    """Judge each visible GPU, the fullest finding first; then what a self-test ran into."""
+    met = _by_self_test(tests)
+    try:
+        judged = _by_driver(nvml, places, system, container, request)
+    except UnknownFactError:
+        if met is None:
+            raise
+        return met
+    return judged if met is None or isinstance(judged, Hit) else met
+
+
+def _by_self_test(tests: SelfTests) -> Hit | None:
+    """Return the process that torch names in a self-test that ran out of memory."""
+    for path, result in tests.wrong():
+        if result.kind != "out-of-memory":
+            continue
+        for text in result.words():
+            total, other = _TOTAL.search(text), _BY_OTHER.search(text)
+            if not total or not other:
+                continue
+            held, whole = _in_bytes(other.group(2, 3)), _in_bytes(total.group(1, 2))
+            if held < _HALF * whole:
+                continue
+            return Hit(
+                headline=f"{result.device}: {_gib(held)} of {_gib(whole)} held by process "
+                f"{other.group(1)}; the self-test {result.name} ran out of memory",
+                evidence=(f"{path}.detail",),
+                fixes=(
+                    Fix(
+                        text="If that process is yours and no longer needed, end it.",
+                        commands=(f"kill {other.group(1)}",),
+                        verify=f"gpucheck selftest --tests {result.name}",
+                    ),
+                    Fix(text="Or use another GPU: set CUDA_VISIBLE_DEVICES to one that is free."),
+                ),
+                severity=Severity.ERROR,
+            )
+    return None
+
+
+def _in_bytes(said: tuple[str, ...]) -> int:
+    return int(float(said[0]) * _BYTES[said[1]])
+
+
+def _by_driver(
+    nvml: Nvml,
+    places: GpuPlaces,
+    system: System,
+    container: Container,
+    request: Request,
+) -> Judgement:
     gpus = known(nvml.gpus, "nvml.gpus")
     if not gpus:
         return NotApplicable("there is no NVIDIA GPU")
@@ -80,7 +145,11 @@ def check(
 
 
 def _held(place: int, gpu: NvmlGpu, *, windows: bool) -> _Held | None:
-    total, used, free = gpu.memory_total_bytes, gpu.memory_used_bytes, gpu.memory_free_bytes
+    total, used, free = (
+        gpu.memory_total_bytes,
+        gpu.memory_used_bytes,
+        gpu.memory_free_bytes,
+    )
     if not total or used is None or gpu.mig_enabled:
         return None
     free = total - used if free is None else free
@@ -133,7 +202,10 @@ def _facts(held: _Held) -> tuple[str, ...]:
 def _fixes(held: _Held, container: Container, *, windows: bool) -> tuple[Fix, ...]:
     other_gpu = Fix(text="Or use another GPU: set CUDA_VISIBLE_DEVICES to one that is free.")
     if windows:
-        return (Fix(text="Close programs that use the GPU.", commands=("nvidia-smi",)), other_gpu)
+        return (
+            Fix(text="Close programs that use the GPU.", commands=("nvidia-smi",)),
+            other_gpu,
+        )
     holder = _largest(held.gpu.processes or [])
     if holder is not None and holder.pid is not None:
         return (

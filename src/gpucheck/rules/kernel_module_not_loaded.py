@@ -27,6 +27,7 @@ RULE = Rule(
     title="the kernel module of the driver is not loaded",
     severity=Severity.ERROR,
     family="driver",
+    refuted_by=("device-placement", "cublas-matmul"),
     yields_to=("driver-missing", "driver-dropped-gpu"),
 )
 

@@ -31,6 +31,7 @@ RULE = Rule(
     title="no NVIDIA GPU, or fewer than there must be",
     severity=Severity.ERROR,
     family="driver",
+    refuted_by=("device-placement", "cublas-matmul"),
     yields_to=(
         "container-no-gpu",
         "driver-missing",

@@ -77,6 +77,8 @@ class _Complaint(msgspec.Struct, frozen=True, kw_only=True):
     remove: tuple[str, ...] = ()
     severity: Severity = Severity.ERROR
     confidence: Confidence = Confidence.CERTAIN
+    seen_with_v: bool = False
+    """Whether only a run with ``-v`` sees it, and that it is gone."""
 
 
 @RULE.check
@@ -112,10 +114,13 @@ def check(
     again = dict.fromkeys(project for one in worst for project in one.again)
     remove = dict.fromkeys(project for one in worst for project in one.remove)
     more = f" ({len(worst) - 1} more of this kind)" if len(worst) > 1 else ""
+    fix = remedies.reinstall(tuple(again), remove=tuple(remove))
+    if any(one.seen_with_v for one in worst):
+        fix = msgspec.structs.replace(fix, verify=f"{fix.verify} -v")
     return Hit(
         headline=f"{worst[0].text}{more}",
         evidence=tuple(dict.fromkeys(fact for one in worst for fact in one.facts)),
-        fixes=(remedies.reinstall(tuple(again), remove=tuple(remove)),),
+        fixes=(fix,),
         severity=worst[0].severity,
         confidence=worst[0].confidence,
     )
@@ -159,6 +164,7 @@ def _altered(hashes: WheelHashes, wheels: NvidiaWheels) -> list[_Complaint]:
             facts=(f"wheel_hashes.altered.{at}",),
             again=(one.project or "",),
             severity=Severity.WARNING,
+            seen_with_v=True,
         )
         for at, one in enumerate(hashes.altered or ())
         if wheels.pinned(one.project or "") is not None

@@ -9,8 +9,8 @@ What one sees: the same job takes two or ten times as long, for some minutes or 
 ``nvidia-smi -q -d PERFORMANCE`` shows "HW Thermal Slowdown : Active" or "HW Power Brake Slowdown :
 Active".
 
-It is what the driver says of this moment: a GPU that is idle while gpucheck looks may throttle
-under load all the same.
+It is what the driver says of this moment, and during the self-tests of the levels standard and
+stress: a GPU that is idle while gpucheck looks may throttle under load all the same.
 
 Cure: cooling (dust, fans, air flow, ambient temperature); for the power brake the power supply,
 its cables and the limits of the rack.
@@ -19,6 +19,7 @@ its cables and the limits of the rack.
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.findings import Fine, Fix, Hit, Judgement, NotApplicable, Severity
 from gpucheck.probes.nvml import Nvml, NvmlGpu
+from gpucheck.probes.selftests import SelfTests
 from gpucheck.rules import Rule
 
 RULE = Rule(
@@ -38,8 +39,11 @@ _TROUBLES = {
 
 
 @RULE.check
-def check(nvml: Nvml) -> Judgement:
-    """Look for a reason that is a trouble."""
+def check(nvml: Nvml, tests: SelfTests) -> Judgement:
+    """Look for a reason that is a trouble, now or under the load of the self-tests."""
+    under_load = _under_load(tests)
+    if under_load is not None:
+        return under_load
     gpus = known(nvml.gpus, "nvml.gpus")
     if not gpus:
         return NotApplicable("there is no NVIDIA GPU")
@@ -60,6 +64,28 @@ def check(nvml: Nvml) -> Judgement:
         evidence=tuple(fact for place, _ in slowed for fact in _facts(place, gpus[place])),
         fixes=(_fix(why),),
     )
+
+
+def _under_load(tests: SelfTests) -> Hit | None:
+    """Return the finding about a GPU that was slowed down while gpucheck loaded it."""
+    for at, gpu in enumerate(tests.under_load or ()):
+        why = next((reason for reason in _TROUBLES if reason in (gpu.held_down or ())), None)
+        if why is None:
+            continue
+        index = gpu.index if gpu.index is not None else at
+        path = f"selftests.under_load.{at}"
+        heat = gpu.temperature_max_c
+        shown = f" at {heat} °C" if heat is not None else ""
+        return Hit(
+            headline=f"GPU {index} ({gpu.device_name or 'NVIDIA'}){shown} was slowed down during "
+            f"the self-tests because {_TROUBLES[why]}",
+            evidence=(
+                f"{path}.held_down",
+                *((f"{path}.temperature_max_c",) if heat is not None else ()),
+            ),
+            fixes=(_fix(why),),
+        )
+    return None
 
 
 def _why(gpu: NvmlGpu) -> str | None:

@@ -94,7 +94,7 @@ def check(
     if open_question is not None:
         raise open_question
     names = ", ".join(f"{one.project} {one.version}" for one in found)
-    return Fine(f"{names} fit torch {version}")
+    return Fine(f"made for torch {version}: {names}")
 
 
 def _complaint(

@@ -30,6 +30,7 @@ RULE = Rule(
     title="WSL without the CUDA of the Windows driver",
     severity=Severity.ERROR,
     family="driver",
+    refuted_by=("device-placement", "cublas-matmul"),
 )
 
 _DXG = "/dev/dxg"

@@ -24,6 +24,14 @@ _REMOVAL = {
     "zypper": "sudo zypper remove -y",
     "pacman": "sudo pacman -R",
 }
+_INSTALLATION = {
+    "apt": "sudo apt-get install -y",
+    "dnf": "sudo dnf install -y",
+    "yum": "sudo yum install -y",
+    "zypper": "sudo zypper install -y",
+    "pacman": "sudo pacman -S",
+    "apk": "sudo apk add",
+}
 
 
 class Surroundings(View):
@@ -75,6 +83,11 @@ class Surroundings(View):
         if len(kept) == len(entries):
             return ()
         return self.set(variable, ":".join(kept)) if kept else self.unset(variable)
+
+    def install_packages(self, *names: str) -> tuple[str, ...]:
+        """Return the command that installs packages; none for an unknown package manager."""
+        installation = _INSTALLATION.get(self._system.package_manager or "")
+        return (f"{installation} {shlex.join(names)}",) if installation and names else ()
 
     def remove_packages(self, names: Collection[str]) -> tuple[str, ...]:
         """Return the command that removes packages; none for an unknown package manager."""

@@ -1,0 +1,115 @@
+"""Whether the libraries of nvidia-* wheels have the content that the wheels brought (``-v``)."""
+
+import time
+from typing import Annotated, ClassVar
+
+from gpucheck.facts import Facts, Private, Section
+from gpucheck.host import Host
+from gpucheck.probes._dist_info import dist_infos
+from gpucheck.probes._paths import name
+from gpucheck.probes._wheel_records import Recorded, recorded_libraries
+from gpucheck.probes.interpreter import Interpreter
+from gpucheck.probes.nvidia_wheels import NvidiaWheels, nvidia_wheels
+from gpucheck.probes.request import Request
+
+DEADLINE = 25.0
+LANE = "target"
+
+_ALGORITHM = "sha256="
+_DIGEST_BYTES = 32
+
+
+class AlteredLibrary(Facts, frozen=True, kw_only=True):
+    """A library of the size that its wheel recorded, with another content."""
+
+    project: str | None = None
+    version: str | None = None
+    library: str | None = None
+    """Its file's name: ``libcudnn_ops.so.9``."""
+    path: Annotated[str | None, Private("path")] = None
+    sha256: str | None = None
+    """Of what is there, in hexadecimal digits."""
+
+
+class WheelHashes(Section, frozen=True, kw_only=True):
+    """The contents of the libraries of every nvidia-* wheel, against the hashes in RECORD."""
+
+    name: ClassVar[str] = "wheel_hashes"
+
+    altered: list[AlteredLibrary] | None = None
+    compared: int | None = None
+    """How many libraries were compared; unknown unless ``-v`` asked for it."""
+    left_out: str | None = None
+    """Why not all were; "" when all were."""
+
+
+def collect(
+    host: Host, request: Request, interpreter: Interpreter, wheels: NvidiaWheels
+) -> WheelHashes:
+    """Sum up the libraries whose sizes are as recorded, the small ones first."""
+    if not request.hash_seconds:
+        return WheelHashes(problems={"*": "hashes are compared with -v only"})
+    if interpreter.sys_path is None or wheels.damaged is None:
+        why = wheels.problem("damaged") or "the target interpreter is unknown"
+        return WheelHashes(problems={"*": why})
+    infos = nvidia_wheels(dist_infos(host, interpreter.sys_path))
+    claims: dict[str, list[Recorded]] = {}
+    for info in infos:
+        for one in recorded_libraries(host, info).value or ():
+            claims.setdefault(one.path, []).append(one)
+    for damaged in wheels.damaged:
+        claims.pop(damaged.path or "", None)
+    return _compared(host, claims, request.hash_seconds)
+
+
+def _compared(host: Host, claims: dict[str, list[Recorded]], seconds: float) -> WheelHashes:
+    """Compare each file with the hashes of all wheels that brought it."""
+    end = time.monotonic() + seconds
+    altered: list[AlteredLibrary] = []
+    problems: list[str] = []
+    compared = 0
+    for path, owners in sorted(claims.items(), key=lambda claim: claim[1][-1].size):
+        wanted = [_hexadecimal(one.hash) for one in owners]
+        left = end - time.monotonic()
+        if left <= 0 or not all(wanted):
+            why = "the time is over" if left <= 0 else "no SHA-256 is recorded"
+            problems.append(f"{name(path)}: {why}")
+            continue
+        answer = host.sha256(path, left)
+        if answer.value is None:
+            problems.append(f"{name(path)}: {answer.problem}")
+            continue
+        compared += 1
+        if answer.value not in wanted:
+            altered.append(_altered(owners[-1], answer.value))
+    return WheelHashes(
+        altered=altered,
+        compared=compared,
+        left_out=f"{len(problems)} left out, such as {problems[0]}" if problems else "",
+        sources={"*": "RECORD of the wheels, and the contents of their libraries"},
+    )
+
+
+def _altered(one: Recorded, found: str) -> AlteredLibrary:
+    return AlteredLibrary(
+        project=one.info.project,
+        version=one.info.version,
+        library=name(one.path),
+        path=one.path,
+        sha256=found,
+        sources={"*": one.path},
+    )
+
+
+def _hexadecimal(hashed: str) -> str:
+    """Return the SHA-256 of a RECORD in hexadecimal digits; "" for anything else."""
+    import base64  # noqa: PLC0415  # with -v alone
+    import binascii  # noqa: PLC0415
+
+    if not hashed.startswith(_ALGORITHM):
+        return ""
+    try:
+        digest = base64.urlsafe_b64decode(hashed[len(_ALGORITHM) :] + "=")
+    except (binascii.Error, ValueError):
+        return ""
+    return digest.hex() if len(digest) == _DIGEST_BYTES else ""

@@ -1,0 +1,69 @@
+"""cuBLAS fails in a self-test on a GPU where nothing else explains it.
+
+What one sees: "CUDA error: CUBLAS_STATUS_EXECUTION_FAILED when calling cublasSgemm(...)",
+CUBLAS_STATUS_NOT_INITIALIZED, CUBLAS_STATUS_INVALID_VALUE ... at the first matrix product or linear
+layer.
+
+In programs these errors mostly mean something else: an index out of range in a kernel before, or no
+memory left. gpucheck multiplies small matrices in a fresh process, so that neither is the cause
+here. Causes that it can see otherwise (an older libcublas or libcublasLt that is loaded in place of
+the wheel's, wheels of different versions, a driver that is too old, a broken GPU) are told instead.
+
+Cure: install PyTorch anew together with the cuBLAS that it was made for, and take folders of other
+CUDA versions out of LD_LIBRARY_PATH.
+"""
+
+from gpucheck.findings import Confidence, Fix, Hit, Judgement, NotApplicable, Severity
+from gpucheck.fixes import TorchRemedies
+from gpucheck.probes.selftests import SelfTests
+from gpucheck.rules import Rule
+from gpucheck.views.selftest_says import SelfTestSays, where
+
+RULE = Rule(
+    title="cuBLAS fails",
+    severity=Severity.ERROR,
+    family="runtime",
+    yields_to=(
+        "gpu-fallen-off-bus",
+        "gpu-hardware-fault",
+        "driver-too-old",
+        "gpu-too-old-for-torch",
+        "gpu-too-new-for-torch",
+        "torch-mixed-install",
+        "cuda-library-conflict",
+        "cuda-library-missing",
+        "nvidia-wheel-mismatch",
+        "out-of-memory",
+        "gpu-memory-held",
+    ),
+)
+
+_AGAIN = "gpucheck selftest --tests cublas-matmul"
+
+
+@RULE.check
+def check(tests: SelfTests, says: SelfTestSays, reinstall: TorchRemedies) -> Judgement:
+    """A cuBLAS status in any self-test."""
+    if tests.results is None:
+        return NotApplicable(f"no self-test was run: {tests.problem('results')}")
+    found = says.failed_with("cublas-status")
+    if not found:
+        return says.fine("cublas-matmul")
+    path, first = found[0]
+    meaning = says.meaning(first)
+    means = f" ({meaning})" if meaning else ""
+    again = reinstall.install("with the cuBLAS that it was made for")
+    report = Fix(
+        text="If it stays, try the next older or newer build of PyTorch, and report it to PyTorch "
+        "with the output of the self-test.",
+        commands=(f"{_AGAIN} --format markdown",),
+        verify=_AGAIN,
+    )
+    fresh = () if again is None else (Fix(text=again.text, commands=again.commands, verify=_AGAIN),)
+    return Hit(
+        headline=f"cuBLAS fails on {where(found)}: {first.data.get('status') or first.detail}"
+        f"{means}",
+        evidence=(f"{path}.detail", *(f"{one}.status" for one, _result in found[1:4])),
+        fixes=(*fresh, report),
+        confidence=Confidence.LIKELY,
+    )

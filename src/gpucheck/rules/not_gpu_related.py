@@ -1,0 +1,27 @@
+"""The failure has nothing to do with PyTorch's use of a GPU.
+
+A full disk, a limit on open files, a download that fails, a Python package that is not installed.
+
+What one sees: "No space left on device" on a disk, "Too many open files", a certificate error, an
+HTTP error, "No module named" of a package that is not torch.
+
+It is named only where nothing in the text points to torch, CUDA or a GPU as the cause.
+
+Cure: as the message says; for open files ``ulimit -n 65535``, or
+``torch.multiprocessing.set_sharing_strategy('file_system')`` in DataLoader workers.
+"""
+
+from gpucheck.findings import Judgement, NotApplicable, Severity
+from gpucheck.rules import Rule
+
+RULE = Rule(
+    title="the failure has nothing to do with a GPU",
+    severity=Severity.ERROR,
+    family="runtime",
+)
+
+
+@RULE.check
+def check() -> Judgement:
+    """Nothing that is read from a machine shows it; what a text says of it, triage weighs."""
+    return NotApplicable("only a program's output shows it: give it to gpucheck triage")

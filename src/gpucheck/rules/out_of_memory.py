@@ -1,0 +1,56 @@
+"""The memory of a GPU did not suffice.
+
+What one sees: "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a
+total capacity of 23.64 GiB of which ..."; "CUDA error: out of memory" already when CUDA starts;
+CUBLAS_STATUS_ALLOC_FAILED; CUDNN_STATUS_ALLOC_FAILED.
+
+In a program it usually means what it says: model, batch and optimiser state are larger than the
+GPU. The self-tests take at most 256 MiB at their quick level; when even they run out of it,
+somebody else holds the memory. Another process that holds it is told as gpu-memory-held.
+
+Cure for the machine: look who holds the memory, and end what is left over. Cure for a program: a
+smaller batch, gradient accumulation, mixed precision, activation checkpointing; and
+``PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`` where the message tells of much memory that is
+"reserved but unallocated".
+"""
+
+from gpucheck.findings import Confidence, Fix, Hit, Judgement, NotApplicable, Severity
+from gpucheck.probes.selftests import SelfTests
+from gpucheck.rules import Rule
+from gpucheck.views.selftest_says import SelfTestSays, where
+
+RULE = Rule(
+    title="the memory of a GPU did not suffice",
+    severity=Severity.ERROR,
+    family="runtime",
+    yields_to=("gpu-memory-held", "compute-mode-exclusive"),
+)
+
+_SLUG = "out-of-memory"
+
+
+@RULE.check
+def check(tests: SelfTests, says: SelfTestSays) -> Judgement:
+    """A self-test that ran out of memory, or whose library says that it could not allocate."""
+    if tests.results is None:
+        return NotApplicable(f"no self-test was run: {tests.problem('results')}")
+    found = says.failed_with(_SLUG) or [
+        (path, result)
+        for path, result in tests.wrong()
+        if says.stands_for(result)[:1] == (_SLUG,) and says.code(result) is not None
+    ]
+    if not found:
+        return says.fine()
+    first = found[0][1]
+    return Hit(
+        headline=f"The self-test {first.name} ran out of memory on {where(found)}: {first.detail}",
+        evidence=tuple(f"{one}.detail" for one, _result in found[:6]),
+        fixes=(
+            Fix(
+                text="Look which processes hold the GPU's memory, and end what is left over.",
+                commands=("nvidia-smi", "sudo fuser -v /dev/nvidia*"),
+            ),
+            Fix(text="Or use another GPU: set CUDA_VISIBLE_DEVICES to one that is free."),
+        ),
+        confidence=Confidence.CERTAIN if first.kind == _SLUG else Confidence.LIKELY,
+    )

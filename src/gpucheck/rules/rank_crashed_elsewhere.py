@@ -1,0 +1,29 @@
+"""The error that is shown is only the echo of another rank's failure.
+
+When one rank dies, the others lose their connection to it, and each prints an error of its own,
+often longer than the true one.
+
+What one sees: "Connection closed by remote peer", "Connection reset by peer", "failed to recv,
+got 0 bytes", "store->get('0') got error", "ncclRemoteError", "ChildFailedError" with an exit code
+of -15.
+
+When the text holds the other rank's own error, that one is named instead.
+
+Cure: read the output of the rank that failed first: torchrun names it under "Root Cause (first
+observed failure)"; ``--redirects 3 --log-dir logs`` writes each rank's output into a file.
+"""
+
+from gpucheck.findings import Judgement, NotApplicable, Severity
+from gpucheck.rules import Rule
+
+RULE = Rule(
+    title="the error shown is the echo of another rank's failure",
+    severity=Severity.ERROR,
+    family="cluster",
+)
+
+
+@RULE.check
+def check() -> Judgement:
+    """Nothing that is read from a machine shows it; what a text says of it, triage weighs."""
+    return NotApplicable("only a program's output shows it: give it to gpucheck triage")

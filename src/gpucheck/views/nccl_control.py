@@ -1,0 +1,57 @@
+"""What NCCL's control arm showed: which of its transports a collective passes without."""
+
+import re
+
+import msgspec
+
+from gpucheck.probes.selftests import SelfTest, SelfTests
+from gpucheck.views.base import View
+
+_DUPLICATE = re.compile(
+    r"Duplicate GPU detected ?: rank (\d{1,6}) and rank (\d{1,6}) both on CUDA device (\w{1,20})"
+)
+
+
+class Cured(msgspec.Struct, frozen=True):
+    """A self-test that went wrong, and passed with other variables.
+
+    ``again`` is whether it went wrong once more without them; None: there was no time to see.
+    """
+
+    path: str
+    result: SelfTest
+    variables: dict[str, str]
+    again: bool | None
+
+
+class NcclControl(View):
+    """The collectives that went wrong over NCCL."""
+
+    def __init__(self, tests: SelfTests) -> None:
+        self._tests = tests
+
+    def cured(self) -> list[Cured]:
+        """Return the tests that a variable cures; not those that pass unchanged as well."""
+        found = []
+        for path, result in self._tests.wrong():
+            control = result.data.get("control")
+            if not isinstance(control, dict) or not isinstance(control.get("cured_by"), dict):
+                continue
+            again = control.get("goes_wrong_again")
+            if again is not False:
+                variables = {str(name): str(value) for name, value in control["cured_by"].items()}
+                found.append(Cured(path, result, variables, again))
+        return found
+
+    def duplicate(self) -> tuple[str, tuple[str, str], str] | None:
+        """Return where NCCL found two ranks on one GPU: the path, the ranks, the device."""
+        for path, result in self._tests.wrong():
+            for text in result.words():
+                if found := _DUPLICATE.search(text):
+                    return path, (found.group(1), found.group(2)), found.group(3)
+        return None
+
+
+def settings(variables: dict[str, str]) -> str:
+    """Return variables as a shell sets them."""
+    return " ".join(f"{name}={value}" for name, value in variables.items())

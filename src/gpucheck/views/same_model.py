@@ -1,0 +1,78 @@
+"""How fast each GPU was in the self-tests, against others of the same model."""
+
+import statistics
+from collections.abc import Iterable
+
+import msgspec
+
+from gpucheck.probes.selftests import SelfTest, SelfTests
+from gpucheck.views.base import View
+
+_LOAD = ("sustained", ("sustained rate",))
+_PRODUCTS = ("cublas-matmul", ("fp64 rate", "fp32 rate", "tf32 rate", "fp16 rate", "bf16 rate"))
+_LONG_ENOUGH = ("standard", "stress")
+"""At the quick level a GPU may not even have left its idle clocks."""
+
+
+class Speed(msgspec.Struct, frozen=True):
+    """A GPU against the median of the others of its model, in what it does best against them."""
+
+    path: str
+    device: str
+    model: str
+    share: float
+    rate: str
+    value: float
+    peers: float
+    others: int
+
+
+class SameModel(View):
+    """The rates of GPUs that are of one model."""
+
+    def __init__(self, tests: SelfTests) -> None:
+        self._tests = tests
+
+    def speeds(self) -> list[Speed]:
+        """Return every GPU that has a peer, by what was measured longest; [] without any."""
+        if self._tests.level not in _LONG_ENOUGH:
+            return []
+        for test, names in (_LOAD, _PRODUCTS):
+            passed = [one for one in self._tests.of(test) if one[1].status == "passed"]
+            if found := list(self._compared(passed, names)):
+                return found
+        return []
+
+    def _compared(
+        self, results: list[tuple[str, SelfTest]], names: tuple[str, ...]
+    ) -> Iterable[Speed]:
+        models = self._models()
+        for path, result in results:
+            model = models.get(result.device)
+            peers = [
+                one for _path, one in results
+                if model and one.device != result.device and models.get(one.device) == model
+            ]  # fmt: skip
+            own, others = _rates(result), [_rates(one) for one in peers]
+            shares = [
+                Speed(path, result.device, model or "", own[name] / middle, name, own[name],
+                      middle, len(peers))
+                for name in names
+                if name in own and others and all(name in one for one in others)
+                and (middle := statistics.median(one[name] for one in others)) > 0
+            ]  # fmt: skip
+            if shares:
+                yield max(shares, key=lambda one: one.share)
+
+    def _models(self) -> dict[str, str]:
+        """Return the names that torch has for the devices."""
+        found = {}
+        for _path, result in self._tests.of("import-torch"):
+            for one in result.data.get("devices") or ():
+                if isinstance(one, dict) and one.get("name"):
+                    found[str(one.get("device"))] = str(one["name"])
+        return found
+
+
+def _rates(result: SelfTest) -> dict[str, float]:
+    return {one.name: one.value for one in result.measurements if one.value is not None}

@@ -1,0 +1,125 @@
+"""What the self-tests said: which cause their errors stand for, and what their passing refutes."""
+
+from gpucheck.facts import UnknownFactError
+from gpucheck.findings import Fine, Judgement, NotApplicable
+from gpucheck.probes.container import Container
+from gpucheck.probes.selftests import SelfTest, SelfTests
+from gpucheck.tables.cuda_errors import CudaErrors
+from gpucheck.tables.library_errors import LibraryErrorRow, LibraryErrors
+from gpucheck.views.base import View
+from gpucheck.views.gpus import Gpus
+
+_MOST_PLACES = 4
+
+
+class SelfTestSays(View):
+    """The self-tests that went wrong, by what their error codes mean."""
+
+    def __init__(
+        self, tests: SelfTests, cuda_errors: CudaErrors, library_errors: LibraryErrors
+    ) -> None:
+        self._tests = tests
+        self._cuda_errors = cuda_errors
+        self._library_errors = library_errors
+
+    def points_at(self, slug: str) -> tuple[str, ...]:
+        """Return the facts of tests that failed with a code that stands for this finding alone."""
+        return tuple(
+            f"{path}.detail"
+            for path, result in self._tests.wrong()
+            if self.stands_for(result) == (slug,)
+        )
+
+    def failed_with(self, *kinds: str) -> list[tuple[str, SelfTest]]:
+        """Return the tests that went wrong in one of these ways, each with its path."""
+        return [(path, result) for path, result in self._tests.wrong() if result.kind in kinds]
+
+    def import_failure(self) -> tuple[str, SelfTest] | None:
+        """Return the result that shows ``import torch`` itself going wrong, with its path."""
+        return next((one for one in self._tests.wrong() if one[1].is_import), None)
+
+    def fine(self, *names: str) -> Judgement:
+        """Return what a rule says where none of its tests went wrong."""
+        results = [result for _path, result in self._tests.of(*names)]
+        passed = sorted({result.name for result in results if result.status == "passed"})
+        if passed:
+            return Fine(f"passed: the self-test {' and '.join(passed)}")
+        if any(result.went_wrong for result in results):
+            return NotApplicable("what went wrong in the self-tests is something else")
+        why = self._tests.problem("results") or "those that would show it were left out"
+        return NotApplicable(f"no such self-test was run: {why}")
+
+    def stands_for(self, result: SelfTest) -> tuple[str, ...]:
+        """Return the findings that the error of a result usually stands for; () when none."""
+        code = self.code(result)
+        if code is not None:
+            row = self._cuda_errors.error(code)
+            return row.slugs if row is not None else ()
+        named = self._library_error(result)
+        return named.slugs if named is not None else ()
+
+    def code(self, result: SelfTest) -> int | None:
+        """Return the CUDA error code of a result; None when it has none."""
+        code = result.data.get("cuda_code")
+        if isinstance(code, int):
+            return code
+        name = result.data.get("cuda_name")
+        row = self._cuda_errors.named(name) if isinstance(name, str) else None
+        return row.code if row is not None else None
+
+    def meaning(self, result: SelfTest) -> str:
+        """Return what the tables say of the error of a result, "" when they say nothing."""
+        code = self.code(result)
+        row = self._cuda_errors.error(code) if code is not None else None
+        if row is not None:
+            return row.meaning or ""
+        named = self._library_error(result)
+        return named.meaning if named is not None else ""
+
+    def _library_error(self, result: SelfTest) -> LibraryErrorRow | None:
+        """Return the row of the status of cuDNN, cuBLAS or NCCL that a result has."""
+        name = result.data.get("status") or result.data.get("nccl_result")
+        return self._library_errors.named(name) if isinstance(name, str) else None
+
+
+def where(results: list[tuple[str, SelfTest]]) -> str:
+    """Return the places of results, each once, in words."""
+    places = list(dict.fromkeys(result.place for _path, result in results))
+    more = len(places) - _MOST_PLACES
+    named = ", ".join(places[:_MOST_PLACES])
+    return f"{named} and {more} more" if more > 0 else named
+
+
+def repeated(result: SelfTest) -> str:
+    """Return the command that repeats a self-test where it was run."""
+    command = f"gpucheck selftest --tests {result.name}"
+    if result.device == "cpu":
+        ranks = f" --ranks {result.world_size}" if result.world_size > 1 else ""
+        return f"{command} --device cpu{ranks}"
+    return command if result.world_size > 1 else f"{command} --device {result.device}"
+
+
+class Refutation(View):
+    """Whether passed self-tests disprove a finding: only when no GPU was left out."""
+
+    def __init__(self, tests: SelfTests, gpus: Gpus, container: Container) -> None:
+        self._tests = tests
+        self._gpus = gpus
+        self._container = container
+
+    def by(self, names: tuple[str, ...]) -> bool:
+        """Whether every one of these tests has passed on every GPU that is meant to be used."""
+        if not names or not all(self._tests.passed_on_every_gpu(name) for name in names):
+            return False
+        try:
+            return len(self._tests.devices or ()) >= self._expected()
+        except UnknownFactError:
+            return False
+
+    def _expected(self) -> int:
+        """Return how many GPUs a program should see here: one that the driver drops counts."""
+        mask = self._gpus.mask()
+        if mask.kind != "unset":
+            return len(mask.chosen)
+        found = self._gpus.all() if self._container.runtime else self._gpus.on_bus()
+        return len(found)

@@ -1,0 +1,31 @@
+"""application-bug: what a program printed names it, nothing that is read of a machine."""
+
+from rules_support import ask
+
+from gpucheck import triage
+from gpucheck.findings import NotApplicable
+
+SLUG = "application-bug"
+SHOWN = """
+IndexKernel.cu:92: operator(): block: [0,0,0], thread: [1,0,0] Assertion `index >= -sizes[i] && \
+index < sizes[i] && "index out of bounds"` failed.
+"""
+OTHER = """
+Assertions are enabled in this build
+"""
+
+
+def test_a_text_that_shows_it_names_it() -> None:
+    report = triage(SHOWN)
+    found = next(one for one in report.findings if one.slug == SLUG)
+    assert found.evidence[0].source.startswith("line ")
+    assert found.fixes
+    assert SLUG in report.root_causes
+
+
+def test_a_text_that_only_sounds_like_it_does_not() -> None:
+    assert SLUG not in triage(OTHER).root_causes
+
+
+def test_a_machine_alone_shows_nothing_of_it() -> None:
+    assert isinstance(ask(SLUG), NotApplicable)

@@ -1,0 +1,30 @@
+"""gpu-slow: what a program printed names it, nothing that is read of a machine."""
+
+from rules_support import ask
+
+from gpucheck import triage
+from gpucheck.findings import NotApplicable
+
+SLUG = "gpu-slow"
+SHOWN = """
+GPU 3 is slower than the others in every step
+"""
+OTHER = """
+the training is slow on this laptop
+"""
+
+
+def test_a_text_that_shows_it_names_it() -> None:
+    report = triage(SHOWN)
+    found = next(one for one in report.findings if one.slug == SLUG)
+    assert found.evidence[0].source.startswith("line ")
+    assert found.fixes
+    assert SLUG in report.root_causes
+
+
+def test_a_text_that_only_sounds_like_it_does_not() -> None:
+    assert SLUG not in triage(OTHER).root_causes
+
+
+def test_a_machine_alone_shows_nothing_of_it() -> None:
+    assert isinstance(ask(SLUG), NotApplicable)

@@ -1,0 +1,31 @@
+"""rank-missing: what a program printed names it, nothing that is read of a machine."""
+
+from rules_support import ask
+
+from gpucheck import triage
+from gpucheck.findings import NotApplicable
+
+SLUG = "rank-missing"
+SHOWN = """
+RuntimeError: Timed out initializing process group in store based barrier on rank: 0, for key: \
+store_based_barrier_key:1 (world_size=4, worker_count=2, timeout=0:30:00)
+"""
+OTHER = """
+world_size=4, worker_count=4
+"""
+
+
+def test_a_text_that_shows_it_names_it() -> None:
+    report = triage(SHOWN)
+    found = next(one for one in report.findings if one.slug == SLUG)
+    assert found.evidence[0].source.startswith("line ")
+    assert found.fixes
+    assert SLUG in report.root_causes
+
+
+def test_a_text_that_only_sounds_like_it_does_not() -> None:
+    assert SLUG not in triage(OTHER).root_causes
+
+
+def test_a_machine_alone_shows_nothing_of_it() -> None:
+    assert isinstance(ask(SLUG), NotApplicable)
