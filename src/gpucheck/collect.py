@@ -12,6 +12,7 @@ from gpucheck.host import Host, LiveHost, RecordedHost, RecordingHost
 from gpucheck.host.children import Children, Done, Said, Tell, Work
 from gpucheck.probes import Probe, all_probes, lanes, probe_of
 from gpucheck.probes.request import Request
+from gpucheck.probes.selftests import SelfTests
 from gpucheck.snapshot import ProbeRun, ProbeRuns, Snapshot
 from gpucheck.tables import Table, Tables
 from gpucheck.target import TargetWish
@@ -119,6 +120,7 @@ class Collector:
         if isinstance(self._host, RecordedHost):
             self._load_probes()
             self._run_inline()
+            self._load_selftests(self._host)
         else:
             self._run_children()
         snapshot = Snapshot(
@@ -139,13 +141,14 @@ class Collector:
 
     def _ready(self) -> list[Probe]:
         """Take the probes whose needs are met, here or within their lane, from the waiting."""
-        grouped = lanes(self._waiting, self._lane)
-        coming = {lane: {probe.section for probe in group} for lane, group in grouped.items()}
-        ready = [
-            probe
-            for probe in self._waiting
-            if probe.sections <= {*self._sections, *coming[self._lane(probe)]}
-        ]
+        ready = self._waiting
+        left = None
+        while left != []:  # what waits for a probe that is not ready is not ready either
+            grouped = lanes(ready, self._lane)
+            coming = {lane: {probe.section for probe in group} for lane, group in grouped.items()}
+            known = {lane: {*self._sections, *sections} for lane, sections in coming.items()}
+            left = [probe for probe in ready if not probe.sections <= known[self._lane(probe)]]
+            ready = [probe for probe in ready if probe not in left]
         self._waiting = [probe for probe in self._waiting if probe not in ready]
         return ready
 
@@ -162,6 +165,12 @@ class Collector:
                 else:
                     self._answered(probe, section, time.perf_counter() - start)
 
+    def _load_selftests(self, host: RecordedHost) -> None:
+        """Take the self-tests that were recorded with the machine, if any were run."""
+        answer = host.selftests().map(lambda raw: msgspec.convert(raw, SelfTests))
+        why = {"*": answer.problem or "none was recorded"}
+        self._sections[SelfTests] = answer.value or SelfTests(problems=why)
+
     def _run_children(self) -> None:
         children = Children()
         try:
@@ -169,16 +178,22 @@ class Collector:
             if first is not None and first.name not in self._skip:
                 self._launch(children, first.name, [first])
             self._load_probes()
-            # Before the next forks: a parent that shares its pages with a child writes slowly.
-            self._meanwhile()
             self._launch_ready(children)
+            # The children that wait for the first one's answer take the longest.
+            while _FIRST in children.names() and self._under_way[_FIRST]:
+                self._step(children)
+            self._meanwhile()
             while children.names():
-                for event in children.wait(time.monotonic() + _TICK):
-                    self._hear(children, event)
-                self._launch_ready(children)
-                self._tell_progress(children)
+                self._step(children)
         finally:
             children.stop()
+
+    def _step(self, children: Children) -> None:
+        """Wait for what children say, take it, and start what waited for it."""
+        for event in children.wait(time.monotonic() + _TICK):
+            self._hear(children, event)
+        self._launch_ready(children)
+        self._tell_progress(children)
 
     def _tell_progress(self, children: Children) -> None:
         # A child that has answered everything and is about to end is no longer waited for.
@@ -239,7 +254,10 @@ class Collector:
             status = "timed-out" if event.status == "timed-out" else "crashed"
             self._failed(left[0], status, event.problem, event.seconds)
             for probe in left[1:]:
-                self._launch(children, probe.name, [probe])
+                if probe.sections <= self._sections.keys():
+                    self._launch(children, probe.name, [probe])
+                else:
+                    self._waiting.append(probe)
 
     def _call(self, probe: Probe) -> Section:
         return probe.collect(**{name: self._supply(need) for name, need in probe.needs.items()})

@@ -18,12 +18,14 @@ from gpucheck.findings import (
     NotApplicable,
     Outcome,
     Severity,
+    Suspect,
 )
 from gpucheck.probes.request import Request
 from gpucheck.rules import Family, Rule, all_rules
 from gpucheck.snapshot import ProbeRuns, Snapshot
 from gpucheck.tables import Table, Tables, TablesError
 from gpucheck.views import Gpus, View
+from gpucheck.views.selftest_says import Refutation
 
 _FAMILIES = get_args(Family)
 _SEVERITIES = tuple(Severity)
@@ -48,14 +50,21 @@ def diagnose(
     *,
     only: Sequence[str] = (),
     skip: Sequence[str] = (),
+    suspects: Mapping[str, Suspect] | None = None,
 ) -> Diagnosis:
-    """Ask every rule about the snapshot; ``only`` and ``skip`` name slugs."""
+    """Ask every rule about the snapshot; ``only`` and ``skip`` name slugs.
+
+    ``suspects`` are what a pasted text says, by slug: each is weighed against its rule's answer.
+    """
     rules = {
         slug: rule
         for slug, rule in all_rules().items()
         if (not only or slug in only) and slug not in skip
     }
     asked = {slug: _ask(rule, snapshot, tables) for slug, rule in rules.items()}
+    for slug, suspect in (suspects or {}).items():
+        if slug in rules:
+            asked[slug] = _suspected(rules[slug], asked[slug], suspect, snapshot)
     hits = {slug: finding for slug, (_, finding) in asked.items() if finding is not None}
     silenced = {slug: by for slug in hits if (by := _silencer(rules[slug], hits))}
     findings = [
@@ -98,14 +107,7 @@ def _surely_without_gpu(snapshot: Snapshot, tables: Tables) -> bool:
 def supply(kind: type[Any], snapshot: Snapshot, tables: Tables) -> Any:  # noqa: ANN401  # of that type
     """Return what a parameter of this type stands for: a section, a table, a view of both."""
     if issubclass(kind, View):
-        needs = inspect.get_annotations(kind.__init__)
-        return kind(
-            **{
-                name: supply(need, snapshot, tables)
-                for name, need in needs.items()
-                if name != "return"
-            }
-        )
+        return _view(kind, snapshot, tables)
     if issubclass(kind, Section):
         return snapshot.get(kind)
     if issubclass(kind, ProbeRuns):
@@ -117,12 +119,31 @@ def supply(kind: type[Any], snapshot: Snapshot, tables: Tables) -> Any:  # noqa:
     raise TypeError(f"a rule cannot ask for {kind.__name__}")
 
 
+def _view(kind: type[Any], snapshot: Snapshot, tables: Tables) -> Any:  # noqa: ANN401  # of that type
+    """Return a view of the snapshot; it is built once, for most rules ask for the same few."""
+    made_with, view = snapshot.views.get(kind, (None, None))
+    if made_with is not tables:
+        needs = inspect.get_annotations(kind.__init__)
+        view = kind(
+            **{
+                name: supply(need, snapshot, tables)
+                for name, need in needs.items()
+                if name != "return"
+            }
+        )
+        snapshot.views[kind] = tables, view
+    return view
+
+
 def _ask(rule: Rule, snapshot: Snapshot, tables: Tables) -> tuple[Check, Finding | None]:
     """Return the outcome of one rule and its finding; nothing that a rule does escapes."""
     slug = rule.slug
     try:
         answer = judge(rule, snapshot, tables)
         if isinstance(answer, Hit):
+            if answer.refutable and (why := _refuted(rule, snapshot, tables)):
+                reason = f"{why}; else: {answer.headline}"
+                return Check(slug=slug, outcome=Outcome.FINE, reason=reason), None
             finding = _finding(rule, answer, snapshot)
             return Check(slug=slug, outcome=Outcome.FIRED, reason=answer.headline), finding
     except UnknownFactError as unknown:
@@ -136,6 +157,34 @@ def _ask(rule: Rule, snapshot: Snapshot, tables: Tables) -> tuple[Check, Finding
     if isinstance(answer, NotApplicable):
         return Check(slug=slug, outcome=Outcome.NOT_APPLICABLE, reason=answer.reason), None
     return Check(slug=slug, outcome=Outcome.FINE, reason=_fine(answer)), None
+
+
+def _refuted(rule: Rule, snapshot: Snapshot, tables: Tables) -> str:
+    """Return which passed self-tests disprove a finding of this rule, "" when none do.
+
+    What was seen outweighs what follows from versions and files.
+    """
+    if not rule.refuted_by:
+        return ""
+    refutation: Refutation = supply(Refutation, snapshot, tables)
+    if not refutation.by(rule.refuted_by):
+        return ""
+    return f"refuted by a passed self-test ({' and '.join(rule.refuted_by)})"
+
+
+def _suspected(
+    rule: Rule, answer: tuple[Check, Finding | None], suspect: Suspect, snapshot: Snapshot
+) -> tuple[Check, Finding | None]:
+    """Weigh what a text says against the rule's answer: facts that look fine refute a symptom."""
+    check, finding = answer
+    seen = _finding(rule, suspect.hit, snapshot)
+    if finding is not None:
+        severity = min(finding.severity, seen.severity, key=_SEVERITIES.index)
+        evidence = (*finding.evidence, *seen.evidence)
+        return check, msgspec.structs.replace(finding, severity=severity, evidence=evidence)
+    if check.outcome is Outcome.FINE and not suspect.stands:
+        return answer
+    return Check(slug=rule.slug, outcome=Outcome.FIRED, reason=seen.headline), seen
 
 
 def _fine(answer: Fine) -> str:

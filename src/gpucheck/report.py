@@ -8,17 +8,19 @@ from gpucheck import __version__
 from gpucheck.engine import Diagnosis
 from gpucheck.facts import builtins
 from gpucheck.findings import Check, Finding, Outcome, Severity
+from gpucheck.probes.selftests import SelfTest, SelfTests
 from gpucheck.snapshot import REPORT_SCHEMA, Snapshot
 from gpucheck.verdict import OpenQuestion
 
 Verdict = Literal["healthy", "warning", "broken", "unknown"]
+About = Literal["machine", "self-tests"]
 FailOn = Literal["error", "warning", "never"]
 
 _EXIT_HEALTHY, _EXIT_FINDING, _EXIT_UNKNOWN = 0, 1, 3
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """What every face shows."""
+    """What every face shows; ``about`` is what was asked for: all, or the self-tests alone."""
 
     verdict: Verdict
     root_causes: tuple[str, ...]
@@ -26,6 +28,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     checks: tuple[Check, ...]
     open_questions: tuple[OpenQuestion, ...]
     snapshot: Snapshot
+    about: About = "machine"
 
     @property
     def standing(self) -> tuple[Finding, ...]:
@@ -56,14 +59,23 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
             "findings": builtins(self.findings),
             "checks": builtins(self.checks),
             "open_questions": builtins(self.open_questions),
-            "selftests": [],
+            "selftests": [_selftest(one) for one in self.snapshot.get(SelfTests).results or ()],
             "snapshot": self.snapshot.as_json(),
             "probes": builtins(self.snapshot.runs.runs),
         }
 
 
+def _selftest(result: SelfTest) -> dict[str, Any]:
+    """Return a result without where it comes from: it says so itself."""
+    plain: dict[str, Any] = builtins(result)
+    return {key: value for key, value in plain.items() if key not in ("sources", "problems")}
+
+
 def make_report(
-    diagnosis: Diagnosis, snapshot: Snapshot, questions: tuple[OpenQuestion, ...]
+    diagnosis: Diagnosis,
+    snapshot: Snapshot,
+    questions: tuple[OpenQuestion, ...],
+    about: About = "machine",
 ) -> Report:
     """Work the verdict out: an error, a warning, an open decisive question, or healthy."""
     standing = diagnosis.standing

@@ -67,10 +67,24 @@ class Snapshot:
         self.taken = taken or _now()
         self.versions = Versions(version=gpucheck, tables=tables)
         self.redacted = redacted
+        self.views: dict[type[Any], tuple[Any, Any]] = {}
+        """What the engine has made of the sections: a view by its type, with the tables used."""
 
     def get(self, kind: type[S]) -> S:
         """Return the section of this type."""
         return cast("S", self.sections[kind.name])
+
+    def with_section(self, section: Section) -> "Snapshot":
+        """Return the snapshot with this section in the place of its own."""
+        return Snapshot(
+            {**self.sections, section.name: section},
+            self.runs,
+            tables=self.versions.tables,
+            origin=self.origin,
+            taken=self.taken,
+            gpucheck=self.versions.version,
+            redacted=self.redacted,
+        )
 
     def look_up(self, fact: str) -> tuple[Facts, str, Any]:
         """Find a fact by its path, such as ``nvml.gpus.0.uuid``.

@@ -7,6 +7,7 @@ import msgspec
 from gpucheck.engine import supply
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.probes.request import Request
+from gpucheck.probes.selftests import SelfTests
 from gpucheck.probes.torch_build import TorchBuild
 from gpucheck.snapshot import Snapshot
 from gpucheck.tables import Tables
@@ -23,7 +24,13 @@ class OpenQuestion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def open_questions(snapshot: Snapshot, tables: Tables) -> tuple[OpenQuestion, ...]:
-    """Return the decisive questions of a live machine that are open (architecture 1.3)."""
+    """Return the decisive questions of a live machine that are open (architecture 1.3).
+
+    A self-test that has passed on every GPU answers all of them.
+    """
+    tests = snapshot.get(SelfTests)
+    if any(tests.passed_on_every_gpu(result.name) for _path, result in tests.of()):
+        return ()
     asked: tuple[tuple[str, Callable[[Snapshot, Tables], object]], ...] = (
         ("Is there an NVIDIA GPU?", _gpu_present),
         ("Does a driver serve it?", _driver_serves),
@@ -38,6 +45,20 @@ def open_questions(snapshot: Snapshot, tables: Tables) -> tuple[OpenQuestion, ..
             reason = unknown.reason or snapshot.problem(unknown.fact) or "nothing was said about it"
             found.append(OpenQuestion(question=question, fact=unknown.fact, reason=reason))
     return tuple(found)
+
+
+def untested(snapshot: Snapshot) -> tuple[OpenQuestion, ...]:
+    """Return the one question of a run of self-tests alone, open while none has passed."""
+    tests = snapshot.get(SelfTests)
+    results = [result for _path, result in tests.of()]
+    beyond_import = [result for result in results if result.name != "import-torch"]
+    if any(result.status == "passed" for result in beyond_import or results):
+        return ()
+    reasons = [result.detail for result in results if result.detail]
+    reason = tests.problem("results") or (reasons[0] if reasons else "none was run")
+    return (
+        OpenQuestion(question="Do the self-tests pass?", fact="selftests.results", reason=reason),
+    )
 
 
 def _gpu_present(snapshot: Snapshot, tables: Tables) -> bool:

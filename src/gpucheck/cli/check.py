@@ -1,18 +1,27 @@
 """``gpucheck check``: the default command."""
 
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpucheck.cli.options import format_option, machine_options, output_options
+from gpucheck.cli.options import (
+    fail_on_option,
+    level_option,
+    machine_options,
+    output_options,
+    report_format_option,
+)
 from gpucheck.cli.run import judge, open_host, open_tables, run_probes
+from gpucheck.cli.selftests import with_selftests
 from gpucheck.cli.text import colored, printable, write_out
 
 if TYPE_CHECKING:  # it costs time, and --help needs it not
     from gpucheck.report import Report
 
-_NOTE_NO_SELFTEST = "this version has no run-time self-test yet: use --no-selftest"
+
+_HASH_SECONDS = 10.0
 
 
 @click.command(short_help="Diagnose this machine (the default).")
@@ -32,34 +41,54 @@ _NOTE_NO_SELFTEST = "this version has no run-time self-test yet: use --no-selfte
     help="Whether PyTorch is to run here, or extensions are to be built as well.",
 )
 @click.option(
-    "--no-selftest/--selftest", default=True, help="Static checks only; nothing runs on a GPU."
+    "--selftest/--no-selftest",
+    default=None,
+    help="Run the self-tests, even where they only test the CPU; or static checks only. Without "
+    "either they run where an NVIDIA device and a CUDA build of PyTorch are.",
 )
+@level_option
 @click.option("--only", metavar="NAME", multiple=True, help="Only this finding or probe.")
 @click.option("--skip", metavar="NAME", multiple=True, help="Not this finding or probe.")
-@click.option(
-    "--fail-on",
-    type=click.Choice(["error", "warning", "never"]),
-    default="error",
-    show_default=True,
-    help="The least severity that makes the exit status 1.",
-)
-@format_option
+@fail_on_option
+@report_format_option
 @output_options
 @click.pass_context
 def check(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  # click's options
     """Diagnose this machine: the root cause first, its evidence, the command that fixes it."""
-    if not options["no_selftest"]:
-        raise click.UsageError(_NOTE_NO_SELFTEST)
+    start = time.monotonic()
     from gpucheck.probes.request import Request  # noqa: PLC0415
 
     tables = open_tables(options["tables"])
-    request = Request(gpus=options["gpus"], purpose=options["purpose"])
+    request = Request(
+        gpus=options["gpus"], purpose=options["purpose"], hash_seconds=_for_hashes(options)
+    )
     only, skip, probes_skipped = _chosen(options["only"], options["skip"])
     host = open_host(options["sysroot"])
     collected = run_probes(host, tables, options, request=request, skip=probes_skipped)
-    report = judge(collected.snapshot, tables, only=only, skip=skip)
+    snapshot = with_selftests(
+        host,
+        collected.snapshot,
+        options,
+        asked=bool(options["selftest"]),
+        refused=_refused(options),
+        begun=start,
+    )
+    report = judge(snapshot, tables, only=only, skip=skip)
     show_report(report, options)
     ctx.exit(report.exit_status(options["fail_on"]))
+
+
+def _for_hashes(options: dict[str, Any]) -> float:
+    """Return how long libraries are compared with the hashes of their wheels: with -v alone."""
+    return min(_HASH_SECONDS, options["timeout"] / 2) if options["verbose"] else 0.0
+
+
+def _refused(options: dict[str, Any]) -> str:
+    """Return why the self-tests are not wanted; one finding or probe alone needs them not."""
+    if options["selftest"] is False:
+        return "--no-selftest was given"
+    only = options["selftest"] is None and options["only"]
+    return "--only was given without --selftest" if only else ""
 
 
 def _chosen(only: Sequence[str], skip: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
@@ -108,11 +137,15 @@ def show_report(report: "Report", options: dict[str, Any], *, after: str = "") -
         from gpucheck.render import json_format  # noqa: PLC0415
 
         text = json_format.render(report)
+    elif options["form"] == "junit":
+        from gpucheck.render import junit  # noqa: PLC0415
+
+        text = junit.render(report)
     else:
         from gpucheck.render import markdown  # noqa: PLC0415
 
         text = markdown.render(report)
-    if after and options["form"] != "json":
+    if after and options["form"] in ("terminal", "markdown"):
         text += f"\n{after}\n"
     write_out(text, options["output"])
 

@@ -26,7 +26,13 @@ output_options = _options(
         help="Compatibility tables to use instead of the built-in ones ($GPUCHECK_TABLES).",
     ),
     click.option("--no-color", is_flag=True, help="No colour (NO_COLOR does the same)."),
-    click.option("-v", "--verbose", count=True, help="More: every check; twice: every fact."),
+    click.option(
+        "-v",
+        "--verbose",
+        count=True,
+        help="More: every check; twice: every fact. check -v also compares the contents of CUDA "
+        "libraries with the hashes of their wheels, for 10 seconds at most.",
+    ),
     click.option("-q", "--quiet", is_flag=True, help="Only the verdict, no progress."),
 )
 machine_options = _options(
@@ -56,4 +62,25 @@ format_option = click.option(
     type=click.Choice(["terminal", "json", "markdown"]),
     default="terminal",
     show_default=True,
+)
+report_format_option = click.option(
+    "--format",
+    "form",
+    type=click.Choice(["terminal", "json", "markdown", "junit"]),
+    default="terminal",
+    show_default=True,
+)
+level_option = click.option(
+    "--level",
+    type=click.Choice(["quick", "standard", "stress"]),
+    default="quick",
+    show_default=True,
+    help="How thorough the self-tests are: seconds, minutes, or a load on the whole machine.",
+)
+fail_on_option = click.option(
+    "--fail-on",
+    type=click.Choice(["error", "warning", "never"]),
+    default="error",
+    show_default=True,
+    help="The least severity that makes the exit status 1.",
 )

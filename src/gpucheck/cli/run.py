@@ -119,7 +119,8 @@ class Progress:
             return
         driver = seconds > _SLOW and any(name in _ASK_THE_DRIVER for name in names)
         slow = "; GPUs without persistence mode wake slowly" if driver else ""
-        self._out.write(f"\r\x1b[Kwaiting for {', '.join(names)} ({seconds:.0f} s{slow})")
+        whole = "; -v reads whole libraries" if "wheel_hashes" in names else ""
+        self._out.write(f"\r\x1b[Kwaiting for {', '.join(names)} ({seconds:.0f} s{slow}{whole})")
         self._out.flush()
         self._shown = True
 

@@ -9,8 +9,8 @@ from gpucheck.host import Host
 from gpucheck.probes._paths import name
 
 _COMMANDS = ("gcc", "g++", "cc", "c++", "clang", "clang++")
-_NUMBERED = re.compile(r"(?:^|-)(?:gcc|g\+\+|clang)-([0-9]+(?:\.[0-9]+)*)$")
-_VERSION = re.compile(r"[0-9]+(?:\.[0-9]+)*")
+_NUMBERED = r"(?:^|-)(?:gcc|g\+\+|clang)-([0-9]+(?:\.[0-9]+)*)$"
+_VERSION = r"[0-9]+(?:\.[0-9]+)*"
 _LIMIT = 2.0
 
 
@@ -38,7 +38,7 @@ def compilers(host: Host) -> list[FoundCompiler]:
 
 
 def _version(host: Host, path: str, real: str) -> Answer[str]:
-    numbered = _NUMBERED.search(name(real))
+    numbered = re.search(_NUMBERED, name(real))
     if numbered:
         return Answer(numbered.group(1), real)
     clang = "clang" in name(real)
@@ -49,5 +49,5 @@ def _version(host: Host, path: str, real: str) -> Answer[str]:
 
 
 def _only_version(text: str) -> str | None:
-    match = _VERSION.fullmatch(text.strip()[:40])
+    match = re.fullmatch(_VERSION, text.strip()[:40])
     return match.group() if match else None

@@ -17,9 +17,9 @@ LIBRARIES = (
     "cusparse", "cusolver", "cufft", "curand", "cupti", "nvshmem", "cufile",
 )  # fmt: skip
 _NAMES = "|".join(LIBRARIES)
-_SO = re.compile(rf"lib({_NAMES})(?:_host)?(?:-[0-9a-f]{{8}})?\.so((?:\.[0-9]+)*)")
+_SO = rf"lib({_NAMES})(?:_host)?(?:-[0-9a-f]{{8}})?\.so((?:\.[0-9]+)*)"
 """Wheels that carry libraries along put a hash into their names."""
-_DLL = re.compile(rf"({_NAMES})64_([0-9]+(?:\.[0-9]+)*)(?:_0)?\.dll")
+_DLL = rf"({_NAMES})64_([0-9]+(?:\.[0-9]+)*)(?:_0)?\.dll"
 _SO_PATTERN = "lib[cn][ucv]*.so*"
 _SYSTEM = (
     "/usr/lib/{machine}-linux-gnu",
@@ -92,7 +92,7 @@ def _best(paths: Iterable[str], via: FoundVia) -> list[LibraryFile]:
     best: dict[tuple[str, str, str], LibraryFile] = {}
     unnumbered = []
     for path in paths:
-        match = _SO.fullmatch(name(path)) or _DLL.fullmatch(name(path))
+        match = re.fullmatch(_SO, name(path)) or re.fullmatch(_DLL, name(path))
         if match is None:
             continue
         library, number = match.group(1), match.group(2).lstrip(".")

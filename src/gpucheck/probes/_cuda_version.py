@@ -8,9 +8,9 @@ from gpucheck.facts import Answer
 from gpucheck.host import Host
 from gpucheck.probes._paths import join
 
-_DEFINE = re.compile(r"#[ \t]*define[ \t]+(\w+)[ \t]+([0-9]+)")
-_TEXT_VERSION = re.compile(r"CUDA Version ([0-9]+(?:\.[0-9]+){1,3})")
-_NVCC_VERSION = re.compile(r"release [0-9.]+, V([0-9]+(?:\.[0-9]+){1,3})")
+_DEFINE = r"#[ \t]*define[ \t]+(\w+)[ \t]+([0-9]+)"
+_TEXT_VERSION = r"CUDA Version ([0-9]+(?:\.[0-9]+){1,3})"
+_NVCC_VERSION = r"release [0-9.]+, V([0-9]+(?:\.[0-9]+){1,3})"
 _HEADER_LIMIT = 64 * 1024
 _CUDNN_NEW_CODE = 90000
 """From cuDNN 9 on the code has five digits and two of them for the minor release."""
@@ -48,7 +48,7 @@ def cuda_version(code: int) -> str:
 def defines(text: str) -> dict[str, int]:
     """Return the numbers that a header defines, by name; the first definition counts."""
     found: dict[str, int] = {}
-    for name, number in _DEFINE.findall(text):
+    for name, number in re.findall(_DEFINE, text):
         found.setdefault(name, int(number[:9]))
     return found
 
@@ -105,7 +105,7 @@ def _in_json(text: str) -> str | None:
 
 
 def _in_text(text: str) -> str | None:
-    match = _TEXT_VERSION.search(text)
+    match = re.search(_TEXT_VERSION, text)
     return match.group(1) if match else None
 
 
@@ -119,5 +119,5 @@ def _in_cuda_h(hits: list[bytes]) -> str | None:
 
 def nvcc_says(text: str) -> str | None:
     """Return the version in the output of ``nvcc --version``."""
-    match = _NVCC_VERSION.search(text)
+    match = re.search(_NVCC_VERSION, text)
     return match.group(1) if match else None

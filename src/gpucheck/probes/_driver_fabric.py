@@ -14,8 +14,8 @@ _SWITCH_NODES = "/dev/nvidia-nvswitch*"
 _MOST_PROCESSES = 8192
 _DPKG_STATUS = "/var/lib/dpkg/status"
 _DPKG_PACKAGE = b"Package: nvidia-fabric"
-_DPKG_VERSION = re.compile(rb"\nVersion: (?:\d+:)?(\d{2,4}\.\d{1,4}(?:\.\d{1,4})?)")
-_RPM_PACKAGE = re.compile(r"nvidia-fabric-?manager-(\d{2,4}\.\d{1,4}(?:\.\d{1,4})?)")
+_DPKG_VERSION = rb"\nVersion: (?:\d+:)?(\d{2,4}\.\d{1,4}(?:\.\d{1,4})?)"
+_RPM_PACKAGE = r"nvidia-fabric-?manager-(\d{2,4}\.\d{1,4}(?:\.\d{1,4})?)"
 
 
 def program(host: Host) -> list[str]:
@@ -59,7 +59,7 @@ def _release(host: Host, packages: Answer[list[str]], *, installed: bool) -> Ans
     if not installed:
         return Answer("", f"no {_PROGRAM}")
     for name in packages.value or ():
-        if found := _RPM_PACKAGE.fullmatch(name):
+        if found := re.fullmatch(_RPM_PACKAGE, name):
             return Answer(found[1], packages.source)
     entries = host.find_in_file(_DPKG_STATUS, _DPKG_PACKAGE, 2048)
     return entries.map(_dpkg_release)
@@ -68,7 +68,7 @@ def _release(host: Host, packages: Answer[list[str]], *, installed: bool) -> Ans
 def _dpkg_release(entries: list[bytes]) -> str | None:
     """Read the version of the first installed package among paragraphs of dpkg's status."""
     for entry in b"\n\n".join(entries).split(b"\n\n"):
-        version = _DPKG_VERSION.search(entry)
+        version = re.search(_DPKG_VERSION, entry)
         ours = entry.startswith(_DPKG_PACKAGE) and b"\nStatus: install ok installed" in entry
         if ours and version:
             return version[1].decode()

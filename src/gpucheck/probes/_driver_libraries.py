@@ -20,7 +20,7 @@ _DRIVER_FOLDERS = (
     "/run/opengl-driver/lib",
 )
 """Folders for the driver's libraries of WSL, Jetsons, GKE and NixOS."""
-_RELEASE = re.compile(r"lib(?:cuda|nvidia-ml)\.so\.(\d{2,4}\.\d{1,4}(?:\.\d{1,4})?)")
+_RELEASE = r"lib(?:cuda|nvidia-ml)\.so\.(\d{2,4}\.\d{1,4}(?:\.\d{1,4})?)"
 _SMALLEST_LIBCUDA = 300 * 1024
 """Bytes; the driver's libcuda has more than ten times that, the toolkit's stub less."""
 _SMALL_DRIVERS = ("/tegra/", "/aarch64-linux-gnu/nvidia/")
@@ -66,7 +66,7 @@ def _copies(host: Host, loader: Search, soname: str) -> list[Library]:
 def _library(host: Host, found: Found) -> Library:
     stat = host.stat(found.real_path).value
     size = stat.size if stat is not None else None
-    release = _RELEASE.fullmatch(found.real_path.rpartition("/")[2])
+    release = re.fullmatch(_RELEASE, found.real_path.rpartition("/")[2])
     return Library(
         path=found.path,
         real_path=found.real_path,

@@ -24,15 +24,15 @@ _MODULE_FOLDERS = (
     "updates/*",
     "weak-updates/*",
 )
-_MODULE_FILE = re.compile(r"nvidia(?:-(?:current|open|legacy|tesla)[-\w]{0,40})?\.ko(?:\.\w{2,4})?")
+_MODULE_FILE = r"nvidia(?:-(?:current|open|legacy|tesla)[-\w]{0,40})?\.ko(?:\.\w{2,4})?"
 _PARTS = ("-uvm", "-drm", "-modeset", "-peermem")
 _MOST_FILES = 256
 _DKMS_BUILT = "/var/lib/dkms/nvidia*/*/*/*/module"
 _DKMS_SOURCES = ("/var/lib/dkms/nvidia*/*/source", "/usr/src/nvidia-*")
 _OTHER_MODULES = ("nvidia-fs", "nvidia-peer", "nvidia-gdr")
 """Starts of names of NVIDIA's modules that are not the driver."""
-_RELEASE = re.compile(r"\d{2,4}\.\d{1,4}(?:\.\d{1,4})?")
-_PROC_RELEASE = re.compile(r"NVRM version:[^\n]{0,120}?\s(\d{2,4}\.\d{1,4}(?:\.\d{1,4})?)\s")
+_RELEASE = r"\d{2,4}\.\d{1,4}(?:\.\d{1,4})?"
+_PROC_RELEASE = r"NVRM version:[^\n]{0,120}?\s(\d{2,4}\.\d{1,4}(?:\.\d{1,4})?)\s"
 _JETSON_SIGNS = ("/sys/module/nvgpu", "/dev/nvgpu", "/dev/nvhost-ctrl-gpu")
 _SECURE_BOOT = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
 _SHIM_OFF = "/sys/firmware/efi/efivars/MokSBStateRT-605dab50-e046-4300-abb6-3dd810dd8b23"
@@ -115,7 +115,7 @@ def _release(host: Host, proc: Answer[str], nvidia: Answer[bool]) -> Answer[str]
 
 
 def _proc_release(text: str) -> str | None:
-    found = _PROC_RELEASE.search(text)
+    found = re.search(_PROC_RELEASE, text)
     return found[1] if found else None
 
 
@@ -147,7 +147,7 @@ def _module_files(host: Host) -> Answer[list[str]]:
 def _is_main_module(path: str) -> bool:
     name = path.rpartition("/")[2]
     main = name.partition(".ko")[0]
-    return _MODULE_FILE.fullmatch(name) is not None and not main.endswith(_PARTS)
+    return re.fullmatch(_MODULE_FILE, name) is not None and not main.endswith(_PARTS)
 
 
 def _kernel_of(path: str) -> str:
@@ -158,7 +158,7 @@ def _dkms_builds(paths: list[str]) -> list[str]:
     builds = []
     for path in paths:
         module, release, kernel, _machine = path.split("/")[4:8]
-        if not module.startswith(_OTHER_MODULES) and _RELEASE.fullmatch(release):
+        if not module.startswith(_OTHER_MODULES) and re.fullmatch(_RELEASE, release):
             builds.append(f"{release} {kernel}")
     return sorted(set(builds))
 
@@ -172,7 +172,7 @@ def _dkms_sources(host: Host) -> Answer[list[str]]:
         name = path.rpartition("/")[2]
         releases.add("" if name.startswith(_OTHER_MODULES) else name.rpartition("-")[2])
     return Answer(
-        sorted(release for release in releases if _RELEASE.fullmatch(release)),
+        sorted(release for release in releases if re.fullmatch(_RELEASE, release)),
         "/usr/src, /var/lib/dkms",
     )
 

@@ -28,12 +28,10 @@ _STARTS = (
     "nvidia-open",
     "nvidia-utils",
 )
-_PACMAN_NAME = re.compile(
-    r"nvidia(?:-(?:open|lts|dkms|utils|\d{3}xx)[-\w]{0,40})?-[\d.]{3,20}-.{1,20}"
-)
+_PACMAN_NAME = r"nvidia(?:-(?:open|lts|dkms|utils|\d{3}xx)[-\w]{0,40})?-[\d.]{3,20}-.{1,20}"
 _COMPAT_START = "cuda-compat-"
 _COMPAT_FILES = ("/usr/local/cuda*/compat/libcuda.so.*", "/usr/local/cuda*/compat/*/libcuda.so.*")
-_COMPAT_RELEASE = re.compile(r"libcuda\.so\.(\d{2,4}\.\d{1,4}(?:\.\d{1,4})?)")
+_COMPAT_RELEASE = r"libcuda\.so\.(\d{2,4}\.\d{1,4}(?:\.\d{1,4})?)"
 _LIST_LIMIT = 65536
 
 
@@ -63,7 +61,7 @@ def compat(host: Host, packages: Answer[list[str]]) -> Answer[list[str]]:
         for path in host.glob(pattern).value or ():
             real = host.real_path(path).value or path
             folder, _, file = real.rpartition("/")
-            release = _COMPAT_RELEASE.fullmatch(file)
+            release = re.fullmatch(_COMPAT_RELEASE, file)
             if release or folder not in found:
                 found[folder] = release[1] if release else ""
     names = [name for name in packages.value or () if name.startswith(_COMPAT_START)]
@@ -92,7 +90,7 @@ def _dpkg(host: Host) -> Answer[list[str]]:
 def _pacman(host: Host) -> Answer[list[str]]:
     def names(paths: list[str]) -> list[str]:
         found = [path.rpartition("/")[2] for path in paths]
-        return [name for name in found if _PACMAN_NAME.fullmatch(name)]
+        return [name for name in found if re.fullmatch(_PACMAN_NAME, name)]
 
     return host.glob(f"{_PACMAN}/nvidia*").map(names)
 

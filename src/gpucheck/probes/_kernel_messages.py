@@ -7,18 +7,19 @@ import msgspec
 _MICROSECONDS = 1_000_000
 _LONGEST = 400
 
-_XID = re.compile(r"NVRM: Xid \((?P<where>[^()]{1,80})\): (?P<xid>\d{1,5})\b[, ]*(?P<text>.*)")
-_ADDRESS = re.compile(
-    r"(?<![0-9A-Fa-f])([0-9A-Fa-f]{4,8}):([0-9A-Fa-f]{2}):([0-9A-Fa-f]{2})(?:\.([0-7]))?(?![0-9A-Fa-f])"
+_XID = r"NVRM: Xid \((?P<where>[^()]{1,80})\): (?P<xid>\d{1,5})\b[, ]*(?P<text>.*)"
+_ADDRESS = (
+    r"(?<![0-9A-Fa-f])([0-9A-Fa-f]{4,8}):([0-9A-Fa-f]{2}):([0-9A-Fa-f]{2})"
+    r"(?:\.([0-7]))?(?![0-9A-Fa-f])"
 )
-_UUID = re.compile(r"\b(GPU|MIG)-[0-9A-Fa-f]{8}[-0-9A-Fa-f]*")
-_OOM = re.compile(
+_UUID = r"\b(GPU|MIG)-[0-9A-Fa-f]{8}[-0-9A-Fa-f]*"
+_OOM = (
     r"(?P<cgroup>Memory cgroup o|O)ut of memory(?: \([a-z_]{1,40}\))?: "
     r"Kill(?:ed)? process (?P<pid>\d{1,10}) \((?P<name>[^\n]{1,64}?)\)(?=,| total-vm| score|$)"
 )
 _OFF_BUS = "fallen off the bus"
 _OFF_BUS_XID = 79
-_JOURNAL_LINE = re.compile(r"\[\s{0,12}(\d{1,12}\.\d{1,9})\] \S{1,255} kernel: (.*)")
+_JOURNAL_LINE = r"\[\s{0,12}(\d{1,12}\.\d{1,9})\] \S{1,255} kernel: (.*)"
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -58,13 +59,14 @@ def split_kmsg(text: str) -> list[Record]:
 
 def split_journal(text: str) -> list[Record]:
     """Split ``journalctl -o short-monotonic``: ``[seconds] host kernel: message``."""
-    found = (_JOURNAL_LINE.match(line) for line in text.split("\n"))
+    pattern = re.compile(_JOURNAL_LINE)
+    found = (pattern.match(line) for line in text.split("\n"))
     return [Record(float(match[1]), match[2]) for match in found if match]
 
 
 def parse_xid(text: str) -> Xid | None:
     """Read an Xid message; None when it is none."""
-    found = _XID.search(text) if "NVRM: Xid" in text else None
+    found = re.search(_XID, text) if "NVRM: Xid" in text else None
     if found is None:
         return None
     return Xid(int(found["xid"]), _address(found["where"]), without_uuids(found["text"].strip()))
@@ -72,7 +74,7 @@ def parse_xid(text: str) -> Xid | None:
 
 def parse_oom_kill(text: str) -> Kill | None:
     """Read the kernel's line about a process that it killed for memory."""
-    found = _OOM.search(text) if "ut of memory" in text else None
+    found = re.search(_OOM, text) if "ut of memory" in text else None
     if found is None:
         return None
     scope = "cgroup" if found["cgroup"] != "O" else "host"
@@ -106,12 +108,12 @@ def fallen_off_bus(texts: list[str]) -> list[str]:
 
 def without_uuids(text: str) -> str:
     """Cut a message to a sensible length, and UUIDs to their kind."""
-    return _UUID.sub(r"\1-...", text[:_LONGEST])
+    return re.sub(_UUID, r"\1-...", text[:_LONGEST])
 
 
 def _address(text: str) -> str:
     """Return the first PCI address as sysfs writes it; "" when there is none."""
-    found = _ADDRESS.search(text)
+    found = re.search(_ADDRESS, text)
     if found is None:
         return ""
     domain, bus, device, function = found.groups()

@@ -10,8 +10,8 @@ from gpucheck.loader import Found, Search, default_folders
 Libc = Literal["glibc", "musl", "other"]
 
 _BANNER = b"GNU C Library"
-_RELEASE = re.compile(rb"release version (\d{1,3}\.\d{1,3}(?:\.\d{1,3})?)")
-_GLIBCXX = re.compile(rb"GLIBCXX_(\d{1,3}\.\d{1,3}\.\d{1,3})\x00")
+_RELEASE = rb"release version (\d{1,3}\.\d{1,3}(?:\.\d{1,3})?)"
+_GLIBCXX = rb"GLIBCXX_(\d{1,3}\.\d{1,3}\.\d{1,3})\x00"
 _GLIBCXX_START = b"GLIBCXX_3.4."
 _REST_OF_NAME = 4
 """Bytes behind a hit: the last number and a NUL. More would repeat the neighbours' names."""
@@ -28,7 +28,7 @@ def find(host: Host) -> Answer[tuple[Libc, str]]:
         path = f"{folder}/libc.so.6"
         banners = host.find_in_file(path, _BANNER)
         for banner in banners.value or ():
-            if release := _RELEASE.search(banner):
+            if release := re.search(_RELEASE, banner):
                 return Answer(("glibc", release[1].decode()), path)
         if not banners.missing:
             problem = problem or f"{path}: {banners.problem or 'it names no version'}"
@@ -56,6 +56,6 @@ def newest_glibcxx(host: Host, path: str) -> Answer[str]:
 
 
 def _newest(hits: list[bytes]) -> str | None:
-    versions = {match[1] for hit in hits for match in _GLIBCXX.finditer(hit)}
+    versions = {match[1] for hit in hits for match in re.finditer(_GLIBCXX, hit)}
     newest = max(versions, key=lambda v: [int(part) for part in v.split(b".")], default=None)
     return None if newest is None else newest.decode()

@@ -21,27 +21,32 @@ CUDA_STEMS = frozenset(
 )  # fmt: skip
 """Names of CUDA's libraries, without ``lib`` and ``.so``."""
 _BASIC = frozenset(("c", "stdc++", "gomp", "iomp5", "omp", "gcc_s", "cuda", "nvidia-ml"))
-_DRIVER = re.compile(r"lib(?:cuda|nvidia-[a-z-]+|nvcuvid)\.so(?:\.[0-9.]+)?")
-_DRIVER_FOLDER = re.compile(r"/usr/lib/(?:[a-z0-9_]+-linux-gnu/(?:nvidia|tegra)|wsl/lib)/")
+_DRIVER = r"lib(?:cuda|nvidia-[a-z-]+|nvcuvid)\.so(?:\.[0-9.]+)?"
+_DRIVER_FOLDER = r"/usr/lib/(?:[a-z0-9_]+-linux-gnu/(?:nvidia|tegra)|wsl/lib)/"
 """Folders of the driver's libraries; on a Jetson and on WSL nothing else lies there."""
-_HASH = re.compile(r"-[0-9a-f]{8}\Z")
-_TOOLKIT = re.compile(
+_HASH = r"-[0-9a-f]{8}\Z"
+_TOOLKIT = (
     r"(?:/usr/local/cuda[^/]*|/opt/cuda[^/]*|/usr/lib/cuda|.*/hpc_sdk/.*|.*/targets/[a-z0-9_-]+-linux)"
     r"/.*"
 )
-_SYSTEM = re.compile(r"/(?:usr/)?(?:local/)?lib(?:32|64)?/.*|/nix/store/.*|/run/.*")
-_OWN = re.compile(r"(?:c10|torch|caffe2|shm)(?:_[a-z_]+)?")
+_SYSTEM = r"/(?:usr/)?(?:local/)?lib(?:32|64)?/.*|/nix/store/.*|/run/.*"
+_OWN = r"(?:c10|torch|caffe2|shm)(?:_[a-z_]+)?"
 
 
 def stem(soname: str) -> str:
     """Return the name without ``lib``, ``.so`` and what follows; a wheel's hash goes too."""
-    return _HASH.sub("", soname.partition(".so")[0].removeprefix("lib"))
+    return re.sub(_HASH, "", soname.partition(".so")[0].removeprefix("lib"))
 
 
 def library_name(soname: str) -> str:
     """Return the short name of a library that is of interest; "" for any other."""
     name = stem(soname)
-    if name in CUDA_STEMS or name in _BASIC or name.startswith("cudnn_") or _OWN.fullmatch(name):
+    if (
+        name in CUDA_STEMS
+        or name in _BASIC
+        or name.startswith("cudnn_")
+        or re.fullmatch(_OWN, name)
+    ):
         return "nvshmem" if name == "nvshmem_host" else name
     return ""
 
@@ -63,7 +68,7 @@ class Owners:
 
     def owner(self, soname: str, path: str, real_path: str) -> Owner:
         """Return whose the file is; the path with links followed decides first."""
-        if _DRIVER.fullmatch(soname) or _DRIVER_FOLDER.match(real_path):
+        if re.fullmatch(_DRIVER, soname) or re.match(_DRIVER_FOLDER, real_path):
             return "driver"
         for one in (real_path, posixpath.normpath(path)):
             if one.startswith(self._torch):
@@ -72,9 +77,9 @@ class Owners:
                 return "wheel"
         if self._conda and real_path.startswith(self._conda):
             return "conda"
-        if _TOOLKIT.fullmatch(real_path):
+        if re.fullmatch(_TOOLKIT, real_path):
             return "toolkit"
-        return "system" if _SYSTEM.fullmatch(real_path) else "other"
+        return "system" if re.fullmatch(_SYSTEM, real_path) else "other"
 
     @staticmethod
     def _both(host: Host, folder: str | None) -> tuple[str, ...]:

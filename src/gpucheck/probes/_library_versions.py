@@ -22,18 +22,18 @@ _CONDA = {
     "cupti": ("cuda-cupti", "cudatoolkit"),
 }  # fmt: skip
 _HEADERS = {"cudnn": cudnn_header, "nccl": nccl_header}
-_SHARED_FOLDER = re.compile(r"cu[0-9]{2}")
-_NUMBER = re.compile(r"\.so\.([0-9]+(?:\.[0-9]+)*)\Z|64_([0-9]+(?:\.[0-9]+)*)(?:_0)?\.dll\Z")
+_SHARED_FOLDER = r"cu[0-9]{2}"
+_NUMBER = r"\.so\.([0-9]+(?:\.[0-9]+)*)\Z|64_([0-9]+(?:\.[0-9]+)*)(?:_0)?\.dll\Z"
 _FULL = 3
 """Parts of a version that needs no header."""
-_CUDNN = re.compile(r"libcudnn(?:_([a-z_]{1,40}))?\.so\.([0-9]{1,2})")
+_CUDNN = r"libcudnn(?:_([a-z_]{1,40}))?\.so\.([0-9]{1,2})"
 _LEADING_PART = {"8": "ops_infer"}
 _INT = 4
 
 
 def file_number(path: str) -> str:
     """Return the version in a file's name: 12.4.127 of libcudart.so.12.4.127, "" for none."""
-    match = _NUMBER.search(name(path))
+    match = re.search(_NUMBER, name(path))
     return (match.group(1) or match.group(2)) if match else ""
 
 
@@ -71,7 +71,7 @@ def _inner_version(host: Host, library: str, path: str, number: str) -> Answer[s
 
     The main library has none: it is what its part ``graph`` says (cuDNN 8: ``ops_infer``).
     """
-    match = _CUDNN.fullmatch(name(path))
+    match = re.fullmatch(_CUDNN, name(path))
     if library != "cudnn" or match is None or len(number.split(".")) >= _FULL:
         return Answer(None, path, "it is not asked")
     major, part = match.group(2), match.group(1)
@@ -120,7 +120,7 @@ def _owner(library: str, path: str, infos: list[DistInfo], version: str) -> Dist
         return None
     folder = parent(parent(path))
     entry = parent(parent(folder))
-    shared = bool(_SHARED_FOLDER.fullmatch(name(folder)))
+    shared = bool(re.fullmatch(_SHARED_FOLDER, name(folder)))
     owners = [
         info
         for info in infos

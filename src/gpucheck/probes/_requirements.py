@@ -11,11 +11,11 @@ import msgspec
 
 from gpucheck.probes._dist_info import normalise
 
-_NAME = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[([^\]]*)\])?")
+_NAME = r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[([^\]]*)\])?"
 _TOKEN = re.compile(
     r"\s*(?:(===|==|~=|!=|<=|>=|<|>)|([()])|'([^']*)'|\"([^\"]*)\"|([A-Za-z_][A-Za-z0-9_.]*))"
 )
-_VERSION = re.compile(r"[0-9]+(?:\.[0-9]+)*")
+_VERSION = r"[0-9]+(?:\.[0-9]+)*"
 _MAX_TOKENS = 400
 _MAX_DEPTH = 20
 _OPERATORS = ("===", "==", "~=", "!=", "<=", ">=", "<", ">", "in", "not in")
@@ -36,7 +36,7 @@ def parse(text: str) -> Requirement:
     Raises:
         ValueError: it does not begin with a name.
     """
-    found = _NAME.match(text)
+    found = re.match(_NAME, text)
     if found is None:
         raise ValueError(f"no requirement: {text[:80]!r}")
     rest, _, marker = text[found.end() :].partition(";")
@@ -190,7 +190,7 @@ def _compare_versions(left: str, operator: str, right: str) -> bool:
 
 def _numbers(version: str) -> list[int]:
     """Return the numbers of a plain version, filled up so that 3.10 and 3.10.0 are equal."""
-    if not _VERSION.fullmatch(version):
+    if not re.fullmatch(_VERSION, version):
         raise ValueError(f"marker with the version {version[:40]}")
     numbers = [int(part) for part in version.split(".")]
     return numbers + [0] * (4 - len(numbers))

@@ -20,7 +20,7 @@ _SCRIPT_LIMIT = 4096
 _NVCC_LIMIT = 3.0
 _IN_DISTRIBUTION = "/usr/lib/nvidia-cuda-toolkit"
 _WINDOWS = r"C:\Program Files\NVIDIA GPU Computing Toolkit\CUDA"
-_IN_NAME = re.compile(r"(?:cuda-|v|cu)([0-9]{1,2}(?:\.[0-9]+)*)")
+_IN_NAME = r"(?:cuda-|v|cu)([0-9]{1,2}(?:\.[0-9]+)*)"
 _INCLUDES = ("include", "targets/x86_64-linux/include", "targets/sbsa-linux/include")
 _LIBRARIES = ("lib64", "lib", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib",
               "lib/x86_64-linux-gnu", "lib/aarch64-linux-gnu")  # fmt: skip
@@ -158,7 +158,7 @@ def version_of(host: Host, root: Root) -> Answer[str]:
         if project in records:
             version = ".".join(records[project].version.split(".")[:2])
             return Answer(version, records[project].path)
-    named = _IN_NAME.fullmatch(name(host.real_path(root.path).value or root.path))
+    named = re.fullmatch(_IN_NAME, name(host.real_path(root.path).value or root.path))
     if named and "." in named.group(1):
         return Answer(named.group(1), root.path)
     nvcc = root.nvcc or next((p for p in _nvccs(root.path) if host.exists(p).value), "")

@@ -6,7 +6,7 @@ from gpucheck.facts import Answer
 from gpucheck.host import Host
 
 _CODE = rb"(?:sm|compute)_[0-9]{2,3}[af]?"
-_ARCH_LIST = re.compile(rb"\x00(" + _CODE + rb"(?: " + _CODE + rb")*)\x00")
+_ARCH_LIST = rb"\x00(" + _CODE + rb"(?: " + _CODE + rb")*)\x00"
 _CHECK_FAIL = b"torchCheckFailEPKcS2_jRK"
 """Start of a symbol of libc10 whose last argument is a std::string."""
 _NEW_STRING = b"NSt7__cxx11"
@@ -23,7 +23,7 @@ def arch_list(host: Host, path: str) -> Answer[list[str]]:
         hits = host.find_in_file(path, start, section=".rodata")
         if hits.value is None:
             return Answer(None, hits.source, hits.problem, hits.missing)
-        found = {match for hit in hits.value for match in _ARCH_LIST.findall(hit)}
+        found = {match for hit in hits.value for match in re.findall(_ARCH_LIST, hit)}
         lists = [match for match in found if b" " in match] or list(found)
         if len(lists) == 1:
             return Answer(lists[0].decode().split(" "), hits.source)

@@ -17,8 +17,8 @@ _CARRIED = {
     "cudnn": ("libcudnn*.so*", re.compile(r"libcudnn(?:-[0-9a-f]{8})?\.so\.([0-9]+(?:\.[0-9]+)*)")),
     "nccl": ("libnccl*.so*", re.compile(r"libnccl(?:-[0-9a-f]{8})?\.so\.([0-9]+(?:\.[0-9]+)*)")),
 }
-_CUDNN_DLL = re.compile(r"cudnn64_([0-9]+)\.dll")
-_CUDNN_IN_BUILD = re.compile(r"cudnn([0-9]+(?:\.[0-9]+)*)")
+_CUDNN_DLL = r"cudnn64_([0-9]+)\.dll"
+_CUDNN_IN_BUILD = r"cudnn([0-9]+(?:\.[0-9]+)*)"
 _CONDA_NAMES = {"cudnn": ("cudnn", "libcudnn"), "nccl": ("nccl",)}
 
 
@@ -74,11 +74,13 @@ class Libraries:
             return found
         dlls = self._host.glob(pattern(self._lib, "cudnn64_*.dll")).value or ()
         for path in dlls:
-            match = _CUDNN_DLL.fullmatch(name(path))
+            match = re.fullmatch(_CUDNN_DLL, name(path))
             if match:
                 return Answer(match.group(1), path)
         for record in conda:
-            match = _CUDNN_IN_BUILD.search(record.build) if record.project == "pytorch" else None
+            match = (
+                re.search(_CUDNN_IN_BUILD, record.build) if record.project == "pytorch" else None
+            )
             if match:
                 return Answer(match.group(1), record.path)
         return self._in_conda("cudnn", conda) or self._neither(pins)

@@ -26,7 +26,7 @@ _LONGEST_NAME = 256
 _MOST_FOLDERS = 128
 _IMPORTS = 1
 _PE32_PLUS = 0x20B
-_NOT_ASKED = re.compile(r"(?:api|ext)-ms-.*\.dll|python3[0-9]*t?\.dll|nvcuda\.dll|nvml\.dll")
+_NOT_ASKED = r"(?:api|ext)-ms-.*\.dll|python3[0-9]*t?\.dll|nvcuda\.dll|nvml\.dll"
 """Names that Windows maps to libraries of its own, Python itself, and the driver's libraries."""
 
 
@@ -82,7 +82,7 @@ class Dlls:
 
 def is_given(name: str) -> bool:
     """Whether a DLL need not be looked for: Windows has it, the process, or the driver."""
-    return _NOT_ASKED.fullmatch(name.lower()) is not None
+    return re.fullmatch(_NOT_ASKED, name.lower()) is not None
 
 
 def imports(host: Host, path: str) -> Answer[list[str]]:

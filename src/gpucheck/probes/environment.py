@@ -177,8 +177,8 @@ OTHER_NAMES = (
 )
 
 _MARKS = ("password", "passwd", "secret", "token", "apikey", "api_key", "bearer ", "credential")
-_LOGIN = re.compile(r"://[^/@\s:]{1,256}:[^/@\s]{1,256}@")
-_WORDS = re.compile(r"[A-Za-z0-9_+=]{32,}")
+_LOGIN = r"://[^/@\s:]{1,256}:[^/@\s]{1,256}@"
+_WORDS = r"[A-Za-z0-9_+=]{32,}"
 
 
 class Environment(Section, frozen=True, kw_only=True):
@@ -211,11 +211,11 @@ def _kept(name: str, value: str) -> str:
 def _looks_secret(value: str, *, is_path: bool) -> bool:
     """Whether the value names a secret, carries a login, or has a word that can only be a key."""
     lower = value.lower()
-    if _LOGIN.search(value):
+    if re.search(_LOGIN, value):
         return True
     if is_path:
         return any(f"{mark}=" in lower for mark in _MARKS)
     return any(mark in lower for mark in _MARKS) or any(
         any(c.isdigit() for c in word) and any(c.isalpha() for c in word)
-        for word in _WORDS.findall(value)
+        for word in re.findall(_WORDS, value)
     )

@@ -12,17 +12,24 @@ Plain PyTorch compiles nothing, so this is judged only when you say that somethi
 (``--for build``), or when a package is installed that always goes through Triton (vllm, sglang,
 unsloth, deepspeed) on a machine with a GPU; then it is a warning.
 
+The self-test ``jit`` compiles for real when you name it (``gpucheck selftest --tests jit``): what
+it lacked is an error here, whatever the files say.
+
 Cure: install the compiler and the headers of this Python.
 """
+
+import msgspec
 
 from gpucheck.facts import known
 from gpucheck.findings import Fine, Fix, Hit, Judgement, NotApplicable, Severity
 from gpucheck.probes.environment import Environment
 from gpucheck.probes.interpreter import Interpreter
+from gpucheck.probes.selftests import SelfTest
 from gpucheck.probes.system import System
 from gpucheck.probes.toolkits import Toolkits
 from gpucheck.rules import Rule
 from gpucheck.views.compiling import NOTHING, Compiling, Reason
+from gpucheck.views.selftest_says import SelfTestSays, repeated
 from gpucheck.views.surroundings import Surroundings
 
 RULE = Rule(
@@ -46,7 +53,8 @@ _HEADERS = {"dnf": "python3-devel", "yum": "python3-devel", "zypper": "python3-d
 
 
 @RULE.check
-def check(
+def check(  # what was met in a self-test, else all that the files say
+    says: SelfTestSays,
     compiling: Compiling,
     toolkits: Toolkits,
     environment: Environment,
@@ -54,7 +62,10 @@ def check(
     system: System,
     around: Surroundings,
 ) -> Judgement:
-    """Ask for a compiler and for Python.h, where something is to be compiled."""
+    """What a self-test lacked; else ask for a compiler and Python.h, where they are needed."""
+    met = says.failed_with("compiler-missing")
+    if met:
+        return _met(*met[0], around, system, interpreter)
     why = compiling.c_code()
     if why is None:
         return NotApplicable(NOTHING)
@@ -85,6 +96,20 @@ def _hit(words: str, fact: str, why: Reason, fix: Fix) -> Hit:
         fixes=(fix,),
         severity=why.severity,
         confidence=why.confidence,
+    )
+
+
+def _met(
+    path: str, test: SelfTest, around: Surroundings, system: System, interpreter: Interpreter
+) -> Hit:
+    wanted = test.data.get("wanted")
+    lacks_headers = wanted == "Python.h"
+    fix = _headers(around, system, interpreter) if lacks_headers else _compiler(around, system)
+    return Hit(
+        headline=f"The self-test {test.name} could not compile on {test.place}: "
+        f"{wanted or 'a compiler'} is not there",
+        evidence=(f"{path}.detail", f"{path}.data"),
+        fixes=(msgspec.structs.replace(fix, verify=repeated(test)),),
     )
 
 

@@ -12,7 +12,8 @@ was installed on top; an install that was interrupted.
 Where the line is drawn: only what the loader would do counts. A PyTorch whose cuDNN comes from
 conda, from the system or from torch's own folder is fine, and so is a machine without any cuDNN of
 the system. A cuDNN of another major in the system does not help and is named. Parts of cuDNN count
-as far as this release of cuDNN is known to have them.
+as far as this release of cuDNN is known to have them. The self-test cudnn-convolution refutes that
+all of cuDNN is gone, but not that a part is: a convolution does not use every part.
 
 Cure: install the nvidia-cudnn wheel again that this PyTorch pins; the command names it.
 """
@@ -29,6 +30,7 @@ RULE = Rule(
     severity=Severity.ERROR,
     family="libraries",
     yields_to=("torch-missing", "torch-mixed-install"),
+    refuted_by=("cudnn-convolution",),
 )
 
 _PROJECT = "nvidia-cudnn"
@@ -85,6 +87,7 @@ def _part(soname: str, fact: str, remedies: WheelRemedies) -> Judgement:
         "used",
         evidence=(fact,),
         fixes=(_fix(remedies.pinned(_PROJECT), remedies),),
+        refutable=False,  # a convolution does not use every part
     )
 
 

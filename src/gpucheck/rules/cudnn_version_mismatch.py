@@ -15,7 +15,9 @@ with the cuDNN it was *compiled* against, which may be older than the one that i
 only the pin is known, an older minor release stays undecided here. A cuDNN wheel that another wheel
 has overwritten is told by nvidia-wheel-mismatch. Where PYTORCH_SKIP_CUDNN_COMPATIBILITY_CHECK=1
 tells PyTorch not to compare minor releases, an older one is a warning: nothing is refused then, but
-functions that the older cuDNN lacks fail when they are used.
+functions that the older cuDNN lacks fail when they are used. The self-test cudnn-convolution has
+PyTorch make the comparison itself: a pass refutes a refusal, and that a GPU was dropped; it refutes
+neither parts of two releases nor lacking functions, for a convolution does not use all of cuDNN.
 
 Cure: install the cuDNN that this PyTorch pins, or take the other copy off the loader's way.
 """
@@ -37,6 +39,7 @@ RULE = Rule(
     severity=Severity.ERROR,
     family="libraries",
     yields_to=("torch-missing", "torch-mixed-install", "cudnn-missing"),
+    refuted_by=("cudnn-convolution",),
 )
 
 _PROJECT = "nvidia-cudnn"
@@ -86,6 +89,7 @@ def check(  # a comparison of seven things
             ),
             fixes=_fixes(copy, remedies),
             severity=Severity.WARNING if lenient else None,
+            refutable=not lenient,
         )
     dropped = _dropped(torch, runtime, support, gpus)
     if dropped is not None:
@@ -177,6 +181,7 @@ def _of_two_releases(copy: Copy, part: Copy, remedies: WheelRemedies) -> Judgeme
         f"{place(part)}",
         evidence=(f"{copy.fact}.version", f"{part.fact}.version"),
         fixes=_fixes(part if part.library.variable_entry else copy, remedies),
+        refutable=False,
     )
 
 

@@ -49,8 +49,8 @@ _FULL = 0.05
 _HALF = 0.5
 _TENTH = 0.1
 _SIZE = r"(\d{1,7}(?:\.\d{1,4})?) (GiB|MiB)"
-_TOTAL = re.compile(rf"has a total capacity of {_SIZE}")
-_BY_OTHER = re.compile(rf"\bProcess (\d{{1,10}}) has {_SIZE} memory in use")
+_TOTAL = rf"has a total capacity of {_SIZE}"
+_BY_OTHER = rf"\bProcess (\d{{1,10}}) has {_SIZE} memory in use"
 _BYTES = {"GiB": 1024**3, "MiB": 1024**2}
 
 
@@ -87,7 +87,7 @@ def _by_self_test(tests: SelfTests) -> Hit | None:
         if result.kind != "out-of-memory":
             continue
         for text in result.words():
-            total, other = _TOTAL.search(text), _BY_OTHER.search(text)
+            total, other = re.search(_TOTAL, text), re.search(_BY_OTHER, text)
             if not total or not other:
                 continue
             held, whole = _in_bytes(other.group(2, 3)), _in_bytes(total.group(1, 2))

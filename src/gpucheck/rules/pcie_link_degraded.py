@@ -32,7 +32,7 @@ from gpucheck.probes.system import System
 from gpucheck.rules import Rule
 from gpucheck.views.gpu_labels import is_superchip
 
-_LAPTOP = re.compile(r"\b(?:Mobile|Laptop|Max-Q)\b")
+_LAPTOP = r"\b(?:Mobile|Laptop|Max-Q)\b"
 
 RULE = Rule(
     title="the PCIe link of a GPU has lost lanes",
@@ -68,7 +68,7 @@ def _is_degraded(gpu: PciGpu) -> bool:
 
 def _is_soldered(product: str) -> bool:
     """Whether its maker wired it for good: in a laptop, or to its processor by NVLink-C2C."""
-    return _LAPTOP.search(product) is not None or is_superchip(product)
+    return re.search(_LAPTOP, product) is not None or is_superchip(product)
 
 
 def _hit(gpus: list[PciGpu], degraded: list[int], system: System) -> Hit:

@@ -9,6 +9,12 @@ What you see is in the line itself: the test, the device, the step at which it h
 and the error. ``gpucheck selftest -v`` repeats it with everything that was measured; ``--format
 json`` has the last frames of the Python stack, also of a test that was stopped while it hung.
 
+Four kinds of failure are told here and not as wrong values, because repeating them or examining the
+GPU leads nowhere: what was asked of one device ended on another (wrong-device), tensors of two
+devices were added without a refusal (devices-mixed), one PiB of memory was granted
+(out-of-memory-not-raised), or memory stayed taken after it was released (memory-not-returned). They
+show a torch that something has changed at its start, or an allocator that another library put in.
+
 A test that was only cut short by the time limit of the whole run is a warning: say a larger
 ``--timeout``.
 
@@ -80,6 +86,7 @@ RULE = Rule(
 _OTHERS = (
     "cudnn-status", "cudnn-not-used", "cublas-status", "out-of-memory",
     "wrong-value", "not-finite", "wrong-shape", "wrong-dtype", "not-deterministic",
+    "loss-not-falling", "compiler-missing",
 )  # fmt: skip
 """Kinds that have a finding of their own."""
 _CUT_SHORT = "run-limit"

@@ -50,7 +50,7 @@ RULE = Rule(
 )
 
 _OF_SYSTEM = ("GLIBC_", "GLIBCXX_", "CXXABI_", "GCC_")
-_MANYLINUX = re.compile(r"manylinux_([0-9]{1,3})_([0-9]{1,3})_")
+_MANYLINUX = r"manylinux_([0-9]{1,3})_([0-9]{1,3})_"
 
 
 @RULE.check
@@ -147,7 +147,7 @@ def _glibc_needed(
     torch: TorchBuild, system: System, builds: TorchBuilds, releases: TorchReleases
 ) -> tuple[str, str]:
     """Return the glibc that the wheel needs, and the fact that tells it."""
-    tag = _MANYLINUX.search(torch.wheel_tag or "")
+    tag = re.search(_MANYLINUX, torch.wheel_tag or "")
     if tag is not None:
         return f"{tag[1]}.{tag[2]}", "torch.wheel_tag"
     version = known(torch.version, "torch.version")

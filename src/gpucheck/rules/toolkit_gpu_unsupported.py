@@ -44,7 +44,7 @@ RULE = Rule(
 
 _LIST = "TORCH_CUDA_ARCH_LIST"
 _ARCHIVE = "https://developer.nvidia.com/cuda-toolkit-archive"
-_ENTRY = re.compile(r"([0-9]{1,2})\.([0-9])([af]?)(?:\+PTX)?")
+_ENTRY = r"([0-9]{1,2})\.([0-9])([af]?)(?:\+PTX)?"
 _MOST_ENTRIES = 64
 
 
@@ -94,7 +94,7 @@ def check(
 def _listed(environment: Environment) -> list[tuple[str, tuple[str, ...]]]:
     """Return what TORCH_CUDA_ARCH_LIST asks for; names such as Ampere are left to torch."""
     entries = re.split(r"[\s;,]+", environment.get(_LIST) or "")[:_MOST_ENTRIES]
-    found = [match for entry in entries if (match := _ENTRY.fullmatch(entry))]
+    found = [match for entry in entries if (match := re.fullmatch(_ENTRY, entry))]
     return [(f"{m[1]}.{m[2]}{m[3]}", (f"environment.variables.{_LIST}",)) for m in found]
 
 

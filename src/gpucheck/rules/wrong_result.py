@@ -35,7 +35,10 @@ RULE = Rule(
     ),
 )
 
-_KINDS = ("wrong-value", "not-finite", "wrong-shape", "wrong-dtype", "not-deterministic")
+_KINDS = (
+    "wrong-value", "not-finite", "wrong-shape", "wrong-dtype", "not-deterministic",
+    "loss-not-falling",
+)  # fmt: skip
 _DIAGNOSE = "dcgmi diag -r 3"
 
 

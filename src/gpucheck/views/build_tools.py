@@ -12,7 +12,7 @@ from gpucheck.probes.toolkits import Compiler, Toolkits
 from gpucheck.tables.host_compilers import Compiler as Kind
 from gpucheck.views.base import View
 
-_NUMBERED = re.compile(r"(?:gcc|g\+\+|clang|clang\+\+)-([0-9]{1,2}(?:\.[0-9]{1,2}){0,2})")
+_NUMBERED = r"(?:gcc|g\+\+|clang|clang\+\+)-([0-9]{1,2}(?:\.[0-9]{1,2}){0,2})"
 _FLAGS = ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS")
 _ANY_COMPILER = "allow-unsupported-compiler"
 
@@ -60,7 +60,7 @@ class BuildTools(View):
             if one.command == command or one.path == named:
                 taken = self._of(at, one)
                 return msgspec.structs.replace(taken, facts=(fact, *taken.facts))
-        match = _NUMBERED.fullmatch(command)
+        match = re.fullmatch(_NUMBERED, command)
         if match is None:
             raise UnknownFactError(fact, "it names a compiler whose version is not known")
         kind: Kind = "clang" if command.startswith("clang") else "gcc"

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 
 from gpucheck.probes.nvml import NvmlGpu
 
-_SUPERCHIP = re.compile(r"\bG[BH][0-9]{2,3}\b")
+_SUPERCHIP = r"\bG[BH][0-9]{2,3}\b"
 
 
 def is_superchip(product: str) -> bool:
     """Whether a GPU of this name is joined to its processor by NVLink-C2C: GH200, GB200, GB10."""
-    return _SUPERCHIP.search(product) is not None
+    return re.search(_SUPERCHIP, product) is not None
 
 
 def gpu_index(gpus: Sequence[NvmlGpu], at: int) -> int:

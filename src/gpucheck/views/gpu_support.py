@@ -17,7 +17,7 @@ from gpucheck.views import DriverState, Gpu, Gpus, View
 
 _NEEDS_OPEN = "requires use of the NVIDIA open kernel modules"
 _NEEDS_PROPRIETARY = "not supported by open"
-_LEGACY = re.compile(r"supported through the NVIDIA ([0-9]{2,4})\.xx Legacy")
+_LEGACY = r"supported through the NVIDIA ([0-9]{2,4})\.xx Legacy"
 
 
 class Unsupported(msgspec.Struct, frozen=True, kw_only=True):
@@ -148,7 +148,7 @@ class GpuSupport(View):
                 return Unsupported(gpu=gpu, why=_OPEN_ONLY, kind="flavour", facts=facts)
             if _NEEDS_PROPRIETARY in words:
                 return Unsupported(gpu=gpu, why=_PROPRIETARY_ONLY, kind="flavour", facts=facts)
-            if (legacy := _LEGACY.search(words)) is not None:
+            if (legacy := re.search(_LEGACY, words)) is not None:
                 branch = int(legacy[1])
                 why = f"the driver says that branch {branch} is the last that drives it"
                 return Unsupported(gpu=gpu, why=why, kind="dropped", branch=branch, facts=facts)

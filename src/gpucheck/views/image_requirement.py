@@ -10,7 +10,7 @@ from gpucheck.views.base import View
 from gpucheck.views.driver_state import DriverState
 from gpucheck.views.gpus import Gpu, Gpus
 
-_CONDITION = re.compile(r"([a-z]{1,16})(>=|<=|!=|=|<|>)([A-Za-z0-9.]{1,32})")
+_CONDITION = r"([a-z]{1,16})(>=|<=|!=|=|<|>)([A-Za-z0-9.]{1,32})"
 _CUT = 4096
 """Characters of a variable that are kept: of a longer one the end is unknown."""
 _BRANDS = {
@@ -51,7 +51,7 @@ class ImageRequirement(View):
         asked = [
             found[3]
             for words in self._alternatives
-            if len(words) == 1 and (found := _CONDITION.fullmatch(words[0]))
+            if len(words) == 1 and (found := re.fullmatch(_CONDITION, words[0]))
             if found[1] == "cuda" and found[2] in (">=", "=") and parse(found[3])
         ]
         return min(asked, key=lambda cuda: parse(cuda) or (), default=None)
@@ -68,7 +68,7 @@ class ImageRequirement(View):
         return tuple(dict.fromkeys(fact for ask in asks if (fact := _known(ask))))
 
     def _condition(self, words: str) -> bool | None:
-        found = _CONDITION.fullmatch(words)
+        found = re.fullmatch(_CONDITION, words)
         if found is None:
             return None
         subject, operator, value = found.groups()

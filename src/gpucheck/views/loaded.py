@@ -11,25 +11,25 @@ from gpucheck.probes.nvidia_wheels import NvidiaWheels, SharedLibrary
 from gpucheck.probes.torch_build import TorchBuild
 from gpucheck.views.base import View
 
-_CUDNN = re.compile(r"(?:lib)?cudnn(_[a-z_]+[a-z])?(?:-[0-9a-f]{8})?(?:64_|\.so|\.dll|\Z)")
-_NCCL = re.compile(r"(?:lib)?nccl(?:-[0-9a-f]{8})?(?:\.so|\.dll|\Z)")
+_CUDNN = r"(?:lib)?cudnn(_[a-z_]+[a-z])?(?:-[0-9a-f]{8})?(?:64_|\.so|\.dll|\Z)"
+_NCCL = r"(?:lib)?nccl(?:-[0-9a-f]{8})?(?:\.so|\.dll|\Z)"
 
 
 def is_cudnn(soname: str) -> bool:
     """Whether this is cuDNN's main library, the one that torch itself needs."""
-    match = _CUDNN.match(soname)
+    match = re.match(_CUDNN, soname)
     return match is not None and match.group(1) is None
 
 
 def is_cudnn_part(soname: str) -> bool:
     """Whether this is one of the libraries that cuDNN's main library opens."""
-    match = _CUDNN.match(soname)
+    match = re.match(_CUDNN, soname)
     return match is not None and match.group(1) is not None
 
 
 def is_nccl(soname: str) -> bool:
     """Whether this is NCCL; its plugins are not."""
-    return _NCCL.match(soname) is not None
+    return re.match(_NCCL, soname) is not None
 
 
 class Copy(msgspec.Struct, frozen=True):

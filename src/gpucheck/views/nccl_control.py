@@ -7,7 +7,7 @@ import msgspec
 from gpucheck.probes.selftests import SelfTest, SelfTests
 from gpucheck.views.base import View
 
-_DUPLICATE = re.compile(
+_DUPLICATE = (
     r"Duplicate GPU detected ?: rank (\d{1,6}) and rank (\d{1,6}) both on CUDA device (\w{1,20})"
 )
 
@@ -47,7 +47,7 @@ class NcclControl(View):
         """Return where NCCL found two ranks on one GPU: the path, the ranks, the device."""
         for path, result in self._tests.wrong():
             for text in result.words():
-                if found := _DUPLICATE.search(text):
+                if found := re.search(_DUPLICATE, text):
                     return path, (found.group(1), found.group(2)), found.group(3)
         return None
 

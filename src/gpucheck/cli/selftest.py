@@ -1,0 +1,119 @@
+"""``gpucheck selftest``: the run-time self-tests alone."""
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gpucheck.cli.check import show_report
+from gpucheck.cli.options import (
+    fail_on_option,
+    level_option,
+    output_options,
+    report_format_option,
+)
+from gpucheck.cli.run import open_host, open_tables, run_probes
+from gpucheck.cli.selftests import run_selftests, test_names, without_selftests
+from gpucheck.cli.text import printable
+
+if TYPE_CHECKING:  # they cost time, and --help needs none of them
+    from gpucheck.report import Report
+    from gpucheck.snapshot import Snapshot
+    from gpucheck.tables import Tables
+
+_DEVICE = re.compile(r"cpu|cuda:[0-9]{1,3}")
+
+
+@click.command(short_help="Run the self-tests: does PyTorch compute, and rightly?")
+@click.option(
+    "--python",
+    metavar="PATH",
+    help="The Python whose PyTorch is tested: an interpreter or a virtual environment.",
+)
+@click.option(
+    "--tests", metavar="NAMES", help="Only these, separated by commas: see gpucheck list."
+)
+@level_option
+@click.option(
+    "--device",
+    metavar="DEVICES",
+    help="cpu, or GPUs such as cuda:0,cuda:2; without it every GPU, or the CPU where none is.",
+)
+@click.option(
+    "--ranks",
+    metavar="N",
+    type=click.IntRange(min=1, max=64),
+    help="Processes of the tests that run in several, on the CPU; on GPUs there is one for each.",
+)
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="For every random number.")
+@click.option(
+    "--timeout",
+    metavar="SECONDS",
+    type=click.FloatRange(min=1),
+    default=300.0,
+    show_default=True,
+    help="Time limit of the whole run.",
+)
+@fail_on_option
+@report_format_option
+@output_options
+@click.pass_context
+def selftest(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  # click's options
+    """Run the self-tests in the target Python: values checked, in bounded time.
+
+    Exit status: 0 all passed, 1 one went wrong, 3 none could be run.
+    """
+    from gpucheck.selftest import room  # noqa: PLC0415
+    from gpucheck.selftest.plan import Wish  # noqa: PLC0415
+
+    wish = Wish(
+        tests=test_names(options["tests"]),
+        level=options["level"],
+        devices=_devices(options["device"]),
+        ranks=options["ranks"],
+        timeout=options["timeout"],
+        seed=options["seed"],
+    )
+    tables = open_tables(options["tables"])
+    host = open_host(None)
+    snapshot = run_probes(host, tables, options).snapshot
+    if why := room.why_no_test(snapshot):
+        snapshot = without_selftests(snapshot, why)
+    else:
+        snapshot = run_selftests(host, snapshot, wish, quiet=options["quiet"])
+    report = _judge(snapshot, tables)
+    show_report(report, options)
+    ctx.exit(report.exit_status(options["fail_on"]))
+
+
+def _devices(text: str | None) -> tuple[str, ...] | None:
+    """Return the devices of ``cuda:0,cuda:2``; None when nobody said.
+
+    Raises:
+        click.UsageError: it is no list of devices.
+    """
+    if text is None:
+        return None
+    names = tuple(dict.fromkeys(name.strip() for name in text.split(",")))
+    if not all(_DEVICE.fullmatch(name) for name in names) or ("cpu" in names and len(names) > 1):
+        raise click.UsageError(
+            f"--device {printable(text)!r}: say cpu, or GPUs such as cuda:0,cuda:2"
+        )
+    return names
+
+
+def _judge(snapshot: "Snapshot", tables: "Tables") -> "Report":
+    """Judge what the tests found; where one went wrong, every rule may know the cause."""
+    from gpucheck.engine import diagnose  # noqa: PLC0415
+    from gpucheck.probes.selftests import SelfTests  # noqa: PLC0415
+    from gpucheck.report import make_report  # noqa: PLC0415
+    from gpucheck.rules import all_rules  # noqa: PLC0415
+    from gpucheck.verdict import untested  # noqa: PLC0415
+
+    of_tests = [slug for slug, rule in all_rules().items() if SelfTests in rule.needs.values()]
+    wrong = snapshot.get(SelfTests).wrong()
+    diagnosis = diagnose(snapshot, tables, only=() if wrong else of_tests)
+    return make_report(diagnosis, snapshot, untested(snapshot))
+
+
+COMMAND = selftest

@@ -1,0 +1,123 @@
+"""Runs the self-tests for a command and puts what they found into the snapshot."""
+
+import os
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gpucheck.cli.text import printable
+
+if TYPE_CHECKING:  # these cost time, and most runs need none of them
+    from gpucheck.cli.live_table import LiveTable
+    from gpucheck.host import Host
+    from gpucheck.selftest.plan import Wish
+    from gpucheck.selftest.watch import Board
+    from gpucheck.selftest.watching import Watch
+    from gpucheck.snapshot import Snapshot
+
+
+def with_selftests(
+    host: "Host",
+    snapshot: "Snapshot",
+    options: dict[str, Any],
+    *,
+    asked: bool,
+    refused: str,
+    begun: float,
+) -> "Snapshot":
+    """Return the snapshot with the self-tests of a check, or with why they were not run.
+
+    ``refused`` says why the user does not want them, "" when he does or said nothing; ``begun`` is
+    the time of ``time.monotonic()`` at which the command began: its time limit is for everything.
+    """
+    if refused:
+        return without_selftests(snapshot, refused)
+    from gpucheck.selftest import room  # noqa: PLC0415
+
+    why = room.why_no_test(snapshot)
+    if not asked:
+        why = why or room.why_not_by_itself(snapshot)
+    if why:
+        return without_selftests(snapshot, why)
+    from gpucheck.selftest.plan import Wish  # noqa: PLC0415
+
+    left = options["timeout"] - (time.monotonic() - begun)
+    wish = Wish(level=options["level"], timeout=max(left, 1.0))
+    return run_selftests(host, snapshot, wish, quiet=options["quiet"])
+
+
+def without_selftests(snapshot: "Snapshot", why: str) -> "Snapshot":
+    """Return the snapshot with the reason why no self-test was run."""
+    from gpucheck.probes.selftests import SelfTests  # noqa: PLC0415
+
+    return snapshot.with_section(SelfTests(problems={"*": why}))
+
+
+def run_selftests(host: "Host", snapshot: "Snapshot", wish: "Wish", *, quiet: bool) -> "Snapshot":
+    """Run the self-tests with a live table on a terminal; return the snapshot with them.
+
+    Raises:
+        click.UsageError: the host is no live one.
+    """
+    import msgspec  # noqa: PLC0415
+
+    from gpucheck.cli.live_table import LiveTable  # noqa: PLC0415
+    from gpucheck.host import LiveHost  # noqa: PLC0415
+    from gpucheck.probes.interpreter import Interpreter  # noqa: PLC0415
+    from gpucheck.selftest import room  # noqa: PLC0415
+    from gpucheck.selftest.catalogue import headers  # noqa: PLC0415
+    from gpucheck.selftest.launcher import Launcher  # noqa: PLC0415
+    from gpucheck.selftest.loaded import compared  # noqa: PLC0415
+    from gpucheck.selftest.watching import Watch  # noqa: PLC0415
+
+    if not isinstance(host, LiveHost):
+        raise click.UsageError("self-tests run on this machine only")
+    table = LiveTable(sys.stderr) if sys.stderr.isatty() and not quiet else None
+    expected = room.expects_gpu(snapshot)
+    watch = Watch(host, wish.timeout) if expected and wish.level != "quick" else None
+    launcher = Launcher(
+        host.supervise,
+        snapshot.get(Interpreter).executable or "",
+        msgspec.structs.replace(wish, expect_gpu=expected),
+        headers(),
+        unfit=room.unfit(snapshot),
+        progress=lambda board: _show(board, table, watch),
+        cores=os.cpu_count() or 1,
+    )
+    try:
+        tests = compared(launcher.run(), snapshot)
+        if watch is not None:
+            tests = msgspec.structs.replace(tests, under_load=watch.stop())
+        return snapshot.with_section(tests)
+    finally:
+        if watch is not None:
+            watch.stop()
+        if table is not None:
+            table.clear()
+
+
+def _show(board: "Board", table: "LiveTable | None", watch: "Watch | None") -> None:
+    if watch is not None:
+        watch.look()
+    if table is not None:
+        table(board)
+
+
+def test_names(text: str | None) -> tuple[str, ...]:
+    """Return the names of self-tests that stand in ``a,b``.
+
+    Raises:
+        click.UsageError: one of them is none.
+    """
+    if not text:
+        return ()
+    from gpucheck.selftest.catalogue import headers  # noqa: PLC0415
+
+    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    for name in names:
+        if name not in headers():
+            known = ", ".join(headers())
+            raise click.UsageError(f"{printable(name)!r} is no self-test; there are {known}")
+    return names

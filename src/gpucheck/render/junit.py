@@ -1,0 +1,118 @@
+"""A report as JUnit XML: each check and each self-test is a test case of a CI system."""
+
+from collections.abc import Iterator
+
+from gpucheck.findings import Check, Finding, Outcome, Severity
+from gpucheck.probes.selftests import SelfTest, SelfTests
+from gpucheck.render.public import public
+from gpucheck.render.selftest_lines import in_words
+from gpucheck.render.summary import headline, verdict
+from gpucheck.render.words import clean
+from gpucheck.report import Report
+
+_LONGEST = 2000
+
+
+def render(report: Report) -> str:
+    """Return the report as XML, redacted like every report that leaves the machine as data."""
+    report = public(report)
+    tests = report.snapshot.get(SelfTests)
+    suites = [
+        _suite("gpucheck.check", [_check(report, check) for check in report.checks]),
+        _suite("gpucheck.selftest", [_selftest(result) for result in tests.results or ()]),
+    ]
+    lines = [line for suite in suites for line in suite]
+    return "\n".join(
+        (
+            '<?xml version="1.0" encoding="UTF-8"?>',
+            f"<testsuites {_attribute('name', f'gpucheck: {verdict(report)}')}>",
+            *lines,
+            "</testsuites>\n",
+        )
+    )
+
+
+class _Case:
+    """One test case; ``outcome`` is its inner element, "" when it passed."""
+
+    def __init__(self, suite: str, name: str, seconds: float = 0.0) -> None:
+        self.head = " ".join(
+            (
+                _attribute("classname", suite),
+                _attribute("name", name),
+                _attribute("time", f"{seconds:.3f}"),
+            )
+        )
+        self.kind = ""
+        self.inner: list[str] = []
+
+    def ends(self, kind: str, message: str, words: str = "") -> "_Case":
+        """Say how it ended: failure, error or skipped."""
+        self.kind = kind
+        self.inner.append(f"<{kind} {_attribute('message', message)}>{escaped(words)}</{kind}>")
+        return self
+
+    def says(self, words: str) -> "_Case":
+        """Add what stands beside the outcome."""
+        if words:
+            self.inner.append(f"<system-out>{escaped(words)}</system-out>")
+        return self
+
+    def lines(self) -> Iterator[str]:
+        """Return the element."""
+        yield f"  <testcase {self.head}>{''.join(self.inner)}</testcase>"
+
+
+def _suite(name: str, cases: list[_Case]) -> Iterator[str]:
+    if not cases:
+        return
+    counts = {kind: sum(case.kind == kind for case in cases) for kind in _KINDS}
+    numbers = " ".join(_attribute(_KINDS[kind], str(count)) for kind, count in counts.items())
+    yield f"<testsuite {_attribute('name', name)} {_attribute('tests', str(len(cases)))} {numbers}>"
+    for case in cases:
+        yield from case.lines()
+    yield "</testsuite>"
+
+
+_KINDS = {"failure": "failures", "error": "errors", "skipped": "skipped"}
+
+
+def _check(report: Report, check: Check) -> _Case:
+    case = _Case("gpucheck.check", check.slug)
+    finding = next((one for one in report.standing if one.slug == check.slug), None)
+    if check.outcome is Outcome.CRASHED:
+        return case.ends("error", check.reason)
+    if check.outcome in (Outcome.UNKNOWN, Outcome.NOT_APPLICABLE):
+        return case.ends("skipped", f"{check.outcome.value}: {check.reason}")
+    if finding is None:
+        return case.says(check.reason)
+    if finding.severity is Severity.ERROR:
+        return case.ends("failure", headline(finding), _cure(finding))
+    return case.says(f"{finding.severity.value}: {headline(finding)}\n{_cure(finding)}")
+
+
+def _cure(finding: Finding) -> str:
+    return "\n".join(line for fix in finding.fixes for line in (fix.text, *fix.commands))
+
+
+def _selftest(result: SelfTest) -> _Case:
+    case = _Case("gpucheck.selftest", f"{result.name} [{result.place}]", result.seconds)
+    if result.status == "skipped":
+        case.ends("skipped", result.detail)
+    elif result.went_wrong:
+        kind = "failure" if result.status == "failed" else "error"
+        stage = f"stage: {result.stage}" if result.stage else ""
+        case.ends(kind, f"{result.kind}: {result.detail}", stage)
+    return case.says("\n".join(in_words(one) for one in result.measurements))
+
+
+def escaped(words: str) -> str:
+    """Return untrusted text as XML's character data, line by line."""
+    lines = [clean(line, _LONGEST) for line in words.split("\n")]
+    text = "\n".join(lines)
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _attribute(name: str, value: str) -> str:
+    inner = escaped(clean(value, _LONGEST)).replace('"', "&quot;")
+    return f'{name}="{inner}"'

@@ -1,0 +1,45 @@
+"""Which self-tests there are: the headers of the modules in ``worker/tests``."""
+
+import functools
+from typing import Literal
+
+import msgspec
+
+from gpucheck.probes.selftests import Level
+from gpucheck.worker import tests
+
+Per = Literal["gpu", "machine", "ranks"]
+
+IMPORT = "import-torch"
+"""It runs first and always: what it finds decides what else can be run."""
+_USUAL_SECONDS: dict[Level, float] = {"quick": 60.0, "standard": 120.0, "stress": 300.0}
+
+
+class SelfTestHeader(msgspec.Struct, frozen=True, kw_only=True):
+    """What a self-test says of itself; ``seconds`` is its deadline by level."""
+
+    name: str
+    per: Per
+    levels: tuple[Level, ...]
+    about: str
+    seconds: dict[Level, float]
+
+
+@functools.cache
+def headers() -> dict[str, SelfTestHeader]:
+    """Return every self-test by its name; the one that must come first is first."""
+    found = {name: _header(name) for name in tests.names()}
+    first = {IMPORT: found.pop(IMPORT)}
+    return first | found
+
+
+def _header(name: str) -> SelfTestHeader:
+    module = tests.load(name)
+    raw = {
+        "name": module.NAME,
+        "per": module.PER,
+        "levels": tuple(module.LEVELS),
+        "about": module.ABOUT,
+        "seconds": {**_USUAL_SECONDS, **getattr(module, "SECONDS", {})},
+    }
+    return msgspec.convert(raw, SelfTestHeader)

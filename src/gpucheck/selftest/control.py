@@ -1,0 +1,62 @@
+"""The control arm of NCCL: does a collective that went wrong pass without one of its transports?
+
+An answer needs both: it passes without the transport, and goes wrong again with it. Else the
+failure may only have been rare.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+from gpucheck.probes.selftests import SelfTest
+
+Env = dict[str, str]
+Verdict = Literal["passed", "wrong", "not-run"]
+Again = Callable[[Env], Verdict]
+"""Runs the test once more, in fresh processes with these variables."""
+
+ARMS: tuple[Env, ...] = (
+    {"NCCL_P2P_DISABLE": "1"},
+    {"NCCL_SHM_DISABLE": "1"},
+    {"NCCL_NVLS_ENABLE": "0"},
+    {"NCCL_CUMEM_ENABLE": "0", "NCCL_CUMEM_HOST_ENABLE": "0"},
+)
+"""The transports that people have seen broken, the most frequent first."""
+
+_KINDS = ("collective-timeout", "timed-out", "wrong-value", "not-finite", "nccl-error", "signal")
+_NOT_OURS = "Duplicate GPU"
+
+
+def suspects(results: Sequence[SelfTest]) -> list[int]:
+    """Return where the ranks of the first collective stand that went wrong over NCCL."""
+    for first in results:
+        if first.world_size > 1 and first.device.startswith("cuda") and _is_suspect(first):
+            return [
+                at for at, one in enumerate(results) if one.name == first.name and one.went_wrong
+            ]
+    return []
+
+
+def _is_suspect(result: SelfTest) -> bool:
+    if not result.went_wrong or result.kind not in _KINDS:
+        return False
+    return not any(_NOT_OURS in text for text in result.words())
+
+
+def compared(again: Again) -> Mapping[str, Any]:
+    """Try each arm until one passes, then once more without it.
+
+    Returns:
+        ``tried`` (variables and what came of them), ``cured_by`` (the variables, None) and
+        ``goes_wrong_again`` (None: there was no time to see).
+    """
+    tried: list[dict[str, Any]] = []
+    for env in ARMS:
+        verdict = again(env)
+        tried.append({"env": dict(env), "verdict": verdict})
+        if verdict == "not-run":
+            break
+        if verdict == "passed":
+            repeat = again({})
+            wrong = None if repeat == "not-run" else repeat == "wrong"
+            return {"tried": tried, "cured_by": dict(env), "goes_wrong_again": wrong}
+    return {"tried": tried, "cured_by": None, "goes_wrong_again": None}

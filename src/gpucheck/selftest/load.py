@@ -1,0 +1,108 @@
+"""What a load has shown: a GPU slower than its like, clocks held down, memory errors meanwhile."""
+
+import statistics
+from collections.abc import Sequence
+
+import msgspec
+
+from gpucheck.findings import Severity
+from gpucheck.probes.nvml import NvmlGpu
+
+WARNING_SHARE, ERROR_SHARE = 0.8, 0.5
+"""A GPU is slow below this share of what its like reach."""
+
+_TROUBLES = (
+    "hw-slowdown",
+    "hw-thermal-slowdown",
+    "hw-power-brake-slowdown",
+    "sw-thermal-slowdown",
+)
+"""The reasons for low clocks that are no normal life; see the page of thermal-or-power-throttle."""
+
+
+class Rate(msgspec.Struct, frozen=True):
+    """How fast a GPU was: ``rate`` in whatever unit, the same for all that are compared."""
+
+    place: str
+    model: str
+    rate: float
+
+
+class Slow(msgspec.Struct, frozen=True):
+    """A GPU that is slow: ``usual`` is the median of the others of its model."""
+
+    place: str
+    model: str
+    rate: float
+    usual: float
+    severity: Severity
+
+    @property
+    def share(self) -> float:
+        """Its rate as a share of the usual one."""
+        return self.rate / self.usual
+
+
+def slower_than_peers(rates: Sequence[Rate]) -> list[Slow]:
+    """Compare each GPU with the others of its model; return the slow ones, the slowest first.
+
+    A GPU without a peer cannot be judged, and is not.
+    """
+    slow = []
+    for at, one in enumerate(rates):
+        others = [
+            peer.rate for other, peer in enumerate(rates) if other != at and peer.model == one.model
+        ]
+        usual = statistics.median(others) if others else 0.0
+        if usual > 0 and one.rate < WARNING_SHARE * usual:
+            is_error = one.rate < ERROR_SHARE * usual
+            severity = Severity.ERROR if is_error else Severity.WARNING
+            slow.append(Slow(one.place, one.model, one.rate, usual, severity))
+    return sorted(slow, key=lambda each: each.share)
+
+
+class Strain(msgspec.Struct, frozen=True, kw_only=True):
+    """What NVML said of a GPU under load; None where it said nothing.
+
+    Clocks in MHz, temperature in °C, power in W. ``held_down`` has, by its name, the share of the
+    samples in which a reason for low clocks that is a trouble was active. The errors are those that
+    were counted from before the load until after it.
+    """
+
+    clock_lowest: int | None = None
+    clock_usual: float | None = None
+    hottest: int | None = None
+    power_most: float | None = None
+    held_down: dict[str, float] | None = None
+    errors_corrected: int | None = None
+    errors_uncorrected: int | None = None
+
+
+def strain(before: NvmlGpu, during: Sequence[NvmlGpu], after: NvmlGpu) -> Strain:
+    """Sum up samples of one GPU, taken before, during and after a load."""
+    clocks = [each.sm_clock_mhz for each in during if each.sm_clock_mhz is not None]
+    return Strain(
+        clock_lowest=min(clocks, default=None),
+        clock_usual=statistics.median(clocks) if clocks else None,
+        hottest=max((each.temperature_c for each in during if each.temperature_c), default=None),
+        power_most=max((each.power_w for each in during if each.power_w), default=None),
+        held_down=_held_down(during),
+        errors_corrected=_counted(before.ecc_corrected, after.ecc_corrected),
+        errors_uncorrected=_counted(before.ecc_uncorrected, after.ecc_uncorrected),
+    )
+
+
+def _held_down(during: Sequence[NvmlGpu]) -> dict[str, float] | None:
+    """Return how often each trouble held the clocks down; None when NVML never said why."""
+    told = [each.throttle for each in during if each.throttle is not None]
+    if not told:
+        return None
+    shares = {name: sum(name in each for each in told) / len(told) for name in _TROUBLES}
+    return {name: share for name, share in shares.items() if share}
+
+
+def _counted(before: int | None, after: int | None) -> int | None:
+    """Return how many were added; a counter that was reset meanwhile says what it has."""
+    if before is None or after is None:
+        return None
+    return after - before if after >= before else after

@@ -1,0 +1,32 @@
+"""What ``import torch`` has really loaded, against what the files let one expect."""
+
+import msgspec
+
+from gpucheck.facts import builtins
+from gpucheck.probes._loaded_compare import compare
+from gpucheck.probes.loading import Loading
+from gpucheck.probes.selftests import SelfTest, SelfTests
+from gpucheck.selftest.catalogue import IMPORT
+from gpucheck.snapshot import Snapshot
+
+_LIBRARIES = "libraries"
+_MOST = 20
+
+
+def compared(tests: SelfTests, snapshot: Snapshot) -> SelfTests:
+    """Return the self-tests with the differences in place of the list of what was loaded."""
+    results = [
+        _compared(result, snapshot.get(Loading)) if result.name == IMPORT else result
+        for result in tests.results or ()
+    ]
+    return msgspec.structs.replace(tests, results=results)
+
+
+def _compared(result: SelfTest, predicted: Loading) -> SelfTest:
+    data = dict(result.data)
+    loaded = data.pop(_LIBRARIES, None)
+    if isinstance(loaded, list):
+        found = compare(predicted, [path for path in loaded if isinstance(path, str)])
+        if found:
+            data["loaded_otherwise"] = builtins(found[:_MOST])
+    return msgspec.structs.replace(result, data=data)

@@ -1,0 +1,52 @@
+"""Which rank is to blame when a test of several went wrong: one, and none that waits for it."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from gpucheck.probes.selftests import SelfTest
+
+_WAITED = ("collective-timeout", "peer-lost")
+"""Kinds of those that see another rank missing."""
+_STOPPED = "stopped"
+
+
+def settled(results: Sequence[SelfTest]) -> list[SelfTest]:
+    """Return the results of the ranks of one test, in their order, as they are to be read.
+
+    A rank that the others waited for in vain has not ended in time, though it was stopped after
+    they had given up; those that only lost it, or waited for it, are not to blame.
+    """
+    told = next((one for one in results if one.data.get("ranks")), None)
+    named = list(told.data["ranks"]) if told is not None else []
+    read = [_named(one, told) if told is not None and one.rank in named else one for one in results]
+    guilty = [one for one in read if one.went_wrong and not _only_waited(one, named)]
+    if guilty:
+        first = min(guilty, key=lambda one: one.rank)
+        read = [_waited(one, first) if _only_waited(one, named) else one for one in read]
+    return sorted(read, key=lambda one: one.rank)
+
+
+def _only_waited(result: SelfTest, named: Sequence[int]) -> bool:
+    return result.went_wrong and result.kind in _WAITED and result.rank not in named
+
+
+def _named(result: SelfTest, told: SelfTest) -> SelfTest:
+    """Return what became of a rank that others name: stopped, it had not ended in time."""
+    if result.kind != _STOPPED:
+        return result
+    return msgspec.structs.replace(
+        result, status="timed-out", kind="timed-out", detail=told.detail, data=dict(result.data)
+    )
+
+
+def _waited(result: SelfTest, first: SelfTest) -> SelfTest:
+    how = {"timed-out": "not ended in time"}.get(first.status, first.status)
+    data = {**result.data, "saw": result.detail}
+    return msgspec.structs.replace(
+        result,
+        status="skipped",
+        kind=_STOPPED,
+        detail=f"stopped: {first.place} had {how}",
+        data=data,
+    )

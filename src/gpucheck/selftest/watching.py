@@ -1,0 +1,79 @@
+"""What NVML says of each GPU while it is under the load of the self-tests."""
+
+import contextlib
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from gpucheck.host import Host, LiveHost
+from gpucheck.host.children import Children, Said, Tell
+from gpucheck.probes import nvml
+from gpucheck.probes.nvml import NvmlGpu
+from gpucheck.probes.selftests import GpuUnderLoad
+from gpucheck.selftest.load import strain
+
+_EVERY = 2.0
+"""Seconds between two looks: they cost the driver something."""
+_NAME = "nvml"
+_SOURCE = "NVML, during the self-tests"
+
+
+class Watch:
+    """Asks NVML again and again in a child of its own, which may hang without harm.
+
+    Args:
+        host: this machine.
+        seconds: how long at most.
+    """
+
+    def __init__(self, host: LiveHost, seconds: float) -> None:
+        self._host = host
+        self._looks: list[list[NvmlGpu]] = []
+        self._children = Children()
+        self._children.start(_NAME, self._work, time.monotonic() + seconds)
+
+    def look(self) -> None:
+        """Take in what has been seen since the last call."""
+        for event in self._children.wait(time.monotonic()):
+            if isinstance(event, Said):
+                raw = msgspec.msgpack.decode(event.data, type=dict[str, Any])
+                self._looks.append(nvml.decode(raw).gpus or [])
+
+    def stop(self) -> list[GpuUnderLoad] | None:
+        """End it and return what was seen; None when NVML said nothing."""
+        with contextlib.suppress(OSError):
+            self.look()
+        self._children.stop()
+        return summary(self._looks) if any(self._looks) else None
+
+    def _work(self, tell: Tell) -> None:
+        host: Host = self._host
+        while (answer := host.nvml()).value is not None:
+            tell.answer(msgspec.msgpack.encode(answer.value))
+            time.sleep(_EVERY)
+
+
+def summary(looks: Sequence[Sequence[NvmlGpu]]) -> list[GpuUnderLoad]:
+    """Return what all looks together say of each GPU, in NVML's order."""
+    count = max(map(len, looks), default=0)
+    return [_summary([look[at] for look in looks if len(look) > at]) for at in range(count)]
+
+
+def _summary(seen: Sequence[NvmlGpu]) -> GpuUnderLoad:
+    first, last = seen[0], seen[-1]
+    found = strain(first, seen, last)
+    return GpuUnderLoad(
+        index=first.index,
+        device_name=first.device_name,
+        uuid=first.uuid,
+        temperature_max_c=found.hottest,
+        power_max_w=found.power_most,
+        sm_clock_min_mhz=found.clock_lowest,
+        held_down=found.held_down,
+        ecc_corrected_added=found.errors_corrected,
+        ecc_uncorrected_added=found.errors_uncorrected,
+        looks=len(seen),
+        sources={"*": _SOURCE},
+    )

@@ -1,0 +1,160 @@
+"""What a self-test gets in its hands, and the two ways in which it can end other than well.
+
+A self-test is a module of ``tests/`` with these names:
+
+- ``NAME``: its name in reports and on the command line; a contract.
+- ``PER``: ``"gpu"`` runs it once for each GPU (tests of one GPU share a process), ``"machine"``
+  once for the machine, ``"ranks"`` once in each of ``world_size`` processes at the same time.
+- ``LEVELS``: the levels it belongs to; one that is named by ``--tests`` runs at any level.
+- ``ABOUT``: one line for ``gpucheck list``.
+- ``SECONDS`` (optional): a longer deadline than the usual one, by level.
+- ``run(bench)``: returns when all is well; raises :class:`Failed` or :class:`Skipped`.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any, Callable, Dict, NoReturn, Sequence, Union
+
+Message = Dict[str, Any]
+Number = Union[int, float]
+
+QUICK_MEMORY = 256 * 1024 * 1024
+"""Bytes that all tests of the quick level together may take on a GPU."""
+
+
+class Failed(Exception):  # noqa: N818  # an outcome, not an error of ours
+    """The test has shown that something is wrong.
+
+    Args:
+        kind: what is wrong, in a word that rules know: ``wrong-value``, ``not-finite``,
+            ``wrong-shape``, ``cudnn-not-used``, ``out-of-memory``, ``slow``, ``nccl-error`` ...
+        detail: one sentence with the figures.
+        data: more, as JSON-like data.
+    """
+
+    def __init__(self, kind: str, detail: str, data: Message | None = None) -> None:
+        super().__init__(detail)
+        self.kind = kind
+        self.detail = detail
+        self.data = data or {}
+
+
+class Skipped(Exception):  # noqa: N818  # an outcome, not an error of ours
+    """The test has nothing to test here; the reason is one sentence."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+def _to_nobody(_message: Message) -> None:
+    """Say it to nobody: a bench outside a worker."""
+
+
+class Bench:
+    """Where a self-test runs: torch, the devices, the limits, and someone to report to.
+
+    Attributes:
+        torch: the module.
+        device: the ``torch.device`` under test.
+        devices: every device that this test may use, for tests that need several.
+        level: ``quick``, ``standard`` or ``stress``.
+        rank, world_size: of a test that runs in several processes; else 0 and 1.
+        memory_limit: bytes that this test may take on one device.
+        seed: for every random number of the test.
+        folder: a folder of this step, shared by its ranks, removed afterwards; "" without one.
+        threads: of the CPU, while a speed is measured; 0 leaves torch's own number.
+        deadline: the time of ``time.monotonic()`` at which the launcher stops waiting.
+        expect_gpu: an NVIDIA GPU is there and torch is a CUDA build: it has to be found.
+        notes: what the harness knows besides, such as ``import_seconds``.
+        measurements, data: what was measured, and further facts for rules, as JSON-like data.
+        remark: one sentence that a passed test wants to be shown.
+    """
+
+    def __init__(  # noqa: PLR0913  # all that a test may want to know of where it runs
+        self,
+        torch: Any,  # noqa: ANN401  # the module, of whatever version
+        device: Any = "cpu",  # noqa: ANN401  # a torch.device or its name
+        devices: Sequence[Any] = (),
+        *,
+        level: str = "quick",
+        rank: int = 0,
+        world_size: int = 1,
+        memory_limit: int = QUICK_MEMORY,
+        seed: int = 0,
+        folder: str = "",
+        threads: int = 0,
+        deadline: float = math.inf,
+        expect_gpu: bool = False,
+        notes: Message | None = None,
+        tell: Callable[[Message], None] = _to_nobody,
+    ) -> None:
+        self.torch = torch
+        self.device = torch.device(device)
+        self.devices: list[Any] = [torch.device(one) for one in devices or (device,)]
+        self.level = level
+        self.rank = rank
+        self.world_size = world_size
+        self.memory_limit = memory_limit
+        self.seed = seed
+        self.folder = folder
+        self.threads = threads
+        self.deadline = deadline
+        self.expect_gpu = expect_gpu
+        self.notes: Message = notes or {}
+        self.measurements: list[Message] = []
+        self.data: Message = {}
+        self.remark = ""
+        self._tell = tell
+
+    def stage(self, text: str) -> None:
+        """Name the dangerous step that comes next, so that a crash or a hang names it."""
+        self._tell({"event": "stage", "text": text})
+
+    def measure(
+        self,
+        name: str,
+        value: Number,
+        unit: str,
+        bound: Number | None = None,
+        bound_from: str = "",
+    ) -> None:
+        """Note a number, the bound it was held against and where the bound comes from.
+
+        It judges nothing: ``require`` does. A value that is not finite is noted as unknown.
+        """
+        self.measurements.append(
+            {
+                "name": name,
+                "value": _finite(value),
+                "unit": unit,
+                "bound": None if bound is None else _finite(bound),
+                "bound_from": bound_from,
+            }
+        )
+
+    def require(
+        self,
+        ok: Any,  # noqa: ANN401  # a bool, or a tensor of one
+        kind: str,
+        detail: str,
+        data: Message | None = None,
+    ) -> None:
+        """Fail with this kind and detail unless ``ok``."""
+        if not ok:
+            raise Failed(kind, detail, data)
+
+    def skip(self, reason: str) -> NoReturn:
+        """End the test: there is nothing to test here."""
+        raise Skipped(reason)
+
+    def seconds_left(self) -> float:
+        """Return how many seconds remain before the launcher stops waiting."""
+        return self.deadline - time.monotonic()
+
+
+def _finite(value: Number) -> float | None:
+    number = float(value)
+    return number if math.isfinite(number) else None

@@ -1,0 +1,73 @@
+"""How a worker speaks to its launcher: JSON between random marks, past whatever stdout is."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from typing import Any, Dict
+
+Message = Dict[str, Any]
+
+_DEEPEST = 8
+_LONGEST_TEXT = 4000
+_MOST_ITEMS = 2000
+_LARGEST = 256 * 1024
+"""Bytes of one message; a larger one goes without its data."""
+
+
+class Channel:
+    """The way to the launcher, on a descriptor of its own that no child process inherits."""
+
+    def __init__(self, handle: int, mark: str) -> None:
+        self._handle = handle
+        self._mark = mark
+
+    def send(self, message: Message) -> None:
+        """Send one message; what JSON cannot hold is sent as its text."""
+        text = json.dumps(plain(message))
+        if len(text) > _LARGEST:
+            short = {**message, "data": {"left_out": "it was too large"}, "measurements": []}
+            text = json.dumps(plain(short))
+        self._write(text)
+
+    def pass_on(self, worker: str, line: bytes) -> None:
+        """Send a line of another worker as it is: the launcher reads it."""
+        said = line[:_LARGEST].decode("ascii", "replace")
+        self._write(json.dumps({"event": "said", "worker": worker, "said": said}))
+
+    def _write(self, text: str) -> None:
+        data = ("\n" + self._mark + text + self._mark + "\n").encode("ascii")
+        while data:
+            data = data[os.write(self._handle, data) :]
+
+    def close(self) -> None:
+        """Close the descriptor."""
+        os.close(self._handle)
+
+
+def take_stdout(mark: str) -> Channel:
+    """Keep stdout for the channel alone: what anyone prints from now on goes to stderr."""
+    own = os.dup(1)
+    os.dup2(2, 1)
+    return Channel(own, mark)
+
+
+def plain(value: Any, depth: int = 0) -> Any:  # noqa: ANN401  # anything in, JSON-like data out
+    """Return the value as JSON-like data, bounded in depth and size; no NaN, no infinity."""
+    if value is None or isinstance(value, (bool, int)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if depth < _DEEPEST and isinstance(value, dict):
+        items = list(value.items())[:_MOST_ITEMS]
+        return {_text(key): plain(one, depth + 1) for key, one in items}
+    if depth < _DEEPEST and isinstance(value, (list, tuple)):
+        found: list[Any] = [plain(one, depth + 1) for one in value[:_MOST_ITEMS]]
+        return found
+    return _text(value)
+
+
+def _text(value: Any) -> str:  # noqa: ANN401  # whatever has a text
+    words = value if isinstance(value, str) else str(value)
+    return words[:_LONGEST_TEXT]

@@ -1,0 +1,163 @@
+"""The number formats under test: their significant bits, where they exist, torch's switches."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from typing import Any, Iterator, NamedTuple, Sequence
+
+from .bench import Bench
+
+Torch = Any  # the module, of whatever version
+Dtype = Any
+Tensor = Any
+
+
+class Format(NamedTuple):
+    """A number format, as inputs and results have it.
+
+    Attributes:
+        name: ``fp64``, ``fp32``, ``tf32``, ``fp16`` or ``bf16``.
+        dtype: of the tensors; TF32 works on float32 tensors.
+        bits: significant bits of an input, the hidden one included (IEEE 754; TF32 and bfloat16:
+            the CUDA C++ Programming Guide, "Alternate Floating Point").
+        factor_bits: integers of so many bits may be multiplied, and 256 products added up, with
+            every partial sum exact in the format of the result.
+        result_roundoff: unit roundoff of the result's format.
+        sum_roundoff: of the sums. Tensor cores cut off where others round to nearest, so that an
+            addition costs up to 2**-23 (Fasi, Higham, Mikaitis, Pranesh, "Numerical behavior of
+            NVIDIA tensor cores", 2021).
+    """
+
+    name: str
+    dtype: Dtype
+    bits: int
+    factor_bits: tuple[int, int]
+    result_roundoff: float
+    sum_roundoff: float
+
+    @property
+    def factor_roundoff(self) -> float:
+        """Unit roundoff of an input."""
+        return 2.0**-self.bits
+
+
+_TENSOR_CORE = 2.0**-23
+_FORMATS = (
+    Format("fp64", "float64", 53, (30, 14), 2.0**-53, 2.0**-53),
+    Format("fp32", "float32", 24, (13, 3), 2.0**-24, 2.0**-24),
+    Format("tf32", "float32", 11, (11, 3), 2.0**-24, _TENSOR_CORE),
+    Format("fp16", "float16", 11, (3, 1), 2.0**-11, _TENSOR_CORE),
+    Format("bf16", "bfloat16", 8, (1, 1), 2.0**-8, _TENSOR_CORE),
+)
+"""Their ``dtype`` is still a name here: there is no torch before a test is run."""
+_SINCE = {"tf32": (8, 0), "bf16": (8, 0)}
+FP8_SINCE = (8, 9)
+
+
+def usable(bench: Bench, names: Sequence[str]) -> list[Format]:
+    """Return the formats of these names that exist here; note why the others do not."""
+    found = []
+    for fmt in _FORMATS:
+        reason = _missing(bench, fmt) if fmt.name in names else None
+        if reason:
+            not_tested(bench, fmt.name, reason)
+        elif reason is not None:
+            found.append(fmt._replace(dtype=getattr(bench.torch, fmt.dtype)))
+    return found
+
+
+def not_tested(bench: Bench, part: str, reason: str) -> None:
+    """Note that a part of the test was left out, and why."""
+    bench.data.setdefault("not_tested", {})[part] = reason
+
+
+def _missing(bench: Bench, fmt: Format) -> str:
+    if bench.device.type != "cuda":
+        if fmt.name == "tf32":
+            return "TF32 exists on GPUs only"
+        if fmt.name == "fp16" and not _multiplies(bench, fmt.dtype):
+            return "this torch does not multiply fp16 on the CPU"
+        return ""
+    return too_old(bench, fmt.name, _SINCE.get(fmt.name))
+
+
+def too_old(bench: Bench, name: str, since: tuple[int, int] | None) -> str:
+    """Say why this GPU does not have the format, "" when it does."""
+    capability = tuple(bench.torch.cuda.get_device_capability(bench.device))
+    if since is None or capability >= since:
+        return ""
+    return "{} exists from compute capability {}.{}; this GPU has {}.{}".format(
+        name, *(since + capability)
+    )
+
+
+def _multiplies(bench: Bench, dtype: str) -> bool:
+    one = bench.torch.ones(2, 2, dtype=getattr(bench.torch, dtype))
+    try:
+        bench.torch.mm(one, one)
+        weight = one.reshape(1, 1, 2, 2)
+        bench.torch.nn.functional.conv2d(weight, weight)
+    except RuntimeError:
+        return False
+    return True
+
+
+@contextlib.contextmanager
+def switches(
+    torch: Torch,
+    *,
+    tf32: bool = False,
+    deterministic: bool = False,
+    reduced: bool | None = None,
+) -> Iterator[None]:
+    """Set torch's switches that change how precisely or in what order it computes.
+
+    ``reduced`` allows or forbids sums of fp16 and bf16 to be rounded to 16 bits on the way; None
+    leaves that as it is. The older names are used: they set the newer ones as well, while the
+    newer ones leave torch with two opinions.
+    """
+    matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
+    wanted = [
+        (matmul, "allow_tf32", tf32),
+        (cudnn, "allow_tf32", tf32),
+        (cudnn, "deterministic", deterministic),
+        (cudnn, "benchmark", False),
+    ]
+    if reduced is not None:
+        wanted.append((matmul, "allow_fp16_reduced_precision_reduction", reduced))
+        wanted.append((matmul, "allow_bf16_reduced_precision_reduction", reduced))
+    before = [(owner, name, _set(owner, name, value)) for owner, name, value in wanted]
+    try:
+        yield
+    finally:
+        for owner, name, old in before:
+            if old is not None:
+                _set(owner, name, old)
+
+
+def _set(owner: Any, name: str, value: Any) -> Any:  # noqa: ANN401  # modules of torch
+    """Set a switch and return what it was; None where this torch does not have it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # newer releases call the older names deprecated
+        try:
+            old = getattr(owner, name)
+            setattr(owner, name, value)
+        except (AttributeError, AssertionError):
+            return None
+    return old
+
+
+def rounded(torch: Torch, fmt: Format, values: Tensor) -> Tensor:
+    """Round to the format, so that what goes in is exactly what the reference has."""
+    if fmt.name == "tf32":
+        values = values.to(torch.float16)  # as many bits, and a range that is wide enough here
+    return values.to(fmt.dtype)
+
+
+def sums_in_16_bits(bench: Bench, fmt: Format) -> bool:
+    """Whether partial sums may be rounded to 16 bits, as several releases do on the CPU.
+
+    No useful bound is left then; products of integers are exact even so.
+    """
+    return bench.device.type == "cpu" and fmt.name in ("fp16", "bf16")

@@ -1,0 +1,53 @@
+"""The two lives of a process in the target interpreter: one worker, or a zygote of workers."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from typing import Any, Dict
+
+from .channel import Channel, take_stdout
+from .errors import explain
+from .lifeline import die_with_parent, exit_without_writer, show_stack_when_killed
+from .runner import run_tests
+from .zygote import Zygote
+
+Message = Dict[str, Any]
+
+
+def main(mark: str, part: str) -> None:
+    """Live as a ``worker`` (one order, read from stdin) or a ``zygote`` (many)."""
+    channel = take_stdout(mark)
+    die_with_parent()
+    show_stack_when_killed()
+    try:
+        torch, notes = import_torch(channel)
+    except Exception as error:  # noqa: BLE001  # that is the finding
+        channel.send({"event": "import-failed", **explain(error)})
+        return
+    if part == "zygote":
+        Zygote(torch, notes, channel).serve()
+        return
+    channel.send({"event": "ready", "notes": notes})
+    order: Message = json.loads(sys.stdin.readline())
+    exit_without_writer()
+    run_tests(torch, order, notes, channel.send)
+    channel.send({"event": "end"})
+    # What a broken library does at exit is not part of any test.
+    os._exit(0)
+
+
+def import_torch(channel: Channel) -> tuple[Any, Message]:
+    """Import torch and nothing else; return it and how long that took.
+
+    Raises:
+        Exception: whatever importing it raises.
+    """
+    channel.send({"event": "stage", "text": "import torch"})
+    start = time.perf_counter()
+    import torch  # noqa: PLC0415  # the patient
+
+    seconds = time.perf_counter() - start
+    return torch, {"import_seconds": seconds, "torch": str(getattr(torch, "__version__", ""))}

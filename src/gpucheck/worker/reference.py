@@ -1,0 +1,171 @@
+"""What a result has to be: exact integers, rigorous bounds on rounding errors, and the comparison.
+
+Two ways to know the right value, both without a probability in them:
+
+- *Integers.* When every partial sum of a product, in any order, is an integer that the narrowest
+  format involved holds exactly, nothing is rounded, and the result has to be equal bit by bit.
+- *Bounds.* A sum of ``n`` products that is added up in any order with unit roundoff ``u`` is off by
+  at most ``gamma(n, u)`` times the sum of the absolute products (Higham, Accuracy and Stability of
+  Numerical Algorithms, section 3.1).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Sequence
+
+from .bench import Bench, Failed
+
+Torch = Any  # the module, of whatever version
+Tensor = Any
+
+LONGEST_SUM = 256
+"""So many products may be added up for the bits in ``formats.py`` to be enough."""
+
+
+def gamma(terms: int, roundoff: float) -> float:
+    """Return the bound on the relative error of a sum of so many products, in any order."""
+    share = terms * roundoff
+    return share / (1.0 - share)
+
+
+def generator(torch: Torch, seed: int) -> Any:  # noqa: ANN401  # a torch.Generator
+    """Return a source of random numbers on the CPU: the same numbers whatever the device."""
+    source = torch.Generator()
+    source.manual_seed(seed)
+    return source
+
+
+def integers(torch: Torch, source: Any, shape: Sequence[int], bits: int) -> Tensor:  # noqa: ANN401
+    """Return odd integers of exactly so many bits, one in four of them negative, as int64.
+
+    A format with fewer significant bits cannot hold a single one of them.
+    """
+    top = 1 << (bits - 1)
+    values = torch.randint(0, max(1, top // 2), shape, generator=source) * 2 + 1
+    if bits > 1:
+        values = values + top
+    is_negative = torch.randint(0, 4, shape, generator=source) == 0
+    return torch.where(is_negative, -values, values)
+
+
+def signed_selection(torch: Torch, source: Any, rows: int, columns: int) -> Tensor:  # noqa: ANN401
+    """Return a matrix with one 1 or -1 in each column: a product with it selects and copies."""
+    chosen = torch.randperm(rows, generator=source)[:columns]
+    signs = torch.randint(0, 2, (columns,), generator=source) * 2 - 1
+    matrix = torch.zeros(rows, columns, dtype=torch.int64)
+    matrix[chosen, torch.arange(columns)] = signs
+    return matrix
+
+
+def same(what: str, got: Tensor, expected: Tensor, bench: Bench) -> None:
+    """Require that the result equals what was computed exactly, value by value.
+
+    Raises:
+        Failed: with kind ``wrong-shape``, ``wrong-dtype``, ``not-finite`` or ``wrong-value``.
+    """
+    right = expected.double()
+    values = _values(what, got, right, bench)
+    wrong = values != right
+    if bool(wrong.any()):
+        _fail(what, values, right, wrong, "exact, because every partial sum is representable")
+
+
+def within(
+    what: str, got: Tensor, expected: Tensor, bound: Tensor, bench: Bench, bound_from: str
+) -> None:
+    """Require that each value is within its bound, and note the value nearest to its bound.
+
+    ``expected`` and ``bound`` are float64 on the CPU.
+
+    Raises:
+        Failed: with kind ``wrong-shape``, ``wrong-dtype``, ``not-finite`` or ``wrong-value``.
+    """
+    values = _values(what, got, expected, bench)
+    bound = bound.expand_as(expected)
+    error = (values - expected).abs()
+    wrong = error > bound
+    if bool(wrong.any()):
+        _fail(what, values, expected, wrong, bound_from)
+    if not error.numel():
+        return
+    worst = int((error / bound.clamp(min=1e-300)).argmax())
+    bench.measure(
+        what + ": largest error",
+        float(error.reshape(-1)[worst]),
+        "",
+        float(bound.reshape(-1)[worst]),
+        bound_from,
+    )
+
+
+def _values(what: str, got: Tensor, expected: Tensor, bench: Bench) -> Tensor:
+    """Return the result as float64 on the CPU, once it has the right shape and is finite."""
+    if tuple(got.shape) != tuple(expected.shape):
+        raise Failed(
+            "wrong-shape",
+            f"{what}: the result has shape {list(got.shape)} instead of {list(expected.shape)}",
+        )
+    if got.device.type != bench.device.type:
+        raise Failed(
+            "wrong-device",
+            f"{what}: the result is on {got.device} instead of {bench.device}",
+        )
+    values = got.detach().cpu().double()
+    bad = ~bench.torch.isfinite(values)
+    if bool(bad.any()):
+        index = _first(bad)
+        raise Failed(
+            "not-finite",
+            f"{what}: {int(bad.sum())} of {values.numel()} values are NaN or infinite, "
+            f"the first at {index}",
+            {"what": what, "wrong": int(bad.sum()), "of": values.numel(), "index": index},
+        )
+    return values
+
+
+def require_dtype(what: str, got: Tensor, dtype: Any) -> None:  # noqa: ANN401  # a torch.dtype
+    """Require that a result has the format that was asked for."""
+    if got.dtype != dtype:
+        raise Failed("wrong-dtype", f"{what}: the result is {got.dtype} instead of {dtype}")
+
+
+def _fail(what: str, values: Tensor, expected: Tensor, wrong: Tensor, bound_from: str) -> None:
+    index = _first(wrong)
+    got, right = float(values[tuple(index)]), float(expected[tuple(index)])
+    count, total = int(wrong.sum()), values.numel()
+    data: dict[str, Any] = {
+        "what": what,
+        "wrong": count,
+        "of": total,
+        "index": index,
+        "got": got,
+        "expected": right,
+        "bound_from": bound_from,
+    }
+    detail = (
+        f"{what}: {count} of {total} values are wrong, "
+        f"the first at {index}: {got!r} instead of {right!r}"
+    )
+    bits = _bits_kept(values, expected, wrong)
+    if bits is not None:
+        data["bits_kept"] = bits
+        detail += f"; it looks as if only about {bits} significant bits were kept"
+    raise Failed("wrong-value", detail, data)
+
+
+def _bits_kept(values: Tensor, expected: Tensor, wrong: Tensor) -> Any:  # noqa: ANN401
+    """Return how many bits the results agree in, when many are a little off; else None.
+
+    A few wrong values are a fault of memory or of a circuit; many that are all a little off come
+    from a narrower format. Relative to the largest value, because sums cancel.
+    """
+    scale = float(expected.abs().max())
+    error = float((values - expected).abs().max())
+    if int(wrong.sum()) * 4 < wrong.numel() or not 0.0 < error < scale / 4:
+        return None
+    return max(1, int(-math.log2(error / scale)))
+
+
+def _first(where: Tensor) -> Any:  # noqa: ANN401  # a list of indices
+    return [int(at) for at in where.nonzero()[0]] if where.dim() else []

@@ -1,0 +1,59 @@
+"""A small network of integers for tests that split it, or its batch, over several devices.
+
+Weights, data and what its outputs are multiplied by are small integers: every result and every
+gradient is one that float32 holds, in whatever order it is added up.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import reference
+
+Torch = Any  # the module, of whatever version
+Tensor = Any
+Module = Any
+
+INPUTS, HIDDEN, OUTPUTS = 12, 16, 4
+_BITS = 3
+
+
+def network(torch: Torch, seed: int) -> Module:
+    """Return two linear layers with a ReLU in between, on the CPU."""
+    nn = torch.nn
+    model = nn.Sequential(nn.Linear(INPUTS, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, OUTPUTS))
+    source = reference.generator(torch, seed)
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.copy_(reference.integers(torch, source, tuple(weight.shape), _BITS))
+    return model
+
+
+def batch(torch: Torch, seed: int, count: int) -> tuple[Tensor, Tensor]:
+    """Return so many inputs, and the factors of their outputs in the loss."""
+    source = reference.generator(torch, seed)
+    return (
+        reference.integers(torch, source, (count, INPUTS), _BITS).float(),
+        reference.integers(torch, source, (count, OUTPUTS), _BITS).float(),
+    )
+
+
+def loss(outputs: Tensor, factors: Tensor) -> Tensor:
+    """Return a loss whose gradient is the factors."""
+    return (outputs * factors).sum()
+
+
+def exact(torch: Torch, seed: int, images: Tensor, factors: Tensor) -> dict[str, Tensor]:
+    """Return the outputs and every gradient, computed in float64 on the CPU."""
+    model = network(torch, seed).double()
+    outputs = model(images.double())
+    loss(outputs, factors.double()).backward()
+    return found(model, outputs)
+
+
+def found(model: Module, outputs: Tensor) -> dict[str, Tensor]:
+    """Return outputs and gradients by name."""
+    results = {"the output": outputs.detach()}
+    for name, weight in model.named_parameters():
+        results["the gradient of " + name] = weight.grad
+    return results

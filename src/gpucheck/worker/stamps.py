@@ -1,0 +1,319 @@
+"""Numbers that carry the stamp of the rank they come from: a wrong result names its rank.
+
+*Sums.* An element has slots of four bits; a rank puts a stamp of 1 to 7 into its slot, which is
+another one in each element and each round, so that even a stamp that arrives twice stays within
+its slot. Where there are more ranks than slots each element carries some of them in turn. All
+partial sums are integers that the format holds exactly, so that nothing is rounded, whatever the
+order, and each rank's share can be read off the sum. Only a single flipped bit could be anyone's.
+So there are rounds as well in which one rank sends numbers of set bits and all others zeros: a bit
+of that rank's can only be lost, and one of another's only be added.
+
+*Parts*, which are only moved, are stamped with who sends them, to whom, in which round.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, NamedTuple, Sequence
+
+from .bench import Bench, Failed
+
+Torch = Any  # the module, of whatever version
+Tensor = Any
+
+_SLOT_BITS, _STAMPS = 4, 7
+_JOINT = 3
+"""Rounds in which every rank sends something."""
+_MOST_FLIPS = 4
+_MOST_WRONG = 4096
+"""So many wrong values are looked at for a cause."""
+NOT_ARRIVED = -1
+"""What stands in a buffer before a part arrives."""
+_SENDER_BITS, _RECEIVER_BITS, _ROUND_BITS, _PLACES = 7, 7, 3, 127
+
+
+class Format(NamedTuple):
+    """A format that is sent; ``bits`` is how large an integer it holds exactly."""
+
+    name: str
+    dtype: Any
+    bits: int
+    packed: str
+
+
+def formats(bench: Bench, *names: str) -> list[Format]:
+    """Return the formats of these names (of all without): bf16 is for GPUs that have it."""
+    torch = bench.torch
+    found = [
+        Format("fp32", torch.float32, 24, "f"),
+        Format("int64", torch.int64, 60, "q"),
+    ]
+    if bench.device.type == "cuda" and torch.cuda.get_device_capability(bench.device) >= (8, 0):
+        found.append(Format("bf16", torch.bfloat16, 8, "f"))
+    return [each for each in found if not names or each.name in names]
+
+
+class Sums(NamedTuple):
+    """What each rank contributes to a sum of so many ranks in this format."""
+
+    torch: Torch
+    fmt: Format
+    ranks: int
+    length: int
+    seed: int
+
+    @property
+    def turns(self) -> int:
+        """How many rounds there are: some for all ranks, then one for each of them."""
+        return _JOINT + (self.ranks if self.ranks > 1 else 0)
+
+    def of(self, rank: int, turn: int) -> Tensor:
+        """Return the contribution of a rank in a round, as int64 on the CPU."""
+        return self._repeated(self._period(rank, turn))
+
+    def total(self, turn: int) -> Tensor:
+        """Return the sum over all ranks, as int64 on the CPU."""
+        period = self._period(0, turn)
+        for rank in range(1, self.ranks):
+            period = period + self._period(rank, turn)
+        return self._repeated(period)
+
+    def _repeated(self, period: Tensor) -> Tensor:
+        return period.repeat(-(-self.length // len(period)))[: self.length]
+
+    def _period(self, rank: int, turn: int) -> Tensor:
+        """Return a contribution as far as it does not repeat itself."""
+        at = self.torch.arange(_STAMPS * self.ranks)
+        stamp = 1 + (at * 3 + rank * 5 + turn + self.seed) % _STAMPS
+        if turn < _JOINT:
+            return self._in_slot(rank, at, stamp)
+        if rank == turn - _JOINT:
+            return (1 << self.fmt.bits) - 1 - _STAMPS + stamp
+        return self.torch.zeros_like(stamp)
+
+    def _in_slot(self, rank: int, at: Tensor, stamp: Tensor) -> Tensor:
+        slot = (rank - at) % self.ranks
+        return self.torch.where(
+            slot < self.fmt.bits // _SLOT_BITS,
+            stamp << (_SLOT_BITS * slot.clamp(max=14)),
+            self.torch.zeros_like(stamp),
+        )
+
+
+def check_sum(what: str, got: Tensor, sums: Sums, turn: int, own: int, part: Any = None) -> None:  # noqa: ANN401
+    """Require that the result is the sum of what all ranks contributed in this round.
+
+    ``part`` is the slice of the sum that this rank gets, None for all of it.
+
+    Raises:
+        Failed: with the rank whose contribution is wrong, where that can be told.
+    """
+    part = slice(None) if part is None else part
+    expected = sums.total(turn)[part]
+    values = got.detach().cpu()
+    right = expected.to(sums.fmt.dtype)
+    if tuple(values.shape) != tuple(right.shape) or values.dtype != right.dtype:
+        raise Failed(
+            "wrong-shape",
+            f"{what}: the result is {list(values.shape)} of {values.dtype} "
+            f"instead of {list(right.shape)} of {right.dtype}",
+        )
+    wrong = (values != right).nonzero().reshape(-1)
+    if not len(wrong):
+        return
+    cause, data = _cause_of_sum(values, wrong, sums, turn, own, part)
+    raise _failure(what, values, right, wrong, cause, data)
+
+
+def _cause_of_sum(
+    values: Tensor, wrong: Tensor, sums: Sums, turn: int, own: int, part: slice
+) -> tuple[str, dict[str, Any]]:
+    """Find the single rank whose fault explains every wrong value."""
+    looked_at = wrong[:_MOST_WRONG]
+    seen = values[looked_at]
+    whole = sums.total(turn)[part][looked_at]
+    shares = [sums.of(rank, turn)[part][looked_at] for rank in range(sums.ranks)]
+    if sums.ranks > 2 and _is(seen, shares[own], sums):  # noqa: PLR2004  # of two, one is missing
+        return "it is this rank's own contribution alone", {"fault": "not-reduced", "rank": own}
+    few = len(wrong) <= _MOST_FLIPS < len(values)
+    flips = _flip_in_sum(seen, whole, shares, sums) if few else None
+    if flips is not None:
+        return flips
+    for rank, share in enumerate(shares):
+        if _is(seen, whole - share, sums):
+            fault, words = "missing", f"the contribution of rank {rank} is missing"
+        elif _is(seen, whole + share, sums):
+            fault, words = "doubled", f"the contribution of rank {rank} is in it twice"
+        elif _is_stale(seen, whole - share, sums, rank, turn, part, looked_at):
+            fault, words = "stale", f"the contribution of rank {rank} is that of an earlier round"
+        else:
+            continue
+        return words, {"fault": fault, "rank": rank}
+    rank_ = _only_slot(seen, whole, sums, looked_at, part) if turn < _JOINT else None
+    if rank_ is not None:
+        words = f"the contribution of rank {rank_} is another than it sent"
+        return words, {"fault": "altered", "rank": rank_}
+    return "no single rank explains it", {}
+
+
+def _is(seen: Tensor, predicted: Tensor, sums: Sums) -> bool:
+    return bool((seen == predicted.to(sums.fmt.dtype)).all())
+
+
+def _is_stale(
+    seen: Tensor, rest: Tensor, sums: Sums, rank: int, turn: int, part: slice, at: Tensor
+) -> bool:
+    return any(_is(seen, rest + sums.of(rank, before)[part][at], sums) for before in range(turn))
+
+
+def _only_slot(seen: Tensor, whole: Tensor, sums: Sums, at: Tensor, part: slice) -> int | None:
+    """Return the rank in whose slot alone the values differ."""
+    if not bool((seen.double() == seen.double().round()).all()):
+        return None
+    if float(seen.double().abs().max()) >= 2.0**sums.fmt.bits:
+        return None
+    off = seen.to(whole.dtype) ^ whole
+    place = at + (part.start or 0)
+    for rank in range(sums.ranks):
+        slot = (rank - place) % sums.ranks
+        mask = (2**_SLOT_BITS - 1) << (_SLOT_BITS * slot.clamp(max=14))
+        outside = off & ~mask
+        if bool((outside == 0).all()) and bool((slot < sums.fmt.bits // _SLOT_BITS).all()):
+            return rank
+    return None
+
+
+def _flip_in_sum(
+    seen: Tensor, whole: Tensor, shares: Sequence[Tensor], sums: Sums
+) -> tuple[str, dict[str, Any]] | None:
+    """Find the rank, and the bit of its contribution, whose flip explains each wrong value."""
+    fits: list[set[int]] = []
+    bits: list[tuple[int, int]] = []
+    for at in range(len(seen)):
+        found = [
+            (rank, bit)
+            for rank, share in enumerate(shares)
+            for bit, value in _flipped(int(share[at]), sums.fmt)
+            if _rounded(sums, int(whole[at]) - int(share[at]) + value) == float(seen[at])
+            and (sums.fmt.name != "int64" or int(whole[at] - share[at]) + value == int(seen[at]))
+        ]
+        fits.append({rank for rank, _bit in found})
+        bits += found
+    common = set.intersection(*fits) if fits else set()
+    if not common:
+        return None
+    names = " or ".join(f"rank {rank}" for rank in sorted(common))
+    data: dict[str, Any] = {"fault": "flipped-bit"}
+    if len(common) == 1:
+        rank = common.pop()
+        data.update(rank=rank, bit=next(bit for one, bit in bits if one == rank))
+    return f"a bit of the contribution of {names} flipped, or of the sum in its place", data
+
+
+def _flipped(value: int, fmt: Format) -> list[tuple[int, Any]]:
+    """Return the value with each of its bits flipped, as its format reads it."""
+    size = struct.calcsize(fmt.packed)
+    first = 16 if fmt.name == "bf16" else 0  # bfloat16 is the upper half of a float32
+    raw = int.from_bytes(struct.pack("<" + fmt.packed, value), "little")
+    return [
+        (
+            bit - first,
+            struct.unpack("<" + fmt.packed, (raw ^ (1 << bit)).to_bytes(size, "little"))[0],
+        )
+        for bit in range(first, 8 * size)
+    ]
+
+
+def _rounded(sums: Sums, value: float) -> float:
+    if sums.fmt.name == "int64":
+        return float(value)
+    return float(sums.torch.tensor(value, dtype=sums.torch.float64).to(sums.fmt.dtype))
+
+
+class Parts(NamedTuple):
+    """Data that is only moved, from a sender to a receiver."""
+
+    torch: Torch
+    fmt: Format
+    length: int
+
+    def of(self, sender: int, receiver: int, turn: int) -> Tensor:
+        """Return what the sender has for the receiver in a round: integers below 2**24."""
+        place = self.torch.arange(self.length) % _PLACES
+        stamp = (sender + 1) | (receiver << _SENDER_BITS)  # so that a zero is nobody's
+        stamp |= (turn % (1 << _ROUND_BITS)) << (_SENDER_BITS + _RECEIVER_BITS)
+        values = stamp + (place << (_SENDER_BITS + _RECEIVER_BITS + _ROUND_BITS))
+        return values.to(self.fmt.dtype)
+
+    def empty(self) -> Tensor:
+        """Return a buffer in which nothing has arrived."""
+        return self.torch.full((self.length,), NOT_ARRIVED).to(self.fmt.dtype)
+
+
+def check_part(what: str, got: Tensor, parts: Parts, way: tuple[int, int], turn: int) -> None:
+    """Require that what arrived is what the sender had for the receiver in this round.
+
+    Raises:
+        Failed: with what stands there instead, where that can be told.
+    """
+    sender, receiver = way
+    right = parts.of(sender, receiver, turn)
+    values = got.detach().cpu()
+    wrong = (values != right).nonzero().reshape(-1)
+    if not len(wrong):
+        return
+    cause, data = _cause_of_part(values[wrong], right[wrong], sender, len(values))
+    raise _failure(f"{what}, from rank {sender}", values, right, wrong, cause, data)
+
+
+def _cause_of_part(
+    seen: Tensor, right: Tensor, sender: int, total: int
+) -> tuple[str, dict[str, Any]]:
+    if bool((seen == NOT_ARRIVED).all()):
+        return f"nothing arrived from rank {sender}", {"fault": "missing", "rank": sender}
+    raw = [int(value) if -1 <= float(value) < 2.0**24 else None for value in seen[:_MOST_WRONG]]
+    read = [_read(value) for value in raw if value is not None and value >= 0]
+    wanted = [_read(int(value)) for value in right[:_MOST_WRONG]]
+    if len(raw) <= _MOST_FLIPS < total and all(
+        _one_bit(float(one), float(two)) for one, two in zip(seen, right)
+    ):
+        return f"a bit of what rank {sender} sent flipped", {"fault": "flipped-bit", "rank": sender}
+    if len(read) == len(wanted):
+        same_place = all(one[3] == two[3] for one, two in zip(read, wanted))
+        other, target = read[0][:2]
+        is_one = len({one[:2] for one in read}) == 1 and other >= 0
+        if same_place and is_one and (other, target) != wanted[0][:2]:
+            words = f"it is what rank {other} has for rank {target}"
+            return words, {"fault": "misplaced", "rank": other}
+        if same_place and is_one:
+            return f"rank {sender} sent that of another round", {"fault": "stale", "rank": sender}
+    return f"it is nothing that rank {sender} has sent", {"fault": "altered", "rank": sender}
+
+
+def _read(value: int) -> tuple[int, int, int, int]:
+    """Take a stamp apart: sender, receiver, round and place."""
+    sender, value = (value & ((1 << _SENDER_BITS) - 1)) - 1, value >> _SENDER_BITS
+    receiver, value = value & ((1 << _RECEIVER_BITS) - 1), value >> _RECEIVER_BITS
+    return sender, receiver, value & ((1 << _ROUND_BITS) - 1), value >> _ROUND_BITS
+
+
+def _one_bit(one: float, two: float) -> bool:
+    """Whether two numbers differ in one bit, as integers or as float32."""
+    raw = [int.from_bytes(struct.pack("<f", each), "little") for each in (one, two)]
+    if bin(raw[0] ^ raw[1]).count("1") == 1:
+        return True
+    is_whole = one == int(one) and abs(one) < 2.0**62
+    return is_whole and bin(int(one) ^ int(two)).count("1") == 1
+
+
+def _failure(
+    what: str, values: Tensor, right: Tensor, wrong: Tensor, cause: str, data: dict[str, Any]
+) -> Failed:
+    at = int(wrong[0])
+    got, expected = values[at].item(), right[at].item()
+    detail = (
+        f"{what}: {len(wrong)} of {len(values)} values are wrong, "
+        f"the first at {at}: {got!r} instead of {expected!r}; {cause}"
+    )
+    known = {"what": what, "wrong": len(wrong), "of": len(values), "index": at}
+    return Failed("wrong-value", detail, {**known, "got": got, "expected": expected, **data})

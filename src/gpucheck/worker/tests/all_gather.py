@@ -1,0 +1,49 @@
+"""Every rank gets what each of them has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import collectives, stamps
+from ..bench import Bench
+from ..collectives import Call
+from ..groups import Group, group
+
+NAME = "all-gather"
+PER = "ranks"
+LEVELS = ("standard", "stress")
+ABOUT = "every rank gets what each has: each part's origin is checked"
+
+
+def run(bench: Bench) -> None:
+    """Gather what every rank has, then time it."""
+    with group(bench) as ranks:
+        for fmt, count in collectives.cases(bench, ranks, "fp32", "int64", parts=ranks.size):
+            _gather(bench, ranks, stamps.Parts(bench.torch, fmt, count))
+        factor = (ranks.size - 1) / ranks.size
+        collectives.bandwidth(bench, ranks, NAME, factor, lambda size: _timed(bench, ranks, size))
+
+
+def _gather(bench: Bench, ranks: Group, parts: stamps.Parts) -> None:
+    what = f"all-gather of {parts.length} {parts.fmt.name} values"
+    everyone = range(ranks.size)
+    for turn in range(collectives.TURNS):
+        own = parts.of(ranks.rank, 0, turn).to(bench.device)
+        got = [parts.empty().to(bench.device) for _ in everyone]
+        ranks.do(what, lambda: ranks.dist.all_gather(got, own, async_op=True))  # noqa: B023
+        for sender in everyone:
+            ranks.judge(
+                lambda: stamps.check_part(what, got[sender], parts, (sender, 0), turn)  # noqa: B023
+            )
+
+
+def _timed(bench: Bench, ranks: Group, size: int) -> Call:
+    """Gather so many bytes in all: that is the size by which nccl-tests reckon."""
+    each = max(1, size // 4 // ranks.size)
+    own = bench.torch.zeros(each, device=bench.device)
+    got = list(bench.torch.zeros(each * ranks.size, device=bench.device).chunk(ranks.size))
+
+    def call(at_once: bool) -> Any:  # noqa: ANN401, FBT001  # torch.distributed.Work
+        return ranks.dist.all_gather(got, own, async_op=at_once)
+
+    return call

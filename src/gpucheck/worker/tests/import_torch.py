@@ -1,0 +1,109 @@
+"""``import torch``: how long it takes, which devices it sees, and why it sees no GPU."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+from typing import Any, Dict
+
+from ..bench import Bench, Failed
+from ..errors import explain
+from ..loaded import mapped_libraries
+
+NAME = "import-torch"
+PER = "machine"
+LEVELS = ("quick", "standard", "stress")
+ABOUT = "import torch: its time, the devices it sees, why it sees no GPU"
+
+Message = Dict[str, Any]
+
+
+def run(bench: Bench) -> None:
+    """Note what torch is and which CUDA devices it sees; fail when one has to be there."""
+    torch = bench.torch
+    if "import_seconds" in bench.notes:
+        bench.measure("import", bench.notes["import_seconds"], "s")
+    bench.data.update(torch=str(torch.__version__), cuda=_built_for(torch), devices=[])
+    bench.stage("a tensor on the CPU")
+    two = torch.ones(2)
+    bench.require(float((two + two).sum()) == 4.0, "wrong-value", "1 + 1 is not 2 on the CPU")  # noqa: PLR2004
+    if bench.data["cuda"]:
+        note_cudnn(bench)
+    note_libraries(bench)
+    if not bench.data["cuda"]:
+        return
+    bench.stage("torch.cuda.is_available()")
+    if not torch.cuda.is_available():
+        data = why_not(bench)
+        bench.data.update(data)
+        if bench.expect_gpu:
+            raise Failed("cuda-unavailable", _sentence(data), data)
+        return
+    bench.stage("torch.cuda.get_device_properties()")
+    bench.data["devices"] = devices(torch)
+
+
+def note_cudnn(bench: Bench) -> None:
+    """Note the cuDNN that torch loads; that it loads none is for the test of cuDNN to judge."""
+    bench.stage("torch.backends.cudnn.version()")
+    try:
+        bench.data["cudnn"] = bench.torch.backends.cudnn.version()
+    except Exception as error:  # noqa: BLE001  # whatever it raises is told
+        bench.data["cudnn_error"] = explain(error)["detail"]
+
+
+def note_libraries(bench: Bench) -> None:
+    """Note which files are loaded by now (Linux), to be compared with what was predicted."""
+    with contextlib.suppress(OSError):
+        bench.data["libraries"] = mapped_libraries()
+
+
+def devices(torch: Any) -> list[Message]:  # noqa: ANN401  # the module
+    """Return what torch says of each CUDA device."""
+    found = []
+    for at in range(torch.cuda.device_count()):
+        one = torch.cuda.get_device_properties(at)
+        found.append(
+            {
+                "device": f"cuda:{at}",
+                "name": one.name,
+                "compute_capability": f"{one.major}.{one.minor}",
+                "memory_total": one.total_memory,
+            }
+        )
+    return found
+
+
+def why_not(bench: Bench) -> Message:
+    """Return what starting CUDA says: through torch, and through libcuda itself."""
+    data: Message = {}
+    bench.stage("torch.cuda.init()")
+    try:
+        bench.torch.cuda.init()
+    except Exception as error:  # noqa: BLE001  # whatever it raises is the reason
+        data.update(explain(error)["data"])
+    bench.stage("cuInit")
+    data["init_code"], data["load_error"] = cu_init()
+    if data["init_code"]:
+        data.setdefault("cuda_code", data["init_code"])
+    return data
+
+
+def cu_init(name: str = "libcuda.so.1") -> tuple[int | None, str]:
+    """Return what ``cuInit(0)`` answers, or why libcuda cannot be loaded."""
+    try:
+        return int(ctypes.CDLL(name).cuInit(0)), ""
+    except (OSError, AttributeError) as error:
+        return None, str(error)[:300]
+
+
+def _built_for(torch: Any) -> str:  # noqa: ANN401  # the module
+    return str(getattr(getattr(torch, "version", None), "cuda", None) or "")
+
+
+def _sentence(data: Message) -> str:
+    if data.get("load_error"):
+        return "torch.cuda.is_available() is False: " + str(data["load_error"])
+    if data.get("message"):
+        return "torch.cuda.is_available() is False: " + str(data["message"]).splitlines()[0][:300]
+    return "torch.cuda.is_available() is False"

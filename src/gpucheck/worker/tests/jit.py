@@ -1,0 +1,187 @@
+"""Code compiled on this machine: by NVRTC, by ``torch.compile``, by the compiler of an extension.
+
+Nothing of it is needed by a program that compiles nothing; hence it runs only when it is named.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sysconfig
+import tempfile
+from pathlib import Path
+from typing import Any, Callable, Iterator
+
+from .. import reference
+from ..bench import Bench, Failed
+from ..errors import explain
+from ..formats import not_tested
+from ..timing import synchronize
+
+NAME = "jit"
+PER = "gpu"
+LEVELS = ()
+ABOUT = "code compiled on the spot: NVRTC, torch.compile, a small extension (only when named)"
+SECONDS = {"quick": 300, "standard": 300, "stress": 300}
+
+Torch = Any  # the module, of whatever version
+Tensor = Any
+
+_FUSED = "template <typename T> T fused(T x, T y) { return x * y + T(2) * x; }"
+_CPP = """
+#include <torch/extension.h>
+torch::Tensor twice(torch::Tensor x) { return x + x; }
+"""
+_CUDA = """
+#include <torch/extension.h>
+__global__ void twice_kernel(const float* x, float* y, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = x[i] + x[i];
+}
+torch::Tensor twice(torch::Tensor x) {
+  auto y = torch::empty_like(x);
+  int n = x.numel();
+  twice_kernel<<<(n + 127) / 128, 128>>>(x.data_ptr<float>(), y.data_ptr<float>(), n);
+  return y;
+}
+"""
+_CUDA_DECLARED = "torch::Tensor twice(torch::Tensor x);"
+_NOT_MADE_FOR_IT = ("not supported on Python", "not yet supported for", "GPUTooOldForTriton")
+_NO_COMPILER = ("Failed to find C compiler", "InvalidCxxCompiler", "No working C++ compiler")
+_NO_TOOL = (
+    "Ninja is required",
+    "CUDA_HOME",
+    "No module named 'setuptools'",
+    "No module named 'pkg_",
+)
+
+
+def run(bench: Bench) -> None:
+    """Try each way to compile; a failure of one does not keep the others from being tried."""
+    failures = []
+    with _folder(bench) as folder:
+        for part in (_nvrtc, _compiled, _extension):
+            failure = _attempt(bench, part, folder)
+            if failure is not None:
+                failures.append(failure)
+    if failures:
+        first, *others = failures
+        first.data["others"] = [other.detail for other in others]
+        raise first
+
+
+@contextlib.contextmanager
+def _folder(bench: Bench) -> Iterator[str]:
+    """Make a folder for all that is compiled, and for what compilers leave when they are killed."""
+    before = os.environ.get("TMPDIR"), tempfile.tempdir
+    with tempfile.TemporaryDirectory(prefix="gpucheck-jit-", dir=bench.folder or None) as folder:
+        os.environ["TMPDIR"] = tempfile.tempdir = folder
+        try:
+            yield folder
+        finally:
+            del os.environ["TMPDIR"]
+            if before[0] is not None:
+                os.environ["TMPDIR"] = before[0]
+            tempfile.tempdir = before[1]
+
+
+def _attempt(bench: Bench, part: Callable[[Bench, str], None], folder: str) -> Failed | None:
+    """Run one part; return how it failed, None when it did not."""
+    try:
+        part(bench, folder)
+        synchronize(bench)
+    except Failed as failed:
+        return failed
+    except Exception as error:  # noqa: BLE001  # compilers fail in every way there is
+        return _judged(bench, part.__name__.strip("_"), error)
+    return None
+
+
+def _judged(bench: Bench, part: str, error: Exception) -> Failed | None:
+    """Say what the exception of a part means; None when the part is not to be had here."""
+    words = f"{type(error).__name__}: {error}"
+    first = str(error).strip().splitlines()[:1]
+    if any(each in words for each in _NOT_MADE_FOR_IT):
+        not_tested(bench, part, "torch says: " + "".join(first)[:200])
+        return None
+    if part == "extension" and any(each in words for each in _NO_TOOL):
+        not_tested(bench, part, "there is no complete toolchain: " + "".join(first)[:200])
+        return None
+    said = explain(error)
+    wanted = _wanted(words)
+    if wanted:
+        detail = f"{part}: {wanted} is not there, and code cannot be compiled without it"
+        return Failed("compiler-missing", detail, {**said["data"], "wanted": wanted})
+    return Failed(said["kind"], f"{part}: {said['detail']}", said["data"])
+
+
+def _wanted(words: str) -> str:
+    """Return what a compilation lacked, "" when it is something else."""
+    if any(each in words for each in _NO_COMPILER):
+        return "a C compiler"
+    if "Python.h" in words:
+        return "Python.h"
+    headers = Path(sysconfig.get_paths()["include"], "Python.h")
+    if "CalledProcessError" in words and not headers.is_file():
+        return "Python.h"  # Triton does not pass on what the compiler wrote
+    return ""
+
+
+def _numbers(bench: Bench, seed: int) -> Tensor:
+    """Return integers, which no order of operations can round."""
+    source = reference.generator(bench.torch, bench.seed + seed)
+    return reference.integers(bench.torch, source, (64, 96), 4)
+
+
+def _nvrtc(bench: Bench, _folder: str) -> None:
+    """Compile an element-wise function at run time, as torch itself does for rare functions."""
+    torch = bench.torch
+    create = getattr(getattr(torch.cuda, "jiterator", None), "_create_jit_fn", None)
+    if bench.device.type != "cuda" or create is None:
+        not_tested(bench, "nvrtc", "NVRTC compiles for NVIDIA GPUs only, and needs torch 1.12")
+        return
+    bench.stage("compiling with NVRTC")
+    left, right = _numbers(bench, 0), _numbers(bench, 1)
+    got = create(_FUSED)(left.float().to(bench.device), right.float().to(bench.device))
+    reference.same("a function compiled by NVRTC", got, left * right + 2 * left, bench)
+
+
+def _compiled(bench: Bench, folder: str) -> None:
+    """Compile a function with ``torch.compile``: Triton on a GPU, a C++ compiler on the CPU."""
+    torch = bench.torch
+    if not hasattr(torch, "compile"):
+        not_tested(bench, "compiled", "torch.compile is there from torch 2.0")
+        return
+    bench.stage("torch.compile")
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(Path(folder, "inductor"))
+    os.environ["TRITON_CACHE_DIR"] = str(Path(folder, "triton"))
+    os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
+    values = _numbers(bench, 2)
+
+    def function(given: Tensor) -> Tensor:
+        return (given * 3 + 1).relu().sum(1)
+
+    got = torch.compile(function, fullgraph=True)(values.float().to(bench.device))
+    reference.same("a function compiled by torch.compile", got, function(values), bench)
+
+
+def _extension(bench: Bench, folder: str) -> None:
+    """Build and load a C++ extension; for a GPU with a kernel of its own, by nvcc."""
+    from torch.utils import cpp_extension  # noqa: PLC0415  # needs setuptools, which may be missing
+
+    bench.stage("building an extension")
+    is_cuda = bench.device.type == "cuda"
+    if is_cuda and not cpp_extension.CUDA_HOME:
+        not_tested(bench, "extension", "there is no CUDA toolkit with nvcc")
+        return
+    sources = (
+        {"cpp_sources": _CUDA_DECLARED, "cuda_sources": _CUDA} if is_cuda else {"cpp_sources": _CPP}
+    )
+    place = Path(folder, "extension")
+    place.mkdir()
+    module = cpp_extension.load_inline(
+        "gpucheck_twice", functions=["twice"], build_directory=str(place), **sources
+    )
+    values = _numbers(bench, 3)
+    got = module.twice(values.float().to(bench.device))
+    reference.same("an extension built here", got, 2 * values, bench)

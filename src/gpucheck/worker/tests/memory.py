@@ -1,0 +1,189 @@
+"""Writes a pattern over a share of the free memory and reads it back; then runs out of memory.
+
+The pattern of each value follows from its address, so that a line of the address bus that is stuck
+shows as well as a bit that does not keep its value. Everything is written before anything is read.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Iterator
+
+from ..bench import Bench, Failed
+from ..timing import by_level, release, seconds_per_call, synchronize
+
+NAME = "memory"
+PER = "gpu"
+LEVELS = ("standard", "stress")
+ABOUT = "a pattern over 25 % (stress: 90 %) of the free memory, running out of memory, giving back"
+SECONDS = {"standard": 120, "stress": 600}
+
+Torch = Any  # the module, of whatever version
+Tensor = Any
+Device = Any
+
+_BLOCK = 1 << 22  # values worked on at a time: 32 MiB, and as much again for what is computed
+_CHUNK = 8 * _BLOCK  # values allocated at a time
+_SPREAD = -7046029254386353131  # odd: 2**64 divided by the golden ratio, as a signed number
+_MIX = -4658895280553007687  # odd: a multiplier of the splitmix64 generator, as a signed number
+_IMPOSSIBLE = 1 << 50  # bytes: one PiB
+_PASSES = {"quick": (0,), "standard": (0,), "stress": (0, -1)}
+
+
+def run(bench: Bench) -> None:
+    """Write and read the patterns, run out of memory, and see that all was given back."""
+    torch = bench.torch
+    before = _held(bench)
+    chunks = _allocate(bench)
+    tested = sum(chunk.numel() for chunk in chunks) * 8
+    bench.measure("memory tested", tested / 2**30, "GiB")
+    bench.stage("copy speed within the memory")
+    _copy_speed(bench, chunks[0])
+    for flip in by_level(bench, _PASSES):
+        bench.stage("writing the pattern" if not flip else "writing its complement")
+        for block, pattern in _blocks(bench, chunks, flip):
+            block.copy_(pattern)
+        synchronize(bench)
+        bench.stage("reading the pattern back" if not flip else "reading its complement back")
+        for at, (block, pattern) in enumerate(_blocks(bench, chunks, flip)):
+            if not torch.equal(block, pattern):
+                raise _corruption(block, pattern, at)
+        _sample_on_cpu(bench, chunks, flip)
+    del block, pattern
+    chunks.clear()
+    _out_of_memory(bench)
+    release(bench)
+    _require_given_back(bench, before)
+
+
+def _allocate(bench: Bench) -> list[Tensor]:
+    """Take as much as the limit allows, or what can be had: others take memory, too."""
+    bench.stage("allocating memory")
+    torch, chunks = bench.torch, []
+    scratch = 3 * _BLOCK * 8
+    left = max(bench.memory_limit - scratch, 2 * _BLOCK * 8) // 8
+    try:
+        while left >= 2 * _BLOCK:
+            count = min(_CHUNK, left // _BLOCK * _BLOCK)
+            chunks.append(torch.empty(count, dtype=torch.int64, device=bench.device))
+            left -= count
+    except RuntimeError as error:
+        if not _is_out_of_memory(torch, error):
+            raise
+        bench.data["stopped_at"] = str(error)[:300]
+        if len(chunks) > 1:
+            chunks.pop()  # room for what is computed
+    if not chunks:
+        raise Failed(
+            "out-of-memory",
+            f"not even {2 * _BLOCK * 8 >> 20} MiB can be allocated, "
+            f"though this test may take {bench.memory_limit >> 20} MiB",
+            {"message": bench.data.get("stopped_at", "")},
+        )
+    return chunks
+
+
+def _copy_speed(bench: Bench, chunk: Tensor) -> None:
+    half = chunk.numel() // 2
+    seconds = seconds_per_call(bench, lambda: chunk[:half].copy_(chunk[half : 2 * half]))
+    bench.measure("copy within the memory, read and written", 16.0 * half / seconds / 1e9, "GB/s")
+
+
+def _blocks(bench: Bench, chunks: list[Tensor], flip: int) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield each block of the memory with what belongs there."""
+    start = 0
+    for chunk in chunks:
+        for at in range(0, chunk.numel(), _BLOCK):
+            block = chunk[at : at + _BLOCK]
+            yield block, pattern_of(bench.torch, bench.device, start, block.numel(), flip)
+            start += block.numel()
+
+
+def pattern_of(torch: Torch, device: Device, start: int, count: int, flip: int) -> Tensor:
+    """Return the values that belong at these addresses: a hash of each, or its complement."""
+    values = torch.arange(start + 1, start + 1 + count, dtype=torch.int64, device=device)
+    values.mul_(_SPREAD)
+    values.bitwise_xor_(values >> 29)
+    values.mul_(_MIX)
+    return values.bitwise_xor_(flip)
+
+
+def _corruption(block: Tensor, pattern: Tensor, at: int) -> Failed:
+    """Say what came back instead of what was written."""
+    wrong = (block != pattern).nonzero().reshape(-1)
+    first = int(wrong[0])
+    written, read = int(pattern[first]), int(block[first])
+    changed = (written ^ read) & (2**64 - 1)
+    offset = (at * _BLOCK + first) * 8
+    return Failed(
+        "wrong-value",
+        "{} of {} values differ from what was written, the first {} bytes into the tested "
+        "memory: {} bits have changed".format(
+            wrong.numel(), block.numel(), offset, bin(changed).count("1")
+        ),
+        {
+            "offset": offset,
+            "wrong": wrong.numel(),
+            "of": block.numel(),
+            "written": f"{written & (2**64 - 1):#018x}",
+            "read": f"{read & (2**64 - 1):#018x}",
+            "changed": f"{changed:#018x}",
+        },
+    )
+
+
+def _sample_on_cpu(bench: Bench, chunks: list[Tensor], flip: int) -> None:
+    """Compare the start of each chunk on the CPU: the GPU cannot be the only judge of itself."""
+    torch, start, count = bench.torch, 0, 1024
+    for chunk in chunks:
+        block, pattern = chunk[:count].cpu(), pattern_of(torch, "cpu", start, count, flip)
+        if not torch.equal(block, pattern):
+            raise _corruption(block, pattern, start // _BLOCK)
+        start += chunk.numel()
+
+
+def _out_of_memory(bench: Bench) -> None:
+    """Ask for more than any machine has: it must be refused, and the device work on."""
+    torch = bench.torch
+    bench.stage("asking for one PiB")
+    try:
+        torch.empty(_IMPOSSIBLE, dtype=torch.uint8, device=bench.device)
+    except RuntimeError as error:
+        if not _is_out_of_memory(torch, error):
+            raise
+    else:
+        raise Failed("out-of-memory-not-raised", "one PiB of memory was granted")
+    bench.stage("working on after running out of memory")
+    total = float(torch.ones(1000, device=bench.device).sum())
+    bench.require(
+        total == 1000.0,  # noqa: PLR2004
+        "wrong-value",
+        f"after running out of memory 1000 ones sum up to {total!r}",
+    )
+
+
+def _is_out_of_memory(torch: Torch, error: RuntimeError) -> bool:
+    if isinstance(error, getattr(torch.cuda, "OutOfMemoryError", ())):
+        return True
+    words = str(error)
+    return any(each in words for each in ("out of memory", "can't allocate", "not enough memory"))
+
+
+def _held(bench: Bench) -> tuple[int, int]:
+    """Return the bytes in use and the bytes kept by torch on the GPU."""
+    if bench.device.type != "cuda":
+        return 0, 0
+    cuda = bench.torch.cuda
+    release(bench)
+    return int(cuda.memory_allocated(bench.device)), int(cuda.memory_reserved(bench.device))
+
+
+def _require_given_back(bench: Bench, before: tuple[int, int]) -> None:
+    after = _held(bench)
+    bench.require(
+        after[0] <= before[0] and after[1] <= before[1],
+        "memory-not-returned",
+        "{} MiB are in use and {} MiB kept after everything was released; {} and {} before".format(
+            *(each >> 20 for each in after + before)
+        ),
+        {"before": list(before), "after": list(after)},
+    )

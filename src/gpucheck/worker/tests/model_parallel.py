@@ -1,0 +1,53 @@
+"""A model whose layers lie on different GPUs: forward and backward have to equal one device."""
+
+from __future__ import annotations
+
+from typing import Any, Sequence
+
+from .. import reference, split
+from ..bench import Bench
+from ..formats import switches
+from ..timing import release
+
+NAME = "model-parallel"
+PER = "machine"
+LEVELS = ("standard", "stress")
+ABOUT = "layers on different GPUs compute what one device does, forward and backward"
+
+Device = Any
+
+_COUNT = 24
+
+
+def run(bench: Bench) -> None:
+    """Put the two halves of a network on each GPU and the next one."""
+    if bench.device.type != "cuda":
+        bench.skip("layers can lie on several GPUs, and none is under test")
+    if len(bench.devices) == 1:
+        bench.skip("there is one GPU only, and no second for the other layers")
+    for at, here in enumerate(bench.devices):
+        check_halves(bench, (here, bench.devices[(at + 1) % len(bench.devices)]))
+    release(bench)
+
+
+def check_halves(bench: Bench, devices: Sequence[Device]) -> None:
+    """Compute with the first layers on one device and the last on another.
+
+    Raises:
+        Failed: an output or a gradient is not that of float64 on the CPU.
+    """
+    torch = bench.torch
+    here, there = devices
+    title = f"layers on {here} and {there}"
+    images, factors = split.batch(torch, bench.seed, _COUNT)
+    right = split.exact(torch, bench.seed, images, factors)
+    model = split.network(torch, bench.seed)
+    first, last = model[:2].to(here), model[2:].to(there)
+    with switches(torch):
+        bench.stage("forward, " + title)
+        outputs = last(first(images.to(here)).to(there))
+        bench.stage("backward, " + title)
+        split.loss(outputs, factors.to(there)).backward()
+    for name, got in split.found(model, outputs).items():
+        bench.require(got is not None, "wrong-value", f"{name} is missing, {title}")
+        reference.same(f"{name}, {title}", got, right[name], bench)

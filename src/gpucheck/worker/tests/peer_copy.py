@@ -1,0 +1,121 @@
+"""Copies between every two GPUs, both ways: every value, whether they reach each other, the speed.
+
+What arrives wrong is sent again by way of the CPU: when it then arrives right, the direct way
+between the two GPUs is to blame.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import reference
+from ..bench import Bench, Failed
+from ..timing import by_level, release
+
+NAME = "peer-copy"
+PER = "machine"
+LEVELS = ("standard", "stress")
+ABOUT = "copies between every two GPUs: their values, their speed, direct or through the CPU"
+SECONDS = {"standard": 240, "stress": 600}
+
+Tensor = Any
+Device = Any
+
+_COUNT = (1 << 20) + 7
+_TURNS = 3
+_TIMED_BYTES = {"quick": 1 << 24, "standard": 1 << 26, "stress": 1 << 28}
+_CALLS = 10
+
+
+def run(bench: Bench) -> None:
+    """Copy between every ordered pair of GPUs."""
+    gpus = [device for device in bench.devices if device.type == "cuda"]
+    if not gpus:
+        bench.skip("there is no GPU under test")
+    if len(gpus) == 1:
+        bench.skip("there is one GPU only, and no other to copy to")
+    pairs = [(here, there) for here in gpus for there in gpus if here != there]
+    reach = bench.data["direct"] = {}
+    for here, there in pairs:
+        way = f"{here} to {there}"
+        bench.stage(f"asking whether {here} can access {there}")
+        reach[way] = bool(bench.torch.cuda.can_device_access_peer(here, there))
+    for at, (here, there) in enumerate(pairs):
+        check_pair(bench, here, there, bench.seed + at, direct=reach[f"{here} to {there}"])
+    for here, there in pairs:
+        _time(bench, here, there)
+    release(bench)
+
+
+def check_pair(bench: Bench, here: Device, there: Device, seed: int, *, direct: bool) -> None:
+    """Copy other values each time into the same buffer, and compare every bit on the CPU.
+
+    Raises:
+        Failed: with whether the same values arrive by way of the CPU.
+    """
+    torch, way = bench.torch, f"{here} to {there}"
+    bench.stage(f"copies from {here}")
+    source = reference.generator(torch, seed)
+    buffer = torch.full((_COUNT,), -1, dtype=torch.int64, device=there)
+    for turn in range(_TURNS):
+        values = torch.randint(0, 1 << 62, (_COUNT,), generator=source)
+        sent = values.to(here)
+        if not torch.equal(sent.cpu(), values):
+            raise Failed("wrong-value", f"{here} does not keep what the CPU has sent it")
+        bench.stage(f"copy from {way}")
+        buffer.copy_(sent)
+        got = buffer.cpu()
+        if not torch.equal(got, values):
+            bench.stage(f"copy from {way} by way of the CPU")
+            staged = torch.equal(sent.cpu().to(there).cpu(), values)
+            raise _wrong(
+                got,
+                values,
+                turn,
+                {"from": str(here), "to": str(there)},
+                direct=direct,
+                staged=staged,
+            )
+
+
+def _wrong(
+    got: Tensor,
+    values: Tensor,
+    turn: int,
+    way: dict[str, str],
+    *,
+    direct: bool,
+    staged: bool,
+) -> Failed:
+    wrong = (got != values).nonzero().reshape(-1)
+    at = int(wrong[0])
+    access = "direct access" if direct else "no direct access"
+    through = "arrives right" if staged else "arrives wrong as well"
+    flipped = bin((int(got[at]) ^ int(values[at])) & (2**64 - 1)).count("1")
+    return Failed(
+        "wrong-value",
+        f"{len(wrong)} of {len(values)} values copied from {way['from']} to {way['to']} are wrong "
+        f"({access}), the first at {at}, in {flipped} of its 64 bits; "
+        f"by way of the CPU the same {through}",
+        {**way, "direct": direct, "staged_is_right": staged, "wrong": len(wrong), "turn": turn},
+    )
+
+
+def _time(bench: Bench, here: Device, there: Device) -> None:
+    """Time copies by the clock of the GPU that sends."""
+    torch = bench.torch
+    size = min(int(by_level(bench, _TIMED_BYTES)), bench.memory_limit // 4)
+    sent = torch.zeros(size, dtype=torch.uint8, device=here)
+    got = torch.empty(size, dtype=torch.uint8, device=there)
+    bench.stage(f"bandwidth from {here} to {there}")
+    with torch.cuda.device(here):
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        got.copy_(sent, non_blocking=True)
+        start.record()
+        for _ in range(_CALLS):
+            got.copy_(sent, non_blocking=True)
+        end.record()
+        torch.cuda.synchronize(there)
+        end.synchronize()
+    seconds = start.elapsed_time(end) / 1e3 / _CALLS
+    bench.measure(f"{here} to {there}", size / max(seconds, 1e-9) / 1e9, "GB/s")

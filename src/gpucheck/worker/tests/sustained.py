@@ -1,0 +1,122 @@
+"""Full load for a while: every product has to be the same, and the speed of each second is noted.
+
+The factors are integers, so that each sum is exact, and the same whatever its order. Clocks,
+temperature and power are not seen from here: whoever starts this may watch them meanwhile.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from typing import Any
+
+from .. import reference
+from ..bench import Bench, Failed
+from ..formats import switches, usable
+from ..timing import by_level, release, synchronize
+
+NAME = "sustained"
+PER = "gpu"
+LEVELS = ("stress",)
+ABOUT = "a minute of full load: the same result every time, and the speed of each second"
+SECONDS = {"quick": 60, "standard": 60, "stress": 180}
+
+Torch = Any  # the module, of whatever version
+Tensor = Any
+Dtype = Any
+
+_LOAD_SECONDS = {"quick": 2.0, "standard": 10.0, "stress": 60.0}
+_SHARE_OF_DEADLINE = 0.7
+_LARGEST, _SMALLEST, _ON_CPU = 4096, 512, 384
+_FACTOR = 127
+"""The sum of 4096 products of two random integers up to this has a standard deviation of 2**18.4:
+none reaches 2**23, so that fp32 and the sums of tensor cores hold every partial sum."""
+_SCALE = 64  # each factor is divided by it, so that the result stays within fp16
+_SAMPLE = 48
+_BURST_SECONDS = 0.1
+_TAIL = 5
+
+
+def run(bench: Bench) -> None:
+    """Multiply until the time is over, and look at every burst of products."""
+    torch = bench.torch
+    name = "fp16" if bench.device.type == "cuda" else "fp32"
+    dtype = usable(bench, (name,))[0].dtype
+    size = _size(bench)
+    source = reference.generator(torch, bench.seed)
+    drawn = [torch.randint(-_FACTOR, _FACTOR + 1, (size, size), generator=source) for _ in range(2)]
+    left, right = ((each.double() / _SCALE).to(dtype).to(bench.device) for each in drawn)
+    with switches(torch, reduced=False):
+        bench.stage("the first product")
+        first = torch.mm(left, right)
+        _check_sample(bench, drawn[0], drawn[1], first, dtype)
+        bench.stage("load")
+        rates = _load(bench, left, right, first)
+    _report(bench, rates)
+    release(bench)
+
+
+def _size(bench: Bench) -> int:
+    """Return the largest power of two whose four matrices take half of the memory limit."""
+    if bench.device.type != "cuda":
+        return _ON_CPU
+    size = _LARGEST
+    while size > _SMALLEST and 4 * size**2 * 2 > bench.memory_limit // 2:
+        size //= 2
+    return size
+
+
+def _check_sample(bench: Bench, left: Tensor, right: Tensor, product: Tensor, dtype: Dtype) -> None:
+    """Compare some rows and columns with 64-bit integers, rounded once."""
+    torch, source = bench.torch, reference.generator(bench.torch, bench.seed + 1)
+    rows, columns = (torch.randperm(len(left), generator=source)[:_SAMPLE] for _ in range(2))
+    exact = torch.mm(left[rows], right[:, columns]).double() / _SCALE**2
+    got = product[rows.to(bench.device)][:, columns.to(bench.device)]
+    reference.same("a sample of the first product", got, exact.to(dtype), bench)
+
+
+def _load(bench: Bench, left: Tensor, right: Tensor, first: Tensor) -> list[float]:
+    """Return the TFLOP/s of each second."""
+    product, rates = bench.torch.empty_like(first), []
+    begin = time.monotonic()
+    wanted = by_level(bench, _LOAD_SECONDS)
+    end = begin + min(wanted, max(1.0, bench.seconds_left() * _SHARE_OF_DEADLINE))
+    burst, total = 1, 0
+    while time.monotonic() < end:
+        start, done = time.monotonic(), 0
+        while (elapsed := time.monotonic() - start) < 1.0:
+            before = time.monotonic()
+            for _ in range(burst):
+                bench.torch.mm(left, right, out=product)
+            synchronize(bench)
+            done += burst
+            _require_same(bench, product, first, total + done, before - begin)
+            if time.monotonic() - before < _BURST_SECONDS:
+                burst *= 2
+        total += done
+        rates.append(2.0 * len(left) ** 3 * done / elapsed / 1e12)
+    return rates
+
+
+def _require_same(bench: Bench, product: Tensor, first: Tensor, number: int, at: float) -> None:
+    if bench.torch.equal(product, first):
+        return
+    wrong = int((product != first).sum())
+    raise Failed(
+        "wrong-value",
+        f"product {number}, {at:.1f} s into the load, differs from the first, which was right, "
+        f"in {wrong} of {first.numel()} values",
+        {"product": number, "seconds": at, "wrong": wrong, "of": first.numel()},
+    )
+
+
+def _report(bench: Bench, rates: list[float]) -> None:
+    """Note the speed: the usual one, the lowest, and what is left of it at the end."""
+    bench.data["rates"] = rates
+    bench.measure("sustained rate", statistics.median(rates), "TFLOP/s")
+    bench.measure("lowest rate of a second", min(rates), "TFLOP/s")
+    if len(rates) > 2 * _TAIL:
+        early, late = rates[1 : 1 + _TAIL], rates[-_TAIL:]
+        bench.measure(
+            "rate at the end", 100.0 * statistics.mean(late) / statistics.mean(early), "%"
+        )

@@ -1,0 +1,183 @@
+"""A few steps of training: the device against float64 on the CPU, with and without autocast.
+
+How far rounding errors may carry a training cannot be written down, but it can be measured: the
+float64 training is repeated with a rounding error of the format put into every weight and into
+what every layer returns. The device may be so many times as far from the undisturbed training as
+the worst of these; ``docs/selftests.md`` says why so many.
+"""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from typing import Any, Callable, NamedTuple
+
+from .. import training
+from ..bench import Bench, Failed
+from ..formats import Format, not_tested, switches, usable
+from ..timing import release, seconds_per_call, synchronize
+
+NAME = "training-step"
+PER = "gpu"
+LEVELS = ("standard", "stress")
+ABOUT = "a small network trained for a few steps, with and without autocast, against float64"
+
+Torch = Any  # the module, of whatever version
+Tensor = Any
+Module = Any
+Scaler = Any
+
+_STEPS = 5
+_DISTURBED = 3
+_TIMES = {"fp32": 64, "fp16": 16, "bf16": 16}
+_LOSS_SCALE = 1024.0
+_SPEED_BATCH, _SPEED_SIDE = 32, 16
+
+
+class _Task(NamedTuple):
+    """What is trained on what, in float32 on the CPU."""
+
+    model: Module
+    images: Tensor
+    labels: Tensor
+
+
+def run(bench: Bench) -> None:
+    """Train in fp32, twice, then with autocast to the formats that exist here; then time it."""
+    task = _Task(
+        training.network(bench.torch, bench.seed), *training.batch(bench.torch, bench.seed + 1)
+    )
+    with switches(bench.torch, deterministic=True, reduced=False):
+        _same_twice(bench, task)
+        for fmt in usable(bench, ("fp32", "fp16", "bf16")):
+            if fmt.name == "fp16" and bench.device.type != "cuda":
+                not_tested(bench, "autocast to fp16", "not every torch has it on the CPU")
+                continue
+            _against_float64(bench, task, fmt)
+    _speed(bench)
+    release(bench)
+
+
+def _against_float64(bench: Bench, task: _Task, fmt: Format) -> None:
+    title = "training in fp32" if fmt.name == "fp32" else "training with autocast to " + fmt.name
+    bench.stage(title)
+    expected = _on_cpu(bench.torch, task)
+    bounds = _bounds(bench, task, fmt, expected)
+    got = _on_device(bench, task, fmt)
+    _require_finite(bench.torch, title, got)
+    names = ["loss"] + [name for name, _weight in task.model.named_parameters()]
+    because = f"{_TIMES[fmt.name]} times what one rounding error per weight and layer does"
+    for name, distance, bound in zip(names, training.distances(got, expected), bounds):
+        what = f"{title}: {name}"
+        if distance > bound:
+            raise Failed(
+                "wrong-value",
+                f"{what} is {distance:.3g} away from float64 after {_STEPS} steps; "
+                f"{bound:.3g} is allowed",
+                {"what": what, "error": distance, "bound": bound, "bound_from": because},
+            )
+        bench.measure(what, distance, "", bound, because)
+    first, last = float(got.losses[0]), float(got.losses[-1])
+    bench.require(
+        last < first,
+        "loss-not-falling",
+        f"{title}: the loss went from {first:.4g} to {last:.4g} on a batch it was trained on",
+    )
+
+
+def _on_cpu(
+    torch: Torch, task: _Task, disturb: Callable[[Tensor], Tensor] | None = None
+) -> training.Course:
+    """Train a copy of the model in float64 on the CPU."""
+    model = copy.deepcopy(task.model).double()
+    return training.train(torch, model, task.images.double(), task.labels, _STEPS, disturb=disturb)
+
+
+def _bounds(bench: Bench, task: _Task, fmt: Format, expected: training.Course) -> list[float]:
+    """Return how far losses and weights may be: so many times the worst of the disturbed."""
+    disturbed = []
+    for at in range(_DISTURBED):
+        disturb = training.disturber(bench.torch, fmt.result_roundoff, bench.seed + 10 + at)
+        disturbed.append(training.distances(_on_cpu(bench.torch, task, disturb), expected))
+    own = 2 * _STEPS * 2.0**-24  # weights and momentum are kept in fp32, whatever computes them
+    values = [expected.losses, *expected.weights]
+    return [
+        own * float(each.abs().max()) + _TIMES[fmt.name] * max(several)
+        for each, several in zip(values, zip(*disturbed))
+    ]
+
+
+def _on_device(bench: Bench, task: _Task, fmt: Format) -> training.Course:
+    torch = bench.torch
+    options: dict[str, Any] = {}
+    if fmt.name != "fp32":
+        kind = bench.device.type
+        options["autocast"] = lambda: torch.autocast(device_type=kind, dtype=fmt.dtype)
+    if fmt.name == "fp16":
+        options["scaler"] = _scaler(torch)
+    model = copy.deepcopy(task.model).to(bench.device)
+    images, labels = task.images.to(bench.device), task.labels.to(bench.device)
+    course = training.train(torch, model, images, labels, _STEPS, **options)
+    synchronize(bench)
+    return course
+
+
+def _scaler(torch: Torch) -> Scaler:
+    """Return a gradient scaler; releases before 2.3 keep it among what is CUDA's."""
+    if hasattr(torch.amp, "GradScaler"):
+        return torch.amp.GradScaler("cuda", init_scale=_LOSS_SCALE)
+    return torch.cuda.amp.GradScaler(init_scale=_LOSS_SCALE)
+
+
+def _require_finite(torch: Torch, title: str, course: training.Course) -> None:
+    for each in [course.losses, *course.weights]:
+        if not bool(torch.isfinite(each).all()):
+            raise Failed("not-finite", title + ": a loss or a weight is NaN or infinite")
+
+
+def _same_twice(bench: Bench, task: _Task) -> None:
+    """Train twice with deterministic algorithms: every bit has to be the same."""
+    title = "deterministic training, twice"
+    bench.stage(title)
+    torch = bench.torch
+    fp32 = usable(bench, ("fp32",))[0]
+    before = torch.are_deterministic_algorithms_enabled()
+    with warnings.catch_warnings():
+        # Only a warning: cuBLAS wants an environment variable, and is deterministic on one stream.
+        warnings.simplefilter("ignore")
+        torch.use_deterministic_algorithms(mode=True, warn_only=True)
+        try:
+            first, second = (_on_device(bench, task, fp32) for _ in range(2))
+        finally:
+            torch.use_deterministic_algorithms(before)
+    _require_finite(torch, title, first)
+    bench.require(
+        max(training.distances(first, second)) == 0.0,
+        "not-deterministic",
+        "two trainings with the same start and deterministic algorithms differ",
+    )
+
+
+def _speed(bench: Bench) -> None:
+    """Time a step on the device and, for a GPU, on the CPU."""
+    bench.stage("speed of a training step")
+    here = _seconds_per_step(bench, bench.device)
+    bench.measure("training step", here * 1e3, "ms")
+    if bench.device.type == "cuda":
+        there = _seconds_per_step(bench, bench.torch.device("cpu"))
+        bench.measure("speed against this machine's CPU", there / here, "times")
+
+
+def _seconds_per_step(bench: Bench, device: Any) -> float:  # noqa: ANN401  # a torch.device
+    torch = bench.torch
+    images, labels = training.batch(torch, bench.seed, _SPEED_BATCH, _SPEED_SIDE)
+    images, labels = images.to(device), labels.to(device)
+    model = training.network(torch, bench.seed).to(device)
+    optimiser = training.optimizer(torch, model)
+
+    def step() -> None:
+        optimiser.zero_grad()
+        torch.nn.functional.cross_entropy(model(images), labels).backward()
+        optimiser.step()
+
+    return seconds_per_call(bench, step)

@@ -1,0 +1,128 @@
+"""A small network and its training, the same on every device and in every format."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any, Callable, NamedTuple
+
+from . import reference
+
+Torch = Any  # the module, of whatever version
+Tensor = Any
+Module = Any
+
+_BATCH, _SIDE, _CLASSES = 8, 16, 10
+_LEARNING_RATE, _MOMENTUM = 0.05, 0.9
+
+
+class Course(NamedTuple):
+    """What a training went through: the loss of each step, and the weights at the end."""
+
+    losses: Tensor
+    weights: list[Tensor]
+
+
+def network(torch: Torch, seed: int) -> Module:
+    """Return a network with convolutions, batch norm and a linear layer, in float32 on the CPU.
+
+    Its activations are smooth and its pooling is an average: with ReLU or a maximum, one rounding
+    could choose another branch, and no bound on the difference would be left.
+    """
+    nn = torch.nn
+    model = nn.Sequential(
+        nn.Conv2d(3, 8, 3, padding=1, bias=False),  # batch norm would take a bias out again
+        nn.BatchNorm2d(8),
+        nn.Tanh(),
+        nn.AvgPool2d(2),
+        nn.Conv2d(8, 16, 3, padding=1),
+        nn.Tanh(),
+        nn.AvgPool2d(2),
+        nn.Flatten(),
+        nn.Linear(16 * (_SIDE // 4) ** 2, _CLASSES),
+    )
+    source = reference.generator(torch, seed)
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            if weight.dim() > 1:
+                fan_in = weight[0].numel()
+                weight.copy_(torch.randn(weight.shape, generator=source) / fan_in**0.5)
+            elif name.endswith("bias"):
+                weight.zero_()
+    return model
+
+
+def batch(torch: Torch, seed: int, count: int = _BATCH, side: int = _SIDE) -> Any:  # noqa: ANN401
+    """Return random images and labels."""
+    source = reference.generator(torch, seed)
+    images = torch.randn(count, 3, side, side, generator=source)
+    return images, torch.randint(0, _CLASSES, (count,), generator=source)
+
+
+def optimizer(torch: Torch, model: Module) -> Any:  # noqa: ANN401  # a torch.optim.Optimizer
+    """Return stochastic gradient descent with momentum over the weights of the model."""
+    return torch.optim.SGD(model.parameters(), lr=_LEARNING_RATE, momentum=_MOMENTUM)
+
+
+def train(
+    torch: Torch,
+    model: Module,
+    images: Tensor,
+    labels: Tensor,
+    steps: int,
+    *,
+    autocast: Callable[[], Any] | None = None,
+    scaler: Any = None,  # noqa: ANN401  # a GradScaler
+    disturb: Callable[[Tensor], Tensor] | None = None,
+) -> Course:
+    """Train on one batch and return losses and weights as float64 on the CPU.
+
+    ``disturb`` returns its tensor with a rounding error in each value: it is applied to the weights
+    of each loss and to what each layer returns (and thereby to what flows back through it), while
+    the weights that a step is added to stay as they are.
+    """
+    optimiser, losses = optimizer(torch, model), []
+    weights = list(model.parameters())
+    if disturb is not None:
+        for layer in model:
+            layer.register_forward_hook(lambda _layer, _given, result: disturb(result))
+    for _ in range(steps):
+        kept = []
+        if disturb is not None:
+            kept = [weight.detach().clone() for weight in weights]
+            _put(torch, weights, [disturb(weight) for weight in kept])
+        optimiser.zero_grad()
+        with autocast() if autocast else contextlib.nullcontext():
+            loss = torch.nn.functional.cross_entropy(model(images), labels)
+        (loss if scaler is None else scaler.scale(loss)).backward()
+        _put(torch, weights, kept)
+        if scaler is None:
+            optimiser.step()
+        else:
+            scaler.step(optimiser)
+            scaler.update()
+        losses.append(loss.detach().cpu().double())
+    ended = [weight.detach().cpu().double() for weight in weights]
+    return Course(torch.stack(losses), ended)
+
+
+def _put(torch: Torch, weights: list[Tensor], values: list[Tensor]) -> None:
+    with torch.no_grad():
+        for weight, value in zip(weights, values):
+            weight.copy_(value)
+
+
+def disturber(torch: Torch, roundoff: float, seed: int) -> Callable[[Tensor], Tensor]:
+    """Return what moves every value of a tensor up or down by one rounding error of a format."""
+    source = reference.generator(torch, seed)
+
+    def disturb(values: Tensor) -> Tensor:
+        signs = torch.randint(0, 2, values.shape, generator=source) * 2 - 1
+        return values * (1.0 + roundoff * signs.to(values.dtype))
+
+    return disturb
+
+
+def distances(course: Course, other: Course) -> list[float]:
+    """Return the largest difference of losses, then of each weight."""
+    pairs = [(course.losses, other.losses), *zip(course.weights, other.weights)]
+    return [float((one - two).abs().max()) for one, two in pairs]

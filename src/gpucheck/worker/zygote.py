@@ -1,0 +1,198 @@
+"""A process that has imported torch and does nothing else: it forks a fresh worker per order.
+
+It runs no tensor operation and asks for no device: a child forked after such a call may hang or
+be refused by CUDA. Orders come as lines on stdin; when stdin ends, so do all workers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import signal
+import sys
+import warnings
+from typing import Any, Dict, NoReturn
+
+from .channel import Channel
+from .lifeline import die_with_parent, outlive_parent, show_stack_when_killed
+from .runner import run_tests
+
+Message = Dict[str, Any]
+
+_CHUNK = 65536
+_TAIL = 16 * 1024
+"""Bytes kept of what a worker prints."""
+_LONGEST_LINE = 1024 * 1024
+_AT_WORK = 0.02
+"""Seconds between two looks at whether a worker has ended."""
+
+
+class _Worker:
+    """One forked child: what it says, and what is printed in it."""
+
+    def __init__(self, key: str, pid: int, said: int, printed: int) -> None:
+        self.key = key
+        self.pid = pid
+        self.said = said
+        self.printed = printed
+        self.line = b""
+        self.tail = b""
+
+
+class Zygote:
+    """Forks workers and relays what they say."""
+
+    def __init__(self, torch: Any, notes: Message, channel: Channel) -> None:  # noqa: ANN401
+        self._torch = torch
+        self._notes = notes
+        self._channel = channel
+        self._workers: dict[str, _Worker] = {}
+        self._selector = selectors.DefaultSelector()
+        self._commands = b""
+
+    def serve(self) -> None:
+        """Work until stdin ends, then kill the workers with all that they have started."""
+        outlive_parent()
+        problem = _why_not_fork()
+        self._channel.send({"event": "ready", "notes": self._notes, "cannot_fork": problem})
+        self._selector.register(0, selectors.EVENT_READ, None)
+        with contextlib.suppress(BrokenPipeError):
+            self._work()
+        self._end()
+
+    def _work(self) -> None:
+        while True:
+            for key, _events in self._selector.select(_AT_WORK if self._workers else None):
+                worker: _Worker | None = key.data
+                data = os.read(key.fd, _CHUNK)
+                if worker is None:
+                    if not data:
+                        return
+                    self._command(data)
+                elif not data:
+                    self._selector.unregister(key.fd)
+                elif key.fd == worker.said:
+                    self._relay(worker, data)
+                else:
+                    worker.tail = (worker.tail + data)[-_TAIL:]
+            self._reap()
+
+    def _command(self, data: bytes) -> None:
+        self._commands += data
+        *lines, self._commands = self._commands.split(b"\n")
+        for line in lines:
+            command: Message = json.loads(line)
+            if "order" in command:
+                self._fork(command["worker"], command["order"])
+            else:
+                self._signal(command["worker"], command["signal"])
+
+    def _fork(self, key: str, order: Message) -> None:
+        own = os.getpid()
+        said, child_says = os.pipe()
+        printed, child_prints = os.pipe()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that threads do not survive a fork is known
+            pid = os.fork()
+        if pid == 0:
+            self._be_worker(own, child_says, child_prints, order)
+        os.close(child_says)
+        os.close(child_prints)
+        worker = _Worker(key, pid, said, printed)
+        self._workers[key] = worker
+        for handle in (said, printed):
+            os.set_blocking(handle, False)
+            self._selector.register(handle, selectors.EVENT_READ, worker)
+
+    def _be_worker(self, parent: int, says: int, prints: int, order: Message) -> NoReturn:
+        """Live as the child: its own process group, its own streams, no exit handlers."""
+        status = 1
+        try:
+            os.setpgid(0, 0)
+            die_with_parent(parent)
+            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+            os.dup2(prints, 1)
+            os.dup2(prints, 2)
+            self._selector.close()
+            self._channel.close()
+            show_stack_when_killed()
+
+            line = Channel(says, "")
+            run_tests(self._torch, order, self._notes, line.send)
+            line.send({"event": "end"})
+            sys.stdout.flush()
+            sys.stderr.flush()
+            status = 0
+        except Exception:  # noqa: BLE001  # nothing may escape into the zygote's code
+            sys.excepthook(*sys.exc_info())
+        finally:
+            os._exit(status)
+
+    def _relay(self, worker: _Worker, data: bytes) -> None:
+        """Pass on what a worker says, line by line."""
+        worker.line += data
+        *lines, worker.line = worker.line.split(b"\n")
+        worker.line = worker.line[-_LONGEST_LINE:]
+        for line in filter(None, lines):
+            self._channel.pass_on(worker.key, line)
+
+    def _reap(self) -> None:
+        for worker in list(self._workers.values()):
+            pid, status = os.waitpid(worker.pid, os.WNOHANG)
+            if pid == 0:
+                continue
+            self._drain(worker)
+            del self._workers[worker.key]
+            self._channel.send(
+                {
+                    "event": "ended",
+                    "worker": worker.key,
+                    "status": os.WEXITSTATUS(status) if os.WIFEXITED(status) else None,
+                    "signal": os.WTERMSIG(status) if os.WIFSIGNALED(status) else None,
+                    "printed": worker.tail.decode("utf-8", "replace"),
+                }
+            )
+
+    def _drain(self, worker: _Worker) -> None:
+        """Take what is left in the pipes of a worker that has ended, and close them."""
+        for handle in (worker.said, worker.printed):
+            with contextlib.suppress(OSError):
+                while True:
+                    data = os.read(handle, _CHUNK)
+                    if not data:
+                        break
+                    if handle == worker.said:
+                        self._relay(worker, data)
+                    else:
+                        worker.tail = (worker.tail + data)[-_TAIL:]
+            with contextlib.suppress(KeyError, ValueError):
+                self._selector.unregister(handle)
+            os.close(handle)
+
+    def _signal(self, key: str, number: int) -> None:
+        worker = self._workers.get(key)
+        if worker is not None:
+            for send in (os.killpg, os.kill):
+                with contextlib.suppress(OSError):
+                    send(worker.pid, number)
+
+    def _end(self) -> NoReturn:
+        for key in list(self._workers):
+            self._signal(key, signal.SIGKILL)
+        os._exit(0)
+
+
+def _why_not_fork() -> str:
+    """Return why a forked child could not use CUDA: importing torch has already opened it."""
+    try:
+        names = os.listdir("/proc/self/fd")
+    except OSError:
+        return ""
+    for name in names:
+        with contextlib.suppress(OSError):  # the folder's own descriptor is gone by now
+            path = os.readlink("/proc/self/fd/" + name)
+            if path.startswith("/dev/nvidia"):
+                return "importing torch opened " + path
+    return ""

@@ -1,0 +1,102 @@
+"""What is run, where, and what at the same time."""
+
+import subprocess
+import sys
+import types
+
+import pytest
+
+from gpucheck.probes.selftests import Level
+from gpucheck.selftest import catalogue
+from gpucheck.selftest.catalogue import IMPORT, Per, SelfTestHeader, headers
+from gpucheck.selftest.plan import Wish, order, plan
+from gpucheck.worker import tests
+
+
+def header(name: str, per: Per, *levels: Level) -> SelfTestHeader:
+    seconds: dict[Level, float] = {"quick": 60.0, "standard": 120.0, "stress": 300.0}
+    return SelfTestHeader(
+        name=name, per=per, levels=levels or ("quick",), about="", seconds=seconds
+    )
+
+
+HEADERS = {
+    one.name: one
+    for one in (
+        header(IMPORT, "machine"),
+        header("one", "gpu"),
+        header("two", "gpu"),
+        header("pairs", "machine"),
+        header("sum", "ranks"),
+        header("long", "gpu", "stress"),
+    )
+}
+TWO = ("cuda:0", "cuda:1")
+
+
+def test_tests_of_a_gpu_share_a_process_and_gpus_are_tested_side_by_side() -> None:
+    first, second, third = plan(Wish(), HEADERS, TWO).steps
+    assert [(job.tests, job.device) for job in first] == [
+        (("one", "two"), "cuda:0"), (("one", "two"), "cuda:1"),
+    ]  # fmt: skip
+    assert [(job.tests, job.devices) for job in second] == [(("pairs",), TWO)]
+    assert [(job.tests, job.rank, job.world_size, job.device) for job in third] == [
+        (("sum",), 0, 2, "cuda:0"), (("sum",), 1, 2, "cuda:1"),
+    ]  # fmt: skip
+
+
+def test_without_a_gpu_everything_runs_on_the_cpu() -> None:
+    steps = plan(Wish(ranks=3), HEADERS).steps
+    assert {job.device for step in steps for job in step} == {"cpu"}
+    assert [job.rank for job in steps[-1]] == [0, 1, 2]
+
+
+def test_the_user_chooses_tests_and_devices() -> None:
+    wish = Wish(tests=("long",), devices=("cuda:1", "cuda:7"))
+    laid = plan(wish, HEADERS, TWO)
+    assert [(job.tests, job.device) for step in laid.steps for job in step] == [
+        (("long",), "cuda:1")
+    ]
+    assert [(one.device, one.detail) for one in laid.skipped] == [
+        ("cuda:7", "torch sees no cuda:7")
+    ]
+
+
+def test_a_gpu_that_is_unfit_is_skipped_in_every_test() -> None:
+    laid = plan(Wish(), HEADERS, TWO, {"cuda:0": "no room"})
+    assert {job.device for step in laid.steps for job in step} == {"cuda:1"}
+    assert {(one.name, one.device, one.detail) for one in laid.skipped} == {
+        (name, "cuda:0", "no room") for name in ("one", "two", "pairs", "sum")
+    }
+
+
+def test_the_order_to_a_worker_says_all_it_needs() -> None:
+    (job, _other), *_rest = plan(Wish(), HEADERS, TWO).steps
+    told = order(job, Wish(level="quick", seed=5), HEADERS, threads=3, folder="/f")
+    assert (told["tests"], told["device"], told["seed"]) == (["one", "two"], "cuda:0", 5)
+    assert told["seconds"] == {"one": 60.0, "two": 60.0}
+
+
+def test_every_shipped_self_test_has_its_header() -> None:
+    found = headers()
+    assert next(iter(found)) == IMPORT
+    for name, one in found.items():
+        assert one.name == name
+        assert one.about
+        assert not one.about.endswith(".")
+        assert one.levels or name == "jit"
+
+
+def test_no_self_test_needs_torch_to_show_its_header() -> None:
+    code = (
+        "import sys; from gpucheck.selftest.catalogue import headers; headers(); "
+        "sys.exit('torch' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False, timeout=60).returncode == 0
+
+
+def test_a_header_that_is_none_is_a_fault_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    bad = types.SimpleNamespace(NAME="x", PER="planet", LEVELS=("quick",), ABOUT="a")
+    monkeypatch.setattr(tests, "load", lambda _name: bad)
+    with pytest.raises(ValueError, match="planet"):
+        catalogue._header("x")  # noqa: SLF001  # what headers() keeps is of this process's life

@@ -1,0 +1,144 @@
+"""Of several ranks the one that is to blame is red, and the others say why they were stopped."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_patient import Patient
+from selftest_facts import result
+
+from gpucheck.probes.selftests import SelfTest
+from gpucheck.selftest.plan import Wish
+from gpucheck.selftest.ranks import settled
+
+RANKS = {"one": "ranks"}
+
+
+def rank(at: int, status: str = "passed", kind: str = "", **more: Any) -> SelfTest:  # noqa: ANN401
+    return result("all-reduce", status, kind, rank=at, world_size=3, device="cpu", **more)
+
+
+def states(results: list[SelfTest]) -> list[tuple[int, str, str]]:
+    return [(one.rank, one.status, one.kind) for one in results]
+
+
+def waits(at: int, *named: int) -> SelfTest:
+    detail = f"rank {named[0]} did not enter the all-reduce" if named else "no rank left it"
+    return rank(at, "failed", "collective-timeout", detail=detail, data={"ranks": list(named)})
+
+
+def test_those_who_waited_for_a_rank_that_hung_are_not_to_blame() -> None:
+    hung = rank(1, "skipped", "stopped", data={"printed": "its stack"})
+    found = settled([waits(2, 1), waits(0, 1), hung])
+    assert states(found) == [
+        (0, "skipped", "stopped"), (1, "timed-out", "timed-out"), (2, "skipped", "stopped"),
+    ]  # fmt: skip
+    assert found[1].detail == "rank 1 did not enter the all-reduce"
+    assert found[1].data["printed"] == "its stack"
+    assert found[0].detail == "stopped: rank 1 on cpu had not ended in time"
+    assert found[0].data["saw"] == "rank 1 did not enter the all-reduce"
+
+
+def test_those_who_lost_a_rank_that_crashed_are_not_to_blame() -> None:
+    lost = rank(0, "failed", "peer-lost", detail="Connection closed by peer")
+    found = settled([lost, rank(1, "crashed", "signal"), waits(2, 1)])
+    assert states(found) == [
+        (0, "skipped", "stopped"), (1, "crashed", "signal"), (2, "skipped", "stopped"),
+    ]  # fmt: skip
+    assert found[0].detail == "stopped: rank 1 on cpu had crashed"
+
+
+def test_where_nobody_is_named_all_stay_as_they_are() -> None:
+    assert [one.status for one in settled([waits(0), waits(1), waits(2)])] == ["failed"] * 3
+    lost = [rank(at, "failed", "peer-lost") for at in range(3)]
+    assert [one.kind for one in settled(lost)] == ["peer-lost"] * 3
+
+
+def test_wrong_values_stay_with_those_who_saw_them() -> None:
+    wrong = rank(2, "failed", "wrong-value")
+    assert states(settled([wrong, rank(0), rank(1)])) == [
+        (0, "passed", ""), (1, "passed", ""), (2, "failed", "wrong-value"),
+    ]  # fmt: skip
+
+
+def test_two_ranks_that_hang_are_both_named() -> None:
+    stopped = [rank(at, "skipped", "stopped") for at in (1, 2)]
+    found = settled([waits(0, 1, 2), *stopped])
+    assert [one.status for one in found] == ["skipped", "timed-out", "timed-out"]
+
+
+P2P_ONLY = "bench.require(os.environ.get({name!r}) == {value!r}, 'wrong-value', 'wrong')"
+
+
+def examine(folder: Path, monkeypatch: pytest.MonkeyPatch, body: str) -> list[SelfTest]:
+    patient = Patient(
+        folder, monkeypatch, gpus=2, cuda="13.0", tests={"one": body, "after": "pass"}, per=RANKS
+    )
+    found = patient.examine(Wish())
+    assert [one.status for _path, one in found.of("after")] == ["passed", "passed"]
+    return [one for _path, one in found.of("one")]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "arms"), [("NCCL_P2P_DISABLE", "1", 1), ("NCCL_CUMEM_ENABLE", "0", 4)]
+)
+def test_the_control_arm_finds_the_transport(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str, arms: int
+) -> None:
+    found = examine(tmp_path, monkeypatch, P2P_ONLY.format(name=name, value=value))
+    assert [one.status for one in found] == ["failed", "failed"]
+    for one in found:
+        control = one.data["control"]
+        assert control["cured_by"][name] == value
+        assert control["goes_wrong_again"] is True
+        assert len(control["tried"]) == arms
+
+
+def test_a_failure_that_nothing_cures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = examine(tmp_path, monkeypatch, "raise Failed('wrong-value', 'wrong')")
+    control = found[0].data["control"]
+    assert control["cured_by"] is None
+    assert [one["verdict"] for one in control["tried"]] == ["wrong"] * 4
+
+
+def test_a_failure_that_does_not_come_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    note = tmp_path / "was-here"
+    body = (
+        f"note = {str(note)!r} + str(bench.rank)\n"
+        "first = not os.path.exists(note)\nopen(note, 'w').close()\n"
+        "bench.require(not first, 'wrong-value', 'wrong')"
+    )
+    control = examine(tmp_path, monkeypatch, body)[0].data["control"]
+    assert control["cured_by"] == {"NCCL_P2P_DISABLE": "1"}
+    assert control["goes_wrong_again"] is False
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "raise Failed('nccl-error', 'Duplicate GPU detected : rank 1 and rank 0')",
+        "raise Failed('wrong-shape', 'x')",
+        "pass",
+    ],
+)
+def test_what_no_transport_can_be_to_blame_for_is_not_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str
+) -> None:
+    assert all("control" not in one.data for one in examine(tmp_path, monkeypatch, body))
+
+
+def test_on_the_cpu_there_is_no_nccl_to_try(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = "raise Failed('wrong-value', 'wrong')"
+    found = Patient(tmp_path, monkeypatch, tests={"one": body}, per=RANKS).examine()
+    assert all("control" not in one.data for one in found.results or ())
+
+
+def test_one_gpu_says_that_nccl_ran_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    body = "bench.remark = 'one GPU'"
+    found = Patient(tmp_path, monkeypatch, gpus=1, cuda="13.0", tests={"one": body}, per=RANKS)
+    ((_path, one),) = found.examine().of("one")
+    assert (one.status, one.detail, one.world_size) == ("passed", "one GPU", 1)

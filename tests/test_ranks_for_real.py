@@ -1,0 +1,87 @@
+"""Collectives on a real torch over gloo, through launcher and zygote, as a user runs them."""
+
+import importlib.util
+import json
+import sys
+import textwrap
+from pathlib import Path
+
+import msgspec
+import pytest
+from test_cli import run
+
+from gpucheck.host import LiveHost
+from gpucheck.selftest.catalogue import headers
+from gpucheck.selftest.launcher import Launcher
+from gpucheck.selftest.plan import Wish
+
+pytestmark = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="no torch here")
+HERE = ("--python", sys.executable, "--device", "cpu")
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 8])
+def test_so_many_ranks_add_up(ranks: int) -> None:
+    done = run(
+        "selftest", *HERE, "--ranks", str(ranks), "--tests", "all-reduce", "--format", "json"
+    )
+    report = json.loads(done.stdout)
+    results = [one for one in report["selftests"] if one["name"] == "all-reduce"]
+    assert [(one["rank"], one["status"]) for one in results] == [
+        (rank, "passed") for rank in range(ranks)
+    ], results
+    assert done.returncode == 0
+
+
+SITE = """
+import sys
+from importlib.machinery import PathFinder
+
+class Finder:
+    def find_spec(self, name, path, target=None):
+        if name != "torch.distributed":
+            return None
+        sys.meta_path.remove(self)
+        spec = PathFinder.find_spec(name, path)
+        run = spec.loader.exec_module
+
+        def exec_module(module):
+            run(module)
+            right = module.all_reduce
+
+            def all_reduce(tensor, *more, **named):
+                if module.get_rank() == 1 and tensor.numel() == 1000:
+                    import os, time
+                    {fault}
+                return right(tensor, *more, **named)
+
+            module.all_reduce = all_reduce
+
+        spec.loader.exec_module = exec_module
+        return spec
+
+sys.meta_path.insert(0, Finder())
+"""
+
+
+@pytest.mark.parametrize(
+    ("fault", "status", "words"),
+    [
+        ("time.sleep(1000)", "timed-out", "rank 1 did not enter the all-reduce of 1000 fp32"),
+        ("os._exit(7)", "crashed", "exit status 7 in: all-reduce of 1000 fp32"),
+    ],
+)
+def test_the_rank_that_is_to_blame_alone_is_red(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str, status: str, words: str
+) -> None:
+    """The fault is put under torch.distributed of one rank by a sitecustomize."""
+    (tmp_path / "sitecustomize.py").write_text(textwrap.dedent(SITE).format(fault=fault))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=":")
+    monkeypatch.setattr("gpucheck.selftest.watch._PEER_SECONDS", 0.5)
+    tests = dict(headers())
+    tests["all-reduce"] = msgspec.structs.replace(tests["all-reduce"], seconds={"quick": 9.0})
+    wish = Wish(tests=("all-reduce",), devices=("cpu",), ranks=3)
+    found = Launcher(LiveHost().supervise, sys.executable, wish, tests).run()
+    results = [one for _path, one in found.of("all-reduce")]
+    assert [one.status for one in results] == ["skipped", status, "skipped"], results
+    assert words in results[1].detail
+    assert results[0].kind == "stopped"
