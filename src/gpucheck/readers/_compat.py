@@ -10,13 +10,17 @@ from typing import cast
 from gpucheck.probes.cuda_driver import CudaDriver
 from gpucheck.probes.system import System
 from gpucheck.readers._drafts import Draft, Drafts
-from gpucheck.readers.compat_keys import Given
+from gpucheck.readers.compat_keys import Given, GivenError
 from gpucheck.tables import Tables
 from gpucheck.tables.driver_branches import DriverBranches
-from gpucheck.tables.forward_compat import ForwardCompat, GpuKind
+from gpucheck.tables.forward_compat import ForwardCompat, GpuKind, kind_of
 from gpucheck.tables.gpu_products import GpuProducts
 
-_SEGMENTS: dict[str, GpuKind] = {"data center": "data-center", "jetson": "jetson"}
+_SAME: dict[GpuKind, tuple[GpuKind, ...]] = {
+    "data-center": ("data-center", "workstation"),
+    "workstation": ("workstation", "data-center", "geforce"),
+}
+"""Kinds that a GPU of a kind may be called as well: a Titan is both, so are some server boards."""
 _LIBRARY = "/usr/local/cuda/compat/libcuda.so.1"
 _NOT_ALLOWED, _DOES_NOT_FIT = 804, 803
 
@@ -63,20 +67,22 @@ def _unread(drafts: Drafts, draft: Draft, field: str, why: str) -> None:
     draft.unknown("cuda", why)
 
 
+def refuse_other_kind(given: Given, tables: Tables, names: list[str]) -> None:
+    """Refuse a gpu_kind that a named GPU surely is not.
+
+    Raises:
+        GivenError: the tables have the GPU as one of another kind.
+    """
+    said = given["gpu_kind"][0] if given.get("gpu_kind") else ""
+    for name in names if said else ():
+        kind = kind_of(name, tables.get(GpuProducts))
+        if kind is not None and said not in _SAME.get(kind, (kind,)):
+            raise GivenError(
+                f"gpu={name} and gpu_kind={said} contradict one another: it is of the kind {kind}."
+            )
+
+
 def _kind(given: Given, name: str, tables: Tables) -> GpuKind | None:
     if given.get("gpu_kind"):
         return cast("GpuKind", given["gpu_kind"][0])
-    plain = _plain(name)
-    if plain.startswith("geforce"):
-        return "geforce"
-    if plain.startswith("tesla"):
-        return "data-center"
-    segments = {_plain(row.product): row.segment for row in tables.get(GpuProducts).rows}
-    # "A100-SXM4-80GB" is an A100, and "H100 PCIe" an H100.
-    model = plain.partition(" ")[0].partition("-")[0]
-    segment = segments.get(plain) or segments.get(model, "")
-    return _SEGMENTS.get(segment) or ("workstation" if segment else None)
-
-
-def _plain(name: str) -> str:
-    return name.lower().removeprefix("nvidia ")
+    return kind_of(name, tables.get(GpuProducts))

@@ -67,7 +67,8 @@ def _wheels(given: Given, drafts: Drafts, tables: Tables) -> None:
         why = "the tables do not have what this torch requires, or torch was not given"
         draft.unknown("pins", why if given.get("torch") else NOT_GIVEN)
         return
-    drafts.of(TorchBuild).said("pins", pins, "the tables: the metadata of PyPI's wheel")
+    says = "the tables: the metadata of PyPI's wheel" if pins else "such a wheel requires none"
+    drafts.of(TorchBuild).said("pins", pins, says)
     found = [pin for pin in (_pin(p, s, installed) for p, s in pins.items()) if pin is not None]
     sources = ", ".join(_source(given, key) for key in keys)
     draft.said("pins", found, f"{sources}, and the tables")
@@ -108,10 +109,17 @@ def _shared(installed: dict[str, tuple[str, str]], source: str) -> list[SharedLi
 
 
 def _pins(drafts: Drafts, tables: Tables) -> dict[str, str] | None:
-    """Return what PyPI's wheel of the release requires; None for another build, or unknown."""
+    """Return what PyPI's wheel of the release requires; None for another build, or unknown.
+
+    A build for the CPU requires none, and wheels for Windows bring CUDA's libraries along.
+    """
     torch, system = drafts.of(TorchBuild).fields, drafts.of(System).fields
     version, cuda = torch.get("version"), torch.get("cuda")
-    if not version or not cuda or torch.get("installer") != "pip":
+    if not version or torch.get("installer") != "pip":
+        return None
+    if torch.get("built_for") == "cpu" or system["os"] == "windows":
+        return {}
+    if not cuda:
         return None
     is_linux = system["os"] == "linux"
     platform = f"linux_{system['machine']}" if is_linux else str(system["os"])

@@ -25,9 +25,10 @@ def describe_torch(given: Given, drafts: Drafts, tables: Tables) -> None:
     if "cudnn_compiled" in given:
         cudnn = given["cudnn_compiled"]
         draft.said("cudnn", cudnn[0] if cudnn else "", _source(given, "cudnn_compiled"))
-    if "nccl" in given:
-        nccl = given["nccl"]
-        draft.said("nccl", nccl[0] if nccl else "", _source(given, "nccl"))
+        if cudnn:
+            draft.said("cudnn_compiled", cudnn[0], _source(given, "cudnn_compiled"))
+    if given.get("nccl") == []:
+        draft.said("nccl", "", _source(given, "nccl"))
     if "torch" not in given and "cuda" not in given:
         return
     if given.get("torch") == []:

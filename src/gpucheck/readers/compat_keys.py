@@ -18,6 +18,7 @@ _TORCH = re.compile(r"[0-9]{1,4}\.[0-9A-Za-z][0-9A-Za-z.+_-]{0,60}")
 _RELEASE = re.compile(r"[0-9]{1,4}(?:\.[0-9A-Za-z]{1,12}){0,5}(?:\+[0-9A-Za-z.]{1,40})?")
 _PYTHON = re.compile(r"([0-9]\.[0-9]{1,2}(?:\.[0-9]{1,3})?)(t?)")
 _WORD = re.compile(r"[0-9A-Za-z][0-9A-Za-z ._+/()-]{0,99}")
+_CODE = re.compile(r"(?:sm|compute)_[0-9]{2,3}[af]?")
 _PACKAGE = re.compile(r"([0-9A-Za-z][0-9A-Za-z._-]{0,80})==([0-9][0-9A-Za-z.+_-]{0,60})")
 _YES, _NO = ("true", "yes", "1"), ("false", "no", "0")
 
@@ -112,6 +113,13 @@ def _word(text: str) -> str:
     return _matched(_WORD, text)
 
 
+def _code(text: str) -> str:
+    """Read GPU code: ``sm_80``, ``compute_90``, or a compute capability for its cubin."""
+    lower = text.lower()
+    numbers = capability_numbers(lower)
+    return _matched(_CODE, lower if numbers is None else f"sm_{numbers[0]}{numbers[1]}")
+
+
 def _package(text: str) -> str:
     return _matched(_PACKAGE, text)
 
@@ -152,7 +160,7 @@ _GPUS = ("nvml.gpus", "pci.gpus")
 # fmt: off
 _KEYS = (
     _choice("action", ("run", "import", "install", "build-extension"), ("request.purpose",),
-            _BUILD),
+            (*_BUILD, *_COMPILER)),
     _choice("os", ("linux", "windows", "wsl2", "macos"), ("system.os", "system.wsl"),
             ("driver-too-old",)),
     Key(name="arch", fields=("system.machine",), form="x86_64, aarch64 or another machine",
@@ -187,24 +195,25 @@ _KEYS = (
         judged_by=_COMPANION),
     Key(name="torchaudio", fields=_PACKAGES, form=f"{_VERSION} 2.6.0", read=_release,
         judged_by=_COMPANION),
-    Key(name="triton", fields=_PACKAGES, form=f"{_VERSION} 3.5.1", read=_release,
-        judged_by=("nvidia-wheel-mismatch",)),
-    Key(name="cudnn_compiled", fields=("torch.cudnn",), form=f"{_VERSION} 9.10.2", read=_version,
+    Key(name="triton", fields=("packages.distributions", "nvidia_wheels.pins"),
+        form=f"{_VERSION} 3.5.1", read=_release, judged_by=("nvidia-wheel-mismatch",)),
+    Key(name="cudnn_compiled", fields=("torch.cudnn_compiled", "torch.cudnn"),
+        form=f"{_VERSION} 9.10.2", read=_version,
         judged_by=("cudnn-version-mismatch", "gpu-too-old-for-torch")),
-    Key(name="cudnn_runtime", fields=("cuda_libraries.libraries",), form=f"{_VERSION} 9.10.2",
-        read=_version, judged_by=_CUDNN),
-    Key(name="cudnn_soname_needed", fields=(), form="a name such as libcudnn.so.9", read=_word,
-        judged_by=_CUDNN),
-    Key(name="cudnn_sonames_found", fields=(), form="names such as libcudnn.so.9", read=_word,
-        judged_by=_CUDNN, many=True),
-    Key(name="nvidia_packages", fields=_PACKAGES,
+    Key(name="cudnn_runtime", fields=("loading.libraries", "loading.missing"),
+        form=f"{_VERSION} 9.10.2", read=_version, judged_by=_CUDNN),
+    Key(name="cudnn_soname_needed", fields=("loading.missing",),
+        form="a name such as libcudnn.so.9", read=_word, judged_by=_CUDNN),
+    Key(name="cudnn_sonames_found", fields=("loading.missing", "loading.libraries"),
+        form="names such as libcudnn.so.9", read=_word, judged_by=_CUDNN, many=True),
+    Key(name="nvidia_packages", fields=("packages.distributions", "nvidia_wheels.pins"),
         form="name==version, such as nvidia-cudnn-cu12==9.1.0.70", read=_package,
         judged_by=("nvidia-wheel-mismatch",), many=True),
     Key(name="cuda", fields=("torch.cuda", "torch.built_for"),
         form="the CUDA of torch's build, such as 12.8", read=_cuda, judged_by=("driver-too-old",),
         decimal=True),
-    Key(name="nccl", fields=("torch.nccl",), form=f"{_VERSION} 2.27.5", read=_version,
-        judged_by=("nccl-version-mismatch",)),
+    Key(name="nccl", fields=("loading.libraries", "torch.nccl"), form=f"{_VERSION} 2.27.5",
+        read=_version, judged_by=("nccl-version-mismatch", "nccl-missing")),
     _choice("gpu_kind", ("data-center", "workstation", "geforce", "jetson"),
             ("cuda_driver.init_code",), _COMPAT),
     Key(name="nvcc", fields=("toolkits.toolkits", "toolkits.selected_version"),
@@ -215,14 +224,15 @@ _KEYS = (
         judged_by=_COMPILER),
     Key(name="msc_ver", fields=("toolkits.compilers",), form="a number such as 1940", read=_version,
         judged_by=_COMPILER),
-    Key(name="extension.name", fields=(), form="a name such as flash_attn", read=_word,
-        judged_by=_EXTENSION),
-    Key(name="extension.built_with_cuda", fields=(), form=f"{_VERSION} 12.4", read=_cuda,
-        judged_by=_EXTENSION, decimal=True),
-    Key(name="extension.code", fields=(), form="codes such as sm_80,compute_90", read=_word,
-        judged_by=_EXTENSION, many=True),
-    Key(name="extension.cubins", fields=(), form="codes such as sm_80,sm_90", read=_word,
-        judged_by=_EXTENSION, many=True),
+    Key(name="extension.name", fields=("extensions.extensions.0.package",),
+        form="a name such as flash_attn", read=_word, judged_by=_EXTENSION),
+    Key(name="extension.built_with_cuda",
+        fields=("extensions.extensions.0.cuda", "extensions.extensions.0.missing_libraries"),
+        form=f"{_VERSION} 12.4", read=_cuda, judged_by=_EXTENSION, decimal=True),
+    Key(name="extension.code", fields=("extensions.extensions.0.codes",),
+        form="codes such as sm_80,compute_90", read=_code, judged_by=_EXTENSION, many=True),
+    Key(name="extension.cubins", fields=("extensions.extensions.0.codes",),
+        form="codes such as sm_80,sm_90", read=_code, judged_by=_EXTENSION, many=True),
     Key(name="container", fields=("container.runtime",),
         form="true, false or a runtime such as docker", read=_word,
         judged_by=("container-no-gpu",)),

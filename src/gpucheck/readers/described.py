@@ -10,7 +10,7 @@ import msgspec
 from gpucheck.facts import Section
 from gpucheck.probes import all_sections
 from gpucheck.probes.container import Container
-from gpucheck.probes.cuda_libraries import CudaLibraries, CudaLibrary
+from gpucheck.probes.cuda_driver import CudaDriver
 from gpucheck.probes.environment import Environment
 from gpucheck.probes.interpreter import Interpreter
 from gpucheck.probes.packages import Distribution, Packages
@@ -18,15 +18,19 @@ from gpucheck.probes.request import Request
 from gpucheck.probes.system import System
 from gpucheck.probes.toolkits import Compiler, Toolkit, Toolkits
 from gpucheck.readers._drafts import NOT_GIVEN, Draft, Drafts, Missing
+from gpucheck.readers._extension import describe_extension
 from gpucheck.readers._gpus import GpuReader
+from gpucheck.readers._libraries import describe_libraries
 from gpucheck.readers._torch import describe_torch
-from gpucheck.readers.compat_keys import Given
+from gpucheck.readers.compat_keys import Given, GivenError
 from gpucheck.tables import Tables
 from gpucheck.tables.gpu_products import GpuProducts
 from gpucheck.tables.jetpack import Jetpacks
 
 _MACHINES = {"amd64": "x86_64", "x64": "x86_64", "arm64": "aarch64", "sbsa": "aarch64"}
 _RUNTIMES = ("docker", "podman", "kubernetes", "apptainer", "enroot", "lxc", "containerd")
+_NO_DEVICE = 100
+_TOOLKIT = "/usr/local/cuda"
 _COMPILERS = {"gcc": "gcc", "clang": "clang", "msc_ver": "cl"}
 
 
@@ -51,9 +55,10 @@ def describe(given: Given, tables: Tables) -> Described:
     _system(given, drafts, tables, gpus.capabilities())
     gpus.describe(unread)
     describe_torch(given, drafts, tables)
+    describe_extension(given, drafts, tables)
     _python(given, drafts)
     _packages(given, drafts)
-    _libraries(given, drafts)
+    describe_libraries(given, drafts, tables)
     _toolkits(given, drafts)
     _surroundings(given, drafts)
     found = drafts.sections()
@@ -82,6 +87,10 @@ def _system(given: Given, drafts: Drafts, tables: Tables, capabilities: list[str
         draft.said("machine", machine, "assumed: arch was not given")
     if "glibc" in given:
         libc = given["glibc"]
+        if os in ("windows", "macos"):
+            if libc:
+                raise GivenError(f"os={os} and glibc={libc[0]} contradict one another.")
+            return
         draft.said("libc", "glibc" if libc else "musl", _source(given, "glibc"))
         draft.said("glibc", libc[0] if libc else "", _source(given, "glibc"))
 
@@ -147,18 +156,6 @@ def _packages(given: Given, drafts: Drafts) -> None:
     drafts.of(Packages).said("distributions", found, sources)
 
 
-def _libraries(given: Given, drafts: Drafts) -> None:
-    if "cudnn_runtime" not in given:
-        return
-    found = []
-    for version in given["cudnn_runtime"]:
-        one = Draft()
-        one.said("library", "cudnn", _source(given, "cudnn_runtime"))
-        one.said("version", version, _source(given, "cudnn_runtime"))
-        found.append(one.build(CudaLibrary))
-    drafts.of(CudaLibraries).said("libraries", found, _source(given, "cudnn_runtime"))
-
-
 def _toolkits(given: Given, drafts: Drafts) -> None:
     draft = drafts.of(Toolkits)
     if "nvcc" in given:
@@ -171,7 +168,9 @@ def _toolkits(given: Given, drafts: Drafts) -> None:
             toolkits.append(one.build(Toolkit))
             draft.said("selected_version", version, source)
         draft.said("toolkits", toolkits, source)
-        if not toolkits:
+        if toolkits:
+            draft.said("selected", _TOOLKIT, "assumed: where it lies was not given")
+        else:
             draft.said("selected", "", source)
     spoken_of = [key for key in _COMPILERS if key in given]
     compilers = []
@@ -195,3 +194,6 @@ def _surroundings(given: Given, drafts: Drafts) -> None:
         runtime = "" if word in ("false", "no", "0") else word
         known = runtime if runtime in ("", *_RUNTIMES) else "other"
         drafts.of(Container).said("runtime", known, _source(given, "container"))
+        if drafts.of(CudaDriver).fields.get("init_code") == _NO_DEVICE and known:
+            source = f"{_source(given, 'cuda_error')}, which a program that wants a GPU is told"
+            drafts.of(Request).said("gpus", 1, source)

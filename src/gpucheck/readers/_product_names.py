@@ -1,0 +1,56 @@
+"""Names of GPUs as people write them, and what the tables know of each."""
+
+import re
+from collections.abc import Iterator
+
+from gpucheck.readers.compat_keys import GivenError
+from gpucheck.tables import Tables
+from gpucheck.tables.gpu_products import GpuProducts
+from gpucheck.tables.pci_devices import PciDevices
+
+_FAMILIES = ("", "GeForce ", "Tesla ", "Quadro ")
+_VARIANT = re.compile(r"[0-9]{1,3}GB|PCIE|NVL|SXM[0-9]?|HBM[0-9]E?")
+"""The last words of a product's name that say its memory or its form, not its chip."""
+
+
+def spellings(name: str) -> Iterator[str]:
+    """Return the names under which the tables may have a product: as it is, then completed.
+
+    A slice is named behind its GPU: ``NVIDIA A100-SXM4-40GB MIG 3g.20gb``.
+    """
+    name = name.partition(" MIG ")[0]
+    for family in _FAMILIES:
+        yield family + name
+    words = name.replace("-", " ").split()
+    while len(words) > 1 and _VARIANT.fullmatch(words[-1].upper()):
+        words.pop()
+    plain = " ".join(words)
+    for family in _FAMILIES:
+        yield family + plain
+    yield plain.removeprefix("Tesla ")
+
+
+def capability_of(name: str, tables: Tables) -> str | None:
+    """Return the compute capability on which a table's entries of a name agree."""
+    products = tables.get(GpuProducts).capability(name)
+    return products or tables.get(PciDevices).capability_named(name)
+
+
+def refuse_other_capability(name: str, capability: str, tables: Tables) -> None:
+    """Refuse a capability that no GPU of this name has, where all of them are known.
+
+    Raises:
+        GivenError: the tables have another capability for the name.
+    """
+    products, devices = tables.get(GpuProducts), tables.get(PciDevices)
+    sold = {
+        one
+        for known in spellings(name)
+        for one in (*products.capabilities(known), *devices.capabilities_named(known))
+    }
+    if name and sold and not sold & {capability, None}:
+        right = " or ".join(sorted(one for one in sold if one))
+        raise GivenError(
+            f"gpu={name} and compute_capability={capability} contradict one another: the tables "
+            f"have {right} for it."
+        )

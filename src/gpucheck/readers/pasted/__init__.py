@@ -1,0 +1,52 @@
+"""Readers of what people paste: one module = one format, read into the sections of the probes.
+
+A reader module has ``NAME`` (the format as a user knows it), ``MARKS`` (lower-case texts of which
+one stands in every paste of this format) and ``read(text, machine)``. Nothing is registered: a
+module of this package that has a ``read`` is a reader. Readers run in the order of their ``RANK``
+(0 where there is none), lowest first: of two that speak of one fact the first is believed.
+"""
+
+import functools
+import importlib
+import pkgutil
+from collections.abc import Callable
+
+import msgspec
+
+from gpucheck.readers.pasted.base import Machine, Text
+
+
+class Reader(msgspec.Struct, frozen=True):
+    """A module of this package, as triage sees it."""
+
+    name: str
+    marks: tuple[str, ...]
+    read: Callable[[Text, Machine], None]
+    rank: int = 0
+
+
+@functools.cache
+def all_readers() -> tuple[Reader, ...]:
+    """Return every reader, in the order in which they are believed."""
+    found = []
+    for info in pkgutil.iter_modules(__path__):
+        module = importlib.import_module(f"{__name__}.{info.name}")
+        if hasattr(module, "read"):
+            rank = getattr(module, "RANK", 0)
+            found.append(Reader(module.NAME, module.MARKS, module.read, rank))
+    return tuple(sorted(found, key=lambda reader: reader.rank))
+
+
+def read_pasted(text: Text, machine: Machine) -> tuple[str, ...]:
+    """Let every reader whose mark stands in the text fill the machine; return their names.
+
+    A reader that took nothing did not recognise anything.
+    """
+    recognised = []
+    for reader in all_readers():
+        if any(mark in text.lower for mark in reader.marks):
+            before = machine.count
+            reader.read(text, machine)
+            if machine.count > before:
+                recognised.append(reader.name)
+    return tuple(recognised)

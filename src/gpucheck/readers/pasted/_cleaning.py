@@ -1,0 +1,111 @@
+"""Makes lines of a pasted text plain: no quoting, escape sequences, prefixes, odd punctuation."""
+
+import html
+import re
+from collections.abc import Iterator
+
+from gpucheck.readers.pasted.base import Line
+
+LONGEST_LINE = 4096
+"""Characters; what follows in a line is not looked at."""
+_MOST_LINES_IN_ONE = 512
+_ESCAPES = re.compile(
+    r"\x1b(?:\[[0-9;:?<=>]{0,48}[ -/]{0,4}[@-~]|\][^\x07\x1b]{0,2048}(?:\x07|\x1b\\)?|[@-Z\\-_]?)"
+)
+_CONTROL = dict.fromkeys(
+    [*range(9), 11, 12, *range(14, 32), *range(127, 160), *range(0x200B, 0x2010),
+     *range(0x202A, 0x202F), *range(0x2066, 0x206A), 0xFEFF]
+)  # fmt: skip
+_PUNCTUATION = {
+    ord(odd): plain
+    for odd, plain in zip(
+        "：；，（）［］＝＋－．／！？　\xa0“”‘’｜＜＞＿％＃",  # noqa: RUF001  # what is to be replaced
+        ":;,()[]=+-./!?  \"\"''|<>_%#",
+        strict=True,
+    )
+}
+_MOJIBAKE = ("ï¼\x9a", "ï¼š", "£º")
+"""The colon of Chinese texts, in UTF-8 and in GBK, that was read as Latin-1."""
+_PLAIN = {**_CONTROL, **_PUNCTUATION}
+_TAGS = re.compile(
+    r"</?(?:p|br|div|span|pre|code|td|tr|th|table|tbody|thead|a|b|i|em|strong|li|ul|ol|h[1-6]"
+    r"|details|summary|blockquote|font|hr)(?:\s[^<>]{0,300})?/?>",
+    re.IGNORECASE,
+)
+_ENTITY = re.compile(r"&(?:lt|gt|amp|quot|nbsp|#[0-9]{1,5});")
+_QUOTE = re.compile(r"(?:>(?!>) ?|\| (?=[|+>\w])(?![^|]*\|\s*$)){1,6}")
+_STAMP = (
+    r"\[?(?:\d{4}[-/]\d\d[-/]\d\d[T ])?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?\]?:?\s"
+)
+_TIME = ("", re.compile(_STAMP))
+_BRACKETED = (
+    ("rank", re.compile(r"\[(?:rank|default|RANK )(\d{1,5})\]:\s?")),
+    ("rank", re.compile(r"\[\d{1,3},(\d{1,5})\]<(?:stdout|stderr)>:\s?")),
+    _TIME,
+)
+_ACTOR = (("", re.compile(r"\((\w{1,60} (?:pid|rank)=[^()]{1,80})\)\s")),)
+_NUMBERED = (("rank", re.compile(r"(\d{1,5}): (?=\S)")), _TIME)
+_HOST = (("host", re.compile(r"([a-z][\w-]{0,60})(?: {1,20}\| )(?=\S)")),)
+_PREFIXES = {"[": _BRACKETED, "(": _ACTOR, **dict.fromkeys("0123456789", _NUMBERED)}
+"""What may stand in front of a line, by its first character: else only the name of a host."""
+_QUOTES = (">", "|")
+_MAY_START = frozenset("[(0123456789>|")
+
+
+def clean(block: str, first: int, file: str = "") -> Iterator[Line]:
+    r"""Split a block of text into plain lines, the first of which has this number.
+
+    Carriage returns of progress bars, and ``\n`` written out in long lines of JSON, start new
+    texts under the same number.
+    """
+    block = block.replace("\r\n", "\n")
+    if "\x1b" in block:
+        block = _ESCAPES.sub("", block)
+    if not block.isascii() or not block.replace("\n", "").isprintable():
+        for odd in _MOJIBAKE:
+            block = block.replace(odd, ":")
+        block = block.translate(_PLAIN)
+    if "&" in block and _ENTITY.search(block):
+        block = html.unescape(block)
+    if "</" in block or "<br" in block:
+        block = _TAGS.sub("", block)
+    piped = " | " in block
+    for number, text in enumerate(block.split("\n"), first):
+        if "\r" in text or (len(text) > LONGEST_LINE and "\\n" in text):
+            for part in re.split(r"\r|\\n", text, maxsplit=_MOST_LINES_IN_ONE):
+                yield _line(number, part, file)
+        elif piped or text[:1] in _MAY_START:
+            yield _line(number, text, file)
+        else:
+            yield Line(number, text[:LONGEST_LINE].rstrip(), "", file)
+
+
+def _line(number: int, text: str, file: str) -> Line:
+    """Take quoting and prefixes off; a prefix may stand behind another."""
+    text = text[:LONGEST_LINE]
+    if text[:1] in _QUOTES:
+        text = _unquoted(text)
+    speaker = ""
+    while text[:1] in _MAY_START or (not speaker and " | " in text[:70]):
+        found = _prefix(text)
+        if found is None:
+            break
+        speaker, text = found[0] or speaker, found[1]
+    return Line(number, text.rstrip(), speaker, file)
+
+
+def _unquoted(text: str) -> str:
+    found = _QUOTE.match(text)
+    return text[found.end() :] if found is not None else text
+
+
+def _prefix(text: str) -> tuple[str, str] | None:
+    """Return who speaks ("" for a time stamp) and the rest; None where nothing is prefixed."""
+    for kind, pattern in _PREFIXES.get(text[:1], _HOST):
+        found = pattern.match(text)
+        if found is None:
+            continue
+        if found.lastindex is None:
+            return "", text[found.end() :]
+        return f"{kind} {found[1]}".strip(), text[found.end() :]
+    return None

@@ -1,0 +1,91 @@
+"""Facts in error messages: which GPU, which code a build has, which CUDA a driver speaks."""
+
+import re
+
+from gpucheck.probes.cuda_driver import CudaDriver
+from gpucheck.probes.pci import Pci, PciGpu
+from gpucheck.probes.torch_build import TorchBuild
+from gpucheck.readers.pasted.base import Line, Machine, Text
+
+NAME = "error messages"
+MARKS = (
+    "cuda capability", "cuda capabilities", "found version", "arch_list", "compute capability",
+    "is of cuda capability", "shows the ccs",
+)  # fmt: skip
+RANK = -2
+"""What a message states of the machine it failed on is the surest."""
+
+_INCOMPATIBLE = re.compile(r"(\S.{0,60}) with CUDA capability sm_(\d{2,3}) is not compatible")
+_SUPPORTS = re.compile(r"supports CUDA capabilities((?: (?:sm|compute)_\d{2,3}[af]?){1,24})")
+_OF_CAPABILITY = re.compile(
+    r"Found GPU ?\d{0,3} (\S.{0,60}?) which is of (?:cuda|compute) capability "
+    r"(?:\(CC\) )?(\d{1,2}\.\d)"
+)
+_CC = re.compile(r"\s{0,8}[-*] (\d{1,2}\.\d) which supports hardware CC")
+_RANGE = re.compile(r"\((\d{1,2}\.\d)\) - \((\d{1,2}\.\d)\)")
+_FOUND_VERSION = re.compile(r"too old \(found version (\d{1,2})0(\d)0\)")
+_ARCH_LIST = re.compile(r"arch_list\W{0,12}((?:'?(?:sm|compute)_\d{2,3}[af]?'?[, ]{0,3}){1,24})")
+_CODE = re.compile(r"(?:sm|compute)_\d{2,3}[af]?")
+_CAPABILITIES = ("3.5", "3.7", "5.0", "5.2", "6.0", "6.1", "7.0", "7.5", "8.0", "8.6", "8.9",
+                 "9.0", "10.0", "10.3", "12.0", "12.1")  # fmt: skip
+"""What lies between the ends of a range that a build was made for."""
+
+
+def read(text: Text, machine: Machine) -> None:
+    """Look for each message; where several GPUs are named each is noted."""
+    for index in text.find(*MARKS):
+        line = text.lines[index]
+        for pattern in (_INCOMPATIBLE, _OF_CAPABILITY):
+            found = pattern.search(line.text)
+            if found is not None:
+                _gpu(found, line, machine)
+        _codes(text, index, machine)
+        version = _FOUND_VERSION.search(line.text)
+        if version is not None:
+            machine.said(CudaDriver, "cuda", f"{version[1]}.{version[2]}", line)
+
+
+def _gpu(found: re.Match[str], line: Line, machine: Machine) -> None:
+    name = found[1].rpartition("UserWarning: ")[2].strip()
+    capability = found[2] if "." in found[2] else f"{found[2][:-1]}.{found[2][-1]}"
+    gpu = machine.item(Pci, "gpus", PciGpu, name, line)
+    gpu.said("product", name, line.source)
+    gpu.said("compute_capability", capability, line.source)
+
+
+def _codes(text: Text, index: int, machine: Machine) -> None:
+    line = text.lines[index]
+    found = _SUPPORTS.search(line.text) or _ARCH_LIST.search(line.text)
+    if found is not None:
+        # The message counts code for GPUs only: PTX that might be compiled did not save this GPU.
+        _build([one for one in _CODE.findall(found[1]) if one.startswith("sm")], line, machine)
+        return
+    if "shows the ccs" in line.text.lower():
+        _list_of_ccs(text, index, machine)
+    if "minimum and maximum" not in line.text.lower():
+        return
+    for near in (line, *text.after(index, 2)):
+        ends = _RANGE.search(near.text)
+        if ends is not None:
+            least, most = _number(ends[1]), _number(ends[2])
+            between = [one for one in _CAPABILITIES if least <= _number(one) <= most]
+            _build([f"sm_{one.replace('.', '')}" for one in between], near, machine)
+            return
+
+
+def _list_of_ccs(text: Text, index: int, machine: Machine) -> None:
+    found = [(_CC.match(line.text), line) for line in text.after(index, 24)]
+    codes = [match[1].replace(".", "") for match, _ in found if match is not None]
+    if codes:
+        _build([f"sm_{code}" for code in codes], text.lines[index], machine)
+
+
+def _build(codes: list[str], line: Line, machine: Machine) -> None:
+    machine.said(TorchBuild, "installed", value=True, line=line)
+    machine.said(TorchBuild, "built_for", "cuda", line)
+    machine.said(TorchBuild, "arch_list", codes, line)
+
+
+def _number(capability: str) -> tuple[int, int]:
+    major, _, minor = capability.partition(".")
+    return int(major), int(minor)

@@ -1,0 +1,172 @@
+"""What people write in passing: "RTX 3090", "torch 2.0.1", "driver 535.54", "on Windows 11".
+
+A name in a sentence is believed last, and a version only where the text names no other one.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from gpucheck.probes.nvml import Nvml
+from gpucheck.probes.pasted import Pasted
+from gpucheck.probes.pci import Pci, PciGpu
+from gpucheck.probes.system import System
+from gpucheck.probes.torch_build import TorchBuild
+from gpucheck.readers.pasted.base import Line, Machine, Text
+
+NAME = "free text"
+_GPU_WORDS = (
+    "rtx", "gtx", "geforce gt", "tesla", "quadro", "titan", "a100", "a800", "h100", "h800", "h200",
+    "b200", "v100", "p100", "k80", "l40", "a10g", "a40", "a30", "a6000", "a5000", "2080", "3060",
+    "3070", "3080", "3090", "4060", "4070", "4080", "4090", "5060", "5070", "5080", "5090", "gt ",
+)  # fmt: skip
+_SYSTEM_WORDS = (
+    "mac", "os x", "osx", "/users/", "win", ":\\", "ubuntu", "debian", "centos", "rhel", "fedora",
+    "arch linux", "manjaro", "rocky",
+)  # fmt: skip
+_AVAILABLE_WORDS = (
+    "available", "可用", "not used", "not detected", "not found", "initialization",
+)  # fmt: skip
+MARKS = ("",)  # any text may say something
+RANK = 50
+
+_GPU = re.compile(
+    r"(?<![\w/.-])(?:NVIDIA )?(?:GeForce )?"
+    r"((?:RTX|GTX|GT)\s?-?(?:PRO )?(?:A?\d{3,4})\s?(?:Ti\b|SUPER\b)?"
+    r"|Quadro [A-Z]{0,3}\s?\d{3,4}|Tesla [A-Z]\d{1,3}|TITAN (?:Xp|X|V|RTX)|RTX A\d{4}"
+    r"|(?:A100|A800|H100|H800|H200|H20|B200|GB200|V100|P100|K80|L40S|L40|A10G|A40|A30|A6000|A5000))"
+    r"(?![\w.]|-\w{0,3}\.)",
+    re.IGNORECASE,
+)
+_BARE = re.compile(
+    r"(?<![\w./:-])(?:NVIDIA )?((?:20|30|40|50)[5-9]0)\s?(Ti|SUPER)?(?![\w./:])", re.IGNORECASE
+)
+"""A 4090 without its family; a 2080 is none of the years that stand in dates."""
+_SERIES = re.compile(r"(RTX|GTX|GT)[ -]?(?=\d)", re.IGNORECASE)
+_VARIANT = re.compile(r"(?<=\d)\s?(Ti|SUPER)$", re.IGNORECASE)
+_TORCH = re.compile(
+    r"(?<![\w/.-])(?:py)?torch(?:\.__version__)?(?: version| ver\.?)?[\s=:v`'\"*]{1,6}"
+    r"(\d\.\d{1,2}(?:\.\d{1,2})?(?:\+(?:cu\d{2,3}|cpu|rocm[\d.]{1,5}))?)(?![\w.]|-\w)",
+    re.IGNORECASE,
+)
+_DRIVER = re.compile(
+    r"driver(?: version)?[\s=:`*]{1,4}v?(\d{3}\.\d{2,3}(?:\.\d{2})?)(?![\w.])", re.IGNORECASE
+)
+_SYSTEMS = {
+    "macos": re.compile(r"\b(?:mac ?os|macbook|mac mini|imac|os ?x)\b|/Users/\w", re.IGNORECASE),
+    "windows": re.compile(
+        r"\b(?:windows (?:7|8|10|11|server|home|pro)|win ?1[01]\b|win32\b|win_amd64)|^[A-Z]:\\",
+        re.IGNORECASE,
+    ),
+    "linux": re.compile(
+        r"\b(?:ubuntu|debian|centos|rhel|fedora|arch linux|manjaro|rocky)\b", re.IGNORECASE
+    ),
+}
+_JETSON = re.compile(
+    r"\bjetson(?: (?:agx )?(?:nano|tx[12]|xavier(?: nx)?|orin(?: nano| nx)?|thor))?", re.IGNORECASE
+)
+_AVAILABLE = re.compile(
+    r"(?:is_available(?:\(\))?\W{0,6}|CUDA (?:is )?available\W{1,4}).{0,24}?\b(true|false)\b",
+    re.IGNORECASE,
+)
+_ANSWER = re.compile(r"\W{0,8}(?:is |returns? |gives? |->)?\W{0,4}(true|false)\b", re.IGNORECASE)
+_NOT_AVAILABLE = re.compile(
+    r"CUDA (?:is |was )?(?:not|un) ?available|cuda.{0,12}不可用"
+    r"|GPU (?:is )?not (?:available|used|detected|found)"
+    r"|CUDA (?:driver )?initialization(?: failed|:)",
+    re.IGNORECASE,
+)
+_MOST = 200
+"""Lines with one word that are looked at."""
+_LONGEST = 400
+"""Longer lines are the output of programs rather than sentences."""
+
+
+def read(text: Text, machine: Machine) -> None:
+    """Note GPUs, one release of torch, one of the driver, the system, and whether CUDA works."""
+    if not machine.items(Nvml, "gpus") and not machine.items(Pci, "gpus"):
+        _gpus(text, machine)
+    found = _one(_TORCH, _lines(text, "torch"))
+    if found is not None:
+        _torch(*found, machine)
+    found = _one(_DRIVER, _lines(text, "driver"))
+    if found is not None and not machine.knows(Nvml, "driver_release"):
+        machine.said(Nvml, "driver_release", *found)
+    if not machine.knows(System, "os"):
+        _system(text, machine)
+    if not machine.knows(Pasted, "cuda_available"):
+        _available(text, machine)
+
+
+def _lines(text: Text, *words: str) -> Iterator[Line]:
+    for index in text.find(*words, most=_MOST):
+        line = text.lines[index]
+        if len(line.text) <= _LONGEST:
+            yield line
+
+
+def _gpus(text: Text, machine: Machine) -> None:
+    for line in _lines(text, *_GPU_WORDS):
+        for found in (*_GPU.finditer(line.text), *_BARE.finditer(line.text)):
+            name = _as_sold(" ".join(part for part in found.groups() if part))
+            gpu = machine.item(Pci, "gpus", PciGpu, name.lower(), line)
+            gpu.said("product", name, line.source)
+
+
+def _as_sold(name: str) -> str:
+    """Return ``RTX 3090 Ti`` for ``rtx3090ti`` and for a bare ``3090 ti``."""
+    name = " ".join(name.split())
+    name = _SERIES.sub(lambda found: found[1].upper() + " ", name)
+    name = _VARIANT.sub(lambda found: " Ti" if found[1].lower() == "ti" else " SUPER", name)
+    return f"RTX {name}" if name[0].isdigit() else name
+
+
+def _one(pattern: re.Pattern[str], lines: Iterator[Line]) -> tuple[str, Line] | None:
+    """Return a release on which all mentions agree, and the first line that names it."""
+    found = [(match[1], line) for line in lines for match in pattern.finditer(line.text)]
+    return found[0] if len({release for release, _ in found}) == 1 else None
+
+
+def _torch(release: str, line: Line, machine: Machine) -> None:
+    machine.said(TorchBuild, "version", release, line)
+    machine.said(TorchBuild, "installed", value=True, line=line)
+    by_pip = "pip" in line.text and "install" in line.text
+    if by_pip and "download.pytorch.org/whl/c" not in line.text:
+        machine.said(TorchBuild, "installer", "pip", line)
+
+
+def _system(text: Text, machine: Machine) -> None:
+    lines = list(_lines(text, *_SYSTEM_WORDS))
+    named = {
+        name: line
+        for name, pattern in _SYSTEMS.items()
+        for line in reversed(lines)
+        if pattern.search(line.text)
+    }
+    if len(named) == 1:
+        ((name, line),) = named.items()
+        machine.said(System, "os", name, line)
+    for line in _lines(text, "jetson"):
+        found = _JETSON.search(line.text)
+        if found is not None:
+            machine.said(System, "jetson", found[0], line)
+            return
+
+
+def _available(text: Text, machine: Machine) -> None:
+    """Take what ``torch.cuda.is_available()`` answered, where every answer is the same."""
+    answers: list[tuple[bool, Line]] = []
+    for index in text.find(*_AVAILABLE_WORDS, most=_MOST):
+        line = text.lines[index]
+        found = _AVAILABLE.search(line.text)
+        if found is None and "is_available" in line.text:
+            found = _answer_below(text.after(index, 1))
+        if found is not None:
+            answers.append((found[1].lower() == "true", line))
+        elif _NOT_AVAILABLE.search(line.text):
+            answers.append((False, line))
+    if len({answer for answer, _ in answers}) == 1:
+        machine.said(Pasted, "cuda_available", *answers[0])
+
+
+def _answer_below(lines: Sequence[Line]) -> re.Match[str] | None:
+    return _ANSWER.match(lines[0].text) if lines else None

@@ -1,0 +1,79 @@
+"""Texts that point to device-permission."""
+
+from gpucheck.signatures.base import Cure, Signature, Signs
+
+SIGNS = Signs(
+    slug="device-permission",
+    zh="当前用户或容器无权访问 /dev/nvidia*",
+    signatures=(
+        Signature(
+            name="nvml-insufficient",
+            literal="insufficient permissions",
+            pattern=r"(?:NVML|nvidia).{0,60}insufficient permissions",
+            weight=93,
+            says="This user may not open the driver's device nodes",
+            sample="Failed to initialize NVML: Insufficient Permissions",
+            other="insufficient permissions for this bucket",
+            stands=True,
+        ),
+        Signature(
+            name="node-denied",
+            literal="/dev/nvidia",
+            pattern=(
+                r"""/dev/nvidia[\w-]{0,20}['\"]?:? ?.{0,20}(?:permission denied|"""
+                r"operation not permitted)"
+            ),
+            weight=92,
+            says="This user or container may not open the driver's device nodes",
+            sample="open /dev/nvidiactl: Operation not permitted",
+            other="/dev/nvidia0 no such file or directory",
+            stands=True,
+        ),
+        Signature(
+            name="nvml-unknown",
+            literal="nvml: unknown error",
+            pattern=r"initialize NVML: unknown error",
+            weight=74,
+            says="The container has lost its GPUs: its device cgroup was reset",
+            sample="Failed to initialize NVML: Unknown Error",
+            other="Failed to initialize NVML: Driver/library version mismatch",
+        ),
+        Signature(
+            name="nvml-unknown-unable",
+            literal="unknown error",
+            pattern=r"unable to determine the device handle.{0,40}: unknown error",
+            weight=70,
+            says="The container or user has lost its device",
+            sample="Unable to determine the device handle for GPU 0000:3B:00.0: Unknown Error",
+            other="an unknown error came",
+            beside=(
+                (
+                    "docker|container|kubernetes|k8s|kubectl|pod |podman|"
+                    "nvidia.com/gpu|singularity|apptainer|镜像|容器|microk8s|"
+                    "minikube|helm"
+                ),
+            ),
+        ),
+    ),
+    cures=(
+        Cure(
+            text=(
+                "In a container: start it anew; to keep its GPUs after a systemctl "
+                "daemon-reload let Docker use cgroupfs, or name the devices."
+            ),
+            zh=(
+                "容器：重新启动容器；为避免 systemctl daemon-reload 之后丢失 "
+                "GPU，可让 Docker 使用 cgroupfs 或显式传入设备。"
+            ),
+            commands=("docker run --gpus all --device /dev/nvidiactl --device /dev/nvidia0 IMAGE",),
+        ),
+        Cure(
+            text="On the machine itself: look who may open the nodes, and join that group.",
+            zh="在机器上：查看设备节点权限，并加入相应的用户组。",
+            commands=(
+                "ls -l /dev/nvidia*",
+                "sudo usermod -aG video $USER",
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,153 @@
+"""Texts that point to extension-gpu-unsupported."""
+
+from gpucheck.signatures.base import Cure, Signature, Signs
+
+SIGNS = Signs(
+    slug="extension-gpu-unsupported",
+    zh="扩展没有为这块 GPU 编译的内核",
+    signatures=(
+        Signature(
+            name="flash-ampere",
+            literal="only supports ampere gpus or newer",
+            pattern=r"FlashAttention only supports Ampere GPUs or newer",
+            weight=94,
+            says="FlashAttention has no kernels for this older GPU",
+            sample="RuntimeError: FlashAttention only supports Ampere GPUs or newer.",
+            other="supports Ampere",
+            stands=True,
+        ),
+        Signature(
+            name="flash-sm",
+            literal="flash",
+            pattern=(
+                r"(?:flash.?attn|flash.?attention).{0,80}(?:only supports? "
+                r"(?:gpus? with )?|requires? )(?:compute capability|sm_?|ampere|"
+                r"turing|hopper)"
+            ),
+            weight=90,
+            says="FlashAttention has no kernels for this GPU",
+            sample="FlashAttention only supports GPUs with compute capability >= 8.0",
+            other="flash attention is supported",
+            stands=True,
+        ),
+        Signature(
+            name="named-kernel",
+            literal="no kernel image is available",
+            pattern=(
+                r"(?:error in|failed in|in) \w{1,60}(?:_cuda|im2col|_kernel)\w{0,40}:? "
+                r".{0,20}no kernel image is available"
+            ),
+            weight=88,
+            says="An extension has no kernels for this GPU",
+            sample=(
+                "error in ms_deformable_im2col_cuda: no kernel image is available "
+                "for execution on the device"
+            ),
+            other="CUDA error: no kernel image is available for execution on the device",
+        ),
+        Signature(
+            name="ext-file",
+            literal="no kernel image is available",
+            pattern=r"no kernel image is available",
+            weight=74,
+            says="An extension has no kernels for this GPU although torch has",
+            sample="CUDA error: no kernel image is available for execution on the device",
+            other="kernel image",
+            beside=(
+                (
+                    "bitsandbytes|csrc/ops.cu|mmcv|causal_conv1d|selective_scan|"
+                    "exllama|auto_gptq|spconv|torch_scatter|pointnet|deformable|"
+                    "gsplat|diff_gaussian|diff-gaussian|nvdiffrast|tinycudann|"
+                    "deepspeed/ops|fused_adam|apex|flash_attn|flash-attn|"
+                    "xformers|sageattention|rpe_ops|minkowski"
+                ),
+            ),
+        ),
+        Signature(
+            name="file-line",
+            literal=".cu:",
+            pattern=(
+                r"no kernel image is available for execution on the device "
+                r"(?:at|in) (?:line \d{1,5} in file )?\S{0,120}\.cu"
+            ),
+            weight=76,
+            says="An extension has no kernels for this GPU",
+            sample=(
+                "Error no kernel image is available for execution on the device "
+                "at line 84 in file csrc/ops.cu:"
+            ),
+            other="kernel.cu: no",
+        ),
+        Signature(
+            name="arch-ops",
+            literal="requires",
+            pattern=(
+                r"(?:marlin|awq|gptq|fp8|machete|bitsandbytes|deepgemm|flashinfer|"
+                r"sageattention|xformers).{0,80}(?:requires?|only supports?|"
+                r"not supported).{0,60}(?:compute capability|sm_?\d|ampere|"
+                r"hopper|ada|capability)"
+            ),
+            weight=76,
+            says="This kernel does not support the GPU",
+            sample="The fp8 method requires compute capability 8.9 or newer",
+            other="requires numpy",
+        ),
+        Signature(
+            name="bf16",
+            literal="bfloat16 is only supported on gpus",
+            pattern=r"bfloat16 is only supported on GPUs with compute capability",
+            weight=70,
+            says="The GPU does not support bfloat16",
+            sample=(
+                "ValueError: Bfloat16 is only supported on GPUs with compute "
+                "capability of at least 8.0. Your Tesla T4 GPU has compute "
+                "capability 7.5."
+            ),
+            other="bfloat16 is supported",
+        ),
+        Signature(
+            name="no-kernel",
+            literal="no kernel image is available",
+            pattern=r"no kernel image is available for execution on the device",
+            weight=48,
+            says="Torch has code for this GPU; the extension that was called has none",
+            sample=(
+                "RuntimeError: CUDA error: no kernel image is available for execution on the device"
+            ),
+            other="a kernel image is available",
+        ),
+        Signature(
+            name="invalid-function",
+            literal="invalid device function",
+            pattern=r"invalid device function",
+            weight=46,
+            says="Torch has code for this GPU; the extension that was called has none",
+            sample="RuntimeError: CUDA error: invalid device function",
+            other="device function",
+            unless=("hip error",),
+        ),
+        Signature(
+            name="line-in-file",
+            literal="in file",
+            pattern=(
+                r"(?:named symbol not found|invalid device function|no kernel "
+                r"image is available for execution on the device) at line \d{1,5} "
+                r"in file"
+            ),
+            weight=80,
+            says="An extension has no kernels for this GPU",
+            sample="Error named symbol not found at line 84 in file csrc/ops.cu",
+            other="at line 3 in file x.py",
+        ),
+    ),
+    cures=(
+        Cure(
+            text="Build the extension for this GPU, or take a release that has code for it.",
+            zh="为这块 GPU 重新编译该扩展，或使用包含其代码的版本。",
+            commands=(
+                'python -c "import torch; print(torch.cuda.get_device_capability())"',
+                "TORCH_CUDA_ARCH_LIST=8.6 pip install --no-build-isolation PACKAGE",
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,223 @@
+"""Texts that point to host-out-of-memory."""
+
+from gpucheck.signatures.base import Cure, Signature, Signs
+
+SIGNS = Signs(
+    slug="host-out-of-memory",
+    zh="主机内存不足，进程被杀死",
+    signatures=(
+        Signature(
+            name="kernel",
+            literal="killed process",
+            pattern=(
+                r"(?:out of memory|oom-kill|memory cgroup out of memory).{0,120}killed "
+                r"process \d|killed process \d{1,9} \(\S{1,40}\) total-vm"
+            ),
+            weight=93,
+            says="The kernel killed a process for want of host memory",
+            sample="Out of memory: Killed process 4242 (python) total-vm:65536000kB",
+            other="killed process by the user",
+            stands=True,
+        ),
+        Signature(
+            name="oom-kill",
+            literal="oom",
+            pattern=r"oom-kill:|oom_reaper|oom-kill event|OOMKilled|oom killer|OOM Killer",
+            weight=90,
+            says="A process was killed for want of host memory",
+            sample=(
+                "slurmstepd: error: Detected 1 oom-kill event(s) in step 123.0 cgroup. OOMKilled"
+            ),
+            other="oom of the GPU",
+            stands=True,
+        ),
+        Signature(
+            name="cpu-alloc",
+            literal="defaultcpuallocator",
+            pattern=r"DefaultCPUAllocator: (?:not enough memory|can't allocate memory)",
+            weight=91,
+            says="Host memory is exhausted",
+            sample=(
+                "RuntimeError: [enforce fail at alloc_cpu.cpp:114] data. DefaultCPUAllocator: "
+                "not enough memory: you tried to allocate 4096 bytes."
+            ),
+            other="DefaultCPUAllocator",
+            stands=True,
+        ),
+        Signature(
+            name="ray",
+            literal="due to memory pressure",
+            pattern=(
+                r"(?:killed|killing).{0,80}due to (?:memory pressure|the node "
+                r"running low on memory)"
+            ),
+            weight=93,
+            says="Ray killed a worker for want of host memory",
+            sample="Workers (tasks / actors) killed due to memory pressure (OOM): 3",
+            other="memory pressure",
+            stands=True,
+        ),
+        Signature(
+            name="ray-low",
+            literal="running low on memory",
+            pattern=r"node running low on memory",
+            weight=93,
+            says="Ray killed a worker for want of host memory",
+            sample="Task was killed due to the node running low on memory.",
+            other="running low",
+            stands=True,
+        ),
+        Signature(
+            name="worker-killed",
+            literal="killed by signal: killed",
+            pattern=r"DataLoader worker .{0,40}is killed by signal: Killed",
+            weight=84,
+            says="A DataLoader worker was killed, most often for want of host memory",
+            sample="RuntimeError: DataLoader worker (pid 1234) is killed by signal: Killed.",
+            other="killed by signal: Bus error",
+        ),
+        Signature(
+            name="exit-9",
+            literal="-9",
+            pattern=r"(?:exit ?code|exitcode|return code|returned|exits with)\D{0,16}-9\b",
+            weight=66,
+            says="A process was killed with signal 9, most often for want of host memory",
+            sample="exitcode  : -9 (pid: 4242)",
+            other="exit code 9",
+        ),
+        Signature(
+            name="sigkill",
+            literal="sigkill",
+            pattern=r"(?:SIGKILL|signal 9)\b.{0,60}",
+            weight=62,
+            says="A process was killed with SIGKILL, most often for want of host memory",
+            sample="Signal 9 (SIGKILL) received by PID 4242",
+            other="SIGTERM",
+        ),
+        Signature(
+            name="137",
+            literal="137",
+            pattern=(
+                r"(?:exit(?:ed)?(?: with)?(?: code| status)?|code|status|exited)[ "
+                r"=:(]{1,3}137\b"
+            ),
+            weight=70,
+            says="A container or process was killed (137), most often for want of host memory",
+            sample="Command exited with code 137",
+            other="port 137",
+        ),
+        Signature(
+            name="killed-word",
+            literal="killed",
+            pattern=r"^\S{0,40}\s{0,4}Killed(?:\s{1,8}\S.{0,80})?$",
+            weight=58,
+            says="The shell says Killed, most often for want of host memory",
+            sample="Killed",
+            other="it was killed.",
+        ),
+        Signature(
+            name="winerror-1455",
+            literal="winerror 1455",
+            pattern=r"\[WinError 1455\]",
+            weight=84,
+            says="Windows' paging file is too small to load torch's libraries",
+            sample=(
+                "OSError: [WinError 1455] The paging file is too small for "
+                "this operation to complete."
+            ),
+            other="WinError 5",
+        ),
+        Signature(
+            name="paging",
+            literal="paging file is too small",
+            pattern=r"paging file is too small",
+            weight=84,
+            says="Windows' paging file is too small",
+            sample="The paging file is too small for this operation to complete. Error loading",
+            other="paging file",
+        ),
+        Signature(
+            name="cannot-alloc",
+            literal="cannot allocate memory",
+            pattern=r"OSError: \[Errno 12\] Cannot allocate memory|std::bad_alloc|MemoryError",
+            weight=70,
+            says="Host memory is exhausted",
+            sample="OSError: [Errno 12] Cannot allocate memory",
+            other="cannot allocate memory in static TLS block",
+        ),
+        Signature(
+            name="memory-error",
+            literal="memoryerror",
+            pattern=r"(?:^|\s)(?:numpy\S{0,40})?(?:_Array)?MemoryError\b",
+            weight=64,
+            says="Host memory is exhausted",
+            sample="MemoryError: Unable to allocate 12.0 GiB for an array",
+            other="OutOfMemoryError",
+        ),
+        Signature(
+            name="ram-words",
+            literal="ram",
+            pattern=(
+                r"(?:runs? out of|not enough|exhaust\w{0,3}|insufficient|too "
+                r"little|fills?).{0,20}(?:host |system |cpu )?(?:ram|host memory|"
+                r"system memory)|(?:ram|host memory|system memory).{0,40}(?:runs? "
+                r"out|exhaust|full|100 ?%|not enough|insufficient)"
+            ),
+            weight=62,
+            says="Host memory is exhausted",
+            sample="the machine runs out of RAM",
+            other="ram is fine",
+        ),
+        Signature(
+            name="neg9",
+            literal="-9",
+            pattern=(
+                r"(?:return code|returncode|exit code|exitcode|code)\W{1,5}-9\b|"
+                r"exits with return code = -9|died with <Signals\.SIGKILL"
+            ),
+            weight=66,
+            says="A process was killed with signal 9, most often for want of host memory",
+            sample="exits with return code = -9",
+            other="code 9",
+        ),
+        Signature(
+            name="cgroup-exceeded",
+            literal="exceeded",
+            pattern=(
+                r"(?:step|job|task|container|pod).{0,60}exceeded.{0,20}memory "
+                r"limit|memory limit.{0,40}exceeded"
+            ),
+            weight=84,
+            says="The job's limit on host memory was reached",
+            sample="slurmstepd: error: Exceeded job memory limit",
+            other="exceeded the quota",
+        ),
+        Signature(
+            name="cuda-host",
+            literal="cudahostalloc",
+            pattern=(
+                r"cudaHostAlloc.{0,60}(?:fail|out of memory)|pin(?:ned)?[ _]memory.{0,60}(?:fail"
+                r"|out of memory|cannot allocate)"
+            ),
+            weight=70,
+            says="Pinned host memory is exhausted",
+            sample="cudaHostAlloc failed: out of memory",
+            other="cudaHostAlloc",
+        ),
+    ),
+    cures=(
+        Cure(
+            text=(
+                "Use less host memory (fewer DataLoader workers, load checkpoints "
+                "on one rank at a time) or raise the job's limit."
+            ),
+            zh=(
+                "减少主机内存使用（减少 DataLoader worker、分批加载检查点），或提高任务的内存上限。"
+            ),
+            commands=(
+                "sudo dmesg | grep -i 'killed process'",
+                "free -h",
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,128 @@
+"""Texts that point to mig-misconfigured."""
+
+from gpucheck.signatures.base import Cure, Signature, Signs
+
+SIGNS = Signs(
+    slug="mig-misconfigured",
+    zh="MIG 配置或使用方式不正确",
+    signatures=(
+        Signature(
+            name="no-mig",
+            literal="no mig devices found",
+            pattern=r"no MIG devices found",
+            weight=90,
+            says="MIG mode is on and no instance exists",
+            sample="  No MIG devices found",
+            other="MIG devices found: 2",
+            stands=True,
+        ),
+        Signature(
+            name="one-only",
+            literal="device_count",
+            pattern=r"device_count(?:\(\))?.{0,60}\b(?:1|one)\b",
+            weight=74,
+            says="One process can use one MIG instance, however many are visible",
+            sample="torch.cuda.device_count() shows only 1",
+            other="torch.cuda.device_count() returned",
+            beside=(" mig |mig-|mig instance|migs",),
+        ),
+        Signature(
+            name="mig-words",
+            literal="mig",
+            pattern=r"\bMIG\b.{0,80}(?:only|not|cannot|can't|fail|error|several|multiple|two|2)",
+            weight=66,
+            says="MIG instances are used in a way that CUDA does not allow",
+            sample="with MIG enabled torch sees only one device",
+            other="the mig welder",
+            beside=("a100|h100|a30|h200|nvidia|cuda",),
+        ),
+        Signature(
+            name="mig-uuid",
+            literal="mig-",
+            pattern=r"""CUDA_VISIBLE_DEVICES\s{0,3}[=:]\s{0,3}['\"]?MIG-""",
+            weight=72,
+            says="CUDA_VISIBLE_DEVICES names MIG instances",
+            sample="CUDA_VISIBLE_DEVICES=MIG-GPU-1234/1/0",
+            other="CUDA_VISIBLE_DEVICES=GPU-1234",
+        ),
+        Signature(
+            name="context",
+            literal="mig",
+            pattern=r"\bMIG\b",
+            weight=58,
+            says="MIG is in use",
+            sample="the A100 is in MIG mode",
+            other="migrate",
+            beside=(
+                (
+                    "device_count|only one|only 1|one gpu|cannot|no cuda|"
+                    "not available|invalid|several|multiple"
+                ),
+                "a100|h100|a30|h200|b200|mig-|mig ",
+            ),
+        ),
+        Signature(
+            name="any",
+            literal="mig",
+            pattern=r"\bMIG\b",
+            weight=46,
+            says="MIG is in use",
+            sample="an A100 with MIG",
+            other="migrate",
+            beside=(
+                "nvidia|cuda|gpu",
+                (
+                    "error|fail|not work|cannot|can't|fact:cuda_available=false|"
+                    "不能|无法|报错|hang|crash|not available|not found|not "
+                    "detected|doesn't"
+                ),
+            ),
+            unless=("mig m.",),
+        ),
+        Signature(
+            name="uuid",
+            literal="mig-",
+            pattern=r"\bMIG-[0-9a-fG]",
+            weight=60,
+            says="MIG instances are named",
+            sample="UUID: MIG-a3f1b2c4-0000-5000",
+            other="MIG-x",
+            beside=(
+                (
+                    "error|fail|not work|cannot|can't|fact:cuda_available=false|"
+                    "不能|无法|报错|hang|crash|not available|not found|not "
+                    "detected|doesn't"
+                ),
+            ),
+        ),
+        Signature(
+            name="smi-enabled",
+            literal="enabled",
+            pattern=r"\|\s{10,60}Enabled \|",
+            weight=66,
+            says="MIG mode is on, and CUDA sees no instance",
+            sample=(
+                "|                               |                      |              Enabled |"
+            ),
+            other="is enabled",
+            beside=(
+                "mig m.",
+                "fact:cuda_available=false|no cuda|not available",
+            ),
+        ),
+    ),
+    cures=(
+        Cure(
+            text=(
+                "List the instances; make them, or switch MIG off. A process "
+                "can use one instance only."
+            ),
+            zh="列出 MIG 实例；创建实例或关闭 MIG。一个进程只能使用一个实例。",
+            commands=(
+                "nvidia-smi -L",
+                "sudo nvidia-smi mig -cgi 0 -C",
+                "sudo nvidia-smi -mig 0",
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,103 @@
+"""Texts that point to no-nvidia-gpu."""
+
+from gpucheck.signatures.base import Cure, Signature, Signs
+
+SIGNS = Signs(
+    slug="no-nvidia-gpu",
+    zh="这台机器没有 NVIDIA GPU",
+    signatures=(
+        Signature(
+            name="amd",
+            literal="found no nvidia driver",
+            pattern=r"found no nvidia driver on your system",
+            weight=74,
+            says="The GPU is not NVIDIA's: this PyTorch is built for CUDA",
+            sample=(
+                "Found no NVIDIA driver on your system. Please check that you have an NVIDIA GPU"
+            ),
+            other="driver found",
+            beside=(
+                (
+                    "radeon|rx570|rx 5|rx 6|rx 7|rx6|rx7|rx5|amdgpu|amd gpu|"
+                    "amd/ati|gfx9|gfx10|gfx11|vega|intel arc|iris xe|intel "
+                    "uhd|intel hd graphics|no nvidia gpu|no nvidia card|not "
+                    "an nvidia"
+                ),
+            ),
+            unless=(
+                "rocm7",
+                "+rocm",
+                "rocm ",
+            ),
+        ),
+        Signature(
+            name="mac",
+            literal="not compiled with cuda enabled",
+            pattern=r"not compiled with CUDA enabled",
+            weight=84,
+            says="A Mac has no NVIDIA GPU: CUDA does not exist there",
+            sample="AssertionError: Torch not compiled with CUDA enabled",
+            other="compiled with CUDA enabled",
+            beside=(
+                (
+                    "macbook|macos|mac os|osx|os x|/users/|apple m|m1 |m2 "
+                    "|m3 |mac laptop|a mac|on mac"
+                ),
+            ),
+        ),
+        Signature(
+            name="said-no-gpu",
+            literal="no ",
+            pattern=(
+                r"(?:there is|has|have|having) no (?:nvidia |cuda |dedicated "
+                r")?(?:gpu|graphics card)\b|without an? (?:nvidia )?(?:gpu|"
+                r"graphics card)\b|(?:no|not an?) nvidia (?:gpu|card|graphics)\b"
+            ),
+            weight=86,
+            says="The machine has no NVIDIA GPU",
+            sample="There is no GPU in this machine",
+            other="no GPU memory left",
+            beside=(
+                (
+                    "not compiled with cuda|found no nvidia driver|no cuda "
+                    "gpus|is_available|no cuda-capable"
+                ),
+            ),
+        ),
+        Signature(
+            name="cpu-only-machine",
+            literal="cpu",
+            pattern=r"(?:cpu[- ]only|no gpu) (?:machine|laptop|server|vm|computer|instance)",
+            weight=82,
+            says="The machine has no NVIDIA GPU",
+            sample="running on a CPU-only machine",
+            other="cpu only build",
+            beside=("not compiled with cuda|found no nvidia driver|no cuda gpus|cuda",),
+        ),
+        Signature(
+            name="hp-mac",
+            literal="cuda",
+            pattern=(
+                r"(?:macbook|mac ?os|imac|apple silicon|mac mini).{0,80}cuda|"
+                r"cuda.{0,60}(?:macbook|mac ?os|apple silicon)"
+            ),
+            weight=60,
+            says="A Mac has no NVIDIA GPU that CUDA supports",
+            sample="using a MacBook Pro, CUDA is not available",
+            other="cuda on linux",
+        ),
+    ),
+    cures=(
+        Cure(
+            text=(
+                "CUDA needs an NVIDIA GPU: use a machine that has one, or "
+                'run on the CPU (device="cpu"), on a Mac with device="mps", '
+                "on AMD with a ROCm build."
+            ),
+            zh=(
+                'CUDA 需要 NVIDIA GPU：请换一台机器，或用 CPU（device="cpu"）运行；'
+                'Mac 用 device="mps"，AMD 用 ROCm 版。'
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,44 @@
+"""Numbers in messages that decide between two causes."""
+
+from collections.abc import Mapping
+
+_UNITS = {"bytes": 1.0, "KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30, "TiB": 2.0**40}
+_HELD = 0.3
+"""Of the GPU's memory: what is neither free nor torch's beyond this share is another process's."""
+_CONTEXT = 1.0 * 2**30
+"""Bytes that a CUDA context and its libraries may take beside what torch counts."""
+_LITTLE_FREE = 0.1
+
+
+def held_by_others(values: Mapping[str, str]) -> bool:
+    """Whether an out-of-memory message shows memory that is neither free nor of this process."""
+    total, own = _bytes(values, "total"), _bytes(values, "reserved")
+    free = _bytes(values, "free")
+    if total is None or own is None or free is None or free > _LITTLE_FREE * total:
+        return False
+    others = total - own - free
+    return others > _HELD * total and others > _CONTEXT
+
+
+def held_by_processes(values: Mapping[str, str]) -> bool:
+    """Whether another process holds more than a gibibyte."""
+    number, _, unit = values.get("held", "").partition(" ")
+    return _size(number, unit) > _CONTEXT
+
+
+def fewer_workers(values: Mapping[str, str]) -> bool:
+    """Whether fewer workers came than the world has."""
+    return int(values["count"]) < int(values["world"])
+
+
+def _bytes(values: Mapping[str, str], name: str) -> float | None:
+    if name not in values:
+        return None
+    return _size(values[name], values.get(f"{name}_unit", "bytes"))
+
+
+def _size(number: str, unit: str) -> float:
+    try:
+        return float(number) * _UNITS.get(unit, 0.0)
+    except ValueError:
+        return 0.0

@@ -1,0 +1,102 @@
+"""What the tables add to a pasted machine: capabilities behind names, what a wheel is built for."""
+
+import functools
+
+from gpucheck.probes.nvml import Nvml
+from gpucheck.probes.pasted import Pasted
+from gpucheck.probes.pci import Pci
+from gpucheck.probes.system import System
+from gpucheck.probes.torch_build import TorchBuild
+from gpucheck.readers._drafts import Draft
+from gpucheck.readers._product_names import capability_of, spellings
+from gpucheck.readers.pasted.base import Line, Machine
+from gpucheck.tables import Tables
+from gpucheck.tables.torch_releases import TorchReleases
+from gpucheck.tables.versions import minor
+
+_ASSUMED = Line(0, "", file="assumed: nothing pasted says otherwise")
+_OTHERS = ("rocm", "xpu", "cpu")
+
+
+def complete(machine: Machine, tables: Tables) -> None:
+    """Fill what follows from what was read; nothing that was read is changed."""
+    for gpu in machine.items(Nvml, "gpus").values():
+        _capability(gpu, "device_name", tables)
+    for gpu in machine.items(Pci, "gpus").values():
+        _capability(gpu, "product", tables)
+    _build(machine, tables)
+    _platform(machine)
+
+
+@functools.lru_cache(maxsize=1024)
+def _known_capability(name: str, tables: Tables) -> str | None:
+    """Return the compute capability of a product, None when no table has it."""
+    found = (capability_of(known, tables) for known in spellings(name))
+    return next((one for one in found if one is not None), None)
+
+
+def _capability(gpu: Draft, field: str, tables: Tables) -> None:
+    name = gpu.fields.get(field)
+    if name and "compute_capability" not in gpu.fields:
+        found = _known_capability(name, tables)
+        if found is not None:
+            source = f"the tables' row of this product, {gpu.sources[field]}"
+            gpu.said("compute_capability", found, source)
+
+
+def _build(machine: Machine, tables: Tables) -> None:
+    """Say for what a wheel was built, from its version: ``2.1.0+cu118``, or PyPI's default."""
+    version = machine.value(TorchBuild, "version")
+    if not version or machine.knows(TorchBuild, "built_for"):
+        return
+    line = machine.line_of(TorchBuild, "version")
+    local = version.partition("+")[2]
+    cuda = minor(local.partition(".")[0]) if local.startswith("cu") else None
+    other = next((one for one in _OTHERS if local.startswith(one)), None)
+    if cuda is not None:
+        machine.said(TorchBuild, "built_for", "cuda", line)
+        machine.said(TorchBuild, "cuda", cuda, line)
+    elif other is not None:
+        machine.said(TorchBuild, "built_for", other, line)
+        machine.said(TorchBuild, "cuda", "", line)
+    elif not local and machine.value(TorchBuild, "installer") == "pip":
+        _default_build(version, machine, tables)
+
+
+def _default_build(version: str, machine: Machine, tables: Tables) -> None:
+    """Say what PyPI's wheel of a release is built for."""
+    os = machine.value(System, "os") or "linux"
+    arch = machine.value(System, "machine") or "x86_64"
+    platform = f"linux_{arch}" if os == "linux" else os
+    build = tables.get(TorchReleases).default_build(version, platform)
+    cuda = minor(build) if build is not None else None
+    if build is None:
+        return
+    line = Line(0, "", file=f"the tables: PyPI's torch {version} for {platform}")
+    machine.said(TorchBuild, "built_for", "cuda" if cuda else "cpu", line)
+    machine.said(TorchBuild, "cuda", cuda or "", line)
+
+
+def _platform(machine: Machine) -> None:
+    """Take a wheel whose platform nobody names for the common one: Linux, x86_64."""
+    if machine.value(TorchBuild, "cuda") and not machine.knows(System, "jetson"):
+        if not machine.knows(System, "os"):
+            machine.said(System, "os", "linux", _ASSUMED)
+        if not machine.knows(System, "machine"):
+            machine.said(System, "machine", "x86_64", _ASSUMED)
+
+
+def words_of(machine: Machine) -> list[str]:
+    """Return facts as words that a signature may want beside it (``fact:wsl``)."""
+    found = [f"fact:os={machine.value(System, 'os')}"]
+    if machine.value(System, "wsl"):
+        found.append("fact:wsl")
+    if machine.value(System, "jetson"):
+        found.append("fact:jetson")
+    if machine.items(Nvml, "gpus") or machine.items(Pci, "gpus"):
+        found.append("fact:gpu")
+    available = machine.value(Pasted, "cuda_available")
+    if available is not None:
+        found.append(f"fact:cuda_available={str(available).lower()}")
+    found.append(f"fact:built_for={machine.value(TorchBuild, 'built_for')}")
+    return found

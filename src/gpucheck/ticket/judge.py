@@ -1,0 +1,204 @@
+"""Judges a pasted text: facts and signs through the one engine, then the most telling first."""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from gpucheck.engine import Diagnosis, diagnose
+from gpucheck.facts import Section
+from gpucheck.findings import Confidence, Fix, Hit, Outcome, Severity, Suspect
+from gpucheck.probes import all_sections
+from gpucheck.probes.pasted import Pasted, Sign
+from gpucheck.readers.pasted import read_pasted
+from gpucheck.readers.pasted.base import NOT_PASTED, Line, Machine, Text
+from gpucheck.report import Report, make_report
+from gpucheck.signatures import all_signs
+from gpucheck.signatures.base import compiled
+from gpucheck.snapshot import ProbeRuns, Snapshot
+from gpucheck.tables import Tables
+from gpucheck.ticket.completion import complete, words_of
+from gpucheck.ticket.own_report import NAME as NAME_OF_REPORT
+from gpucheck.ticket.own_report import own_match, take_out
+from gpucheck.ticket.questions import open_questions
+from gpucheck.ticket.search import Match, search
+from gpucheck.ticket.weighing import echoes, weigh
+from gpucheck.verdict import open_questions as questions_of_a_machine
+
+_SHOWN = 300
+_MOST_LINES = 8
+_CERTAIN, _LIKELY = 88, 60
+_REFUTED_BY_CUDA = (
+    "container-no-gpu", "device-nodes-missing", "device-permission", "driver-missing",
+    "driver-too-old", "fabric-manager-down", "forward-compat-unsupported", "gpu-too-new-for-torch",
+    "kernel-module-not-loaded", "libcuda-stub-loaded", "no-nvidia-gpu", "torch-cpu-only",
+    "torch-rocm-or-other-build", "wsl-driver-problem",
+)  # fmt: skip
+"""Causes for which CUDA would not start: with CUDA seen to work, a symptom points elsewhere."""
+_CAN_BE_WITH_CUDA = ("gpu-too-new-for-torch", "torch-rocm-or-other-build")
+"""The tables may know better: CUDA starts also where the build has no code for the GPU."""
+_STANDS = 84
+"""From this weight on a text names its cause whatever facts of other lines look like."""
+
+
+def judge(text: Text, tables: Tables) -> Report:
+    """Read the text, look for signs, ask the rules, and put the cause first."""
+    text, own = take_out(text)
+    machine = Machine()
+    readers = read_pasted(text, machine)
+    if own is not None:
+        machine.said(Pasted, "own_verdict", own.verdict, own.line)
+        readers = (NAME_OF_REPORT, *readers)
+    complete(machine, tables)
+    matches = _not_refuted(search(text, words_of(machine)), machine)
+    matches += own.matches if own is not None else ()
+    snapshot = _snapshot(machine, matches, readers, tables)
+    return _report(snapshot, matches, tables, recognised=bool(readers or matches))
+
+
+def judge_saved(snapshot: Snapshot, tables: Tables) -> Report:
+    """Judge a saved snapshot anew: of a machine, or of a text with the signs found in it."""
+    if snapshot.origin != "pasted":
+        diagnosis = diagnose(snapshot, tables)
+        return make_report(diagnosis, snapshot, questions_of_a_machine(snapshot, tables))
+    pasted = snapshot.get(Pasted)
+    matches = list(filter(None, map(_match, pasted.signs or ())))
+    return _report(snapshot, matches, tables, recognised=bool(pasted.readers or matches))
+
+
+def _match(sign: Sign) -> Match | None:
+    """Return a saved sign as it was found; None when this version has no such signature."""
+    if (sign.signature or "").startswith(NAME_OF_REPORT):
+        line = Line(0, sign.text or "", file=sign.source("text"))
+        severity = (sign.signature or "").rpartition(" ")[2]
+        return own_match(sign.slug or "", severity, line, sign.values or {})
+    signs = all_signs().get(sign.slug or "")
+    for signature in signs.signatures if signs is not None else ():
+        if signature.name == sign.signature:
+            line = Line(0, sign.text or "", file=sign.source("text"))
+            return Match(sign.slug or "", signature, line, sign.values or {})
+    return None
+
+
+def _report(
+    snapshot: Snapshot, matches: Sequence[Match], tables: Tables, *, recognised: bool
+) -> Report:
+    asked = _without_refuted(diagnose(snapshot, tables, suspects=_suspects(matches)), snapshot)
+    diagnosis = _ordered(asked, weigh(asked.findings, matches))
+    questions = open_questions(snapshot, diagnosis, recognised=recognised)
+    return make_report(diagnosis, snapshot, questions)
+
+
+def _not_refuted(matches: list[Match], machine: Machine) -> list[Match]:
+    """Leave out what cannot be where ``torch.cuda.is_available()`` was seen to be true."""
+    if machine.value(Pasted, "cuda_available") is not True:
+        return matches
+    return [
+        match
+        for match in matches
+        if match.slug not in _REFUTED_BY_CUDA or match.signature.weight >= _STANDS
+    ]
+
+
+def _without_refuted(asked: Diagnosis, snapshot: Snapshot) -> Diagnosis:
+    """Withdraw what facts say against a CUDA that was seen to work, as a passed self-test does."""
+    if snapshot.get(Pasted).cuda_available is not True:
+        return asked
+    refuted = {
+        finding.slug
+        for finding in asked.findings
+        if finding.slug in _REFUTED_BY_CUDA
+        and finding.slug not in _CAN_BE_WITH_CUDA
+        and not any(one.fact.startswith("pasted.signs") for one in finding.evidence)
+    }
+    reason = "torch.cuda.is_available() was seen to be true"
+    checks = tuple(
+        msgspec.structs.replace(check, outcome=Outcome.FINE, reason=reason)
+        if check.slug in refuted
+        else check
+        for check in asked.checks
+    )
+    return Diagnosis(tuple(f for f in asked.findings if f.slug not in refuted), checks)
+
+
+def _snapshot(
+    machine: Machine, matches: Sequence[Match], readers: tuple[str, ...], tables: Tables
+) -> Snapshot:
+    sections: dict[str, Section] = dict(machine.sections())
+    for name, kind in all_sections().items():
+        sections.setdefault(name, kind(problems={"*": NOT_PASTED}))
+    pasted = sections[Pasted.name]
+    sections[Pasted.name] = msgspec.structs.replace(
+        pasted,
+        signs=[_sign(match) for match in matches],
+        readers=list(readers),
+        sources={**pasted.sources, "signs": "the text", "readers": "the text"},
+    )
+    return Snapshot(sections, ProbeRuns(), tables=tables.version, origin="pasted")
+
+
+def _sign(match: Match) -> Sign:
+    return Sign(
+        slug=match.slug,
+        signature=match.signature.name,
+        text=match.line.text.strip()[:_SHOWN],
+        values=match.values,
+        sources={"*": match.line.source},
+    )
+
+
+def _suspects(matches: Sequence[Match]) -> dict[str, Suspect]:
+    found: dict[str, Suspect] = {}
+    for slug in {match.slug for match in matches}:
+        own = [(at, match) for at, match in enumerate(matches) if match.slug == slug]
+        at, best = max(own, key=lambda one: one[1].signature.weight)
+        lines = {best.line.source: at}
+        for other, match in own:
+            lines.setdefault(match.line.source, other)
+        evidence = list(lines.values())[:_MOST_LINES]
+        found[slug] = Suspect(
+            hit=Hit(
+                headline=_headline(best),
+                evidence=tuple(f"pasted.signs.{one}.text" for one in evidence),
+                fixes=tuple(
+                    Fix(text=cure.text, commands=cure.commands, verify=cure.verify)
+                    for cure in best.signature.cures or all_signs()[slug].cures
+                ),
+                severity=best.signature.severity,
+                confidence=_confidence(best.signature.weight),
+            ),
+            stands=best.signature.stands or best.signature.weight >= _STANDS,
+        )
+    return found
+
+
+def _headline(match: Match) -> str:
+    groups = {name: match.values.get(name, "?") for name in _names(match)}
+    return match.signature.says.format(**groups)
+
+
+def _names(match: Match) -> list[str]:
+    return list(compiled(match.signature.pattern).groupindex)
+
+
+def _confidence(weight: int) -> Confidence:
+    if weight >= _CERTAIN:
+        return Confidence.CERTAIN
+    return Confidence.LIKELY if weight >= _LIKELY else Confidence.POSSIBLE
+
+
+def _ordered(asked: Diagnosis, weights: Mapping[str, float]) -> Diagnosis:
+    silenced = echoes(asked.findings, weights)
+    findings = [
+        msgspec.structs.replace(finding, silenced_by=silenced.get(finding.slug))
+        for finding in asked.findings
+    ]
+    ranks = list(Severity)
+    findings.sort(
+        key=lambda one: (
+            one.silenced_by is not None,
+            ranks.index(one.severity),
+            -weights[one.slug],
+            one.slug,
+        )
+    )
+    return Diagnosis(tuple(findings), asked.checks)

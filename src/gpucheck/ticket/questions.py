@@ -1,0 +1,52 @@
+"""What a pasted text leaves open, and the one command whose output would decide it."""
+
+from gpucheck.engine import Diagnosis
+from gpucheck.findings import Severity
+from gpucheck.probes.cuda_driver import CudaDriver
+from gpucheck.probes.nvml import Nvml
+from gpucheck.probes.pasted import Pasted
+from gpucheck.probes.torch_build import TorchBuild
+from gpucheck.snapshot import Snapshot
+from gpucheck.verdict import OpenQuestion
+
+ASK_FOR = "ask for: {command}"
+_COLLECT_ENV = "python -m torch.utils.collect_env"
+_NVIDIA_SMI = "nvidia-smi"
+
+
+def open_questions(
+    snapshot: Snapshot, diagnosis: Diagnosis, *, recognised: bool
+) -> tuple[OpenQuestion, ...]:
+    """Return what keeps the text from being called healthy; nothing where CUDA was seen to work."""
+    if not recognised:
+        return (
+            _question(
+                "Does the text say anything about PyTorch, CUDA or a GPU?",
+                "pasted.readers",
+                "no format and no message was recognised",
+                _COLLECT_ENV,
+            ),
+        )
+    if any(one.severity is not Severity.INFO for one in diagnosis.standing):
+        return ()
+    if snapshot.get(Pasted).own_verdict == "healthy":
+        return ()
+    if snapshot.get(Pasted).cuda_available or snapshot.get(CudaDriver).init_code == 0:
+        return ()
+    torch, nvml = snapshot.get(TorchBuild), snapshot.get(Nvml)
+    if snapshot.get(Pasted).cuda_available is False and torch.built_for in ("cuda", None):
+        fact, reason = "pasted.cuda_available", "CUDA is said not to be available, and not why"
+        command = _NVIDIA_SMI if nvml.driver_release is None else "gpucheck"
+        return (_question("Why is CUDA not available?", fact, reason, command),)
+    if torch.built_for not in (None, "cuda"):
+        return ()
+    if torch.built_for == "cuda" and nvml.gpus:
+        return ()
+    fact = "torch.built_for" if torch.built_for is None else "nvml.gpus"
+    command = _COLLECT_ENV if torch.built_for is None else _NVIDIA_SMI
+    return (_question("Does PyTorch work with this GPU?", fact, "not said", command),)
+
+
+def _question(question: str, fact: str, reason: str, command: str) -> OpenQuestion:
+    reason = f"{reason}; {ASK_FOR.format(command=command)}"
+    return OpenQuestion(question=question, fact=fact, reason=reason)

@@ -1,0 +1,241 @@
+"""nvidia-smi in all its forms: tables of old and new drivers, -q, -L, CSV, topo."""
+
+import gzip
+
+import pytest
+from readers_support import Read
+
+from gpucheck.probes.nvml import Nvml
+from gpucheck.readers.pasted import read_pasted
+from gpucheck.readers.pasted.base import Machine
+from gpucheck.ticket.intake import Intake
+
+MIB = 1024 * 1024
+OTHER = "    Other                                 : 0\n"
+OLD = """\
++-----------------------------------------------------------------------------+
+| NVIDIA-SMI 390.30                 Driver Version: 390.30                    |
+|-------------------------------+----------------------+----------------------+
+| GPU  Name        Persistence-M| Bus-Id        Disp.A | Volatile Uncorr. ECC |
+| Fan  Temp  Perf  Pwr:Usage/Cap|         Memory-Usage | GPU-Util  Compute M. |
+|===============================+======================+======================|
+|   0  GeForce GTX 108...  Off  | 00000000:01:00.0  On |                  N/A |
+| 23%   38C    P8    17W / 250W |    345MiB / 11177MiB |      0%      Default |
++-------------------------------+----------------------+----------------------+
+|   1  Tesla K40c          Off  | 00000000:02:00.0 Off |                    2 |
+| 23%   41C    P8    20W / 235W |      0MiB / 11441MiB |      0%   E. Process |
++-------------------------------+----------------------+----------------------+
+"""
+NEW = """\
++-----------------------------------------------------------------------------------------+
+| NVIDIA-SMI 610.57.04        KMD Version: 610.57.04      CUDA UMD Version: 13.3          |
+|-----------------------------------------+------------------------+----------------------+
+|   0  NVIDIA GB10                    On  |   0000000F:01:00.0 Off |                  N/A |
+| N/A   36C    P8              4W /  N/A  | Not Supported          |      0%      Default |
+|                                         |                        |                  N/A |
++-----------------------------------------+------------------------+----------------------+
+|   1  NVIDIA A100-SXM4-80GB          On  |   00000000:C1:00.0 Off |                    0 |
+| N/A   36C    P0             64W /  400W |   40000MiB /  81920MiB |      0%      Default |
+|                                         |                        |              Enabled |
++-----------------------------------------+------------------------+----------------------+
+| Processes:                                                                              |
+|    1   N/A  N/A            4242      C   python3                                39990MiB |
++-----------------------------------------------------------------------------------------+
+"""
+QUERY = """\
+==============NVSMI LOG==============
+
+Timestamp                                 : Tue Mar  5 10:11:12 2024
+Driver Version                            : 535.54.03
+CUDA Version                              : 12.2
+
+Attached GPUs                             : 1
+GPU 00000000:3B:00.0
+    Product Name                          : NVIDIA A100-SXM4-40GB
+    Persistence Mode                      : Enabled
+    MIG Mode
+        Current                           : Disabled
+        Pending                           : Disabled
+    PCI
+        GPU Link Info
+            PCIe Generation
+                Max                       : 4
+                Current                   : 1
+            Link Width
+                Max                       : 16x
+                Current                   : 8x
+    Clocks Throttle Reasons
+        Idle                              : Not Active
+        SW Power Cap                      : Not Active
+        HW Slowdown                       : Active
+            HW Thermal Slowdown           : Active
+            HW Power Brake Slowdown       : Not Active
+    FB Memory Usage
+        Total                             : 40960 MiB
+        Used                              : 3 MiB
+    BAR1 Memory Usage
+        Total                             : 65536 MiB
+    Compute Mode                          : Exclusive_Process
+    ECC Mode
+        Current                           : Enabled
+    ECC Errors
+        Volatile
+            SRAM Correctable              : 0
+            SRAM Uncorrectable            : 1
+            DRAM Uncorrectable            : 2
+        Aggregate
+            SRAM Uncorrectable            : 9
+    Remapped Rows
+        Uncorrectable Error               : 1
+        Pending                           : Yes
+        Remapping Failure Occurred        : No
+    Temperature
+        GPU Current Temp                  : 91 C
+        GPU Slowdown Temp                 : N/A
+"""
+
+
+def test_a_table_of_an_old_driver() -> None:
+    nvml = Read(OLD).get(Nvml)
+    assert (nvml.driver_release, nvml.cuda, nvml.init_code) == ("390.30", None, 0)
+    first, second = nvml.gpus or []
+    assert first.device_name is None  # its name was cut by the table
+    assert first.memory_total_bytes == 11177 * MIB
+    assert first.pci_address == "0000:01:00.0"
+    assert first.ecc_uncorrected is None
+    assert (second.device_name, second.compute_mode) == ("Tesla K40c", "exclusive-process")
+    assert (second.ecc_enabled, second.ecc_uncorrected) == (True, 2)
+    assert second.source("compute_mode") == "line 11"
+
+
+def test_a_table_of_the_new_dialect() -> None:
+    nvml = Read(NEW).get(Nvml)
+    assert (nvml.driver_release, nvml.cuda) == ("610.57.04", "13.3")
+    first, second = nvml.gpus or []
+    assert (first.device_name, first.pci_address) == ("NVIDIA GB10", "000f:01:00.0")
+    assert first.memory_total_bytes is None
+    assert second.mig_enabled is True
+    assert (second.power_w, second.power_limit_w) == (64.0, 400.0)
+
+
+def test_memory_in_use_says_something_only_where_memory_ran_out() -> None:
+    used = Read(NEW).get(Nvml).gpus or []
+    assert (used[1].memory_used_bytes, used[1].processes) == (None, None)
+    text = f"RuntimeError: CUDA out of memory\n{NEW}"
+    gpu = (Read(text).get(Nvml).gpus or [])[1]
+    assert gpu.memory_used_bytes == 40000 * MIB
+    (process,) = gpu.processes or []
+    assert (process.pid, process.process_name) == (4242, "python3")
+    assert process.used_bytes == 39990 * MIB
+
+
+def test_the_same_table_twice_names_each_process_once() -> None:
+    text = f"out of memory\n{NEW}\n{NEW}"
+    assert [len(gpu.processes or ()) for gpu in Read(text).get(Nvml).gpus or ()] == [0, 1]
+
+
+def test_a_table_whose_blanks_were_collapsed() -> None:
+    text = (
+        "> | NVIDIA-SMI 535.54.03 Driver Version: 535.54.03 CUDA Version: 12.2 |\n"
+        "> | 0 NVIDIA GeForce RTX 3090 On | 00000000:01:00.0 On | N/A |\n"
+        "> | 0% 45C P8 20W / 350W | 500MiB / 24576MiB | 3% Default |\n"
+    )
+    nvml = Read(text).get(Nvml)
+    assert nvml.cuda == "12.2"
+    assert [gpu.device_name for gpu in nvml.gpus or ()] == ["NVIDIA GeForce RTX 3090"]
+
+
+def test_the_long_form() -> None:
+    read = Read(QUERY)
+    nvml = read.get(Nvml)
+    assert (nvml.driver_release, nvml.cuda) == ("535.54.03", "12.2")
+    (gpu,) = nvml.gpus or []
+    assert (gpu.device_name, gpu.pci_address) == ("NVIDIA A100-SXM4-40GB", "0000:3b:00.0")
+    assert gpu.throttle == ["hw-slowdown", "hw-thermal-slowdown"]
+    assert (gpu.pcie_width, gpu.pcie_width_max) == (8, 16)
+    assert (gpu.pcie_generation, gpu.pcie_generation_max) == (1, 4)
+    assert gpu.memory_total_bytes == 40960 * MIB  # not that of BAR1
+    assert gpu.ecc_uncorrected == 3  # since the driver's start, not ever
+    assert (gpu.rows_remapped_uncorrected, gpu.rows_pending, gpu.rows_failed) == (1, True, False)
+    assert (gpu.temperature_c, gpu.temperature_slowdown_c) == (91, None)
+    assert (gpu.compute_mode, gpu.mig_enabled) == ("exclusive-process", False)
+    assert "nvidia-smi -q" in read.formats
+
+
+def test_a_long_log_that_is_packed_keeps_every_field_of_the_long_form() -> None:
+    noise = "".join(f"[    {n}.000000] usb 1-1: of no interest {n}\n" for n in range(9000))
+    spread = QUERY.replace("    ECC Errors", f"{OTHER * 70}    ECC Errors")
+    intake = Intake()
+    intake.add_bytes(gzip.compress(f"{noise}{spread}{noise}".encode()))
+    machine = Machine()
+    assert len(intake.text().lines) < 4000
+    assert "nvidia-smi -q" in read_pasted(intake.text(), machine)
+    nvml = machine.sections()[Nvml.name]
+    assert isinstance(nvml, Nvml)
+    (gpu,) = nvml.gpus or []
+    assert (gpu.ecc_uncorrected, gpu.temperature_c) == (3, 91)
+
+
+def test_the_long_form_without_its_indentation() -> None:
+    text = "\n".join(line.strip() for line in QUERY.splitlines())
+    (gpu,) = Read(text).get(Nvml).gpus or []
+    assert gpu.memory_total_bytes == 40960 * MIB
+    assert gpu.ecc_uncorrected == 3
+
+
+def test_the_list_of_gpus_and_slices() -> None:
+    text = (
+        "GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-5c89852c-d268-c3f3-1b07-005d5ae1dc3f)\n"
+        "  MIG 1g.5gb      Device  0: (UUID: MIG-c6d4f1ef-42e4-5de3-91c7-45d71c87eb3f)\n"
+        "  MIG 1g.5gb      Device  1: (UUID: MIG-GPU-5c89852c-d268-c3f3-1b07-005d5ae1dc3f/8/0)\n"
+        "GPU 1: NVIDIA A100-SXM4-40GB (UUID: GPU-6c89852c-d268-c3f3-1b07-005d5ae1dc3f)\n"
+    )
+    first, second = Read(text).get(Nvml).gpus or []
+    assert (first.mig_enabled, len(first.mig_devices or ())) == (True, 2)
+    assert (second.index, second.mig_enabled) == (1, None)
+
+
+def test_a_table_of_commas() -> None:
+    text = (
+        "index, name, driver_version, memory.total [MiB], compute_cap\n"
+        "0, NVIDIA H100 PCIe, 535.129.03, 81559 MiB, 9.0\n"
+        "1, [N/A], 535.129.03, [N/A], [N/A]\n"
+    )
+    nvml = Read(text).get(Nvml)
+    assert nvml.driver_release == "535.129.03"
+    first, second = nvml.gpus or []
+    assert (first.device_name, first.compute_capability) == ("NVIDIA H100 PCIe", "9.0")
+    assert first.memory_total_bytes == 81559 * MIB
+    assert (second.device_name, second.memory_total_bytes) == (None, None)
+
+
+def test_the_matrix_of_connections_counts_gpus() -> None:
+    text = (
+        "        GPU0    GPU1    NIC0    CPU Affinity    NUMA Affinity\n"
+        "GPU0     X      NV12    PXB     0-31    0\n"
+        "GPU1    NV12     X      PXB     0-31    0\n"
+        "NIC0    PXB     PXB      X\n"
+    )
+    nvml = Read(text).get(Nvml)
+    assert [gpu.index for gpu in nvml.gpus or ()] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.",
+        "Failed to initialize NVML: Driver/library version mismatch",
+        "NVIDIA-SMI version  : N/A\nDRIVER version      : N/A\nCUDA Version        : N/A",
+        "The driver version: see above",
+        "|   0  NVIDIA A100",
+    ],
+)
+def test_complaints_and_fragments_are_no_facts(text: str) -> None:
+    nvml = Read(text).get(Nvml)
+    assert (nvml.driver_release, nvml.init_code, nvml.gpus) == (None, None, None)
+
+
+def test_gpus_of_two_machines_contradict_and_the_first_is_kept() -> None:
+    read = Read(f"{OLD}\n{OLD.replace('Tesla K40c', 'Tesla P100').replace('390.30', '384.81')}")
+    assert read.get(Nvml).driver_release == "390.30"
+    assert {one.other for one in read.others} >= {"384.81", "Tesla P100"}

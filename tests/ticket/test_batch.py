@@ -1,0 +1,82 @@
+"""Many tickets at once: an answer each, in order, and none stops another."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpucheck.tables import Tables
+from gpucheck.ticket.batch import Batch, BatchError
+
+TABLES = Tables().directory
+MISMATCH = "Failed to initialize NVML: Driver/library version mismatch"
+DUPLICATE = "Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 7000"
+
+
+def answers(*paths: Path, jobs: int | None = 1) -> list[dict[str, Any]]:
+    return list(Batch(paths, TABLES, jobs).answers())
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "b-2.txt").write_text(DUPLICATE)
+    (tmp_path / "a-1.txt").write_text(MISMATCH)
+    (tmp_path / ".hidden").write_text(MISMATCH)
+    (tmp_path / "c-3.log").write_text("nothing")
+    return tmp_path
+
+
+def test_a_folder_is_answered_in_the_order_of_its_names(folder: Path) -> None:
+    assert answers(folder) == [
+        {"id": "a-1", "verdict": "broken", "root_causes": ["driver-library-mismatch"],
+         "confidence": "certain"},
+        {"id": "b-2", "verdict": "broken", "root_causes": ["nccl-duplicate-gpu"],
+         "confidence": "certain"},
+        {"id": "c-3", "verdict": "unknown", "root_causes": [], "confidence": None},
+    ]  # fmt: skip
+
+
+def test_files_are_answered_in_the_order_given(folder: Path) -> None:
+    found = answers(folder / "b-2.txt", folder / "a-1.txt")
+    assert [one["id"] for one in found] == ["b-2", "a-1"]
+
+
+def test_lines_of_json_are_tickets_and_a_bad_one_stops_no_other(tmp_path: Path) -> None:
+    file = tmp_path / "tickets.jsonl"
+    lines = [
+        json.dumps({"id": 7, "text": MISMATCH}),
+        "",
+        "{",
+        "[" * 10_000,
+        '{"id": "x"}',
+        json.dumps({"id": "last", "text": DUPLICATE, "more": 1}),
+    ]
+    file.write_text("\n".join(lines))
+    found = answers(file)
+    assert [one["id"] for one in found] == [7, None, None, "x", "last"]
+    assert [bool(one.get("error")) for one in found] == [False, True, True, True, False]
+    assert "line 3" in found[1]["error"]
+
+
+def test_several_processes_give_the_same_answers_in_the_same_order(tmp_path: Path) -> None:
+    file = tmp_path / "many.jsonl"
+    texts = [MISMATCH, DUPLICATE, "nothing"] * 60
+    rows = (json.dumps({"id": at, "text": text}) for at, text in enumerate(texts))
+    file.write_text("\n".join(rows))
+    assert answers(file, jobs=2) == answers(file, jobs=1)
+
+
+def test_what_is_no_text_and_what_is_not_there(tmp_path: Path) -> None:
+    (tmp_path / "x.bin").write_bytes(b"\0\1\2")
+    (answer,) = answers(tmp_path)
+    assert answer["verdict"] == "unknown"
+    assert "no text" in answer["error"]
+    with pytest.raises(BatchError, match="not there"):
+        answers(tmp_path / "absent")
+
+
+def test_the_summary_counts(folder: Path) -> None:
+    batch = Batch([folder], TABLES, 1)
+    list(batch.answers())
+    assert batch.summary() == "3 tickets: 2 broken, 1 unknown"

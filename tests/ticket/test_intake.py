@@ -1,0 +1,170 @@
+"""Whatever somebody gives: bounded in time and memory, one sentence when it is no text."""
+
+import gzip
+import io
+import random
+import time
+import tracemalloc
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from gpucheck import triage
+from gpucheck.tables import Tables
+from gpucheck.ticket.intake import HEAD, TAIL, WHOLE, Intake, IntakeError
+from gpucheck.ticket.judge import judge
+
+TELLING = b"Failed to initialize NVML: Driver/library version mismatch\n"
+CAUSE = ("driver-library-mismatch",)
+TABLES = Tables()
+MIB = 1024 * 1024
+
+
+def taken(data: bytes) -> Intake:
+    intake = Intake()
+    intake.add_bytes(data)
+    return intake
+
+
+def sources(data: bytes) -> list[str]:
+    report = judge(taken(data).text(), TABLES)
+    return [one.source for finding in report.findings for one in finding.evidence]
+
+
+@pytest.mark.parametrize("ending", [b"\n", b"\r\n"])
+def test_lines_keep_their_numbers(ending: bytes) -> None:
+    assert sources((b"x" + ending) * 6 + TELLING) == ["line 7"]
+
+
+def test_a_long_log_keeps_what_matters_with_its_number() -> None:
+    filler = b"step 1 | loss 2.0 | an ordinary line of an ordinary log that says nothing\n"
+    before = 2 * WHOLE // len(filler)
+    data = filler * before + TELLING + filler * before
+    text = taken(data).text()
+    assert len(text.lines) < 20_000
+    assert sources(data) == [f"line {before + 1}"]
+
+
+def test_the_beginning_and_the_end_of_a_long_log_are_kept() -> None:
+    data = b"first\n" + b"nothing at all in this line\n" * (2 * WHOLE // 28) + b"last"
+    lines = taken(data).text().lines
+    assert lines[0].text == "first"
+    assert lines[-1].text == "last"
+    assert lines[-1].number == data.count(b"\n") + 1
+
+
+def test_the_end_of_a_file_that_is_too_long_is_read_and_numbered(tmp_path: Path) -> None:
+    file = tmp_path / "big.log"
+    with file.open("wb") as opened:
+        opened.write(b"a line of the beginning\n" * 1000)
+        opened.seek(HEAD + 3 * TAIL)  # a hole: a terabyte would do as well
+        opened.write(b"\n" * 10 + TELLING)
+    intake = Intake()
+    with pytest.raises(IntakeError):
+        intake.add_file(tmp_path)
+    intake.add_file(file, "big.log")
+    assert "not the rest" in intake.notes[0]
+    assert any(line.number == 1011 for line in intake.text().lines)
+
+
+def test_a_line_without_end_costs_neither_time_nor_memory() -> None:
+    data = b"a" * (100 * MIB) + b"\n" + TELLING
+    begun = time.perf_counter()
+    tracemalloc.start()
+    report = triage(data)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert report.root_causes == CAUSE
+    assert peak < 200 * MIB  # the 100 that were given included
+    assert time.perf_counter() - begun < 20
+
+
+def test_a_million_lines_are_bounded() -> None:
+    text = taken(b"Is CUDA available: True\nNCCL WARN x\n" * 500_000).text()
+    assert len(text.lines) <= 62_000
+
+
+def test_gzip_is_unpacked_as_a_stream() -> None:
+    assert triage(gzip.compress(b"x\n" * 1000 + TELLING)).root_causes == CAUSE
+
+
+def test_a_gzip_bomb_is_cut_short() -> None:
+    packed = gzip.compress(TELLING + b"\0" * (HEAD + 8 * MIB))
+    intake = taken(packed)
+    assert "unpacked" in intake.notes[0]
+    assert judge(intake.text(), TABLES).root_causes == CAUSE
+
+
+def test_a_damaged_gzip_is_read_as_far_as_it_goes() -> None:
+    noise = random.Random(3).randbytes(200_000).hex().encode()  # noqa: S311  # no secret
+    packed = gzip.compress(TELLING * 40 + noise)
+    intake = taken(packed[: len(packed) // 2])
+    assert "ends early" in intake.notes[0]
+    assert judge(intake.text(), TABLES).root_causes == CAUSE
+
+
+def test_an_archive_is_refused_in_one_sentence() -> None:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("../../evil", TELLING)
+    with pytest.raises(IntakeError, match="unpack it"):
+        triage(packed.getvalue())
+
+
+@pytest.mark.parametrize("data", [b"\x7fELF\0\0\0\0", b"\0" * 100, b"text\0text"])
+def test_binary_is_refused(data: bytes) -> None:
+    with pytest.raises(IntakeError, match="no text"):
+        triage(data)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig"])
+def test_what_windows_writes_is_read(encoding: str) -> None:
+    assert triage(TELLING.decode().encode(encoding)).root_causes == CAUSE
+
+
+def test_bytes_that_are_no_utf_8_hurt_nothing() -> None:
+    assert triage(b"\xff\xfe\xfd\xc3(\n"[1:] + TELLING).root_causes == CAUSE
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 10_000,
+        '{"a":' * 10_000,
+        '{"schema": "gpucheck.report/2", "x": 1}',
+        "<script>alert(1)</script>" * 100,
+        "\x1b]0;title\x07" * 1000,
+        "\x1b[" * 5000,
+        ">" * 50_000,
+        "| " * 50_000,
+        "\u202e\u2066" * 1000,
+        "\N{LATIN CAPITAL LETTER I WITH DOT ABOVE}" * 5000 + " nvidia",
+    ],
+)
+def test_hostile_text_is_unknown_and_quick(text: str) -> None:
+    begun = time.perf_counter()
+    assert triage(text).root_causes == ()
+    assert time.perf_counter() - begun < 5
+
+
+@pytest.mark.parametrize("schema", ["report", "snapshot"])
+def test_a_report_that_cannot_be_read_is_one_sentence(schema: str) -> None:
+    text = f'{{"schema": "gpucheck.{schema}/1", "snapshot": {"[" * 10_000}'
+    with pytest.raises(IntakeError, match="can be read"):
+        triage(text)
+
+
+def test_parts_of_telling_texts_never_crash() -> None:
+    """Cut, doubled and mixed up: what a careless paste makes of output."""
+    chance = random.Random(11)  # noqa: S311  # the same every time
+    from gpucheck.signatures import all_signs  # noqa: PLC0415
+
+    samples = [one.sample for signs in all_signs().values() for one in signs.signatures]
+    for _ in range(150):
+        parts = [chance.choice(samples) for _ in range(chance.randrange(1, 12))]
+        text = chance.choice(["\n", " ", "\r", "\n> ", "\t"]).join(parts)
+        cut = chance.randrange(len(text))
+        report = triage((text[cut:] + text[: chance.randrange(len(text))]).encode() + b"\xf0\x28")
+        assert not [check for check in report.checks if check.outcome.value == "crashed"]
+        assert all(one.source for one in report.findings[0].evidence) if report.findings else True

@@ -1,0 +1,138 @@
+"""Ordinary output of machines on which nothing is wrong names no cause."""
+
+import pytest
+
+from gpucheck import triage
+
+COLLECT_ENV = """
+Collecting environment information...
+PyTorch version: 2.8.0+cu128
+Is debug build: False
+CUDA used to build PyTorch: 12.8
+ROCM used to build PyTorch: N/A
+
+OS: Ubuntu 24.04.2 LTS (x86_64)
+GCC version: (Ubuntu 13.3.0-6ubuntu2~24.04) 13.3.0
+Clang version: Could not collect
+CMake version: version 3.28.3
+Libc version: glibc-2.39
+
+Python version: 3.12.3 (main, Jun 18 2025, 17:59:45) [GCC 13.3.0] (64-bit runtime)
+Python platform: Linux-6.8.0-60-generic-x86_64-with-glibc2.39
+Is CUDA available: True
+CUDA runtime version: 12.4.131
+CUDA_MODULE_LOADING set to: LAZY
+GPU models and configuration:
+GPU 0: NVIDIA H100 80GB HBM3
+GPU 1: NVIDIA H100 80GB HBM3
+Nvidia driver version: 570.172.08
+cuDNN version: Could not collect
+HIP runtime version: N/A
+MIOpen runtime version: N/A
+Is XNNPACK available: True
+
+CPU:
+Architecture:                         x86_64
+CPU op-mode(s):                       32-bit, 64-bit
+Vendor ID:                            GenuineIntel
+Model name:                           Intel(R) Xeon(R) Platinum 8480C
+NUMA node0 CPU(s):                    0-55,112-167
+Vulnerability Spec store bypass:      Mitigation; Speculative Store Bypass disabled via prctl
+
+Versions of relevant libraries:
+[pip3] numpy==2.2.6
+[pip3] nvidia-cublas-cu12==12.8.4.1
+[pip3] nvidia-cudnn-cu12==9.10.2.21
+[pip3] nvidia-nccl-cu12==2.27.3
+[pip3] torch==2.8.0
+[pip3] torchvision==0.23.0
+[pip3] triton==3.4.0
+[conda] Could not collect
+"""
+MAC = """
+Collecting environment information...
+PyTorch version: 2.8.0
+Is debug build: False
+CUDA used to build PyTorch: None
+ROCM used to build PyTorch: N/A
+
+OS: macOS 15.5 (arm64)
+Python version: 3.12.9 (main) [Clang 16.0.0] (64-bit runtime)
+Python platform: macOS-15.5-arm64-arm-64bit
+Is CUDA available: False
+CUDA runtime version: No CUDA
+GPU models and configuration: No CUDA
+Nvidia driver version: No CUDA
+"""
+SMI = """
++-----------------------------------------------------------------------------------------+
+| NVIDIA-SMI 570.172.08             Driver Version: 570.172.08     CUDA Version: 12.8     |
+|-----------------------------------------+------------------------+----------------------+
+| GPU  Name                 Persistence-M | Bus-Id          Disp.A | Volatile Uncorr. ECC |
+| Fan  Temp   Perf          Pwr:Usage/Cap |           Memory-Usage | GPU-Util  Compute M. |
+|                                         |                        |               MIG M. |
+|=========================================+========================+======================|
+|   0  NVIDIA A100-SXM4-80GB          On  |   00000000:07:00.0 Off |                    0 |
+| N/A   31C    P0             62W /  400W |    4321MiB /  81920MiB |      7%      Default |
+|                                         |                        |             Disabled |
++-----------------------------------------+------------------------+----------------------+
+"""
+NCCL = """
+node1:4242:4242 [0] NCCL INFO Bootstrap : Using eth0:10.0.0.1<0>
+node1:4242:4242 [0] NCCL INFO cudaDriverVersion 12080
+node1:4242:4242 [0] NCCL INFO NCCL version 2.27.3+cuda12.8
+node1:4242:4301 [0] NCCL INFO NET/Plugin: Could not find: libnccl-net.so. Using internal plugin.
+node1:4242:4301 [0] NCCL INFO NET/IB : No device found.
+node1:4242:4301 [0] NCCL INFO NET/Socket : Using [0]eth0:10.0.0.1<0>
+node1:4242:4301 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM/read
+node1:4242:4301 [0] NCCL INFO ncclCommInitRank comm 0x5581 rank 0 nranks 2 - Init COMPLETE
+node1:4242:4301 [0] NCCL INFO Connected all rings, use ring PXN 0 GDR 1
+"""
+DMESG = """
+[    5.101] nvidia: loading out-of-tree module taints kernel.
+[    5.201] nvidia-nvlink: Nvlink Core is being initialized, major device number 236
+[    5.402] NVRM: loading NVIDIA UNIX x86_64 Kernel Module  570.172.08  Tue Jul  8 18:21:31 UTC 2025
+[    6.003] nvidia-uvm: Loaded the UVM driver, major device number 234.
+[    6.110] [drm] Initialized nvidia-drm 0.0.0 for 0000:07:00.0 on minor 1
+"""
+INSTALL = """
+$ pip install torch torchvision
+Collecting torch
+  Downloading torch-2.8.0-cp312-cp312-manylinux_2_28_x86_64.whl.metadata (30 kB)
+Collecting nvidia-cudnn-cu12==9.10.2.21 (from torch)
+Installing collected packages: nvidia-cublas-cu12, nvidia-cudnn-cu12, triton, torch, torchvision
+Successfully installed nvidia-cublas-cu12-12.8.4.1 nvidia-cudnn-cu12-9.10.2.21 torch-2.8.0
+"""
+TRAINING = """
+[rank0]: step 100 | loss 2.31 | lr 3.0e-04 | 41.2k tokens/s | 38.1% MFU | memory 61.2 GiB
+[rank1]: step 100 | loss 2.31 | lr 3.0e-04 | 41.2k tokens/s | 38.1% MFU | memory 61.2 GiB
+Epoch 3:  47%|####7     | 7343/15625 [1:02:11<1:10:02,  1.97it/s, loss=2.29, gpu_mem=61.2G]
+INFO: GPU available: True (cuda), used: True
+INFO: TPU available: False, using: 0 TPU cores
+"""
+WARNINGS = """
+UserWarning: The detected CUDA version (12.4) has a minor version mismatch with the version that was
+used to compile PyTorch (12.1). Most likely this shouldn't be a problem.
+NOTE: The SHMEM allocation limit is recommended to be raised with --shm-size.
+UserWarning: torch.distributed._all_gather_base is a private function and will be deprecated.
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [COLLECT_ENV, MAC, SMI, NCCL, DMESG, INSTALL, TRAINING, WARNINGS],
+    ids=["collect-env", "mac", "smi", "nccl", "dmesg", "install", "training", "warnings"],
+)
+def test_nothing_is_named(text: str) -> None:
+    report = triage(text)
+    assert report.root_causes == ()
+    assert report.verdict in {"healthy", "unknown"}
+
+
+def test_all_of_it_together_with_a_working_cuda_is_healthy() -> None:
+    report = triage(f"{COLLECT_ENV}\n{SMI}\n{NCCL}\n{DMESG}\n{INSTALL}\n{TRAINING}")
+    assert (report.verdict, report.root_causes) == ("healthy", ())
+
+
+def test_a_cpu_build_on_a_machine_without_a_gpu_is_healthy() -> None:
+    assert triage(MAC).verdict == "healthy"

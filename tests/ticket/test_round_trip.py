@@ -1,0 +1,42 @@
+"""Every recorded machine as text: its saved report, and what other tools would have printed."""
+
+import pytest
+from as_pasted import collect_env, nvidia_smi
+from test_machines import NAMES, TABLES, reported
+
+from gpucheck.render import json_format
+from gpucheck.ticket import triage
+
+ALSO_RIGHT = {
+    "dropped-gpu-r590-gtx1080": "kernel-module-not-loaded",  # nvidia-smi says no more than that
+    "forward-compat-on-geforce": "driver-too-old",  # nobody speaks of the cuda-compat library
+}
+LEAST_SHOWN = 10
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_saved_report_names_the_same_root_cause(name: str) -> None:
+    report = reported(name)
+    assert triage(json_format.render(report), TABLES).root_causes == report.root_causes
+
+
+def as_text(name: str) -> str:
+    snapshot = reported(name).snapshot
+    return f"{collect_env(snapshot)}\n{nvidia_smi(snapshot, TABLES)}"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_text_of_other_tools_names_the_same_cause_or_none(name: str) -> None:
+    found = triage(as_text(name), TABLES).root_causes
+    right = {*reported(name).root_causes, ALSO_RIGHT.get(name, "")}
+    assert not found or found[0] in right
+
+
+def test_what_those_tools_can_show_is_named() -> None:
+    shown = [
+        name
+        for name in NAMES
+        if reported(name).root_causes
+        and triage(as_text(name), TABLES).root_causes[:1] == reported(name).root_causes[:1]
+    ]
+    assert len(shown) >= LEAST_SHOWN

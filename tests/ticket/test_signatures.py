@@ -1,0 +1,128 @@
+"""Signatures are data: each is tried against its own samples, its form and the clock."""
+
+import re
+import time
+from collections.abc import Iterator
+from re import _constants as codes  # type: ignore[attr-defined]  # the parser of patterns
+from re import _parser as parser  # type: ignore[attr-defined]
+from typing import Any
+
+import pytest
+from slugs import SLUGS
+
+from gpucheck.rules import all_rules
+from gpucheck.signatures import all_signs
+from gpucheck.signatures.base import Signature, compiled, words
+from gpucheck.ticket.search import candidates
+
+LONGEST_LINE = 4096
+SLOWEST = 0.5
+"""Seconds of one search in one hostile line, on a busy machine."""
+ALL = [(slug, one) for slug, signs in all_signs().items() for one in signs.signatures]
+EACH = pytest.mark.parametrize(
+    ("slug", "signature"), ALL, ids=[f"{slug}-{one.name}" for slug, one in ALL]
+)
+
+
+@pytest.mark.parametrize("slug", all_signs())
+def test_every_module_speaks_of_a_rule(slug: str) -> None:
+    signs = all_signs()[slug]
+    assert slug in SLUGS
+    assert slug in all_rules()
+    assert signs.zh
+    assert not signs.zh.isascii()
+    assert signs.cures
+    assert all(cure.text.isascii() and not cure.zh.isascii() for cure in signs.cures)
+    names = [one.name for one in signs.signatures]
+    assert len(names) == len(set(names))
+
+
+@EACH
+def test_it_finds_its_sample_and_not_the_other_line(slug: str, signature: Signature) -> None:
+    pattern = compiled(signature.pattern)
+    found = pattern.search(signature.sample)
+    assert found is not None
+    assert signature.literal in signature.sample.lower()
+    assert signature.literal == signature.literal.lower()
+    assert not (signature.literal in signature.other.lower() and pattern.search(signature.other))
+    assert (slug, signature) in candidates(signature.sample.lower())
+    assert 0 < signature.weight < 100
+    assert signature.says.format(**dict.fromkeys(pattern.groupindex, "x"))
+    assert not signature.says.endswith(".")
+
+
+@EACH
+def test_its_conditions_are_lower_case(slug: str, signature: Signature) -> None:
+    del slug
+    assert all(one == one.lower() for one in (*signature.beside, *signature.unless))
+    assert not signature.distinct or signature.distinct in compiled(signature.pattern).groupindex
+
+
+@EACH
+def test_its_pattern_is_linear_in_form(slug: str, signature: Signature) -> None:
+    del slug
+    assert list(faults(parser.parse(signature.pattern))) == []
+
+
+def faults(tree: Any, *, inside: bool = False) -> Iterator[str]:  # noqa: ANN401  # a parse tree
+    """Yield nested and adjacent repeats without a bound, and back-references."""
+    before = False
+    for operation, argument in tree:
+        unbounded = False
+        if operation in (codes.MAX_REPEAT, codes.MIN_REPEAT):
+            _, most, repeated = argument
+            unbounded = most is codes.MAXREPEAT
+            if unbounded and (inside or before):
+                yield "nested or adjacent repeats without a bound"
+            yield from faults(repeated, inside=inside or unbounded)
+        elif operation is codes.SUBPATTERN:
+            yield from faults(argument[3], inside=inside)
+        elif operation is codes.BRANCH:
+            for branch in argument[1]:
+                yield from faults(branch, inside=inside)
+        elif operation in (codes.ASSERT, codes.ASSERT_NOT):
+            yield from faults(argument[1], inside=inside)
+        elif operation is codes.GROUPREF:
+            yield "a back-reference"
+        before = unbounded
+
+
+def test_the_check_of_form_can_fail() -> None:
+    assert list(faults(parser.parse(r"(?:a+)+")))
+    assert list(faults(parser.parse(r"\s*\s*")))
+    assert list(faults(parser.parse(r"(a)\1")))
+    assert not list(faults(parser.parse(r"a+b\s*")))
+
+
+@EACH
+def test_it_is_quick_on_hostile_lines(slug: str, signature: Signature) -> None:
+    del slug
+    pattern = compiled(signature.pattern)
+    for line in hostile(signature):
+        begun = time.perf_counter()
+        pattern.search(line[:LONGEST_LINE])
+        assert time.perf_counter() - begun < SLOWEST
+
+
+def hostile(signature: Signature) -> Iterator[str]:
+    yield f"{signature.sample} " * 400
+    yield signature.sample[: len(signature.sample) // 2] * 400
+    yield f"{signature.literal} " * 800
+    yield f"{signature.literal}{'a' * 60}" * 100
+    yield " " * LONGEST_LINE
+    yield "a" * LONGEST_LINE
+    yield "1" * LONGEST_LINE
+
+
+def test_words_are_those_between_other_characters() -> None:
+    assert words("libcudnn_ops.so.8: 没有 nvidia-smi") == {
+        b"libcudnn", b"ops", b"so", b"8", b"nvidia", b"smi",
+    }  # fmt: skip
+
+
+def test_no_signature_serves_two_slugs_by_mistake() -> None:
+    """The same pattern with the same weight under two slugs could not be told apart."""
+    seen: dict[tuple[object, ...], str] = {}
+    for slug, one in ALL:
+        key = (re.sub(r"\s+", " ", one.pattern), one.weight, one.beside, one.unless)
+        assert seen.setdefault(key, slug) == slug

@@ -1,0 +1,203 @@
+"""What a text shows: causes before echoes, facts before what messages say of themselves."""
+
+import pytest
+
+from gpucheck import triage
+from gpucheck.findings import Confidence
+from gpucheck.render import json_format
+from gpucheck.report import Report
+
+HEALTHY = """
+Collecting environment information...
+PyTorch version: 2.6.0+cu124
+Is debug build: False
+CUDA used to build PyTorch: 12.4
+ROCM used to build PyTorch: N/A
+
+OS: Ubuntu 22.04.5 LTS (x86_64)
+Libc version: glibc-2.35
+
+Python version: 3.11.9 (main) [GCC 11.4.0] (64-bit runtime)
+Python platform: Linux-6.8.0-60-generic-x86_64-with-glibc2.35
+Is CUDA available: True
+CUDA runtime version: 12.4.131
+GPU models and configuration: GPU 0: NVIDIA A100-SXM4-80GB
+Nvidia driver version: 550.90.07
+"""
+COLLECTED = "python -m torch.utils.collect_env"
+
+
+def causes(text: str) -> tuple[str, ...]:
+    return triage(text).root_causes
+
+
+def first(text: str) -> str:
+    return (*causes(text), "nothing")[0]
+
+
+def test_the_library_after_error_decides() -> None:
+    text = (
+        "Could not load library libcudnn_cnn_infer.so.8. Error: {}: cannot open shared object "
+        "file: No such file or directory"
+    )
+    assert first(text.format("libcudnn_cnn_infer.so.8")) == "cudnn-missing"
+    assert first(text.format("libnvrtc.so")) == "cuda-library-missing"
+    assert first(text.format("libcuda.so") + "\nUbuntu 22.04 on WSL2") == "wsl-driver-problem"
+
+
+@pytest.mark.parametrize(
+    ("symbol", "cause"),
+    [
+        ("libtorch_cuda.so: undefined symbol: ncclCommRegister", "nccl-version-mismatch"),
+        (
+            "nvidia/cusparse/lib/libcusparse.so.12: undefined symbol: __nvJitLinkAddData_12_1",
+            "cuda-library-conflict",
+        ),
+        ("torch/lib/libtorch_cpu.so: undefined symbol: iJIT_NotifyEvent", "torch-import-broken"),
+        (
+            "flash_attn_2_cuda.cpython-310.so: undefined symbol: _ZN3c104cuda9SetDeviceEi",
+            "extension-abi-mismatch",
+        ),
+        (
+            "site-packages/torchvision/_C.so: undefined symbol: _ZN3c106detail14torchCheckFail",
+            "torch-companion-mismatch",
+        ),
+    ],
+)
+def test_an_undefined_symbol_beats_the_file_it_is_missed_in(symbol: str, cause: str) -> None:
+    assert first(f"ImportError: /opt/venv/lib/python3.10/site-packages/{symbol}") == cause
+
+
+def test_the_rank_that_died_first_beats_its_echoes() -> None:
+    text = """
+[rank3]: torch.distributed.DistBackendError: NCCL error: ncclRemoteError: A call failed possibly due
+node1:300:301 [0] misc/socket.cc:49 NCCL WARN socketProgress: Connection closed by remote peer node1
+[rank0]: RuntimeError: CUDA error: device-side assert triggered
+[Rank 2] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=2, OpType=ALLREDUCE)
+"""
+    report = triage(text)
+    assert report.root_causes == ("application-bug",)
+    echoes = {one.slug for one in report.findings if one.silenced_by == "application-bug"}
+    assert {"rank-crashed-elsewhere", "nccl-timeout"} <= echoes
+
+
+def test_out_of_memory_before_a_driver_reset_is_no_out_of_memory() -> None:
+    text = """
+torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has
+NVRM: Xid (PCI:0000:3b:00): 79, pid=1234, name=python, GPU has fallen off the bus.
+"""
+    assert first(text) == "gpu-fallen-off-bus"
+
+
+def test_memory_that_others_hold_is_told_from_a_workload_that_is_too_large() -> None:
+    text = (
+        "CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; {} GiB total capacity; 2.10 GiB "
+        "already allocated; 20.00 MiB free; 2.40 GiB reserved in total by PyTorch)"
+    )
+    assert first(text.format("7.80")) == "gpu-memory-held"
+    assert first(text.format("2.60")) == "out-of-memory"
+
+
+def test_a_healthy_environment_with_a_compilers_bug_is_healthy() -> None:
+    bug = "torch._inductor.exc.InductorError: AttributeError: 'complex' object has no attribute"
+    report = triage(f"{bug}\n{HEALTHY}")
+    assert (report.verdict, report.root_causes) == ("healthy", ())
+    assert report.exit_status("error") == 0
+
+
+def test_cuda_that_was_seen_to_work_outweighs_what_messages_and_tables_say() -> None:
+    old = HEALTHY.replace("550.90.07", "470.57.02")
+    assert causes(old) == ()
+    assert first(old.replace("available: True", "available: False")) == "driver-too-old"
+    assert causes(f"No module named 'sklearn'\n{HEALTHY}") == ()
+
+
+@pytest.mark.parametrize(
+    "word", ["python -m bitsandbytes\nno output", "my screen is black", "", "\n\n\n", "{}"]
+)
+def test_a_text_that_tells_nothing_is_unknown_and_says_what_to_ask_for(word: str) -> None:
+    report = triage(word)
+    assert report.verdict == "unknown"
+    assert report.root_causes == ()
+    assert report.exit_status("error") == 3
+    (question,) = report.open_questions
+    assert COLLECTED in question.reason
+
+
+def test_cuda_that_is_not_available_for_no_visible_reason_is_unknown() -> None:
+    report = triage(HEALTHY.replace("available: True", "available: False"))
+    assert report.verdict == "unknown"
+    assert "ask for: gpucheck" in report.open_questions[0].reason
+
+
+@pytest.mark.parametrize(
+    ("gpu", "torch", "cause"),
+    [
+        ("NVIDIA GeForce RTX 5090", "2.2.0+cu121", "gpu-too-new-for-torch"),
+        ("NVIDIA GeForce GTX 1050", "2.8.0+cu128", "gpu-too-old-for-torch"),
+        ("NVIDIA A100-SXM4-80GB", "2.8.0+cu128", "extension-gpu-unsupported"),
+    ],
+)
+def test_facts_decide_what_no_kernel_image_means(gpu: str, torch: str, cause: str) -> None:
+    text = f"""
+CUDA error: no kernel image is available for execution on the device
+- PyTorch Version: {torch}
+- GPU: {gpu}
+- OS: Linux
+"""
+    assert first(text) == cause
+
+
+def test_a_text_and_facts_that_agree_are_one_finding_with_both_as_evidence() -> None:
+    text = """
+The NVIDIA driver on your system is too old (found version 11040).
+PyTorch version: 2.1.0+cu121
+Is CUDA available: False
+GPU models and configuration: GPU 0: NVIDIA A10
+Nvidia driver version: 470.57.02
+"""
+    report = triage(text)
+    (finding,) = report.standing
+    assert finding.slug == "driver-too-old"
+    assert finding.confidence is Confidence.CERTAIN
+    facts = {one.fact.partition(".")[0] for one in finding.evidence}
+    assert "pasted" in facts
+    assert len(facts) > 1
+    assert all(one.source for one in finding.evidence)
+
+
+def test_evidence_names_the_lines() -> None:
+    report = triage("one\ntwo\nFailed to initialize NVML: Driver/library version mismatch\n")
+    assert report.findings[0].evidence[0].source == "line 3"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "> > Failed to initialize NVML: Driver/library version mismatch",
+        "\x1b[31mFailed to initialize NVML: \x1b[0mDriver/library version mismatch\x1b[0m",
+        "[rank0]: 2026-01-02 03:04:05,678 NVML: Driver/library version mismatch\r\n",
+        "Failed to initialize NVML\uff1a Driver/library version mismatch",
+        "<pre>Failed to initialize NVML: Driver/library version mismatch</pre>",
+        '{"log": "x\\nFailed to initialize NVML: Driver/library version mismatch\\n"}',
+    ],
+)
+def test_dressed_up_lines_are_read(text: str) -> None:
+    assert first(text) == "driver-library-mismatch"
+
+
+def test_two_nodes_with_different_nccl_are_told() -> None:
+    text = "node{}:1:1 [0] NCCL INFO cudaDriverVersion 12020\nNCCL version 2.{}.3+cuda12.1\n"
+    assert first(text.format(1, 14) + text.format(2, 19)) == "nccl-version-mismatch"
+    assert causes(text.format(1, 14) + text.format(2, 14)) == ()
+
+
+def judged_again(report: Report) -> Report:
+    return triage(json_format.render(report))
+
+
+def test_a_saved_report_of_a_text_names_the_same_cause_again() -> None:
+    report = triage("NCCL WARN Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 7000")
+    again = judged_again(report)
+    assert again.root_causes == report.root_causes == ("nccl-duplicate-gpu",)
+    assert again.findings[0].headline == report.findings[0].headline
