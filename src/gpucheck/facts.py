@@ -13,7 +13,7 @@ import msgspec
 T = TypeVar("T")
 U = TypeVar("U")
 
-PrivateKind = Literal["host", "user", "path", "paths", "address", "uuid", "variables"]
+PrivateKind = Literal["host", "user", "path", "paths", "address", "uuid", "variables", "package"]
 
 
 class Private(msgspec.Struct, frozen=True):

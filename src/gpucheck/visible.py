@@ -12,7 +12,7 @@ from typing import Literal
 
 import msgspec
 
-_LEADING_NUMBER = re.compile(r"\s*([+-]?[0-9]{1,9})")
+_LEADING_NUMBER = r"\s*([+-]?[0-9]{1,9})"
 
 
 class Mask(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,7 +47,7 @@ def read_mask(value: str | None, count: int, uuids: Sequence[str | None]) -> Mas
 def _by_index(entries: Sequence[str], count: int) -> Mask:
     chosen: list[int] = []
     for at, entry in enumerate(entries):
-        number = _LEADING_NUMBER.match(entry)
+        number = re.match(_LEADING_NUMBER, entry)
         index = int(number[1]) if number else -1
         if index in chosen:
             why = f"GPU {index} stands there twice, which hides every GPU"

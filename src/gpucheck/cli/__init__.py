@@ -3,6 +3,7 @@
 One module is one command: its name is the module's, its click command the module's ``COMMAND``.
 """
 
+import atexit
 import contextlib
 import errno
 import gc
@@ -10,8 +11,10 @@ import importlib
 import io
 import os
 import pkgutil
+import signal
 import sys
 from collections.abc import Callable, Sequence
+from types import FrameType
 from typing import NoReturn
 
 import click
@@ -19,9 +22,10 @@ import click
 from gpucheck import __version__
 from gpucheck.cli.text import printable
 
-_NOT_COMMANDS = ("options", "run", "text")
+_NOT_COMMANDS = ("live_table", "options", "run", "selftests", "text")
 _INTERNAL_FAULT = 3
 _UNREADABLE = 2
+_BY_SIGNAL = 128
 _INTERRUPTED = 130
 _LONGEST_MESSAGE = 2000
 _NO_SPACE = (errno.ENOSPC, errno.EIO, errno.EDQUOT)
@@ -73,7 +77,9 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
 
     # A run is short and makes few cycles: looking for them costs a tenth of its time.
     gc.disable()
+    atexit.register(gc.freeze)  # the end of the interpreter looks for them once more
     _open_closed_streams()
+    _leave_when_told()
     try:
         status = gpucheck.main(
             args=list(args) if args is not None else None,
@@ -115,6 +121,23 @@ def _open_closed_streams() -> None:
             # Opened lowest first, it gets the number of the stream.
             stream = open(os.devnull, mode, encoding="utf-8")  # noqa: PTH123, SIM115  # until the end
             setattr(sys, name, stream)
+
+
+def _leave_when_told() -> None:
+    """Have SIGTERM and SIGHUP end a run like an exception: what it has started is cleared away.
+
+    One that is ignored (``nohup``) stays so.
+    """
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+            with contextlib.suppress(ValueError):  # only the main thread may set one
+                signal.signal(number, _leave)
+
+
+def _leave(number: int, _frame: FrameType | None) -> NoReturn:
+    signal.signal(number, signal.SIG_IGN)  # a second one must not break into the clearing up
+    sys.exit(_BY_SIGNAL + number)
 
 
 def _unexpected(error: Exception) -> str:

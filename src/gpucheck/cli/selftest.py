@@ -45,7 +45,9 @@ _DEVICE = re.compile(r"cpu|cuda:[0-9]{1,3}")
     type=click.IntRange(min=1, max=64),
     help="Processes of the tests that run in several, on the CPU; on GPUs there is one for each.",
 )
-@click.option("--seed", type=click.IntRange(min=0), default=0, help="For every random number.")
+@click.option(
+    "--seed", metavar="N", type=click.IntRange(min=0), default=0, help="For every random number."
+)
 @click.option(
     "--timeout",
     metavar="SECONDS",
@@ -60,6 +62,10 @@ _DEVICE = re.compile(r"cpu|cuda:[0-9]{1,3}")
 @click.pass_context
 def selftest(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  # click's options
     """Run the self-tests in the target Python: values checked, in bounded time.
+
+    torch is imported there and computes on every GPU, in processes of its own that are ended when
+    they take too long: what crashes or hangs is a result, and the other tests go on. "gpucheck
+    list" names the tests.
 
     Exit status: 0 all passed, 1 one went wrong, 3 none could be run.
     """
@@ -113,7 +119,7 @@ def _judge(snapshot: "Snapshot", tables: "Tables") -> "Report":
     of_tests = [slug for slug, rule in all_rules().items() if SelfTests in rule.needs.values()]
     wrong = snapshot.get(SelfTests).wrong()
     diagnosis = diagnose(snapshot, tables, only=() if wrong else of_tests)
-    return make_report(diagnosis, snapshot, untested(snapshot))
+    return make_report(diagnosis, snapshot, untested(snapshot), about="self-tests")
 
 
 COMMAND = selftest

@@ -9,13 +9,13 @@ that run side by side do not add up. Where ``fork`` does not exist (Windows), da
 import contextlib
 import faulthandler
 import os
-import queue
 import selectors
 import signal
 import struct
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import Literal, NoReturn, Protocol
 
@@ -285,12 +285,12 @@ class _Threaded(_Child):
 
     def __init__(self, name: str, work: Work, deadline: float) -> None:
         super().__init__(name, deadline)
-        self.queue: queue.SimpleQueue[Said | Done] = queue.SimpleQueue()
+        self.queue: deque[Said | Done] = deque()
         threading.Thread(target=self._run, args=(work,), daemon=True).start()
 
     def answer(self, data: bytes) -> None:
         """Give one answer."""
-        self.queue.put(self._said(data))
+        self.queue.append(self._said(data))
 
     def stage(self, name: str) -> None:
         """Name the dangerous step that comes next."""
@@ -302,9 +302,8 @@ class _Threaded(_Child):
     def events(self) -> list[Said | Done]:
         """Return what has come since the last call; leave it behind when its time is up."""
         events: list[Said | Done] = []
-        with contextlib.suppress(queue.Empty):
-            while True:
-                events.append(self.queue.get_nowait())
+        while self.queue:
+            events.append(self.queue.popleft())
         if not events and time.monotonic() >= self.deadline:
             events.append(self._done("timed-out", self._late()))
         return events
@@ -315,11 +314,11 @@ class _Threaded(_Child):
     def _run(self, work: Work) -> None:
         try:
             work(self)
-            self.queue.put(self._done("ok"))
+            self.queue.append(self._done("ok"))
         except BaseException as error:  # noqa: BLE001  # a crash of a probe is a result
-            self.queue.put(self._done("crashed", f"{type(error).__name__}: {error}"))
+            self.queue.append(self._done("crashed", f"{type(error).__name__}: {error}"))
 
 
 def _sleep_until(end: float, children: list[_Threaded]) -> None:
-    while time.monotonic() < end and all(child.queue.empty() for child in children):
+    while time.monotonic() < end and not any(child.queue for child in children):
         time.sleep(0.005)

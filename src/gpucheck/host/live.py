@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from gpucheck.facts import Answer
-from gpucheck.host import commands
+from gpucheck.host import commands, lookup
 from gpucheck.host.base import (
     COMMAND_TIMEOUT,
     RANGES_LIMIT,
@@ -171,7 +171,7 @@ class LiveHost(Host):
         """Return the paths that match a shell pattern, sorted."""
 
         def find() -> list[str]:
-            found = glob.iglob(glob.escape(self._root) + pattern)  # noqa: PTH207  # strings in, out
+            found = lookup.matching(glob.escape(self._root) + pattern)
             return sorted(path[len(self._root) :] for path in itertools.islice(found, _MAX_PATHS))
 
         return _ask(pattern, find)
@@ -220,10 +220,14 @@ class LiveHost(Host):
         """Size of the file system that holds the path."""
 
         def look() -> Space:
-            import shutil  # noqa: PLC0415  # slow to import
+            if not hasattr(os, "statvfs"):
+                import shutil  # noqa: PLC0415  # slow to import, and needed on Windows only
 
-            usage = shutil.disk_usage(self._at(path))
-            return Space(total=usage.total, free=usage.free)
+                usage = shutil.disk_usage(self._at(path))
+                return Space(total=usage.total, free=usage.free)
+            found = os.statvfs(self._at(path))
+            size = found.f_frsize
+            return Space(total=found.f_blocks * size, free=found.f_bavail * size)
 
         return _ask(path, look)
 
@@ -242,9 +246,7 @@ class LiveHost(Host):
 
     def which(self, name: str) -> Answer[str]:
         """Return the first executable of that name on PATH."""
-        import shutil  # noqa: PLC0415  # slow to import
-
-        found = shutil.which(name)
+        found = lookup.which(name)
         if found is None:
             return Answer(None, "PATH", f"no {name} on PATH", missing=True)
         return Answer(found, "PATH")

@@ -9,7 +9,6 @@ questions.
 
 import fnmatch
 import glob
-import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -316,5 +315,5 @@ def _load(file: Path, shape: type[T], default: T | None = None) -> T:
         raise ValueError(f"{file} is larger than {_JSON_LIMIT >> 20} MiB")
     try:
         return msgspec.json.decode(file.read_bytes(), type=shape)
-    except (msgspec.DecodeError, json.JSONDecodeError) as error:
+    except msgspec.DecodeError as error:
         raise ValueError(f"{file} cannot be read: {error}") from error

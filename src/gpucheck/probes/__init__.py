@@ -39,7 +39,9 @@ class Probe(msgspec.Struct, frozen=True):
 def all_probes() -> tuple[Probe, ...]:
     """Return every probe, by the name of its module."""
     names = [module.name for module in pkgutil.iter_modules(__path__)]
-    return tuple(probe for name in names if (probe := probe_of(name)) is not None)
+    # What a probe is made of has a name with "_", and is imported when it is used.
+    probes = (probe_of(name) for name in names if not name.startswith("_"))
+    return tuple(probe for probe in probes if probe is not None)
 
 
 @functools.cache

@@ -54,7 +54,6 @@ class Rule:
         self.refuted_by = refuted_by
         self.needs_gpu = needs_gpu
         self.slug = ""
-        self.page = ""
         self.judge: Callable[..., Judgement] | None = None
         self.needs: dict[str, Any] = {}
 
@@ -62,6 +61,11 @@ class Rule:
     def is_about_gpus(self) -> bool:
         """Whether what it finds matters only to those who use a GPU here."""
         return self.needs_gpu or self.family in ("driver", "cluster")
+
+    @property
+    def page(self) -> str:
+        """What ``explain`` prints of it: the docstring of its module."""
+        return inspect.getdoc(inspect.getmodule(self.judge)) or "" if self.judge else ""
 
     def check(self, function: Check) -> Check:
         """Take the function that judges; its parameter types say what it needs."""
@@ -72,7 +76,6 @@ class Rule:
             if name != "return"
         }
         self.slug = function.__module__.rpartition(".")[2].replace("_", "-")
-        self.page = inspect.getdoc(inspect.getmodule(function)) or ""
         return function
 
 

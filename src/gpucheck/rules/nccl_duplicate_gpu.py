@@ -3,7 +3,7 @@
 Every rank must have a GPU of its own. Without ``torch.cuda.set_device(LOCAL_RANK)`` all ranks of
 a node take GPU 0; with more processes than GPUs some must share.
 
-What one sees: "Duplicate GPU detected : rank 3 and rank 2 both on CUDA device e2000", then
+What one sees: "Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 7000", then
 "ncclInvalidUsage".
 
 Schedulers that bind each task to one GPU (Slurm with --gpus-per-task) and a script that calls

@@ -4,7 +4,7 @@ NCCL chooses an interface by itself: it may take docker's bridge, a VPN, the loo
 or one that a firewall closes. NCCL_SOCKET_IFNAME and GLOO_SOCKET_IFNAME choose another, and a
 name that does not exist on one of the nodes leaves it with none.
 
-What one sees: "Connect to 172.17.0.3<37551> failed : Connection refused", "No route to host",
+What one sees: "Connect to 172.17.0.9<40001> failed : Connection refused", "No route to host",
 "Bootstrap : no socket interface found", Gloo's "Unable to find address for: eth0" or
 "connectFullMesh failed".
 

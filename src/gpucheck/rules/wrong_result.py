@@ -4,7 +4,8 @@ gpucheck multiplies, convolves, copies and sums numbers whose results it knows, 
 value with a computation in double precision on the CPU. The bounds follow from the arithmetic of
 the data type (``gpucheck selftest -v`` shows each with its figure): a result outside them is not
 rounding. Training on such a machine gives losses that jump or become NaN, or models that are
-quietly worse.
+quietly worse. A training whose loss does not fall, or that does not give the same bits twice where
+deterministic algorithms are asked for, counts as well.
 
 Causes: a GPU or its memory that is failing, above all when only one of several alike is wrong, or
 the wrong values come and go; a link between GPUs that corrupts data (then only the tests of several

@@ -1,6 +1,5 @@
 """What all tables have in common: rows, each with its sources, and their one JSON form."""
 
-import json
 from typing import ClassVar, Literal
 
 import msgspec
@@ -56,4 +55,6 @@ def serialise(table: Table) -> str:
 
 
 def _line(value: object) -> str:
+    import json  # noqa: PLC0415  # to write a table; msgspec reads it
+
     return json.dumps(msgspec.to_builtins(value), ensure_ascii=False)

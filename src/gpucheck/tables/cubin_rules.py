@@ -16,7 +16,7 @@ from gpucheck.tables.base import Row, Table
 from gpucheck.tables.versions import at_least, capability_numbers, parse
 
 Capability = tuple[int, int]
-_CODE = re.compile(r"(sm|compute)_([0-9]{1,3})([0-9])([af]?)")
+_CODE = r"(sm|compute)_([0-9]{1,3})([0-9])([af]?)"
 
 
 class Runs(Enum):
@@ -129,7 +129,7 @@ class CubinRules(Table, frozen=True):
 
 
 def _parse(code: str) -> _Code | None:
-    match = _CODE.fullmatch(code)
+    match = re.fullmatch(_CODE, code)
     if match is None:
         return None
     return _Code(match[1] == "compute", (int(match[2]), int(match[3])), match[4])

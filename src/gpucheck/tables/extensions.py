@@ -6,7 +6,7 @@ from typing import ClassVar
 from gpucheck.tables.base import Row, Table
 from gpucheck.tables.versions import at_least, capability_numbers, numbers, parse, released
 
-_SEPARATORS = re.compile(r"[-_.]+")
+_SEPARATORS = r"[-_.]+"
 
 
 class ExtensionRow(Row, frozen=True, tag_field="kind", tag="release"):
@@ -121,4 +121,4 @@ class Extensions(Table, frozen=True):
 
 
 def _plain(package: str) -> str:
-    return _SEPARATORS.sub("-", package).lower()
+    return re.sub(_SEPARATORS, "-", package).lower()

@@ -14,7 +14,7 @@ from gpucheck.tables.location import INDEX, tables_dir
 
 SCHEMA = "gpucheck.tables/1"
 LARGEST_FILE = 8 * 1024 * 1024
-_ROW = re.compile(r"`\$\.rows\[([0-9]+)\]")
+_ROW = r"`\$\.rows\[([0-9]+)\]"
 
 T = TypeVar("T", bound=Table)
 S = TypeVar("S", bound=Struct)
@@ -76,7 +76,7 @@ def _decode(path: Path, cls: type[S]) -> S:
     try:
         return msgspec.json.decode(_content(path), type=cls)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        row = _ROW.search(str(error))
+        row = re.search(_ROW, str(error))
         # People count rows from 1, msgspec from 0.
         place = f", row {int(row[1]) + 1}" if row else ""
         message = f"{path}{place} does not have the form of a table: {error}."

@@ -6,7 +6,7 @@ from typing import ClassVar
 from gpucheck.tables.base import Row, Table
 from gpucheck.tables.versions import compare, numbers, parse
 
-_TARGET = re.compile(r"(?:sm|compute)_([0-9]{2,3}[af]?)")
+_TARGET = r"(?:sm|compute)_([0-9]{2,3}[af]?)"
 
 
 class TargetsRow(Row, frozen=True):
@@ -36,7 +36,7 @@ class ToolkitTargets(Table, frozen=True):
 
     def accepts(self, cuda: str, code: str) -> bool | None:
         """Say whether nvcc takes a code such as sm_86, compute_90 or sm_100f."""
-        targets, match = self.targets(cuda), _TARGET.fullmatch(code)
+        targets, match = self.targets(cuda), re.fullmatch(_TARGET, code)
         if targets is None or match is None:
             return None
         return f"sm_{match[1]}" in targets

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 from gpucheck.tables.base import Row, Table
 from gpucheck.tables.versions import compare, numbers, parse, released
 
-_LEADING = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9}){0,3}")
+_LEADING = r"[0-9]{1,9}(?:\.[0-9]{1,9}){0,3}"
 
 
 class ReleaseRow(Row, frozen=True):
@@ -66,7 +66,7 @@ class TorchReleases(Table, frozen=True):
 
     def knows(self, version: str) -> bool:
         """Say whether the table reaches this version: False when it is newer than all its rows."""
-        leading = _LEADING.match(version)
+        leading = re.match(_LEADING, version)
         parsed = parse(leading[0]) if leading else None
         return parsed is not None and compare(parsed, numbers(self.newest())) <= 0
 

@@ -2,7 +2,7 @@
 
 import re
 
-_SUFFIX = re.compile(r"-cu([0-9]{2})\Z")
+_SUFFIX = r"-cu([0-9]{2})\Z"
 _WHEELS = {
     "cudnn": "nvidia-cudnn", "nccl": "nvidia-nccl", "cudart": "nvidia-cuda-runtime",
     "cublas": "nvidia-cublas", "cublasLt": "nvidia-cublas", "nvrtc": "nvidia-cuda-nvrtc",
@@ -11,7 +11,7 @@ _WHEELS = {
     "curand": "nvidia-curand", "cupti": "nvidia-cuda-cupti", "nvshmem": "nvidia-nvshmem",
     "cufile": "nvidia-cufile", "nvToolsExt": "nvidia-nvtx", "nvtx3interop": "nvidia-nvtx",
 }  # fmt: skip
-_LIBRARY = re.compile(r"lib([A-Za-z0-9]+)(?:[_-][A-Za-z0-9_-]+)?\.so")
+_LIBRARY = r"lib([A-Za-z0-9]+)(?:[_-][A-Za-z0-9_-]+)?\.so"
 
 
 def wheel_of(library: str) -> str | None:
@@ -21,16 +21,16 @@ def wheel_of(library: str) -> str | None:
 
 def wheel_of_file(file: str) -> str | None:
     """Return the wheel of a library file such as ``libcudnn_ops.so.9``, likewise."""
-    match = _LIBRARY.match(file)
+    match = re.match(_LIBRARY, file)
     return wheel_of(match.group(1)) if match else None
 
 
 def stem(project: str) -> str:
     """Return a project's name without the part that says for which CUDA: ``nvidia-cudnn``."""
-    return _SUFFIX.sub("", project)
+    return re.sub(_SUFFIX, "", project)
 
 
 def cuda_of(project: str) -> str:
     """Return the CUDA major of a project ("12"); "" where its name has none, from CUDA 13 on."""
-    match = _SUFFIX.search(project)
+    match = re.search(_SUFFIX, project)
     return match.group(1) if match else ""

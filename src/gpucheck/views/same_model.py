@@ -1,6 +1,5 @@
 """How fast each GPU was in the self-tests, against others of the same model."""
 
-import statistics
 from collections.abc import Iterable
 
 import msgspec
@@ -46,6 +45,8 @@ class SameModel(View):
     def _compared(
         self, results: list[tuple[str, SelfTest]], names: tuple[str, ...]
     ) -> Iterable[Speed]:
+        import statistics  # noqa: PLC0415  # slow to import, for GPUs that were tested
+
         models = self._models()
         for path, result in results:
             model = models.get(result.device)

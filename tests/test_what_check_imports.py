@@ -1,0 +1,28 @@
+"""What ``gpucheck check`` imports before it knows whether it is needed: every module costs time."""
+
+import subprocess
+import sys
+
+LOADED = """
+import sys
+import gpucheck.cli, gpucheck.cli.check, gpucheck.engine, gpucheck.report
+from gpucheck.cli.run import load_rules
+from gpucheck.probes import all_probes
+all_probes()
+load_rules()
+print(*sys.modules, sep="\\n")
+"""
+NOT_NEEDED = (
+    "ctypes", "gpucheck.cli.triage", "gpucheck.probes._loading_windows", "gpucheck.readers",
+    "gpucheck.record", "gpucheck.render.junit", "gpucheck.selftest", "gpucheck.signatures",
+    "gpucheck.ticket", "gpucheck.worker", "pynvml", "queue", "statistics",
+)  # fmt: skip
+
+
+def test_check_imports_only_what_every_run_needs() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LOADED], capture_output=True, text=True, check=True
+    )
+    loaded = set(done.stdout.split())
+    assert "gpucheck.rules.driver_too_old" in loaded
+    assert not loaded.intersection(NOT_NEEDED)
