@@ -55,6 +55,7 @@ SLUGS = frozenset(
         "cudnn-runtime-failure",
         "cublas-runtime-failure",
         "wrong-result",
+        "selftest-failed",
         "gpu-slow",
         "host-out-of-memory",
         "application-bug",

@@ -147,7 +147,11 @@ def test_a_recording_does_not_overwrite(tmp_path: Path) -> None:
         (("--tables", "/nonsense"), "does not exist"),
         (("--sysroot", "/nonsense"), "does not exist"),
         (("-o", "/nonsense/file", *HERE), "cannot be written"),
-        (("--selftest",), "--no-selftest"),
+        (("--level", "highest"), "--level"),
+        (("selftest", "--tests", "no\x1bsuch"), "'no?such' is no self-test"),
+        (("selftest", "--device", "gpu0"), "--device 'gpu0'"),
+        (("selftest", "--device", "cpu,cuda:0"), "--device"),
+        (("selftest", "--ranks", "0"), "--ranks"),
     ],
 )
 def test_bad_input_is_one_sentence_and_exit_status_2(args: tuple[str, ...], words: str) -> None:

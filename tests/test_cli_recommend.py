@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from msgspec.structs import replace
 from rules_machines import (
     GTX_1080,
     NO_TORCH,
@@ -25,6 +26,7 @@ from gpucheck import cli
 from gpucheck.cli import recommend as module
 from gpucheck.facts import Section
 from gpucheck.probes.container import Container
+from gpucheck.probes.environment import Environment
 from gpucheck.probes.interpreter import Interpreter
 from gpucheck.probes.nvml import Nvml
 from gpucheck.probes.pci import Pci
@@ -225,3 +227,35 @@ def test_where_nothing_can_fit_nothing_is_asked_for(gpus: tuple[str, ...], words
     assert done.exit_code == 1
     assert words in " ".join(done.stdout.split())
     assert "--driver" not in done.stdout
+
+
+def test_a_gpu_that_no_table_knows_is_unknown() -> None:
+    done = run("--gpu", "99.9", "--driver", "580", "--python-version", "3.12", "--os", "linux")
+    assert done.exit_code == 3
+    assert "do not know the capability of sm_999" in " ".join(done.stdout.split())
+
+
+def test_windows_on_arm_gets_no_cuda_build() -> None:
+    done = run("--gpu", "RTX 4090", "--os", "windows", "--arch", "aarch64", *TURING_BOX[2:6])
+    assert done.exit_code == 1
+    assert "no PyTorch CUDA builds for Windows on aarch64" in " ".join(done.stdout.split())
+
+
+def test_a_gpu_that_a_mask_hides_counts_or_is_named(machine: Any) -> None:  # noqa: ANN401
+    mask = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": "0"}
+    masked = Environment(variables=mask)
+    machine(UBUNTU, VENV, NO_TORCH, packages(), nvml(RTX_4090, GTX_1080), masked)
+    assert as_json()["build"]["build"] == "cu126"
+    machine(UBUNTU, VENV, NO_TORCH, packages(), nvml(RTX_5090, GTX_1080), masked)
+    found = as_json()
+    assert found["outcome"] == "command"
+    assert "leaves out NVIDIA GeForce GTX 1080 (sm_61)" in " ".join(found["notes"])
+
+
+def test_a_python_that_pip_may_not_change_gets_an_environment(machine: Any) -> None:  # noqa: ANN401
+    debian = replace(VENV, executable="/usr/bin/python3", kind="system", externally_managed=True)
+    machine(UBUNTU, debian, NO_TORCH, packages(), nvml(GTX_1080))
+    found = as_json()
+    assert "/usr/bin/python3 -m venv ~/gpu-env" in found["commands"]
+    assert found["commands"][-1].startswith("~/gpu-env/bin/pip install torch==2.14.1 ")
+    assert found["verify"] == "gpucheck --python ~/gpu-env/bin/python"

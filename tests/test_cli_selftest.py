@@ -31,7 +31,10 @@ def test_a_passed_self_test_is_exit_status_0() -> None:
     done = run("selftest", *HERE, *IMPORT)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "import-torch        passed    cpu" in done.stdout
-    assert "Self-tests (quick) on the CPU: 1 passed" in done.stdout
+    words = " ".join(done.stdout.split())
+    assert words.startswith("HEALTHY 1 self-test passed on the CPU in ")
+    assert "Torch sees no GPU: a test on the CPU says nothing about one." in words
+    assert "This machine" not in words
     assert done.stderr == ""
 
 
@@ -72,7 +75,7 @@ def test_junit_is_xml_with_the_failure() -> None:
 @pytest.mark.usefixtures("healthy")
 def test_check_says_why_it_ran_no_self_test_and_runs_one_when_told() -> None:
     unasked = " ".join(run(*HERE, "--fail-on", "never").stdout.split())
-    assert "No self-test was run (this is a cpu build of torch; gpucheck --selftest" in unasked
+    assert "No self-test was run (this is a CPU build of torch; gpucheck --selftest" in unasked
     refused = " ".join(run(*HERE, "--no-selftest", "--fail-on", "never").stdout.split())
     assert "No self-test was run (--no-selftest was given)" in refused
 

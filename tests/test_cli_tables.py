@@ -177,3 +177,30 @@ def test_no_judgement_rests_on_a_row_without_a_source(copy: Path, command: tuple
     done = CliRunner().invoke(cli.gpucheck, [*command, "--tables", str(copy)])
     assert done.exit_code == 2
     assert "chips.json, row 1 has no source or an unknown one: ['nobody']" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("table", "said", "near"),
+    [
+        ("torch_builds", "torch=2.9.1", "near it: 2.9."),
+        ("torch_builds", "platform=linux", "linux_aarch64, linux_x86_64"),
+        ("gpu_products", "product=RTX 4090", "near it: GeForce RTX 4090."),
+        ("torch_builds", "torch=plenty", "No row has torch=plenty."),
+    ],
+)
+def test_a_value_that_no_row_has_brings_the_near_ones(table: str, said: str, near: str) -> None:
+    done = run("show", table, said)
+    assert done.exit_code == 0
+    assert f"No row has {said}" in done.stderr
+    assert near in done.stderr
+    assert done.stdout.startswith("0 of ")
+    assert run("show", table, said, "-q").stderr == ""
+    assert as_json("show", table, said)["rows"] == []
+
+
+def test_a_value_that_rows_have_brings_no_hint() -> None:
+    assert run("show", "torch_builds", "torch=2.9").stderr == ""
+
+
+def test_a_hint_lets_no_escape_through() -> None:
+    assert "\x1b" not in run("show", "torch_builds", "torch=\x1b[31m2.9").stderr

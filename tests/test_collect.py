@@ -21,6 +21,7 @@ from gpucheck.probes.limits import LimitsOfProcess
 from gpucheck.probes.nvml import Nvml, NvmlGpu
 from gpucheck.probes.pci import Pci
 from gpucheck.probes.request import Request
+from gpucheck.probes.system import System
 from gpucheck.tables import Tables
 from gpucheck.tables.pci_devices import PciDevices
 from gpucheck.target import TargetWish
@@ -172,6 +173,48 @@ def test_probes_of_one_lane_share_a_child_and_a_failure_ends_only_its_own(
     ]
 
 
+def test_a_chain_of_needs_within_a_lane_is_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def second(nvml: Nvml) -> Driver:
+        return Driver(module_loaded=bool(nvml.gpus))
+
+    def third(driver: Driver) -> Pci:
+        return Pci(nvswitches=int(driver.module_loaded or 0))
+
+    def fourth(pci: Pci, limits: LimitsOfProcess) -> System:
+        return System(kernel=f"{pci.nvswitches} and {limits.open_files}")
+
+    chain = _in_a_lane(
+        _probe(System, fourth, pci=Pci, limits=LimitsOfProcess),
+        _probe(Pci, third, driver=Driver),
+        _probe(Driver, second, nvml=Nvml),
+    )
+    others = [
+        _probe(Nvml, _good, host=Host),
+        _probe(LimitsOfProcess, lambda: LimitsOfProcess(open_files=40)),
+    ]
+    snapshot = _run(monkeypatch, *chain, *others).snapshot
+    assert [run.status for run in snapshot.runs.runs] == ["ok"] * 5
+    assert snapshot.get(System).kernel == "1 and 40"
+
+
+def test_a_chain_goes_on_after_the_failure_of_its_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    def second(driver: Driver) -> Nvml:
+        return Nvml(init_code=len(driver.problem("module_loaded")))
+
+    def third(nvml: Nvml, driver: Driver) -> Pci:  # noqa: ARG001
+        return Pci(nvswitches=nvml.init_code)
+
+    snapshot = _run(
+        monkeypatch,
+        *_in_a_lane(
+            _probe(Driver, _raise, host=Host),
+            _probe(Pci, third, nvml=Nvml, driver=Driver),
+            _probe(Nvml, second, driver=Driver),
+        ),
+    ).snapshot
+    assert snapshot.get(Pci).nvswitches
+
+
 def test_a_lane_waits_for_what_it_needs_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
     def second(nvml: Nvml) -> Pci:
         return Pci(nvswitches=len(nvml.gpus or ()))
@@ -184,7 +227,7 @@ def test_a_lane_waits_for_what_it_needs_of_another(monkeypatch: pytest.MonkeyPat
 
 def test_every_need_of_the_real_probes_is_filled_by_one() -> None:
     filled = {probe.section for probe in all_probes()}
-    assert all(probe.sections <= filled for probe in all_probes())
+    assert all(probe.sections <= {*filled, Request} for probe in all_probes())
     assert len(filled) == len(all_probes())
     assert set(lanes(all_probes())) >= {"target", "files", "interpreter"}
 

@@ -149,10 +149,64 @@ def test_partial_names_find_the_product() -> None:
 
 
 def test_what_no_check_looks_at_is_listed() -> None:
-    found = judged("torch=2.9.1", "extension.name=flash_attn", "cuda_error=209")
-    assert set(found.not_judged) == {"extension.name", "cuda_error"}
-    shown = run("torch=2.9.1", "extension.name=flash_attn").output
-    assert "Not judged by this version: extension.name." in shown
+    found = judged("torch=2.9.1", "python=3.12", "cuda_error=209")
+    assert set(found.not_judged) == {"cuda_error"}
+    shown = run("torch=2.9.1", "cuda_error=209").output
+    assert "Not judged by this version: cuda_error (" in shown
+
+
+@pytest.mark.parametrize(
+    ("words", "cause"),
+    [
+        ("nvcc=11.7 compute_capability=8.9", "toolkit-gpu-unsupported"),
+        ("torch=2.9.1 nvcc=13.0 compute_capability=8.9", "toolkit-torch-mismatch"),
+        ("torch=2.9.1 nvcc=12.8 gcc=15.1", "host-compiler-unsupported"),
+        ("torch=2.9.1 nvcc=12.8 clang=21 gcc=none", "host-compiler-unsupported"),
+        ("torch=2.9.1 nvcc=12.8 msc_ver=1960 os=windows", "host-compiler-unsupported"),
+        ("torch=2.9.1 gcc=none", "compiler-missing"),
+        ("torch=2.9.1 nvcc=none", "toolkit-missing"),
+        ("torch=2.9.1 nvcc=12.8 gcc=13.2 compute_capability=12.0", None),
+        ("torch=2.9.1+cpu gcc=15.1", None),
+    ],
+)
+def test_what_a_build_needs_counts_where_something_is_built(words: str, cause: str | None) -> None:
+    given = words.split()
+    built = judged(*given, "action=build-extension").report
+    assert built.root_causes == ((cause,) if cause else ())
+    assert built.verdict == ("broken" if cause else "healthy")
+    assert judged(*given).report.verdict == "healthy"
+
+
+@pytest.mark.parametrize(
+    ("words", "cause"),
+    [
+        ("extension.built_with_cuda=11.8", "extension-abi-mismatch"),
+        ("extension.built_with_cuda=12.4", None),
+        ("extension.code=sm_80,sm_90", "extension-gpu-unsupported"),
+        ("extension.cubins=8.0,9.0", "extension-gpu-unsupported"),
+        ("extension.code=sm_80,compute_90", None),
+        ("extension.cubins=sm_90 extension.code=sm_120", None),
+        ("", None),
+    ],
+)
+def test_a_described_extension(words: str, cause: str | None) -> None:
+    machine = ("torch=2.9.1+cu128", "gpu=GeForce RTX 5090", "extension.name=flash_attn")
+    report = judged(*machine, *words.split()).report
+    assert report.root_causes == ((cause,) if cause else ())
+
+
+@pytest.mark.parametrize(
+    "runtime", ["nvidia-cuda-runtime==13.0.96", "nvidia-cuda-runtime-cu13==13.0.96"]
+)
+def test_an_extension_whose_cuda_runtime_is_given_is_not_blamed(runtime: str) -> None:
+    words = ("torch=2.9.1+cu128", "extension.name=x", "extension.built_with_cuda=13.0")
+    report = judged(*words, f"nvidia_packages={runtime}").report
+    assert "extension-abi-mismatch" not in report.root_causes
+
+
+def test_a_cuda_extension_beside_a_cpu_build_is_named() -> None:
+    report = judged("torch=2.9.1+cpu", "extension.name=x", "extension.built_with_cuda=12.4").report
+    assert report.root_causes == ("extension-abi-mismatch",)
 
 
 @pytest.mark.parametrize(
@@ -211,10 +265,11 @@ def test_exit_statuses() -> None:
 
 
 def test_json_is_a_report_with_what_was_not_judged() -> None:
-    report = json.loads(run("torch=2.9.1", "python=3.12", "gcc=13", "--format", "json").output)
+    words = ("torch=2.9.1", "python=3.12", "cuda_error=209")
+    report = json.loads(run(*words, "--format", "json").output)
     jsonschema.Draft202012Validator(schema("report")).validate(report)
     assert report["snapshot"]["origin"] == "described"
-    assert "gcc" in report["not_judged"]
+    assert "cuda_error" in report["not_judged"]
 
 
 def test_markdown_and_quiet() -> None:
@@ -330,3 +385,59 @@ def test_a_compat_library_that_no_table_knows_is_no_old_driver(words: tuple[str,
     assert outcome(found, "driver-too-old")[0] is Outcome.UNKNOWN
     without = judged("os=linux", "torch=2.5.1", *words)
     assert list(without.report.root_causes) == ["driver-too-old"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("gpu=RTX 4090", "compute_capability=8.6"),
+        ("gpu=A100", "gpu_kind=geforce"),
+        ("gpu=GeForce RTX 4090", "gpu_kind=data-center"),
+        ("os=windows", "glibc=2.35"),
+        ("os=macos", "glibc=2.35"),
+    ],
+)
+def test_what_contradicts_itself_is_a_usage_error_that_names_both(words: tuple[str, str]) -> None:
+    done = run(*words)
+    assert done.exit_code == 2
+    assert "contradict one another" in done.stderr
+    assert all(word in done.stderr for word in words)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("gpu=RTX 4090", "compute_capability=8.9"),
+        ("gpu=GT 730", "compute_capability=2.1"),  # sold with two chips
+        ("gpu=Voodoo 2", "compute_capability=8.6"),
+        ("gpu=A100", "gpu_kind=data-center"),
+        ("gpu=RTX PRO 6000 Blackwell Server Edition", "gpu_kind=workstation"),
+        ("os=windows", "glibc=none"),
+        ("os=wsl2", "glibc=2.35"),
+    ],
+)
+def test_what_may_be_so_is_no_contradiction(words: tuple[str, str]) -> None:
+    assert run(*words).exit_code != 2
+
+
+def test_whether_so_old_a_driver_drives_the_gpu_is_left_open() -> None:
+    """Turing has no sourced first branch; branch 390 is older than its first compiler."""
+    found = judged("gpu=RTX 2080 Ti", "driver=390.157")
+    assert found.report.verdict == "unknown"
+    assert "do not know that driver 390.157 drives" in found.report.open_questions[0].reason
+    assert judged("gpu=RTX 2080 Ti", "driver=410.48").report.verdict == "healthy"
+
+
+def test_the_cuda_that_a_driver_speaks_tells_what_it_does_not_drive() -> None:
+    found = judged("gpu=RTX 5090", "driver_cuda=12.4", "torch=2.9.1+cu128")
+    assert found.report.root_causes == ("driver-too-old",)
+    assert judged("gpu=RTX 5090", "driver_cuda=12.8").report.verdict == "healthy"
+
+
+def test_no_device_in_a_container() -> None:
+    for more in ((), ("gpu=A100", "driver=580.65.06", "torch=2.9.1")):
+        found = judged("container=docker", "cuda_error=100", *more)
+        assert found.report.root_causes == ("container-no-gpu",)
+    assert judged("cuda_error=100", "gpu=A100", "driver=580.65.06").report.verdict == "unknown"
+    without = judged("container=docker", "cuda_error=100", "gpu=none")
+    assert without.report.root_causes == ("no-nvidia-gpu",)

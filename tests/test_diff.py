@@ -11,8 +11,10 @@ from gpucheck.probes.kernel_log import KernelLog, XidEvent
 from gpucheck.probes.limits import LimitsOfProcess
 from gpucheck.probes.nvml import GpuProcess, Nvml, NvmlGpu
 from gpucheck.probes.packages import Distribution, Packages
+from gpucheck.probes.request import Request
 from gpucheck.probes.system import System
 from gpucheck.probes.torch_build import TorchBuild
+from gpucheck.probes.wheel_hashes import AlteredLibrary, WheelHashes
 from gpucheck.redact import redact
 from gpucheck.render.diff_text import render as render_diff
 
@@ -40,6 +42,14 @@ def test_what_changes_by_itself_is_no_change() -> None:
     assert (
         diff(LimitsOfProcess(shm_free_bytes=1, open_files=9), LimitsOfProcess(open_files=9)) == []
     )
+
+
+def test_hashes_that_were_compared_in_one_run_only_are_no_change() -> None:
+    asked = WheelHashes(altered=[], compared=5, left_out="")
+    assert diff(asked, WheelHashes(problems={"*": "with -v only"})) == []
+    assert diff(Request(hash_seconds=10.0), Request()) == []
+    one = AlteredLibrary(library="libcudnn.so.9", path="/a")
+    assert diff(asked, WheelHashes(altered=[one], compared=5, left_out="")) != []
 
 
 def test_a_fact_that_changed() -> None:

@@ -8,9 +8,9 @@ import gpucheck
 
 ROOT = Path(gpucheck.__file__).parent
 ORDER = (
-    "facts", "findings", "visible", "host", "tables", "target", "probes", "readers", "snapshot",
-    "collect", "views", "recommend", "fixes", "rules", "engine", "verdict", "report", "whatif",
-    "redact", "record", "diff", "render", "cli", "__main__",
+    "facts", "findings", "visible", "host", "tables", "elf", "loader", "target", "probes",
+    "readers", "signatures", "snapshot", "collect", "views", "recommend", "fixes", "rules",
+    "engine", "selftest", "verdict", "report", "whatif", "ticket", "redact", "record", "diff", "render", "cli", "__main__",
 )  # fmt: skip
 
 

@@ -47,6 +47,30 @@ def _write(folder: Path) -> RecordedHost:
     return RecordedHost(folder)
 
 
+def test_parts_of_libraries_replay_without_private_paths(tmp_path: Path) -> None:
+    head = b"\x7fELF\x02/bob"
+    data = head + b"\0/home/alice/lib:$ORIGIN\0/alice\0"
+    log = [
+        {"ranges": {"/v/libx.so": [(0, head)]}, "listings": {"/v": ["libx.so", "a"]}},
+        {"ranges": {"/v/libx.so": [(0, head), (64, data)]},
+         "links": {"/v/lib/../libx.so": "/v/libx.so"}},
+    ]  # fmt: skip
+    write(
+        tmp_path / "machine",
+        RecordingHost(LiveHost()),
+        log,
+        _snapshot(),
+        expect={},
+        redact=lambda text: text.replace("alice", "u"),
+    )
+    host = RecordedHost(tmp_path / "machine")
+    kept = host.read_ranges("/v/libx.so", [(0, len(head)), (64, len(data))]).value
+    public = data.replace(b"/home/alice/lib:$ORIGIN", b"/home/u/lib:$ORIGIN\0\0\0\0")
+    assert kept == [head, public]
+    assert host.read_ranges("/v/lib/../libx.so", [(0, 4)]).value == [b"\x7fELF"]
+    assert host.listing("/v").value == ["libx.so", "a"]
+
+
 def test_nothing_private_remains_and_the_rest_replays(tmp_path: Path) -> None:
     folder = tmp_path / "machine"
     host = _write(folder)
@@ -86,3 +110,16 @@ def test_no_path_leaves_the_folder(tmp_path: Path) -> None:
     assert (folder / "files" / "escaped").is_file()
     assert not list(tmp_path.glob("**/a/escaped"))
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+def test_a_hash_replays(tmp_path: Path) -> None:
+    library = tmp_path / "libx.so"
+    library.write_bytes(b"content")
+    recording = RecordingHost(LiveHost())
+    found = recording.sha256(str(library), 60).value
+    assert "EINVAL" in recording.sha256(str(tmp_path), 60).problem  # a folder
+    folder = tmp_path / "machine"
+    write(folder, recording, [recording.recorded()], _snapshot(), expect={}, redact=str)
+    again = RecordedHost(folder)
+    assert again.sha256(str(library), 60).value == found
+    assert "EINVAL" in again.sha256(str(tmp_path), 60).problem

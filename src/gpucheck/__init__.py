@@ -1,5 +1,22 @@
 """Why PyTorch does not use the NVIDIA GPUs of a machine, and what to do about it."""
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:  # whoever wants a version only should not pay for the rest
+    from gpucheck.report import Report
 
 __version__: Final = "0.1.0"
+
+
+def triage(text: "str | bytes") -> "Report":
+    """Name the cause of what a pasted text shows: program output, logs, a whole ticket.
+
+    Gzip is unpacked, bytes need be no valid UTF-8, and a snapshot or report that gpucheck saved is
+    judged anew. Nothing in the text is executed.
+
+    Raises:
+        gpucheck.ticket.IntakeError: it is no text (a ValueError).
+    """
+    from gpucheck.ticket import triage as name_the_cause  # noqa: PLC0415
+
+    return name_the_cause(text)

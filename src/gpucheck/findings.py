@@ -53,7 +53,8 @@ class Hit(msgspec.Struct, frozen=True, kw_only=True):
     """A rule has found its cause.
 
     ``evidence`` names facts by path (``driver.release``, ``nvml.gpus.0.name``); the engine adds
-    the values and sources, so that a rule cannot misquote them.
+    the values and sources, so that a rule cannot misquote them. ``refutable`` is False where the
+    self-tests that refute the rule do not use what is wrong here: then a pass leaves it standing.
     """
 
     headline: str
@@ -61,6 +62,7 @@ class Hit(msgspec.Struct, frozen=True, kw_only=True):
     fixes: tuple[Fix, ...]
     severity: Severity | None = None
     confidence: Confidence = Confidence.CERTAIN
+    refutable: bool = True
 
 
 class Fine(msgspec.Struct, frozen=True):
@@ -76,6 +78,14 @@ class NotApplicable(msgspec.Struct, frozen=True):
 
 
 Judgement = Hit | Fine | NotApplicable
+
+
+class Suspect(msgspec.Struct, frozen=True, kw_only=True):
+    """What a text says of a rule's cause, beside what the rule makes of the facts."""
+
+    hit: Hit
+    stands: bool = False
+    """Whether it stands even where the facts look fine to the rule."""
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):

@@ -95,4 +95,5 @@ def make_report(
         checks=diagnosis.checks,
         open_questions=questions,
         snapshot=snapshot,
+        about=about,
     )

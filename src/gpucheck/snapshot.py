@@ -68,7 +68,7 @@ class Snapshot:
         self.versions = Versions(version=gpucheck, tables=tables)
         self.redacted = redacted
         self.views: dict[type[Any], tuple[Any, Any]] = {}
-        """What the engine has made of the sections: a view by its type, with the tables used."""
+        """What rules were supplied with, by its type: views are built once; with the tables used."""
 
     def get(self, kind: type[S]) -> S:
         """Return the section of this type."""

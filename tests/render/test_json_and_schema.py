@@ -129,6 +129,9 @@ def test_a_selftest_has_the_form_of_the_contract() -> None:
             "seconds": 0.41,
             "measurements": [{"name": "time", "value": 0.1, "unit": "s"}],
             "detail": "",
+            "world_size": 1,
+            "kind": "",
+            "data": {},
         }
     ]
     check("report", report)

@@ -14,6 +14,7 @@ from rule_facts import (
     quiet,
 )
 from rules_support import ask
+from selftest_facts import failed, ran
 
 from gpucheck.facts import Section
 from gpucheck.findings import Confidence, Judgement, Severity
@@ -90,3 +91,20 @@ def test_nothing_is_compiled_here() -> None:
 
 def test_a_mac_is_told_of_apples_tools() -> None:
     assert commands(hit(judge(BUILD, NONE, MAC))) == "xcode-select --install"
+
+
+def test_what_the_self_test_lacked() -> None:
+    """It counts though nothing says that something is to be compiled, and a compiler is there."""
+    lacked = ran(failed("jit", "compiler-missing", data={"wanted": "a C compiler"}))
+    found = hit(judge(with_compilers("gcc", "g++"), lacked))
+    assert found.headline == (
+        "The self-test jit could not compile on cuda:0: a C compiler is not there"
+    )
+    assert commands(found) == "sudo apt-get install -y gcc g++"
+    assert found.fixes[0].verify == "gpucheck selftest --tests jit --device cuda:0"
+    assert found.severity is None, "the rule's own: an error"
+
+
+def test_the_headers_that_the_self_test_lacked() -> None:
+    lacked = ran(failed("jit", "compiler-missing", data={"wanted": "Python.h"}))
+    assert commands(hit(judge(NONE, lacked))) == "sudo apt-get install -y python3.11-dev"

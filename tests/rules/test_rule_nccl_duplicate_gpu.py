@@ -7,8 +7,8 @@ from gpucheck.findings import NotApplicable
 
 SLUG = "nccl-duplicate-gpu"
 SHOWN = """
-node1:59522:59993 [0] init.cc:795 NCCL WARN Duplicate GPU detected : rank 6 and rank 4 both on \
-CUDA device 31000
+node1:4242:4243 [0] init.cc:795 NCCL WARN Duplicate GPU detected : rank 3 and rank 1 both on \
+CUDA device 9000
 """
 OTHER = """
 rank 6 and rank 4 are on different devices

@@ -7,8 +7,8 @@ from gpucheck.findings import NotApplicable
 
 SLUG = "nccl-infiniband"
 SHOWN = """
-node1:2134:2201 [1] transport/net_ib.cc:1295 NCCL WARN NET/IB : Got completion from peer \
-10.1.0.2<49189> with error 12, opcode 0, len 0, vendor err 129
+node1:4242:4243 [1] transport/net_ib.cc:1295 NCCL WARN NET/IB : Got completion from peer \
+10.1.0.2<40000> with error 12, opcode 0, len 0, vendor err 129
 """
 OTHER = """
 NCCL INFO NET/IB : No device found.

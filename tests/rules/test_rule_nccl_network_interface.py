@@ -7,8 +7,8 @@ from gpucheck.findings import NotApplicable
 
 SLUG = "nccl-network-interface"
 SHOWN = """
-node2:5241:5262 [0] misc/socket.cc:483 NCCL WARN socketStartConnect: Connect to \
-172.17.0.3<37551> failed : Connection refused
+node2:4242:4243 [0] misc/socket.cc:483 NCCL WARN socketStartConnect: Connect to \
+172.17.0.9<40001> failed : Connection refused
 """
 OTHER = """
 curl: (7) Failed to connect to example.org port 443: Connection refused

@@ -8,7 +8,7 @@ from gpucheck.findings import NotApplicable
 SLUG = "nccl-timeout"
 SHOWN = """
 [rank2]:[E ProcessGroupNCCL.cpp:616] [Rank 2] Watchdog caught collective operation timeout: \
-WorkNCCL(SeqNum=12, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600071 \
+WorkNCCL(SeqNum=12, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600123 \
 milliseconds before timing out.
 """
 OTHER = """

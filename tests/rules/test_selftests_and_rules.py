@@ -15,6 +15,7 @@ from rule_facts import (
 )
 from rules_support import TABLES, ask, snapshot
 from selftest_facts import failed, ran, result
+from wheel_facts import cudnn, loads, lost, torch_291, wheels
 
 from gpucheck.engine import diagnose
 from gpucheck.facts import Section
@@ -22,6 +23,7 @@ from gpucheck.findings import Hit, Outcome
 from gpucheck.probes.cuda_driver import CudaDriver
 from gpucheck.probes.device_nodes import DeviceNode, DeviceNodes
 from gpucheck.probes.driver import Driver
+from gpucheck.probes.environment import Environment
 from gpucheck.probes.nvml import Nvml
 from gpucheck.probes.selftests import SelfTests
 from gpucheck.verdict import open_questions
@@ -132,6 +134,56 @@ def test_a_passed_self_test_withdraws_no_other_finding() -> None:
     before = diagnose(snapshot(*MACHINE, OLD_DRIVER, OLD_CUDA), TABLES)
     gone = {f.slug for f in before.findings} - {f.slug for f in found.findings}
     assert gone <= {"driver-too-old", "gpu-too-old-for-torch", "gpu-too-new-for-torch"}
+
+
+TORCH = torch_291()
+PASSED = ran(*(result(name) for name in PROVED))
+
+
+@pytest.mark.parametrize(
+    ("slug", "fact", "is_refuted"),
+    [
+        ("cudnn-missing", loads(missing=[lost("libcudnn.so.9")]), True),
+        ("cudnn-missing", loads(missing=[lost("libcudnn_adv.so.9", fatal=False)]), False),
+        ("cudnn-version-mismatch", loads(cudnn("9.1.0")), True),
+    ],
+)
+def test_a_convolution_refutes_what_it_uses_of_cudnn(
+    slug: str,
+    fact: Section,
+    is_refuted: bool,  # noqa: FBT001
+) -> None:
+    machine = (LINUX, HOST, NO_VARIABLES, on_bus(A100), TORCH, MODULE, NODES, wheels(), fact)
+    assert outcome(slug, *machine)[0] is Outcome.FIRED
+    assert outcome(slug, *machine, PASSED)[0] is (Outcome.FINE if is_refuted else Outcome.FIRED)
+
+
+def test_a_warned_of_cudnn_is_not_refuted() -> None:
+    """PyTorch was told not to compare: a convolution does not use what the older cuDNN lacks."""
+    told = Environment(variables={"PYTORCH_SKIP_CUDNN_COMPATIBILITY_CHECK": "1"})
+    machine = (LINUX, HOST, told, on_bus(A100), TORCH, MODULE, NODES, wheels())
+    kind, _reason = outcome("cudnn-version-mismatch", *machine, loads(cudnn("9.1.0")), PASSED)
+    assert kind is Outcome.FIRED
+
+
+@pytest.mark.parametrize(
+    ("kind", "slug"),
+    [
+        ("loss-not-falling", "wrong-result"),
+        ("wrong-device", "selftest-failed"),
+        ("devices-mixed", "selftest-failed"),
+        ("memory-not-returned", "selftest-failed"),
+        ("out-of-memory-not-raised", "selftest-failed"),
+        ("compiler-missing", "compiler-missing"),
+    ],
+)
+def test_each_kind_has_one_finding(kind: str, slug: str) -> None:
+    facts = snapshot(*MACHINE, nvml(A100), cuda_sees(A100), ran(failed("memory", kind)))
+    found = [finding.slug for finding in diagnose(facts, TABLES).findings]
+    assert [one for one in found if one in KINDS_BELONG_TO] == [slug]
+
+
+KINDS_BELONG_TO = ("wrong-result", "selftest-failed", "compiler-missing", "out-of-memory")
 
 
 def test_a_test_that_passed_on_every_gpu_closes_the_decisive_questions() -> None:

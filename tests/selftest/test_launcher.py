@@ -95,7 +95,8 @@ def test_the_run_ends_at_its_time_limit(tmp_path: Path, monkeypatch: pytest.Monk
     patient = Patient(tmp_path, monkeypatch, tests={"bad": HANG, "after": FINE})
     found = patient.examine(Wish(timeout=1.5))
     bad = by_name(found, "bad")
-    assert (bad.status, bad.detail) == ("timed-out", "stopped at the time limit of the run (1.5 s)")
+    limit = "stopped at the time limit of the run (1.5 s) in: a long wait"
+    assert (bad.status, bad.detail) == ("timed-out", limit)
     assert by_name(found, "after").status == "skipped"
 
 

@@ -32,7 +32,7 @@ def test_a_device_and_a_cuda_build_are_tested_unasked() -> None:
 @pytest.mark.parametrize(
     ("section", "words"),
     [
-        (CPU_TORCH, "this is a cpu build of torch; gpucheck --selftest"),
+        (CPU_TORCH, "this is a CPU build of torch; gpucheck --selftest"),
         (NO_TORCH, "PyTorch is not installed"),
         (NO_NODE, "there is no device of an NVIDIA driver; gpucheck --selftest"),
         (Request(gpus=0), "use no GPU"),

@@ -13,7 +13,7 @@ import os
 import pkgutil
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 from typing import NoReturn
 
@@ -73,13 +73,17 @@ def gpucheck() -> None:
 
 def main(args: Sequence[str] | None = None) -> NoReturn:
     """Run the command line; whatever goes wrong inside is one sentence, never a traceback."""
-    from gpucheck.tables import TablesError  # noqa: PLC0415
-
     # A run is short and makes few cycles: looking for them costs a tenth of its time.
     gc.disable()
     atexit.register(gc.freeze)  # the end of the interpreter looks for them once more
     _open_closed_streams()
-    _leave_when_told()
+    with _leaving_when_told():
+        _run(args)
+
+
+def _run(args: Sequence[str] | None) -> NoReturn:
+    from gpucheck.tables import TablesError  # noqa: PLC0415
+
     try:
         status = gpucheck.main(
             args=list(args) if args is not None else None,
@@ -123,16 +127,24 @@ def _open_closed_streams() -> None:
             setattr(sys, name, stream)
 
 
-def _leave_when_told() -> None:
+@contextlib.contextmanager
+def _leaving_when_told() -> Iterator[None]:
     """Have SIGTERM and SIGHUP end a run like an exception: what it has started is cleared away.
 
     One that is ignored (``nohup``) stays so.
     """
+    taken = []
     for name in ("SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) is signal.SIG_DFL:
             with contextlib.suppress(ValueError):  # only the main thread may set one
                 signal.signal(number, _leave)
+                taken.append(number)
+    try:
+        yield
+    finally:
+        for number in taken:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _leave(number: int, _frame: FrameType | None) -> NoReturn:

@@ -3,8 +3,10 @@
 import re
 
 from gpucheck.findings import Evidence, Finding, Severity
+from gpucheck.probes.selftests import SelfTests
 from gpucheck.render.areas import areas
 from gpucheck.render.public import public
+from gpucheck.render.selftest_lines import lines_of
 from gpucheck.render.summary import headline, open_questions, reach, target, verdict
 from gpucheck.render.words import clean, shown
 from gpucheck.report import Report
@@ -26,6 +28,7 @@ def render(report: Report) -> str:
         escaped(reach(report)),
         *(_finding(finding) for finding in report.standing),
         _questions(report),
+        _selftests(report),
         _table(report),
         _footer(report),
     ]
@@ -87,6 +90,17 @@ def _questions(report: Report) -> str:
         return ""
     lines = [f"- {escaped(question)}" for question in open_questions(report)]
     return "\n".join(("### Open questions", "", *lines))
+
+
+def _selftests(report: Report) -> str:
+    tests = report.snapshot.get(SelfTests)
+    if not tests.results:
+        return ""
+    rows = [
+        f"| {escaped(line.name)} | {line.status} | {escaped(line.words)} |"
+        for line in lines_of(tests)
+    ]
+    return "\n".join(("| Self-test | | |", "|---|---|---|", *rows))
 
 
 def _table(report: Report) -> str:

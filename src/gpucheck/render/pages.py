@@ -1,4 +1,4 @@
-"""The page of a finding, and the lists of findings and probes."""
+"""The page of a finding, and the lists of findings, probes and self-tests."""
 
 import inspect
 import sys
@@ -11,6 +11,7 @@ from gpucheck.probes import all_probes
 from gpucheck.render.layout import Page
 from gpucheck.render.words import clean
 from gpucheck.rules import RETIRED, Rule, all_rules
+from gpucheck.selftest.catalogue import headers
 
 _WIDTH = 80
 
@@ -30,6 +31,15 @@ class ProbeRow(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     subject: str
     deadline: float
+
+
+class SelfTestRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A self-test: what it tests, per what it is run, and at which levels."""
+
+    name: str
+    about: str
+    per: str
+    levels: list[str]
 
 
 def explain(slug: str) -> str | None:
@@ -58,6 +68,14 @@ def list_probes() -> list[ProbeRow]:
     ]
 
 
+def list_selftests() -> list[SelfTestRow]:
+    """Return every self-test, the one that is run first at the start."""
+    return [
+        SelfTestRow(name=one.name, about=one.about, per=one.per, levels=list(one.levels))
+        for one in headers().values()
+    ]
+
+
 def listing(width: int | None = None, *, color: bool = False) -> str:
     """Return the lists as text."""
     page = Page(width, color=color)
@@ -67,6 +85,10 @@ def listing(width: int | None = None, *, color: bool = False) -> str:
     page.heading("Probes")
     for probe in list_probes():
         page.columns([(probe.name, 30, "")], probe.subject, indent=2)
+    page.heading("Self-tests (gpucheck selftest --tests NAMES)")
+    for test in list_selftests():
+        first = test.levels[0] if test.levels else "named"
+        page.columns([(test.name, 30, ""), (first, 9, "")], test.about, indent=2)
     return page.text()
 
 
@@ -75,6 +97,7 @@ def listing_json() -> dict[str, Any]:
     return {
         "findings": msgspec.to_builtins(list_rules()),
         "probes": msgspec.to_builtins(list_probes()),
+        "selftests": msgspec.to_builtins(list_selftests()),
     }
 
 
@@ -82,6 +105,9 @@ def _page(rule: Rule) -> str:
     facts = [f"Severity: {rule.severity.value}. Area: {rule.family}."]
     if rule.yields_to:
         facts.append(f"Silent beside: {', '.join(rule.yields_to)} (they explain it).")
+    if rule.refuted_by:
+        names = ", ".join(rule.refuted_by)
+        facts.append(f"Withdrawn when these self-tests pass on every GPU: {names}.")
     paragraphs = [reflow(part) for part in rule.page.replace("``", "`").split("\n\n")]
     return "\n\n".join((f"{rule.slug}: {rule.title}", *paragraphs, *map(reflow, facts))) + "\n"
 

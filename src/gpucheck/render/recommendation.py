@@ -35,7 +35,7 @@ class Shown(Struct, frozen=True, kw_only=True):
     @property
     def outcome(self) -> str:
         """Return ``command``, ``nothing-fits`` or ``unknown``."""
-        if self.missing:
+        if self.missing or self.answer.unheard_of:
             return "unknown"
         return "nothing-fits" if self.answer.best is None else "command"
 
@@ -56,7 +56,7 @@ def text(shown: Shown, *, quiet: bool = False, color: bool = False) -> str:
     for command in shown.commands:
         page.verbatim(clean(command, _LONGEST_COMMAND), indent=2)
     _listed(page, "Why", answer.reasons)
-    _listed(page, "Note", (*shown.notes, *answer.notes))
+    _listed(page, "Note", (*shown.notes, *answer.left_out, *answer.notes))
     if answer.alternatives:
         older = ", ".join(str(offer) for offer in answer.alternatives)
         _listed(page, "Older releases that fit as well", (f"{older}.",))
@@ -79,7 +79,7 @@ def as_json(shown: Shown) -> dict[str, Any]:
         "verify": shown.verify,
         "build": None if shown.missing else _offer(answer.best),
         "reasons": list(answer.reasons),
-        "notes": [*shown.notes, *answer.notes],
+        "notes": [*shown.notes, *answer.left_out, *answer.notes],
         "missing": builtins(shown.missing),
         "would_fit": [_offer(offer) for offer in answer.would_fit],
         "driver_update": None if update is None else {"driver": needed, "build": _offer(update)},
@@ -91,6 +91,8 @@ def _headline(shown: Shown) -> str:
     best = shown.answer.best
     if shown.missing:
         return "Too little is known to recommend a build."
+    if shown.answer.unheard_of:
+        return "Which build fits is unknown."
     if best is None:
         return "No PyTorch build fits."
     if not best.cuda:

@@ -5,16 +5,17 @@ Further properties are allowed everywhere: keys may be added within a schema's v
 
 import functools
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
 from gpucheck import diff, report, snapshot
 from gpucheck.findings import Check, Confidence, Evidence, Finding, Fix
 from gpucheck.probes import all_sections
+from gpucheck.probes.selftests import SelfTest
 from gpucheck.recommend.offers import Offer
 from gpucheck.render import recommendation, table_text
-from gpucheck.render.pages import ProbeRow, RuleRow
+from gpucheck.render.pages import ProbeRow, RuleRow, SelfTestRow
 from gpucheck.snapshot import ProbeRun, Versions
 from gpucheck.tables.catalogue import ALL
 from gpucheck.verdict import OpenQuestion
@@ -23,28 +24,10 @@ DRAFT = "https://json-schema.org/draft/2020-12/schema"
 _TEMPLATE = "#/$defs/{name}"
 _TEXT = {"type": "string"}
 
+_NOTES = ("sources", "problems")
+"""Of facts that stand outside the snapshot, which say in themselves where they come from."""
+
 Schema = dict[str, Any]
-
-
-class Measurement(msgspec.Struct, frozen=True, kw_only=True):
-    """One number that a self-test measured."""
-
-    name: str
-    value: float
-    unit: str
-
-
-class SelfTest(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of one self-test on one device."""
-
-    name: str
-    rank: int
-    device: str
-    status: Literal["passed", "failed", "skipped", "timed-out", "crashed"]
-    stage: str
-    seconds: float
-    measurements: list[Measurement]
-    detail: str
 
 
 def names() -> list[str]:
@@ -65,14 +48,15 @@ def schema(name: str) -> Schema:
 def _types() -> tuple[dict[type, Schema], Schema]:
     """Return the schema of each type that is written, and the definitions they refer to."""
     complete = (Finding, Evidence, Fix, Check, OpenQuestion, ProbeRun, Versions, SelfTest,
-                diff.Change, RuleRow, ProbeRow, Offer, table_text.RowChange,
+                diff.Change, RuleRow, ProbeRow, SelfTestRow, Offer, table_text.RowChange,
                 recommendation.Missing)  # fmt: skip
     sections = tuple(all_sections().values())
     types: tuple[type, ...] = (*complete, *sections)
     refs, parts = msgspec.json.schema_components(types, ref_template=_TEMPLATE)
     for kind in complete:
         # Defaults are for us: what is written has every key.
-        parts[kind.__name__]["required"] = list(parts[kind.__name__]["properties"])
+        properties = parts[kind.__name__]["properties"]
+        parts[kind.__name__]["required"] = [name for name in properties if name not in _NOTES]
     return dict(zip(types, refs, strict=True)), parts
 
 
@@ -126,7 +110,11 @@ def _diff() -> Schema:
 
 def _listing() -> Schema:
     refs, parts = _types()
-    body = _object(findings=_list(refs[RuleRow]), probes=_list(refs[ProbeRow]))
+    body = _object(
+        findings=_list(refs[RuleRow]),
+        probes=_list(refs[ProbeRow]),
+        selftests=_list(refs[SelfTestRow]),
+    )
     return {**body, "$defs": _needed(body, parts)}
 
 

@@ -1,11 +1,12 @@
 """The self-tests as a reader wants them: one line for what is alike, with the figures."""
 
+from collections import Counter
 from collections.abc import Iterator
 
 import msgspec
 
 from gpucheck.probes.selftests import Measurement, SelfTest, SelfTests
-from gpucheck.render.words import clean, plural
+from gpucheck.render.words import clean, counted, plural
 
 _MOST_PLACES = 4
 _MOST_MEASUREMENTS = 40
@@ -30,6 +31,82 @@ def lines_of(tests: SelfTests) -> list[Line]:
         Line(name, status, f"{places(results)}{_end(detail, results)}")
         for (name, status, detail), results in ordered
     ]
+
+
+def totals(tests: SelfTests) -> str:
+    """Return how many tests ended how; one of several devices or ranks counts once."""
+    counts = Counter(_status(tests, name) for name in _names(tests))
+    return ", ".join(f"{count} {status}" for status, count in counts.items())
+
+
+def passed(tests: SelfTests) -> str:
+    """Return in a sentence what has passed, where and in which time, and how much was left out."""
+    statuses = Counter(_status(tests, name) for name in _names(tests))
+    good = [result for _path, result in tests.of() if result.status == "passed"]
+    sentence = (
+        f"{plural(statuses['passed'], 'self-test')} passed on {_where(tests, _devices(good))} "
+        f"in {tests.seconds or 0:.1f} s"
+    )
+    if statuses["skipped"]:
+        sentence += f"; {statuses['skipped']} skipped"
+    everywhere = _devices([result for _path, result in tests.of()])
+    left_out = [device for device in everywhere if device not in _devices(good)]
+    return sentence + (f"; {', '.join(left_out)} not tested" if left_out else "")
+
+
+def basis(tests: SelfTests) -> str:
+    """Return what stands behind a run of the self-tests alone."""
+    imported = tests.import_seconds
+    words = f"Level {tests.level}" + (f", import torch in {imported:.1f} s." if imported else ".")
+    if any(device != "cpu" for device in _devices([result for _path, result in tests.of()])):
+        return words
+    why = "No GPU was tested" if tests.devices else "Torch sees no GPU"
+    return f"{words} {why}: a test on the CPU says nothing about one."
+
+
+def left_out(tests: SelfTests) -> Iterator[str]:
+    """Return for each test the parts that it left out, with the reasons."""
+    for name in _names(tests):
+        by_reason: dict[str, dict[str, None]] = {}
+        for _path, result in tests.of(name):
+            told = result.data.get("not_tested")
+            for part, reason in told.items() if isinstance(told, dict) else ():
+                by_reason.setdefault(clean(str(reason)), {})[clean(str(part))] = None
+        if by_reason:
+            groups = [f"{', '.join(parts)} ({reason})" for reason, parts in by_reason.items()]
+            yield f"{clean(name)}: {'; '.join(groups)}"
+
+
+def _names(tests: SelfTests) -> list[str]:
+    return list(dict.fromkeys(result.name for _path, result in tests.of()))
+
+
+def _status(tests: SelfTests, name: str) -> str:
+    """Return how a test ended over all: badly, when it did so anywhere."""
+    results = [result for _path, result in tests.of(name)]
+    bad = next((result.status for result in results if result.went_wrong), None)
+    is_passed = any(result.status == "passed" for result in results)
+    return bad or ("passed" if is_passed else "skipped")
+
+
+def _devices(results: list[SelfTest]) -> list[str]:
+    """Return the devices of these results, each once; import torch runs on none of them."""
+    own = [result for result in results if result.name != "import-torch"] or results
+    return list(dict.fromkeys(device for result in own for device in result.device.split(",")))
+
+
+def _where(tests: SelfTests, devices: list[str]) -> str:
+    if devices == ["cpu"]:
+        return "the CPU"
+    called: dict[str, str] = {}
+    for _path, first in tests.of("import-torch"):
+        seen = first.data.get("devices")
+        for one in seen if isinstance(seen, list) else ():
+            if isinstance(one, dict):
+                called[str(one.get("device"))] = str(one.get("name") or "GPU")
+    many = len(devices) > _MOST_PLACES
+    words = f"{devices[0]} to {devices[-1]}" if many else ", ".join(devices)
+    return f"{words} ({counted([called.get(device, 'GPU') for device in devices])})"
 
 
 def places(results: list[SelfTest]) -> str:

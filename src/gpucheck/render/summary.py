@@ -8,7 +8,9 @@ from gpucheck.probes.nvidia_smi import NvidiaSmi
 from gpucheck.probes.nvml import Nvml
 from gpucheck.probes.pci import Pci
 from gpucheck.probes.request import Request
+from gpucheck.probes.selftests import SelfTests
 from gpucheck.probes.torch_build import TorchBuild
+from gpucheck.render import selftest_lines
 from gpucheck.render.words import clean, counted, plural
 from gpucheck.report import Report
 from gpucheck.snapshot import Snapshot
@@ -24,9 +26,13 @@ def verdict(report: Report) -> str:
         return f"{headline(causes[0])}{_more(causes)}"
     if report.verdict == "unknown":
         first = report.open_questions[0]
+        if report.about == "self-tests":
+            return f"No self-test could be run: {clean(first.reason)}"
         if report.snapshot.origin == "described":
             return f"It cannot be told: {clean(first.reason)} ({first.fact})"
         return f"Not enough could be read. {first.question} {clean(first.reason)} ({first.fact})"
+    if report.about == "self-tests":
+        return selftest_lines.passed(report.snapshot.get(SelfTests))
     return _healthy(report)
 
 
@@ -40,12 +46,25 @@ def reach(report: Report) -> str:
     """Return how far the judgement reaches: what was not tested is said."""
     if report.snapshot.origin == "described":
         return "Nothing was run or read: this rests on the facts that were given."
-    tested = "No self-test was run: this rests on files and on what the driver says."
+    tests = report.snapshot.get(SelfTests)
+    if report.about == "self-tests" and tests.results:
+        return selftest_lines.basis(tests)
+    tested = _tested(tests)
     lacking = len(report.unknown_checks)
     if not lacking or report.verdict == "unknown":
         return tested
     lack = "lacks" if lacking == 1 else "lack"
     return f"{tested} {lacking} of {len(report.checks)} checks {lack} a fact: see gpucheck -v."
+
+
+def _tested(tests: SelfTests) -> str:
+    if tests.results is None:
+        why = tests.problem("results")
+        because = f" ({clean(why)})" if why else ""
+        return f"No self-test was run{because}: this rests on files and on what the driver says."
+    where = "" if tests.devices else " on the CPU"
+    totals = selftest_lines.totals(tests)
+    return f"Self-tests ({tests.level}){where}: {totals} in {tests.seconds or 0:.1f} s."
 
 
 def open_questions(report: Report) -> list[str]:

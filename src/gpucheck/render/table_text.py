@@ -1,6 +1,7 @@
 """Compatibility tables as aligned text and as JSON-like data, and what differs between two sets."""
 
 from collections.abc import Sequence
+from difflib import get_close_matches
 from typing import Any, Literal
 
 import msgspec
@@ -14,6 +15,7 @@ from gpucheck.tables.catalogue import BY_NAME
 _APART = ("source", "note")
 """Columns of every table, too long to stand among the others."""
 _WIDEST = 40
+_MOST_NEAR = 5
 DIFF_SCHEMA = "gpucheck.tables-diff/1"
 
 How = Literal["added", "removed", "changed"]
@@ -75,6 +77,17 @@ def columns(table: Table) -> list[str]:
 def matching(table: Table, wanted: Sequence[tuple[str, str]]) -> list[Row]:
     """Return the rows that have each of these values in its column, or in its list."""
     return [row for row in table.rows if all(_has(_data(row), *pair) for pair in wanted)]
+
+
+def near_values(table: Table, key: str, wanted: str) -> list[str]:
+    """Return up to five values of a column that are like a value that no row has."""
+    values = dict.fromkeys(
+        _cell(one) for row in table.rows for one in _several(_data(row).get(key)) if one is not None
+    )
+    begins = [v for v in values if v and (wanted.startswith(v) or v.startswith(wanted))]
+    inside = [v for v in values if wanted.lower() in v.lower()]
+    alike = get_close_matches(wanted, list(values), n=_MOST_NEAR)
+    return (sorted(begins, key=len, reverse=True) or inside or alike)[:_MOST_NEAR]
 
 
 def rows_text(table: Table, rows: Sequence[Row], *, sources: bool, color: bool) -> str:
@@ -212,6 +225,10 @@ def _cell(value: object) -> str:
     if isinstance(value, dict):
         return clean(", ".join(f"{key}: {_cell(item)}" for key, item in value.items()))
     return clean(str(value))
+
+
+def _several(value: object) -> Sequence[object]:
+    return value if isinstance(value, list | tuple) else (value,)
 
 
 def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:

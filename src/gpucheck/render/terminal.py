@@ -7,8 +7,10 @@ import msgspec
 
 from gpucheck.facts import Facts
 from gpucheck.findings import Check, Finding, Outcome, Severity
+from gpucheck.probes.selftests import SelfTests
 from gpucheck.render.areas import areas
 from gpucheck.render.layout import Page, encodable
+from gpucheck.render.selftest_lines import left_out, lines_of, loaded_otherwise, measured
 from gpucheck.render.summary import headline, open_questions, other_targets, reach, target, verdict
 from gpucheck.render.words import clean, plural, shown
 from gpucheck.report import Report
@@ -25,6 +27,8 @@ _STYLES = {
     "ok": "green",
     "none": "dim",
 }
+_TEST_STYLES = {"passed": "green", "skipped": "dim"}
+_TEST_COLUMNS = 20, 10
 _VERDICT_COLUMN = 9
 _AREA_COLUMNS = 15, 8
 _LONGEST_WORDS, _LONGEST_COMMAND = 1000, 10_000
@@ -76,7 +80,9 @@ def render(
         else:
             _in_short(page, finding)
     _questions(page, report)
-    _areas(page, report)
+    _selftests(page, report, verbose)
+    if verbose or report.about == "machine" or report.verdict != "healthy":
+        _areas(page, report)
     if verbose:
         _checks(page, report)
         _probes(page, report.snapshot)
@@ -155,6 +161,28 @@ def _areas(page: Page, report: Report) -> None:
             (area.status, status_column, _STYLES.get(area.status, "")),
         ]
         page.columns(cells, f"{words}{slugs}", indent=2)
+
+
+def _selftests(page: Page, report: Report, verbose: int) -> None:
+    tests = report.snapshot.get(SelfTests)
+    if not tests.results:
+        return
+    page.heading("Self-tests")
+    name_column, status_column = _TEST_COLUMNS
+    for line in lines_of(tests):
+        cells = [
+            (line.name, name_column, ""),
+            (line.status, status_column, _TEST_STYLES.get(line.status, "red")),
+        ]
+        page.columns(cells, line.words, indent=2)
+    if verbose or report.about == "self-tests":
+        for words in left_out(tests):
+            page.words(words, lead="left out of ", indent=2, hang=4)
+    if verbose:
+        for words in measured(tests):
+            page.words(words, indent=4, hang=6)
+        for words in loaded_otherwise(tests):
+            page.words(f"not as predicted: {words}", indent=4, hang=6)
 
 
 def _checks(page: Page, report: Report) -> None:

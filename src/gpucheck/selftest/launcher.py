@@ -265,6 +265,7 @@ class Launcher:
             self._import_seconds = (message.get("notes") or {}).get("import_seconds")
         elif event == "begin":
             running.begin(self._headers[running.test].seconds[self._wish.level])
+            self._board.stages.pop(running.job.place, None)
             self._board.put(running.test, running.job.place, "running")
         elif event == "result":
             self._note(running, self._marked(outcome.answered(running.job, message, running.stage)))

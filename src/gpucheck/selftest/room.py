@@ -11,6 +11,7 @@ from gpucheck.snapshot import Snapshot
 LEAST_FREE = 256 * 1024 * 1024
 """Bytes that must be free on a GPU: what the quick level may take there."""
 _MIB = 1024 * 1024
+_NAMES = {"cpu": "CPU", "rocm": "ROCm", "xpu": "XPU"}
 _ON_CPU = "gpucheck --selftest tests it on the CPU"
 
 
@@ -40,7 +41,7 @@ def why_not_by_itself(snapshot: Snapshot) -> str:
     if build is None:
         return f"it could not be told what this torch was built for; {_ON_CPU}"
     if build != "cuda":
-        return f"this is a {build} build of torch; {_ON_CPU}"
+        return f"this is a {_NAMES.get(build, build)} build of torch; {_ON_CPU}"
     if not has_device(snapshot):
         return f"there is no device of an NVIDIA driver; {_ON_CPU}"
     return ""

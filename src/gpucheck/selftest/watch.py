@@ -125,9 +125,9 @@ class Running:
 
     def _why(self, now: float) -> str:
         self._at_limit = now >= self._end
-        if self._at_limit:
-            return f"stopped at the time limit of the run ({self._limit:g} s)"
         where = f" in: {self.stage}" if self.stage else ""
+        if self._at_limit:
+            return f"stopped at the time limit of the run ({self._limit:g} s){where}"
         return f"no end after {self._deadline - self._since:.3g} s{where}"
 
 

@@ -1,0 +1,97 @@
+"""gpucheck is told to go, or killed: nothing that it has started stays behind."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from fake_patient import Patient
+
+MARK = "GPUCHECK_TEST_RUN"
+HANG = "time.sleep(60)"
+RUN = """
+import sys
+from gpucheck.selftest import launcher
+if {forks} is False:
+    launcher.Launcher.__init__.__kwdefaults__["forks"] = False
+from gpucheck.cli import main
+main(["selftest", "--tests", "import-torch", "--python", sys.executable])
+"""
+
+
+def alive(mark: str) -> list[int]:
+    """Return the processes that have the mark in their environment."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        with contextlib.suppress(OSError, ValueError):
+            if f"{MARK}={mark}".encode() in (folder / "environ").read_bytes().split(b"\0"):
+                found.append(int(folder.name))
+    return found
+
+
+def wait_until(done: Callable[[], bool], seconds: float = 30.0) -> bool:
+    end = time.monotonic() + seconds
+    while not done() and time.monotonic() < end:
+        time.sleep(0.02)
+    return done()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+@pytest.mark.parametrize("forks", [True, False])
+@pytest.mark.parametrize(
+    ("number", "status"),
+    [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGKILL, -9)],
+)
+def test_nothing_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, status: int, forks: bool  # noqa: FBT001
+) -> None:  # fmt: skip
+    at_work = tmp_path / "at-work"
+    Patient(tmp_path, monkeypatch, ones=f"import time; open({str(at_work)!r}, 'w'); {HANG}")
+    room = tmp_path / "room"
+    room.mkdir()
+    monkeypatch.setenv("TMPDIR", str(room))
+    monkeypatch.setenv(MARK, mark := f"{os.getpid()}-{number}-{forks}")
+    child = subprocess.Popen([sys.executable, "-c", RUN.format(forks=forks)])
+    assert wait_until(at_work.exists)
+    assert len(alive(mark)) > 1
+    child.send_signal(number)
+    assert child.wait(30) == status
+    assert wait_until(lambda: not alive(mark), 5), "a process stayed behind"
+    folders = list(room.iterdir())
+    assert len(folders) == (1 if number == signal.SIGKILL else 0)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_what_a_worker_has_started_goes_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A compiler, say; it is in the worker's process group, which the zygote kills."""
+    at_work = tmp_path / "at-work"
+    start = f"import subprocess; subprocess.run(['sh', '-c', 'touch {at_work}; sleep 60'])"
+    Patient(tmp_path, monkeypatch, ones=start)
+    monkeypatch.setenv(MARK, mark := f"{os.getpid()}-started")
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        at_work.unlink(missing_ok=True)
+        child = subprocess.Popen([sys.executable, "-c", RUN.format(forks=True)])
+        assert wait_until(at_work.exists)
+        child.send_signal(number)
+        child.wait(30)
+        assert wait_until(lambda: not alive(mark), 5), "what a worker had started stayed behind"
+
+
+def test_a_signal_that_is_ignored_stays_ignored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As under ``nohup``."""
+    at_work = tmp_path / "at-work"
+    Patient(tmp_path, monkeypatch, ones=f"import time; open({str(at_work)!r}, 'w'); time.sleep(1)")
+    code = "import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)\n" + RUN.format(forks=True)
+    child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.DEVNULL)
+    assert wait_until(at_work.exists)
+    child.send_signal(signal.SIGHUP)
+    assert child.wait(60) == 0

@@ -1,0 +1,121 @@
+"""``gpucheck triage`` as a maintainer uses it."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from gpucheck.cli import gpucheck
+
+MISMATCH = "Failed to initialize NVML: Driver/library version mismatch\n"
+INJECTED = (
+    "Failed to initialize NVML: Driver/library version mismatch `a`<b onload=x>@team #12 "
+    "![x](http://evil) \x1b[31m \u202e|x|\n"
+)
+
+
+def run(*words: str, text: str | bytes | None = None) -> Result:
+    return CliRunner().invoke(gpucheck, ["triage", *words], input=text)
+
+
+def test_stdin_a_file_and_several_files(tmp_path: Path) -> None:
+    file = tmp_path / "log.txt"
+    file.write_text(f"one\n{MISMATCH}")
+    for found in (run(text=f"one\n{MISMATCH}"), run("-", text=f"x\n{MISMATCH}"), run(str(file))):
+        assert found.exit_code == 1
+        assert "[driver-library-mismatch]" in found.stdout
+        assert "line 2: " in found.stdout
+    other = tmp_path / "env.txt"
+    other.write_text("Is CUDA available: False\n")
+    several = run(str(file), str(other))
+    assert "log.txt line 2: " in several.stdout
+
+
+def test_nothing_recognised_is_one_sentence_and_status_3() -> None:
+    found = run(text="hello\n")
+    assert found.exit_code == 3
+    assert " ".join(found.stdout.split()) == (
+        "UNKNOWN Nothing is known of this text: no format and no message was recognised; ask for: "
+        "python -m torch.utils.collect_env."
+    )
+
+
+@pytest.mark.parametrize("name", ["absent.txt", "folder", "x.zip", "x.bin"])
+def test_what_cannot_be_read_is_a_usage_error(tmp_path: Path, name: str) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "x.zip").write_bytes(b"PK\x03\x04rest")
+    (tmp_path / "x.bin").write_bytes(b"\0\1\2")
+    found = run(str(tmp_path / name))
+    assert found.exit_code == 2
+    assert "Traceback" not in found.output
+    assert len(found.stderr.strip().splitlines()) <= 5
+
+
+def test_fail_on() -> None:
+    assert run("--fail-on", "never", text=MISMATCH).exit_code == 0
+
+
+def test_json_is_a_report_that_triage_reads_again(tmp_path: Path) -> None:
+    found = run("--format", "json", text=MISMATCH)
+    report = json.loads(found.stdout)
+    assert report["schema"] == "gpucheck.report/1"
+    assert report["root_causes"] == ["driver-library-mismatch"]
+    assert report["snapshot"]["origin"] == "pasted"
+    file = tmp_path / "report.json"
+    file.write_text(found.stdout)
+    assert "[driver-library-mismatch]" in run(str(file)).stdout
+
+
+def test_lines_shows_everything_that_decided() -> None:
+    line = "step {0}\nCUDA out of memory. Tried to allocate {0}.00 GiB\n"
+    text = "".join(map(line.format, "12345"))
+    few, all_of_them = run(text=text).stdout, run("--lines", text=text).stdout
+    assert few.count("line ") == 3
+    assert all_of_them.count("line ") > 3
+
+
+@pytest.mark.parametrize("words", [(), ("--reply",), ("--format", "markdown"), ("--lines",)])
+def test_nothing_in_a_text_acts_in_the_output(words: tuple[str, ...]) -> None:
+    out = run(*words, text=INJECTED).stdout
+    assert "\x1b" not in out
+    assert "\u202e" not in out
+    if words and words[0] != "--lines":
+        bare = re.sub(r"`[^`\n]*`", "", out)
+        assert not re.search(r"<b onload|(?<![&\\])#12|@team|!\[x\]\(", bare)
+
+
+def test_the_reply_names_cause_evidence_cure_and_what_to_send() -> None:
+    out = run("--reply", text=MISMATCH).stdout
+    assert out.startswith("Thank you for the report.")
+    assert "`driver-library-mismatch`" in out
+    assert "`line 1: Failed to initialize NVML: Driver/library version mismatch`" in out
+    assert "```sh\nsudo reboot\n```" in out
+    assert "python -m torch.utils.collect_env" in out
+
+
+def test_the_reply_in_chinese() -> None:
+    out = run("--reply", "--lang", "zh", text=MISMATCH).stdout
+    assert "感谢反馈" in out
+    assert "内核模块与用户态驱动库版本不一致" in out
+    assert "sudo reboot" in out
+    assert "Thank" not in out
+
+
+def test_the_reply_to_a_healthy_and_to_an_unknown_text() -> None:
+    healthy = "PyTorch version: 2.6.0+cu124\nIs CUDA available: True\n"
+    assert "working environment" in run("--reply", text=healthy).stdout
+    unknown = run("--reply", text="hello").stdout
+    assert "does not show the cause" in unknown
+    assert "```sh\npython -m torch.utils.collect_env\n```" in unknown
+
+
+def test_batch(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text(MISMATCH)
+    found = run("--batch", str(tmp_path))
+    assert found.exit_code == 0
+    assert json.loads(found.stdout)["root_causes"] == ["driver-library-mismatch"]
+    assert found.stderr == "1 ticket: 1 broken\n"
+    assert run("--batch").exit_code == 2
+    assert run("--batch", str(tmp_path / "absent")).exit_code == 2
