@@ -118,6 +118,37 @@ def test_path(copy: Path) -> None:
     assert run("path", "--tables", str(copy)).stdout == f"{copy.resolve()}\n"
 
 
+def test_the_folder_may_be_named_before_the_command(copy: Path) -> None:
+    def at(*args: str) -> Result:
+        return CliRunner().invoke(cli.gpucheck, args)
+
+    here, there = f"{copy.resolve()}\n", str(copy)
+    assert at("--tables", there, "tables", "path").stdout == here
+    assert at(f"--tables={there}", "tables", "path").stdout == here
+    assert at("tables", "--tables", there, "path").stdout == here
+    builtin = str(tables_dir())
+    assert at("--tables", builtin, "tables", "--tables", there, "path").stdout == here
+    assert at("--tables", builtin, "tables", "path", "--tables", there).stdout == here
+    edit(copy, "numpy2", '"rows": [\n  {', '"rows": [\n  {"nonsense": 1, ')
+    assert at("--tables", there, "tables", "check").exit_code == 1
+    assert at("--tables", there, "compat", "torch=2.5.1").exit_code == 2
+
+
+def test_a_folder_before_the_command_counts_more_than_the_variable(
+    copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GPUCHECK_TABLES", "/nonsense")
+    done = CliRunner().invoke(cli.gpucheck, ["--tables", str(copy), "tables", "path"])
+    assert done.stdout == f"{copy.resolve()}\n"
+
+
+@pytest.mark.parametrize("args", [["--tables", "/nonsense"], ["--tables", "/nonsense", "-q"]])
+def test_without_a_command_it_is_checks_option(args: list[str]) -> None:
+    done = CliRunner().invoke(cli.gpucheck, args)
+    assert done.exit_code == 2
+    assert "does not exist" in done.stderr
+
+
 def test_the_same_tables_do_not_differ(copy: Path) -> None:
     done = run("diff", str(copy))
     assert (done.exit_code, done.stdout) == (0, "No row differs.\n")

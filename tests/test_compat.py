@@ -196,6 +196,25 @@ def test_a_described_extension(words: str, cause: str | None) -> None:
 
 
 @pytest.mark.parametrize(
+    ("words", "verdict"),
+    [
+        ("driver=535.104.05 extension.code=compute_80 extension.built_with_cuda=12.8", "broken"),
+        ("driver=535.104.05 extension.code=compute_70 extension.built_with_cuda=12.3", "broken"),
+        ("driver=535.104.05 extension.code=compute_80 extension.built_with_cuda=12.2", "healthy"),
+        ("driver=535.104.05 extension.code=sm_80,compute_80 extension.built_with_cuda=12.8",
+         "healthy"),
+        ("driver=570.86.15 extension.code=compute_80 extension.built_with_cuda=12.8", "healthy"),
+        ("driver=535.104.05 extension.code=compute_80", "healthy"),
+    ],
+)  # fmt: skip
+def test_a_driver_refuses_ptx_of_a_newer_toolkit(words: str, verdict: str) -> None:
+    machine = ("torch=2.9.1+cu128", "gpu=A100", "extension.name=acme", *words.split())
+    report = judged(*machine).report
+    assert report.verdict == verdict
+    assert report.root_causes == (("driver-too-old",) if verdict == "broken" else ())
+
+
+@pytest.mark.parametrize(
     "runtime", ["nvidia-cuda-runtime==13.0.96", "nvidia-cuda-runtime-cu13==13.0.96"]
 )
 def test_an_extension_whose_cuda_runtime_is_given_is_not_blamed(runtime: str) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 from rules_machines import SITE, torch_of
 
-from gpucheck.probes.loading import LoadedLibrary, Loading, MissingLibrary
+from gpucheck.probes.loading import NOT_READABLE, LoadedLibrary, Loading, MissingLibrary
 from gpucheck.probes.nvidia_wheels import NvidiaWheels, PinnedWheel, SharedLibrary, pinned_wheel
 from gpucheck.probes.torch_build import TorchBuild
 
@@ -53,6 +53,14 @@ def lost(soname: str, *, fatal: bool = True) -> MissingLibrary:
     """Return a library that the loader does not find."""
     return MissingLibrary(
         soname=soname, needed_by="libtorch_cuda.so", why="not found", path="", fatal=fatal,
+        sources={"*": "the loader"},
+    )  # fmt: skip
+
+
+def unreadable(soname: str, path: str, *, fatal: bool = True) -> MissingLibrary:
+    """Return a library that is there and that this user may not read."""
+    return MissingLibrary(
+        soname=soname, needed_by="libtorch_cuda.so", why=NOT_READABLE, path=path, fatal=fatal,
         sources={"*": "the loader"},
     )  # fmt: skip
 

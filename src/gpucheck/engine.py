@@ -1,5 +1,6 @@
 """Asks every rule, lets root causes silence their echoes, and orders what is left."""
 
+import functools
 import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
@@ -30,6 +31,8 @@ from gpucheck.views.selftest_says import Refutation
 _FAMILIES = get_args(Family)
 _SEVERITIES = tuple(Severity)
 _CONFIDENCES = tuple(Confidence)
+_NOT_MADE = (None, None)
+_NEEDS_OF_VIEWS: dict[type[Any], dict[str, type[Any]]] = {}
 
 
 class Diagnosis(msgspec.Struct, frozen=True):
@@ -51,17 +54,23 @@ def diagnose(
     only: Sequence[str] = (),
     skip: Sequence[str] = (),
     suspects: Mapping[str, Suspect] | None = None,
+    settled: Mapping[str, Check] | None = None,
 ) -> Diagnosis:
     """Ask every rule about the snapshot; ``only`` and ``skip`` name slugs.
 
     ``suspects`` are what a pasted text says, by slug: each is weighed against its rule's answer.
+    ``settled`` are outcomes without a finding that are known beforehand: their rules are not asked.
     """
     rules = {
         slug: rule
         for slug, rule in all_rules().items()
         if (not only or slug in only) and slug not in skip
     }
-    asked = {slug: _ask(rule, snapshot, tables) for slug, rule in rules.items()}
+    before = settled or {}
+    asked = {
+        slug: (before[slug], None) if slug in before else _ask(rule, snapshot, tables)
+        for slug, rule in rules.items()
+    }
     for slug, suspect in (suspects or {}).items():
         if slug in rules:
             asked[slug] = _suspected(rules[slug], asked[slug], suspect, snapshot)
@@ -106,8 +115,17 @@ def _surely_without_gpu(snapshot: Snapshot, tables: Tables) -> bool:
 
 def supply(kind: type[Any], snapshot: Snapshot, tables: Tables) -> Any:  # noqa: ANN401  # of that type
     """Return what a parameter of this type stands for: a section, a table, a view of both."""
+    made_with, made = snapshot.views.get(kind, _NOT_MADE)
+    if made_with is not tables:
+        made = _made(kind, snapshot, tables)
+        snapshot.views[kind] = tables, made
+    return made
+
+
+def _made(kind: type[Any], snapshot: Snapshot, tables: Tables) -> Any:  # noqa: ANN401  # of that type
     if issubclass(kind, View):
-        return _view(kind, snapshot, tables)
+        needs = _needs_of_view(kind)
+        return kind(**{name: supply(need, snapshot, tables) for name, need in needs.items()})
     if issubclass(kind, Section):
         return snapshot.get(kind)
     if issubclass(kind, ProbeRuns):
@@ -119,20 +137,30 @@ def supply(kind: type[Any], snapshot: Snapshot, tables: Tables) -> Any:  # noqa:
     raise TypeError(f"a rule cannot ask for {kind.__name__}")
 
 
-def _view(kind: type[Any], snapshot: Snapshot, tables: Tables) -> Any:  # noqa: ANN401  # of that type
-    """Return a view of the snapshot; it is built once, for most rules ask for the same few."""
-    made_with, view = snapshot.views.get(kind, (None, None))
-    if made_with is not tables:
+def _needs_of_view(kind: type[Any]) -> dict[str, type[Any]]:
+    """Return what a view is made of; read once a process, for a batch builds it for every text."""
+    if kind not in _NEEDS_OF_VIEWS:
         needs = inspect.get_annotations(kind.__init__)
-        view = kind(
-            **{
-                name: supply(need, snapshot, tables)
-                for name, need in needs.items()
-                if name != "return"
-            }
-        )
-        snapshot.views[kind] = tables, view
-    return view
+        _NEEDS_OF_VIEWS[kind] = {name: need for name, need in needs.items() if name != "return"}
+    return _NEEDS_OF_VIEWS[kind]
+
+
+@functools.cache
+def sections_behind(rule: Rule) -> frozenset[type[Section]]:
+    """Return the sections on which the outcome of a rule can rest, those of its views included."""
+    needs = {Request, *rule.needs.values()}
+    if rule.needs_gpu:
+        needs.add(Gpus)
+    if rule.refuted_by:
+        needs.add(Refutation)
+    return frozenset(section for need in needs for section in _sections_of(need))
+
+
+def _sections_of(kind: type[Any]) -> frozenset[type[Section]]:
+    if issubclass(kind, View):
+        needs = _needs_of_view(kind).values()
+        return frozenset(section for need in needs for section in _sections_of(need))
+    return frozenset([kind]) if issubclass(kind, Section) else frozenset()
 
 
 def _ask(rule: Rule, snapshot: Snapshot, tables: Tables) -> tuple[Check, Finding | None]:

@@ -68,7 +68,7 @@ class Snapshot:
         self.versions = Versions(version=gpucheck, tables=tables)
         self.redacted = redacted
         self.views: dict[type[Any], tuple[Any, Any]] = {}
-        """What rules were supplied with, by its type: views are built once; with the tables used."""
+        """What rules were supplied with, by its type, with the tables used: each is made once."""
 
     def get(self, kind: type[S]) -> S:
         """Return the section of this type."""

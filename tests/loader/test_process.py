@@ -139,6 +139,24 @@ def test_origin_lib_and_relative_entries(tmp_path: Path) -> None:
     assert taken(found, "/o/lib/here.so", "libz.so")[0] == "/home/me/./libz.so"
 
 
+def test_what_may_not_be_read_is_passed_over_and_told(tmp_path: Path) -> None:
+    """The loader goes on after EACCES; only when nothing is found it matters what that hid."""
+    no = "EACCES: Permission denied"
+    files = {"/t/top.so": elf("libx.so.1", rpath="/a:/b")}
+
+    def found(name: str, more: Mapping[str, bytes]) -> Process:
+        every = {PYTHON: program("libc.so.6"), LOADER: elf(), **files, **more}
+        every["/lib/x86_64-linux-gnu/libc.so.6"] = elf(soname="libc.so.6")
+        record = {
+            "identity": {"os": "linux", "machine": "x86_64", "cwd": "/home/me"}, "problems": {A: no}
+        }  # fmt: skip
+        return Process(machine(tmp_path / name, files=every, host=record), PYTHON)
+
+    assert taken(found("1", {B: COPIES[B]}), "/t/top.so", "libx.so.1") == (B, "rpath")
+    (lost,) = found("2", {}).open("/t/top.so").lost
+    assert (lost.name, lost.why, lost.denied) == ("libx.so.1", "not found", (A,))
+
+
 def test_better_processors_have_folders_of_their_own(tmp_path: Path) -> None:
     files = {
         "/a/libx.so.1": elf(),

@@ -1,6 +1,7 @@
 """The section ``loading``: on a recorded environment, and live where this Python has torch."""
 
 import importlib.util
+import json
 import shutil
 import sys
 from pathlib import Path
@@ -80,6 +81,23 @@ def test_cudnn_parts_follow_the_variable_where_the_wheel_has_runpath(tmp_path: P
     part = by_name(found.runtime_opened)["cudnn_graph"]
     assert (part.found_via, part.variable_entry) == ("LD_LIBRARY_PATH", "/opt/cuda-12.1/lib64")
     assert part.passed_over == [f"{WHEELS}/cudnn/lib/libcudnn_graph.so.9"]
+
+
+def test_a_wheel_that_this_user_may_not_read_is_no_wheel_that_is_gone(tmp_path: Path) -> None:
+    """Installed by root with umask 077: the loader says "No such file or directory"."""
+    folder = tmp_path / "machine"
+    shutil.copytree(MACHINE, folder)
+    record = json.loads((folder / "host.json").read_text())
+    lib = f"{WHEELS.rpartition('/')[0]}/torch/lib/../../nvidia/cudnn/lib"
+    hidden = (f"{WHEELS}/cudnn/lib", f"{WHEELS}/cudnn/lib/libcudnn.so.9", f"{lib}/libcudnn.so.9")
+    record.setdefault("problems", {}).update(dict.fromkeys(hidden, "EACCES: Permission denied"))
+    (folder / "host.json").write_text(json.dumps(record))
+    for path in (folder / "files").rglob("libcudnn.so.9"):
+        path.unlink()
+    found = section(RecordedHost(folder))
+    lost = next(one for one in found.missing or () if one.soname == "libcudnn.so.9")
+    assert (lost.why, lost.path) == (loading.NOT_READABLE, f"{WHEELS}/cudnn")
+    assert lost.fatal
 
 
 def test_cudnn_asks_for_its_own_release_first(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """collect_env of every generation, and reports that share its labels."""
 
 import pytest
+from pasted_samples import OF_2019, OF_2025
 from readers_support import Read
 
 from gpucheck.probes.cuda_driver import CudaDriver
@@ -11,62 +12,6 @@ from gpucheck.probes.pasted import Pasted
 from gpucheck.probes.system import System
 from gpucheck.probes.toolkits import Toolkits
 from gpucheck.probes.torch_build import TorchBuild
-
-OF_2019 = """\
-Collecting environment information...
-PyTorch version: 1.1.0
-Is debug build: No
-CUDA used to build PyTorch: 9.0.176
-
-OS: Ubuntu 18.04.2 LTS
-GCC version: (Ubuntu 7.4.0-1ubuntu1~18.04.1) 7.4.0
-CMake version: version 3.10.2
-
-Python version: 3.6
-Is CUDA available: Yes
-CUDA runtime version: Could not collect
-GPU models and configuration: 
-GPU 0: GeForce GTX 1080 Ti
-GPU 1: GeForce GTX 1080 Ti
-
-Nvidia driver version: 418.56
-cuDNN version: Could not collect
-
-Versions of relevant libraries:
-[pip] numpy==1.16.3
-[conda] pytorch                   1.1.0           py3.6_cuda9.0.176_cudnn7.5.1_0    pytorch
-[conda] torchvision               0.3.0           py36_cu9.0.176_1    pytorch
-"""  # noqa: W291  # as it is printed
-OF_2025 = """\
-==============================
-        System Info
-==============================
-OS                           : Ubuntu 22.04.4 LTS (x86_64)
-GCC version                  : (Ubuntu 11.4.0-1ubuntu1~22.04) 11.4.0
-Libc version                 : glibc-2.35
-
-==============================
-       PyTorch Info
-==============================
-PyTorch version              : 2.7.0+cu126
-CUDA used to build PyTorch   : 12.6
-ROCM used to build PyTorch   : N/A
-Python version               : 3.12.9 (main, Feb  5 2025, 08:49:00) [GCC 11.4.0] (64-bit runtime)
-Python platform              : Linux-5.15.0-1084-generic-x86_64-with-glibc2.35
-
-Is CUDA available            : True
-CUDA runtime version         : 12.4.131
-GPU models and configuration :
-GPU 0: NVIDIA H100 80GB HBM3
-GPU 1: NVIDIA H100 80GB HBM3
-
-Nvidia driver version        : 550.54.15
-
-[pip3] numpy==2.2.5
-[pip3] nvidia-cudnn-cu12==9.5.1.17
-[pip3] torch==2.7.0
-[pip3] torchvision==0.22.0
-"""
 
 
 def test_one_of_2019() -> None:

@@ -1,6 +1,7 @@
 """What commands, the kernel, shells and container files say of a machine."""
 
 import pytest
+from pasted_samples import COMMANDS
 from readers_support import Read
 
 from gpucheck.probes.driver import Driver
@@ -13,27 +14,6 @@ from gpucheck.probes.toolkits import Toolkits
 from gpucheck.probes.torch_build import TorchBuild
 
 MIB = 1024 * 1024
-COMMANDS = """\
-$ nvcc -V
-nvcc: NVIDIA (R) Cuda compiler driver
-Cuda compilation tools, release 11.8, V11.8.89
-$ gcc --version
-gcc (Ubuntu 13.2.0-4ubuntu3) 13.2.0
-$ uname -a
-Linux box 6.5.0-15-generic #15-Ubuntu SMP PREEMPT_DYNAMIC Tue Jan  9 UTC 2024 x86_64 GNU/Linux
-$ cat /etc/os-release
-PRETTY_NAME="Ubuntu 23.10"
-$ lspci | grep -i nvidia
-01:00.0 VGA compatible controller: NVIDIA Corporation GA102 [GeForce RTX 3090] (rev a1)
-01:00.1 Audio device: NVIDIA Corporation GA102 High Definition Audio Controller (rev a1)
-$ df -h /dev/shm
-shm              64M     0   64M   0% /dev/shm
-$ ldd --version
-ldd (Ubuntu GLIBC 2.38-1ubuntu6) 2.38
-$ cat /proc/driver/nvidia/version
-NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.154.05  Thu Dec 28 15:37:48 UTC 2023
-max locked memory           (kbytes, -l) 8192
-"""
 
 
 def test_ordinary_commands() -> None:

@@ -3,6 +3,7 @@
 import gzip
 
 import pytest
+from pasted_samples import NEW, OLD, QUERY
 from readers_support import Read
 
 from gpucheck.probes.nvml import Nvml
@@ -12,87 +13,6 @@ from gpucheck.ticket.intake import Intake
 
 MIB = 1024 * 1024
 OTHER = "    Other                                 : 0\n"
-OLD = """\
-+-----------------------------------------------------------------------------+
-| NVIDIA-SMI 390.30                 Driver Version: 390.30                    |
-|-------------------------------+----------------------+----------------------+
-| GPU  Name        Persistence-M| Bus-Id        Disp.A | Volatile Uncorr. ECC |
-| Fan  Temp  Perf  Pwr:Usage/Cap|         Memory-Usage | GPU-Util  Compute M. |
-|===============================+======================+======================|
-|   0  GeForce GTX 108...  Off  | 00000000:01:00.0  On |                  N/A |
-| 23%   38C    P8    17W / 250W |    345MiB / 11177MiB |      0%      Default |
-+-------------------------------+----------------------+----------------------+
-|   1  Tesla K40c          Off  | 00000000:02:00.0 Off |                    2 |
-| 23%   41C    P8    20W / 235W |      0MiB / 11441MiB |      0%   E. Process |
-+-------------------------------+----------------------+----------------------+
-"""
-NEW = """\
-+-----------------------------------------------------------------------------------------+
-| NVIDIA-SMI 610.57.04        KMD Version: 610.57.04      CUDA UMD Version: 13.3          |
-|-----------------------------------------+------------------------+----------------------+
-|   0  NVIDIA GB10                    On  |   0000000F:01:00.0 Off |                  N/A |
-| N/A   36C    P8              4W /  N/A  | Not Supported          |      0%      Default |
-|                                         |                        |                  N/A |
-+-----------------------------------------+------------------------+----------------------+
-|   1  NVIDIA A100-SXM4-80GB          On  |   00000000:C1:00.0 Off |                    0 |
-| N/A   36C    P0             64W /  400W |   40000MiB /  81920MiB |      0%      Default |
-|                                         |                        |              Enabled |
-+-----------------------------------------+------------------------+----------------------+
-| Processes:                                                                              |
-|    1   N/A  N/A            4242      C   python3                                39990MiB |
-+-----------------------------------------------------------------------------------------+
-"""
-QUERY = """\
-==============NVSMI LOG==============
-
-Timestamp                                 : Tue Mar  5 10:11:12 2024
-Driver Version                            : 535.54.03
-CUDA Version                              : 12.2
-
-Attached GPUs                             : 1
-GPU 00000000:3B:00.0
-    Product Name                          : NVIDIA A100-SXM4-40GB
-    Persistence Mode                      : Enabled
-    MIG Mode
-        Current                           : Disabled
-        Pending                           : Disabled
-    PCI
-        GPU Link Info
-            PCIe Generation
-                Max                       : 4
-                Current                   : 1
-            Link Width
-                Max                       : 16x
-                Current                   : 8x
-    Clocks Throttle Reasons
-        Idle                              : Not Active
-        SW Power Cap                      : Not Active
-        HW Slowdown                       : Active
-            HW Thermal Slowdown           : Active
-            HW Power Brake Slowdown       : Not Active
-    FB Memory Usage
-        Total                             : 40960 MiB
-        Used                              : 3 MiB
-    BAR1 Memory Usage
-        Total                             : 65536 MiB
-    Compute Mode                          : Exclusive_Process
-    ECC Mode
-        Current                           : Enabled
-    ECC Errors
-        Volatile
-            SRAM Correctable              : 0
-            SRAM Uncorrectable            : 1
-            DRAM Uncorrectable            : 2
-        Aggregate
-            SRAM Uncorrectable            : 9
-    Remapped Rows
-        Uncorrectable Error               : 1
-        Pending                           : Yes
-        Remapping Failure Occurred        : No
-    Temperature
-        GPU Current Temp                  : 91 C
-        GPU Slowdown Temp                 : N/A
-"""
 
 
 def test_a_table_of_an_old_driver() -> None:

@@ -1,6 +1,7 @@
 """Answers of torch in a session, and environment reports of projects upon it."""
 
 import pytest
+from pasted_samples import SESSION
 from readers_support import Read
 
 from gpucheck.probes.limits import LimitsOfProcess
@@ -13,23 +14,6 @@ from gpucheck.probes.torch_build import TorchBuild
 def gpus(text: str) -> list[tuple[str | None, str | None]]:
     found = Read(text).get(Nvml).gpus or ()
     return [(gpu.device_name, gpu.compute_capability) for gpu in found]
-
-
-SESSION = """\
->>> import torch
->>> torch.__version__
-'2.1.0+cu118'
->>> torch.version.cuda
-'11.8'
->>> torch.cuda.is_available()
-False
->>> torch.cuda.get_device_name(0)
-'NVIDIA GeForce RTX 4090'
->>> torch.cuda.get_device_capability()
-(8, 9)
->>> torch.cuda.get_arch_list()
-['sm_50', 'sm_60', 'compute_90']
-"""
 
 
 @pytest.mark.parametrize("before", ["", "> ", "| "])

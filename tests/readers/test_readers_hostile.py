@@ -5,11 +5,8 @@ import time
 
 import msgspec
 import pytest
+from pasted_samples import COMMANDS, NEW, OF_2019, OF_2025, OLD, QUERY, SESSION
 from readers_support import Read
-from test_read_collect_env import OF_2019, OF_2025
-from test_read_machine_texts import COMMANDS
-from test_read_nvidia_smi import NEW, OLD, QUERY
-from test_read_reports import SESSION
 
 from gpucheck.readers.pasted import all_readers
 

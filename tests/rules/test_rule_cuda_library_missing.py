@@ -2,6 +2,7 @@
 
 import pytest
 from rules_support import ask
+from wheel_facts import unreadable
 
 from gpucheck.findings import Fine, Hit, Judgement, NotApplicable
 from gpucheck.probes.interpreter import Interpreter
@@ -36,6 +37,23 @@ def test_the_pinned_wheels_are_installed_again() -> None:
         "/v/bin/python -m pip install --force-reinstall --no-deps "
         "nvidia-cusparse-cu12==12.5.8.93 nvidia-cublas-cu12==12.8.4.1"
     )
+
+
+def test_what_only_permissions_hide_is_not_installed_again() -> None:
+    hidden = (
+        ("libcublas.so.12", "/v/nvidia/cublas/lib/libcublas.so.12"),
+        ("libcublasLt.so.12", "/v/nvidia/cublas/lib/libcublasLt.so.12"),
+        ("libcusparse.so.12", "/v/nvidia/cusparse"),
+    )
+    found = judge(*(unreadable(*one) for one in hidden), lost("libcufft.so.11"))
+    assert isinstance(found, Hit)
+    assert found.headline.startswith(
+        "libtorch_cuda.so needs libcublas.so.12, which is there but cannot be read by this user"
+    )
+    assert found.evidence == tuple(f"loading.missing.{at}" for at in range(3))
+    assert found.fixes[0].commands == (
+        "chmod -R a+rX /v/nvidia/cublas/lib", "chmod -R a+rX /v/nvidia/cusparse",
+    )  # fmt: skip
 
 
 def test_what_is_opened_later_comes_last_and_says_so() -> None:

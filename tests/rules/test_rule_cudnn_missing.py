@@ -1,7 +1,7 @@
 import pytest
 from rules_machines import NO_TORCH, PYTHON, VENV, commands, fine, hit, not_applicable, torch_of
 from rules_support import ask
-from wheel_facts import CUDNN_PATH, cudnn, loads, lost, torch_291, wheels
+from wheel_facts import CUDNN_PATH, cudnn, loads, lost, torch_291, unreadable, wheels
 
 from gpucheck.facts import UnknownFactError
 from gpucheck.findings import Judgement, Severity
@@ -68,6 +68,48 @@ def test_what_is_no_part_of_the_pinned_cudnn_is_no_matter() -> None:
     fine(judge(loads(cudnn()), gone("libcudnn_ops.so.9", state="changed")))
     fine(judge(loads(cudnn()), gone("libcublas.so.12")))
     fine(judge(loads(cudnn(), missing=[lost("libnccl.so.2")])))
+
+
+@pytest.mark.parametrize(
+    ("path", "target"),
+    [
+        (CUDNN_PATH, CUDNN_PATH.rpartition("/")[0]),
+        ("/v/nvidia/cudnn", "/v/nvidia/cudnn"),
+        ("/a b/nvidia/cudnn", "'/a b/nvidia/cudnn'"),
+        ("/usr/lib/x86_64-linux-gnu/libcudnn.so.9", "/usr/lib/x86_64-linux-gnu/libcudnn.so.9"),
+    ],
+)
+def test_what_only_permissions_hide_is_not_installed_again(path: str, target: str) -> None:
+    answer = hit(judge(loads(missing=[unreadable("libcudnn.so.9", path)])))
+    assert "needs libcudnn.so.9, which is there but cannot be read by this user" in answer.headline
+    assert path in answer.headline
+    assert commands(answer) == (f"chmod -R a+rX {target}",)
+
+
+def test_a_part_that_only_permissions_hide() -> None:
+    path = CUDNN_PATH.replace("libcudnn", "libcudnn_ops")
+    missing = [unreadable("libcudnn_ops.so.9", path, fatal=False)]
+    answer = hit(judge(loads(cudnn(), missing=missing)))
+    assert "cannot be read by this user" in answer.headline
+    assert not answer.refutable
+    assert commands(answer)[0].startswith("chmod -R a+rX ")
+
+
+@pytest.mark.parametrize("library", ["libcudnn_engines_tensor_ir.so.9", "libcudnn_ext.so.9"])
+def test_a_part_that_the_release_in_its_place_never_had_is_not_gone(library: str) -> None:
+    """CuDNN 9.10.2 put whole in the place of the pinned 9.26: cudnn-version-mismatch tells it."""
+    one = DamagedLibrary(
+        project="nvidia-cudnn-cu12", version="9.26.0.51", library=library, path=CUDNN_PATH,
+        state="missing", recorded_size=10, size=0, sources={"*": "RECORD"},
+    )  # fmt: skip
+    fine(judge(loads(cudnn("9.10.2")), wheels(damaged=[one])))
+    hit(judge(loads(cudnn("9.26.0")), wheels(damaged=[one])))
+    hit(judge(loads(cudnn("9.24.0")), wheels(damaged=[one])))
+    hit(judge(loads(cudnn(None)), wheels(damaged=[one])))
+
+
+def test_a_part_that_every_release_has_is_gone_whatever_is_in_its_place() -> None:
+    hit(judge(loads(cudnn("9.1.0")), gone("libcudnn_ops.so.9")))
 
 
 def test_any_copy_that_the_loader_finds_is_fine() -> None:

@@ -90,13 +90,35 @@ def test_a_package_that_pypi_may_not_have_is_not_fetched_from_there() -> None:
     [
         (("sm_80", "sm_90", "sm_120"), RTX5090),
         (("sm_80",), RTX4090),
-        (("sm_80", "compute_90"), RTX5090),
+        (("sm_80", "compute_90", "sm_120"), RTX5090),
         (("sm_120",), GB10),
         (("sm_120f",), GB10),
     ],
 )
 def test_code_that_runs(codes: tuple[str, ...], gpu: tuple[str, str]) -> None:
     quiet(judge(file(*codes), gpus=(gpu,)))
+
+
+@pytest.mark.parametrize(
+    ("built_with", "torch", "quietly"),
+    [
+        (None, "12.2", True),
+        (None, "12.8", False),
+        ("12.2", "12.8", True),
+        ("12.8", "12.8", True),  # driver-too-old tells it
+    ],
+)
+def test_ptx_runs_only_where_the_driver_compiles_it(
+    built_with: str | None, torch: str, *, quietly: bool
+) -> None:
+    """The driver here speaks CUDA 12.2, and nothing but the PTX fits this GPU."""
+    one = replace(file("sm_80", "compute_90"), built_with=built_with)
+    build = replace(TORCH, cuda=torch)
+    if quietly:
+        quiet(judge(one, torch=build))
+        return
+    with pytest.raises(UnknownFactError, match=r"extensions\.extensions\.0\.built_with"):
+        judge(one, torch=build)
 
 
 @pytest.mark.parametrize("codes", [("sm_90a",), ("compute_90a",), ("sm_100a", "sm_90a")])

@@ -28,9 +28,7 @@ from gpucheck.probes.nvml import GpuProcess, NvmlGpu
 
 SLUG = "gpu-memory-held"
 GIB = 1024**3
-TRAINING = GpuProcess(
-    pid=4242, used_bytes=60 * GIB, kind="compute", process_name="python3"
-)
+TRAINING = GpuProcess(pid=4242, used_bytes=60 * GIB, kind="compute", process_name="python3")
 WSL = msgspec.structs.replace(UBUNTU, wsl=2)
 
 
@@ -45,9 +43,7 @@ def gpu(used: float, *processes: GpuProcess, total: float = 80, **more: Any) -> 
     )
 
 
-def judge(
-    *gpus: NvmlGpu, system: Section = UBUNTU, container: Section = NO_CONTAINER
-) -> Judgement:
+def judge(*gpus: NvmlGpu, system: Section = UBUNTU, container: Section = NO_CONTAINER) -> Judgement:
     return ask(SLUG, nvml_of(list(gpus)), system, container, NO_VARIABLES)
 
 
@@ -147,9 +143,7 @@ OUT_OF_MEMORY = (
 @pytest.mark.parametrize(("held", "fires"), [("23.50 GiB", True), ("2.00 GiB", False)])
 def test_a_process_that_torch_names_in_a_self_test(held: str, fires: bool) -> None:  # noqa: FBT001
     data = {"message": OUT_OF_MEMORY.format(held=held)}
-    tests = ran(
-        failed("device-placement", "out-of-memory", "torch.OutOfMemoryError", data=data)
-    )
+    tests = ran(failed("device-placement", "out-of-memory", "torch.OutOfMemoryError", data=data))
     if not fires:
         with pytest.raises(UnknownFactError):
             ask(SLUG, UBUNTU, NO_CONTAINER, NO_VARIABLES, tests)

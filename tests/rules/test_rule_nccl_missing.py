@@ -15,7 +15,7 @@ from rules_machines import (
     torch_of,
 )
 from rules_support import ask
-from wheel_facts import loads, lost, nccl, torch_291, wheels
+from wheel_facts import NCCL_PATH, loads, lost, nccl, torch_291, unreadable, wheels
 
 from gpucheck.facts import UnknownFactError
 from gpucheck.findings import Judgement
@@ -51,6 +51,12 @@ def test_a_torch_without_pins_gets_no_command() -> None:
     torch = torch_291(pins={})
     answer = hit(judge(loads(missing=[lost("libnccl.so.2")]), NvidiaWheels(pins=[]), torch))
     assert answer.fixes[0].commands == ()
+
+
+def test_what_only_permissions_hide_is_not_installed_again() -> None:
+    answer = hit(judge(loads(missing=[unreadable("libnccl.so.2", NCCL_PATH)])))
+    assert "cannot be read by this user" in answer.headline
+    assert commands(answer) == (f"chmod -R a+rX {NCCL_PATH.rpartition('/')[0]}",)
 
 
 def test_any_copy_that_the_loader_finds_is_fine() -> None:

@@ -117,11 +117,19 @@ NOTE: The SHMEM allocation limit is recommended to be raised with --shm-size.
 UserWarning: torch.distributed._all_gather_base is a private function and will be deprecated.
 """
 
+OTHER_PROGRAMS = """
+Error: listen EADDRINUSE: address already in use :::3000
+root          42  0.0  0.0      0     0 ?        S    Mar01   0:00 [oom_reaper]
+tests/rules/test_rule_nvlink_down.py .......                                       [ 38%]
+tests/rules/test_rule_thermal_or_power_throttle.py .......                         [ 39%]
+git: a deadlock was found between two transactions of the database
+"""
+
 
 @pytest.mark.parametrize(
     "text",
-    [COLLECT_ENV, MAC, SMI, NCCL, DMESG, INSTALL, TRAINING, WARNINGS],
-    ids=["collect-env", "mac", "smi", "nccl", "dmesg", "install", "training", "warnings"],
+    [COLLECT_ENV, MAC, SMI, NCCL, DMESG, INSTALL, TRAINING, WARNINGS, OTHER_PROGRAMS],
+    ids=["collect-env", "mac", "smi", "nccl", "dmesg", "install", "training", "warnings", "others"],
 )
 def test_nothing_is_named(text: str) -> None:
     report = triage(text)
@@ -136,3 +144,17 @@ def test_all_of_it_together_with_a_working_cuda_is_healthy() -> None:
 
 def test_a_cpu_build_on_a_machine_without_a_gpu_is_healthy() -> None:
     assert triage(MAC).verdict == "healthy"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "NCCL_P2P_DISABLE=1 torchrun --nproc-per-node 2 x.py",
+        "NCCL_P2P_DISABLE=1 accelerate launch train.py --num_workers 4",
+        "docker run --gpus all -e NCCL_P2P_DISABLE=1 image python finetune.py",
+        "export NCCL_P2P_DISABLE=1",
+        "NCCL_P2P_DISABLE=1 does not help",
+    ],
+)
+def test_a_variable_that_is_set_is_no_error(text: str) -> None:
+    assert triage(text).root_causes == ()

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from slugs import SLUGS
 
+from gpucheck.readers.pasted.base import Line, Text
 from gpucheck.rules import all_rules
 from gpucheck.signatures import all_signs
 from gpucheck.signatures.base import Signature, compiled, words
@@ -45,7 +46,7 @@ def test_it_finds_its_sample_and_not_the_other_line(slug: str, signature: Signat
     assert signature.literal in signature.sample.lower()
     assert signature.literal == signature.literal.lower()
     assert not (signature.literal in signature.other.lower() and pattern.search(signature.other))
-    assert (slug, signature) in candidates(signature.sample.lower())
+    assert (slug, signature) in candidates(Text([Line(1, signature.sample)]))
     assert 0 < signature.weight < 100
     assert signature.says.format(**dict.fromkeys(pattern.groupindex, "x"))
     assert not signature.says.endswith(".")

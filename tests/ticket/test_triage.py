@@ -201,3 +201,88 @@ def test_a_saved_report_of_a_text_names_the_same_cause_again() -> None:
     again = judged_again(report)
     assert again.root_causes == report.root_causes == ("nccl-duplicate-gpu",)
     assert again.findings[0].headline == report.findings[0].headline
+
+
+def test_a_false_after_a_true_is_what_is_complained_of() -> None:
+    text = """with the old version:
+>>> torch.cuda.is_available()
+True
+after the update:
+>>> torch.cuda.is_available()
+False
+It says that the NVIDIA driver version is too old.
+"""
+    assert first(text) == "driver-too-old"
+
+
+def test_a_comment_in_code_is_no_answer() -> None:
+    text = "torch.cuda.is_available()  # will return true\n"
+    assert triage(text).verdict == "unknown"
+
+
+def test_an_error_of_cuda_that_nobody_knows_is_not_healthy() -> None:
+    assert triage(HEALTHY).verdict == "healthy"
+    assert triage(f"{HEALTHY}CUDA error: the moon is full\n").verdict == "unknown"
+
+
+def test_answers_between_letters_of_another_script_count() -> None:
+    text = "服务器上torch.cuda.is_available() 为True\uff0c本地就是False\uff0cGPU版本怎么安装\n"
+    text = f"{text}torch.cuda.is_available()发现是False\n"
+    assert first(text) == "torch-cpu-only"
+
+
+def test_full_width_punctuation_fills_the_place_of_a_blank() -> None:
+    text = (
+        "RuntimeError\uff1aCUDA error\uff1ano kernel image is available\n"
+        "RTX 5090\uff0ctorch 2.3.0+cu121\n"
+    )
+    assert first(text) == "gpu-too-new-for-torch"
+
+
+def test_docker_logs_its_lines_in_json() -> None:
+    text = '{"log":"ValueError: operator torchvision::roi_align does not exist\\n","stream":"e"}\n'
+    assert first(text) == "torch-companion-mismatch"
+    assert first(text[:-12]) == "torch-companion-mismatch"  # cut short: read as it stands
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "CUDA error (/b/third_party/flash-attention/hopper/x.h:167): no kernel image is available",
+        "[ONNXRuntimeError] : 1 : FAIL : cudaErrorNoKernelImageForDevice:no kernel image",
+        "CUDA failure 209: no kernel image is available on it ; GPU=0 ; hostname=box ; file=a.cc",
+    ],
+)
+def test_the_library_that_reports_a_missing_kernel_is_the_one_that_lacks_it(line: str) -> None:
+    assert first(f"On my RTX 5090 (Blackwell, sm_120):\n{line}\n") == "extension-gpu-unsupported"
+
+
+def test_a_path_of_macos_is_no_reboot() -> None:
+    text = (
+        "OSError: dlopen(/opt/x/libfoo.dylib, 0x0006): tried: "
+        "'/System/Volumes/Preboot/Cryptexes/OS/opt/x/libfoo.dylib' (no such file), training\n"
+    )
+    assert "thermal-or-power-throttle" not in causes(text)
+
+
+def test_where_it_runs_is_not_why_an_operator_is_missing() -> None:
+    text = (
+        "ValueError: Could not find the operator torchvision::nms.\n"
+        "The environment below is from a CPU only server, CUDA 12.1\n"
+    )
+    assert first(text) == "torch-companion-mismatch"
+
+
+def test_the_name_of_a_compose_service_is_no_container_in_the_text() -> None:
+    lines = (
+        "Traceback (most recent call last):",
+        "  x",
+        "RuntimeError: No CUDA GPUs are available",
+    )
+    plain = first("\n".join(lines))
+    assert first("\n".join(f"webui-docker-auto-1  | {line}" for line in lines)) == plain
+
+
+def test_true_only_as_root_is_a_matter_of_permission() -> None:
+    text = "torch.cuda.is_available() is True only as root, for my user it is False\n"
+    assert first(text) == "device-permission"

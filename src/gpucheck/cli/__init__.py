@@ -20,6 +20,7 @@ from typing import NoReturn
 import click
 
 from gpucheck import __version__
+from gpucheck.cli.options import tables_before
 from gpucheck.cli.text import printable
 
 _NOT_COMMANDS = ("live_table", "options", "run", "selftests", "text")
@@ -40,9 +41,19 @@ class CommandFolder(click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Put ``check`` in front of options that are not the group's own."""
         own = ("--help", "-h", "--version")
-        if not args or (args[0].startswith("-") and args[0] not in own):
+        if not args or (
+            args[0].startswith("-")
+            and args[0] not in own
+            and not self._names_tables_for_a_command(ctx, args)
+        ):
             args.insert(0, "check")
         return super().parse_args(ctx, args)
+
+    def _names_tables_for_a_command(self, ctx: click.Context, args: list[str]) -> bool:
+        """Whether ``--tables DIR`` stands before a command; else ``check`` takes it."""
+        option, equals, _value = args[0].partition("=")
+        behind = args[1 if equals else 2 :]
+        return option == "--tables" and behind[:1] != [] and behind[0] in self.list_commands(ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  # click's signature
         """Return the names of all commands."""
@@ -62,6 +73,7 @@ class CommandFolder(click.Group):
     context_settings={"help_option_names": ["-h", "--help"]},
     no_args_is_help=False,
 )
+@tables_before
 @click.version_option(__version__, message="gpucheck %(version)s")
 def gpucheck() -> None:
     """Why does PyTorch not use my NVIDIA GPUs properly, and what do I do about it?

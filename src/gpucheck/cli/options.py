@@ -4,7 +4,9 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
+_TABLES = "gpucheck.tables"
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -17,12 +19,32 @@ def _options(*options: Callable[[F], F]) -> Callable[[F], F]:
     return add
 
 
+def _remember_tables(ctx: click.Context, _param: click.Parameter, value: str | None) -> None:
+    if value is not None:
+        ctx.meta[_TABLES] = value
+
+
+def _tables(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    """Take what stands before the command where the command itself names none."""
+    own = ctx.get_parameter_source(param.name or "") is ParameterSource.COMMANDLINE
+    return value if own else ctx.meta.get(_TABLES, value)
+
+
+tables_before = click.option(
+    "--tables",
+    metavar="DIR",
+    expose_value=False,
+    callback=_remember_tables,
+    help="Compatibility tables to use, here or behind the command.",
+)
+"""For groups: the commands below take it over."""
 output_options = _options(
     click.option("-o", "--output", metavar="FILE", help="Write to FILE instead of stdout."),
     click.option(
         "--tables",
         metavar="DIR",
         envvar="GPUCHECK_TABLES",
+        callback=_tables,
         help="Compatibility tables to use instead of the built-in ones ($GPUCHECK_TABLES).",
     ),
     click.option("--no-color", is_flag=True, help="No colour (NO_COLOR does the same)."),

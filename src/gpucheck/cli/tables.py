@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpucheck.cli.options import output_options
+from gpucheck.cli.options import output_options, tables_before
 from gpucheck.cli.run import open_tables, refuse_broken
 from gpucheck.cli.text import colored, printable, write_out
 
@@ -21,6 +21,7 @@ _form = click.option(
 
 
 @click.group("tables", short_help="Show, check and compare the compatibility tables.")
+@tables_before
 def tables_group() -> None:
     """Show, check and compare the compatibility tables that all answers rest on."""
 

@@ -18,6 +18,8 @@ _MOST_SECTIONS = 4096
 _SECTION_NAMES = 64 * 1024
 _LONGEST_SYMBOL = 4096
 _WEAK = 2
+_HIDDEN = 0x8000
+"""The bit of a version's number that says the symbol is not the default one."""
 _NO_BITS = 8
 
 
@@ -53,10 +55,15 @@ def undefined_symbols(
     if count is None or start is None or strings is None:
         return Answer(None, elf.path, "no table of symbols that can be read")
     table, numbers = _tables(host, elf, start, count)
+    places: Iterable[int] = range(len(table) // _SYMBOL.size)
+    if libraries is not None:  # of thousands of symbols a few are of these
+        bound = {index | hidden for index in versions for hidden in (0, _HIDDEN)}
+        places = [at for at, number in zip(places, numbers, strict=False) if number in bound]
     wanted: list[tuple[int, int, bool]] = []
-    for at, (name, info, _other, section, _value, _size) in enumerate(_SYMBOL.iter_unpack(table)):
-        number = numbers[at] & 0x7FFF if at < len(numbers) else 0
-        if section == 0 and name and (libraries is None or number in versions):
+    for at in places:
+        name, info, _other, section, _value, _size = _SYMBOL.unpack_from(table, at * _SYMBOL.size)
+        if section == 0 and name:
+            number = numbers[at] & ~_HIDDEN if at < len(numbers) else 0
             wanted.append((name, number, info >> 4 == _WEAK))
     names_at = strings.read((name for name, _, _ in wanted), _LONGEST_SYMBOL)
     found = []

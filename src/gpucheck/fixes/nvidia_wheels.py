@@ -1,11 +1,14 @@
 """Exact commands that bring back the wheels of CUDA libraries that the installed torch pins."""
 
+import shlex
 from collections.abc import Sequence
 
 from gpucheck.findings import Fix
 from gpucheck.fixes.torch_install import Python
 from gpucheck.probes.torch_build import TorchBuild
 from gpucheck.views import View
+
+_OF_THE_SYSTEM = ("/lib", "/usr/lib")
 
 
 class WheelRemedies(View):
@@ -48,3 +51,20 @@ class WheelRemedies(View):
             return fix
         first = self._python.pip("uninstall", "-y", *remove)
         return Fix(text=fix.text, commands=(first, *fix.commands), verify=fix.verify)
+
+    def readable(self, path: str, soname: str) -> Fix:
+        """Return the fix that lets every user read a library and what lies beside it.
+
+        Args:
+            path: the library, or the folder that cannot be searched for it.
+            soname: the library's name.
+        """
+        folder, _, name = path.rpartition("/")
+        is_file = name.startswith(soname)
+        target = folder if is_file and not folder.startswith(_OF_THE_SYSTEM) else path
+        return Fix(
+            text="The library is there: let every user read it. The owner of the files, or root, "
+            "can do so.",
+            commands=(f"chmod -R a+rX {shlex.quote(target)}",),
+            verify=self._python.verify(),
+        )

@@ -1,6 +1,7 @@
 """The dynamic loader of glibc, followed by reading files: which file it takes, and why."""
 
-from gpucheck.loader._process import Library, Lost, Opened, Process
+from gpucheck.loader._objects import Library, Lost, Opened
+from gpucheck.loader._process import Process
 from gpucheck.loader._search import CACHED, DEFAULT, VARIABLE, Found, Search, default_folders
 
 __all__ = [

@@ -13,6 +13,7 @@ import msgspec
 
 from gpucheck.elf import Elf, read_elf
 from gpucheck.host import Host
+from gpucheck.loader._objects import Library, Lost, Opened
 from gpucheck.loader._search import ELF_MACHINES, Search, default_folders, triplet
 
 _MOST_LIBRARIES = 2000
@@ -20,63 +21,13 @@ _MOST_PRELOADS = 64
 _MOST_FOLDERS = 128
 _DAMAGE = ("file too short", "invalid ELF header", "object file has no")
 """What the loader itself says of a file; anything else is a failure to read it."""
+_DENIED = "EACCES"
+"""The loader goes on where permissions keep it out, and says at the end that nothing is there."""
 _TOKEN = re.compile(r"\$(?:(ORIGIN|LIB|PLATFORM)(?![A-Za-z0-9_])|\{(ORIGIN|LIB|PLATFORM)\})")
 _USUAL_LOADERS = re.compile(
     r"/(?:usr/)?lib(?:32|64|x32)?/(?:[a-z0-9_]+-linux-gnu[a-z0-9]*/)?ld(?:64)?(?:-linux[a-z0-9_-]*)?"
     r"\.so\.[0-9]"
 )
-
-
-class Library(msgspec.Struct, eq=False):
-    """A file that is in the process; one object a file."""
-
-    name: str
-    """What it was first asked for by."""
-    path: str
-    """As the loader came to it."""
-    real_path: str
-    elf: Elf
-    via: str
-    """``rpath``, ``runpath``, ``LD_LIBRARY_PATH``, ``ld.so.cache``, ``default``, ``path``,
-    ``LD_PRELOAD``, ``ld.so.preload``, ``preload`` or ``start`` (the executable, its loader)."""
-    needed_by: str = ""
-    """SONAME or file name of the first object that needs it."""
-    entry: str = ""
-    """The entry of the variable, or the folder of the DT_RPATH or DT_RUNPATH, that won."""
-    loader: "Library | None" = None
-    """The object that caused it to be loaded; None for one that a program opened."""
-    names: set[str] = msgspec.field(default_factory=set)
-    needs: "dict[str, Library]" = msgspec.field(default_factory=dict)
-    """What each of its needs was met by."""
-    rpath: list[str] | None = None
-    """Folders of its DT_RPATH, when that counts."""
-    runpath: list[str] | None = None
-    is_main: bool = False
-
-    @property
-    def label(self) -> str:
-        """The name that people know it by."""
-        return self.elf.soname or self.path.rpartition("/")[2]
-
-
-class Lost(msgspec.Struct, frozen=True):
-    """A need that cannot be met."""
-
-    name: str
-    needed_by: str
-    why: str
-    """"not found", or what is wrong with the file: "file too short"."""
-    path: str = ""
-    searched: tuple[str, ...] = ()
-
-
-class Opened(msgspec.Struct, frozen=True):
-    """What opening a file would do."""
-
-    library: Library | None
-    """The file itself; None when it cannot be loaded."""
-    added: list[Library]
-    lost: list[Lost]
 
 
 class _Match(msgspec.Struct, frozen=True):
@@ -107,6 +58,7 @@ class Process:
         self.unread = ""
         """A file that the loader would take and that could not be read; what follows is unsure."""
         self.lost_at_start: list[Lost] = []
+        self._denied: list[str] = []
         self._elves: dict[str, Elf | str] = {}
         self._by_name: dict[str, Library] = {}
         self._by_file: dict[object, Library] = {}
@@ -261,12 +213,13 @@ class Process:
         if there is not None:
             return there
         by = needing.label if needing is not None else ""
+        self._denied = []
         match = self._by_path(name, needing) if "/" in name else self._find(name, needing)
         if match is None or match.elf is None:
             why = match.problem if match is not None else "not found"
             searched = () if "/" in name else tuple(way for way, _, _ in self._ways(needing))
             path = match.path if match is not None else ""
-            lost.append(Lost(name, by, why, path, searched))
+            lost.append(Lost(name, by, why, path, searched, tuple(self._denied)))
             return None
         identity = self._identity(match.path)
         same = self._by_file.get(identity)
@@ -357,7 +310,8 @@ class Process:
             return None
         elf = self.elf(path)
         if isinstance(elf, str):
-            if elf.startswith("EACCES"):
+            if elf.startswith(_DENIED):
+                self._denied.append(path)
                 return None
             if not elf.startswith(_DAMAGE):
                 self.unread = self.unread or f"{path}: {elf}"
@@ -370,8 +324,11 @@ class Process:
 
     def _identity(self, path: str) -> object:
         """Return what tells a file from all others; None when it is not there."""
-        stat = self.host.stat(path).value
+        answer = self.host.stat(path)
+        stat = answer.value
         if stat is None or stat.kind == "directory":
+            if answer.problem.startswith(_DENIED):
+                self._denied.append(path)
             return None
         return stat.inode or self.host.real_path(path).value or path
 

@@ -10,10 +10,12 @@ from gpucheck.probes._dist_info import dist_infos
 from gpucheck.probes._library_owner import Owners, is_cuda, library_name, stem
 from gpucheck.probes._library_versions import Place, library_version
 from gpucheck.probes._loading_checks import Lack, missing_functions, missing_versions
+from gpucheck.probes._permissions import kept_out
 from gpucheck.probes._runtime_opened import RuntimeOpened, runtime_opened
 from gpucheck.probes._torch_process import TorchProcess, torch_process
 from gpucheck.probes.interpreter import Interpreter
 from gpucheck.probes.loading import (
+    NOT_READABLE,
     FoundVia,
     LoadedLibrary,
     Loading,
@@ -140,12 +142,14 @@ class _Resolver:
         ]
 
     def _missing(self, lost: Lost, *, fatal: bool) -> MissingLibrary:
+        barrier = kept_out(self._host, lost, self._infos)
+        path = self._plain(lost.path, self._real(lost.path)) if lost.path else ""
         return MissingLibrary(
-            soname=lost.name,
+            soname=lost.name.rpartition("/")[2] if barrier else lost.name,
             needed_by=lost.needed_by,
             searched=", ".join(dict.fromkeys(lost.searched)),
-            why=lost.why,
-            path=self._plain(lost.path, self._real(lost.path)) if lost.path else "",
+            why=NOT_READABLE if barrier else lost.why,
+            path=barrier or path,
             fatal=fatal,
             sources={"*": _SOURCE},
         )

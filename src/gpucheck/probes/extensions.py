@@ -34,6 +34,8 @@ class Extension(Facts, frozen=True, kw_only=True):
     python: str | None = None
     """The CPython that its name is bound to, such as ``311``; "" when to none."""
     needs_torch: bool | None = None
+    built_with: str | None = None
+    """The CUDA toolkit that compiled it, such as ``12.8``; no file tells it."""
     cuda: str | None = None
     """Major release of the CUDA libraries that it needs, such as ``12``; "" when it needs none."""
     missing_libraries: list[str] | None = None
@@ -107,6 +109,7 @@ def _extension(needs: "Needs", owner: DistInfo | None) -> Extension:
     codes = notes.take("codes", needs.codes)
     if lacking is None:
         notes.unknown("missing_symbol_count", notes.problems["missing_symbols"])
+    notes.unknown("built_with", "the file does not tell")
     if (abi := string_abi(lacking or [])) is None:
         notes.unknown("cxx11_abi", "no missing symbol tells")
     return Extension(

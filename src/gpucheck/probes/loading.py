@@ -11,6 +11,9 @@ from gpucheck.probes.torch_build import TorchBuild
 DEADLINE = 5.0
 LANE = "target"
 
+NOT_READABLE = "cannot be read by this user"
+"""Why a library is missing that is there: the loader passes over what permissions hide from it."""
+
 FoundVia = Literal[
     "preload", "LD_PRELOAD", "ld.so.preload", "path", "rpath", "LD_LIBRARY_PATH", "runpath",
     "ld.so.cache", "default", "windows-torch-lib", "windows-library-bin", "windows-cuda-path",
@@ -52,7 +55,7 @@ class MissingLibrary(Facts, frozen=True, kw_only=True):
     why: str = ""
     """"not found", or what is wrong with the file that is found: ``file too short``."""
     path: Annotated[str | None, Private("path")] = None
-    """The file that cannot be loaded; "" when there is none."""
+    """The file that cannot be loaded, or the folder that keeps this user out; "" when none."""
     fatal: bool | None = None
     """Whether ``import torch`` fails of it; False for one that is opened only when used."""
 

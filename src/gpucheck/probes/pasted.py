@@ -24,6 +24,8 @@ class Pasted(Section, frozen=True, kw_only=True):
 
     cuda_available: bool | None = None
     """What ``torch.cuda.is_available()`` was said to answer."""
+    gpu_error: str | None = None
+    """A line in which CUDA or one of its libraries reports an error."""
     own_verdict: str | None = None
     """What a report of gpucheck in the text says: ``healthy``, ``broken`` ..."""
     signs: list[Sign] | None = None

@@ -39,6 +39,7 @@ def _cuda(given: Given, draft: Draft, drafts: Drafts, tables: Tables) -> None:
     source = f"as given: extension.built_with_cuda={version}"
     major = version.partition(".")[0]
     draft.said("cuda", major, source)
+    draft.said("built_with", version, source)
     torch = drafts.of(TorchBuild).fields
     if torch.get("built_for") == "cpu":
         draft.said("missing_libraries", [_OF_CUDA_BUILDS], "a CPU build has no such library")

@@ -149,7 +149,10 @@ _BOARDS = ("torch-rocm-or-other-build",)
 _CUDNN = ("cudnn-version-mismatch", "cudnn-missing")
 _BUILD = ("toolkit-torch-mismatch", "toolkit-gpu-unsupported", "toolkit-missing")
 _COMPILER = ("host-compiler-unsupported", "compiler-missing")
-_EXTENSION = ("extension-abi-mismatch", "extension-gpu-unsupported", "extension-source-too-old")
+_EXTENSION = (
+    "extension-abi-mismatch", "extension-gpu-unsupported", "extension-source-too-old",
+    "driver-too-old",
+)  # fmt: skip
 _DRIVER = ("driver-too-old", "driver-dropped-gpu", "driver-missing")
 _GPU = ("gpu-too-new-for-torch", "gpu-too-old-for-torch", "no-nvidia-gpu")
 _COMPANION = ("torch-companion-mismatch",)
@@ -227,7 +230,8 @@ _KEYS = (
     Key(name="extension.name", fields=("extensions.extensions.0.package",),
         form="a name such as flash_attn", read=_word, judged_by=_EXTENSION),
     Key(name="extension.built_with_cuda",
-        fields=("extensions.extensions.0.cuda", "extensions.extensions.0.missing_libraries"),
+        fields=("extensions.extensions.0.cuda", "extensions.extensions.0.built_with",
+                "extensions.extensions.0.missing_libraries"),
         form=f"{_VERSION} 12.4", read=_cuda, judged_by=_EXTENSION, decimal=True),
     Key(name="extension.code", fields=("extensions.extensions.0.codes",),
         form="codes such as sm_80,compute_90", read=_code, judged_by=_EXTENSION, many=True),

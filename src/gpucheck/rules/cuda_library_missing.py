@@ -12,7 +12,8 @@ Where the line is drawn: only what the loader would do counts. A library that co
 conda, a toolkit or the system alike is fine, and so is one that is opened only by a profiler.
 cuDNN and NCCL have findings of their own, and libcuda is the driver's.
 
-Cure: install the wheel again that this PyTorch pins; the command names it.
+Cure: install the wheel again that this PyTorch pins; the command names it. Where the library is
+there and only permissions keep this user from it, the command lifts them.
 """
 
 from gpucheck.facts import known
@@ -22,6 +23,7 @@ from gpucheck.probes.loading import Loading, MissingLibrary
 from gpucheck.probes.torch_build import TorchBuild
 from gpucheck.rules import Rule
 from gpucheck.tables.wheel_names import wheel_of_file
+from gpucheck.views.loaded import keeps_out, needs_permission
 
 RULE = Rule(
     title="a CUDA library cannot be found",
@@ -42,13 +44,15 @@ def check(torch: TorchBuild, loading: Loading, remedies: WheelRemedies) -> Judge
     found = [
         (at, one, wheel)
         for at, one in enumerate(missing)
-        if one.why == "not found"
+        if (one.why == "not found" or keeps_out(one))
         and (wheel := wheel_of_file(one.soname)) is not None
         and wheel not in _OF_OTHERS
     ]
     if not found:
         return Fine("the loader finds every library of CUDA that this torch needs")
     found.sort(key=lambda one: one[1].fatal is False)
+    if keeps_out(found[0][1]):
+        return _unreadable([(at, one) for at, one, _ in found if keeps_out(one)], remedies)
     names = list(dict.fromkeys(one.soname for _, one, _ in found))
     wheels = dict.fromkeys(wheel for _, _, wheel in found)
     pinned = [project for wheel in wheels if (project := remedies.pinned(wheel))]
@@ -56,6 +60,18 @@ def check(torch: TorchBuild, loading: Loading, remedies: WheelRemedies) -> Judge
         headline=_headline(found[0][1], names),
         evidence=tuple(f"loading.missing.{at}" for at, _, _ in found),
         fixes=(remedies.reinstall(pinned) if pinned else _elsewhere(names[0], torch),),
+    )
+
+
+def _unreadable(found: list[tuple[int, MissingLibrary]], remedies: WheelRemedies) -> Hit:
+    first = found[0][1]
+    fixes = {one.path: remedies.readable(one.path or "", one.soname) for _, one in found}
+    commands = dict.fromkeys(command for fix in fixes.values() for command in fix.commands)
+    fix = fixes[first.path]
+    return Hit(
+        headline=needs_permission(first.needed_by, first),
+        evidence=tuple(f"loading.missing.{at}" for at, _ in found),
+        fixes=(Fix(text=fix.text, commands=tuple(commands), verify=fix.verify),),
     )
 
 

@@ -7,15 +7,19 @@ Cannot load symbol cudnnCreateTensorDescriptor". On Windows: "Could not locate c
 
 Typical causes: the nvidia-cudnn wheel was removed, or pip removed it along with another wheel that
 owned the same files (nvidia-cudnn-cu12 and -cu13 share a folder); a wheel of another cuDNN major
-was installed on top; an install that was interrupted.
+was installed on top; an install that was interrupted; an install by another user, whose files this
+one may not read: the loader then says "No such file or directory" all the same.
 
 Where the line is drawn: only what the loader would do counts. A PyTorch whose cuDNN comes from
 conda, from the system or from torch's own folder is fine, and so is a machine without any cuDNN of
 the system. A cuDNN of another major in the system does not help and is named. Parts of cuDNN count
-as far as this release of cuDNN is known to have them. The self-test cudnn-convolution refutes that
-all of cuDNN is gone, but not that a part is: a convolution does not use every part.
+as far as this release of cuDNN is known to have them: where another release was put whole in the
+place of the wheel's, no part is gone, and cudnn-version-mismatch compares the two. The self-test
+cudnn-convolution refutes that all of cuDNN is gone, but not that a part is: a convolution does not
+use every part.
 
-Cure: install the nvidia-cudnn wheel again that this PyTorch pins; the command names it.
+Cure: install the nvidia-cudnn wheel again that this PyTorch pins; the command names it. Where only
+permissions are in the way, the command lifts them.
 """
 
 from gpucheck.findings import Fine, Fix, Hit, Judgement, NotApplicable, Severity
@@ -23,7 +27,19 @@ from gpucheck.fixes.nvidia_wheels import WheelRemedies
 from gpucheck.probes.nvidia_wheels import DamagedLibrary, NvidiaWheels
 from gpucheck.probes.torch_build import TorchBuild
 from gpucheck.rules import Rule
-from gpucheck.views.loaded import Loaded, Lost, is_cudnn, is_cudnn_part, named, place
+from gpucheck.tables.cudnn_sublibraries import CudnnSublibraries
+from gpucheck.tables.versions import parse
+from gpucheck.views.loaded import (
+    Copy,
+    Loaded,
+    Lost,
+    is_cudnn,
+    is_cudnn_part,
+    keeps_out,
+    named,
+    needs_permission,
+    place,
+)
 
 RULE = Rule(
     title="cuDNN cannot be found",
@@ -38,7 +54,11 @@ _PROJECT = "nvidia-cudnn"
 
 @RULE.check
 def check(
-    torch: TorchBuild, loaded: Loaded, wheels: NvidiaWheels, remedies: WheelRemedies
+    torch: TorchBuild,
+    loaded: Loaded,
+    wheels: NvidiaWheels,
+    remedies: WheelRemedies,
+    sublibraries: CudnnSublibraries,
 ) -> Judgement:
     """Ask the loader for cuDNN's main library, then for its parts."""
     if torch.installed is False:
@@ -47,15 +67,19 @@ def check(
         return NotApplicable("this torch was not built for CUDA")
     lost = loaded.lost(is_cudnn)
     if lost is not None:
+        if keeps_out(lost.library):
+            return _unreadable(named(torch), lost, remedies)
         return _whole(lost, torch, wheels, remedies)
     part = loaded.lost(is_cudnn_part)
     if part is not None:
+        if keeps_out(part.library):
+            return _unreadable("cuDNN", part, remedies)
         return _part(part.library.soname, part.fact, remedies)
-    gone = _gone(wheels, remedies.pinned(_PROJECT))
+    copy = loaded.copy(is_cudnn)
+    gone = _gone(wheels, remedies.pinned(_PROJECT), copy, sublibraries)
     if gone is not None:
         at = (wheels.damaged or []).index(gone)
         return _part(gone.library or "", f"nvidia_wheels.damaged.{at}", remedies)
-    copy = loaded.copy(is_cudnn)
     if copy is None:
         return NotApplicable("this torch does not load cuDNN")
     return Fine(f"{copy.library.soname} is loaded{place(copy)}")
@@ -81,6 +105,15 @@ def _whole(
     )
 
 
+def _unreadable(who: str, lost: Lost, remedies: WheelRemedies) -> Judgement:
+    return Hit(
+        headline=needs_permission(who, lost.library),
+        evidence=(lost.fact,),
+        fixes=(remedies.readable(lost.library.path or "", lost.library.soname),),
+        refutable=lost.library.fatal is not False,
+    )
+
+
 def _part(soname: str, fact: str, remedies: WheelRemedies) -> Judgement:
     return Hit(
         headline=f"cuDNN is incomplete: its part {soname} is gone; what needs it fails when it is "
@@ -91,10 +124,22 @@ def _part(soname: str, fact: str, remedies: WheelRemedies) -> Judgement:
     )
 
 
-def _gone(wheels: NvidiaWheels, project: str) -> DamagedLibrary | None:
+def _gone(
+    wheels: NvidiaWheels, project: str, copy: Copy | None, sublibraries: CudnnSublibraries
+) -> DamagedLibrary | None:
     """Return a part of cuDNN that its wheel brought and that is not there any more."""
     gone = (d for d in wheels.damaged or () if d.project == project and d.state == "missing")
-    return next((one for one in gone if is_cudnn_part(one.library or "")), None)
+    parts = (one for one in gone if is_cudnn_part(one.library or ""))
+    return next((one for one in parts if _belongs(one, copy, sublibraries)), None)
+
+
+def _belongs(part: DamagedLibrary, copy: Copy | None, sublibraries: CudnnSublibraries) -> bool:
+    """Whether the cuDNN that is loaded has such a part, be it not the one the wheel brought."""
+    brought, here = parse(part.version), parse(copy.library.version if copy is not None else None)
+    if brought is None or here is None or brought[:3] == here[:3]:
+        return True
+    expected = sublibraries.expected(copy.library.version or "") if copy is not None else None
+    return expected is None or part.library in expected
 
 
 def _fix(project: str, remedies: WheelRemedies) -> Fix:

@@ -83,8 +83,7 @@ def check(  # a comparison of seven things
             + (f"; {skipped}=1 lets it, and what {runtime} lacks fails" if lenient else ""),
             evidence=(
                 f"{copy.fact}.version",
-                fact,
-                "torch.version",
+                *dict.fromkeys((fact, "torch.version")),
                 *((f"environment.variables.{skipped}",) if lenient else ()),
             ),
             fixes=_fixes(copy, remedies),

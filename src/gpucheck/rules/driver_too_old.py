@@ -16,6 +16,10 @@ A driver that is older than the GPU does not drive it at all: nvidia-smi says "N
 found", the kernel's log "installed in this system is not supported by the NVIDIA ... driver
 release". Then only a newer driver helps.
 
+A compiled extension that has only PTX for the GPU, made by a newer CUDA than the driver speaks, is
+refused on its first call: "the provided PTX was compiled with an unsupported toolchain" (CUDA error
+222). Machine code that fits the GPU is not affected.
+
 Cure: a newer driver; or a PyTorch build for an older CUDA that still has code for your GPU.
 """
 
@@ -30,6 +34,7 @@ from gpucheck.tables import OperatingSystem
 from gpucheck.tables.cuda_drivers import CudaDrivers
 from gpucheck.tables.versions import at_least, parse
 from gpucheck.views import DriverState, Gpus
+from gpucheck.views.extension_ptx import ExtensionPtx, NewerPtx
 from gpucheck.views.gpu_support import GpuSupport
 from gpucheck.views.selftest_says import SelfTestSays
 from gpucheck.views.surroundings import Surroundings
@@ -56,6 +61,7 @@ def check(  # noqa: PLR0913, PLR0917  # the rule joins GPU, driver, torch and ta
     update: DriverRemedies,
     reinstall: TorchRemedies,
     says: SelfTestSays,
+    ptx: ExtensionPtx,
 ) -> Judgement:
     """Compare the driver with the CUDA that torch was built for, then with the GPUs."""
     if _surely_no_gpu(gpus):
@@ -72,6 +78,9 @@ def check(  # noqa: PLR0913, PLR0917  # the rule joins GPU, driver, torch and ta
             return judged
         if seen := says.points_at(RULE.slug):
             return _refused(seen, torch, update)
+        newer = [one for one in ptx.newer() if one.built_with]
+        if newer and older_than_gpu is None:
+            return _refused_ptx(newer[0], update)
         return older_than_gpu or judged
     return older_than_gpu
 
@@ -84,6 +93,26 @@ def _refused(seen: tuple[str, ...], torch: TorchBuild, update: DriverRemedies) -
         evidence=(*seen, "torch.cuda"),
         fixes=(update.install(reason=f"for PyTorch builds of CUDA {torch.cuda}"),),
         confidence=Confidence.LIKELY,
+    )
+
+
+def _refused_ptx(newer: NewerPtx, update: DriverRemedies) -> Hit:
+    """The driver runs torch, but cannot compile what an extension has for the GPU."""
+    name = newer.package.title
+    gpus = ", ".join(gpu.label for gpu in newer.gpus)
+    return Hit(
+        headline=f"{name} has only PTX of CUDA {newer.built_with} for {gpus}, and the driver "
+        f"speaks CUDA {newer.speaks}, so it refuses to compile it",
+        evidence=newer.facts,
+        fixes=(
+            update.install(None, f"one that speaks CUDA {newer.built_with}"),
+            Fix(
+                text=f"Or take a build of {name} with machine code for {gpus}, or compile it with "
+                f"CUDA {newer.speaks} or older.",
+            ),
+        ),
+        confidence=Confidence.LIKELY,
+        refutable=False,  # a self-test runs PyTorch's own code
     )
 
 

@@ -8,8 +8,10 @@ image is available for execution on the device", or the package says that it nee
 
 The headers of the GPU code in the package's files are read, nothing is executed. A package is
 blamed only if no file of it has code that runs on the GPU, all its code was looked through, and
-PyTorch has code for the GPU. A package without GPU code of its own is never blamed; one whose
-kernels are an addition for some GPUs (torchao, DeepGEMM, FlashMLA) is only mentioned.
+PyTorch has code for the GPU. PTX of a newer CUDA than the driver speaks is refused by the driver:
+that is driver-too-old where it is known which CUDA made it, else it stays open. A package without
+GPU code of its own is never blamed; one whose kernels are an addition for some GPUs (torchao,
+DeepGEMM, FlashMLA) is only mentioned.
 
 Cure: a release of the package with code for the GPU; or compile it here for it. A GPU that is
 older than everything the package is made for needs another package.
@@ -21,7 +23,8 @@ from gpucheck.fixes.extension_install import ExtensionRemedies
 from gpucheck.rules import Rule
 from gpucheck.tables.cubin_rules import CubinRules, Runs
 from gpucheck.views import Gpu
-from gpucheck.views.extension_packages import CompiledPackage, ExtensionPackages
+from gpucheck.views.extension_packages import FOR_SOME_GPUS, CompiledPackage, ExtensionPackages
+from gpucheck.views.extension_ptx import ExtensionPtx
 from gpucheck.views.torch_code import TorchCode
 
 RULE = Rule(
@@ -37,10 +40,6 @@ RULE = Rule(
     needs_gpu=True,
 )
 
-_FOR_SOME_GPUS = frozenset(
-    ("torchao", "deep-gemm", "deep-ep", "flash-attn-3", "flash-mla", "nvidia-cutlass-dsl")
-)
-
 
 @RULE.check
 def check(
@@ -48,6 +47,7 @@ def check(
     packages: ExtensionPackages,
     rules: CubinRules,
     remedies: ExtensionRemedies,
+    ptx: ExtensionPtx,
 ) -> Judgement:
     """Compare the code of each package with the GPUs that torch itself runs on."""
     if reason := code.nothing_to_judge():
@@ -60,7 +60,7 @@ def check(
         return NotApplicable("there is no visible GPU that torch itself has code for")
     found = [(one, lacking) for one in judged if (lacking := _lacking(one, gpus, rules))]
     if found:
-        found.sort(key=lambda pair: pair[0].name in _FOR_SOME_GPUS)
+        found.sort(key=lambda pair: pair[0].name in FOR_SOME_GPUS)
         return _hit(*found[0], gpus, remedies)
     unread = next(
         (one for one in judged if not _is_read(one) and not _runs(one, gpus, rules)), None
@@ -68,6 +68,17 @@ def check(
     if unread is not None:
         file = next(one for one in unread.files if one.extension.codes is None)
         raise UnknownFactError(f"{file.fact}.codes")
+    for newer in ptx.newer():
+        if newer.built_with:
+            return NotApplicable(
+                f"the driver refuses the PTX of {newer.package.title}: see driver-too-old"
+            )
+        raise UnknownFactError(
+            next(fact for fact in newer.facts if fact.endswith(".built_with")),
+            f"{newer.package.title} has only PTX for {newer.gpus[0].label}; a driver that speaks "
+            f"CUDA {newer.speaks} compiles it only if no newer CUDA made it, and the file does "
+            "not tell which did",
+        )
     names = ", ".join(one.title for one in judged)
     return Fine(f"the code in {names} runs on every visible GPU that torch runs on")
 
@@ -111,7 +122,7 @@ def _hit(
     )
     which = "" if len(lacking) == len(gpus) else f"{len(lacking)} of {len(gpus)} visible GPUs: "
     carried = ", ".join(dict.fromkeys(_codes(package)))
-    optional = package.name in _FOR_SOME_GPUS
+    optional = package.name in FOR_SOME_GPUS
     return Hit(
         headline=f"{package.title} has no code for {which}{names}; it carries {carried}"
         + (". Its other functions do not need it" if optional else ""),

@@ -12,7 +12,8 @@ from conda or the system is fine. Windows and CPU builds never have NCCL, and no
 files says that it is wanted: there this finding needs somebody to say so, such as ``nccl=none``
 with several GPUs in ``gpucheck compat``.
 
-Cure: install the nvidia-nccl wheel again that this PyTorch pins. On Windows, use the backend
+Cure: install the nvidia-nccl wheel again that this PyTorch pins. Where only permissions keep this
+user from the library, the command lifts them. On Windows, use the backend
 "gloo".
 """
 
@@ -24,7 +25,7 @@ from gpucheck.probes.system import System
 from gpucheck.probes.torch_build import TorchBuild
 from gpucheck.rules import Rule
 from gpucheck.views import Gpus
-from gpucheck.views.loaded import Loaded, Lost, is_nccl, named, place
+from gpucheck.views.loaded import Loaded, Lost, is_nccl, keeps_out, named, needs_permission, place
 
 RULE = Rule(
     title="NCCL cannot be found",
@@ -67,6 +68,12 @@ def check(  # two ways to lack NCCL
 def _lost(
     lost: Lost, torch: TorchBuild, wheels: NvidiaWheels, remedies: WheelRemedies
 ) -> Judgement:
+    if keeps_out(lost.library):
+        return Hit(
+            headline=needs_permission(named(torch), lost.library),
+            evidence=(lost.fact,),
+            fixes=(remedies.readable(lost.library.path or "", lost.library.soname),),
+        )
     project = remedies.pinned(_PROJECT)
     pin = wheels.pinned(project) if project else None
     facts, because = [lost.fact], ""

@@ -25,6 +25,7 @@ from gpucheck.probes.selftests import SelfTest
 from gpucheck.probes.torch_build import TorchBuild
 from gpucheck.rules import Rule
 from gpucheck.tables.wheel_names import wheel_of_file
+from gpucheck.views.loaded import keeps_out
 from gpucheck.views.selftest_says import SelfTestSays
 
 RULE = Rule(
@@ -70,7 +71,8 @@ def check(
     found = [
         (at, one)
         for at, one in enumerate(missing)
-        if one.fatal and not (one.why == "not found" and wheel_of_file(one.soname))
+        if one.fatal
+        and not ((one.why == "not found" or keeps_out(one)) and wheel_of_file(one.soname))
     ]
     if not found and said is not None:
         return _seen(*said, again)
@@ -119,6 +121,8 @@ def _what(lost: MissingLibrary) -> str:
 
 
 def _fix(lost: MissingLibrary, torch: TorchBuild, again: TorchAgain, wheels: WheelRemedies) -> Fix:
+    if keeps_out(lost):
+        return wheels.readable(lost.path or "", lost.soname)
     base = wheel_of_file(lost.soname.rpartition("/")[2])
     project = wheels.pinned(base) if base else ""
     if project:

@@ -2,6 +2,22 @@
 
 from gpucheck.signatures.base import Cure, Signature, Signs
 
+_LOOK_AT_TENSORS = (
+    Cure(
+        text=(
+            "Look at the device, the shape and the type of the tensors "
+            "in the line that the traceback names."
+        ),
+        zh="检查报错那一行中各张量的设备、形状和类型。",
+    ),
+)
+_IMPORT_TORCH_FIRST = (
+    Cure(
+        text=("Import torch before the extension: its libraries are found through torch."),
+        zh="在导入该扩展之前先 import torch：它的库要通过 torch 才能找到。",
+    ),
+)
+
 SIGNS = Signs(
     slug="application-bug",
     zh="程序本身的错误，不是机器或安装的问题",
@@ -103,15 +119,7 @@ SIGNS = Signs(
             ),
             other="should be the same",
             stands=True,
-            cures=(
-                Cure(
-                    text=(
-                        "Look at the device, the shape and the type of the tensors "
-                        "in the line that the traceback names."
-                    ),
-                    zh="检查报错那一行中各张量的设备、形状和类型。",
-                ),
-            ),
+            cures=_LOOK_AT_TENSORS,
         ),
         Signature(
             name="shapes",
@@ -122,15 +130,7 @@ SIGNS = Signs(
             sample="RuntimeError: mat1 and mat2 shapes cannot be multiplied (4x512 and 768x10)",
             other="shapes",
             stands=True,
-            cures=(
-                Cure(
-                    text=(
-                        "Look at the device, the shape and the type of the tensors "
-                        "in the line that the traceback names."
-                    ),
-                    zh="检查报错那一行中各张量的设备、形状和类型。",
-                ),
-            ),
+            cures=_LOOK_AT_TENSORS,
         ),
         Signature(
             name="size",
@@ -144,15 +144,7 @@ SIGNS = Signs(
             ),
             other="size of tensor",
             stands=True,
-            cures=(
-                Cure(
-                    text=(
-                        "Look at the device, the shape and the type of the tensors "
-                        "in the line that the traceback names."
-                    ),
-                    zh="检查报错那一行中各张量的设备、形状和类型。",
-                ),
-            ),
+            cures=_LOOK_AT_TENSORS,
         ),
         Signature(
             name="size-mismatch",
@@ -163,15 +155,7 @@ SIGNS = Signs(
             sample="RuntimeError: size mismatch, m1: [32 x 512], m2: [256 x 10]",
             other="size mismatch",
             stands=True,
-            cures=(
-                Cure(
-                    text=(
-                        "Look at the device, the shape and the type of the tensors "
-                        "in the line that the traceback names."
-                    ),
-                    zh="检查报错那一行中各张量的设备、形状和类型。",
-                ),
-            ),
+            cures=_LOOK_AT_TENSORS,
         ),
         Signature(
             name="cat-sizes",
@@ -182,15 +166,7 @@ SIGNS = Signs(
             sample="RuntimeError: Sizes of tensors must match except in dimension 1.",
             other="sizes of tensors",
             stands=True,
-            cures=(
-                Cure(
-                    text=(
-                        "Look at the device, the shape and the type of the tensors "
-                        "in the line that the traceback names."
-                    ),
-                    zh="检查报错那一行中各张量的设备、形状和类型。",
-                ),
-            ),
+            cures=_LOOK_AT_TENSORS,
         ),
         Signature(
             name="view",
@@ -201,15 +177,7 @@ SIGNS = Signs(
             sample="RuntimeError: shape '[2, 3]' is invalid for input of size 7",
             other="is invalid",
             stands=True,
-            cures=(
-                Cure(
-                    text=(
-                        "Look at the device, the shape and the type of the tensors "
-                        "in the line that the traceback names."
-                    ),
-                    zh="检查报错那一行中各张量的设备、形状和类型。",
-                ),
-            ),
+            cures=_LOOK_AT_TENSORS,
         ),
         Signature(
             name="index-self",
@@ -370,15 +338,7 @@ SIGNS = Signs(
             sample="RuntimeError: expected scalar type Half but found Float",
             other="scalar type",
             stands=True,
-            cures=(
-                Cure(
-                    text=(
-                        "Look at the device, the shape and the type of the tensors "
-                        "in the line that the traceback names."
-                    ),
-                    zh="检查报错那一行中各张量的设备、形状和类型。",
-                ),
-            ),
+            cures=_LOOK_AT_TENSORS,
         ),
         Signature(
             name="same-dtype",
@@ -392,15 +352,7 @@ SIGNS = Signs(
             ),
             other="dtype",
             stands=True,
-            cures=(
-                Cure(
-                    text=(
-                        "Look at the device, the shape and the type of the tensors "
-                        "in the line that the traceback names."
-                    ),
-                    zh="检查报错那一行中各张量的设备、形状和类型。",
-                ),
-            ),
+            cures=_LOOK_AT_TENSORS,
         ),
         Signature(
             name="default-pg",
@@ -646,14 +598,7 @@ SIGNS = Signs(
             ),
             other="libfoo.so: cannot open shared object",
             beside=("is_available()\ntrue",),
-            cures=(
-                Cure(
-                    text=(
-                        "Import torch before the extension: its libraries are found through torch."
-                    ),
-                    zh="在导入该扩展之前先 import torch：它的库要通过 torch 才能找到。",
-                ),
-            ),
+            cures=_IMPORT_TORCH_FIRST,
         ),
         Signature(
             name="rank-shapes",
@@ -684,14 +629,7 @@ SIGNS = Signs(
                 "symbol: THPVariableClass"
             ),
             other="undefined symbol: foo",
-            cures=(
-                Cure(
-                    text=(
-                        "Import torch before the extension: its libraries are found through torch."
-                    ),
-                    zh="在导入该扩展之前先 import torch：它的库要通过 torch 才能找到。",
-                ),
-            ),
+            cures=_IMPORT_TORCH_FIRST,
         ),
         Signature(
             name="batch-size",
@@ -880,6 +818,100 @@ SIGNS = Signs(
             sample="RuntimeError: CUDA error: too many resources requested for launch",
             other="resources",
             unless=("fact:cuda_available=true",),
+        ),
+        Signature(
+            name="mismatched-collective",
+            literal="mismatched collective detected",
+            pattern=r"Mismatched collective detected",
+            weight=92,
+            says="Ranks call different collectives",
+            sample=(
+                "NCCL WARN Mismatched collective detected, please check your collective calls at "
+                "and "
+                "around rank 7."
+            ),
+            other="a mismatch",
+            stands=True,
+        ),
+        Signature(
+            name="object-type-found",
+            literal="expected object of",
+            pattern=r"Expected object of type torch\.\S{1,40} but found type torch\.\S{1,40}",
+            weight=84,
+            says="A tensor of one type or device meets one of another",
+            sample=(
+                "RuntimeError: Expected object of type torch.DoubleTensor but found type "
+                "torch.cuda.DoubleTensor for argument #1 'mat1'"
+            ),
+            other="expected an object",
+            stands=True,
+        ),
+        Signature(
+            name="builtin-attribute",
+            literal="object has no attribute",
+            pattern=(
+                r"Error: '(?:str|list|tuple|dict|set|int|float|bool|bytes|function|Namespace|"
+                r"numpy\.(?:ndarray|float32|float64|int64)|builtin_function_or_method|DataLoader|"
+                r"DataParallel|DistributedDataParallel|Image|generator)' object has no attribute"
+            ),
+            weight=58,
+            says="The program uses an object of another kind than it expects",
+            sample="AttributeError: 'list' object has no attribute 'cuda'",
+            other="AttributeError: '_OpNamespace' '_C' object has no attribute 'silu'",
+            beside=("torch|cuda|gpu",),
+            stands=True,
+        ),
+        Signature(
+            name="older-torch",
+            literal="module 'torch' has no attribute",
+            pattern=(
+                r"module 'torch' has no attribute '(?:device|tensor|float(?:16|32|64|8_\w{1,12})|"
+                r"bool|u?int(?:8|16|32|64)|bfloat16|compile|inference_mode|autocast|amp|fx|func|"
+                r"set_float32_matmul_precision|get_default_device|set_default_device|xpu|mps|"
+                r"concat|permute|nan_to_num|Generator|channels_last|fft|special|linalg|vmap|"
+                r"set_grad_enabled|no_grad|stft|searchsorted|frombuffer|library)'"
+            ),
+            weight=62,
+            says="The program wants a newer torch than the one installed",
+            sample="AttributeError: module 'torch' has no attribute 'inference_mode'",
+            other="module 'torch' has no attribute 'nn'",
+            unless=("(unknown location)", "partially initialized"),
+            stands=True,
+            cures=(
+                Cure(
+                    text=(
+                        "Install a torch as new as the program asks for (its requirements say "
+                        "which)."
+                    ),
+                    zh="按该程序的要求安装更新的 torch 版本。",
+                    commands=(
+                        'python -c "import torch; print(torch.__version__, torch.__file__)"',
+                    ),
+                ),
+            ),
+        ),
+        Signature(
+            name="half-on-cpu",
+            literal="not implemented for 'half'",
+            pattern=r"\b\w{3,60}\W{1,3} ?not implemented for 'Half'",
+            weight=66,
+            says="Half precision is used on the CPU: the model is not on a GPU",
+            sample="RuntimeError: \"addmm_impl_cpu_\" not implemented for 'Half'",
+            other="it is not implemented for halves",
+            unless=("fact:cuda_available=false", "not compiled with cuda", "+cpu"),
+            stands=True,
+        ),
+        Signature(
+            name="capturing",
+            literal="stream is capturing",
+            pattern=(
+                r"operation not permitted when stream is capturing|cudaErrorStreamCapture\w{3,40}"
+            ),
+            weight=72,
+            says="While a CUDA graph is recorded the program does what cannot be recorded",
+            sample="RuntimeError: CUDA error: operation not permitted when stream is capturing",
+            other="the stream is capturing video",
+            stands=True,
         ),
     ),
     cures=(

@@ -51,7 +51,10 @@ SIGNS = Signs(
         Signature(
             name="context",
             literal="exclusive",
-            pattern=r"\bexclusive\b",
+            pattern=(
+                r"\bexclusive(?:[ _-]?(?:process|thread|mode|compute)|ly)?\b.{0,60}(?:process|"
+                r"mode|gpu|cuda)|(?:compute|gpu).{0,30}exclusive"
+            ),
             weight=60,
             says="Exclusive compute mode is in use",
             sample="the GPU is in exclusive mode",

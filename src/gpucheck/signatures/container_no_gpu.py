@@ -2,6 +2,22 @@
 
 from gpucheck.signatures.base import Cure, Signature, Signs
 
+_IN_A_CONTAINER = (
+    (
+        "docker|container|kubernetes|k8s|kubectl|pod |podman|"
+        "nvidia.com/gpu|singularity|apptainer|镜像|容器|microk8s|"
+        "minikube|helm"
+    ),
+)
+_NO_GPU_SEEN = (
+    (
+        "is_available()\nfalse|is_available() false|is_available())\nfalse|"
+        "no gpu|gpu is not|gpus are not|not see|cannot find gpu|"
+        "not detected|no devices|cuda is not available|cuda not "
+        "available"
+    ),
+)
+
 SIGNS = Signs(
     slug="container-no-gpu",
     zh="容器没有获得 GPU",
@@ -196,13 +212,7 @@ SIGNS = Signs(
             ),
             sample="NVIDIA-SMI couldn't find libnvidia-ml.so library in your system.",
             other="libnvidia-ml.so found",
-            beside=(
-                (
-                    "docker|container|kubernetes|k8s|kubectl|pod |podman|"
-                    "nvidia.com/gpu|singularity|apptainer|镜像|容器|microk8s|"
-                    "minikube|helm"
-                ),
-            ),
+            beside=_IN_A_CONTAINER,
         ),
         Signature(
             name="no-driver-in",
@@ -212,13 +222,7 @@ SIGNS = Signs(
             says="PyTorch finds no driver in this container: it was started without GPU access",
             sample="RuntimeError: Found no NVIDIA driver on your system. Please check",
             other="NVIDIA driver found",
-            beside=(
-                (
-                    "docker|container|kubernetes|k8s|kubectl|pod |podman|"
-                    "nvidia.com/gpu|singularity|apptainer|镜像|容器|microk8s|"
-                    "minikube|helm"
-                ),
-            ),
+            beside=_IN_A_CONTAINER,
         ),
         Signature(
             name="insufficient-in",
@@ -228,13 +232,7 @@ SIGNS = Signs(
             says="No driver reaches this container (CUDA words it as an old driver)",
             sample="CUDA driver version is insufficient for CUDA runtime version",
             other="the driver version",
-            beside=(
-                (
-                    "docker|container|kubernetes|k8s|kubectl|pod |podman|"
-                    "nvidia.com/gpu|singularity|apptainer|镜像|容器|microk8s|"
-                    "minikube|helm"
-                ),
-            ),
+            beside=_IN_A_CONTAINER,
         ),
         Signature(
             name="libcuda-in",
@@ -249,13 +247,7 @@ SIGNS = Signs(
                 "OSError: libcuda.so.1: cannot open shared object file: No such file or directory"
             ),
             other="libcuda.so.1 is loaded",
-            beside=(
-                (
-                    "docker|container|kubernetes|k8s|kubectl|pod |podman|"
-                    "nvidia.com/gpu|singularity|apptainer|镜像|容器|microk8s|"
-                    "minikube|helm"
-                ),
-            ),
+            beside=_IN_A_CONTAINER,
         ),
         Signature(
             name="smi-in",
@@ -268,13 +260,7 @@ SIGNS = Signs(
             says="nvidia-smi is not in this container: it was started without GPU access",
             sample='exec: "nvidia-smi": executable file not found in $PATH: unknown',
             other="nvidia-smi works",
-            beside=(
-                (
-                    "docker|container|kubernetes|k8s|kubectl|pod |podman|"
-                    "nvidia.com/gpu|singularity|apptainer|镜像|容器|microk8s|"
-                    "minikube|helm"
-                ),
-            ),
+            beside=_IN_A_CONTAINER,
         ),
         Signature(
             name="no-gpu-in",
@@ -284,13 +270,7 @@ SIGNS = Signs(
             says="This container sees no GPU",
             sample="RuntimeError: No CUDA GPUs are available",
             other="no CUDA needed",
-            beside=(
-                (
-                    "docker|container|kubernetes|k8s|kubectl|pod |podman|"
-                    "nvidia.com/gpu|singularity|apptainer|镜像|容器|microk8s|"
-                    "minikube|helm"
-                ),
-            ),
+            beside=_IN_A_CONTAINER,
             unless=("cuda_visible_devices=",),
         ),
         Signature(
@@ -314,13 +294,7 @@ SIGNS = Signs(
             says="There is no /dev/nvidia0 here",
             sample="no NVIDIA GPU device is present: /dev/nvidia0 does not exist",
             other="NVIDIA GPU device is present",
-            beside=(
-                (
-                    "docker|container|kubernetes|k8s|kubectl|pod |podman|"
-                    "nvidia.com/gpu|singularity|apptainer|镜像|容器|microk8s|"
-                    "minikube|helm"
-                ),
-            ),
+            beside=_IN_A_CONTAINER,
         ),
         Signature(
             name="context",
@@ -330,14 +304,7 @@ SIGNS = Signs(
             says="The container does not reach the GPU",
             sample="in the container CUDA is not available",
             other="contain",
-            beside=(
-                (
-                    "is_available()\nfalse|is_available() false|is_available())\nfalse|"
-                    "no gpu|gpu is not|gpus are not|not see|cannot find gpu|"
-                    "not detected|no devices|cuda is not available|cuda not "
-                    "available"
-                ),
-            ),
+            beside=_NO_GPU_SEEN,
         ),
         Signature(
             name="context-docker",
@@ -347,14 +314,7 @@ SIGNS = Signs(
             says="The container does not reach the GPU",
             sample="in docker CUDA is not available",
             other="dock",
-            beside=(
-                (
-                    "is_available()\nfalse|is_available() false|is_available())\nfalse|"
-                    "no gpu|gpu is not|gpus are not|not see|cannot find gpu|"
-                    "not detected|no devices|cuda is not available|cuda not "
-                    "available"
-                ),
-            ),
+            beside=_NO_GPU_SEEN,
         ),
         Signature(
             name="smi-missing",
@@ -364,13 +324,7 @@ SIGNS = Signs(
             says="nvidia-smi is not in this container",
             sample='nvidia-smi in the container: "no such file or directory"',
             other="nvidia-smi works",
-            beside=(
-                (
-                    "docker|container|kubernetes|k8s|kubectl|pod |podman|"
-                    "nvidia.com/gpu|singularity|apptainer|镜像|容器|microk8s|"
-                    "minikube|helm"
-                ),
-            ),
+            beside=_IN_A_CONTAINER,
         ),
         Signature(
             name="build",
@@ -487,6 +441,33 @@ SIGNS = Signs(
                 "driver/library",
                 "driver not loaded",
                 "wsl environment",
+            ),
+        ),
+        Signature(
+            name="no-default-runtime",
+            literal='"runtimes"',
+            pattern=r'"runtimes"\s{0,4}:',
+            weight=74,
+            says=(
+                "Docker's default runtime is not nvidia: Kubernetes starts its containers without "
+                "it"
+            ),
+            sample='    "runtimes": {',
+            other="runtimes",
+            beside=("nvidia-container-runtime", "kubectl|kubelet|kubernetes|k8s"),
+            unless=("default-runtime",),
+            cures=(
+                Cure(
+                    text=(
+                        "Make nvidia the default runtime of Docker (or containerd), or name a "
+                        "RuntimeClass in the pod."
+                    ),
+                    zh="把 nvidia 设为 Docker 或 containerd 的默认运行时，或指定 RuntimeClass。",
+                    commands=(
+                        "sudo nvidia-ctk runtime configure --runtime=docker --set-as-default",
+                        "sudo systemctl restart docker",
+                    ),
+                ),
             ),
         ),
     ),

@@ -187,6 +187,39 @@ SIGNS = Signs(
                 "libcudnn",
             ),
         ),
+        Signature(
+            name="onnxruntime-provider",
+            literal="onnxruntime",
+            pattern=(
+                r"Failed to create CUDAExecutionProvider\. (?:Require|Please)|"
+                r"LoadLibrary failed with error 126 .{0,60}onnxruntime_providers_cuda|"
+                r"Failed to load library libonnxruntime_providers_cuda\.so with error: libcu(?!dnn)"
+            ),
+            weight=72,
+            says=(
+                "onnxruntime's CUDA provider does not find the CUDA and cuDNN libraries it was "
+                "built for"
+            ),
+            sample=(
+                "[W:onnxruntime:Default] Failed to create CUDAExecutionProvider. Require cuDNN "
+                "9.* and "
+                "CUDA 12.*"
+            ),
+            other="onnxruntime works with CUDAExecutionProvider",
+            unless=("libcudnn", "cudnn_"),
+            stands=True,
+            cures=(
+                Cure(
+                    text=(
+                        "Install the CUDA libraries for onnxruntime-gpu with it, or import torch "
+                        "of the "
+                        "same CUDA first."
+                    ),
+                    zh="随 onnxruntime-gpu 一起安装其 CUDA 库，或先导入相同 CUDA 版本的 torch。",
+                    commands=('pip install "onnxruntime-gpu[cuda,cudnn]"',),
+                ),
+            ),
+        ),
     ),
     cures=(
         Cure(

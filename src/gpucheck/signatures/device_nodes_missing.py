@@ -88,7 +88,11 @@ SIGNS = Signs(
         Signature(
             name="suspend",
             literal="suspend",
-            pattern=r"(?:after|since|wak|resum|waking).{0,60}(?:suspend|sleep|hibernat)",
+            pattern=(
+                r"(?:after|since|wak\w{0,3}|resum\w{0,3}).{0,60}(?:suspend|sleep|hibernat)|"
+                r"\bsuspend(?:ed|ing|s)? (?:my|the|this|your) (?:device|machine|laptop|computer|"
+                r"pc|system)"
+            ),
             weight=80,
             says="CUDA stops after the machine was suspended",
             sample="after suspend and resume torch.cuda.is_available() is False",

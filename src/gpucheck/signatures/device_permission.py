@@ -54,6 +54,47 @@ SIGNS = Signs(
                 ),
             ),
         ),
+        Signature(
+            name="unmapped-owner",
+            literal="nobody",
+            pattern=(
+                r"crw\S{1,12}\s{1,8}(?:\?|\d{1,3})?\s{0,4}nobody\s{1,4}no\w{1,8}\s.{0,60}/dev/nvid"
+                r"ia"
+            ),
+            weight=68,
+            says="In a rootless container the device nodes belong to nobody here",
+            sample="crw-rw-rw- 1 nobody nogroup 195, 0 Jan  1 10:00 /dev/nvidia0",
+            other="crw-rw-rw- 1 root root 195, 0 Jan  1 10:00 /dev/nvidia0",
+            beside=("rootless|normal user|non-root|podman",),
+        ),
+        Signature(
+            name="only-root",
+            literal="root",
+            pattern=(
+                r"\b(?:works?|runs?|succeeds?|available|true|fine)\b.{0,30}\b(?:only|just) "
+                r"(?:as|with|for|under|when) (?:the )?(?:root|sudo)|\bonly works? .{0,20}root\b|"
+                r"(?:unless|except) (?:as |with |for )?root\b"
+            ),
+            weight=66,
+            says="The GPU can be used by root only",
+            sample="CUDA works only as root",
+            other="the root folder",
+            beside=("cuda|gpu|nvidia",),
+        ),
+        Signature(
+            name="only-sudo",
+            literal="su",
+            pattern=(
+                r"\b(?:only|unless|except|just) (?:works? |run |i am |as |with |when |using |under "
+                r"|if run )?(?:a |the )?(?:super ?user|sudo)\b|"
+                r"\bwithout sudo\b.{0,40}\b(?:false|not|fails?|error|no)\b"
+            ),
+            weight=66,
+            says="The GPU can be used by root only",
+            sample="no CUDA unless superuser",
+            other="sudo apt install",
+            beside=("cuda|gpu|nvidia",),
+        ),
     ),
     cures=(
         Cure(

@@ -89,6 +89,17 @@ SIGNS = Signs(
             other="legacy code",
             beside=("driver",),
         ),
+        Signature(
+            name="no-devices-blackwell",
+            literal="no devices were found",
+            pattern=r"no devices were found",
+            weight=64,
+            says="A GPU of the Blackwell family needs the driver's open kernel modules",
+            sample="No devices were found",
+            other="devices were found",
+            beside=("rtx 50|rtx50|5090|5080|5070|5060|rtx pro 6000|gb20|b200|blackwell",),
+            unless=("xid", "fallen off", "open kernel module", "nvidia-open", "-open "),
+        ),
     ),
     cures=(
         Cure(

@@ -2,6 +2,15 @@
 
 from gpucheck.signatures.base import Cure, Signature, Signs
 
+_ABOUT_A_GPU = (
+    ("fact:gpu|geforce|rtx |gtx |tesla|cuda driver|no cuda|cuda error|torch.cuda|found no nvidia"),
+)
+_NO_CUDA_BUILD = (
+    "fact:built_for=cpu",
+    "fact:built_for=rocm",
+    "fact:os=macos",
+)
+
 SIGNS = Signs(
     slug="driver-missing",
     zh="没有安装 NVIDIA 驱动（或找不到 libcuda）",
@@ -30,17 +39,8 @@ SIGNS = Signs(
             says="nvidia-smi is not there",
             sample="bash: nvidia-smi: command not found",
             other="nvidia-smi works fine",
-            beside=(
-                (
-                    "fact:gpu|geforce|rtx |gtx |tesla|cuda driver|no cuda|"
-                    "cuda error|torch.cuda|found no nvidia"
-                ),
-            ),
-            unless=(
-                "fact:built_for=cpu",
-                "fact:built_for=rocm",
-                "fact:os=macos",
-            ),
+            beside=_ABOUT_A_GPU,
+            unless=_NO_CUDA_BUILD,
         ),
         Signature(
             name="no-libnvidia-ml",
@@ -107,17 +107,8 @@ SIGNS = Signs(
             says="nvidia-smi is not there",
             sample="nvidia-smi: no such file or directory",
             other="nvidia-smi works",
-            beside=(
-                (
-                    "fact:gpu|geforce|rtx |gtx |tesla|cuda driver|no cuda|"
-                    "cuda error|torch.cuda|found no nvidia"
-                ),
-            ),
-            unless=(
-                "fact:built_for=cpu",
-                "fact:built_for=rocm",
-                "fact:os=macos",
-            ),
+            beside=_ABOUT_A_GPU,
+            unless=_NO_CUDA_BUILD,
         ),
         Signature(
             name="collect-env",

@@ -129,6 +129,15 @@ SIGNS = Signs(
             sample="the driver supports up to CUDA 11.4",
             other="cuda 12",
         ),
+        Signature(
+            name="nvidia-words",
+            literal="too old",
+            pattern=r"(?:nvidia|gpu|graphics|cuda) (?:driver )?version (?:is|was) too old",
+            weight=66,
+            says="The driver is too old for this PyTorch",
+            sample="it tells me that the NVIDIA version is too old",
+            other="the python version is too old",
+        ),
     ),
     cures=(
         Cure(

@@ -383,6 +383,67 @@ SIGNS = Signs(
                 "executable stack",
             ),
         ),
+        Signature(
+            name="mac-symbol",
+            literal="symbol not found",
+            pattern=(
+                r"dlopen\([^()]{0,300}\): symbol not found(?::| in flat namespace) ?\(?'?"
+                r"_{1,2}ZN?K?T?[IVS]?(?:N?K?)(?:3c10|2at|5torch|6caffe2)"
+            ),
+            weight=86,
+            says="A compiled extension was built for another torch",
+            sample=(
+                "ImportError: dlopen(/opt/foo/_C.cpython-311-darwin.so, 0x0002): symbol not found "
+                "in "
+                "flat namespace '__ZN2at4_ops5emptyE'"
+            ),
+            other="dlopen(/opt/foo/bar.so, 6): Symbol not found: _foo",
+            unless=("/torchaudio/", "/torchvision/", "/torchtext/"),
+        ),
+        Signature(
+            name="bnb-binary",
+            literal="could not find the bitsandbytes",
+            pattern=r"Could not find the bitsandbytes (?:CUDA|ROCm|XPU) binary at",
+            weight=91,
+            says="bitsandbytes has no library for this CUDA version",
+            sample=(
+                "Could not find the bitsandbytes CUDA binary at PosixPath('/opt/site-packages/"
+                "bitsandbytes/libbitsandbytes_cuda131.so')"
+            ),
+            other="Could not find the bitsandbytes folder",
+            stands=True,
+        ),
+        Signature(
+            name="bnb-native",
+            literal="bitsandbytes",
+            pattern=(
+                r"Could not load bitsandbytes native library|bitsandbytes library load error|"
+                r"Attempted to use bitsandbytes native library functionality"
+            ),
+            weight=76,
+            says="bitsandbytes loads no library: it has none for this CUDA, or one is missing",
+            sample=(
+                "Could not load bitsandbytes native library: libcusparse.so.11: cannot open shared "
+                "object file"
+            ),
+            other="import bitsandbytes",
+            unless=("no module named 'triton.ops'",),
+        ),
+        Signature(
+            name="bnb-none",
+            literal="'nonetype' object has no attribute 'c",
+            pattern=(
+                r"'NoneType' object has no attribute '"
+                r"c(?:de)?(?:quantize|adam|igemm|gemm|lion|percentile|get|histogram|fill|"
+                r"arange)\w{0,40}'"
+            ),
+            weight=78,
+            says="bitsandbytes loads no library: it has none for this CUDA",
+            sample=(
+                "AttributeError: 'NoneType' object has no attribute 'cquantize_blockwise_bf16_nf4'"
+            ),
+            other="'NoneType' object has no attribute 'cuda'",
+        ),
     ),
     cures=(
         Cure(

@@ -282,6 +282,22 @@ SIGNS = Signs(
                 "memory|mib",
             ),
         ),
+        Signature(
+            name="no-process-holds",
+            literal="process",
+            pattern=(
+                r"\bno (?:running )?process(?:es)?\b.{0,60}(?:using|use|hold|running|shown|listed)|"
+                r"(?:don.?t|do not|without) (?:have )?any process\w{0,2}"
+            ),
+            weight=74,
+            says="Memory of the GPU is held although no process is listed",
+            sample="no process is shown, and 11 GB are used",
+            other="the process is running",
+            beside=(
+                "mib /|allocated|memory",
+                "out of memory|oom problem|cuda oom| oom |allocated by|already allocated|占用",
+            ),
+        ),
     ),
     cures=(
         Cure(

@@ -24,7 +24,7 @@ SIGNS = Signs(
         Signature(
             name="no-kernel",
             literal="no kernel image is available",
-            pattern=r"no kernel image is available for execution on the device",
+            pattern=r"no kernel image is available",
             weight=58,
             says="The program has no code for this GPU",
             sample=(

@@ -22,13 +22,14 @@ SIGNS = Signs(
         Signature(
             name="oom-kill",
             literal="oom",
-            pattern=r"oom-kill:|oom_reaper|oom-kill event|OOMKilled|oom killer|OOM Killer",
+            pattern=(
+                r"oom-kill:|oom_reaper: reaped|oom-kill event|OOMKilled|invoked "
+                r"oom-killer|oom_kill event"
+            ),
             weight=90,
             says="A process was killed for want of host memory",
-            sample=(
-                "slurmstepd: error: Detected 1 oom-kill event(s) in step 123.0 cgroup. OOMKilled"
-            ),
-            other="oom of the GPU",
+            sample="slurmstepd: error: Detected 1 oom-kill event(s) in step 123.0 cgroup.",
+            other="root 42 [oom_reaper]",
             stands=True,
         ),
         Signature(
@@ -109,11 +110,12 @@ SIGNS = Signs(
         Signature(
             name="killed-word",
             literal="killed",
-            pattern=r"^\S{0,40}\s{0,4}Killed(?:\s{1,8}\S.{0,80})?$",
+            pattern=r"^[!-~]{0,40}\s{0,4}Killed(?:\s{1,8}[!-~].{0,80})?$",
             weight=58,
             says="The shell says Killed, most often for want of host memory",
             sample="Killed",
             other="it was killed.",
+            unless=("killed by signal: segm", "killed by signal: bus", "segmentation fault"),
         ),
         Signature(
             name="winerror-1455",
@@ -203,6 +205,16 @@ SIGNS = Signs(
             says="Pinned host memory is exhausted",
             sample="cudaHostAlloc failed: out of memory",
             other="cudaHostAlloc",
+        ),
+        Signature(
+            name="worker-terminated",
+            literal="killed by signal: terminated",
+            pattern=r"DataLoader worker .{0,40}is killed by signal: Terminated",
+            weight=60,
+            says="A DataLoader worker was terminated, most often for want of host memory",
+            sample="RuntimeError: DataLoader worker (pid 1234) is killed by signal: Terminated.",
+            other="killed by signal: Segmentation fault",
+            unless=("keyboardinterrupt", "scancel", "timeout"),
         ),
     ),
     cures=(

@@ -2,6 +2,10 @@
 
 from gpucheck.signatures.base import Cure, Signature, Signs
 
+_A_MIG_INSTANCE = (
+    "mig-1g|mig-2g|mig-3g|mig-4g|mig-7g|mig device|mig instance|mig mode|mig 1g|mig 2g",
+)
+
 SIGNS = Signs(
     slug="mig-misconfigured",
     zh="MIG 配置或使用方式不正确",
@@ -109,6 +113,26 @@ SIGNS = Signs(
                 "mig m.",
                 "fact:cuda_available=false|no cuda|not available",
             ),
+        ),
+        Signature(
+            name="num-gpus",
+            literal="num_gpus",
+            pattern=r"device >= 0 && device < num_gpus",
+            weight=80,
+            says="One process sees one MIG instance only, however many there are",
+            sample="RuntimeError: device >= 0 && device < num_gpus INTERNAL ASSERT FAILED",
+            other="num_gpus=4",
+            beside=_A_MIG_INSTANCE,
+        ),
+        Signature(
+            name="ordinal",
+            literal="invalid device ordinal",
+            pattern=r"invalid device ordinal",
+            weight=80,
+            says="One process sees one MIG instance only, however many there are",
+            sample="RuntimeError: CUDA error: invalid device ordinal",
+            other="invalid ordinal of a column",
+            beside=_A_MIG_INSTANCE,
         ),
     ),
     cures=(

@@ -332,6 +332,40 @@ SIGNS = Signs(
             sample="NCCL WARN Net : Connect to 192.168.7.8<40002> failed : No route to",
             other="no route to work",
         ),
+        Signature(
+            name="gloo-family",
+            literal="ss_family",
+            pattern=(
+                r"ss1?\.ss_family ==? ?ss2?\.ss_family|\bss_family\b.{0,40}\b(?:2 vs\.? 10|10 "
+                r"vs\.? 2)\b"
+            ),
+            weight=93,
+            says="One rank uses IPv4 and another IPv6: name the interface, or use one of them only",
+            sample=(
+                "RuntimeError: [enforce fail at pair.cc:210] ss1.ss_family == ss2.ss_family. 10 "
+                "vs 2"
+            ),
+            other="ss_family of a socket",
+            stands=True,
+        ),
+        Signature(
+            name="docker-bridge",
+            literal="172.17.0.",
+            pattern=(
+                r"(?:Bootstrap : Using|NET/Socket : Using) (?:\[\d\])?\w{2,12}:172\.17\.0\.\d{1,3}<"
+            ),
+            weight=66,
+            says="NCCL uses the address of a container's bridge, which other machines cannot reach",
+            sample="NCCL INFO Bootstrap : Using eth0:172.17.0.2<0>",
+            other="NCCL INFO Bootstrap : Using eth0:10.0.0.2<0>",
+            beside=(
+                (
+                    "multi-node|multi node|multinode|multi-machine|two machines|two nodes|2 nodes|"
+                    "2 machines|nnodes|node_rank|node-rank|hostfile|between nodes|多机|两台|跨机"
+                ),
+            ),
+            unless=("using network ib", "no space left"),
+        ),
     ),
     cures=(
         Cure(

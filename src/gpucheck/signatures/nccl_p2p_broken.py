@@ -2,6 +2,15 @@
 
 from gpucheck.signatures.base import Cure, Signature, Signs
 
+_HANGS = (
+    (
+        " hang|hangs|hanging|hung |hung,|stuck|freez|deadlock|"
+        "卡住|卡死|100% util|at 100%|util 99%|util 100%|no progress|"
+        "never end|never print|never finish|blocks forever|does "
+        "not return|never return"
+    ),
+)
+
 SIGNS = Signs(
     slug="nccl-p2p-broken",
     zh="GPU 之间的 P2P 传输不可用或数据出错",
@@ -10,11 +19,13 @@ SIGNS = Signs(
             name="disable-helps",
             literal="nccl_p2p_disable",
             pattern=(
-                r"""NCCL_P2P_DISABLE\s{0,2}=\s{0,2}[\"']?1.{0,100}(?:works?|fix|"""
-                r"solv|help|ok\b|fine|runs?\b|正常|可以|解决|trains?|success|"
-                r"no (?:hang|problem))|(?:works?|fix\w{0,3}|solv\w{0,3}|runs?|"
-                r"正常|解决|fine|helps|cured|only|unless|without it).{0,80}NCCL_P2P_DISABLE\s{0,"
-                r"""2}=?\s{0,2}[\"']?1?"""
+                r"""NCCL_P2P_DISABLE\s{0,2}=\s{0,2}[\"']?1.{0,100}(?:(?<!not )(?<!n't )"""
+                r"(?<![\w/.-])(?:work(?:s|ed|ing|arounds?)?|fix(?:es|ed)?|solv\w{1,3}|helps?|"
+                r"helped|ok|fine|runs|(?:can|could|will|does|it|they|now) run|trains|"
+                r"success\w{0,5}|no (?:hang|problem)s?)(?![\w/-]|\.\w)|正常|可以|解决)|"
+                r"(?:(?<!not )(?<!n't )(?<![\w/.-])(?:work(?:s|ed|ing|arounds?)?|fix(?:es|ed)?|"
+                r"solv\w{1,3}|runs|fine|helps|cured|only|unless|without it)(?![\w/-]|\.\w)|"
+                r"正常|解决).{0,80}NCCL_P2P_DISABLE"
             ),
             weight=82,
             says="It works with peer-to-peer switched off: P2P between these GPUs is broken",
@@ -127,6 +138,7 @@ SIGNS = Signs(
             sample="NCCL all_reduce_perf hangs, GPU-Util 100%",
             other="NCCL INFO",
             beside=(
+                "100%|freez|hang|hung|stuck|never |卡住",
                 "all_reduce_perf|init complete",
                 (
                     "rtx 4090|rtx 3090|rtx a6000|rtx 4080|rtx 3080|gtx 1080|"
@@ -142,14 +154,7 @@ SIGNS = Signs(
             says="nccl-tests hang on one machine: P2P is the usual cause",
             sample="./build/all_reduce_perf -b 8 -e 128M -f 2 -g 2",
             other="all_reduce",
-            beside=(
-                (
-                    " hang|hangs|hanging|hung |hung,|stuck|freez|deadlock|"
-                    "卡住|卡死|100% util|at 100%|util 99%|util 100%|no progress|"
-                    "never end|never print|never finish|blocks forever|does "
-                    "not return|never return"
-                ),
-            ),
+            beside=_HANGS,
             unless=(
                 "net/ib",
                 "mpirun",
@@ -205,7 +210,13 @@ SIGNS = Signs(
             says="Peer-to-peer between the GPUs does not work",
             sample="disabling P2P makes it work",
             other="P2P is enabled",
-            beside=("gpu|nccl|cuda",),
+            beside=(
+                "gpu|nccl|cuda",
+                (
+                    "hang|wrong|corrupt|fail|broken|not work|garbage|nan|"
+                    "incorrect|stuck|problem|disabl"
+                ),
+            ),
         ),
         Signature(
             name="env-set",
@@ -215,6 +226,9 @@ SIGNS = Signs(
             says="Peer-to-peer is switched off by hand",
             sample="export NCCL_P2P_DISABLE=1",
             other="NCCL_P2P_DISABLE=0",
+            beside=(
+                "hang|hung|stuck|freez|deadlock|garbage|corrupt|nan|illegal|timeout|timed out|卡",
+            ),
             unless=(
                 "does not help",
                 "doesn't help",
@@ -234,14 +248,7 @@ SIGNS = Signs(
             says="NCCL uses peer-to-peer, and then nothing moves",
             sample="NCCL INFO Channel 00 : 0[1000] -> 1[2000] via P2P/IPC",
             other="via SHM",
-            beside=(
-                (
-                    " hang|hangs|hanging|hung |hung,|stuck|freez|deadlock|"
-                    "卡住|卡死|100% util|at 100%|util 99%|util 100%|no progress|"
-                    "never end|never print|never finish|blocks forever|does "
-                    "not return|never return"
-                ),
-            ),
+            beside=_HANGS,
             unless=(
                 "net/ib/",
                 "nnodes",

@@ -2,6 +2,16 @@
 
 from gpucheck.signatures.base import Cure, Signature, Signs
 
+_SEVERAL_RANKS = (
+    (
+        "nccl|ddp|distributeddataparallel|torchrun|all_reduce|"
+        "allreduce|all-reduce|multi-gpu|multi gpu|dist.barrier|"
+        "distributed.barrier|accelerate launch|deepspeed|torch.distributed|"
+        "fsdp|tensor-parallel|tensor_parallel|nproc_per_node|"
+        "nproc-per-node|多卡|dataparallel"
+    ),
+)
+
 SIGNS = Signs(
     slug="nccl-timeout",
     zh="集合通信超时",
@@ -93,14 +103,7 @@ SIGNS = Signs(
             says="Work on several GPUs hangs",
             sample="multi-gpu training hangs",
             other="gpu",
-            beside=(
-                (
-                    "nccl|ddp|distributeddataparallel|torchrun|all_reduce|"
-                    "allreduce|all-reduce|multi-gpu|multi gpu|barrier|accelerate "
-                    "launch|deepspeed|torch.distributed|fsdp|tensor-parallel|"
-                    "tensor_parallel|nproc_per_node|nproc-per-node|多卡|dataparallel"
-                ),
-            ),
+            beside=_SEVERAL_RANKS,
         ),
         Signature(
             name="context-hang",
@@ -110,14 +113,7 @@ SIGNS = Signs(
             says="Work on several GPUs hangs",
             sample="the job hangs in all_reduce",
             other="change",
-            beside=(
-                (
-                    "nccl|ddp|distributeddataparallel|torchrun|all_reduce|"
-                    "allreduce|all-reduce|multi-gpu|multi gpu|barrier|accelerate "
-                    "launch|deepspeed|torch.distributed|fsdp|tensor-parallel|"
-                    "tensor_parallel|nproc_per_node|nproc-per-node|多卡|dataparallel"
-                ),
-            ),
+            beside=_SEVERAL_RANKS,
         ),
         Signature(
             name="context-stuck",
@@ -127,14 +123,7 @@ SIGNS = Signs(
             says="Work on several GPUs hangs",
             sample="stuck at barrier",
             other="duck",
-            beside=(
-                (
-                    "nccl|ddp|distributeddataparallel|torchrun|all_reduce|"
-                    "allreduce|all-reduce|multi-gpu|multi gpu|barrier|accelerate "
-                    "launch|deepspeed|torch.distributed|fsdp|tensor-parallel|"
-                    "tensor_parallel|nproc_per_node|nproc-per-node|多卡|dataparallel"
-                ),
-            ),
+            beside=_SEVERAL_RANKS,
         ),
         Signature(
             name="context-zh",
@@ -144,14 +133,7 @@ SIGNS = Signs(
             says="Work on several GPUs hangs",
             sample="多卡训练卡住",
             other="显卡",
-            beside=(
-                (
-                    "nccl|ddp|distributeddataparallel|torchrun|all_reduce|"
-                    "allreduce|all-reduce|multi-gpu|multi gpu|barrier|accelerate "
-                    "launch|deepspeed|torch.distributed|fsdp|tensor-parallel|"
-                    "tensor_parallel|nproc_per_node|nproc-per-node|多卡|dataparallel"
-                ),
-            ),
+            beside=_SEVERAL_RANKS,
         ),
         Signature(
             name="timeout-words",
@@ -185,14 +167,7 @@ SIGNS = Signs(
             says="A collective timed out",
             sample="NCCL 通信超时",
             other="时间",
-            beside=(
-                (
-                    "nccl|ddp|distributeddataparallel|torchrun|all_reduce|"
-                    "allreduce|all-reduce|multi-gpu|multi gpu|barrier|accelerate "
-                    "launch|deepspeed|torch.distributed|fsdp|tensor-parallel|"
-                    "tensor_parallel|nproc_per_node|nproc-per-node|多卡|dataparallel"
-                ),
-            ),
+            beside=_SEVERAL_RANKS,
         ),
         Signature(
             name="freezes",
@@ -202,14 +177,7 @@ SIGNS = Signs(
             says="Work on several GPUs hangs",
             sample="it freezes in DDP",
             other="frozen",
-            beside=(
-                (
-                    "nccl|ddp|distributeddataparallel|torchrun|all_reduce|"
-                    "allreduce|all-reduce|multi-gpu|multi gpu|barrier|accelerate "
-                    "launch|deepspeed|torch.distributed|fsdp|tensor-parallel|"
-                    "tensor_parallel|nproc_per_node|nproc-per-node|多卡|dataparallel"
-                ),
-            ),
+            beside=_SEVERAL_RANKS,
         ),
         Signature(
             name="deadlock",
@@ -219,14 +187,7 @@ SIGNS = Signs(
             says="Work on several GPUs hangs",
             sample="a deadlock in all_reduce",
             other="lock",
-            beside=(
-                (
-                    "nccl|ddp|distributeddataparallel|torchrun|all_reduce|"
-                    "allreduce|all-reduce|multi-gpu|multi gpu|barrier|accelerate "
-                    "launch|deepspeed|torch.distributed|fsdp|tensor-parallel|"
-                    "tensor_parallel|nproc_per_node|nproc-per-node|多卡|dataparallel"
-                ),
-            ),
+            beside=_SEVERAL_RANKS,
         ),
         Signature(
             name="hung",
@@ -236,14 +197,7 @@ SIGNS = Signs(
             says="Work on several GPUs hangs",
             sample="the ranks are hung",
             other="hungry",
-            beside=(
-                (
-                    "nccl|ddp|distributeddataparallel|torchrun|all_reduce|"
-                    "allreduce|all-reduce|multi-gpu|multi gpu|barrier|accelerate "
-                    "launch|deepspeed|torch.distributed|fsdp|tensor-parallel|"
-                    "tensor_parallel|nproc_per_node|nproc-per-node|多卡|dataparallel"
-                ),
-            ),
+            beside=_SEVERAL_RANKS,
         ),
         Signature(
             name="watchdog-any",

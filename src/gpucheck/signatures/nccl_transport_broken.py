@@ -60,6 +60,7 @@ SIGNS = Signs(
             says="NCCL's cuMem path fails",
             sample="NCCL WARN Cuda failure 999 'unknown error' cuMemCreate failed",
             other="cuMem enabled",
+            beside=("nccl warn|cuda failure|cumemimport|cumemcreate|cumemmap|cumemsetaccess",),
         ),
         Signature(
             name="shm-helps",

@@ -24,6 +24,25 @@ SIGNS = Signs(
             says="torch got an older NCCL library than it was built for",
             sample="ImportError: libtorch_cuda.so: undefined symbol: ncclCommRegister",
             other="undefined symbol: cublasLt",
+            cures=(
+                Cure(
+                    text=(
+                        "Another NCCL has overwritten the one that this torch needs, or is found "
+                        "before it. Keep other NCCLs out of LD_LIBRARY_PATH; if that was not it, "
+                        "remove every NCCL wheel and let pip bring the one that torch pins."
+                    ),
+                    zh=(
+                        "torch 需要的 NCCL 被另一个版本覆盖，或另一个版本先被找到。先从 "
+                        "LD_LIBRARY_PATH 中去掉其他 NCCL；若仍不行，卸载所有 NCCL 包，"
+                        "由 pip 重新安装 torch 指定的版本。"
+                    ),
+                    commands=(
+                        "unset LD_LIBRARY_PATH",
+                        "pip uninstall -y nvidia-nccl-cu11 nvidia-nccl-cu12 nvidia-nccl-cu13",
+                        "pip install torch",
+                    ),
+                ),
+            ),
         ),
         Signature(
             name="family",

@@ -72,7 +72,14 @@ SIGNS = Signs(
             says="The machine has no NVIDIA GPU",
             sample="running on a CPU-only machine",
             other="cpu only build",
-            beside=("not compiled with cuda|found no nvidia driver|no cuda gpus|cuda",),
+            beside=(
+                (
+                    "not compiled with cuda|found no nvidia driver|no cuda gpus|is_available|"
+                    "no cuda-capable|cuda is not available|not able to use gpu|"
+                    "fact:cuda_available=false"
+                ),
+            ),
+            unless=("torchvision::", "undefined symbol", "torchaudio::"),
         ),
         Signature(
             name="hp-mac",
@@ -85,6 +92,62 @@ SIGNS = Signs(
             says="A Mac has no NVIDIA GPU that CUDA supports",
             sample="using a MacBook Pro, CUDA is not available",
             other="cuda on linux",
+        ),
+        Signature(
+            name="mac-bitsandbytes",
+            literal="libbitsandbytes",
+            pattern=r"dlopen\(.{0,240}libbitsandbytes_\w{1,20}\.(?:so|dylib)",
+            weight=93,
+            says="A Mac has no NVIDIA GPU: bitsandbytes has no CUDA library there",
+            sample=(
+                "OSError: dlopen(/opt/py/site-packages/bitsandbytes/libbitsandbytes_cpu.so, "
+                "0x0006): "
+                "tried: '/opt/py/site-packages/bitsandbytes/libbitsandbytes_cpu.so'"
+            ),
+            other="/opt/py/bitsandbytes/libbitsandbytes_cpu.so: cannot open shared object file",
+        ),
+        Signature(
+            name="has-none",
+            literal="have",
+            pattern=(
+                r"\b(?:don.?t|do not|doesn.?t|does not|didn.?t) have (?:any |an? )?(?:nvidia|cuda|"
+                r"dedicated|discrete) (?:gpu|card|graphics|adapter|device|video|hardware)"
+            ),
+            weight=80,
+            says="The machine has no NVIDIA GPU",
+            sample="I don't have any NVIDIA adapter, the laptop has Intel graphics",
+            other="I have an NVIDIA card",
+            beside=(
+                (
+                    "not compiled with cuda|found no nvidia driver|no cuda gpus|is_available|"
+                    "no cuda-capable|torch is not able to use gpu|cuda is not available"
+                ),
+            ),
+        ),
+        Signature(
+            name="colab",
+            literal="colab",
+            pattern=r"\bcolab\b",
+            weight=50,
+            says="A Colab notebook without a GPU: choose a runtime that has one",
+            sample="Bug report for Colab: torch.cuda.is_available() is False",
+            other="collab",
+            beside=(
+                (
+                    "fact:cuda_available=false|cuda is not available|found no nvidia driver|"
+                    "no cuda gpus|no cuda-capable|returning false"
+                ),
+            ),
+            unless=("fact:gpu", " tpu", "torch_xla", "+cpu", "fact:built_for=cpu"),
+            cures=(
+                Cure(
+                    text=(
+                        "In Colab choose Runtime, Change runtime type, and a GPU; then start anew."
+                    ),
+                    zh="在 Colab 中选择“代码执行程序 → 更改运行时类型”，选 GPU，然后重新启动。",
+                    verify='python -c "import torch; print(torch.cuda.is_available())"',
+                ),
+            ),
         ),
     ),
     cures=(

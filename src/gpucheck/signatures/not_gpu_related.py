@@ -2,6 +2,17 @@
 
 from gpucheck.signatures.base import Cure, Signature, Signs
 
+_RAISE_OPEN_FILES = (
+    Cure(
+        text=(
+            "Raise the limit on open files, or let DataLoader workers "
+            "share through the file system."
+        ),
+        zh="提高打开文件数上限，或让 DataLoader 通过文件系统共享。",
+        commands=("ulimit -n 65535",),
+    ),
+)
+
 SIGNS = Signs(
     slug="not-gpu-related",
     zh="这个错误与 GPU 无关",
@@ -131,16 +142,7 @@ SIGNS = Signs(
                 "Too many open files (24)"
             ),
             other="many files",
-            cures=(
-                Cure(
-                    text=(
-                        "Raise the limit on open files, or let DataLoader workers "
-                        "share through the file system."
-                    ),
-                    zh="提高打开文件数上限，或让 DataLoader 通过文件系统共享。",
-                    commands=("ulimit -n 65535",),
-                ),
-            ),
+            cures=_RAISE_OPEN_FILES,
         ),
         Signature(
             name="received-zero",
@@ -150,16 +152,7 @@ SIGNS = Signs(
             says="The limit on open files is too low",
             sample="RuntimeError: received 0 items of ancdata",
             other="ancdata",
-            cures=(
-                Cure(
-                    text=(
-                        "Raise the limit on open files, or let DataLoader workers "
-                        "share through the file system."
-                    ),
-                    zh="提高打开文件数上限，或让 DataLoader 通过文件系统共享。",
-                    commands=("ulimit -n 65535",),
-                ),
-            ),
+            cures=_RAISE_OPEN_FILES,
         ),
         Signature(
             name="numpy-removed",

@@ -21,8 +21,8 @@ SIGNS = Signs(
             name="words",
             literal="nvlink",
             pattern=(
-                r"nvlinks?.{0,60}(?:is|are|was)? ?(?:down|inactive|not active|"
-                r"failed|missing)"
+                r"nvlinks?(?![-_]).{0,60}(?:is|are|was)? ?(?:down|inactive|"
+                r"not active|failed|missing)"
             ),
             weight=70,
             says="An NVLink is down",

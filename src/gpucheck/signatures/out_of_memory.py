@@ -146,7 +146,7 @@ SIGNS = Signs(
             says="GPU memory is exhausted",
             sample="reducing the batch size helps",
             other="batch",
-            beside=("memory|oom|显存",),
+            beside=("memory|oom|显存", "reduc|small|lower|decreas"),
             unless=(
                 "no effect",
                 "changes nothing",

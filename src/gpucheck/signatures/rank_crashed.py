@@ -36,7 +36,7 @@ SIGNS = Signs(
         Signature(
             name="segfault",
             literal="segmentation fault",
-            pattern=r"Segmentation fault",
+            pattern=r"(?<!killed by signal: )Segmentation fault",
             weight=36,
             says="The process died of a segmentation fault",
             sample="Segmentation fault (core dumped)",

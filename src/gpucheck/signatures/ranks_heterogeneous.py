@@ -61,6 +61,19 @@ SIGNS = Signs(
             other="cudaDriverVersion unknown",
             distinct="version",
         ),
+        Signature(
+            name="truncated",
+            literal="bytes instead of",
+            pattern=r"\b(?:receiving|received) \d{1,12} bytes instead of \d{1,12}\b",
+            weight=78,
+            says=(
+                "Ranks send and expect different sizes: another NCCL, setting or call on one of "
+                "them"
+            ),
+            sample="NCCL WARN Message truncated : received 4096 bytes instead of 256",
+            other="wrote 3 bytes instead of 4",
+            beside=("nccl|truncated|rank",),
+        ),
     ),
     cures=(
         Cure(

@@ -2,6 +2,14 @@
 
 from gpucheck.signatures.base import Cure, Signature, Signs
 
+_ABOUT_TORCH = (
+    (
+        "torch|nccl|cuda|gpu|c10d|rdzv|master_port|master_addr|"
+        "tcpstore|server socket has failed|deepspeed|accelerate|"
+        "rank"
+    ),
+)
+
 SIGNS = Signs(
     slug="rendezvous-failed",
     zh="各 rank 没有汇合成功（端口、地址或主机名的问题）",
@@ -21,6 +29,7 @@ SIGNS = Signs(
                 "98 - Address already in use)."
             ),
             other="address in use",
+            beside=_ABOUT_TORCH,
             unless=(
                 "uvicorn",
                 "gradio",
@@ -40,6 +49,7 @@ SIGNS = Signs(
                 "code: -98, name: EADDRINUSE"
             ),
             other="EADDR",
+            beside=_ABOUT_TORCH,
         ),
         Signature(
             name="listen",

@@ -207,6 +207,16 @@ SIGNS = Signs(
             sample="exits with return code = -7",
             other="code 7",
         ),
+        Signature(
+            name="mpi-bus",
+            literal="bus error",
+            pattern=r"Signal: Bus error \(7\)|caught signal 7\b|Fatal Python error: Bus error",
+            weight=72,
+            says="A process died of a bus error: shared memory (/dev/shm) is exhausted",
+            sample="[box:4242] Signal: Bus error (7)",
+            other="Signal: Segmentation fault (11)",
+            beside=("nccl|torch|dataloader|horovod",),
+        ),
     ),
     cures=(
         Cure(

@@ -2,6 +2,16 @@
 
 from gpucheck.signatures.base import Cure, Signature, Signs
 
+_RESTARTED_ON_PURPOSE = (
+    "after a restart",
+    "after reboot",
+    "worked until the restart",
+    "systemctl",
+    "upgrade",
+    "update",
+    "secure boot",
+)
+
 SIGNS = Signs(
     slug="thermal-or-power-throttle",
     zh="GPU 因温度或供电被降频，或整机因供电而掉电",
@@ -23,7 +33,8 @@ SIGNS = Signs(
             name="words",
             literal="throttl",
             pattern=(
-                r"(?:thermal|power|clock)\w{0,8}.{0,20}throttl|throttl\w{0,4}.{0,40}(?:thermal|"
+                r"(?:thermal|power|clock)\w{0,8}(?![-_]throttle)(?![-_]or[-_]power).{0,20}(?<!po"
+                r"wer[-_])throttl|(?<!power[-_])throttl\w{0,4}.{0,40}(?:thermal|"
                 r"temperature|power|gpu|heat)"
             ),
             weight=70,
@@ -77,89 +88,57 @@ SIGNS = Signs(
             name="reboots-pc",
             literal="reboot",
             pattern=(
-                r"(?:computer|\bpc\b|machine|system|server|workstation|node|"
-                r"laptop).{0,40}(?:reboots?\b|reboot(?:s|ing))"
+                r"\b(?:computer|pc|machine|system|server|workstation|node|laptop)"
+                r"\b.{0,40}\b(?:reboots?|rebooting)\b"
             ),
             weight=54,
             says="The machine goes down under load: power supply or heat",
             sample="the PC reboots when training starts",
             other="boot",
             beside=("gpu|cuda|rtx|train",),
-            unless=(
-                "after a restart",
-                "after reboot",
-                "worked until the restart",
-                "systemctl",
-                "upgrade",
-                "update",
-                "secure boot",
-            ),
+            unless=_RESTARTED_ON_PURPOSE,
         ),
         Signature(
             name="restarts-pc",
             literal="restart",
             pattern=(
-                r"(?:computer|\bpc\b|machine|system|server|workstation|node|"
-                r"laptop).{0,40}(?:restarts?\b|restarting)"
+                r"\b(?:computer|pc|machine|system|server|workstation|node|laptop)"
+                r"\b.{0,40}\b(?:restarts?|restarting)\b"
             ),
             weight=54,
             says="The machine goes down under load: power supply or heat",
             sample="the PC restarts when training starts",
             other="start",
             beside=("gpu|cuda|rtx|train",),
-            unless=(
-                "after a restart",
-                "after reboot",
-                "worked until the restart",
-                "systemctl",
-                "upgrade",
-                "update",
-                "secure boot",
-            ),
+            unless=_RESTARTED_ON_PURPOSE,
         ),
         Signature(
             name="shuts-pc",
             literal="shut",
             pattern=(
-                r"(?:computer|\bpc\b|machine|system|server|workstation|node|"
-                r"laptop).{0,40}(?:shuts? ?(?:down|off))"
+                r"\b(?:computer|pc|machine|system|server|workstation|node|laptop)"
+                r"\b.{0,40}\bshuts? ?(?:down|off)"
             ),
             weight=54,
             says="The machine goes down under load: power supply or heat",
             sample="the PC shuts down when training starts",
             other="shutter",
             beside=("gpu|cuda|rtx|train",),
-            unless=(
-                "after a restart",
-                "after reboot",
-                "worked until the restart",
-                "systemctl",
-                "upgrade",
-                "update",
-                "secure boot",
-            ),
+            unless=_RESTARTED_ON_PURPOSE,
         ),
         Signature(
             name="powers-pc",
             literal="power",
             pattern=(
-                r"(?:computer|\bpc\b|machine|system|server|workstation|node|"
-                r"laptop).{0,40}(?:powers? off)"
+                r"\b(?:computer|pc|machine|system|server|workstation|node|laptop)"
+                r"\b.{0,40}\bpowers? off"
             ),
             weight=54,
             says="The machine goes down under load: power supply or heat",
             sample="the PC powers off when training starts",
             other="power",
             beside=("gpu|cuda|rtx|train",),
-            unless=(
-                "after a restart",
-                "after reboot",
-                "worked until the restart",
-                "systemctl",
-                "upgrade",
-                "update",
-                "secure boot",
-            ),
+            unless=_RESTARTED_ON_PURPOSE,
         ),
         Signature(
             name="clock-words",
@@ -201,7 +180,7 @@ SIGNS = Signs(
         Signature(
             name="gpu-throttled",
             literal="throttl",
-            pattern=r"(?:gpu|card).{0,40}throttl",
+            pattern=r"(?:gpu|card).{0,40}(?<!power[-_])throttl",
             weight=66,
             says="The GPU throttles: heat or power",
             sample="the GPU is throttled although it is cool",

@@ -8,8 +8,8 @@ SIGNS = Signs(
     signatures=(
         Signature(
             name="nms-backend",
-            literal="torchvision::nms",
-            pattern=r"Could not run 'torchvision::nms' with arguments from the 'CUDA'",
+            literal="torchvision::",
+            pattern=r"Could not run 'torchvision::\w{1,40}' with arguments from the 'CUDA'",
             weight=93,
             says="torchvision has no CUDA kernels: it is a CPU build beside a CUDA torch",
             sample=(
@@ -21,8 +21,12 @@ SIGNS = Signs(
         ),
         Signature(
             name="nms-missing",
-            literal="torchvision::nms",
-            pattern=r"operator torchvision::nms does not exist|No such operator torchvision::nms",
+            literal="torchvision::",
+            pattern=(
+                r"operator torchvision::\w{1,40} does not exist|No such operator torchvision::|"
+                r"Could not find (?:the |schema for |any similar ops to )(?:operator "
+                r")?torchvision::"
+            ),
             weight=93,
             says="torchvision's operators do not load: it was built for another torch",
             sample="RuntimeError: operator torchvision::nms does not exist",
@@ -193,6 +197,50 @@ SIGNS = Signs(
             says="torchvision, torchaudio or torchtext does not fit torch",
             sample="torchvision is incompatible with torch",
             other="torchvision 0.15",
+        ),
+        Signature(
+            name="audio-operator",
+            literal="torchaudio::",
+            pattern=(
+                r"operator torchaudio::\w{1,40} does not exist|No such operator torchaudio::|"
+                r"Could not find (?:the |schema for )?(?:operator )?torchaudio::"
+            ),
+            weight=92,
+            says="torchaudio's operators do not load: it was built for another torch",
+            sample="RuntimeError: No such operator torchaudio::sox_io_get_info",
+            other="torchaudio::info works",
+            stands=True,
+        ),
+        Signature(
+            name="namespace",
+            literal="'_opnamespace'",
+            pattern=(
+                r"'_OpNamespace' '(?:torchvision|torchaudio|torchtext)' object has no attribute"
+            ),
+            weight=92,
+            says="The operators of a companion do not load: it was built for another torch",
+            sample=(
+                "AttributeError: '_OpNamespace' 'torchvision' object has no attribute 'roi_align'"
+            ),
+            other="'_OpNamespace' '_C' object has no attribute 'silu'",
+            stands=True,
+        ),
+        Signature(
+            name="mac-symbol",
+            literal="symbol not found",
+            pattern=(
+                r"dlopen\([^()]{0,240}/(?:torchvision|torchaudio|torchtext|"
+                r"torchdata)/[^()]{0,120}\): "
+                r"symbol not found"
+            ),
+            weight=92,
+            says="torchvision, torchaudio or torchtext was built for another torch",
+            sample=(
+                "OSError: dlopen(/opt/site-packages/torchaudio/lib/libtorchaudio.so, 0x0006): "
+                "Symbol not found: __ZN2at4_ops5emptyE"
+            ),
+            other="dlopen(/opt/foo/bar.so, 6): Symbol not found: _foo",
+            stands=True,
         ),
     ),
     cures=(

@@ -71,6 +71,7 @@ SIGNS = Signs(
             says="conda installed a CPU build of PyTorch",
             sample="pytorch                   2.1.0           cpu_py311h8a36d5c_0    conda-forge",
             other="pytorch 2.1.0 cuda118_py311",
+            stands=True,
         ),
         Signature(
             name="index",
@@ -255,6 +256,58 @@ SIGNS = Signs(
                 "gfx9",
                 "amdgpu",
             ),
+        ),
+        Signature(
+            name="no-cuda-binding",
+            literal="module 'torch._c' has no attribute '_cuda",
+            pattern=(
+                r"module 'torch\._C' has no attribute '_(?:cuda_(?:setDevice|getDevice|init|"
+                r"getDeviceCount|getDriverVersion|getCompiledVersion|isDriverSufficient|"
+                r"getCurrent\w{1,24}|setStream|emptyCache|synchronize|sleep|memoryStats|"
+                r"resetPeakMemoryStats|getArchFlags|cudaHostAllocator|\w{0,6}xchangeDevice|"
+                r"getRNGState|manualSeed|seed\w{0,4}|initialSeed|lock_mutex|ipc_collect)|cudart\b)"
+            ),
+            weight=82,
+            says="This PyTorch has no CUDA functions: a CPU-only build",
+            sample="AttributeError: module 'torch._C' has no attribute '_cuda_getDeviceCount'",
+            other="module 'torch._C' has no attribute '_cuda_somethingNew'",
+            unless=("torch_npu", "ascend", "fact:os=macos"),
+        ),
+        Signature(
+            name="which-build",
+            literal="install",
+            pattern=(
+                r"how (?:do I|to|can I|should I) (?:re)?install\w{0,3} .{0,20}(?:gpu|cuda)[- ]?"
+                r"(?:version|build|enabled)"
+            ),
+            weight=58,
+            says="A CPU build of PyTorch is installed",
+            sample="how do I install the GPU version of it?",
+            other="how to install CUDA 12",
+            beside=("fact:cuda_available=false",),
+        ),
+        Signature(
+            name="which-build-zh",
+            literal="gpu版",
+            pattern=r"GPU版(?:本)?.{0,10}(?:怎么|如何|怎样).{0,4}安?装|(?:怎么|如何|怎样).{0,4}安装.{0,10}GPU版",
+            weight=58,
+            says="A CPU build of PyTorch is installed",
+            sample="GPU版本怎么安装",
+            other="GPU版",
+            beside=("fact:cuda_available=false",),
+        ),
+        Signature(
+            name="aten-cuda",
+            literal="cuda",
+            pattern=(
+                r"without ATen_cuda library|not linked with support for cuda devices|"
+                r"PyTorch was compiled without CUDA support|"
+                r"Device type CUDA is not supported for torch\.Generator"
+            ),
+            weight=78,
+            says="This PyTorch has no CUDA functions: a CPU-only build",
+            sample="RuntimeError: PyTorch is not linked with support for cuda devices",
+            other="linked with support for xpu devices",
         ),
     ),
     cures=(

@@ -59,8 +59,8 @@ SIGNS = Signs(
             literal="module 'torch' has no attribute",
             pattern=(
                 r"module 'torch' has no attribute '(?:version|__version__|nn|"
-                r"Tensor|tensor|cuda|device|float32|utils|_C|_utils_internal|"
-                r"manual_seed|zeros|load)'"
+                r"Tensor|cuda|utils|_C|_utils_internal|manual_seed|zeros|load|save|"
+                r"FloatTensor|randn|cat)'"
             ),
             weight=60,
             says="The torch that is imported is incomplete or another one",

@@ -2,6 +2,15 @@
 
 from gpucheck.signatures.base import Cure, Signature, Signs
 
+_AN_AMD_GPU = (
+    (
+        "rocminfo|+rocm|/opt/rocm|rocm image|rocm build|radeon|"
+        "rx 5700|rx 6|rx 7|rx6|rx7|rx570|rx580|gfx9|gfx10|gfx11|"
+        "gfx12|amdgpu|amd gpu|amd apu|ryzen ai|zluda|directml|"
+        "rocm 5|rocm 6|rocm 7|rocm5|rocm6|rocm7"
+    ),
+)
+
 SIGNS = Signs(
     slug="torch-rocm-or-other-build",
     zh="安装的是为其他加速器或其他板卡编译的 PyTorch",
@@ -185,14 +194,7 @@ SIGNS = Signs(
             ),
             sample="AssertionError: Torch not compiled with CUDA enabled",
             other="compiled",
-            beside=(
-                (
-                    "rocminfo|+rocm|/opt/rocm|rocm image|rocm build|radeon|"
-                    "rx 5700|rx 6|rx 7|rx6|rx7|rx570|rx580|gfx9|gfx10|gfx11|"
-                    "gfx12|amdgpu|amd gpu|amd apu|ryzen ai|zluda|directml|"
-                    "rocm 5|rocm 6|rocm 7|rocm5|rocm6|rocm7"
-                ),
-            ),
+            beside=_AN_AMD_GPU,
         ),
         Signature(
             name="hip-device",
@@ -245,14 +247,7 @@ SIGNS = Signs(
             says="An AMD GPU needs a ROCm (or DirectML) build of PyTorch",
             sample="RuntimeError: Torch is not able to use GPU",
             other="use gpu",
-            beside=(
-                (
-                    "rocminfo|+rocm|/opt/rocm|rocm image|rocm build|radeon|"
-                    "rx 5700|rx 6|rx 7|rx6|rx7|rx570|rx580|gfx9|gfx10|gfx11|"
-                    "gfx12|amdgpu|amd gpu|amd apu|ryzen ai|zluda|directml|"
-                    "rocm 5|rocm 6|rocm 7|rocm5|rocm6|rocm7"
-                ),
-            ),
+            beside=_AN_AMD_GPU,
         ),
     ),
     cures=(

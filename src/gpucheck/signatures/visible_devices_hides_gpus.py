@@ -170,6 +170,17 @@ SIGNS = Signs(
             sample="AssertionError: Invalid device id",
             other="device id 3",
         ),
+        Signature(
+            name="masked-single",
+            literal="cuda_visible_devices",
+            pattern=r"""CUDA_VISIBLE_DEVICES\s{0,2}=\s{0,2}['\"]?[1-9]\b""",
+            weight=70,
+            says="CUDA_VISIBLE_DEVICES names a GPU that is not there: numbers count from 0",
+            sample="export CUDA_VISIBLE_DEVICES=1",
+            other="export CUDA_VISIBLE_DEVICES=0",
+            beside=("single gpu|one gpu|1 gpu|only gpu|single card|一张显卡|单卡|一块显卡",),
+            unless=("fact:cuda_available=true", "out of memory", "nccl"),
+        ),
     ),
     cures=(
         Cure(

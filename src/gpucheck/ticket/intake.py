@@ -95,7 +95,8 @@ class Intake:
             _refuse_binary(head, name)
             blocks = self._blocks(head, stream, size, name)
         if size <= WHOLE and not packed and (size or len(head) < _SNIFF):
-            self._lines.extend(line for block in blocks for line in block)
+            for block in blocks:
+                self._lines.extend(block)
             return
         self._reduce(blocks)
 
@@ -165,7 +166,7 @@ class Intake:
         self._lines.extend(line for line in last if (line.file, line.number) not in known)
 
     def _want(self, text: Text, wanted: set[int]) -> None:
-        for slug, signature in candidates(text.lower):
+        for slug, signature in candidates(text):
             most = _OF_DISTINCT if signature.distinct else _OF_SIGNATURE
             self._around(text, (signature.literal,), f"{slug} {signature.name}", most, wanted)
         for reader in all_readers():
@@ -219,7 +220,7 @@ class _Cutter:
         self._begun = b""
 
     def _lines(self, data: bytes) -> list[Line]:
-        return list(clean(data.decode("utf-8", "replace"), self._number, self.name))
+        return clean(data.decode("utf-8", "replace"), self._number, self.name)
 
 
 class _Rejoined:

@@ -10,17 +10,20 @@ from gpucheck.findings import Confidence, Fix, Hit, Outcome, Severity, Suspect
 from gpucheck.probes import all_sections
 from gpucheck.probes.pasted import Pasted, Sign
 from gpucheck.readers.pasted import read_pasted
-from gpucheck.readers.pasted.base import NOT_PASTED, Line, Machine, Text
+from gpucheck.readers.pasted.base import Line, Machine, Text
 from gpucheck.report import Report, make_report
 from gpucheck.signatures import all_signs
 from gpucheck.signatures.base import compiled
 from gpucheck.snapshot import ProbeRuns, Snapshot
 from gpucheck.tables import Tables
 from gpucheck.ticket.completion import complete, words_of
+from gpucheck.ticket.gpu_errors import first_gpu_error
 from gpucheck.ticket.own_report import NAME as NAME_OF_REPORT
 from gpucheck.ticket.own_report import own_match, take_out
 from gpucheck.ticket.questions import open_questions
 from gpucheck.ticket.search import Match, search
+from gpucheck.ticket.settled import nothing_said, settled_with
+from gpucheck.ticket.unwrap import unwrapped
 from gpucheck.ticket.weighing import echoes, weigh
 from gpucheck.verdict import open_questions as questions_of_a_machine
 
@@ -41,6 +44,15 @@ _STANDS = 84
 
 
 def judge(text: Text, tables: Tables) -> Report:
+    """Name the cause; where none shows, look again with the lines joined that something broke."""
+    report = _judge(text, tables)
+    if not report.root_causes:
+        again = (_judge(joined, tables) for joined in unwrapped(text))
+        report = next((one for one in again if one.root_causes), report)
+    return report
+
+
+def _judge(text: Text, tables: Tables) -> Report:
     """Read the text, look for signs, ask the rules, and put the cause first."""
     text, own = take_out(text)
     machine = Machine()
@@ -49,6 +61,9 @@ def judge(text: Text, tables: Tables) -> Report:
         machine.said(Pasted, "own_verdict", own.verdict, own.line)
         readers = (NAME_OF_REPORT, *readers)
     complete(machine, tables)
+    failed = first_gpu_error(text)
+    if failed is not None:
+        machine.said(Pasted, "gpu_error", failed.text.strip()[:_SHOWN], failed)
     matches = _not_refuted(search(text, words_of(machine)), machine)
     matches += own.matches if own is not None else ()
     snapshot = _snapshot(machine, matches, readers, tables)
@@ -82,10 +97,18 @@ def _match(sign: Sign) -> Match | None:
 def _report(
     snapshot: Snapshot, matches: Sequence[Match], tables: Tables, *, recognised: bool
 ) -> Report:
-    asked = _without_refuted(diagnose(snapshot, tables, suspects=_suspects(matches)), snapshot)
+    asked = _without_refuted(_asked(snapshot, matches, tables), snapshot)
     diagnosis = _ordered(asked, weigh(asked.findings, matches))
     questions = open_questions(snapshot, diagnosis, recognised=recognised)
     return make_report(diagnosis, snapshot, questions)
+
+
+def _asked(snapshot: Snapshot, matches: Sequence[Match], tables: Tables) -> Diagnosis:
+    """Ask the rules; of those about which the text says nothing the outcome is known."""
+    settled, suspects = settled_with(tables), _suspects(matches)
+    asked = diagnose(snapshot, tables, suspects=suspects, settled=settled.about(snapshot))
+    settled.learn(snapshot, asked, suspects)
+    return asked
 
 
 def _not_refuted(matches: list[Match], machine: Machine) -> list[Match]:
@@ -123,9 +146,12 @@ def _without_refuted(asked: Diagnosis, snapshot: Snapshot) -> Diagnosis:
 def _snapshot(
     machine: Machine, matches: Sequence[Match], readers: tuple[str, ...], tables: Tables
 ) -> Snapshot:
-    sections: dict[str, Section] = dict(machine.sections())
+    spoken_of = machine.sections()
+    sections: dict[str, Section] = {}
     for name, kind in all_sections().items():
-        sections.setdefault(name, kind(problems={"*": NOT_PASTED}))
+        nothing = nothing_said(kind)
+        said = spoken_of.get(name, nothing)
+        sections[name] = nothing if said == nothing else said
     pasted = sections[Pasted.name]
     sections[Pasted.name] = msgspec.structs.replace(
         pasted,

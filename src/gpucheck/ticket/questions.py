@@ -31,6 +31,9 @@ def open_questions(
         return ()
     if snapshot.get(Pasted).own_verdict == "healthy":
         return ()
+    if snapshot.get(Pasted).gpu_error is not None:
+        reason = "CUDA reports an error, and no cause of it shows"
+        return (_question("What fails on the GPU?", "pasted.gpu_error", reason, "gpucheck"),)
     if snapshot.get(Pasted).cuda_available or snapshot.get(CudaDriver).init_code == 0:
         return ()
     torch, nvml = snapshot.get(TorchBuild), snapshot.get(Nvml)

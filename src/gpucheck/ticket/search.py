@@ -14,6 +14,19 @@ _MOST_OF_WEAK = 40
 _WEAK = 75
 """Of one signature's lines that hold its literal, so much is looked at; of a weak one less."""
 _MOST_MATCHES = 4
+_CONTEXT = (
+    "torch", "cuda", "nvidia", "gpu", "nccl", "cudnn", "cublas", "nvrm", "xid", "nvcc", "triton",
+    "c10d", "tensor", "deepspeed", "transformers", "vllm", "dataloader", "rank", "diffus", "nvml",
+    "显卡", "显存", "site-packages", "nvtop", "infiniband", "ibv_", "numpy", "slurm", "libcu",
+    "raylet", "master_port", "server socket has failed", "c++ ops", "bitsandbytes", "onnxruntime",
+    "scalar type", "mat1", "state_dict", "not implemented for 'half'", ".cu:", "thread: [",
+)  # fmt: skip
+"""A text without any of these may be about any program."""
+_OF_ANY_PROGRAM = (
+    "application-bug", "container-no-gpu", "nccl-timeout", "not-gpu-related", "rendezvous-failed",
+    "shm-too-small",
+)  # fmt: skip
+"""Causes whose messages other programs print as well."""
 
 
 class Match(msgspec.Struct, frozen=True):
@@ -37,11 +50,11 @@ def _by_anchor() -> tuple[dict[bytes, list[tuple[str, Signature]]], list[tuple[s
     return anchored, loose
 
 
-def candidates(lower: str) -> list[tuple[str, Signature]]:
-    """Return the signatures whose literal stands in a lower-case text."""
+def candidates(text: Text) -> list[tuple[str, Signature]]:
+    """Return the signatures whose literal stands in a text."""
     anchored, loose = _by_anchor()
-    found = [one for word in anchored.keys() & words(lower) for one in anchored[word]]
-    return [one for one in (*found, *loose) if one[1].literal in lower]
+    found = [one for word in anchored.keys() & words(text.vocabulary) for one in anchored[word]]
+    return [one for one in (*found, *loose) if text.holds(one[1].literal)]
 
 
 def search(text: Text, facts: Sequence[str] = ()) -> list[Match]:
@@ -50,8 +63,11 @@ def search(text: Text, facts: Sequence[str] = ()) -> list[Match]:
     ``facts`` are words such as ``fact:wsl`` that signatures may want beside them.
     """
     found = []
-    around = _Around("\n".join((text.lower, *facts)))
-    for slug, signature in candidates(text.lower):
+    elsewhere = not any(word in text.lower for word in _CONTEXT)
+    around = _Around(text, "\n".join(facts))
+    for slug, signature in candidates(text):
+        if elsewhere and slug in _OF_ANY_PROGRAM:
+            continue
         if around.fits(signature):
             found.extend(_matches(slug, signature, text))
     return sorted(found, key=lambda match: (match.slug, match.signature.name, match.line.number))
@@ -60,8 +76,9 @@ def search(text: Text, facts: Sequence[str] = ()) -> list[Match]:
 class _Around:
     """What stands anywhere in a text; signatures often want the same words beside them."""
 
-    def __init__(self, lower: str) -> None:
-        self._lower = lower
+    def __init__(self, text: Text, facts: str) -> None:
+        self._text = text
+        self._facts = facts
         self._known: dict[str, bool] = {}
 
     def fits(self, signature: Signature) -> bool:
@@ -73,7 +90,8 @@ class _Around:
     def _has(self, words: str) -> bool:
         """Whether one of these stands there, parted by ``|``."""
         if words not in self._known:
-            self._known[words] = any(part in self._lower for part in words.split("|"))
+            parts = words.split("|")
+            self._known[words] = any(self._text.holds(one) or one in self._facts for one in parts)
         return self._known[words]
 
 

@@ -7,6 +7,11 @@ from gpucheck.probes.extensions import Extension, Extensions
 from gpucheck.probes.interpreter import Interpreter
 from gpucheck.views import View
 
+FOR_SOME_GPUS = frozenset(
+    ("torchao", "deep-gemm", "deep-ep", "flash-attn-3", "flash-mla", "nvidia-cutlass-dsl")
+)
+"""Packages whose kernels are an addition for some GPUs."""
+
 
 class File(msgspec.Struct, frozen=True):
     """A compiled file and the path of its facts."""

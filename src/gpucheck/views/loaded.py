@@ -6,7 +6,7 @@ from collections.abc import Callable
 import msgspec
 
 from gpucheck.facts import UnknownFactError, known
-from gpucheck.probes.loading import LoadedLibrary, Loading, MissingLibrary
+from gpucheck.probes.loading import NOT_READABLE, LoadedLibrary, Loading, MissingLibrary
 from gpucheck.probes.nvidia_wheels import NvidiaWheels, SharedLibrary
 from gpucheck.probes.torch_build import TorchBuild
 from gpucheck.views.base import View
@@ -111,6 +111,19 @@ class Loaded(View):
 def named(torch: TorchBuild) -> str:
     """Return PyTorch with its release, as far as that is known."""
     return f"PyTorch {torch.version}" if torch.version else "PyTorch"
+
+
+def keeps_out(library: MissingLibrary) -> bool:
+    """Whether a library is there and only permissions keep the loader from it."""
+    return library.why == NOT_READABLE and bool(library.path)
+
+
+def needs_permission(who: str, library: MissingLibrary) -> str:
+    """Return the sentence that says what cannot be read."""
+    return (
+        f"{who} needs {library.soname}, which is there but {NOT_READABLE}: the permissions of "
+        f"{library.path} keep it out"
+    )
 
 
 def place(copy: Copy) -> str:

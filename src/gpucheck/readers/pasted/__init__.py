@@ -44,7 +44,7 @@ def read_pasted(text: Text, machine: Machine) -> tuple[str, ...]:
     """
     recognised = []
     for reader in all_readers():
-        if any(mark in text.lower for mark in reader.marks):
+        if any(map(text.holds, reader.marks)):
             before = machine.count
             reader.read(text, machine)
             if machine.count > before:

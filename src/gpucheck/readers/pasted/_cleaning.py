@@ -2,7 +2,8 @@
 
 import html
 import re
-from collections.abc import Iterator
+
+import msgspec
 
 from gpucheck.readers.pasted.base import Line
 
@@ -24,6 +25,8 @@ _PUNCTUATION = {
         strict=True,
     )
 }
+_WITH_BLANK = {"\uff1a": ": ", "\uff0c": ", "}
+"""Full-width punctuation fills the place of the blank, too."""
 _MOJIBAKE = ("ï¼\x9a", "ï¼š", "£º")
 """The colon of Chinese texts, in UTF-8 and in GBK, that was read as Latin-1."""
 _PLAIN = {**_CONTROL, **_PUNCTUATION}
@@ -32,27 +35,43 @@ _TAGS = re.compile(
     r"|details|summary|blockquote|font|hr)(?:\s[^<>]{0,300})?/?>",
     re.IGNORECASE,
 )
-_ENTITY = re.compile(r"&(?:lt|gt|amp|quot|nbsp|#[0-9]{1,5});")
+_ENTITY = re.compile(r"&(?:lt|gt|amp|quot|apos|nbsp|#[0-9]{1,5}|#x[0-9a-fA-F]{1,4});")
 _QUOTE = re.compile(r"(?:>(?!>) ?|\| (?=[|+>\w])(?![^|]*\|\s*$)){1,6}")
 _STAMP = (
     r"\[?(?:\d{4}[-/]\d\d[-/]\d\d[T ])?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?\]?:?\s"
 )
-_TIME = ("", re.compile(_STAMP))
 _BRACKETED = (
-    ("rank", re.compile(r"\[(?:rank|default|RANK )(\d{1,5})\]:\s?")),
-    ("rank", re.compile(r"\[\d{1,3},(\d{1,5})\]<(?:stdout|stderr)>:\s?")),
-    _TIME,
+    "rank ",
+    re.compile(
+        r"\[(?:(?:rank|default|RANK )(\d{1,5})\]:\s?"
+        rf"|\d{{1,3}},(\d{{1,5}})\]<(?:stdout|stderr)>:\s?)|{_STAMP}"
+    ),
 )
-_ACTOR = (("", re.compile(r"\((\w{1,60} (?:pid|rank)=[^()]{1,80})\)\s")),)
-_NUMBERED = (("rank", re.compile(r"(\d{1,5}): (?=\S)")), _TIME)
-_HOST = (("host", re.compile(r"([a-z][\w-]{0,60})(?: {1,20}\| )(?=\S)")),)
+_ACTOR = ("", re.compile(r"\((\w{1,60} (?:pid|rank)=[^()]{1,80})\)\s"))
+_NUMBERED = ("rank ", re.compile(rf"(\d{{1,5}}): (?=\S)|{_STAMP}"))
+_HOST = (
+    "host ",
+    re.compile(r"([a-z][\w-]{0,60})(?:(?<=-\d) {1,20}\|(?: |$)| {1,20}\| (?=\S))"),
+)
+"""A host or, with a number, a service of docker compose."""
 _PREFIXES = {"[": _BRACKETED, "(": _ACTOR, **dict.fromkeys("0123456789", _NUMBERED)}
 """What may stand in front of a line, by its first character: else only the name of a host."""
 _QUOTES = (">", "|")
-_MAY_START = frozenset("[(0123456789>|")
+_MAY_START = frozenset("[(0123456789>|{")
+_JSON_LOG = '{"log":'
 
 
-def clean(block: str, first: int, file: str = "") -> Iterator[Line]:
+class _Logged(msgspec.Struct):
+    """A line that Docker logged."""
+
+    log: str
+
+
+_HOST_STANDS_IN = 70
+"""Characters from the beginning of a line: the name of a host and the bar behind it."""
+
+
+def clean(block: str, first: int, file: str = "") -> list[Line]:
     r"""Split a block of text into plain lines, the first of which has this number.
 
     Carriage returns of progress bars, and ``\n`` written out in long lines of JSON, start new
@@ -64,34 +83,49 @@ def clean(block: str, first: int, file: str = "") -> Iterator[Line]:
     if not block.isascii() or not block.replace("\n", "").isprintable():
         for odd in _MOJIBAKE:
             block = block.replace(odd, ":")
+        for odd, plain in _WITH_BLANK.items():
+            block = block.replace(f"{odd} ", odd).replace(odd, plain)
         block = block.translate(_PLAIN)
     if "&" in block and _ENTITY.search(block):
         block = html.unescape(block)
     if "</" in block or "<br" in block:
         block = _TAGS.sub("", block)
-    piped = " | " in block
+    returns, piped = "\r" in block, " | " in block
+    lines: list[Line] = []
     for number, text in enumerate(block.split("\n"), first):
-        if "\r" in text or (len(text) > LONGEST_LINE and "\\n" in text):
-            for part in re.split(r"\r|\\n", text, maxsplit=_MOST_LINES_IN_ONE):
-                yield _line(number, part, file)
-        elif piped or text[:1] in _MAY_START:
-            yield _line(number, text, file)
+        if (returns and "\r" in text) or (len(text) > LONGEST_LINE and "\\n" in text):
+            parts = re.split(r"\r|\\n", text, maxsplit=_MOST_LINES_IN_ONE)
+            lines.extend(_line(number, part, file) for part in parts)
+        elif text[:1] in _MAY_START or (piped and " | " in text[:_HOST_STANDS_IN]):
+            lines.append(_line(number, text, file))
         else:
-            yield Line(number, text[:LONGEST_LINE].rstrip(), "", file)
+            lines.append(Line(number, text[:LONGEST_LINE].rstrip(), "", file))
+    return lines
 
 
 def _line(number: int, text: str, file: str) -> Line:
     """Take quoting and prefixes off; a prefix may stand behind another."""
-    text = text[:LONGEST_LINE]
+    text = _logged(text)[:LONGEST_LINE]
     if text[:1] in _QUOTES:
         text = _unquoted(text)
     speaker = ""
-    while text[:1] in _MAY_START or (not speaker and " | " in text[:70]):
+    while text[:1] in _MAY_START or (not speaker and " | " in text[:_HOST_STANDS_IN]):
         found = _prefix(text)
         if found is None:
             break
         speaker, text = found[0] or speaker, found[1]
     return Line(number, text.rstrip(), speaker, file)
+
+
+def _logged(text: str) -> str:
+    """Return the line in a line of a container's log in JSON."""
+    if not text.startswith(_JSON_LOG):
+        return text
+    try:
+        found = msgspec.json.decode(text, type=_Logged)
+    except msgspec.DecodeError:
+        return text
+    return found.log.rstrip("\n")
 
 
 def _unquoted(text: str) -> str:
@@ -101,11 +135,9 @@ def _unquoted(text: str) -> str:
 
 def _prefix(text: str) -> tuple[str, str] | None:
     """Return who speaks ("" for a time stamp) and the rest; None where nothing is prefixed."""
-    for kind, pattern in _PREFIXES.get(text[:1], _HOST):
-        found = pattern.match(text)
-        if found is None:
-            continue
-        if found.lastindex is None:
-            return "", text[found.end() :]
-        return f"{kind} {found[1]}".strip(), text[found.end() :]
-    return None
+    kind, pattern = _PREFIXES.get(text[:1], _HOST)
+    found = pattern.match(text)
+    if found is None:
+        return None
+    speaker = f"{kind}{found[found.lastindex]}" if found.lastindex is not None else ""
+    return speaker, text[found.end() :]

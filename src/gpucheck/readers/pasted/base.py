@@ -1,6 +1,7 @@
 """A pasted text as numbered clean lines, and the machine that readers put together from it."""
 
 import bisect
+import functools
 import itertools
 import sys
 from collections.abc import Iterable
@@ -33,6 +34,11 @@ class Line(msgspec.Struct, frozen=True):
         return f"{self.file} line {self.number}".lstrip() if self.number else self.file
 
 
+@functools.lru_cache(maxsize=8192)
+def _longest_word(literal: str) -> str:
+    return max(literal.split(), key=len, default="")
+
+
 class Text:
     """Lines of a paste; of a long log those that may matter, so numbers may have gaps."""
 
@@ -43,23 +49,47 @@ class Text:
         if not self.lower.isascii():  # some letters of other scripts change their length
             texts = [text.lower() for text in texts]
             self.lower = "\n".join(texts)
-        self._starts = list(itertools.accumulate((len(text) + 1 for text in texts), initial=0))
+        lengths = map((1).__add__, map(len, texts))  # with the ends of the lines
+        self._starts = list(itertools.accumulate(lengths, initial=0))
+        self.vocabulary = "\n".join(set(self.lower.split()))
+        """The different words of the text: few, beside all."""
+        self._held: dict[str, bool] = {}
+        self._found: dict[tuple[str, int], list[int]] = {}
+
+    def holds(self, literal: str) -> bool:
+        """Whether a lower-case literal stands in the text.
+
+        Its longest word is looked for in the vocabulary first.
+        """
+        known = self._held.get(literal)
+        if known is None:
+            known = _longest_word(literal) in self.vocabulary and literal in self.lower
+            self._held[literal] = known
+        return known
 
     def find(self, *literals: str, most: int = sys.maxsize) -> list[int]:
         """Return the indexes of the lines that hold one of the lower-case literals, in order.
 
         Of each literal at most so many lines are looked for.
         """
-        found: set[int] = set()
-        for literal in literals:
-            left = most
-            at = self.lower.find(literal)
-            while at >= 0 and left:
-                index = bisect.bisect_right(self._starts, at) - 1
-                found.add(index)
-                left -= 1
-                at = self.lower.find(literal, self._starts[index + 1])
-        return sorted(found)
+        held = list(filter(self.holds, literals))
+        if len(held) == 1:
+            return self._lines_with(held[0], most)
+        return sorted({index for literal in held for index in self._lines_with(literal, most)})
+
+    def _lines_with(self, literal: str, most: int) -> list[int]:
+        """Return the first lines that hold a literal; several signatures ask for the same one."""
+        found = self._found.get((literal, most))
+        if found is not None:
+            return found
+        found = self._found[literal, most] = []
+        lower, starts, index = self.lower, self._starts, 0
+        at = lower.find(literal)
+        while at >= 0 and len(found) < most:
+            index = bisect.bisect_right(starts, at, index) - 1
+            found.append(index)
+            at = lower.find(literal, starts[index + 1])
+        return found
 
     def after(self, index: int, most: int) -> list[Line]:
         """Return the lines that follow an index, at most so many, up to a gap in the numbers."""

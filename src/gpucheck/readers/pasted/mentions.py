@@ -4,7 +4,7 @@ A name in a sentence is believed last, and a version only where the text names n
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 
 from gpucheck.probes.nvml import Nvml
 from gpucheck.probes.pasted import Pasted
@@ -23,6 +23,9 @@ _SYSTEM_WORDS = (
     "mac", "os x", "osx", "/users/", "win", ":\\", "ubuntu", "debian", "centos", "rhel", "fedora",
     "arch linux", "manjaro", "rocky",
 )  # fmt: skip
+_TORCH_WORDS = (*(f"torch{sign}" for sign in " \t=:v`'\"*"), "torch.__version__")
+"""What stands before a release: "torch" alone stands in every path of a traceback."""
+_NOT_FOUND_WORDS = ("no matching distribution found for torch", "satisfies the requirement torch")
 _AVAILABLE_WORDS = (
     "available", "可用", "not used", "not detected", "not found", "initialization",
 )  # fmt: skip
@@ -65,9 +68,11 @@ _JETSON = re.compile(
     r"\bjetson(?: (?:agx )?(?:nano|tx[12]|xavier(?: nx)?|orin(?: nano| nx)?|thor))?", re.IGNORECASE
 )
 _AVAILABLE = re.compile(
-    r"(?:is_available(?:\(\))?\W{0,6}|CUDA (?:is )?available\W{1,4}).{0,24}?\b(true|false)\b",
+    r"(?:is_available(?:\(\))?\W{0,6}|CUDA (?:is )?available\W{1,4})"
+    r"(?!.{0,20}\b(?:will|should|would|must)\b).{0,24}?(?<![A-Za-z])(true|false)(?![A-Za-z])",
     re.IGNORECASE,
 )
+_FALSE = re.compile(r"(?<![A-Za-z])False(?![A-Za-z])")
 _ANSWER = re.compile(r"\W{0,8}(?:is |returns? |gives? |->)?\W{0,4}(true|false)\b", re.IGNORECASE)
 _NOT_AVAILABLE = re.compile(
     r"CUDA (?:is |was )?(?:not|un) ?available|cuda.{0,12}不可用"
@@ -85,7 +90,7 @@ def read(text: Text, machine: Machine) -> None:
     """Note GPUs, one release of torch, one of the driver, the system, and whether CUDA works."""
     if not machine.items(Nvml, "gpus") and not machine.items(Pci, "gpus"):
         _gpus(text, machine)
-    found = _one(_TORCH, _lines(text, "torch"))
+    found = _one(_TORCH, _lines(text, *_TORCH_WORDS), _not_found(text))
     if found is not None:
         _torch(*found, machine)
     found = _one(_DRIVER, _lines(text, "driver"))
@@ -120,9 +125,22 @@ def _as_sold(name: str) -> str:
     return f"RTX {name}" if name[0].isdigit() else name
 
 
-def _one(pattern: re.Pattern[str], lines: Iterator[Line]) -> tuple[str, Line] | None:
+def _not_found(text: Text) -> set[str]:
+    """Return the releases of torch that an installer looked for in vain: they are not there."""
+    lines = _lines(text, *_NOT_FOUND_WORDS)
+    return {found[1] for line in lines for found in _TORCH.finditer(line.text)}
+
+
+def _one(
+    pattern: re.Pattern[str], lines: Iterator[Line], but: Container[str] = ()
+) -> tuple[str, Line] | None:
     """Return a release on which all mentions agree, and the first line that names it."""
-    found = [(match[1], line) for line in lines for match in pattern.finditer(line.text)]
+    found = [
+        (match[1], line)
+        for line in lines
+        for match in pattern.finditer(line.text)
+        if match[1] not in but
+    ]
     return found[0] if len({release for release, _ in found}) == 1 else None
 
 
@@ -153,7 +171,7 @@ def _system(text: Text, machine: Machine) -> None:
 
 
 def _available(text: Text, machine: Machine) -> None:
-    """Take what ``torch.cuda.is_available()`` answered, where every answer is the same."""
+    """Take what ``torch.cuda.is_available()`` answered; a False where it answered both."""
     answers: list[tuple[bool, Line]] = []
     for index in text.find(*_AVAILABLE_WORDS, most=_MOST):
         line = text.lines[index]
@@ -161,11 +179,12 @@ def _available(text: Text, machine: Machine) -> None:
         if found is None and "is_available" in line.text:
             found = _answer_below(text.after(index, 1))
         if found is not None:
-            answers.append((found[1].lower() == "true", line))
+            differs = _FALSE.search(line.text, found.end()) is not None
+            answers.append((found[1].lower() == "true" and not differs, line))
         elif _NOT_AVAILABLE.search(line.text):
             answers.append((False, line))
-    if len({answer for answer, _ in answers}) == 1:
-        machine.said(Pasted, "cuda_available", *answers[0])
+    if answers:
+        machine.said(Pasted, "cuda_available", *min(answers, key=lambda one: one[0]))
 
 
 def _answer_below(lines: Sequence[Line]) -> re.Match[str] | None:

@@ -31,13 +31,15 @@ _NO_BUILD_OF_CUDA = ("+rocm", "+xpu", "+hip")
 
 
 def read(text: Text, machine: Machine) -> None:
-    """Look at each line that asks torch something."""
+    """Look at each line that asks torch something; a False first: it is what is complained of."""
+    asked = []
     for index in text.find(*MARKS):
         line = text.lines[index]
         found = _EXPRESSION.findall(line.text)[:_MOST_EXPRESSIONS]
-        if not found or not _INPUT.match(line.text):
-            continue
-        _Output(text, index).answer(found, machine)
+        if found and _INPUT.match(line.text):
+            asked.append((_Output(text, index), found))
+    for output, found in sorted(asked, key=lambda one: not one[0].is_false):
+        output.answer(found, machine)
 
 
 class _Output:
@@ -55,6 +57,11 @@ class _Output:
             plain = _OUT.sub("", line.text)[:_LONGEST]
             if plain.strip():
                 self._lines.append((plain, line))
+
+    @property
+    def is_false(self) -> bool:
+        """Whether the first answer is False."""
+        return bool(self._lines) and self._lines[0][0].strip() == "False"
 
     def answer(self, expressions: list[str], machine: Machine) -> None:
         """Give each expression the first answer of its kind that follows."""

@@ -1,0 +1,55 @@
+"""Libraries that are there and that permissions hide from the loader."""
+
+import posixpath
+from collections.abc import Sequence
+
+from gpucheck.host import Host
+from gpucheck.loader import Lost
+from gpucheck.probes._dist_info import DistInfo
+from gpucheck.probes._paths import parent
+from gpucheck.probes._wheel_records import recorded_libraries
+
+_WHEELS = "/nvidia/"
+"""NVIDIA's wheels lie below it, most in a folder of the library's name."""
+_BRINGS_LIBRARIES = ("nvidia-", "torch")
+
+
+def kept_out(host: Host, lost: Lost, infos: Sequence[DistInfo]) -> str:
+    """Return the file that this user may not read, or the folder that hides it; else "".
+
+    A folder that cannot be searched counts only where the library surely is in it: a wheel's
+    record says so, or the folder is the one of the library's own wheel.
+    """
+    seen = next((path for path in lost.denied if host.stat(path).value is not None), None)
+    if seen is not None:
+        return _real(host, seen)
+    hidden = [posixpath.normpath(path) for path in lost.denied]
+    if not hidden:
+        return ""
+    path = next((one for one in hidden if _is_of_its_wheel(one)), None)
+    if path is None:
+        recorded = _recorded(host, infos)
+        path = next((one for one in hidden if one in recorded), None)
+    return _real(host, _hiding(host, path)) if path is not None else ""
+
+
+def _is_of_its_wheel(path: str) -> bool:
+    folder = path.partition(_WHEELS)[2].partition("/")[0]
+    return bool(folder) and path.rpartition("/")[2].lower().startswith(f"lib{folder}")
+
+
+def _recorded(host: Host, infos: Sequence[DistInfo]) -> set[str]:
+    wheels = [info for info in infos if info.project.startswith(_BRINGS_LIBRARIES)]
+    return {one.path for info in wheels for one in recorded_libraries(host, info).value or ()}
+
+
+def _hiding(host: Host, path: str) -> str:
+    """Return the nearest folder above the path that can be seen: it cannot be searched."""
+    folder = parent(path)
+    while host.stat(folder).value is None and parent(folder) not in ("", folder):
+        folder = parent(folder)
+    return folder
+
+
+def _real(host: Host, path: str) -> str:
+    return host.real_path(path).value or path

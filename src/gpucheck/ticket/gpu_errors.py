@@ -1,0 +1,28 @@
+"""The line in which CUDA reports an error: with one, no text is called healthy."""
+
+import re
+
+from gpucheck.readers.pasted.base import Line, Text
+
+_LITERALS = (
+    "cuda error",
+    "cuda failure",
+    "cudaerror",
+    "_status_",
+    "cuda runtime error",
+    "nccl error",
+)
+_ERROR = re.compile(
+    r"\b(?:CUDA (?:runtime )?error\b|CUDA failure\b|NCCL error\b|cudaError\w{3,60}"
+    r"|(?:CUBLAS|CUDNN|CUSPARSE|CUSOLVER|CUFFT|CURAND)_STATUS_(?!SUCCESS)[A-Z]\w{2,60})",
+    re.IGNORECASE,
+)
+_MOST = 50
+
+
+def first_gpu_error(text: Text) -> Line | None:
+    """Return the first line that reports an error of CUDA, cuBLAS, cuDNN or NCCL."""
+    for index in text.find(*_LITERALS, most=_MOST):
+        if _ERROR.search(text.lines[index].text):
+            return text.lines[index]
+    return None

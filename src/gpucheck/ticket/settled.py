@@ -1,0 +1,61 @@
+"""Rules about which a text says nothing: their outcomes are the same for every such text."""
+
+import functools
+from collections.abc import Container
+
+from gpucheck.engine import Diagnosis, sections_behind
+from gpucheck.facts import Section
+from gpucheck.findings import Check, Outcome
+from gpucheck.readers.pasted.base import NOT_PASTED
+from gpucheck.rules import all_rules
+from gpucheck.snapshot import Snapshot
+from gpucheck.tables import Tables
+
+_LASTING = (Outcome.FINE, Outcome.NOT_APPLICABLE, Outcome.UNKNOWN)
+
+
+@functools.cache
+def nothing_said(kind: type[Section]) -> Section:
+    """Return the section of this type about which a text says nothing: one object for all texts."""
+    return kind(problems={"*": NOT_PASTED})
+
+
+class Settled:
+    """Outcomes of rules whose every section nobody spoke of, kept from one text to the next."""
+
+    def __init__(self) -> None:
+        self._checks: dict[str, Check] = {}
+
+    def about(self, snapshot: Snapshot) -> dict[str, Check]:
+        """Return the known outcomes of the rules about which this text says nothing."""
+        silent = _silent(snapshot)
+        return {slug: self._checks[slug] for slug in silent if slug in self._checks}
+
+    def learn(self, snapshot: Snapshot, asked: Diagnosis, suspected: Container[str]) -> None:
+        """Keep outcomes for the next text; what its own lines decided is no outcome of the rule."""
+        new = _silent(snapshot) - self._checks.keys()
+        for check in asked.checks if new else ():
+            if check.slug in new and check.slug not in suspected and check.outcome in _LASTING:
+                self._checks[check.slug] = check
+
+
+def _silent(snapshot: Snapshot) -> frozenset[str]:
+    said = frozenset(
+        kind
+        for kind in map(type, snapshot.sections.values())
+        if snapshot.get(kind) is not nothing_said(kind)
+    )
+    return _without(said)
+
+
+@functools.lru_cache(maxsize=1024)
+def _without(said: frozenset[type[Section]]) -> frozenset[str]:
+    """Return the slugs of the rules that rest on none of these sections."""
+    return frozenset(slug for slug, rule in all_rules().items() if not sections_behind(rule) & said)
+
+
+@functools.lru_cache(maxsize=4)
+def settled_with(tables: Tables) -> Settled:
+    """Return what is settled with these tables."""
+    del tables  # the key alone
+    return Settled()

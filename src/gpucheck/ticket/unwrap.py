@@ -1,0 +1,61 @@
+"""Joins lines that a terminal, a mail or a form broke at its width."""
+
+from collections.abc import Callable, Iterator
+
+from gpucheck.readers.pasted.base import Line, Text
+
+_NARROWEST, _WIDEST = 40, 240
+"""Columns: narrower are lists of words, wider lines are hardly broken by anything."""
+_MOST_LINES = 20_000
+_SLACK = 24
+"""A line that is shorter than the width by more than this ends where its writer ended it."""
+_LONGEST = 4096
+_BORDER = ("|", "+")
+"""What begins a line of a table."""
+_BEGINS = (*_BORDER, "-", "=", "*", "#", "[", "{", ">")
+"""What begins a line of its own."""
+
+
+def unwrapped(text: Text) -> Iterator[Text]:
+    """Yield the text with broken lines joined, as far as any look broken.
+
+    First as a terminal breaks them, in the last column, then as a mail does, between words. The
+    number of a joined line is that of its first.
+    """
+    lines = text.lines
+    if not 1 < len(lines) <= _MOST_LINES:
+        return
+    width = max((len(one.text) for one in lines if not one.text.startswith(_BORDER)), default=0)
+    if not _NARROWEST <= width <= _WIDEST:
+        return
+    for between in (_cut, _between_words):
+        joined = list(_joined(lines, width, between))
+        if len(joined) < len(lines):
+            yield Text(joined)
+
+
+def _joined(
+    lines: list[Line], width: int, between: Callable[[str, str, int], str | None]
+) -> Iterator[Line]:
+    held, last = lines[0], lines[0].text
+    for line in lines[1:]:
+        stood = between(last, line.text, width) if last and line.text else None
+        if stood is None or last.startswith(_BORDER) or len(held.text) > _LONGEST:
+            yield held
+            held = line
+        else:
+            held = Line(held.number, held.text + stood + line.text, held.speaker, held.file)
+        last = line.text
+    yield held
+
+
+def _cut(last: str, _following: str, width: int) -> str | None:
+    """Return what stood between two lines, None where the first does not fill the width."""
+    return {0: "", 1: " "}.get(width - len(last))
+
+
+def _between_words(last: str, following: str, width: int) -> str | None:
+    """Return a blank where the next word would not have fitted, else None."""
+    if following.startswith(_BEGINS) or following[0].isspace() or len(last) < width - _SLACK:
+        return None
+    return " " if len(last) + 1 + len(following.split(None, 1)[0]) > width else None
