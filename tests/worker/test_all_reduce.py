@@ -187,7 +187,8 @@ def test_torch_without_distributed_is_skipped(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_one_rank_needs_no_folder() -> None:
-    if os.fork() == 0:  # a process group is for a whole process
+    child = os.fork()  # a process group is for a whole process
+    if child == 0:
         all_reduce.run(bench())
         os._exit(0)
-    assert os.wait()[1] == 0
+    assert os.waitpid(child, 0)[1] == 0  # not any child: another test's may end just now

@@ -48,6 +48,13 @@ SIGNS = Signs(
             says="CUDA_VISIBLE_DEVICES names MIG instances",
             sample="CUDA_VISIBLE_DEVICES=MIG-GPU-1234/1/0",
             other="CUDA_VISIBLE_DEVICES=GPU-1234",
+            beside=(
+                # A mask of one instance is how MIG is used; by itself it is no fault.
+                (
+                    "no cuda|not available|unavailable|device_count|no devices|is_available|"
+                    "invalid|cuda error|cudaerror|found no nvidia|only one|only 1|several|multiple"
+                ),
+            ),
         ),
         Signature(
             name="context",
