@@ -66,8 +66,8 @@ SIGNS = Signs(
             weight=46,
             says="A download fails",
             sample=(
-                "pip._vendor.urllib3.exceptions.ReadTimeoutError: HTTPSConnectionPool(host='fil"
-                "es.pythonhosted.org', port=443): Read timed out."
+                "pip._vendor.urllib3.exceptions.ReadTimeoutError: HTTPSConnectionPool(host='pyp"
+                "i.example.org', port=443): Read timed out."
             ),
             other="timeout",
             unless=("fact:cuda_available=true",),
