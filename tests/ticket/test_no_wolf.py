@@ -158,3 +158,11 @@ def test_a_cpu_build_on_a_machine_without_a_gpu_is_healthy() -> None:
 )
 def test_a_variable_that_is_set_is_no_error(text: str) -> None:
     assert triage(text).root_causes == ()
+
+
+def test_a_report_that_looked_for_nvcc_does_not_miss_it() -> None:
+    report = "/bin/sh: 1: /usr/local/cuda/bin/nvcc: not found\nCUDA available: True\n"
+    assert triage(f"{report}NVCC: Not Available\n").root_causes == ()
+    assert triage("/bin/sh: 1: /usr/local/cuda/bin/nvcc: not found\n").root_causes == (
+        "toolkit-missing",
+    )

@@ -43,6 +43,7 @@ SIGNS = Signs(
                 "'/usr/local/cuda/bin/nvcc'"
             ),
             other="nvcc: NVIDIA (R) Cuda compiler driver",
+            unless=("nvcc: not available",),  # a report of the environment asked for it
         ),
         Signature(
             name="sh-nvcc",
@@ -55,6 +56,7 @@ SIGNS = Signs(
             says="nvcc is not found: no CUDA toolkit is installed, or CUDA_HOME is wrong",
             sample="/bin/sh: 1: /usr/local/cuda/bin/nvcc: not found",
             other="nvcc: NVIDIA (R) Cuda compiler driver",
+            unless=("nvcc: not available",),  # a report of the environment asked for it
         ),
         Signature(
             name="cmake",
@@ -140,6 +142,7 @@ SIGNS = Signs(
             says="nvcc is not found",
             sample="nvcc is not installed",
             other="nvcc works",
+            unless=("nvcc: not available",),
         ),
     ),
     cures=(
