@@ -1,0 +1,162 @@
+"""What a pre-flight speaks of: the ranks of the job, its steps, and what became of each rank."""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from gpucheck.probes.preflight import Phase
+
+Kind = Literal[
+    "alone", "together", "inside", "pairs", "partners", "links", "gpu-pairs", "arms", "grow"
+]
+"""Steps 0 and 2 to 7 of the design; ``grow`` finds from how many ranks on the whole fails."""
+Backend = Literal["nccl", "gloo"]
+Status = Literal["passed", "failed", "crashed", "timed-out", "stopped", "lost", "not-run"]
+
+
+class Rank(msgspec.Struct, frozen=True, kw_only=True):
+    """One rank of the job, numbered from 0: a GPU, or a CPU process over gloo.
+
+    ``task`` is the process of the launcher that looks after it, ``node`` the node's number (ranks
+    of one node have one), ``local`` its place among the ranks of its node, ``device`` what torch
+    calls its device in that task.
+    """
+
+    rank: int
+    task: int
+    node: int
+    host: str
+    local: int
+    device: str = "cpu"
+    gpu: int | None = None
+    pci: str | None = None
+    uuid: str | None = None
+    model: str | None = None
+
+
+class Roster(msgspec.Struct, frozen=True, kw_only=True):
+    """All ranks that there should be: ``ranks[r].rank == r``.
+
+    ``absent``: ranks whose task never registered; ``dead``: ranks that no longer take part since
+    their supervisor fell silent or they cannot be killed. Both never stand in a group again.
+    """
+
+    ranks: tuple[Rank, ...]
+    absent: frozenset[int] = frozenset()
+    dead: frozenset[int] = frozenset()
+
+    @property
+    def living(self) -> list[int]:
+        """The ranks that can take part in a step."""
+        return [one.rank for one in self.ranks if one.rank not in self.absent | self.dead]
+
+    def nodes(self) -> dict[int, list[int]]:
+        """Return the living ranks of each node, in order."""
+        found: dict[int, list[int]] = {}
+        for rank in self.living:
+            found.setdefault(self.ranks[rank].node, []).append(rank)
+        return found
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True):
+    """What is done at the same time: groups of ranks, disjoint; each rank at most in one.
+
+    In ``alone`` every group has one rank, which is tested without communication. In every other
+    kind each group is a process group of its own, which does coded all-reduces. ``env`` are the
+    variables of a control arm (``arms``); ``seconds`` the deadline of a collective in it.
+    """
+
+    number: int
+    kind: Kind
+    groups: tuple[tuple[int, ...], ...]
+    backend: Backend
+    seconds: float
+    env: dict[str, str] = {}
+    tests: tuple[str, ...] = ()
+    """Of ``alone``: the self-tests."""
+    repeats: bool = False
+    """Whether it does again what an earlier step did, to see whether that was chance."""
+
+
+class RankResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of one rank in one step.
+
+    ``stopped`` means that it waited for others and was ended since one of them had failed or had
+    not come: a victim. ``timed-out``: it was ended at its own deadline, in ``phase``. ``lost``:
+    its supervisor fell silent. ``order`` counts the ends that were not good, over the whole job:
+    the first has 1, what passed has 0. A rank that never entered the collective which the others
+    are in is timed-out in an earlier phase than ``enter``, or has a lower ``collective``.
+    """
+
+    rank: int
+    status: Status
+    phase: Phase = "done"
+    collective: int = 0
+    """The number of the collective that it has entered last, from 1."""
+    kind: str = ""
+    """What is wrong, in a word, as a self-test says it: ``wrong-value``, ``peer-lost``,
+    ``collective-timeout``, ``cuda-error``, ``nccl-error``, ``signal``, ``exit-status``,
+    ``import-failed``, ``not-started``, ``unkillable`` ..."""
+    detail: str = ""
+    order: int = 0
+    seconds: float = 0.0
+    measurements: dict[str, float] = {}
+    """By name with its unit, such as ``fp32 TFLOP/s`` or ``all-reduce 65536 B s``."""
+    data: dict[str, Any] = {}
+    """``rank``: whose contribution was wrong, where that can be told; ``segment``; ``cuda_code``,
+    ``signal``, ``nccl_warnings``, ``printed`` ..., as in a self-test."""
+
+    @property
+    def passed(self) -> bool:
+        """Whether all was well."""
+        return self.status == "passed"
+
+
+class StepResult(msgspec.Struct, frozen=True, kw_only=True):
+    """A step and what became of each rank in its groups."""
+
+    step: Step
+    results: dict[int, RankResult]
+
+    def passed(self, group: tuple[int, ...]) -> bool:
+        """Whether every rank of the group passed."""
+        return all(rank in self.results and self.results[rank].passed for rank in group)
+
+
+class TaskFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What a task of the launcher says of itself and its node, before and after torch is imported.
+
+    None is unknown. ``variables`` are those that collectives listen to, by name; values that look
+    like secrets are left out. ``devices`` are in the order of torch.
+    """
+
+    task: int
+    host: str
+    node: int | None = None
+    pid: int = 0
+    address: str = ""
+    """By which other nodes reach this one: the local end of its connection to the board."""
+    python: str | None = None
+    torch: str | None = None
+    cuda: str | None = None
+    cudnn: str | None = None
+    nccl: str | None = None
+    driver: str | None = None
+    devices: list[dict[str, Any]] | None = None
+    """Each with ``index``, ``name``, ``uuid``, ``pci``, ``memory`` and ``capability``."""
+    nvlinks: dict[str, int] | None = None
+    """Active NVLinks by the UUID of the GPU."""
+    infiniband: list[str] | None = None
+    """Ports of adapters, as ``mlx5_0/1 ACTIVE``; [] when there is none."""
+    shm_bytes: int | None = None
+    memlock_bytes: int | None = None
+    """The soft limit; -1 is unlimited."""
+    variables: dict[str, str] | None = None
+    problem: str = ""
+    """Why the part that needs torch is unknown: it does not import, hangs, or crashes."""
+    phase: Phase = "start"
+
+
+Facts = Mapping[int, TaskFacts]
+"""By task."""
