@@ -14,9 +14,11 @@ import subprocess
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import IO
 
 from gpucheck.facts import Answer
+from gpucheck.worker.lifeline import end_session, has_ended
 
 _CHUNK = 65536
 _TAIL = 32 * 1024
@@ -76,10 +78,16 @@ class Supervised:
 
         What it had written until then has been read.
         """
-        status = self._process.poll()
+        status = self._poll()
         if status is not None:
             self._take_rest()
         return status
+
+    def _poll(self) -> int | None:
+        """Return its exit status; what is left of its session ends with it."""
+        if self._process.returncode is None and has_ended(self.pid):
+            end_session(self.pid)
+        return self._process.poll()
 
     def signal(self, number: int) -> None:
         """Send a signal to its process group."""
@@ -92,8 +100,9 @@ class Supervised:
 
     def abandon(self) -> None:
         """Stop listening; what still runs is killed, or left behind when that is impossible."""
-        if self._process.poll() is None:
+        if self._poll() is None:
             self.signal(KILL)
+            end_session(self.pid)
         for stream in (self._process.stdin, *self._open.values()):
             if stream is not None:
                 with contextlib.suppress(OSError, ValueError):
@@ -187,3 +196,12 @@ def wait(programs: Sequence[Supervised], seconds: float) -> None:
             return
         for key, _events in selector.select(seconds):
             key.data.read(key.fileobj)
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process still runs (Linux); one that has ended unseen by its parent does not."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0]
+    except (OSError, IndexError):
+        return False
+    return state not in (b"Z", b"X")

@@ -153,8 +153,15 @@ class TaskFacts(msgspec.Struct, frozen=True, kw_only=True):
     memlock_bytes: int | None = None
     """The soft limit; -1 is unlimited."""
     variables: dict[str, str] | None = None
+    baseline: dict[str, Any] | None = None
+    """What its GPUs reached before (``baseline.Baseline``); None where that is not asked for."""
     problem: str = ""
     """Why the part that needs torch is unknown: it does not import, hangs, or crashes."""
+    kind: str = ""
+    """The problem in a word, as a self-test says it: ``import-failed``, ``timed-out`` ..."""
+    roots: list[dict[str, Any]] = msgspec.field(default_factory=list)
+    """Errors that the static rules found on this node because of the problem, each with ``slug``,
+    ``headline`` and ``confidence``; the root cause first."""
     phase: Phase = "start"
 
 

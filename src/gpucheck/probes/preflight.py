@@ -12,6 +12,8 @@ Phase = Literal[
 ]
 """How far a rank has come; ``enter``: it is inside a collective, ``leave``: out of the last one."""
 
+OutcomeStatus = Literal["passed", "failed", "crashed", "timed-out", "stopped", "lost", "absent"]
+
 
 class Culprit(Facts, frozen=True, kw_only=True):
     """A rank, a GPU, a node or a link that is to blame, or may be.
@@ -54,9 +56,7 @@ class RankOutcome(Facts, frozen=True, kw_only=True):
     pci: str | None = None
     uuid: Annotated[str | None, Private("uuid")] = None
     model: str | None = None
-    status: Literal["passed", "failed", "crashed", "timed-out", "stopped", "lost", "absent"] = (
-        "passed"
-    )
+    status: OutcomeStatus = "passed"
     """The worst of its steps; ``stopped``: it waited for another and is not to blame."""
     phase: Phase = "done"
     detail: str = ""

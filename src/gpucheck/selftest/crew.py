@@ -154,7 +154,7 @@ class FromZygote:
 
     def __init__(self, start: Start, python: str) -> None:
         self._program = _Program(start, python, "zygote")
-        self._under_way: dict[str, None] = {}
+        self._under_way: dict[str, int] = {}
         self.problem = self._program.problem
         """Why it could not be started, else ""."""
 
@@ -163,8 +163,12 @@ class FromZygote:
         if self._program.ended:
             return "the process that forks the workers has ended"
         self._program.send({"worker": key, "order": order})
-        self._under_way[key] = None
+        self._under_way[key] = 0
         return ""
+
+    def pid(self, key: str) -> int:
+        """Return the process of a worker under way, 0 as long as that is not known."""
+        return self._under_way.get(key, 0)
 
     def events(self, seconds: float) -> list[tuple[str, Message]]:
         """Wait at most so long; return what workers have said, and that one has ended.
@@ -179,6 +183,9 @@ class FromZygote:
             key = str(message.get("worker", ""))
             if message.get("event") == "said":
                 found.append((key, read_message(str(message.get("said")).encode())))
+                continue
+            if message.get("event") == "forked":
+                self._under_way[key] = int(message.get("pid") or 0)
                 continue
             found.append((key, message))
             if key:

@@ -1,4 +1,4 @@
-"""How a worker ends: with its parent, and not without saying where it was."""
+"""How a worker ends: with its parent, with all it has started, and saying where it was."""
 
 from __future__ import annotations
 
@@ -12,6 +12,10 @@ import signal
 _SET_PDEATHSIG = 1
 """Of prctl(2)."""
 _NONE, _KILL = 0, 9
+_SESSION = 2
+"""Where the session stands after the state in ``/proc/PID/stat``."""
+_ROUNDS = 5
+"""So often is looked again for what was started while the others were killed."""
 
 
 def die_with_parent(parent: int = 0) -> None:
@@ -29,6 +33,46 @@ def die_with_parent(parent: int = 0) -> None:
 def outlive_parent() -> None:
     """Take that back: this process sees the end of its stdin and ends others before itself."""
     _set_death_signal(_NONE)
+
+
+def has_ended(pid: int) -> bool:
+    """Whether a child has ended; its number stays its own until it is waited for (Linux)."""
+    try:
+        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    except (ChildProcessError, AttributeError):
+        return False
+
+
+def end_session(leader: int) -> None:
+    """Kill every process of the session of a child that has not been waited for yet (Linux).
+
+    Signals to its process group miss the commands of ninja, which gives each a group of its own,
+    and a compiler that ignores SIGTERM outlives a leader that does not.
+    """
+    for _round in range(_ROUNDS):
+        found = [pid for pid in _processes() if pid != leader and _session(pid) == leader]
+        for pid in (leader, *found):
+            with contextlib.suppress(OSError):
+                os.kill(pid, _KILL)
+        if not found:
+            return
+
+
+def _processes() -> list[int]:
+    try:
+        return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    except OSError:
+        return []
+
+
+def _session(pid: int) -> int:
+    """Return the session of a process that runs; 0 when it has ended."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            state, *fields = file.read(4096).rpartition(b")")[2].split()
+        return 0 if state in b"ZX" else int(fields[_SESSION])
+    except (OSError, ValueError, IndexError):
+        return 0
 
 
 def exit_without_writer() -> None:

@@ -11,7 +11,7 @@ from typing import Any, Dict
 from .channel import Channel, take_stdout
 from .errors import explain
 from .lifeline import die_with_parent, exit_without_writer, show_stack_when_killed
-from .runner import run_tests
+from .orders import action
 from .zygote import Zygote
 
 Message = Dict[str, Any]
@@ -33,7 +33,7 @@ def main(mark: str, part: str) -> None:
     channel.send({"event": "ready", "notes": notes})
     order: Message = json.loads(sys.stdin.readline())
     exit_without_writer()
-    run_tests(torch, order, notes, channel.send)
+    action(order)(torch, order, notes, channel.send)
     channel.send({"event": "end"})
     # What a broken library does at exit is not part of any test.
     os._exit(0)

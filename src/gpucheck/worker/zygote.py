@@ -16,8 +16,14 @@ import warnings
 from typing import Any, Dict, NoReturn
 
 from .channel import Channel
-from .lifeline import die_with_parent, outlive_parent, show_stack_when_killed
-from .runner import run_tests
+from .lifeline import (
+    die_with_parent,
+    end_session,
+    has_ended,
+    outlive_parent,
+    show_stack_when_killed,
+)
+from .orders import action
 
 Message = Dict[str, Any]
 
@@ -93,6 +99,8 @@ class Zygote:
         own = os.getpid()
         said, child_says = os.pipe()
         printed, child_prints = os.pipe()
+        with contextlib.suppress(Exception):  # the worker will say why
+            action(order)  # what it needs is read once, and not by each worker again
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that threads do not survive a fork is known
             pid = os.fork()
@@ -102,15 +110,16 @@ class Zygote:
         os.close(child_prints)
         worker = _Worker(key, pid, said, printed)
         self._workers[key] = worker
+        self._channel.send({"event": "forked", "worker": key, "pid": pid})
         for handle in (said, printed):
             os.set_blocking(handle, False)
             self._selector.register(handle, selectors.EVENT_READ, worker)
 
     def _be_worker(self, parent: int, says: int, prints: int, order: Message) -> NoReturn:
-        """Live as the child: its own process group, its own streams, no exit handlers."""
+        """Live as the child: its own session, its own streams, no exit handlers."""
         status = 1
         try:
-            os.setpgid(0, 0)
+            os.setsid()
             die_with_parent(parent)
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
             os.dup2(prints, 1)
@@ -120,7 +129,7 @@ class Zygote:
             show_stack_when_killed()
 
             line = Channel(says, "")
-            run_tests(self._torch, order, self._notes, line.send)
+            action(order)(self._torch, order, self._notes, line.send)
             line.send({"event": "end"})
             sys.stdout.flush()
             sys.stderr.flush()
@@ -140,6 +149,8 @@ class Zygote:
 
     def _reap(self) -> None:
         for worker in list(self._workers.values()):
+            if has_ended(worker.pid):
+                end_session(worker.pid)
             pid, status = os.waitpid(worker.pid, os.WNOHANG)
             if pid == 0:
                 continue
@@ -179,8 +190,9 @@ class Zygote:
                     send(worker.pid, number)
 
     def _end(self) -> NoReturn:
-        for key in list(self._workers):
+        for key, worker in self._workers.items():
             self._signal(key, signal.SIGKILL)
+            end_session(worker.pid)
         os._exit(0)
 
 

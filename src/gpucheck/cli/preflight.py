@@ -1,0 +1,109 @@
+"""``gpucheck preflight``: the gate of a cluster job."""
+
+import time
+from typing import Any
+
+import click
+
+from gpucheck.cli.options import (
+    fail_on_option,
+    level_option,
+    output_options,
+    report_format_option,
+)
+
+
+@click.command(short_help="Before a job: can all its GPUs and nodes work together?")
+@click.option(
+    "--python",
+    metavar="PATH",
+    help="The Python whose PyTorch the job will use: an interpreter or a virtual environment.",
+)
+@click.option(
+    "--tests", metavar="NAMES", help="What each GPU is tested with alone: see gpucheck list."
+)
+@level_option
+@click.option(
+    "--device",
+    type=click.Choice(["cuda", "cpu"]),
+    default="cuda",
+    show_default=True,
+    help="The ranks are GPUs, or processes on the CPU (over gloo).",
+)
+@click.option(
+    "--ranks",
+    metavar="N",
+    type=click.IntRange(min=1, max=256),
+    help="With --device cpu: how many ranks this process starts; 1 under a launcher.",
+)
+@click.option(
+    "--master",
+    metavar="HOST[:PORT]",
+    default="",
+    help="Where task 0 runs, when the launcher does not tell (MASTER_ADDR and MASTER_PORT do).",
+)
+@click.option(
+    "--port",
+    metavar="PORT",
+    type=click.IntRange(1, 65535),
+    help="Port of task 0's board; without it one of the eight behind MASTER_PORT.",
+)
+@click.option(
+    "--nodes", metavar="N", type=click.IntRange(min=1), help="How many nodes the job has."
+)
+@click.option(
+    "--require",
+    metavar="FILE|KEY=VALUE",
+    multiple=True,
+    help="What must be so, such as gpus-per-node=8 or min-busbw=400; repeatable.",
+)
+@click.option(
+    "--baseline",
+    type=click.Choice(["save", "compare"]),
+    help="Keep this node's rates for later, or compare with those kept.",
+)
+@click.option(
+    "--links", is_flag=True, help="Test every link between nodes: a round for each node but one."
+)
+@click.option("--each", metavar="DIR", help="Each task writes what it saw into this folder.")
+@click.option(
+    "--exclude-file", metavar="FILE", help="Write the bad hosts as srun --exclude takes them."
+)
+@click.option("--metrics", metavar="FILE", help="Write figures for Prometheus' textfile collector.")
+@click.option("--bundle", metavar="FILE", help="Write an archive for a ticket, without your names.")
+@click.option(
+    "--drill",
+    metavar="FAULT",
+    multiple=True,
+    help="Make a fault on purpose, to see it found: hang:rank=3, wrong:rank=5, crash:rank=1, "
+    "slow:rank=2,factor=3, stop:rank=4, absent:rank=6, link:0-3. Never exits with 0.",
+)
+@click.option(
+    "--timeout",
+    metavar="SECONDS",
+    type=click.FloatRange(min=10, max=86400),
+    default=300.0,
+    show_default=True,
+    help="Time limit of the whole run, on every task.",
+)
+@fail_on_option
+@report_format_option
+@output_options
+@click.pass_context
+def preflight(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  # click's options
+    """Test all GPUs of a job together, and name the rank, GPU, node or link that is broken.
+
+    Alone it tests the GPUs of this machine. Under torchrun (--no-python), srun, mpirun or in an
+    indexed Job it is one process of each task or node, and all of them end with the same status.
+    It never hangs: every step has a deadline, and --timeout bounds the whole run.
+
+    Exit status: 0 good, 1 a culprit is named, 4 misconfigured, 5 slow only, 3 inconclusive (time
+    ran out, or rank 0 is gone), 2 usage.
+    """
+    begun = time.monotonic()
+    from gpucheck.cli.preflight_run import Run  # noqa: PLC0415  # --help needs it not
+
+    ctx.exit(Run(options, begun).run())
+
+
+COMMAND = preflight

@@ -1,0 +1,350 @@
+"""One task's run of ``gpucheck preflight``: from its options to its exit status."""
+
+import datetime as dt
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from gpucheck.cli.run import open_tables
+from gpucheck.cli.selftests import test_names
+from gpucheck.cli.text import colored, printable, write_out
+from gpucheck.facts import builtins
+from gpucheck.host import LiveHost
+from gpucheck.preflight import baseline, entrance, policy
+from gpucheck.preflight import drill as drills
+from gpucheck.preflight.board_wire import BoardError
+from gpucheck.preflight.judgement import Judgement, Result, Wanted, roots
+from gpucheck.preflight.localise import Limits
+from gpucheck.preflight.session import Brain, Session, Settings
+from gpucheck.preflight.supervisor import Parting
+from gpucheck.preflight.variables import EntranceError
+from gpucheck.target import TargetWish, choose
+
+_INCONCLUSIVE = 3
+_FIRST, _ROUNDS = 60.0, 15.0
+"""Seconds for the first collective and for those of later rounds, with the usual time limit."""
+_ALONE = 30.0
+_LONGEST_FILE = 1 << 20
+
+
+class Run:
+    """One task's run.
+
+    Args:
+        options: of the command line.
+        begun: when the command began, a time of ``time.monotonic()``.
+
+    Raises:
+        click.UsageError: an option, or what the launcher says, makes no sense.
+    """
+
+    def __init__(self, options: dict[str, Any], begun: float) -> None:
+        self._options = options
+        self._begun = begun
+        self._host = LiveHost("")
+        self._tables = open_tables(options["tables"])
+        self._entrance = self._find_entrance()
+        self._drill = self._read_drill()
+        self._requirements = self._read_requirements()
+        self._baseline = self._read_baseline()
+        self._session: Session | None = None
+        self._line = ProgressLine() if self._shows_progress() else None
+        self._judgement = Judgement(
+            self._wanted(), self._tables, self._local_snapshot, lambda: time.monotonic() - begun
+        )
+
+    def run(self) -> int:
+        """Run it; return the exit status."""
+        try:
+            session = self._session = Session(
+                self._host, self._entrance, self._settings(), self._brain(), self._tell
+            )
+        except BoardError as error:
+            self._say(f"inconclusive: {error}")
+            return _INCONCLUSIVE
+        try:
+            return self._end(session, session.run())
+        finally:
+            session.close()
+
+    def _end(self, session: Session, parting: Parting) -> int:
+        """Show and write what is known; return the exit status."""
+        if self._line is not None:
+            self._line.clear()
+        if parting.verdict is None and session.conductor is not None:
+            session.conductor.stop(parting.detail)  # what task 0 knows, it says
+        result = self._judgement.result
+        verdict = parting.verdict or {"exit": _INCONCLUSIVE, "why": parting.detail}
+        if result is not None:
+            self._show(msgspec.structs.replace(result, drill=self._drill.text))
+            verdict = {**verdict, "exit": result.ending.status or verdict["exit"]}
+        elif parting.verdict is None:
+            self._say(f"inconclusive: {_why(parting)}")
+        self._write_each(session, verdict)
+        self._save_baseline(session, verdict)
+        if parting.reason in ("verdict", "signal", "time"):
+            session.leave()
+        return int(verdict["exit"])
+
+    def _show(self, result: Result) -> None:
+        """Print the result, and write the files that were asked for."""
+        for write in (self._print, self._write_files):
+            try:
+                write(result)
+            except click.UsageError as error:  # a full disk changes no verdict,
+                self._note(error.message)
+            except OSError as error:  # nor does a reader that has left
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+                self._note(f"the output cannot be written: {error.strerror}")
+
+    def _print(self, result: Result) -> None:
+        options = self._options
+        if options["form"] == "terminal":
+            from gpucheck.render import preflight_text  # noqa: PLC0415
+
+            text = preflight_text.render(
+                result,
+                verbose=options["verbose"],
+                quiet=options["quiet"],
+                color=colored(options),
+            )
+        else:
+            text = _renderer(options["form"])(result)
+        write_out(text, options["output"])
+        sys.stdout.flush()
+
+    def _write_files(self, result: Result) -> None:
+        from gpucheck.preflight import files  # noqa: PLC0415
+
+        writers: dict[str, Callable[[Path, Result], str]] = {
+            "exclude_file": files.write_exclude_file,
+            "metrics": files.write_metrics,
+            "bundle": files.write_bundle,
+        }
+        for option, write in writers.items():
+            if self._options[option]:
+                self._note(write(Path(self._options[option]), result))
+
+    def _write_each(self, session: Session, verdict: Mapping[str, Any]) -> None:
+        if self._options["each"]:
+            from gpucheck.preflight import files  # noqa: PLC0415
+
+            self._note(files.write_each(Path(self._options["each"]), session.own, verdict))
+
+    def _save_baseline(self, session: Session, verdict: Mapping[str, Any]) -> None:
+        """Keep what this task's GPUs have reached, when all was well and no drill."""
+        is_well = verdict["exit"] == 0 and not self._drill
+        if self._options["baseline"] != "save" or not is_well:
+            return
+        own = session.own
+        devices = own["facts"].get("devices") or []
+        rates: dict[int, dict[str, float]] = {}
+        for step in own["steps"]:
+            for one in step["results"] if step["step"] == "alone" else ():
+                rates.setdefault(one["rank"], {}).update(one["measurements"])
+        seen = [
+            (device.get("uuid"), device.get("name"), rates.get(rank, {}))
+            for rank, device in zip(sorted(rates), devices, strict=False)
+        ]
+        groups = [(one["uuids"], one["size"], one["busbw"]) for one in verdict.get("groups") or ()]
+        new = baseline.measured(seen, groups, dt.datetime.now(dt.UTC).date().isoformat())
+        try:
+            path = baseline.default_path(self._host.env())
+            baseline.save(path, baseline.with_news(baseline.load(path), new))
+        except baseline.BaselineError as error:
+            self._note(str(error))
+
+    def _brain(self) -> Brain:
+        judgement = self._judgement
+        return Brain(
+            judgement.next_step, judgement.finish, lambda snapshot: roots(snapshot, self._tables)
+        )
+
+    def _wanted(self) -> Wanted:
+        options = self._options
+        share = options["timeout"] / 4
+        cuda = options["device"] == "cuda"
+        return Wanted(
+            backend="nccl" if cuda else "gloo",
+            launcher=self._entrance.launcher,
+            limits=Limits(
+                backend="nccl" if cuda else "gloo",
+                tests=test_names(options["tests"]),
+                alone_seconds=min(_ALONE, share),
+                first_seconds=min(_FIRST, share),
+                least_seconds=min(_ROUNDS, share / 2),
+                links=options["links"],
+            ),
+            requirements=self._requirements,
+            fail_on=options["fail_on"],
+            drill=bool(self._drill),
+            begun=self._begun,
+            timeout=options["timeout"],
+        )
+
+    def _settings(self) -> Settings:
+        options = self._options
+        return Settings(
+            python=self._python(),
+            cuda=options["device"] == "cuda",
+            timeout=options["timeout"],
+            begun=self._begun,
+            ranks=options["ranks"],
+            port=options["port"],
+            token=self._token(),
+            level=options["level"],
+            drill=self._drill,
+            baseline=self._baseline,
+        )
+
+    def _python(self) -> str:
+        """Return the target interpreter.
+
+        Raises:
+            click.UsageError: there is none.
+        """
+        candidates = choose(self._host, TargetWish(python=self._options["python"]))
+        if not candidates:
+            raise click.UsageError("no Python interpreter was found: name one with --python")
+        if candidates[0].problem:
+            raise click.UsageError(printable(candidates[0].problem))
+        return candidates[0].executable
+
+    def _find_entrance(self) -> entrance.Entrance:
+        options = self._options
+        wish = entrance.Wish(
+            master=options["master"], nodes=options["nodes"], pid=os.getpid(), parent=os.getppid()
+        )
+        try:
+            found = entrance.find(self._host.env(), wish)
+        except EntranceError as error:
+            raise click.UsageError(printable(str(error))) from error
+        for note in found.notes:
+            self._note(note)
+        return found
+
+    def _token(self) -> str:
+        try:
+            return entrance.token(self._host.env())
+        except EntranceError as error:
+            raise click.UsageError(printable(str(error))) from error
+
+    def _read_drill(self) -> drills.Drill:
+        try:
+            drill = drills.parse(self._options["drill"])
+        except ValueError as error:
+            raise click.UsageError(printable(str(error))) from error
+        if self._entrance.tasks == 1 and drill.absent:
+            raise click.UsageError("--drill absent needs a launcher: here no task could stay away")
+        return drill
+
+    def _read_requirements(self) -> policy.Requirements:
+        """Read ``--require``: demands, or files of them.
+
+        Raises:
+            click.UsageError: one is not understood, or a file cannot be read.
+        """
+        parts, lines = [], []
+        try:
+            for text in self._options["require"]:
+                if "=" in text and not Path(text).is_file():
+                    lines.append(text)
+                else:
+                    parts.append(policy.parse_file(_content(text), text))
+            return policy.joined([*parts, policy.parse_lines(lines)])
+        except policy.PolicyError as error:
+            raise click.UsageError(printable(str(error))) from error
+
+    def _read_baseline(self) -> dict[str, Any] | None:
+        """Return what this node's GPUs reached before; None when nobody compares.
+
+        Raises:
+            click.UsageError: the file is none.
+        """
+        if self._options["baseline"] != "compare":
+            return None
+        try:
+            found = baseline.load(baseline.default_path(self._host.env()))
+        except baseline.BaselineError as error:
+            raise click.UsageError(printable(str(error))) from error
+        plain: dict[str, Any] = builtins(found)
+        return plain
+
+    def _local_snapshot(self) -> Any:  # noqa: ANN401  # a Snapshot, or None
+        return self._session.snapshot if self._session is not None else None
+
+    def _shows_progress(self) -> bool:
+        return sys.stderr.isatty() and not self._options["quiet"] and self._entrance.task == 0
+
+    def _tell(self, what: str) -> None:
+        if self._line is not None:
+            self._line.show(what, time.monotonic() - self._begun)
+
+    def _say(self, sentence: str) -> None:
+        """Print the one line of a task that has no verdict; one task of each node does."""
+        if self._entrance.local == 0:
+            place = f"task {self._entrance.task} on {self._host.identity().node}"
+            click.echo(printable(f"gpucheck preflight: {place}: {sentence}", limit=600))
+
+    def _note(self, sentence: str) -> None:
+        if sentence and not self._options["quiet"]:
+            click.echo(printable(f"gpucheck preflight: {sentence}", limit=600), err=True)
+
+
+class ProgressLine:
+    """One line on a terminal that says what is going on."""
+
+    def __init__(self) -> None:
+        self._shown = ""
+
+    def show(self, what: str, seconds: float) -> None:
+        """Show it, once it takes more than a second."""
+        line = f"{what} ({seconds:.0f} s)"
+        if seconds >= 1 and line != self._shown:
+            self._shown = line
+            sys.stderr.write(f"\r\x1b[K{printable(line, limit=120)}")
+            sys.stderr.flush()
+
+    def clear(self) -> None:
+        """Take the line away."""
+        if self._shown:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+
+def _content(name: str) -> str:
+    try:
+        with Path(name).open("rb") as opened:
+            return opened.read(_LONGEST_FILE).decode("utf-8", "replace")
+    except OSError as error:
+        raise click.UsageError(
+            f"--require {printable(name)}: neither KEY=VALUE nor a file that can be read "
+            f"({error.strerror})"
+        ) from error
+
+
+def _renderer(form: str) -> Callable[[Result], str]:
+    """Return what renders a format for machines."""
+    if form == "json":
+        from gpucheck.render import preflight_json  # noqa: PLC0415
+
+        return preflight_json.render
+    if form == "junit":
+        from gpucheck.render import preflight_junit  # noqa: PLC0415
+
+        return preflight_junit.render
+    from gpucheck.render import preflight_markdown  # noqa: PLC0415
+
+    return preflight_markdown.render
+
+
+def _why(parting: Parting) -> str:
+    if parting.reason == "board-lost":
+        return f"rank 0, or its board, is gone: {parting.detail}"
+    return parting.detail

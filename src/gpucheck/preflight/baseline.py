@@ -1,0 +1,189 @@
+"""What the GPUs of this machine reached before: a local file, saved and compared on request.
+
+The file has, by the UUID of each GPU, its model and its rates, and by the UUIDs of a group the bus
+bandwidth of its all-reduce. Whatever else stands in it is not believed.
+"""
+
+import contextlib
+import os
+import stat
+import tempfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Literal, TypeVar
+
+import msgspec
+
+FILE_LIMIT = 4 * 1024 * 1024
+"""A larger file is none of ours: a machine with 16 GPUs needs some 10 KiB."""
+_MOST_GPUS, _MOST_GROUPS = 4096, 4096
+_NAME = "gpucheck/baseline.json"
+
+
+T = TypeVar("T")
+
+
+class BaselineError(Exception):
+    """The file cannot be used; the message is one sentence for the user."""
+
+
+class SavedGpu(msgspec.Struct, frozen=True, kw_only=True):
+    """The rates of a GPU, by name with their unit, and the day they are of (YYYY-MM-DD)."""
+
+    model: str
+    rates: dict[str, float]
+    saved: str = ""
+
+
+class SavedGroup(msgspec.Struct, frozen=True, kw_only=True):
+    """The bus bandwidth of an all-reduce, in GB/s, at a size in bytes."""
+
+    size: int
+    busbw: float
+    saved: str = ""
+
+
+class Baseline(msgspec.Struct, frozen=True, kw_only=True):
+    """A baseline; ``groups`` by the UUIDs of their GPUs, sorted, with commas."""
+
+    schema: Literal["gpucheck.baseline/1"] = "gpucheck.baseline/1"
+    gpus: dict[str, SavedGpu] = {}
+    groups: dict[str, SavedGroup] = {}
+
+    def of_gpu(self, uuid: str | None, model: str | None) -> SavedGpu | None:
+        """Return what was saved of this GPU; None when nothing was, or of another model."""
+        found = self.gpus.get(uuid or "")
+        return found if found is not None and found.model == (model or "") else None
+
+    def of_group(self, uuids: Iterable[str | None], size: int) -> SavedGroup | None:
+        """Return what was saved of these GPUs together, at this size; else None."""
+        found = self.groups.get(group_key(uuids) or "")
+        return found if found is not None and found.size == size else None
+
+
+def group_key(uuids: Iterable[str | None]) -> str | None:
+    """Return the name of a group; None when a GPU has no UUID (a CPU process)."""
+    these = list(uuids)
+    return ",".join(sorted(filter(None, these))) if these and all(these) else None
+
+
+def default_path(env: Mapping[str, str]) -> Path:
+    """Return where the baseline is: below $XDG_STATE_HOME, else ~/.local/state.
+
+    Raises:
+        BaselineError: neither that nor $HOME is set.
+    """
+    state = env.get("XDG_STATE_HOME", "")
+    if Path(state).is_absolute():  # the definition of the variable says so
+        return Path(state) / _NAME
+    home = env.get("HOME", "")
+    if not home:
+        raise BaselineError("neither XDG_STATE_HOME nor HOME says where a baseline could be kept")
+    return Path(home) / ".local/state" / _NAME
+
+
+def load(path: Path) -> Baseline:
+    """Read a baseline; an empty one where there is no file.
+
+    Raises:
+        BaselineError: the file cannot be read, or is none.
+    """
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):  # a pipe would keep us waiting
+            raise BaselineError(f"the baseline {path} cannot be read: it is no regular file")
+        with path.open("rb") as opened:
+            data = opened.read(FILE_LIMIT + 1)
+    except FileNotFoundError:
+        return Baseline()
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise BaselineError(f"the baseline {path} cannot be read: {why}") from error
+    if len(data) > FILE_LIMIT:
+        raise BaselineError(f"{path} is larger than {FILE_LIMIT >> 20} MiB: no baseline")
+    try:
+        return _sound(msgspec.json.decode(data, type=Baseline))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise BaselineError(f"{path} is no baseline of gpucheck: {error}") from error
+
+
+def _sound(read: Baseline) -> Baseline:
+    """Return what can be believed: rates above nothing, and no more entries than we would save."""
+    gpus = {
+        uuid: msgspec.structs.replace(
+            one, rates={name: rate for name, rate in one.rates.items() if _is_rate(rate)}
+        )
+        for uuid, one in list(read.gpus.items())[:_MOST_GPUS]
+    }
+    groups = {
+        key: one for key, one in list(read.groups.items())[:_MOST_GROUPS] if _is_rate(one.busbw)
+    }
+    return Baseline(gpus=gpus, groups=groups)
+
+
+def _is_rate(value: float) -> bool:
+    return 0 < value < float("inf")
+
+
+def with_news(old: Baseline, new: Baseline) -> Baseline:
+    """Return the old baseline with what was measured now in the place of what it had."""
+    gpus = _newest({**old.gpus, **new.gpus}, new.gpus, _MOST_GPUS)
+    groups = _newest({**old.groups, **new.groups}, new.groups, _MOST_GROUPS)
+    return Baseline(gpus=gpus, groups=groups)
+
+
+def _newest(entries: dict[str, T], fresh: Iterable[str], most: int) -> dict[str, T]:
+    """Return at most so many entries; the fresh ones are kept."""
+    order = dict.fromkeys([*fresh, *entries])
+    return {key: entries[key] for key in list(order)[:most]}
+
+
+def measured(
+    rates: Iterable[tuple[str | None, str | None, Mapping[str, float]]],
+    groups: Iterable[tuple[Iterable[str | None], int, float]],
+    day: str,
+) -> Baseline:
+    """Return what was measured now as a baseline; what has no UUID is left out.
+
+    Args:
+        rates: UUID, model and rates of each GPU.
+        groups: the UUIDs of a group on one node, the size in bytes, the bus bandwidth in GB/s.
+        day: today, YYYY-MM-DD.
+    """
+    gpus = {
+        uuid: SavedGpu(
+            model=model,
+            rates={name: rate for name, rate in named.items() if _is_rate(rate)},
+            saved=day,
+        )
+        for uuid, model, named in rates
+        if uuid and model
+    }
+    together = {
+        key: SavedGroup(size=size, busbw=busbw, saved=day)
+        for uuids, size, busbw in groups
+        if (key := group_key(uuids)) and _is_rate(busbw)
+    }
+    return Baseline(gpus=gpus, groups=together)
+
+
+def save(path: Path, baseline: Baseline) -> None:
+    """Write a baseline: the file has the old content or the new one, whatever happens meanwhile.
+
+    Raises:
+        BaselineError: it cannot be written.
+    """
+    temporary = ""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".baseline-")
+        with os.fdopen(handle, "wb") as opened:
+            opened.write(msgspec.json.format(msgspec.json.encode(baseline), indent=1) + b"\n")
+            opened.flush()
+            os.fsync(opened.fileno())
+        Path(temporary).replace(path)
+    except (OSError, ValueError) as error:
+        if temporary:
+            with contextlib.suppress(OSError):
+                Path(temporary).unlink()
+        why = getattr(error, "strerror", None) or error
+        raise BaselineError(f"the baseline {path} cannot be written: {why}") from error

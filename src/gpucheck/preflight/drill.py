@@ -1,0 +1,137 @@
+"""Drills: faults that an administrator asks for by ``--drill``, to see that they are found.
+
+Each is carried out by the worker of one rank (``worker/drill.py``), but for ``absent``: that
+rank's task does not take part.
+"""
+
+import math
+import re
+from collections.abc import Sequence
+from typing import Any, Literal, get_args
+
+import msgspec
+
+Name = Literal["hang", "wrong", "slow", "crash", "stop", "absent", "link"]
+
+FORMS = (
+    "hang:rank=3, wrong:rank=5, slow:rank=2,factor=3, crash:rank=1, stop:rank=4, absent:rank=6, "
+    "link:0-3"
+)
+_FACTOR, _LEAST_FACTOR, _MOST_FACTOR = 3.0, 1.1, 1000.0
+_LONGEST = 80
+_LINK = re.compile(r"([0-9]{1,6})-([0-9]{1,6})")
+_NUMBER = re.compile(r"[0-9]{1,6}")
+
+
+class Fault(msgspec.Struct, frozen=True, kw_only=True):
+    """One fault, in the worker of ``rank``; ``other`` is the far end of a link."""
+
+    name: Name
+    rank: int
+    factor: float | None = None
+    other: int | None = None
+
+
+class Drill(msgspec.Struct, frozen=True, kw_only=True):
+    """All faults of a run; ``text`` as they were asked for."""
+
+    faults: tuple[Fault, ...] = ()
+    text: str = ""
+
+    def __bool__(self) -> bool:
+        return bool(self.faults)
+
+    @property
+    def absent(self) -> frozenset[int]:
+        """The ranks that are to stay away."""
+        return frozenset(one.rank for one in self.faults if one.name == "absent")
+
+    def for_worker(self, rank: int) -> dict[str, Any] | None:
+        """Return what the worker of a rank is told to do wrong; None for nothing."""
+        found = [
+            {
+                "fault": one.name,
+                **({"factor": one.factor} if one.factor is not None else {}),
+                **({"other": one.other} if one.other is not None else {}),
+            }
+            for one in self.faults
+            if one.rank == rank and one.name != "absent"
+        ]
+        return {"faults": found} if found else None
+
+    def problem(self, ranks: int) -> str:
+        """Say which fault has no place among so many ranks; "" when all have one."""
+        for one in self.faults:
+            highest = max(one.rank, one.other or 0)
+            if highest >= ranks:
+                there = f"ranks are 0 to {ranks - 1}" if ranks > 1 else "only rank is 0"
+                return f"--drill speaks of rank {highest}, but the {there}"
+        return ""
+
+
+def parse(texts: Sequence[str]) -> Drill:
+    """Read the values of ``--drill``, one fault each.
+
+    Raises:
+        ValueError: one is not understood; the sentence says what it may be.
+    """
+    return Drill(
+        faults=tuple(_fault(text) for text in texts), text=" ".join(text.strip() for text in texts)
+    )
+
+
+def _fault(text: str) -> Fault:
+    name, _colon, rest = text.strip().partition(":")
+    known = get_args(Name)
+    if name not in known:
+        raise ValueError(f"--drill {_quoted(text)}: a drill is one of {FORMS}")
+    if name == "link":
+        return _link(text, rest)
+    values = dict(_pairs(text, rest))
+    rank = values.pop("rank", None)
+    if rank is None or not _NUMBER.fullmatch(rank):
+        raise ValueError(f"--drill {_quoted(text)}: say which rank, as in {name}:rank=3")
+    factor = _factor(text, values.pop("factor", None)) if name == "slow" else None
+    if values:
+        extra = _quoted(next(iter(values)))
+        raise ValueError(f"--drill {_quoted(text)}: {name} has nothing like {extra}")
+    return Fault(name=msgspec.convert(name, Name), rank=int(rank), factor=factor)
+
+
+def _link(text: str, rest: str) -> Fault:
+    """Read a link; the worker at its lower end makes the fault."""
+    ends = _LINK.fullmatch(rest)
+    if not ends or int(ends[1]) == int(ends[2]):
+        raise ValueError(f"--drill {_quoted(text)}: a link has two ranks, as in link:0-3")
+    low, high = sorted((int(ends[1]), int(ends[2])))
+    return Fault(name="link", rank=low, other=high)
+
+
+def _pairs(text: str, rest: str) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    for part in filter(None, rest.split(",")):
+        key, equals, value = part.partition("=")
+        if not equals or key in dict(found):
+            raise ValueError(f"--drill {_quoted(text)}: {_quoted(part)} is not understood")
+        found.append((key, value))
+    return found
+
+
+def _factor(text: str, value: str | None) -> float:
+    if value is None:
+        return _FACTOR
+    try:
+        factor = float(value)
+    except ValueError:
+        factor = math.nan
+    if not _LEAST_FACTOR <= factor <= _MOST_FACTOR:
+        raise ValueError(
+            f"--drill {_quoted(text)}: factor is how many times slower, "
+            f"from {_LEAST_FACTOR:g} to {_MOST_FACTOR:g}"
+        )
+    return factor
+
+
+def _quoted(text: str) -> str:
+    shown = text if len(text) <= _LONGEST else text[:_LONGEST] + "..."
+    return repr(shown)

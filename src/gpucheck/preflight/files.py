@@ -1,0 +1,155 @@
+"""Files that a pre-flight leaves behind: each has its whole new content, or its old one."""
+
+import contextlib
+import os
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, get_args
+
+import msgspec
+
+from gpucheck import __version__
+from gpucheck.preflight.model import Status
+
+RANK_SCHEMA = "gpucheck.preflight-rank/1"
+_WORST_FIRST: tuple[Status, ...] = (
+    "crashed", "failed", "timed-out", "lost", "stopped", "not-run", "passed"
+)  # fmt: skip
+_OF_ALL = ("ranks", "report", "snapshot", "text")
+"""Parts of a verdict that grow with the job: ten thousand files of each rank need them not."""
+
+
+class FileError(Exception):
+    """A file cannot be written; the message is one sentence for the user."""
+
+
+class RankFile(msgspec.Struct, frozen=True, kw_only=True):
+    """What ``--each`` writes of one rank; ``rank`` is None where a task never had one."""
+
+    schema: str = RANK_SCHEMA
+    gpucheck: str = __version__
+    taken: str
+    rank: int | None
+    host: str
+    status: Status
+    """The worst of its steps."""
+    is_culprit: bool
+    verdict: dict[str, Any]
+    """That of the whole job; empty where it never came here."""
+    steps: list[dict[str, Any]]
+    """What became of the rank in each step, in order."""
+    facts: dict[str, Any]
+    """What its task said of itself and its node."""
+
+
+def write_file(path: str | Path, content: str | bytes) -> None:
+    """Write a file: whoever reads it meanwhile sees the old content or the new one.
+
+    Only a regular file is replaced: never a device, a pipe or what a link of somebody's leads to
+    beyond the file itself.
+
+    Raises:
+        FileError: it cannot be written.
+    """
+    if str(path) in ("", "-"):
+        raise FileError("a file is needed, not the standard output")
+    data = content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
+    temporary: Path | None = None
+    try:
+        target = Path(os.path.realpath(path))
+        if target.exists() and not target.is_file():
+            raise FileError(f"{path} is no regular file")
+        temporary = target.with_name(f".gpucheck-{os.getpid()}-{secrets.token_hex(4)}")
+        # Unlike tempfile's, this mode lets others read it: node_exporter runs as its own user.
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        with os.fdopen(handle, "wb") as opened:
+            opened.write(data)
+            opened.flush()
+            os.fsync(opened.fileno())
+        temporary.replace(target)
+        temporary = None
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise FileError(f"{path} cannot be written: {why}") from error
+    finally:
+        if temporary is not None:
+            with contextlib.suppress(OSError):
+                temporary.unlink()
+
+
+def write_each(
+    directory: str | Path, own: Mapping[str, Any], verdict: Mapping[str, Any]
+) -> list[Path]:
+    """Write a JSON file for each rank of one task; return their paths.
+
+    The names are made of numbers alone: ``rank-3.json``, or ``task-3.json`` for a task that never
+    had a rank. The folder is made where there is none.
+
+    Args:
+        directory: the folder.
+        own: the task's ``facts`` and ``steps``, as its supervisor has them.
+        verdict: that of the job; empty when it never came.
+
+    Raises:
+        FileError: a file cannot be written; those before it are there.
+    """
+    if str(directory) in ("", "-"):
+        raise FileError("--each needs a folder, not the standard output")
+    folder = Path(directory)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise FileError(f"{directory} cannot be made: {why}") from error
+    written = []
+    for name, content in _contents(own, verdict):
+        data = msgspec.json.format(msgspec.json.encode(content), indent=2)
+        write_file(folder / name, data + b"\n")
+        written.append(folder / name)
+    return written
+
+
+def _contents(own: Mapping[str, Any], verdict: Mapping[str, Any]) -> Iterator[tuple[str, RankFile]]:
+    facts = _whole(own.get("facts"))
+    told = {key: value for key, value in verdict.items() if key not in _OF_ALL}
+    taken = datetime.now(tz=timezone.utc).isoformat(timespec="seconds")
+    blamed = {rank for one in told.get("culprits") or () for rank in _whole(one).get("ranks") or ()}
+    host = str(facts.get("host") or "")
+    steps = list(_by_rank(own.get("steps") or ()))
+    if not steps:
+        task = facts.get("task")
+        name = f"task-{task}.json" if isinstance(task, int) else "task.json"
+        yield name, RankFile(
+            taken=taken, rank=None, host=host, status="not-run", is_culprit=False, verdict=told,
+            steps=[], facts=facts,
+        )  # fmt: skip
+    for rank, results in steps:
+        yield f"rank-{rank}.json", RankFile(
+            taken=taken, rank=rank, host=host, status=_worst(results), is_culprit=rank in blamed,
+            verdict=told, steps=results, facts=facts,
+        )  # fmt: skip
+
+
+def _by_rank(steps: Sequence[Any]) -> Iterator[tuple[int, list[dict[str, Any]]]]:
+    found: dict[int, list[dict[str, Any]]] = {}
+    for step in steps:
+        kind = _whole(step).get("step")
+        for result in _whole(step).get("results") or ():
+            plain = _whole(result)
+            rank = plain.get("rank")
+            if isinstance(rank, int):
+                found.setdefault(rank, []).append({"step": kind, **plain})
+    yield from sorted(found.items())
+
+
+def _worst(results: list[dict[str, Any]]) -> Status:
+    seen = {one.get("status") for one in results} & set(get_args(Status))
+    return next((status for status in _WORST_FIRST if status in seen), "not-run")
+
+
+def _whole(value: object) -> dict[str, Any]:
+    """Return a struct or a mapping as a dictionary; anything else as an empty one."""
+    plain = msgspec.to_builtins(value)
+    return plain if isinstance(plain, dict) else {}

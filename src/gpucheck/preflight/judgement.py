@@ -1,0 +1,351 @@
+"""From what was heard to the verdict: the next step, the facts, the report of all rules, the exit.
+
+Everything here is a pure function of what the conductor has heard, of the tables and of what the
+user asked for.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from gpucheck.engine import diagnose
+from gpucheck.facts import builtins
+from gpucheck.findings import Confidence, Finding, Fix, Severity
+from gpucheck.preflight import bandwidth, drift, limits, localise, outcome, policy, slow, slow_links
+from gpucheck.preflight.baseline import Baseline
+from gpucheck.preflight.conductor import Heard
+from gpucheck.preflight.model import Backend, Rank, RankResult, Step, TaskFacts
+from gpucheck.preflight.outcome import Ending
+from gpucheck.preflight.policy import Requirements
+from gpucheck.preflight.rounds import disjoint
+from gpucheck.preflight.slow_links import Known
+from gpucheck.probes.preflight import Culprit, OutcomeStatus, Preflight, RankOutcome
+from gpucheck.report import FailOn, Report, make_report
+from gpucheck.rules import all_rules
+from gpucheck.snapshot import ProbeRuns, Snapshot
+from gpucheck.tables import Tables
+from gpucheck.tables.bus_bandwidth import BusBandwidths
+from gpucheck.verdict import OpenQuestion
+
+_A_DRILL = "a drill is running"
+"""All that the judgement knows of a drill."""
+_MOST_TOLD = 20
+"""Culprits that every task is told; all of them stand in the report."""
+_WORST = ("lost", "crashed", "timed-out", "failed", "stopped", "not-run", "passed")
+_SURE = tuple(Confidence)
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """What the user asked for."""
+
+    backend: Backend
+    launcher: str
+    limits: localise.Limits
+    requirements: Requirements = Requirements()
+    fail_on: FailOn = "error"
+    drill: bool = False
+    begun: float = 0.0
+    timeout: float = 300.0
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that a pre-flight shows."""
+
+    report: Report
+    preflight: Preflight
+    ending: Ending
+    drill: str = ""
+    """What ``--drill`` asked for, as it was given; "" without."""
+    launcher: str = ""
+    seconds: float = 0.0
+    requirements: Sequence[str] = ()
+    """What ``--require`` asked for, in words."""
+
+
+class Judgement:
+    """Judges one run.
+
+    Args:
+        wanted: what the user asked for.
+        tables: the compatibility tables.
+        local: returns what the static probes found on this node, None where they were not run.
+        clock: returns the seconds that the run has taken.
+    """
+
+    def __init__(
+        self,
+        wanted: Wanted,
+        tables: Tables,
+        local: Callable[[], Snapshot | None],
+        clock: Callable[[], float],
+    ) -> None:
+        self._wanted = wanted
+        self._tables = tables
+        self._local = local
+        self._clock = clock
+        self.result: Result | None = None
+
+    def next_step(self, heard: Heard) -> Step | None:
+        """Return what is to be done next: who is to blame, then who is slow."""
+        step = localise.next_step(heard.roster, heard.history, self._wanted.limits)
+        return step or self._measured_again(heard)
+
+    def finish(self, heard: Heard) -> dict[str, Any]:
+        """Judge it all; return the verdict that every task is told."""
+        preflight = self._section(heard)
+        result = self._judged(preflight)
+        self.result = result
+        told = (result.preflight.culprits or [])[:_MOST_TOLD]
+        return {
+            "exit": result.ending.status,
+            "class": result.ending.word,
+            "why": result.ending.why,
+            "verdict": result.report.verdict,
+            "root_causes": list(result.report.root_causes),
+            "culprits": builtins(told),
+            "drill": self._wanted.drill,
+            "world_size": preflight.world_size,
+            "groups": _groups(heard),
+        }
+
+    def _measured_again(self, heard: Heard) -> Step | None:
+        """Return the step that measures again what was slow; None when there is nothing."""
+        number, backend = len(heard.history), self._wanted.backend
+        limit = self._wanted.limits
+        ranks = slow.to_repeat(heard.roster, heard.history, _baseline(heard.facts))
+        if ranks:
+            return Step(
+                number=number, kind="alone", groups=tuple((rank,) for rank in ranks),
+                backend=backend, seconds=limit.alone_seconds, tests=limit.tests, repeats=True,
+            )  # fmt: skip
+        groups = disjoint(slow_links.suspects(heard.history, self._known(heard)))
+        living = set(heard.roster.living)
+        groups = [group for group in groups if living.issuperset(group)]
+        if not groups:
+            return None
+        kinds = [done.step.kind for done in heard.history if groups[0] in done.step.groups]
+        return Step(
+            number=number, kind=kinds[-1] if kinds else "pairs", groups=tuple(groups),
+            backend=backend, seconds=limit.first_seconds, repeats=True,
+        )  # fmt: skip
+
+    def _known(self, heard: Heard) -> Known:
+        return Known(
+            roster=heard.roster, facts=heard.facts, table=self._tables.get(BusBandwidths),
+            backend=self._wanted.backend, baseline=_baseline(heard.facts),
+        )  # fmt: skip
+
+    def _section(self, heard: Heard) -> Preflight:
+        roster, history, wanted = heard.roster, heard.history, self._wanted
+        known = self._known(heard)
+        told = localise.culprits(roster, history)
+        failed = any(
+            not done.passed(group)
+            for done in history
+            if done.step.kind != "alone"
+            for group in done.step.groups
+        )
+        found = [
+            *told.culprits,
+            *slow.culprits(roster, history, known.baseline),
+            *slow_links.culprits(history, known),
+            *limits.culprits(roster, heard.facts, collective_failed=failed),
+            *drift.culprits(roster, heard.facts),
+            *self._violations(heard, known),
+        ]
+        return Preflight(
+            launcher=wanted.launcher,
+            world_size=len(roster.ranks),
+            nodes=len({one.node for one in roster.ranks}),
+            backend=wanted.backend,
+            culprits=_in_order(found),
+            ranks=[_outcome(heard, one, _guilty(found)) for one in roster.ranks],
+            bandwidths=slow_links.report(history, known),
+            steps=[done.step.kind for done in history],
+            finished=not heard.stopped_because,
+            stopped_because=heard.stopped_because,
+            inconclusive=told.inconclusive or self._unknown(heard, known),
+            drill=_A_DRILL if wanted.drill else "",
+            seconds=round(self._clock(), 2),
+            deadline=wanted.timeout,
+            sources={"*": "gpucheck preflight"},
+        )
+
+    def _violations(self, heard: Heard, known: Known) -> list[Culprit]:
+        if not self._wanted.requirements:
+            return []
+        return policy.violations(
+            self._wanted.requirements, heard.roster, heard.facts,
+            timed=bandwidth.timed(heard.roster, heard.history),
+            readings=slow.readings(heard.roster, heard.history, known.baseline),
+        )  # fmt: skip
+
+    def _unknown(self, heard: Heard, known: Known) -> str:
+        """Return which demands could not be judged: then nobody may say that they are met."""
+        if not self._wanted.requirements:
+            return ""
+        return "; ".join(
+            policy.unknown(
+                self._wanted.requirements, heard.facts,
+                timed=bandwidth.timed(heard.roster, heard.history),
+                readings=slow.readings(heard.roster, heard.history, known.baseline),
+            )
+        )  # fmt: skip
+
+    def _judged(self, preflight: Preflight) -> Result:
+        local = self._local()
+        empty = Snapshot({}, ProbeRuns(()), tables=self._tables.version, origin="live")
+        snapshot = (local or empty).with_section(preflight)
+        report = make_report(diagnose(snapshot, self._tables), snapshot, ())
+        strangers = _findings_of(preflight, {one.slug for one in report.findings})
+        report = _with(report, strangers)
+        ending = outcome.ending(report.findings, preflight, self._wanted.fail_on)
+        if ending.why:
+            question = OpenQuestion(
+                question="Can this job work together?", fact="preflight.culprits", reason=ending.why
+            )
+            report = msgspec.structs.replace(report, open_questions=(question,))
+            if report.verdict == "healthy":
+                report = msgspec.structs.replace(report, verdict="unknown")
+        return Result(
+            report=report, preflight=preflight, ending=ending, launcher=self._wanted.launcher,
+            seconds=preflight.seconds or 0.0, requirements=_in_words(self._wanted.requirements),
+        )  # fmt: skip
+
+
+def roots(snapshot: Snapshot, tables: Tables) -> list[dict[str, Any]]:
+    """Return the errors that the rules find in what the static probes saw, the root cause first."""
+    standing = diagnose(snapshot, tables).standing
+    return [
+        {
+            "slug": one.slug,
+            "headline": one.headline,
+            "confidence": one.confidence.value,
+            "fixes": builtins(one.fixes),
+        }
+        for one in standing
+        if one.severity is Severity.ERROR
+    ]
+
+
+def _in_order(found: Iterable[Culprit]) -> list[Culprit]:
+    """Sort by certainty, then by severity; what comes first among equals was named first."""
+    return sorted(
+        found, key=lambda one: (_SURE.index(one.confidence), one.severity is not Severity.ERROR)
+    )
+
+
+def _baseline(facts: Mapping[int, TaskFacts]) -> Baseline | None:
+    """Return the baselines of all nodes as one; None when nobody compares with one."""
+    said = [one.baseline for one in facts.values() if one.baseline is not None]
+    if not said:
+        return None
+    gpus, groups = {}, {}
+    for raw in said:
+        try:
+            one = msgspec.convert(raw, Baseline)
+        except msgspec.ValidationError:
+            continue
+        gpus.update(one.gpus)
+        groups.update(one.groups)
+    return Baseline(gpus=gpus, groups=groups)
+
+
+def _guilty(found: Iterable[Culprit]) -> frozenset[int]:
+    """Return the ranks that are to blame for an error, or may be."""
+    grave = (one for one in found if one.severity is Severity.ERROR)
+    return frozenset(rank for one in grave for rank in one.ranks)
+
+
+def _outcome(heard: Heard, one: Rank, guilty: frozenset[int]) -> RankOutcome:
+    """Return what became of a rank in all, and what it measured alone.
+
+    Of who is to blame that is its worst step; who is not has passed when its last step was good,
+    and else has waited for somebody.
+    """
+    results = [done.results[one.rank] for done in heard.history if one.rank in done.results]
+    rates: dict[str, float] = {}
+    for done in heard.history:
+        if done.step.kind == "alone" and one.rank in done.results:
+            rates.update(done.results[one.rank].measurements)
+    status, shown = _worst(results, is_guilty=one.rank in guilty)
+    return RankOutcome(
+        rank=one.rank, task=one.task, host=one.host or None, node=one.node, device=one.device,
+        gpu=one.gpu, pci=one.pci, uuid=one.uuid, model=one.model,
+        status="absent" if one.rank in heard.roster.absent else status,
+        phase=shown.phase if shown is not None else "start",
+        detail="" if shown is None or shown.passed else shown.detail,
+        rates=rates,
+    )  # fmt: skip
+
+
+def _worst(
+    results: Sequence[RankResult], *, is_guilty: bool
+) -> tuple[OutcomeStatus, RankResult | None]:
+    if not results:
+        return "stopped", None
+    if not is_guilty:
+        return "passed" if results[-1].passed else "stopped", results[-1]
+    worst = min(results, key=lambda result: _WORST.index(result.status))
+    return "stopped" if worst.status == "not-run" else worst.status, worst
+
+
+def _findings_of(preflight: Preflight, known: set[str]) -> list[Finding]:
+    """Return findings for culprits of whose slug no rule speaks here: another node's own cause."""
+    found: dict[str, Finding] = {}
+    rules = all_rules()
+    for one in preflight.culprits or ():
+        if one.slug in known or one.slug in found or one.slug not in rules:
+            continue
+        where = f" on {one.host}" if one.host else ""
+        found[one.slug] = Finding(
+            slug=one.slug,
+            severity=one.severity,
+            confidence=one.confidence,
+            headline=f"{rules[one.slug].title}{where}: {one.evidence}",
+            fixes=tuple(_fixes(one.data.get("fixes"))),
+        )
+    return list(found.values())
+
+
+def _fixes(raw: Any) -> list[Fix]:  # noqa: ANN401  # JSON-like data of another node
+    try:
+        return msgspec.convert(raw or [], list[Fix])
+    except msgspec.ValidationError:
+        return []
+
+
+def _with(report: Report, more: Sequence[Finding]) -> Report:
+    """Return the report with more findings, and the verdict that follows."""
+    if not more:
+        return report
+    findings = (*more, *report.findings)
+    standing = [one for one in findings if one.silenced_by is None]
+    errors = tuple(one.slug for one in standing if one.severity is Severity.ERROR)
+    warnings = tuple(one.slug for one in standing if one.severity is Severity.WARNING)
+    return msgspec.structs.replace(
+        report,
+        findings=findings,
+        verdict="broken" if errors else "warning" if warnings else report.verdict,
+        root_causes=errors or warnings or report.root_causes,
+    )
+
+
+def _groups(heard: Heard) -> list[dict[str, Any]]:
+    """Return the bandwidth of each whole node, for the baselines; only of small jobs."""
+    nodes = {tuple(ranks) for ranks in heard.roster.nodes().values()}
+    return [
+        {
+            "uuids": [heard.roster.ranks[rank].uuid for rank in one.group],
+            "size": one.size,
+            "busbw": one.busbw,
+        }
+        for one in bandwidth.timed(heard.roster, heard.history)
+        if one.group in nodes
+    ][:_MOST_TOLD]
+
+
+def _in_words(wanted: Requirements) -> tuple[str, ...]:
+    plain: dict[str, Any] = builtins(wanted)
+    return tuple(f"{name}={value}" for name, value in plain.items() if value is not None)

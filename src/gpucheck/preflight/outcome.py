@@ -1,0 +1,95 @@
+"""How a pre-flight ends: its exit status and class, the same on every rank that lives."""
+
+from collections.abc import Iterable
+from typing import Literal
+
+import msgspec
+
+from gpucheck.findings import Finding, Severity
+from gpucheck.probes.preflight import Culprit, Preflight
+from gpucheck.report import FailOn
+from gpucheck.rules import PreflightClass, all_rules
+
+Status = Literal[0, 1, 3, 4, 5]
+Word = Literal["healthy", "culprit", "inconclusive", "misconfiguration", "slow"]
+
+_ORDER: tuple[Status, ...] = (1, 4, 3, 5)
+"""Of several classes the first of these is the exit status."""
+_WORDS: dict[Status, Word] = {
+    0: "healthy", 1: "culprit", 3: "inconclusive", 4: "misconfiguration", 5: "slow",
+}  # fmt: skip
+
+
+class Ending(msgspec.Struct, frozen=True):
+    """The exit status, the class in a word, and why, in a sentence; "" where findings say it."""
+
+    status: Status
+    word: Word
+    why: str = ""
+
+
+def ending(
+    findings: Iterable[Finding], preflight: Preflight, fail_on: FailOn, *, board_lost: str = ""
+) -> Ending:
+    """Return how the pre-flight ends.
+
+    Findings below ``fail_on`` do not count. Where none counts, what could not be finished, and a
+    board that was lost, are inconclusive. A drill never ends with 0, whatever ``fail_on`` says:
+    when it was not noticed, that is inconclusive, too.
+
+    Args:
+        findings: those of the report; what another silences does not count.
+        preflight: what was found; a culprit whose slug is no finding's counts by itself.
+        fail_on: the least severity that counts.
+        board_lost: why the board cannot be reached; "" when it can.
+    """
+    classes: set[Status] = {
+        all_rules()[one.slug].preflight_class
+        for one in findings
+        if one.silenced_by is None and counts(one.severity, fail_on)
+    }
+    classes |= {
+        _class_of_stranger(one)
+        for one in preflight.culprits or ()
+        if one.slug not in all_rules() and counts(one.severity, fail_on)
+    }
+    why = board_lost or _open(preflight)
+    if why and fail_on != "never":
+        classes.add(3)
+    status: Status = next((one for one in _ORDER if one in classes), 0)
+    if status == 0 and preflight.drill:
+        return _made(3, _of_drill(preflight))
+    return _made(status, why if status == 3 else "")  # noqa: PLR2004  # inconclusive
+
+
+def counts(severity: Severity, fail_on: FailOn) -> bool:
+    """Whether a finding of this severity counts."""
+    if fail_on == "never":
+        return False
+    return severity is Severity.ERROR or (fail_on == "warning" and severity is Severity.WARNING)
+
+
+def _class_of_stranger(_culprit: Culprit) -> PreflightClass:
+    """Return the class of a culprit that no rule knows: nobody may pass it by."""
+    return 1
+
+
+def _open(preflight: Preflight) -> str:
+    """Return why it cannot be said that all is well; "" when it can."""
+    if preflight.inconclusive:
+        return preflight.inconclusive
+    if preflight.culprits is None:
+        return preflight.problem("culprits") or "the pre-flight was not run"
+    if not preflight.finished:
+        return preflight.stopped_because or "not every step was done"
+    return ""
+
+
+def _of_drill(preflight: Preflight) -> str:
+    if preflight.culprits:
+        return f"this was a drill ({preflight.drill}): what it found counts for nothing here"
+    return f"this was a drill ({preflight.drill}), and the fault was not noticed"
+
+
+def _made(status: Status, why: str) -> Ending:
+    return Ending(status, _WORDS[status], why)

@@ -1,0 +1,193 @@
+"""What a step that went wrong tells by itself: the rank that failed, with no further round.
+
+A collective that hangs tells nothing when everybody has entered it. It tells who is to blame when
+one rank never came to it, when one ended before all others, or when all got the same wrong sum.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import get_args
+
+import msgspec
+
+from gpucheck.findings import Confidence
+from gpucheck.preflight.model import RankResult
+from gpucheck.probes.preflight import Phase
+
+PHASES: tuple[str, ...] = get_args(Phase)
+_ENTER = PHASES.index("enter")
+_STORE, _CONNECT = PHASES.index("store"), PHASES.index("connect")
+
+_VICTIM = ("peer-lost", "store-unreachable", "not-begun")
+"""Kinds of ranks that only saw, or waited for, another one that had failed."""
+_SHARED = ("nccl-error", "wrong-value", "collective-timeout", "not-finite")
+"""Kinds that the other end, or the link, may have caused just as well."""
+_FAILING = ("failed", "crashed", "timed-out", "lost")
+
+
+class Tell(msgspec.Struct, frozen=True, kw_only=True):
+    """A rank that is to blame by what a step told, and how sure that is."""
+
+    rank: int
+    slug: str
+    evidence: str
+    confidence: Confidence = Confidence.CERTAIN
+    result: RankResult
+
+
+def went_wrong(result: RankResult | None) -> bool:
+    """Whether this rank failed itself; not where it only waited, or never ran."""
+    return result is not None and result.status in _FAILING
+
+
+def alone(result: RankResult) -> Tell | None:
+    """Judge a rank that was tested without any communication: whatever fails there is its own."""
+    if not went_wrong(result) or result.status == "lost":
+        return None
+    words = _words(result)
+    roots = result.data.get("roots")
+    if isinstance(roots, list) and roots and isinstance(roots[0], dict) and roots[0].get("slug"):
+        said = f"never came to its tests: {roots[0].get('headline') or result.detail}"
+        sure = _confidence(roots[0].get("confidence"))
+        slug = str(roots[0]["slug"])
+        return Tell(rank=result.rank, slug=slug, evidence=said, confidence=sure, result=result)
+    if result.status == "timed-out":
+        slug, said = "rank-hangs", f"did not finish its tests alone, in phase {result.phase}{words}"
+    elif result.kind in ("wrong-value", "not-finite"):
+        slug, said = "wrong-result", f"computed wrong values alone, without any other rank{words}"
+    else:
+        what = result.kind or result.status
+        slug = "rank-crashed"
+        said = f"failed alone, without any other rank, in phase {result.phase} ({what}){words}"
+    return Tell(rank=result.rank, slug=slug, evidence=said + _stuck(result), result=result)
+
+
+def together(group: Sequence[int], results: Mapping[int, RankResult]) -> list[Tell]:
+    """Name who is to blame in a group whose collective failed; [] when it does not tell."""
+    known = [results[rank] for rank in group if rank in results]
+    if any(one.status == "lost" for one in known):
+        return []  # the others waited for it; that it is lost is said elsewhere
+    return _first_to_fail(known) or _never_entered(known) or _wrong_sum(known) or _unkillable(known)
+
+
+def _confidence(word: object) -> Confidence:
+    return next((one for one in Confidence if one.value == word), Confidence.LIKELY)
+
+
+def _first_to_fail(known: list[RankResult]) -> list[Tell]:
+    """Name the rank that ended first by a fault of its own; what follows may be its echo."""
+    ended = [one for one in known if went_wrong(one) and one.kind not in _VICTIM]
+    if not ended:
+        return []
+    first = min(ended, key=lambda one: (one.order or math.inf, one.rank))
+    own = [one for one in ended if _is_own(one)]
+    unordered = not first.order and len(ended) > 1
+    if first not in own or unordered or len(own) > max(1, len(known) // 4):
+        return []
+    others = len(known) - 1
+    what = first.kind or first.status
+    said = f"ended ({what}) before the other {others} ranks of its group did, in phase"
+    words = f"{said} {first.phase}{_words(first)}"
+    return [Tell(rank=first.rank, slug="rank-crashed", evidence=words, result=first)]
+
+
+def _is_own(one: RankResult) -> bool:
+    """Whether a rank's end is its own doing: not a time-out, and nothing that a peer can cause."""
+    if one.status == "crashed":
+        return True
+    connecting = _STORE <= PHASES.index(one.phase) <= _CONNECT
+    return one.status == "failed" and one.kind not in _SHARED and not connecting
+
+
+def _never_entered(known: list[RankResult]) -> list[Tell]:
+    """Name who never came to the collective that all others are in."""
+    inside = [one for one in known if one.phase == "enter" and one.status != "passed"]
+    if not inside:
+        return _opened_no_store(known)
+    latest = max(one.collective for one in inside)
+    behind = [one for one in known if one.status == "timed-out" and _is_behind(one, latest)]
+    connecting = [one for one in behind if one.phase in ("store", "connect")]
+    if len(connecting) > 1 or any(one.phase == "store" for one in connecting):
+        return []  # ranks that could not reach one another look the same
+    if len(behind) > len(known) // 2:
+        return []
+    which = "the first all-reduce" if latest <= 1 else f"all-reduce {latest}"
+    waiting = sum(one.collective == latest for one in inside)
+    said = f"never entered {which}, in which {waiting} other ranks waited; its last phase was"
+    return [
+        Tell(
+            rank=one.rank,
+            slug="rank-hangs",
+            evidence=f"{said} {one.phase}{_words(one)}{_stuck(one)}",
+            result=one,
+        )
+        for one in behind
+    ]
+
+
+def _opened_no_store(known: list[RankResult]) -> list[Tell]:
+    """Name the first rank of a group when it hung before the others could begin."""
+    first, others = known[0], known[1:]
+    waiting = all(one.kind == "not-begun" for one in others)
+    if first.status != "timed-out" or first.kind == "not-begun" or not waiting or not others:
+        return []
+    said = f"was to open the store at which {len(others)} other ranks meet, and hung in phase"
+    words = f"{said} {first.phase}{_words(first)}{_stuck(first)}"
+    return [Tell(rank=first.rank, slug="rank-hangs", evidence=words, result=first)]
+
+
+def _is_behind(one: RankResult, latest: int) -> bool:
+    if one.kind == "not-begun":
+        return False
+    if one.phase == "leave":
+        return one.collective < latest
+    return PHASES.index(one.phase) < _ENTER
+
+
+def _wrong_sum(known: list[RankResult]) -> list[Tell]:
+    """Name the rank whose contribution every other rank has found wrong in the same way."""
+    wrong = [one for one in known if one.kind == "wrong-value"]
+    named = {one.data.get("rank") for one in wrong}
+    if len(wrong) < 2 or len(named) != 1:  # noqa: PLR2004  # one witness may be at fault itself
+        return []
+    blamed = named.pop()
+    result = next((one for one in known if one.rank == blamed), None)
+    if result is None or any(one.passed and one.rank != blamed for one in known):
+        return []
+    fault = wrong[0].data.get("fault")
+    how = f" ({fault})" if isinstance(fault, str) else ""
+    said = f"its contribution to the sum was wrong{how}, in the same way on {len(wrong)} ranks"
+    sure = Confidence.CERTAIN if len(known) > 2 else Confidence.LIKELY  # noqa: PLR2004  # a pair
+    return [
+        Tell(
+            rank=result.rank,
+            slug="wrong-result",
+            evidence=f"{said} of {len(known)}",
+            confidence=sure,
+            result=result,
+        )
+    ]
+
+
+def _unkillable(known: list[RankResult]) -> list[Tell]:
+    """Name who could not be killed: it never takes part again, whoever made it stick."""
+    stuck = [one for one in known if one.kind == "unkillable"]
+    few = len(stuck) <= max(1, len(known) // 4)
+    return [
+        Tell(
+            rank=one.rank,
+            slug="rank-hangs",
+            evidence=f"got stuck in phase {one.phase}{_words(one)}{_stuck(one)}",
+            confidence=Confidence.LIKELY if few else Confidence.POSSIBLE,
+            result=one,
+        )
+        for one in stuck
+    ]
+
+
+def _words(one: RankResult) -> str:
+    return f": {one.detail}" if one.detail else ""
+
+
+def _stuck(one: RankResult) -> str:
+    return "; not even SIGKILL ended it: stuck in the driver" if one.kind == "unkillable" else ""

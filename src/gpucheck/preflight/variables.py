@@ -1,0 +1,82 @@
+"""Reads what variables and options say of numbers, hosts and runs; nothing of it is trusted."""
+
+import re
+import zlib
+from collections.abc import Mapping
+
+Env = Mapping[str, str]
+
+_LAST_PORT = 65535
+_HOST = re.compile(r"[A-Za-z0-9._:%-]{1,253}", re.ASCII)
+_NUMBER = re.compile(r"\d{1,9}", re.ASCII)
+
+
+class EntranceError(ValueError):
+    """The environment and the options do not tell what is needed; the text says what is missing."""
+
+
+def is_host(text: str) -> bool:
+    """Whether it may be a host's name or address."""
+    return bool(_HOST.fullmatch(text))
+
+
+def master(env: Env, wanted: str) -> tuple[str, int | None]:
+    """Return host and port of task 0 from ``--master``, else from MASTER_ADDR and MASTER_PORT."""
+    port = number(env, "MASTER_PORT")
+    if port is not None and not 0 < port <= _LAST_PORT:
+        raise EntranceError(f"MASTER_PORT={port} is no port")
+    if wanted:
+        host, own = address(wanted)
+        return host, own or port
+    host = env.get("MASTER_ADDR", "").strip()
+    if host and not is_host(host):
+        raise EntranceError(f"MASTER_ADDR={host[:60]!r} is no host")
+    return host, port
+
+
+def address(text: str) -> tuple[str, int | None]:
+    """Take ``HOST``, ``HOST:PORT`` or ``[IPv6]:PORT`` apart."""
+    if text.startswith("["):
+        host, bracket, rest = text[1:].partition("]")
+        colon, port = rest[:1], rest[1:]
+    elif text.count(":") > 1:  # an IPv6 address without a port
+        host, bracket, colon, port = text, "]", "", ""
+    else:
+        host, colon, port = text.partition(":")
+        bracket = "]"
+    if (
+        not is_host(host)
+        or not bracket
+        or colon not in ("", ":")
+        or bool(colon) != bool(_NUMBER.fullmatch(port) and 0 < int(port) <= _LAST_PORT)
+    ):
+        raise EntranceError(f"--master {text[:60]!r} is no HOST[:PORT]")
+    return host, int(port) if port else None
+
+
+def number(env: Env, name: str) -> int | None:
+    """Return a variable as a number; None when it is not set.
+
+    Raises:
+        EntranceError: it is something else.
+    """
+    text = env.get(name, "").strip()
+    if not text:
+        return None
+    if not _NUMBER.fullmatch(text):
+        raise EntranceError(f"{name}={text[:40]!r} is no number")
+    return int(text)
+
+
+def run_name(*parts: str) -> str:
+    """Return a name for a run that fits into a greeting: what is odd in it, as a sum."""
+    text = "-".join(parts)
+    plain = re.sub(r"[^A-Za-z0-9._:-]", "?", text)
+    if plain == text and len(text) <= 120:  # noqa: PLR2004  # a line of a terminal
+        return text
+    return f"{plain[:100]}-{zlib.crc32(text.encode('utf-8', 'surrogateescape')):08x}"
+
+
+def spread(job: str) -> int:
+    """Return a port for a job that has a name and no port."""
+    return 20000 + zlib.crc32(job.encode("utf-8", "surrogateescape")) % 20000

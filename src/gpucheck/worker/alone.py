@@ -1,0 +1,127 @@
+"""A GPU, or a CPU process, tested without the others; and how fast it is, for comparison.
+
+A rate is the best of many short repetitions: what else happens on the machine makes single ones
+slow, but not all of them.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Callable, Dict
+
+from . import reference
+from .bench import Bench, Failed
+from .runner import run_tests
+from .together import Progress
+
+Message = Dict[str, Any]
+Torch = Any  # the module, of whatever version
+Send = Callable[[Message], None]
+
+TESTS = ("device-placement", "cublas-matmul", "cudnn-convolution")
+"""Of a GPU, where the order names no others."""
+_LONG, _TIMES = {"cpu": 0.001, "cuda": 0.005}, 25
+"""Seconds of a repetition, and how many there are."""
+_ROWS = {"cpu": 128, "cuda": 4096}
+_BYTES = {"cpu": 1 << 18, "cuda": 1 << 25}
+_CHECKED = 96
+
+
+def run(
+    torch: Torch, order: Message, notes: Message, send: Send, progress: Progress
+) -> dict[str, float]:
+    """Test the order's device; return its rates by name with their unit.
+
+    Raises:
+        Failed: what a self-test has found.
+    """
+    device = torch.device(order.get("device") or "cpu")
+    progress.at("alone")
+    bench = Bench(torch, device, seed=order.get("seed", 0), tell=send)
+    if device.type == "cuda":
+        _self_tests(torch, order, notes, send)
+    else:
+        _short_checks(bench)
+    return _rates(bench)
+
+
+def _self_tests(torch: Torch, order: Message, notes: Message, send: Send) -> None:
+    """Run self-tests one after the other until one has failed."""
+
+    def hear(message: Message) -> None:
+        event = message["event"]
+        if event == "stage":
+            send({"event": "stage", "text": f"{name}: {message['text']}"})
+        elif event == "result" and message["status"] == "failed":
+            data = {**message["data"], "test": name}
+            raise Failed(message["kind"], f"{name}: {message['detail']}", data)
+
+    seconds = float(order.get("seconds") or 60.0)
+    for name in order.get("tests") or TESTS:
+        run_tests(torch, {**order, "tests": [name], "seconds": {name: seconds}}, notes, hear)
+
+
+def _short_checks(bench: Bench) -> None:
+    """Check a matrix product of integers and a copy: what every CPU process can afford."""
+    torch, source = bench.torch, reference.generator(bench.torch, bench.seed)
+    bench.stage("a product of integers")
+    left, right = (reference.integers(torch, source, (_CHECKED, _CHECKED), 6) for _ in range(2))
+    reference.same("fp32 product", torch.mm(left.float(), right.float()), left @ right, bench)
+    bench.stage("a copy")
+    values = reference.integers(torch, source, (_BYTES["cpu"] // 8,), 50)
+    reference.same("copy", torch.empty_like(values).copy_(values), values, bench)
+
+
+def _rates(bench: Bench) -> dict[str, float]:
+    torch, device = bench.torch, bench.device
+    found = {"fp32 TFLOP/s": _product(bench, torch.float32)}
+    if device.type == "cuda":
+        found["fp16 TFLOP/s"] = _product(bench, torch.float16)
+    count = _BYTES[device.type]
+    here = torch.ones(count, dtype=torch.uint8, device=device)
+    there = torch.empty_like(here)
+    bench.stage("speed of copies")
+    found["copy GB/s"] = count / _seconds(bench, lambda: there.copy_(here)) / 1e9
+    if device.type == "cuda":
+        bench.stage("speed of copies of pinned memory")
+        pinned = torch.ones(count, dtype=torch.uint8).pin_memory()
+        for name, target, origin in (
+            ("pinned copy to the GPU GB/s", there, pinned),
+            ("pinned copy from the GPU GB/s", pinned, here),
+        ):
+            seconds = _seconds(bench, lambda: target.copy_(origin, non_blocking=True))  # noqa: B023
+            found[name] = count / seconds / 1e9
+    return found
+
+
+def _product(bench: Bench, dtype: Any) -> float:  # noqa: ANN401  # a torch.dtype
+    torch, size = bench.torch, _ROWS[bench.device.type]
+    bench.stage("speed of products")
+    left, right, product = (
+        torch.ones(size, size, dtype=dtype, device=bench.device) for _ in range(3)
+    )
+    return 2.0 * size**3 / _seconds(bench, lambda: torch.mm(left, right, out=product)) / 1e12
+
+
+def _seconds(bench: Bench, call: Callable[[], Any]) -> float:
+    """Return the seconds of a call, by the best repetition."""
+    long = _LONG[bench.device.type]
+    once = min(_timed(bench, call, 1) for _ in range(4))  # the first ones warm up
+    calls = max(1, round(long / once))
+    return min(_timed(bench, call, calls) for _ in range(_TIMES)) / calls
+
+
+def _timed(bench: Bench, call: Callable[[], Any], calls: int) -> float:
+    """Return the seconds of so many calls; on a GPU by its own clock."""
+    if bench.device.type == "cuda":
+        begin, end = (bench.torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin.record()
+        for _ in range(calls):
+            call()
+        end.record()
+        end.synchronize()
+        return max(float(begin.elapsed_time(end)) / 1e3, 1e-9)
+    start = time.perf_counter()
+    for _ in range(calls):
+        call()
+    return max(time.perf_counter() - start, 1e-9)

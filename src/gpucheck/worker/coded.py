@@ -1,0 +1,118 @@
+"""Sums that tell whose contribution is missing from them, or is in them twice.
+
+Each of the ranks of a segment sends another power of two, so that the sum has every bit set and is
+exact in fp32, whatever the order of summation: 2^23 - 1 at most. A lost contribution leaves one
+bit out, one that arrives twice adds one more. Where there are more ranks than an element can
+carry, the buffer is divided into segments, each of which carries some of the ranks, evenly; the
+others send zeros there. A buffer with fewer elements than segments is sent several times.
+
+Everything is sent in three rounds, and a rank has another power in each: what sticks to a bit, and
+not to a rank, blames another rank in the second round, in which the powers have moved on by one,
+and so blames none. Two faults that look like one of a third rank do not in the last round, in
+which the order of the powers is the other way round.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Sequence
+
+RANKS_EACH = 23
+"""So many ranks an element carries: the sum, and the sum with one of them twice, are exact."""
+ROUNDS = 3
+
+
+class Part(NamedTuple):
+    """Elements of the buffer, from ``begin`` to before ``end``, that carry a segment."""
+
+    segment: int
+    begin: int
+    end: int
+
+
+class Blame(NamedTuple):
+    """Whose contribution is wrong: ``place`` is the rank's, in its group."""
+
+    place: int
+    fault: str
+    """``missing`` or ``doubled``."""
+    segment: int
+
+
+class Code(NamedTuple):
+    """What each rank of a group of this size sends, and what comes of it."""
+
+    size: int
+
+    @property
+    def segments(self) -> int:
+        """How many segments there are."""
+        return -(-self.size // RANKS_EACH)
+
+    def members(self, segment: int) -> range:
+        """Return the ranks that a segment carries: as many as any other, or one less."""
+        count = self.segments
+        return range(segment * self.size // count, (segment + 1) * self.size // count)
+
+    def segment_of(self, index: int) -> int:
+        """Return the segment that carries a rank."""
+        return ((index + 1) * self.segments - 1) // self.size
+
+    def power(self, index: int, turn: int) -> int:
+        """Return the exponent of what a rank sends in a round."""
+        members = self.members(self.segment_of(index))
+        place, count = index - members.start, len(members)
+        return count - 1 - place if turn == ROUNDS - 1 else (place + turn) % count
+
+    def total(self, segment: int) -> float:
+        """Return the sum over all ranks, of each element of a segment."""
+        return float((1 << len(self.members(segment))) - 1)
+
+    def sendings(self, count: int) -> list[list[Part]]:
+        """Return how so many elements carry all segments: one list for each time it is sent."""
+        found = []
+        for first in range(0, self.segments, count):
+            some = range(first, min(first + count, self.segments))
+            found.append(
+                [
+                    Part(segment, at * count // len(some), (at + 1) * count // len(some))
+                    for at, segment in enumerate(some)
+                ]
+            )
+        return found
+
+    def contribution(
+        self, index: int, sending: Sequence[Part], turn: int
+    ) -> tuple[Part, float] | None:
+        """Return where a rank sends what, zeros elsewhere; None when this time it sends zeros."""
+        own = self.segment_of(index)
+        for part in sending:
+            if part.segment == own:
+                return part, float(1 << self.power(index, turn))
+        return None
+
+    def blame(self, segment: int, lowest: float, highest: float, turn: int) -> Blame | None:
+        """Say whose contribution is wrong in a segment with these values.
+
+        None where that cannot be told: the values differ, or are off by anything else than what
+        one of its ranks has sent.
+        """
+        if lowest != highest:  # also when they are no numbers
+            return None
+        off = self.total(segment) - lowest
+        for index in self.members(segment):
+            if abs(off) == float(1 << self.power(index, turn)):
+                return Blame(index, "missing" if off > 0 else "doubled", segment)
+        return None
+
+
+def agreed(rounds: Sequence[Sequence[Blame | None]]) -> Blame | None:
+    """Return the one that every round blames, and blames alone; None when there is no such.
+
+    Args:
+        rounds: of each round of the sizes at which something was wrong, whom each wrong segment
+            blames.
+    """
+    whole = [each for one in rounds for each in one]
+    if not whole or any(len(one) != 1 for one in rounds) or any(b != whole[0] for b in whole):
+        return None
+    return whole[0]

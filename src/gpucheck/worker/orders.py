@@ -1,0 +1,28 @@
+"""What a worker can be told to do: self-tests, a trial of a pre-flight, or to say what it sees."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any, Callable, Dict
+
+from .runner import run_tests
+
+Message = Dict[str, Any]
+Act = Callable[[Any, Message, Message, Callable[[Message], None]], None]
+"""Takes torch, the order, what the process knows, and how to say something."""
+
+_PARTS = ("trial", "census")
+
+
+def action(order: Message) -> Act:
+    """Return what carries out an order; leave no compiled file in gpucheck's own folder."""
+    part = next((name for name in _PARTS if name in order), None)
+    if part is None:
+        return run_tests
+    before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    try:
+        act: Act = importlib.import_module("." + part, __package__).run
+    finally:
+        sys.dont_write_bytecode = before
+    return act

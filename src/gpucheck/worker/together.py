@@ -1,0 +1,307 @@
+"""The ranks of a group in a pre-flight, as one of them: they meet, connect, and add up.
+
+No clock runs here: a collective that does not end is ended from outside. Before each step that
+may never end the rank says where it is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import os
+import socket
+import time
+from typing import Any, Callable, Dict, NamedTuple
+
+from .bench import Failed
+from .coded import ROUNDS, Blame, Code, agreed
+from .collectives import in_bytes
+from .errors import explain
+from .groups import _LOST as LOST
+
+Message = Dict[str, Any]
+Torch = Any  # the module, of whatever version
+Tensor = Any
+Send = Callable[[Message], None]
+
+SIZES = {"cpu": (4, 1 << 16, 1 << 20), "cuda": (4, 1 << 16, 1 << 24, 1 << 27)}
+"""Bytes of an all-reduce; on a GPU one or more for each of NCCL's protocols."""
+_PATIENCE = dt.timedelta(seconds=3600)
+"""Longer than any deadline of the supervisor."""
+_PARTING = dt.timedelta(seconds=5)
+_TIMES, _CALLS = {"cpu": 3, "cuda": 5}, {"cpu": 1, "cuda": 5}
+"""So many times a speed is measured, and the calls of each time; the best one counts."""
+_TICK = 0.0005
+_GRACE = 2.0
+"""Seconds in which a GPU finishes what NCCL says has been finished."""
+_REFUSED, _PAUSE = 5.0, 0.25
+"""Seconds for which a connection that is refused at once is tried again, and between two tries."""
+_VALUE = 4
+"""Bytes of an fp32 value."""
+_REMOTE = "ncclRemoteError"
+
+
+class Progress:
+    """How far this rank has come; says so before each dangerous step."""
+
+    def __init__(self, send: Send) -> None:
+        self.phase = "start"
+        self.collective = 0
+        self._send = send
+
+    def at(self, phase: str) -> None:
+        """Say that this phase begins."""
+        self.phase = phase
+        self._send({"event": "phase", "phase": phase, "collective": self.collective})
+
+    def enter(self) -> None:
+        """Say that the next collective begins."""
+        self.collective += 1
+        self.at("enter")
+
+
+class Wrong(NamedTuple):
+    """What was wrong with the sums of one size."""
+
+    size: int
+    detail: str
+    rounds: list[list[Blame | None]]
+
+
+class Together:
+    """The group that an order tells of.
+
+    Args:
+        torch: the module.
+        order: see ``trial.py``.
+        send: to the supervisor.
+        progress: notes how far it has come.
+    """
+
+    def __init__(self, torch: Torch, order: Message, send: Send, progress: Progress) -> None:
+        self._torch = torch
+        self._order = order
+        self._send = send
+        self._progress = progress
+        self._device = torch.device(order.get("device") or "cpu")
+        self._size, self._index = int(order["size"]), int(order["index"])
+        self._sizes = sorted(order.get("sizes") or SIZES[self._device.type])
+        self._buffer = torch.zeros(self._sizes[-1] // _VALUE, device=self._device)
+        self._store: Any = None
+
+    def connect(self) -> None:
+        """Meet at the store of the group's first rank and become a process group.
+
+        Raises:
+            Failed: this torch cannot do it at all.
+            Exception: whatever torch raises.
+        """
+        self._require_backend()
+        self._progress.at("store")
+        self._store = self._open_store() if self._index == 0 else self._find_store()
+        self._store.set_timeout(_PATIENCE)
+        self._progress.at("connect")
+        self._torch.distributed.init_process_group(
+            self._order["backend"],
+            store=self._store,
+            rank=self._index,
+            world_size=self._size,
+            timeout=_PATIENCE,
+        )
+
+    def check(self) -> dict[str, float]:
+        """Add up coded numbers of every size; return how long the largest took.
+
+        Raises:
+            Failed: ``wrong-value``, after the last collective, for the others wait in it.
+        """
+        self._stamp()
+        wrong = [found for found in map(self._add_up, self._sizes) if found is not None]
+        measured = self._time()
+        self._stamp()
+        self._progress.at("done")
+        if wrong:
+            raise self._verdict(wrong)
+        return measured
+
+    def part(self) -> None:
+        """Stay until the others have left their last collective, but not for long.
+
+        The first rank keeps the store, so it goes last.
+        """
+        with contextlib.suppress(Exception):
+            self._await_all("out", self._size, comes=True)
+            self._await_all("away", self._size - 1, comes=self._index > 0)
+
+    def _await_all(self, what: str, count: int, *, comes: bool) -> None:
+        """Count this rank if it ``comes``, and wait until so many have been counted."""
+        if comes and self._store.add(what, 1) == count:
+            self._store.set("all " + what, "yes")
+        if count and (self._index == 0 or what == "out"):
+            self._store.wait(["all " + what], _PARTING)
+
+    def _require_backend(self) -> None:
+        dist, backend = self._torch.distributed, self._order["backend"]
+        exists: Any = getattr(dist, f"is_{backend}_available", None)
+        if not dist.is_available() or (exists is not None and not exists()):
+            lacks = backend if dist.is_available() else "torch.distributed"
+            raise Failed("backend-missing", f"this torch was built without {lacks}")
+
+    def _open_store(self) -> Any:  # noqa: ANN401  # torch.distributed.TCPStore
+        store = self._torch.distributed.TCPStore(
+            host_name=self._order.get("address") or "127.0.0.1",
+            port=0,
+            world_size=self._size,
+            is_master=True,
+            timeout=_PATIENCE,
+            wait_for_workers=False,
+        )
+        self._send({"event": "store", "port": store.port})
+        return store
+
+    def _find_store(self) -> Any:  # noqa: ANN401  # torch.distributed.TCPStore
+        place = self._order["store"]
+        seconds = float(self._order.get("connect_seconds") or 60.0)
+        _reach(place["host"], int(place["port"]), seconds)
+        return self._torch.distributed.TCPStore(
+            host_name=place["host"],
+            port=int(place["port"]),
+            world_size=self._size,
+            is_master=False,
+            timeout=dt.timedelta(seconds=seconds),
+            wait_for_workers=False,
+        )
+
+    def _stamp(self) -> None:
+        """Make sure that everyone is here: a sum whose value nobody asks for."""
+        self._do(lambda: self._all_reduce(self._buffer[:1].zero_()))
+
+    def _add_up(self, size: int) -> Wrong | None:
+        """Add up coded numbers; return what is wrong with the sums."""
+        code, values = Code(self._size), self._buffer[: size // _VALUE]
+        rounds: list[list[Blame | None]] = []
+        detail = ""
+        for turn in range(ROUNDS):
+            blamed: list[Blame | None] = []
+            for sending in code.sendings(len(values)):
+                values.zero_()
+                own = code.contribution(self._index, sending, turn)
+                if own is not None:
+                    values[own[0].begin : own[0].end].fill_(own[1])
+                self._do(lambda: self._all_reduce(values))
+                for part in sending:
+                    got = values[part.begin : part.end]
+                    lowest, highest = float(got.min()), float(got.max())
+                    total = code.total(part.segment)
+                    if (lowest, highest) != (total, total):
+                        blamed.append(code.blame(part.segment, lowest, highest, turn))
+                        detail = detail or _in_words(size, got, total, part.begin)
+            rounds.append(blamed)
+        return Wrong(size, detail, rounds) if detail else None
+
+    def _verdict(self, wrong: list[Wrong]) -> Failed:
+        """Return the failure, with whose contribution it is where that is beyond doubt."""
+        detail = wrong[0].detail
+        data: Message = {"sizes": [one.size for one in wrong]}
+        blame = agreed([one for each in wrong for one in each.rounds])
+        if blame is not None:
+            rank = self._order["group"][blame.place]
+            data.update(rank=rank, fault=blame.fault, segment=blame.segment)
+            what = "is missing" if blame.fault == "missing" else "is there twice"
+            detail += f": what rank {rank} sent {what}"
+        return Failed("wrong-value", detail, data)
+
+    def _time(self) -> dict[str, float]:
+        """Return the seconds of an all-reduce of the largest size, at its best."""
+        calls, times = _CALLS[self._device.type], _TIMES[self._device.type]
+        self._buffer.zero_()
+        self._progress.enter()
+        best = min(self._seconds(calls) for _ in range(times)) / calls
+        self._progress.at("leave")
+        return {f"all-reduce {self._sizes[-1]} B s": best}
+
+    def _seconds(self, calls: int) -> float:
+        if self._device.type == "cuda":
+            begin = self._torch.cuda.Event(enable_timing=True)
+            begin.record()
+            end = self._finish([self._all_reduce(self._buffer) for _ in range(calls)])
+            return float(begin.elapsed_time(end)) / 1e3
+        start = time.perf_counter()
+        for _ in range(calls):
+            self._finish([self._all_reduce(self._buffer)])
+        return time.perf_counter() - start
+
+    def _do(self, start: Callable[[], Any]) -> None:
+        """Go through a collective, to its end on the device."""
+        self._progress.enter()
+        self._finish([start()])
+        self._progress.at("leave")
+
+    def _all_reduce(self, values: Tensor) -> Any:  # noqa: ANN401  # torch.distributed.Work
+        return self._torch.distributed.all_reduce(values, async_op=True)
+
+    def _finish(self, works: list[Any]) -> Any:  # noqa: ANN401  # the event at their end
+        """Wait for works, which are in order; on a GPU see when NCCL has given up."""
+        for work in works:
+            work.wait()
+        if self._device.type != "cuda":
+            return None
+        event = self._torch.cuda.Event(enable_timing=True)
+        event.record()
+        given_up = None
+        while not event.query():
+            if given_up is None and works[-1].is_completed():
+                given_up = time.monotonic() + _GRACE
+            if given_up is not None and time.monotonic() > given_up:
+                raise Failed("peer-lost", "NCCL has given up the all-reduce: a rank was lost")
+            time.sleep(_TICK)
+        return event
+
+
+def _reach(host: str, port: int, seconds: float) -> None:
+    """See whether the store can be reached: torch's own client does not say why not.
+
+    Raises:
+        Failed: ``store-unreachable``, with the reason.
+    """
+    end = time.monotonic() + seconds
+    surely = time.monotonic() + _REFUSED
+    while True:
+        try:
+            socket.create_connection((host, port), max(0.1, end - time.monotonic())).close()
+        except OSError as error:
+            if time.monotonic() > min(end, surely):
+                said = f"{host} port {port}, where the first rank of the group waits"
+                raise Failed("store-unreachable", f"{said}: {error}") from error
+            time.sleep(_PAUSE)
+        else:
+            return
+
+
+def mind_no_clock() -> None:
+    """Keep NCCL's watchdog from ending the process: the supervisor looks after that."""
+    for name in ("TORCH_NCCL_ASYNC_ERROR_HANDLING", "NCCL_ASYNC_ERROR_HANDLING"):
+        os.environ[name] = "0"
+    for name in ("TORCH_NCCL_BLOCKING_WAIT", "NCCL_BLOCKING_WAIT"):
+        os.environ.pop(name, None)
+
+
+def meaning(error: Exception, phase: str) -> Message:
+    """Return kind, detail and data of an exception on the way through the collectives."""
+    said = explain(error)
+    words = str(error)
+    if phase == "store" and isinstance(error, (RuntimeError, OSError)):
+        said["kind"] = "store-unreachable"
+    elif any(sign in words for sign in LOST) or said["data"].get("nccl_result") == _REMOTE:
+        said["kind"] = "peer-lost"
+    return said
+
+
+def _in_words(size: int, got: Tensor, total: float, begin: int) -> str:
+    """Say what is wrong with the values of a part."""
+    wrong = (got != total).nonzero()
+    first = int(wrong[0])
+    return (
+        f"all-reduce of {in_bytes(size)}: {len(wrong)} of {len(got)} sums are wrong, "
+        f"the first at {begin + first}: {float(got[first]):g} instead of {total:g}"
+    )

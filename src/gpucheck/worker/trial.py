@@ -1,0 +1,70 @@
+"""One rank in one step of a pre-flight: alone, or in a group that adds up coded numbers.
+
+An order has ``trial`` (``alone`` or ``collective``), ``rank`` in the job, ``group`` (the ranks of
+the group), ``index`` in it and its ``size``, ``device``, ``backend``, ``store`` (``host`` and
+``port``; None for the first, which opens it and says its port), ``address`` (its own),
+``connect_seconds``, ``env``, ``sizes`` in bytes, ``tests``, ``level``, ``seed``, and ``drill``.
+
+What is said: ``stage``; ``phase`` (of ``probes/preflight.py``), with the number of the
+collective; ``store`` with its ``port``; then one ``result``. After it the rank stays until the
+others have left their last collective, so that none loses a peer that is healthy.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any, Callable, Dict
+
+from . import alone, drill
+from .bench import Failed
+from .errors import explain
+from .together import Progress, Together, meaning, mind_no_clock
+
+Message = Dict[str, Any]
+Torch = Any  # the module, of whatever version
+Send = Callable[[Message], None]
+
+
+def run(torch: Torch, order: Message, notes: Message, send: Send) -> None:
+    """Carry out an order and send its result."""
+    os.environ.setdefault("NCCL_DEBUG", "WARN")  # its own words say more than its result code
+    os.environ.update(order.get("env") or {})
+    mind_no_clock()
+    torch.set_num_threads(1)
+    before_collectives = drill.arm(torch, order)
+    progress = Progress(send)
+    start = time.perf_counter()
+    result: Message = {"event": "result", "status": "passed", "kind": "", "detail": "", "data": {}}
+    result["measurements"] = {}
+    together = None
+    try:
+        _set_device(torch, order, progress)
+        if order["trial"] == "alone":
+            result["measurements"] = alone.run(torch, order, notes, send, progress)
+        else:
+            together = Together(torch, order, send, progress)
+            together.connect()
+            before_collectives()
+            result["measurements"] = together.check()
+        progress.at("done")
+    except Failed as failed:
+        result.update(status="failed", kind=failed.kind, detail=failed.detail, data=failed.data)
+    except Exception as error:  # noqa: BLE001  # whatever a broken torch raises is a result
+        said = explain(error) if together is None else meaning(error, progress.phase)
+        result.update(status="failed", **said)
+    result.update(phase=progress.phase, collective=progress.collective)
+    result["seconds"] = time.perf_counter() - start
+    send(result)
+    if together is not None and progress.phase == "done":
+        together.part()
+
+
+def _set_device(torch: Torch, order: Message, progress: Progress) -> None:
+    """Make the GPU the current one and use it once: that makes the CUDA context."""
+    progress.at("set-device")
+    device = torch.device(order.get("device") or "cpu")
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+        torch.zeros(1, device=device)
+        torch.cuda.synchronize(device)

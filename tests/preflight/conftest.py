@@ -1,0 +1,15 @@
+"""One Slurm cluster for all tests that want it."""
+
+from collections.abc import Iterator
+
+import pytest
+import slurm_cluster
+
+
+@pytest.fixture(scope="session")
+def slurm() -> Iterator[slurm_cluster.Cluster]:
+    """A cluster of four nodes, ``gate01`` to ``gate04``."""
+    if why := slurm_cluster.missing():
+        pytest.skip(why)
+    with slurm_cluster.cluster() as cluster:
+        yield cluster

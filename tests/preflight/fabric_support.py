@@ -1,0 +1,221 @@
+"""A simulated cluster: groups fail by known faults, so that the localiser can be held to them."""
+
+from collections.abc import Callable, Iterable, Sequence
+
+import msgspec
+
+from gpucheck.preflight.localise import Conclusion, Limits, culprits, next_step
+from gpucheck.preflight.model import Rank, RankResult, Roster, Step, StepResult
+from gpucheck.probes.preflight import Culprit
+
+Results = dict[int, RankResult]
+Behaviour = Callable[[Step, tuple[int, ...]], Results | None]
+"""What becomes of a group; None leaves it to the next fault, and in the end it passes."""
+
+
+def roster(*sizes: int) -> Roster:
+    """Nodes of so many ranks each, every node one task."""
+    ranks = []
+    for node, size in enumerate(sizes):
+        for local in range(size):
+            one = Rank(
+                rank=len(ranks), task=node, node=node, host=f"n{node}", local=local,
+                device=f"cuda:{local}", gpu=local, pci=f"0000:{local:02x}:00.0",
+                uuid=f"GPU-{node}-{local}",
+            )  # fmt: skip
+            ranks.append(one)
+    return Roster(ranks=tuple(ranks))
+
+
+def passed(group: Iterable[int]) -> Results:
+    return {
+        rank: RankResult(rank=rank, status="passed", collective=8, seconds=0.5) for rank in group
+    }
+
+
+def hung(group: Sequence[int], phase: str = "enter", collective: int = 1) -> Results:
+    """Everybody entered, nobody left."""
+    return {
+        rank: RankResult(
+            rank=rank, status="timed-out", phase=phase, collective=collective,  # type: ignore[arg-type]
+            kind="collective-timeout", order=at,
+        )
+        for at, rank in enumerate(group, start=1)
+    }  # fmt: skip
+
+
+class Fabric:
+    """A cluster with faults; counts the steps that it has done."""
+
+    def __init__(self, of: Roster, *faults: Behaviour) -> None:
+        self.roster = of
+        self.faults = faults
+        self.history: list[StepResult] = []
+
+    def run(self, limits: Limits | None = None, most: int = 10_000) -> Conclusion:
+        """Go through all steps and judge."""
+        limits = limits or Limits(backend="gloo")
+        while (step := next_step(self.roster, self.history, limits)) is not None:
+            check_step(self.roster, step, len(self.history))
+            results: Results = {}
+            for group in step.groups:
+                results.update(self._outcome(step, group))
+            self.history.append(StepResult(step=step, results=results))
+            lost = {rank for rank, one in results.items() if one.status == "lost"}
+            self.roster = msgspec.structs.replace(self.roster, dead=self.roster.dead | lost)
+            assert len(self.history) <= most, self.kinds
+        return culprits(self.roster, self.history)
+
+    @property
+    def kinds(self) -> list[str]:
+        return [one.step.kind for one in self.history]
+
+    def _outcome(self, step: Step, group: tuple[int, ...]) -> Results:
+        for fault in self.faults:
+            if (found := fault(step, group)) is not None:
+                return found
+        return passed(group)
+
+
+def check_step(of: Roster, step: Step, number: int) -> None:
+    """Hold a step to what every step must be."""
+    members = [rank for group in step.groups for rank in group]
+    assert step.number == number
+    assert step.groups
+    assert len(members) == len(set(members)), f"{step.kind}: a rank stands in two groups"
+    assert set(members) <= set(of.living)
+    if step.kind == "alone":
+        assert all(len(group) == 1 for group in step.groups)
+    else:
+        assert all(len(group) > 1 for group in step.groups)
+    assert step.seconds > 0
+
+
+def bad_ranks(*ranks: int) -> Behaviour:
+    """Ranks with which every collective hangs, and which pass alone."""
+    bad = set(ranks)
+
+    def fault(step: Step, group: tuple[int, ...]) -> Results | None:
+        return None if step.kind == "alone" or bad.isdisjoint(group) else hung(group)
+
+    return fault
+
+
+def bad_links(*links: tuple[int, int], phase: str = "enter") -> Behaviour:
+    """Pairs of ranks that hang whenever both are in a group."""
+
+    def fault(_step: Step, group: tuple[int, ...]) -> Results | None:
+        members = set(group)
+        both = any(one in members and other in members for one, other in links)
+        return hung(group, phase) if both else None
+
+    return fault
+
+
+def never_enters(rank: int, phase: str = "connect") -> Behaviour:
+    """A rank that others wait for, in the first collective."""
+
+    def fault(step: Step, group: tuple[int, ...]) -> Results | None:
+        if step.kind == "alone" or rank not in group:
+            return None
+        results = hung(group)
+        late = msgspec.structs.replace(results[rank], phase=phase, collective=0)
+        return {**results, rank: late}
+
+    return fault
+
+
+def crashes(rank: int) -> Behaviour:
+    """A rank that dies of a signal; the others lose it, some of them are heard of earlier."""
+
+    def fault(step: Step, group: tuple[int, ...]) -> Results | None:
+        if step.kind == "alone" or rank not in group:
+            return None
+        results = {
+            one: RankResult(
+                rank=one, status="failed", phase="enter", collective=1, kind="peer-lost", order=at
+            )
+            for at, one in enumerate(group, start=1)
+        }
+        results[rank] = RankResult(
+            rank=rank, status="crashed", phase="enter", collective=1, kind="signal",
+            detail="killed by signal 11 (SIGSEGV)", data={"signal": 11}, order=len(group) + 1,
+        )  # fmt: skip
+        return results
+
+    return fault
+
+
+def wrong_sums(rank: int, *, named: bool = True) -> Behaviour:
+    """A rank whose contribution is lost; ``named``: it can be told from the sums."""
+
+    def fault(step: Step, group: tuple[int, ...]) -> Results | None:
+        if step.kind == "alone" or rank not in group:
+            return None
+        data = {"rank": rank, "fault": "missing"} if named else {}
+        return {
+            one: RankResult(
+                rank=one, status="failed", phase="done", collective=8, kind="wrong-value",
+                data=dict(data), order=at,
+            )
+            for at, one in enumerate(group, start=1)
+        }  # fmt: skip
+
+    return fault
+
+
+def lost(*ranks: int) -> Behaviour:
+    """Ranks whose supervisor falls silent in the first collective."""
+
+    def fault(step: Step, group: tuple[int, ...]) -> Results | None:
+        gone = set(ranks).intersection(group)
+        if step.kind == "alone" or not gone:
+            return None
+        silent = {
+            rank: RankResult(rank=rank, status="lost", phase="connect", kind="silent")
+            for rank in gone
+        }
+        return {**hung(group), **silent}
+
+    return fault
+
+
+def needs(least: int, only: Iterable[int] = ()) -> Behaviour:
+    """Groups of so many ranks hang, or of so many of these."""
+    these = set(only)
+
+    def fault(step: Step, group: tuple[int, ...]) -> Results | None:
+        count = len(these.intersection(group)) if these else len(group)
+        return hung(group) if step.kind != "alone" and count >= least else None
+
+    return fault
+
+
+def cured_by(variable: str, behaviour: Behaviour) -> Behaviour:
+    """A fault that is gone with this variable, or over gloo where NCCL is at fault."""
+
+    def fault(step: Step, group: tuple[int, ...]) -> Results | None:
+        cured = variable in step.env or (step.kind == "arms" and step.backend == "gloo")
+        return None if cured else behaviour(step, group)
+
+    return fault
+
+
+def at_times(times: Iterable[int], behaviour: Behaviour) -> Behaviour:
+    """A fault that shows in these steps only, by their number."""
+    steps = set(times)
+
+    def fault(step: Step, group: tuple[int, ...]) -> Results | None:
+        return behaviour(step, group) if step.number in steps else None
+
+    return fault
+
+
+def blamed(conclusion: Conclusion) -> list[tuple[str, tuple[int, ...]]]:
+    """Who is named, as slug and ranks."""
+    return [(one.slug, one.ranks) for one in conclusion.culprits]
+
+
+def sure(conclusion: Conclusion) -> list[Culprit]:
+    """The culprits that are named with more than ``possible``."""
+    return [one for one in conclusion.culprits if one.confidence.value != "possible"]

@@ -1,0 +1,174 @@
+"""One step as one task goes through it."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from memory_board import MemoryBoard
+
+from gpucheck.preflight.model import Kind, RankResult
+from gpucheck.preflight.post import Deadlines, Post
+from gpucheck.preflight.turn import Orders, Party, Turn
+
+
+class Workers:
+    """Notes which workers were started, and lets the test say what becomes of them."""
+
+    def __init__(self) -> None:
+        self.orders: dict[int, dict[str, Any]] = {}
+        self.posts: dict[int, Post] = {}
+
+    def post(self, rank: int, key: str, order: dict[str, Any], deadlines: Deadlines) -> Post:
+        self.orders[rank] = order
+        self.posts[rank] = Post(rank, key, deadlines, 1e12)
+        return self.posts[rank]
+
+    def says(self, rank: int, **result: object) -> None:
+        self.posts[rank].hear({"event": "result", **result})
+        self.ends(rank)
+
+    def ends(self, rank: int, **how: object) -> None:
+        self.posts[rank].hear({"event": "ended", "status": 0, "signal": None, "printed": "", **how})
+
+
+class Table:
+    """A board, workers, and the turns of tasks that share the board."""
+
+    def __init__(self) -> None:
+        self.board = MemoryBoard()
+        self.workers: dict[int, Workers] = {}
+        self.turns: list[Turn] = []
+
+    def task(
+        self, groups: dict[int, str], mine: dict[int, tuple[int, ...]], kind: Kind = "together"
+    ) -> Turn:
+        parties = tuple(Party(number=n, ranks=groups[n], mine=mine[n]) for n in mine)
+        orders = Orders(
+            step=1, kind=kind, backend="gloo", parties=parties, seconds=5, connect_seconds=5
+        )
+        ranks = [rank for party in parties for rank in party.mine]
+        workers = Workers()
+        self.workers |= dict.fromkeys(ranks, workers)
+        turn = Turn(
+            orders, dict.fromkeys(ranks, "cpu"), workers, self.board,  # type: ignore[arg-type]
+            address=f"10.0.0.{ranks[0]}", drill=lambda rank: {"faults": []} if rank == 3 else None,
+        )  # fmt: skip
+        self.turns.append(turn)
+        turn.begin()
+        return turn
+
+    def opened(self, rank: int, turn: Turn) -> None:
+        turn.heard(self.workers[rank].posts[rank], {"event": "store", "port": 4000 + rank})
+
+    def done(self) -> dict[int, RankResult]:
+        raw = [one for value in self.board.under("done/1/").values() for one in value]
+        found = read(raw)
+        return {one.rank: one for one in found}
+
+
+def read(raw: list[Any]) -> list[RankResult]:
+    return msgspec.convert(raw, list[RankResult])
+
+
+@pytest.fixture
+def table() -> Table:
+    return Table()
+
+
+def test_ranks_alone_need_no_store(table: Table) -> None:
+    turn = table.task({0: "0", 1: "1"}, {0: (0,), 1: (1,)}, kind="alone")
+    assert [table.workers[r].orders[r]["trial"] for r in (0, 1)] == ["alone", "alone"]
+    assert not turn.tick()
+    for rank in (0, 1):
+        table.workers[rank].says(rank, status="passed")
+    assert turn.tick()
+    assert {rank: one.status for rank, one in table.done().items()} == {0: "passed", 1: "passed"}
+
+
+def test_the_members_start_when_the_first_has_opened_the_store(table: Table) -> None:
+    first = table.task({0: "0-2"}, {0: (0,)})
+    others = table.task({0: "0-2"}, {0: (1, 2)})
+    assert table.workers[1].orders == {}
+    table.opened(0, first)
+    order = table.workers[1].orders[2]
+    assert order["store"] == {"host": "10.0.0.0", "port": 4000}
+    assert (order["index"], order["size"], order["group"]) == (2, 3, [0, 1, 2])
+    assert not others.tick()
+
+
+def test_only_the_worker_of_the_rank_is_told_of_a_drill(table: Table) -> None:
+    turn = table.task({0: "2-3"}, {0: (2, 3)})
+    table.opened(2, turn)
+    assert table.workers[2].orders[2]["drill"] is None
+    assert table.workers[3].orders[3]["drill"] == {"faults": []}
+    assert "faults" not in str(table.board.values)
+
+
+def test_a_crash_stops_the_others_wherever_they_are_and_is_numbered_first(table: Table) -> None:
+    first = table.task({0: "0-2"}, {0: (0,)})
+    table.opened(0, first)
+    others = table.task({0: "0-2"}, {0: (1, 2)})
+    table.workers[1].ends(1, signal=11, status=None)
+    others.tick()
+    assert table.board.values["trouble/1/0"] == "failure"
+    for rank in (0, 2):
+        table.workers[rank].ends(rank, signal=15, status=None)
+    assert first.tick()
+    assert others.tick()
+    found = table.done()
+    assert {rank: one.status for rank, one in found.items()} == {
+        0: "stopped", 1: "crashed", 2: "stopped",
+    }  # fmt: skip
+    assert found[1].order == 1
+    assert {found[0].order, found[2].order} == {2, 3}
+
+
+def test_when_time_is_over_for_one_it_is_over_for_all_of_the_group(table: Table) -> None:
+    first = table.task({0: "0-1"}, {0: (0,)})
+    table.opened(0, first)
+    other = table.task({0: "0-1"}, {0: (1,)})
+    table.workers[0].posts[0].hear({"event": "phase", "phase": "enter", "collective": 1})
+    table.workers[1].posts[1].hear({"event": "phase", "phase": "connect"})
+    table.workers[0].posts[0].stop("deadline")
+    table.workers[0].ends(0, signal=15, status=None)
+    first.tick()
+    table.workers[1].ends(1, signal=15, status=None)
+    other.tick()
+    found = table.done()
+    assert {rank: (one.status, one.phase) for rank, one in found.items()} == {
+        0: ("timed-out", "enter"), 1: ("timed-out", "connect"),
+    }  # fmt: skip
+
+
+def test_a_wrong_sum_at_the_end_stops_nobody(table: Table) -> None:
+    first = table.task({0: "0-1"}, {0: (0, 1)})
+    table.opened(0, first)
+    table.workers[0].says(0, status="failed", kind="wrong-value", phase="done")
+    first.tick()
+    assert "trouble/1/0" not in table.board.values
+    table.workers[1].says(1, status="passed")
+    assert first.tick()
+
+
+def test_a_store_that_is_never_opened_is_an_outcome(table: Table) -> None:
+    turn = table.task({0: "0-1"}, {0: (1,)})
+    table.board.give_up("store/1/0")
+    assert turn.tick()
+    found = table.done()[1]
+    assert (found.status, found.phase) == ("timed-out", "start")
+    assert "rank 0" in found.detail
+
+
+def test_a_rank_that_had_not_begun_when_its_group_ended_is_a_victim(table: Table) -> None:
+    turn = table.task({0: "0-1"}, {0: (1,)})
+    table.board.set("trouble/1/0", "failure")
+    assert turn.tick()
+    assert table.done()[1].status == "stopped"
+    table.board.set("store/1/0", {"host": "10.0.0.0", "port": 1})
+    assert table.workers[1].orders == {}
+
+
+def test_phases_go_into_the_heartbeat(table: Table) -> None:
+    turn = table.task({0: "0-1"}, {0: (0, 1)})
+    table.workers[0].posts[0].hear({"event": "phase", "phase": "enter", "collective": 3})
+    assert turn.phases()["0"][:2] == ["enter", 3]
