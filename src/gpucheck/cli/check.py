@@ -68,6 +68,7 @@ def check(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  # cli
     snapshot = with_selftests(
         host,
         collected.snapshot,
+        tables,
         options,
         asked=bool(options["selftest"]),
         refused=_refused(options),

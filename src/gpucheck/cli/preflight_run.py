@@ -120,22 +120,28 @@ class Run:
         sys.stdout.flush()
 
     def _write_files(self, result: Result) -> None:
-        from gpucheck.preflight import files  # noqa: PLC0415
+        from gpucheck.render import preflight_files  # noqa: PLC0415
 
-        writers: dict[str, Callable[[Path, Result], str]] = {
-            "exclude_file": files.write_exclude_file,
-            "metrics": files.write_metrics,
-            "bundle": files.write_bundle,
-        }
-        for option, write in writers.items():
-            if self._options[option]:
-                self._note(write(Path(self._options[option]), result))
+        options = self._options
+        said = preflight_files.write_files(
+            result,
+            exclude_file=options["exclude_file"],
+            metrics=options["metrics"],
+            bundle_file=options["bundle"],
+            history=self._judgement.history,
+        )
+        for sentence in said:
+            self._note(sentence)
 
     def _write_each(self, session: Session, verdict: Mapping[str, Any]) -> None:
+        """Write what this task has seen; that it cannot changes no verdict."""
         if self._options["each"]:
             from gpucheck.preflight import files  # noqa: PLC0415
 
-            self._note(files.write_each(Path(self._options["each"]), session.own, verdict))
+            try:
+                files.write_each(self._options["each"], session.own, verdict)
+            except files.FileError as error:
+                self._note(f"--each: {error}")
 
     def _save_baseline(self, session: Session, verdict: Mapping[str, Any]) -> None:
         """Keep what this task's GPUs have reached, when all was well and no drill."""

@@ -86,7 +86,7 @@ def selftest(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  # 
     if why := room.why_no_test(snapshot):
         snapshot = without_selftests(snapshot, why)
     else:
-        snapshot = run_selftests(host, snapshot, wish, quiet=options["quiet"])
+        snapshot = run_selftests(host, snapshot, tables, wish, quiet=options["quiet"])
     report = _judge(snapshot, tables)
     show_report(report, options)
     ctx.exit(report.exit_status(options["fail_on"]))

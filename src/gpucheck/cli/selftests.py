@@ -16,11 +16,13 @@ if TYPE_CHECKING:  # these cost time, and most runs need none of them
     from gpucheck.selftest.watch import Board
     from gpucheck.selftest.watching import Watch
     from gpucheck.snapshot import Snapshot
+    from gpucheck.tables import Tables
 
 
 def with_selftests(
     host: "Host",
     snapshot: "Snapshot",
+    tables: "Tables",
     options: dict[str, Any],
     *,
     asked: bool,
@@ -45,7 +47,7 @@ def with_selftests(
 
     left = options["timeout"] - (time.monotonic() - begun)
     wish = Wish(level=options["level"], timeout=max(left, 1.0))
-    return run_selftests(host, snapshot, wish, quiet=options["quiet"])
+    return run_selftests(host, snapshot, tables, wish, quiet=options["quiet"])
 
 
 def without_selftests(snapshot: "Snapshot", why: str) -> "Snapshot":
@@ -55,7 +57,9 @@ def without_selftests(snapshot: "Snapshot", why: str) -> "Snapshot":
     return snapshot.with_section(SelfTests(problems={"*": why}))
 
 
-def run_selftests(host: "Host", snapshot: "Snapshot", wish: "Wish", *, quiet: bool) -> "Snapshot":
+def run_selftests(
+    host: "Host", snapshot: "Snapshot", tables: "Tables", wish: "Wish", *, quiet: bool
+) -> "Snapshot":
     """Run the self-tests with a live table on a terminal; return the snapshot with them.
 
     Raises:
@@ -70,7 +74,9 @@ def run_selftests(host: "Host", snapshot: "Snapshot", wish: "Wish", *, quiet: bo
     from gpucheck.selftest.catalogue import headers  # noqa: PLC0415
     from gpucheck.selftest.launcher import Launcher  # noqa: PLC0415
     from gpucheck.selftest.loaded import compared  # noqa: PLC0415
+    from gpucheck.selftest.peaks import with_shares  # noqa: PLC0415
     from gpucheck.selftest.watching import Watch  # noqa: PLC0415
+    from gpucheck.tables.gpu_rates import GpuRates  # noqa: PLC0415
 
     if not isinstance(host, LiveHost):
         raise click.UsageError("self-tests run on this machine only")
@@ -87,7 +93,7 @@ def run_selftests(host: "Host", snapshot: "Snapshot", wish: "Wish", *, quiet: bo
         cores=os.cpu_count() or 1,
     )
     try:
-        tests = compared(launcher.run(), snapshot)
+        tests = with_shares(compared(launcher.run(), snapshot), tables.get(GpuRates))
         if watch is not None:
             tests = msgspec.structs.replace(tests, under_load=watch.stop())
         return snapshot.with_section(tests)

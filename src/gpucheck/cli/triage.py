@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # these cost time, and --help needs none of them
     from gpucheck.tables import Tables
 
 _STDIN = "-"
-_JSON_LIMIT = 8 * 1024 * 1024
+_JSON_LIMIT = 32 * 1024 * 1024
 _SCHEMA_STANDS_IN = 400
 _SCHEMAS = (b'"gpucheck.report/1"', b'"gpucheck.snapshot/1"')
 

@@ -63,8 +63,7 @@ def arms_of(picture: Picture, ranks: Sequence[int]) -> list[Arm]:
 
 def course(picture: Picture, ranks: Sequence[int]) -> Course:
     """Read how far the arms have come with this set."""
-    wanted = frozenset(ranks)
-    tried = tuple(one for one in picture.trials if one.kind == "arms" and one.ranks == wanted)
+    tried = picture.under_arms(ranks)
     unchanged = Arm(env={})
     if not tried:
         return Course(upcoming=unchanged)

@@ -1,13 +1,13 @@
 """Bus bandwidth of collectives, by the definitions of nccl-tests, and what is to be expected."""
 
 import re
-import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 import msgspec
 
 from gpucheck.preflight.model import Facts, Roster, StepResult
+from gpucheck.preflight.peers import Peers
 from gpucheck.tables.bus_bandwidth import BusBandwidths
 
 _PER_GB = 1e9
@@ -125,20 +125,26 @@ class Expected(msgspec.Struct, frozen=True, kw_only=True):
     is_error_below: float = 0.5
 
 
-def of_peers(one: Timed, every: Sequence[Timed]) -> Expected | None:
-    """Return the median of the other groups of its kind; None under two of them.
+class Groups:
+    """The last measurement of every group, to compare each with the others of its kind."""
 
-    With one other group nobody knows which of the two is the odd one.
-    """
-    others = {
-        peer.group: peer.busbw
-        for peer in every
-        if peer.group != one.group and peer.likeness == one.likeness
-    }
-    if len(others) < 2:  # noqa: PLR2004  # see above
-        return None
-    words = f"the median of {len(others)} other groups of {len(one.group)} ranks"
-    return Expected(busbw=statistics.median(others.values()), words=f"{words} in {one.place}")
+    def __init__(self, every: Iterable[Timed]) -> None:
+        self._last = {one.group: one for one in every}
+        self._peers = Peers((one.likeness, one.busbw) for one in self._last.values())
+
+    def others(self, one: Timed) -> Expected | None:
+        """Return the median of the other groups of its kind; None under two of them.
+
+        With one other group nobody knows which of the two is the odd one.
+        """
+        own = self._last[one.group]
+        if own.likeness != one.likeness:
+            return None
+        usual, count = self._peers.others(one.likeness, own.busbw)
+        if count < 2:  # noqa: PLR2004  # see above
+            return None
+        words = f"the median of {count} other groups of {len(one.group)} ranks"
+        return Expected(busbw=usual, words=f"{words} in {one.place}")
 
 
 def of_table(

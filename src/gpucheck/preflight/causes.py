@@ -30,7 +30,11 @@ def causes(picture: Picture) -> list[Cause]:
     """Return what is to blame beside the ranks that a step named itself, the surest first."""
     failing = _smallest(picture)
     found = [*_of_ranks(picture), *_of_nodes(picture, failing)]
-    found += [_within(picture, node) for node in picture.guilty]
+    inside: dict[int, list[Trial]] = {}
+    for trial in picture.unexplained:
+        if len(trial.nodes) == 1:
+            inside.setdefault(min(trial.nodes), []).append(trial)
+    found += [_within(picture, node, inside[node]) for node in picture.guilty]
     return found + _either(picture, failing)
 
 
@@ -41,7 +45,7 @@ def scale(picture: Picture) -> list[Cause]:
     """
     sets = [
         trial.group
-        for trial in picture.unexplained()
+        for trial in picture.unexplained
         if len(trial.nodes) > 2  # noqa: PLR2004  # more than a pair
         and (trial.kind == "grow" or picture.fails(trial.ranks) > 1)
         and not picture.is_accounted(trial)
@@ -82,9 +86,8 @@ def _of_nodes(picture: Picture, failing: dict[Pair, Trial]) -> list[Cause]:
     return found
 
 
-def _within(picture: Picture, node: int) -> Cause:
+def _within(picture: Picture, node: int, inside: list[Trial]) -> Cause:
     """Return a node that fails within itself: those of its ranks that fail in pairs, else all."""
-    inside = [one for one in picture.unexplained() if one.nodes == frozenset((node,))]
     smallest = min(inside, key=lambda one: (len(one.ranks), one.group))
     pairs = [tuple(one.ranks) for one in inside if len(one.ranks) == 2]  # noqa: PLR2004  # a pair
     ends = {rank for both in pairs for rank in both}
@@ -103,16 +106,16 @@ def _within(picture: Picture, node: int) -> Cause:
 
 def _either(picture: Picture, failing: dict[Pair, Trial]) -> list[Cause]:
     """Return the nodes that fail with each other while it cannot be told which of them is bad."""
-    settled = {*picture.bad_nodes}
-    open_pairs = [
-        both
-        for both in sorted(failing)
-        if settled.isdisjoint(both) and both not in picture.node_links
-    ]
+    bad, links = {*picture.bad_nodes}, {*picture.node_links}
+    open_pairs = [both for both in failing if bad.isdisjoint(both) and both not in links]
+    smallest: dict[int, tuple[int, Pair]] = {}
+    for both in open_pairs:
+        size = (len(failing[both].ranks), both)
+        for unit in both:
+            smallest[unit] = min(smallest.get(unit, size), size)
     found = []
     for units in _connected(open_pairs):
-        own = [both for both in open_pairs if both[0] in units]
-        group = failing[min(own, key=lambda both: (len(failing[both].ranks), both))].group
+        group = failing[min(smallest[unit] for unit in units)[1]].group
         good = units & picture.nodes.proven
         accused = sorted(units - good) or sorted(units)
         ranks = tuple(rank for node in accused for rank in picture.pool.get(node, ()))
@@ -133,7 +136,7 @@ def _either(picture: Picture, failing: dict[Pair, Trial]) -> list[Cause]:
 def _smallest(picture: Picture) -> dict[Pair, Trial]:
     """Return the smallest unexplained failure of each pair of nodes."""
     found: dict[Pair, Trial] = {}
-    for trial in picture.unexplained():
+    for trial in picture.unexplained:
         if len(trial.nodes) == 2 and trial.nodes.isdisjoint(picture.guilty):  # noqa: PLR2004
             both = pair(*trial.nodes)
             if both not in found or len(trial.ranks) < len(found[both].ranks):
@@ -143,9 +146,11 @@ def _smallest(picture: Picture) -> dict[Pair, Trial]:
 
 def _connected(pairs: Iterable[Pair]) -> list[set[int]]:
     """Return the units that hang together by pairs."""
-    found: list[set[int]] = []
-    for both in pairs:
-        touching = [one for one in found if not one.isdisjoint(both)]
-        found = [one for one in found if one.isdisjoint(both)]
-        found.append(set(both).union(*touching))
-    return sorted(found, key=min)
+    whole: dict[int, set[int]] = {}
+    for one, other in pairs:
+        left, right = whole.setdefault(one, {one}), whole.setdefault(other, {other})
+        if left is not right:
+            small, large = sorted((left, right), key=len)
+            large |= small
+            whole.update(dict.fromkeys(small, large))
+    return sorted({id(found): found for found in whole.values()}.values(), key=min)

@@ -152,7 +152,7 @@ def _data(result: RankResult) -> dict[str, Any]:
 
 def _judged(picture: Picture, cause: Cause) -> tuple[Culprit | None, str]:
     """Return the culprit of a cause, and what stays open; of some causes only one of the two."""
-    trial = next(one for one in picture.plain() if one.ranks == frozenset(cause.group))
+    trial = picture.first(cause.group)
     sentence = Sentence(picture, cause, form_of(trial))
     arms = course(picture, cause.group)
     words, sure = sentence.words(), sentence.confidence()
@@ -226,7 +226,7 @@ def _transient_pairs(picture: Picture) -> list[Culprit]:
     """Warn of pairs that failed and passed when they were repeated."""
     found = []
     seen = set()
-    for trial in picture.transients():
+    for trial in picture.transients:
         is_pair = len(trial.ranks) == 2 or len(trial.nodes) == 2  # noqa: PLR2004
         if not is_pair or trial.ranks in seen or picture.is_explained(trial.ranks):
             continue
@@ -245,7 +245,7 @@ def _transient_pairs(picture: Picture) -> list[Culprit]:
 
 def _left_open(picture: Picture, questions: Sequence[str]) -> list[str]:
     """Say of all ranks that failed together what no cause accounts for."""
-    for trial in picture.transients():
+    for trial in picture.transients:
         is_pair = len(trial.ranks) == 2 or len(trial.nodes) == 2  # noqa: PLR2004
         if not is_pair and not picture.is_accounted(trial):
             how = HOW[form_of(trial)]
@@ -253,7 +253,7 @@ def _left_open(picture: Picture, questions: Sequence[str]) -> list[str]:
             return [f"{said}: chance, or a fault that comes and goes"]
     if questions:
         return []
-    for trial in picture.unexplained():
+    for trial in picture.unexplained:
         if len(trial.nodes) > 2 and not picture.is_accounted(trial):  # noqa: PLR2004
             how = HOW[form_of(trial)]
             return [f"{len(trial.ranks)} ranks together {how}; who is to blame was not found"]

@@ -1,8 +1,8 @@
 """What differs between the tasks of a job and should not: versions, GPUs, variables."""
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from fractions import Fraction
 from itertools import chain
 
 import msgspec
@@ -98,11 +98,12 @@ def culprits(roster: Roster, facts: Facts) -> list[Culprit]:
 def _entry(slug: str, roster: Roster, facts: Facts, same: Sequence[Difference]) -> Culprit:
     tied = same[0].usual is None
     tasks = same[0].tasks
+    these = set(tasks)
     grave = any(one.severity is Severity.ERROR for one in same)
     return blamed(
         slug,
         roster,
-        [rank.rank for rank in roster.ranks if rank.task in set(tasks)],
+        [rank.rank for rank in roster.ranks if rank.task in these],
         hosts=[facts[task].host for task in tasks],
         severity=Severity.ERROR if grave else Severity.WARNING,
         evidence="; ".join(_said(one, facts) for one in same),
@@ -117,7 +118,8 @@ def _said(one: Difference, facts: Facts) -> str:
     ]
     if one.usual is None:
         return f"{one.what}: {', '.join(parts)}; none of them is the majority"
-    rest = [task for task in facts if task not in set(one.tasks)]
+    odd = set(one.tasks)
+    rest = [task for task in facts if task not in odd]
     others = counted(len(set(_hosts(rest, facts))), "other host")
     return f"{one.what}: {', '.join(parts)}, {one.usual} on {others}"
 
@@ -160,20 +162,24 @@ def _differing(
     what: str, facts: Facts, values: Mapping[int, str], gravity: Gravity = _never_grave
 ) -> Difference | None:
     """Compare values by task. Every host has one vote, however many tasks it has."""
+    if len(set(values.values())) < 2:  # noqa: PLR2004  # two values
+        return None
     on_host = Counter(facts[task].host for task in values)
+    whole = math.lcm(*set(on_host.values()))
     votes: Counter[str] = Counter()
     for task, said in values.items():
-        votes[said] += Fraction(1, on_host[facts[task].host])  # type: ignore[assignment]  # exact
-    if len(votes) < 2:  # noqa: PLR2004  # two values
-        return None
+        votes[said] += whole // on_host[facts[task].host]
     first, second = votes.most_common(2)
     usual = first[0] if first[1] > second[1] else None
-    odd: dict[str, tuple[int, ...]] = {}
+    odd: dict[str, list[int]] = {}
     for task, said in sorted(values.items()):
         if said != usual:
-            odd[said] = (*odd.get(said, ()), task)
+            odd.setdefault(said, []).append(task)
     return Difference(
-        what=what, usual=usual, odd=odd, severity=gravity(sorted(set(values.values())))
+        what=what,
+        usual=usual,
+        odd={said: tuple(tasks) for said, tasks in odd.items()},
+        severity=gravity(sorted(set(values.values()))),
     )
 
 

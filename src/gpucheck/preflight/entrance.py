@@ -140,7 +140,8 @@ def find(env: Env, wish: Wish) -> Entrance:
             return _checked(msgspec.structs.replace(found, notes=notes), wish)
     if failures:
         raise failures[0]
-    return _checked(Entrance(launcher="local", task=0, tasks=1, local_tasks=1, nodes=1), wish)
+    alone = Entrance(launcher="local", host=_own(env), task=0, tasks=1, local_tasks=1, nodes=1)
+    return _checked(alone, wish)
 
 
 def token(env: Env) -> str:
@@ -225,11 +226,11 @@ def _slurm(env: Env, wish: Wish) -> Entrance | None:
     if not host and tasks > 1:
         raise EntranceError(f"SLURM_STEP_NODELIST does not tell where task 0 runs: {_MASTER}")
     places = _slurm_places(env, names, counts)
-    own = env.get("SLURMD_NODENAME", "")
+    own = _own(env)
     right = len(places) == tasks and places[task] == (node, local) and own in ("", names[node])
     restarts = number(env, "SLURM_RESTART_COUNT") or 0
     return Entrance(
-        launcher="slurm", host=own if is_host(own) else "",
+        launcher="slurm", host=own,
         task=task, tasks=tasks, local=local, node=node,
         local_tasks=counts[node] if node < len(counts) else None,
         nodes=number(env, "SLURM_STEP_NUM_NODES") or len(names) or None,
@@ -238,6 +239,12 @@ def _slurm(env: Env, wish: Wish) -> Entrance | None:
         hosts=tuple(names[where] for where, _ in places) if right else (),
         restarts=restarts,
     )  # fmt: skip
+
+
+def _own(env: Env) -> str:
+    """Return what Slurm calls this node, in a Prolog as well."""
+    name = env.get("SLURMD_NODENAME", "")
+    return name if is_host(name) else ""
 
 
 def _step_nodes(env: Env) -> tuple[list[str], list[int]]:

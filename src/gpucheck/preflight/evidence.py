@@ -15,6 +15,7 @@ from gpucheck.preflight.model import Backend, Kind, RankResult, Roster, StepResu
 from gpucheck.preflight.rounds import Pair, pair
 
 Ranks = frozenset[int]
+_NOBODY: Ranks = frozenset()
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,6 +67,9 @@ class Picture:
 
     Attributes:
         trials: every group of every step that communicates, in order.
+        unexplained: failed trials that no rank or link blamed so far explains, one of each group.
+        transients: trials that failed and passed when they were repeated exactly.
+        nodes_of_job: the ranks of each node that take part.
         attempted: the groups that were tested as configured, whatever came of it.
         told: who was named by a step itself, by rank.
         lost: ranks that took part and whose supervisor fell silent.
@@ -73,6 +77,8 @@ class Picture:
         bad_ranks, bad_nodes: who fails with two proven-good partners.
         bad_ports: ranks that work within their node and fail with others.
         opened: nodes in which more than two ranks failed together and nobody was named by that.
+        bad_node_count: nodes that are bad, or not cleared.
+        fails_within: how often groups within a node failed, unexplained.
         guilty: nodes that fail inside, unexplained by a rank or link of theirs.
         links, node_links: pairs that fail although both ends are good.
         pool: the ranks of each node that are not to blame themselves.
@@ -82,6 +88,7 @@ class Picture:
         self.roster = roster
         self.history = history
         self.node_of = {one.rank: one.node for one in roster.ranks}
+        self.host_of = {one.node: one.host for one in roster.ranks}
         self.backend = next(
             (one.step.backend for one in history if one.step.kind not in ("alone", "arms")), None
         )
@@ -93,7 +100,18 @@ class Picture:
             if trial.passed is not None:
                 count[trial.ranks] = count.get(trial.ranks, 0) + 1
         self._passing = [trial for trial in self.plain() if trial.passed]
-        self.attempted = {trial.ranks for trial in self.plain()}
+        self._first: dict[Ranks, Trial] = {}
+        for trial in self.plain():
+            self._first.setdefault(trial.ranks, trial)
+        self.attempted = set(self._first)
+        self._under_arms: dict[Ranks, list[Trial]] = {}
+        for trial in self.trials:
+            if trial.kind == "arms":
+                self._under_arms.setdefault(trial.ranks, []).append(trial)
+        self.transients = [
+            trial for trial in self.plain() if trial.passed is False and trial.ranks in self._passes
+        ]
+        self.nodes_of_job = roster.nodes()
         self._passing_of: dict[int, list[Ranks]] = {}
         for trial in self._passing:
             for node in trial.nodes:
@@ -106,6 +124,11 @@ class Picture:
         }
         self.told = self._told()
         self._judge_ranks()
+        self.unexplained = [
+            trial
+            for ranks, trial in self._first.items()
+            if self.fails(ranks) and not self.is_explained(ranks)
+        ]
         self._judge_nodes()
 
     def plain(self) -> Iterator[Trial]:
@@ -124,12 +147,6 @@ class Picture:
         ranks = frozenset(group)
         return 0 if ranks in self._passes else self._fails.get(ranks, 0)
 
-    def transients(self) -> list[Trial]:
-        """Return the trials that failed and passed when repeated exactly."""
-        return [
-            trial for trial in self.plain() if trial.passed is False and trial.ranks in self._passes
-        ]
-
     def has_passed(self, group: Iterable[int]) -> bool:
         """Whether these ranks passed together, others with them or not."""
         ranks = frozenset(group)
@@ -138,18 +155,19 @@ class Picture:
 
     def is_explained(self, ranks: Ranks) -> bool:
         """Whether someone in this group is already to blame."""
-        return not ranks.isdisjoint(self._blamed) or any(
-            one in ranks and other in ranks for one, other in self.links
-        )
+        if not ranks.isdisjoint(self._blamed):
+            return True
+        if len(self.links) < len(ranks):
+            return any(one in ranks and other in ranks for one, other in self.links)
+        return any(not self._linked.get(rank, _NOBODY).isdisjoint(ranks) for rank in ranks)
 
-    def unexplained(self) -> Iterator[Trial]:
-        """Yield the failed trials that nobody blamed so far explains, once for each group."""
-        seen = set()
-        for trial in self.plain():
-            if trial.passed is False and trial.ranks not in seen and self.fails(trial.ranks):
-                seen.add(trial.ranks)
-                if not self.is_explained(trial.ranks):
-                    yield trial
+    def first(self, group: Iterable[int]) -> Trial:
+        """Return the first trial of exactly these ranks, as configured; there must be one."""
+        return self._first[frozenset(group)]
+
+    def under_arms(self, group: Iterable[int]) -> tuple[Trial, ...]:
+        """Return the trials of exactly these ranks under control arms, in order."""
+        return tuple(self._under_arms.get(frozenset(group), ()))
 
     def is_accounted(self, trial: Trial) -> bool:
         """Whether a rank, a node or a pair in this trial is known to fail by itself."""
@@ -195,7 +213,6 @@ class Picture:
     def _judge_ranks(self) -> None:
         """Judge by pairs of ranks, within a node and across."""
         self._blamed: set[int] = set(self.told) | self.lost | self.roster.dead | self.roster.absent
-        self.links: list[Pair] = []
         proven = {rank for trial in self._passing for rank in trial.ranks}
         tried, failing = set(), set()
         for trial in self.plain():
@@ -214,6 +231,10 @@ class Picture:
             for both in self.ranks.links()
             if self._blamed.isdisjoint(both) and (not self._is_far(*both) or self._reach(both))
         ]
+        self._linked: dict[int, set[int]] = {}
+        for one, other in self.links:
+            self._linked.setdefault(one, set()).add(other)
+            self._linked.setdefault(other, set()).add(one)
         self.opened = {
             self.node_of[trial.group[0]]
             for trial in self.plain()
@@ -247,7 +268,7 @@ class Picture:
     def _judge_nodes(self) -> None:
         """Judge by pairs of nodes: groups of all ranks of two nodes, who are not to blame."""
         self.pool: dict[int, tuple[int, ...]] = {}
-        for node, ranks in self.roster.nodes().items():
+        for node, ranks in self.nodes_of_job.items():
             if left := tuple(rank for rank in ranks if rank not in self._blamed):
                 self.pool[node] = left
         proven: set[int] = set()
@@ -261,9 +282,13 @@ class Picture:
         }
         failing: set[Pair] = set()
         guilty: set[int] = set()
-        for trial in self.unexplained():
+        self.fails_within: dict[int, int] = {}
+        for trial in self.unexplained:
             if len(trial.nodes) == 1:
-                guilty.update(trial.nodes)
+                node = min(trial.nodes)
+                guilty.add(node)
+                times = self.fails_within.get(node, 0)
+                self.fails_within[node] = times + self.fails(trial.ranks)
             elif len(trial.nodes) == 2:  # noqa: PLR2004  # a pair
                 failing.add(pair(*sorted(trial.nodes)))
         self.guilty = sorted(guilty & self.pool.keys())
@@ -271,6 +296,10 @@ class Picture:
         self.nodes = Level(proven, failing, tried)
         self.bad_nodes = [node for node in self.nodes.bad() if node in self.pool]
         self.node_links = self.nodes.links()
+        single = {self.node_of[rank] for rank in self.bad_ranks}
+        suspects = {node for both in failing for node in both} - proven
+        bad = {node for node in single if len(self.nodes_of_job[node]) == 1}
+        self.bad_node_count = len({*bad, *suspects, *self.bad_nodes, *self.guilty})
 
     def _left(self, node: int) -> tuple[int, ...]:
         """Return a node's ranks that are not to blame; one that cannot be where none is left."""

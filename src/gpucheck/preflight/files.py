@@ -1,6 +1,7 @@
 """Files that a pre-flight leaves behind: each has its whole new content, or its old one."""
 
 import contextlib
+import json
 import os
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +18,7 @@ RANK_SCHEMA = "gpucheck.preflight-rank/1"
 _WORST_FIRST: tuple[Status, ...] = (
     "crashed", "failed", "timed-out", "lost", "stopped", "not-run", "passed"
 )  # fmt: skip
-_OF_ALL = ("ranks", "report", "snapshot", "text")
+_OF_ALL = ("ranks", "groups", "report", "snapshot", "text")
 """Parts of a verdict that grow with the job: ten thousand files of each rank need them not."""
 
 
@@ -79,6 +80,21 @@ def write_file(path: str | Path, content: str | bytes) -> None:
                 temporary.unlink()
 
 
+def json_text(value: object) -> str:
+    """Return JSON-like data or structs as JSON in ASCII, fast also for ten thousand ranks.
+
+    What no reader of JSON has to take is replaced: half of a pair of UTF-16 by a question mark, a
+    number that is not finite by null.
+    """
+    plain = json.dumps(msgspec.to_builtins(value), ensure_ascii=True)
+    try:
+        return msgspec.json.format(plain, indent=2) + "\n"  # json itself would indent in Python
+    except msgspec.DecodeError:
+        sound = json.loads(plain, parse_constant=lambda _name: None)
+        text = json.dumps(sound, ensure_ascii=False).encode("utf-8", "replace")
+        return msgspec.json.format(json.dumps(json.loads(text)), indent=2) + "\n"
+
+
 def write_each(
     directory: str | Path, own: Mapping[str, Any], verdict: Mapping[str, Any]
 ) -> list[Path]:
@@ -105,8 +121,7 @@ def write_each(
         raise FileError(f"{directory} cannot be made: {why}") from error
     written = []
     for name, content in _contents(own, verdict):
-        data = msgspec.json.format(msgspec.json.encode(content), indent=2)
-        write_file(folder / name, data + b"\n")
+        write_file(folder / name, json_text(content))
         written.append(folder / name)
     return written
 

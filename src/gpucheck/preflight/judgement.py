@@ -15,7 +15,7 @@ from gpucheck.findings import Confidence, Finding, Fix, Severity
 from gpucheck.preflight import bandwidth, drift, limits, localise, outcome, policy, slow, slow_links
 from gpucheck.preflight.baseline import Baseline
 from gpucheck.preflight.conductor import Heard
-from gpucheck.preflight.model import Backend, Rank, RankResult, Step, TaskFacts
+from gpucheck.preflight.model import Backend, Rank, RankResult, Step, StepResult, TaskFacts
 from gpucheck.preflight.outcome import Ending
 from gpucheck.preflight.policy import Requirements
 from gpucheck.preflight.rounds import disjoint
@@ -85,6 +85,8 @@ class Judgement:
         self._local = local
         self._clock = clock
         self.result: Result | None = None
+        self.history: Sequence[StepResult] = ()
+        """The steps, once there is a result."""
 
     def next_step(self, heard: Heard) -> Step | None:
         """Return what is to be done next: who is to blame, then who is slow."""
@@ -95,7 +97,7 @@ class Judgement:
         """Judge it all; return the verdict that every task is told."""
         preflight = self._section(heard)
         result = self._judged(preflight)
-        self.result = result
+        self.result, self.history = result, tuple(heard.history)
         told = (result.preflight.culprits or [])[:_MOST_TOLD]
         return {
             "exit": result.ending.status,

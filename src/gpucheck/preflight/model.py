@@ -49,7 +49,8 @@ class Roster(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def living(self) -> list[int]:
         """The ranks that can take part in a step."""
-        return [one.rank for one in self.ranks if one.rank not in self.absent | self.dead]
+        gone = self.absent | self.dead
+        return [one.rank for one in self.ranks if one.rank not in gone]
 
     def nodes(self) -> dict[int, list[int]]:
         """Return the living ranks of each node, in order."""

@@ -134,7 +134,7 @@ def gpu_pairs(picture: Picture) -> Plan:
     bad = set(picture.bad_ranks)
     done = {rank for rank in bad if len(picture.ranks.good_partners(rank)) >= _ENOUGH}
     named = picture.told.keys() | picture.lost
-    living = picture.roster.nodes()
+    living = picture.nodes_of_job
 
     def is_wanted(both: Pair) -> bool:
         return (
@@ -199,7 +199,7 @@ def repeated(picture: Picture, rest: tuple[int, ...]) -> Plan:
 def links_again(picture: Picture) -> Plan:
     """Failed pairs whose ends are both proven good, once more: what is left is the link."""
     groups: list[tuple[int, ...]] = [both for both in picture.links if picture.fails(both) == 1]
-    for trial in picture.unexplained():
+    for trial in picture.unexplained:
         is_link = tuple(sorted(trial.nodes)) in picture.node_links
         if is_link and picture.fails(trial.ranks) == 1:
             groups.append(trial.group)
@@ -270,7 +270,7 @@ def _next_blocks(picture: Picture, scope: tuple[int, ...]) -> list[tuple[int, ..
 def narrow(picture: Picture) -> Plan:
     """Every pair of nodes in a small set that fails: a link that no round has met yet."""
     groups: list[tuple[int, ...]] = []
-    for trial in picture.unexplained():
+    for trial in picture.unexplained:
         is_sure = trial.kind == "grow" or picture.fails(trial.ranks) > 1
         if is_sure and 2 < len(trial.nodes) <= _NARROW + 1:  # noqa: PLR2004  # more than a pair
             nodes = [node for node in sorted(trial.nodes) if node in picture.pool]

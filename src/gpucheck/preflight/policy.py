@@ -174,9 +174,9 @@ def unknown(
         found.append("gpus-per-node cannot be judged on every node: torch did not say")
     if wanted.min_busbw is not None and not any(one.nodes == 1 for one in timed):
         found.append("min-busbw cannot be judged: no all-reduce within a node was measured")
-    for key, word in (("within_peers", ""), ("within_baseline", "baseline")):
-        compared = [one for one in readings if bool(word) == ("baseline" in one.against)]
-        if getattr(wanted, key) is not None and not compared:
+    compared = {one.is_of_baseline for one in readings}
+    for key, is_of_baseline in (("within_peers", False), ("within_baseline", True)):
+        if getattr(wanted, key) is not None and is_of_baseline not in compared:
             found.append(f"{_words(key)} cannot be judged: there is nothing to compare with")
     return found
 
@@ -261,11 +261,12 @@ def _versions(wanted: Requirements, roster: Roster, facts: Facts) -> list[Culpri
                 older.setdefault(said, []).append(task)
         for said, tasks in older.items():
             hosts = list(dict.fromkeys(facts[task].host for task in tasks))
+            these = set(tasks)
             found.append(
                 blamed(
                     "requirement-not-met",
                     roster,
-                    [one.rank for one in roster.ranks if one.task in tasks],
+                    [one.rank for one in roster.ranks if one.task in these],
                     hosts=hosts,
                     evidence=f"{_words(key).removeprefix('min-')} {said} on {words_of(hosts)}, and "
                     f"{least} or newer is required",
@@ -313,7 +314,7 @@ def _rates(wanted: Requirements, roster: Roster, readings: Sequence[Reading]) ->
     """Take the best measurement of each rate, so that a single slow one is no violation."""
     best: dict[tuple[int, str, bool], Reading] = {}
     for one in readings:
-        key = (one.rank, one.rate, "baseline" in one.against)
+        key = (one.rank, one.rate, one.is_of_baseline)
         if key not in best or one.share > best[key].share:
             best[key] = one
     worst: dict[tuple[int, bool], Reading] = {}

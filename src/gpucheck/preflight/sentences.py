@@ -1,6 +1,6 @@
 """One cause as a sentence that a person understands, and how sure it is."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Literal
 
 from gpucheck.findings import Confidence
@@ -58,7 +58,7 @@ class Sentence:
         self._picture = picture
         self._cause = cause
         self._how = HOW[form]
-        is_whole = len(picture.roster.nodes()) == 1 and len(cause.group) > _PAIR
+        is_whole = len(picture.nodes_of_job) == 1 and len(cause.group) > _PAIR
         self.is_nobody = cause.sort == "scale" or (cause.sort == "inside" and is_whole)
         of_two = cause.sort == "either" and len(cause.units) == _PAIR
         of_two |= cause.sort == "inside" and len(cause.ranks) == len(cause.group) == _PAIR
@@ -73,10 +73,7 @@ class Sentence:
             again = picture.fails(self._cause.group) > 1
             return Confidence.CERTAIN if again else Confidence.LIKELY
         if sort == "inside":
-            inside = [
-                one for one in picture.unexplained() if one.nodes <= frozenset(self._cause.units)
-            ]
-            again = sum(picture.fails(one.ranks) for one in inside) > 1 and not self.is_link
+            again = not self.is_link and picture.fails_within[self._cause.units[0]] > 1
             return Confidence.LIKELY if again else Confidence.POSSIBLE
         return Confidence.LIKELY if sort == "port" else Confidence.CERTAIN
 
@@ -155,33 +152,30 @@ class Sentence:
         )
 
     def _hosts(self, nodes: Iterable[int]) -> list[str]:
-        host_of = {one.node: one.host for one in self._picture.roster.ranks}
+        host_of = self._picture.host_of
         return [host_of.get(node) or f"node {node}" for node in nodes]
 
     def _is_flaky(self) -> bool:
         ranks = set(self._cause.ranks)
         return any(
             not ranks.isdisjoint(trial.ranks) and len(trial.ranks) <= len(self._cause.group)
-            for trial in self._picture.transients()
+            for trial in self._picture.transients
         )
 
     def _are_many(self) -> bool:
         """Whether more than a quarter of the ranks of the node, or of the nodes, are bad."""
-        picture, rank = self._picture, self._cause.ranks[0]
+        picture, node = self._picture, self._picture.node_of[self._cause.ranks[0]]
         if self._cause.sort not in ("rank", "node", "inside"):
             return False
-        neighbours = picture.roster.nodes().get(picture.node_of[rank], [])
+        neighbours = picture.nodes_of_job.get(node, [])
         if self._cause.sort == "rank" and len(neighbours) > 1:
-            bad = [one for one in neighbours if one not in picture.ranks.proven]
-            bad = [one for one in bad if one not in picture.told]
-            return len(bad) > max(1, len(neighbours) // 4)
-        nodes = picture.roster.nodes()
-        alone = {picture.node_of[one] for one in picture.bad_ranks}
-        alone = {node for node in alone if len(nodes[node]) == 1}
-        unproven = {node for both in picture.nodes.failing for node in both}
-        unproven -= picture.nodes.proven
-        bad_nodes = {*picture.bad_nodes, *alone, *unproven, *picture.guilty}
-        return len(bad_nodes) > max(1, len(nodes) // 4)
+            bad = [rank for rank in neighbours if rank not in picture.ranks.proven]
+            return len([rank for rank in bad if rank not in picture.told]) > _quarter(neighbours)
+        return picture.bad_node_count > _quarter(picture.nodes_of_job)
+
+
+def _quarter(units: Collection[int]) -> int:
+    return max(1, len(units) // 4)
 
 
 def _often(times: int) -> str:

@@ -79,7 +79,8 @@ class Session:
         self._settings = settings
         self._end = settings.begun + settings.timeout
         facts = node.first_facts(host, entrance.task, node=entrance.node, pid=os.getpid())
-        facts = msgspec.structs.replace(facts, baseline=settings.baseline)
+        called = entrance.host or facts.host  # what srun --exclude and scontrol know it by
+        facts = msgspec.structs.replace(facts, host=called, baseline=settings.baseline)
         self._board = self._open_board() if entrance.task == 0 else None
         self._client = self._connect()
         self.conductor = self._conductor(brain, progress) if self._board is not None else None

@@ -4,7 +4,6 @@ Never from a collective's own time: there every rank waits for the slowest. One 
 suspect; a culprit is who was slow each time, in two at least.
 """
 
-import statistics
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -14,6 +13,7 @@ from gpucheck.findings import Severity
 from gpucheck.preflight.baseline import Baseline
 from gpucheck.preflight.model import Rank, Roster, StepResult
 from gpucheck.preflight.naming import blamed, counted
+from gpucheck.preflight.peers import Peers
 from gpucheck.probes.preflight import Culprit
 
 WARNING_SHARE, ERROR_SHARE = 0.8, 0.5
@@ -35,9 +35,28 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     rate: str
     value: float
     usual: float
-    against: str
+    peers: int = 0
+    """How many others ``usual`` is the median of; 0: it is this GPU's own baseline."""
+    of: str = ""
+    """What the others are; or the day of the baseline."""
+    model: str | None = None
     warning: float = WARNING_SHARE
     error: float = ERROR_SHARE
+
+    @property
+    def is_of_baseline(self) -> bool:
+        """Whether it is compared with what this GPU reached before."""
+        return self.peers == 0
+
+    @property
+    def against(self) -> str:
+        """What it is compared with, in words."""
+        if self.is_of_baseline:
+            return f"the baseline of this GPU{f' of {self.of}' if self.of else ''}"
+        model = f" ({self.model})" if self.model else ""
+        if self.peers == 1:
+            return f"the other one{model}"
+        return f"the median of {self.peers} {self.of}{model}"
 
     @property
     def share(self) -> float:
@@ -62,10 +81,16 @@ def readings(
     """
     found = []
     for measured in _alone(history):
+        peers = Peers(
+            (key, value)
+            for rank, rates in measured.items()
+            for name, value in rates.items()
+            for key in _keys(roster.ranks[rank], name)
+        )
         for rank, rates in sorted(measured.items()):
             one = roster.ranks[rank]
             for name, value in rates.items():
-                found += _of_peers(roster, one, name, value, measured)
+                found += _of_peers(one, name, value, peers)
                 found += _of_baseline(one, name, value, baseline)
     return found
 
@@ -149,12 +174,11 @@ def _best(same: list[Reading]) -> Reading:
     return max(same, key=lambda one: one.share)
 
 
-def _series(found: Iterable[Reading]) -> dict[tuple[int, str, str], list[Reading]]:
+def _series(found: Iterable[Reading]) -> dict[tuple[int, str, bool], list[Reading]]:
     """Return the readings of each rank, rate and kind of comparison, one for each step."""
-    series: dict[tuple[int, str, str], list[Reading]] = {}
+    series: dict[tuple[int, str, bool], list[Reading]] = {}
     for one in found:
-        kind = "baseline" if "baseline" in one.against else "peers"
-        series.setdefault((one.rank, one.rate, kind), []).append(one)
+        series.setdefault((one.rank, one.rate, one.is_of_baseline), []).append(one)
     return series
 
 
@@ -177,40 +201,43 @@ def _rates(measurements: Mapping[str, float]) -> dict[str, float]:
     }
 
 
-def _of_peers(
-    roster: Roster, one: Rank, name: str, value: float, measured: Mapping[int, dict[str, float]]
-) -> list[Reading]:
+Key = tuple[str, str, int | None]
+
+
+def _keys(one: Rank, name: str) -> tuple[Key, ...]:
+    """Return what others must have in common with a rank: its model; of some its slot as well."""
+    model = _model(one)
+    if name.startswith(_PINNED):
+        return (model, name, None), (model, name, one.local)
+    return ((model, name, None),)
+
+
+def _of_peers(one: Rank, name: str, value: float, peers: Peers[Key]) -> list[Reading]:
     """Compare with the median of the others of its model in the same step.
 
     How fast pinned memory is copied depends on the slot and the socket, too: others in the same
     slot of other nodes are the measure there, and where there are no two of them the line is drawn
     at half of where it is else.
     """
-    like = [
-        (peer, rates[name])
-        for rank, rates in measured.items()
-        if rank != one.rank and name in rates and _model(peer := roster.ranks[rank]) == _model(one)
-    ]
+    of_model, *of_slot = _keys(one, name)
+    usual, count = peers.others(of_model, value)
     words = "others of its model"
     warning, error = WARNING_SHARE, ERROR_SHARE
-    if name.startswith(_PINNED):
-        slot = [(peer, rate) for peer, rate in like if peer.local == one.local]
-        if len(slot) > 1:
-            like, words = slot, "others in the same slot"
+    for key in of_slot:
+        in_slot, in_slots = peers.others(key, value)
+        if in_slots > 1:
+            usual, count, words = in_slot, in_slots, "others in the same slot"
         else:
             warning, error = ERROR_SHARE, ERROR_SHARE / 2
-    if not like:
+    if not count:
         return []
     if not one.device.startswith("cuda"):
         warning = error = CPU_SHARE
         words = "other processes"
-    usual = statistics.median(rate for _peer, rate in like)
-    who = "the other one" if len(like) == 1 else f"the median of {len(like)} {words}"
-    model = f" ({one.model})" if one.model else ""
     return [
         Reading(
-            rank=one.rank, rate=name, value=value, usual=usual, against=f"{who}{model}",
-            warning=warning, error=error,
+            rank=one.rank, rate=name, value=value, usual=usual, peers=count, of=words,
+            model=one.model, warning=warning, error=error,
         )
     ]  # fmt: skip
 
@@ -226,7 +253,7 @@ def _of_baseline(one: Rank, name: str, value: float, baseline: Baseline | None) 
     return [
         Reading(
             rank=one.rank, rate=name, value=value, usual=usual,
-            against=f"the baseline of this GPU{f' of {saved.saved}' if saved.saved else ''}",
+            of=saved.saved,
             warning=warning, error=error,
         )
     ]  # fmt: skip
@@ -238,8 +265,9 @@ def _model(rank: Rank) -> str:
 
 def spread(roster: Roster, history: Sequence[StepResult]) -> str:
     """Return in words how alike the ranks are, for a report without a culprit; "" if unknown."""
-    shares = [one.share for one in readings(roster, history) if "baseline" not in one.against]
-    if not shares:
+    found = readings(roster, history)
+    if not found:
         return ""
-    ranks = counted(len({one.rank for one in readings(roster, history)}), "rank")
-    return f"{ranks} at {min(shares):.0%} or more of the median of their like"
+    ranks = counted(len({one.rank for one in found}), "rank")
+    least = min(one.share for one in found)
+    return f"{ranks} at {least:.0%} or more of the median of their like"

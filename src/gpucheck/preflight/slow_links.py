@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from gpucheck.findings import Confidence, Severity
-from gpucheck.preflight.bandwidth import Expected, Timed, of_peers, of_table, timed
+from gpucheck.preflight.bandwidth import Expected, Groups, Timed, of_table, timed
 from gpucheck.preflight.baseline import Baseline
 from gpucheck.preflight.model import Backend, Facts, Roster, StepResult
 from gpucheck.preflight.naming import between, blamed, counted
@@ -53,9 +53,9 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
         return Severity.WARNING if self.share < self.expected.least else None
 
 
-def expectation(one: Timed, every: Sequence[Timed], known: Known) -> Expected | None:
+def expectation(one: Timed, groups: Groups, known: Known) -> Expected | None:
     """Return what a bandwidth is compared with: groups of its kind, its baseline, the table."""
-    peers = of_peers(one, every)
+    peers = groups.others(one)
     if peers is not None:
         if known.backend != "nccl":
             peers = msgspec.structs.replace(peers, least=CPU_SHARE, is_error_below=CPU_SHARE)
@@ -79,7 +79,8 @@ def report(history: Sequence[StepResult], known: Known) -> list[Bandwidth]:
         for same in ends.values()
         for one in (same[:1] if len(same) == 1 else [same[0], same[-1]])
     ]
-    return [_shown(one, expectation(one, every, known)) for one in chosen]
+    groups = Groups(every)
+    return [_shown(one, expectation(one, groups, known)) for one in chosen]
 
 
 def suspects(history: Sequence[StepResult], known: Known) -> tuple[Group, ...]:
@@ -119,11 +120,12 @@ def culprits(history: Sequence[StepResult], known: Known) -> list[Culprit]:
 def _series(history: Sequence[StepResult], known: Known) -> dict[Group, list[Judged]]:
     """Return the measurements of each group that can be judged, in order."""
     every = timed(known.roster, history)
+    groups = Groups(every)
     series: dict[Group, list[Judged]] = {}
     for one in every:
         if one.size < _SMALLEST:
             continue
-        expected = expectation(one, every, known)
+        expected = expectation(one, groups, known)
         if expected is not None:
             key = tuple(sorted(one.group))
             series.setdefault(key, []).append(Judged(timed=one, expected=expected))
