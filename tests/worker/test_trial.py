@@ -18,7 +18,7 @@ from gpucheck.worker.bench import Failed
 from gpucheck.worker.coded import ROUNDS
 
 Tensor = Any
-LAST = 1 + ROUNDS * len(SIZES) + 1 + 1
+LEAST = 1 + ROUNDS * len(SIZES) + 3 + 1
 """The number of the last collective: stamp, all sizes in rounds, the timing, stamp."""
 
 
@@ -33,9 +33,11 @@ def test_a_healthy_group(size: int) -> None:
         assert one.result["status"] == "passed", one
         assert list(one.result["measurements"]) == [f"all-reduce {SIZES[-1]} B s"]
         assert 0 < one.result["measurements"][f"all-reduce {SIZES[-1]} B s"] < 10
-        assert (one.result["phase"], one.result["collective"]) == ("done", LAST)
+        assert one.result["phase"] == "done"
+        last = one.result["collective"]
+        assert LEAST <= last == group[0].result["collective"]
         expected = [("set-device", 0), ("store", 0), ("connect", 0)]
-        for number in range(1, LAST + 1):
+        for number in range(1, last + 1):
             expected += [("enter", number), ("leave", number)]
         assert one.phases[: len(expected)] == expected
         assert {phase for phase, _ in one.phases[len(expected) :]} == {"done"}
@@ -51,7 +53,21 @@ def test_more_ranks_than_an_element_can_carry(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("gpucheck.worker.coded.RANKS_EACH", 2)
     for one in run_group(3):
         assert one.result["status"] == "passed", one
-        assert one.result["collective"] == LAST + ROUNDS
+        assert one.result["collective"] >= LEAST + ROUNDS
+
+
+def test_where_it_is_slow_the_first_rank_has_all_measure_less(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def limit(seconds: float) -> Callable[[], None]:
+        return lambda: setattr(together, "_LONG", seconds)
+
+    slow = run_group(2, faults={0: limit(0.0), 1: limit(100.0)})
+    monkeypatch.setattr(together, "_LONG", 100.0)
+    fast = run_group(2)
+    assert outcomes(slow + fast) == [("passed", "")] * 4
+    assert [one.result["collective"] for one in slow] == [LEAST] * 2
+    assert [one.result["collective"] for one in fast] == [LEAST + 1] * 2
 
 
 def test_the_first_rank_keeps_the_store_until_the_others_have_gone() -> None:
@@ -66,15 +82,14 @@ def test_a_healthy_rank_does_not_leave_before_the_slowest(monkeypatch: pytest.Mo
         part = together.Together.part
 
         def late(self: together.Together) -> None:
-            time.sleep(0.6)
+            time.sleep(1.0)
             part(self)
 
         together.Together.part = late  # type: ignore[method-assign]
 
-    start = time.monotonic()
     group = run_group(3, faults={2: dawdle})
     assert outcomes(group) == [("passed", "")] * 3
-    assert min(one.ended for one in group) - start > 0.6
+    assert group[2].ended - min(one.ended for one in group) < 0.6
 
 
 def test_a_rank_that_never_says_farewell_holds_nobody_for_long(
@@ -100,7 +115,8 @@ def test_the_drill_wrong_is_named_by_all(size: int, at: int) -> None:
         }  # fmt: skip
         assert one.result["detail"].endswith(f"what rank {FIRST + at} sent is missing")
         # Nobody was left alone in a collective.
-        assert (one.result["phase"], one.result["collective"]) == ("done", LAST)
+        assert one.result["phase"] == "done"
+        assert one.result["collective"] >= LEAST
 
 
 def before(act: Callable[[Tensor], None]) -> Callable[[], None]:

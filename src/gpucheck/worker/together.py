@@ -24,13 +24,15 @@ Torch = Any  # the module, of whatever version
 Tensor = Any
 Send = Callable[[Message], None]
 
-SIZES = {"cpu": (4, 1 << 16, 1 << 20), "cuda": (4, 1 << 16, 1 << 24, 1 << 27)}
-"""Bytes of an all-reduce; on a GPU one or more for each of NCCL's protocols."""
+SIZES = {"gloo": (4, 1 << 16, 1 << 20), "nccl": (4, 1 << 16, 1 << 24, 1 << 27)}
+"""Bytes of an all-reduce; over NCCL at least one for each of its protocols."""
 _PATIENCE = dt.timedelta(seconds=3600)
 """Longer than any deadline of the supervisor."""
 _PARTING = dt.timedelta(seconds=5)
-_TIMES, _CALLS = {"cpu": 3, "cuda": 5}, {"cpu": 1, "cuda": 5}
-"""So many times a speed is measured, and the calls of each time; the best one counts."""
+_FAST, _SLOW = {"gloo": (3, 1), "nccl": (5, 5)}, (2, 1)
+"""So many times a speed is measured, and the calls of each time; the best one counts. Where one
+call takes ``_LONG`` seconds it is the second."""
+_LONG = 0.2
 _TICK = 0.0005
 _GRACE = 2.0
 """Seconds in which a GPU finishes what NCCL says has been finished."""
@@ -85,7 +87,8 @@ class Together:
         self._progress = progress
         self._device = torch.device(order.get("device") or "cpu")
         self._size, self._index = int(order["size"]), int(order["index"])
-        self._sizes = sorted(order.get("sizes") or SIZES[self._device.type])
+        self._backend = str(order["backend"])
+        self._sizes = sorted(order.get("sizes") or SIZES[self._backend])
         self._buffer = torch.zeros(self._sizes[-1] // _VALUE, device=self._device)
         self._store: Any = None
 
@@ -102,7 +105,7 @@ class Together:
         self._store.set_timeout(_PATIENCE)
         self._progress.at("connect")
         self._torch.distributed.init_process_group(
-            self._order["backend"],
+            self._backend,
             store=self._store,
             rank=self._index,
             world_size=self._size,
@@ -141,7 +144,7 @@ class Together:
             self._store.wait(["all " + what], _PARTING)
 
     def _require_backend(self) -> None:
-        dist, backend = self._torch.distributed, self._order["backend"]
+        dist, backend = self._torch.distributed, self._backend
         exists: Any = getattr(dist, f"is_{backend}_available", None)
         if not dist.is_available() or (exists is not None and not exists()):
             lacks = backend if dist.is_available() else "torch.distributed"
@@ -212,24 +215,36 @@ class Together:
         return Failed("wrong-value", detail, data)
 
     def _time(self) -> dict[str, float]:
-        """Return the seconds of an all-reduce of the largest size, at its best."""
-        calls, times = _CALLS[self._device.type], _TIMES[self._device.type]
+        """Return the seconds of an all-reduce of the largest size, at its best.
+
+        How often it is done is for the first rank to say, so that all do the same.
+        """
         self._buffer.zero_()
-        self._progress.enter()
+        if self._index == 0:
+            once = self._seconds(1)
+            self._store.set("timing", "slow" if once > _LONG else "fast")
+        else:
+            self._seconds(1)
+        said = self._store.get("timing")
+        times, calls = _SLOW if said == b"slow" else _FAST[self._backend]
         best = min(self._seconds(calls) for _ in range(times)) / calls
-        self._progress.at("leave")
         return {f"all-reduce {self._sizes[-1]} B s": best}
 
     def _seconds(self, calls: int) -> float:
-        if self._device.type == "cuda":
+        """Return how long so many calls take; over NCCL by the clock of the GPU."""
+        self._progress.enter()
+        start = time.perf_counter()
+        if self._backend == "nccl":
             begin = self._torch.cuda.Event(enable_timing=True)
             begin.record()
             end = self._finish([self._all_reduce(self._buffer) for _ in range(calls)])
-            return float(begin.elapsed_time(end)) / 1e3
-        start = time.perf_counter()
-        for _ in range(calls):
-            self._finish([self._all_reduce(self._buffer)])
-        return time.perf_counter() - start
+            seconds = float(begin.elapsed_time(end)) / 1e3
+        else:
+            for _ in range(calls):
+                self._finish([self._all_reduce(self._buffer)])
+            seconds = time.perf_counter() - start
+        self._progress.at("leave")
+        return seconds
 
     def _do(self, start: Callable[[], Any]) -> None:
         """Go through a collective, to its end on the device."""
