@@ -33,6 +33,9 @@ from gpucheck.probes import interpreter as interpreter_probe
 from gpucheck.probes import loading as loading_probe
 from gpucheck.probes import torch_build
 from gpucheck.probes._loaded_compare import compare
+from gpucheck.probes._loading_checks import missing_versions
+from gpucheck.tables.runtime_opens import RuntimeOpens
+from gpucheck.tables.store import Tables
 from gpucheck.target import TargetWish
 
 _WORKER = Path(interpreter_probe.__file__).parents[1] / "worker" / "loaded.py"
@@ -87,8 +90,9 @@ def torch_against_maps(python: str) -> int:
     host = LiveHost()
     interpreter = interpreter_probe.collect(host, TargetWish(python=python))
     torch = torch_build.collect(host, interpreter)
+    opens = Tables().get(RuntimeOpens)
     start = time.perf_counter()
-    predicted = loading_probe.collect(host, interpreter, torch)
+    predicted = loading_probe.collect(host, interpreter, torch, opens)
     seconds = time.perf_counter() - start
     said = subprocess.run(
         [python, str(_WORKER), "MARK"], capture_output=True, text=True, check=False
@@ -161,6 +165,10 @@ def _differences(
     error = line["error"]
     # Some objects need the symbols of others that torch has loaded: the search went well.
     alone = "undefined symbol" in error
+    lacking = [lack.name for lack in missing_versions(opened.added)]
+    if lacking:  # all is found, and does not fit: the loader gives up
+        told = any(f"version `{name}' not found" in error for name in lacking)
+        return [] if told else [f"predicted that {lacking} are lacking, got {error or 'success'}"]
     if bool(opened.lost) != bool(error) and not alone:
         return [f"predicted {opened.lost or 'success'}, the loader says {error or 'success'}"]
     if error and not alone:

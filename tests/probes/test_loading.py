@@ -17,15 +17,18 @@ from gpucheck.probes._loaded_compare import Difference, compare
 from gpucheck.probes.interpreter import Interpreter
 from gpucheck.probes.loading import LoadedLibrary, Loading
 from gpucheck.probes.torch_build import TorchBuild
+from gpucheck.tables.runtime_opens import RuntimeOpens
+from gpucheck.tables.store import Tables
 from gpucheck.target import TargetWish
 
 MACHINE = Path(__file__).parents[1] / "machines" / "real-torch29-foreign-copies-ok"
+OPENS = Tables().get(RuntimeOpens)
 WHEELS = "/home/ana/project/venv/lib/python3.11/site-packages/nvidia"
 
 
 def section(host: Host, wish: TargetWish | None = None) -> Loading:
     python = interpreter.collect(host, wish or TargetWish())
-    return loading.collect(host, python, torch_build.collect(host, python))
+    return loading.collect(host, python, torch_build.collect(host, python), OPENS)
 
 
 @pytest.fixture(name="found", scope="module")
@@ -111,6 +114,45 @@ def test_cudnn_asks_for_its_own_release_first(tmp_path: Path) -> None:
     assert opened["cudnn_ops"].found_via == "runpath"
 
 
+def test_a_part_that_this_cudnn_does_not_open_is_not_opened(tmp_path: Path) -> None:
+    """9.10 has no tensor_ir: that of a newer cuDNN in the system is none of its business."""
+    folder = tmp_path / "machine"
+    shutil.copytree(MACHINE, folder)
+    name = "libcudnn_engines_tensor_ir.so.9"
+    (folder / "files/opt/cuda-12.1/lib64" / name).write_bytes(elf("libc.so.6", soname=name))
+    found = section(RecordedHost(folder))
+    assert "cudnn_engines_tensor_ir" not in by_name(found.runtime_opened)
+    assert found.missing == []
+
+
+@pytest.mark.parametrize(
+    ("gone", "told"),
+    [
+        ("libcudnn_adv.so.9", ("libcudnn_adv.so.9", "libcudnn.so.9")),
+        ("libcudnn_ops.so.9", ("libcudnn_ops.so.9", "libcudnn.so.9")),
+        (
+            "libcudnn_engines_runtime_compiled.so.9",
+            ("libcudnn_engines_runtime_compiled.so.9", "libcudnn_graph.so.9"),
+        ),
+        ("libnvrtc-builtins.so.12.8", ("libnvrtc-builtins.so.12.8", "libnvrtc.so.12")),
+        ("libcusolver.so.11", ("libcusolver.so.11", "libtorch_cuda_linalg.so")),
+        ("libnvperf_host.so", None),
+        ("libtorch_cuda_linalg.so", None),
+    ],
+)
+def test_what_is_gone_is_told_where_something_fails_of_it(
+    tmp_path: Path, gone: str, told: tuple[str, str] | None
+) -> None:
+    folder = tmp_path / "machine"
+    shutil.copytree(MACHINE, folder)
+    for path in (folder / "files").rglob(gone):
+        path.unlink()
+    found = section(RecordedHost(folder))
+    missing = [(one.soname, one.needed_by, one.fatal) for one in found.missing or ()]
+    assert missing == ([(*told, False)] if told else [])
+    assert gone not in [one.soname for one in found.runtime_opened or ()]
+
+
 @pytest.mark.parametrize(
     ("name", "change", "why"),
     [
@@ -148,10 +190,10 @@ def test_a_variable_of_torch_turns_preloading_off(tmp_path: Path) -> None:
 
 def test_without_torch_and_without_an_interpreter(tmp_path: Path) -> None:
     host = machine(tmp_path)
-    none = loading.collect(host, Interpreter(), TorchBuild(installed=False))
+    none = loading.collect(host, Interpreter(), TorchBuild(installed=False), OPENS)
     assert none.libraries == []
     assert none.missing == []
-    unknown = loading.collect(host, Interpreter(), TorchBuild(problems={"*": "not asked"}))
+    unknown = loading.collect(host, Interpreter(), TorchBuild(problems={"*": "not asked"}), OPENS)
     assert unknown.libraries is None
     assert unknown.problem("libraries") == "not asked"
 

@@ -14,6 +14,8 @@ from gpucheck.probes._windows_dlls import imports
 from gpucheck.probes.interpreter import Interpreter
 from gpucheck.probes.loading import Loading
 from gpucheck.probes.torch_build import TorchBuild
+from gpucheck.tables.runtime_opens import RuntimeOpens
+from gpucheck.tables.store import Tables
 
 BASE = r"C:\Python312"
 PREFIX = r"C:\venv"
@@ -78,7 +80,7 @@ def section(recorded: RecordedHost) -> Loading:
         executable=rf"{PREFIX}\Scripts\python.exe", prefix=PREFIX, base_prefix=BASE
     )
     torch = TorchBuild(installed=True, path=TORCH, cuda="12.8", built_for="cuda")
-    return loading.collect(recorded, python, torch)
+    return loading.collect(recorded, python, torch, Tables().get(RuntimeOpens))
 
 
 def test_a_healthy_tree(tmp_path: Path) -> None:

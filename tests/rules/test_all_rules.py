@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rule_texts import TEXTS
 from slugs import SLUGS
 
 from gpucheck import rules
@@ -69,7 +70,7 @@ def test_no_two_rules_yield_to_each_other_in_a_circle() -> None:
 @ALL
 def test_it_has_tests(rule: Rule) -> None:
     own = Path(__file__).parent / f"test_rule_{rule.slug.replace('-', '_')}.py"
-    assert own.is_file()
+    assert own.is_file() or rule.slug in TEXTS
 
 
 def modules() -> list[Path]:

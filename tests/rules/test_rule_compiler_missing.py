@@ -73,6 +73,12 @@ def test_a_package_that_goes_through_triton() -> None:
     quiet(judge(VLLM, NONE, replace(CUDA_TORCH, built_for="cpu")))
 
 
+def test_a_package_that_compiles_without_triton() -> None:
+    found = Distribution(project="deepspeed", version="0.17.0")
+    packages = Packages(distributions=[found], conda_packages=[])
+    assert "deepspeed compiles C++ code when it is used" in hit(judge(packages, NONE)).headline
+
+
 def test_what_is_there_is_fine() -> None:
     quiet(judge(BUILD, with_compilers("gcc", "g++")))
     quiet(judge(BUILD, with_compilers("clang", "clang++", headers=None)))

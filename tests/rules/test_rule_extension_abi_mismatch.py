@@ -112,6 +112,12 @@ def test_wheels_made_for_this_torch_are_offered() -> None:
     assert "--find-links https://data.pyg.org/whl/torch-2.6.0+cu124.html" in commands(found)
 
 
+def test_of_a_package_without_wheels_on_pypi_the_source_is_compiled() -> None:
+    """Its project made no wheels for this torch either."""
+    found = hit(judge(file("mmcv", version="2.2.0", symbols=(DECREF,))))
+    assert "install --no-deps --no-cache-dir --no-build-isolation mmcv" in commands(found)
+
+
 def test_a_package_that_demands_its_own_torch_brings_it() -> None:
     vllm = Distribution(project="vllm", version="0.33.0", torch_requirement="==2.14.0")
     broken = file("vllm", version="0.33.0", symbols=(DECREF,))

@@ -145,6 +145,8 @@ def test_rates_keep_their_order(tables: Tables) -> None:
         assert row.bf16 in (row.fp16, None), row.products
         assert row.fp64_tensor is None or row.fp64_tensor >= some(row.fp64)
         assert row.tf32 is None or row.bf16 is None or row.bf16 == pytest.approx(2 * row.tf32, 0.02)
+        if row.bf16_reached is not None:
+            assert 0.5 * some(row.bf16) < row.bf16_reached < some(row.bf16), row.products
 
 
 def test_products_with_rates_are_known_devices(tables: Tables) -> None:

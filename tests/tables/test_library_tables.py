@@ -11,6 +11,7 @@ from gpucheck.tables.cudnn_sublibraries import CudnnSublibraries
 from gpucheck.tables.library_errors import LibraryErrors
 from gpucheck.tables.nccl import Nccl
 from gpucheck.tables.runtime_opens import RuntimeOpens
+from gpucheck.tables.versions import numbers
 
 
 def test_versions_of_components(tables: Tables) -> None:
@@ -157,27 +158,67 @@ def test_corrupted_data_of_symmetric_kernels(tables: Tables) -> None:
 
 def test_what_is_opened_at_run_time(tables: Tables) -> None:
     table = tables.get(RuntimeOpens)
-    assert table.needed_by("libcudnn.so.9") == ("libcudnn_graph.so.9",)
-    assert table.needed_by("libcudart.so.12") == ("libcuda.so.1",)
-    assert table.needed_by("libnvrtc.so.12") == ("libnvrtc-builtins.so.{version}",)
-    assert table.needed_by("libtorch_cuda.so") == ()
-    opened = {row.opened: row for row in some(table.opened_by("libcudnn_graph.so.9"))}
-    assert opened["libcudnn_heuristic.so.9"].need == "feature"
-    assert table.opened_by("libfoo.so.1") is None
-    assert table.needed_by("libfoo.so.1") == ()
-    openers = {row.opener for row in table.openers_of("libnvrtc.so.13")}
-    assert {"libcudnn_graph.so.9", "libcublasLt.so.13"} <= openers
-    assert table.openers_of("libfoo.so.1") == ()
+
+    def opened(soname: str, release: str = "", cuda: str = "") -> dict[str, str]:
+        return {row.opened: row.need for row in table.opened_by(soname, release, cuda)}
+
+    assert opened("libcudart.so.12") == {"libcuda.so.1": "required"}
+    assert opened("libnvrtc.so.12") == {"libnvrtc-builtins.so.{version}": "required"}
+    assert opened("libcudnn.so.9")["libcudnn_adv.so.9"] == "feature"
+    assert opened("libcudnn.so.7") == opened("libfoo.so.1") == {}
+    assert "libcudnn_ops_infer.so.8" in opened("libcudnn.so.8")
+    assert opened("libcusparse.so.12", cuda="12") == {"libcuda.so.1": "required"}
+    assert "libnvJitLink.so.13" in opened("libcusparse.so.12", cuda="13")
+
+
+def test_what_is_opened_goes_by_the_release_of_the_opener(tables: Tables) -> None:
+    table = tables.get(RuntimeOpens)
+    tensor_ir, heuristic = "libcudnn_engines_tensor_ir.so.9", "libcudnn_heuristic.so.9"
+    for release, ir, plans in (
+        ("", None, "required"),
+        ("9.10.2", None, "required"),
+        ("9.20.0", "optional", "required"),
+        ("9.24.0", "required", "required"),
+        ("9.26.0", "required", "feature"),
+        ("9.99.0", "required", "feature"),
+    ):
+        found = {
+            row.opened: row.need for row in table.opened_by("libcudnn_graph.so.9", release, "")
+        }
+        assert (found.get(tensor_ir), found[heuristic]) == (ir, plans), release
+
+
+def test_the_names_that_are_tried(tables: Tables) -> None:
+    table = tables.get(RuntimeOpens)
+    ops = table.opened_by("libcudnn.so.9", "", "")[1]
+    assert ops.names("9.10.2") == (
+        "libcudnn_ops.so.9.10.2", "libcudnn_ops.so.9.10", "libcudnn_ops.so.9",
+    )  # fmt: skip
+    assert ops.names("9.10.2.21") == ops.names("9.10.2")
+    assert ops.names("") == ops.names("9") == ops.names("9.10") == ("libcudnn_ops.so.9",)
+    (builtins,) = table.opened_by("libnvrtc.so.12", "", "")
+    assert builtins.names("12.8.93") == ("libnvrtc-builtins.so.12.8",)
+    assert builtins.names("11.2") == ()  # a SONAME's number: that of 11.8 is libnvrtc.so.11.2
+    assert builtins.names("") == builtins.names("junk") == ()
+
+
+def test_rows_about_one_name_stand_in_the_order_of_releases(tables: Tables) -> None:
+    last: dict[tuple[str, str, str | None], tuple[int, ...]] = {}
+    for row in tables.get(RuntimeOpens).rows:
+        pair = row.opener, row.opened, row.cuda
+        since = numbers(row.since or "0")
+        assert pair not in last or last[pair] < since, row
+        last[pair] = since
 
 
 def test_parts_of_cudnn_are_opened_by_another_part(tables: Tables) -> None:
-    parts = tables.get(CudnnSublibraries)
-    for row in tables.get(RuntimeOpens).rows:
+    parts, rows = tables.get(CudnnSublibraries), tables.get(RuntimeOpens).rows
+    for row in rows:
         if row.kind == "cudnn":
             assert parts.major_of(row.opened) == parts.major_of(row.opener), row
     for part in parts.rows:
         if part.role == "part":
-            assert tables.get(RuntimeOpens).openers_of(part.soname), part.soname
+            assert any(row.opened == part.soname for row in rows), part.soname
 
 
 def test_opened_libraries_have_the_names_of_the_table_of_sonames(tables: Tables) -> None:

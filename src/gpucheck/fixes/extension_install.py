@@ -7,56 +7,59 @@ from gpucheck.fixes.torch_install import Python
 from gpucheck.probes.packages import Packages
 from gpucheck.probes.torch_build import TorchBuild
 from gpucheck.tables.extensions import Extensions as ExtensionTable
+from gpucheck.tables.known_packages import Form, KnownPackages
 from gpucheck.tables.versions import minor
 from gpucheck.views import Gpu, View
 from gpucheck.views.extension_packages import CompiledPackage
-
-_FROM_SOURCE = ("flash-attn", "causal-conv1d", "mamba-ssm")
-"""Packages of which PyPI has the source only: their set-up compiles it for the torch that is
-there, or fetches the wheel that was made for it."""
-
-_WITH_SOURCE = (
-    *_FROM_SOURCE, "mmcv", "torch-cluster", "torch-scatter", "torch-sparse", "torch-spline-conv",
-    "vllm", "xformers",
-)  # fmt: skip
-"""Packages of which PyPI has the source. Of others it may hold a stranger's under the same name."""
-
-_APPLICATIONS = ("vllm",)
-"""Packages for whose sake torch is there: torch is brought to them, not they to torch."""
 
 
 class ExtensionRemedies(View):
     """How to replace a compiled package that does not fit torch."""
 
     def __init__(
-        self, torch: TorchBuild, packages: Packages, python: Python, table: ExtensionTable
+        self,
+        torch: TorchBuild,
+        packages: Packages,
+        python: Python,
+        table: ExtensionTable,
+        known: KnownPackages,
     ) -> None:
         self._torch = torch
         self._packages = packages
         self._python = python
         self._table = table
+        self._known = known
 
     def refit(self, package: str, version: str) -> Fix:
         """Return the fix that brings a package to the installed torch."""
         torch = self._torch.version or ""
         own = self._with_its_own_torch(package, version)
         return (
-            (own if package in _APPLICATIONS else None)
+            (own if self._is_application(package) else None)
             or self._made_for_torch(package, torch)
             or own
             or self._from_source(package, torch)
             or Fix(text=self._in_words(package, version, torch), verify=self._python.verify())
         )
 
-    @staticmethod
-    def _in_words(package: str, version: str, torch: str) -> str:
+    def _is_application(self, package: str) -> bool:
+        """Whether torch is there for its sake: torch is brought to it, not it to torch."""
+        row = self._known.known(package)
+        return row is not None and row.application
+
+    def _on_pypi(self, package: str) -> tuple[Form, ...]:
+        """Return what PyPI has of a package. Of an unknown one it may be a stranger's."""
+        row = self._known.known(package)
+        return () if row is None else row.pypi
+
+    def _in_words(self, package: str, version: str, torch: str) -> str:
         if not version:
             return f"Compile {package} again against torch {torch}, from a clean build folder."
         words = (
             f"Replace {package} by the release that was built for torch {torch}, as its "
             "installation page says; or compile it here against this torch"
         )
-        if package not in _WITH_SOURCE:
+        if "source" not in self._on_pypi(package):
             return f"{words}, from its source."
         return (
             f"{words}: pip builds it from its source with --no-build-isolation and "
@@ -84,7 +87,7 @@ class ExtensionRemedies(View):
                     f"{name}=={version.partition('+')[0]}",
                 ),
             )
-            if version and name in _WITH_SOURCE
+            if version and "source" in self._on_pypi(name)
             else (),
             verify=self._python.verify(),
         )  # fmt: skip
@@ -143,7 +146,11 @@ class ExtensionRemedies(View):
         )
 
     def _from_source(self, package: str, torch: str) -> Fix | None:
-        if package not in _FROM_SOURCE:
+        """Return the fix for a package of which PyPI has the source alone.
+
+        Its set-up compiles it for the torch that is there, or fetches the wheel made for it.
+        """
+        if self._on_pypi(package) != ("source",):
             return None
         text = f"Build {package} again for torch {torch}."
         return self._install(

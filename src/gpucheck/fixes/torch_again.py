@@ -4,24 +4,24 @@ from gpucheck.findings import Fix
 from gpucheck.fixes.torch_install import WHEEL_INDEX, Python
 from gpucheck.probes.system import System
 from gpucheck.probes.torch_build import TorchBuild
+from gpucheck.tables.system_packages import SystemPackages
 from gpucheck.views import View
 
 _VISUAL_CPP = ("vcruntime140", "msvcp140")
 _REDISTRIBUTABLE = "https://aka.ms/vs/17/release/vc_redist.x64.exe"
-_PACKAGES = {
-    "apt": ("apt-get install -y", {"libgomp.so.1": "libgomp1", "libstdc++.so.6": "libstdc++6"}),
-    "dnf": ("dnf install -y", {"libgomp.so.1": "libgomp", "libstdc++.so.6": "libstdc++"}),
-    "yum": ("yum install -y", {"libgomp.so.1": "libgomp", "libstdc++.so.6": "libstdc++"}),
-}
+_COMMANDS = {"apt": "apt-get install -y", "dnf": "dnf install -y", "yum": "yum install -y"}
 
 
 class TorchAgain(View):
     """How to bring back the files of the installed PyTorch, or a library of the system."""
 
-    def __init__(self, python: Python, torch: TorchBuild, system: System) -> None:
+    def __init__(
+        self, python: Python, torch: TorchBuild, system: System, table: SystemPackages
+    ) -> None:
         self._python = python
         self._torch = torch
         self._system = system
+        self._table = table
 
     def same(self) -> Fix:
         """Return the fix that writes every file of the installed torch anew."""
@@ -43,10 +43,11 @@ class TorchAgain(View):
         """Return the fix that installs the package of the system that has a library."""
         if soname.lower().startswith(_VISUAL_CPP):
             return Fix(text=f"Install Microsoft's Visual C++ Redistributable: {_REDISTRIBUTABLE}")
-        command, packages = _PACKAGES.get(self._system.package_manager or "", ("", {}))
-        package = packages.get(soname)
+        manager = self._system.package_manager or ""
+        package = self._table.package(manager, soname)
         if package is None:
             return Fix(text=f"Install the package of your system that has {soname}.")
         return Fix(
-            text=f"Install {package}, which has {soname}.", commands=(f"sudo {command} {package}",)
+            text=f"Install {package}, which has {soname}.",
+            commands=(f"sudo {_COMMANDS[manager]} {package}",),
         )

@@ -87,8 +87,9 @@ def _needed_first(probes: list[Probe]) -> list[Probe]:
 def all_sections() -> dict[str, type[Section]]:
     """Return every section by its name: those of the probes, the request, what ran."""
     from gpucheck.probes.pasted import Pasted  # noqa: PLC0415  # they are no probes
+    from gpucheck.probes.preflight import Preflight  # noqa: PLC0415
     from gpucheck.probes.request import Request  # noqa: PLC0415
     from gpucheck.probes.selftests import SelfTests  # noqa: PLC0415
 
-    sections = [probe.section for probe in all_probes()] + [Request, Pasted, SelfTests]
+    sections = [probe.section for probe in all_probes()] + [Request, Pasted, SelfTests, Preflight]
     return {section.name: section for section in sections}

@@ -2,7 +2,7 @@
 
 import posixpath
 
-from gpucheck.facts import Notes
+from gpucheck.facts import Answer, Notes
 from gpucheck.host import Host
 from gpucheck.loader import Library, Lost
 from gpucheck.probes._conda import conda_records
@@ -11,7 +11,7 @@ from gpucheck.probes._library_owner import Owners, is_cuda, library_name, stem
 from gpucheck.probes._library_versions import Place, library_version
 from gpucheck.probes._loading_checks import Lack, missing_functions, missing_versions
 from gpucheck.probes._permissions import kept_out
-from gpucheck.probes._runtime_opened import RuntimeOpened, runtime_opened
+from gpucheck.probes._runtime_opened import RuntimeOpened, faults, runtime_opened
 from gpucheck.probes._torch_process import TorchProcess, torch_process
 from gpucheck.probes.interpreter import Interpreter
 from gpucheck.probes.loading import (
@@ -23,6 +23,7 @@ from gpucheck.probes.loading import (
     MissingVersion,
 )
 from gpucheck.probes.torch_build import TorchBuild
+from gpucheck.tables.runtime_opens import RuntimeOpens
 
 _SOURCE = "the loader's rules, followed from the interpreter"
 _WAYS: dict[str, FoundVia] = {
@@ -33,12 +34,14 @@ _WAYS: dict[str, FoundVia] = {
 _MOST_PASSED_OVER = 8
 
 
-def resolve(host: Host, interpreter: Interpreter, torch: TorchBuild) -> Loading:
+def resolve(
+    host: Host, interpreter: Interpreter, torch: TorchBuild, opens: RuntimeOpens
+) -> Loading:
     """Return what importing torch loads, what it lacks, and what it opens later."""
     done = torch_process(host, interpreter, torch)
     if done.value is None:
         return Loading(problems={"*": f"{done.source}: {done.problem}".removeprefix(": ")})
-    return _Resolver(host, interpreter, torch, done.value).section()
+    return _Resolver(host, interpreter, torch, done.value).section(opens)
 
 
 class _Resolver:
@@ -51,14 +54,13 @@ class _Resolver:
         self._owners = Owners(host, interpreter, torch)
         self._infos = dist_infos(host, interpreter.sys_path or [])
         self._conda = conda_records(host, interpreter.prefix)
+        self._versions: dict[str, Answer[str]] = {}
 
-    def section(self) -> Loading:
+    def section(self, opens: RuntimeOpens) -> Loading:
         """Return the whole section."""
         done = self._done
         mine = [one for one in done.libraries if library_name(one.label)]
-        by_name = {stem(one.label): one for one in reversed(mine)}
         libraries = [self._library(one, one.label) for one in mine]
-        versions = {one.library: one.version for one in libraries}
         missing = [self._missing(lost, fatal=True) for lost in done.lost]
         if done.preload_problem and not missing:
             missing.append(MissingLibrary(
@@ -69,8 +71,8 @@ class _Resolver:
         opened: list[RuntimeOpened] = []
         if not missing:
             cuda = (self._torch.cuda or "").partition(".")[0]
-            opened = runtime_opened(done.process, by_name, cuda, versions.get("cudnn") or "")
-            missing += self._lost_later(opened)
+            opened = runtime_opened(done.process, done.libraries, opens, cuda, self._release)
+            missing += [self._missing(lost, fatal=False) for lost in faults(opened, opens)]
         later = [one for one in done.process.loaded if one not in done.libraries]
         lacks = self._lacks(done.libraries, later)
         plan = done.preloading
@@ -102,16 +104,8 @@ class _Resolver:
         notes = Notes()
         notes.said("*", _SOURCE)
         owner = self._owners.owner(soname, one.path, one.real_path)
-        version = None
-        if is_cuda(soname):
-            places: dict[str, Place] = {"wheel": "wheel", "conda": "conda", "system": "system"}
-            name = stem(soname).partition("_")[0]
-            place = places.get(owner, "other")
-            answer, _package = library_version(
-                self._host, name, one.real_path, place, self._infos, self._conda
-            )
-            version = notes.take("version", answer)
-        else:
+        version = notes.take("version", self._version(one)) if is_cuda(soname) else None
+        if not is_cuda(soname):
             notes.unknown("version", "only those of CUDA's libraries are looked for")
         variable = one.via in ("LD_LIBRARY_PATH", "LD_PRELOAD")
         return LoadedLibrary(
@@ -128,6 +122,23 @@ class _Resolver:
             sources=notes.sources,
             problems=notes.problems,
         )
+
+    def _version(self, one: Library) -> Answer[str]:
+        """Return the version of one of CUDA's libraries; each file is asked once."""
+        known = self._versions.get(one.real_path)
+        if known is None:
+            places: dict[str, Place] = {"wheel": "wheel", "conda": "conda", "system": "system"}
+            place = places.get(self._owners.owner(one.label, one.path, one.real_path), "other")
+            name = stem(one.label).partition("_")[0]
+            known, _package = library_version(
+                self._host, name, one.real_path, place, self._infos, self._conda
+            )
+            self._versions[one.real_path] = known
+        return known
+
+    def _release(self, one: Library) -> str:
+        """Return the version of a library, "" for one that is not CUDA's or has none."""
+        return (self._version(one).value or "") if is_cuda(one.label) else ""
 
     def _passed_over(self, one: Library, soname: str, opener: Library | None) -> list[str]:
         """Return the other copies on the way of an object that needs the library."""
@@ -163,21 +174,6 @@ class _Resolver:
             fatal=True,
             sources={"*": _SOURCE},
         )
-
-    def _lost_later(self, opened: list[RuntimeOpened]) -> list[MissingLibrary]:
-        """Return what cannot be opened though its opener fails without it.
-
-        Of an optional library only its own needs are told: that it is not there is no fault.
-        """
-        found = []
-        for one in opened:
-            for lost in one.lost:
-                if lost.name == "libcuda.so.1" or (
-                    one.opening.need == "optional" and lost.name == one.soname
-                ):
-                    continue
-                found.append(self._missing(lost, fatal=False))
-        return found
 
     def _lack(self, lack: Lack, *, fatal: bool) -> MissingVersion:
         return MissingVersion(

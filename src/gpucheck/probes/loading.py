@@ -7,6 +7,7 @@ from gpucheck.host import Host
 from gpucheck.probes._library_owner import Owner
 from gpucheck.probes.interpreter import Interpreter
 from gpucheck.probes.torch_build import TorchBuild
+from gpucheck.tables.runtime_opens import RuntimeOpens
 
 DEADLINE = 5.0
 LANE = "target"
@@ -92,7 +93,9 @@ class Loading(Section, frozen=True, kw_only=True):
     symbol_versions_missing: list[MissingVersion] | None = None
 
 
-def collect(host: Host, interpreter: Interpreter, torch: TorchBuild) -> Loading:
+def collect(
+    host: Host, interpreter: Interpreter, torch: TorchBuild, opens: RuntimeOpens
+) -> Loading:
     """Follow the loader from the interpreter through torch's libraries."""
     if torch.installed is False:
         none = "torch is not installed"
@@ -110,4 +113,4 @@ def collect(host: Host, interpreter: Interpreter, torch: TorchBuild) -> Loading:
         return _loading_windows.resolve(host, interpreter, torch)
     from gpucheck.probes import _loading  # noqa: PLC0415  # needed in the child only
 
-    return _loading.resolve(host, interpreter, torch)
+    return _loading.resolve(host, interpreter, torch, opens)

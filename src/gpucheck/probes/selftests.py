@@ -9,6 +9,8 @@ from gpucheck.facts import Facts, Private, Section
 SelfTestStatus = Literal["passed", "failed", "skipped", "timed-out", "crashed"]
 Level = Literal["quick", "standard", "stress"]
 
+LONG_ENOUGH = ("standard", "stress")
+"""Levels whose speeds say something: at the quick one a GPU may not have left its idle clocks."""
 _CUDA = "cuda"
 
 
@@ -110,6 +112,16 @@ class SelfTests(Section, frozen=True, kw_only=True):
             for at, result in enumerate(self.results or ())
             if not names or result.name in names
         ]
+
+    def device_names(self) -> dict[str, str]:
+        """Return the names that torch has for the CUDA devices it sees, by ``cuda:0``."""
+        found = {}
+        for _path, first in self.of("import-torch"):
+            seen = first.data.get("devices")
+            for one in seen if isinstance(seen, list) else ():
+                if isinstance(one, dict) and one.get("name"):
+                    found[str(one.get("device"))] = str(one["name"])
+        return found
 
     def wrong(self) -> list[tuple[str, SelfTest]]:
         """Return the results that show something wrong, each with its path."""

@@ -5,6 +5,7 @@ is searched for the values found there, and for paths, never for patterns of nam
 a pattern of addresses would eat ``nvidia-cudnn-cu12==9.1.0.70``.
 """
 
+import enum
 import functools
 import types
 import typing
@@ -13,7 +14,7 @@ from typing import Annotated, Any, Literal, Union, cast
 
 import msgspec
 
-from gpucheck.facts import Facts, Private, PrivateKind, Section
+from gpucheck.facts import Private, PrivateKind, Section
 from gpucheck.probes.environment import HIDDEN, PATH_NAMES
 from gpucheck.probes.system import System
 from gpucheck.redact.standins import Standins
@@ -151,7 +152,7 @@ def redact_text(text: str, snapshot: Snapshot) -> str:
 
 def _walk(value: Any, replace: Replace, kind: Kind = "any") -> Any:  # noqa: ANN401  # as it comes
     """Return the value with every text in it replaced, by the kind that its field has."""
-    if isinstance(value, Facts):
+    if isinstance(value, msgspec.Struct):
         kinds = _kinds(type(value))
         return type(value)(
             **{
@@ -161,6 +162,8 @@ def _walk(value: Any, replace: Replace, kind: Kind = "any") -> Any:  # noqa: ANN
         )
     if isinstance(value, list):
         return [_walk(one, replace, kind) for one in value]
+    if isinstance(value, tuple):
+        return tuple(_walk(one, replace, kind) for one in value)
     if isinstance(value, dict):
         if kind == "variables":
             return replace(kind, value)
@@ -169,7 +172,7 @@ def _walk(value: Any, replace: Replace, kind: Kind = "any") -> Any:  # noqa: ANN
 
 
 @functools.cache
-def _kinds(kind: type[Facts]) -> dict[str, Kind]:
+def _kinds(kind: type[msgspec.Struct]) -> dict[str, Kind]:
     """Return what each field of a struct holds; a choice among fixed words is public."""
     hints = typing.get_type_hints(kind, include_extras=True)
     return {field: _kind(hints[field]) for field in kind.__struct_fields__}
@@ -179,6 +182,8 @@ def _kind(hint: Any) -> Kind:  # noqa: ANN401  # a type
     if typing.get_origin(hint) is Annotated:
         marks = [mark for mark in hint.__metadata__ if isinstance(mark, Private)]
         return marks[0].kind if marks else _kind(hint.__origin__)
+    if isinstance(hint, type) and issubclass(hint, enum.Enum):
+        return "public"
     parts = typing.get_args(hint)
     if typing.get_origin(hint) in (Union, types.UnionType):
         kinds = {_kind(part) for part in parts if part is not type(None)}

@@ -1,6 +1,10 @@
 """Names in paths that say nothing of the user: what redaction leaves as it is."""
 
 import re
+from functools import cache
+
+from gpucheck.tables import Tables
+from gpucheck.tables.known_packages import KnownPackages
 
 SYSTEM_ROOTS = (
     "usr/bin", "usr/sbin", "usr/lib", "usr/lib32", "usr/lib64", "usr/libexec", "usr/include",
@@ -34,28 +38,8 @@ Linux_x86_64 comm_libs math_libs compilers runfile overlay kaggle working conten
 .dockerenv .singularity.d .containerenv __init__.py EXTERNALLY-MANAGED top_level.txt glibc-hwcaps
 """.split()  # noqa: SIM905  # a list of words is best read as words
 
-PACKAGES = frozenset(
-    """
-    apex auto-gptq autoawq autoawq-kernels bitsandbytes causal-conv1d colossalai cuda-python
-    cupy curobo deep-ep deep-gemm deepspeed detectron2 dgl diff-gaussian-rasterization exllamav2
-    fairscale fairseq fast-hadamard-transform fbgemm-gpu fbgemm-gpu-genai flash-attn
-    flash-attn-3 flash-linear-attention flash-mla flashinfer-cubin flashinfer-jit-cache
-    flashinfer-python gptqmodel gsplat groundingdino horovod intel-extension-for-pytorch kaolin
-    kornia-rs lightning lmdeploy mamba-ssm megablocks minkowskiengine mmcv mmcv-full mmcv-lite
-    mmdet natten nerfacc nvdiffrast nvidia-cutlass-dsl nvidia-dali onnxruntime-gpu openmm
-    pointnet2-ops pyg-lib pynvml pytorch3d quanto rotary-emb sageattention segment-anything
-    sentencepiece sgl-kernel sglang spconv tensorrt tensorrt-llm tinycudann torch torch-cluster
-    torch-directml torch-geometric torch-scatter torch-sparse torch-spline-conv torch-tensorrt
-    torchao torchaudio torchcodec torchdata torchrec torchsparse torchtext torchvision
-    transformer-engine transformer-engine-torch transformers triton unsloth vllm vllm-flash-attn
-    warp-lang xformers
-    """.split()  # noqa: SIM905
-)
-"""Distributions with compiled code that everybody can download; others may be somebody's own."""
-
 NAMES = frozenset(
-    (*_NAMES, *PACKAGES, *(package.replace("-", "_") for package in PACKAGES),
-     "Program Files", "Program Files (x86)", "NVIDIA Corporation",
+    (*_NAMES, "Program Files", "Program Files (x86)", "NVIDIA Corporation",
      "NVIDIA GPU Computing Toolkit", "Python Software Foundation", "Microsoft Visual Studio")
 )  # fmt: skip
 _PATTERN = re.compile(
@@ -97,7 +81,9 @@ _LOWER = frozenset(name.lower() for name in NAMES)
 def is_public(name: str, *, windows: bool = False) -> bool:
     """Whether the name of a folder or a file says nothing of the user."""
     found = name.lower() in _LOWER if windows else name in NAMES
-    return found or _PATTERN.fullmatch(name) is not None
+    if found or _PATTERN.fullmatch(name) is not None:
+        return True
+    return (windows or name == name.lower()) and _packages().known(name) is not None
 
 
 def is_public_package(name: str) -> bool:
@@ -105,5 +91,10 @@ def is_public_package(name: str) -> bool:
 
     Those for one CUDA (``spconv-cu120``) are as public as the others; words are no name.
     """
-    plain = _FOR_CUDA.sub("", name.lower().replace("_", "-").replace(".", "-"))
-    return plain in PACKAGES or " " in name
+    return " " in name or _packages().known(_FOR_CUDA.sub("", name.lower())) is not None
+
+
+@cache
+def _packages() -> KnownPackages:
+    """Read the table of packages when the first name is asked for: not each run redacts."""
+    return Tables().get(KnownPackages)

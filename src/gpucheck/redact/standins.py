@@ -17,6 +17,7 @@ _SLASHES = re.compile("(/+)")
 _WINDOWS = re.compile(r"[A-Za-z]:[\\/]|\\\\")
 _SUFFIX = re.compile(r"\.(?:py|so|dll|exe|egg|zip|whl|pth|json|txt|log|sif|img|conf|xml|sh|ko)$")
 _UUID = re.compile(r"(MIG-GPU-|MIG-|GPU-)([^/\s]*)((?:/[0-9]{1,3}){0,2})", re.IGNORECASE)
+_WHOLE_UUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 _ADDRESS_OF_NOBODY = frozenset(("", "localhost", "127.0.0.1", "::1", "0.0.0.0", "::"))  # noqa: S104
 _SHORTEST_UUID = 8
 """Hexadecimal digits of a stand-in that name it alone."""
@@ -36,7 +37,8 @@ class Standins:
         self._addresses: dict[str, str] = {}
         self._packages: dict[str, str] = {}
         self._bodies: dict[str, str] = {}
-        self._full_uuids: list[str] = []
+        self._full_uuids: dict[str, None] = {}
+        self._odd_bodies: list[str] = []
         self._paths: dict[str, str] = {}
         self._texts: dict[str, str] = {}
         self._finder: re.Pattern[str] | None = None
@@ -66,8 +68,7 @@ class Standins:
         body = found[2] if found else value
         if body and body not in self._bodies:
             self._bodies[body] = self._new_body()
-        if value not in self._full_uuids:
-            self._full_uuids.append(value)
+        self._full_uuids[value] = None
 
     def settle(self) -> None:
         """End the learning: from here on texts are searched for all that was learned."""
@@ -162,8 +163,13 @@ class Standins:
         return self._words.sub(lambda found: self._names[found[0]], replaced)
 
     def _new_finder(self) -> re.Pattern[str]:
-        """Find UUIDs learned and paths in text; a path with blanks only where it is known."""
-        uuids = _alternatives(self._bodies)
+        """Find UUIDs and paths in text; a path with blanks only where it is known.
+
+        A pattern of every UUID would take seconds for the ten thousand GPUs of a cluster.
+        """
+        odd_bodies = [body for body in self._bodies if not _WHOLE_UUID.fullmatch(body)]
+        self._odd_bodies = sorted(odd_bodies, key=len, reverse=True)
+        uuids = f"(?:{_WHOLE_UUID.pattern}|{_alternatives(odd_bodies)})"
         ends = re.compile(f"[{_ENDS}]")
         odd = _alternatives(
             path for path, new in self._paths.items() if path != new and ends.search(path[2:])
@@ -177,9 +183,16 @@ class Standins:
 
     def _replacement(self, found: re.Match[str]) -> str:
         if found["uuid"]:
-            return self._bodies[found["uuid"]]
+            return self._body(found["uuid"])
         path = found["path"].rstrip(".")
         return self.path(path) + found["path"][len(path) :]
+
+    def _body(self, seen: str) -> str:
+        """Return the stand-in of a UUID in a text; of an unknown one what is known of its start."""
+        if seen in self._bodies:
+            return self._bodies[seen]
+        start = next((body for body in self._odd_bodies if seen.startswith(body)), "")
+        return self._bodies[start] + seen[len(start) :] if start else seen
 
     def _new_body(self) -> str:
         return f"{len(self._bodies) + 1:08d}-0000-0000-0000-000000000000"
@@ -191,11 +204,11 @@ class Standins:
             return self.text(entry)
         word = entry.strip()
         prefix, body, instance = found.groups()
+        if body in self._bodies:
+            return entry.replace(word, f"{prefix}{self._bodies[body]}{instance}")
         shortest = max(len(word), len(prefix) + _SHORTEST_UUID)
         named = [uuid for uuid in self._full_uuids if uuid.startswith(word)]
-        if body in self._bodies:
-            new = f"{prefix}{self._bodies[body]}{instance}"
-        elif len(named) > 1:
+        if len(named) > 1:
             new = _common_start([self._whole(uuid) for uuid in named])
         elif named:
             new = self._whole(named[0])[:shortest]

@@ -18,6 +18,13 @@ import msgspec
 from gpucheck.findings import Judgement, Severity
 
 Family = Literal["driver", "torch", "libraries", "runtime", "cluster", "gpucheck"]
+PreflightClass = Literal[1, 3, 4, 5]
+"""What a finding means to a job that waits: 1 a culprit (a machine, or a rank, that is broken), 4 a
+misconfiguration, 3 nothing that can be told for sure, 5 slow and no more."""
+
+_CLASS_OF_FAMILY: dict[Family, PreflightClass] = {
+    "driver": 4, "torch": 4, "libraries": 4, "runtime": 4, "cluster": 1, "gpucheck": 3,
+}  # fmt: skip
 
 Check = TypeVar("Check", bound=Callable[..., Judgement])
 
@@ -32,6 +39,7 @@ class Rule:
         yields_to: slugs whose finding makes this one an echo, which is then silenced.
         refuted_by: self-tests that disprove the finding when all of them pass on every GPU.
         needs_gpu: on a machine that surely has no NVIDIA GPU it is not applicable, unasked.
+        preflight_class: the exit status of a pre-flight that finds it; by its family if not given.
 
     A rule that needs a GPU, or is about the driver or a cluster, is fine where no GPU is to be
     used (``--gpus 0``).
@@ -46,6 +54,7 @@ class Rule:
         yields_to: tuple[str, ...] = (),
         refuted_by: tuple[str, ...] = (),
         needs_gpu: bool = False,
+        preflight_class: PreflightClass | None = None,
     ) -> None:
         self.title = title
         self.severity = severity
@@ -53,6 +62,7 @@ class Rule:
         self.yields_to = yields_to
         self.refuted_by = refuted_by
         self.needs_gpu = needs_gpu
+        self.preflight_class: PreflightClass = preflight_class or _CLASS_OF_FAMILY[family]
         self.slug = ""
         self.judge: Callable[..., Judgement] | None = None
         self.needs: dict[str, Any] = {}

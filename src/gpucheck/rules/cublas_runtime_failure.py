@@ -36,6 +36,7 @@ RULE = Rule(
         "out-of-memory",
         "gpu-memory-held",
     ),
+    preflight_class=1,
 )
 
 _AGAIN = "gpucheck selftest --tests cublas-matmul"

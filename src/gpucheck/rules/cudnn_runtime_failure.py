@@ -39,6 +39,7 @@ RULE = Rule(
         "out-of-memory",
         "gpu-memory-held",
     ),
+    preflight_class=1,
 )
 
 _FAILS, _NOT_USED = "cudnn-status", "cudnn-not-used"

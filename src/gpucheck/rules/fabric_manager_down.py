@@ -30,6 +30,7 @@ RULE = Rule(
     family="driver",
     refuted_by=("device-placement", "cublas-matmul"),
     yields_to=("kernel-module-not-loaded", "driver-library-mismatch"),
+    preflight_class=1,
 )
 
 _NOT_READY = 802

@@ -32,6 +32,7 @@ RULE = Rule(
     severity=Severity.ERROR,
     family="driver",
     yields_to=("driver-dropped-gpu", "driver-library-mismatch"),
+    preflight_class=1,
 )
 
 _NO_HANDLE = "Unable to determine the device handle"

@@ -35,6 +35,7 @@ RULE = Rule(
     family="driver",
     yields_to=("gpu-fallen-off-bus",),
     needs_gpu=True,
+    preflight_class=1,
 )
 
 _SLUG = "gpu-hardware-fault"

@@ -27,6 +27,7 @@ RULE = Rule(
     family="driver",
     yields_to=("gpu-hardware-fault", "gpu-fallen-off-bus"),
     needs_gpu=True,
+    preflight_class=1,
 )
 
 

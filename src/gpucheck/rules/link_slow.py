@@ -8,12 +8,18 @@ It is an error under 50 % and a warning under 80 % of what it is compared with.
 A link that is down (nvlink-down, nccl-infiniband) or NCCL that uses sockets in place of
 InfiniBand (nccl-network-interface) is told in place of this where it is seen.
 
+``gpucheck preflight`` compares the bus bandwidth (by the definitions of nccl-tests) of pairs and
+groups with groups of the same kind in the job, else with this machine's own baseline, else with
+a published figure for exactly this board, number, NVLinks and size. A slow one is measured again
+before it is named. CPU processes are accused under 40 % only.
+
 Cure: ``nvidia-smi topo -m`` and ``nvidia-smi nvlink --status`` on the machine, ``ibstat`` and the
 lines "NET/" of NCCL_DEBUG=INFO between nodes.
 """
 
-from gpucheck.findings import Judgement, NotApplicable, Severity
+from gpucheck.findings import Judgement, Severity
 from gpucheck.rules import Rule
+from gpucheck.views.preflight_says import PreflightSays
 
 RULE = Rule(
     title="links between GPUs or nodes are slower than they should be",
@@ -24,10 +30,11 @@ RULE = Rule(
         "nccl-infiniband",
         "nccl-network-interface",
     ),
+    preflight_class=5,
 )
 
 
 @RULE.check
-def check() -> Judgement:
-    """Nothing that is read from a machine shows it; what a text says of it, triage weighs."""
-    return NotApplicable("only a program's output shows it: give it to gpucheck triage")
+def check(preflight: PreflightSays) -> Judgement:
+    """Nothing that is read from a machine shows it; a pre-flight or a program's output does."""
+    return preflight.fine()

@@ -11,6 +11,8 @@ What one sees: NCCL's "Call to ibv_reg_mr failed with error Cannot allocate memo
 It is judged only where the machine has InfiniBand devices, and it is a warning: a job on this
 machine alone does not notice.
 
+``gpucheck preflight`` says so of every host of a job over several nodes with InfiniBand.
+
 Cure: lift the limit for whatever starts the job: the login, the container, or Slurm's daemon.
 """
 
@@ -34,6 +36,7 @@ RULE = Rule(
     title="the memlock limit is too low for InfiniBand",
     severity=Severity.WARNING,
     family="cluster",
+    preflight_class=4,
 )
 
 _MIB = 1024 * 1024

@@ -9,6 +9,8 @@ What one sees: "Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 7
 Schedulers that bind each task to one GPU (Slurm with --gpus-per-task) and a script that calls
 set_device(LOCAL_RANK) as well contradict one another.
 
+``gpucheck preflight`` compares the UUIDs of all ranks and names those that share a GPU.
+
 Cure: one process per GPU (``torchrun --nproc-per-node`` at most the number of GPUs), set_device
 before the first collective, and the same CUDA_VISIBLE_DEVICES for all ranks of a node.
 """
@@ -22,6 +24,7 @@ RULE = Rule(
     title="two ranks use the same GPU",
     severity=Severity.ERROR,
     family="cluster",
+    preflight_class=4,
 )
 
 

@@ -10,13 +10,17 @@ Status 12 is a time-out: the other side did not answer (routing, GID, switch). S
 protection error: registration of GPU memory (peermem, ACS). "NET/IB : No device found" alone is
 fine: NCCL then uses sockets.
 
+``gpucheck preflight`` names the host on which a port is down that most others have up: a warning,
+and an error where a collective fails as well; and the ranks that pass with NCCL_IB_DISABLE=1 only.
+
 Cure: ``ibv_devinfo`` on all nodes (state PORT_ACTIVE), ``ulimit -l`` unlimited, ``lsmod | grep
 peermem``, on RoCE NCCL_IB_GID_INDEX of the RoCE v2 address (``show_gids``). NCCL_IB_DISABLE=1
 tells whether InfiniBand is at fault: if the job then runs, it is.
 """
 
-from gpucheck.findings import Judgement, NotApplicable, Severity
+from gpucheck.findings import Judgement, Severity
 from gpucheck.rules import Rule
+from gpucheck.views.preflight_says import PreflightSays
 
 RULE = Rule(
     title="InfiniBand or RoCE fails under NCCL",
@@ -26,6 +30,6 @@ RULE = Rule(
 
 
 @RULE.check
-def check() -> Judgement:
-    """Nothing that is read from a machine shows it; what a text says of it, triage weighs."""
-    return NotApplicable("only a program's output shows it: give it to gpucheck triage")
+def check(preflight: PreflightSays) -> Judgement:
+    """Nothing that is read from a machine shows it; a pre-flight or a program's output does."""
+    return preflight.fine()

@@ -10,21 +10,25 @@ What one sees: "Connect to 172.17.0.9<40001> failed : Connection refused", "No r
 
 The port of the rendezvous itself is another matter: see rendezvous-failed.
 
+``gpucheck preflight`` says so of nodes that have met at its board and do not connect afterwards.
+
 Cure: name the interface that leads to the other nodes on every node (``ip route get ADDRESS``
 tells it), open the ports between the nodes, and run containers with the host's network.
 """
 
-from gpucheck.findings import Judgement, NotApplicable, Severity
+from gpucheck.findings import Judgement, Severity
 from gpucheck.rules import Rule
+from gpucheck.views.preflight_says import PreflightSays
 
 RULE = Rule(
     title="NCCL or Gloo cannot connect over the network interface that it uses",
     severity=Severity.ERROR,
     family="cluster",
+    preflight_class=4,
 )
 
 
 @RULE.check
-def check() -> Judgement:
-    """Nothing that is read from a machine shows it; what a text says of it, triage weighs."""
-    return NotApplicable("only a program's output shows it: give it to gpucheck triage")
+def check(preflight: PreflightSays) -> Judgement:
+    """Nothing that is read from a machine shows it; a pre-flight or a program's output does."""
+    return preflight.fine()

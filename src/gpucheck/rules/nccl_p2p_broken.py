@@ -13,6 +13,8 @@ the same values arrive right by way of the CPU; or a collective that hangs or co
 with NCCL_P2P_DISABLE=1 and goes wrong again without (only likely where no time was left to see
 that).
 
+``gpucheck preflight`` says the same of the smallest group of ranks that fails, and names the host.
+
 Cure: switch the IOMMU off in the BIOS or start the kernel with ``iommu=pt`` (a virtual machine
 needs its hypervisor's settings), switch ACS off on the PCIe bridges, update the driver. Until
 then NCCL_P2P_DISABLE=1 for NCCL; copies by ``tensor.to`` are not covered by that variable.

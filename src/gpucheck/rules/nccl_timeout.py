@@ -9,23 +9,28 @@ What one sees: "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=2,
 The line is drawn where a better cause shows: a network or InfiniBand error, a rank that died, or
 ranks that call different collectives is told in place of this.
 
+``gpucheck preflight`` says it where everything was tried and nobody can be named; it ends with 3
+then.
+
 Cure: find the rank that did not arrive (TORCH_NCCL_TRACE_BUFFER_SIZE=20000 with
 TORCH_NCCL_DUMP_ON_TIMEOUT=1 writes what each rank was doing; py-spy dump --pid shows its stack).
 If one rank prepares data or writes a checkpoint while the others wait, raise the timeout of
 init_process_group, or let all ranks wait at a barrier of a CPU group (gloo).
 """
 
-from gpucheck.findings import Judgement, NotApplicable, Severity
+from gpucheck.findings import Judgement, Severity
 from gpucheck.rules import Rule
+from gpucheck.views.preflight_says import PreflightSays
 
 RULE = Rule(
     title="a collective timed out",
     severity=Severity.ERROR,
     family="cluster",
+    preflight_class=3,
 )
 
 
 @RULE.check
-def check() -> Judgement:
-    """Nothing that is read from a machine shows it; what a text says of it, triage weighs."""
-    return NotApplicable("only a program's output shows it: give it to gpucheck triage")
+def check(preflight: PreflightSays) -> Judgement:
+    """Nothing that is read from a machine shows it; a pre-flight or a program's output does."""
+    return preflight.fine()

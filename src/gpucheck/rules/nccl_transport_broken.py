@@ -13,6 +13,8 @@ that does not run is fabric-manager-down.
 gpucheck says it when a collective of the self-tests goes wrong, passes with one of these variables,
 and goes wrong again without (only likely where no time was left to see that).
 
+``gpucheck preflight`` says the same of the smallest group of ranks that fails, and names the host.
+
 Cure: set the one variable that helps while you update the driver, the fabric manager (same
 release as the driver) and NCCL.
 """

@@ -9,6 +9,9 @@ or errors on start of the fabric manager; Xid 74 or 144 to 150 in the kernel log
 
 It is a warning as long as nothing fails of it.
 
+``gpucheck preflight`` compares all GPUs of a model in the job in the same way, and makes an error
+of it where a collective fails as well.
+
 Cure: reset or reboot; if the link stays down, the bridge, the baseboard or the GPU needs service.
 """
 

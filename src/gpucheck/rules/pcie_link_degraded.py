@@ -39,6 +39,7 @@ RULE = Rule(
     severity=Severity.WARNING,
     family="driver",
     yields_to=("gpu-fallen-off-bus",),
+    preflight_class=5,
 )
 
 

@@ -8,12 +8,16 @@ A negative exit code of torchrun is the number of the signal: -9 is most often t
 
 The message alone does not tell why; the first lines of that rank's own output do.
 
+``gpucheck preflight`` names the rank whose end came first; those that lost their connection after
+it are its victims.
+
 Cure: read the output of the rank that failed first (torchrun's "Root Cause" table names it), run
 it alone with PYTHONFAULTHANDLER=1, and look into dmesg.
 """
 
-from gpucheck.findings import Judgement, NotApplicable, Severity
+from gpucheck.findings import Judgement, Severity
 from gpucheck.rules import Rule
+from gpucheck.views.preflight_says import PreflightSays
 
 RULE = Rule(
     title="a rank died",
@@ -23,6 +27,6 @@ RULE = Rule(
 
 
 @RULE.check
-def check() -> Judgement:
-    """Nothing that is read from a machine shows it; what a text says of it, triage weighs."""
-    return NotApplicable("only a program's output shows it: give it to gpucheck triage")
+def check(preflight: PreflightSays) -> Judgement:
+    """Nothing that is read from a machine shows it; a pre-flight or a program's output does."""
+    return preflight.fine()

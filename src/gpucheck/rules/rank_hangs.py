@@ -7,12 +7,16 @@ It may wait for data, a lock or a file system, or compute longer than the others
 
 Without the name of the rank the finding is nccl-timeout.
 
+``gpucheck preflight`` names the rank, its host and GPU: the one that never came to the all-reduce
+that the others were in, or that hangs with every partner that passes with others.
+
 Cure: ``py-spy dump --pid PID`` on that rank shows the line; TORCH_NCCL_TRACE_BUFFER_SIZE=20000
 lets the flight recorder note every collective.
 """
 
-from gpucheck.findings import Judgement, NotApplicable, Severity
+from gpucheck.findings import Judgement, Severity
 from gpucheck.rules import Rule
+from gpucheck.views.preflight_says import PreflightSays
 
 RULE = Rule(
     title="a rank is stuck",
@@ -22,6 +26,6 @@ RULE = Rule(
 
 
 @RULE.check
-def check() -> Judgement:
-    """Nothing that is read from a machine shows it; what a text says of it, triage weighs."""
-    return NotApplicable("only a program's output shows it: give it to gpucheck triage")
+def check(preflight: PreflightSays) -> Judgement:
+    """Nothing that is read from a machine shows it; a pre-flight or a program's output does."""
+    return preflight.fine()

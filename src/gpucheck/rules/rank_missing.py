@@ -8,12 +8,15 @@ imported torch, or may not reach the master.
 
 When an address or a port is what fails, rendezvous-failed says so.
 
+``gpucheck preflight`` names the rank, and the host where the launcher tells it.
+
 Cure: look at the output of the rank that is missing, on its own node; compare --nnodes and
 --node-rank on all nodes.
 """
 
-from gpucheck.findings import Judgement, NotApplicable, Severity
+from gpucheck.findings import Judgement, Severity
 from gpucheck.rules import Rule
+from gpucheck.views.preflight_says import PreflightSays
 
 RULE = Rule(
     title="a rank never arrived",
@@ -23,6 +26,6 @@ RULE = Rule(
 
 
 @RULE.check
-def check() -> Judgement:
-    """Nothing that is read from a machine shows it; what a text says of it, triage weighs."""
-    return NotApplicable("only a program's output shows it: give it to gpucheck triage")
+def check(preflight: PreflightSays) -> Judgement:
+    """Nothing that is read from a machine shows it; a pre-flight or a program's output does."""
+    return preflight.fine()

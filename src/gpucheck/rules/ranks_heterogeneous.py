@@ -10,22 +10,29 @@ version" or "cudaDriverVersion"; a plugin that only some nodes load.
 It is an error when torch, CUDA's major version or NCCL differ, else a warning. When NCCL's
 versions differ nccl-version-mismatch says so.
 
+``gpucheck preflight`` names the hosts that differ from the majority, with both values; every host
+has one vote. A tie is said as a tie. What is unknown of a host is no difference. Shared memory
+and the limit of locked memory count where one host has less than half of another, interfaces
+and adapters (NCCL_SOCKET_IFNAME, NCCL_IB_HCA) where only some hosts have the variable at all.
+
 Cure: the same image or environment on every node, and the same environment variables for every
 rank.
 """
 
-from gpucheck.findings import Judgement, NotApplicable, Severity
+from gpucheck.findings import Judgement, Severity
 from gpucheck.rules import Rule
+from gpucheck.views.preflight_says import PreflightSays
 
 RULE = Rule(
     title="the nodes or ranks differ in what must be the same",
     severity=Severity.ERROR,
     family="cluster",
     yields_to=("nccl-version-mismatch",),
+    preflight_class=4,
 )
 
 
 @RULE.check
-def check() -> Judgement:
-    """Nothing that is read from a machine shows it; what a text says of it, triage weighs."""
-    return NotApplicable("only a program's output shows it: give it to gpucheck triage")
+def check(preflight: PreflightSays) -> Judgement:
+    """Nothing that is read from a machine shows it; a pre-flight or a program's output does."""
+    return preflight.fine()

@@ -9,22 +9,26 @@ What one sees: "Address already in use" (EADDRINUSE), "The client socket has tim
 
 What fails later, between nodes that have already met, is nccl-network-interface.
 
+``gpucheck preflight`` names the ranks that came to its board and not to the store of their group.
+
 Cure: a port that is free on the master (``ss -ltn``), the master's address as the other nodes
 reach it (not 127.0.0.1, nor a name that only its own host knows), the same values on all nodes,
 all nodes started, the port open in the firewall; start one launcher per node.
 """
 
-from gpucheck.findings import Judgement, NotApplicable, Severity
+from gpucheck.findings import Judgement, Severity
 from gpucheck.rules import Rule
+from gpucheck.views.preflight_says import PreflightSays
 
 RULE = Rule(
     title="the ranks do not find one another",
     severity=Severity.ERROR,
     family="cluster",
+    preflight_class=4,
 )
 
 
 @RULE.check
-def check() -> Judgement:
-    """Nothing that is read from a machine shows it; what a text says of it, triage weighs."""
-    return NotApplicable("only a program's output shows it: give it to gpucheck triage")
+def check(preflight: PreflightSays) -> Judgement:
+    """Nothing that is read from a machine shows it; a pre-flight or a program's output does."""
+    return preflight.fine()

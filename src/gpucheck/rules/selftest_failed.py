@@ -81,6 +81,7 @@ RULE = Rule(
         "thermal-or-power-throttle",
         "gpu-slow",
     ),
+    preflight_class=1,
 )
 
 _OTHERS = (

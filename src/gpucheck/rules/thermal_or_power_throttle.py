@@ -28,6 +28,7 @@ RULE = Rule(
     family="runtime",
     yields_to=("gpu-fallen-off-bus",),
     needs_gpu=True,
+    preflight_class=5,
 )
 
 _TROUBLES = {

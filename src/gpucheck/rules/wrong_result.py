@@ -12,6 +12,9 @@ the wrong values come and go; a link between GPUs that corrupts data (then only 
 GPUs fail); a library that computes wrongly on this kind of GPU, when all of that kind are wrong in
 the same way.
 
+``gpucheck preflight`` adds an all-reduce in which every rank contributes a power of two: a sum that
+lacks one, or has one twice, names the rank.
+
 Cure: repeat the test on that GPU alone. If it is wrong again and its like are right, take it out of
 work and have it examined; if all are wrong, another build of PyTorch helps.
 """
@@ -34,6 +37,7 @@ RULE = Rule(
         "cuda-library-conflict",
         "nvidia-wheel-mismatch",
     ),
+    preflight_class=1,
 )
 
 _KINDS = (

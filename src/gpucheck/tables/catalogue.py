@@ -1,6 +1,7 @@
 """All tables by name, for what has to go through each of them."""
 
 from gpucheck.tables.base import Table
+from gpucheck.tables.bus_bandwidth import BusBandwidths
 from gpucheck.tables.chips import Chips
 from gpucheck.tables.cubin_rules import CubinRules
 from gpucheck.tables.cuda_components import CudaComponents
@@ -19,6 +20,7 @@ from gpucheck.tables.gpu_rates import GpuRates
 from gpucheck.tables.host_compilers import HostCompilers
 from gpucheck.tables.jetpack import Jetpacks
 from gpucheck.tables.jetson_wheels import JetsonWheels
+from gpucheck.tables.known_packages import KnownPackages
 from gpucheck.tables.library_errors import LibraryErrors
 from gpucheck.tables.minor_compat_limits import MinorCompatLimits
 from gpucheck.tables.nccl import Nccl
@@ -26,6 +28,7 @@ from gpucheck.tables.numpy2 import Numpy2
 from gpucheck.tables.nvml_errors import NvmlErrors
 from gpucheck.tables.pci_devices import PciDevices
 from gpucheck.tables.runtime_opens import RuntimeOpens
+from gpucheck.tables.system_packages import SystemPackages
 from gpucheck.tables.toolkit_targets import ToolkitTargets
 from gpucheck.tables.torch_builds import TorchBuilds
 from gpucheck.tables.torch_companions import TorchCompanions
@@ -36,6 +39,7 @@ from gpucheck.tables.wheel_indexes import WheelIndexes
 from gpucheck.tables.xids import Xids
 
 ALL: tuple[type[Table], ...] = (
+    BusBandwidths,
     Chips,
     CubinRules,
     CudaComponents,
@@ -54,6 +58,7 @@ ALL: tuple[type[Table], ...] = (
     HostCompilers,
     Jetpacks,
     JetsonWheels,
+    KnownPackages,
     LibraryErrors,
     MinorCompatLimits,
     Nccl,
@@ -61,6 +66,7 @@ ALL: tuple[type[Table], ...] = (
     NvmlErrors,
     PciDevices,
     RuntimeOpens,
+    SystemPackages,
     ToolkitTargets,
     TorchBuilds,
     TorchCompanions,

@@ -1,4 +1,4 @@
-"""Peak rates of GPUs as their makers state them: an upper end, reached by no program."""
+"""Peak rates of GPUs as their makers state them, and the rates that programs have reached."""
 
 from typing import ClassVar
 
@@ -12,6 +12,9 @@ class RateRow(Row, frozen=True):
     Arithmetic in TFLOP/s, without sparsity: `fp64` and `fp32` on the ordinary units, `fp64_tensor`,
     `tf32`, `fp16`, `bf16` and `fp8` on the tensor cores with sums in fp32. `memory` in GB/s,
     `nvlink` in GB/s over all links and both directions. 1 GB is 10^9 bytes.
+
+    `bf16_reached` is the highest TFLOP/s of a product of bf16 matrices by torch that somebody
+    published for this board, after a search for its best shape.
     """
 
     products: tuple[str, ...]
@@ -24,6 +27,7 @@ class RateRow(Row, frozen=True):
     fp8: float | None = None
     memory: float | None = None
     nvlink: float | None = None
+    bf16_reached: float | None = None
 
 
 class GpuRates(Table, frozen=True):

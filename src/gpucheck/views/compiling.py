@@ -8,14 +8,14 @@ from gpucheck.probes.packages import Packages
 from gpucheck.probes.request import Request
 from gpucheck.probes.system import System
 from gpucheck.probes.torch_build import TorchBuild
+from gpucheck.tables.known_packages import Code, KnownPackages
 from gpucheck.views import Gpus, View
 
-_BY_NVCC = ("deepspeed", "deep-gemm", "flashinfer-python")
-"""Packages that compile CUDA code with nvcc when they are used."""
-_INSTEAD = {"flashinfer-python": ("flashinfer-jit-cache", "vllm", "sglang")}
-"""Packages beside which another one does not need to: they bring what was compiled, or choose."""
-_BY_C_COMPILER = ("vllm", "sglang", "unsloth", "deepspeed")
-"""Packages that always go through Triton, which compiles a small C file for every kernel."""
+_DOES: dict[Code, str] = {
+    "cuda": "compiles CUDA code when it is used",
+    "c++": "compiles C++ code when it is used",
+    "triton": "runs kernels of Triton, which compiles C code",
+}
 
 
 class Reason(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,40 +47,44 @@ class Compiling(View):
         torch: TorchBuild,
         system: System,
         gpus: Gpus,
+        table: KnownPackages,
     ) -> None:
         self._request = request
         self._packages = packages
         self._torch = torch
         self._system = system
         self._gpus = gpus
+        self._table = table
 
     def cuda_code(self) -> Reason | None:
         """Return why CUDA code is compiled with nvcc; None where it is not."""
         if self._request.purpose == "build":
             return self._asked("CUDA code is to be compiled here")
-        return self._by_package(_BY_NVCC, "compiles CUDA code when it is used")
+        return self._by_package("cuda")
 
     def c_code(self) -> Reason | None:
         """Return why C or C++ code is compiled; None where it is not."""
         if self._request.purpose == "build":
             return self._asked("An extension is to be compiled here")
-        return self._by_package(_BY_C_COMPILER, "runs kernels of Triton, which compiles C code")
+        return self._by_package("triton", "c++")
 
     @staticmethod
     def _asked(words: str) -> Reason:
         return Reason(words=words, facts=("request.purpose",), asked=True)
 
-    def _by_package(self, names: tuple[str, ...], does: str) -> Reason | None:
+    def _by_package(self, *codes: Code) -> Reason | None:
         if not self._is_linux_with_gpu():
             return None
-        for name in names:
-            found = self._packages.find(name)
-            instead = _INSTEAD.get(name, ())
-            if found is None or any(self._packages.find(other) for other in instead):
+        for row in self._table.compiling(*codes):
+            found = self._packages.find(row.package)
+            if found is None or any(self._packages.find(other) for other in row.unless):
                 continue
             at = (self._packages.distributions or []).index(found)
             fact = f"packages.distributions.{at}"
-            return Reason(words=f"{name} {does}", facts=(fact,), asked=False)
+            does = next(
+                words for code, words in _DOES.items() if code in {*codes} & {*row.compiles}
+            )
+            return Reason(words=f"{row.package} {does}", facts=(fact,), asked=False)
         return None
 
     def _is_linux_with_gpu(self) -> bool:

@@ -4,13 +4,11 @@ from collections.abc import Iterable
 
 import msgspec
 
-from gpucheck.probes.selftests import SelfTest, SelfTests
+from gpucheck.probes.selftests import LONG_ENOUGH, SelfTest, SelfTests
 from gpucheck.views.base import View
 
 _LOAD = ("sustained", ("sustained rate",))
 _PRODUCTS = ("cublas-matmul", ("fp64 rate", "fp32 rate", "tf32 rate", "fp16 rate", "bf16 rate"))
-_LONG_ENOUGH = ("standard", "stress")
-"""At the quick level a GPU may not even have left its idle clocks."""
 
 
 class Speed(msgspec.Struct, frozen=True):
@@ -34,7 +32,7 @@ class SameModel(View):
 
     def speeds(self) -> list[Speed]:
         """Return every GPU that has a peer, by what was measured longest; [] without any."""
-        if self._tests.level not in _LONG_ENOUGH:
+        if self._tests.level not in LONG_ENOUGH:
             return []
         for test, names in (_LOAD, _PRODUCTS):
             passed = [one for one in self._tests.of(test) if one[1].status == "passed"]
@@ -47,7 +45,7 @@ class SameModel(View):
     ) -> Iterable[Speed]:
         import statistics  # noqa: PLC0415  # slow to import, for GPUs that were tested
 
-        models = self._models()
+        models = self._tests.device_names()
         for path, result in results:
             model = models.get(result.device)
             peers = [
@@ -64,15 +62,6 @@ class SameModel(View):
             ]  # fmt: skip
             if shares:
                 yield max(shares, key=lambda one: one.share)
-
-    def _models(self) -> dict[str, str]:
-        """Return the names that torch has for the devices."""
-        found = {}
-        for _path, result in self._tests.of("import-torch"):
-            for one in result.data.get("devices") or ():
-                if isinstance(one, dict) and one.get("name"):
-                    found[str(one.get("device"))] = str(one["name"])
-        return found
 
 
 def _rates(result: SelfTest) -> dict[str, float]:

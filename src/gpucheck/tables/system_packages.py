@@ -1,0 +1,27 @@
+"""Which package of a Linux system has a library that PyTorch takes from the system."""
+
+from typing import ClassVar, Literal
+
+from gpucheck.tables.base import Row, Table
+
+Manager = Literal["apt", "dnf", "yum"]
+
+
+class SystemPackageRow(Row, frozen=True):
+    """A package manager, a SONAME, and the package that has it."""
+
+    manager: Manager
+    soname: str
+    package: str
+
+
+class SystemPackages(Table, frozen=True):
+    """Answers what to install for a library that is not there."""
+
+    name: ClassVar[str] = "system_packages"
+    rows: tuple[SystemPackageRow, ...]
+
+    def package(self, manager: str | None, soname: str) -> str | None:
+        """Return the package that has a library; None where the table does not know it."""
+        rows = (row for row in self.rows if (row.manager, row.soname) == (manager, soname))
+        return next((row.package for row in rows), None)

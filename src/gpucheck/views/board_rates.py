@@ -1,0 +1,47 @@
+"""How fast each GPU was in the self-tests, against what was published for its board."""
+
+import msgspec
+
+from gpucheck.probes.selftests import LONG_ENOUGH, SelfTests
+from gpucheck.tables.gpu_rates import GpuRates
+from gpucheck.views.base import View
+
+_TEST, _RATE = "cublas-matmul", "bf16 rate"
+
+
+class Published(msgspec.Struct, frozen=True):
+    """A GPU's rate (TFLOP/s in bf16) and the highest that was published for its board."""
+
+    path: str
+    device: str
+    model: str
+    value: float
+    best: float
+
+    @property
+    def share(self) -> float:
+        """Its rate as a share of the published one."""
+        return self.value / self.best
+
+
+class BoardRates(View):
+    """The rates of GPUs whose board has a published one."""
+
+    def __init__(self, tests: SelfTests, rates: GpuRates) -> None:
+        self._tests = tests
+        self._rates = rates
+
+    def published(self) -> list[Published]:
+        """Return each GPU that can be compared; [] at the quick level, which is too short."""
+        if self._tests.level not in LONG_ENOUGH:
+            return []
+        models = self._tests.device_names()
+        found = []
+        for path, result in self._tests.of(_TEST):
+            model = models.get(result.device, "")
+            row = self._rates.rates(model)
+            best = row.bf16_reached if row is not None and row.confirmed else None
+            value = next((one.value for one in result.measurements if one.name == _RATE), None)
+            if result.status == "passed" and best and value is not None:
+                found.append(Published(path, result.device, model, value, best))
+        return found

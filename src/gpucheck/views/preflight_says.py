@@ -1,0 +1,112 @@
+"""What a pre-flight has found, as findings: its culprits of one kind, and where they are."""
+
+from gpucheck.findings import Confidence, Fine, Hit, Judgement, NotApplicable, Severity
+from gpucheck.probes.preflight import Culprit, Preflight, RankOutcome
+from gpucheck.views.base import View
+
+_MOST_FACTS = 6
+_MOST_RANKS = 4
+_TITLES = {
+    "nccl-version-mismatch": "the ranks have different releases of NCCL",
+    "wrong-result": "wrong values",
+}
+"""What is wrong, where the title of the rule speaks of one machine only."""
+_SEVERITIES = tuple(Severity)
+_CONFIDENCES = tuple(Confidence)
+
+
+class PreflightSays(View):
+    """The culprits by their slug. Every rule can be fired by one: the engine asks here first."""
+
+    def __init__(self, preflight: Preflight) -> None:
+        self._preflight = preflight
+
+    def hit(self, slug: str, title: str) -> Hit | None:
+        """Return the finding of the culprits with this slug; None when there is none.
+
+        Args:
+            slug: the rule's.
+            title: what is wrong, as the header of the rule says it.
+        """
+        places = [
+            at for at, one in enumerate(self._preflight.culprits or ()) if one.slug == slug
+        ]  # fmt: skip
+        if not places:
+            return None
+        from gpucheck.views.preflight_fixes import fixes_for  # noqa: PLC0415  # rarely needed
+
+        all_of_them = self._preflight.culprits or []
+        found = [all_of_them[at] for at in places]
+        places.sort(key=lambda at: _weight(all_of_them[at]))
+        found.sort(key=_weight)
+        first = found[0]
+        what = _TITLES.get(slug, title)
+        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+        said = f": {first.evidence}" if first.evidence else ""
+        return Hit(
+            headline=f"{what[:1].upper()}{what[1:]}: {self.place(first)}{said}{more}",
+            evidence=tuple(f"preflight.culprits.{at}.evidence" for at in places[:_MOST_FACTS]),
+            fixes=fixes_for(found, self._preflight),
+            severity=first.severity,
+            confidence=first.confidence,
+            refutable=False,
+        )
+
+    def fine(self) -> Judgement:
+        """Return what a rule says that only a pre-flight or a program's output can fire."""
+        if self._preflight.finished:
+            return Fine("the pre-flight met nothing of it")
+        if self._preflight.culprits is not None:
+            why = self._preflight.stopped_because or "it was ended early"
+            return NotApplicable(f"the pre-flight met nothing of it, as far as it came: {why}")
+        return NotApplicable("only a program's output shows it: give it to gpucheck triage")
+
+    def place(self, culprit: Culprit) -> str:
+        """Return who is meant: the rank with its host and GPU, a node, or the ends of a link."""
+        ranks = culprit.ranks or ((culprit.rank,) if culprit.rank is not None else ())
+        hosts = culprit.hosts or ((culprit.host,) if culprit.host else ())
+        if culprit.is_link and len(ranks) == 2:  # noqa: PLR2004  # its ends
+            ends = f"{self._end(ranks[0], culprit)} and {self._end(ranks[1], culprit)}"
+            return f"the link between {ends}"
+        if culprit.is_link and hosts:
+            return f"the links between {_few(hosts)} ({_counted(len(ranks))})"
+        if len(ranks) == 1:
+            return self._end(ranks[0], culprit)
+        where = f"host{'s' * (len(hosts) > 1)} {_few(hosts)}" if hosts else ""
+        who = f"rank{'s' * (len(ranks) > 1)} {_few(ranks)}" if ranks else ""
+        if where and who:
+            return f"{where} ({who})"
+        return where or who or "the job"
+
+    def _end(self, rank: int, culprit: Culprit) -> str:
+        """Return a rank with all that is known of where it is."""
+        known = next((one for one in self._preflight.ranks or () if one.rank == rank), None)
+        own = rank == culprit.rank or culprit.rank is None
+        of = known or RankOutcome(rank=rank, task=-1)
+        host = of.host or (culprit.host if own else None)
+        gpu = of.gpu if of.gpu is not None else culprit.gpu if own else None
+        pci = of.pci or (culprit.pci if own else None)
+        uuid = of.uuid or (culprit.uuid if own else None)
+        parts = [
+            f"host {host}" if host else "",
+            f"GPU {gpu}" if gpu is not None else "",
+            f"PCI {pci}" if pci else "",
+            uuid or "",
+        ]
+        words = ", ".join(part for part in parts if part)
+        return f"rank {rank} ({words})" if words else f"rank {rank}"
+
+
+def _weight(culprit: Culprit) -> tuple[int, int]:
+    """Sort the gravest first, then the most certain; else the order of the pre-flight stays."""
+    return _SEVERITIES.index(culprit.severity), _CONFIDENCES.index(culprit.confidence)
+
+
+def _counted(number: int) -> str:
+    return f"{number} rank" if number == 1 else f"{number} ranks"
+
+
+def _few(these: tuple[object, ...]) -> str:
+    named = ", ".join(str(one) for one in these[:_MOST_RANKS])
+    more = len(these) - _MOST_RANKS
+    return f"{named} and {more} more" if more > 0 else named
