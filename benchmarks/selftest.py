@@ -5,7 +5,8 @@
 In turn, on this machine: ``python -c "import torch"``; ``gpucheck selftest --device cpu`` at the
 quick level; and ``--ranks`` workers that run ``device-placement`` at the same time, forked by one
 process that has imported torch, and each importing it for itself. Prints the median wall time of
-each and their ratios.
+each and their ratios. Then the bus bandwidth of an all-reduce over gloo: as the self-test measures
+it, and by torch's own timer of micro-benchmarks (``torch.utils.benchmark``).
 """
 
 import argparse
@@ -55,7 +56,7 @@ def main() -> int:
     tested, plain = (statistics.median(each) for each in zip(*pairs, strict=True))
     print(
         f"all-reduce of 1 MiB over gloo, {ranks} ranks: self-test {tested:.3f} GB/s busbw, "
-        f"plain loop {plain:.3f} GB/s, ratio {tested / plain:.2f}"
+        f"torch.utils.benchmark {plain:.3f} GB/s, ratio {tested / plain:.2f}"
     )
     return 0
 
@@ -75,7 +76,8 @@ def _tested(python: str, ranks: int) -> float:
 
 
 _PLAIN = """
-import os, sys, tempfile, time, torch, torch.distributed as dist
+import os, sys, tempfile, torch, torch.distributed as dist
+from torch.utils.benchmark import Timer
 ranks, size, calls = int(sys.argv[1]), 1 << 20, 5
 torch.set_num_threads(1)
 with tempfile.TemporaryDirectory() as folder:
@@ -89,12 +91,8 @@ with tempfile.TemporaryDirectory() as folder:
         pids.append(pid)
     dist.init_process_group("gloo", store=dist.FileStore(folder + "/s", ranks), rank=rank,
                             world_size=ranks)
-    data = torch.zeros(size // 4)
-    dist.all_reduce(data)
-    start = time.perf_counter()
-    for _ in range(calls):
-        dist.all_reduce(data)
-    seconds = (time.perf_counter() - start) / calls
+    given = {"dist": dist, "data": torch.zeros(size // 4)}
+    seconds = Timer("dist.all_reduce(data)", globals=given).timeit(calls).mean
     if rank:
         os._exit(0)
     for pid in pids:
@@ -104,7 +102,7 @@ print(size / seconds / 1e9 * 2 * (ranks - 1) / ranks)
 
 
 def _plain(python: str, ranks: int) -> float:
-    """Return the bus bandwidth of a loop that does nothing else, in GB/s."""
+    """Return the bus bandwidth by torch's own timer of micro-benchmarks, in GB/s."""
     done = subprocess.run(
         [python, "-W", "ignore", "-c", _PLAIN, str(ranks)],
         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True, text=True,

@@ -1,12 +1,13 @@
 """How often a self-test cries wolf: each is run many times with other random numbers.
 
-    PYTHON_WITH_TORCH benchmarks/selftest_flakes.py [--seeds 200] [--level quick] [--device cpu]
-        [--tests cublas-matmul,cudnn-convolution] [--threads 1] [--ranks 3]
+    PYTHON_WITH_TORCH benchmarks/selftest_flakes.py [--seeds 200] [--first 0] [--level quick]
+        [--device cpu] [--tests cublas-matmul,cudnn-convolution] [--threads 1] [--ranks 3]
 
 Runs the self-tests of one device in this process, which has to be one with torch, and those in
 several ranks in so many forked processes over gloo, on a machine that is known to be sound. Every
 failure is a false one and is printed; the exit status is 1 then. For each test it prints how often
-it was green, how near the nearest value came to its bound, and the mean time of a run.
+it was green (what was skipped is not), how near the nearest value came to its bound, and the mean
+time of a run.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ def main() -> int:
     """Run each test with each seed; return 1 when one was not green."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--seeds", type=int, default=200)
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--level", default="quick")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--tests", default=TESTS)
@@ -52,9 +54,9 @@ def _repeat(torch: object, name: str, arguments: argparse.Namespace) -> int:
     """Run one test with every seed; print what came of it and return how often it was red."""
     parts = importlib.import_module("gpucheck_worker.bench")
     test = importlib.import_module("gpucheck_worker.tests").load(name)
-    red, nearest = 0, (0.0, "nothing has a bound")
+    red, skipped_runs, nearest = 0, 0, (0.0, "nothing has a bound")
     start = time.perf_counter()
-    for seed in range(arguments.seeds):
+    for seed in range(arguments.first, arguments.first + arguments.seeds):
         bench = parts.Bench(torch, arguments.device, level=arguments.level, seed=seed)
         try:
             if test.PER == "ranks":
@@ -65,7 +67,9 @@ def _repeat(torch: object, name: str, arguments: argparse.Namespace) -> int:
             red += 1
             print(f"  seed {seed}: {failed.kind}: {failed.detail}")
         except parts.Skipped as skipped:
-            print(f"  seed {seed}: skipped: {skipped.reason}")
+            if not skipped_runs:
+                print(f"  seed {seed}: skipped: {skipped.reason}")
+            skipped_runs += 1
         shares = [
             (each["value"] / each["bound"], each["name"])
             for each in bench.measurements
@@ -74,7 +78,7 @@ def _repeat(torch: object, name: str, arguments: argparse.Namespace) -> int:
         nearest = max([nearest, *shares])
     seconds = (time.perf_counter() - start) / arguments.seeds
     print(
-        f"{name:18} {arguments.seeds - red} of {arguments.seeds} green, "
+        f"{name:18} {arguments.seeds - red - skipped_runs} of {arguments.seeds} green, "
         f"at most {nearest[0]:.3f} of a bound ({nearest[1]}), {seconds:.2f} s each",
         flush=True,
     )

@@ -75,6 +75,7 @@ SLUGS = frozenset(
         "rank-crashed-elsewhere",
         "ranks-heterogeneous",
         "link-slow",
+        "requirement-not-met",
         "nvlink-down",
         "memlock-too-low",
         "newer-than-tables",

@@ -11,6 +11,7 @@ import pytest
 from test_cli import run
 
 from gpucheck.host import LiveHost
+from gpucheck.probes.selftests import SelfTest
 from gpucheck.selftest.catalogue import headers
 from gpucheck.selftest.launcher import Launcher
 from gpucheck.selftest.plan import Wish
@@ -33,8 +34,19 @@ def test_so_many_ranks_add_up(ranks: int) -> None:
 
 
 SITE = """
-import sys
+import os, sys
 from importlib.machinery import PathFinder
+
+class Watched:  # it ends the process, as NCCL's watchdog does, where gloo only raises
+    def __init__(self, work):
+        self.work = work
+
+    def wait(self, *more):
+        try:
+            return self.work.wait(*more)
+        except Exception as error:
+            os.write(2, f"watchdog thread terminated with exception: {{error}}\\n".encode())
+            os.abort()
 
 class Finder:
     def find_spec(self, name, path, target=None):
@@ -50,9 +62,10 @@ class Finder:
 
             def all_reduce(tensor, *more, **named):
                 if module.get_rank() == 1 and tensor.numel() == 1000:
-                    import os, time
+                    import time
                     {fault}
-                return right(tensor, *more, **named)
+                work = right(tensor, *more, **named)
+                return Watched(work) if {watched} and work is not None else work
 
             module.all_reduce = all_reduce
 
@@ -68,20 +81,42 @@ sys.meta_path.insert(0, Finder())
     [
         ("time.sleep(1000)", "timed-out", "rank 1 did not enter the all-reduce of 1000 fp32"),
         ("os._exit(7)", "crashed", "exit status 7 in: all-reduce of 1000 fp32"),
+        ("os.kill(os.getpid(), 9)", "crashed", "killed by SIGKILL in: all-reduce of 1000 fp32"),
     ],
 )
 def test_the_rank_that_is_to_blame_alone_is_red(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str, status: str, words: str
 ) -> None:
     """The fault is put under torch.distributed of one rank by a sitecustomize."""
-    (tmp_path / "sitecustomize.py").write_text(textwrap.dedent(SITE).format(fault=fault))
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=":")
     monkeypatch.setattr("gpucheck.selftest.watch._PEER_SECONDS", 0.5)
+    results = run_faulty(tmp_path, monkeypatch, fault, watched=False)
+    assert [one.status for one in results] == ["skipped", status, "skipped"], results
+    assert words in results[1].detail
+    assert results[0].kind == "stopped"
+
+
+def test_ranks_that_abort_because_they_lost_one_are_not_to_blame(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With gloo's own words on a lost connection, and an end like that of NCCL's watchdog."""
+    results = run_faulty(tmp_path, monkeypatch, "os.kill(os.getpid(), 11)", watched=True)
+    assert [one.status for one in results] == ["skipped", "crashed", "skipped"], results
+    assert "killed by SIGSEGV" in results[1].detail
+    for one in (results[0], results[2]):
+        assert one.detail == "stopped: rank 1 on cpu had crashed"
+        assert one.data["signal"] == "SIGABRT"
+        assert "Connection" in one.data["saw"]
+
+
+def run_faulty(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, fault: str, *, watched: bool
+) -> list[SelfTest]:
+    """Run ``all-reduce`` in three ranks with a fault under torch.distributed of rank 1."""
+    text = textwrap.dedent(SITE).format(fault=fault, watched=watched)
+    (folder / "sitecustomize.py").write_text(text)
+    monkeypatch.setenv("PYTHONPATH", str(folder), prepend=":")
     tests = dict(headers())
     tests["all-reduce"] = msgspec.structs.replace(tests["all-reduce"], seconds={"quick": 9.0})
     wish = Wish(tests=("all-reduce",), devices=("cpu",), ranks=3)
     found = Launcher(LiveHost().supervise, sys.executable, wish, tests).run()
-    results = [one for _path, one in found.of("all-reduce")]
-    assert [one.status for one in results] == ["skipped", status, "skipped"], results
-    assert words in results[1].detail
-    assert results[0].kind == "stopped"
+    return [one for _path, one in found.of("all-reduce")]

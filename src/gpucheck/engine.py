@@ -21,11 +21,13 @@ from gpucheck.findings import (
     Severity,
     Suspect,
 )
+from gpucheck.probes.preflight import Preflight
 from gpucheck.probes.request import Request
 from gpucheck.rules import Family, Rule, all_rules
 from gpucheck.snapshot import ProbeRuns, Snapshot
 from gpucheck.tables import Table, Tables, TablesError
 from gpucheck.views import Gpus, View
+from gpucheck.views.preflight_says import PreflightSays
 from gpucheck.views.selftest_says import Refutation
 
 _FAMILIES = get_args(Family)
@@ -90,13 +92,17 @@ def diagnose(
 
 
 def judge(rule: Rule, snapshot: Snapshot, tables: Tables) -> Judgement:
-    """Ask one rule.
+    """Ask one rule; a culprit of a pre-flight with its slug answers in its place.
 
     Raises:
         UnknownFactError: it lacks a fact.
     """
     if rule.judge is None:
         raise TypeError("the rule module has no function marked @RULE.check")
+    if snapshot.get(Preflight).culprits:
+        says: PreflightSays = supply(PreflightSays, snapshot, tables)
+        if (seen := says.hit(rule.slug, rule.title)) is not None:
+            return seen  # seen to fail, on whichever node: it outweighs what is known of this one
     if rule.is_about_gpus and snapshot.get(Request).gpus == 0:
         return Fine("this host was said to use no GPU")
     if rule.needs_gpu and _surely_without_gpu(snapshot, tables):
@@ -148,7 +154,7 @@ def _needs_of_view(kind: type[Any]) -> dict[str, type[Any]]:
 @functools.cache
 def sections_behind(rule: Rule) -> frozenset[type[Section]]:
     """Return the sections on which the outcome of a rule can rest, those of its views included."""
-    needs = {Request, *rule.needs.values()}
+    needs = {Preflight, Request, *rule.needs.values()}
     if rule.needs_gpu:
         needs.add(Gpus)
     if rule.refuted_by:

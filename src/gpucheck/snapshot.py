@@ -12,8 +12,9 @@ from gpucheck.probes import all_sections
 
 SCHEMA = "gpucheck.snapshot/1"
 REPORT_SCHEMA = "gpucheck.report/1"
-FILE_LIMIT = 8 * 1024 * 1024
-"""A larger file is no snapshot of ours: they have some 20 KiB, hundreds at the very most."""
+FILE_LIMIT = 32 * 1024 * 1024
+"""A larger file is no snapshot of ours: most have some 20 KiB, and the report of a pre-flight of
+ten thousand ranks has 10 MiB."""
 
 S = TypeVar("S", bound=Section)
 Origin = Literal["live", "sysroot", "recorded", "pasted", "described"]

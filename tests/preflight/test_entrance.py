@@ -134,6 +134,16 @@ def test_a_batch_script_is_one_process_alone() -> None:
     assert what(told(batch, pid=4001), "launcher", "tasks") == ("local", 1)
 
 
+def test_a_prolog_knows_what_slurm_calls_its_node() -> None:
+    env = {
+        "SLURMD_NODENAME": "node02",
+        "SLURM_JOB_ID": "1",
+        "SLURM_SCRIPT_CONTEXT": "prolog_slurmd",
+    }
+    assert what(told(env), "launcher", "host", "tasks") == ("local", "node02", 1)
+    assert told({}).host == ""
+
+
 def test_torchrun_started_by_srun() -> None:
     env = {**SRUN, **TORCHRUN, "SLURM_STEP_NUM_TASKS": "2", "SLURM_PROCID": "1"}
     assert what(told(env, pid=900), "launcher", "task", "tasks") == ("torchrun", 11, 16)

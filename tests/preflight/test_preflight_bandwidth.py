@@ -25,9 +25,10 @@ def seconds(rate: float, ranks: int, size: int = SIZE) -> float:
     return size / (rate * 1e9) * 2 * (ranks - 1) / ranks
 
 
-def step(
-    kind: Kind, rates: Mapping[tuple[int, ...], float], size: int = SIZE, **more: bool
-) -> StepResult:
+Rates = Mapping[tuple[int, ...], float]
+
+
+def step(kind: Kind, rates: Rates, size: int = SIZE, **more: bool) -> StepResult:
     """Return a step in which each group reached this bus bandwidth."""
     values = {
         rank: {f"all-reduce {size} B s": seconds(rate, len(group), size)}
@@ -37,7 +38,7 @@ def step(
     return measured(kind, list(rates), values, **more)
 
 
-def rounds(rates: Mapping[tuple[int, ...], float], size: int = SIZE) -> list[StepResult]:
+def rounds(rates: Rates, size: int = SIZE) -> list[StepResult]:
     """Return a step for each pair: the groups of one step are disjoint."""
     return [step("gpu-pairs", {both: rate}, size) for both, rate in rates.items()]
 
@@ -92,7 +93,7 @@ def test_groups_that_failed_or_measured_nothing_have_no_bandwidth() -> None:
     assert timed(gpus(1, 2), [failed, nothing, step("arms", {(0, 1): 300.0})]) == []
 
 
-PAIRS = list(combinations(range(4), 2))
+PAIRS: list[tuple[int, ...]] = list(combinations(range(4), 2))
 
 
 def test_a_slow_pair_inside_a_node_is_named_after_the_second_time() -> None:
@@ -115,7 +116,7 @@ def test_a_slow_pair_that_recovers_is_not_named() -> None:
 
 
 def test_a_gpu_that_is_slow_with_all_its_partners_is_named_alone() -> None:
-    rates = {both: 100.0 if 2 in both else 300.0 for both in combinations(range(6), 2)}
+    rates: Rates = {both: 100.0 if 2 in both else 300.0 for both in combinations(range(6), 2)}
     again = {both: 100.0 for both in rates if 2 in both}
     (found,) = culprits(rounds(rates) + rounds(again), known(gpus(1, 6)))
     assert (found.rank, found.ranks, found.is_link) == (2, (2,), False)
@@ -124,8 +125,8 @@ def test_a_gpu_that_is_slow_with_all_its_partners_is_named_alone() -> None:
 
 def test_pairs_inside_and_across_nodes_are_not_compared() -> None:
     roster = gpus(4, 2)
-    inside = {(2 * node, 2 * node + 1): 300.0 for node in range(4)}
-    across = {(0, 2): 40.0, (4, 6): 40.0, (1, 3): 40.0, (5, 7): 40.0}
+    inside: Rates = {(2 * node, 2 * node + 1): 300.0 for node in range(4)}
+    across: Rates = {(0, 2): 40.0, (4, 6): 40.0, (1, 3): 40.0, (5, 7): 40.0}
     history = [step("gpu-pairs", inside), step("pairs", across)] * 2
     assert culprits(history, known(roster)) == []
     lame = [step("pairs", {**across, (0, 2): 15.0})] * 2
@@ -216,7 +217,7 @@ def test_a_baseline_comes_before_the_table() -> None:
 
 def test_the_report_has_the_slowest_and_the_fastest_of_each_kind() -> None:
     roster = gpus(8, 2)
-    pairs = {(2 * n, 2 * n + 1): 300.0 + n for n in range(8)}
+    pairs: Rates = {(2 * n, 2 * n + 1): 300.0 + n for n in range(8)}
     history = [step("together", {tuple(range(16)): 90.0}), step("gpu-pairs", pairs)]
     rows = report(history, known(roster))
     assert [(one.ranks, one.nodes, round(one.busbw or 0)) for one in rows] == [

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpucheck.preflight import baseline
 from gpucheck.preflight.baseline import (
     Baseline,
     BaselineError,
@@ -123,7 +122,7 @@ def test_a_failed_write_leaves_the_old_content(
     def full(_handle: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(baseline.os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(BaselineError, match="No space left on device"):
         save(file, Baseline())
     assert load(file) == NOW

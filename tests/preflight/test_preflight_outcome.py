@@ -2,6 +2,7 @@
 
 from typing import get_args
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -44,6 +45,23 @@ def test_all_is_well() -> None:
 def test_the_first_of_1_4_3_5(slugs: list[str], status: int, word: str) -> None:
     found = ending([finding(slug) for slug in slugs], GOOD, "error")
     assert (found.status, found.word) == (status, word)
+
+
+@pytest.mark.parametrize(
+    ("confidence", "ranks", "status"),
+    [
+        (Confidence.CERTAIN, (0, 3), 1),
+        (Confidence.LIKELY, (0, 3), 1),
+        (Confidence.POSSIBLE, (0, 3), 3),
+        (Confidence.CERTAIN, (), 3),
+    ],
+)
+def test_a_link_that_is_named_is_a_culprit(
+    confidence: Confidence, ranks: tuple[int, ...], status: int
+) -> None:
+    link = Culprit(slug="nccl-timeout", ranks=ranks, is_link=True, confidence=confidence)
+    found = msgspec.structs.replace(GOOD, culprits=[link])
+    assert ending([finding("nccl-timeout")], found, "error").status == status
 
 
 def test_a_warning_counts_where_it_is_asked_for() -> None:

@@ -1,7 +1,7 @@
 """Slow GPUs: against their like, measured twice; CPU processes only when far behind."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from preflight_facts import H200, alone, cpus, gpus, measured, uuid
 
@@ -141,6 +141,9 @@ def test_a_gpu_without_a_peer_is_compared_with_its_baseline() -> None:
     assert "the baseline of this GPU of 2026-10-01" in found.evidence
     other = {uuid(0): SavedGpu(model="NVIDIA A100", rates={name: 800.0})}
     assert culprits(roster, [step, step], Baseline(gpus=other)) == []
+    for nonsense in (-1.0, 0.0, float("inf"), float("nan")):
+        odd = {uuid(0): SavedGpu(model=H200, rates={name: nonsense})}
+        assert culprits(roster, [step, step], Baseline(gpus=odd)) == []
 
 
 def test_all_slower_than_their_baseline_is_seen_although_they_agree() -> None:
@@ -149,6 +152,7 @@ def test_all_slower_than_their_baseline_is_seen_although_they_agree() -> None:
     assert len(culprits(EIGHT, [step, step], Baseline(gpus=saved))) == 8
 
 
+@settings(max_examples=30)
 @given(
     st.lists(st.floats(0.85, 1.0), min_size=2, max_size=64),
     st.lists(st.floats(0.85, 1.0), min_size=64, max_size=64),
@@ -159,6 +163,7 @@ def test_noise_of_15_percent_accuses_nobody(first: list[float], second: list[flo
     assert culprits(roster, history) == []
 
 
+@settings(max_examples=40)
 @given(st.integers(3, 40), st.data())
 def test_up_to_half_may_be_slow_and_exactly_they_are_named(count: int, data: st.DataObject) -> None:
     bad = data.draw(st.sets(st.integers(0, count - 1), max_size=(count - 1) // 2 - 1 or 1))

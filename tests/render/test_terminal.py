@@ -6,6 +6,7 @@ import sys
 import msgspec
 import pytest
 import report_samples as samples
+from selftest_facts import failed, ran, result
 
 from gpucheck.findings import Confidence, Finding, Fix, Severity
 from gpucheck.probes.interpreter import Interpreter
@@ -145,6 +146,26 @@ def test_each_area_has_a_state_in_a_word() -> None:
     assert states(samples.unknown())["GPUs"] == "unknown"
     assert states(samples.many())["PyTorch"] == "error"
     assert states(samples.many())["System"] == "warning"
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "device", "slug", "area"),
+    [
+        ("cublas-matmul", "wrong-value", "cuda:0", "wrong-result", "GPUs"),
+        ("peer-copy", "wrong-value", "cuda:0,cuda:1", "wrong-result", "GPUs"),
+        ("cudnn-convolution", "cudnn-status", "cuda:0", "cudnn-runtime-failure", "CUDA libraries"),
+        ("cublas-matmul", "wrong-value", "cpu", "wrong-result", ""),
+        ("training-step", "python-exception", "cpu", "selftest-failed", ""),
+    ],
+)
+def test_what_a_selftest_shows_stands_in_the_area_of_what_it_ran_on(
+    name: str, kind: str, device: str, slug: str, area: str
+) -> None:
+    bad = failed(name, kind, device=device, data={"status": "CUDNN_STATUS_INTERNAL_ERROR"})
+    report = samples.report(samples.SYSTEM, ran(result("device-placement"), bad))
+    assert report.root_causes == (slug,)
+    marked = {one.name: one.slugs for one in areas(report) if one.status == "error"}
+    assert marked == ({area: (slug,)} if area else {})
 
 
 def test_mig_and_a_lost_gpu_are_seen_in_their_area() -> None:

@@ -157,6 +157,15 @@ def test_the_arm_that_passed_is_the_first_thing_to_do() -> None:
     assert fix.verify == "NCCL_P2P_DISABLE=1 gpucheck preflight"
 
 
+def test_what_the_rules_of_the_other_node_advise_is_passed_on() -> None:
+    advice = [{"text": "Install it.", "commands": ["pip install torch"], "verify": "gpucheck"}]
+    there = Culprit(slug="torch-missing", host="node1", evidence="no torch", data={"fixes": advice})
+    assert commands(hit("torch-missing", seen(there))) == ["pip install torch"]
+    for nonsense in ("rm -rf /", [{"text": 3}], {"a": 1}):
+        odd = Culprit(slug="torch-missing", host="node1", data={"fixes": nonsense})
+        assert hit("torch-missing", seen(odd)).fixes[0].text == "Look at the host that is named."
+
+
 def test_without_a_culprit_the_rules_say_what_they_said() -> None:
     assert isinstance(ask("rank-hangs"), NotApplicable)
     fine = ask("rank-hangs", Preflight(culprits=[], finished=True))

@@ -1,18 +1,15 @@
 """gpucheck is told to go, or killed: nothing that it has started stays behind."""
 
-import contextlib
 import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from fake_patient import Patient
+from fake_patient import Patient, by_name
+from left_behind import MARK, alive, wait_until
 
-MARK = "GPUCHECK_TEST_RUN"
 HANG = "time.sleep(60)"
 RUN = """
 import sys
@@ -22,23 +19,6 @@ if {forks} is False:
 from gpucheck.cli import main
 main(["selftest", "--tests", "import-torch", "--python", sys.executable])
 """
-
-
-def alive(mark: str) -> list[int]:
-    """Return the processes that have the mark in their environment."""
-    found = []
-    for folder in Path("/proc").iterdir():
-        with contextlib.suppress(OSError, ValueError):
-            if f"{MARK}={mark}".encode() in (folder / "environ").read_bytes().split(b"\0"):
-                found.append(int(folder.name))
-    return found
-
-
-def wait_until(done: Callable[[], bool], seconds: float = 30.0) -> bool:
-    end = time.monotonic() + seconds
-    while not done() and time.monotonic() < end:
-        time.sleep(0.02)
-    return done()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
@@ -82,6 +62,34 @@ def test_what_a_worker_has_started_goes_with_it(
         child.send_signal(number)
         child.wait(30)
         assert wait_until(lambda: not alive(mark), 5), "what a worker had started stayed behind"
+
+
+STUBBORN = """
+import subprocess
+code = "import os, signal, time; signal.signal(15, 1); open({at_work!r}, 'w'); time.sleep(60)"
+subprocess.Popen([sys.executable, "-c", code], preexec_fn=os.setpgrp)
+while not os.path.exists({at_work!r}): time.sleep(0.01)
+{then}
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+@pytest.mark.parametrize("forks", [True, False])
+@pytest.mark.parametrize(
+    ("then", "status"),
+    [("time.sleep(60)", "timed-out"), ("os._exit(3)", "crashed"), ("pass", "passed")],
+)
+def test_a_program_of_a_worker_that_ignores_sigterm_ends_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, then: str, status: str, forks: bool  # noqa: FBT001
+) -> None:  # fmt: skip
+    """It is in a process group of its own, as the commands of ninja are."""
+    body = STUBBORN.format(at_work=str(tmp_path / "at-work"), then=then)
+    patient = Patient(tmp_path, monkeypatch, tests={"one": body})
+    monkeypatch.setenv(MARK, mark := f"{os.getpid()}-{status}-{forks}")
+    found = by_name(patient.examine(seconds=1.0, forks=forks), "one")
+    assert found.status == status, found
+    monkeypatch.delenv(MARK)
+    assert wait_until(lambda: not alive(mark), 10), "a program stayed behind"
 
 
 def test_a_signal_that_is_ignored_stays_ignored(

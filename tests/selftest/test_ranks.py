@@ -1,5 +1,6 @@
 """Of several ranks the one that is to blame is red, and the others say why they were stopped."""
 
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,8 @@ from fake_patient import Patient
 from selftest_facts import result
 
 from gpucheck.probes.selftests import SelfTest
-from gpucheck.selftest.plan import Wish
+from gpucheck.selftest.outcome import ended
+from gpucheck.selftest.plan import Job, Wish
 from gpucheck.selftest.ranks import settled
 
 RANKS = {"one": "ranks"}
@@ -65,6 +67,82 @@ def test_two_ranks_that_hang_are_both_named() -> None:
     stopped = [rank(at, "skipped", "stopped") for at in (1, 2)]
     found = settled([waits(0, 1, 2), *stopped])
     assert [one.status for one in found] == ["skipped", "timed-out", "timed-out"]
+
+
+LOST_PEER = """\
+host7:4242:4251 [0] misc/socket.cc:50 NCCL WARN socketProgress: Connection closed by remote peer \
+host7<40112>
+[rank0]:[E1121 09:10:08.364365475 ProcessGroupNCCL.cpp:552] [Rank 0] Collective WorkNCCL(SeqNum=3, \
+OpType=ALLREDUCE, NumelIn=1000, NumelOut=1000, Timeout(ms)=3600000) raised the following async \
+exception: NCCL error: remote process exited or there was a network error, NCCL version 2.27.5
+ncclRemoteError: A call failed possibly due to a network error or a remote process exiting \
+prematurely.
+[rank0]:[E1121 09:10:08.365393482 ProcessGroupNCCL.cpp:2197] [PG ID 0 PG GUID 0(default_pg) \
+Rank 0] Process group watchdog thread terminated with exception: NCCL error: remote process \
+exited or there was a network error, NCCL version 2.27.5
+terminate called after throwing an instance of 'c10::DistBackendError'
+Fatal Python error: Aborted
+
+Thread 0x00007f1d2c5c0740 (most recent call first):
+  File "/home/alice/venv/lib/python3.11/site-packages/gpucheck/worker/groups.py", line 200 in _wait
+"""
+OWN_FAULT = """\
+[rank0]:[E1121 09:10:08.930967482 ProcessGroupNCCL.cpp:1595] [PG ID 0 PG GUID 0(default_pg) \
+Rank 0] Process group watchdog thread terminated with exception: CUDA error: an illegal \
+memory access was encountered
+host7:4242:4251 [0] misc/socket.cc:50 NCCL WARN socketProgress: Connection closed by remote peer
+terminate called after throwing an instance of 'c10::DistBackendError'
+"""
+TIMED_OUT = """\
+[rank0]:[E1121 09:40:08.365393482 ProcessGroupNCCL.cpp:2197] [PG ID 0 PG GUID 0(default_pg) \
+Rank 0] Process group watchdog thread terminated with exception: [Rank 0] Watchdog caught \
+collective operation timeout: WorkNCCL(SeqNum=1, OpType=ALLREDUCE) ran for 600004 milliseconds
+"""
+
+
+def died(at: int, number: int, printed: str = "") -> SelfTest:
+    """Return what the launcher makes of a rank whose process ended by a signal."""
+    job = Job(tests=("all-reduce",), device=f"cuda:{at}", devices=(f"cuda:{at}",), rank=at,
+              world_size=3)  # fmt: skip
+    message = {"event": "ended", "signal": number, "printed": printed}
+    return ended(job, "all-reduce", "all-reduce of 1000 fp32", message)
+
+
+@pytest.mark.parametrize("printed", [LOST_PEER, TIMED_OUT])
+@pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGKILL, signal.SIGABRT])
+def test_those_whom_the_watchdog_aborts_after_a_crash_are_not_to_blame(
+    number: int, printed: str
+) -> None:
+    found = settled([died(1, number), died(0, signal.SIGABRT, printed), waits(2)])
+    assert states(found) == [
+        (0, "skipped", "stopped"), (1, "crashed", "signal"), (2, "skipped", "stopped"),
+    ]  # fmt: skip
+    assert found[0].detail == "stopped: rank 1 on cuda:1 had crashed"
+    assert found[0].data["saw"] in printed
+    assert found[0].data["printed"]
+
+
+def test_those_whom_the_watchdog_aborts_after_an_error_are_not_to_blame() -> None:
+    failed = rank(1, "failed", "cuda-error", detail="an illegal memory access")
+    found = settled([failed, died(0, signal.SIGABRT, LOST_PEER), rank(2)])
+    assert states(found) == [
+        (0, "skipped", "stopped"), (1, "failed", "cuda-error"), (2, "passed", ""),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (died(0, signal.SIGABRT, LOST_PEER), died(1, signal.SIGSEGV)),  # it ended before
+        (died(1, signal.SIGSEGV), died(0, signal.SIGABRT, OWN_FAULT)),
+        (died(1, signal.SIGSEGV), died(0, signal.SIGABRT)),  # it does not say why
+        (died(1, signal.SIGSEGV), died(0, signal.SIGSEGV, LOST_PEER)),  # no watchdog ends so
+        (died(1, signal.SIGABRT, LOST_PEER), died(0, signal.SIGABRT, LOST_PEER)),  # nobody began
+    ],
+)
+def test_an_end_of_its_own_stays_red(first: SelfTest, second: SelfTest) -> None:
+    found = settled([first, second, rank(2)])
+    assert [one.status for one in found] == ["crashed", "crashed", "passed"]
 
 
 P2P_ONLY = "bench.require(os.environ.get({name!r}) == {value!r}, 'wrong-value', 'wrong')"

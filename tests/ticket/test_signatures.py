@@ -13,7 +13,7 @@ from slugs import SLUGS
 from gpucheck.readers.pasted.base import Line, Text
 from gpucheck.rules import all_rules
 from gpucheck.signatures import all_signs
-from gpucheck.signatures.base import Signature, compiled, words
+from gpucheck.signatures.base import Signature, compiled
 from gpucheck.ticket.search import candidates
 
 LONGEST_LINE = 4096
@@ -96,6 +96,16 @@ def test_the_check_of_form_can_fail() -> None:
 
 
 @EACH
+def test_only_numbers_get_into_a_command(slug: str, signature: Signature) -> None:
+    del slug
+    found = compiled(signature.pattern).search(signature.sample)
+    assert found is not None
+    for command in (one for cure in signature.cures for one in cure.commands):
+        named = [name for name in found.groupdict() if f"{{{name}}}" in command]
+        assert all(found[name].isdigit() for name in named)
+
+
+@EACH
 def test_it_is_quick_on_hostile_lines(slug: str, signature: Signature) -> None:
     del slug
     pattern = compiled(signature.pattern)
@@ -113,12 +123,6 @@ def hostile(signature: Signature) -> Iterator[str]:
     yield " " * LONGEST_LINE
     yield "a" * LONGEST_LINE
     yield "1" * LONGEST_LINE
-
-
-def test_words_are_those_between_other_characters() -> None:
-    assert words("libcudnn_ops.so.8: 没有 nvidia-smi") == {
-        b"libcudnn", b"ops", b"so", b"8", b"nvidia", b"smi",
-    }  # fmt: skip
 
 
 def test_no_signature_serves_two_slugs_by_mistake() -> None:

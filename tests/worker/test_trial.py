@@ -217,8 +217,8 @@ def test_the_drill_link_hangs_where_both_ends_are() -> None:
 
 def test_without_a_drill_torch_stays_as_it_is() -> None:
     torchless = object()  # nothing can be replaced in it
-    drill.arm(torchless, {"drill": None})()
-    drill.arm(torchless, {})()
+    assert drill.arm(torchless, {"drill": None}) == []
+    assert drill.arm(torchless, {}) == []
 
 
 def closed_port() -> int:

@@ -58,7 +58,9 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True):
     def of_group(self, uuids: Iterable[str | None], size: int) -> SavedGroup | None:
         """Return what was saved of these GPUs together, at this size; else None."""
         found = self.groups.get(group_key(uuids) or "")
-        return found if found is not None and found.size == size else None
+        if found is None or found.size != size or not _is_rate(found.busbw):
+            return None
+        return found
 
 
 def group_key(uuids: Iterable[str | None]) -> str | None:

@@ -45,11 +45,11 @@ class RankFile(msgspec.Struct, frozen=True, kw_only=True):
     """What its task said of itself and its node."""
 
 
-def write_file(path: str | Path, content: str | bytes) -> None:
+def write_file(path: str | Path, content: str | bytes, *, follow: bool = True) -> None:
     """Write a file: whoever reads it meanwhile sees the old content or the new one.
 
-    Only a regular file is replaced: never a device, a pipe or what a link of somebody's leads to
-    beyond the file itself.
+    Only a regular file is replaced, never a device or a pipe. A symbolic link leads to the file
+    that is written, unless ``follow`` is False: then the link itself is replaced.
 
     Raises:
         FileError: it cannot be written.
@@ -59,7 +59,7 @@ def write_file(path: str | Path, content: str | bytes) -> None:
     data = content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
     temporary: Path | None = None
     try:
-        target = Path(os.path.realpath(path))
+        target = Path(os.path.realpath(path)) if follow else Path(path)
         if target.exists() and not target.is_file():
             raise FileError(f"{path} is no regular file")
         temporary = target.with_name(f".gpucheck-{os.getpid()}-{secrets.token_hex(4)}")
@@ -112,7 +112,7 @@ def write_each(
         FileError: a file cannot be written; those before it are there.
     """
     if str(directory) in ("", "-"):
-        raise FileError("--each needs a folder, not the standard output")
+        raise FileError("a folder is needed, not the standard output")
     folder = Path(directory)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -121,7 +121,8 @@ def write_each(
         raise FileError(f"{directory} cannot be made: {why}") from error
     written = []
     for name, content in _contents(own, verdict):
-        write_file(folder / name, json_text(content))
+        # The folder may be one that others write to: no link of theirs is followed.
+        write_file(folder / name, json_text(content), follow=False)
         written.append(folder / name)
     return written
 

@@ -11,7 +11,7 @@ import msgspec
 
 from gpucheck.engine import diagnose
 from gpucheck.facts import builtins
-from gpucheck.findings import Confidence, Finding, Fix, Severity
+from gpucheck.findings import Confidence, Severity
 from gpucheck.preflight import bandwidth, drift, limits, localise, outcome, policy, slow, slow_links
 from gpucheck.preflight.baseline import Baseline
 from gpucheck.preflight.conductor import Heard
@@ -22,7 +22,6 @@ from gpucheck.preflight.rounds import disjoint
 from gpucheck.preflight.slow_links import Known
 from gpucheck.probes.preflight import Culprit, OutcomeStatus, Preflight, RankOutcome
 from gpucheck.report import FailOn, Report, make_report
-from gpucheck.rules import all_rules
 from gpucheck.snapshot import ProbeRuns, Snapshot
 from gpucheck.tables import Tables
 from gpucheck.tables.bus_bandwidth import BusBandwidths
@@ -200,8 +199,6 @@ class Judgement:
         empty = Snapshot({}, ProbeRuns(()), tables=self._tables.version, origin="live")
         snapshot = (local or empty).with_section(preflight)
         report = make_report(diagnose(snapshot, self._tables), snapshot, ())
-        strangers = _findings_of(preflight, {one.slug for one in report.findings})
-        report = _with(report, strangers)
         ending = outcome.ending(report.findings, preflight, self._wanted.fail_on)
         if ending.why:
             question = OpenQuestion(
@@ -291,47 +288,6 @@ def _worst(
         return "passed" if results[-1].passed else "stopped", results[-1]
     worst = min(results, key=lambda result: _WORST.index(result.status))
     return "stopped" if worst.status == "not-run" else worst.status, worst
-
-
-def _findings_of(preflight: Preflight, known: set[str]) -> list[Finding]:
-    """Return findings for culprits of whose slug no rule speaks here: another node's own cause."""
-    found: dict[str, Finding] = {}
-    rules = all_rules()
-    for one in preflight.culprits or ():
-        if one.slug in known or one.slug in found or one.slug not in rules:
-            continue
-        where = f" on {one.host}" if one.host else ""
-        found[one.slug] = Finding(
-            slug=one.slug,
-            severity=one.severity,
-            confidence=one.confidence,
-            headline=f"{rules[one.slug].title}{where}: {one.evidence}",
-            fixes=tuple(_fixes(one.data.get("fixes"))),
-        )
-    return list(found.values())
-
-
-def _fixes(raw: Any) -> list[Fix]:  # noqa: ANN401  # JSON-like data of another node
-    try:
-        return msgspec.convert(raw or [], list[Fix])
-    except msgspec.ValidationError:
-        return []
-
-
-def _with(report: Report, more: Sequence[Finding]) -> Report:
-    """Return the report with more findings, and the verdict that follows."""
-    if not more:
-        return report
-    findings = (*more, *report.findings)
-    standing = [one for one in findings if one.silenced_by is None]
-    errors = tuple(one.slug for one in standing if one.severity is Severity.ERROR)
-    warnings = tuple(one.slug for one in standing if one.severity is Severity.WARNING)
-    return msgspec.structs.replace(
-        report,
-        findings=findings,
-        verdict="broken" if errors else "warning" if warnings else report.verdict,
-        root_causes=errors or warnings or report.root_causes,
-    )
 
 
 def _groups(heard: Heard) -> list[dict[str, Any]]:

@@ -5,10 +5,10 @@ from typing import Literal
 
 import msgspec
 
-from gpucheck.findings import Finding, Severity
+from gpucheck.findings import Confidence, Finding, Severity
 from gpucheck.probes.preflight import Culprit, Preflight
 from gpucheck.report import FailOn
-from gpucheck.rules import PreflightClass, all_rules
+from gpucheck.rules import all_rules
 
 Status = Literal[0, 1, 3, 4, 5]
 Word = Literal["healthy", "culprit", "inconclusive", "misconfiguration", "slow"]
@@ -48,11 +48,9 @@ def ending(
         for one in findings
         if one.silenced_by is None and counts(one.severity, fail_on)
     }
-    classes |= {
-        _class_of_stranger(one)
-        for one in preflight.culprits or ()
-        if one.slug not in all_rules() and counts(one.severity, fail_on)
-    }
+    named = (one for one in preflight.culprits or () if _is_named_all_the_same(one))
+    if any(counts(one.severity, fail_on) for one in named):
+        classes.add(1)
     why = board_lost or _open(preflight)
     if why and fail_on != "never":
         classes.add(3)
@@ -69,9 +67,16 @@ def counts(severity: Severity, fail_on: FailOn) -> bool:
     return severity is Severity.ERROR or (fail_on == "warning" and severity is Severity.WARNING)
 
 
-def _class_of_stranger(_culprit: Culprit) -> PreflightClass:
-    """Return the class of a culprit that no rule knows: nobody may pass it by."""
-    return 1
+def _is_named_all_the_same(culprit: Culprit) -> bool:
+    """Whether it is to blame although its slug alone blames nobody.
+
+    A slug that no rule knows, and a collective that timed out between ranks that are known.
+    """
+    rule = all_rules().get(culprit.slug)
+    if rule is None:
+        return True
+    is_open = rule.preflight_class == 3  # noqa: PLR2004  # inconclusive
+    return is_open and bool(culprit.ranks) and culprit.confidence is not Confidence.POSSIBLE
 
 
 def _open(preflight: Preflight) -> str:

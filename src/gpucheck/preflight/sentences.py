@@ -82,6 +82,9 @@ class Sentence:
         words = self._sentence()
         if self._is_flaky():
             words += "; but it passed at least once when that was repeated"
+        named = tells.agreed_on(self._picture.first(self._cause.group).results.values())
+        if self.is_link and named is not None:
+            words += f"; what rank {named} sent is what was wrong on both sides"
         if self._cause.sort in ("rank", "node") and self._are_many():
             words += "; this is unsure, since more than a quarter of them fail"
         return words

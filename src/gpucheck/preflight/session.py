@@ -104,6 +104,10 @@ class Session:
         """What this task has seen itself: its facts, and the results of its ranks by step."""
         return self._supervisor.own
 
+    def board_content(self) -> dict[str, Any]:
+        """Return everything that stands on the board, where this task holds it."""
+        return self._board.under("") if self._board is not None else {}
+
     def leave(self) -> None:
         """Say that the verdict was taken; task 0 waits a little for the others."""
         self._supervisor.leave()

@@ -245,7 +245,7 @@ def _of_peers(one: Rank, name: str, value: float, peers: Peers[Key]) -> list[Rea
 def _of_baseline(one: Rank, name: str, value: float, baseline: Baseline | None) -> list[Reading]:
     saved = None if baseline is None else baseline.of_gpu(one.uuid, one.model)
     usual = None if saved is None else saved.rates.get(name)
-    if saved is None or not usual:
+    if saved is None or usual is None or not 0 < usual < float("inf"):
         return []
     warning, error = WARNING_SHARE, ERROR_SHARE
     if name.startswith(_PINNED):

@@ -5,7 +5,7 @@ one rank never came to it, when one ended before all others, or when all got the
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import get_args
 
 import msgspec
@@ -145,28 +145,29 @@ def _is_behind(one: RankResult, latest: int) -> bool:
 
 
 def _wrong_sum(known: list[RankResult]) -> list[Tell]:
-    """Name the rank whose contribution every other rank has found wrong in the same way."""
+    """Name the rank whose contribution every other rank has found wrong in the same way.
+
+    Not of two ranks: there the link between them, one way, looks the same.
+    """
     wrong = [one for one in known if one.kind == "wrong-value"]
-    named = {one.data.get("rank") for one in wrong}
-    if len(wrong) < 2 or len(named) != 1:  # noqa: PLR2004  # one witness may be at fault itself
-        return []
-    blamed = named.pop()
+    blamed = agreed_on(known)
     result = next((one for one in known if one.rank == blamed), None)
-    if result is None or any(one.passed and one.rank != blamed for one in known):
+    if len(known) <= 2 or len(wrong) < 2 or result is None:  # noqa: PLR2004  # witnesses
+        return []
+    if any(one.passed and one is not result for one in known):
         return []
     fault = wrong[0].data.get("fault")
     how = f" ({fault})" if isinstance(fault, str) else ""
     said = f"its contribution to the sum was wrong{how}, in the same way on {len(wrong)} ranks"
-    sure = Confidence.CERTAIN if len(known) > 2 else Confidence.LIKELY  # noqa: PLR2004  # a pair
-    return [
-        Tell(
-            rank=result.rank,
-            slug="wrong-result",
-            evidence=f"{said} of {len(known)}",
-            confidence=sure,
-            result=result,
-        )
-    ]
+    words = f"{said} of {len(known)}"
+    return [Tell(rank=result.rank, slug="wrong-result", evidence=words, result=result)]
+
+
+def agreed_on(known: Iterable[RankResult]) -> int | None:
+    """Return the rank whose contribution all that saw a wrong sum found wrong, if it is one."""
+    named = [one.data.get("rank") for one in known if one.kind == "wrong-value"]
+    first = named[0] if named else None
+    return first if isinstance(first, int) and all(one == first for one in named) else None
 
 
 def _unkillable(known: list[RankResult]) -> list[Tell]:

@@ -14,6 +14,7 @@ from gpucheck.probes.driver import Driver
 from gpucheck.probes.environment import Environment
 from gpucheck.probes.nvml import Nvml, NvmlGpu
 from gpucheck.probes.pci import Pci
+from gpucheck.probes.selftests import SelfTests
 from gpucheck.probes.system import System
 from gpucheck.probes.toolkits import Toolkits
 from gpucheck.probes.torch_build import TorchBuild
@@ -27,6 +28,8 @@ Status = Literal["ok", "error", "warning", "note", "unknown", "none"]
 Name = Literal["GPUs", "Driver", "PyTorch", "CUDA libraries", "Toolkit", "System"]
 
 _OF_GPUS = ("nvml.gpus", "pci.", "cuda_driver.dev", "kernel_log.xids", "kernel_log.fallen_off_bus")
+_OF_SELFTESTS = "selftests.results."
+_LIBRARY_KINDS = ("cudnn-status", "cudnn-not-used", "cublas-status")
 _SHORT_MASK = 16
 _OS_NAMES = {"linux": "Linux", "windows": "Windows", "macos": "macOS"}
 _STATUS: dict[str, Status] = {"error": "error", "warning": "warning", "info": "note"}
@@ -54,19 +57,20 @@ def areas(report: Report) -> list[Area]:
         _toolkit(snapshot),
         _system(snapshot),
     ]
-    return [_judged(area, report.standing) for area in plain]
+    placed = [(finding, _area_of(finding, snapshot)) for finding in report.standing]
+    return [_judged(area, [one for one, name in placed if name == area.name]) for area in plain]
 
 
-def _judged(area: Area, standing: Sequence[Finding]) -> Area:
+def _judged(area: Area, mine: Sequence[Finding]) -> Area:
     """Give an area the state of its worst finding; the findings come worst first."""
-    mine = [finding for finding in standing if _area_of(finding) == area.name]
     if not mine:
         return area
     slugs = tuple(finding.slug for finding in mine)
     return msgspec.structs.replace(area, status=_STATUS[mine[0].severity.value], slugs=slugs)
 
 
-def _area_of(finding: Finding) -> Name:
+def _area_of(finding: Finding, snapshot: Snapshot) -> Name | None:
+    """Return the area that a finding is about; None for one that only the self-tests show."""
     first = finding.evidence[0].fact if finding.evidence else ""
     rule = all_rules().get(finding.slug)
     family = rule.family if rule else "gpucheck"
@@ -74,9 +78,22 @@ def _area_of(finding: Finding) -> Name:
         return "PyTorch"
     if family == "libraries":
         return "Toolkit" if first.startswith("toolkits") else "CUDA libraries"
+    if first.startswith(_OF_SELFTESTS) and family != "driver":
+        return _area_of_selftest(first.split(".")[2], snapshot)
     if first.startswith(_OF_GPUS) and "driver_release" not in first:
         return "GPUs"
     return "Driver" if family == "driver" else "System"
+
+
+def _area_of_selftest(index: str, snapshot: Snapshot) -> Name | None:
+    """Return what went wrong in a self-test: what it ran on, or the library that refused."""
+    results = snapshot.get(SelfTests).results or []
+    result = results[int(index)] if index.isdigit() and int(index) < len(results) else None
+    if result is None:
+        return None
+    if result.kind in _LIBRARY_KINDS:
+        return "CUDA libraries"
+    return "GPUs" if result.device.startswith("cuda") else None
 
 
 def _gpus(snapshot: Snapshot) -> Area:

@@ -18,41 +18,41 @@ def render(report: Report) -> str:
     report = public(report)
     tests = report.snapshot.get(SelfTests)
     suites = [
-        _suite("gpucheck.check", [_check(report, check) for check in report.checks]),
-        _suite("gpucheck.selftest", [_selftest(result) for result in tests.results or ()]),
+        suite("gpucheck.check", [check_case(report, check) for check in report.checks]),
+        suite("gpucheck.selftest", [_selftest(result) for result in tests.results or ()]),
     ]
-    lines = [line for suite in suites for line in suite]
+    lines = [line for one in suites for line in one]
     return "\n".join(
         (
             '<?xml version="1.0" encoding="UTF-8"?>',
-            f"<testsuites {_attribute('name', f'gpucheck: {verdict(report)}')}>",
+            f"<testsuites {attribute('name', f'gpucheck: {verdict(report)}')}>",
             *lines,
             "</testsuites>\n",
         )
     )
 
 
-class _Case:
+class Case:
     """One test case; ``outcome`` is its inner element, "" when it passed."""
 
-    def __init__(self, suite: str, name: str, seconds: float = 0.0) -> None:
+    def __init__(self, classname: str, name: str, seconds: float = 0.0) -> None:
         self.head = " ".join(
             (
-                _attribute("classname", suite),
-                _attribute("name", name),
-                _attribute("time", f"{seconds:.3f}"),
+                attribute("classname", classname),
+                attribute("name", name),
+                attribute("time", f"{seconds:.3f}"),
             )
         )
         self.kind = ""
         self.inner: list[str] = []
 
-    def ends(self, kind: str, message: str, words: str = "") -> "_Case":
+    def ends(self, kind: str, message: str, words: str = "") -> "Case":
         """Say how it ended: failure, error or skipped."""
         self.kind = kind
-        self.inner.append(f"<{kind} {_attribute('message', message)}>{escaped(words)}</{kind}>")
+        self.inner.append(f"<{kind} {attribute('message', message)}>{escaped(words)}</{kind}>")
         return self
 
-    def says(self, words: str) -> "_Case":
+    def says(self, words: str) -> "Case":
         """Add what stands beside the outcome."""
         if words:
             self.inner.append(f"<system-out>{escaped(words)}</system-out>")
@@ -63,12 +63,13 @@ class _Case:
         yield f"  <testcase {self.head}>{''.join(self.inner)}</testcase>"
 
 
-def _suite(name: str, cases: list[_Case]) -> Iterator[str]:
+def suite(name: str, cases: list[Case]) -> Iterator[str]:
+    """Return the element of a suite; nothing where it has no case."""
     if not cases:
         return
     counts = {kind: sum(case.kind == kind for case in cases) for kind in _KINDS}
-    numbers = " ".join(_attribute(_KINDS[kind], str(count)) for kind, count in counts.items())
-    yield f"<testsuite {_attribute('name', name)} {_attribute('tests', str(len(cases)))} {numbers}>"
+    numbers = " ".join(attribute(_KINDS[kind], str(count)) for kind, count in counts.items())
+    yield f"<testsuite {attribute('name', name)} {attribute('tests', str(len(cases)))} {numbers}>"
     for case in cases:
         yield from case.lines()
     yield "</testsuite>"
@@ -77,8 +78,9 @@ def _suite(name: str, cases: list[_Case]) -> Iterator[str]:
 _KINDS = {"failure": "failures", "error": "errors", "skipped": "skipped"}
 
 
-def _check(report: Report, check: Check) -> _Case:
-    case = _Case("gpucheck.check", check.slug)
+def check_case(report: Report, check: Check) -> Case:
+    """Return what became of a rule."""
+    case = Case("gpucheck.check", check.slug)
     finding = next((one for one in report.standing if one.slug == check.slug), None)
     if check.outcome is Outcome.CRASHED:
         return case.ends("error", check.reason)
@@ -95,8 +97,8 @@ def _cure(finding: Finding) -> str:
     return "\n".join(line for fix in finding.fixes for line in (fix.text, *fix.commands))
 
 
-def _selftest(result: SelfTest) -> _Case:
-    case = _Case("gpucheck.selftest", f"{result.name} [{result.place}]", result.seconds)
+def _selftest(result: SelfTest) -> Case:
+    case = Case("gpucheck.selftest", f"{result.name} [{result.place}]", result.seconds)
     if result.status == "skipped":
         case.ends("skipped", result.detail)
     elif result.went_wrong:
@@ -113,6 +115,7 @@ def escaped(words: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def _attribute(name: str, value: str) -> str:
+def attribute(name: str, value: str) -> str:
+    """Return an attribute with an untrusted value."""
     inner = escaped(clean(value, _LONGEST)).replace('"', "&quot;")
     return f'{name}="{inner}"'

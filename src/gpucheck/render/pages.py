@@ -17,12 +17,13 @@ _WIDTH = 80
 
 
 class RuleRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A finding that gpucheck can name."""
+    """A finding that gpucheck can name; ``preflight_class``: the exit status of a pre-flight."""
 
     slug: str
     severity: str
     family: str
     title: str
+    preflight_class: int
 
 
 class ProbeRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,9 +56,12 @@ def explain(slug: str) -> str | None:
 def list_rules() -> list[RuleRow]:
     """Return every finding, by its slug."""
     return [
-        RuleRow(slug=slug, severity=rule.severity.value, family=rule.family, title=rule.title)
+        RuleRow(
+            slug=slug, severity=rule.severity.value, family=rule.family, title=rule.title,
+            preflight_class=rule.preflight_class,
+        )
         for slug, rule in all_rules().items()
-    ]
+    ]  # fmt: skip
 
 
 def list_probes() -> list[ProbeRow]:
@@ -103,6 +107,7 @@ def listing_json() -> dict[str, Any]:
 
 def _page(rule: Rule) -> str:
     facts = [f"Severity: {rule.severity.value}. Area: {rule.family}."]
+    facts.append(f"As an error it ends a pre-flight with exit status {rule.preflight_class}.")
     if rule.yields_to:
         facts.append(f"Silent beside: {', '.join(rule.yields_to)} (they explain it).")
     if rule.refuted_by:

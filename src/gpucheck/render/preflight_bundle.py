@@ -5,6 +5,7 @@ Names, paths, addresses and UUIDs have stand-ins, the same ones in every file of
 
 import io
 import json
+import re
 import tarfile
 import time
 import zipfile
@@ -12,20 +13,21 @@ from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 from typing import Any
 
-import msgspec
-
 from gpucheck.facts import builtins
 from gpucheck.preflight.judgement import Result
 from gpucheck.preflight.model import StepResult
-from gpucheck.probes.preflight import Preflight
-from gpucheck.redact import redact_text
 from gpucheck.render import preflight_json, preflight_text, preflight_words
-from gpucheck.render.public import public
+from gpucheck.render.preflight_public import Public
 
 _FOLDER = "gpucheck-preflight"
 _TAR_ENDS = (".tar.gz", ".tgz")
 _WIDTH = 100
 _STEPS = "steps.jsonl"
+_PEER = re.compile(
+    r"(?<![\w.:])(?:(?P<v4>(?!127\.)(?:[0-9]{1,3}\.){3}[0-9]{1,3})(?=\]?:[0-9])"
+    r"|(?<=\[)(?P<v6>[0-9A-Fa-f:]{4,39})(?=\]:[0-9]))"
+)
+"""An address with its port, as gloo, NCCL and torch name their peers; a version has none."""
 
 
 def bundle(path: str, result: Result, history: Sequence[StepResult] = ()) -> tuple[bytes, str]:
@@ -37,68 +39,50 @@ def bundle(path: str, result: Result, history: Sequence[StepResult] = ()) -> tup
         result: the pre-flight.
         history: the steps, for what became of each rank in each of them.
     """
-    files = dict(_files(result, history))
+    files = _without_peers(dict(_files(result, history)))
     packed = _tar(files) if path.lower().endswith(_TAR_ENDS) else _zip(files)
     return packed, f"{PurePath(path).name} has {', '.join(files)}, all of it redacted"
 
 
-def redacted(result: Result) -> Result:
-    """Return the pre-flight with stand-ins for names, paths, addresses and UUIDs."""
-    report = public(result.report)
-    private = result.report.snapshot
-
-    def words(text: str) -> str:
-        return redact_text(text, private)
-
-    return msgspec.structs.replace(
-        result,
-        report=report,
-        preflight=report.snapshot.get(Preflight),
-        ending=msgspec.structs.replace(result.ending, why=words(result.ending.why)),
-        drill=words(result.drill),
-        requirements=[words(one) for one in result.requirements],
-    )
-
-
-def _files(result: Result, history: Sequence[StepResult]) -> Iterator[tuple[str, bytes]]:
-    shown = redacted(result)
+def _files(result: Result, history: Sequence[StepResult]) -> Iterator[tuple[str, str]]:
+    names = Public(result)
+    shown = names.result()
     drill = preflight_words.drill_words(shown)
     text = preflight_text.render(shown, verbose=1, width=_WIDTH)
     about = (
         f"{drill}\n\n" if drill else ""
     ) + "Made by gpucheck preflight --bundle. Names, paths, addresses and UUIDs are stand-ins.\n"
-    yield "README.txt", _bytes(f"{about}gpucheck triage report.json judges it anew.\n")
-    yield "report.txt", _bytes(text)
-    yield "report.json", _bytes(preflight_json.render(shown))
+    yield "README.txt", f"{about}gpucheck triage report.json judges it anew.\n"
+    yield "report.txt", text
+    yield "report.json", preflight_json.render(shown)
     ranks = (json.dumps(builtins(one)) for one in shown.preflight.ranks or ())
-    yield "ranks.jsonl", _bytes("".join(f"{line}\n" for line in ranks))
+    yield "ranks.jsonl", "".join(f"{line}\n" for line in ranks)
     if history:
-        yield _STEPS, _bytes("".join(f"{json.dumps(one)}\n" for one in _steps(result, history)))
+        yield _STEPS, "".join(f"{json.dumps(one)}\n" for one in _steps(names, history))
 
 
-def _steps(result: Result, history: Sequence[StepResult]) -> Iterator[dict[str, Any]]:
+def _steps(names: Public, history: Sequence[StepResult]) -> Iterator[dict[str, Any]]:
     """Return each rank of each step; what it said is redacted like any other text."""
-    private = result.report.snapshot
     for done in history:
+        told = {"step": done.step.kind, "number": done.step.number}
+        env = {"env": names.data(done.step.env)} if done.step.env else {}
         for rank in sorted(done.results):
-            plain = {"step": done.step.number, "kind": done.step.kind, "env": done.step.env}
-            told = {key: value for key, value in plain.items() if value not in ({}, None)}
-            outcome: dict[str, Any] = builtins(done.results[rank])
-            yield {**told, **{key: _redacted(value, private) for key, value in outcome.items()}}
+            yield {**told, **env, **names.data(builtins(done.results[rank]))}
 
 
-def _redacted(value: Any, private: Any) -> Any:  # noqa: ANN401  # JSON-like data
-    if isinstance(value, str):
-        return redact_text(value, private)
-    if isinstance(value, list):
-        return [_redacted(one, private) for one in value]
-    if isinstance(value, dict):
-        return {key: _redacted(one, private) for key, one in value.items()}
-    return value
-
-
-def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "backslashreplace")
+def _without_peers(files: dict[str, str]) -> dict[str, bytes]:
+    """Put stand-ins for the addresses of peers, which stand in what torch and NCCL said."""
+    peers = dict.fromkeys(
+        found["v4"] or found["v6"] for text in files.values() for found in _PEER.finditer(text)
+    )
+    names = {peer: f"peer{number}" for number, peer in enumerate(peers, 1)}
+    if names:
+        longest = sorted(map(re.escape, names), key=len, reverse=True)
+        known = re.compile(rf"(?<![\w.:])(?:{'|'.join(longest)})(?![\w.])")
+        files = {
+            name: known.sub(lambda found: names[found[0]], text) for name, text in files.items()
+        }
+    return {name: text.encode("utf-8", "backslashreplace") for name, text in files.items()}
 
 
 def _zip(files: dict[str, bytes]) -> bytes:

@@ -11,7 +11,9 @@ import msgspec
 
 from gpucheck import diff, report, snapshot
 from gpucheck.findings import Check, Confidence, Evidence, Finding, Fix
+from gpucheck.preflight import files, outcome
 from gpucheck.probes import all_sections
+from gpucheck.probes.preflight import Culprit, RankOutcome
 from gpucheck.probes.selftests import SelfTest
 from gpucheck.recommend.offers import Offer
 from gpucheck.render import recommendation, table_text
@@ -48,8 +50,8 @@ def schema(name: str) -> Schema:
 def _types() -> tuple[dict[type, Schema], Schema]:
     """Return the schema of each type that is written, and the definitions they refer to."""
     complete = (Finding, Evidence, Fix, Check, OpenQuestion, ProbeRun, Versions, SelfTest,
-                diff.Change, RuleRow, ProbeRow, SelfTestRow, Offer, table_text.RowChange,
-                recommendation.Missing)  # fmt: skip
+                Culprit, RankOutcome, files.RankFile, diff.Change, RuleRow, ProbeRow,
+                SelfTestRow, Offer, table_text.RowChange, recommendation.Missing)  # fmt: skip
     sections = tuple(all_sections().values())
     types: tuple[type, ...] = (*complete, *sections)
     refs, parts = msgspec.json.schema_components(types, ref_template=_TEMPLATE)
@@ -97,9 +99,25 @@ def _report() -> Schema:
         snapshot={"$ref": _TEMPLATE.format(name="Snapshot")},
         probes=_list(refs[ProbeRun]),
     )
+    body["properties"].update(_of_a_preflight(refs))
     whole = _snapshot()
     defs = {**whole.pop("$defs"), "Snapshot": whole}
     return {**body, "$defs": {**_needed(body, parts), **defs}}
+
+
+def _of_a_preflight(refs: dict[type, Schema]) -> Schema:
+    """Return what the report of a pre-flight has beside the others."""
+    return {
+        "exit": {"enum": list(outcome.Status.__args__)},  # type: ignore[attr-defined]  # a Literal
+        "class": {"enum": list(outcome.Word.__args__)},  # type: ignore[attr-defined]  # a Literal
+        "why": _TEXT,
+        "drill": _TEXT,
+        "notice": _TEXT,
+        "launcher": _TEXT,
+        "seconds": {"type": "number"},
+        "culprits": _list(refs[Culprit]),
+        "ranks": _list(refs[RankOutcome]),
+    }
 
 
 def _diff() -> Schema:
@@ -209,6 +227,7 @@ _MAKERS: dict[str, Callable[[], Schema]] = {
     "finding": _part(Finding),
     "check": _part(Check),
     "selftest": _part(SelfTest),
+    "preflight-rank": _part(files.RankFile),
     "probe": _part(ProbeRun),
     "diff": _diff,
     "list": _listing,

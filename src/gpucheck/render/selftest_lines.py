@@ -98,12 +98,7 @@ def _devices(results: list[SelfTest]) -> list[str]:
 def _where(tests: SelfTests, devices: list[str]) -> str:
     if devices == ["cpu"]:
         return "the CPU"
-    called: dict[str, str] = {}
-    for _path, first in tests.of("import-torch"):
-        seen = first.data.get("devices")
-        for one in seen if isinstance(seen, list) else ():
-            if isinstance(one, dict):
-                called[str(one.get("device"))] = str(one.get("name") or "GPU")
+    called = tests.device_names()
     many = len(devices) > _MOST_PLACES
     words = f"{devices[0]} to {devices[-1]}" if many else ", ".join(devices)
     return f"{words} ({counted([called.get(device, 'GPU') for device in devices])})"

@@ -116,14 +116,15 @@ def _finding(page: Page, report: Report, finding: Finding) -> None:
         source = f" ({clean(evidence.source)})" if evidence.source else ""
         value = shown(evidence.value, evidence.fact.rpartition(".")[2])
         page.words(f"{evidence.fact}: {value}{source}", indent=4, hang=6)
-    _fixes(page, finding)
+    show_fixes(page, finding)
     echoes = [echo.slug for echo in report.findings if echo.silenced_by == finding.slug]
     if echoes:
         page.words(f"This explains as well: {', '.join(echoes)}", indent=2, hang=4)
     page.words(f"More: gpucheck explain {finding.slug}", indent=2)
 
 
-def _fixes(page: Page, finding: Finding) -> None:
+def show_fixes(page: Page, finding: Finding) -> None:
+    """Write what to do about a finding, its commands ready to copy."""
     for number, fix in enumerate(finding.fixes, start=1):
         label = f"Fix {number}" if len(finding.fixes) > 1 else "Fix"
         page.words(clean(fix.text, _LONGEST_WORDS), lead=f"{label}: ", indent=2, hang=4)

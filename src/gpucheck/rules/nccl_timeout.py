@@ -9,8 +9,8 @@ What one sees: "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=2,
 The line is drawn where a better cause shows: a network or InfiniBand error, a rank that died, or
 ranks that call different collectives is told in place of this.
 
-``gpucheck preflight`` says it where everything was tried and nobody can be named; it ends with 3
-then.
+``gpucheck preflight`` says it of two ranks, or nodes, that never leave a collective with each other
+while each does with others; where nobody can be named it ends with 3.
 
 Cure: find the rank that did not arrive (TORCH_NCCL_TRACE_BUFFER_SIZE=20000 with
 TORCH_NCCL_DUMP_ON_TIMEOUT=1 writes what each rank was doing; py-spy dump --pid shows its stack).

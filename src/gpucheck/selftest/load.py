@@ -1,15 +1,11 @@
-"""What a load has shown: a GPU slower than its like, clocks held down, memory errors meanwhile."""
+"""What NVML has seen of a GPU under a load: clocks held down, memory errors meanwhile."""
 
 import statistics
 from collections.abc import Sequence
 
 import msgspec
 
-from gpucheck.findings import Severity
 from gpucheck.probes.nvml import NvmlGpu
-
-WARNING_SHARE, ERROR_SHARE = 0.8, 0.5
-"""A GPU is slow below this share of what its like reach."""
 
 _TROUBLES = (
     "hw-slowdown",
@@ -18,47 +14,6 @@ _TROUBLES = (
     "sw-thermal-slowdown",
 )
 """The reasons for low clocks that are no normal life; see the page of thermal-or-power-throttle."""
-
-
-class Rate(msgspec.Struct, frozen=True):
-    """How fast a GPU was: ``rate`` in whatever unit, the same for all that are compared."""
-
-    place: str
-    model: str
-    rate: float
-
-
-class Slow(msgspec.Struct, frozen=True):
-    """A GPU that is slow: ``usual`` is the median of the others of its model."""
-
-    place: str
-    model: str
-    rate: float
-    usual: float
-    severity: Severity
-
-    @property
-    def share(self) -> float:
-        """Its rate as a share of the usual one."""
-        return self.rate / self.usual
-
-
-def slower_than_peers(rates: Sequence[Rate]) -> list[Slow]:
-    """Compare each GPU with the others of its model; return the slow ones, the slowest first.
-
-    A GPU without a peer cannot be judged, and is not.
-    """
-    slow = []
-    for at, one in enumerate(rates):
-        others = [
-            peer.rate for other, peer in enumerate(rates) if other != at and peer.model == one.model
-        ]
-        usual = statistics.median(others) if others else 0.0
-        if usual > 0 and one.rate < WARNING_SHARE * usual:
-            is_error = one.rate < ERROR_SHARE * usual
-            severity = Severity.ERROR if is_error else Severity.WARNING
-            slow.append(Slow(one.place, one.model, one.rate, usual, severity))
-    return sorted(slow, key=lambda each: each.share)
 
 
 class Strain(msgspec.Struct, frozen=True, kw_only=True):

@@ -16,6 +16,17 @@ _PRINTED = 3000
 _KILLED = 9
 _NCCL_WARN = re.compile(r"NCCL WARN ([^\n]{1,300})")
 _STACK = "Current thread"
+_PEER_LOST = (
+    "Watchdog caught collective operation timeout",
+    "remote process exited",
+    "NCCL communicator was aborted",
+    "Connection closed by remote peer",
+    "Connection closed by peer",
+    "Connection reset by peer",
+)
+"""Words of NCCL, gloo and torch's watchdog when another rank is gone or does not answer."""
+_OWN_FAULT = ("CUDA error", "Cuda failure", "CUDA out of memory")
+"""The watchdog ends a process for a fault of its own GPU, too."""
 
 
 def answered(job: Job, message: Message, stage: str) -> SelfTest:
@@ -101,11 +112,22 @@ def printed_data(printed: str) -> dict[str, Any]:
     data: dict[str, Any] = {}
     if warnings := _NCCL_WARN.findall(printed):
         data["nccl_warnings"] = warnings[-5:]
+    if lost := _lost_peer(printed):
+        data["lost_peer"] = lost
     if printed.strip():
         # A stack that was dumped at the end is read from its top: the innermost call comes first.
         at = printed.rfind(_STACK)
         data["printed"] = printed[at : at + _PRINTED] if at >= 0 else printed[-_PRINTED:]
     return data
+
+
+def _lost_peer(printed: str) -> str:
+    """Return the line in which a process says that another rank is gone; "" when none does."""
+    if any(words in printed for words in _OWN_FAULT):
+        return ""
+    lines = printed.splitlines()
+    found = (line.strip() for line in lines if any(words in line for words in _PEER_LOST))
+    return next(found, "")[:300]
 
 
 def _signal_name(number: int) -> str:

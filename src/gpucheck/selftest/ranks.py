@@ -9,26 +9,43 @@ from gpucheck.probes.selftests import SelfTest
 _WAITED = ("collective-timeout", "peer-lost")
 """Kinds of those that see another rank missing."""
 _STOPPED = "stopped"
+_ABORTED = "SIGABRT"
+"""How NCCL's watchdog ends a process, with all that could have said more."""
 
 
 def settled(results: Sequence[SelfTest]) -> list[SelfTest]:
     """Return the results of the ranks of one test, in their order, as they are to be read.
 
-    A rank that the others waited for in vain has not ended in time, though it was stopped after
-    they had given up; those that only lost it, or waited for it, are not to blame.
+    ``results`` come in the order in which they were seen to end. A rank that the others waited for
+    in vain has not ended in time, though it was stopped after they had given up; those that only
+    lost it, or waited for it, are not to blame.
     """
     told = next((one for one in results if one.data.get("ranks")), None)
     named = list(told.data["ranks"]) if told is not None else []
     read = [_named(one, told) if told is not None and one.rank in named else one for one in results]
-    guilty = [one for one in read if one.went_wrong and not _only_waited(one, named)]
+    guilty: list[SelfTest] = []
+    for one in read:
+        if one.went_wrong and not _only_waited(one, named) and not _pulled_down(one, guilty):
+            guilty.append(one)
     if guilty:
         first = min(guilty, key=lambda one: one.rank)
-        read = [_waited(one, first) if _only_waited(one, named) else one for one in read]
+        blamed = {one.rank for one in guilty}
+        read = [
+            _waited(one, first) if one.went_wrong and one.rank not in blamed else one
+            for one in read
+        ]
     return sorted(read, key=lambda one: one.rank)
 
 
 def _only_waited(result: SelfTest, named: Sequence[int]) -> bool:
     return result.went_wrong and result.kind in _WAITED and result.rank not in named
+
+
+def _pulled_down(result: SelfTest, before: Sequence[SelfTest]) -> bool:
+    """Whether a rank was aborted because another had gone wrong before and it lost that one."""
+    if result.data.get("signal") != _ABORTED or not result.data.get("lost_peer"):
+        return False
+    return any(not one.data.get("lost_peer") for one in before)
 
 
 def _named(result: SelfTest, told: SelfTest) -> SelfTest:
@@ -42,7 +59,7 @@ def _named(result: SelfTest, told: SelfTest) -> SelfTest:
 
 def _waited(result: SelfTest, first: SelfTest) -> SelfTest:
     how = {"timed-out": "not ended in time"}.get(first.status, first.status)
-    data = {**result.data, "saw": result.detail}
+    data = {**result.data, "saw": result.data.get("lost_peer") or result.detail}
     return msgspec.structs.replace(
         result,
         status="skipped",

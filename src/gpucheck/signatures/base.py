@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from gpucheck.findings import Severity
+from gpucheck.readers.pasted._words import runs
 
 _COMMON = frozenset(
     [
@@ -20,10 +21,6 @@ _COMMON = frozenset(
     ]
 )  # fmt: skip
 """Words that stand in most reports: a rarer one of the same literal saves looking for it."""
-_APART = bytes(
-    code if chr(code) in "abcdefghijklmnopqrstuvwxyz0123456789" else 32 for code in range(256)
-)
-"""Makes a blank of every byte that is no letter or digit."""
 
 
 class Cure(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,15 +62,20 @@ class Signature(msgspec.Struct, frozen=True, kw_only=True):
     """Asked about the named groups of a match; it does not count where this says no."""
 
     cures: tuple[Cure, ...] = ()
-    """What to do where this message tells more than its slug; else the cures of the slug."""
+    """What to do where this message tells more than its slug; else the cures of the slug.
+
+    ``{group}`` in a command stands for a named group, which must match digits only.
+    """
+    elsewhere: bool = False
+    """Whether it counts only in a text that says nothing of PyTorch, CUDA or a GPU."""
     distinct: str = ""
     """A named group that must be found with two different values: ranks or nodes that differ."""
 
     @property
     def anchor(self) -> str:
         """The rarest word of the literal that is a whole word in the sample, "" without one."""
-        whole = words(self.sample.lower())
-        fitting = [word.decode() for word in sorted(words(self.literal) & whole)]
+        whole = runs(self.sample.lower())
+        fitting = sorted(runs(self.literal) & whole)
         return max(fitting, key=lambda word: (word not in _COMMON, len(word)), default="")
 
 
@@ -92,12 +94,7 @@ class Signs(msgspec.Struct, frozen=True, kw_only=True):
         return next((cure.zh for cure in every if cure.text == text), None)
 
 
-def words(lower: str) -> set[bytes]:
-    """Return the words of a lower-case text: letters and digits of ASCII, no underscore."""
-    return set(lower.encode("utf-8", "replace").translate(_APART).split())
-
-
 @functools.lru_cache(maxsize=4096)
 def compiled(pattern: str) -> re.Pattern[str]:
     """Compile a pattern at its first use: most are never used in a run."""
-    return re.compile(pattern, re.IGNORECASE)
+    return re.compile(pattern, re.IGNORECASE | re.ASCII)

@@ -9,12 +9,35 @@ SIGNS = Signs(
         Signature(
             name="torch",
             literal="driver on your system is too old",
-            pattern=r"driver on your system is too old(?: \(found version (?P<found>\d{4,5})\))?",
+            pattern=r"driver on your system is too old",
             weight=90,
             says="The NVIDIA driver is too old for the CUDA that PyTorch was built with",
             sample="The NVIDIA driver on your system is too old (found version 11040).",
             other="Found no NVIDIA driver on your system.",
             stands=True,
+        ),
+        Signature(
+            name="torch-found",
+            literal="too old (found version",
+            pattern=r"too old \(found version (?P<major>\d{1,2})0(?P<minor>\d)0\)",
+            weight=91,
+            says="The driver speaks CUDA {major}.{minor} only: too old for this PyTorch",
+            sample="The NVIDIA driver on your system is too old (found version 11040).",
+            other="too old (found version 450.80)",
+            stands=True,
+            cures=(
+                Cure(
+                    text="Update the NVIDIA driver of the machine (of the host for a container).",
+                    zh="更新机器（容器则为宿主机）的 NVIDIA 驱动。",
+                ),
+                Cure(
+                    text="Or install the PyTorch that this driver and the GPU can run.",
+                    zh="或安装此驱动和 GPU 可以运行的 PyTorch。",
+                    commands=(
+                        "gpucheck recommend --driver-cuda {major}.{minor} --gpu NAME_OF_THE_GPU",
+                    ),
+                ),
+            ),
         ),
         Signature(
             name="insufficient",

@@ -10,8 +10,9 @@ SIGNS = Signs(
             name="thc-header",
             literal="thc/",
             pattern=(
-                r"""THC/THC\w{0,30}\.(?:h|cuh)['\"]?:? ?(?:no such file|没有那个文件|"""
-                r"file not found|cannot open)|(?:fatal error|cannot open).{0,60}THC/THC"
+                r"""THC/THC\w{0,30}\.(?:h|cuh)['\"`]?:? ?(?:no such file|没有那个文件|"""
+                r"file not found|cannot open|is missing|is gone|not found)|"
+                r"(?:fatal error|cannot open).{0,60}THC/THC"
             ),
             weight=94,
             says=(

@@ -120,7 +120,7 @@ SIGNS = Signs(
             name="not-recognised-new",
             literal="50",
             pattern=(
-                r"(?:RTX\s?)?50[5-9]0\b.{0,80}(?:not (?:work|support|detect|"
+                r"50[5-9]0\b.{0,80}(?:not (?:work|support|detect|"
                 r"recogni|compatible)|doesn't work|fail|incompatible|不支持)"
             ),
             weight=54,

@@ -80,11 +80,12 @@ SIGNS = Signs(
         Signature(
             name="exit-9",
             literal="-9",
-            pattern=r"(?:exit ?code|exitcode|return code|returned|exits with)\D{0,16}-9\b",
+            pattern=r"(?:code|returned|exits with)\D{0,16}-9\b",
             weight=66,
             says="A process was killed with signal 9, most often for want of host memory",
             sample="exitcode  : -9 (pid: 4242)",
             other="exit code 9",
+            beside=("code|returned|exits with",),
         ),
         Signature(
             name="sigkill",
@@ -169,18 +170,6 @@ SIGNS = Signs(
             says="Host memory is exhausted",
             sample="the machine runs out of RAM",
             other="ram is fine",
-        ),
-        Signature(
-            name="neg9",
-            literal="-9",
-            pattern=(
-                r"(?:return code|returncode|exit code|exitcode|code)\W{1,5}-9\b|"
-                r"exits with return code = -9|died with <Signals\.SIGKILL"
-            ),
-            weight=66,
-            says="A process was killed with signal 9, most often for want of host memory",
-            sample="exits with return code = -9",
-            other="code 9",
         ),
         Signature(
             name="cgroup-exceeded",

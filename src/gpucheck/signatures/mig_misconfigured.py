@@ -1,10 +1,14 @@
 """Texts that point to mig-misconfigured."""
 
+from gpucheck.findings import Severity
 from gpucheck.signatures.base import Cure, Signature, Signs
 
 _A_MIG_INSTANCE = (
     "mig-1g|mig-2g|mig-3g|mig-4g|mig-7g|mig device|mig instance|mig mode|mig 1g|mig 2g",
 )
+
+_READ_AS_NUMBER = ("int() with base 10: 'mig-",)
+"""A program that takes the name of an instance for a number: its own fault, MIG is as it should."""
 
 SIGNS = Signs(
     slug="mig-misconfigured",
@@ -39,6 +43,7 @@ SIGNS = Signs(
             sample="with MIG enabled torch sees only one device",
             other="the mig welder",
             beside=("a100|h100|a30|h200|nvidia|cuda",),
+            unless=_READ_AS_NUMBER,
         ),
         Signature(
             name="mig-uuid",
@@ -55,6 +60,7 @@ SIGNS = Signs(
                     "invalid|cuda error|cudaerror|found no nvidia|only one|only 1|several|multiple"
                 ),
             ),
+            unless=_READ_AS_NUMBER,
         ),
         Signature(
             name="context",
@@ -71,6 +77,7 @@ SIGNS = Signs(
                 ),
                 "a100|h100|a30|h200|b200|mig-|mig ",
             ),
+            unless=_READ_AS_NUMBER,
         ),
         Signature(
             name="any",
@@ -88,7 +95,7 @@ SIGNS = Signs(
                     "detected|doesn't"
                 ),
             ),
-            unless=("mig m.",),
+            unless=("mig m.", *_READ_AS_NUMBER),
         ),
         Signature(
             name="uuid",
@@ -105,6 +112,7 @@ SIGNS = Signs(
                     "detected|doesn't"
                 ),
             ),
+            unless=_READ_AS_NUMBER,
         ),
         Signature(
             name="smi-enabled",
@@ -140,6 +148,22 @@ SIGNS = Signs(
             sample="RuntimeError: CUDA error: invalid device ordinal",
             other="invalid ordinal of a column",
             beside=_A_MIG_INSTANCE,
+        ),
+        Signature(
+            name="read-as-number",
+            literal="int() with base 10: 'mig-",
+            pattern=r"invalid literal for int\(\) with base 10: 'MIG-",
+            weight=70,
+            says="The program takes the name of a MIG instance for a number; the name is right",
+            sample="ValueError: invalid literal for int() with base 10: 'MIG-a3f1b2c4-0000-5000'",
+            other="invalid literal for int() with base 10: 'GPU-a3f1b2c4'",
+            severity=Severity.INFO,
+            cures=(
+                Cure(
+                    text="Use a release of the program that takes names of MIG instances.",
+                    zh="请使用支持 MIG 实例名称的程序版本。",
+                ),
+            ),
         ),
     ),
     cures=(

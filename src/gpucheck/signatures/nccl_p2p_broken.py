@@ -203,12 +203,11 @@ SIGNS = Signs(
             literal="p2p",
             pattern=(
                 r"\bP2P\b.{0,80}(?:hang|wrong|corrupt|fail|broken|not work|"
-                r"garbage|nan|incorrect|stuck|problem|disabl)|(?:disabl|hang|"
-                r"wrong|corrupt|broken).{0,60}\bP2P\b"
+                r"garbage|nan|incorrect|stuck|problem|disabl)"
             ),
             weight=66,
             says="Peer-to-peer between the GPUs does not work",
-            sample="disabling P2P makes it work",
+            sample="with P2P the sums are wrong",
             other="P2P is enabled",
             beside=(
                 "gpu|nccl|cuda",
@@ -217,6 +216,16 @@ SIGNS = Signs(
                     "incorrect|stuck|problem|disabl"
                 ),
             ),
+        ),
+        Signature(
+            name="p2p-words-before",
+            literal="p2p",
+            pattern=r"(?:disabl|hang|wrong|corrupt|broken).{0,60}\bP2P\b",
+            weight=66,
+            says="Peer-to-peer between the GPUs does not work",
+            sample="disabling P2P makes it work",
+            other="P2P is enabled",
+            beside=("gpu|nccl|cuda", "disabl|hang|wrong|corrupt|broken"),
         ),
         Signature(
             name="env-set",

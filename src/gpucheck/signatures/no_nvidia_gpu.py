@@ -2,6 +2,8 @@
 
 from gpucheck.signatures.base import Cure, Signature, Signs
 
+_A_MAC = ("fact:os=macos|macbook|mac laptop|apple m1|apple m2|apple m3|apple m4",)
+
 SIGNS = Signs(
     slug="no-nvidia-gpu",
     zh="这台机器没有 NVIDIA GPU",
@@ -38,12 +40,17 @@ SIGNS = Signs(
             says="A Mac has no NVIDIA GPU: CUDA does not exist there",
             sample="AssertionError: Torch not compiled with CUDA enabled",
             other="compiled with CUDA enabled",
-            beside=(
-                (
-                    "macbook|macos|mac os|osx|os x|/users/|apple m|m1 |m2 "
-                    "|m3 |mac laptop|a mac|on mac"
-                ),
-            ),
+            beside=_A_MAC,
+        ),
+        Signature(
+            name="mac-no-driver",
+            literal="found no nvidia driver",
+            pattern=r"found no NVIDIA driver on your system",
+            weight=76,
+            says="A Mac has no NVIDIA GPU: CUDA does not exist there",
+            sample="RuntimeError: Found no NVIDIA driver on your system.",
+            other="the driver was found",
+            beside=_A_MAC,
         ),
         Signature(
             name="said-no-gpu",

@@ -9,7 +9,7 @@ SIGNS = Signs(
         Signature(
             name="segv",
             literal="sigsegv",
-            pattern=r"(?:Signal 11 \(SIGSEGV\)|exit ?code\s{0,3}: ?-11\b|SIGSEGV)",
+            pattern=r"SIGSEGV",
             weight=48,
             says="A rank died of a segmentation fault",
             sample="traceback : Signal 11 (SIGSEGV) received by PID 4242",
@@ -23,6 +23,7 @@ SIGNS = Signs(
             says="A rank died of a segmentation fault",
             sample="exitcode  : -11 (pid: 4242)",
             other="exit code 11",
+            beside=("code",),
         ),
         Signature(
             name="abort",
@@ -32,6 +33,7 @@ SIGNS = Signs(
             says="A rank aborted",
             sample="exitcode  : -6 (pid: 4242)",
             other="exit code 6",
+            beside=("code",),
         ),
         Signature(
             name="segfault",

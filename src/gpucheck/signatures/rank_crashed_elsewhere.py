@@ -156,6 +156,7 @@ SIGNS = Signs(
             says="This rank was ended by the launcher after another had failed",
             sample="exitcode  : -15 (pid: 4242)",
             other="exit code 15",
+            beside=("code",),
         ),
         Signature(
             name="peer-gone",

@@ -95,15 +95,6 @@ SIGNS = Signs(
             stands=True,
         ),
         Signature(
-            name="exit-7",
-            literal="-7",
-            pattern=r"exit ?code\s{0,3}: ?-7\b",
-            weight=76,
-            says="A rank died of a bus error (signal 7): /dev/shm is too small",
-            sample="exitcode  : -7 (pid: 4242)",
-            other="exit code 7",
-        ),
-        Signature(
             name="sigbus",
             literal="sigbus",
             pattern=r"Signal 7 \(SIGBUS\)|SIGBUS",
@@ -199,13 +190,14 @@ SIGNS = Signs(
             other="shm_open",
         ),
         Signature(
-            name="return-7",
+            name="exit-7",
             literal="-7",
-            pattern=r"(?:return code|returncode|exit code|exitcode|code)\W{1,5}-7\b",
+            pattern=r"code\W{1,5}-7\b",
             weight=76,
             says="A rank died of a bus error (signal 7): /dev/shm is too small",
             sample="exits with return code = -7",
             other="code 7",
+            beside=("code",),
         ),
         Signature(
             name="mpi-bus",

@@ -39,6 +39,23 @@ SIGNS = Signs(
             beside=("jetson|jetpack|tegra",),
         ),
         Signature(
+            name="gaudi",
+            literal="hpu devices",
+            pattern=r"^HPU devices: \d{1,3}x ",
+            weight=74,
+            says="The machine has Gaudi accelerators, and this PyTorch is not built for them",
+            sample="HPU devices: 8x HL-225",
+            other="HPU devices: none",
+            beside=("fact:built_for=cuda|fact:built_for=cpu",),
+            unless=("fact:gpu",),
+            cures=(
+                Cure(
+                    text="Install Intel Gaudi's own PyTorch, or run its container image.",
+                    zh="请安装 Intel Gaudi 版 PyTorch，或使用其容器镜像。",
+                ),
+            ),
+        ),
+        Signature(
             name="hip-error",
             literal="hip error",
             pattern=(

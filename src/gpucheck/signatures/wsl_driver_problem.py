@@ -2,6 +2,8 @@
 
 from gpucheck.signatures.base import Cure, Signature, Signs
 
+_IN_WSL = ("wsl|windows subsystem for linux|/mnt/c/|-microsoft",)
+
 SIGNS = Signs(
     slug="wsl-driver-problem",
     zh="WSL 中 GPU 不可用：WSL 1、Windows 驱动过旧或在 WSL 里装了 Linux 驱动",
@@ -79,7 +81,7 @@ SIGNS = Signs(
                 "cannot open shared object file: No such file or directory"
             ),
             other="libcuda.so.1 is loaded",
-            beside=("wsl|/mnt/c/|microsoft",),
+            beside=_IN_WSL,
         ),
         Signature(
             name="no-device",
@@ -89,7 +91,7 @@ SIGNS = Signs(
             says="WSL: CUDA sees no GPU (a Linux driver inside WSL, or an old Windows driver)",
             sample="Call to cuInit results in CUDA_ERROR_NO_DEVICE (100)",
             other="CUDA_ERROR_UNKNOWN",
-            beside=("wsl|/mnt/c/|microsoft-standard",),
+            beside=_IN_WSL,
         ),
         Signature(
             name="no-capable",
@@ -99,7 +101,7 @@ SIGNS = Signs(
             says="WSL: CUDA sees no GPU",
             sample="cudaGetDeviceCount returned 100: no CUDA-capable device is detected",
             other="a CUDA-capable device",
-            beside=("wsl|/mnt/c/|microsoft-standard",),
+            beside=_IN_WSL,
         ),
         Signature(
             name="no-driver",
@@ -109,7 +111,7 @@ SIGNS = Signs(
             says="WSL: PyTorch finds no driver",
             sample="RuntimeError: Found no NVIDIA driver on your system.",
             other="driver found",
-            beside=("wsl|/mnt/c/|microsoft-standard",),
+            beside=_IN_WSL,
         ),
         Signature(
             name="smi",
@@ -134,7 +136,7 @@ SIGNS = Signs(
             says="WSL: CUDA cannot start; the Windows driver or WSL kernel does not fit",
             sample="CUDA unknown error - this may be due to an incorrectly set up environment",
             other="an unknown error",
-            beside=("wsl|microsoft-standard",),
+            beside=_IN_WSL,
         ),
         Signature(
             name="wsl1-words",

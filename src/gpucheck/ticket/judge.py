@@ -149,9 +149,8 @@ def _snapshot(
     spoken_of = machine.sections()
     sections: dict[str, Section] = {}
     for name, kind in all_sections().items():
-        nothing = nothing_said(kind)
-        said = spoken_of.get(name, nothing)
-        sections[name] = nothing if said == nothing else said
+        nothing, said = nothing_said(kind), spoken_of.get(name)
+        sections[name] = nothing if said is None or said == nothing else said
     pasted = sections[Pasted.name]
     sections[Pasted.name] = msgspec.structs.replace(
         pasted,
@@ -185,16 +184,33 @@ def _suspects(matches: Sequence[Match]) -> dict[str, Suspect]:
             hit=Hit(
                 headline=_headline(best),
                 evidence=tuple(f"pasted.signs.{one}.text" for one in evidence),
-                fixes=tuple(
-                    Fix(text=cure.text, commands=cure.commands, verify=cure.verify)
-                    for cure in best.signature.cures or all_signs()[slug].cures
-                ),
+                fixes=_fixes(best),
                 severity=best.signature.severity,
                 confidence=_confidence(best.signature.weight),
             ),
             stands=best.signature.stands or best.signature.weight >= _STANDS,
         )
     return found
+
+
+def _fixes(match: Match) -> tuple[Fix, ...]:
+    cures = match.signature.cures or all_signs()[match.slug].cures
+    return tuple(
+        Fix(
+            text=cure.text,
+            commands=tuple(_filled(command, match.values) for command in cure.commands),
+            verify=cure.verify,
+        )
+        for cure in cures
+    )
+
+
+def _filled(command: str, values: Mapping[str, str]) -> str:
+    """Put numbers that the message names into a command; nothing else of a text gets there."""
+    for name, value in values.items():
+        if value.isascii() and value.isdigit():
+            command = command.replace(f"{{{name}}}", value)
+    return command
 
 
 def _headline(match: Match) -> str:

@@ -7,7 +7,7 @@ import msgspec
 
 from gpucheck.readers.pasted.base import Line, Text
 from gpucheck.signatures import all_signs
-from gpucheck.signatures.base import Signature, compiled, words
+from gpucheck.signatures.base import Signature, compiled
 
 _MOST_LINES, _MOST_CHARACTERS = 200, 64 * 1024
 _MOST_OF_WEAK = 40
@@ -39,13 +39,13 @@ class Match(msgspec.Struct, frozen=True):
 
 
 @functools.cache
-def _by_anchor() -> tuple[dict[bytes, list[tuple[str, Signature]]], list[tuple[str, Signature]]]:
+def _by_anchor() -> tuple[dict[str, list[tuple[str, Signature]]], list[tuple[str, Signature]]]:
     """Return the signatures by their rarest word, and those without one (other scripts)."""
-    anchored: dict[bytes, list[tuple[str, Signature]]] = {}
+    anchored: dict[str, list[tuple[str, Signature]]] = {}
     loose: list[tuple[str, Signature]] = []
     for slug, signs in all_signs().items():
         for signature in signs.signatures:
-            anchor = signature.anchor.encode()
+            anchor = signature.anchor
             (anchored.setdefault(anchor, []) if anchor else loose).append((slug, signature))
     return anchored, loose
 
@@ -53,7 +53,7 @@ def _by_anchor() -> tuple[dict[bytes, list[tuple[str, Signature]]], list[tuple[s
 def candidates(text: Text) -> list[tuple[str, Signature]]:
     """Return the signatures whose literal stands in a text."""
     anchored, loose = _by_anchor()
-    found = [one for word in anchored.keys() & words(text.vocabulary) for one in anchored[word]]
+    found = [one for word in anchored.keys() & text.words() for one in anchored[word]]
     return [one for one in (*found, *loose) if text.holds(one[1].literal)]
 
 
@@ -63,10 +63,10 @@ def search(text: Text, facts: Sequence[str] = ()) -> list[Match]:
     ``facts`` are words such as ``fact:wsl`` that signatures may want beside them.
     """
     found = []
-    elsewhere = not any(word in text.lower for word in _CONTEXT)
+    elsewhere = "fact:gpu" not in facts and not any(map(text.holds, _CONTEXT))
     around = _Around(text, "\n".join(facts))
     for slug, signature in candidates(text):
-        if elsewhere and slug in _OF_ANY_PROGRAM:
+        if signature.elsewhere != elsewhere and (signature.elsewhere or slug in _OF_ANY_PROGRAM):
             continue
         if around.fits(signature):
             found.extend(_matches(slug, signature, text))
@@ -83,16 +83,24 @@ class _Around:
 
     def fits(self, signature: Signature) -> bool:
         """Whether what must stand beside a signature does, and what must not does not."""
-        if any(self._has(one) for one in signature.unless):
-            return False
-        return all(self._has(one) for one in signature.beside)
+        for one in signature.unless:
+            if self._has(one):
+                return False
+        return all(map(self._has, signature.beside))
 
     def _has(self, words: str) -> bool:
         """Whether one of these stands there, parted by ``|``."""
-        if words not in self._known:
-            parts = words.split("|")
-            self._known[words] = any(self._text.holds(one) or one in self._facts for one in parts)
-        return self._known[words]
+        known = self._known.get(words)
+        if known is None:
+            parts = _parted(words)
+            known = any(map(self._text.holds, parts)) or any(map(self._facts.__contains__, parts))
+            self._known[words] = known
+        return known
+
+
+@functools.lru_cache(maxsize=4096)
+def _parted(words: str) -> tuple[str, ...]:
+    return tuple(words.split("|"))
 
 
 def _matches(slug: str, signature: Signature, text: Text) -> list[Match]:

@@ -40,12 +40,8 @@ class Settled:
 
 
 def _silent(snapshot: Snapshot) -> frozenset[str]:
-    said = frozenset(
-        kind
-        for kind in map(type, snapshot.sections.values())
-        if snapshot.get(kind) is not nothing_said(kind)
-    )
-    return _without(said)
+    sections = snapshot.sections.values()
+    return _without(frozenset(type(one) for one in sections if one is not nothing_said(type(one))))
 
 
 @functools.lru_cache(maxsize=1024)

@@ -2,10 +2,13 @@
 
 import shlex
 
+import msgspec
+
 from gpucheck.findings import Confidence, Fix, Severity
 from gpucheck.probes.preflight import Culprit, Preflight
 
 _AGAIN = "gpucheck preflight"
+_MOST_FIXES = 4
 _MOST_HOSTS = 16
 """More hosts than these stand in no command: --exclude-file has them all."""
 _BREAKS_A_NODE = frozenset(
@@ -123,9 +126,18 @@ def fixes_for(culprits: list[Culprit], preflight: Preflight) -> tuple[Fix, ...]:
     first = culprits[0]
     variables = first.data.get("variables")
     around = (_without_transport(variables),) if isinstance(variables, dict) and variables else ()
-    cure = _CURES.get(first.slug, _ELSE)
+    own = _own(first.data.get("fixes"))
+    cures = own or (_CURES.get(first.slug, _ELSE),)
     leave = _left_out(culprits, preflight)
-    return (*around, *((leave,) if leave is not None else ()), cure)
+    return (*around, *((leave,) if leave is not None else ()), *cures)
+
+
+def _own(raw: object) -> tuple[Fix, ...]:
+    """Return the fixes that the rules of the culprit's own node have found; () without any."""
+    try:
+        return tuple(msgspec.convert(raw or [], list[Fix])[:_MOST_FIXES])
+    except msgspec.ValidationError:
+        return ()
 
 
 def _without_transport(variables: dict[object, object]) -> Fix:
@@ -140,8 +152,11 @@ def _without_transport(variables: dict[object, object]) -> Fix:
 
 
 def _left_out(culprits: list[Culprit], preflight: Preflight) -> Fix | None:
-    """Return how to go on without the nodes; None where the blame is not on a node for sure."""
-    if culprits[0].slug not in _BREAKS_A_NODE:
+    """Return how to go on without the nodes; None where the blame is not on a node for sure.
+
+    A drill takes no node out of work.
+    """
+    if culprits[0].slug not in _BREAKS_A_NODE or preflight.drill:
         return None
     blamed = [
         one for one in culprits

@@ -32,7 +32,7 @@ def run(torch: Torch, order: Message, notes: Message, send: Send) -> None:
     os.environ.update(order.get("env") or {})
     mind_no_clock()
     torch.set_num_threads(1)
-    before_collectives = drill.arm(torch, order)
+    stops = drill.arm(torch, order)
     progress = Progress(send)
     start = time.perf_counter()
     result: Message = {"event": "result", "status": "passed", "kind": "", "detail": "", "data": {}}
@@ -45,7 +45,8 @@ def run(torch: Torch, order: Message, notes: Message, send: Send) -> None:
         else:
             together = Together(torch, order, send, progress)
             together.connect()
-            before_collectives()
+            for stop in stops:
+                stop()
             result["measurements"] = together.check()
         progress.at("done")
     except Failed as failed:

@@ -30,6 +30,8 @@ _WITH_BLANK = {"\uff1a": ": ", "\uff0c": ", "}
 _MOJIBAKE = ("ï¼\x9a", "ï¼š", "£º")
 """The colon of Chinese texts, in UTF-8 and in GBK, that was read as Latin-1."""
 _PLAIN = {**_CONTROL, **_PUNCTUATION}
+_ORDINARY = bytes(code for code in range(128) if code not in _CONTROL)
+"""What a block of ASCII may hold for nothing of it to be replaced."""
 _TAGS = re.compile(
     r"</?(?:p|br|div|span|pre|code|td|tr|th|table|tbody|thead|a|b|i|em|strong|li|ul|ol|h[1-6]"
     r"|details|summary|blockquote|font|hr)(?:\s[^<>]{0,300})?/?>",
@@ -80,7 +82,7 @@ def clean(block: str, first: int, file: str = "") -> list[Line]:
     block = block.replace("\r\n", "\n")
     if "\x1b" in block:
         block = _ESCAPES.sub("", block)
-    if not block.isascii() or not block.replace("\n", "").isprintable():
+    if not block.isascii() or block.encode("ascii").translate(None, _ORDINARY):
         for odd in _MOJIBAKE:
             block = block.replace(odd, ":")
         for odd, plain in _WITH_BLANK.items():
@@ -105,22 +107,25 @@ def clean(block: str, first: int, file: str = "") -> list[Line]:
 
 def _line(number: int, text: str, file: str) -> Line:
     """Take quoting and prefixes off; a prefix may stand behind another."""
-    text = _logged(text)[:LONGEST_LINE]
-    if text[:1] in _QUOTES:
+    if text.startswith(_JSON_LOG):
+        text = _logged(text)
+    text = text[:LONGEST_LINE]
+    if text.startswith(_QUOTES):
         text = _unquoted(text)
     speaker = ""
     while text[:1] in _MAY_START or (not speaker and " | " in text[:_HOST_STANDS_IN]):
-        found = _prefix(text)
+        kind, pattern = _PREFIXES.get(text[:1], _HOST)
+        found = pattern.match(text)
         if found is None:
             break
-        speaker, text = found[0] or speaker, found[1]
+        if found.lastindex is not None:  # else a time stamp: nobody speaks
+            speaker = f"{kind}{found[found.lastindex]}"
+        text = text[found.end() :]
     return Line(number, text.rstrip(), speaker, file)
 
 
 def _logged(text: str) -> str:
-    """Return the line in a line of a container's log in JSON."""
-    if not text.startswith(_JSON_LOG):
-        return text
+    """Return the line in a line of a container's log in JSON, the line itself where it is none."""
     try:
         found = msgspec.json.decode(text, type=_Logged)
     except msgspec.DecodeError:
@@ -131,13 +136,3 @@ def _logged(text: str) -> str:
 def _unquoted(text: str) -> str:
     found = _QUOTE.match(text)
     return text[found.end() :] if found is not None else text
-
-
-def _prefix(text: str) -> tuple[str, str] | None:
-    """Return who speaks ("" for a time stamp) and the rest; None where nothing is prefixed."""
-    kind, pattern = _PREFIXES.get(text[:1], _HOST)
-    found = pattern.match(text)
-    if found is None:
-        return None
-    speaker = f"{kind}{found[found.lastindex]}" if found.lastindex is not None else ""
-    return speaker, text[found.end() :]

@@ -1,7 +1,6 @@
 """A pasted text as numbered clean lines, and the machine that readers put together from it."""
 
 import bisect
-import functools
 import itertools
 import sys
 from collections.abc import Iterable
@@ -12,12 +11,13 @@ import msgspec
 from gpucheck.facts import Facts, Section
 from gpucheck.probes.environment import Environment
 from gpucheck.readers._drafts import Draft
+from gpucheck.readers.pasted._words import runs, shape_of, shapes
 
 NOT_PASTED = "nothing pasted says it"
 """The problem of every field that no reader filled."""
 
 
-class Line(msgspec.Struct, frozen=True):
+class Line(msgspec.Struct, frozen=True, gc=False):
     """One line without quoting, prefixes, escape sequences; ``number`` counts as an editor does.
 
     ``speaker`` is the rank or the host that a prefix names ("rank 3"), "" where none does.
@@ -34,11 +34,6 @@ class Line(msgspec.Struct, frozen=True):
         return f"{self.file} line {self.number}".lstrip() if self.number else self.file
 
 
-@functools.lru_cache(maxsize=8192)
-def _longest_word(literal: str) -> str:
-    return max(literal.split(), key=len, default="")
-
-
 class Text:
     """Lines of a paste; of a long log those that may matter, so numbers may have gaps."""
 
@@ -51,21 +46,23 @@ class Text:
             self.lower = "\n".join(texts)
         lengths = map((1).__add__, map(len, texts))  # with the ends of the lines
         self._starts = list(itertools.accumulate(lengths, initial=0))
-        self.vocabulary = "\n".join(set(self.lower.split()))
-        """The different words of the text: few, beside all."""
+        self._shapes, self._words = shapes(self.lower)
         self._held: dict[str, bool] = {}
         self._found: dict[tuple[str, int], list[int]] = {}
 
     def holds(self, literal: str) -> bool:
-        """Whether a lower-case literal stands in the text.
-
-        Its longest word is looked for in the vocabulary first.
-        """
+        """Whether a lower-case literal stands in the text."""
         known = self._held.get(literal)
         if known is None:
-            known = _longest_word(literal) in self.vocabulary and literal in self.lower
+            word, shape, look = shape_of(literal)
+            known = word in self._words and shape in self._shapes
+            known = known and (not look or literal in self.lower)
             self._held[literal] = known
         return known
+
+    def words(self) -> set[str]:
+        """Return the runs of letters of ASCII in the text, in lower case."""
+        return runs(self._words)
 
     def find(self, *literals: str, most: int = sys.maxsize) -> list[int]:
         """Return the indexes of the lines that hold one of the lower-case literals, in order.

@@ -16,12 +16,15 @@ from gpucheck.readers.pasted.base import Line, Machine, Text
 NAME = "free text"
 _GPU_WORDS = (
     "rtx", "gtx", "geforce gt", "tesla", "quadro", "titan", "a100", "a800", "h100", "h800", "h200",
-    "b200", "v100", "p100", "k80", "l40", "a10g", "a40", "a30", "a6000", "a5000", "2080", "3060",
-    "3070", "3080", "3090", "4060", "4070", "4080", "4090", "5060", "5070", "5080", "5090", "gt ",
+    "b200", "v100", "p100", "k80", "l40", "a10g", "a40", "a30", "a6000", "a5000", "gt ",
+)  # fmt: skip
+_GPU_NUMBERS = (
+    "2080", "3060", "3070", "3080", "3090", "4060", "4070", "4080", "4090", "5060", "5070", "5080",
+    "5090",
 )  # fmt: skip
 _SYSTEM_WORDS = (
-    "mac", "os x", "osx", "/users/", "win", ":\\", "ubuntu", "debian", "centos", "rhel", "fedora",
-    "arch linux", "manjaro", "rocky",
+    "mac", "os x", "osx", "apple silicon", "/users/", "win", ":\\", "ubuntu", "debian", "centos",
+    "rhel", "fedora", "arch linux", "manjaro", "rocky",
 )  # fmt: skip
 _TORCH_WORDS = (*(f"torch{sign}" for sign in " \t=:v`'\"*"), "torch.__version__")
 """What stands before a release: "torch" alone stands in every path of a traceback."""
@@ -44,6 +47,8 @@ _BARE = re.compile(
     r"(?<![\w./:-])(?:NVIDIA )?((?:20|30|40|50)[5-9]0)\s?(Ti|SUPER)?(?![\w./:])", re.IGNORECASE
 )
 """A 4090 without its family; a 2080 is none of the years that stand in dates."""
+_A_NUMBER = re.compile(r"0(?<=[2-5]0)[5-9]0")
+"""Stands in each of the numbers; it begins with a plain character, which ``re`` finds quickly."""
 _SERIES = re.compile(r"(RTX|GTX|GT)[ -]?(?=\d)", re.IGNORECASE)
 _VARIANT = re.compile(r"(?<=\d)\s?(Ti|SUPER)$", re.IGNORECASE)
 _TORCH = re.compile(
@@ -55,7 +60,11 @@ _DRIVER = re.compile(
     r"driver(?: version)?[\s=:`*]{1,4}v?(\d{3}\.\d{2,3}(?:\.\d{2})?)(?![\w.])", re.IGNORECASE
 )
 _SYSTEMS = {
-    "macos": re.compile(r"\b(?:mac ?os|macbook|mac mini|imac|os ?x)\b|/Users/\w", re.IGNORECASE),
+    "macos": re.compile(
+        r"\b(?:mac ?os|macbook|mac (?:mini|pro|studio|m[1-5])|imac|os ?x|apple silicon"
+        r"|on (?:an? |my |the )?mac)\b|(?<![:\w])/Users/\w",
+        re.IGNORECASE,
+    ),
     "windows": re.compile(
         r"\b(?:windows (?:7|8|10|11|server|home|pro)|win ?1[01]\b|win32\b|win_amd64)|^[A-Z]:\\",
         re.IGNORECASE,
@@ -110,7 +119,8 @@ def _lines(text: Text, *words: str) -> Iterator[Line]:
 
 
 def _gpus(text: Text, machine: Machine) -> None:
-    for line in _lines(text, *_GPU_WORDS):
+    numbers = _GPU_NUMBERS if _A_NUMBER.search(text.lower) else ()
+    for line in _lines(text, *_GPU_WORDS, *numbers):
         for found in (*_GPU.finditer(line.text), *_BARE.finditer(line.text)):
             name = _as_sold(" ".join(part for part in found.groups() if part))
             gpu = machine.item(Pci, "gpus", PciGpu, name.lower(), line)

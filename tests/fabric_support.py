@@ -15,7 +15,7 @@ Behaviour = Callable[[Step, tuple[int, ...]], Results | None]
 
 def roster(*sizes: int) -> Roster:
     """Nodes of so many ranks each, every node one task."""
-    ranks = []
+    ranks: list[Rank] = []
     for node, size in enumerate(sizes):
         for local in range(size):
             one = Rank(

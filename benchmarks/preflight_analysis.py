@@ -1,0 +1,84 @@
+"""How long the analysis of a pre-flight takes: every step and the verdict, of 10,000 ranks.
+
+    PYTHON benchmarks/preflight_analysis.py [--nodes 1250] [--gpus 8]
+
+Simulated: ranks on as many nodes as a quarter may be are bad, each hanging every collective that
+it is in. What is timed is only what the analysis itself does: to plan each step from the results
+so far, and to name who is to blame. Budget: 2 s for the verdict, and 2 s for the planning of each
+step.
+"""
+
+import argparse
+import sys
+import time
+
+from gpucheck.preflight.localise import Limits, culprits, next_step
+from gpucheck.preflight.model import Rank, RankResult, Roster, Step, StepResult
+
+_BUDGET = 2.0
+
+
+def _roster(nodes: int, gpus: int) -> Roster:
+    ranks = (
+        Rank(rank=node * gpus + gpu, task=node, node=node, host=f"n{node}", local=gpu, gpu=gpu)
+        for node in range(nodes)
+        for gpu in range(gpus)
+    )
+    return Roster(ranks=tuple(ranks))
+
+
+def _done(step: Step, bad: set[int]) -> StepResult:
+    results = {}
+    for group in step.groups:
+        fails = step.kind != "alone" and not bad.isdisjoint(group)
+        for rank in group:
+            results[rank] = RankResult(
+                rank=rank,
+                status="timed-out" if fails else "passed",
+                phase="enter" if fails else "done",
+                collective=1,
+                order=1 if fails else 0,
+            )
+    return StepResult(step=step, results=results)
+
+
+def _measure(roster: Roster, bad: set[int]) -> bool:
+    history: list[StepResult] = []
+    slowest = 0.0
+    while True:
+        start = time.perf_counter()
+        step = next_step(roster, history, Limits(backend="gloo"))
+        slowest = max(slowest, time.perf_counter() - start)
+        if step is None:
+            break
+        history.append(_done(step, bad))
+    start = time.perf_counter()
+    conclusion = culprits(roster, history)
+    verdict = time.perf_counter() - start
+    named = {rank for one in conclusion.culprits for rank in one.ranks}
+    print(
+        f"{len(roster.ranks):6} ranks, {len(bad):4} bad: {len(history):3} steps, the slowest "
+        f"planned in {slowest:.2f} s, the verdict in {verdict:.2f} s"
+    )
+    if named != bad:
+        print(f"wrong: {len(named - bad)} good ranks named, {len(bad - named)} bad ones not")
+    return named == bad and slowest < _BUDGET and verdict < _BUDGET
+
+
+def main() -> int:
+    """Measure; return 1 where a budget is not kept, or who is named is not who is bad."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--nodes", type=int, default=1250)
+    parser.add_argument("--gpus", type=int, default=8)
+    given = parser.parse_args()
+    roster = _roster(given.nodes, given.gpus)
+    most = given.nodes // 4
+    good = [
+        _measure(roster, {(node * 4) * given.gpus + node % given.gpus for node in range(count)})
+        for count in (0, 1, 2, most)
+    ]
+    return 0 if all(good) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,13 @@
+#!/bin/bash
+# slurm.conf: Prolog=/etc/slurm/gpucheck-prolog.sh and PrologFlags=Alloc
+#
+# slurmd runs this as root before a job starts on a node. Whatever it returns but 0 drains the
+# node and queues the job again, so only a culprit (status 1) gets through: a wrong option, a
+# misconfiguration, a slow GPU or a verdict that could not be had must not empty the cluster.
+export PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin HOME=/root
+log=/var/log/gpucheck-prolog.log
+
+timeout -k 10 100 gpucheck preflight --timeout 80 >"$log" 2>&1 </dev/null
+status=$?
+[ $status -eq 1 ] && exit 1
+exit 0

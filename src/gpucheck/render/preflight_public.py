@@ -1,0 +1,124 @@
+"""A pre-flight as it may leave the cluster: names, paths, addresses and UUIDs have stand-ins."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from gpucheck.findings import Evidence, Finding, Fix
+from gpucheck.preflight.judgement import Result
+from gpucheck.probes.preflight import Preflight
+from gpucheck.redact import redact, redact_text
+from gpucheck.render.public import public
+from gpucheck.report import Report
+
+_replace = msgspec.structs.replace
+
+
+class Public:
+    """The stand-ins of one pre-flight, for itself and for every text about it.
+
+    The redaction of a machine leaves a host's name in a sentence alone where it could be any other
+    word. The nodes of a cluster are often called n1 and n2, and a text about a pre-flight is full
+    of them: here they are replaced whatever they look like.
+    """
+
+    def __init__(self, result: Result) -> None:
+        self._result = result
+        self._private = result.report.snapshot
+        self._shown = redact(self._private).get(Preflight)
+        known = self._private.get(Preflight)
+        hosts = dict(zip(_hosts(known), _hosts(self._shown), strict=True))
+        self._left = {old: new for old, new in hosts.items() if self._says(old)}
+        longest = sorted(map(re.escape, self._left), key=len, reverse=True)
+        self._finder = re.compile(rf"(?<![\w.-])(?:{'|'.join(longest)})(?![\w-])")
+
+    def text(self, words: str) -> str:
+        """Return a text with stand-ins."""
+        shown = redact_text(words, self._private)
+        if not self._left:
+            return shown
+        return self._finder.sub(lambda found: self._left[found[0]], shown)
+
+    def data(self, value: Any) -> Any:  # noqa: ANN401  # JSON-like data
+        """Return JSON-like data with every text in it replaced."""
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, list):
+            return [self.data(one) for one in value]
+        if isinstance(value, dict):
+            return {self.text(str(key)): self.data(one) for key, one in value.items()}
+        return value
+
+    def result(self) -> Result:
+        """Return the pre-flight with stand-ins."""
+        result = self._result
+        preflight = self._preflight()
+        report = self._report(public(result.report), preflight)
+        return _replace(
+            result,
+            report=report,
+            preflight=preflight,
+            ending=_replace(result.ending, why=self.text(result.ending.why)),
+            drill=self.text(result.drill),
+            requirements=[self.text(one) for one in result.requirements],
+        )
+
+    def _says(self, host: str) -> bool:
+        return bool(host) and host in redact_text(f"on {host}", self._private)
+
+    def _preflight(self) -> Preflight:
+        shown = self._shown
+        culprits = [
+            _replace(one, evidence=self.text(one.evidence), data=self.data(one.data))
+            for one in shown.culprits or ()
+        ]
+        ranks = [
+            _replace(one, detail=self.text(one.detail)) if one.detail else one
+            for one in shown.ranks or ()
+        ]
+        return _replace(
+            shown,
+            culprits=None if shown.culprits is None else culprits,
+            ranks=None if shown.ranks is None else ranks,
+            inconclusive=self.text(shown.inconclusive),
+            stopped_because=self.text(shown.stopped_because),
+        )
+
+    def _report(self, report: Report, preflight: Preflight) -> Report:
+        return _replace(
+            report,
+            snapshot=report.snapshot.with_section(preflight),
+            findings=tuple(map(self._finding, report.findings)),
+            checks=tuple(_replace(one, reason=self.text(one.reason)) for one in report.checks),
+            open_questions=tuple(
+                _replace(one, reason=self.text(one.reason)) for one in report.open_questions
+            ),
+        )
+
+    def _finding(self, finding: Finding) -> Finding:
+        return _replace(
+            finding,
+            headline=self.text(finding.headline),
+            evidence=tuple(map(self._evidence, finding.evidence)),
+            fixes=tuple(map(self._fix, finding.fixes)),
+        )
+
+    def _evidence(self, evidence: Evidence) -> Evidence:
+        return _replace(evidence, value=self.data(evidence.value))
+
+    def _fix(self, fix: Fix) -> Fix:
+        commands = tuple(self.text(command) for command in fix.commands)
+        return _replace(
+            fix, text=self.text(fix.text), commands=commands, verify=self.text(fix.verify)
+        )
+
+
+def _hosts(preflight: Preflight) -> Iterator[str]:
+    """Return the name of a host wherever one stands, in a fixed order."""
+    for rank in preflight.ranks or ():
+        yield rank.host or ""
+    for culprit in preflight.culprits or ():
+        yield culprit.host or ""
+        yield from culprit.hosts

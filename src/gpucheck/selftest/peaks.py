@@ -1,0 +1,64 @@
+"""The share of the vendor's peak rate that each GPU reached: told, and held against nothing.
+
+No program reaches a peak, and how near a sound GPU comes differs from board to board; see
+``docs/selftests.md``.
+"""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from gpucheck.probes.selftests import LONG_ENOUGH, Measurement, SelfTest, SelfTests
+from gpucheck.tables.gpu_rates import GpuRates, RateRow
+
+_TESTS = ("cublas-matmul", "sustained")
+_COLUMNS = {
+    "fp64": "fp64_tensor",  # cuBLAS takes them where they are; who has none is not in the table
+    "fp32": "fp32",
+    "tf32": "tf32",
+    "fp16": "fp16",
+    "bf16": "bf16",
+    "sustained": "fp16",
+}
+
+
+def with_shares(tests: SelfTests, rates: GpuRates) -> SelfTests:
+    """Return the self-tests with the shares beside the rates, where the vendor's rate is known."""
+    if tests.level not in LONG_ENOUGH:
+        return tests
+    models = tests.device_names()
+    results = []
+    for result in tests.results or ():
+        row = rates.rates(models.get(result.device, "")) if result.name in _TESTS else None
+        known = row is not None and row.confirmed
+        results.append(_with_shares(result, row) if row is not None and known else result)
+    return msgspec.structs.replace(tests, results=results)
+
+
+def _with_shares(result: SelfTest, row: RateRow) -> SelfTest:
+    told = list(_shares(result, row))
+    if not told:
+        return result
+    shares = [
+        Measurement(
+            name=f"{name} share of the vendor's peak",
+            value=round(100.0 * value / peak, 1),
+            unit="%",
+        )
+        for name, value, peak in told
+    ]
+    return msgspec.structs.replace(
+        result,
+        measurements=[*result.measurements, *shares],
+        data={**result.data, "vendor_peaks": {name: peak for name, _value, peak in told}},
+    )
+
+
+def _shares(result: SelfTest, row: RateRow) -> Iterator[tuple[str, float, float]]:
+    """Yield what was measured: its name, its rate and the vendor's, both in TFLOP/s."""
+    for one in result.measurements:
+        name = one.name.removesuffix(" rate")
+        column = _COLUMNS.get(name) if name != one.name else None
+        peak = getattr(row, column) if column else None
+        if peak and one.value is not None:
+            yield name, one.value, peak

@@ -1,0 +1,154 @@
+"""Several hosts on one machine: network namespaces with names of their own, joined by a bridge.
+
+Each host has an address, a host name and an /etc/hosts that knows the others. A link between two
+hosts can be cut (frames get lost, nobody is told) or made slow, and a host can lose its power.
+It needs root and the kernel's network namespaces.
+"""
+
+import itertools
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+_NUMBERS = itertools.count()
+_NOWHERE = "02:00:00:00:de:ad"
+_CONFIG = Path("/etc/netns")
+"""Where ``ip netns exec`` finds files to show in place of those in /etc."""
+
+
+def missing() -> str:
+    """Return why there can be no such hosts here; "" when there can."""
+    for tool in ("ip", "tc", "unshare"):
+        if not shutil.which(tool):
+            return f"{tool} is not installed (apt-get install iproute2 util-linux)"
+    if os.geteuid() != 0:
+        return "network namespaces of one's own need root"
+    name = f"gpucheck-try-{os.getpid()}"
+    done = subprocess.run(["ip", "netns", "add", name], capture_output=True, check=False)
+    if done.returncode == 0:
+        bridge = ["ip", "-n", name, "link", "add", "br0", "type", "bridge"]
+        done = subprocess.run(bridge, capture_output=True, check=False)
+        _ip("netns", "del", name)
+    words = done.stderr.decode(errors="replace").strip()
+    return f"this kernel lets no network namespace be joined: {words}" if done.returncode else ""
+
+
+def shaping_missing() -> str:
+    """Return why no link can be made slow here; "" when one can."""
+    with hosts(2) as two:
+        try:
+            two.slow(0, 1, 8)
+        except subprocess.CalledProcessError as error:
+            return f"the kernel has no qdisc that shapes: {error.stderr.decode().strip()}"
+    return ""
+
+
+class Hosts:
+    """The hosts, numbered from 0; their names are ``host1``, ``host2`` ..."""
+
+    def __init__(self, count: int) -> None:
+        self._stem = f"gpucheck-{os.getpid()}-{next(_NUMBERS)}-"
+        self.names = tuple(f"host{number}" for number in range(1, count + 1))
+        self.addresses = tuple(f"10.77.0.{number}" for number in range(1, count + 1))
+        self._started: list[subprocess.Popen[str]] = []
+
+    def space(self, host: int) -> str:
+        """Return the name of a host's network namespace."""
+        return f"{self._stem}{host}"
+
+    def start(
+        self, host: int, command: Sequence[str], env: Mapping[str, str] | None = None
+    ) -> "subprocess.Popen[str]":
+        """Start a program on a host; its output and errors go to pipes."""
+        named = ["unshare", "--uts", "sh", "-c", 'hostname "$0" && exec "$@"', self.names[host]]
+        process = subprocess.Popen(
+            ["ip", "netns", "exec", self.space(host), *named, *command],
+            env={**os.environ, **(env or {})}, text=True, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+        )  # fmt: skip
+        self._started.append(process)
+        return process
+
+    def cut(self, one: int, other: int) -> None:
+        """Lose every frame between two hosts from now on; nobody is told."""
+        for here, there in ((one, other), (other, one)):
+            _ip(
+                "-n", self.space(here), "neigh", "replace", self.addresses[there], "lladdr",
+                _NOWHERE, "dev", "eth0", "nud", "permanent",
+            )  # fmt: skip
+
+    def slow(self, one: int, other: int, mbit: float) -> None:
+        """Let so many megabits a second through between two hosts, each way."""
+        for here, there in ((one, other), (other, one)):
+            tc, at = ["tc", "-n", self.space(here)], ["dev", "eth0", "parent", "1:"]
+            if "htb 1:" not in _do(*tc, "qdisc", "show", "dev", "eth0"):
+                _do(*tc, "qdisc", "replace", "dev", "eth0", "root", "handle", "1:", "htb")
+            number = f"1:{there + 1:x}"
+            _do(*tc, "class", "replace", *at, "classid", number, "htb", "rate", f"{mbit}mbit")
+            to = ["u32", "match", "ip", "dst", f"{self.addresses[there]}/32", "flowid", number]
+            _do(*tc, "filter", "add", *at, "protocol", "ip", "prio", str(there + 1), *to)
+
+    def power_off(self, host: int) -> None:
+        """Take a host away: its link first, so that no farewell gets out, then its processes."""
+        _ip("-n", self.space(host), "link", "set", "eth0", "down")
+        pids = _do("ip", "netns", "pids", self.space(host)).split()
+        for pid in pids:
+            os.kill(int(pid), signal.SIGKILL)
+
+    def set_up(self) -> None:
+        """Make the hosts and the bridge between them, which lies in a namespace of its own."""
+        middle = f"{self._stem}middle"
+        _ip("netns", "add", middle)
+        _ip("-n", middle, "link", "add", "br0", "type", "bridge")
+        _ip("-n", middle, "link", "set", "br0", "up")
+        for host, address in enumerate(self.addresses):
+            space = self.space(host)
+            _ip("netns", "add", space)
+            self._know_names(host)
+            ends = ["eth0", "netns", space, "type", "veth", "peer", "name", f"to{host}"]
+            _ip("link", "add", *ends, "netns", middle)
+            _ip("-n", middle, "link", "set", f"to{host}", "master", "br0", "up")
+            _ip("-n", space, "address", "add", f"{address}/24", "dev", "eth0")
+            for device in ("lo", "eth0"):
+                _ip("-n", space, "link", "set", device, "up")
+
+    def tear_down(self) -> None:
+        """End what was started and take all away."""
+        for process in self._started:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+        for host in range(len(self.names)):
+            shutil.rmtree(_CONFIG / self.space(host), ignore_errors=True)
+        for name in (*map(self.space, range(len(self.names))), f"{self._stem}middle"):
+            subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False)
+
+    def _know_names(self, host: int) -> None:
+        folder = _CONFIG / self.space(host)
+        folder.mkdir(parents=True)
+        known = zip(self.addresses, self.names, strict=True)
+        lines = ["127.0.0.1 localhost\n", *(f"{address} {name}\n" for address, name in known)]
+        (folder / "hosts").write_text("".join(lines))
+
+
+@contextmanager
+def hosts(count: int) -> Iterator[Hosts]:
+    """Have so many hosts for a while."""
+    some = Hosts(count)
+    try:
+        some.set_up()
+        yield some
+    finally:
+        some.tear_down()
+
+
+def _ip(*words: str) -> str:
+    return _do("ip", *words)
+
+
+def _do(*command: str) -> str:
+    return subprocess.run(command, capture_output=True, check=True, timeout=20).stdout.decode()

@@ -1,0 +1,292 @@
+"""The files that a pre-flight leaves behind: whole or not at all, and never the wrong host."""
+
+import errno
+import json
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import msgspec
+import preflight_samples as samples
+import pytest
+
+from gpucheck.findings import Confidence, Severity
+from gpucheck.preflight.exclude import exclusion
+from gpucheck.preflight.files import FileError, write_each, write_file
+from gpucheck.preflight.judgement import Result
+from gpucheck.preflight.model import RankResult, TaskFacts
+from gpucheck.probes.preflight import Culprit
+from gpucheck.render import preflight_text
+from gpucheck.render.preflight_files import write_files
+from gpucheck.render.schema import schema
+
+
+def left_in(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+# One file.
+
+
+def test_a_file_has_its_new_content_and_its_usual_mode(tmp_path: Path) -> None:
+    path = tmp_path / "a.prom"
+    path.write_text("old")
+    before = os.umask(0o022)
+    try:
+        write_file(path, "new\n")
+    finally:
+        os.umask(before)
+    assert path.read_text() == "new\n"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o644
+    assert left_in(tmp_path) == ["a.prom"]
+
+
+def test_a_full_disk_leaves_the_old_content(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a"
+    path.write_text("old")
+
+    def full(_handle: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(FileError, match=r"/a cannot be written: No space left on device$"):
+        write_file(path, "new")
+    assert path.read_text() == "old"
+    assert left_in(tmp_path) == ["a"]
+
+
+@pytest.mark.parametrize("name", ["-", ""])
+def test_the_standard_output_is_no_file(name: str) -> None:
+    with pytest.raises(FileError, match="a file is needed, not the standard output"):
+        write_file(name, "x")
+
+
+def test_what_is_no_regular_file_stays_what_it_is(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for path in (tmp_path, pipe, Path("/dev/null")):
+        with pytest.raises(FileError, match="is no regular file"):
+            write_file(path, "x")
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
+
+
+def test_a_link_keeps_leading_to_its_file(tmp_path: Path) -> None:
+    (tmp_path / "real").write_text("old")
+    (tmp_path / "link").symlink_to("real")
+    write_file(tmp_path / "link", "new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real").read_text() == "new"
+
+
+@pytest.mark.parametrize("path", ["none/here/x", "a\0b"])
+def test_a_path_that_leads_nowhere_is_a_sentence(tmp_path: Path, path: str) -> None:
+    with pytest.raises(FileError, match="cannot be written: "):
+        write_file(f"{tmp_path}/{path}", "x")
+    assert left_in(tmp_path) == []
+
+
+# Each rank.
+
+FACTS = {"task": 2, "host": "gpu-0002", "torch": "2.9.1"}
+VERDICT = {
+    "exit": 1,
+    "class": "culprit",
+    "culprits": [{"slug": "rank-hangs", "ranks": [9]}],
+    "ranks": [{"rank": 0}] * 50,
+}
+
+
+def own(*results: dict[str, Any]) -> dict[str, Any]:
+    return {"facts": FACTS, "steps": [{"step": "alone", "results": list(results)}]}
+
+
+def test_each_rank_has_a_file_of_its_own_by_its_number(tmp_path: Path) -> None:
+    hung = {"rank": 9, "status": "timed-out", "phase": "connect"}
+    good = {"rank": 8, "status": "passed", "phase": "done"}
+    mine = own(good, hung)
+    mine["steps"].append({"step": "together", "results": [{**hung, "status": "stopped"}]})
+    folder = tmp_path / "new" / "folder"
+    paths = write_each(folder, mine, VERDICT)
+    assert paths == [folder / "rank-8.json", folder / "rank-9.json"]
+    found = json.loads(paths[1].read_text())
+    jsonschema.Draft202012Validator(schema("preflight-rank")).validate(found)
+    assert (found["rank"], found["host"], found["status"]) == (9, "gpu-0002", "timed-out")
+    assert found["is_culprit"] is True
+    assert [step["step"] for step in found["steps"]] == ["alone", "together"]
+    assert (found["verdict"]["exit"], found["facts"]["torch"]) == (1, "2.9.1")
+    assert "ranks" not in found["verdict"]  # ten thousand files with ten thousand ranks each
+    other = json.loads(paths[0].read_text())
+    assert (other["status"], other["is_culprit"]) == ("passed", False)
+
+
+def test_structs_are_as_good_as_what_was_made_of_them(tmp_path: Path) -> None:
+    mine = {
+        "facts": TaskFacts(task=1, host="n"),
+        "steps": [{"step": "alone", "results": [RankResult(rank=4, status="crashed")]}],
+    }
+    (path,) = write_each(tmp_path, mine, {"culprits": [samples.several().preflight.culprits]})
+    assert json.loads(path.read_text())["status"] == "crashed"
+
+
+def test_a_task_without_a_rank_leaves_what_it_knows(tmp_path: Path) -> None:
+    (path,) = write_each(tmp_path, {"facts": FACTS, "steps": []}, {})
+    assert path.name == "task-2.json"
+    found = json.loads(path.read_text())
+    jsonschema.Draft202012Validator(schema("preflight-rank")).validate(found)
+    assert (found["rank"], found["status"], found["verdict"]) == (None, "not-run", {})
+
+
+def test_no_word_of_another_names_a_file(tmp_path: Path) -> None:
+    folder = tmp_path / "each"
+    evil = [{"rank": "../../x", "status": "passed"}, {"rank": None}, "no result", {"rank": 3}]
+    mine = {"facts": {"task": "../up", "host": samples.HOSTILE}, "steps": [
+        {"step": "alone", "results": evil}, "no step",
+    ]}  # fmt: skip
+    write_each(folder, mine, {"culprits": ["no culprit", {"ranks": [3]}]})
+    write_each(folder, {"facts": {"task": "../up"}}, {})
+    assert left_in(folder) == ["rank-3.json", "task.json"]
+    assert left_in(tmp_path) == ["each"]
+
+
+def test_no_link_in_the_folder_is_followed(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("kept")
+    folder = tmp_path / "shared"
+    folder.mkdir()
+    (folder / "rank-3.json").symlink_to(tmp_path / "mine")
+    write_each(folder, own({"rank": 3, "status": "passed"}), {})
+    assert (tmp_path / "mine").read_text() == "kept"
+    assert not (folder / "rank-3.json").is_symlink()
+
+
+def test_a_folder_that_cannot_be_made_is_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(FileError, match=r"cannot be made: Not a directory|File exists"):
+        write_each(tmp_path / "file" / "x", own(), {})
+    with pytest.raises(FileError, match="a folder is needed"):
+        write_each("-", own(), {})
+
+
+# Hosts to leave out.
+
+
+def hosts(result: Result) -> tuple[str, ...]:
+    return exclusion(result.preflight).hosts
+
+
+def of(culprit: Culprit, **changed: object) -> tuple[str, ...]:
+    """Return who is left out of a job of four nodes because of this culprit."""
+    return hosts(samples.result(samples.ranks(4, 2), msgspec.structs.replace(culprit, **changed)))
+
+
+@pytest.mark.parametrize(
+    "slug", ["rank-missing", "rank-hangs", "rank-crashed", "wrong-result", "nccl-p2p-broken",
+             "gpu-fallen-off-bus", "gpu-hardware-fault", "fabric-manager-down"]
+)  # fmt: skip
+def test_the_host_of_what_is_broken_is_left_out(slug: str) -> None:
+    one = samples.culprit(slug, samples.ranks(4, 2)[3], "seen")
+    assert of(one) == ("gpu-0001",)
+    assert of(one, confidence=Confidence.LIKELY) == ("gpu-0001",)
+
+
+@pytest.mark.parametrize(
+    "slug", ["gpu-slow", "link-slow", "ranks-heterogeneous", "memlock-too-low", "shm-too-small",
+             "nccl-version-mismatch", "driver-too-old", "torch-missing", "torch-import-broken",
+             "requirement-not-met", "rendezvous-failed", "nccl-timeout", "brand-new"]
+)  # fmt: skip
+def test_nobody_is_left_out_because_of_anything_else(slug: str) -> None:
+    assert of(samples.culprit(slug, samples.ranks(4, 2)[3], "seen")) == ()
+
+
+def test_nobody_is_left_out_on_suspicion() -> None:
+    ranks = samples.ranks(4, 2)
+    one = samples.culprit("rank-hangs", ranks[3], "seen")
+    assert of(one, confidence=Confidence.POSSIBLE) == ()
+    assert of(one, severity=Severity.WARNING) == ()
+    assert of(samples.link(ranks[0], ranks[6], "nccl-transport-broken")) == ()
+    assert of(one, host=None, hosts=()) == ()
+
+
+def test_nobody_is_left_out_because_of_a_drill() -> None:
+    result = samples.drill()
+    assert hosts(result) == ()
+    assert "drill" in exclusion(result.preflight).note
+    assert exclusion(result.preflight).text() == ""
+
+
+def test_when_every_host_of_several_failed_none_is_left_out() -> None:
+    ranks = samples.ranks(3, 1)
+    culprits = [samples.culprit("rank-crashed", one, "the same everywhere") for one in ranks]
+    assert hosts(samples.result(ranks, *culprits[:2])) == ("gpu-0000", "gpu-0001")
+    assert hosts(samples.result(ranks, *culprits)) == ()
+    assert "all 3 hosts failed" in exclusion(samples.result(ranks, *culprits).preflight).note
+    alone = samples.ranks(1, 8)
+    assert hosts(samples.result(alone, samples.culprit("rank-hangs", alone[3], "x"))) == (
+        "gpu-0000",
+    )
+
+
+def test_the_list_is_one_line_with_each_host_once() -> None:
+    ranks = samples.ranks(8, 2)
+    culprits = [samples.culprit("rank-crashed", ranks[at], "killed") for at in (4, 5, 9, 2)]
+    found = exclusion(samples.result(ranks, *culprits).preflight)
+    assert found.text() == "gpu-0002,gpu-0004,gpu-0001\n"
+
+
+@pytest.mark.parametrize(
+    "name", ["a,b", "a[1-9]", "../etc/passwd", "a b", "-x", "$(id)", "a\nb", samples.HOSTILE]
+)
+def test_a_name_that_slurm_would_read_otherwise_is_left_out(name: str) -> None:
+    ranks = samples.ranks(4, 1, r1={"host": name})
+    culprits = [samples.culprit("rank-crashed", ranks[at], "killed") for at in (1, 2)]
+    found = exclusion(samples.result(ranks, *culprits).preflight)
+    assert found.hosts == ("gpu-0002",)
+    assert found.note.startswith("1 of the names")
+
+
+# All of them.
+
+
+def test_every_file_is_written_and_said(tmp_path: Path) -> None:
+    bad, prom, packed = (f"{tmp_path}/{name}" for name in ("bad", "x.prom", "x.zip"))
+    said = write_files(samples.hang(), exclude_file=bad, metrics=prom, bundle_file=packed)
+    assert left_in(tmp_path) == ["bad", "x.prom", "x.zip"]
+    assert (tmp_path / "bad").read_text() == "gpu-0004\n"
+    assert said[0] == f"{tmp_path}/bad leaves out 1 host"
+    assert said[1] == f"{tmp_path}/x.prom has the metrics"
+    assert said[2].startswith("x.zip has README.txt, report.txt, report.json, ranks.jsonl")
+    assert write_files(samples.hang()) == []
+
+
+def test_without_a_bad_host_the_file_is_empty(tmp_path: Path) -> None:
+    path = tmp_path / "bad"
+    path.write_text("gpu-0007\n")
+    assert write_files(samples.healthy(), exclude_file=str(path)) == [f"{path} leaves out no host"]
+    assert path.read_bytes() == b""
+    said = write_files(samples.drill(), exclude_file=str(path))
+    assert said == [
+        f"{path} leaves out no host: this was a drill, and no host is left out because of one"
+    ]
+
+
+def test_what_cannot_be_written_is_said_and_the_rest_is_written(tmp_path: Path) -> None:
+    result = samples.hang()
+    before = result.ending
+    said = write_files(
+        result, exclude_file="-", metrics=f"{tmp_path}/no/x", bundle_file=f"{tmp_path}/x.zip"
+    )
+    assert said[0] == "--exclude-file: a file is needed, not the standard output"
+    assert said[1].startswith("--metrics: ")
+    assert said[1].endswith("cannot be written: No such file or directory")
+    assert left_in(tmp_path) == ["x.zip"]
+    assert result.ending == before
+    assert preflight_text.render(result).startswith("BROKEN")
+
+
+def test_a_path_is_said_without_what_acts_on_a_terminal(tmp_path: Path) -> None:
+    (said,) = write_files(samples.healthy(), metrics=f"{tmp_path}/\x1b[2Jx")
+    assert said.isprintable()

@@ -1,0 +1,135 @@
+"""A whole pre-flight over hosts that are network namespaces: links and hosts that really fail."""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import net_hosts
+import pytest
+from broken_torch import break_torch
+
+import gpucheck
+
+pytestmark = [
+    pytest.mark.netns,
+    pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="no torch here"),
+]
+COUNT = 4
+SOURCES = str(Path(gpucheck.__file__).parents[1])
+
+
+@pytest.fixture
+def net() -> Iterator[net_hosts.Hosts]:
+    if why := net_hosts.missing():
+        pytest.skip(why)
+    with net_hosts.hosts(COUNT) as some:
+        yield some
+
+
+class Job:
+    """A pre-flight with a rank on each host, whose places are told by hand."""
+
+    def __init__(self, net: net_hosts.Hosts, *options: str, site: Path | None = None) -> None:
+        self.begun = time.monotonic()
+        self.net = net
+        paths = os.pathsep.join([SOURCES, *([str(site)] if site else [])])
+        told = {"WORLD_SIZE": str(COUNT), "MASTER_ADDR": net.names[0], "PYTHONPATH": paths}
+        command = [
+            sys.executable, "-m", "gpucheck", "preflight", "--device", "cpu", "--ranks", "1",
+            "--python", sys.executable, "--format", "json", *options,
+        ]  # fmt: skip
+        self._ranks = [net.start(host, command, {**told, "RANK": str(host)}) for host in range(4)]
+
+    def wait_for(self, file: Path) -> None:
+        """Wait until a rank has left that mark."""
+        while not file.exists():
+            assert time.monotonic() - self.begun < 100, "no rank came so far"
+            assert None in self.statuses(), [rank.communicate() for rank in self._ranks]
+            time.sleep(0.05)
+
+    def statuses(self) -> list[int | None]:
+        return [rank.poll() for rank in self._ranks]
+
+    def end(self, seconds: float) -> tuple[list[int | None], dict[str, Any], list[str]]:
+        """Wait for the end of all; their statuses, rank 0's report and what the others said."""
+        for rank in self._ranks:
+            left = self.begun + seconds - time.monotonic()
+            try:
+                rank.wait(max(left, 0.1))
+            except subprocess.TimeoutExpired:
+                pytest.fail(f"no end within {seconds} s: {self.statuses()}")
+        said = [rank.communicate() for rank in self._ranks]
+        report: dict[str, Any] = json.loads(said[0][0]) if said[0][0] else {}
+        return self.statuses(), report, [out + errors for out, errors in said]
+
+
+def named(report: dict[str, Any]) -> list[tuple[str, tuple[int, ...], bool]]:
+    return [(one["slug"], tuple(one["ranks"]), one["is_link"]) for one in report["culprits"]]
+
+
+def test_healthy_hosts(net: net_hosts.Hosts) -> None:
+    statuses, report, _ = Job(net, "--timeout", "150").end(160)
+    assert statuses == [0] * COUNT, report
+    assert named(report) == []
+    assert [one["host"] for one in report["ranks"]] == list(net.names)
+
+
+def test_a_link_that_is_cut(net: net_hosts.Hosts) -> None:
+    net.cut(1, 2)
+    statuses, report, _ = Job(net, "--timeout", "120").end(130)
+    assert len(set(statuses)) == 1, statuses
+    assert statuses[0] in (1, 4)
+    assert [(ranks, is_link) for _, ranks, is_link in named(report)] == [((1, 2), True)], report
+
+
+def test_a_link_that_is_slow(net: net_hosts.Hosts) -> None:
+    if why := net_hosts.shaping_missing():
+        pytest.skip(why)
+    net.slow(1, 2, 20)
+    statuses, report, _ = Job(net, "--links", "--timeout", "150").end(160)
+    assert statuses == [5] * COUNT, report
+    assert named(report) == [("link-slow", (1, 2), True)]
+
+
+def test_a_host_that_loses_its_power_in_the_middle(net: net_hosts.Hosts, tmp_path: Path) -> None:
+    mark = tmp_path / "in-the-middle"
+    fault = f"open({str(mark)!r}, 'w').close(); __import__('time').sleep(600)"
+    site = break_torch(tmp_path / "site", "RANK", "2", fault)
+    job = Job(net, "--timeout", "150", site=site)
+    job.wait_for(mark)
+    net.power_off(2)
+    statuses, report, _ = job.end(160)
+    assert [status for rank, status in enumerate(statuses) if rank != 2] == [1] * 3, report
+    ((_, ranks, is_link),) = named(report)
+    assert (ranks, is_link) == ((2,), False)
+    assert report["culprits"][0]["host"] == net.names[2]
+
+
+def test_rank_0_loses_its_power_in_the_middle(net: net_hosts.Hosts, tmp_path: Path) -> None:
+    mark = tmp_path / "in-the-middle"
+    fault = f"open({str(mark)!r}, 'w').close(); __import__('time').sleep(600)"
+    site = break_torch(tmp_path / "site", "RANK", "1", fault)
+    job = Job(net, "--timeout", "150", site=site)
+    job.wait_for(mark)
+    net.power_off(0)
+    off = time.monotonic()
+    statuses, _, said = job.end(160)
+    assert statuses[1:] == [3] * 3, said
+    assert time.monotonic() - off < 60
+    for host, words in enumerate(said[1:], 1):
+        assert net.names[host] in words
+        assert "rank 0, or its board, is gone" in words
+
+
+def test_a_host_that_cannot_reach_rank_0(net: net_hosts.Hosts) -> None:
+    net.cut(0, 3)
+    statuses, report, said = Job(net, "--timeout", "60").end(75)
+    assert statuses[:3] == [1] * 3, (report, said)
+    assert statuses[3] == 3, said
+    assert named(report) == [("rank-missing", (3,), False)]
