@@ -1,8 +1,8 @@
 """Control arms: does a set of ranks that fails over NCCL pass without one of its transports?
 
 A cure counts only when the set fails as configured before and after it: first it is run again
-unchanged (what passes then failed by chance), then with one variable after the other until one
-passes, then unchanged once more.
+unchanged (what passes then failed by chance, and is no cause any more), then with one variable
+after the other until one passes, then unchanged once more.
 """
 
 from collections.abc import Sequence
@@ -36,13 +36,12 @@ class Course(msgspec.Struct, frozen=True, kw_only=True):
     """What the arms have shown of one set of ranks.
 
     ``cure`` is the arm that passed; ``is_sure``: it failed without, before and after.
-    ``by_chance``: it passed unchanged. ``upcoming`` is what to run next; None when all is said.
+    ``upcoming`` is what to run next; None when all is said.
     """
 
     tried: tuple[Trial, ...] = ()
     cure: Arm | None = None
     is_sure: bool = False
-    by_chance: bool = False
     upcoming: Arm | None = None
 
 
@@ -68,7 +67,7 @@ def course(picture: Picture, ranks: Sequence[int]) -> Course:
     if not tried:
         return Course(upcoming=unchanged)
     if tried[0].passed is not False:
-        return Course(tried=tried, by_chance=tried[0].passed is True)
+        return Course(tried=tried)
     for at, arm in enumerate(arms_of(picture, ranks), start=1):
         if at >= len(tried):
             return Course(tried=tried, upcoming=arm)
@@ -76,8 +75,6 @@ def course(picture: Picture, ranks: Sequence[int]) -> Course:
             break
         if tried[at].passed:
             after = tried[at + 1].passed if at + 1 < len(tried) else None
-            if after is True:
-                return Course(tried=tried, by_chance=True)
             upcoming = unchanged if at + 1 == len(tried) else None
             return Course(tried=tried, cure=arm, is_sure=after is False, upcoming=upcoming)
     return Course(tried=tried)

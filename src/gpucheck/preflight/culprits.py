@@ -127,10 +127,14 @@ def _told(picture: Picture) -> list[Culprit]:
 
 
 def _passed_later(picture: Picture, tell: tells.Tell) -> bool:
-    """Whether the rank passed in a step after the one that named it."""
-    own = [one.results[tell.rank] for one in picture.history if tell.rank in one.results]
-    at = next((at for at, one in enumerate(own) if one is tell.result), len(own))
-    return any(one.passed for one in own[at + 1 :])
+    """Whether the rank passed later in a step like the one that named it: alone, or with others."""
+    own = [
+        (one.step.kind == "alone", one.results[tell.rank])
+        for one in picture.history
+        if tell.rank in one.results
+    ]
+    at = next((at for at, (_alone, one) in enumerate(own) if one is tell.result), len(own))
+    return any(one.passed and alone == own[at][0] for alone, one in own[at + 1 :])
 
 
 def _as_transient(entry: Culprit) -> Culprit:

@@ -148,7 +148,7 @@ class Judgement:
             for group in done.step.groups
         )
         found = [
-            *told.culprits,
+            *(_with_own_fixes(one) for one in told.culprits),
             *slow.culprits(roster, history, known.baseline),
             *slow_links.culprits(history, known),
             *limits.culprits(roster, heard.facts, collective_failed=failed),
@@ -226,6 +226,16 @@ def roots(snapshot: Snapshot, tables: Tables) -> list[dict[str, Any]]:
         for one in standing
         if one.severity is Severity.ERROR
     ]
+
+
+def _with_own_fixes(culprit: Culprit) -> Culprit:
+    """Return the culprit with the fixes that its own node knows: they fit that node."""
+    found = culprit.data.get("roots")
+    first = found[0] if isinstance(found, list) and found else None
+    if not isinstance(first, dict) or first.get("slug") != culprit.slug:
+        return culprit
+    data = {key: value for key, value in culprit.data.items() if key != "roots"}
+    return msgspec.structs.replace(culprit, data={**data, "fixes": first.get("fixes") or []})
 
 
 def _in_order(found: Iterable[Culprit]) -> list[Culprit]:

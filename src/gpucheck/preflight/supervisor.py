@@ -29,6 +29,8 @@ _SILENCE = 15.0
 _LONG = 600.0
 _TOGETHER = 5.0
 """How long task 0 waits for the others to leave with the verdict."""
+_GOODBYE = 1.0
+_OVER = "over"
 CENSUS = "census"
 
 Script = Generator[None, None, None]
@@ -165,15 +167,30 @@ class Supervisor:
         return plain
 
     def leave(self) -> None:
-        """Say that the verdict has been taken; task 0 waits a little for the others."""
+        """Say that the verdict has been taken and all is written; leave together with the others.
+
+        A launcher may end the others as soon as one has left with a status that is not 0. So task
+        0, which has the most to write, says when all have taken the verdict, and the others wait
+        for its word, never beyond the time limit of the run.
+        """
         self._board.set(f"left/{self._me.task}", 1)
-        end = time.monotonic() + _TOGETHER
-        while time.monotonic() < end:
+        over: list[Any] = []
+        self._board.get(_OVER, _LONG, then=over.append)
+        begun = time.monotonic()
+        if self._conductor is not None:
+            end = begun + _TOGETHER
+        else:
+            end = min(begun + 2 * _TOGETHER, self._me.end) if self._verdict is not None else begun
+        dismissed = False
+        while not over and not self._board.lost:
             self._board.pump()
-            if self._conductor is None or self._board.lost:
-                return
-            self._conductor.tick()
-            if self._conductor.all_have_left:
+            if self._conductor is not None and not dismissed:
+                self._conductor.tick()
+                dismissed = self._conductor.all_have_left or time.monotonic() > end
+                if dismissed:
+                    self._board.set(_OVER, 1)
+                    end = time.monotonic() + _GOODBYE
+            elif time.monotonic() > end:
                 return
             time.sleep(TICK)
 

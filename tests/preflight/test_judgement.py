@@ -1,0 +1,167 @@
+"""From what was heard to the verdict."""
+
+from typing import Any
+
+import pytest
+
+from gpucheck.preflight.conductor import Heard
+from gpucheck.preflight.judgement import Judgement, Wanted, roots
+from gpucheck.preflight.localise import Limits
+from gpucheck.preflight.model import Rank, RankResult, Roster, Step, StepResult, TaskFacts
+from gpucheck.preflight.policy import Requirements
+from gpucheck.probes.torch_build import TorchBuild
+from gpucheck.snapshot import ProbeRuns, Snapshot
+from gpucheck.tables import Tables, tables_dir
+
+RANKS = 4
+
+
+@pytest.fixture
+def tables() -> Tables:
+    return Tables(tables_dir(None))
+
+
+def judgement(tables: Tables, local: Snapshot | None = None, **more: Any) -> Judgement:  # noqa: ANN401
+    wanted = Wanted(backend="gloo", launcher="local", limits=Limits(backend="gloo"), **more)
+    return Judgement(wanted, tables, lambda: local, lambda: 12.5)
+
+
+def heard(*history: StepResult, **more: Any) -> Heard:  # noqa: ANN401  # fields of Heard
+    ranks = tuple(Rank(rank=at, task=at, node=0, host="a", local=at) for at in range(RANKS))
+    facts = {at: TaskFacts(task=at, host="a", torch="2.13.0", devices=[]) for at in range(RANKS)}
+    return Heard(
+        **{"roster": Roster(ranks=ranks), "facts": facts, "history": list(history), **more}
+    )
+
+
+def alone(number: int, repeats: bool = False, **rates: float) -> StepResult:  # noqa: FBT001, FBT002
+    step = Step(
+        number=number, kind="alone", groups=tuple((at,) for at in range(RANKS)), backend="gloo",
+        seconds=30, repeats=repeats,
+    )  # fmt: skip
+    results = {
+        at: RankResult(
+            rank=at,
+            status="passed",
+            measurements={"fp32 TFLOP/s": rates.get(f"r{at}", 1.0)},
+        )
+        for at in range(RANKS)
+    }
+    return StepResult(step=step, results=results)
+
+
+def together(number: int, *ranks: int, wrong: int | None = None) -> StepResult:
+    step = Step(number=number, kind="together", groups=(ranks,), backend="gloo", seconds=30)
+    bad = {"status": "failed", "kind": "wrong-value", "data": {"rank": wrong, "fault": "missing"}}
+    results = {
+        at: RankResult(rank=at, phase="done", order=at + 1, **bad)  # type: ignore[arg-type]
+        if wrong is not None
+        else RankResult(rank=at, status="passed")
+        for at in ranks
+    }
+    return StepResult(step=step, results=results)
+
+
+def test_all_is_well(tables: Tables) -> None:
+    judge = judgement(tables)
+    found = heard(alone(0), together(1, 0, 1, 2, 3))
+    assert judge.next_step(found) is None
+    told = judge.finish(found)
+    assert (told["exit"], told["class"], told["culprits"]) == (0, "healthy", [])
+    assert judge.result is not None
+    assert judge.result.report.verdict == "healthy"
+    assert judge.result.preflight.steps == ["alone", "together"]
+    assert judge.result.preflight.seconds == 12.5
+
+
+def test_two_faults_at_once_are_both_named_whoever_measures_again(tables: Tables) -> None:
+    judge = judgement(tables)
+    steps = [alone(0, r3=0.2), together(1, 0, 1, 2, 3, wrong=1), together(2, 0, 2, 3)]
+    again = judge.next_step(heard(*steps))
+    assert again is not None
+    assert (again.kind, again.repeats) == ("alone", True)
+    told = judge.finish(heard(*steps, alone(3, repeats=True, r3=0.2)))
+    assert {(one["slug"], tuple(one["ranks"])) for one in told["culprits"]} == {
+        ("gpu-slow", (3,)), ("wrong-result", (1,)),
+    }  # fmt: skip
+    assert told["exit"] == 1
+
+
+def test_who_was_slow_once_only_is_not_accused(tables: Tables) -> None:
+    told = judgement(tables).finish(
+        heard(alone(0, r3=0.2), together(1, 0, 1, 2, 3), alone(2, repeats=True))
+    )
+    assert told["exit"] == 0
+
+
+def test_who_only_waited_is_not_shown_as_bad(tables: Tables) -> None:
+    judge = judgement(tables)
+    judge.finish(heard(alone(0), together(1, 0, 1, 2, 3, wrong=1), together(2, 0, 2, 3)))
+    assert judge.result is not None
+    ranks = judge.result.preflight.ranks or []
+    assert [one.status for one in ranks] == ["passed", "failed", "passed", "passed"]
+
+
+def test_an_end_without_a_culprit_is_inconclusive(tables: Tables) -> None:
+    judge = judgement(tables)
+    told = judge.finish(heard(alone(0), stopped_because="the time limit of the run was reached"))
+    assert (told["exit"], told["class"]) == (3, "inconclusive")
+    assert "time limit" in told["why"]
+    assert judge.result is not None
+    assert judge.result.report.verdict == "unknown"
+    assert judge.result.report.open_questions
+
+
+def test_nobody_at_all_is_inconclusive_or_missing_but_never_fine(tables: Tables) -> None:
+    roster = Roster(ranks=heard().roster.ranks, absent=frozenset({1, 2, 3}))
+    told = judgement(tables).finish(heard(roster=roster, facts={}, stopped_because="it was told"))
+    assert told["exit"] == 1
+    assert told["culprits"][0]["slug"] == "rank-missing"
+
+
+def test_another_nodes_own_cause_is_the_finding_with_its_fixes(tables: Tables) -> None:
+    fixes = [{"text": "Install it.", "commands": ["pip install torch"], "verify": "gpucheck"}]
+    own = [
+        {
+            "slug": "torch-missing", "headline": "PyTorch is not installed in /v/bin/python",
+            "confidence": "certain", "fixes": fixes,
+        }
+    ]  # fmt: skip
+    step = alone(0)
+    step.results[2] = RankResult(
+        rank=2, status="failed", phase="import", kind="import-failed",
+        detail="No module named 'torch'", data={"roots": own},
+    )  # fmt: skip
+    judge = judgement(tables)
+    told = judge.finish(heard(step, together(1, 0, 1, 3)))
+    assert told["exit"] == 4
+    assert judge.result is not None
+    (finding,) = judge.result.report.standing
+    assert finding.slug == "torch-missing"
+    assert [command for fix in finding.fixes for command in fix.commands] == ["pip install torch"]
+
+
+def test_a_demand_that_is_not_met_and_one_that_cannot_be_judged(tables: Tables) -> None:
+    wanted = Requirements(min_torch="2.14")
+    told = judgement(tables, requirements=wanted).finish(heard(alone(0), together(1, 0, 1, 2, 3)))
+    assert told["exit"] == 4
+    unknown = judgement(tables, requirements=Requirements(min_nccl="2.20")).finish(
+        heard(alone(0), together(1, 0, 1, 2, 3))
+    )
+    assert unknown["exit"] == 3
+    assert "nccl" in unknown["why"].lower()
+
+
+def test_a_drill_never_ends_well(tables: Tables) -> None:
+    told = judgement(tables, drill=True).finish(heard(alone(0), together(1, 0, 1, 2, 3)))
+    assert told["exit"] == 3
+
+
+def test_the_errors_of_a_node_are_told_root_cause_first(tables: Tables) -> None:
+    missing = TorchBuild(installed=False, sources={"*": "site-packages"})
+    snapshot = Snapshot(
+        {TorchBuild.name: missing}, ProbeRuns(()), tables=tables.version, origin="live"
+    )
+    (found,) = roots(snapshot, tables)
+    assert found["slug"] == "torch-missing"
+    assert found["fixes"]
