@@ -312,6 +312,27 @@ def test_a_link_next_to_what_comes_and_goes_is_unsure() -> None:
     }
 
 
+def test_who_failed_alone_and_passed_when_repeated_is_not_accused() -> None:
+    of = roster(1, 1)
+    step = Step(number=0, kind="alone", groups=((0,), (1,)), backend="gloo", seconds=30.0)
+    bad = RankResult(rank=1, status="timed-out", phase="alone", kind="timed-out")
+    history = [StepResult(step=step, results={**passed([0]), 1: bad})]
+    assert [one.confidence for one in culprits(of, history).culprits] == [CERTAIN]
+    history.append(StepResult(step=step, results=passed([0, 1])))
+    [one] = culprits(of, history).culprits
+    assert (one.confidence, one.severity) == (POSSIBLE, Severity.WARNING)
+
+
+def test_two_nodes_whose_ranks_pass_in_pairs_and_not_all_together() -> None:
+    def all_four(_step: Step, group: tuple[int, ...]) -> dict[int, RankResult] | None:
+        return hung(group) if {0, 1, 6, 7} <= set(group) else None
+
+    conclusion = Fabric(roster(2, 2, 2, 2), all_four).run()
+    [one] = conclusion.culprits
+    assert (one.hosts, one.is_link, one.confidence) == (("n0", "n3"), True, CERTAIN)
+    assert conclusion.inconclusive == ""
+
+
 def test_what_everybody_shares_blames_no_node() -> None:
     conclusion = Fabric(roster(*[1] * 16), needs(2)).run()
     assert sure(conclusion) == []
@@ -337,6 +358,13 @@ def test_the_arm_that_cures_names_the_layer(
     arms = [step.step for step in fabric.history if step.step.kind == "arms"]
     assert arms[0].env == arms[-1].env == {}  # it fails unchanged before and after
     assert variable in arms[-2].env
+
+
+def test_a_cure_that_was_seen_once_is_likely() -> None:
+    fabric = Fabric(roster(2), cured_by("NCCL_P2P_DISABLE", needs(2)))
+    fabric.run(NCCL)
+    [one] = culprits(fabric.roster, fabric.history[:-1]).culprits
+    assert (one.slug, one.confidence) == ("nccl-p2p-broken", LIKELY)
 
 
 def test_arms_that_make_no_difference_are_left_out() -> None:
@@ -370,6 +398,14 @@ def test_a_cure_that_passes_without_as_well_was_chance() -> None:
     conclusion = Fabric(roster(2), rare).run(NCCL)
     assert [one.confidence for one in conclusion.culprits] == [POSSIBLE]
     assert "variables" not in conclusion.culprits[0].data
+
+
+def test_gpus_none_of_which_pass_are_not_told_apart() -> None:
+    conclusion = Fabric(roster(8), needs(2)).run()
+    assert sure(conclusion) == []
+    assert "no pair" in conclusion.inconclusive
+    [one] = Fabric(roster(8, 8, 8), needs(2, range(8))).run().culprits
+    assert (one.hosts, one.confidence) == (("n0",), LIKELY)  # other nodes pass within themselves
 
 
 def test_gpus_none_of_which_pass_are_cured_as_one() -> None:

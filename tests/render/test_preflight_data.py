@@ -148,7 +148,7 @@ def test_junit_has_a_case_for_each_rank_and_step() -> None:
     assert (failure.get("message") or "").startswith("rank-crashed: rank 3 = host gpu-0000, GPU 3")
     assert "gpu-slow" in (ranks[50].findtext("system-out") or "")
     steps = [case.get("name") for case in found["gpucheck.preflight.steps"]]
-    assert steps == ["1 alone", "2 together"]
+    assert steps == ["1 alone was done", "2 together was done"]
 
 
 def test_junit_blames_nobody_who_waited_and_shows_what_was_not_done() -> None:

@@ -15,9 +15,16 @@ from gpucheck.findings import Confidence
 from gpucheck.preflight.exclude import exclusion
 from gpucheck.preflight.judgement import Result
 from gpucheck.probes.preflight import Culprit, RankOutcome
-from gpucheck.render import preflight_json, preflight_junit, preflight_metrics, preflight_text
+from gpucheck.render import (
+    preflight_json,
+    preflight_junit,
+    preflight_markdown,
+    preflight_metrics,
+    preflight_text,
+)
 from gpucheck.render import preflight_words as words
 from gpucheck.render.preflight_text import render
+from gpucheck.ticket import triage
 
 _SGR = re.compile(r"\x1b\[[0-9;]*m")
 _SCREEN = 50
@@ -50,9 +57,8 @@ def test_a_culprit_is_named_with_everything_that_finds_it() -> None:
     assert "srun --exclude=gpu-0004 COMMAND" in text
     assert "gpu-0004: 1 timed-out (rank 37, GPU 5), in phase connect: no answer for 60 s" in text
     assert "and 63 more stopped while waiting for others" in text
-    assert text.endswith(
-        "Exit status 1, culprit: a machine is broken, or a rank is missing, hangs or crashed."
-    )
+    ends = "Exit status 1, culprit: a machine is broken, or a rank is missing, hangs or crashed."
+    assert f"{ends} gpucheck " in text
 
 
 def test_every_culprit_is_said_before_any_fix() -> None:
@@ -232,6 +238,15 @@ def test_who_is_said_for_each_shape_of_a_culprit() -> None:
     assert who(ranks=(1, 2, 8, 9), is_link=True, hosts=("a", "b")) == (
         "the link between host a and host b"
     )
+
+
+@pytest.mark.parametrize("name", ["hang", "several", "misconfigured", "slow"])
+def test_pasted_into_triage_it_names_the_same_cause(name: str) -> None:
+    result = samples.ALL[name]()
+    log = f"+ srun gpucheck preflight\n{render(result)}+ exit 1\n"
+    first = words.causes(result)[0].slug
+    assert triage(log).root_causes[:1] == (first,)
+    assert triage(preflight_markdown.render(result)).root_causes[:1] == (first,)
 
 
 def test_a_lesser_confidence_is_said() -> None:

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -30,6 +31,8 @@ _INCONCLUSIVE = 3
 _FIRST, _ROUNDS = 60.0, 15.0
 """Seconds for the first collective and for those of later rounds, with the usual time limit."""
 _ALONE = 30.0
+_FAREWELL = 8
+"""Seconds for the last words after a SIGTERM, before SIGALRM ends it."""
 _LONGEST_FILE = 1 << 20
 
 
@@ -68,6 +71,8 @@ class Run:
         except BoardError as error:
             self._say(f"inconclusive: {error}")
             return _INCONCLUSIVE
+        # A launcher ends the others as soon as one has left: what is known is written all the same.
+        signal.signal(signal.SIGTERM, lambda _number, _frame: signal.alarm(_FAREWELL))
         try:
             return self._end(session, session.run())
         finally:

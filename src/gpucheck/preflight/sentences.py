@@ -73,8 +73,9 @@ class Sentence:
             again = picture.fails(self._cause.group) > 1
             return Confidence.CERTAIN if again else Confidence.LIKELY
         if sort == "inside":
-            again = not self.is_link and picture.fails_within[self._cause.units[0]] > 1
-            return Confidence.LIKELY if again else Confidence.POSSIBLE
+            again = picture.fails_within[self._cause.units[0]] > 1
+            is_told = not self.is_link and len(picture.nodes_of_job) > 1  # by the other nodes
+            return Confidence.LIKELY if again and is_told else Confidence.POSSIBLE
         return Confidence.LIKELY if sort == "port" else Confidence.CERTAIN
 
     def words(self) -> str:

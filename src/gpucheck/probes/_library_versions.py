@@ -27,7 +27,8 @@ _NUMBER = r"\.so\.([0-9]+(?:\.[0-9]+)*)\Z|64_([0-9]+(?:\.[0-9]+)*)(?:_0)?\.dll\Z
 _FULL = 3
 """Parts of a version that needs no header."""
 _CUDNN = r"libcudnn(?:_([a-z_]{1,40}))?\.so\.([0-9]{1,2})"
-_LEADING_PART = {"8": "ops_infer"}
+_LEADING_PARTS = ("graph", "ops_infer")
+"""The first of these that is there knows the version of the whole."""
 _INT = 4
 
 
@@ -69,15 +70,22 @@ def library_version(  # what tells a version
 def _inner_version(host: Host, library: str, path: str, number: str) -> Answer[str]:
     """Return the version in a library of cuDNN, by which its parts check one another.
 
-    The main library has none: it is what its part ``graph`` says (cuDNN 8: ``ops_infer``).
+    The main library has none: it is what its leading part says.
     """
     match = re.fullmatch(_CUDNN, name(path))
     if library != "cudnn" or match is None or len(number.split(".")) >= _FULL:
         return Answer(None, path, "it is not asked")
-    major, part = match.group(2), match.group(1)
-    if not part:
-        part = _LEADING_PART.get(major, "graph")
-        path = join(parent(path), f"libcudnn_{part}.so.{major}")
+    part, major = match.groups()
+    if part:
+        return _version_of_part(host, path, part)
+    beside = [
+        _version_of_part(host, join(parent(path), f"libcudnn_{each}.so.{major}"), each)
+        for each in _LEADING_PARTS
+    ]
+    return next((one for one in beside if not one.missing), beside[0])
+
+
+def _version_of_part(host: Host, path: str, part: str) -> Answer[str]:
     from gpucheck.elf import read_elf, symbol_data  # noqa: PLC0415  # needed in the child only
 
     elf = read_elf(host, path)

@@ -57,13 +57,14 @@ def _verdict(result: Result) -> Case:
 
 
 def _steps(result: Result) -> list[Case]:
-    """Return a case for each step that was done, and one for what was not done any more."""
+    """Return a case for each step that was done, however it went, and one for what was not."""
     preflight = result.preflight
     cases = [
-        Case(_STEPS, f"{number} {step}") for number, step in enumerate(preflight.steps or (), 1)
+        Case(_STEPS, f"{number} {step} was done")
+        for number, step in enumerate(preflight.steps or (), 1)
     ]
     if preflight.finished is False and preflight.stopped_because:
-        last = Case(_STEPS, f"{len(cases) + 1} not done")
+        last = Case(_STEPS, f"{len(cases) + 1} was not done")
         cases.append(last.ends("error", preflight.stopped_because))
     return cases
 

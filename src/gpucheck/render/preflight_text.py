@@ -8,7 +8,7 @@ from gpucheck.preflight.judgement import Result
 from gpucheck.probes.preflight import RankOutcome
 from gpucheck.render import preflight_words as words
 from gpucheck.render.layout import Page, encodable
-from gpucheck.render.terminal import show_fixes
+from gpucheck.render.terminal import show_fixes, show_footer
 from gpucheck.render.words import clean
 
 _VERDICTS = {"healthy": "green", "warning": "yellow", "broken": "red", "unknown": "blue"}
@@ -69,6 +69,7 @@ def render(
         if verbose or found or result.ending.status:
             page.blank()
             page.words(words.exit_words(result))
+            show_footer(page, result.report)
     _drill(page, drill, in_one_line=quiet)
     return page.text()
 

@@ -148,7 +148,7 @@ def bandwidth_words(one: Bandwidth) -> str:
 
 def sentence(culprit: Culprit) -> str:
     """Return who is to blame, in which phase, and what was seen."""
-    phase = f", phase {culprit.phase}" if culprit.phase else ""
+    phase = f", phase {culprit.phase}" if culprit.phase not in (None, "done") else ""
     seen = f": {clean(culprit.evidence, _LONGEST_EVIDENCE)}" if culprit.evidence else ""
     sure = "" if culprit.confidence.value == "certain" else f" ({culprit.confidence.value})"
     return f"{who(culprit)}{phase}{seen}{sure}"

@@ -88,7 +88,7 @@ def render(
         _probes(page, report.snapshot)
     if verbose > 1:
         _facts(page, report.snapshot)
-    _footer(page, report)
+    show_footer(page, report)
     return page.text()
 
 
@@ -234,7 +234,8 @@ def _flat(group: Facts, path: str) -> Iterator[tuple[str, str, str]]:
         yield f"{path}.{field}", words, f" ({clean(said)})" if said else ""
 
 
-def _footer(page: Page, report: Report) -> None:
+def show_footer(page: Page, report: Report) -> None:
+    """Write which gpucheck it was, with which tables, and when."""
     snapshot = report.snapshot
     versions = snapshot.versions
     origin = "" if snapshot.origin == "live" else f", {snapshot.origin} machine"

@@ -52,7 +52,10 @@ class Signature(msgspec.Struct, frozen=True, kw_only=True):
     other: str
     """A line that holds something like it and must not match."""
     beside: tuple[str, ...] = ()
-    """Lower-case literals that must all stand somewhere in the text; ``a|b`` is either."""
+    """Lower-case literals that must all stand somewhere in the text; ``a|b`` is either.
+
+    ``word:ray`` is a whole word of letters: "ray" alone stands in "array".
+    """
     unless: tuple[str, ...] = ()
     """Lower-case literals of which none may stand in the text."""
     stands: bool = False
@@ -68,6 +71,8 @@ class Signature(msgspec.Struct, frozen=True, kw_only=True):
     """
     elsewhere: bool = False
     """Whether it counts only in a text that says nothing of PyTorch, CUDA or a GPU."""
+    code: bool = False
+    """Whether it counts in source code, too: what a program sets, not what it says."""
     distinct: str = ""
     """A named group that must be found with two different values: ranks or nodes that differ."""
 

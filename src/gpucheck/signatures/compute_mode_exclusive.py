@@ -28,6 +28,15 @@ SIGNS = Signs(
             other="busy",
         ),
         Signature(
+            name="unavailable-name",
+            literal="devicesunavailable",
+            pattern=r"\bcudaErrorDevicesUnavailable\b",
+            weight=72,
+            says="CUDA refuses another process: compute mode is exclusive or prohibited",
+            sample="CUDA error at main.cu:20 code=46(cudaErrorDevicesUnavailable)",
+            other="cudaErrorNoDevice",
+        ),
+        Signature(
             name="exclusive",
             literal="exclusive",
             pattern=(

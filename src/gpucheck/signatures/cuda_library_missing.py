@@ -136,6 +136,20 @@ SIGNS = Signs(
             ),
         ),
         Signature(
+            name="cudart-nowhere",
+            literal="libcudart.so",
+            pattern=(
+                r"possible options found for libcudart\.so: set\(\)|No libcudart\.so found|"
+                r"libcudart\.so not found in any environmental path"
+            ),
+            weight=84,
+            says="bitsandbytes finds no libcudart",
+            sample="CUDA_SETUP: WARNING! libcudart.so not found in any environmental path.",
+            other="CUDA SETUP: CUDA runtime path found: /usr/local/cuda/lib64/libcudart.so",
+            beside=("error:|setup failed|detection failed|required library",),
+            unless=("cuda runtime path found:", "fact:os=windows"),
+        ),
+        Signature(
             name="nvrtc-header",
             literal="cuda_runtime.h",
             pattern=(

@@ -68,6 +68,17 @@ SIGNS = Signs(
             other="CUDA_ERROR_UNKNOWN is listed in the header",
         ),
         Signature(
+            name="unknown-at-start",
+            literal="cudaerrorunknown",
+            pattern=r"\bcudaErrorUnknown\b",
+            weight=62,
+            says="CUDA cannot start (unknown error): libcuda cannot open its device nodes",
+            sample="cuInit failed with error 999 [cudaErrorUnknown: unknown error]",
+            other="cudaErrorNoDevice",
+            beside=("cuinit|cuda_init|_lazy_init|getdevicecount|is_available|thcgeneral|initiali",),
+            unless=("fact:cuda_available=true", "fact:os=windows"),
+        ),
+        Signature(
             name="thc-unknown",
             literal="unknown error",
             pattern=(

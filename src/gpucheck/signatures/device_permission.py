@@ -30,6 +30,44 @@ SIGNS = Signs(
             stands=True,
         ),
         Signature(
+            name="os-call",
+            literal="os call failed or operation not supported",
+            pattern=r"OS call failed or operation not supported on this OS",
+            weight=64,
+            says="The driver's system calls are refused: this user or container may not use the GPU",
+            sample="RuntimeError: CUDA error: OS call failed or operation not supported on this OS",
+            other="operation not supported on this OS",
+            unless=("fact:os=windows", "word:wsl"),
+        ),
+        Signature(
+            name="os-call-name",
+            literal="erroroperatingsystem",
+            pattern=r"\bcudaErrorOperatingSystem\b",
+            weight=60,
+            says="The driver's system calls are refused: this user or container may not use the GPU",
+            sample="cudaGetDeviceCount failed: cudaErrorOperatingSystem",
+            other="cudaErrorNoDevice",
+            unless=("fact:os=windows", "word:wsl"),
+        ),
+        Signature(
+            name="plain-user",
+            literal="user",
+            pattern=(
+                r"\b(?:no|not|cannot|can.?t|fails?|failing|false|without|denied|invisible)\b"
+                r".{0,80}\b(?:as|for|by|with|under|from) (?:an? |the |my )?(?:non-?root|plain|normal|"
+                r"regular|ordinary|unprivileged|non-?privileged|standard|non-?sudo|non-?admin) user|"
+                r"\b(?:non-?root|plain|normal|regular|ordinary|unprivileged|non-?privileged|standard|"
+                r"non-?sudo|non-?admin) users?\b.{0,40}\b(?:no|not|cannot|can.?t|fails?|false|"
+                r"doesn.?t|don.?t)\b"
+            ),
+            weight=78,
+            says="The GPU can be used by root, and not by another user",
+            sample="no CUDA device is found for a non-root user in the container",
+            other="the user does not see the GPU",
+            beside=("cuda|gpu|nvidia", "word:root|nonroot|sudo|privileged"),
+            unless=("permission denied: '/home", "podman: command not found"),
+        ),
+        Signature(
             name="nvml-unknown",
             literal="nvml: unknown error",
             pattern=r"initialize NVML: unknown error",

@@ -98,7 +98,7 @@ SIGNS = Signs(
             sample="No devices were found",
             other="devices were found",
             beside=("rtx 50|rtx50|5090|5080|5070|5060|rtx pro 6000|gb20|b200|blackwell",),
-            unless=("xid", "fallen off", "open kernel module", "nvidia-open", "-open "),
+            unless=("word:xid", "fallen off", "open kernel module", "nvidia-open", "-open "),
         ),
     ),
     cures=(

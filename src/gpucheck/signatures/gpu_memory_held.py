@@ -20,6 +20,17 @@ SIGNS = Signs(
             other="memory utilization",
         ),
         Signature(
+            name="full-before",
+            literal="error: out of memory",
+            pattern=r"CUDA error: out of memory",
+            weight=85,
+            says="CUDA cannot even start: the pasted nvidia-smi shows that the GPU is full already",
+            sample="RuntimeError: CUDA error: out of memory",
+            other="CUDA out of memory. Tried to allocate 2.00 GiB",
+            beside=("fact:gpu_full",),
+            unless=("tried to allocate",),
+        ),
+        Signature(
             name="process-has",
             literal="has",
             pattern=r"Process \d{1,9} has (?P<held>[\d.]{1,9} [MG]iB) memory in use",

@@ -44,6 +44,19 @@ SIGNS = Signs(
             ),
         ),
         Signature(
+            name="old-function",
+            literal="invalid device function",
+            pattern=r"invalid device function|cudaErrorInvalidDeviceFunction",
+            weight=78,
+            says="The program has no code for this old GPU",
+            sample="RuntimeError: cuda runtime error (8) : invalid device function",
+            other="invalid function",
+            beside=(
+                "capability 2.|capability 3.|capability: 2.|capability: 3.|capability is 2.|"
+                "capability is 3.|capability of 2.|capability of 3.|sm_20|sm_21|sm_30|sm_35|sm_37",
+            ),
+        ),
+        Signature(
             name="cudnn-arch",
             literal="arch_mismatch",
             pattern=r"CUDNN_STATUS_ARCH_MISMATCH",

@@ -41,6 +41,7 @@ SIGNS = Signs(
             literal="stubs",
             pattern=r"LD_LIBRARY_PATH.{0,300}/stubs",
             weight=66,
+            code=True,
             says="LD_LIBRARY_PATH leads to the toolkit's stub libraries",
             sample="export LD_LIBRARY_PATH=/usr/local/cuda/lib64/stubs:$LD_LIBRARY_PATH",
             other="LIBRARY /stubs",

@@ -91,7 +91,7 @@ SIGNS = Signs(
                 "nvidia|cuda|gpu",
                 (
                     "error|fail|not work|cannot|can't|fact:cuda_available=false|"
-                    "不能|无法|报错|hang|crash|not available|not found|not "
+                    "不能|无法|报错|word:hang|word:hangs|word:hanging|crash|not available|not found|not "
                     "detected|doesn't"
                 ),
             ),
@@ -108,7 +108,7 @@ SIGNS = Signs(
             beside=(
                 (
                     "error|fail|not work|cannot|can't|fact:cuda_available=false|"
-                    "不能|无法|报错|hang|crash|not available|not found|not "
+                    "不能|无法|报错|word:hang|word:hangs|word:hanging|crash|not available|not found|not "
                     "detected|doesn't"
                 ),
             ),

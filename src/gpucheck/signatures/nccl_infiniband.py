@@ -111,7 +111,7 @@ SIGNS = Signs(
                 "will severely limit memory registrations."
             ),
             other="memlock ok",
-            beside=("ibv|infiniband|roce|net/ib|mlx5|rdma",),
+            beside=("ibv|infiniband|word:roce|word:rocev|net/ib|mlx5|rdma",),
         ),
         Signature(
             name="gid",
@@ -125,7 +125,7 @@ SIGNS = Signs(
             says="RoCE: the GID index does not fit",
             sample="Got completion with error, local GID ::ffff:10.0.0.1 remote GID ::",
             other="gid=1000",
-            beside=("nccl|ibv|roce|mlx5",),
+            beside=("nccl|ibv|word:roce|word:rocev|mlx5",),
         ),
         Signature(
             name="ucx",

@@ -128,7 +128,10 @@ SIGNS = Signs(
         Signature(
             name="no-route",
             literal="no route to host",
-            pattern=r"(?:NCCL|gloo|c10d|socket|connect).{0,200}no route to host",
+            pattern=(
+                r"^(?!.{0,600}(?:client socket|TCPStore|rendezvous)).{0,600}?"
+                r"(?:NCCL|gloo|c10d|socket|connect).{0,200}no route to host"
+            ),
             weight=84,
             says="There is no route to the other node: a firewall or the wrong interface",
             sample=(
@@ -241,7 +244,7 @@ SIGNS = Signs(
             says="NCCL uses the loopback interface, which other nodes cannot reach",
             sample="NCCL INFO NET/Socket : Using [0]lo:127.0.0.1<0>",
             other="eth0",
-            beside=("machines|nodes|nnodes|host|slurm|horovod|ray",),
+            beside=("machines|nodes|nnodes|host|slurm|horovod|word:ray",),
             unless=("libibverbs.so[.1]\n--one node",),
         ),
         Signature(
@@ -291,7 +294,7 @@ SIGNS = Signs(
             says="NCCL uses a link-local address",
             sample="NCCL INFO NET/Socket : Using [0]veth1:fe80::1%veth1<0>",
             other="fe80:: is link-local",
-            beside=("nccl warn|timed out|refused|unreachable|hang",),
+            beside=("nccl warn|timed out|refused|unreachable|word:hang|word:hangs|word:hanging",),
         ),
         Signature(
             name="wrong-address",
@@ -303,7 +306,7 @@ SIGNS = Signs(
             other="172.18.0.1",
             beside=(
                 "nccl|gloo|master",
-                "timeout|timed out|refused|unreachable|hang|stuck",
+                "timeout|timed out|refused|unreachable|word:hang|word:hangs|word:hanging|stuck",
                 "node|host|machine",
             ),
         ),
@@ -320,7 +323,7 @@ SIGNS = Signs(
             other="nodes",
             beside=(
                 "nccl|gloo|torchrun|torch.distributed|horovod|ddp",
-                "hang|stuck|timeout|timed out|refused|freez|not connect|unreachable",
+                "word:hang|word:hangs|word:hanging|stuck|timeout|timed out|refused|freez|not connect|unreachable",
             ),
         ),
         Signature(

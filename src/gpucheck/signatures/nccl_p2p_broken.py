@@ -138,7 +138,7 @@ SIGNS = Signs(
             sample="NCCL all_reduce_perf hangs, GPU-Util 100%",
             other="NCCL INFO",
             beside=(
-                "100%|freez|hang|hung|stuck|never |卡住",
+                "100%|freez|word:hang|word:hangs|word:hanging|word:hung|stuck|never |卡住",
                 "all_reduce_perf|init complete",
                 (
                     "rtx 4090|rtx 3090|rtx a6000|rtx 4080|rtx 3080|gtx 1080|"
@@ -212,7 +212,7 @@ SIGNS = Signs(
             beside=(
                 "gpu|nccl|cuda",
                 (
-                    "hang|wrong|corrupt|fail|broken|not work|garbage|nan|"
+                    "word:hang|word:hangs|word:hanging|wrong|corrupt|fail|broken|not work|garbage|word:nan|"
                     "incorrect|stuck|problem|disabl"
                 ),
             ),
@@ -225,7 +225,7 @@ SIGNS = Signs(
             says="Peer-to-peer between the GPUs does not work",
             sample="disabling P2P makes it work",
             other="P2P is enabled",
-            beside=("gpu|nccl|cuda", "disabl|hang|wrong|corrupt|broken"),
+            beside=("gpu|nccl|cuda", "disabl|word:hang|word:hangs|word:hanging|wrong|corrupt|broken"),
         ),
         Signature(
             name="env-set",
@@ -236,7 +236,7 @@ SIGNS = Signs(
             sample="export NCCL_P2P_DISABLE=1",
             other="NCCL_P2P_DISABLE=0",
             beside=(
-                "hang|hung|stuck|freez|deadlock|garbage|corrupt|nan|illegal|timeout|timed out|卡",
+                "word:hang|word:hangs|word:hanging|word:hung|stuck|freez|deadlock|garbage|corrupt|word:nan|illegal|timeout|timed out|卡",
             ),
             unless=(
                 "does not help",

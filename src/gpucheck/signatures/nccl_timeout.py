@@ -139,8 +139,7 @@ SIGNS = Signs(
             name="timeout-words",
             literal="timed out",
             pattern=(
-                r"(?:collective|all_?reduce|barrier|broadcast|all_?gather|nccl).{0,80}(?:timed "
-                r"out|timeout)"
+                r"(?:collective|all_?reduce|barrier|broadcast|all_?gather|nccl).{0,80}timed out"
             ),
             weight=44,
             says="A collective timed out",
@@ -151,8 +150,9 @@ SIGNS = Signs(
             name="timeout-ms",
             literal="timeout",
             pattern=(
-                r"(?:collective|all_?reduce|barrier|broadcast|all_?gather|nccl|"
-                r"watchdog).{0,80}time-?out"
+                r"(?:collective|all_?reduce|barrier|broadcast|all_?gather|nccl|watchdog)"
+                r"(?:(?!respect|honou?r|ignor|config|default|longer).){0,80}time-?out"
+                r"(?!\s?[=(]|\s(?:that|argument|param|setting|value|option|is set|of \d|to \d))"
             ),
             weight=42,
             says="A collective timed out",

@@ -21,7 +21,7 @@ SIGNS = Signs(
             beside=(
                 (
                     "radeon|rx570|rx 5|rx 6|rx 7|rx6|rx7|rx5|amdgpu|amd gpu|"
-                    "amd/ati|gfx9|gfx10|gfx11|vega|intel arc|iris xe|intel "
+                    "amd/ati|gfx9|gfx10|gfx11|word:vega|intel arc|iris xe|intel "
                     "uhd|intel hd graphics|no nvidia gpu|no nvidia card|not "
                     "an nvidia"
                 ),

@@ -21,6 +21,7 @@ SIGNS = Signs(
             literal="nccl_ignore_net_mismatch",
             pattern=r"NCCL_IGNORE_NET_MISMATCH",
             weight=86,
+            code=True,
             says="The nodes have different network devices",
             sample="NCCL_IGNORE_NET_MISMATCH=1",
             other="NET_MISMATCH",
@@ -72,7 +73,7 @@ SIGNS = Signs(
             ),
             sample="NCCL WARN Message truncated : received 4096 bytes instead of 256",
             other="wrote 3 bytes instead of 4",
-            beside=("nccl|truncated|rank",),
+            beside=("nccl|truncated|word:rank|word:ranks",),
         ),
     ),
     cures=(

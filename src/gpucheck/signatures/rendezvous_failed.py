@@ -6,7 +6,7 @@ _ABOUT_TORCH = (
     (
         "torch|nccl|cuda|gpu|c10d|rdzv|master_port|master_addr|"
         "tcpstore|server socket has failed|deepspeed|accelerate|"
-        "rank"
+        "word:rank|word:ranks"
     ),
 )
 

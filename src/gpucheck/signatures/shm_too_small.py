@@ -124,7 +124,7 @@ SIGNS = Signs(
             says="A process died of a bus error, most often because /dev/shm is too small",
             sample="Bus error (core dumped)",
             other="bus error on the i2c line 3",
-            beside=("docker|container|shm|dataloader|num_workers|nccl|k8s|pod",),
+            beside=("docker|container|shm|dataloader|num_workers|nccl|k8s|word:pod",),
         ),
         Signature(
             name="banner",
@@ -159,7 +159,7 @@ SIGNS = Signs(
             other="shm",
             beside=(
                 "dataloader|num_workers|nccl|docker|container",
-                "error|fail|crash|hang|killed|bus|no space",
+                "error|fail|crash|word:hang|word:hangs|word:hanging|killed|word:bus|no space",
             ),
             unless=(
                 "required:",

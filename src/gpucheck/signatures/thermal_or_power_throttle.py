@@ -5,6 +5,12 @@ from gpucheck.signatures.base import Cure, Signature, Signs
 _RESTARTED_ON_PURPOSE = (
     "after a restart",
     "after reboot",
+    "only a reboot",
+    "until a reboot",
+    "until i reboot",
+    "reboot fixes",
+    "reboot solves",
+    "reboot helps",
     "worked until the restart",
     "systemctl",
     "upgrade",
@@ -89,7 +95,7 @@ SIGNS = Signs(
             literal="reboot",
             pattern=(
                 r"\b(?:computer|pc|machine|system|server|workstation|node|laptop)"
-                r"\b.{0,40}\b(?:reboots?|rebooting)\b"
+                r"\b[^.]{0,40}\b(?<!\ba )(?<!to )(?<!the )(?<!after )(?:reboots?|rebooting)\b"
             ),
             weight=54,
             says="The machine goes down under load: power supply or heat",
@@ -103,7 +109,7 @@ SIGNS = Signs(
             literal="restart",
             pattern=(
                 r"\b(?:computer|pc|machine|system|server|workstation|node|laptop)"
-                r"\b.{0,40}\b(?:restarts?|restarting)\b"
+                r"\b[^.]{0,40}\b(?<!\ba )(?<!to )(?<!the )(?<!after )(?:restarts?|restarting)\b"
             ),
             weight=54,
             says="The machine goes down under load: power supply or heat",
@@ -208,7 +214,7 @@ SIGNS = Signs(
             says="The GPU is held down by its power limit",
             sample="SW Power Cap appears at about 240W",
             other="power cap",
-            beside=("reduc|slow|lower|drop|limit",),
+            beside=("reduc|slow|lower|word:drop|word:drops|dropped|limit",),
         ),
     ),
     cures=(

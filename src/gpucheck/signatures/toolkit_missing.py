@@ -105,6 +105,7 @@ SIGNS = Signs(
                 r"found, using CUDA_HOME"
             ),
             weight=74,
+            code=True,
             says="No CUDA toolkit is found",
             sample="CUDA_HOME = None",
             other="CUDA_HOME=/usr/local/cuda",

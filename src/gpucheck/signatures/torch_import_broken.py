@@ -228,6 +228,7 @@ SIGNS = Signs(
             literal="from torch._c import",
             pattern=r"from torch\._C import \*",
             weight=56,
+            code=True,
             says="Importing torch's own library fails",
             sample="    from torch._C import *  # noqa: F403",
             other="import torch._C",

@@ -17,6 +17,8 @@ SIGNS = Signs(
             unless=(
                 "failed to build",
                 "getting requirements to build wheel",
+                "get_requires_for_build_wheel",
+                "build backend returned an error",
                 "is not a package",
             ),
         ),
@@ -24,14 +26,16 @@ SIGNS = Signs(
             name="build",
             literal="no module named",
             pattern=r"""no module named ['\"]?torch['\"]?(?![\w.'\"])""",
-            weight=66,
+            weight=86,
             says="The build does not see PyTorch: pip builds in an isolated environment",
             sample="ModuleNotFoundError: No module named 'torch'",
             other="No module named 'numpy'",
             beside=(
                 (
                     "failed to build|getting requirements to build wheel|"
-                    "subprocess-exited-with-error|error: metadata"
+                    "subprocess-exited-with-error|error: metadata|pyproject_hooks|pep517|"
+                    "get_requires_for_build_wheel|prepare_metadata_for_build|"
+                    "build backend returned an error"
                 ),
             ),
             cures=(

@@ -137,7 +137,7 @@ SIGNS = Signs(
             ),
             unless=(
                 "nccl",
-                "thor",
+                "word:thor",
                 "no kernel image",
             ),
         ),

@@ -2,7 +2,7 @@
 
 from gpucheck.signatures.base import Cure, Signature, Signs
 
-_IN_WSL = ("wsl|windows subsystem for linux|/mnt/c/|-microsoft",)
+_IN_WSL = ("word:wsl|windows subsystem for linux|/mnt/c/|-microsoft",)
 
 SIGNS = Signs(
     slug="wsl-driver-problem",
@@ -202,7 +202,7 @@ SIGNS = Signs(
             says="WSL: nvidia-smi fails",
             sample="nvidia-smi returns an error",
             other="nvidia-smi works",
-            beside=("wsl",),
+            beside=("word:wsl",),
         ),
     ),
     cures=(

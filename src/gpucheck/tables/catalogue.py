@@ -32,6 +32,7 @@ from gpucheck.tables.system_packages import SystemPackages
 from gpucheck.tables.toolkit_targets import ToolkitTargets
 from gpucheck.tables.torch_builds import TorchBuilds
 from gpucheck.tables.torch_companions import TorchCompanions
+from gpucheck.tables.torch_old_defaults import TorchOldDefaults
 from gpucheck.tables.torch_pins import TorchPins
 from gpucheck.tables.torch_releases import TorchReleases
 from gpucheck.tables.triton import Triton
@@ -70,6 +71,7 @@ ALL: tuple[type[Table], ...] = (
     ToolkitTargets,
     TorchBuilds,
     TorchCompanions,
+    TorchOldDefaults,
     TorchPins,
     TorchReleases,
     Triton,

@@ -8,12 +8,16 @@ from gpucheck.tables.base import Row, Table
 class CudaErrorRow(Row, frozen=True):
     """A code with its names in the runtime and the driver interface, and its meaning in our words.
 
-    `slugs` are the findings it usually stands for, the most usual first; none is a conclusion.
+    `before_10_1` is the number that the runtime had for this error before CUDA 10.1, where it was
+    another. `message` is what cudaGetErrorString says. `slugs` are the findings it usually stands
+    for, the most usual first; none is a conclusion.
     """
 
     code: int
     runtime: str | None = None
     driver: str | None = None
+    before_10_1: int | None = None
+    message: str | None = None
     meaning: str | None = None
     slugs: tuple[str, ...] = ()
 
@@ -27,6 +31,10 @@ class CudaErrors(Table, frozen=True):
     def error(self, code: int) -> CudaErrorRow | None:
         """Return the row of a code such as 803."""
         return next((row for row in self.rows if row.code == code), None)
+
+    def error_before_10_1(self, code: int) -> CudaErrorRow | None:
+        """Return the row of the error that had another number, this one, before CUDA 10.1."""
+        return next((row for row in self.rows if row.before_10_1 == code), None)
 
     def named(self, name: str) -> CudaErrorRow | None:
         """Return the row of a name such as cudaErrorNoDevice or CUDA_ERROR_NO_DEVICE."""

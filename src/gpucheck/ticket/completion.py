@@ -2,6 +2,7 @@
 
 import functools
 
+from gpucheck.probes.environment import Environment
 from gpucheck.probes.nvml import Nvml
 from gpucheck.probes.pasted import Pasted
 from gpucheck.probes.pci import Pci
@@ -11,10 +12,13 @@ from gpucheck.readers._drafts import Draft
 from gpucheck.readers._product_names import capability_of, spellings
 from gpucheck.readers.pasted.base import Line, Machine
 from gpucheck.tables import Tables
+from gpucheck.tables.torch_old_defaults import TorchOldDefaults
 from gpucheck.tables.torch_releases import TorchReleases
 from gpucheck.tables.versions import minor
 
 _ASSUMED = Line(0, "", file="assumed: nothing pasted says otherwise")
+_FULL = 0.9
+"""Of a GPU's memory: what is left is less than a context and its libraries take on most."""
 _OTHERS = ("rocm", "xpu", "cpu")
 
 
@@ -70,7 +74,9 @@ def _default_build(version: str, machine: Machine, tables: Tables) -> None:
     platform = f"linux_{arch}" if os == "linux" else os
     build = tables.get(TorchReleases).default_build(version, platform)
     cuda = minor(build) if build is not None else None
-    if build is None:
+    if build is None and platform == "linux_x86_64":
+        cuda = tables.get(TorchOldDefaults).cuda(version)
+    if build is None and cuda is None:
         return
     line = Line(0, "", file=f"the tables: PyPI's torch {version} for {platform}")
     machine.said(TorchBuild, "built_for", "cuda" if cuda else "cpu", line)
@@ -95,8 +101,22 @@ def words_of(machine: Machine) -> list[str]:
         found.append("fact:jetson")
     if machine.items(Nvml, "gpus") or machine.items(Pci, "gpus"):
         found.append("fact:gpu")
+    if _is_full(machine):
+        found.append("fact:gpu_full")
     available = machine.value(Pasted, "cuda_available")
     if available is not None:
         found.append(f"fact:cuda_available={str(available).lower()}")
     found.append(f"fact:built_for={machine.value(TorchBuild, 'built_for')}")
     return found
+
+
+def _is_full(machine: Machine) -> bool:
+    """Whether a pasted table shows that the GPU that a program takes first has no memory left."""
+    gpus = machine.items(Nvml, "gpus")
+    variables = machine.value(Environment, "variables") or {}
+    mask = variables.get("CUDA_VISIBLE_DEVICES", "").partition(",")[0].strip()
+    first = gpus.get(int(mask) if mask.isdigit() else 0)
+    if first is None:
+        return False
+    used, total = first.fields.get("memory_used_bytes"), first.fields.get("memory_total_bytes")
+    return bool(used and total and used > _FULL * total)

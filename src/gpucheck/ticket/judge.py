@@ -18,6 +18,7 @@ from gpucheck.snapshot import ProbeRuns, Snapshot
 from gpucheck.tables import Tables
 from gpucheck.ticket.completion import complete, words_of
 from gpucheck.ticket.gpu_errors import first_gpu_error
+from gpucheck.ticket.numbered_errors import with_names
 from gpucheck.ticket.own_report import NAME as NAME_OF_REPORT
 from gpucheck.ticket.own_report import own_match, take_out
 from gpucheck.ticket.questions import open_questions
@@ -55,6 +56,7 @@ def judge(text: Text, tables: Tables) -> Report:
 def _judge(text: Text, tables: Tables) -> Report:
     """Read the text, look for signs, ask the rules, and put the cause first."""
     text, own = take_out(text)
+    text = with_names(text, tables)
     machine = Machine()
     readers = read_pasted(text, machine)
     if own is not None:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from gpucheck.readers.pasted._source_code import is_code
 from gpucheck.readers.pasted.base import Line, Text
 from gpucheck.signatures import all_signs
 from gpucheck.signatures.base import Signature, compiled
@@ -22,6 +23,7 @@ _CONTEXT = (
     "scalar type", "mat1", "state_dict", "not implemented for 'half'", ".cu:", "thread: [",
 )  # fmt: skip
 """A text without any of these may be about any program."""
+_WHOLE_WORD = "word:"
 _OF_ANY_PROGRAM = (
     "application-bug", "container-no-gpu", "nccl-timeout", "not-gpu-related", "rendezvous-failed",
     "shm-too-small",
@@ -80,6 +82,7 @@ class _Around:
         self._text = text
         self._facts = facts
         self._known: dict[str, bool] = {}
+        self._words: set[str] | None = None
 
     def fits(self, signature: Signature) -> bool:
         """Whether what must stand beside a signature does, and what must not does not."""
@@ -94,8 +97,16 @@ class _Around:
         if known is None:
             parts = _parted(words)
             known = any(map(self._text.holds, parts)) or any(map(self._facts.__contains__, parts))
+            known = known or any(map(self._has_word, parts))
             self._known[words] = known
         return known
+
+    def _has_word(self, part: str) -> bool:
+        if not part.startswith(_WHOLE_WORD):
+            return False
+        if self._words is None:
+            self._words = self._text.words()
+        return part.removeprefix(_WHOLE_WORD) in self._words
 
 
 @functools.lru_cache(maxsize=4096)
@@ -115,7 +126,7 @@ def _matches(slug: str, signature: Signature, text: Text) -> list[Match]:
         line = text.lines[index]
         left -= len(line.text)
         match = pattern.search(line.text)
-        if match is None:
+        if match is None or (not signature.code and is_code(text.lines, index)):
             continue
         values = {name: value for name, value in match.groupdict().items() if value}
         if signature.check is None or signature.check(values):

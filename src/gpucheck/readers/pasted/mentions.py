@@ -56,6 +56,11 @@ _TORCH = re.compile(
     r"(\d\.\d{1,2}(?:\.\d{1,2})?(?:\+(?:cu\d{2,3}|cpu|rocm[\d.]{1,5}))?)(?![\w.]|-\w)",
     re.IGNORECASE,
 )
+_PIP = re.compile(
+    r"\bpip[23]?(?:\.\d{1,2})? install\b(?:\s[^\s`]{1,60}){0,8}?\storch(?:={2,3}[\d.]{3,8})?(?=[\s`]|$)"
+)
+_OTHER_INDEX = (" -f ", "--find-links", "index-url", " -i ", "--pre")
+"""In pip's command these lead to other wheels than PyPI's."""
 _DRIVER = re.compile(
     r"driver(?: version)?[\s=:`*]{1,4}v?(\d{3}\.\d{2,3}(?:\.\d{2})?)(?![\w.])", re.IGNORECASE
 )
@@ -102,6 +107,8 @@ def read(text: Text, machine: Machine) -> None:
     found = _one(_TORCH, _lines(text, *_TORCH_WORDS), _not_found(text))
     if found is not None:
         _torch(*found, machine)
+    if machine.knows(TorchBuild, "version") and not machine.knows(TorchBuild, "installer"):
+        _installer(text, machine)
     found = _one(_DRIVER, _lines(text, "driver"))
     if found is not None and not machine.knows(Nvml, "driver_release"):
         machine.said(Nvml, "driver_release", *found)
@@ -159,6 +166,16 @@ def _torch(release: str, line: Line, machine: Machine) -> None:
     machine.said(TorchBuild, "installed", value=True, line=line)
     by_pip = "pip" in line.text and "install" in line.text
     if by_pip and "download.pytorch.org/whl/c" not in line.text:
+        machine.said(TorchBuild, "installer", "pip", line)
+
+
+def _installer(text: Text, machine: Machine) -> None:
+    """Note pip where its plain command stands in the text and no other way to install torch."""
+    lines = [line for line in _lines(text, "install ") if "torch" in line.text]
+    if any("conda" in line.text or any(map(line.text.__contains__, _OTHER_INDEX)) for line in lines):
+        return
+    line = next((line for line in lines if _PIP.search(line.text)), None)
+    if line is not None:
         machine.said(TorchBuild, "installer", "pip", line)
 
 

@@ -16,7 +16,7 @@ MARKS = ("torch.__version__", "torch.version.cuda", "torch.cuda.")
 RANK = 1
 
 _INPUT = re.compile(
-    r"^\s{0,12}(?:>>> |\.\.\. |In ?\[\d{0,5}\]: |[$#%!] ?|[\w.@~/:()\[\] \\-]{1,80}[$#>] ?)?"
+    r"^\s{0,12}`{0,3}(?:>>> |\.\.\. |In ?\[\d{0,5}\]: |[$#%!] ?|[\w.@~/:()\[\] \\-]{1,80}[$#>] ?)?"
     r"(?:python|print|torch|import|from|f?['\"])",
 )
 _PROMPT = re.compile(r"^\s{0,12}(?:>>>|\.\.\.|In ?\[\d{0,5}\]:)")

@@ -80,7 +80,7 @@ SIGNATURES = (
         says="More processes than GPUs, or a device number that does not exist",
         sample="RuntimeError: CUDA error: invalid device ordinal",
         other="ordinal",
-        beside=("local_rank|nproc_per_node|nproc-per-node|torchrun|set_device|rank",),
+        beside=("local_rank|nproc_per_node|nproc-per-node|torchrun|set_device|word:rank|word:ranks",),
         cures=(
             Cure(
                 text=(
@@ -130,6 +130,7 @@ SIGNATURES = (
         literal="rank == 0",
         pattern=r"if (?:rank|local_rank|args\.rank|global_rank) == 0",
         weight=60,
+        code=True,
         says="One rank does something else than the others",
         sample="if rank == 0:",
         other="rank = 0",

@@ -172,11 +172,14 @@ SIGNATURES = (
     Signature(
         name="half-on-cpu",
         literal="not implemented for 'half'",
-        pattern=r"\b\w{3,60}\W{1,3} ?not implemented for 'Half'",
+        pattern=(
+            r"\b(?!\w{0,60}(?:cuda|cusolver|cublas|cudnn|cufft|magma|gpu|hip|mps))\w{3,60}\W{1,3} ?"
+            r"not implemented for 'Half'"
+        ),
         weight=66,
         says="Half precision is used on the CPU: the model is not on a GPU",
         sample="RuntimeError: \"addmm_impl_cpu_\" not implemented for 'Half'",
-        other="it is not implemented for halves",
+        other="RuntimeError: \"angle_cuda\" not implemented for 'Half'",
         unless=("fact:cuda_available=false", "not compiled with cuda", "+cpu"),
         stands=True,
     ),
