@@ -75,6 +75,7 @@ class Picture:
         lost: ranks that took part and whose supervisor fell silent.
         ranks, nodes: what pairs of ranks, of nodes, have shown.
         bad_ranks, bad_nodes: who fails with two proven-good partners.
+        working: nodes in which some ranks passed among themselves.
         bad_ports: ranks that work within their node and fail with others.
         opened: nodes in which more than two ranks failed together and nobody was named by that.
         bad_node_count: nodes that are bad, or not cleared.
@@ -223,13 +224,15 @@ class Picture:
                     failing.add(both)
         self.ranks = Level(proven, failing, tried)
         self.across = {rank for one in self._passing if len(one.nodes) > 1 for rank in one.ranks}
+        self.working = {min(one.nodes) for one in self._passing if len(one.nodes) == 1}
         self.bad_ranks = self.ranks.bad()
         self.bad_ports = self._bad_ports()
         self._blamed |= {*self.bad_ranks, *self.bad_ports}
         self.links = [
             both
             for both in self.ranks.links()
-            if self._blamed.isdisjoint(both) and (not self._is_far(*both) or self._reach(both))
+            if self._blamed.isdisjoint(both)
+            and (self._reach(both) if self._is_far(*both) else self._has_others(both))
         ]
         self._linked: dict[int, set[int]] = {}
         for one, other in self.links:
@@ -243,6 +246,16 @@ class Picture:
             and self.fails(trial.ranks)
             and trial.ranks.isdisjoint(self.told.keys() | self.lost)
         }
+
+    def _has_others(self, both: Pair) -> bool:
+        """Whether other pairs of the node pass, or there are none: else it is what all share."""
+        node = self.node_of[both[0]]
+        good = [
+            rank
+            for rank in self.nodes_of_job.get(node, ())
+            if rank in self.ranks.proven and rank not in self._blamed
+        ]
+        return len(good) <= 2 or node in self.working  # noqa: PLR2004  # a pair
 
     def _reach(self, both: Pair) -> bool:
         return both[0] in self.across and both[1] in self.across

@@ -131,21 +131,17 @@ def gpu_pairs(picture: Picture) -> Plan:
 
     A rank that is found bad goes on being tested, since it may only have several bad links.
     """
-    bad = set(picture.bad_ranks)
-    done = {rank for rank in bad if len(picture.ranks.good_partners(rank)) >= _ENOUGH}
+    done = {rank for rank in picture.bad_ranks if len(picture.ranks.good_partners(rank)) >= _ENOUGH}
     named = picture.told.keys() | picture.lost
     living = picture.nodes_of_job
 
     def is_wanted(both: Pair) -> bool:
-        return (
-            both not in picture.ranks.tried and done.isdisjoint(both) and not bad.issuperset(both)
-        )
+        return both not in picture.ranks.tried and done.isdisjoint(both)
 
     groups: list[tuple[int, ...]] = []
     for node in sorted(picture.opened):
         ranks = [rank for rank in living.get(node, []) if rank not in named]
-        is_dark = picture.ranks.proven.isdisjoint(ranks)
-        if is_dark and _is_hopeless(ranks, picture.ranks.tried):
+        if node not in picture.working and _is_hopeless(ranks, picture.ranks.tried):
             continue
         groups += rounds.next_round(ranks, is_wanted)
     return Plan(kind="gpu-pairs", groups=groups)
