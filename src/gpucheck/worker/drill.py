@@ -37,12 +37,21 @@ def arm(torch: Torch, order: Message) -> list[Stop]:
         elif name == "wrong":
             _before_all_reduce(torch, lambda buffer: buffer.zero_())
         elif name == "crash":
+            _leave_no_core()
             _before_all_reduce(torch, lambda _buffer: os.kill(os.getpid(), signal.SIGSEGV))
         elif name == "link" and fault.get("other") in order.get("group", ()):
             _before_all_reduce(torch, lambda _buffer: time.sleep(_LONG))
         elif name == "slow":
             _slow_down(torch, float(fault.get("factor") or 1.0))
     return stops
+
+
+def _leave_no_core() -> None:
+    """Have no memory image written into the user's folder."""
+    import resource  # noqa: PLC0415  # not on Windows
+
+    _soft, hard = resource.getrlimit(resource.RLIMIT_CORE)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, hard))
 
 
 def _before_all_reduce(torch: Torch, act: Callable[[Any], Any]) -> None:
