@@ -3,6 +3,7 @@
 import pytest
 from readers_support import Read
 
+from gpucheck.probes.pasted import Pasted
 from gpucheck.probes.torch_build import TorchBuild
 
 NOT_FOUND = "ERROR: No matching distribution found for torch==1.7.1"
@@ -40,3 +41,38 @@ def test_another_release_beside_it_is() -> None:
 )  # fmt: skip
 def test_a_release_in_a_sentence(text: str) -> None:
     assert version(f"Here it is {text}, on a server.") == "2.0.1"
+
+
+@pytest.mark.parametrize(
+    ("command", "installer"),
+    [
+        ("pip install torch torchvision", "pip"),
+        ("pip3 install torch==1.4.0", "pip"),
+        ("```pip3 install --user torch```", "pip"),
+        ("pip install torch -f https://download.pytorch.org/whl/torch_stable.html", None),
+        ("pip install torch --index-url https://download.pytorch.org/whl/cu118", None),
+        ("conda install pytorch -c pytorch\npip install torch", None),
+        ("pip install torchvision", None),
+        ("pip install pytorch-lightning torchmetrics", None),
+        ("install torch with pip", None),
+    ],
+)
+def test_pip_s_plain_command_says_who_installed_torch(command: str, installer: str | None) -> None:
+    assert (
+        Read(f"{command}\ntorch 1.4.0 is there", "free text").get(TorchBuild).installer == installer
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "answer"),
+    [
+        ("torch.cuda.is_available() is False", False),
+        ("print(torch.cuda.is_available())  # False", False),
+        ("assert torch.cuda.is_available() == True", None),
+        ("if torch.cuda.is_available() is False:", None),
+        ('if not ok:\n    raise RuntimeError("CUDA is not available")', None),
+        ("it says that CUDA is not available", False),
+    ],
+)
+def test_a_script_that_asks_gives_no_answer(line: str, answer: object) -> None:
+    assert Read(line, "free text").get(Pasted).cuda_available is answer

@@ -52,6 +52,26 @@ def test_cuda_errors(tables: Tables) -> None:
     assert table.error(12345) is None
 
 
+def test_cuda_errors_before_10_1(tables: Tables) -> None:
+    table = tables.get(CudaErrors)
+    old = {38: 100, 8: 98, 30: 999, 48: 209, 59: 710, 77: 700, 10: 101, 4: 719, 71: 801}
+    for number, code in old.items():
+        assert some(table.error_before_10_1(number)).code == code
+    assert table.error_before_10_1(35) is None  # the same in both
+    assert table.error_before_10_1(2) is None
+    numbers = [row.before_10_1 for row in table.rows if row.before_10_1 is not None]
+    assert len(numbers) == len(set(numbers))
+
+
+def test_messages_of_cuda(tables: Tables) -> None:
+    """Every error of the runtime that a user can meet has the words that CUDA prints."""
+    table = tables.get(CudaErrors)
+    assert some(table.error(35)).message == (
+        "CUDA driver version is insufficient for CUDA runtime version"
+    )
+    assert all(row.message for row in table.rows if row.slugs and row.runtime)
+
+
 def test_nvml_errors(tables: Tables) -> None:
     table = tables.get(NvmlErrors)
     assert some(table.error(18)).error == "NVML_ERROR_LIB_RM_VERSION_MISMATCH"

@@ -6,6 +6,7 @@ from tables.some import some
 from gpucheck.tables import Tables
 from gpucheck.tables.torch_builds import TorchBuilds
 from gpucheck.tables.torch_companions import Package, TorchCompanions
+from gpucheck.tables.torch_old_defaults import TorchOldDefaults
 from gpucheck.tables.torch_releases import TorchReleases
 
 
@@ -24,6 +25,19 @@ def test_releases(tables: Tables) -> None:
     assert table.default_build("2.10.0", "linux_aarch64") == "cpu"
     assert table.default_build("2.10.0", "windows") == "cpu"
     assert table.default_build("2.10.0", "macos") is None
+
+
+def test_default_builds_of_old(tables: Tables) -> None:
+    """No release is in both tables, so that they cannot contradict one another."""
+    table = tables.get(TorchOldDefaults)
+    assert table.cuda("1.2.0") == "10.0"
+    assert table.cuda("1.3") == "10.1"
+    assert table.cuda("1.4.0+cu92") is None
+    assert table.cuda("1.7.1") == "10.2"
+    assert table.cuda("1.9.0") is None
+    assert table.cuda("2.6.0") is None
+    assert table.cuda("1.4.0a0+1") is None
+    assert all(tables.get(TorchReleases).release(row.torch) is None for row in table.rows)
 
 
 def test_what_is_newer_than_the_table(tables: Tables) -> None:

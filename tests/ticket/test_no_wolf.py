@@ -160,6 +160,51 @@ def test_a_variable_that_is_set_is_no_error(text: str) -> None:
     assert triage(text).root_causes == ()
 
 
+ACCELERATE_ENV = """
+Copy-and-paste the text below in your GitHub issue
+
+- `Accelerate` version: 1.10.0
+- Platform: Linux-6.8.0-60-generic-x86_64-with-glibc2.39
+- `accelerate` bash location: /opt/venv/bin/accelerate
+- Python version: 3.11.9
+- Numpy version: 1.26.4
+- PyTorch version: 2.8.0+cu128
+- PyTorch accelerator: CUDA
+- {said}
+- System RAM: 251.52 GB
+- GPU type: NVIDIA A100-SXM4-80GB
+- `Accelerate` default config:
+	Not found
+"""
+
+
+@pytest.mark.parametrize("gpu", ["- GPU type: NVIDIA A100-SXM4-80GB\n", ""], ids=["gpu", "no-gpu"])
+@pytest.mark.parametrize(
+    "said",
+    [
+        *(f"PyTorch {name} available: False" for name in ("XPU", "NPU", "MLU", "MUSA", "HPU")),
+        *("MPS available: False", "ROCm available: False", "HIP available: False"),
+        *("xpu available :  FALSE", "Is XPU available : false", "XPU available\tFalse"),
+        *("torch.xpu.is_available(): False", "Using XPU?: No", "'xpu': False", "XPU: None"),
+        *("XPU used to build PyTorch: N/A", "XPU support: not found", "IPEX version: N/A"),
+        *("| XPU | False |", "ROCM: False", "Is ROCm available: No", "rocm: None"),
+        "HPU available: False, using: 0 HPUs",
+    ],
+)
+def test_an_accelerator_that_is_said_not_to_be_there_is_none(said: str, gpu: str) -> None:
+    env = ACCELERATE_ENV.replace("- GPU type: NVIDIA A100-SXM4-80GB\n", gpu)
+    failure = "RuntimeError: The size of tensor a (4) must match the size of tensor b (3): error\n"
+    report = triage(env.format(said=said) + failure)
+    assert "torch-rocm-or-other-build" not in report.root_causes
+
+
+@pytest.mark.parametrize(
+    "said", ["The XPU build of torch fails with an error", "RuntimeError: XPU device not found"]
+)
+def test_one_that_a_text_complains_of_is_still_named(said: str) -> None:
+    assert triage(f"torch 2.8.0\n{said}\n").root_causes[:1] == ("torch-rocm-or-other-build",)
+
+
 def test_a_report_that_looked_for_nvcc_does_not_miss_it() -> None:
     report = "/bin/sh: 1: /usr/local/cuda/bin/nvcc: not found\nCUDA available: True\n"
     assert triage(f"{report}NVCC: Not Available\n").root_causes == ()

@@ -54,7 +54,8 @@ class Signature(msgspec.Struct, frozen=True, kw_only=True):
     beside: tuple[str, ...] = ()
     """Lower-case literals that must all stand somewhere in the text; ``a|b`` is either.
 
-    ``word:ray`` is a whole word of letters: "ray" alone stands in "array".
+    ``word:ray`` is a whole word of letters: "ray" alone stands in "array". ``said:a|b`` is either,
+    in a line that is no source code.
     """
     unless: tuple[str, ...] = ()
     """Lower-case literals of which none may stand in the text."""

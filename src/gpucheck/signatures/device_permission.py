@@ -34,7 +34,9 @@ SIGNS = Signs(
             literal="os call failed or operation not supported",
             pattern=r"OS call failed or operation not supported on this OS",
             weight=64,
-            says="The driver's system calls are refused: this user or container may not use the GPU",
+            says=(
+                "The driver's system calls are refused: this user or container may not use the GPU"
+            ),
             sample="RuntimeError: CUDA error: OS call failed or operation not supported on this OS",
             other="operation not supported on this OS",
             unless=("fact:os=windows", "word:wsl"),
@@ -44,7 +46,9 @@ SIGNS = Signs(
             literal="erroroperatingsystem",
             pattern=r"\bcudaErrorOperatingSystem\b",
             weight=60,
-            says="The driver's system calls are refused: this user or container may not use the GPU",
+            says=(
+                "The driver's system calls are refused: this user or container may not use the GPU"
+            ),
             sample="cudaGetDeviceCount failed: cudaErrorOperatingSystem",
             other="cudaErrorNoDevice",
             unless=("fact:os=windows", "word:wsl"),
@@ -53,17 +57,19 @@ SIGNS = Signs(
             name="plain-user",
             literal="user",
             pattern=(
-                r"\b(?:no|not|cannot|can.?t|fails?|failing|false|without|denied|invisible)\b"
-                r".{0,80}\b(?:as|for|by|with|under|from) (?:an? |the |my )?(?:non-?root|plain|normal|"
-                r"regular|ordinary|unprivileged|non-?privileged|standard|non-?sudo|non-?admin) user|"
-                r"\b(?:non-?root|plain|normal|regular|ordinary|unprivileged|non-?privileged|standard|"
-                r"non-?sudo|non-?admin) users?\b.{0,40}\b(?:no|not|cannot|can.?t|fails?|false|"
-                r"doesn.?t|don.?t)\b"
+                r"^(?=.{0,600}?(?:gpu|cuda|nvidia)).{0,600}?(?:"
+                r"\b(?:no|not|cannot|can.?t|fails?|failing|false|without|denied|invisible)\b.{0,80}"
+                r"\b(?:as|for|by|with|under|from) (?:an? |the |my )?(?:non-?root|plain|normal|"
+                r"regular|ordinary|unprivileged|non-?privileged|standard|non-?sudo|"
+                r"non-?admin) user|"
+                r"\b(?:non-?root|plain|normal|regular|ordinary|unprivileged|non-?privileged|"
+                r"standard|non-?sudo|non-?admin) users?\b.{0,40}\b(?:no|not|cannot|can.?t|fails?|"
+                r"false|doesn.?t|don.?t)\b)"
             ),
             weight=78,
             says="The GPU can be used by root, and not by another user",
-            sample="no CUDA device is found for a non-root user in the container",
-            other="the user does not see the GPU",
+            sample="in the container non-root users do not see a CUDA device",
+            other="an ordinary user cannot write to site-packages",
             beside=("cuda|gpu|nvidia", "word:root|nonroot|sudo|privileged"),
             unless=("permission denied: '/home", "podman: command not found"),
         ),

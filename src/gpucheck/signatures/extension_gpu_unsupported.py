@@ -36,14 +36,15 @@ SIGNS = Signs(
             pattern=(
                 r"\bkernels?\b.{0,40}?\b(?:has|have|with|lacks?|lacking) (?:no |any )?support for "
                 r"(?:sm_?|compute capability )\d|"
-                r"\bkernels?\b.{0,60}?\b(?:not|n.t) (?:yet )?(?:support|built|compiled|available)\w{0,3} "
+                r"\bkernels?\b.{0,60}?\b(?:not|n.t) (?:yet "
+                r")?(?:support|built|compiled|available)\w{0,3} "
                 r"(?:on |for )?(?:sm_?|compute capability )\d|"
                 r"\bno (?:\w{1,20} )?kernels? (?:is |are )?(?:available )?for "
                 r"(?:sm_?|compute capability )\d"
             ),
             weight=78,
             says="The extension has no kernels for this GPU",
-            sample="the attention kernel has no support for SM120, only for SM100",
+            sample="the attention kernels have no support for SM120, only for SM100",
             other="the kernel has support for files",
             unless=("no kernel image is available",),
         ),

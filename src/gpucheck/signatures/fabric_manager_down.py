@@ -7,6 +7,16 @@ SIGNS = Signs(
     zh="NVSwitch 机器上 fabric manager 没有运行或版本不匹配",
     signatures=(
         Signature(
+            name="fabric-state",
+            literal="state",
+            pattern=r"^\s{0,60}State\s{1,60}: (?:In Progress|Not Started)\s{0,4}$",
+            weight=82,
+            says="The GPU has not joined the NVLink fabric: the fabric manager has not set it up",
+            sample="        State                             : In Progress",
+            other="        State                             : Completed",
+            beside=("word:fabric|fabricmanager",),
+        ),
+        Signature(
             name="802",
             literal="system not yet initialized",
             pattern=r"system not yet initialized",

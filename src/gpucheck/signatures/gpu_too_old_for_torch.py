@@ -52,8 +52,10 @@ SIGNS = Signs(
             sample="RuntimeError: cuda runtime error (8) : invalid device function",
             other="invalid function",
             beside=(
-                "capability 2.|capability 3.|capability: 2.|capability: 3.|capability is 2.|"
-                "capability is 3.|capability of 2.|capability of 3.|sm_20|sm_21|sm_30|sm_35|sm_37",
+                (
+                    "capability 2.|capability 3.|capability: 2.|capability: 3.|capability is 2.|"
+                    "capability is 3.|capability of 2.|capability of 3.|sm_20|sm_21|sm_30|sm_35"
+                ),
             ),
         ),
         Signature(

@@ -91,11 +91,29 @@ SIGNS = Signs(
                 "nvidia|cuda|gpu",
                 (
                     "error|fail|not work|cannot|can't|fact:cuda_available=false|"
-                    "不能|无法|报错|word:hang|word:hangs|word:hanging|crash|not available|not found|not "
+                    "不能|无法|报错|word:hang|word:hangs|word:hanging|"
+                    "crash|not available|not found|not "
                     "detected|doesn't"
                 ),
             ),
             unless=("mig m.", *_READ_AS_NUMBER),
+        ),
+        Signature(
+            name="chosen-instance",
+            literal="cuda_visible_devices",
+            pattern=r"CUDA_VISIBLE_DEVICES\W{1,6}MIG-",
+            weight=84,
+            code=True,
+            says="The MIG instance that CUDA_VISIBLE_DEVICES names is not there (any more)",
+            sample="CUDA_VISIBLE_DEVICES=MIG-GPU-5c89852c-d268-c3f3-1b07-005d5ae1dc3f/7/0",
+            other="CUDA_VISIBLE_DEVICES=GPU-5c89852c",
+            beside=(
+                (
+                    "no cuda gpus are available|no cuda-capable device|invalid device ordinal|"
+                    "fact:cuda_available=false|no devices were found"
+                ),
+            ),
+            unless=("fact:cuda_available=true",),
         ),
         Signature(
             name="uuid",
@@ -108,7 +126,8 @@ SIGNS = Signs(
             beside=(
                 (
                     "error|fail|not work|cannot|can't|fact:cuda_available=false|"
-                    "不能|无法|报错|word:hang|word:hangs|word:hanging|crash|not available|not found|not "
+                    "不能|无法|报错|word:hang|word:hangs|word:hanging|"
+                    "crash|not available|not found|not "
                     "detected|doesn't"
                 ),
             ),

@@ -323,7 +323,10 @@ SIGNS = Signs(
             other="nodes",
             beside=(
                 "nccl|gloo|torchrun|torch.distributed|horovod|ddp",
-                "word:hang|word:hangs|word:hanging|stuck|timeout|timed out|refused|freez|not connect|unreachable",
+                (
+                    "word:hang|word:hangs|word:hanging|stuck|timeout|"
+                    "timed out|refused|freez|not connect|unreachable"
+                ),
             ),
         ),
         Signature(

@@ -212,7 +212,8 @@ SIGNS = Signs(
             beside=(
                 "gpu|nccl|cuda",
                 (
-                    "word:hang|word:hangs|word:hanging|wrong|corrupt|fail|broken|not work|garbage|word:nan|"
+                    "word:hang|word:hangs|word:hanging|wrong|"
+                    "corrupt|fail|broken|not work|garbage|word:nan|"
                     "incorrect|stuck|problem|disabl"
                 ),
             ),
@@ -225,7 +226,10 @@ SIGNS = Signs(
             says="Peer-to-peer between the GPUs does not work",
             sample="disabling P2P makes it work",
             other="P2P is enabled",
-            beside=("gpu|nccl|cuda", "disabl|word:hang|word:hangs|word:hanging|wrong|corrupt|broken"),
+            beside=(
+                "gpu|nccl|cuda",
+                "disabl|word:hang|word:hangs|word:hanging|wrong|corrupt|broken",
+            ),
         ),
         Signature(
             name="env-set",
@@ -236,7 +240,10 @@ SIGNS = Signs(
             sample="export NCCL_P2P_DISABLE=1",
             other="NCCL_P2P_DISABLE=0",
             beside=(
-                "word:hang|word:hangs|word:hanging|word:hung|stuck|freez|deadlock|garbage|corrupt|word:nan|illegal|timeout|timed out|卡",
+                (
+                    "word:hang|word:hangs|word:hanging|word:hung|stuck|freez|"
+                    "deadlock|garbage|corrupt|word:nan|illegal|timeout|timed out|卡"
+                ),
             ),
             unless=(
                 "does not help",

@@ -98,7 +98,10 @@ SIGNS = Signs(
         Signature(
             name="context",
             literal="gpu",
-            pattern=r"(?:hang|hung|stuck|freez|deadlock|卡住|卡死|no progress)",
+            pattern=(
+                r"(?<!nothing )(?<!not )(?<!never )(?<!n.t )"
+                r"(?:hang|hung|stuck|freez|deadlock|卡住|卡死|no progress)"
+            ),
             weight=38,
             says="Work on several GPUs hangs",
             sample="multi-gpu training hangs",
@@ -108,7 +111,7 @@ SIGNS = Signs(
         Signature(
             name="context-hang",
             literal="hang",
-            pattern=r"\bhang",
+            pattern=r"(?<!nothing )(?<!not )(?<!never )(?<!n.t )\bhang",
             weight=40,
             says="Work on several GPUs hangs",
             sample="the job hangs in all_reduce",
@@ -151,7 +154,7 @@ SIGNS = Signs(
             literal="timeout",
             pattern=(
                 r"(?:collective|all_?reduce|barrier|broadcast|all_?gather|nccl|watchdog)"
-                r"(?:(?!respect|honou?r|ignor|config|default|longer).){0,80}time-?out"
+                r"(?:(?!respect|honou?r|ignor|config|default|longer).){0,80}(?<!_)time-?out"
                 r"(?!\s?[=(]|\s(?:that|argument|param|setting|value|option|is set|of \d|to \d))"
             ),
             weight=42,

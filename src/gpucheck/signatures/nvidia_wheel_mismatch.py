@@ -35,6 +35,18 @@ SIGNS = Signs(
             other="which is incompatible",
         ),
         Signature(
+            name="pip-check",
+            literal="has requirement nvidia-",
+            pattern=r"torch \S{1,40} has requirement nvidia-.{0,160}but you(?:.ll)? have nvidia-",
+            weight=76,
+            says="pip says that torch needs another nvidia-* wheel",
+            sample=(
+                "torch 2.5.1 has requirement nvidia-nccl-cu12==2.21.5; platform_system == "
+                '"Linux", but you have nvidia-nccl-cu12 2.18.1.'
+            ),
+            other="foo has requirement nvidia-bar",
+        ),
+        Signature(
             name="both-majors",
             literal="-cu11",
             pattern=r"nvidia-\w{1,24}-cu11\b",

@@ -146,7 +146,11 @@ SIGNS = Signs(
             other="shm",
             beside=(
                 "dataloader|num_workers|nccl|worker|bus error|docker|torch",
-                "error|fail|crash| hang|hangs|killed|no space|works|helps|too small|64m|报错",
+                (
+                    "said:bus error|sigbus|no space|word:hang|hangs|"
+                    "killed|works|helps|too small|64m|报错|unable to|"
+                    "dataloader worker|shared memory"
+                ),
             ),
         ),
         Signature(

@@ -11,6 +11,12 @@ _AN_AMD_GPU = (
     ),
 )
 
+_NOT_HERE = (
+    r"(?![\w .`()?\"']{0,40}(?:[:=|]|->|available)[\s`\"']{0,8}"
+    r"(?:false|no|none|null|n/a|0|not (?:installed|found|available|detected))\b)"
+)
+"""Behind a word: an environment report says that there is none (``PyTorch XPU available: False``)."""
+
 SIGNS = Signs(
     slug="torch-rocm-or-other-build",
     zh="安装的是为其他加速器或其他板卡编译的 PyTorch",
@@ -162,6 +168,7 @@ SIGNS = Signs(
             literal="rocm",
             pattern=(
                 r"^(?!.{0,60}(?:used to build|version:|: N/A|Could not collect)).{0,300}\bROCm\b"
+                + _NOT_HERE
             ),
             weight=54,
             says="A ROCm build or an AMD GPU is in play",
@@ -193,7 +200,7 @@ SIGNS = Signs(
         Signature(
             name="xpu-words",
             literal="xpu",
-            pattern=r"\bXPU\b|\bIPEX\b|intel arc",
+            pattern=rf"\b(?:XPU|IPEX)\b{_NOT_HERE}|intel arc",
             weight=50,
             says="An Intel GPU or its build of PyTorch is in play",
             sample="the XPU build of torch",

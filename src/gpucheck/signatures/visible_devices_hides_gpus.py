@@ -34,6 +34,17 @@ SIGNS = Signs(
             other="CUDA_ERROR_UNKNOWN",
         ),
         Signature(
+            name="ordinal-masked",
+            literal="invalid device ordinal",
+            pattern=r"invalid device ordinal",
+            weight=86,
+            says="A device number is used that the mask CUDA_VISIBLE_DEVICES leaves out",
+            sample="RuntimeError: CUDA error: invalid device ordinal",
+            other="invalid ordinal of a column",
+            beside=("cuda_visible_devices", "set_device|cuda:|.cuda(|--gpu|--device"),
+            unless=("nproc", "torchrun", "world_size", "accelerate launch", "spawn", "local_rank"),
+        ),
+        Signature(
             name="ordinal",
             literal="invalid device ordinal",
             pattern=r"invalid device ordinal",
@@ -105,11 +116,25 @@ SIGNS = Signs(
             sample="os.environ['CUDA_VISIBLE_DEVICES'] = '1'",
             other="VISIBLE_DEVICES",
             beside=(
-                (
-                    "fact:cuda_available=false|device_count|no gpu|not see|"
-                    "not found|invalid device|only one|only 1|wrong gpu|ignored|"
-                    "no effect|no cuda"
-                ),
+                ("said:fact:cuda_available=false|no gpu|not see|not found|invalid device|no cuda"),
+            ),
+            unless=(
+                "fact:cuda_available=true",
+                "set cuda_visible_devices incorrectly",
+                "changing env variable cuda_visible_devices",
+            ),
+        ),
+        Signature(
+            name="context-some",
+            literal="cuda_visible_devices",
+            pattern=r"\bCUDA_VISIBLE_DEVICES\b",
+            weight=50,
+            code=True,
+            says="CUDA_VISIBLE_DEVICES is in question",
+            sample="export CUDA_VISIBLE_DEVICES=0,1",
+            other="VISIBLE_DEVICES",
+            beside=(
+                "said:device_count|only one|only 1|wrong gpu|ignored|no effect|invalid device",
             ),
             unless=(
                 "set cuda_visible_devices incorrectly",

@@ -2,6 +2,7 @@
 
 import re
 
+from gpucheck.readers.pasted._source_code import is_code
 from gpucheck.readers.pasted.base import Line, Text
 
 _LITERALS = (
@@ -23,6 +24,6 @@ _MOST = 50
 def first_gpu_error(text: Text) -> Line | None:
     """Return the first line that reports an error of CUDA, cuBLAS, cuDNN or NCCL."""
     for index in text.find(*_LITERALS, most=_MOST):
-        if _ERROR.search(text.lines[index].text):
+        if _ERROR.search(text.lines[index].text) and not is_code(text, index):
             return text.lines[index]
     return None

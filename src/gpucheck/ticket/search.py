@@ -24,11 +24,28 @@ _CONTEXT = (
 )  # fmt: skip
 """A text without any of these may be about any program."""
 _WHOLE_WORD = "word:"
+_NOT_IN_CODE = "said:"
+_MOST_SAID = 20
 _OF_ANY_PROGRAM = (
     "application-bug", "container-no-gpu", "nccl-timeout", "not-gpu-related", "rendezvous-failed",
     "shm-too-small",
 )  # fmt: skip
 """Causes whose messages other programs print as well."""
+
+
+_WISHES = (
+    "feature request", "documentation:", "documentation issue", "typo", "please add",
+    "please document", "please support", "proposal", "rfc:", "[rfc]", "would be nice",
+    "would like to have", "is this expected",
+)  # fmt: skip
+_FAILURES = (
+    "traceback", "error:", "exception", "fatal", "failed", "core dumped", "segmentation fault",
+    "killed", "timed out", "stuck", "hangs", "crash", "false", "not work", "n't work",
+    "not available", "unavailable", "not detected", "not recogni",
+)  # fmt: skip
+"""A text with a wish and none of these complains of nothing."""
+_NAMES_IT = 84
+"""From this weight on a message names its cause whatever else a text says."""
 
 
 class Match(msgspec.Struct, frozen=True):
@@ -67,8 +84,11 @@ def search(text: Text, facts: Sequence[str] = ()) -> list[Match]:
     found = []
     elsewhere = "fact:gpu" not in facts and not any(map(text.holds, _CONTEXT))
     around = _Around(text, "\n".join(facts))
+    wish = any(map(text.holds, _WISHES)) and not any(map(text.holds, _FAILURES))
     for slug, signature in candidates(text):
         if signature.elsewhere != elsewhere and (signature.elsewhere or slug in _OF_ANY_PROGRAM):
+            continue
+        if wish and signature.weight < _NAMES_IT:
             continue
         if around.fits(signature):
             found.extend(_matches(slug, signature, text))
@@ -94,12 +114,20 @@ class _Around:
     def _has(self, words: str) -> bool:
         """Whether one of these stands there, parted by ``|``."""
         known = self._known.get(words)
+        if known is None and words.startswith(_NOT_IN_CODE):
+            self._known[words] = known = self._is_said(_parted(words.removeprefix(_NOT_IN_CODE)))
         if known is None:
             parts = _parted(words)
             known = any(map(self._text.holds, parts)) or any(map(self._facts.__contains__, parts))
             known = known or any(map(self._has_word, parts))
             self._known[words] = known
         return known
+
+    def _is_said(self, parts: Sequence[str]) -> bool:
+        """Whether one of these is a fact, or stands in a line that is no source code."""
+        return any(map(self._facts.__contains__, parts)) or any(
+            not is_code(self._text, index) for index in self._text.find(*parts, most=_MOST_SAID)
+        )
 
     def _has_word(self, part: str) -> bool:
         if not part.startswith(_WHOLE_WORD):
@@ -126,7 +154,7 @@ def _matches(slug: str, signature: Signature, text: Text) -> list[Match]:
         line = text.lines[index]
         left -= len(line.text)
         match = pattern.search(line.text)
-        if match is None or (not signature.code and is_code(text.lines, index)):
+        if match is None or (not signature.code and is_code(text, index)):
             continue
         values = {name: value for name, value in match.groupdict().items() if value}
         if signature.check is None or signature.check(values):

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
+from gpucheck.readers.pasted._source_code import is_statement
 from gpucheck.readers.pasted.base import Line, Text
 
 _NARROWEST, _WIDEST = 40, 240
@@ -40,6 +41,8 @@ def _joined(
     held, last = lines[0], lines[0].text
     for line in lines[1:]:
         stood = between(last, line.text, width) if last and line.text else None
+        if stood is not None and (is_statement(last) or is_statement(line.text)):
+            stood = None
         if stood is None or last.startswith(_BORDER) or len(held.text) > _LONGEST:
             yield held
             held = line

@@ -11,6 +11,7 @@ from gpucheck.probes.pasted import Pasted
 from gpucheck.probes.pci import Pci, PciGpu
 from gpucheck.probes.system import System
 from gpucheck.probes.torch_build import TorchBuild
+from gpucheck.readers.pasted._source_code import is_code
 from gpucheck.readers.pasted.base import Line, Machine, Text
 
 NAME = "free text"
@@ -57,7 +58,8 @@ _TORCH = re.compile(
     re.IGNORECASE,
 )
 _PIP = re.compile(
-    r"\bpip[23]?(?:\.\d{1,2})? install\b(?:\s[^\s`]{1,60}){0,8}?\storch(?:={2,3}[\d.]{3,8})?(?=[\s`]|$)"
+    r"\bpip[23]?(?:\.\d{1,2})? install\b(?:\s[^\s`]{1,60}){0,8}?"
+    r"\storch(?:={2,3}[\d.]{3,8})?(?=[\s`]|$)"
 )
 _OTHER_INDEX = (" -f ", "--find-links", "index-url", " -i ", "--pre")
 """In pip's command these lead to other wheels than PyPI's."""
@@ -88,6 +90,8 @@ _AVAILABLE = re.compile(
 )
 _FALSE = re.compile(r"(?<![A-Za-z])False(?![A-Za-z])")
 _ANSWER = re.compile(r"\W{0,8}(?:is |returns? |gives? |->)?\W{0,4}(true|false)\b", re.IGNORECASE)
+_CONDITION = re.compile(r"\s{0,60}(?:if|elif|while|assert|return|raise)\s")
+"""What begins a line of a script that only asks."""
 _NOT_AVAILABLE = re.compile(
     r"CUDA (?:is |was )?(?:not|un) ?available|cuda.{0,12}不可用"
     r"|GPU (?:is )?not (?:available|used|detected|found)"
@@ -172,7 +176,9 @@ def _torch(release: str, line: Line, machine: Machine) -> None:
 def _installer(text: Text, machine: Machine) -> None:
     """Note pip where its plain command stands in the text and no other way to install torch."""
     lines = [line for line in _lines(text, "install ") if "torch" in line.text]
-    if any("conda" in line.text or any(map(line.text.__contains__, _OTHER_INDEX)) for line in lines):
+    if any(
+        "conda" in line.text or any(map(line.text.__contains__, _OTHER_INDEX)) for line in lines
+    ):
         return
     line = next((line for line in lines if _PIP.search(line.text)), None)
     if line is not None:
@@ -205,10 +211,12 @@ def _available(text: Text, machine: Machine) -> None:
         found = _AVAILABLE.search(line.text)
         if found is None and "is_available" in line.text:
             found = _answer_below(text.after(index, 1))
+        if found is not None and _CONDITION.match(line.text):
+            continue
         if found is not None:
             differs = _FALSE.search(line.text, found.end()) is not None
             answers.append((found[1].lower() == "true" and not differs, line))
-        elif _NOT_AVAILABLE.search(line.text):
+        elif _NOT_AVAILABLE.search(line.text) and not is_code(text, index):
             answers.append((False, line))
     if answers:
         machine.said(Pasted, "cuda_available", *min(answers, key=lambda one: one[0]))

@@ -121,7 +121,7 @@ SIGNATURES = (
         name="older-torch",
         literal="module 'torch' has no attribute",
         pattern=(
-            r"module 'torch' has no attribute '(?:device|tensor|float(?:16|32|64|8_\w{1,12})|"
+            r"module 'torch' has no attribute '(?-i:device|tensor|float(?:16|32|64|8_\w{1,12})|"
             r"bool|u?int(?:8|16|32|64)|bfloat16|compile|inference_mode|autocast|amp|fx|func|"
             r"set_float32_matmul_precision|get_default_device|set_default_device|xpu|mps|"
             r"concat|permute|nan_to_num|Generator|channels_last|fft|special|linalg|vmap|"
@@ -130,7 +130,7 @@ SIGNATURES = (
         weight=62,
         says="The program wants a newer torch than the one installed",
         sample="AttributeError: module 'torch' has no attribute 'inference_mode'",
-        other="module 'torch' has no attribute 'nn'",
+        other="module 'torch' has no attribute 'Tensor'",
         unless=("(unknown location)", "partially initialized"),
         stands=True,
         cures=(

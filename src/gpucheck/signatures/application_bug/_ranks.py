@@ -80,7 +80,9 @@ SIGNATURES = (
         says="More processes than GPUs, or a device number that does not exist",
         sample="RuntimeError: CUDA error: invalid device ordinal",
         other="ordinal",
-        beside=("local_rank|nproc_per_node|nproc-per-node|torchrun|set_device|word:rank|word:ranks",),
+        beside=(
+            "local_rank|nproc_per_node|nproc-per-node|torchrun|set_device|word:rank|word:ranks",
+        ),
         cures=(
             Cure(
                 text=(
@@ -137,12 +139,13 @@ SIGNATURES = (
         beside=(
             "all_reduce|all_gather|broadcast|barrier",
             (
-                " hang|hangs|hanging|hung |hung,|stuck|freez|deadlock|"
+                "said: hang|hangs|hanging|hung |hung,|stuck|freez|deadlock|"
                 "卡住|卡死|100% util|at 100%|util 99%|util 100%|no progress|"
                 "never end|never print|never finish|blocks forever|does "
                 "not return|never return"
             ),
         ),
+        unless=("nothing hangs", "not hang", "n't hang", "without hang"),
     ),
     Signature(
         name="mismatched-collective",

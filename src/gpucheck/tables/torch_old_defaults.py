@@ -1,0 +1,31 @@
+"""For which CUDA PyPI's Linux wheels of PyTorch before 1.13 were built."""
+
+from typing import ClassVar
+
+from gpucheck.tables.base import Row, Table
+from gpucheck.tables.versions import compare, numbers, released
+
+
+class OldDefaultRow(Row, frozen=True):
+    """A release: the CUDA of the Linux x86_64 wheel that a plain `pip install torch` got."""
+
+    torch: str
+    cuda: str
+
+
+class TorchOldDefaults(Table, frozen=True):
+    """Answers what a PyPI wheel is that is too old for the table of releases."""
+
+    name: ClassVar[str] = "torch_old_defaults"
+    rows: tuple[OldDefaultRow, ...]
+
+    def cuda(self, version: str) -> str | None:
+        """Return the CUDA ("10.1") of the wheel for Linux x86_64, None when nobody knows.
+
+        A version with a local part ("1.4.0+cu92") is not PyPI's.
+        """
+        wanted = released(version)
+        if wanted is None or "+" in version:
+            return None
+        found = (row for row in self.rows if compare(numbers(row.torch), wanted) == 0)
+        return next((row.cuda for row in found), None)
