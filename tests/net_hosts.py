@@ -48,12 +48,13 @@ def shaping_missing() -> str:
 
 
 class Hosts:
-    """The hosts, numbered from 0; their names are ``host1``, ``host2`` ..."""
+    """The hosts, numbered from 0; they know each other by their names, and those in the domain."""
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, names: Sequence[str], domain: str) -> None:
         self._stem = f"gpucheck-{os.getpid()}-{next(_NUMBERS)}-"
-        self.names = tuple(f"host{number}" for number in range(1, count + 1))
-        self.addresses = tuple(f"10.77.0.{number}" for number in range(1, count + 1))
+        self.names = tuple(names)
+        self.addresses = tuple(f"10.77.0.{number}" for number in range(1, len(names) + 1))
+        self._domain = domain
         self._started: list[subprocess.Popen[str]] = []
 
     def space(self, host: int) -> str:
@@ -131,14 +132,17 @@ class Hosts:
         folder = _CONFIG / self.space(host)
         folder.mkdir(parents=True)
         known = zip(self.addresses, self.names, strict=True)
-        lines = ["127.0.0.1 localhost\n", *(f"{address} {name}\n" for address, name in known)]
+        lines = [
+            "127.0.0.1 localhost\n",
+            *(f"{at} {name}.{self._domain} {name}\n" for at, name in known),
+        ]
         (folder / "hosts").write_text("".join(lines))
 
 
 @contextmanager
-def hosts(count: int) -> Iterator[Hosts]:
-    """Have so many hosts for a while."""
-    some = Hosts(count)
+def hosts(count: int, names: Sequence[str] = (), domain: str = "test") -> Iterator[Hosts]:
+    """Have so many hosts for a while, ``host1``, ``host2`` ... if they are given no names."""
+    some = Hosts(names or [f"host{number}" for number in range(1, count + 1)], domain)
     try:
         some.set_up()
         yield some

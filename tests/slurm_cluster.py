@@ -18,17 +18,17 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 NODES = ("gate01", "gate02", "gate03", "gate04")
 TOOLS = ("munged", "slurmctld", "slurmd", "srun", "sbatch", "sinfo", "scontrol")
 _HOSTS = Path("/etc/hosts")
-_MARK = "# a test cluster of gpucheck"
+_MARK = f"# a test cluster of gpucheck, process {os.getpid()}"
 _READY = 60.0
 _END = 10.0
 _CONF = """\
-ClusterName=gate
+ClusterName={cluster}
 SlurmctldHost={machine}(127.0.0.1)
 SlurmctldPort={port}
 SlurmUser=root
@@ -152,7 +152,8 @@ class Cluster:
     def stop(self) -> None:
         """End all jobs and daemons."""
         if "slurmctld" in self._daemons:
-            self.run("scancel", "-u", "root", seconds=20)
+            with suppress(subprocess.TimeoutExpired):
+                self.run("scancel", "-u", "root", seconds=20)
         for daemon in reversed(self._daemons.values()):
             daemon.send_signal(signal.SIGCONT)
             daemon.terminate()
@@ -198,7 +199,8 @@ def _start(one: Cluster, settings: str) -> None:
     )
     (folder / "slurm.conf").write_text(
         _CONF.format(
-            folder=folder, machine=socket.gethostname(), port=ports[0], nodes=nodes,
+            cluster=folder.name.lower().replace("_", "-"), folder=folder,
+            machine=socket.gethostname(), port=ports[0], nodes=nodes,
             more=settings.replace("{folder}", str(folder)),
         )
     )  # fmt: skip

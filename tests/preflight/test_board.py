@@ -138,6 +138,29 @@ def test_many_keys_in_one_line_and_all_under_a_prefix(board: Board) -> None:
     assert board.under("step/4/") == {}
 
 
+@pytest.mark.parametrize("key", ["verdict", "go/1/0", "roster/2"])
+def test_orders_and_the_verdict_come_from_task_0_itself(board: Board, key: str) -> None:
+    with contextlib.closing(connected(board)) as client:
+        client.set_many({"fine/1": 1, key: {"exit": 0}})
+        until(lambda: client.refused, client)
+    assert board.get(key) is None
+    assert board.get("fine/1") is None
+    board.put(key, 7)
+    assert board.get(key) == 7
+
+
+def test_a_board_for_one_task_is_for_this_machine_alone() -> None:
+    board = Board.alone(RUN, "secret")
+    try:
+        with contextlib.closing(connected(board, "secret")) as client:
+            assert client.local_address == "127.0.0.1"
+        assert reason("127.0.0.1", board.port)[0] == "wrong-token"
+        with pytest.raises(OSError, match="refused"):
+            socket.create_connection(("127.0.0.2", board.port), 1)
+    finally:
+        board.close()
+
+
 def test_wait_returns_as_soon_as_something_has_come(board: Board) -> None:
     client = connected(board)
     assert not board.wait(0.01)

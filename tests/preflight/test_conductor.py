@@ -214,6 +214,9 @@ def test_an_unkillable_worker_takes_its_rank_out(clock: Clock) -> None:
     [
         ("task/0", "nonsense"),
         ("task/x", {}),
+        ("task/²", {}),
+        ("task/999", {"facts": {"task": 999, "host": "x"}}),
+        ("beat/²", {"n": 1}),
         ("facts/0", {"task": 5}),
         ("facts/0", [1]),
         ("beat/0", {"n": "many"}),

@@ -24,6 +24,7 @@ TORCHRUN = {
     "TORCHELASTIC_RUN_ID": "7a0dbd75-6125-443d-9d5f-84faff9a36f0",
 }  # fmt: skip
 SRUN = {
+    "SLURM_CLUSTER_NAME": "alps",
     "SLURM_JOB_ID": "123", "SLURM_STEP_ID": "4", "SLURM_PROCID": "5", "SLURM_LOCALID": "1",
     "SLURM_NODEID": "2", "SLURM_NTASKS": "6", "SLURM_STEP_NUM_TASKS": "6",
     "SLURM_STEP_NUM_NODES": "3", "SLURM_STEP_NODELIST": "node[01-02],gpu-a",
@@ -70,7 +71,7 @@ def test_srun_tells_all_but_an_address_and_the_port_follows_from_the_step() -> N
         "slurm", 5, 6, 1, 2, 2, 3,
     )  # fmt: skip
     assert what(found, "master_host", "master_port", "run", "one_gpu") == (
-        "node01", 20000 + 123 * 31 + 4, "slurm-123.4.0", False,
+        "node01", 20000 + 123 * 31 + 4, "slurm-alps-123.4.0", False,
     )  # fmt: skip
     assert found.hosts == ("node01", "node01", "node02", "node02", "gpu-a", "gpu-a")
     assert found.host == "gpu-a"

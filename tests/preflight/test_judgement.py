@@ -112,6 +112,14 @@ def test_an_end_without_a_culprit_is_inconclusive(tables: Tables) -> None:
     assert judge.result.report.open_questions
 
 
+def test_who_came_late_is_not_called_missing(tables: Tables) -> None:
+    roster = Roster(ranks=heard().roster.ranks, absent=frozenset({3}))
+    told = judgement(tables).finish(heard(alone(0), together(1, 0, 1, 2), roster=roster, late=(3,)))
+    assert told["exit"] == 3
+    assert told["culprits"] == []
+    assert "rank 3 came when the roll had been called" in told["why"]
+
+
 def test_nobody_at_all_is_inconclusive_or_missing_but_never_fine(tables: Tables) -> None:
     roster = Roster(ranks=heard().roster.ranks, absent=frozenset({1, 2, 3}))
     told = judgement(tables).finish(heard(roster=roster, facts={}, stopped_because="it was told"))

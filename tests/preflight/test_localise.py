@@ -192,6 +192,24 @@ def test_ranks_that_never_began_for_one_reason_are_one_culprit() -> None:
     assert (one.ranks, one.hosts) == ((2, 3), ("n1",))
 
 
+@pytest.mark.parametrize(
+    ("nodes", "absent", "sure"),
+    [
+        (4, (2, 3), Confidence.CERTAIN),
+        (4, (2, 3, 4, 5, 6), Confidence.POSSIBLE),
+        (2, (2, 3), Confidence.POSSIBLE),
+        (1, (1,), Confidence.CERTAIN),
+    ],
+)
+def test_when_most_are_missing_it_may_be_rank_0(
+    nodes: int, absent: tuple[int, ...], sure: Confidence
+) -> None:
+    of = roster(*[2] * nodes)
+    found = Fabric(Roster(ranks=of.ranks, absent=frozenset(absent))).run().culprits
+    assert {one.slug for one in found} == {"rank-missing"}
+    assert {one.confidence for one in found} == {sure}
+
+
 def test_absent_ranks_are_missing_and_the_others_go_on() -> None:
     of = roster(2, 2, 2)
     fabric = Fabric(Roster(ranks=of.ranks, absent=frozenset((2, 3))), bad_ranks(5))

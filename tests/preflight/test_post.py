@@ -119,6 +119,26 @@ def test_a_victim_may_say_what_it_saw_and_is_then_stopped(clock: Clock) -> None:
     assert post.result.phase == "enter"
 
 
+def test_a_crash_that_another_rank_noticed_first_is_a_crash(clock: Clock) -> None:
+    post = _post(clock)
+    post.hear({"event": "phase", "phase": "enter", "collective": 1})
+    post.stop("failure")
+    post.hear({"event": "ended", "signal": 11, "status": None, "printed": ""})
+    assert post.result is not None
+    assert (post.result.status, post.result.kind) == ("crashed", "signal")
+    assert post.result.data["signal"] == "SIGSEGV"
+
+
+@pytest.mark.parametrize("end", [{"signal": 15, "status": None}, {"signal": None, "status": 1}])
+def test_a_victim_that_ends_by_itself_is_no_crash(clock: Clock, end: dict[str, Any]) -> None:
+    post = _post(clock)
+    post.hear({"event": "phase", "phase": "enter", "collective": 1})
+    post.stop("failure")
+    post.hear({"event": "ended", "printed": "", **end})
+    assert post.result is not None
+    assert post.result.status == "stopped"
+
+
 def test_the_time_of_the_group_ends_all_of_it_as_timed_out(clock: Clock) -> None:
     post, crew = _post(clock), Crew()
     post.hear({"event": "phase", "phase": "connect"})

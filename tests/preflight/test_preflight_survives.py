@@ -4,6 +4,7 @@ Tasks are started by hand (RANK, WORLD_SIZE, MASTER_ADDR), each in a session of 
 test can stop, kill and starve them; all torch is real, over gloo.
 """
 
+import contextlib
 import importlib.util
 import json
 import os
@@ -232,6 +233,37 @@ def test_output_that_cannot_be_written_changes_no_status(job: Job, where: str | 
     assert one.returncode == 1, said
     assert "Traceback" not in said
     assert "--each" in said
+
+
+def test_a_reader_that_never_reads_does_not_hold_it_beyond_its_time(job: Job) -> None:
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    with contextlib.suppress(BlockingIOError):
+        while os.write(writing, b"x" * 4096):
+            pass
+    os.set_blocking(writing, True)
+    command = [
+        sys.executable, "-m", "gpucheck", "preflight", "--device", "cpu", "--ranks", "1",
+        "--timeout", "15", "--format", "json",
+    ]  # fmt: skip
+    env = {**gate_runs.environment(sys.executable, job.folder), MARK: job.mark}
+    begun = time.monotonic()
+    one = subprocess.Popen(command, env=env, cwd=job.folder, stdout=writing)
+    assert one.wait(15 + SLACK) == 0
+    assert time.monotonic() - begun < 15 + SLACK
+    os.close(reading)
+    os.close(writing)
+
+
+def test_a_drill_of_a_rank_that_is_not_there_is_refused(job: Job) -> None:
+    command = [
+        sys.executable, "-m", "gpucheck", "preflight", "--device", "cpu", "--ranks", "2",
+        "--drill", "hang:rank=99",
+    ]  # fmt: skip
+    env = gate_runs.environment(sys.executable, job.folder)
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "rank 99" in done.stderr
 
 
 def test_another_token_finds_no_board(job: Job) -> None:

@@ -53,9 +53,12 @@ def each(told: list[dict[str, Any]], *fields: str) -> list[tuple[Any, ...]]:
     [
         (("-N4", "--ntasks-per-node=2"), [(t, t // 2, t % 2, 2) for t in range(8)]),
         (("-N4", "-n4"), [(t, t, 0, 1) for t in range(4)]),
-        (("-N2", "-n3"), [(0, 0, 0, 2), (1, 0, 1, 2), (2, 1, 0, 1)]),
-        (("-N2", "-n3", "-m", "cyclic"), [(0, 0, 0, 2), (1, 1, 0, 1), (2, 0, 1, 2)]),
-        (("-n1",), [(0, 0, 0, 1)]),
+        (("-w", "gate01,gate02", "-n3"), [(0, 0, 0, 2), (1, 0, 1, 2), (2, 1, 0, 1)]),
+        (
+            ("-w", "gate01,gate02", "-n3", "-m", "cyclic"),
+            [(0, 0, 0, 2), (1, 1, 0, 1), (2, 0, 1, 2)],
+        ),
+        (("-w", "gate01", "-n1"), [(0, 0, 0, 1)]),
     ],
 )
 def test_srun(slurm: Cluster, options: tuple[str, ...], places: list[tuple[int, ...]]) -> None:
@@ -74,7 +77,10 @@ def test_srun(slurm: Cluster, options: tuple[str, ...], places: list[tuple[int, 
 def test_a_batch_script_is_alone_and_its_steps_are_not(slurm: Cluster, tmp_path: Path) -> None:
     script = tmp_path / "gate.sh"
     line = " ".join(SCRIPT)
-    script.write_text(f"#!/bin/bash\nexport MASTER_ADDR=elsewhere\n{line}\nsrun -N3 -n3 {line}\n")
+    script.write_text(
+        f"#!/bin/bash\nexport MASTER_ADDR=elsewhere\n{line}\n"
+        f"srun -N3 -n3 -w gate01,gate02,gate03 {line}\n"
+    )
     tmp_path.chmod(0o755)
     state, out = slurm.job(script, "-N4", "-n8", f"--export=PYTHONPATH={os.pathsep.join(sys.path)}")
     assert state == "COMPLETED", out

@@ -35,6 +35,18 @@ def test_several_tasks_of_a_node_have_one_each_by_their_place() -> None:
     ]  # fmt: skip
 
 
+def test_tasks_of_a_node_that_see_gpus_of_their_own_take_them_all() -> None:
+    came = {
+        task: TaskFacts(task=task, host="a", devices=_gpus(2 * task, 2 * task + 1))
+        for task in range(2)
+    }
+    roster = muster(Muster(tasks=2, cuda=True), came)
+    assert [(r.task, r.device, r.uuid) for r in roster.ranks] == [
+        (0, "cuda:0", "GPU-0"), (0, "cuda:1", "GPU-1"),
+        (1, "cuda:0", "GPU-2"), (1, "cuda:1", "GPU-3"),
+    ]  # fmt: skip
+
+
 def test_a_task_that_sees_one_device_uses_it() -> None:
     came = {task: _facts(task, "a", 1) for task in range(4)}
     roster = muster(Muster(tasks=4, cuda=True, per_task=1), came)

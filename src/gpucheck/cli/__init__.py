@@ -156,7 +156,8 @@ def _leaving_when_told() -> Iterator[None]:
         yield
     finally:
         for number in taken:
-            signal.signal(number, signal.SIG_DFL)
+            if signal.getsignal(number) is _leave:  # else a command has set its own
+                signal.signal(number, signal.SIG_DFL)
 
 
 def _leave(number: int, _frame: FrameType | None) -> NoReturn:

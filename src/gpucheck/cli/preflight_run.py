@@ -1,9 +1,12 @@
 """One task's run of ``gpucheck preflight``: from its options to its exit status."""
 
+import contextlib
 import datetime as dt
 import os
+import select
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -27,9 +30,12 @@ from gpucheck.preflight.supervisor import Parting
 from gpucheck.preflight.variables import EntranceError
 from gpucheck.target import TargetWish, choose
 
-_INCONCLUSIVE = 3
-_FIRST, _ROUNDS = 60.0, 15.0
-"""Seconds for the first collective and for those of later rounds, with the usual time limit."""
+_INCONCLUSIVE, _HIGHEST = 3, 5
+_LATE, _AFTER_SIGNAL, _LOOK = 5.0, 9.0, 0.25
+"""Seconds beyond the time limit, and after a SIGTERM, until the process ends itself by force; and
+between two looks at whether that is so."""
+_FIRST = 60.0
+"""Seconds for the first collective, with the usual time limit; later rounds have a quarter."""
 _ALONE = 30.0
 _FAREWELL = 8
 """Seconds for the last words after a SIGTERM, before SIGALRM ends it."""
@@ -57,6 +63,8 @@ class Run:
         self._requirements = self._read_requirements()
         self._baseline = self._read_baseline()
         self._session: Session | None = None
+        self._status = _INCONCLUSIVE
+        """What the exit status would be by now."""
         self._line = ProgressLine() if self._shows_progress() else None
         self._judgement = Judgement(
             self._wanted(), self._tables, self._local_snapshot, lambda: time.monotonic() - begun
@@ -64,19 +72,22 @@ class Run:
 
     def run(self) -> int:
         """Run it; return the exit status."""
+        self._watch()
         try:
             session = self._session = Session(
                 self._host, self._entrance, self._settings(), self._brain(), self._tell
             )
         except BoardError as error:
             self._say(f"inconclusive: {error}")
-            return _INCONCLUSIVE
+            return self._status
         # A launcher ends the others as soon as one has left: what is known is written all the same.
         signal.signal(signal.SIGTERM, lambda _number, _frame: signal.alarm(_FAREWELL))
         try:
             return self._end(session, session.run())
         finally:
             session.close()
+            # Python gives its own handlers up while it ends; the status shall still be this one.
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
     def _end(self, session: Session, parting: Parting) -> int:
         """Show and write what is known; return the exit status."""
@@ -87,15 +98,31 @@ class Run:
         result = self._judgement.result
         verdict = parting.verdict or {"exit": _INCONCLUSIVE, "why": parting.detail}
         if result is not None:
-            self._show(msgspec.structs.replace(result, drill=self._drill.text))
             verdict = {**verdict, "exit": result.ending.status or verdict["exit"]}
+        self._status = _status(verdict)
+        if result is not None:
+            self._show(msgspec.structs.replace(result, drill=self._drill.text))
         elif parting.verdict is None:
             self._say(f"inconclusive: {_why(parting)}")
         self._write_each(session, verdict)
         self._save_baseline(session, verdict)
         if parting.reason in ("verdict", "signal", "time"):
             session.leave()
-        return int(verdict["exit"])
+        return self._status
+
+    def _watch(self) -> None:
+        """End this process when it is late: somebody's stopped terminal or full pipe blocks it."""
+        limit = self._begun + self._options["timeout"] + _LATE
+
+        def watch() -> None:
+            end = limit
+            while time.monotonic() < end:
+                time.sleep(_LOOK)
+                if self._session is not None and self._session.told_to_end:
+                    end = min(end, time.monotonic() + _AFTER_SIGNAL)
+            os._exit(self._status)
+
+        threading.Thread(target=watch, name="watchdog", daemon=True).start()
 
     def _show(self, result: Result) -> None:
         """Print the result, and write the files that were asked for."""
@@ -180,6 +207,7 @@ class Run:
     def _wanted(self) -> Wanted:
         options = self._options
         share = options["timeout"] / 4
+        first = max(_FIRST, options["timeout"] / 5)
         cuda = options["device"] == "cuda"
         return Wanted(
             backend="nccl" if cuda else "gloo",
@@ -188,8 +216,8 @@ class Run:
                 backend="nccl" if cuda else "gloo",
                 tests=test_names(options["tests"]),
                 alone_seconds=min(_ALONE, share),
-                first_seconds=min(_FIRST, share),
-                least_seconds=min(_ROUNDS, share / 2),
+                first_seconds=min(first, share),
+                least_seconds=min(first / 4, share / 2),
                 links=options["links"],
             ),
             requirements=self._requirements,
@@ -253,6 +281,11 @@ class Run:
             raise click.UsageError(printable(str(error))) from error
         if self._entrance.tasks == 1 and drill.absent:
             raise click.UsageError("--drill absent needs a launcher: here no task could stay away")
+        ranks = self._options["ranks"] or 1
+        if self._options["device"] == "cpu" and (
+            why := drill.problem(self._entrance.tasks * ranks)
+        ):
+            raise click.UsageError(why)
         return drill
 
     def _read_requirements(self) -> policy.Requirements:
@@ -301,11 +334,11 @@ class Run:
         """Print the one line of a task that has no verdict; one task of each node does."""
         if self._entrance.local == 0:
             place = f"task {self._entrance.task} on {self._host.identity().node}"
-            click.echo(printable(f"gpucheck preflight: {place}: {sentence}", limit=600))
+            _echo(f"gpucheck preflight: {place}: {sentence}", err=False)
 
     def _note(self, sentence: str) -> None:
         if sentence and not self._options["quiet"]:
-            click.echo(printable(f"gpucheck preflight: {sentence}", limit=600), err=True)
+            _echo(f"gpucheck preflight: {sentence}", err=True)
 
 
 class ProgressLine:
@@ -317,16 +350,37 @@ class ProgressLine:
     def show(self, what: str, seconds: float) -> None:
         """Show it, once it takes more than a second."""
         line = f"{what} ({seconds:.0f} s)"
-        if seconds >= 1 and line != self._shown:
+        if seconds >= 1 and line != self._shown and _can_write(sys.stderr.fileno()):
             self._shown = line
             sys.stderr.write(f"\r\x1b[K{printable(line, limit=120)}")
             sys.stderr.flush()
 
     def clear(self) -> None:
         """Take the line away."""
-        if self._shown:
+        if self._shown and _can_write(sys.stderr.fileno()):
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
+
+
+def _can_write(handle: int) -> bool:
+    """Whether a terminal takes something now: one that was stopped (Ctrl-S) would block us."""
+    return bool(select.select([], [handle], [], 0)[1])
+
+
+def _echo(sentence: str, *, err: bool) -> None:
+    """Say something, if anybody listens: that nobody does changes no exit status."""
+    stream = sys.stderr if err else sys.stdout
+    try:
+        stream.write(printable(sentence, limit=600) + "\n")
+        stream.flush()
+    except (OSError, ValueError):
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _status(verdict: Mapping[str, Any]) -> int:
+    status = verdict.get("exit")
+    return status if isinstance(status, int) and 0 <= status <= _HIGHEST else _INCONCLUSIVE
 
 
 def _content(name: str) -> str:

@@ -1,5 +1,6 @@
 """``gpucheck triage``: name the cause from whatever a user pasted."""
 
+import contextlib
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,11 +14,9 @@ from gpucheck.cli.text import colored, printable, write_out
 if TYPE_CHECKING:  # these cost time, and --help needs none of them
     from gpucheck.report import Report
     from gpucheck.tables import Tables
+    from gpucheck.ticket.given import Given
 
 _STDIN = "-"
-_JSON_LIMIT = 32 * 1024 * 1024
-_SCHEMA_STANDS_IN = 400
-_SCHEMAS = (b'"gpucheck.report/1"', b'"gpucheck.snapshot/1"')
 
 
 @click.command(short_help="Name the cause from pasted text, logs and reports.")
@@ -56,47 +55,32 @@ def triage(ctx: click.Context, /, files: tuple[str, ...], **options: Any) -> Non
 
 
 def _report(files: tuple[str, ...], tables: "Tables") -> "Report":
-    from gpucheck.ticket import saved  # noqa: PLC0415
-    from gpucheck.ticket.intake import Intake, IntakeError  # noqa: PLC0415
+    from gpucheck.ticket.given import IntakeError  # noqa: PLC0415
+    from gpucheck.ticket.intake import Intake  # noqa: PLC0415
     from gpucheck.ticket.judge import judge, judge_saved  # noqa: PLC0415
 
     if files == (_STDIN,) and sys.stdin.isatty():
         click.echo("Paste the text, then end it with Ctrl-D.", err=True)
+    intake = Intake()
     try:
-        if len(files) == 1:
-            snapshot = saved(_head(files[0]) if files[0] != _STDIN else _piped())
-            if snapshot is not None:
-                return judge_saved(snapshot, tables)
-        intake = Intake()
         for file in files:
-            name = Path(file).name if len(files) > 1 else ""
-            if file == _STDIN:
-                intake.add_stream(sys.stdin.buffer, name)
-            else:
-                intake.add_file(Path(file), name)
+            with _given(file, Path(file).name if len(files) > 1 else "") as given:
+                snapshot = given.saved() if len(files) == 1 else None
+                if snapshot is None:
+                    intake.add(given)
     except IntakeError as error:
         raise click.UsageError(printable(str(error))) from error
     for note in intake.notes:
         click.echo(f"Note: {printable(note)}", err=True)
-    return judge(intake.text(), tables)
+    return judge(intake.text(), tables) if snapshot is None else judge_saved(snapshot, tables)
 
 
-def _head(file: str) -> bytes:
-    """Return what may be a saved report: not more than one can be long."""
-    try:
-        with Path(file).open("rb") as opened:
-            return opened.read(_JSON_LIMIT + 1)
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise click.UsageError(f"{printable(file)} cannot be read: {why}") from error
+def _given(file: str, name: str) -> "contextlib.AbstractContextManager[Given]":
+    from gpucheck.ticket.given import Given, opened  # noqa: PLC0415
 
-
-def _piped() -> bytes:
-    """Return what a pipe holds where it is a saved report; of any other text nothing is taken."""
-    peek = getattr(sys.stdin.buffer, "peek", None)
-    start = peek(_SCHEMA_STANDS_IN)[:_SCHEMA_STANDS_IN] if peek is not None else b""
-    is_saved = start.lstrip().startswith(b"{") and any(one in start for one in _SCHEMAS)
-    return sys.stdin.buffer.read(_JSON_LIMIT + 1) if is_saved else b""
+    if file == _STDIN:
+        return contextlib.nullcontext(Given(sys.stdin.buffer, name))
+    return opened(Path(file), name)
 
 
 def _show(report: "Report", options: dict[str, Any]) -> None:

@@ -25,6 +25,10 @@ _ARMS: tuple[tuple[Env, bool, bool], ...] = (
 """The variables, and whether NCCL heeds them within a node, and between nodes."""
 
 
+VARIABLES = frozenset(name for env, _within, _between in _ARMS for name in env)
+"""All that a step may set in a worker."""
+
+
 class Arm(msgspec.Struct, frozen=True, kw_only=True):
     """One way to run a set: with these variables, or over the other backend."""
 

@@ -45,6 +45,8 @@ _UNREAD = 32 * 1024 * 1024
 _SPARE = 256
 """Connections beyond the clients that are expected: strangers, and those who come again."""
 _BACKLOG = 4096
+OF_THE_CONDUCTOR = ("verdict", "roster/", "go/")
+"""How keys begin that nobody may set from outside: orders and the verdict."""
 _COUNTER_LIMIT = 2**53
 """Counters stay within what every reader of JSON takes for a whole number."""
 
@@ -223,6 +225,8 @@ class _Server:
 
     def set(self, values: dict[str, msgspec.Raw]) -> None:
         """Set keys and answer those who wait for them."""
+        if any(key.startswith(OF_THE_CONDUCTOR) for key in values):
+            raise FullError("only task 0 itself says that")
         texts = {key: bytes(value) for key, value in values.items()}
         for text in texts.values():
             msgspec.json.decode(text)  # whoever gets it must be able to read it
@@ -286,6 +290,18 @@ class Board:
         )
         self._thread = threading.Thread(target=self._loop.run_forever, name="board", daemon=True)
         self._thread.start()
+
+    @classmethod
+    def alone(cls, run: str, token: str) -> "Board":
+        """Listen for this machine alone, on any port.
+
+        Raises:
+            BoardError: that is impossible.
+        """
+        try:
+            return cls(socket.create_server(("127.0.0.1", 0)), run, token, 1)
+        except OSError as error:
+            raise BoardError(f"cannot listen on 127.0.0.1: {error.strerror or error}") from error
 
     @classmethod
     def open(

@@ -22,8 +22,8 @@ SILENT = 12.0
 _FOR_TASKS = 2e-4
 """Seconds between two looks at the board for each task of the job: it costs what it shows."""
 _OFTEN, _BEATS = 0.02, 1.0
-_LADDER = 12.0
-"""What it takes at most to end a worker."""
+_MARGIN = 2.0
+"""Seconds beyond a step's own deadline, for it to begin and to be told."""
 _RESERVE = 8.0
 """Seconds that are kept for the verdict and for leaving."""
 
@@ -166,7 +166,6 @@ class Conductor:
         heard = self._heard = Heard(
             roster=muster(self._job, self._came), facts=dict(self._came), history=[]
         )
-        heard.late = tuple(sorted(set(self._registered()) - set(self._came)))
         self._number(heard.roster)
         known = unfit(heard.roster, heard.facts, cuda=self._job.cuda)
         while (step := self._next_step(heard)) is not None:
@@ -189,7 +188,9 @@ class Conductor:
 
     def _registered(self) -> dict[int, dict[str, Any]]:
         return {
-            int(task): said for task, said in self._board.under("task/").items() if task.isdigit()
+            int(task): said
+            for task, said in self._board.under("task/").items()
+            if _is_number(task) and int(task) < self._job.tasks
         }
 
     def _welcome(self, task: int, raw: dict[str, Any]) -> None:
@@ -232,7 +233,7 @@ class Conductor:
         """Return why a step is not begun: a step without an end would say nothing."""
         left = self._end - time.monotonic()
         needs = self._plan.alone if step.kind == "alone" else self._connect(step) + step.seconds
-        if left > needs + min(_LADDER, self._reserve):
+        if left > needs + _MARGIN:
             return ""
         return f"{left:.0f} s were left, too few for the step {step.kind}"
 
@@ -327,7 +328,7 @@ class Conductor:
         self._beats_at = now + max(_BEATS, _FOR_TASKS * self._job.tasks)
         for name, raw in self._board.under("beat/").items():
             beat = _read(raw, Beat)
-            before = self._beats.get(int(name)) if name.isdigit() else None
+            before = self._beats.get(int(name)) if _is_number(name) else None
             if beat is not None and before is not None and before[0] != beat.n:
                 self._beats[int(name)] = (beat.n, now, beat.phases)
 
@@ -342,7 +343,13 @@ class Conductor:
     def _conclude(self, heard: Heard) -> None:
         self._done = True
         heard.facts = dict(self._came)
+        heard.late = tuple(sorted(set(self._registered()) - set(self._came)))
         self._board.put("verdict", self._finish(heard))
+
+
+def _is_number(text: str) -> bool:
+    """Whether it is one of our numbers of tasks: there are digits that int() does not take."""
+    return text.isascii() and text.isdecimal()
 
 
 def _read(raw: object, kind: type[T]) -> T | None:

@@ -59,10 +59,16 @@ def culprits(roster: Roster, history: Sequence[StepResult]) -> Conclusion:
 
 def _missing(picture: Picture) -> list[Culprit]:
     """Name whoever never came, and who came and fell silent."""
-    found = []
-    for ranks in _by_place(picture, picture.roster.absent):
-        words = "never registered: it was not started, hangs at its start, or cannot reach rank 0"
-        found.append(blamed("rank-missing", picture.roster, ranks, evidence=words))
+    absent = picture.roster.absent
+    words = "never registered: it was not started, hangs at its start, or cannot reach rank 0"
+    sure = Confidence.CERTAIN
+    if _may_be_rank_0(picture.roster):
+        words += "; as many are missing, it may be rank 0 that came late or cannot be reached"
+        sure = Confidence.POSSIBLE
+    found = [
+        blamed("rank-missing", picture.roster, ranks, evidence=words, confidence=sure)
+        for ranks in _by_place(picture, absent)
+    ]
     last = {
         result.rank: result
         for one in picture.history
@@ -87,6 +93,17 @@ def _missing(picture: Picture) -> list[Culprit]:
             )
         )
     return found
+
+
+def _may_be_rank_0(roster: Roster) -> bool:
+    """Whether so many never registered that whom they could not reach may be at fault.
+
+    That is so when most are missing, or everybody but those on the node of rank 0.
+    """
+    here = {one.rank for one in roster.ranks if one.node == roster.ranks[0].node}
+    elsewhere = {one.rank for one in roster.ranks} - here
+    is_alone = bool(elsewhere) and roster.absent >= elsewhere
+    return is_alone or 2 * len(roster.absent) > len(roster.ranks)
 
 
 def _by_place(picture: Picture, ranks: Iterable[int]) -> list[list[int]]:

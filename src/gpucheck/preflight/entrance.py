@@ -235,7 +235,7 @@ def _slurm(env: Env, wish: Wish) -> Entrance | None:
         local_tasks=counts[node] if node < len(counts) else None,
         nodes=number(env, "SLURM_STEP_NUM_NODES") or len(names) or None,
         master_host=host or "127.0.0.1", master_port=port or slurm_port(job, step),
-        run=run_name("slurm", f"{job}.{step}.{restarts}"),
+        run=run_name("slurm", env.get("SLURM_CLUSTER_NAME", ""), f"{job}.{step}.{restarts}"),
         hosts=tuple(names[where] for where, _ in places) if right else (),
         restarts=restarts,
     )  # fmt: skip

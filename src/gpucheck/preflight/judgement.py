@@ -16,6 +16,7 @@ from gpucheck.preflight import bandwidth, drift, limits, localise, outcome, poli
 from gpucheck.preflight.baseline import Baseline
 from gpucheck.preflight.conductor import Heard
 from gpucheck.preflight.model import Backend, Rank, RankResult, Step, StepResult, TaskFacts
+from gpucheck.preflight.naming import words_of
 from gpucheck.preflight.outcome import Ending
 from gpucheck.preflight.policy import Requirements
 from gpucheck.preflight.rounds import disjoint
@@ -141,6 +142,7 @@ class Judgement:
         roster, history, wanted = heard.roster, heard.history, self._wanted
         known = self._known(heard)
         told = localise.culprits(roster, history)
+        late = {one.rank for one in roster.ranks if one.task in heard.late}
         failed = any(
             not done.passed(group)
             for done in history
@@ -148,25 +150,26 @@ class Judgement:
             for group in done.step.groups
         )
         found = [
-            *(_with_own_fixes(one) for one in told.culprits),
+            *(_with_own_fixes(one) for one in told.culprits if not _is_late(one, late)),
             *slow.culprits(roster, history, known.baseline),
             *slow_links.culprits(history, known),
             *limits.culprits(roster, heard.facts, collective_failed=failed),
             *drift.culprits(roster, heard.facts),
             *self._violations(heard, known),
         ]
+        guilty = _guilty(found)
         return Preflight(
             launcher=wanted.launcher,
             world_size=len(roster.ranks),
             nodes=len({one.node for one in roster.ranks}),
             backend=wanted.backend,
             culprits=_in_order(found),
-            ranks=[_outcome(heard, one, _guilty(found)) for one in roster.ranks],
+            ranks=[_outcome(heard, one, guilty) for one in roster.ranks],
             bandwidths=slow_links.report(history, known),
             steps=[done.step.kind for done in history],
             finished=not heard.stopped_because,
             stopped_because=heard.stopped_because,
-            inconclusive=told.inconclusive or self._unknown(heard, known),
+            inconclusive=_late(late) or told.inconclusive or self._unknown(heard, known),
             drill=_A_DRILL if wanted.drill else "",
             seconds=round(self._clock(), 2),
             deadline=wanted.timeout,
@@ -226,6 +229,18 @@ def roots(snapshot: Snapshot, tables: Tables) -> list[dict[str, Any]]:
         for one in standing
         if one.severity is Severity.ERROR
     ]
+
+
+def _is_late(culprit: Culprit, late: set[int]) -> bool:
+    """Whether it accuses ranks of being missing that came after the roll had been called."""
+    return culprit.slug == "rank-missing" and bool(culprit.ranks) and late.issuperset(culprit.ranks)
+
+
+def _late(late: set[int]) -> str:
+    if not late:
+        return ""
+    names = words_of(sorted(late))
+    return f"rank {names} came when the roll had been called: start all at once, or raise --timeout"
 
 
 def _with_own_fixes(culprit: Culprit) -> Culprit:

@@ -92,8 +92,8 @@ def _open(preflight: Preflight) -> str:
 
 def _of_drill(preflight: Preflight) -> str:
     if preflight.culprits:
-        return f"this was a drill ({preflight.drill}): what it found counts for nothing here"
-    return f"this was a drill ({preflight.drill}), and the fault was not noticed"
+        return "this was a drill: what it found counts for nothing here"
+    return "this was a drill, and the fault was not noticed"
 
 
 def _made(status: Status, why: str) -> Ending:

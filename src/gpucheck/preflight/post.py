@@ -158,6 +158,8 @@ class Post:
 
     def _from_end(self, message: Message) -> RankResult:
         """Return what it means that its process has ended, or was ended, without an answer."""
+        if self._because == "failure" and not self._sent and _is_crash(message):
+            self._because = None  # what another rank saw first may have been this very end
         why = self._why() if self._because is not None else ""
         job = Job(tests=(self._where(),), device="", devices=("",))
         ended = outcome.ended(job, self._where(), self.stage, message, killed=why)
@@ -192,6 +194,11 @@ class Post:
         if self.phase == "enter":
             return f"collective {self.collective}"
         return {"alone": self.stage or "its own tests"}.get(self.phase, str(self.phase))
+
+
+def _is_crash(message: Message) -> bool:
+    """Whether a process died of a signal that nobody sends to end it."""
+    return message.get("signal") not in (None, 0, TERMINATE)
 
 
 def answered_well(message: Message) -> RankResult | None:

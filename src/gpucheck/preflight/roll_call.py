@@ -14,8 +14,9 @@ class Muster(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of the job before anyone has come.
 
     ``per_task``: the ranks of each task where that is said (``--ranks``; 1 under torchrun). Where
-    it is not, a task that is alone on its node has one for each GPU that torch sees there, and
-    each of several has one. ``hosts``: of each task, where the launcher tells.
+    it is not, a task that is alone on its node, or whose GPUs no other one there sees, has one for
+    each GPU that torch sees, and each of several has one. ``hosts``: of each task, where the
+    launcher tells.
     """
 
     tasks: int
@@ -28,7 +29,11 @@ def muster(job: Muster, came: Mapping[int, TaskFacts]) -> Roster:
     """Number the ranks by node, then by task, then by device; where each task has one: by task."""
     nodes = _nodes(job, came)
     shared = Counter(nodes.values())
-    counts = {task: _count(job, facts, shared[nodes[task]]) for task, facts in came.items()}
+    owners = _owners(nodes, came)
+    counts = {
+        task: _count(job, facts, alone=shared[nodes[task]] == 1 or nodes[task] in owners)
+        for task, facts in came.items()
+    }
     usual = Counter(counts.values()).most_common(1)[0][0] if counts else 1
     order = sorted(range(job.tasks), key=lambda task: (nodes[task], task))
     if usual == 1 and set(counts.values()) <= {1}:
@@ -79,10 +84,22 @@ def _status(kind: str) -> Status:
     return "crashed" if kind in ("signal", "exit-status", "no-answer") else "failed"
 
 
-def _count(job: Muster, facts: TaskFacts, on_node: int) -> int:
+def _owners(nodes: Mapping[int, int], came: Mapping[int, TaskFacts]) -> set[int]:
+    """Return the nodes each of whose tasks sees GPUs of its own, which no other one there sees."""
+    seen: dict[int, list[object]] = {}
+    unknown = set()
+    for task, facts in came.items():
+        uuids = [one.get("uuid") for one in facts.devices or ()]
+        seen.setdefault(nodes[task], []).extend(uuids)
+        if not uuids or not all(uuids):
+            unknown.add(nodes[task])
+    return {node for node, uuids in seen.items() if len(set(uuids)) == len(uuids)} - unknown
+
+
+def _count(job: Muster, facts: TaskFacts, *, alone: bool) -> int:
     if job.per_task is not None:
         return job.per_task
-    return max(1, len(facts.devices or ())) if job.cuda and on_node == 1 else 1
+    return max(1, len(facts.devices or ())) if job.cuda and alone else 1
 
 
 def _host(job: Muster, came: Mapping[int, TaskFacts], task: int) -> str:

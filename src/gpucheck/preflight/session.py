@@ -1,6 +1,7 @@
 """One run of a pre-flight as one task: board, connection, conductor and supervisor put together."""
 
 import os
+import secrets
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -19,8 +20,10 @@ from gpucheck.preflight.supervisor import Judge, Me, Parting, Supervisor
 from gpucheck.probes.selftests import Level
 from gpucheck.snapshot import Snapshot
 
-_ARRIVAL = 60.0
-_IMPORT = _CONNECT = 60.0
+_ARRIVAL = _IMPORT = _CONNECT = 60.0
+"""Seconds for all tasks to come (pods come late), to import torch, to connect."""
+_SHARE, _MOST = 0.2, 0.4
+"""Of the time limit: what each of these has of a longer one, and at most of a short one."""
 _START = 30.0
 _LEAST = 5.0
 _ALONE: dict[Level, float] = {"quick": 30.0, "standard": 120.0, "stress": 300.0}
@@ -78,6 +81,7 @@ class Session:
         self._entrance = entrance
         self._settings = settings
         self._end = settings.begun + settings.timeout
+        self._token = settings.token
         facts = node.first_facts(host, entrance.task, node=entrance.node, pid=os.getpid())
         called = entrance.host or facts.host  # what srun --exclude and scontrol know it by
         facts = msgspec.structs.replace(facts, host=called, baseline=settings.baseline)
@@ -104,6 +108,11 @@ class Session:
         """What this task has seen itself: its facts, and the results of its ranks by step."""
         return self._supervisor.own
 
+    @property
+    def told_to_end(self) -> bool:
+        """Whether a signal has told it to end."""
+        return self._supervisor.told_to_end
+
     def board_content(self) -> dict[str, Any]:
         """Return everything that stands on the board, where this task holds it."""
         return self._board.under("") if self._board is not None else {}
@@ -120,8 +129,11 @@ class Session:
 
     def _open_board(self) -> Board:
         settings, entrance = self._settings, self._entrance
+        if entrance.tasks == 1 and settings.port is None:
+            self._token = secrets.token_hex(16)
+            return Board.alone(entrance.run, self._token)
         return Board.open(
-            settings.port, entrance.master_port, entrance.run, settings.token,
+            settings.port, entrance.master_port, entrance.run, self._token,
             clients=entrance.tasks,
         )  # fmt: skip
 
@@ -130,12 +142,12 @@ class Session:
         if self._board is not None:
             # Whoever else is on its node sees the same, and others replace it by the way they came.
             return BoardClient.connect(
-                "127.0.0.1", (self._board.port,), entrance.run, settings.token, _LEAST
+                "127.0.0.1", (self._board.port,), entrance.run, self._token, _LEAST
             )
         wanted = ports(settings.port, entrance.master_port)
-        patience = min(_ARRIVAL, 0.4 * settings.timeout)
+        patience = _limit(_ARRIVAL, settings.timeout)
         return BoardClient.connect(
-            entrance.master_host, wanted, entrance.run, settings.token, patience
+            entrance.master_host, wanted, entrance.run, self._token, patience
         )
 
     def _me(self) -> Me:
@@ -143,8 +155,10 @@ class Session:
         return Me(
             task=entrance.task, tasks=entrance.tasks, node=entrance.node, local=entrance.local,
             cuda=settings.cuda, python=settings.python, end=self._end,
-            import_seconds=min(_IMPORT, 0.4 * settings.timeout),
-            absent=entrance.task in settings.drill.absent,
+            import_seconds=_limit(_IMPORT, settings.timeout),
+            absent=any(
+                rank // (settings.ranks or 1) == entrance.task for rank in settings.drill.absent
+            ),
         )  # fmt: skip
 
     def _conductor(self, brain: Brain, progress: Callable[[str], None]) -> Conductor:
@@ -160,13 +174,18 @@ class Session:
             backend="nccl" if settings.cuda else "gloo",
             begun=settings.begun,
             end=self._end,
-            arrival=min(_ARRIVAL, 0.4 * settings.timeout),
-            connect=min(_CONNECT, settings.timeout / 5),
+            arrival=_limit(_ARRIVAL, settings.timeout),
+            connect=_limit(_CONNECT, settings.timeout),
             start=min(_START, settings.timeout / 5),
-            set_device=min(_CONNECT, settings.timeout / 5),
+            set_device=_limit(_CONNECT, settings.timeout),
             level=settings.level,
             seed=settings.seed,
             alone=min(_ALONE[settings.level], settings.timeout / 5),
         )
         assert self._board is not None  # noqa: S101  # whoever conducts holds it
         return Conductor(self._board, job, plan, brain.next_step, brain.finish, progress)
+
+
+def _limit(usual: float, timeout: float) -> float:
+    """Return a deadline that fits the time limit of the run: with more time, more patience."""
+    return min(max(usual, _SHARE * timeout), _MOST * timeout)

@@ -14,7 +14,7 @@ import msgspec
 
 from gpucheck.facts import Answer, builtins
 from gpucheck.host.supervised import Supervised
-from gpucheck.preflight import node
+from gpucheck.preflight import arms, node
 from gpucheck.preflight.model import TaskFacts
 from gpucheck.preflight.post import Deadlines, Post
 from gpucheck.preflight.turn import Orders, Talk, Turn
@@ -166,6 +166,11 @@ class Supervisor:
         plain: dict[str, Any] = builtins({"facts": self._facts, "steps": self._results})
         return plain
 
+    @property
+    def told_to_end(self) -> bool:
+        """Whether a signal has told it to end."""
+        return self._told_to_end
+
     def leave(self) -> None:
         """Say that the verdict has been taken and all is written; leave together with the others.
 
@@ -213,7 +218,9 @@ class Supervisor:
         if self._board.lost:
             return Parting(reason="board-lost", detail=self._board.lost)
         if now - self._board.last_heard > _SILENCE:
-            return Parting(reason="board-lost", detail=f"no word from it for {_SILENCE:.0f} s")
+            return Parting(
+                reason="board-lost", detail=f"no word from the board for {_SILENCE:.0f} s"
+            )
         if now > self._me.end:
             return Parting(reason="time", detail="the time limit of the run was reached")
         return None
@@ -235,7 +242,10 @@ class Supervisor:
         at = 0
         while True:
             raw = yield from self._await(f"go/{me.task}/{at}")
-            yield from self._take_turn(msgspec.convert(raw, Orders))
+            orders = msgspec.convert(raw, Orders)
+            if not arms.VARIABLES.issuperset(orders.env):
+                raise ValueError("orders with variables that no control arm has")
+            yield from self._take_turn(orders)
             at += 1
 
     def _said_first(self) -> dict[str, Any]:

@@ -51,6 +51,15 @@ def alone(result: RankResult) -> Tell | None:
         sure = _confidence(roots[0].get("confidence"))
         slug = str(roots[0]["slug"])
         return Tell(rank=result.rank, slug=slug, evidence=said, confidence=sure, result=result)
+    if result.kind == "no-device":
+        said = f"has no GPU to test: {result.detail}"
+        return Tell(rank=result.rank, slug="no-nvidia-gpu", evidence=said, result=result)
+    if result.status == "timed-out" and result.phase == "import":
+        said = f"{result.detail}: a slow or hanging disk, or torch hangs in it{words}"
+        return Tell(
+            rank=result.rank, slug="torch-import-broken", evidence=said,
+            confidence=Confidence.POSSIBLE, result=result,
+        )  # fmt: skip
     if result.status == "timed-out":
         slug, said = "rank-hangs", f"did not finish its tests alone, in phase {result.phase}{words}"
     elif result.kind in ("wrong-value", "not-finite"):

@@ -14,6 +14,8 @@ from gpucheck.selftest.crew import Message
 
 _LONG = 600.0
 """Seconds that the board is asked to wait for a key, before it is asked again."""
+_RESULTS = 16
+"""Results in one line of the board, which has a limit; each may have kilobytes of last words."""
 _WAIT_FOR_STORE = 5.0
 """Seconds that are added for the others, whose worker opens the store."""
 
@@ -250,7 +252,9 @@ class Turn:
             msgspec.structs.replace(one, order=self._numbered.get(rank, 0))
             for rank, one in sorted(self.results.items())
         ]
-        self._talk.set(f"done/{self.orders.step}/{found[0].rank}", builtins(found))
+        for at in range(0, len(found), _RESULTS):
+            some = found[at : at + _RESULTS]
+            self._talk.set(f"done/{self.orders.step}/{some[0].rank}", builtins(some))
 
     def _key(self, what: str, party: int) -> str:
         return f"{what}/{self.orders.step}/{party}"
