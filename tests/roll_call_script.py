@@ -10,10 +10,10 @@ import time
 
 import msgspec
 
-from gpucheck.preflight.board import Board
-from gpucheck.preflight.board_client import BoardClient
-from gpucheck.preflight.board_wire import ports
-from gpucheck.preflight.entrance import Wish, find, token
+from gpucheck.preflight.board.client import BoardClient
+from gpucheck.preflight.board.server import Board
+from gpucheck.preflight.board.wire import ports
+from gpucheck.preflight.launchers.entrance import Wish, find, token
 
 SECONDS = 30.0
 

@@ -29,12 +29,12 @@ from gpucheck.verdict import open_questions
 HERE = ("--python", sys.executable)
 
 
-def run(*args: str, **env: str) -> "subprocess.CompletedProcess[str]":
+def run(*args: str, timeout: int = 120, **env: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
         [sys.executable, "-m", "gpucheck", *args],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=timeout,
         env={**os.environ, **env},
         check=False,
     )

@@ -76,6 +76,53 @@ def test_lines_shows_everything_that_decided() -> None:
     assert all_of_them.count("line ") > 3
 
 
+FORMATS = """Traceback (most recent call last):
+  File "train.py", line 2, in <module>
+    model.cuda()
+torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB
+
+PyTorch version: 2.8.0+cu128
+Is CUDA available: True
+"""
+
+
+def test_it_says_which_formats_were_read_and_what_they_gave() -> None:
+    out = run("--lines", text=FORMATS).stdout
+    assert "  Python traceback: lines 1 to 4, 1 message\n" in out
+    assert "  collect_env: lines 6 to 7, " in out
+    assert "Python traceback" in run(text=FORMATS).stdout.splitlines()[-1]
+    pasted = json.loads(run("--format", "json", text=FORMATS).stdout)["snapshot"]["facts"]["pasted"]
+    assert {"collect_env", "Python traceback"} <= set(pasted["readers"])
+    (found,) = [one for one in pasted["taken"] if one["format"] == "Python traceback"]
+    assert (found["first_line"], found["last_line"], found["messages"]) == (1, 4, 1)
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("docker: Error response from daemon: could not select device driver", "container error"),
+        ("node1:1:2 [0] NCCL WARN Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 7000",
+         "NCCL log"),
+        ("[rank0]:[E1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=5)", "watchdog"),
+        (MISMATCH.strip(), "nvidia-smi error"),
+        ("ERROR: No matching distribution found for torch==2.9.9", "installer error"),
+        ("NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.", "kernel log"),
+        ("torch.distributed.elastic.multiprocessing.errors.ChildFailedError:", "torchrun"),
+    ],
+)  # fmt: skip
+def test_messages_count_as_formats(line: str, name: str) -> None:
+    out = run("--lines", text=f"x\n{line}\n").stdout
+    assert f"  {name}: line 2, " in out
+
+
+def test_lines_shows_what_settled_a_text_without_a_cause() -> None:
+    healthy = run("--lines", text="PyTorch version: 2.6.0+cu124\nIs CUDA available: True\n").stdout
+    assert "line 2: pasted.cuda_available = yes" in healthy
+    assert "line 1: torch.version = 2.6.0+cu124" in healthy
+    unknown = run("-v", text="Is CUDA available: False\n").stdout
+    assert "line 1: pasted.cuda_available = no" in unknown
+
+
 @pytest.mark.parametrize("words", [(), ("--reply",), ("--format", "markdown"), ("--lines",)])
 def test_nothing_in_a_text_acts_in_the_output(words: tuple[str, ...]) -> None:
     out = run(*words, text=INJECTED).stdout

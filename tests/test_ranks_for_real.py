@@ -20,16 +20,25 @@ pytestmark = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reaso
 HERE = ("--python", sys.executable, "--device", "cpu")
 
 
-@pytest.mark.parametrize("ranks", [2, 3, 8])
-def test_so_many_ranks_add_up(ranks: int) -> None:
+COLLECTIVES = (
+    "all-reduce", "all-gather", "reduce-scatter", "broadcast", "all-to-all", "send-recv",
+    "ddp-step",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("ranks", "tests"), [(2, ("all-reduce",)), (3, ("all-reduce",)), (8, COLLECTIVES)]
+)
+def test_so_many_ranks_add_up(ranks: int, tests: tuple[str, ...]) -> None:
     done = run(
-        "selftest", *HERE, "--ranks", str(ranks), "--tests", "all-reduce", "--format", "json"
-    )
+        "selftest", *HERE, "--ranks", str(ranks), "--tests", ",".join(tests), "--format", "json",
+        timeout=60,
+    )  # fmt: skip
     report = json.loads(done.stdout)
-    results = [one for one in report["selftests"] if one["name"] == "all-reduce"]
-    assert [(one["rank"], one["status"]) for one in results] == [
-        (rank, "passed") for rank in range(ranks)
-    ], results
+    results = [one for one in report["selftests"] if one["name"] in tests]
+    assert sorted((one["name"], one["rank"], one["status"]) for one in results) == sorted(
+        (name, rank, "passed") for name in tests for rank in range(ranks)
+    ), results
     assert done.returncode == 0
 
 

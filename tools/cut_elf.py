@@ -5,28 +5,39 @@
 
 What is kept: the head, the dynamic section (SONAME, needs, paths, flags), the versions that are
 needed and defined, the symbols that one of the files needs of one of CUDA's libraries among them
-(with ``--undefined`` also those whose names match), and of each file those of them that it defines.
-No code or data is kept. Each file is written to OUT under its own name, as a valid ELF file of one
-segment; one that is cut off already stays shorter than its head says.
+(with ``--undefined`` also those whose names match), and of each file those of them that it defines;
+of a part of cuDNN the four bytes that are its version. No code is kept, and no other data. Each
+file is written to OUT under its own name, as a valid ELF file of one segment; one that is cut off
+already stays shorter than its head says.
 """
 
 import argparse
 import re
 import struct
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
-from gpucheck.elf import Elf, Needed, Symbol, missing_symbols, read_elf, undefined_symbols
+from gpucheck.elf import (
+    Elf,
+    Needed,
+    Symbol,
+    missing_symbols,
+    read_elf,
+    symbol_data,
+    undefined_symbols,
+)
 from gpucheck.host import Host, LiveHost
 from gpucheck.probes._library_owner import is_cuda
+from gpucheck.probes._library_versions import VERSION_BYTES, version_symbols
+from gpucheck.probes._symbol_names import is_of_torch
 
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SEGMENT = struct.Struct("<IIQQQQQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
-_WEAK, _GLOBAL, _FUNCTION = 2, 1, 2
+_WEAK, _GLOBAL, _FUNCTION, _OBJECT = 2, 1, 2, 1
 _LOAD, _DYNAMIC, _INTERP = 1, 2, 3
 _NO_DEFAULT_FOLDERS = 0x800
 
@@ -47,6 +58,8 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     undefined: Sequence[Symbol] = ()
     defined: Sequence[str] = ()
     """Names of functions; all have the first of the defined versions, if there is one."""
+    data: Mapping[str, bytes] = {}
+    """Variables and what is in them."""
 
 
 def main() -> int:
@@ -62,8 +75,21 @@ def main() -> int:
     return 0
 
 
-def cut(host: Host, paths: Iterable[str], undefined: str = "") -> dict[str, bytes]:
+def cut(
+    host: Host,
+    paths: Iterable[str],
+    undefined: str = "",
+    extensions: Collection[str] = (),
+    moved: Mapping[str, str] = {},
+) -> dict[str, bytes]:
     """Return each file cut to what matters among them.
+
+    Args:
+        host: where the files are.
+        paths: the files.
+        undefined: a pattern of symbols that are kept as well where a file needs them.
+        extensions: files of which every symbol is kept that they need of PyTorch.
+        moved: folders that are called otherwise where the cut files will lie.
 
     Raises:
         ValueError: one of them cannot be read as an ELF file.
@@ -77,8 +103,21 @@ def cut(host: Host, paths: Iterable[str], undefined: str = "") -> dict[str, byte
     sonames = {elf.soname for elf in elves.values() if is_cuda(elf.soname)}
     sonames = {name for name in sonames if not name.startswith("libcudnn_")}
     wanted = {path: _wanted(host, elf, sonames, undefined) for path, elf in elves.items()}
+    for path in extensions:
+        every = undefined_symbols(host, elves[path]).value or []
+        wanted[path] += [one for one in every if is_of_torch(one.name) and one not in wanted[path]]
     names = sorted({symbol.name for symbols in wanted.values() for symbol in symbols})
+    elves = {path: _moved(elf, moved) for path, elf in elves.items()}
     return {path: _cut_one(host, elf, wanted[path], names) for path, elf in elves.items()}
+
+
+def _moved(elf: Elf, moved: Mapping[str, str]) -> Elf:
+    """Return what the file says with other names for the folders in its paths."""
+
+    def path(text: str | None) -> str | None:
+        return text and ":".join(moved.get(folder, folder) for folder in text.split(":"))
+
+    return msgspec.structs.replace(elf, rpath=path(elf.rpath), runpath=path(elf.runpath))
 
 
 def _wanted(host: Host, elf: Elf, sonames: set[str], undefined: str) -> list[Symbol]:
@@ -106,15 +145,28 @@ def _cut_one(host: Host, elf: Elf, undefined: list[Symbol], names: list[str]) ->
             versions_needed=elf.versions_needed,
             undefined=undefined,
             defined=[name for name in names if lacking is not None and name not in lacking],
+            data=_version_data(host, elf),
         )
     )
     return data[:-1] if elf.cut_off else data
 
 
+def _version_data(host: Host, elf: Elf) -> dict[str, bytes]:
+    """Return the variables that say the version of a part of cuDNN, as far as it has one."""
+    found = {
+        name: symbol_data(host, elf, name, VERSION_BYTES).value
+        for name in version_symbols(elf.soname)
+    }
+    return {name: data for name, data in found.items() if data}
+
+
 def write_elf(parts: Parts) -> bytes:
     """Return an ELF file for 64 bits, little-endian, that says these things."""
+    interpreter = parts.interpreter.encode() + b"\0" if parts.interpreter else b""
+    segments = 3 if interpreter else 2
+    start = _HEADER.size + segments * _SEGMENT.size
     strings = _Strings()
-    symbols = _symbols(parts, strings)
+    symbols = _symbols(parts, strings, start + len(interpreter))
     tables = {
         6: symbols.table,
         4: _hash_table(symbols.names),
@@ -130,11 +182,8 @@ def write_elf(parts: Parts) -> bytes:
     needed_files = {need.library for need in parts.versions_needed}
     entries += [(0x6FFFFFFF, len(needed_files))] if needed_files else []
     entries += [(0x6FFFFFFD, len(parts.versions_defined))] if parts.versions_defined else []
-    interpreter = parts.interpreter.encode() + b"\0" if parts.interpreter else b""
-    segments = 3 if interpreter else 2
-    at = _HEADER.size + segments * _SEGMENT.size
-    interpreter_at, at = at, at + len(interpreter)
-    body = interpreter
+    body = interpreter + b"".join(parts.data.values())
+    interpreter_at, at = start, start + len(body)
     placed = [(tag, table) for tag, table in (*tables.items(), (5, strings.data())) if table]
     for tag, table in placed:
         padding = -at % 8
@@ -185,8 +234,11 @@ class _Symbols(msgspec.Struct):
     versions: bytes
 
 
-def _symbols(parts: Parts, strings: _Strings) -> _Symbols:
-    """Return the table of symbols, the undefined ones first, and their versions."""
+def _symbols(parts: Parts, strings: _Strings, data_at: int) -> _Symbols:
+    """Return the table of symbols, the undefined ones first, and their versions.
+
+    The variables lie one after the other from ``data_at`` on.
+    """
     numbers = {(need.library, need.version): need.index for need in parts.versions_needed}
     names, table, versions = [""], _SYMBOL.pack(0, 0, 0, 0, 0, 0), struct.pack("<H", 0)
     for symbol in parts.undefined:
@@ -199,6 +251,12 @@ def _symbols(parts: Parts, strings: _Strings) -> _Symbols:
         names.append(name)
         table += _SYMBOL.pack(strings.add(name), _GLOBAL << 4 | _FUNCTION, 0, 1, 0, 0)
         versions += struct.pack("<H", own)
+    for name, data in parts.data.items():
+        names.append(name)
+        info = _GLOBAL << 4 | _OBJECT
+        table += _SYMBOL.pack(strings.add(name), info, 0, 1, data_at, len(data))
+        versions += struct.pack("<H", own)
+        data_at += len(data)
     return _Symbols(names, table, versions)
 
 

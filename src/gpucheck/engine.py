@@ -29,6 +29,7 @@ from gpucheck.tables import Table, Tables, TablesError
 from gpucheck.views import Gpus, View
 from gpucheck.views.preflight_says import PreflightSays
 from gpucheck.views.selftest_says import Refutation
+from gpucheck.views.selftest_words import SelfTestWords
 
 _FAMILIES = get_args(Family)
 _SEVERITIES = tuple(Severity)
@@ -60,7 +61,8 @@ def diagnose(
 ) -> Diagnosis:
     """Ask every rule about the snapshot; ``only`` and ``skip`` name slugs.
 
-    ``suspects`` are what a pasted text says, by slug: each is weighed against its rule's answer.
+    ``suspects`` are what a pasted text says, by slug: each is weighed against its rule's answer, as
+    is what NCCL said in a self-test that went wrong.
     ``settled`` are outcomes without a finding that are known beforehand: their rules are not asked.
     """
     rules = {
@@ -73,7 +75,8 @@ def diagnose(
         slug: (before[slug], None) if slug in before else _ask(rule, snapshot, tables)
         for slug, rule in rules.items()
     }
-    for slug, suspect in (suspects or {}).items():
+    said: SelfTestWords = supply(SelfTestWords, snapshot, tables)
+    for slug, suspect in {**said.suspects(), **(suspects or {})}.items():
         if slug in rules:
             asked[slug] = _suspected(rules[slug], asked[slug], suspect, snapshot)
     hits = {slug: finding for slug, (_, finding) in asked.items() if finding is not None}

@@ -15,11 +15,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from gpucheck.preflight import board as board_module
-from gpucheck.preflight import board_client, board_pages, board_wire
-from gpucheck.preflight.board import Board
-from gpucheck.preflight.board_client import BoardClient, ConnectError
-from gpucheck.preflight.board_wire import BoardError, ports
+from gpucheck.preflight.board import client as board_client
+from gpucheck.preflight.board import pages as board_pages
+from gpucheck.preflight.board import server as board_module
+from gpucheck.preflight.board import wire as board_wire
+from gpucheck.preflight.board.client import BoardClient, ConnectError
+from gpucheck.preflight.board.server import Board
+from gpucheck.preflight.board.wire import BoardError, ports
 
 RUN = "run-1"
 ALL = 65536
@@ -479,7 +481,7 @@ def test_a_board_that_talks_nonsense_is_left() -> None:
 
 def test_a_stopped_board_shows_in_last_heard() -> None:
     code = (
-        "import sys, time; from gpucheck.preflight.board import Board\n"
+        "import sys, time; from gpucheck.preflight.board.server import Board\n"
         "board = Board.open(None, None, 'run-1'); print(board.port, flush=True)\n"
         "time.sleep(60)"
     )

@@ -7,10 +7,10 @@ import msgspec
 import pytest
 from memory_board import MemoryBoard
 
-from gpucheck.preflight import conductor as module
-from gpucheck.preflight.conductor import SILENT, Conductor, Heard, Plan
 from gpucheck.preflight.model import RankResult, Step, TaskFacts
-from gpucheck.preflight.roll_call import Muster
+from gpucheck.preflight.run import conductor as module
+from gpucheck.preflight.run.conductor import SILENT, Conductor, Heard, Plan
+from gpucheck.preflight.run.roll_call import Muster
 
 Next = Callable[[Heard], Step | None]
 

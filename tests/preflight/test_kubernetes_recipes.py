@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 import gpucheck
-from gpucheck.preflight.entrance import Wish, find
+from gpucheck.preflight.launchers.entrance import Wish, find
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples" / "kubernetes"
 VERSIONS = ("1.29", kubernetes_validate.latest_version())

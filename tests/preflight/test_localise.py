@@ -20,7 +20,7 @@ from fabric_support import (
 )
 
 from gpucheck.findings import Confidence, Severity
-from gpucheck.preflight.localise import Limits, culprits, next_step
+from gpucheck.preflight.blame.localise import Limits, culprits, next_step
 from gpucheck.preflight.model import RankResult, Roster, Step, StepResult
 
 NCCL = Limits(backend="nccl")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpucheck.preflight import rounds
+from gpucheck.preflight.blame import rounds
 
 
 @pytest.mark.parametrize("count", range(18))

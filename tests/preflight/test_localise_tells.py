@@ -5,8 +5,8 @@ import pytest
 from fabric_support import hung
 
 from gpucheck.findings import Confidence
+from gpucheck.preflight.blame.tells import Tell, alone, together
 from gpucheck.preflight.model import RankResult
-from gpucheck.preflight.tells import Tell, alone, together
 
 GROUP = tuple(range(8))
 

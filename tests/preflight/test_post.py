@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from gpucheck.host.supervised import KILL, TERMINATE
-from gpucheck.preflight import post as module
-from gpucheck.preflight.post import Deadlines, Post
+from gpucheck.preflight.run import post as module
+from gpucheck.preflight.run.post import Deadlines, Post
 
 
 class Clock:

@@ -8,10 +8,10 @@ import pytest
 from preflight_facts import cpus, facts, gpus, measured, uuid
 
 from gpucheck.findings import Confidence, Severity
-from gpucheck.preflight.bandwidth import algbw, busbw, of_table, timed
-from gpucheck.preflight.baseline import Baseline, SavedGroup
+from gpucheck.preflight.figures.bandwidth import algbw, busbw, of_table, timed
+from gpucheck.preflight.figures.baseline import Baseline, SavedGroup
+from gpucheck.preflight.figures.slow_links import Known, culprits, report, suspects
 from gpucheck.preflight.model import Backend, Kind, Roster, StepResult, TaskFacts
-from gpucheck.preflight.slow_links import Known, culprits, report, suspects
 from gpucheck.tables import Tables
 from gpucheck.tables.bus_bandwidth import BusBandwidths
 

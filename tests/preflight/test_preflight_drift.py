@@ -8,7 +8,7 @@ import pytest
 from preflight_facts import cpus, facts, gpus
 
 from gpucheck.findings import Severity
-from gpucheck.preflight.drift import Difference, culprits, differences
+from gpucheck.preflight.figures.drift import Difference, culprits, differences
 from gpucheck.preflight.model import Roster, TaskFacts
 from gpucheck.probes.preflight import Culprit
 

@@ -4,7 +4,7 @@ import msgspec
 from preflight_facts import cpus, facts, gpus, uuid
 
 from gpucheck.findings import Severity
-from gpucheck.preflight import limits
+from gpucheck.preflight.figures import limits
 from gpucheck.preflight.model import Roster, TaskFacts
 
 

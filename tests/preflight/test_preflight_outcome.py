@@ -113,9 +113,7 @@ def test_a_culprit_that_no_rule_knows_is_not_passed_by() -> None:
 def test_a_drill_that_was_not_noticed_is_inconclusive(fail_on: FailOn) -> None:
     drill = Preflight(culprits=[], finished=True, drill="hang:rank=3")
     found = ending([], drill, fail_on)
-    assert found == Ending(
-        3, "inconclusive", "this was a drill, and the fault was not noticed"
-    )
+    assert found == Ending(3, "inconclusive", "this was a drill, and the fault was not noticed")
     seen = Preflight(culprits=[Culprit(slug="rank-hangs")], finished=True, drill="hang:rank=3")
     assert ending([finding("rank-hangs")], seen, "never").status == 3
 

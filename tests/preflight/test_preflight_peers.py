@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpucheck.preflight.peers import Peers
+from gpucheck.preflight.figures.peers import Peers
 
 
 @given(st.lists(st.floats(0.1, 100), min_size=1, max_size=20))

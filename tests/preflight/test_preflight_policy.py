@@ -7,9 +7,9 @@ import pytest
 from preflight_facts import H200, alone, cpus, facts, gpus, measured, uuid
 
 from gpucheck.findings import Severity
-from gpucheck.preflight.bandwidth import timed
-from gpucheck.preflight.baseline import Baseline, SavedGpu
-from gpucheck.preflight.policy import (
+from gpucheck.preflight.figures.bandwidth import timed
+from gpucheck.preflight.figures.baseline import Baseline, SavedGpu
+from gpucheck.preflight.figures.policy import (
     KEYS,
     PolicyError,
     Requirements,
@@ -19,7 +19,7 @@ from gpucheck.preflight.policy import (
     unknown,
     violations,
 )
-from gpucheck.preflight.slow import readings
+from gpucheck.preflight.figures.slow import readings
 
 JOB = gpus(3, 2)
 LINES = """

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 from preflight_facts import H200, alone, cpus, gpus, measured, uuid
 
 from gpucheck.findings import Severity
-from gpucheck.preflight.baseline import Baseline, SavedGpu
+from gpucheck.preflight.figures.baseline import Baseline, SavedGpu
+from gpucheck.preflight.figures.slow import culprits, readings, spread, suspects, to_repeat
 from gpucheck.preflight.model import StepResult
-from gpucheck.preflight.slow import culprits, readings, spread, suspects, to_repeat
 
 EIGHT = gpus(1, 8)
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from gpucheck.preflight.model import TaskFacts
-from gpucheck.preflight.roll_call import Muster, muster, unfit
+from gpucheck.preflight.run.roll_call import Muster, muster, unfit
 
 
 def _gpus(*indexes: int) -> list[dict[str, Any]]:

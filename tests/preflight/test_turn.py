@@ -7,8 +7,8 @@ import pytest
 from memory_board import MemoryBoard
 
 from gpucheck.preflight.model import Kind, RankResult
-from gpucheck.preflight.post import Deadlines, Post
-from gpucheck.preflight.turn import Orders, Party, Turn
+from gpucheck.preflight.run.post import Deadlines, Post
+from gpucheck.preflight.run.turn import Orders, Party, Turn
 
 
 class Workers:

@@ -127,6 +127,17 @@ def test_a_header_beside_a_part_may_be_old() -> None:
     fine(judge(None, None, loads(cudnn("9.10.2"), runtime_opened=[part])))
 
 
+def test_a_part_of_which_only_the_major_release_is_known() -> None:
+    path = "/opt/cudnn/lib/libcudnn_cnn.so.9"
+    unknown = [copy_of("libcudnn_cnn.so.9", path, version) for version in ("9", None)]
+    for part in unknown:
+        with pytest.raises(UnknownFactError, match="libcudnn_cnn"):
+            judge(None, None, loads(cudnn("9.10.2"), runtime_opened=[part]))
+        told = copy_of("libcudnn_ops.so.9", "/opt/cudnn/lib/libcudnn_ops.so.9", "9.1.0")
+        answer = hit(judge(None, None, loads(cudnn("9.10.2"), runtime_opened=[part, told])))
+        assert "libcudnn_ops.so.9 is 9.1.0" in answer.headline
+
+
 def test_a_newer_wheel_that_has_dropped_the_gpu() -> None:
     torch = torch_of("2.10.0+cu126", "12.6", pins={"nvidia-cudnn-cu12": "==9.10.2.21"},
                      cudnn="9.10.2.21")  # fmt: skip

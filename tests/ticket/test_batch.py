@@ -1,5 +1,6 @@
 """Many tickets at once: an answer each, in order, and none stops another."""
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ import pytest
 
 from gpucheck.tables import Tables
 from gpucheck.ticket.batch import Batch, BatchError
+from gpucheck.ticket.intake import HEAD
 
 TABLES = Tables().directory
 MISMATCH = "Failed to initialize NVML: Driver/library version mismatch"
@@ -80,3 +82,12 @@ def test_the_summary_counts(folder: Path) -> None:
     batch = Batch([folder], TABLES, 1)
     list(batch.answers())
     assert batch.summary() == "3 tickets: 2 broken, 1 unknown"
+
+
+def test_the_summary_says_what_was_not_read(tmp_path: Path) -> None:
+    packed = gzip.compress(MISMATCH.encode() + b"\n" * (HEAD + 1))
+    (tmp_path / "bomb.log").write_bytes(packed)
+    batch = Batch([tmp_path], TABLES, 1)
+    (answer,) = batch.answers()
+    assert list(answer) == ["id", "verdict", "root_causes", "confidence"]
+    assert batch.summary() == "1 ticket: 1 broken\nNote: bomb: only its first 64 MiB were read."

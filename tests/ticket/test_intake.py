@@ -3,6 +3,7 @@
 import gzip
 import io
 import random
+import tarfile
 import time
 import tracemalloc
 import zipfile
@@ -12,13 +13,15 @@ import pytest
 
 from gpucheck import triage
 from gpucheck.tables import Tables
-from gpucheck.ticket.intake import HEAD, TAIL, WHOLE, Intake, IntakeError
+from gpucheck.ticket.given import IntakeError
+from gpucheck.ticket.intake import HEAD, TAIL, WHOLE, Intake
 from gpucheck.ticket.judge import judge
 
 TELLING = b"Failed to initialize NVML: Driver/library version mismatch\n"
 CAUSE = ("driver-library-mismatch",)
 TABLES = Tables()
 MIB = 1024 * 1024
+NEWLINE = b"\n"
 
 
 def taken(data: bytes) -> Intake:
@@ -90,9 +93,9 @@ def test_gzip_is_unpacked_as_a_stream() -> None:
 
 
 def test_a_gzip_bomb_is_cut_short() -> None:
-    packed = gzip.compress(TELLING + b"\0" * (HEAD + 8 * MIB))
+    packed = gzip.compress(TELLING + b"\n" * (HEAD + 8 * MIB))
     intake = taken(packed)
-    assert "unpacked" in intake.notes[0]
+    assert "only its first 64 MiB" in intake.notes[0]
     assert judge(intake.text(), TABLES).root_causes == CAUSE
 
 
@@ -110,6 +113,58 @@ def test_an_archive_is_refused_in_one_sentence() -> None:
         archive.writestr("../../evil", TELLING)
     with pytest.raises(IntakeError, match="unpack it"):
         triage(packed.getvalue())
+
+
+@pytest.mark.parametrize("begins", [b"BZh91AY", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd", b"7z\xbc\xaf"])
+def test_what_is_packed_otherwise_is_refused_in_one_sentence(begins: bytes) -> None:
+    with pytest.raises(IntakeError, match="unpack it"):
+        triage(begins + b"rest")
+
+
+def tarred() -> bytes:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        member = tarfile.TarInfo("../../evil.log")
+        member.size = len(TELLING)
+        archive.addfile(member, io.BytesIO(TELLING))
+    return packed.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("inside", "why"),
+    [
+        (tarred(), "a tar archive"),
+        (b"PK\x03\x04" + TELLING, "a zip archive"),
+        (gzip.compress(TELLING), "packed with gzip twice"),
+        (b"\x7fELF\0\0\0" + TELLING, "no text"),
+        (b"\x89PNG\r\n\x1a\n\0\0" * 500, "no text"),
+    ],
+    ids=["tar", "zip", "gzip", "elf", "png"],
+)
+def test_what_gzip_holds_is_looked_at_in_the_same_way(inside: bytes, why: str) -> None:
+    with pytest.raises(IntakeError, match=why):
+        triage(gzip.compress(inside))
+
+
+def test_what_windows_writes_is_read_out_of_gzip() -> None:
+    assert triage(gzip.compress(TELLING.decode().encode("utf-16"))).root_causes == CAUSE
+
+
+@pytest.mark.parametrize("rain", [b"\n", b"x\n", b"x\ny\n", b"\r\n"])
+def test_a_rain_of_short_lines_costs_little_and_keeps_the_numbers(rain: bytes) -> None:
+    data = rain * (12 * MIB // len(rain)) + TELLING + rain * (MIB // len(rain))
+    begun = time.process_time()
+    tracemalloc.start()
+    found = sources(data)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert found == [f"line {12 * MIB // len(rain) * rain.count(NEWLINE) + 1}"]
+    assert peak < 60 * MIB
+    assert time.process_time() - begun < 8
+
+
+def test_blank_lines_in_a_text_of_ordinary_size_are_kept() -> None:
+    assert len(taken(b"a\n\n\n\nb\n" * 1000).text().lines) == 5000
 
 
 @pytest.mark.parametrize("data", [b"\x7fELF\0\0\0\0", b"\0" * 100, b"text\0text"])

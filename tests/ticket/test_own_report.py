@@ -5,8 +5,9 @@ from collections.abc import Callable
 import pytest
 from test_machines import NAMES, TABLES, reported
 
-from gpucheck.render import json_format, markdown, terminal
+from gpucheck.render import json_format, markdown, terminal, ticket_reply, ticket_text
 from gpucheck.report import Report
+from gpucheck.signatures import all_signs
 from gpucheck.ticket import triage
 
 FORMS: dict[str, Callable[[Report], str]] = {
@@ -21,6 +22,21 @@ FORMS: dict[str, Callable[[Report], str]] = {
     "json": lambda report: f"Mine:\n```json\n{json_format.render(report)}\n```\nHelp!\n",
 }
 SOME = tuple(NAMES)[::7]
+OF_TRIAGE: dict[str, Callable[[Report], str]] = {
+    "text": ticket_text.render,
+    "lines": lambda report: ticket_text.render(report, lines=True),
+    "quiet": lambda report: ticket_text.render(report, quiet=True),
+    "narrow": lambda report: ticket_text.render(report, width=50),
+    "reply": ticket_reply.reply,
+    "zh": lambda report: ticket_reply.reply(report, "zh"),
+    "quoted": lambda report: "".join(
+        f"> {line}\n" for line in ticket_reply.reply(report).splitlines()
+    ),
+    "markdown": markdown.render,
+    "json": json_format.render,
+}
+SAMPLES = [one.sample for signs in all_signs().values() for one in signs.signatures]
+"""Every message that is known; each is tried in one of the forms."""
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -29,6 +45,40 @@ def test_it_names_the_same_cause(name: str, form: str) -> None:
     report = reported(name)
     found = triage(f"Hello, this is what I get:\n{FORMS[form](report)}", TABLES)
     assert found.root_causes[:1] == report.root_causes[:1]
+
+
+@pytest.mark.parametrize("form", OF_TRIAGE)
+def test_what_triage_says_names_the_same_cause(form: str) -> None:
+    named = 0
+    for sample in SAMPLES[list(OF_TRIAGE).index(form) :: len(OF_TRIAGE)]:
+        report = triage(f"torch cuda nccl\n{sample}\n", TABLES)
+        written = OF_TRIAGE[form](report)
+        found = triage(f"This is what I get:\n\n{written}\nThank you\n", TABLES)
+        assert found.root_causes[:1] == report.root_causes[:1], (sample, written)
+        named += bool(report.root_causes)
+    assert named
+
+
+@pytest.mark.parametrize("form", [name for name in OF_TRIAGE if name not in ("json", "markdown")])
+def test_what_triage_says_of_a_healthy_text(form: str) -> None:
+    report = triage("PyTorch version: 2.6.0+cu124\nIs CUDA available: True\n", TABLES)
+    found = triage(OF_TRIAGE[form](report), TABLES)
+    assert (found.verdict, found.root_causes) == ("healthy", ())
+
+
+@pytest.mark.parametrize("form", ["text", "quiet", "reply", "zh"])
+@pytest.mark.parametrize(
+    "said",
+    [
+        "torch.cuda.is_available() is False\n",
+        "Unable to determine the device handle for GPU0: Lost\n",
+    ],
+)
+def test_what_stands_behind_the_words_of_triage_is_read_as_well(form: str, said: str) -> None:
+    report = triage(said, TABLES)
+    kernel = "NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.\n"
+    found = triage(f"{OF_TRIAGE[form](report)}\n{kernel}", TABLES)
+    assert "gpu-fallen-off-bus" in found.root_causes
 
 
 def broken() -> Report:

@@ -3,11 +3,10 @@
 import re
 import time
 from collections.abc import Iterator
-from re import _constants as codes  # type: ignore[attr-defined]  # the parser of patterns
 from re import _parser as parser  # type: ignore[attr-defined]
-from typing import Any
 
 import pytest
+from pattern_form import faults
 from slugs import SLUGS
 
 from gpucheck.readers.pasted.base import Line, Text
@@ -63,36 +62,6 @@ def test_its_conditions_are_lower_case(slug: str, signature: Signature) -> None:
 def test_its_pattern_is_linear_in_form(slug: str, signature: Signature) -> None:
     del slug
     assert list(faults(parser.parse(signature.pattern))) == []
-
-
-def faults(tree: Any, *, inside: bool = False) -> Iterator[str]:  # noqa: ANN401  # a parse tree
-    """Yield nested and adjacent repeats without a bound, and back-references."""
-    before = False
-    for operation, argument in tree:
-        unbounded = False
-        if operation in (codes.MAX_REPEAT, codes.MIN_REPEAT):
-            _, most, repeated = argument
-            unbounded = most is codes.MAXREPEAT
-            if unbounded and (inside or before):
-                yield "nested or adjacent repeats without a bound"
-            yield from faults(repeated, inside=inside or unbounded)
-        elif operation is codes.SUBPATTERN:
-            yield from faults(argument[3], inside=inside)
-        elif operation is codes.BRANCH:
-            for branch in argument[1]:
-                yield from faults(branch, inside=inside)
-        elif operation in (codes.ASSERT, codes.ASSERT_NOT):
-            yield from faults(argument[1], inside=inside)
-        elif operation is codes.GROUPREF:
-            yield "a back-reference"
-        before = unbounded
-
-
-def test_the_check_of_form_can_fail() -> None:
-    assert list(faults(parser.parse(r"(?:a+)+")))
-    assert list(faults(parser.parse(r"\s*\s*")))
-    assert list(faults(parser.parse(r"(a)\1")))
-    assert not list(faults(parser.parse(r"a+b\s*")))
 
 
 @EACH

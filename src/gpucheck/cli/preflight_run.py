@@ -20,14 +20,15 @@ from gpucheck.cli.selftests import test_names
 from gpucheck.cli.text import colored, printable, write_out
 from gpucheck.facts import builtins
 from gpucheck.host import LiveHost
-from gpucheck.preflight import baseline, entrance, policy
 from gpucheck.preflight import drill as drills
-from gpucheck.preflight.board_wire import BoardError
+from gpucheck.preflight.blame.localise import Limits
+from gpucheck.preflight.board.wire import BoardError
+from gpucheck.preflight.figures import baseline, policy
 from gpucheck.preflight.judgement import Judgement, Result, Wanted, roots
-from gpucheck.preflight.localise import Limits
-from gpucheck.preflight.session import Brain, Session, Settings
-from gpucheck.preflight.supervisor import Parting
-from gpucheck.preflight.variables import EntranceError
+from gpucheck.preflight.launchers import entrance
+from gpucheck.preflight.launchers.variables import EntranceError
+from gpucheck.preflight.run.session import Brain, Session, Settings
+from gpucheck.preflight.run.supervisor import Parting
 from gpucheck.target import TargetWish, choose
 
 _INCONCLUSIVE, _HIGHEST = 3, 5

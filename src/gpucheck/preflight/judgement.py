@@ -12,15 +12,17 @@ import msgspec
 from gpucheck.engine import diagnose
 from gpucheck.facts import builtins
 from gpucheck.findings import Confidence, Severity
-from gpucheck.preflight import bandwidth, drift, limits, localise, outcome, policy, slow, slow_links
-from gpucheck.preflight.baseline import Baseline
-from gpucheck.preflight.conductor import Heard
+from gpucheck.preflight import outcome
+from gpucheck.preflight.blame import localise
+from gpucheck.preflight.blame.naming import words_of
+from gpucheck.preflight.blame.rounds import disjoint
+from gpucheck.preflight.figures import bandwidth, drift, limits, policy, slow, slow_links
+from gpucheck.preflight.figures.baseline import Baseline
+from gpucheck.preflight.figures.policy import Requirements
+from gpucheck.preflight.figures.slow_links import Known
 from gpucheck.preflight.model import Backend, Rank, RankResult, Step, StepResult, TaskFacts
-from gpucheck.preflight.naming import words_of
 from gpucheck.preflight.outcome import Ending
-from gpucheck.preflight.policy import Requirements
-from gpucheck.preflight.rounds import disjoint
-from gpucheck.preflight.slow_links import Known
+from gpucheck.preflight.run.conductor import Heard
 from gpucheck.probes.preflight import Culprit, OutcomeStatus, Preflight, RankOutcome
 from gpucheck.report import FailOn, Report, make_report
 from gpucheck.snapshot import ProbeRuns, Snapshot

@@ -29,7 +29,14 @@ _FULL = 3
 _CUDNN = r"libcudnn(?:_([a-z_]{1,40}))?\.so\.([0-9]{1,2})"
 _LEADING_PARTS = ("graph", "ops_infer")
 """The first of these that is there knows the version of the whole."""
-_INT = 4
+VERSION_BYTES = 4
+
+
+def version_symbols(file: str) -> tuple[str, ...]:
+    """Return the variables that may hold the version of a part of cuDNN; () for other files."""
+    match = re.fullmatch(_CUDNN, file)
+    part = match.group(1) if match is not None else None
+    return (f"cudnn_{part}_version", f"cudnn_{part}_infer_version") if part else ()
 
 
 def file_number(path: str) -> str:
@@ -77,23 +84,23 @@ def _inner_version(host: Host, library: str, path: str, number: str) -> Answer[s
         return Answer(None, path, "it is not asked")
     part, major = match.groups()
     if part:
-        return _version_of_part(host, path, part)
+        return _version_of_part(host, path)
     beside = [
-        _version_of_part(host, join(parent(path), f"libcudnn_{each}.so.{major}"), each)
+        _version_of_part(host, join(parent(path), f"libcudnn_{each}.so.{major}"))
         for each in _LEADING_PARTS
     ]
     return next((one for one in beside if not one.missing), beside[0])
 
 
-def _version_of_part(host: Host, path: str, part: str) -> Answer[str]:
+def _version_of_part(host: Host, path: str) -> Answer[str]:
     from gpucheck.elf import read_elf, symbol_data  # noqa: PLC0415  # needed in the child only
 
     elf = read_elf(host, path)
     if elf.value is None:
         return Answer(None, path, elf.problem, elf.missing)
-    for symbol in (f"cudnn_{part}_version", f"cudnn_{part}_infer_version"):
-        data = symbol_data(host, elf.value, symbol, _INT)
-        if data.value is not None and len(data.value) == _INT:
+    for symbol in version_symbols(name(path)):
+        data = symbol_data(host, elf.value, symbol, VERSION_BYTES)
+        if data.value is not None and len(data.value) == VERSION_BYTES:
             return data.map(_code)
     return Answer(None, path, "no version in it")
 

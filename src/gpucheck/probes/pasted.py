@@ -17,6 +17,21 @@ class Sign(Facts, frozen=True, kw_only=True):
     """What the signature drew from the line."""
 
 
+class Taken(Facts, frozen=True, kw_only=True):
+    """A format that was recognised in a text (of several files, in one of them): what it gave."""
+
+    format: str | None = None
+    file: str | None = None
+    """The name of the file where several are one ticket, else empty."""
+    first_line: int | None = None
+    last_line: int | None = None
+    """The last line from which something was taken: others may stand between."""
+    facts: int | None = None
+    """How many facts were read in it."""
+    messages: int | None = None
+    """How many known messages were found in it."""
+
+
 class Pasted(Section, frozen=True, kw_only=True):
     """Filled by ``gpucheck triage`` alone."""
 
@@ -31,3 +46,5 @@ class Pasted(Section, frozen=True, kw_only=True):
     signs: list[Sign] | None = None
     readers: list[str] | None = None
     """The formats that were recognised."""
+    taken: list[Taken] | None = None
+    """What was taken of each of them, and of formats in which nothing tells a cause."""

@@ -1,11 +1,11 @@
 """What triage found, for a person at a terminal: the cause, the lines that show it, the cure."""
 
 from gpucheck.findings import Evidence, Finding
-from gpucheck.probes.pasted import Pasted
+from gpucheck.probes.pasted import Pasted, Taken
 from gpucheck.render.layout import Page
 from gpucheck.render.public import public
 from gpucheck.render.summary import headline
-from gpucheck.render.words import clean, shown
+from gpucheck.render.words import clean, plural, shown
 from gpucheck.report import Report
 
 _STYLES = {"broken": "red", "warning": "yellow", "unknown": "blue", "healthy": "green"}
@@ -13,6 +13,12 @@ _COLUMN = 9
 _FEW = 3
 _LONGEST_WORDS, _LONGEST_COMMAND = 1000, 10_000
 _LONGEST_LINE = 200
+_SETTLE = (
+    "pasted.own_verdict", "pasted.cuda_available", "pasted.gpu_error", "cuda_driver.init_code",
+    "torch.version", "torch.built_for", "torch.cuda", "nvml.driver_release", "nvml.gpus.0.name",
+    "pci.gpus.0.product",
+)  # fmt: skip
+"""Facts by which a text without a cause is called healthy, or is left open."""
 
 
 def render(
@@ -46,10 +52,60 @@ def render(
     for question in report.open_questions:
         page.heading("Not decided")
         page.words(f"{question.question} {clean(question.reason)}", indent=2)
-    page.blank()
-    read = ", ".join(pasted.readers or ()) or "messages only"
-    page.labelled("Read", read, column=_COLUMN, style="dim")
+    if lines and not report.root_causes:
+        _settling(page, report)
+    _read(page, pasted, lines=lines)
     return page.text()
+
+
+def _settling(page: Page, report: Report) -> None:
+    """Write the facts that a text without a cause was judged by, and the messages in it."""
+    facts = [one for one in (_fact(report, path) for path in _SETTLE) if one is not None]
+    signs = range(len(report.snapshot.get(Pasted).signs or ()))
+    texts = (_fact(report, f"pasted.signs.{at}.text") for at in signs)
+    said = [one for one in texts if one is not None]
+    for heading, found in (("Judged by", facts), ("Said, and refuted by these facts", said)):
+        if found:
+            page.heading(heading)
+        for one in found:
+            page.words(where(one), indent=4, hang=6)
+
+
+def _fact(report: Report, path: str) -> Evidence | None:
+    """Return a fact with its source, None when it is not known."""
+    try:
+        owner, field, value = report.snapshot.look_up(path)
+    except (LookupError, ValueError):
+        return None
+    source = owner.source(field)
+    return Evidence(fact=path, value=value, source=source) if value is not None and source else None
+
+
+def _read(page: Page, pasted: Pasted, *, lines: bool) -> None:
+    """Write which formats were recognised; in full also what each of them gave, and where."""
+    page.blank()
+    if not lines or not pasted.taken:
+        read = ", ".join(clean(one) for one in pasted.readers or ()) or "nothing"
+        page.labelled("Read", read, column=_COLUMN, style="dim")
+        return
+    page.words("Read", style="dim")
+    for one in pasted.taken:
+        page.words(_given(one), indent=2, hang=4)
+
+
+def _given(taken: Taken) -> str:
+    numbers = f"line {taken.first_line}"
+    if taken.last_line != taken.first_line:
+        numbers = f"lines {taken.first_line} to {taken.last_line}"
+    file = f"{clean(taken.file)} " if taken.file else ""
+    counts = [
+        plural(count, noun)
+        for count, noun in ((taken.facts, "fact"), (taken.messages, "message"))
+        if count
+    ]
+    return (
+        f"{taken.format}: {file}{numbers}, {' and '.join(counts) or 'nothing that tells a cause'}"
+    )
 
 
 def verdict(report: Report) -> str:

@@ -12,7 +12,8 @@ GPU.
 Where the line is drawn: as PyTorch draws it. The major release must be the same; a *newer* minor
 release is accepted, an older one is not, and the patch number does not count. PyTorch is compared
 with the cuDNN it was *compiled* against, which may be older than the one that its wheel pins; where
-only the pin is known, an older minor release stays undecided here. A cuDNN wheel that another wheel
+only the pin is known, an older minor release stays undecided here, and so does a part of cuDNN of which
+nothing tells more than the major release. A cuDNN wheel that another wheel
 has overwritten is told by nvidia-wheel-mismatch. Where PYTORCH_SKIP_CUDNN_COMPATIBILITY_CHECK=1
 tells PyTorch not to compare minor releases, an older one is a warning: nothing is refused then, but
 functions that the older cuDNN lacks fail when they are used. The self-test cudnn-convolution has
@@ -67,7 +68,8 @@ def check(  # a comparison of seven things
     if loaded.overwritten(copy, remedies.pinned(_PROJECT)) is not None:
         return NotApplicable("two wheels claim its files: see nvidia-wheel-mismatch")
     runtime = loaded.version(copy)
-    mixed = _mixed(copy, loaded)
+    parts = loaded.opened(is_cudnn_part)
+    mixed = _mixed(copy, parts)
     if mixed is not None:
         return _of_two_releases(copy, mixed, remedies)
     compiled, fact = _compiled(torch, rules)
@@ -105,7 +107,21 @@ def check(  # a comparison of seven things
             f"cuDNN {runtime} is older than {compiled}, which this PyTorch pins; against which "
             "cuDNN it was compiled is not known",
         )
+    _all_known(parts)
     return Fine(f"torch accepts cuDNN {runtime}")
+
+
+def _all_known(parts: list[Copy]) -> None:
+    """Look whether the release of each part is known.
+
+    Raises:
+        UnknownFactError: of one only the major release is, which all of them share.
+    """
+    for part in parts:
+        version = part.library.version
+        if version is None or "." not in version:
+            why = f"nothing tells of which release {part.library.soname}{place(part)} is"
+            raise UnknownFactError(f"{part.fact}.version", why)
 
 
 def _compiled(torch: TorchBuild, rules: CudnnRules) -> tuple[str, str]:
@@ -140,13 +156,13 @@ def _same_major(runtime: str, compiled: str) -> bool:
     return runtime.partition(".")[0] == compiled.partition(".")[0]
 
 
-def _mixed(copy: Copy, loaded: Loaded) -> Copy | None:
+def _mixed(copy: Copy, parts: list[Copy]) -> Copy | None:
     """Return a part of cuDNN of another release than its main library.
 
     Only what a part's own file says counts: a header beside it may be older than the libraries.
     """
     main = parse(copy.library.version)
-    for part in loaded.opened(is_cudnn_part):
+    for part in parts:
         if part.library.source("version") != part.library.real_path:
             continue
         other = parse(part.library.version)

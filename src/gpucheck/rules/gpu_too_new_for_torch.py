@@ -8,6 +8,7 @@ serves an RTX 4090 (8.9), ``sm_120`` serves 12.1. It never runs on another major
 What one sees: the warning "NVIDIA GeForce RTX 5090 with CUDA capability sm_120 is not compatible
 with the current PyTorch installation", then at the first kernel "CUDA error: no kernel image is
 available for execution on the device". ``torch.cuda.is_available()`` is True all the same.
+A self-test on the GPU that ends like this says so where the list of the build's codes does not.
 Where a build does hold PTX but the driver is older than the CUDA it was made with, the driver
 refuses to compile it: "the provided PTX was compiled with an unsupported toolchain" (error 222).
 
@@ -15,6 +16,7 @@ Cure: a PyTorch build for a newer CUDA, which has code for the GPU. Updating the
 CUDA toolkit of the machine does not add code to PyTorch.
 """
 
+from gpucheck.facts import UnknownFactError
 from gpucheck.findings import Confidence, Fine, Fix, Hit, Judgement, NotApplicable, Severity
 from gpucheck.fixes import START_PAGE, DriverRemedies, TorchRemedies
 from gpucheck.fixes.hide_gpus import HideGpus
@@ -24,6 +26,7 @@ from gpucheck.rules import Rule
 from gpucheck.tables.gpu_architectures import GpuArchitectures
 from gpucheck.tables.versions import at_least, parse
 from gpucheck.views import Gpu
+from gpucheck.views.no_kernel_image import NoKernelImage
 from gpucheck.views.torch_code import TorchCode, some_of
 
 RULE = Rule(
@@ -45,14 +48,23 @@ def check(
     reinstall: TorchRemedies,
     update: DriverRemedies,
     hide: HideGpus,
+    no_image: NoKernelImage,
 ) -> Judgement:
-    """Look for a visible GPU that is newer than every code in the build."""
+    """Look for a visible GPU that is newer than every code, or a test that found no code."""
     if reason := code.nothing_to_judge():
         return NotApplicable(reason)
-    judged = code.on_gpus()
+    seen = no_image.hit(RULE.slug, reinstall)
+    try:
+        judged = code.on_gpus()
+    except UnknownFactError:
+        if seen is None:
+            raise
+        return seen
     new = [one.gpu for one in judged if one.trouble == "too-new"]
     refused = [one.gpu for one in judged if one.trouble == "ptx-refused"]
     if not new and not refused:
+        if seen is not None:
+            return seen
         unknown = code.unknown_gpu(judged)
         if unknown is not None:
             raise unknown

@@ -8,7 +8,8 @@ than it, and PTX is of no use on an older GPU either.
 What one sees: the warning "Found GPU0 NVIDIA GeForce GTX 1080 which is of cuda capability 6.1.
 Minimum and Maximum cuda capability supported by this version of PyTorch is (7.0) - (12.0)", then
 "CUDA error: no kernel image is available for execution on the device".
-``torch.cuda.is_available()`` is True all the same. Where only cuDNN has dropped the GPU, matrix
+``torch.cuda.is_available()`` is True all the same. A self-test on the GPU that ends like this says
+so where the list of the build's codes does not. Where only cuDNN has dropped the GPU, matrix
 products work and convolutions fail: "cuDNN error: CUDNN_STATUS_ARCH_MISMATCH" or "FIND was unable
 to find an engine to execute this computation".
 
@@ -19,6 +20,7 @@ Cure: a PyTorch build that still has code for the GPU, most often one for CUDA 1
 PyTorch release. The driver matters as well: branch 580 is the last one for these GPUs.
 """
 
+from gpucheck.facts import UnknownFactError
 from gpucheck.findings import Fine, Fix, Hit, Judgement, NotApplicable, Severity
 from gpucheck.fixes import TorchRemedies
 from gpucheck.fixes.hide_gpus import HideGpus
@@ -29,6 +31,7 @@ from gpucheck.probes.system import System
 from gpucheck.probes.torch_build import TorchBuild
 from gpucheck.rules import Rule
 from gpucheck.views import Gpu
+from gpucheck.views.no_kernel_image import NoKernelImage
 from gpucheck.views.torch_code import TorchCode, some_of
 
 RULE = Rule(
@@ -53,14 +56,23 @@ def check(  # torch, the GPUs and the ways out
     hide: HideGpus,
     nvml: Nvml,
     request: Request,
+    no_image: NoKernelImage,
 ) -> Judgement:
     """Look for a visible GPU whose code, or cuDNN's, was dropped."""
     if reason := code.nothing_to_judge():
         return NotApplicable(reason)
-    judged = code.on_gpus()
+    seen = no_image.hit(RULE.slug, reinstall)
+    try:
+        judged = code.on_gpus()
+    except UnknownFactError:
+        if seen is None:
+            raise
+        return seen
     old = [one.gpu for one in judged if one.trouble == "too-old"]
     without_cudnn = [one.gpu for one in judged if one.trouble == "cudnn"]
     if not old and not without_cudnn:
+        if seen is not None:
+            return seen
         unknown = code.unknown_gpu(judged)
         if unknown is not None:
             raise unknown

@@ -10,6 +10,8 @@ Status 12 is a time-out: the other side did not answer (routing, GID, switch). S
 protection error: registration of GPU memory (peermem, ACS). "NET/IB : No device found" alone is
 fine: NCCL then uses sockets.
 
+gpucheck says it when a self-test goes wrong over NCCL and the words that were printed name it.
+
 ``gpucheck preflight`` names the host on which a port is down that most others have up: a warning,
 and an error where a collective fails as well; and the ranks that pass with NCCL_IB_DISABLE=1 only.
 

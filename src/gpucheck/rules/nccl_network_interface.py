@@ -10,6 +10,8 @@ What one sees: "Connect to 172.17.0.9<40001> failed : Connection refused", "No r
 
 The port of the rendezvous itself is another matter: see rendezvous-failed.
 
+gpucheck says it when a self-test goes wrong over NCCL or Gloo and what was printed names it.
+
 ``gpucheck preflight`` says so of nodes that have met at its board and do not connect afterwards.
 
 Cure: name the interface that leads to the other nodes on every node (``ip route get ADDRESS``

@@ -9,6 +9,9 @@ What one sees: "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=2,
 The line is drawn where a better cause shows: a network or InfiniBand error, a rank that died, or
 ranks that call different collectives is told in place of this.
 
+A self-test over NCCL that no rank leaves in time is told by this name, too, where neither NCCL's
+words nor a run without one of its transports tell more.
+
 ``gpucheck preflight`` says it of two ranks, or nodes, that never leave a collective with each other
 while each does with others; where nobody can be named it ends with 3.
 
@@ -21,16 +24,29 @@ init_process_group, or let all ranks wait at a barrier of a CPU group (gloo).
 from gpucheck.findings import Judgement, Severity
 from gpucheck.rules import Rule
 from gpucheck.views.preflight_says import PreflightSays
+from gpucheck.views.selftest_ranks import SelfTestRanks
 
 RULE = Rule(
     title="a collective timed out",
     severity=Severity.ERROR,
     family="cluster",
+    yields_to=(
+        "gpu-fallen-off-bus",
+        "gpu-hardware-fault",
+        "fabric-manager-down",
+        "host-out-of-memory",
+        "shm-too-small",
+        "nccl-p2p-broken",
+        "nccl-transport-broken",
+        "nccl-infiniband",
+        "nccl-network-interface",
+        "nccl-version-mismatch",
+    ),
     preflight_class=3,
 )
 
 
 @RULE.check
-def check(preflight: PreflightSays) -> Judgement:
-    """Nothing that is read from a machine shows it; a pre-flight or a program's output does."""
-    return preflight.fine()
+def check(preflight: PreflightSays, ranks: SelfTestRanks) -> Judgement:
+    """A self-test in several ranks shows it; else a pre-flight or a program's output does."""
+    return ranks.timeout() or preflight.fine()

@@ -12,7 +12,7 @@ that the pinned one does not have. An older *minor* release is an error where fu
 be missing in it or that cannot be told, else a warning; an older patch release is fine unless it
 has a known fault. An NCCL wheel that another wheel has overwritten is told by
 nvidia-wheel-mismatch. Different releases on the ranks of one job are an error as well:
-``gpucheck preflight`` names the hosts that differ.
+NCCL says so in a self-test, and ``gpucheck preflight`` names the hosts that differ.
 
 Cure: install the NCCL that this PyTorch pins, or take the other copy off the loader's way.
 """

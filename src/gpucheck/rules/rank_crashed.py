@@ -8,6 +8,8 @@ A negative exit code of torchrun is the number of the signal: -9 is most often t
 
 The message alone does not tell why; the first lines of that rank's own output do.
 
+gpucheck says it of a self-test in several ranks when some died in it and others did not.
+
 ``gpucheck preflight`` names the rank whose end came first; those that lost their connection after
 it are its victims.
 
@@ -18,15 +20,28 @@ it alone with PYTHONFAULTHANDLER=1, and look into dmesg.
 from gpucheck.findings import Judgement, Severity
 from gpucheck.rules import Rule
 from gpucheck.views.preflight_says import PreflightSays
+from gpucheck.views.selftest_ranks import SelfTestRanks
 
 RULE = Rule(
     title="a rank died",
     severity=Severity.ERROR,
     family="cluster",
+    yields_to=(
+        "gpu-fallen-off-bus",
+        "gpu-hardware-fault",
+        "fabric-manager-down",
+        "host-out-of-memory",
+        "shm-too-small",
+        "nccl-p2p-broken",
+        "nccl-transport-broken",
+        "nccl-infiniband",
+        "nccl-network-interface",
+        "nccl-version-mismatch",
+    ),
 )
 
 
 @RULE.check
-def check(preflight: PreflightSays) -> Judgement:
-    """Nothing that is read from a machine shows it; a pre-flight or a program's output does."""
-    return preflight.fine()
+def check(preflight: PreflightSays, ranks: SelfTestRanks) -> Judgement:
+    """A self-test in several ranks shows it; else a pre-flight or a program's output does."""
+    return ranks.died() or preflight.fine()

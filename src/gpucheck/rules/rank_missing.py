@@ -6,6 +6,8 @@ barrier ... (world_size=4, worker_count=2)".
 The missing rank may not have been started (wrong --nnodes or node list), may have died while it
 imported torch, or may not reach the master.
 
+A self-test in several ranks says it of a rank that does not come to the meeting of the ranks.
+
 When an address or a port is what fails, rendezvous-failed says so.
 
 ``gpucheck preflight`` names the rank, and the host where the launcher tells it.
@@ -17,6 +19,7 @@ Cure: look at the output of the rank that is missing, on its own node; compare -
 from gpucheck.findings import Judgement, Severity
 from gpucheck.rules import Rule
 from gpucheck.views.preflight_says import PreflightSays
+from gpucheck.views.selftest_ranks import SelfTestRanks
 
 RULE = Rule(
     title="a rank never arrived",
@@ -26,6 +29,6 @@ RULE = Rule(
 
 
 @RULE.check
-def check(preflight: PreflightSays) -> Judgement:
-    """Nothing that is read from a machine shows it; a pre-flight or a program's output does."""
-    return preflight.fine()
+def check(preflight: PreflightSays, ranks: SelfTestRanks) -> Judgement:
+    """A self-test in several ranks shows it; else a pre-flight or a program's output does."""
+    return ranks.missing() or preflight.fine()

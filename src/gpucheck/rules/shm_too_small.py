@@ -12,6 +12,8 @@ Since the size alone proves no failure, gpucheck only warns, and only where seve
 visible, which NCCL would join. With one GPU it is information, and the 64 MB that a container has
 by default are not even mentioned.
 
+When a self-test over NCCL goes wrong and NCCL says that it finds no room there, it is an error.
+
 ``gpucheck preflight`` says so of the hosts where several ranks share what is too small; a container
 for each rank is fine.
 

@@ -52,8 +52,9 @@ def _named(result: SelfTest, told: SelfTest) -> SelfTest:
     """Return what became of a rank that others name: stopped, it had not ended in time."""
     if result.kind != _STOPPED:
         return result
+    data = {**result.data, "waited_in": told.stage}
     return msgspec.structs.replace(
-        result, status="timed-out", kind="timed-out", detail=told.detail, data=dict(result.data)
+        result, status="timed-out", kind="timed-out", detail=told.detail, data=data
     )
 
 

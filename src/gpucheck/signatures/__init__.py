@@ -10,7 +10,7 @@ import pkgutil
 
 from gpucheck.signatures.base import Signs
 
-_NO_SLUGS = ("base", "numbers")
+_NO_SLUGS = ("base", "numbers", "suspicion")
 
 
 @functools.cache

@@ -50,6 +50,16 @@ SIGNS = Signs(
             stands=True,
         ),
         Signature(
+            name="failure-802",
+            literal="cuda failure",
+            pattern=r"cuda failure:? ?\(?802\b",
+            weight=92,
+            says="CUDA error 802: the fabric manager does not run",
+            sample="NCCL WARN Cuda failure 802 'unknown error'",
+            other="NCCL WARN Cuda failure 1 'invalid argument'",
+            stands=True,
+        ),
+        Signature(
             name="error-802",
             literal="802",
             pattern=r"(?:cuda )?error:? ?\(?802\b",

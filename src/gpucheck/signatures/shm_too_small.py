@@ -72,6 +72,16 @@ SIGNS = Signs(
             stands=True,
         ),
         Signature(
+            name="nccl-extend-any",
+            literal="failed to extend /dev/shm",
+            pattern=r"failed to extend /dev/shm/\S{1,80} to",
+            weight=90,
+            says="NCCL cannot create its shared-memory file: /dev/shm is too small",
+            sample="NCCL WARN Error: failed to extend /dev/shm/nccl-QrStUv to 9637892 bytes",
+            other="failed to extend /dev/sda2 to 4 GB",
+            stands=True,
+        ),
+        Signature(
             name="nccl-segment",
             literal="shared memory segment",
             pattern=r"error while creating shared memory segment",

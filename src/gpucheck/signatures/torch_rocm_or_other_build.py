@@ -15,7 +15,7 @@ _NOT_HERE = (
     r"(?![\w .`()?\"']{0,40}(?:[:=|]|->|available)[\s`\"']{0,8}"
     r"(?:false|no|none|null|n/a|0|not (?:installed|found|available|detected))\b)"
 )
-"""Behind a word: an environment report says that there is none (``PyTorch XPU available: False``)."""
+"""Behind a word: a report says that there is none (``PyTorch XPU available: False``)."""
 
 SIGNS = Signs(
     slug="torch-rocm-or-other-build",

@@ -1,16 +1,12 @@
 """A ticket: what a user pasted, and the cause that it shows."""
 
-import msgspec
-
 from gpucheck.report import Report
-from gpucheck.snapshot import FILE_LIMIT, Snapshot, decode
 from gpucheck.tables import Tables, tables_dir
-from gpucheck.ticket.intake import Intake, IntakeError
+from gpucheck.ticket.given import IntakeError, saved
+from gpucheck.ticket.intake import Intake
 from gpucheck.ticket.judge import judge, judge_saved
 
-_SCHEMAS = (b'"gpucheck.report/1"', b'"gpucheck.snapshot/1"')
-_SCHEMA_STANDS_IN = 400
-"""Bytes from the beginning: gpucheck writes the schema first."""
+__all__ = ["IntakeError", "saved", "triage"]
 
 
 def triage(text: str | bytes, tables: Tables | None = None) -> Report:
@@ -31,22 +27,3 @@ def triage(text: str | bytes, tables: Tables | None = None) -> Report:
     intake = Intake()
     intake.add_bytes(data)
     return judge(intake.text(), known)
-
-
-def saved(data: bytes) -> Snapshot | None:
-    """Return the snapshot in a file that gpucheck wrote, None when it is no such file.
-
-    Raises:
-        IntakeError: it says that it is one, and cannot be read.
-    """
-    head = data[:_SCHEMA_STANDS_IN]
-    if not head.lstrip().startswith(b"{") or not any(schema in head for schema in _SCHEMAS):
-        return None
-    if len(data) > FILE_LIMIT:
-        raise IntakeError(f"The report is larger than {FILE_LIMIT >> 20} MiB.")
-    try:
-        return decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise IntakeError(
-            f"It is no gpucheck snapshot or report that can be read: {error}"
-        ) from error

@@ -1,11 +1,12 @@
 """Many tickets at once: files, folders and JSON lines, each answered by one line of JSON."""
 
 import gc
+import io
 import json
 import multiprocessing
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,13 @@ import msgspec
 
 from gpucheck.report import Report
 from gpucheck.tables import Tables
-from gpucheck.ticket import saved
-from gpucheck.ticket.intake import Intake, IntakeError
+from gpucheck.ticket.given import Given, IntakeError, Rejoined, opened
+from gpucheck.ticket.intake import HEAD, Intake
 from gpucheck.ticket.judge import judge, judge_saved
 
 _LINES = (".jsonl", ".ndjson")
 _LONGEST_LINE = 16 * 1024 * 1024
-_REPORT_LIMIT = 8 * 1024 * 1024
+_MOST_NOTES = 20
 _AT_ONCE = 16
 """Tickets that a process is given at a time."""
 _WORTH_A_PROCESS = 64
@@ -31,12 +32,20 @@ class BatchError(ValueError):
 
 
 class Ticket(msgspec.Struct, frozen=True):
-    """One ticket: a file, or a text that stood in a line of JSON; or why there is none."""
+    """One ticket: a file, what a pipe held, or a text of a line of JSON; or why there is none."""
 
     name: Any
     path: str = ""
+    held: bytes = b""
     text: str = ""
     error: str = ""
+
+
+class Answered(msgspec.Struct, frozen=True):
+    """The line of a ticket, and what of it was not looked at, one sentence each."""
+
+    line: dict[str, Any]
+    notes: tuple[str, ...] = ()
 
 
 class Batch:
@@ -47,28 +56,32 @@ class Batch:
         self._tables = str(tables)
         self._jobs = jobs or os.cpu_count() or 1
         self._verdicts: Counter[str] = Counter()
+        self._notes: list[str] = []
 
     def answers(self) -> Iterator[dict[str, Any]]:
         """Yield a line for each ticket."""
         jobs = min(self._jobs, max(1, len(self._tickets) // _WORTH_A_PROCESS))
         if jobs == 1:
             _prepare(self._tables)
-            found: Iterator[dict[str, Any]] = map(answer, self._tickets)
-            yield from self._counted(found)
+            yield from self._counted(map(answer, self._tickets))
             return
         with multiprocessing.Pool(jobs, _prepare, (self._tables,)) as pool:
             yield from self._counted(pool.imap(answer, self._tickets, _AT_ONCE))
 
     def summary(self) -> str:
-        """Return one line: how many tickets, and what was said."""
+        """Return how many tickets, what was said, and a line for each that was not read whole."""
         parts = ", ".join(f"{count} {name}" for name, count in self._verdicts.most_common())
         total = self._verdicts.total()
-        return f"{total} ticket{'' if total == 1 else 's'}: {parts or 'none'}"
+        counted = f"{total} ticket{'' if total == 1 else 's'}: {parts or 'none'}"
+        left = len(self._notes) - _MOST_NOTES
+        more = [f"Note: {left} more notes of this kind."] if left > 0 else []
+        return "\n".join([counted, *self._notes[:_MOST_NOTES], *more])
 
-    def _counted(self, answers: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    def _counted(self, answers: Iterable[Answered]) -> Iterator[dict[str, Any]]:
         for one in answers:
-            self._verdicts[one["verdict"]] += 1
-            yield one
+            self._verdicts[one.line["verdict"]] += 1
+            self._notes += one.notes
+            yield one.line
 
 
 _tables: list[Tables] = []
@@ -80,31 +93,35 @@ def _prepare(directory: str) -> None:
     _tables[:] = [Tables(Path(directory))]
 
 
-def answer(ticket: Ticket) -> dict[str, Any]:
+def answer(ticket: Ticket) -> Answered:
     """Return the line of one ticket; one that cannot be read stops no other."""
     if ticket.error:
-        return _line(ticket.name, None, ticket.error)
-    try:
-        return _line(ticket.name, _judged(ticket))
-    except IntakeError as error:
-        return _line(ticket.name, None, str(error))
-
-
-def _judged(ticket: Ticket) -> Report:
-    tables = _tables[0]
+        return Answered(_line(ticket.name, None, ticket.error))
     intake = Intake()
-    if not ticket.path:
-        intake.add_bytes(ticket.text.encode("utf-8", "replace"))
-        return judge(intake.text(), tables)
-    path = Path(ticket.path)
     try:
-        size = path.stat().st_size
-        snapshot = saved(path.read_bytes()) if size <= _REPORT_LIMIT else None
-    except OSError as error:
-        raise IntakeError(f"{path} cannot be read: {error.strerror or error}") from error
+        report = _judged(ticket, intake)
+    except IntakeError as error:
+        return Answered(_line(ticket.name, None, str(error)))
+    notes = (f"Note: {ticket.name}: {note.partition(': ')[2]}" for note in intake.notes)
+    return Answered(_line(ticket.name, report), tuple(notes))
+
+
+def _judged(ticket: Ticket, intake: Intake) -> Report:
+    tables = _tables[0]
+    if ticket.path:
+        with opened(Path(ticket.path)) as given:
+            return _of_given(given, intake, tables)
+    if ticket.held:
+        return _of_given(Given(io.BytesIO(ticket.held), "", len(ticket.held)), intake, tables)
+    intake.add_bytes(ticket.text.encode("utf-8", "replace"))
+    return judge(intake.text(), tables)
+
+
+def _of_given(given: Given, intake: Intake, tables: Tables) -> Report:
+    snapshot = given.saved()
     if snapshot is not None:
         return judge_saved(snapshot, tables)
-    intake.add_file(path)
+    intake.add(given)
     return judge(intake.text(), tables)
 
 
@@ -131,20 +148,32 @@ def _tickets(path: Path) -> Iterator[Ticket]:
         raise BatchError(f"{path} is not there.")
     elif path.suffix in _LINES:
         yield from _of_lines(path)
-    else:
+    elif path.is_file():
         yield Ticket(path.stem, str(path))
+    else:
+        yield _of_pipe(path)
+
+
+def _of_pipe(path: Path) -> Ticket:
+    """Read a pipe here: another process may have none of its name."""
+    try:
+        with opened(path) as given:
+            return Ticket(path.stem, held=given.all_up_to(HEAD + 1))
+    except IntakeError as error:
+        return Ticket(path.stem, error=str(error))
 
 
 def _of_lines(path: Path) -> Iterator[Ticket]:
     try:
-        with path.open("rb") as opened:
+        with opened(path) as given:
+            lines = io.BufferedReader(Rejoined(given.head, given.stream))
             number = 0
-            while line := opened.readline(_LONGEST_LINE + 1):
+            while line := lines.readline(_LONGEST_LINE + 1):
                 number += 1
                 if line.strip():
                     yield _of_line(line, number)
-    except OSError as error:
-        raise BatchError(f"{path} cannot be read: {error.strerror or error}") from error
+    except IntakeError as error:
+        raise BatchError(str(error)) from error
 
 
 def _of_line(line: bytes, number: int) -> Ticket:

@@ -7,6 +7,7 @@ beginning and the end. Nothing is unpacked to disk, and no more than a fixed amo
 
 import gzip
 import io
+import re
 import zlib
 from collections import Counter
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from typing import BinaryIO, cast
 from gpucheck.readers.pasted import all_readers
 from gpucheck.readers.pasted._cleaning import clean
 from gpucheck.readers.pasted.base import Line, Text
+from gpucheck.ticket.given import SNIFF, Given, IntakeError, Reads, Rejoined, opened
 from gpucheck.ticket.search import candidates
 
 WHOLE = 2 * 1024 * 1024
@@ -32,13 +34,19 @@ _EDGE = 400
 _OF_SIGNATURE, _OF_DISTINCT, _OF_READER = 8, 64, 1500
 _BEFORE, _AFTER, _AFTER_MARK = 3, 3, 60
 _MOST_KEPT = 60_000
-_GZIP, _ZIP, _TAR = b"\x1f\x8b", b"PK\x03\x04", b"ustar"
+_MANY_LINES, _DENSE = 20_000, 8
+"""A block with so many lines of fewer bytes than this on average is no log, but a rain of them."""
+_LONG_ENOUGH = re.compile(rb"[^\n]{7,}")
+"""What is kept of a rain of lines: the shorter ones say nothing, and cost as much each as any."""
+_GZIP, _TAR = b"\x1f\x8b", b"ustar"
+_ARCHIVES = {
+    b"PK\x03\x04": "a zip archive",
+    b"BZh": "packed with bzip2",
+    b"\xfd7zXZ": "packed with xz",
+    b"\x28\xb5\x2f\xfd": "packed with zstd",
+    b"7z\xbc\xaf": "a 7z archive",
+}
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
-_SNIFF = 8192
-
-
-class IntakeError(ValueError):
-    """Something given is no text that can be read; the message is one sentence for the user."""
 
 
 class Intake:
@@ -60,47 +68,48 @@ class Intake:
         Raises:
             IntakeError: it is no text.
         """
-        self._add(io.BytesIO(data), name, len(data))
+        self.add(Given(io.BytesIO(data), name, len(data)))
 
     def add_file(self, path: Path, name: str = "") -> None:
-        """Take a file.
+        """Take a file, a pipe or a device.
 
         Raises:
             IntakeError: it cannot be read, or is no text.
         """
-        try:
-            with path.open("rb") as opened:
-                size = path.stat().st_size if path.is_file() else 0
-                self._add(opened, name, size)
-        except OSError as error:
-            raise IntakeError(f"{path} cannot be read: {error.strerror or error}") from error
+        with opened(path, name) as given:
+            self.add(given)
 
-    def add_stream(self, stream: BinaryIO, name: str = "") -> None:
-        """Take a pipe.
+    def add(self, given: Given) -> None:
+        """Take what was opened.
 
         Raises:
             IntakeError: it is no text.
         """
-        self._add(stream, name, 0)
-
-    def _add(self, stream: BinaryIO, name: str, size: int) -> None:
-        head = stream.read(_SNIFF)
+        head, stream, size, name = given.head, given.stream, given.size, given.name
         _refuse_archives(head, name)
-        packed = head.startswith(_GZIP)
-        if packed:
-            blocks = self._unpacked(_Rejoined(head, stream), name)
-        elif head.startswith(_UTF_16):
-            blocks = self._utf_16(head, stream)
+        unpacked = None
+        if head.startswith(_GZIP):
+            unpacked = _Unpacked(Rejoined(head, stream))
+            head, stream, size = unpacked.read(SNIFF), unpacked, 0
+            _refuse_archives(head, name, packed=True)
+        if not size:  # nobody knows how long it is
+            begun = stream.read(WHOLE) or b""
+            size = len(head) + len(begun) if len(begun) < WHOLE else 0
+            stream = Rejoined(begun, stream)
+        if head.startswith(_UTF_16):
+            blocks = self._utf_16(head, stream, name)
         else:
             _refuse_binary(head, name)
             blocks = self._blocks(head, stream, size, name)
-        if size <= WHOLE and not packed and (size or len(head) < _SNIFF):
+        if 0 < size <= WHOLE:
             for block in blocks:
                 self._lines.extend(block)
-            return
-        self._reduce(blocks)
+        else:
+            self._reduce(blocks)
+        if unpacked is not None and unpacked.is_damaged:
+            self._cut_short(name, "its compressed data ends early or is damaged")
 
-    def _blocks(self, head: bytes, stream: BinaryIO, size: int, name: str) -> Iterator[list[Line]]:
+    def _blocks(self, head: bytes, stream: Reads, size: int, name: str) -> Iterator[list[Line]]:
         """Yield the clean lines of each block."""
         cutter = _Cutter(name)
         yield from cutter.cut(head)
@@ -114,7 +123,7 @@ class Intake:
             self._cut_short(name, f"only its first {HEAD >> 20} MiB were read")
         yield from cutter.rest()
 
-    def _to_the_end(self, stream: BinaryIO, size: int, cutter: "_Cutter") -> Iterator[list[Line]]:
+    def _to_the_end(self, stream: Reads, size: int, cutter: "_Cutter") -> Iterator[list[Line]]:
         left = size - HEAD - TAIL
         yield from cutter.rest()
         while left > 0 and (block := stream.read(min(_BLOCK, left))):
@@ -126,24 +135,13 @@ class Intake:
             cutter.name, f"its first {HEAD >> 20} and last {TAIL >> 20} MiB were read, not the rest"
         )
 
-    def _unpacked(self, stream: "_Rejoined", name: str) -> Iterator[list[Line]]:
-        cutter, read = _Cutter(name), 0
-        try:
-            with gzip.GzipFile(fileobj=cast("BinaryIO", stream)) as unpacked:
-                while read < HEAD and (block := unpacked.read1(_BLOCK)):
-                    read += len(block)
-                    yield from cutter.cut(block)
-        except (OSError, EOFError, zlib.error):
-            self._cut_short(name, "its compressed data ends early or is damaged")
-        if read >= HEAD:
-            self._cut_short(name, f"only its first {HEAD >> 20} MiB, unpacked, were read")
-        yield from cutter.rest()
-
     @staticmethod
-    def _utf_16(head: bytes, stream: BinaryIO) -> Iterator[list[Line]]:
+    def _utf_16(head: bytes, stream: Reads, name: str) -> Iterator[list[Line]]:
         """Windows' PowerShell writes its output so."""
-        data = head + stream.read(HEAD // 4)
-        cutter = _Cutter("")
+        data = head
+        while len(data) < HEAD // 4 and (block := stream.read(_BLOCK)):
+            data += block
+        cutter = _Cutter(name)
         yield from cutter.cut(data.decode("utf-16", "replace").encode())
         yield from cutter.rest()
 
@@ -160,7 +158,7 @@ class Intake:
             self._want(text, wanted)
             if len(self._lines) < _MOST_KEPT:
                 self._lines.extend(lines[index] for index in sorted(wanted))
-            last = (last + lines)[-_EDGE:]
+            last = (last + lines[-_EDGE:])[-_EDGE:]
             at += len(lines)
         known = {(line.file, line.number) for line in self._lines[-2 * _EDGE :]}
         self._lines.extend(line for line in last if (line.file, line.number) not in known)
@@ -220,29 +218,57 @@ class _Cutter:
         self._begun = b""
 
     def _lines(self, data: bytes) -> list[Line]:
-        return clean(data.decode("utf-8", "replace"), self._number, self.name)
+        newlines = data.count(b"\n")
+        if newlines < _MANY_LINES or newlines * _DENSE < len(data):
+            return clean(data.decode("utf-8", "replace"), self._number, self.name)
+        kept, numbers = self._without_short(data)
+        lines = clean(b"\n".join(kept).decode("utf-8", "replace"), 0, self.name)
+        return [
+            Line(numbers[line.number], line.text, line.speaker, line.file)
+            for line in lines
+            if line.number < len(numbers)  # a character reference may stand for the end of a line
+        ]
+
+    def _without_short(self, data: bytes) -> tuple[list[bytes], list[int]]:
+        """Return the lines that are long enough to say something, and their numbers."""
+        kept, numbers, at, number = [], [], 0, self._number
+        for found in _LONG_ENOUGH.finditer(data):
+            number += data.count(b"\n", at, found.start())
+            at = found.start()
+            kept.append(found[0])
+            numbers.append(number)
+        return kept, numbers
 
 
-class _Rejoined:
-    """A stream whose first bytes were read already."""
+class _Unpacked:
+    """What a gzip file holds, as far as it can be unpacked."""
 
-    def __init__(self, head: bytes, stream: BinaryIO) -> None:
-        self._head = head
-        self._stream = stream
+    def __init__(self, packed: io.RawIOBase) -> None:
+        self._file = gzip.GzipFile(fileobj=cast("BinaryIO", packed))
+        self.is_damaged = False
 
-    def read(self, size: int = -1) -> bytes:
-        """Return the bytes that were read before, then the stream's."""
-        if self._head:
-            part = self._head if size < 0 else self._head[:size]
-            self._head = self._head[len(part) :]
-            return part
-        return self._stream.read(size)
+    def read(self, size: int = -1, /) -> bytes:
+        """Return so many bytes, fewer where it ends or is damaged."""
+        parts: list[bytes] = []
+        while size > 0 and not self.is_damaged:
+            try:
+                part = self._file.read1(size)
+            except (OSError, EOFError, zlib.error):
+                self.is_damaged = True
+                break
+            if not part:
+                break
+            parts.append(part)
+            size -= len(part)
+        return b"".join(parts)
 
 
-def _refuse_archives(head: bytes, name: str) -> None:
-    what = "a zip archive" if head.startswith(_ZIP) else ""
+def _refuse_archives(head: bytes, name: str, *, packed: bool = False) -> None:
+    what = next((what for begins, what in _ARCHIVES.items() if head.startswith(begins)), "")
     if head[257:262] == _TAR:
         what = "a tar archive"
+    if packed and head.startswith(_GZIP):
+        what = "packed with gzip twice"
     if what:
         raise IntakeError(f"{name or 'The input'} is {what}: unpack it and give the text in it.")
 

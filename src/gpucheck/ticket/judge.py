@@ -6,21 +6,21 @@ import msgspec
 
 from gpucheck.engine import Diagnosis, diagnose
 from gpucheck.facts import Section
-from gpucheck.findings import Confidence, Fix, Hit, Outcome, Severity, Suspect
+from gpucheck.findings import Hit, Outcome, Severity, Suspect
 from gpucheck.probes import all_sections
-from gpucheck.probes.pasted import Pasted, Sign
+from gpucheck.probes.pasted import Pasted, Sign, Taken
 from gpucheck.readers.pasted import read_pasted
 from gpucheck.readers.pasted.base import Line, Machine, Text
 from gpucheck.report import Report, make_report
-from gpucheck.signatures import all_signs
-from gpucheck.signatures.base import compiled
+from gpucheck.signatures import all_signs, suspicion
 from gpucheck.snapshot import ProbeRuns, Snapshot
 from gpucheck.tables import Tables
 from gpucheck.ticket.completion import complete, words_of
+from gpucheck.ticket.families import formats, spans
 from gpucheck.ticket.gpu_errors import first_gpu_error
 from gpucheck.ticket.numbered_errors import with_names
 from gpucheck.ticket.own_report import NAME as NAME_OF_REPORT
-from gpucheck.ticket.own_report import own_match, take_out
+from gpucheck.ticket.own_report import OwnReport, own_match, take_out
 from gpucheck.ticket.questions import open_questions
 from gpucheck.ticket.search import Match, search
 from gpucheck.ticket.settled import nothing_said, settled_with
@@ -30,7 +30,6 @@ from gpucheck.verdict import open_questions as questions_of_a_machine
 
 _SHOWN = 300
 _MOST_LINES = 8
-_CERTAIN, _LIKELY = 88, 60
 _REFUTED_BY_CUDA = (
     "container-no-gpu", "device-nodes-missing", "device-permission", "driver-missing",
     "driver-too-old", "fabric-manager-down", "forward-compat-unsupported", "gpu-too-new-for-torch",
@@ -66,10 +65,22 @@ def _judge(text: Text, tables: Tables) -> Report:
     failed = first_gpu_error(text)
     if failed is not None:
         machine.said(Pasted, "gpu_error", failed.text.strip()[:_SHOWN], failed)
-    matches = _not_refuted(search(text, words_of(machine)), machine)
+    found = search(text, words_of(machine))
+    taken = _taken(text, machine, found, own)
+    matches = _not_refuted(found, machine)
     matches += own.matches if own is not None else ()
-    snapshot = _snapshot(machine, matches, readers, tables)
+    snapshot = _snapshot(machine, matches, readers, taken, tables)
     return _report(snapshot, matches, tables, recognised=bool(readers or matches))
+
+
+def _taken(
+    text: Text, machine: Machine, found: Sequence[Match], own: OwnReport | None
+) -> list[Taken]:
+    """Return which formats were recognised, and what each of them gave."""
+    taken = [] if own is None else spans(NAME_OF_REPORT, [own.line], messages=len(own.matches))
+    for name, lines in machine.taken.items():
+        taken += spans(name, lines, facts=len(lines))
+    return [*taken, *formats(text, found)]
 
 
 def judge_saved(snapshot: Snapshot, tables: Tables) -> Report:
@@ -146,8 +157,13 @@ def _without_refuted(asked: Diagnosis, snapshot: Snapshot) -> Diagnosis:
 
 
 def _snapshot(
-    machine: Machine, matches: Sequence[Match], readers: tuple[str, ...], tables: Tables
+    machine: Machine,
+    matches: Sequence[Match],
+    readers: tuple[str, ...],
+    taken: list[Taken],
+    tables: Tables,
 ) -> Snapshot:
+    of_messages = (one.format for one in taken if one.messages and one.format not in readers)
     spoken_of = machine.sections()
     sections: dict[str, Section] = {}
     for name, kind in all_sections().items():
@@ -157,8 +173,9 @@ def _snapshot(
     sections[Pasted.name] = msgspec.structs.replace(
         pasted,
         signs=[_sign(match) for match in matches],
-        readers=list(readers),
-        sources={**pasted.sources, "signs": "the text", "readers": "the text"},
+        readers=list(dict.fromkeys((*readers, *filter(None, of_messages)))),
+        taken=taken,
+        sources={**pasted.sources, **dict.fromkeys(("signs", "readers", "taken"), "the text")},
     )
     return Snapshot(sections, ProbeRuns(), tables=tables.version, origin="pasted")
 
@@ -184,50 +201,15 @@ def _suspects(matches: Sequence[Match]) -> dict[str, Suspect]:
         evidence = list(lines.values())[:_MOST_LINES]
         found[slug] = Suspect(
             hit=Hit(
-                headline=_headline(best),
+                headline=suspicion.headline(best.signature, best.values),
                 evidence=tuple(f"pasted.signs.{one}.text" for one in evidence),
-                fixes=_fixes(best),
+                fixes=suspicion.fixes(all_signs()[slug], best.signature, best.values),
                 severity=best.signature.severity,
-                confidence=_confidence(best.signature.weight),
+                confidence=suspicion.confidence(best.signature.weight),
             ),
             stands=best.signature.stands or best.signature.weight >= _STANDS,
         )
     return found
-
-
-def _fixes(match: Match) -> tuple[Fix, ...]:
-    cures = match.signature.cures or all_signs()[match.slug].cures
-    return tuple(
-        Fix(
-            text=cure.text,
-            commands=tuple(_filled(command, match.values) for command in cure.commands),
-            verify=cure.verify,
-        )
-        for cure in cures
-    )
-
-
-def _filled(command: str, values: Mapping[str, str]) -> str:
-    """Put numbers that the message names into a command; nothing else of a text gets there."""
-    for name, value in values.items():
-        if value.isascii() and value.isdigit():
-            command = command.replace(f"{{{name}}}", value)
-    return command
-
-
-def _headline(match: Match) -> str:
-    groups = {name: match.values.get(name, "?") for name in _names(match)}
-    return match.signature.says.format(**groups)
-
-
-def _names(match: Match) -> list[str]:
-    return list(compiled(match.signature.pattern).groupindex)
-
-
-def _confidence(weight: int) -> Confidence:
-    if weight >= _CERTAIN:
-        return Confidence.CERTAIN
-    return Confidence.LIKELY if weight >= _LIKELY else Confidence.POSSIBLE
 
 
 def _ordered(asked: Diagnosis, weights: Mapping[str, float]) -> Diagnosis:

@@ -180,5 +180,10 @@ def some_of(gpus: list[Gpu], judged: list[CodeOnGpu]) -> str:
 
 def _newest(codes: tuple[str, ...]) -> tuple[int, int]:
     """Return the highest capability that any of the codes was compiled for."""
+    return max(capabilities_of(codes), default=(0, 0))
+
+
+def capabilities_of(codes: tuple[str, ...]) -> list[tuple[int, int]]:
+    """Return the capabilities that codes such as ``sm_90a`` were compiled for."""
     digits = [code.rpartition("_")[2].rstrip("af") for code in codes]
-    return max(((int(d[:-1]), int(d[-1])) for d in digits if d[:-1].isdigit()), default=(0, 0))
+    return [(int(d[:-1]), int(d[-1])) for d in digits if d[:-1].isdigit() and d[-1].isdigit()]

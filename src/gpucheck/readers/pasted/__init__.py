@@ -45,8 +45,9 @@ def read_pasted(text: Text, machine: Machine) -> tuple[str, ...]:
     recognised = []
     for reader in all_readers():
         if any(map(text.holds, reader.marks)):
-            before = machine.count
+            before = len(machine.spoken)
             reader.read(text, machine)
-            if machine.count > before:
+            if len(machine.spoken) > before:
+                machine.taken[reader.name] = machine.spoken[before:]
                 recognised.append(reader.name)
     return tuple(recognised)

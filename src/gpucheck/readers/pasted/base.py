@@ -138,12 +138,14 @@ class Machine:
         self._sections: dict[type[Section], _Recorded] = {}
         self._items: dict[tuple[type[Section], str], dict[Any, tuple[type[Facts], _Recorded]]] = {}
         self._lists: dict[tuple[type[Section], str], list[Any]] = {}
-        self.count = 0
-        """How often something was said: a reader that took nothing leaves it as it was."""
+        self.spoken: list[Line] = []
+        """The line of each thing that was said: a reader that took nothing leaves it as it was."""
+        self.taken: dict[str, list[Line]] = {}
+        """Of each reader that took something the lines of what it took."""
 
     def said(self, kind: type[Section], field: str, value: object, line: Line) -> None:
         """Fill a field of a section."""
-        self.count += 1
+        self.spoken.append(line)
         self._of(kind).said(field, value, line.source)
 
     def knows(self, kind: type[Section], field: str) -> bool:
@@ -173,7 +175,7 @@ class Machine:
 
         Entries are listed in the order of their keys where these are numbers, else as they came.
         """
-        self.count += 1
+        self.spoken.append(line)
         entries = self._items.setdefault((kind, field), {})
         if key not in entries:
             path = f"{kind.name}.{field}.{len(entries)}"
@@ -187,7 +189,7 @@ class Machine:
 
     def add(self, kind: type[Section], field: str, value: object, line: Line) -> None:
         """Append to a list of plain values; what is there already is not repeated."""
-        self.count += 1
+        self.spoken.append(line)
         values = self._lists.setdefault((kind, field), [])
         if value not in values:
             values.append(value)
@@ -195,7 +197,7 @@ class Machine:
 
     def variable(self, name: str, value: str, line: Line) -> None:
         """Note an environment variable."""
-        self.count += 1
+        self.spoken.append(line)
         draft = self._of(Environment)
         variables = draft.fields.setdefault("variables", {})
         if variables.setdefault(name, value) != value:

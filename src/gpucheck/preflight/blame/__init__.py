@@ -1,0 +1,1 @@
+"""Who is to blame: pure functions of the results of the steps."""

@@ -1,0 +1,1 @@
+"""What is compared: versions, limits, rates, bandwidths, requirements, baselines."""

@@ -1,0 +1,213 @@
+"""Bus bandwidth of collectives, by the definitions of nccl-tests, and what is to be expected."""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Literal
+
+import msgspec
+
+from gpucheck.preflight.figures.peers import Peers
+from gpucheck.preflight.model import Facts, Roster, StepResult
+from gpucheck.tables.bus_bandwidth import BusBandwidths
+
+_PER_GB = 1e9
+_TIMED = re.compile(r"all-reduce (\d{1,15}) B s")
+_MIB = 1024 * 1024
+
+
+def algbw(size: int, seconds: float) -> float:
+    """Return bytes over seconds, in GB/s of 1e9 bytes.
+
+    Raises:
+        ValueError: no time has passed.
+    """
+    if not seconds > 0:
+        raise ValueError(f"a collective that took {seconds} s has no bandwidth")
+    return size / seconds / _PER_GB
+
+
+def busbw(collective: str, ranks: int, size: int, seconds: float) -> float | None:
+    """Return the bus bandwidth in GB/s: the algorithm's, times what each wire carries of it.
+
+    The factors are those of nccl-tests (doc/PERFORMANCE.md): 2(n-1)/n for an all-reduce, (n-1)/n
+    for all-gather, reduce-scatter and all-to-all, whose size is that of all ranks together, and 1
+    for broadcast, reduce and send-recv. None for one rank: nothing goes over a wire.
+
+    Raises:
+        ValueError: no time has passed, or no such collective.
+    """
+    if ranks < 2:  # noqa: PLR2004  # a pair
+        return None
+    part = (ranks - 1) / ranks
+    factors = {
+        "all-reduce": 2 * part,
+        "all-gather": part,
+        "reduce-scatter": part,
+        "all-to-all": part,
+        "broadcast": 1.0,
+        "reduce": 1.0,
+        "send-recv": 1.0,
+    }
+    if collective not in factors:
+        raise ValueError(f"no such collective: {collective}")
+    return algbw(size, seconds) * factors[collective]
+
+
+class Timed(msgspec.Struct, frozen=True, kw_only=True):
+    """A collective of a group of ranks, at one size: how long its slowest rank took."""
+
+    group: tuple[int, ...]
+    nodes: int
+    size: int
+    seconds: float
+    busbw: float
+
+    @property
+    def place(self) -> Literal["one node", "several nodes"]:
+        """Whether it went over the network."""
+        return "one node" if self.nodes == 1 else "several nodes"
+
+    @property
+    def likeness(self) -> tuple[str, int, int]:
+        """What must be equal in groups that are compared with one another."""
+        return self.place, len(self.group), self.size
+
+
+def timed(roster: Roster, history: Iterable[StepResult]) -> list[Timed]:
+    """Return what the groups that passed have measured, at the largest size, in order.
+
+    Sizes are never averaged; a step with control arms measures something else and is left out.
+    """
+    found = []
+    for done in history:
+        if done.step.kind in ("alone", "arms"):
+            continue
+        for group in done.step.groups:
+            if len(group) > 1 and done.passed(group):
+                found += _of_group(roster, done, group)
+    return found
+
+
+def _of_group(roster: Roster, done: StepResult, group: tuple[int, ...]) -> list[Timed]:
+    times = [_times(done.results[rank].measurements) for rank in group]
+    sizes = set.intersection(*(set(one) for one in times))
+    if not sizes:
+        return []
+    size = max(sizes)
+    seconds = max(one[size] for one in times)
+    rate = busbw("all-reduce", len(group), size, seconds)
+    if rate is None:
+        return []
+    nodes = len({roster.ranks[rank].node for rank in group})
+    return [Timed(group=group, nodes=nodes, size=size, seconds=seconds, busbw=rate)]
+
+
+def _times(measurements: Mapping[str, float]) -> dict[int, float]:
+    """Return seconds by size in bytes; what took no time, or not a number, was not measured."""
+    found = {}
+    for name, value in measurements.items():
+        match = _TIMED.fullmatch(name)
+        if match and 0 < value < float("inf"):
+            found[int(match[1])] = value
+    return found
+
+
+class Expected(msgspec.Struct, frozen=True, kw_only=True):
+    """What a bandwidth is compared with, in GB/s.
+
+    ``least``: the share under which it is a warning; a reference that a sound machine may miss
+    for a reason that nobody looked at (NVLink SHARP that is not there) has a lower one.
+    """
+
+    busbw: float
+    words: str
+    least: float = 0.8
+    is_error_below: float = 0.5
+
+
+class Groups:
+    """The last measurement of every group, to compare each with the others of its kind."""
+
+    def __init__(self, every: Iterable[Timed]) -> None:
+        self._last = {one.group: one for one in every}
+        self._peers = Peers((one.likeness, one.busbw) for one in self._last.values())
+
+    def others(self, one: Timed) -> Expected | None:
+        """Return the median of the other groups of its kind; None under two of them.
+
+        With one other group nobody knows which of the two is the odd one.
+        """
+        own = self._last[one.group]
+        if own.likeness != one.likeness:
+            return None
+        usual, count = self._peers.others(one.likeness, own.busbw)
+        if count < 2:  # noqa: PLR2004  # see above
+            return None
+        words = f"the median of {count} other groups of {len(one.group)} ranks"
+        return Expected(busbw=usual, words=f"{words} in {one.place}")
+
+
+def of_table(
+    one: Timed, roster: Roster, facts: Facts, table: BusBandwidths, *, backend: str
+) -> Expected | None:
+    """Return what the table has for exactly this: model, count, links, size; else None.
+
+    Whether NCCL uses NVLink SHARP (NVLS) is told by its variable only where it is switched off.
+    Else a row that was measured with it accuses of a warning under half of it, and of nothing
+    above: a machine on which it is not there reaches about three quarters.
+    """
+    if backend != "nccl" or one.nodes != 1:
+        return None
+    ranks = [roster.ranks[rank] for rank in one.group]
+    models = {rank.model for rank in ranks}
+    model = next(iter(models))
+    links = {_links(facts, rank.task, rank.uuid) for rank in ranks}
+    if len(models) != 1 or model is None or len(links) != 1:
+        return None
+    tasks = {rank.task for rank in ranks}
+    row = table.row(
+        product=model,
+        gpus=len(ranks),
+        links=next(iter(links)),
+        collective="all-reduce",
+        size=one.size,
+        nvls_is_off=all(_says(facts, task, "NCCL_NVLS_ENABLE") == "0" for task in tasks),
+    )
+    if row is None or _is_tuned(facts, tasks):
+        return None
+    words = (
+        f"{row.busbw:g} GB/s, published for {row.gpus} x {model} at {_size(row.size)} "
+        f"({'; '.join(table.titles(row))})"
+    )
+    if row.nvls:
+        return Expected(busbw=row.busbw, words=words, least=0.5, is_error_below=0.0)
+    return Expected(busbw=row.busbw, words=words)
+
+
+_SLOWS_DOWN = ("NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE")
+_CHOOSES = (
+    "NCCL_ALGO", "NCCL_PROTO", "NCCL_MAX_NCHANNELS", "NCCL_MAX_CTAS", "NCCL_NTHREADS",
+    "NCCL_BUFFSIZE", "NCCL_P2P_LEVEL",
+)  # fmt: skip
+
+
+def _is_tuned(facts: Facts, tasks: Iterable[int]) -> bool:
+    """Whether somebody has told NCCL how to go about it: then no published figure applies."""
+    return any(
+        _says(facts, task, name) not in (None, "", "0") for task in tasks for name in _SLOWS_DOWN
+    ) or any(_says(facts, task, name) for task in tasks for name in _CHOOSES)
+
+
+def _says(facts: Facts, task: int, name: str) -> str | None:
+    one = facts.get(task)
+    return None if one is None else (one.variables or {}).get(name)
+
+
+def _links(facts: Facts, task: int, uuid: str | None) -> int | None:
+    one = facts.get(task)
+    return None if one is None or uuid is None else (one.nvlinks or {}).get(uuid)
+
+
+def _size(size: int) -> str:
+    mib = size / _MIB
+    return f"{mib / 1024:g} GiB" if mib >= 1024 else f"{mib:g} MiB"  # noqa: PLR2004  # MiB a GiB

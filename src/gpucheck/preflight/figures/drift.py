@@ -1,0 +1,267 @@
+"""What differs between the tasks of a job and should not: versions, GPUs, variables."""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
+
+import msgspec
+
+from gpucheck.findings import Severity
+from gpucheck.preflight.blame.naming import blamed, counted, words_of
+from gpucheck.preflight.model import Facts, Roster, TaskFacts
+from gpucheck.probes.preflight import Culprit
+
+VARIABLES = (
+    "NCCL_ALGO", "NCCL_BUFFSIZE", "NCCL_COLLNET_ENABLE", "NCCL_CROSS_NIC", "NCCL_CUMEM_ENABLE",
+    "NCCL_CUMEM_HOST_ENABLE", "NCCL_DMABUF_ENABLE", "NCCL_IB_ADAPTIVE_ROUTING", "NCCL_IB_DISABLE",
+    "NCCL_IB_GID_INDEX", "NCCL_IB_PCI_RELAXED_ORDERING", "NCCL_IB_QPS_PER_CONNECTION",
+    "NCCL_IB_RETRY_CNT", "NCCL_IB_SL", "NCCL_IB_TC", "NCCL_IB_TIMEOUT", "NCCL_LAUNCH_MODE",
+    "NCCL_MAX_CTAS", "NCCL_MAX_NCHANNELS", "NCCL_MIN_CTAS", "NCCL_MIN_NCHANNELS",
+    "NCCL_MNNVL_ENABLE", "NCCL_NET", "NCCL_NET_GDR_LEVEL", "NCCL_NET_GDR_READ", "NCCL_NET_PLUGIN",
+    "NCCL_NSOCKS_PERTHREAD", "NCCL_NTHREADS", "NCCL_NVB_DISABLE", "NCCL_NVLS_ENABLE",
+    "NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL", "NCCL_PROTO", "NCCL_PXN_DISABLE", "NCCL_SHM_DISABLE",
+    "NCCL_SOCKET_FAMILY", "NCCL_SOCKET_NTHREADS", "NCCL_TUNER_PLUGIN", "GLOO_DEVICE_TRANSPORT",
+    "TORCH_DISTRIBUTED_DEBUG", "TORCH_NCCL_ASYNC_ERROR_HANDLING",
+    "TORCH_NCCL_AVOID_RECORD_STREAMS", "TORCH_NCCL_BLOCKING_WAIT", "TORCH_NCCL_ENABLE_MONITORING",
+    "TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC",
+)  # fmt: skip
+"""Variables on whose values all ranks should agree."""
+VARIABLES_OF_THE_HOST = (
+    "NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "NCCL_IB_HCA", "NCCL_TOPO_FILE",
+    "NCCL_GRAPH_FILE", "NCCL_CONF_FILE",
+)  # fmt: skip
+"""Variables that all ranks should have, or none: hosts may name their adapters differently."""
+
+_UNSET = "not set"
+_SET = "set"
+_GIB = 1 << 30
+
+
+class Difference(msgspec.Struct, frozen=True, kw_only=True):
+    """A value on which tasks differ.
+
+    ``usual`` is the value of most, None where no value has more than any other; then nobody is the
+    odd one, and every value stands in ``odd``, which has the tasks by value.
+    """
+
+    what: str
+    usual: str | None
+    odd: Mapping[str, tuple[int, ...]]
+    severity: Severity = Severity.WARNING
+
+    @property
+    def tasks(self) -> tuple[int, ...]:
+        """The tasks that are not as most are; all of them in a tie."""
+        return tuple(sorted(task for tasks in self.odd.values() for task in tasks))
+
+
+def differences(facts: Facts) -> list[Difference]:
+    """Return everything on which the tasks differ; what is unknown of a task differs from nothing.
+
+    Python counts by its minor version, shared memory and the limit of locked memory only where one
+    has less than half of another: nodes differ a little in their memory.
+    """
+    found = [
+        _compared("torch", facts, lambda one: one.torch, _grave_unless(_release)),
+        _compared("CUDA", facts, lambda one: one.cuda, _grave_unless(_major)),
+        _compared("NCCL", facts, lambda one: one.nccl, _always_grave),
+        _compared("cuDNN", facts, lambda one: one.cudnn),
+        _compared("the driver", facts, lambda one: one.driver),
+        _compared("Python", facts, lambda one: _minor(one.python)),
+        *_of_hosts(facts),
+        *(_variable(name, facts) for name in VARIABLES),
+        *(_set_or_not(name, facts) for name in VARIABLES_OF_THE_HOST),
+        _size("shared memory", facts, lambda one: one.shm_bytes),
+        _size("the limit of locked memory", _with_infiniband(facts), lambda one: one.memlock_bytes),
+    ]
+    return [one for one in found if one is not None]
+
+
+def culprits(roster: Roster, facts: Facts) -> list[Culprit]:
+    """Return who differs: one entry for each set of tasks, with everything in which they do.
+
+    Other NCCL releases are an entry of their own (nccl-version-mismatch).
+    """
+    found = differences(facts)
+    nccl = [one for one in found if one.what == "NCCL"]
+    entries = [_entry("nccl-version-mismatch", roster, facts, nccl)] if nccl else []
+    together: dict[tuple[tuple[int, ...], bool], list[Difference]] = {}
+    for one in found:
+        together.setdefault((one.tasks, one.usual is None), []).append(one)
+    entries += [
+        _entry("ranks-heterogeneous", roster, facts, same) for same in together.values()
+    ]  # fmt: skip
+    return sorted(entries, key=lambda one: one.severity is not Severity.ERROR)
+
+
+def _entry(slug: str, roster: Roster, facts: Facts, same: Sequence[Difference]) -> Culprit:
+    tied = same[0].usual is None
+    tasks = same[0].tasks
+    these = set(tasks)
+    grave = any(one.severity is Severity.ERROR for one in same)
+    return blamed(
+        slug,
+        roster,
+        [rank.rank for rank in roster.ranks if rank.task in these],
+        hosts=[facts[task].host for task in tasks],
+        severity=Severity.ERROR if grave else Severity.WARNING,
+        evidence="; ".join(_said(one, facts) for one in same),
+        data={"differs": [one.what for one in same], "tied": tied},
+    )
+
+
+def _said(one: Difference, facts: Facts) -> str:
+    """Return a difference in words: both values, and who has which."""
+    parts = [
+        f"{value} on {words_of(_hosts(tasks, facts))}" for value, tasks in sorted(one.odd.items())
+    ]
+    if one.usual is None:
+        return f"{one.what}: {', '.join(parts)}; none of them is the majority"
+    odd = set(one.tasks)
+    rest = [task for task in facts if task not in odd]
+    others = counted(len(set(_hosts(rest, facts))), "other host")
+    return f"{one.what}: {', '.join(parts)}, {one.usual} on {others}"
+
+
+def _hosts(tasks: Iterable[int], facts: Facts) -> list[str]:
+    return list(dict.fromkeys(facts[task].host or f"task {task}" for task in tasks))
+
+
+Gravity = Callable[[Sequence[str]], Severity]
+
+
+def _always_grave(_values: Sequence[str]) -> Severity:
+    return Severity.ERROR
+
+
+def _grave_unless(part: Callable[[str], str]) -> Gravity:
+    """Return an error where the values differ in this part, else a warning."""
+
+    def gravity(values: Sequence[str]) -> Severity:
+        return Severity.ERROR if len({part(one) for one in values}) > 1 else Severity.WARNING
+
+    return gravity
+
+
+def _never_grave(_values: Sequence[str]) -> Severity:
+    return Severity.WARNING
+
+
+def _compared(
+    what: str,
+    facts: Facts,
+    value: Callable[[TaskFacts], str | None],
+    gravity: Gravity = _never_grave,
+) -> Difference | None:
+    values = {task: said for task, one in facts.items() if (said := value(one)) is not None}
+    return _differing(what, facts, values, gravity)
+
+
+def _differing(
+    what: str, facts: Facts, values: Mapping[int, str], gravity: Gravity = _never_grave
+) -> Difference | None:
+    """Compare values by task. Every host has one vote, however many tasks it has."""
+    if len(set(values.values())) < 2:  # noqa: PLR2004  # two values
+        return None
+    on_host = Counter(facts[task].host for task in values)
+    whole = math.lcm(*set(on_host.values()))
+    votes: Counter[str] = Counter()
+    for task, said in values.items():
+        votes[said] += whole // on_host[facts[task].host]
+    first, second = votes.most_common(2)
+    usual = first[0] if first[1] > second[1] else None
+    odd: dict[str, list[int]] = {}
+    for task, said in sorted(values.items()):
+        if said != usual:
+            odd.setdefault(said, []).append(task)
+    return Difference(
+        what=what,
+        usual=usual,
+        odd={said: tuple(tasks) for said, tasks in odd.items()},
+        severity=gravity(sorted(set(values.values()))),
+    )
+
+
+def _variable(name: str, facts: Facts) -> Difference | None:
+    return _compared(
+        name,
+        facts,
+        lambda one: None if one.variables is None else one.variables.get(name) or _UNSET,
+    )
+
+
+def _set_or_not(name: str, facts: Facts) -> Difference | None:
+    def value(one: TaskFacts) -> str | None:
+        if one.variables is None:
+            return None
+        return _SET if one.variables.get(name) else _UNSET
+
+    return _compared(name, facts, value)
+
+
+def _of_hosts(facts: Facts) -> list[Difference | None]:
+    """Compare what belongs to a host: the models of its GPUs and their number.
+
+    A launcher may give each task one GPU, and some hosts more tasks: no number is compared then.
+    """
+    by_host: dict[str, list[int]] = {}
+    for task, one in sorted(facts.items()):
+        by_host.setdefault(one.host, []).append(task)
+    is_even = len({len(tasks) for tasks in by_host.values()}) == 1
+    models: dict[int, str] = {}
+    counts: dict[int, str] = {}
+    for tasks in by_host.values():
+        seen = [facts[task].devices for task in tasks]
+        known = [each for each in seen if each is not None]
+        if not known or len(known) < len(seen):
+            continue
+        devices = list(chain.from_iterable(known))
+        names = sorted({str(one["name"]) for one in devices if one.get("name")})
+        uuids = {str(one["uuid"]) for one in devices if one.get("uuid")}
+        for task in tasks:
+            if names:
+                models[task] = " and ".join(names)
+            if uuids and is_even:
+                counts[task] = str(len(uuids))
+    return [
+        _differing("the GPU model", facts, models),
+        _differing("the number of GPUs", facts, counts),
+    ]
+
+
+def _size(what: str, facts: Facts, value: Callable[[TaskFacts], int | None]) -> Difference | None:
+    sizes = {task: said for task, one in facts.items() if (said := value(one)) is not None}
+    finite = [size for size in sizes.values() if size >= 0]
+    unlimited = len(finite) < len(sizes)
+    if not finite or (not unlimited and max(finite) < 2 * min(finite)):
+        return None
+    largest = max(finite)
+    # Those within a factor of two of the largest count as one value: its own.
+    words = {
+        task: "unlimited" if size < 0 else _bytes(largest if 2 * size > largest else size)
+        for task, size in sizes.items()
+    }
+    return _differing(what, facts, words)
+
+
+def _with_infiniband(facts: Facts) -> Facts:
+    return {task: one for task, one in facts.items() if one.infiniband}
+
+
+def _bytes(size: int) -> str:
+    if size >= _GIB:
+        return f"{size / _GIB:.1f} GiB"
+    return f"{size >> 20} MiB" if size >= 1 << 20 else f"{size >> 10} KiB"
+
+
+def _release(version: str) -> str:
+    return version.partition("+")[0]
+
+
+def _major(version: str) -> str:
+    return version.partition(".")[0]
+
+
+def _minor(version: str | None) -> str | None:
+    return None if version is None else ".".join(version.split(".")[:2])

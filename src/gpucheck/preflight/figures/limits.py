@@ -1,0 +1,198 @@
+"""Limits, links, ports and devices of the nodes that make collectives fail or crawl."""
+
+from collections import Counter
+from collections.abc import Iterable
+
+from gpucheck.findings import Confidence, Severity
+from gpucheck.preflight.blame.naming import blamed, counted, words_of
+from gpucheck.preflight.model import Facts, Rank, Roster
+from gpucheck.probes.preflight import Culprit
+
+_MIB = 1 << 20
+# As the pages of memlock-too-low and shm-too-small explain.
+_LOCKED_ENOUGH = 64 * _MIB
+_SHARED_ENOUGH = 512 * _MIB
+_UNLIMITED = -1
+_ACTIVE = "ACTIVE"
+
+
+def culprits(roster: Roster, facts: Facts, *, collective_failed: bool) -> list[Culprit]:
+    """Return what the nodes' own facts show.
+
+    A link or port that is down is an error only where a collective failed as well.
+    """
+    grave = Severity.ERROR if collective_failed else Severity.WARNING
+    return [
+        *shared_gpus(roster),
+        *nvlinks_down(roster, facts, grave),
+        *ports_down(roster, facts, grave),
+        *locked_memory(roster, facts),
+        *shared_memory(roster, facts),
+    ]
+
+
+def shared_gpus(roster: Roster) -> list[Culprit]:
+    """Return the GPUs that several ranks use, which NCCL refuses."""
+    by_uuid: dict[str, list[Rank]] = {}
+    for one in roster.ranks:
+        if one.uuid and one.rank not in roster.absent and one.device.startswith("cuda"):
+            by_uuid.setdefault(one.uuid, []).append(one)
+    return [
+        blamed(
+            "nccl-duplicate-gpu",
+            roster,
+            [one.rank for one in ranks],
+            evidence=f"ranks {words_of([one.rank for one in ranks])} use one GPU, "
+            f"{uuid} ({ranks[0].model or 'of an unknown model'})",
+            data={"uuid": uuid},
+        )
+        for uuid, ranks in by_uuid.items()
+        if len(ranks) > 1
+    ]
+
+
+def nvlinks_down(roster: Roster, facts: Facts, severity: Severity) -> list[Culprit]:
+    """Return the GPUs with fewer NVLinks up than most of their model in the job.
+
+    Models that come with different numbers of links by design have no majority, and where bridges
+    join some of the GPUs only, none at all is no loss.
+    """
+    by_model: dict[str, list[tuple[Rank, int]]] = {}
+    for one in roster.ranks:
+        links = _links(facts, one)
+        if links is not None and one.model:
+            by_model.setdefault(one.model, []).append((one, links))
+    found = []
+    for model, ranks in by_model.items():
+        (usual, votes), *_rest = Counter(links for _one, links in ranks).most_common(1)
+        if 2 * votes <= len(ranks):
+            continue
+        found += [
+            blamed(
+                "nvlink-down",
+                roster,
+                [one.rank],
+                severity=severity,
+                evidence=f"{counted(links, 'NVLink')} up, {usual} on {votes} others of its model "
+                f"({model})",
+                data={"links": links, "usual": usual},
+            )
+            for one, links in ranks
+            if 0 < links < usual
+        ]
+    return found
+
+
+def _links(facts: Facts, rank: Rank) -> int | None:
+    task = facts.get(rank.task)
+    return None if task is None or rank.uuid is None else (task.nvlinks or {}).get(rank.uuid)
+
+
+def ports_down(roster: Roster, facts: Facts, severity: Severity) -> list[Culprit]:
+    """Return the hosts with a port of InfiniBand down that most others have up.
+
+    A port is known by its name, such as ``mlx5_0/1``. One that a host has not at all is a
+    difference of hardware, and nothing is said of it.
+    """
+    by_port: dict[str, dict[str, str]] = {}
+    for one in facts.values():
+        for said in one.infiniband or ():
+            port, _blank, state = said.partition(" ")
+            by_port.setdefault(port, {})[one.host] = state.strip().upper()
+    down: dict[str, list[str]] = {}
+    up_on: dict[str, int] = {}
+    for port, states in by_port.items():
+        up = [host for host, state in states.items() if state.endswith(_ACTIVE)]
+        if 2 * len(up) <= len(states) and len(states) > 2:  # noqa: PLR2004  # one against one
+            continue
+        for host in set(states) - set(up) if up else ():
+            down.setdefault(host, []).append(f"{port} is {states[host] or 'in no state'}")
+            up_on[host] = max(up_on.get(host, 0), len(up))
+    return [
+        blamed(
+            "nccl-infiniband",
+            roster,
+            [one.rank for one in roster.ranks if one.host == host],
+            hosts=[host],
+            severity=severity,
+            confidence=Confidence.LIKELY,
+            evidence=f"{words_of(sorted(ports))}, and {_ACTIVE} on {counted(up_on[host], 'other')}",
+            data={"ports": sorted(ports)},
+        )
+        for host, ports in sorted(down.items())
+    ]
+
+
+def locked_memory(roster: Roster, facts: Facts) -> list[Culprit]:
+    """Return the hosts whose limit is too low for InfiniBand: in a job of several nodes only."""
+    if len({one.node for one in roster.ranks}) < 2:  # noqa: PLR2004  # nodes
+        return []
+    low = {
+        task: one.memlock_bytes
+        for task, one in facts.items()
+        if one.memlock_bytes is not None
+        and _UNLIMITED < one.memlock_bytes < _LOCKED_ENOUGH
+        and any(port.upper().endswith(_ACTIVE) for port in one.infiniband or ())
+    }
+    if not low:
+        return []
+    least = min(low.values())
+    return [
+        blamed(
+            "memlock-too-low",
+            roster,
+            _ranks_of(roster, low),
+            hosts=[facts[task].host for task in low],
+            severity=Severity.WARNING,
+            confidence=Confidence.LIKELY,
+            evidence=f"only {_words(least)} of memory may be locked on "
+            f"{words_of(_hosts(facts, low))}, too little for NCCL over InfiniBand",
+        )
+    ]
+
+
+def shared_memory(roster: Roster, facts: Facts) -> list[Culprit]:
+    """Return the hosts with little shared memory on which NCCL joins several ranks by it.
+
+    A container for each rank, with the 64 MiB that containers have by default, is fine.
+    """
+    on_host = Counter(
+        one.host
+        for one in roster.ranks
+        if one.device.startswith("cuda") and one.rank not in roster.absent
+    )
+    low = {
+        task: one.shm_bytes
+        for task, one in facts.items()
+        if one.shm_bytes is not None
+        and 0 <= one.shm_bytes < _SHARED_ENOUGH
+        and on_host[one.host] > 1
+        and (one.variables or {}).get("NCCL_SHM_DISABLE") != "1"
+    }
+    if not low:
+        return []
+    return [
+        blamed(
+            "shm-too-small",
+            roster,
+            _ranks_of(roster, low),
+            hosts=[facts[task].host for task in low],
+            severity=Severity.WARNING,
+            confidence=Confidence.POSSIBLE,
+            evidence=f"shared memory (/dev/shm) of {_words(min(low.values()))} on "
+            f"{words_of(_hosts(facts, low))}, where NCCL joins several ranks through it",
+        )
+    ]
+
+
+def _ranks_of(roster: Roster, tasks: Iterable[int]) -> list[int]:
+    these = set(tasks)
+    return [one.rank for one in roster.ranks if one.task in these]
+
+
+def _hosts(facts: Facts, tasks: Iterable[int]) -> list[str]:
+    return list(dict.fromkeys(facts[task].host for task in tasks))
+
+
+def _words(size: int) -> str:
+    return f"{size // _MIB} MiB" if size >= _MIB else f"{size // 1024} KiB"

@@ -1,0 +1,1 @@
+"""What a launcher tells its tasks: pure functions of the environment."""

@@ -1,0 +1,380 @@
+"""Which launcher has started this process, and what it tells: pure functions of the environment.
+
+Launchers are looked for from the inside out, since each leaves its variables to what it starts:
+
+1. ``srun``, when ``SLURM_TASK_PID`` is this very process: nothing stands between.
+2. ``torchrun`` (``TORCHELASTIC_RUN_ID``): often started by srun or mpirun itself.
+3. ``mpirun``: of Open MPI (``OMPI_COMM_WORLD_*``), of MVAPICH (``MV2_COMM_WORLD_*``) or of
+   MPICH and its kin (``PMI_*``); it starts its daemons by srun, whose variables then count
+   daemons. Where ``PMI_*`` say the same as ``SLURM_*``, it was srun with PMI.
+4. ``srun`` (``SLURM_STEP_NUM_TASKS``). A batch script outside of srun is one process alone.
+5. ``RANK``, ``WORLD_SIZE`` and ``MASTER_ADDR`` set by hand or by an operator.
+6. A pod of an indexed Job (``JOB_COMPLETION_INDEX``).
+7. None: this process is alone, on this machine.
+
+A launcher whose variables contradict one another is passed over for the next, with a note; when
+there is no next one, that is the usage error.
+"""
+
+from collections.abc import Callable
+from typing import Literal
+
+import msgspec
+
+from gpucheck.preflight.launchers import nodelist
+from gpucheck.preflight.launchers.variables import (
+    EntranceError,
+    Env,
+    address,
+    is_host,
+    master,
+    number,
+    run_name,
+    spread,
+)
+
+TOKEN_VARIABLE = "GPUCHECK_PREFLIGHT_TOKEN"  # noqa: S105  # the name of the variable
+Launcher = Literal["torchrun", "slurm", "openmpi", "mpi", "env", "kubernetes", "local"]
+
+_DEFAULT_PORT = 29500
+"""What torch takes for MASTER_PORT when nobody says."""
+_TASKS = 1_000_000
+_MASTER = "give --master HOST[:PORT], the host of task 0, or set MASTER_ADDR (and MASTER_PORT)"
+
+
+class Wish(msgspec.Struct, frozen=True, kw_only=True):
+    """What the user says, and which processes these are."""
+
+    master: str = ""
+    """``--master HOST[:PORT]``: where task 0 runs."""
+    nodes: int | None = None
+    """``--nodes``."""
+    pid: int = 0
+    """This process, as the system knows it; 0 when it does not matter."""
+    parent: int = 0
+
+
+class Entrance(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of this task and of the others before any of them has spoken."""
+
+    launcher: Launcher
+    task: int
+    """From 0; task 0 holds the board."""
+    tasks: int
+    local: int = 0
+    """Place among the tasks of this node."""
+    local_tasks: int | None = None
+    """Tasks on this node."""
+    node: int | None = None
+    nodes: int | None = None
+    host: str = ""
+    """What the launcher calls this node, "" where it does not say."""
+    one_gpu: bool = False
+    """Whether the launcher starts one task for each GPU, as torchrun does."""
+    master_host: str = "127.0.0.1"
+    master_port: int | None = None
+    """The board is on one of the ports behind it; None: on any, and only this process needs it."""
+    run: str = "local"
+    """The same for all tasks of this run, another for other runs."""
+    hosts: tuple[str, ...] = ()
+    """The host of each task where the launcher tells it, else ()."""
+    restarts: int = 0
+    notes: tuple[str, ...] = ()
+    """Variables that contradict and were passed over."""
+
+
+class _Place(msgspec.Struct, frozen=True, kw_only=True):
+    """The names of the variables in which a launcher says where a task stands."""
+
+    launcher: Launcher
+    rank: str
+    size: str
+    local: str
+    local_size: str
+    node: str = ""
+    nodes: str = ""
+
+
+_TORCHRUN = _Place(
+    launcher="torchrun", rank="RANK", size="WORLD_SIZE", local="LOCAL_RANK",
+    local_size="LOCAL_WORLD_SIZE", node="GROUP_RANK", nodes="GROUP_WORLD_SIZE",
+)  # fmt: skip
+_BY_HAND = _Place(
+    launcher="env", rank="RANK", size="WORLD_SIZE", local="LOCAL_RANK",
+    local_size="LOCAL_WORLD_SIZE",
+)  # fmt: skip
+_OPEN_MPI = _Place(
+    launcher="openmpi", rank="OMPI_COMM_WORLD_RANK", size="OMPI_COMM_WORLD_SIZE",
+    local="OMPI_COMM_WORLD_LOCAL_RANK", local_size="OMPI_COMM_WORLD_LOCAL_SIZE",
+)  # fmt: skip
+_MVAPICH = _Place(
+    launcher="mpi", rank="MV2_COMM_WORLD_RANK", size="MV2_COMM_WORLD_SIZE",
+    local="MV2_COMM_WORLD_LOCAL_RANK", local_size="MV2_COMM_WORLD_LOCAL_SIZE",
+)  # fmt: skip
+_HYDRA = _Place(
+    launcher="mpi", rank="PMI_RANK", size="PMI_SIZE", local="MPI_LOCALRANKID",
+    local_size="MPI_LOCALNRANKS",
+)  # fmt: skip
+
+
+def find(env: Env, wish: Wish) -> Entrance:
+    """Tell which launcher started this process and what it says.
+
+    Raises:
+        EntranceError: what is needed is told by nobody, or it contradicts itself.
+    """
+    readers: list[Callable[[Env, Wish], Entrance | None]] = [
+        _torchrun, _open_mpi, _mvapich, _hydra, _slurm, _by_hand, _indexed_job,
+    ]  # fmt: skip
+    if wish.pid and env.get("SLURM_TASK_PID") == str(wish.pid):
+        readers.insert(0, _slurm)
+    failures: list[EntranceError] = []
+    for read in readers:
+        try:
+            found = read(env, wish)
+        except EntranceError as error:
+            failures.append(error)
+            continue
+        if found:
+            notes = tuple(str(error) for error in failures)
+            return _checked(msgspec.structs.replace(found, notes=notes), wish)
+    if failures:
+        raise failures[0]
+    alone = Entrance(launcher="local", host=_own(env), task=0, tasks=1, local_tasks=1, nodes=1)
+    return _checked(alone, wish)
+
+
+def token(env: Env) -> str:
+    """Return the token of this run's board, "" of none.
+
+    Raises:
+        EntranceError: it is too long.
+    """
+    text = env.get(TOKEN_VARIABLE, "").strip()
+    if len(text) > 4096:  # noqa: PLR2004  # far beyond any secret
+        raise EntranceError(f"{TOKEN_VARIABLE} has more than 4096 characters")
+    return text
+
+
+def slurm_port(job: int, step: int) -> int:
+    """Return the port from which the tasks of a step look for their board."""
+    return 20000 + (job * 31 + step) % 20000
+
+
+def _torchrun(env: Env, wish: Wish) -> Entrance | None:
+    if "TORCHELASTIC_RUN_ID" not in env:
+        return None
+    place = _placed(env, _TORCHRUN)
+    host, port = master(env, wish.master)
+    if not host or port is None:
+        raise EntranceError("torchrun did not set MASTER_ADDR and MASTER_PORT")
+    # Each node counts its own restarts: they are no part of what all nodes call this run.
+    return _told(
+        place, master_host=host, master_port=port, one_gpu=True,
+        run=run_name("torchrun", env["TORCHELASTIC_RUN_ID"], str(port)),
+        restarts=number(env, "TORCHELASTIC_RESTART_COUNT") or 0,
+    )  # fmt: skip
+
+
+def _open_mpi(env: Env, wish: Wish) -> Entrance | None:
+    if _OPEN_MPI.rank not in env:
+        return None
+    job = env.get("PMIX_NAMESPACE") or env.get("OMPI_MCA_ess_base_jobid") or ""
+    return _mpi(_placed(env, _OPEN_MPI), env, wish, job)
+
+
+def _mvapich(env: Env, wish: Wish) -> Entrance | None:
+    if _MVAPICH.rank not in env:
+        return None
+    return _mpi(_placed(env, _MVAPICH), env, wish, "")
+
+
+def _hydra(env: Env, wish: Wish) -> Entrance | None:
+    if _HYDRA.rank not in env or _HYDRA.size not in env:
+        return None
+    place = _placed(env, _HYDRA)
+    by_srun = (env.get("SLURM_PROCID"), env.get("SLURM_STEP_NUM_TASKS"))
+    if by_srun == (str(place.task), str(place.tasks)):
+        return None
+    return _mpi(place, env, wish, env.get("I_MPI_HYDRA_UUID", ""))
+
+
+def _mpi(place: Entrance, env: Env, wish: Wish, job: str) -> Entrance:
+    host, port = master(env, wish.master)
+    here = place.local_tasks == place.tasks
+    if not host and not here:
+        raise EntranceError(f"mpirun does not tell where rank 0 runs: {_MASTER}")
+    if not wish.master and here:
+        host = "127.0.0.1"
+    if not job and port is None and wish.parent and here:
+        job = f"parent-{wish.parent}"
+    return _told(
+        place, master_host=host, nodes=1 if here else None, node=0 if here else None,
+        master_port=port or (spread(job) if job else _DEFAULT_PORT),
+        run=run_name(place.launcher, job or f"{host}-{port or _DEFAULT_PORT}"),
+    )  # fmt: skip
+
+
+def _slurm(env: Env, wish: Wish) -> Entrance | None:
+    if "SLURM_STEP_NUM_TASKS" not in env or "SLURM_PROCID" not in env:
+        return None
+    task, tasks = _task(env, "SLURM_PROCID", "SLURM_STEP_NUM_TASKS")
+    job, step = number(env, "SLURM_JOB_ID") or 0, number(env, "SLURM_STEP_ID") or 0
+    node, local = number(env, "SLURM_NODEID") or 0, number(env, "SLURM_LOCALID") or 0
+    names, counts = _step_nodes(env)
+    host, port = address(wish.master) if wish.master else (names[0] if names else "", None)
+    if not host and tasks > 1:
+        raise EntranceError(f"SLURM_STEP_NODELIST does not tell where task 0 runs: {_MASTER}")
+    places = _slurm_places(env, names, counts)
+    own = _own(env)
+    right = len(places) == tasks and places[task] == (node, local) and own in ("", names[node])
+    restarts = number(env, "SLURM_RESTART_COUNT") or 0
+    return Entrance(
+        launcher="slurm", host=own,
+        task=task, tasks=tasks, local=local, node=node,
+        local_tasks=counts[node] if node < len(counts) else None,
+        nodes=number(env, "SLURM_STEP_NUM_NODES") or len(names) or None,
+        master_host=host or "127.0.0.1", master_port=port or slurm_port(job, step),
+        run=run_name("slurm", env.get("SLURM_CLUSTER_NAME", ""), f"{job}.{step}.{restarts}"),
+        hosts=tuple(names[where] for where, _ in places) if right else (),
+        restarts=restarts,
+    )  # fmt: skip
+
+
+def _own(env: Env) -> str:
+    """Return what Slurm calls this node, in a Prolog as well."""
+    name = env.get("SLURMD_NODENAME", "")
+    return name if is_host(name) else ""
+
+
+def _step_nodes(env: Env) -> tuple[list[str], list[int]]:
+    """Return the nodes of the step and how many tasks each has; [] for what is not told."""
+    try:
+        names = nodelist.hosts(env["SLURM_STEP_NODELIST"])
+    except (KeyError, ValueError):
+        return [], []
+    try:
+        counts = nodelist.counts(env["SLURM_STEP_TASKS_PER_NODE"])
+    except (KeyError, ValueError):
+        return names, []
+    return names, counts if len(counts) == len(names) else []
+
+
+def _slurm_places(env: Env, names: list[str], counts: list[int]) -> list[tuple[int, int]]:
+    """Return node and place on it of each task; [] for a distribution that is not reckoned."""
+    if not counts or sum(counts) > _TASKS:
+        return []
+    places = [(node, local) for node in range(len(names)) for local in range(counts[node])]
+    way = env.get("SLURM_DISTRIBUTION", "block").split(":")[0].split(",")[0]
+    if max(counts) == 1 or way == "block":
+        return places
+    if way == "cyclic":
+        return sorted(places, key=lambda place: (place[1], place[0]))
+    return []
+
+
+def _by_hand(env: Env, wish: Wish) -> Entrance | None:
+    if not env.get(_BY_HAND.rank):
+        return None
+    if not env.get(_BY_HAND.size):
+        if wish.nodes is None and "JOB_COMPLETION_INDEX" not in env:
+            raise EntranceError("RANK is set, but not of how many: set WORLD_SIZE, or unset RANK")
+        return None
+    place = _placed(env, _BY_HAND)
+    host, port = master(env, wish.master)
+    if not host and place.tasks > 1:
+        raise EntranceError(f"RANK and WORLD_SIZE are set, but not where rank 0 runs: {_MASTER}")
+    return _told(
+        place, one_gpu=_BY_HAND.local in env, master_host=host or "127.0.0.1",
+        master_port=port or _DEFAULT_PORT, run=run_name("env", f"{host}-{port or _DEFAULT_PORT}"),
+    )  # fmt: skip
+
+
+def _indexed_job(env: Env, wish: Wish) -> Entrance | None:
+    index = number(env, "JOB_COMPLETION_INDEX")
+    if index is None:
+        return None
+    if wish.nodes is None:
+        raise EntranceError(
+            f"JOB_COMPLETION_INDEX says that this is pod {index} of an indexed Job, but nobody "
+            "says of how many: give --nodes N, the Job's completions"
+        )
+    if index >= wish.nodes:
+        raise EntranceError(f"JOB_COMPLETION_INDEX={index}, but --nodes {wish.nodes}")
+    host, port = master(env, wish.master)
+    if not host and wish.nodes > 1:
+        raise EntranceError(
+            f"an indexed Job does not tell where its pod 0 is: {_MASTER}; in a Job with a "
+            "headless service it is JOB-0.SERVICE"
+        )
+    return Entrance(
+        launcher="kubernetes", task=index, tasks=wish.nodes, local_tasks=1, node=index,
+        nodes=wish.nodes, master_host=host or "127.0.0.1", master_port=port or _DEFAULT_PORT,
+        run=run_name("kubernetes", f"{host}-{port or _DEFAULT_PORT}"),
+        hosts=_pods(env.get("HOSTNAME", ""), index, wish.nodes),
+    )  # fmt: skip
+
+
+def _pods(hostname: str, index: int, count: int) -> tuple[str, ...]:
+    """Return the host names of an indexed Job's pods: the Job's name and the index."""
+    job, _, end = hostname.rpartition("-")
+    if not job or end != str(index) or count > _TASKS:
+        return ()
+    return tuple(f"{job}-{pod}" for pod in range(count))
+
+
+def _placed(env: Env, names: _Place) -> Entrance:
+    """Read where this task stands from the variables of those names.
+
+    Raises:
+        EntranceError: a variable is missing, no number, or contradicts another.
+    """
+    task, tasks = _task(env, names.rank, names.size)
+    local, local_size = number(env, names.local), number(env, names.local_size)
+    if local is not None and local_size is not None and local >= local_size:
+        raise EntranceError(f"{names.local}={local}, but {names.local_size}={local_size}")
+    if local_size is not None and local_size > tasks:
+        raise EntranceError(f"{names.local_size}={local_size}, but {names.size}={tasks}")
+    node = number(env, names.node) if names.node else None
+    nodes = number(env, names.nodes) if names.nodes else None
+    if node is not None and nodes is not None and node >= nodes:
+        raise EntranceError(f"{names.node}={node}, but {names.nodes}={nodes}")
+    return Entrance(
+        launcher=names.launcher, task=task, tasks=tasks, local=local or 0,
+        local_tasks=local_size, node=node, nodes=nodes,
+    )  # fmt: skip
+
+
+def _task(env: Env, rank: str, size: str) -> tuple[int, int]:
+    task, tasks = number(env, rank), number(env, size)
+    if task is None or tasks is None:
+        raise EntranceError(f"{rank if task is None else size} is not set")
+    if task >= tasks:
+        raise EntranceError(f"{rank}={task}, but {size}={tasks}")
+    if tasks > _TASKS:
+        raise EntranceError(f"{size}={tasks}: more than {_TASKS} tasks")
+    return task, tasks
+
+
+def _told(place: Entrance, **more: object) -> Entrance:
+    """Return the place with more known of it."""
+    return msgspec.structs.replace(place, **more)
+
+
+def _checked(found: Entrance, wish: Wish) -> Entrance:
+    """Hold what was found against the options.
+
+    Raises:
+        EntranceError: the user counts other nodes than the launcher.
+    """
+    if wish.nodes is None or wish.nodes == found.nodes:
+        return found
+    if found.launcher == "local":
+        raise EntranceError(
+            f"--nodes {wish.nodes}, but no launcher says which of them this is: start it by "
+            "torchrun, srun or mpirun, in an indexed Job (JOB_COMPLETION_INDEX), or set RANK, "
+            "WORLD_SIZE and MASTER_ADDR"
+        )
+    if found.nodes is not None:
+        raise EntranceError(f"--nodes {wish.nodes}, but {found.launcher} says {found.nodes}")
+    return _told(found, nodes=wish.nodes)

@@ -1,0 +1,127 @@
+"""A kernel of torch that has no code for a GPU, although nothing known of the build says so."""
+
+from typing import Protocol
+
+import msgspec
+
+from gpucheck.facts import UnknownFactError
+from gpucheck.findings import Confidence, Fix, Hit
+from gpucheck.probes.selftests import SelfTest, SelfTests
+from gpucheck.tables.versions import capability_numbers
+from gpucheck.views.base import View
+from gpucheck.views.selftest_says import SelfTestSays, repeated
+from gpucheck.views.torch_code import TorchCode, capabilities_of
+
+_TOO_NEW, _TOO_OLD = "gpu-too-new-for-torch", "gpu-too-old-for-torch"
+_BUILDS_ITS_OWN = ("jit",)
+"""Tests that compile: what has no code for the GPU there is not torch."""
+_CPU = "cpu"
+
+
+class Remedies(Protocol):
+    """What knows which torch to install."""
+
+    def install(self, why: str = "") -> Fix | None:
+        """Return the fix that replaces torch by a build that fits; None when none is known."""
+
+
+class _Refused(msgspec.Struct, frozen=True):
+    """A self-test that ended with "no kernel image", and the GPU as torch sees it."""
+
+    path: str
+    result: SelfTest
+    device_name: str
+    compute_capability: str
+
+
+class NoKernelImage(View):
+    """The first self-test on a GPU that ended with "no kernel image is available"."""
+
+    def __init__(self, tests: SelfTests, says: SelfTestSays, code: TorchCode) -> None:
+        self._tests = tests
+        self._says = says
+        self._code = code
+
+    def hit(self, slug: str, remedies: Remedies) -> Hit | None:
+        """Return the finding for one of the two rules; None when the other one fits, or neither.
+
+        Where the GPU lies within what the build was made for, both are possible: the code of one
+        library or operator has been left out.
+        """
+        refused = self._refused()
+        if refused is None or self._explained():
+            return None
+        fits = self._fits(refused.compute_capability)
+        if fits not in (slug, ""):
+            return None
+        again = repeated(refused.result)
+        fix = remedies.install("it has code for this GPU")
+        other = _TOO_OLD if slug == _TOO_NEW else _TOO_NEW
+        codes = self._codes()
+        built = f", and this build has code for {' '.join(codes)}" if codes else ""
+        which = {
+            _TOO_OLD: "the GPU is older than the build",
+            _TOO_NEW: "the GPU is newer than the build",
+        }.get(fits, f"a part of PyTorch has none for it ({slug} or {other})")
+        look = Fix(
+            text="See which operator it is, and whether another PyTorch was built for this GPU.",
+            commands=(f"{again} --format json", "gpucheck recommend"),
+            verify=again,
+        )
+        return Hit(
+            headline=f"CUDA finds no code for {_named(refused)} in the self-test "
+            f"{refused.result.name}{built}: {which}",
+            evidence=(f"{refused.path}.detail", *(self._code.facts() if codes else ())),
+            fixes=(look,) if fix is None else (fix, look) if fits else (look, fix),
+            confidence=Confidence.LIKELY if fits else Confidence.POSSIBLE,
+            refutable=False,
+        )
+
+    def _refused(self) -> _Refused | None:
+        for path, result in self._tests.wrong():
+            if result.name in _BUILDS_ITS_OWN or result.device == _CPU:
+                continue
+            is_of_cuda = self._says.code(result) is not None
+            if is_of_cuda and _TOO_NEW in self._says.stands_for(result):
+                name, capability = self._seen(result.device)
+                return _Refused(path, result, name, capability)
+        return None
+
+    def _seen(self, device: str) -> tuple[str, str]:
+        """Return what torch calls a device, and its compute capability; "" where it did not say."""
+        for _path, first in self._tests.of("import-torch"):
+            seen = first.data.get("devices")
+            for one in seen if isinstance(seen, list) else ():
+                if isinstance(one, dict) and one.get("device") == device:
+                    return str(one.get("name") or ""), str(one.get("compute_capability") or "")
+        return "", ""
+
+    def _fits(self, capability: str) -> str:
+        """Return the slug that the list of the build's codes speaks for, "" for neither."""
+        device, built = capability_numbers(capability), capabilities_of(self._codes())
+        if device is None or not built:
+            return ""
+        if any(one[0] == device[0] and one <= device for one in built):
+            return ""  # code of a lower minor runs as well
+        if device > max(built):
+            return _TOO_NEW
+        return _TOO_OLD if device < min(built) else ""
+
+    def _explained(self) -> bool:
+        """Whether what is known of the build says already for which GPU it has no code."""
+        try:
+            return any(one.trouble for one in self._code.on_gpus())
+        except UnknownFactError:
+            return False
+
+    def _codes(self) -> tuple[str, ...]:
+        try:
+            return self._code.codes()
+        except UnknownFactError:
+            return ()
+
+
+def _named(refused: _Refused) -> str:
+    parts = [refused.device_name, refused.compute_capability]
+    words = ", compute capability ".join(part for part in parts if part)
+    return f"{refused.result.device} ({words})" if words else refused.result.device

@@ -1,0 +1,148 @@
+"""What NCCL and Gloo said in self-tests that went wrong, and which causes their words name."""
+
+import importlib
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gpucheck.findings import Confidence, Hit, Suspect
+from gpucheck.probes.selftests import SelfTest, SelfTests
+from gpucheck.views.base import View
+from gpucheck.views.selftest_says import repeated
+
+if TYPE_CHECKING:  # imported where a test went wrong only: a healthy run does not pay for them
+    from gpucheck.signatures.base import Signature, Signs
+
+_OF_NCCL = (
+    "fabric_manager_down", "nccl_infiniband", "nccl_missing", "nccl_network_interface",
+    "nccl_version_mismatch", "shm_too_small",
+)  # fmt: skip
+"""Modules of signatures whose causes a self-test over NCCL can meet."""
+_OF_GLOO = ("nccl_network_interface",)
+_NAMES_IT = 76
+"""A signature that weighs less fits several causes, or is what people write."""
+_MOST_LINES, _LONGEST, _MOST = 400, 2000, 1 << 16
+_SHOWN = 200
+_WARNINGS = "data.nccl_warnings"
+
+
+class _Found(msgspec.Struct, frozen=True):
+    """A line of a self-test in which a signature was found."""
+
+    signs: "Signs"
+    signature: "Signature"
+    values: dict[str, str]
+    path: str
+    result: SelfTest
+    field: str
+    line: str
+
+
+class SelfTestWords(View):
+    """The words of NCCL and Gloo in self-tests of several ranks that went wrong."""
+
+    def __init__(self, tests: SelfTests) -> None:
+        self._tests = tests
+
+    def suspects(self) -> dict[str, Suspect]:
+        """Return the causes that they name, by slug: of each test the most telling line."""
+        of_test: dict[str, _Found] = {}
+        for path, result in self._tests.wrong():
+            found = _most_telling(path, result)
+            if found is None:
+                continue
+            before = of_test.get(result.name)
+            if before is None or found.signature.weight > before.signature.weight:
+                of_test[result.name] = found
+        suspects: dict[str, Suspect] = {}
+        for found in of_test.values():
+            suspects.setdefault(found.signs.slug, _suspect(found))
+        return suspects
+
+
+def _modules(result: SelfTest) -> tuple[str, ...]:
+    """Return which signatures are looked for in the words of a result; () for none."""
+    if result.device == "cpu":
+        return _OF_GLOO if result.world_size > 1 else ()
+    of_nccl = result.data.get("nccl_warnings") or "nccl_result" in result.data
+    return _OF_NCCL if result.world_size > 1 or of_nccl else ()
+
+
+def _most_telling(path: str, result: SelfTest) -> _Found | None:
+    lines = _lines(result)
+    text = "\n".join(line for _field, line in lines).lower()
+    best: _Found | None = None
+    for name in _modules(result):
+        signs: Signs = importlib.import_module(f"gpucheck.signatures.{name}").SIGNS
+        for signature in signs.signatures:
+            if signature.literal not in text or not _counts(signature, text):
+                continue
+            if best is not None and signature.weight <= best.signature.weight:
+                continue
+            best = _match(signs, signature, path, result, lines) or best
+    return best
+
+
+def _counts(signature: "Signature", text: str) -> bool:
+    """Whether it names a cause by itself: words beside it make sense of a person's text only."""
+    if signature.weight < _NAMES_IT or signature.beside or signature.elsewhere:
+        return False
+    return not signature.distinct and not any(words in text for words in signature.unless)
+
+
+def _lines(result: SelfTest) -> list[tuple[str, str]]:
+    """Return what was said, line by line, each with the field in which it stands."""
+    said = [("detail", result.detail)]
+    warnings = result.data.get("nccl_warnings")
+    warnings = warnings if isinstance(warnings, list) else []
+    said.extend((_WARNINGS, f"NCCL WARN {one}") for one in warnings)  # as NCCL printed it
+    for name in ("message", "printed"):
+        text = result.data.get(name)
+        lines = text[-_MOST:].splitlines() if isinstance(text, str) else []
+        said.extend((f"data.{name}", line) for line in lines)
+    return [(field, line[:_LONGEST]) for field, line in said[:_MOST_LINES]]
+
+
+def _match(
+    signs: "Signs",
+    signature: "Signature",
+    path: str,
+    result: SelfTest,
+    lines: list[tuple[str, str]],
+) -> _Found | None:
+    from gpucheck.signatures.base import compiled  # noqa: PLC0415  # see above
+
+    pattern = compiled(signature.pattern)
+    for field, line in lines:
+        found = pattern.search(line) if signature.literal in line.lower() else None
+        if found is None:
+            continue
+        values = {name: value for name, value in found.groupdict().items() if value}
+        if signature.check is None or signature.check(values):
+            return _Found(signs, signature, values, path, result, field, line.strip()[:_SHOWN])
+    return None
+
+
+def _suspect(found: _Found) -> Suspect:
+    from gpucheck.signatures import suspicion  # noqa: PLC0415  # see above
+
+    signature, result = found.signature, found.result
+    evidence = [f"{found.path}.detail"]
+    sure = suspicion.confidence(signature.weight)
+    if sure is Confidence.CERTAIN and not signature.stands:
+        sure = Confidence.LIKELY  # NCCL may have warned of it and gone on
+    again = repeated(result)
+    fixes = suspicion.fixes(found.signs, signature, found.values)
+    if found.field == _WARNINGS:
+        evidence.append(f"{found.path}.{_WARNINGS}")
+    return Suspect(
+        hit=Hit(
+            headline=f"{suspicion.headline(signature, found.values)}: the self-test {result.name} "
+            f"on {result.place} went wrong with “{found.line}”",
+            evidence=tuple(evidence),
+            fixes=tuple(msgspec.structs.replace(fix, verify=again) for fix in fixes),
+            severity=signature.severity,
+            confidence=sure,
+        ),
+        stands=True,  # it was seen here and now
+    )
