@@ -100,10 +100,12 @@ def test_it_says_which_formats_were_read_and_what_they_gave() -> None:
 @pytest.mark.parametrize(
     ("line", "name"),
     [
-        ("docker: Error response from daemon: could not select device driver", "container error"),
-        ("node1:1:2 [0] NCCL WARN Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 7000",
+        ('docker: could not select device driver "" with capabilities: [[gpu]]. OCI runtime',
+         "container error"),
+        ("a:1:2 [0] NCCL WARN Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 7000",
          "NCCL log"),
-        ("[rank0]:[E1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=5)", "watchdog"),
+        ("[rank0]:[E1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=5)",
+         "watchdog"),
         (MISMATCH.strip(), "nvidia-smi error"),
         ("ERROR: No matching distribution found for torch==2.9.9", "installer error"),
         ("NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.", "kernel log"),

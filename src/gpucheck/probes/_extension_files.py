@@ -28,9 +28,10 @@ _NO_EXTENSIONS = frozenset(
 )
 """Folders that hold no extension of PyTorch, and often a great many files.
 
-CuPy, JAX, ONNX Runtime, Ray, TensorFlow and TensorRT are among them although they use CUDA: none of
-them is linked with PyTorch, and each finds CUDA's libraries in ways of its own (by path in wheels or
-a toolkit, when they are used), so that a need the loader does not meet is no fault of theirs.
+CuPy, JAX, ONNX Runtime, Ray, TensorFlow and TensorRT are among them although they use CUDA:
+none of them is linked with PyTorch, and each finds CUDA's libraries in ways of its own (by path
+in wheels or a toolkit, when they are used), so that a need the loader does not meet is no fault
+of theirs.
 """
 _SECONDS = 0.4
 """How long folders below packages are looked into; a slow disk has only the packages' own files."""

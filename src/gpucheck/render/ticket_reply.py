@@ -104,7 +104,7 @@ def _cause(report: Report, language: Language) -> list[str]:
         if fix.commands:
             parts.append(block(fix.commands))
     if others:
-        named = ", ".join(code(one.slug) for one in others)
+        named = "; ".join(_named(one, language) for one in others)
         parts.append(words.also.format(causes=named))
     return [*parts, words.otherwise, block(_to_send(first))]
 

@@ -12,13 +12,13 @@ GPU.
 Where the line is drawn: as PyTorch draws it. The major release must be the same; a *newer* minor
 release is accepted, an older one is not, and the patch number does not count. PyTorch is compared
 with the cuDNN it was *compiled* against, which may be older than the one that its wheel pins; where
-only the pin is known, an older minor release stays undecided here, and so does a part of cuDNN of which
-nothing tells more than the major release. A cuDNN wheel that another wheel
-has overwritten is told by nvidia-wheel-mismatch. Where PYTORCH_SKIP_CUDNN_COMPATIBILITY_CHECK=1
-tells PyTorch not to compare minor releases, an older one is a warning: nothing is refused then, but
-functions that the older cuDNN lacks fail when they are used. The self-test cudnn-convolution has
-PyTorch make the comparison itself: a pass refutes a refusal, and that a GPU was dropped; it refutes
-neither parts of two releases nor lacking functions, for a convolution does not use all of cuDNN.
+only the pin is known, an older minor release stays undecided here, and so does a part of cuDNN of
+which nothing tells more than the major release. A cuDNN wheel that another wheel has overwritten is
+told by nvidia-wheel-mismatch. Where PYTORCH_SKIP_CUDNN_COMPATIBILITY_CHECK=1 tells PyTorch not to
+compare minor releases, an older one is a warning: nothing is refused then, but functions that the
+older cuDNN lacks fail when they are used. The self-test cudnn-convolution has PyTorch make the
+comparison itself: a pass refutes a refusal, and that a GPU was dropped; it refutes neither parts of
+two releases nor lacking functions, for a convolution does not use all of cuDNN.
 
 Cure: install the cuDNN that this PyTorch pins, or take the other copy off the loader's way.
 """
