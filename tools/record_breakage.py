@@ -1,0 +1,361 @@
+# ruff: noqa: INP001  # a script of this repository
+"""Makes a recorded machine of a real environment: its libraries cut, its wheels and its pins.
+
+    tools/record_breakage.py ENVIRONMENT MACHINE --expect FILE --readme FILE [--like NAME]
+        [--beside FILE=PATH ...] [--variable NAME=VALUE ...]
+
+ENVIRONMENT is a virtual environment or a prefix of conda in which something was broken (or nothing
+was, for the healthy twin). Its interpreter, its torch, CUDA's libraries and the extensions that
+need one of them are put where the target of the recorded machine ``--like`` lies, with all that is
+around that target. ``--beside`` adds a file at a path of the new machine, ``--variable`` a variable
+of its environment. Nothing is written where something of the outcome would be a guess.
+"""
+
+import argparse
+import json
+import re
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import cut_elf
+
+from gpucheck.elf import read_elf
+from gpucheck.host import LiveHost
+from gpucheck.host.recorded import LINK
+from gpucheck.probes import interpreter as interpreter_probe
+from gpucheck.probes import loading as loading_probe
+from gpucheck.probes import torch_build
+from gpucheck.probes._dist_info import dist_infos
+from gpucheck.probes._extension_files import Owners, candidates
+from gpucheck.probes._extension_needs import Reader
+from gpucheck.probes._library_owner import is_cuda, library_name
+from gpucheck.probes._preloading import understand
+from gpucheck.probes._torch_process import torch_process
+from gpucheck.tables.runtime_opens import RuntimeOpens
+from gpucheck.tables.store import Tables
+from gpucheck.target import TargetWish
+
+MACHINES = Path(__file__).parents[1] / "tests" / "machines"
+_SYSTEM = "/usr/lib/x86_64-linux-gnu"
+_FILE, _FOLDER = {"kind": "file", "mode": 0o644}, {"kind": "directory", "mode": 0o755}
+_WHEELS = ("nvidia", "torch-", "triton-", "cuda_")
+_NEW_STRINGS = "_ZN3c106detail14torchCheckFailEPKcS2_jRKNSt7__cxx1112basic_string"
+_OLD_STRINGS = "_ZN3c106detail14torchCheckFailEPKcS2_jRKSs"
+_HEADERS = {
+    "cudnn_version.h": "CUDNN_(?:MAJOR|MINOR|PATCHLEVEL)",
+    "nccl.h": "NCCL_(?:MAJOR|MINOR|PATCH|VERSION_CODE)",
+}
+_VERSION_LINE = re.compile(r"(?:__version__|cuda|hip|xpu|git_version)\b")
+_METADATA_LINE = re.compile(
+    r"(?:Metadata-Version|Name|Version): |Requires-Dist: (?:torch|nvidia|triton|cuda)"
+)
+_LIBRARY_LINE = re.compile(r"(?:.*/)?([^/]+\.so[0-9.]*),[^,]*,([0-9]*)")
+
+
+def main() -> int:
+    """Record what the command line names."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("environment", type=Path)
+    parser.add_argument("machine", type=Path, help="a new folder, or the name of one")
+    parser.add_argument("--expect", type=Path, required=True, metavar="FILE")
+    parser.add_argument("--readme", type=Path, required=True, metavar="FILE")
+    parser.add_argument("--like", default="gtx1650-cu130-ok", metavar="NAME")
+    parser.add_argument("--beside", action="append", default=[], metavar="FILE=PATH")
+    parser.add_argument("--variable", action="append", default=[], metavar="NAME=VALUE")
+    arguments = parser.parse_args()
+    beside = dict(one.split("=", 1) for one in arguments.beside)
+    out = arguments.machine if arguments.machine.is_absolute() else MACHINES / arguments.machine
+    environment = Environment(arguments.environment)
+    record(environment, MACHINES / arguments.like, out, beside)
+    _add(out / "env.json", dict(one.split("=", 1) for one in arguments.variable))
+    shutil.copy(arguments.expect, out / "expect.json")
+    shutil.copy(arguments.readme, out / "README.md")
+    size = sum(file.stat().st_size for file in out.rglob("*") if file.is_file())
+    sys.stdout.write(f"{out}: {size // 1024} KiB\n")
+    return 0
+
+
+class Environment:
+    """What is read of the real environment.
+
+    Raises:
+        ValueError: its interpreter or its torch is not understood.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.host = LiveHost()
+        self.folder = folder
+        self.python = str(folder / "bin" / "python")
+        self.interpreter = interpreter_probe.collect(self.host, TargetWish(python=self.python))
+        self.torch = torch_build.collect(self.host, self.interpreter)
+        process = torch_process(self.host, self.interpreter, self.torch)
+        if process.value is None:
+            raise ValueError(f"{folder}: {process.problem}")
+        self._process = process.value.process
+        self.site = Path(self.torch.path or "").parent
+        self.program = str(Path(self.python).resolve())
+        opens = Tables().get(RuntimeOpens)
+        loading = loading_probe.collect(self.host, self.interpreter, self.torch, opens)
+        for one in loading.runtime_opened or ():
+            self._process.open(one.path or one.soname)  # with what it needs
+        self.extensions = self._extensions(loading)
+
+    def folders_of_program(self) -> list[str]:
+        """Return the folders that the interpreter's own file names, of the machine at hand."""
+        elf = read_elf(self.host, self.program).value
+        paths = f"{elf.rpath or ''}:{elf.runpath or ''}" if elf is not None else ""
+        return [folder for folder in paths.split(":") if folder.startswith("/")]
+
+    def _extensions(self, loading: loading_probe.Loading) -> dict[str, str]:
+        """Return the compiled files that need torch or CUDA, and their distributions' folders."""
+        reader = Reader(self.host, self.torch, self.interpreter, loading)
+        owners = Owners(self.host, dist_infos(self.host, [str(self.site)]))
+        found = {}
+        for file in candidates(self.host, [str(self.site)]).files:
+            if reader.read(file) is not None:
+                owner = owners.of(file)
+                found[file.path] = Path(owner.path).name if owner is not None else ""
+        return found
+
+    def libraries(self) -> list[str]:
+        """Return the files that are kept, each once: what is loaded, CUDA's, torch's.
+
+        What is broken may end the import early: each library is opened by itself as well.
+        """
+        own = [str(path) for path in self._own() if not path.is_symlink()]
+        own += [str(path) for path in self.site.glob("torch/_C.*.so")]
+        for path in own:
+            self._process.open(path)
+        loaded = [one.real_path for one in self._process.loaded]
+        paths = dict.fromkeys([self.program, *loaded, *own, *self.extensions])
+        return [path for path in paths if read_elf(self.host, path).value is not None]
+
+    def links(self) -> dict[str, str]:
+        """Return the links among torch's and CUDA's libraries, and where they lead."""
+        return {str(path): str(path.readlink()) for path in self._own() if path.is_symlink()}
+
+    def _own(self) -> list[Path]:
+        places = ("nvidia/*/lib/*.so*", "torch/lib/*.so*")
+        there = [path for place in places for path in sorted(self.site.glob(place))]
+        there += sorted((self.folder / "lib").glob("*.so*"))
+        return [path for path in there if library_name(path.name)]
+
+    def soname(self, path: str) -> str:
+        """Return the name by which others need a loaded library; "" for one that is not loaded."""
+        found = (one.elf.soname for one in self._process.loaded if one.real_path == path)
+        return next(found, "")
+
+
+def record(environment: Environment, like: Path, out: Path, beside: dict[str, str]) -> None:
+    """Write the machine without its expectation.
+
+    Args:
+        environment: what is recorded.
+        like: the recorded machine around it.
+        out: the folder to make; what is there is replaced.
+        beside: other ELF files, and where they lie on the machine.
+
+    Raises:
+        ValueError: a file cannot be read, or no stand-in for torch's ``__init__.py`` is there.
+    """
+    stand_in = _stand_in(environment)
+    if out.exists():
+        shutil.rmtree(out)
+    shutil.copytree(like, out, symlinks=True)
+    machine = _Machine(out, environment)
+    machine.empty()
+    machine.libraries(beside)
+    machine.metadata()
+    machine.write(machine.place(environment.site / "torch" / "__init__.py"), stand_in)
+    machine.finish()
+
+
+def _stand_in(environment: Environment) -> str:
+    """Return a recorded ``torch/__init__.py`` that loads what the real one loads.
+
+    Raises:
+        ValueError: no recorded machine has one.
+    """
+    wanted = understand((environment.site / "torch" / "__init__.py").read_text())
+    for file in sorted(MACHINES.glob("*/files/**/torch/__init__.py")):
+        if understand(file.read_text()) == wanted:
+            return file.read_text()
+    raise ValueError(
+        f"no recorded torch/__init__.py loads what that of {environment.torch.version} does: "
+        f"write one first, by hand, for: {wanted.words()}"
+    )
+
+
+class _Machine:
+    """The folder that is written."""
+
+    def __init__(self, folder: Path, environment: Environment) -> None:
+        self._folder = folder
+        self._files = folder / "files"
+        self._environment = environment
+        self._worker = (folder / "worker.json").read_text()
+        answer = json.loads(self._worker)["answer"]
+        self._prefix: str = answer["prefix"]
+        self._old_version: str = answer["version"]
+        self._old_tag: str = answer["soabi"].split("-")[1]
+        base = answer["base_prefix"]
+        self._system = _SYSTEM if base == "/usr" else f"{base}/lib"
+        self._moved = dict.fromkeys(environment.folders_of_program(), self._system)
+        self._host = json.loads((folder / "host.json").read_text())
+        self._stat: dict[str, Any] = self._host["stat"]
+
+    def place(self, path: Path | str) -> str:
+        """Return where a file of the environment lies on the machine."""
+        text = str(path)
+        if text == self._environment.program:
+            return f"{self._prefix}/bin/python"
+        for root in (self._environment.folder, self._environment.folder.resolve()):
+            if text.startswith(f"{root}/"):
+                return self._prefix + text[len(str(root)) :]
+        if str(Path(text).parent) in self._moved:
+            return f"{self._system}/{Path(text).name}"
+        return f"{_SYSTEM}/{Path(text).name}"
+
+    def write(self, path: str, content: bytes | str) -> None:
+        """Write a file of the machine."""
+        place = self._files / path.lstrip("/").replace(":", "%3A")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(content if isinstance(content, bytes) else content.encode())
+
+    def empty(self) -> None:
+        """Take the old environment's packages away; a folder that is needed is made again."""
+        shutil.rmtree(self._files / self._prefix.lstrip("/") / "lib", ignore_errors=True)
+        lib = f"{self._prefix}/lib/"
+        self._host["stat"] = self._stat = {
+            path: what for path, what in self._stat.items() if not path.startswith(lib)
+        }
+        records = self._environment.folder / "conda-meta"
+        if records.is_dir():
+            old = self._files / self._prefix.lstrip("/") / "conda-meta"
+            shutil.rmtree(old, ignore_errors=True)
+            for file in records.glob("*.json"):
+                self.write(self.place(file), file.read_bytes())
+
+    def libraries(self, beside: dict[str, str]) -> None:
+        """Write the libraries, cut, with the sizes that they have in reality."""
+        environment = self._environment
+        paths = environment.libraries()
+        data = cut_elf.cut(
+            environment.host,
+            [*paths, *(one for one in beside if one not in paths)],
+            "^nccl",
+            extensions=environment.extensions,
+            moved=self._moved,
+        )
+        for path in paths:
+            self._library(path, self.place(self._named(path)), data[path])
+        for path, target in environment.links().items():
+            self.write(self.place(path) + LINK, target)
+        for path, place in beside.items():
+            self._library(path, place, data[path])
+
+    def _named(self, path: str) -> str:
+        """Return the path of a system library under the name by which others need it."""
+        if self.place(path).startswith(self._prefix):
+            return path
+        soname = self._environment.soname(path)
+        return str(Path(path).with_name(soname)) if soname else path
+
+    def _library(self, path: str, place: str, data: bytes) -> None:
+        elf = read_elf(self._environment.host, path).value
+        if elf is not None and not elf.cut_off and not place.startswith(_SYSTEM):
+            self._stat[place] = {**_FILE, "size": elf.size}
+        self.write(place, data + self._searched(Path(place).name))
+
+    def _searched(self, name: str) -> bytes:
+        """Return what is looked for in the whole of a library, which stands behind its tables."""
+        torch = self._environment.torch
+        if name == "libtorch_python.so":
+            return b"\0" + " ".join(torch.arch_list or ()).encode() + b"\0"
+        if name == "libc10.so" and torch.cxx11_abi is not None:
+            return (_NEW_STRINGS if torch.cxx11_abi else _OLD_STRINGS).encode()
+        for folder in (_SYSTEM, _SYSTEM.removeprefix("/usr")):
+            file = self._files / folder.lstrip("/") / name
+            if file.is_file() and not (text := file.read_bytes()).startswith(b"\x7fELF"):
+                return text
+        return b""
+
+    def metadata(self) -> None:
+        """Write what is read of the distributions, of headers and of torch's version."""
+        site = self._environment.site
+        owners = set(self._environment.extensions.values())
+        for folder in sorted(site.glob("*.dist-info")):
+            if folder.name.startswith(_WHEELS) or folder.name in owners:
+                self._distribution(folder)
+        for header, names in _HEADERS.items():
+            for file in sorted(site.glob(f"nvidia/*/include/{header}")):
+                lines = _lines(file, re.compile(rf"#define +{names}\b +[0-9]"))
+                self.write(self.place(file), lines)
+        file = site / "torch" / "version.py"
+        self.write(self.place(file), _lines(file, _VERSION_LINE))
+
+    def _distribution(self, folder: Path) -> None:
+        self.write(f"{self.place(folder)}/METADATA", _lines(folder / "METADATA", _METADATA_LINE))
+        for name, wanted in (("INSTALLER", "pip"), ("WHEEL", "Tag: ")):
+            if folder.name.startswith("torch-") and (folder / name).is_file():
+                self.write(f"{self.place(folder)}/{name}", _lines(folder / name, wanted))
+        record = folder / "RECORD"
+        if record.is_file() and folder.name.startswith("nvidia"):
+            self.write(f"{self.place(folder)}/RECORD", _recorded(record.read_text()))
+
+    def finish(self) -> None:
+        """Write what is known of the machine as a whole: its interpreter, its files' sizes."""
+        new = self._environment.interpreter
+        major, minor, *_ = (new.version or "").split(".")
+        old = self._old_version.rpartition(".")[0]
+        old_tag, tag = self._old_tag, (new.soabi or "").split("-")[1]
+        text = self._worker
+        for before, after in (
+            (f"python{old}", f"python{major}.{minor}"),
+            (f"python{old.replace('.', '')}", f"python{major}{minor}"),
+            (f"cpython-{old_tag}", f"cpython-{tag}"),
+            (f'"{self._old_version}"', f'"{new.version}"'),
+        ):
+            text = text.replace(before, after)
+        (self._folder / "worker.json").write_text(text)
+        config = self._files / self._prefix.lstrip("/") / "pyvenv.cfg"
+        if config.is_file():
+            said = config.read_text().replace(self._old_version, new.version or "")
+            config.write_text(said.replace(f"python{old}", f"python{major}.{minor}"))
+        for name in ("libc.so.6", "libstdc++.so.6"):
+            written = self._files / _SYSTEM.lstrip("/") / name
+            other = self._files / _SYSTEM.removeprefix("/usr/") / name
+            if written.is_file() and other.is_file():
+                shutil.copy(written, other)
+        self._host["stat"] = dict(sorted(self._stat.items()))
+        (self._folder / "host.json").write_text(json.dumps(self._host, indent=1) + "\n")
+
+
+def _lines(file: Path, wanted: re.Pattern[str] | str) -> str:
+    """Return the lines that start so; of metadata nothing after the first empty line."""
+    head = file.read_text(errors="replace")
+    if file.name == "METADATA":
+        head = head.partition("\n\n")[0]
+    pattern = re.compile(wanted) if isinstance(wanted, str) else wanted
+    return "".join(f"{line}\n" for line in head.splitlines() if pattern.match(line))
+
+
+def _recorded(record: str) -> str:
+    """Return the lines of a RECORD about CUDA's libraries, without their hashes."""
+    found = (_LIBRARY_LINE.fullmatch(line) for line in record.splitlines())
+    return "".join(
+        f"{match[0].partition(',')[0]},sha256=,{match[2]}\n"
+        for match in found
+        if match is not None and is_cuda(match[1])
+    )
+
+
+def _add(file: Path, more: dict[str, str]) -> None:
+    known = json.loads(file.read_text()) if file.is_file() else {}
+    file.write_text(json.dumps({**known, **more}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
