@@ -219,6 +219,10 @@ def test_nothing_in_the_version_file_is_executed(tmp_path: Path) -> None:
         ("\0sm_80_bit\0\0sm_count\0", None),
         ("\0sm_80 sm_86", None),
         ("\0sm_80 ssm_86\0", None),
+        ("\0ipc_hsm_70 sm_75 sm_80\0", ["sm_70", "sm_75", "sm_80"]),
+        ("words sm_75 sm_80 sm_90a more\0", None),
+        ("xsm_75 sm_80\0", None),
+        ("xsm_75 sm_80 sm_86\0ysm_70 sm_75 sm_90\0", None),
         ("", None),
     ],
 )

@@ -7,6 +7,8 @@ from gpucheck.host import Host
 
 _CODE = rb"(?:sm|compute)_[0-9]{2,3}[af]?"
 _ARCH_LIST = rb"\x00(" + _CODE + rb"(?: " + _CODE + rb")*)\x00"
+_LONG_LIST = _CODE + rb"(?: " + _CODE + rb"){2,31}(?=\x00)"
+"""As many codes in a row, up to the end of a string, are no accident."""
 _CHECK_FAIL = b"torchCheckFailEPKcS2_jRK"
 """Start of a symbol of libc10 whose last argument is a std::string."""
 _NEW_STRING = b"NSt7__cxx11"
@@ -29,6 +31,17 @@ def arch_list(host: Host, path: str) -> Answer[list[str]]:
             return Answer(lists[0].decode().split(" "), hits.source)
         if lists:
             return Answer(None, path, f"{len(lists)} lists of architectures in it")
+    return _after_other_bytes(host, path)
+
+
+def _after_other_bytes(host: Host, path: str) -> Answer[list[str]]:
+    """Find a list that begins in the middle of bytes: a compiler may place it behind others."""
+    hits = host.find_in_file(path, b" sm_", section=".rodata")
+    found = {match for hit in hits.value or () for match in re.findall(_LONG_LIST, hit)}
+    # Each code of the list is a hit of its own, the later ones with a part of the list alone.
+    lists = [one for one in found if not any(one != other and one in other for other in found)]
+    if len(lists) == 1:
+        return Answer(lists[0].decode().split(" "), hits.source)
     return Answer(None, path, "no list of architectures in it")
 
 
