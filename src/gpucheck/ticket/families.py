@@ -1,0 +1,93 @@
+"""Formats of messages: their lines in a text, and how many of its messages each of them holds.
+
+Readers name the formats that hold facts. A log or a traceback holds messages, which the signatures
+find; which format a message stood in is told here, so that nobody has to guess what was read.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from gpucheck.probes.pasted import Taken
+from gpucheck.readers.pasted.base import Line, Text
+from gpucheck.ticket.search import Match
+
+_TRACEBACK = "Python traceback"
+_FAMILIES: dict[str, tuple[str, ...]] = {
+    "NCCL log": ("nccl info", "nccl warn", "nccl error", "ncclsystemerror", "ncclinternalerror",
+                 "ncclunhandledcudaerror", "ncclremoteerror", "ncclinvalidusage"),
+    "watchdog": ("watchdog", "heartbeatmonitor", "heartbeat monitor", "processgroupnccl"),
+    "torchrun": ("childfailederror", "torch.distributed.elastic", "torch/distributed/elastic",
+                 "first observed failure", "torch.distributed.run"),
+    "container error": ("docker: error", "oci runtime", "nvidia-container-cli", "containerd",
+                        "error response from daemon", "could not select device driver",
+                        "failedscheduling", "insufficient nvidia.com/gpu", "kubelet"),
+    "nvidia-smi error": ("nvidia-smi has failed", "failed to initialize nvml", "nvidia-smi: ",
+                         "unable to determine the device handle"),
+    "installer error": ("no matching distribution", "could not find a version",
+                        "resolutionimpossible", "packagesnotfounderror", "error: cannot install",
+                        "no solution found", "subprocess-exited-with-error",
+                        "not a supported wheel", "pip's dependency"),
+    "kernel log": ("nvrm:", "nvidia-nvlink", "nvidia-uvm", "out of memory: killed process",
+                   "oom-kill"),
+    "build log": ("nvcc fatal", "ninja: ", "collect2: ", "/bin/ld: ", "cmake error", "fatal error:",
+                  "unsupported gnu version", "undefined reference"),
+    "Slurm": ("slurmstepd: ", "srun: ", "sbatch: "),
+}  # fmt: skip
+"""What stands in the lines of each format, in lower case."""
+_OTHER = "single messages"
+_HEADER = "traceback (most recent call last)"
+_LONGEST_TRACEBACK = 100
+_MOST_LINES = 2000
+
+
+def formats(text: Text, matches: Sequence[Match]) -> list[Taken]:
+    """Return each format of messages that stands in the text, with what was found in it."""
+    left = {(match.line.file, match.line.number): match.line for match in matches}
+    found = []
+    for name, lines in _found(text):
+        own = left.keys() & {(line.file, line.number) for line in lines}
+        for one in own:
+            del left[one]
+        found += spans(name, lines, messages=len(own))
+    rest = list(left.values())
+    return [*found, *spans(_OTHER, rest, messages=len(rest))]
+
+
+def spans(name: str, lines: Sequence[Line], *, facts: int = 0, messages: int = 0) -> list[Taken]:
+    """Return what was taken of a format, by the file where several are one ticket."""
+    files = list(dict.fromkeys(line.file for line in lines if line.number))
+    taken = []
+    for at, file in enumerate(files):
+        numbers = [line.number for line in lines if line.file == file and line.number]
+        taken.append(
+            Taken(
+                format=name,
+                file=file,
+                first_line=min(numbers),
+                last_line=max(numbers),
+                facts=facts if at == 0 else 0,
+                messages=messages if at == 0 else 0,
+                sources={"*": "the text"},
+            )
+        )
+    return taken
+
+
+def _found(text: Text) -> Iterator[tuple[str, list[Line]]]:
+    for name, literals in _FAMILIES.items():
+        lines = [text.lines[index] for index in text.find(*literals, most=_MOST_LINES)]
+        if lines:
+            yield name, lines
+    lines = [line for at in text.find(_HEADER, most=_MOST_LINES) for line in _traceback(text, at)]
+    if lines:
+        yield _TRACEBACK, lines
+
+
+def _traceback(text: Text, at: int) -> Iterator[Line]:
+    """Yield the lines from the header to the error, which is the first line not indented."""
+    header = text.lines[at]
+    yield header
+    column = len(header.text) - len(header.text.lstrip())
+    for line in text.after(at, _LONGEST_TRACEBACK):
+        yield line
+        if line.text[: column + 1].strip():
+            return

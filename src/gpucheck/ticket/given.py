@@ -1,0 +1,171 @@
+"""What somebody gives: a file, a pipe, a device. It is opened once, and a pipe is read once."""
+
+import contextlib
+import io
+import os
+import re
+import select
+import stat
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+import msgspec
+
+from gpucheck.snapshot import FILE_LIMIT, Snapshot, decode
+
+SNIFF = 8192
+"""Bytes of the beginning, by which it is told what it is."""
+WAIT = 10.0
+"""Seconds in which somebody must begin to write into a named pipe."""
+_GLANCE = 0.05
+_FIRST = 64 * 1024
+_SCHEMAS = (b'"gpucheck.report/1"', b'"gpucheck.snapshot/1"')
+_SCHEMA_STANDS_IN = 400
+"""Bytes from the beginning: gpucheck writes the schema first."""
+_OWN_STREAM = re.compile(r"/(?:dev|proc/self)/fd/(\d{1,6})")
+
+
+class IntakeError(ValueError):
+    """Something given is no text that can be read; the message is one sentence for the user."""
+
+
+class Reads(Protocol):
+    """Something that bytes are read from."""
+
+    def read(self, size: int = -1, /) -> bytes | None:
+        """Return the next bytes, none at the end."""
+
+
+class Given:
+    """The first bytes of something, what follows them, and its size (0 where nobody knows it)."""
+
+    def __init__(self, stream: Reads, name: str = "", size: int = 0) -> None:
+        self.name = name
+        self.size = size
+        self.head = stream.read(SNIFF) or b""
+        self.stream = stream
+
+    def saved(self) -> Snapshot | None:
+        """Return the snapshot where this is a file that gpucheck wrote; else nothing more is read.
+
+        Raises:
+            IntakeError: it says that it is one, and cannot be read.
+        """
+        if not _says_saved(self.head):
+            return None
+        return saved(self.head + (self.stream.read(FILE_LIMIT + 1 - len(self.head)) or b""))
+
+    def all_up_to(self, most: int) -> bytes:
+        """Return everything, or so many bytes."""
+        return self.head + (self.stream.read(max(0, most - len(self.head))) or b"")
+
+
+class Rejoined(io.RawIOBase):
+    """A stream whose first bytes were read already."""
+
+    def __init__(self, head: bytes, stream: Reads) -> None:
+        super().__init__()
+        self._head = head
+        self._stream = stream
+
+    def readable(self) -> bool:
+        """Whether it can be read: yes."""
+        return True
+
+    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
+        """Fill the buffer with the bytes that were read before, then with the stream's."""
+        part = self._head[: len(buffer)] or self._stream.read(len(buffer)) or b""
+        self._head = self._head[len(part) :]
+        buffer[: len(part)] = part
+        return len(part)
+
+    def close(self) -> None:
+        """Close the stream as well."""
+        if isinstance(self._stream, io.IOBase):
+            self._stream.close()
+        super().close()
+
+
+@contextlib.contextmanager
+def opened(path: Path, name: str = "") -> Iterator[Given]:
+    """Open a file, a pipe or a device.
+
+    Raises:
+        IntakeError: it cannot be read, or nobody writes into the pipe.
+    """
+    try:
+        with _stream(path) as stream:
+            yield Given(stream, name, path.stat().st_size if path.is_file() else 0)
+    except OSError as error:
+        raise IntakeError(f"{path} cannot be read: {error.strerror or error}.") from error
+
+
+def saved(data: bytes) -> Snapshot | None:
+    """Return the snapshot in a file that gpucheck wrote, None when it is no such file.
+
+    Raises:
+        IntakeError: it says that it is one, and cannot be read.
+    """
+    if not _says_saved(data):
+        return None
+    if len(data) > FILE_LIMIT:
+        raise IntakeError(f"The report is larger than {FILE_LIMIT >> 20} MiB.")
+    try:
+        return decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise IntakeError(
+            f"It is no gpucheck snapshot or report that can be read: {error}"
+        ) from error
+
+
+def _says_saved(data: bytes) -> bool:
+    head = data[:_SCHEMA_STANDS_IN]
+    return head.lstrip().startswith(b"{") and any(schema in head for schema in _SCHEMAS)
+
+
+def _stream(path: Path) -> BinaryIO:
+    try:
+        mode = path.stat().st_mode
+    except ValueError as error:  # a null byte
+        raise IntakeError(f"{path} cannot be read: {error}.") from error
+    own = _OWN_STREAM.fullmatch("/dev/fd/0" if str(path) == "/dev/stdin" else str(path))
+    if own is not None and not stat.S_ISREG(mode):  # a shell's <(command): to open it may wait
+        return os.fdopen(os.dup(int(own[1])), "rb")
+    return _named_pipe(path) if stat.S_ISFIFO(mode) else path.open("rb")
+
+
+def _named_pipe(path: Path) -> BinaryIO:
+    """Open a pipe without waiting for its writer, who may never come."""
+    pipe = open(path, "rb", buffering=0, opener=_without_waiting)  # noqa: SIM115  # closed by who reads
+    try:
+        first = _awaited(pipe.fileno(), path)
+        os.set_blocking(pipe.fileno(), True)
+    except BaseException:
+        pipe.close()
+        raise
+    return io.BufferedReader(Rejoined(first, pipe))
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
+def _awaited(pipe: int, path: Path) -> bytes:
+    """Return what is there as soon as somebody writes, nothing when he is there and silent.
+
+    Raises:
+        IntakeError: nobody came.
+    """
+    until = time.monotonic() + WAIT
+    while True:
+        ready, _, _ = select.select([pipe], [], [], _GLANCE)
+        try:
+            first = os.read(pipe, _FIRST)
+        except BlockingIOError:
+            return b""
+        if first or ready:
+            return first
+        if time.monotonic() > until:
+            raise IntakeError(f"{path} is a pipe into which nobody wrote for {WAIT:g} s.")
