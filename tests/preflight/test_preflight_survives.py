@@ -299,7 +299,8 @@ def test_only_the_faulted_worker_knows_of_the_drill(tmp_path: Path) -> None:
     session = Session(LiveHost(""), place, settings, brain, lambda _what: None)
     try:
         assert session.run().reason == "verdict"
-        board = json.dumps(session.board_content())
+        assert session._board is not None  # noqa: SLF001
+        board = json.dumps(session._board.under(""))  # noqa: SLF001
     finally:
         session.close()
     assert heard[0].history[1].results[2].status == "timed-out"

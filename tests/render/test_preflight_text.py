@@ -1,6 +1,5 @@
 """What a person sees of a pre-flight: one line when good, the culprits first, never too much."""
 
-import io
 import re
 import time
 from typing import get_args
@@ -20,7 +19,6 @@ from gpucheck.render import (
     preflight_junit,
     preflight_markdown,
     preflight_metrics,
-    preflight_text,
 )
 from gpucheck.render import preflight_words as words
 from gpucheck.render.preflight_text import render
@@ -258,13 +256,3 @@ def test_every_status_of_a_rank_has_its_place() -> None:
     hint = RankOutcome.__annotations__["status"]
     assert set(words.WORST_FIRST) == set(get_args(hint))
     assert builtins(RankOutcome(rank=0, task=0))["status"] in words.WORST_FIRST
-
-
-def test_show_writes_whatever_the_encoding() -> None:
-    written = io.BytesIO()
-    out = io.TextIOWrapper(written, encoding="ascii")
-    these = samples.ranks(1, 1, r0={"host": "knötchen"})
-    result = samples.result(these, samples.culprit("rank-crashed", these[0], "x"))
-    preflight_text.show(result, verbose=0, quiet=False, color=False, width=80, out=out)
-    out.flush()
-    assert b"kn\\xf6tchen" in written.getvalue()

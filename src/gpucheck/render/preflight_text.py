@@ -2,12 +2,11 @@
 
 from collections.abc import Iterator
 from itertools import groupby
-from typing import TextIO
 
 from gpucheck.preflight.judgement import Result
 from gpucheck.probes.preflight import RankOutcome
 from gpucheck.render import preflight_words as words
-from gpucheck.render.layout import Page, encodable
+from gpucheck.render.layout import Page
 from gpucheck.render.terminal import show_fixes, show_footer
 from gpucheck.render.words import clean
 
@@ -20,20 +19,6 @@ _SAID, _IN_FULL = 8, 2
 _ROWS = 8
 _FEW_RANKS = 16
 """As many ranks have a line each; of more, those that went wrong, by host."""
-
-
-def show(
-    result: Result,
-    *,
-    verbose: int,
-    quiet: bool,
-    color: bool,
-    width: int | None,
-    out: TextIO,
-) -> None:
-    """Write the pre-flight to ``out``, whatever its encoding."""
-    text = render(result, verbose=verbose, quiet=quiet, color=color, width=width)
-    out.write(encodable(text, getattr(out, "encoding", None)))
 
 
 def render(

@@ -6,7 +6,7 @@ whenever something may have happened.
 """
 
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping
 from typing import Any, Protocol, TypeVar
 
 import msgspec
@@ -358,8 +358,3 @@ def _read(raw: object, kind: type[T]) -> T | None:
         return msgspec.convert(raw, kind)
     except msgspec.ValidationError:
         return None
-
-
-def steps_taken(history: Sequence[StepResult]) -> list[str]:
-    """Return the kinds of the steps, in order."""
-    return [one.step.kind for one in history]

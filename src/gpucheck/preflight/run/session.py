@@ -113,10 +113,6 @@ class Session:
         """Whether a signal has told it to end."""
         return self._supervisor.told_to_end
 
-    def board_content(self) -> dict[str, Any]:
-        """Return everything that stands on the board, where this task holds it."""
-        return self._board.under("") if self._board is not None else {}
-
     def leave(self) -> None:
         """Say that the verdict was taken; task 0 waits a little for the others."""
         self._supervisor.leave()
