@@ -1,3 +1,4 @@
+import msgspec
 import pytest
 from rules_machines import NO_TORCH, PYTHON, VENV, commands, fine, hit, not_applicable, torch_of
 from rules_support import ask
@@ -55,6 +56,15 @@ def test_a_part_is_gone_by_the_loader() -> None:
     answer = hit(judge(loading))
     assert "its part libcudnn_ops.so.9 is gone" in answer.headline
     assert answer.severity is None
+
+
+def test_a_part_that_lacks_a_library_of_the_system() -> None:
+    needed = msgspec.structs.replace(lost("libz.so.1", fatal=False), needed_by="libcudnn_ops.so.9")
+    answer = hit(judge(loads(cudnn(), missing=[needed])))
+    assert "libcudnn_ops.so.9 cannot be opened: it needs libz.so.1" in answer.headline
+    assert answer.evidence == ("loading.missing.0",)
+    of_cuda = msgspec.structs.replace(needed, soname="libcublas.so.12")
+    fine(judge(loads(cudnn(), missing=[of_cuda])))
 
 
 def test_a_part_is_gone_by_the_record_of_its_wheel() -> None:

@@ -75,6 +75,9 @@ def check(
         if keeps_out(part.library):
             return _unreadable("cuDNN", part, remedies)
         return _part(part.library.soname, part.fact, remedies)
+    needed = loaded.lost_by(is_cudnn_part)
+    if needed is not None:
+        return _cannot_open(needed)
     copy = loaded.copy(is_cudnn)
     gone = _gone(wheels, remedies.pinned(_PROJECT), copy, sublibraries)
     if gone is not None:
@@ -111,6 +114,18 @@ def _unreadable(who: str, lost: Lost, remedies: WheelRemedies) -> Judgement:
         evidence=(lost.fact,),
         fixes=(remedies.readable(lost.library.path or "", lost.library.soname),),
         refutable=lost.library.fatal is not False,
+    )
+
+
+def _cannot_open(lost: Lost) -> Judgement:
+    """A part is there, but not what it needs itself."""
+    part, soname = lost.library.needed_by, lost.library.soname
+    return Hit(
+        headline=f"cuDNN's part {part} cannot be opened: it needs {soname}, and the loader finds "
+        "none; what needs the part fails when it is used",
+        evidence=(lost.fact,),
+        fixes=(Fix(text=f"Install the package of this system that brings {soname}."),),
+        refutable=False,  # a convolution does not use every part
     )
 
 

@@ -39,6 +39,10 @@ class Copy(msgspec.Struct, frozen=True):
     fact: str
 
 
+_OF_CUDA = ("libcu", "libnv", "libnccl")
+"""How the libraries begin of which other rules speak, whoever needs them."""
+
+
 class Lost(msgspec.Struct, frozen=True):
     """A library that would not be found, and the path of the fact."""
 
@@ -88,6 +92,22 @@ class Loaded(View):
             if which(one.soname)
         ]
         return min(found, key=lambda one: one.library.fatal is False, default=None)
+
+    def lost_by(self, which: Callable[[str], bool]) -> Lost | None:
+        """Return a library of the system that one of these needs and that would not be found.
+
+        Raises:
+            UnknownFactError: it is not known what torch lacks.
+        """
+        missing = known(self._loading.missing, "loading.missing")
+        return next(
+            (
+                Lost(one, f"loading.missing.{at}")
+                for at, one in enumerate(missing)
+                if which(one.needed_by) and not one.soname.startswith(_OF_CUDA)
+            ),
+            None,
+        )
 
     def overwritten(self, copy: Copy, pinned: str) -> SharedLibrary | None:
         """Return the claim of another wheel on this file, unless it is the pinned wheel's file."""
