@@ -5,7 +5,6 @@ from collections.abc import Iterator
 import pytest
 import slurm_cluster
 
-
 _GATES = (
     "test_preflight_survives.py",
     "test_real_faults.py",

@@ -61,7 +61,7 @@ def test_what_a_worker_has_started_goes_with_it(
         assert wait_until(at_work.exists)
         child.send_signal(number)
         child.wait(30)
-        assert wait_until(lambda: not alive(mark), 5), "what a worker had started stayed behind"
+        assert wait_until(lambda: not alive(mark)), "what a worker had started stayed behind"
 
 
 STUBBORN = """
