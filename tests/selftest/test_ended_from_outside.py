@@ -21,6 +21,11 @@ main(["selftest", "--tests", "import-torch", "--python", sys.executable])
 """
 
 
+def _heed_hang_up() -> None:
+    """Whoever runs the tests may ignore the signal (nohup), and children inherit that."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 @pytest.mark.parametrize("forks", [True, False])
 @pytest.mark.parametrize(
@@ -36,7 +41,8 @@ def test_nothing_stays(
     room.mkdir()
     monkeypatch.setenv("TMPDIR", str(room))
     monkeypatch.setenv(MARK, mark := f"{os.getpid()}-{number}-{forks}")
-    child = subprocess.Popen([sys.executable, "-c", RUN.format(forks=forks)])
+    command = [sys.executable, "-c", RUN.format(forks=forks)]
+    child = subprocess.Popen(command, preexec_fn=_heed_hang_up)  # noqa: PLW1509  # no threads here
     assert wait_until(at_work.exists)
     assert len(alive(mark)) > 1
     child.send_signal(number)
