@@ -169,3 +169,19 @@ def test_alone_only_its_own_end_counts() -> None:
     assert tell is not None
     assert (tell.slug, tell.confidence) == ("torch-missing", Confidence.LIKELY)
     assert "No torch" in tell.evidence
+
+
+def test_that_torch_sees_no_gpu_is_no_proof_that_there_is_none() -> None:
+    seen = RankResult(
+        rank=3, status="failed", phase="census", kind="no-device", detail="torch sees no GPU for it"
+    )
+    tell = alone(seen)
+    assert tell is not None
+    assert (tell.slug, tell.confidence) == ("no-nvidia-gpu", Confidence.POSSIBLE)
+
+
+def test_an_import_that_never_ends_is_no_broken_gpu() -> None:
+    slow = RankResult(rank=3, status="timed-out", phase="import", kind="timed-out", detail="slow")
+    tell = alone(slow)
+    assert tell is not None
+    assert (tell.slug, tell.confidence) == ("torch-import-broken", Confidence.POSSIBLE)

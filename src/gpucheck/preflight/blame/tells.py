@@ -53,7 +53,11 @@ def alone(result: RankResult) -> Tell | None:
         return Tell(rank=result.rank, slug=slug, evidence=said, confidence=sure, result=result)
     if result.kind == "no-device":
         said = f"has no GPU to test: {result.detail}"
-        return Tell(rank=result.rank, slug="no-nvidia-gpu", evidence=said, result=result)
+        # Its node's own check named no cause, so why torch sees none is not known.
+        return Tell(
+            rank=result.rank, slug="no-nvidia-gpu", evidence=said,
+            confidence=Confidence.POSSIBLE, result=result,
+        )  # fmt: skip
     if result.status == "timed-out" and result.phase == "import":
         said = f"{result.detail}: a slow or hanging disk, or torch hangs in it{words}"
         return Tell(
