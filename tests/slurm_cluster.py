@@ -234,7 +234,11 @@ def _names() -> Iterator[None]:
         yield
     finally:
         kept = [line for line in _HOSTS.read_text().splitlines(keepends=True) if _MARK not in line]
-        _HOSTS.write_text("".join(kept))  # in place: in a container the file is a mount
+        # In place, for in a container the file is a mount; and never empty on the way, for other
+        # tests look up the name of this machine, and a name server may not answer for long.
+        with _HOSTS.open("r+") as hosts:
+            hosts.writelines(kept)
+            hosts.truncate()
 
 
 def _free_ports(count: int) -> list[int]:
