@@ -27,8 +27,8 @@ _FOUND_VERSION = re.compile(r"too old \(found version (\d{1,2})0(\d)0\)")
 _ARCH_LIST = re.compile(r"arch_list\W{0,12}((?:'?(?:sm|compute)_\d{2,3}[af]?'?[, ]{0,3}){1,24})")
 _CODE = re.compile(r"(?:sm|compute)_\d{2,3}[af]?")
 _CAPABILITIES = ("3.5", "3.7", "5.0", "5.2", "6.0", "6.1", "7.0", "7.5", "8.0", "8.6", "8.9",
-                 "9.0", "10.0", "10.3", "12.0", "12.1")  # fmt: skip
-"""What lies between the ends of a range that a build was made for."""
+                 "9.0", "10.0", "10.3", "11.0", "12.0", "12.1")  # fmt: skip
+"""What lies between the ends of a range that a build was made for: a test compares the tables."""
 
 
 def read(text: Text, machine: Machine) -> None:
