@@ -4,7 +4,8 @@
         [--device cpu] [--tests cublas-matmul,cudnn-convolution] [--threads 1] [--ranks 3]
 
 Runs the self-tests of one device in this process, which has to be one with torch, and those in
-several ranks in so many forked processes over gloo, on a machine that is known to be sound. Every
+several ranks in so many forked processes over gloo, on a machine that is known to be sound; ``jit``
+in a process forked for each run, for torch compiles a function once a process. Every
 failure is a false one and is printed; the exit status is 1 then. For each test it prints how often
 it was green (what was skipped is not), how near the nearest value came to its bound, and the mean
 time of a run.
@@ -59,8 +60,9 @@ def _repeat(torch: object, name: str, arguments: argparse.Namespace) -> int:
     for seed in range(arguments.first, arguments.first + arguments.seeds):
         bench = parts.Bench(torch, arguments.device, level=arguments.level, seed=seed)
         try:
-            if test.PER == "ranks":
-                bench.measurements = _in_ranks(torch, test, arguments, seed)
+            if test.PER == "ranks" or name == "jit":
+                ranks = arguments.ranks if test.PER == "ranks" else 1
+                bench.measurements = _in_ranks(torch, test, arguments, seed, ranks)
             else:
                 test.run(bench)
         except parts.Failed as failed:
@@ -85,15 +87,18 @@ def _repeat(torch: object, name: str, arguments: argparse.Namespace) -> int:
     return red
 
 
-def _in_ranks(torch: object, test: Any, arguments: argparse.Namespace, seed: int) -> Any:  # noqa: ANN401
+def _in_ranks(
+    torch: object, test: Any, arguments: argparse.Namespace, seed: int, ranks: int  # noqa: ANN401
+) -> Any:  # fmt: skip  # noqa: ANN401
     """Run a test in forked ranks; return what they measured, or raise what went wrong first."""
     parts = importlib.import_module("gpucheck_worker.bench")
     with contextlib.suppress(ImportError):
         importlib.import_module("torch._dynamo")  # DDP needs it: once is enough
-    everyone = range(arguments.ranks)
+        importlib.import_module("torch._inductor.compile_fx")  # and jit
+    everyone = range(ranks)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        pids = [_rank(torch, test, arguments, seed, rank, folder) for rank in everyone]
+        pids = [_rank(torch, test, arguments, seed, rank, ranks, folder) for rank in everyone]
         for pid in pids:
             os.waitpid(pid, 0)
         files = [folder / f"answer-{rank}" for rank in everyone]
@@ -109,7 +114,8 @@ def _in_ranks(torch: object, test: Any, arguments: argparse.Namespace, seed: int
 
 
 def _rank(
-    torch: object, test: Any, arguments: argparse.Namespace, seed: int, rank: int, folder: Path  # noqa: ANN401
+    torch: object, test: Any, arguments: argparse.Namespace, seed: int,  # noqa: ANN401
+    rank: int, ranks: int, folder: Path,
 ) -> int:  # fmt: skip
     """Fork a rank that writes its answer into the folder; return its process id."""
     pid = os.fork()
@@ -121,7 +127,7 @@ def _rank(
         level=arguments.level,
         seed=seed,
         rank=rank,
-        world_size=arguments.ranks,
+        world_size=ranks,
         folder=str(folder),
     )
     kind, words = "", ""
