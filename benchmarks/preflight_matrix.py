@@ -85,7 +85,7 @@ DRILLS: dict[str, Drill] = {
     "stop": Drill(lambda _: ["stop:rank=1"], _named("rank-hangs", _one)),
     "crash": Drill(lambda s: [f"crash:rank={_last(s)}"], _named("rank-crashed", _last)),
     "wrong": Drill(lambda _: ["wrong:rank=1"], _named("wrong-result", _one)),
-    "slow": Drill(lambda _: ["slow:rank=1,factor=4"], _named("gpu-slow", _one, 5)),
+    "slow": Drill(lambda _: ["slow:rank=1,factor=5"], _named("gpu-slow", _one, 5)),
     "absent": Drill(lambda s: [f"absent:rank={_last(s)}"], _named("rank-missing", _last)),
     "link": Drill(lambda s: [f"link:0-{_last(s)}"], _link),
     "hang+crash": Drill(
@@ -93,7 +93,7 @@ DRILLS: dict[str, Drill] = {
         lambda gate, s: _exactly(gate, {("rank-hangs", (1,)), ("rank-crashed", (_last(s),))}, 1),
     ),
     "wrong+slow": Drill(
-        lambda s: ["wrong:rank=1", f"slow:rank={_last(s)},factor=4"],
+        lambda s: ["wrong:rank=1", f"slow:rank={_last(s)},factor=5"],
         lambda gate, s: _exactly(gate, {("wrong-result", (1,)), ("gpu-slow", (_last(s),))}, 1),
     ),
 }

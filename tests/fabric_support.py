@@ -112,6 +112,34 @@ def bad_links(*links: tuple[int, int], phase: str = "enter") -> Behaviour:
     return fault
 
 
+def cut_off(of: Roster, one: int, other: int) -> Behaviour:
+    """Two nodes that find no way to each other; whoever else is in their group waits for them."""
+    told = {"address": "10.77.0.2", "port": 41083, "error": "timed out"}
+
+    def fault(_step: Step, group: tuple[int, ...]) -> Results | None:
+        ends = {node: [r for r in group if of.ranks[r].node == node] for node in (one, other)}
+        if not all(ends.values()):
+            return None
+        first = of.ranks[group[0]].node
+        if first not in ends:
+            return {**hung(group), **hung([*ends[one], *ends[other]], "connect", 0)}
+        outside = ends[other if first == one else one]
+        waiting = [
+            RankResult(rank=rank, status="stopped", phase="connect", order=len(group))
+            for rank in group
+        ]
+        failed = [
+            RankResult(
+                rank=rank, status="failed", phase="store", kind="store-unreachable",
+                detail="10.77.0.2 port 41083: timed out", data=told, order=at,
+            )
+            for at, rank in enumerate(outside, start=1)
+        ]  # fmt: skip
+        return {result.rank: result for result in (*waiting, *failed)}
+
+    return fault
+
+
 def never_enters(rank: int, phase: str = "connect") -> Behaviour:
     """A rank that others wait for, in the first collective."""
 

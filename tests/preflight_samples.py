@@ -221,7 +221,7 @@ def drill() -> Result:
 
 def drill_unnoticed() -> Result:
     """A drill of which nobody noticed anything."""
-    return result(ranks(1, 4), drill="slow:rank=3,factor=3")
+    return result(ranks(1, 4), drill="slow:rank=3,factor=5")
 
 
 def on_the_cpu() -> Result:

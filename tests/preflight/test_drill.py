@@ -13,7 +13,7 @@ def test_every_form_that_is_offered_is_understood() -> None:
         ("hang", 3), ("wrong", 5), ("slow", 2), ("crash", 1), ("stop", 4), ("absent", 6),
         ("link", 0),
     ]  # fmt: skip
-    assert found.faults[2].factor == 3.0
+    assert found.faults[2].factor == 5.0
     assert found.faults[-1].other == 3
     assert found.text == FORMS.replace(", ", " ")
 
@@ -35,7 +35,7 @@ def test_no_drill() -> None:
 
 
 def test_slow_has_a_usual_factor() -> None:
-    assert parse(["slow:rank=1"]).faults == (Fault(name="slow", rank=1, factor=3.0),)
+    assert parse(["slow:rank=1"]).faults == (Fault(name="slow", rank=1, factor=5.0),)
 
 
 @pytest.mark.parametrize(
@@ -102,3 +102,12 @@ def test_any_text_is_a_drill_or_a_sentence(text: str) -> None:
         else:
             assert 0 <= drill.faults[0].rank < 1_000_000
             assert drill.text.isprintable()
+
+
+def test_on_gpus_who_is_absent_is_a_task() -> None:
+    assert parse(["absent:rank=3", "hang:rank=31"]).lacks_task(4) == ""
+    assert parse(["hang:rank=31"]).lacks_task(4) == ""
+    assert parse(["absent:rank=4"]).lacks_task(4) == (
+        "--drill absent:rank=4: on GPUs a whole task stays away, the one of that number, and there "
+        "is none beyond 3"
+    )

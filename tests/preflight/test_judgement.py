@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import fabric_support
 import pytest
 
 from gpucheck.preflight.blame.localise import Limits
@@ -125,6 +126,29 @@ def test_nobody_at_all_is_inconclusive_or_missing_but_never_fine(tables: Tables)
     told = judgement(tables).finish(heard(roster=roster, facts={}, stopped_because="it was told"))
     assert told["exit"] == 1
     assert told["culprits"][0]["slug"] == "rank-missing"
+
+
+def test_a_way_that_was_not_found_has_both_addresses(tables: Tables) -> None:
+    of = fabric_support.roster(1, 1, 1, 1)
+    facts = {at: TaskFacts(task=at, host=f"n{at}", address=f"10.77.0.{at + 1}") for at in range(4)}
+    fabric = fabric_support.Fabric(of, fabric_support.cut_off(of, 1, 2))
+    fabric.run()
+    judge = judgement(tables)
+    told = judge.finish(Heard(roster=of, facts=facts, history=fabric.history))
+    assert (told["exit"], told["class"]) == (4, "misconfiguration")
+    (one,) = told["culprits"]
+    assert (one["slug"], one["hosts"]) == ("nccl-network-interface", ("n1", "n2"))
+    assert one["data"]["way"] == {
+        "from": "n2", "from_address": "10.77.0.3", "to": "n1", "address": "10.77.0.2",
+        "port": 41083,
+    }  # fmt: skip
+    assert judge.result is not None
+    fix = judge.result.report.standing[0].fixes[0]
+    assert fix.text.startswith("Look for what keeps n2 (10.77.0.3) from n1 (10.77.0.2): ")
+    assert "ip route get 10.77.0.2  # on n2" in fix.commands
+    notes = judge.result.preflight.step_notes
+    assert len(notes) == len(judge.result.preflight.steps or ())
+    assert notes[1].startswith("1 group of 4 ranks; 0 passed; 1 did not; timed-out")
 
 
 def test_another_nodes_own_cause_is_the_finding_with_its_fixes(tables: Tables) -> None:

@@ -1,5 +1,7 @@
 """The localiser on a simulated cluster: each fault, two at once, and the honest answers."""
 
+import time
+
 import pytest
 from fabric_support import (
     Fabric,
@@ -9,6 +11,7 @@ from fabric_support import (
     blamed,
     crashes,
     cured_by,
+    cut_off,
     hung,
     lost,
     needs,
@@ -20,6 +23,8 @@ from fabric_support import (
 )
 
 from gpucheck.findings import Confidence, Severity
+from gpucheck.preflight.blame import plans
+from gpucheck.preflight.blame.evidence import Picture
 from gpucheck.preflight.blame.localise import Limits, culprits, next_step
 from gpucheck.preflight.model import RankResult, Roster, Step, StepResult
 
@@ -147,6 +152,71 @@ def test_a_link_that_is_cut_leaves_both_ends_behind_and_blames_neither() -> None
 
     [one] = Fabric(roster(1, 1, 1, 1), cut).run().culprits
     assert (one.slug, one.ranks, one.is_link) == ("nccl-network-interface", (1, 2), True)
+
+
+@pytest.mark.parametrize(
+    ("shape", "ends", "before"),
+    [
+        ((1, 1, 1, 1), (1, 2), ["pairs", "links", "links"]),
+        ((1, 1, 1, 1), (0, 3), ["pairs", "links", "links"]),
+        ((1, 1, 1, 1), (2, 3), ["pairs", "partners", "links"]),
+        ((1, 1, 1, 1, 1), (1, 4), ["pairs", "partners", "links", "links"]),
+        ((1,) * 32, (6, 17), ["pairs", "links", "links"]),
+    ],
+)
+def test_a_cut_link_is_tried_by_itself_before_all_wait_for_it_again(
+    shape: tuple[int, ...], ends: tuple[int, int], before: list[str]
+) -> None:
+    fabric = Fabric(roster(*shape), cut_off(roster(*shape), *ends))
+    [one] = fabric.run().culprits
+    assert fabric.kinds == ["alone", "together", *before, "together"]
+    assert len(fabric.history[-1].step.groups[0]) == len(shape) - 1
+    assert (one.slug, one.ranks, one.is_link, one.confidence) == (
+        "nccl-network-interface", ends, True, CERTAIN,
+    )  # fmt: skip
+    assert one.evidence == (
+        f"rank {ends[1]} did not reach rank {ends[0]} at 10.77.0.2 port 41083 (timed out): twice, "
+        "while each end passes with others"
+    )
+    assert one.data["way"] == {
+        "from": f"n{ends[1]}", "to": f"n{ends[0]}", "address": "10.77.0.2", "port": 41083,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("shape", "ends"), [((2, 2, 2, 2), (1, 2)), ((4, 4, 4, 4), (0, 1)), ((8, 1, 3), (0, 2))]
+)
+def test_hosts_that_do_not_reach_each_other_are_one_cause(
+    shape: tuple[int, ...], ends: tuple[int, int]
+) -> None:
+    of = roster(*shape)
+    [one] = Fabric(of, cut_off(of, *ends)).run().culprits
+    assert (one.hosts, one.ranks) == (
+        (f"n{ends[0]}", f"n{ends[1]}"), tuple(of.nodes()[node][0] for node in ends)
+    )  # fmt: skip
+    assert (one.slug, one.is_link, one.confidence) == ("nccl-network-interface", True, CERTAIN)
+
+
+def test_of_two_nodes_a_cut_link_is_one_of_three_things() -> None:
+    [one] = Fabric(roster(1, 1), cut_off(roster(1, 1), 0, 1)).run().culprits
+    assert (one.slug, one.ranks, one.confidence) == ("nccl-network-interface", (0, 1), POSSIBLE)
+    assert "(rank 1 did not reach rank 0 at 10.77.0.2 port 41083 (timed out))" in one.evidence
+
+
+def test_where_nobody_connects_no_two_are_singled_out() -> None:
+    fabric = Fabric(roster(1, 1, 1, 1), at_times([1], bad_links((1, 2), phase="connect")))
+    fabric.run()
+    assert fabric.kinds[2:4] == ["pairs", "together"]
+
+
+def test_many_that_do_not_connect_are_not_tried_one_by_one() -> None:
+    of, group = roster(*[1] * 5000), tuple(range(5000))
+    step = Step(number=1, kind="together", groups=(group,), backend="gloo", seconds=60)
+    results = {**hung(group), **hung(group[1:], "connect", 0)}
+    picture = Picture(of, [StepResult(step=step, results=results)])
+    begun = time.monotonic()
+    assert plans.unmet(picture).groups == []
+    assert time.monotonic() - begun < 1
 
 
 def _alone(rank: int, **result: object) -> object:

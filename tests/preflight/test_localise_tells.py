@@ -32,6 +32,40 @@ def test_one_that_never_entered(phase: str) -> None:
     assert _told(_with(hung(GROUP), 5, phase=phase, collective=0)) == [("rank-hangs", 5)]
 
 
+def _timed(rank: int, phase: str, in_phase: float, *, own: bool) -> dict[int, RankResult]:
+    """Others waited in the collective for 38 s; one was so long in an earlier phase."""
+    waited = {"in_phase": 38.0, "own_deadline": True}
+    results = {at: msgspec.structs.replace(one, data=waited) for at, one in hung(GROUP).items()}
+    data = {"in_phase": in_phase, "own_deadline": own}
+    return _with(results, rank, phase=phase, collective=0, data=data)
+
+
+@pytest.mark.parametrize(
+    ("phase", "in_phase", "own", "sure"),
+    [
+        ("connect", 38.0, False, Confidence.CERTAIN),
+        ("set-device", 38.0, False, Confidence.LIKELY),
+        ("set-device", 60.0, True, Confidence.CERTAIN),
+        ("start", 30.0, True, Confidence.CERTAIN),
+        ("start", 25.0, False, Confidence.LIKELY),
+    ],
+)
+def test_it_is_as_sure_as_the_time_it_had(
+    phase: str,
+    in_phase: float,
+    own: bool,  # noqa: FBT001  # a table
+    sure: Confidence,
+) -> None:
+    [one] = _tells(_timed(5, phase, in_phase, own=own))
+    assert (one.rank, one.confidence) == (5, sure)
+    assert ("its own time" in one.evidence) == (sure is Confidence.LIKELY)
+
+
+@pytest.mark.parametrize("phase", ["start", "set-device", "connect"])
+def test_one_that_was_late_and_on_its_way_is_not_named(phase: str) -> None:
+    assert _told(_timed(5, phase, 3.0, own=False)) == []
+
+
 def test_one_that_cannot_reach_the_store_may_be_kept_from_it() -> None:
     assert _told(_with(hung(GROUP), 5, phase="store", collective=0)) == []
 

@@ -150,6 +150,21 @@ def test_the_time_of_the_group_ends_all_of_it_as_timed_out(clock: Clock) -> None
     assert (post.result.status, post.result.phase) == ("timed-out", "connect")
 
 
+def test_it_is_told_how_long_it_was_in_its_phase_and_whose_time_was_over(clock: Clock) -> None:
+    for own in (True, False):
+        post, crew = _post(clock), Crew()
+        post.hear({"event": "phase", "phase": "set-device"})
+        clock.now += 60.5 if own else 38
+        if not own:
+            post.stop("deadline")
+        post.push(crew)
+        clock.now += 4  # dying takes its time
+        post.hear({"event": "ended", "signal": TERMINATE, "status": None, "printed": ""})
+        assert post.result is not None
+        assert post.result.data["in_phase"] == (60.5 if own else 38.0)
+        assert post.result.data["own_deadline"] is own
+
+
 def test_the_end_of_the_run_accuses_nobody(clock: Clock) -> None:
     post, crew = _post(clock, end=5.0), Crew()
     clock.now += 6

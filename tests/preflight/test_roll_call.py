@@ -2,8 +2,13 @@
 
 from typing import Any
 
+import msgspec
+
 from gpucheck.preflight.model import TaskFacts
+from gpucheck.preflight.run.node import with_snapshot
 from gpucheck.preflight.run.roll_call import Muster, muster, unfit
+from gpucheck.probes.nvml import Nvml, NvmlGpu
+from gpucheck.snapshot import ProbeRuns, Snapshot
 
 
 def _gpus(*indexes: int) -> list[dict[str, Any]]:
@@ -51,6 +56,27 @@ def test_a_task_that_sees_one_device_uses_it() -> None:
     came = {task: _facts(task, "a", 1) for task in range(4)}
     roster = muster(Muster(tasks=4, cuda=True, per_task=1), came)
     assert {r.device for r in roster.ranks} == {"cuda:0"}
+
+
+def test_a_gpu_has_the_number_of_nvidia_smi_where_one_task_of_the_node_knows_it() -> None:
+    """Each task sees one GPU, which torch calls 0."""
+    own = {task: [{**_gpus(task)[0], "index": 0}] for task in range(4)}
+    came = {task: TaskFacts(task=task, host="a", devices=own[task]) for task in range(4)}
+    job = Muster(tasks=4, cuda=True, per_task=1)
+    assert [r.gpu for r in muster(job, came).ranks] == [0, 0, 0, 0]
+    numbers = {"GPU-0": 3, "GPU-1": 2, "GPU-2": 1}
+    came[0] = msgspec.structs.replace(came[0], gpu_numbers=numbers)
+    assert [r.gpu for r in muster(job, came).ranks] == [3, 2, 1, None]
+    came[3] = msgspec.structs.replace(came[3], devices=[{"uuid": "MIG-5", "index": 0}])
+    assert muster(job, came).ranks[3].gpu == 0
+
+
+def test_nvml_tells_the_numbers_of_nvidia_smi() -> None:
+    gpus = [NvmlGpu(index=1, uuid="GPU-a"), NvmlGpu(index=0, uuid="GPU-b"), NvmlGpu(index=2)]
+    empty = Snapshot({}, ProbeRuns(()), tables="0", origin="live")
+    facts = with_snapshot(TaskFacts(task=0, host="a"), empty.with_section(Nvml(gpus=gpus)))
+    assert facts.gpu_numbers == {"GPU-a": 1, "GPU-b": 0}
+    assert with_snapshot(TaskFacts(task=0, host="a"), empty).gpu_numbers is None
 
 
 def test_tasks_dealt_round_robin_keep_their_numbers_as_ranks() -> None:

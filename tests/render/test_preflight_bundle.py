@@ -98,6 +98,28 @@ def test_names_that_could_be_any_word_have_stand_ins_as_well() -> None:
     assert report["snapshot"]["facts"]["preflight"]["culprits"][0]["data"]["printed"] == "on host2"
 
 
+def test_hosts_whose_names_are_stand_ins_of_others_are_not_mixed_up() -> None:
+    """In a fix as well, whose words were redacted once already."""
+    named = {f"r{at}": {"host": f"host{at + 1}", "address": f"10.77.0.{at + 1}"} for at in range(4)}
+    these = samples.ranks(4, 1, **named)  # type: ignore[arg-type]  # fields of many types
+    way = {"from": "host3", "from_address": "10.77.0.3", "to": "host2", "address": "10.77.0.2"}
+    said = "rank 2 did not reach rank 1 at 10.77.0.2 port 4000"
+    one = msgspec.structs.replace(
+        samples.link(these[1], these[2], slug="nccl-network-interface"),
+        evidence=said, addresses=("10.77.0.3", "10.77.0.2"), data={"way": {**way, "port": 4000}},
+    )  # fmt: skip
+    files = files_of(samples.result(these, one))
+    for name, text in files.items():
+        assert "10.77.0" not in text, name
+    report = json.loads(files["report.json"])
+    ends = {end["rank"]: end for end in report["ranks"]}
+    text = " ".join(files["report.txt"].split())
+    near, far = ends[2], ends[1]
+    assert f"keeps {near['host']} ({near['address']}) from {far['host']} ({far['address']})" in text
+    assert f"nc -l 4000 # on {far['host']}" in text
+    assert f"rank 2 did not reach rank 1 at {far['address']} port 4000" in text
+
+
 def test_addresses_of_peers_have_stand_ins_and_versions_have_none() -> None:
     these = samples.ranks(2, 2)
     said = (

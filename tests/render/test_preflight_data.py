@@ -20,6 +20,7 @@ from gpucheck.render import (
     preflight_junit,
     preflight_markdown,
     preflight_metrics,
+    preflight_text,
 )
 from gpucheck.render.schema import schema
 
@@ -149,6 +150,33 @@ def test_junit_has_a_case_for_each_rank_and_step() -> None:
     assert "gpu-slow" in (ranks[50].findtext("system-out") or "")
     steps = [case.get("name") for case in found["gpucheck.preflight.steps"]]
     assert steps == ["1 alone was done", "2 together was done"]
+
+
+def test_junit_says_what_each_step_found_where_the_schema_has_room_for_it() -> None:
+    notes = ["64 ranks without any other; 64 passed; fp32 51 to 52 TFLOP/s; 3.0 s", samples.HOSTILE]
+    result = samples.several()
+    preflight = msgspec.structs.replace(result.preflight, step_notes=notes)
+    shown = suites(preflight_junit.render(msgspec.structs.replace(result, preflight=preflight)))
+    cases = list(shown["gpucheck.preflight.steps"])
+    assert cases[0].findtext("system-out") == notes[0]
+    for case in cases:  # attributes and elements, in the order, that the schema of Jenkins has
+        assert set(case.keys()) == {"classname", "name", "time"}
+        assert [inner.tag for inner in case] == ["system-out"]
+    assert "\x1b" not in (cases[1].findtext("system-out") or "")
+
+
+def test_a_notice_is_said_and_is_no_fault() -> None:
+    said = "gpu-0001: 6 of its 8 GPUs have no rank and got no test (GPU 2, 3, 4, 5, 6, 7)"
+    good = samples.result(samples.ranks(1, 2))
+    noted = msgspec.structs.replace(
+        good, preflight=msgspec.structs.replace(good.preflight, notices=[said])
+    )
+    assert noted.ending.status == 0
+    for face in (preflight_json, preflight_junit, preflight_markdown, preflight_text):
+        assert "6 of its 8 GPUs" in face.render(noted)
+    first, *rest = preflight_text.render(noted).splitlines()
+    assert first.startswith("HEALTHY")
+    assert rest[0].startswith("notice")
 
 
 def test_junit_blames_nobody_who_waited_and_shows_what_was_not_done() -> None:

@@ -140,6 +140,39 @@ def test_a_host_with_an_odd_name_gets_into_no_shell() -> None:
     assert "srun --exclude='x; rm -rf /' COMMAND" in given
 
 
+def test_a_way_is_looked_at_from_both_its_ends() -> None:
+    way = {
+        "from": "n2", "from_address": "10.0.0.3", "to": "n1", "address": "10.0.0.2", "port": 4000
+    }  # fmt: skip
+    slug = "nccl-network-interface"
+    [fix] = hit(slug, seen(Culprit(slug=slug, host="n1", data={"way": way}))).fixes
+    assert fix.text.startswith("Look for what keeps n2 (10.0.0.3) from n1 (10.0.0.2): ")
+    assert fix.commands[:3] == (
+        "ip route get 10.0.0.2  # on n2", "nc -l 4000  # on n1",
+        "nc -vz -w 5 10.0.0.2 4000  # on n2, meanwhile",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"address": "$(id)"}, {"address": "host1"}, {"port": "x; id"}, {"port": None},
+        {"address": None}, {"address": 7 ** 60},
+    ],
+)  # fmt: skip
+def test_of_an_odd_way_only_the_usual_is_said(changed: dict[str, object]) -> None:
+    way = {"from": "n2", "to": "n1", "address": "10.0.0.2", "port": 4000, **changed}
+    slug = "nccl-network-interface"
+    found = hit(slug, seen(Culprit(slug=slug, host="n1", data={"way": way})))
+    assert "Name the interface" in found.fixes[0].text
+    odd = {"from": "a\n rm -rf x", "to": "`id`", "address": "10.0.0.2", "port": 1}
+    found = hit(slug, seen(Culprit(slug=slug, host="n1", data={"way": odd})))
+    assert found.fixes[0].commands[:2] == (
+        "ip route get 10.0.0.2  # on arm-rfx",
+        "nc -l 1  # on id",
+    )
+
+
 def test_many_hosts_stand_in_a_file_not_in_a_command() -> None:
     many = [Culprit(slug="rank-crashed", host=f"n{n}", hosts=(f"n{n}",)) for n in range(40)]
     found = hit("rank-crashed", seen(*many, launcher="slurm"))

@@ -241,6 +241,25 @@ def test_a_store_that_cannot_be_reached(
     assert said in result["detail"]
 
 
+@pytest.mark.parametrize(("size", "seconds"), [(2, 10.0), (1000, 60.0)])
+def test_silence_is_not_waited_for_as_long_in_a_small_group(
+    monkeypatch: pytest.MonkeyPatch, size: int, seconds: float
+) -> None:
+    waited: list[float] = []
+
+    def silent(_place: tuple[str, int], patience: float) -> socket.socket:
+        waited.append(patience)
+        raise TimeoutError("timed out")
+
+    monkeypatch.setattr(together, "_REFUSED", -1.0)
+    monkeypatch.setattr(socket, "create_connection", silent)
+    place = {"host": "10.77.0.2", "port": 41083}
+    result = run_one(order(1, size, store=place, connect_seconds=60.0))
+    assert (result["status"], result["kind"]) == ("failed", "store-unreachable")
+    assert result["data"] == {"address": "10.77.0.2", "port": 41083, "error": "timed out"}
+    assert waited == [pytest.approx(seconds, abs=1.0)]
+
+
 def run_one(told: dict[str, Any]) -> dict[str, Any]:
     """Run an order that comes to no process group, in this process."""
     said: list[dict[str, Any]] = []

@@ -76,7 +76,7 @@ from gpucheck.cli.options import (
     metavar="FAULT",
     multiple=True,
     help="Make a fault on purpose, to see it found: hang:rank=3, wrong:rank=5, crash:rank=1, "
-    "slow:rank=2,factor=3, stop:rank=4, absent:rank=6, link:0-3. Never exits with 0.",
+    "slow:rank=2,factor=5, stop:rank=4, absent:rank=6, link:0-3. Never exits with 0.",
 )
 @click.option(
     "--timeout",

@@ -282,12 +282,21 @@ class Run:
             raise click.UsageError(printable(str(error))) from error
         if self._entrance.tasks == 1 and drill.absent:
             raise click.UsageError("--drill absent needs a launcher: here no task could stay away")
-        ranks = self._options["ranks"] or 1
-        if self._options["device"] == "cpu" and (
-            why := drill.problem(self._entrance.tasks * ranks)
-        ):
+        if self._options["device"] == "cuda":
+            why = drill.lacks_task(self._entrance.tasks)
+            self._say_who_stays_away(drill)
+        else:
+            why = drill.problem(self._entrance.tasks * (self._options["ranks"] or 1))
+        if why:
             raise click.UsageError(why)
         return drill
+
+    def _say_who_stays_away(self, drill: drills.Drill) -> None:
+        """Say that more than a rank stays away where a task takes all GPUs of its node."""
+        place = self._entrance
+        if place.task == 0 and place.local_tasks == 1 and not place.one_gpu and drill.absent:
+            tasks = ", ".join(map(str, sorted(drill.absent)))
+            self._note(f"--drill absent: task {tasks} stays away, with every GPU of its node")
 
     def _read_requirements(self) -> policy.Requirements:
         """Read ``--require``: demands, or files of them.

@@ -12,11 +12,19 @@ import msgspec
 from gpucheck.engine import diagnose
 from gpucheck.facts import builtins
 from gpucheck.findings import Confidence, Severity
-from gpucheck.preflight import outcome
+from gpucheck.preflight import outcome, steps
 from gpucheck.preflight.blame import localise
 from gpucheck.preflight.blame.naming import words_of
 from gpucheck.preflight.blame.rounds import disjoint
-from gpucheck.preflight.figures import bandwidth, drift, limits, policy, slow, slow_links
+from gpucheck.preflight.figures import (
+    bandwidth,
+    drift,
+    idle,
+    limits,
+    policy,
+    slow,
+    slow_links,
+)
 from gpucheck.preflight.figures.baseline import Baseline
 from gpucheck.preflight.figures.policy import Requirements
 from gpucheck.preflight.figures.slow_links import Known
@@ -152,7 +160,11 @@ class Judgement:
             for group in done.step.groups
         )
         found = [
-            *(_with_own_fixes(one) for one in told.culprits if not _is_late(one, late)),
+            *(
+                _with_own_fixes(_with_addresses(one, heard))
+                for one in told.culprits
+                if not _is_late(one, late)
+            ),
             *slow.culprits(roster, history, known.baseline),
             *slow_links.culprits(history, known),
             *limits.culprits(roster, heard.facts, collective_failed=failed),
@@ -169,6 +181,8 @@ class Judgement:
             ranks=[_outcome(heard, one, guilty) for one in roster.ranks],
             bandwidths=slow_links.report(history, known),
             steps=[done.step.kind for done in history],
+            step_notes=[steps.in_words(done) for done in history],
+            notices=idle.notices(roster, heard.facts) if wanted.backend == "nccl" else [],
             finished=not heard.stopped_because,
             stopped_because=heard.stopped_because,
             inconclusive=_late(late) or told.inconclusive or self._unknown(heard, known),
@@ -255,6 +269,21 @@ def _with_own_fixes(culprit: Culprit) -> Culprit:
     return msgspec.structs.replace(culprit, data={**data, "fixes": first.get("fixes") or []})
 
 
+def _with_addresses(culprit: Culprit, heard: Heard) -> Culprit:
+    """Return a culprit that is a way between two hosts with the address of its near end."""
+    way = culprit.data.get("way")
+    if not isinstance(way, dict):
+        return culprit
+    near = {heard.roster.ranks[rank].task for rank in culprit.ranks}
+    known = [heard.facts[task] for task in near if task in heard.facts]
+    own = next((one.address for one in known if one.host == way["from"]), "")
+    return msgspec.structs.replace(
+        culprit,
+        data={**culprit.data, "way": {**way, "from_address": own}},
+        addresses=tuple(filter(None, (own, way["address"]))),
+    )
+
+
 def _in_order(found: Iterable[Culprit]) -> list[Culprit]:
     """Sort by certainty, then by severity; what comes first among equals was named first."""
     return sorted(
@@ -295,9 +324,11 @@ def _outcome(heard: Heard, one: Rank, guilty: frozenset[int]) -> RankOutcome:
     for done in heard.history:
         if done.step.kind == "alone" and one.rank in done.results:
             rates.update(done.results[one.rank].measurements)
+    facts = heard.facts.get(one.task)
     status, shown = _worst(results, is_guilty=one.rank in guilty)
     return RankOutcome(
         rank=one.rank, task=one.task, host=one.host or None, node=one.node, device=one.device,
+        address=(facts.address or None) if facts is not None else None,
         gpu=one.gpu, pci=one.pci, uuid=one.uuid, model=one.model,
         status="absent" if one.rank in heard.roster.absent else status,
         phase=shown.phase if shown is not None else "start",

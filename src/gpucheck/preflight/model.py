@@ -146,6 +146,8 @@ class TaskFacts(msgspec.Struct, frozen=True, kw_only=True):
     driver: str | None = None
     devices: list[dict[str, Any]] | None = None
     """Each with ``index``, ``name``, ``uuid``, ``pci``, ``memory`` and ``capability``."""
+    gpu_numbers: dict[str, int] | None = None
+    """What nvidia-smi calls each GPU, by its UUID; of a task that asked NVML."""
     nvlinks: dict[str, int] | None = None
     """Active NVLinks by the UUID of the GPU."""
     infiniband: list[str] | None = None
@@ -168,3 +170,20 @@ class TaskFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 Facts = Mapping[int, TaskFacts]
 """By task."""
+
+
+def gpu_number(one: Mapping[str, Any], numbers: Mapping[str, int]) -> int | None:
+    """Return what nvidia-smi calls one of a task's devices; None when that is not known.
+
+    torch counts what it sees, from 0 in every task: that is taken only where nobody asked NVML, or
+    for a part of a GPU, which has no number there.
+
+    Args:
+        one: of ``TaskFacts.devices``.
+        numbers: ``gpu_numbers`` of all tasks on the node.
+    """
+    uuid, index = one.get("uuid"), one.get("index")
+    if isinstance(uuid, str) and uuid in numbers:
+        return numbers[uuid]
+    is_whole = isinstance(uuid, str) and uuid.startswith("GPU-")
+    return None if (is_whole and numbers) or not isinstance(index, int) else index

@@ -32,6 +32,8 @@ class Culprit(Facts, frozen=True, kw_only=True):
     is_link: bool = False
     host: Annotated[str | None, Private("host")] = None
     hosts: Annotated[tuple[str, ...], Private("host")] = ()
+    addresses: Annotated[tuple[str, ...], Private("address")] = ()
+    """Of a way between two hosts that was not found: of its ends, the near one first."""
     gpu: int | None = None
     """The index of the GPU on its node, as nvidia-smi counts; None on the CPU, or of a node."""
     pci: str | None = None
@@ -50,6 +52,8 @@ class RankOutcome(Facts, frozen=True, kw_only=True):
     task: int
     """The process of the launcher that looked after it."""
     host: Annotated[str | None, Private("host")] = None
+    address: Annotated[str | None, Private("address")] = None
+    """By which other hosts reach this one, where that is known."""
     node: int | None = None
     device: str = "cpu"
     gpu: int | None = None
@@ -96,6 +100,10 @@ class Preflight(Section, frozen=True, kw_only=True):
     bandwidths: list[Bandwidth] | None = None
     steps: list[str] | None = None
     """What was done, in order: ``alone``, ``together``, ``pairs`` ..."""
+    step_notes: list[str] = msgspec.field(default_factory=list)
+    """Of each of ``steps``, in a line: how many groups passed, who did not, what was measured."""
+    notices: list[str] = msgspec.field(default_factory=list)
+    """What is no fault, and good to know: GPUs that no task takes."""
     finished: bool | None = None
     """Whether every step that was needed was done in time; else ``stopped_because`` says why."""
     stopped_because: str = ""

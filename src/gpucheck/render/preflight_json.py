@@ -9,7 +9,7 @@ from typing import Any
 from gpucheck.facts import Facts, builtins
 from gpucheck.preflight.files import json_text
 from gpucheck.preflight.judgement import Result
-from gpucheck.render.preflight_words import drill_words, verdict_word
+from gpucheck.render.preflight_words import drill_words, notices, verdict_word
 
 _AFTER_CAUSES = "root_causes"
 
@@ -29,6 +29,7 @@ def as_json(result: Result) -> dict[str, Any]:
         "why": result.ending.why,
         "drill": result.drill or preflight.drill,
         "notice": drill_words(result),
+        "notices": notices(result),
         "launcher": result.launcher or preflight.launcher or "",
         "seconds": result.seconds,
         "culprits": [_plain(one) for one in preflight.culprits or ()],

@@ -47,7 +47,14 @@ def _verdict(result: Result) -> Case:
     case = Case(_VERDICT, "verdict", result.seconds)
     drill = words.drill_words(result)
     said = "\n".join(
-        part for part in (drill, *words.next_steps(result), words.exit_words(result)) if part
+        part
+        for part in (
+            drill,
+            *words.notices(result),
+            *words.next_steps(result),
+            words.exit_words(result),
+        )
+        if part
     )
     if result.ending.status == words.INCONCLUSIVE:
         return case.ends("error", words.verdict(result), said)
@@ -57,10 +64,14 @@ def _verdict(result: Result) -> Case:
 
 
 def _steps(result: Result) -> list[Case]:
-    """Return a case for each step that was done, however it went, and one for what was not."""
+    """Return a case for each step that was done, with what it found, and one for what was not.
+
+    Such a case never fails: a step that finds a fault has done its work.
+    """
     preflight = result.preflight
+    notes = iter(preflight.step_notes)
     cases = [
-        Case(_STEPS, f"{number} {step} was done")
+        Case(_STEPS, f"{number} {step} was done").says(next(notes, ""))
         for number, step in enumerate(preflight.steps or (), 1)
     ]
     if preflight.finished is False and preflight.stopped_because:

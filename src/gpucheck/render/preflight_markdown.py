@@ -20,6 +20,7 @@ def render(result: Result) -> str:
         loud,
         f"**{words.verdict_word(result).upper()}**: {escaped(words.verdict(result), 2000)}",
         _said(found),
+        "\n".join(f"- notice: {escaped(said, 2000)}" for said in words.notices(result)),
         *(_cause(cause, result) for cause in found[:_IN_FULL]),
         _next(result),
         _ranks(result),

@@ -20,8 +20,8 @@ class Public:
     """The stand-ins of one pre-flight, for itself and for every text about it.
 
     The redaction of a machine leaves a host's name in a sentence alone where it could be any other
-    word. The nodes of a cluster are often called n1 and n2, and a text about a pre-flight is full
-    of them: here they are replaced whatever they look like.
+    word, and an address that could be a version. The nodes of a cluster are often called n1 and n2,
+    and a text about a pre-flight is full of them: here they are replaced whatever they look like.
     """
 
     def __init__(self, result: Result) -> None:
@@ -84,29 +84,35 @@ class Public:
             ranks=None if shown.ranks is None else ranks,
             inconclusive=self.text(shown.inconclusive),
             stopped_because=self.text(shown.stopped_because),
+            notices=list(map(self.text, shown.notices)),
+            step_notes=list(map(self.text, shown.step_notes)),
         )
 
-    def _report(self, report: Report, preflight: Preflight) -> Report:
+    def _report(self, shown: Report, preflight: Preflight) -> Report:
+        """Return the report; of words as they were: a stand-in may be another's name."""
+        own = self._result.report
         return _replace(
-            report,
-            snapshot=report.snapshot.with_section(preflight),
-            findings=tuple(map(self._finding, report.findings)),
-            checks=tuple(_replace(one, reason=self.text(one.reason)) for one in report.checks),
+            shown,
+            snapshot=shown.snapshot.with_section(preflight),
+            findings=tuple(map(self._finding, own.findings, shown.findings)),
+            checks=tuple(_replace(one, reason=self.text(one.reason)) for one in own.checks),
             open_questions=tuple(
-                _replace(one, reason=self.text(one.reason)) for one in report.open_questions
+                _replace(one, reason=self.text(one.reason)) for one in own.open_questions
             ),
         )
 
-    def _finding(self, finding: Finding) -> Finding:
+    def _finding(self, own: Finding, shown: Finding) -> Finding:
         return _replace(
-            finding,
-            headline=self.text(finding.headline),
-            evidence=tuple(map(self._evidence, finding.evidence)),
-            fixes=tuple(map(self._fix, finding.fixes)),
+            shown,
+            headline=self.text(own.headline),
+            evidence=tuple(map(self._evidence, own.evidence, shown.evidence)),
+            fixes=tuple(map(self._fix, own.fixes)),
         )
 
-    def _evidence(self, evidence: Evidence) -> Evidence:
-        return _replace(evidence, value=self.data(evidence.value))
+    def _evidence(self, own: Evidence, shown: Evidence) -> Evidence:
+        """Return evidence; what is the machine's has lost its private fields already."""
+        said = own if own.fact.startswith("preflight.") else shown
+        return _replace(shown, value=self.data(said.value))
 
     def _fix(self, fix: Fix) -> Fix:
         commands = tuple(self.text(command) for command in fix.commands)
@@ -116,9 +122,11 @@ class Public:
 
 
 def _hosts(preflight: Preflight) -> Iterator[str]:
-    """Return the name of a host wherever one stands, in a fixed order."""
+    """Return the name, and the address, of a host wherever one stands, in a fixed order."""
     for rank in preflight.ranks or ():
         yield rank.host or ""
+        yield rank.address or ""
     for culprit in preflight.culprits or ():
         yield culprit.host or ""
         yield from culprit.hosts
+        yield from culprit.addresses

@@ -46,6 +46,8 @@ def render(
     _verdict(page, result, in_one_line=quiet or (is_good and not verbose))
     if not quiet:
         _findings(page, found, result)
+        for said in words.notices(result):
+            page.labelled("notice", said, column=_SEVERITY_COLUMN)
         _open_end(page, result)
         if verbose or result.ending.status:
             _ranks(page, result)

@@ -103,6 +103,11 @@ def said(found: list[Cause]) -> list[tuple[str, str]]:
     ]
 
 
+def notices(result: Result) -> list[str]:
+    """Return what is no fault, and good to know."""
+    return [clean(one, _LONGEST_EVIDENCE) for one in result.preflight.notices]
+
+
 def _warnings(found: list[Cause]) -> str:
     names = ", ".join(one.slug for one in found)
     return f" - with {names}" if names else ""

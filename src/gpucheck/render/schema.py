@@ -113,6 +113,7 @@ def _of_a_preflight(refs: dict[type, Schema]) -> Schema:
         "why": _TEXT,
         "drill": _TEXT,
         "notice": _TEXT,
+        "notices": _list(_TEXT),
         "launcher": _TEXT,
         "seconds": {"type": "number"},
         "culprits": _list(refs[Culprit]),

@@ -1,5 +1,7 @@
 """What to do about a culprit of a pre-flight: about its kind, and to go on without its node."""
 
+import ipaddress
+import re
 import shlex
 
 import msgspec
@@ -20,6 +22,8 @@ _BREAKS_A_NODE = frozenset(
 )  # fmt: skip
 """The node of these can be left out; nothing else than the job itself is wrong in the others."""
 
+_NO_NAME = re.compile(r"[^A-Za-z0-9._:-]")
+"""What is in no name of a host, and in no address."""
 _XIDS = "sudo dmesg | grep -i -e NVRM -e Xid | tail -n 20"
 
 
@@ -127,9 +131,34 @@ def fixes_for(culprits: list[Culprit], preflight: Preflight) -> tuple[Fix, ...]:
     variables = first.data.get("variables")
     around = (_without_transport(variables),) if isinstance(variables, dict) and variables else ()
     own = _own(first.data.get("fixes"))
-    cures = own or (_CURES.get(first.slug, _ELSE),)
+    way = _way(first.data.get("way")) if first.slug == "nccl-network-interface" else ()
+    cures = own or way or (_CURES.get(first.slug, _ELSE),)
     leave = _left_out(culprits, preflight)
     return (*around, *((leave,) if leave is not None else ()), *cures)
+
+
+def _way(raw: object) -> tuple[Fix, ...]:
+    """Return how to look at the way between two hosts; () when it is not known which it is."""
+    if not isinstance(raw, dict):
+        return ()
+    try:
+        address, port = str(ipaddress.ip_address(raw["address"])), int(raw["port"])
+    except (KeyError, TypeError, ValueError):
+        return ()
+    here, there = _NO_NAME.sub("", str(raw.get("from"))), _NO_NAME.sub("", str(raw.get("to")))
+    own = raw.get("from_address")
+    at = f" ({_NO_NAME.sub('', str(own))})" if own else ""
+    return (
+        _cure(
+            f"Look for what keeps {here}{at} from {there} ({address}): a firewall on one of them "
+            "or between, a route, a switch. TCP must pass both ways on every port that their "
+            "systems hand out (ip_local_port_range, 32768 to 60999 unless it was changed).",
+            f"ip route get {address}  # on {here}",
+            f"nc -l {port}  # on {there}",
+            f"nc -vz -w 5 {address} {port}  # on {here}, meanwhile",
+            "sysctl net.ipv4.ip_local_port_range  # on both",
+        ),
+    )
 
 
 def _own(raw: object) -> tuple[Fix, ...]:

@@ -8,6 +8,7 @@ _MOST_FACTS = 6
 _MOST_RANKS = 4
 _TITLES = {
     "nccl-version-mismatch": "the ranks have different releases of NCCL",
+    "nccl-network-interface": "hosts that do not connect with each other",
     "wrong-result": "wrong values",
 }
 """What is wrong, where the title of the rule speaks of one machine only."""

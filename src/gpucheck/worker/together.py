@@ -38,6 +38,9 @@ _GRACE = 2.0
 """Seconds in which a GPU finishes what NCCL says has been finished."""
 _REFUSED, _PAUSE = 5.0, 0.25
 """Seconds for which a connection that is refused at once is tried again, and between two tries."""
+_SILENT, _FEW = 10.0, 64
+"""Seconds of silence after which there is no way to an open port, in a group of so few ranks: a
+system answers without the process, and was asked four times by then. Many may wait longer."""
 _VALUE = 4
 """Bytes of an fp32 value."""
 _REMOTE = "ncclRemoteError"
@@ -165,7 +168,8 @@ class Together:
     def _find_store(self) -> Any:  # noqa: ANN401  # torch.distributed.TCPStore
         place = self._order["store"]
         seconds = float(self._order.get("connect_seconds") or 60.0)
-        _reach(place["host"], int(place["port"]), seconds)
+        patience = min(seconds, _SILENT) if self._size <= _FEW else seconds
+        _reach(place["host"], int(place["port"]), patience)
         return self._torch.distributed.TCPStore(
             host_name=place["host"],
             port=int(place["port"]),
@@ -287,7 +291,8 @@ def _reach(host: str, port: int, seconds: float) -> None:
         except OSError as error:
             if time.monotonic() > min(end, surely):
                 said = f"{host} port {port}, where the first rank of the group waits"
-                raise Failed("store-unreachable", f"{said}: {error}") from error
+                data = {"address": host, "port": port, "error": str(error)}
+                raise Failed("store-unreachable", f"{said}: {error}", data) from error
             time.sleep(_PAUSE)
         else:
             return

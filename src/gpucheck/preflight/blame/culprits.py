@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from gpucheck.findings import Confidence, Severity
-from gpucheck.preflight.blame import tells
+from gpucheck.preflight.blame import tells, ways
 from gpucheck.preflight.blame.arms import Arm, Course, course
 from gpucheck.preflight.blame.causes import Cause, causes, scale
 from gpucheck.preflight.blame.evidence import Picture, Trial
@@ -31,7 +31,7 @@ _OF_LINK: dict[Form, str] = {
     "hang": "nccl-timeout",
 }
 _ON_THE_WAY = "nccl-network-interface"
-"""Nodes that never connect."""
+"""Nodes that came to the board, and of which two never connect."""
 _INFINIBAND = ("NET/IB", "ibv_", "mlx5_")
 
 
@@ -196,15 +196,16 @@ def _judged(picture: Picture, cause: Cause) -> tuple[Culprit | None, str]:
         cause.ranks,
         evidence=words,
         confidence=sure,
-        data=_data_of(cause, trial, arms),
+        data=_data_of(cause, trial, arms, picture.roster),
     )
     entry = _at(entry, phase_of(trial))
     return (between(entry, picture.roster) if sentence.is_link else entry), question
 
 
-def _data_of(cause: Cause, trial: Trial, arms: Course) -> dict[str, Any]:
+def _data_of(cause: Cause, trial: Trial, arms: Course, roster: Roster) -> dict[str, Any]:
     """Return the set that shows it, how it fails, and what the arms have shown."""
     data: dict[str, Any] = {"kind": form_of(trial), "group": list(cause.group)}
+    data.update(ways.as_data(trial, roster) if form_of(trial) == "store" else {})
     if arms.tried:
         data["arms"] = [
             {"env": one.env, "backend": one.backend, "passed": one.passed} for one in arms.tried
@@ -221,6 +222,8 @@ def _slug(cause: Cause, trial: Trial, *, is_link: bool) -> str:
     if form == "error" and is_far and _names_infiniband(trial):
         return "nccl-infiniband"
     if form == "connect" and is_far and not is_of_ranks:
+        return _ON_THE_WAY
+    if form == "store" and ways.unreached(trial) is not None:
         return _ON_THE_WAY
     if is_link and form == "error" and trial.backend == "gloo":
         return _ON_THE_WAY if is_far else "nccl-timeout"
@@ -253,7 +256,8 @@ def _transient_pairs(picture: Picture) -> list[Culprit]:
             continue
         seen.add(trial.ranks)
         form = form_of(trial)
-        slug = _OF_LINK[form]
+        is_way = form == "store" and ways.unreached(trial) is not None
+        slug = _ON_THE_WAY if is_way else _OF_LINK[form]
         ends = [min(r for r in trial.ranks if picture.node_of[r] == n) for n in trial.nodes]
         ends = ends if len(ends) > 1 else sorted(trial.ranks)
         entry = blamed(

@@ -66,6 +66,7 @@ def _plans(picture: Picture, limits: Limits) -> Iterator[Plan]:
     yield plans.node_pairs(picture)
     yield plans.node_partners(picture)
     yield plans.gpu_partners(picture)
+    yield plans.unmet(picture)
     yield plans.repeated(picture, rest)
     yield plans.links_again(picture)
     yield plans.rails(picture)

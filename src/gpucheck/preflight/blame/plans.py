@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from gpucheck.preflight.blame import rounds
+from gpucheck.preflight.blame import rounds, ways
 from gpucheck.preflight.blame.arms import Arm, course
 from gpucheck.preflight.blame.causes import causes, scale
-from gpucheck.preflight.blame.evidence import Picture
-from gpucheck.preflight.blame.rounds import Pair
+from gpucheck.preflight.blame.evidence import Picture, Trial
+from gpucheck.preflight.blame.rounds import Pair, pair
 from gpucheck.preflight.model import Kind
 
 _WHOLES = 6
@@ -126,6 +126,37 @@ def _tries(tried: set[Pair]) -> dict[int, int]:
     return counts
 
 
+def unmet(picture: Picture) -> Plan:
+    """Nodes whose ranks never connected while others of their group did: the ways between them.
+
+    There are few, and each pair ends soon: all together once more would take a whole time-out.
+    """
+    groups: list[tuple[int, ...]] = []
+    for trial in picture.unexplained:
+        wanted = _unmet_pairs(picture, trial) - picture.nodes.tried
+        nodes = sorted({node for both in wanted for node in both})
+        if len(nodes) <= _NARROW and set(nodes) <= set(_open_nodes(picture)):
+            groups += _both(picture, rounds.next_round(nodes, wanted.__contains__))
+    return Plan(kind="links", groups=rounds.disjoint(groups))
+
+
+def _unmet_pairs(picture: Picture, trial: Trial) -> set[Pair]:
+    """Return the pairs of nodes between which a failed group may have found no way.
+
+    Who did not reach the store lacks the first rank of the group, and all others wait. Who is
+    left over while it connects lacks another such rank; where all are, it is what they share.
+    """
+    known = trial.results.values()
+    first = picture.node_of[trial.group[0]]
+    outside = {picture.node_of[one.rank] for one in known if one.kind == "store-unreachable"}
+    if outside:
+        return {pair(first, node) for node in outside if node != first}
+    stuck = {picture.node_of[one.rank] for one in known if one.phase == "connect"}
+    if len(stuck) > _NARROW or not any(one.phase == "enter" for one in known):
+        return set()
+    return {(one, other) for one in stuck for other in stuck if one < other}
+
+
 def gpu_pairs(picture: Picture) -> Plan:
     """Every pair of ranks in each node that fails within itself, all such nodes at once.
 
@@ -208,13 +239,16 @@ def links_again(picture: Picture) -> Plan:
 def rails(picture: Picture) -> Plan:
     """Pairs of ranks across two nodes that fail together: which adapter, which link.
 
-    Neighbours of the same place first, then moved on by one, and further while all pass.
+    Neighbours of the same place first, then moved on by one, and further while all pass. Where a
+    host was not reached at all, it is no matter of ranks.
     """
     couples = [(node, picture.nodes.good_partners(node)[0]) for node in picture.bad_nodes]
     couples += picture.node_links
     couples += [both for both in sorted(picture.nodes.failing) if len(picture.pool) == 2]  # noqa: PLR2004
+    lost = {tuple(sorted(one.nodes)) for one in picture.unexplained if ways.unreached(one)}
+    couples = [both for both in dict.fromkeys(couples) if pair(*both) not in lost]
     groups: list[tuple[int, ...]] = []
-    for one, other in rounds.disjoint(dict.fromkeys(couples)):
+    for one, other in rounds.disjoint(couples):
         groups += _next_rail(picture, picture.pool.get(one, ()), picture.pool.get(other, ()))
     return Plan(kind="links", groups=groups)
 

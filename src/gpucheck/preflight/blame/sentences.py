@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable
 from typing import Literal
 
 from gpucheck.findings import Confidence
-from gpucheck.preflight.blame import tells
+from gpucheck.preflight.blame import tells, ways
 from gpucheck.preflight.blame.causes import Cause
 from gpucheck.preflight.blame.evidence import Picture, Trial
 from gpucheck.preflight.blame.naming import words_of
@@ -58,6 +58,9 @@ class Sentence:
         self._picture = picture
         self._cause = cause
         self._how = HOW[form]
+        self._way = ways.in_words(picture.first(cause.group)) if form == "store" else ""
+        if self._way:
+            self._how = f"{HOW[form]} ({self._way})"
         is_whole = len(picture.nodes_of_job) == 1 and len(cause.group) > _PAIR
         self.is_nobody = cause.sort == "scale" or (cause.sort == "inside" and is_whole)
         of_two = cause.sort == "either" and len(cause.units) == _PAIR
@@ -115,6 +118,8 @@ class Sentence:
 
     def _of_link(self) -> str:
         times = _often(self._picture.fails(self._cause.group))
+        if self._way:
+            return f"{self._way}: {times}, while each end passes with others"
         ends = "the two" if self._cause.sort == "link" else "the ranks of the two hosts"
         return f"{ends} {self._how} with each other ({times}), and each passes with others"
 

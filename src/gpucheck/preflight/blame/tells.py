@@ -122,6 +122,7 @@ def _never_entered(known: list[RankResult]) -> list[Tell]:
     connecting = [one for one in behind if one.phase in ("store", "connect")]
     if len(connecting) > 1 or any(one.phase == "store" for one in connecting):
         return []  # ranks that could not reach one another look the same
+    behind = [one for one in behind if _stood_still(one, inside)]
     if len(behind) > len(known) // 2:
         return []
     which = "the first all-reduce" if latest <= 1 else f"all-reduce {latest}"
@@ -131,11 +132,32 @@ def _never_entered(known: list[RankResult]) -> list[Tell]:
         Tell(
             rank=one.rank,
             slug="rank-hangs",
-            evidence=f"{said} {one.phase}{_words(one)}{_stuck(one)}",
+            evidence=f"{said} {one.phase}{_words(one)}{_stuck(one)}{_in_its_time(one)}",
+            confidence=Confidence.LIKELY if _in_its_time(one) else Confidence.CERTAIN,
             result=one,
         )
         for one in behind
     ]
+
+
+def _stood_still(one: RankResult, waiting: list[RankResult]) -> bool:
+    """Whether it was in its phase for at least half as long as the others waited for it.
+
+    Else it was late and on its way, and pairs tell whether it works.
+    """
+    own = one.data.get("in_phase")
+    longest = max((float(two.data.get("in_phase") or 0.0) for two in waiting), default=0.0)
+    return own is None or bool(one.data.get("own_deadline")) or 2 * float(own) >= longest
+
+
+def _in_its_time(one: RankResult) -> str:
+    """Say so of a rank that had more time where it was, since a GPU may be slow to start there.
+
+    While ranks connect they wait for nothing of their own, and all others were through.
+    """
+    if one.data.get("own_deadline") or one.phase in ("connect", "leave"):
+        return ""
+    return "; slow, or stuck: its own time for that was not over when the time of the others was"
 
 
 def _opened_no_store(known: list[RankResult]) -> list[Tell]:
@@ -145,8 +167,9 @@ def _opened_no_store(known: list[RankResult]) -> list[Tell]:
     if first.status != "timed-out" or first.kind == "not-begun" or not waiting or not others:
         return []
     said = f"was to open the store at which {len(others)} other ranks meet, and hung in phase"
-    words = f"{said} {first.phase}{_words(first)}{_stuck(first)}"
-    return [Tell(rank=first.rank, slug="rank-hangs", evidence=words, result=first)]
+    words = f"{said} {first.phase}{_words(first)}{_stuck(first)}{_in_its_time(first)}"
+    sure = Confidence.LIKELY if _in_its_time(first) else Confidence.CERTAIN
+    return [Tell(rank=first.rank, slug="rank-hangs", evidence=words, confidence=sure, result=first)]
 
 
 def _is_behind(one: RankResult, latest: int) -> bool:

@@ -78,10 +78,12 @@ def with_snapshot(facts: TaskFacts, snapshot: Snapshot) -> TaskFacts:
         for gpu in nvml.gpus or ()
         if gpu.uuid and gpu.nvlinks is not None
     }
+    numbers = {gpu.uuid: gpu.index for gpu in nvml.gpus or () if gpu.uuid and gpu.index is not None}
     release = snapshot.get(Driver).module_release or nvml.driver_release
     return msgspec.structs.replace(
-        facts, nvlinks=links or facts.nvlinks, driver=release or facts.driver
-    )
+        facts, nvlinks=links or facts.nvlinks, driver=release or facts.driver,
+        gpu_numbers=numbers or None,
+    )  # fmt: skip
 
 
 class NodeCheck:

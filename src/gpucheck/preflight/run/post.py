@@ -76,6 +76,8 @@ class Post:
         self._answer: Message | None = None
         self._because: Because | None = None
         self._sent = 0
+        self._in_phase: float | None = None
+        self._is_own_deadline = False
         self._since = self._begun
         self._deadline = self._begun + deadlines.start
 
@@ -123,7 +125,9 @@ class Post:
             return
         if self._because is None:
             self._because = "limit" if now >= self._end else "deadline"
+            self._is_own_deadline = self._because == "deadline"
         if not self._sent:
+            self._in_phase = self.seconds
             self._signal(crew, TERMINATE, now + TERM_SECONDS)
         elif self._sent == TERMINATE != KILL:
             self._signal(crew, KILL, now + KILL_SECONDS)
@@ -173,8 +177,14 @@ class Post:
             collective=self.collective,
             kind=kind,
             detail=detail,
-            data=ended.data,
+            data={**ended.data, **self._patience()},
         )
+
+    def _patience(self) -> dict[str, Any]:
+        """Say how long it was in its phase when it was ended, and whether its own time was over."""
+        if self._because != "deadline" or self._in_phase is None:
+            return {}
+        return {"in_phase": round(self._in_phase, 1), "own_deadline": self._is_own_deadline}
 
     def _status(self) -> Literal["crashed", "stopped", "timed-out", "not-run"]:
         if self._because is None:

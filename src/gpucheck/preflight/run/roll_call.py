@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from gpucheck.preflight.model import Rank, RankResult, Roster, Status, TaskFacts
+from gpucheck.preflight.model import Rank, RankResult, Roster, Status, TaskFacts, gpu_number
 
 NO_DEVICE = "none"
 
@@ -38,18 +38,22 @@ def muster(job: Muster, came: Mapping[int, TaskFacts]) -> Roster:
     order = sorted(range(job.tasks), key=lambda task: (nodes[task], task))
     if usual == 1 and set(counts.values()) <= {1}:
         order = list(range(job.tasks))
+    numbers: dict[int, dict[str, int]] = {}
+    for task, facts in came.items():
+        numbers.setdefault(nodes[task], {}).update(facts.gpu_numbers or {})
     ranks: list[Rank] = []
     on_node: Counter[int] = Counter()
     for task in order:
         node, count = nodes[task], counts.get(task, usual)
+        of_task = came.get(task)
         for at in range(count):
             place = Rank(
                 rank=len(ranks), task=task, node=node, host=_host(job, came, task),
                 local=on_node[node],
             )  # fmt: skip
-            facts = came.get(task)
             if job.cuda:
-                place = _with_device(place, facts, place.local if count == 1 else at)
+                at_device = place.local if count == 1 else at
+                place = _with_device(place, of_task, at_device, numbers.get(node, {}))
             ranks.append(place)
             on_node[node] += 1
     absent = frozenset(one.rank for one in ranks if one.task not in came)
@@ -126,7 +130,9 @@ def _nodes(job: Muster, came: Mapping[int, TaskFacts]) -> dict[int, int]:
     return found
 
 
-def _with_device(rank: Rank, facts: TaskFacts | None, place: int) -> Rank:
+def _with_device(
+    rank: Rank, facts: TaskFacts | None, place: int, numbers: Mapping[str, int]
+) -> Rank:
     """Return the rank with the device at this place of its task.
 
     A task that sees one device uses it, whatever its own place on the node.
@@ -138,11 +144,10 @@ def _with_device(rank: Rank, facts: TaskFacts | None, place: int) -> Rank:
         known = facts is not None and facts.devices is not None
         return msgspec.structs.replace(rank, device=NO_DEVICE if known else f"cuda:{place}")
     one = devices[place]
-    index = one.get("index")
     return msgspec.structs.replace(
         rank,
         device=f"cuda:{place}",
-        gpu=index if isinstance(index, int) else place,
+        gpu=gpu_number(one, numbers),
         pci=_text(one.get("pci")),
         uuid=_text(one.get("uuid")),
         model=_text(one.get("name")),

@@ -1,0 +1,57 @@
+"""GPUs that the tasks of a node see and none of them takes: they were not tested."""
+
+from gpucheck.preflight.blame.naming import counted, words_of
+from gpucheck.preflight.model import Facts, Rank, Roster, gpu_number
+
+_MOST_HOSTS = 4
+_MOST_GPUS = 16
+
+
+def notices(roster: Roster, facts: Facts) -> list[str]:
+    """Return a sentence for each host that has such GPUs, and one for all hosts beyond a few.
+
+    Several tasks that see the same GPUs take one each, so with fewer tasks some are left over.
+    What no task of a node sees was kept from the job. Of a node one of whose tasks does not tell
+    its GPUs nothing is said.
+    """
+    by_node: dict[int, list[Rank]] = {}
+    for one in roster.ranks:
+        by_node.setdefault(one.node, []).append(one)
+    said, hosts = [], []
+    for node, ranks in by_node.items():
+        if words := _on(ranks, facts):
+            hosts.append(ranks[0].host or f"node {node}")
+            said.append(f"{hosts[-1]}: {words}")
+    if len(said) <= _MOST_HOSTS:
+        return said
+    more = counted(len(said) - _MOST_HOSTS, "more host")
+    return [
+        *said[:_MOST_HOSTS],
+        f"{more} with GPUs that have no rank: {words_of(hosts[_MOST_HOSTS:])}",
+    ]
+
+
+def _on(ranks: list[Rank], facts: Facts) -> str:
+    """Say which GPUs of a node are left over; "" when none is, or nobody knows."""
+    tasks = {one.task for one in ranks}
+    here = [facts[task] for task in tasks if task in facts]
+    numbers = {uuid: at for one in here for uuid, at in (one.gpu_numbers or {}).items()}
+    seen: dict[str, int] = {}
+    for each in here:
+        for one in each.devices or ({},):
+            uuid, number = one.get("uuid"), gpu_number(one, numbers)
+            if not isinstance(uuid, str) or number is None:
+                return ""
+            seen[uuid] = number
+    if len(here) < len(tasks):
+        return ""
+    left = sorted(index for uuid, index in seen.items() if uuid not in {one.uuid for one in ranks})
+    if not left:
+        return ""
+    names = ", ".join(map(str, left[:_MOST_GPUS]))
+    names += f" and {len(left) - _MOST_GPUS} more" if len(left) > _MOST_GPUS else ""
+    have = "has" if len(left) == 1 else "have"
+    return (
+        f"{len(left)} of its {len(seen)} GPUs {have} no rank and got no test (GPU {names}), since "
+        f"{counted(len(tasks), 'task')} saw them all and each took one"
+    )

@@ -1,0 +1,50 @@
+"""GPUs of a node that no task takes."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from gpucheck.preflight.figures.idle import notices
+from gpucheck.preflight.model import TaskFacts
+from gpucheck.preflight.run.roll_call import Muster, muster
+
+
+def _said(tasks: Mapping[int, tuple[str, list[dict[str, Any]] | None]]) -> list[str]:
+    came = {
+        task: TaskFacts(task=task, host=host, devices=gpus) for task, (host, gpus) in tasks.items()
+    }
+    return notices(muster(Muster(tasks=len(tasks), cuda=True), came), came)
+
+
+def _gpus(host: str, *indexes: int) -> list[dict[str, Any]]:
+    return [{"index": at, "uuid": f"GPU-{host}-{at}", "name": "H100"} for at in indexes]
+
+
+def test_tasks_that_see_the_same_gpus_and_are_fewer_leave_some_over() -> None:
+    [said] = _said({task: ("a", _gpus("a", *range(8))) for task in range(2)})
+    assert said == (
+        "a: 6 of its 8 GPUs have no rank and got no test (GPU 2, 3, 4, 5, 6, 7), since 2 tasks saw "
+        "them all and each took one"
+    )
+
+
+def test_nothing_is_said_where_all_are_taken_or_kept_apart() -> None:
+    assert _said({0: ("a", _gpus("a", *range(8)))}) == []
+    assert _said({task: ("a", _gpus("a", 0, 1)) for task in range(2)}) == []
+    assert _said({task: ("a", _gpus("a", task)) for task in range(4)}) == []
+    own = {task: ("a", _gpus("a", 2 * task, 2 * task + 1)) for task in range(2)}
+    assert _said(own) == []
+
+
+def test_of_a_node_that_does_not_tell_its_gpus_nothing_is_said() -> None:
+    eight = _gpus("a", *range(8))
+    assert _said({0: ("a", eight), 1: ("a", None)}) == []
+    assert _said({0: ("a", eight), 1: ("a", [])}) == []
+    nameless = [{**one, "uuid": None} for one in eight]
+    assert _said(dict.fromkeys(range(2), ("a", nameless))) == []
+
+
+def test_many_hosts_are_a_few_sentences() -> None:
+    found = _said({task: (f"n{task // 2}", _gpus(f"n{task // 2}", 0, 1, 2)) for task in range(200)})
+    assert len(found) == 5
+    assert found[0].startswith("n0: 1 of its 3 GPUs has no rank and got no test (GPU 2)")
+    assert found[-1] == "96 more hosts with GPUs that have no rank: n4, n5, n6, n7 and 92 more"
