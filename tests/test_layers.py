@@ -8,7 +8,7 @@ import gpucheck
 
 ROOT = Path(gpucheck.__file__).parent
 ORDER = (
-    "facts", "findings", "visible", "host", "tables", "elf", "loader", "target", "probes",
+    "facts", "findings", "visible", "host", "tables", "elf", "pe", "loader", "target", "probes",
     "readers", "signatures", "snapshot", "collect", "views", "recommend", "fixes", "rules",
     "engine", "selftest", "verdict", "report", "preflight", "whatif", "ticket", "redact", "record",
     "diff", "render", "cli", "__main__",

@@ -109,15 +109,23 @@ class Environment:
         return [folder for folder in paths.split(":") if folder.startswith("/")]
 
     def _extensions(self, loading: loading_probe.Loading) -> dict[str, str]:
-        """Return the compiled files that need torch or CUDA, and their distributions' folders."""
+        """Return the compiled files that need torch or CUDA, and their distributions' folders.
+
+        Of a package that has others as well one of them is kept: it tells that there are some.
+        """
         reader = Reader(self.host, self.torch, self.interpreter, loading)
         owners = Owners(self.host, dist_infos(self.host, [str(self.site)]))
         found = {}
-        for file in candidates(self.host, [str(self.site)]).files:
+        others: dict[str, str] = {}
+        files = candidates(self.host, [str(self.site)]).files
+        for file in files:
             if reader.read(file) is not None:
                 owner = owners.of(file)
                 found[file.path] = Path(owner.path).name if owner is not None else ""
-        return found
+            elif read_elf(self.host, file.path).value is not None:
+                others.setdefault(file.top, file.path)
+        tops = {file.top for file in files if file.path in found}
+        return {**found, **{path: "" for top, path in others.items() if top in tops}}
 
     def libraries(self) -> list[str]:
         """Return the files that are kept, each once: what is loaded, CUDA's, torch's.

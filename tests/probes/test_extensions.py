@@ -10,7 +10,7 @@ from tiny_elf import fat_binary, tiny_elf
 
 from gpucheck.facts import Section
 from gpucheck.probes import extensions
-from gpucheck.probes._extension_files import candidates
+from gpucheck.probes._extension_files import Candidate, candidates
 from gpucheck.probes._symbol_names import is_of_torch, short_name, string_abi
 from gpucheck.probes.extensions import Extension, Extensions
 from gpucheck.probes.interpreter import Interpreter
@@ -180,7 +180,7 @@ def test_what_needs_neither_torch_nor_cuda_is_none(tmp_path: Path) -> None:
         tmp_path,
         {
             "fast/_speedups.so": tiny_elf(needed=["libc.so.6"]),
-            "scipy/linalg/_x.so": tiny_elf(needed=NEEDS, wants=[DECREF]),  # never looked into
+            "torch/_C.so": tiny_elf(needed=NEEDS, wants=[DECREF]),  # torch itself
             "broken/_C.so": b"\x7fELF\x02\x01\x01 and no more",
             "text.so": b"not a library",
         },
@@ -247,11 +247,11 @@ def test_a_torch_that_cannot_be_read_leaves_symbols_unknown(
     assert "libc10.so" in found.problem("missing_symbols")
 
 
-def test_nothing_is_known_without_torch_or_off_linux(tmp_path: Path) -> None:
+def test_nothing_is_known_without_torch_or_on_a_mac(tmp_path: Path) -> None:
     without = probe(tmp_path / "a", {}, TorchBuild(installed=False, problems={"*": "no torch"}))
     assert without.extensions is None
-    windows = replace(PYTHON, platform="win-amd64")
-    assert probe(tmp_path / "b", {}, python=windows).problems["*"].endswith("Linux are read")
+    mac = replace(PYTHON, platform="macosx-14.0-arm64")
+    assert "Linux and Windows are read" in probe(tmp_path / "b", {}, python=mac).problems["*"]
 
 
 @pytest.mark.parametrize(
@@ -294,8 +294,152 @@ def test_a_slow_disk_costs_a_bounded_time(tmp_path: Path, monkeypatch: pytest.Mo
         for name in ("a/_C.so", "a/ops/_C.so", "b/_C.so", "b/ops/_C.so", "c/_C.so")
     }
     host = machine(tmp_path, files=files)
-    clock = iter([0.0, 0.1, 0.5, 2.5])
+    clock = iter([0.0, 0.1, 0.7, 2.5])
     monkeypatch.setattr("time.monotonic", lambda: next(clock))
     found = candidates(host, [SITE])
     assert [one.inside for one in found.files] == ["a/_C.so", "a/ops/_C.so", "b/_C.so"]
     assert "the disk is slow" in found.problem
+
+
+def test_no_package_is_passed_over_for_its_name(tmp_path: Path) -> None:
+    """Of CuPy, JAX, TensorFlow ... the files tell that they are not linked with torch."""
+    section = probe(
+        tmp_path,
+        {
+            "cupy/cuda/nvrtc.cpython-311-x86_64-linux-gnu.so": tiny_elf(needed=["libnvrtc.so.13"]),
+            "numpy/core/_m.so": tiny_elf(needed=["libm.so.6"]),
+            "onnxruntime/capi/cuda.so": tiny_elf(needed=["libcudnn.so.8", "libcuda.so.1"]),
+            "scipy/linalg/_x.so": tiny_elf(needed=NEEDS, wants=[DECREF]),
+        },
+    )
+    assert [
+        (one.package, one.needs_torch, one.missing_libraries) for one in section.extensions or ()
+    ] == [
+        ("cupy", False, ["libnvrtc.so.13"]),
+        ("onnxruntime", False, ["libcudnn.so.8"]),
+        ("scipy", True, []),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("soname", "is_missing"),
+    [("libnccl.so.3", True), ("libcupti.so.11.8", True), ("libcuda.so.1", False),
+     ("libcudart.3eda8113.so.13", False), ("libcudart-d0da41ae.so.11.0", False)],
+)  # fmt: skip
+def test_which_libraries_are_looked_for(tmp_path: Path, soname: str, is_missing: bool) -> None:  # noqa: FBT001  # a parameter of the test
+    found = only(probe(tmp_path, {"pkg/_C.so": tiny_elf(needed=[*NEEDS, soname])}))
+    assert found.missing_libraries == ([soname] if is_missing else [])
+
+
+def test_what_the_metadata_require(tmp_path: Path) -> None:
+    file = tiny_elf(needed=["libcudart.so.12"])
+    section = probe(
+        tmp_path,
+        {
+            "a/x.so": file,
+            "a-1.0.dist-info/METADATA": "Name: a\nRequires-Dist: torch<3,>=2.4\n\ntext",
+            "b/x.so": file,
+            "b-1.0.dist-info/METADATA": "Requires-Dist: torch ; extra == 'torch'\n\ntorch",
+            "c/x.so": file,
+            "d/x.so": file,
+            "d-1.0.dist-info/RECORD": "",
+        },
+    )
+    required = {one.package: one.requires_torch for one in section.extensions or ()}
+    assert required == {"a": True, "b": False, "c": False, "d": None}
+
+
+def test_a_part_for_torch_of_a_package_for_several_frameworks(tmp_path: Path) -> None:
+    of_torch, plain = tiny_elf(needed=NEEDS), tiny_elf(needed=["libc.so.6"])
+    section = probe(
+        tmp_path,
+        {
+            "open3d/torch_ops.so": of_torch,
+            "open3d/pybind.so": plain,
+            "open3d-0.20.dist-info/METADATA": "Requires-Dist: numpy\n",
+            "dgl/torch_ops.so": of_torch,
+            "dgl/libdgl.so": plain,
+            "dgl-2.0.dist-info/METADATA": "Requires-Dist: torch\n",
+            "mmcv/_ext.so": of_torch,
+            "mmcv-2.0.dist-info/METADATA": "Requires-Dist: numpy\n",
+            "mine/_C.so": of_torch,
+            "mine/other.so": plain,
+        },
+    )
+    optional = {one.package: one.optional for one in section.extensions or ()}
+    assert optional == {"open3d": True, "dgl": False, "mmcv": False, "mine": False}
+
+
+LOADS = "import ctypes\nctypes.CDLL(find('libcudart.so.11.0'), ctypes.RTLD_GLOBAL)\n"
+
+
+@pytest.mark.parametrize(
+    ("module", "text", "loads"),
+    [
+        ("pkg/__init__.py", LOADS, True),
+        ("pkg/load_utils.py", LOADS, True),
+        ("pkg/common/__init__.py", LOADS, True),
+        ("the_project/__init__.py", LOADS, True),
+        ("pkg/common/deep.py", LOADS, False),
+        ("other/__init__.py", LOADS, False),
+        ("pkg/__init__.py", "ctypes.CDLL('libpkg.so')", False),
+        ("pkg/__init__.py", "# libcudart.so.11.0 is to be there", False),
+        ("pkg/__init__.py", "load_nvidia_dynamic_lib('cudart')", True),
+    ],
+)
+def test_a_package_that_loads_the_library_itself(
+    tmp_path: Path,
+    module: str,
+    text: str,
+    loads: bool,  # noqa: FBT001  # a parameter of the test
+) -> None:
+    files: dict[str, str | bytes] = {
+        "pkg/_C.so": tiny_elf(needed=[*NEEDS, "libcudart.so.11.0"]),
+        "the_project-1.0.dist-info/RECORD": "pkg/_C.so,sha256=x,12\n",
+        module: text,
+    }
+    found = only(probe(tmp_path, files))
+    assert found.missing_libraries == ["libcudart.so.11.0"]
+    assert found.loads_missing is loads
+
+
+def test_nothing_is_loaded_where_nothing_is_missing(tmp_path: Path) -> None:
+    files: dict[str, str | bytes] = {"pkg/_C.so": tiny_elf(needed=NEEDS), "pkg/__init__.py": LOADS}
+    assert only(probe(tmp_path, files)).loads_missing is False
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "alike"),
+    [
+        ("p/addon_torch29-cpu.so", "p/addon_torch28-cuda.so", True),
+        ("p/libx_cuda118.so", "p/libx_cuda130.so", True),
+        ("p/_scatter_cpu.so", "p/_scatter_cuda.so", False),
+        ("p/_s_cpu.cpython-311-x86_64-linux-gnu.so", "p/_s_cuda.cpython-311-x86_64-linux-gnu.so",
+         False),
+    ],
+)  # fmt: skip
+def test_which_files_are_variants(one: str, other: str, alike: bool) -> None:  # noqa: FBT001  # a parameter of the test
+    first, second = (Candidate(path=f"/s/{path}", entry="/s", inside=path) for path in (one, other))
+    assert (first.variant_of == second.variant_of) is alike
+
+
+def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    below = f"{SITE}/pkg/_C.so"
+    host = machine(
+        tmp_path,
+        files={**CUDA_FILES, below: tiny_elf(needed=NEEDS)},
+        host={"problems": {below: "EACCES: Permission denied"}},
+    )
+    section = extensions.collect(host, PYTHON, CUDA12, Loading())
+    assert section.extensions == []
+    assert section.left_out == f"{below}: EACCES: Permission denied"
+
+
+def test_when_the_time_is_over_that_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = iter([0.0, 0.0, 0.0, 0.0, 0.0, 0.1, 9.0])
+    monkeypatch.setattr("time.monotonic", lambda: next(clock))
+    section = probe(tmp_path, {"a.so": tiny_elf(needed=NEEDS), "b.so": tiny_elf(needed=NEEDS)})
+    assert [one.file for one in section.extensions or ()] == ["a.so"]
+    assert section.left_out == "the disk is slow: 1 of 2 files were not read"

@@ -36,7 +36,7 @@ def dll(*needs: str) -> bytes:
     head = b"MZ".ljust(0x3C, b"\0") + struct.pack("<I", start)
     coff = struct.pack("<HHIIIHH", 0x8664, 1, 0, 0, 0, 240, 0x2022)
     directories = struct.pack("<IIII", 0, 0, 0x1000, 20 * (len(needs) + 1)).ljust(128, b"\0")
-    optional = struct.pack("<H", 0x20B).ljust(112, b"\0") + directories
+    optional = struct.pack("<H", 0x20B).ljust(108, b"\0") + struct.pack("<I", 16) + directories
     row = b".idata\0\0" + struct.pack("<IIII", len(data), 0x1000, len(data), section)
     whole = head.ljust(start, b"\0") + b"PE\0\0" + coff + optional + row.ljust(40, b"\0")
     return whole.ljust(section, b"\0") + data

@@ -1,5 +1,6 @@
 """The packages section: what lies beside torch."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,8 @@ from support import machine
 from gpucheck.probes._dist_info import normalise
 from gpucheck.probes.interpreter import Interpreter
 from gpucheck.probes.packages import Packages, collect
+from gpucheck.tables import Tables
+from gpucheck.tables.known_packages import KnownPackages
 
 SITE = "/home/user/venv/lib/python3.11/site-packages"
 USER = "/home/user/.local/lib/python3.11/site-packages"
@@ -15,7 +18,7 @@ PYTHON = Interpreter(status="ok", prefix="/home/user/venv", sys_path=["/home/use
 
 
 def packages(folder: Path, files: dict[str, str | bytes], python: Interpreter = PYTHON) -> Packages:
-    return collect(machine(folder, files=files), python)
+    return collect(machine(folder, files=files), python, Tables().get(KnownPackages))
 
 
 def info(
@@ -148,3 +151,31 @@ def test_an_unknown_target(tmp_path: Path) -> None:
 )
 def test_normal_names(written: str, normal: str) -> None:
     assert normalise(written) == normal
+
+
+def test_the_packages_of_the_table_are_listed_with_the_torch_that_they_require(
+    tmp_path: Path,
+) -> None:
+    """Those that compile when they are used among them: a rule asks for each of these."""
+    files = {
+        **info("unsloth-2026.1", "torch>=2.4"),
+        **info("torch_tensorrt-2.9.0", "torch<2.10.0,>=2.9.0"),
+        **info("nvidia_nccl_cu12-2.27.5", "torch"),
+        **info("numpy-2.2.0", "torch"),
+        **info("acme_tools-1.0", "torch==2.6.0"),
+    }
+    section = packages(tmp_path, files)
+    assert {d.project: d.torch_requirement for d in section.distributions or ()} == {
+        "unsloth": ">=2.4",
+        "torch-tensorrt": "<2.10.0,>=2.9.0",
+        "nvidia-nccl-cu12": None,
+        "numpy": None,
+    }
+    compiling = {row.package for row in Tables().get(KnownPackages).compiling("triton", "cuda")}
+    listed = packages(tmp_path / "all", dict(_of_all(compiling)))
+    assert {d.project for d in listed.distributions or ()} == compiling
+
+
+def _of_all(projects: set[str]) -> Iterator[tuple[str, str | bytes]]:
+    for project in projects:
+        yield from info(f"{project.replace('-', '_')}-1.0").items()

@@ -7,6 +7,8 @@ import pytest
 from gpucheck.host import RecordedHost
 from gpucheck.probes import cuda_libraries, interpreter, packages, toolkits, torch_build
 from gpucheck.probes.interpreter import Interpreter
+from gpucheck.tables import Tables
+from gpucheck.tables.known_packages import KnownPackages
 from gpucheck.target import TargetWish
 
 FOLDER = Path(__file__).parents[1] / "machines" / "real-torch-cuda-no-gpu"
@@ -46,7 +48,7 @@ def test_the_pins_hold_for_what_is_installed(host: RecordedHost, python: Interpr
     assert pins["nvidia-cublas"] == "==13.4.1.3.*"
     assert pins["nvidia-nvjitlink"] == "<14,>=13.2.86"
     assert pins["triton"] == "~=3.9.0"
-    installed = packages.collect(host, python)
+    installed = packages.collect(host, python, Tables().get(KnownPackages))
     for project, specifier in pins.items():
         found = installed.find(project)
         assert found is not None, project

@@ -16,7 +16,7 @@ from rule_facts import (
 from rules_support import ask
 
 from gpucheck.facts import Section, UnknownFactError
-from gpucheck.findings import Confidence, Judgement, Severity
+from gpucheck.findings import Confidence, Fine, Judgement, NotApplicable, Severity
 from gpucheck.probes.extensions import Extension, Extensions
 from gpucheck.probes.interpreter import Interpreter
 from gpucheck.probes.packages import Distribution, Packages
@@ -41,6 +41,9 @@ def file(  # noqa: PLR0913  # one argument for each field that tests vary
     python: str = "",
     needs_torch: bool = True,
     cxx11: bool | None = None,
+    requires: bool = False,
+    optional: bool = False,
+    loads: bool = False,
 ) -> Extension:
     """Return a compiled file of a package."""
     where = name or f"{package}/_C.so"
@@ -51,6 +54,9 @@ def file(  # noqa: PLR0913  # one argument for each field that tests vary
         variant_of="".join("#" if char.isdigit() else char for char in where),
         python=python,
         needs_torch=needs_torch,
+        requires_torch=requires,
+        optional=optional,
+        loads_missing=loads,
         cuda=cuda,
         missing_libraries=list(libraries),
         missing_symbols=None if symbols is None else list(symbols),
@@ -180,8 +186,78 @@ def test_of_bitsandbytes_the_library_for_torchs_cuda_counts() -> None:
     assert "built for CUDA 12.8" in found.headline
 
 
-def test_libraries_of_cuda_that_no_torch_needs_are_not_judged() -> None:
-    quiet(judge(file("onnxruntime-gpu", libraries=("libcudart.so.13",), needs_torch=False)))
+def test_what_is_not_linked_with_torch_is_told_and_never_blamed() -> None:
+    alone = file("onnxruntime-gpu", libraries=("libcudart.so.13",), needs_torch=False, cuda="13")
+    answer = judge(alone)
+    assert isinstance(answer, NotApplicable)
+    assert "onnxruntime-gpu 2.8.3 needs libcudart.so.13" in answer.reason
+    assert "may load it itself" in answer.reason
+    beside = judge(alone, file())
+    assert isinstance(beside, Fine)
+    assert "needed by flash-attn 2.8.3; onnxruntime-gpu 2.8.3 needs" in beside.reason
+    quiet(judge(replace(alone, requires_torch=True)))
+
+
+def test_a_package_that_loads_its_cuda_itself_leaves_the_question_open() -> None:
+    one = file(libraries=("libcudart.so.11.0",), cuda="11", loads=True)
+    with pytest.raises(UnknownFactError, match="may load it itself") as raised:
+        judge(one)
+    assert raised.value.fact == "extensions.extensions.0.loads_missing"
+    quiet(judge(replace(one, cuda="12")))
+    hit(judge(replace(one, missing_symbols=[DECREF], missing_symbol_count=1)))
+
+
+def test_the_part_for_torch_of_a_package_that_does_without_is_mentioned() -> None:
+    found = hit(judge(file("open3d", symbols=(DECREF,), optional=True, name="open3d/torch_ops.so")))
+    assert found.severity is Severity.INFO
+    assert "open3d/torch_ops.so, which was compiled for another PyTorch" in found.headline
+    assert "requires no PyTorch" in found.headline
+    assert found.fixes[0].text.startswith("Nothing is to be done")
+
+
+def test_what_is_only_mentioned_is_not_named_beside_an_error() -> None:
+    aside = file("open3d", symbols=(DECREF,), optional=True)
+    found = hit(judge(aside, file(symbols=(DECREF,))))
+    assert found.severity is Severity.ERROR
+    assert "open3d" not in found.headline
+
+
+def test_of_variants_that_all_fail_one_cannot_say_which_is_taken() -> None:
+    def variant(torch: str, *symbols: str) -> Extension:
+        name = f"ext/addon_torch{torch}.so"
+        return file("torch-c-dlpack-ext", name=name, symbols=symbols, cuda="")
+
+    found = hit(judge(variant("24", DECREF), variant("25", DECREF)))
+    assert found.severity is Severity.INFO
+    assert "takes one or none" in found.headline
+    quiet(judge(variant("24", DECREF), variant("29")))
+    whole = file("torch-c-dlpack-ext", name="ext/core.so", symbols=(DECREF,))
+    assert (
+        hit(judge(variant("24", DECREF), variant("25", DECREF), whole)).severity is Severity.ERROR
+    )
+
+
+def test_files_that_were_left_out_leave_the_question_open() -> None:
+    def beside(*files: Extension) -> Judgement:
+        return ask(
+            "extension-abi-mismatch", LINUX, HOST, NO_VARIABLES, TORCH, PYTHON, on_bus(A100),
+            Extensions(extensions=list(files), left_out="the disk is slow"),
+        )  # fmt: skip
+
+    for files in ((), (file(),)):
+        with pytest.raises(UnknownFactError, match="the disk is slow"):
+            beside(*files)
+    hit(beside(file(symbols=(DECREF,))))
+
+
+def test_dlls_of_windows() -> None:
+    cpu = hit(judge(file(libraries=("c10_cuda.dll",)), torch=CPU))
+    assert "(it needs c10_cuda.dll)" in cpu.headline
+    other = hit(judge(file(libraries=("vcomp140.dll", "cudart64_110.dll"), cuda="11")))
+    assert "nothing leads the loader to cudart64_110.dll" in other.headline
+    runtime = hit(judge(file(libraries=("vcomp140.dll",), cuda="11")))
+    assert "needs vcomp140.dll of Microsoft's Visual C++ runtime" in runtime.headline
+    assert "vc_redist" in runtime.fixes[0].text
 
 
 def test_of_variants_one_that_loads_is_enough() -> None:

@@ -17,7 +17,7 @@ from rule_facts import (
 from rules_support import ask
 
 from gpucheck.facts import Section, UnknownFactError
-from gpucheck.findings import Judgement, Severity
+from gpucheck.findings import Fine, Judgement, Severity
 from gpucheck.probes.extensions import Extension, Extensions
 from gpucheck.probes.interpreter import Interpreter
 
@@ -173,3 +173,34 @@ def test_a_cpu_build_and_no_gpu() -> None:
 def test_a_stray_library_of_cuda_is_no_extension_of_torch() -> None:
     stray = replace(file("sm_80", package="lib", version=""), needs_torch=False)
     quiet(judge(stray))
+
+
+def test_what_is_not_linked_with_torch_is_only_mentioned() -> None:
+    other = replace(file("sm_80", package="xgboost"), needs_torch=False, requires_torch=False)
+    found = hit(judge(other))
+    assert found.severity is Severity.INFO
+    assert "It is not linked with PyTorch, which is not concerned" in found.headline
+    assert "Nothing is to be done" in found.fixes[0].text
+    assert hit(judge(replace(other, requires_torch=True))).severity is Severity.ERROR
+    first = hit(judge(other, file("sm_80", package="flash-attn")))
+    assert first.headline.startswith("flash-attn")
+
+
+def test_the_part_for_torch_of_a_package_that_does_without_is_only_mentioned() -> None:
+    assert hit(judge(replace(file("sm_80"), optional=True))).severity is Severity.INFO
+
+
+def test_unread_code_of_what_is_not_linked_with_torch_leaves_nothing_open() -> None:
+    other = replace(file(unread=True, package="spconv"), needs_torch=False)
+    quiet(judge(other))
+    answer = judge(other, file("sm_120"))
+    assert isinstance(answer, Fine)
+    assert "spconv" not in answer.reason
+
+
+def test_files_that_were_left_out_leave_the_question_open() -> None:
+    for files in ([], [file("sm_120")]):
+        left = Extensions(extensions=files, left_out="the disk is slow")
+        with pytest.raises(UnknownFactError, match="the disk is slow"):
+            judge(extensions=left)
+    hit(judge(extensions=Extensions(extensions=[file("sm_80")], left_out="the disk is slow")))

@@ -32,6 +32,15 @@ def test_each_package_stands_once_by_its_plain_name(tables: Tables) -> None:
         assert bool(row.compiles) >= bool(row.unless), row
 
 
+def test_how_packages_treat_their_compiled_code(tables: Tables) -> None:
+    rows = tables.get(KnownPackages).rows
+    assert {row.package for row in rows if row.library_per_cuda} == {"bitsandbytes"}
+    assert {row.package for row in rows if row.goes_on_without} == {"torchao"}
+    assert {row.package for row in rows if row.for_some_gpus} == {
+        "deep-ep", "deep-gemm", "flash-attn-3", "flash-mla", "torchao",
+    }  # fmt: skip
+
+
 def test_what_other_tables_know_is_no_stranger(tables: Tables) -> None:
     known = tables.get(KnownPackages)
     names = {row.package for row in tables.get(Extensions).rows if isinstance(row, ExtensionRow)}

@@ -4,7 +4,7 @@ Only the ranges that matter are read, through the door. What a file says is not 
 count and length is bounded, and what does not fit is a problem of the answer or an empty table.
 """
 
-from gpucheck.elf._file import Elf, Needed, read_elf
+from gpucheck.elf._file import Elf, Needed, is_none, read_elf, read_needed
 from gpucheck.elf._symbols import (
     Symbol,
     missing_symbols,
@@ -17,8 +17,10 @@ __all__ = [
     "Elf",
     "Needed",
     "Symbol",
+    "is_none",
     "missing_symbols",
     "read_elf",
+    "read_needed",
     "sections",
     "symbol_data",
     "undefined_symbols",

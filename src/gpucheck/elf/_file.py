@@ -9,6 +9,10 @@ from gpucheck.facts import Answer
 from gpucheck.host import Host
 
 _MAGIC = b"\x7fELF"
+_MAGIC_64 = b"\x7fELF\x02\x01"
+"""Of a file for 64 bits, little-endian."""
+_TOO_SHORT, _INVALID = "file too short", "invalid ELF header"
+"""In the words of the dynamic loader."""
 _HEAD = 4096
 _HEAD_SIZE = 64
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
@@ -119,6 +123,38 @@ def read_elf(host: Host, path: str) -> Answer[Elf]:
         return Answer(None, path, str(error))
 
 
+def read_needed(host: Host, path: str) -> Answer[tuple[str, ...]]:
+    """Read the names of the libraries that a file needs, and nothing else of it.
+
+    It takes a fraction of the time of ``read_elf``; [] also for a file that is not for 64 bits.
+    """
+    head = host.read_ranges(path, [(0, _HEAD)])
+    if head.value is None:
+        return Answer(None, path, head.problem, head.missing)
+    data = head.value[0]
+    if len(data) < _HEAD_SIZE:
+        return Answer(None, path, _TOO_SHORT)
+    if not data.startswith(_MAGIC_64):
+        return Answer(() if data.startswith(_MAGIC) else None, path, _INVALID)
+    fields = _HEADER.unpack_from(data)
+    segments = _segments(host, path, data, fields[5], fields[9], fields[10])
+    place = next(((s[2], min(s[5], _MOST_DYNAMIC)) for s in segments if s[0] == _PT_DYNAMIC), None)
+    if place is None:
+        return Answer((), path)
+    table = (host.read_ranges(path, [place]).value or [b""])[0]
+    tags, needed = _dynamic(table)
+    loads = tuple((s[3], s[2], s[5]) for s in segments if s[0] == _PT_LOAD)
+    elf = Elf(path=path, size=0, bits=64, machine=fields[2], kind=fields[1], loads=loads, tags=tags)
+    strings = strings_of(host, elf)
+    names = strings.read(needed) if strings is not None else {}
+    return Answer(tuple(name for at in needed if (name := names.get(at, ""))), path)
+
+
+def is_none(problem: str) -> bool:
+    """Whether a problem of reading a file says that it is no ELF file at all."""
+    return problem in (_TOO_SHORT, _INVALID)
+
+
 class Strings:
     """The strings of a file, read by their offsets, many at a time."""
 
@@ -172,9 +208,9 @@ def _read(host: Host, path: str, size: int, head: bytes) -> Elf:
         struct.error: it is cut off within a table.
     """
     if len(head) < _HEAD_SIZE:
-        raise ValueError("file too short")
+        raise ValueError(_TOO_SHORT)
     if not head.startswith(_MAGIC):
-        raise ValueError("invalid ELF header")
+        raise ValueError(_INVALID)
     bits, little = {1: 32, 2: 64}.get(head[4], 0), head[5] == 1
     order = "little" if little else "big"
     kind, machine = (int.from_bytes(head[at : at + 2], order) for at in (16, 18))  # type: ignore[arg-type]
@@ -223,7 +259,8 @@ def _interpreter(host: Host, path: str, segments: list[tuple[int, ...]]) -> str:
     return text.partition(b"\x00")[0].decode("utf-8", "replace")
 
 
-def _with_dynamic(host: Host, elf: Elf, table: bytes) -> Elf:
+def _dynamic(table: bytes) -> tuple[dict[int, int], list[int]]:
+    """Return the entries of a dynamic section by their tags, and those of DT_NEEDED in order."""
     tags: dict[int, int] = {}
     needed: list[int] = []
     for tag, value in _ENTRY.iter_unpack(table[: len(table) - len(table) % _ENTRY.size]):
@@ -233,6 +270,11 @@ def _with_dynamic(host: Host, elf: Elf, table: bytes) -> Elf:
             needed.append(value)
         else:
             tags[tag] = value
+    return tags, needed
+
+
+def _with_dynamic(host: Host, elf: Elf, table: bytes) -> Elf:
+    tags, needed = _dynamic(table)
     elf = msgspec.structs.replace(elf, dynamic=True, tags=tags)
     strings = strings_of(host, elf)
     if strings is None:

@@ -7,6 +7,7 @@ what ``cuobjdump`` says of them and of published wheels.
 """
 
 import struct
+from collections.abc import Iterable
 
 import msgspec
 
@@ -53,21 +54,37 @@ def device_code(host: Host, elf: Elf, most: int = MOST_ENTRIES) -> Answer[Device
     found = sections(host, elf)
     if found.value is None:
         return Answer(None, found.source, found.problem, found.missing)
-    walk = _Walk(host, elf.path, most)
-    for name in _SECTIONS:
-        start, length = found.value.get(name, (0, 0))
+    places = [(name, *found.value.get(name, (0, 0))) for name in _SECTIONS]
+    return device_code_at(host, elf.path, places, most, _ALIGNMENT)
+
+
+def device_code_at(
+    host: Host, path: str, places: Iterable[tuple[str, int, int]], most: int, alignment: int
+) -> Answer[DeviceCode]:
+    """Return the GPU code in parts of a file.
+
+    Args:
+        host: the machine.
+        path: the file.
+        places: name, offset and length of each part.
+        most: how many headers are read, of containers and of entries.
+        alignment: bytes; where in its part a container may begin.
+    """
+    walk = _Walk(host, path, most, alignment)
+    for name, start, length in places:
         if length and not walk.section(start, start + length):
-            return Answer(None, elf.path, f"{name}: headers that make no sense")
+            return Answer(None, path, f"{name}: headers that make no sense")
     codes = tuple(sorted(walk.codes, key=_place))
-    return Answer(DeviceCode(codes, walk.left > 0, most - walk.left), elf.path)
+    return Answer(DeviceCode(codes, walk.left > 0, most - walk.left), path)
 
 
 class _Walk:
     """Goes from header to header; a block is read at once, for they often lie close together."""
 
-    def __init__(self, host: Host, path: str, most: int) -> None:
+    def __init__(self, host: Host, path: str, most: int, alignment: int) -> None:
         self._host = host
         self._path = path
+        self._alignment = alignment
         self._block = b""
         self._block_at = 0
         self.left = most
@@ -87,7 +104,7 @@ class _Walk:
             if not self._entries(at + header, at + header + length):
                 return False
             at += header + length
-            at += -(at - start) % _ALIGNMENT
+            at += -(at - start) % self._alignment
         return True
 
     def _entries(self, at: int, end: int) -> bool:

@@ -7,7 +7,7 @@ from gpucheck.probes.torch_build import TorchBuild
 from gpucheck.tables.system_packages import SystemPackages
 from gpucheck.views import View
 
-_VISUAL_CPP = ("vcruntime140", "msvcp140")
+_VISUAL_CPP = ("vcruntime140", "msvcp140", "concrt140", "vcomp140")
 _REDISTRIBUTABLE = "https://aka.ms/vs/17/release/vc_redist.x64.exe"
 _COMMANDS = {"apt": "apt-get install -y", "dnf": "dnf install -y", "yum": "yum install -y"}
 

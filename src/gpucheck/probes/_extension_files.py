@@ -11,39 +11,25 @@ from gpucheck.probes._paths import distinct, join, name, pattern
 
 _SITES = ("site-packages", "dist-packages")
 _PROJECT_FILES = ("setup.py", "pyproject.toml")
-_NO_EXTENSIONS = frozenset(
-    """
-    _yaml aiohttp astropy av bcrypt black blis bokeh caffe2 catboost cffi contourpy cryptography
-    cuda cupy cupy_backends cupyx cv2 cymem cython Cython decord duckdb faiss fiona fontTools
-    frozenlist functorch gensim gevent google greenlet grpc h5py jax jax_cuda12_plugin
-    jax_cuda13_plugin jaxlib kiwisolver lightgbm llvmlite lxml markupsafe matplotlib mlflow
-    mpi4py msgspec multidict murmurhash mypy mypyc nacl networkx nltk numba numpy onnx
-    onnxruntime open3d orjson pandas PIL pip pkg_resources polars preshed psutil psycopg2
-    psycopg_binary pyarrow pycuda pydantic_core pyproj PyQt5 PyQt6 PySide2 PySide6 pytorch_triton
-    rasterio ray regex rpds safetensors scipy sentencepiece sentry_sdk setuptools shapely
-    shiboken6 skimage sklearn spacy sqlalchemy srsly statsmodels sympy tensorflow tensorrt
-    tensorrt_libs thinc tiktoken tokenizers torch torchgen tornado tree_sitter triton ujson vtk
-    vtkmodules wandb wheel xgboost yaml yarl zmq
-    """.split()  # noqa: SIM905  # a list literal of a hundred words is a page long
-)
-"""Folders that hold no extension of PyTorch, and often a great many files.
-
-CuPy, JAX, ONNX Runtime, Ray, TensorFlow and TensorRT are among them although they use CUDA:
-none of them is linked with PyTorch, and each finds CUDA's libraries in ways of its own (by path
-in wheels or a toolkit, when they are used), so that a need the loader does not meet is no fault
-of theirs.
-"""
-_SECONDS = 0.4
+_SECONDS = 0.6
 """How long folders below packages are looked into; a slow disk has only the packages' own files."""
-_MOST_SECONDS = 2.0
+_MOST_SECONDS = 1.5
 _MOST_ENTRIES = 64
-_MOST_FOLDERS = 2000
-_MOST_OF_PACKAGE = 64
-_MOST_FILES = 400
+_MOST_FOLDERS = 4000
+_MOST_OF_PACKAGE = 512
+_MOST_FILES = 8000
 _MOST_RECORDS = 300
 _RECORD_LIMIT = 256 * 1024
-_CPYTHON = re.compile(r"\.cpython-([0-9]{2,4})(t?)(?:d|-[^.]{1,60})?\.so")
+_CPYTHON = re.compile(
+    r"\.cpython-([0-9]{2,4})(t?)(?:d|-[^.]{1,60})?\.so|\.cp([0-9]{2,4})(t?)-[^.]{1,60}\.pyd"
+)
+_OF_TORCH = ("torch", "torchgen", "functorch")
+"""The folders that torch itself is installed in."""
+LINUX, WINDOWS = (".so",), (".pyd", ".dll")
+"""How the names of compiled files end."""
+_RECORDED = re.compile(r"\.(?:so|pyd|dll),")
 _VERSION = re.compile(r"[0-9]+")
+_KIND = re.compile(r"(?<=[-_.])(?:cpu|cuda|gpu|hip|rocm|xpu)(?=[-_.])")
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,15 +49,18 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     def python(self) -> str:
         """The CPython that its name is bound to, such as ``311``; "" when it is bound to none."""
         match = _CPYTHON.search(self.inside)
-        return match[1] + match[2] if match else ""
+        return "".join(part or "" for part in match.groups()) if match else ""
 
     @property
     def variant_of(self) -> str:
-        """The name without its numbers: of the files that share it a package takes one.
+        """The name without what tells variants apart, of which a package takes one.
 
-        Such as ``libbitsandbytes_cuda118.so`` and ``libbitsandbytes_cuda128.so``.
+        Such as ``libbitsandbytes_cuda118.so`` and ``libbitsandbytes_cuda128.so``, or
+        ``addon_torch29-cpu.so`` and ``addon_torch29-cuda.so``.
         """
-        return _VERSION.sub("#", self.inside)
+        plain = _CPYTHON.sub("", self.inside)
+        numberless = _VERSION.sub("#", self.inside)
+        return _KIND.sub("#", numberless) if _VERSION.search(name(plain)) else numberless
 
 
 class Candidates(msgspec.Struct, frozen=True):
@@ -81,58 +70,79 @@ class Candidates(msgspec.Struct, frozen=True):
     problem: str = ""
 
 
-def candidates(host: Host, sys_path: list[str]) -> Candidates:
+def candidates(host: Host, sys_path: list[str], endings: tuple[str, ...] = LINUX) -> Candidates:
     """Return the compiled files at most two folders deep in the target's site-packages.
 
     Of a name that stands in several entries an import takes the first. Beside site-packages only
     the folders of projects are looked into, which an editable installation puts on sys.path.
+    torch's own folders are left out.
     """
-    files: list[Candidate] = []
-    seen = set(_NO_EXTENSIONS)
-    problems = []
-    start = time.monotonic()
+    look = _Look(host, endings)
     for entry in distinct(sys_path)[:_MOST_ENTRIES]:
-        if name(entry) not in _SITES and not _is_project(host, entry):
-            continue
-        listed = host.glob(pattern(entry, "*"))
-        if listed.value is None:
-            problems.append(f"{listed.source}: {listed.problem}")
-        tops = [top for path in listed.value or () if _may_hold_one(top := name(path))]
-        if len(tops) > _MOST_FOLDERS:
-            problems.append(f"{len(tops)} packages, {_MOST_FOLDERS} were looked at")
-        for top in tops[:_MOST_FOLDERS]:
-            spent = time.monotonic() - start
-            if spent > _MOST_SECONDS:
-                problems.append(f"the disk is slow: from {top} on nothing was looked at")
-                break
-            if top not in seen:
-                seen.add(top)
-                files += _below(host, entry, top, deep=spent < _SECONDS)
-    if len(files) > _MOST_FILES:
-        problems.append(f"{len(files)} compiled files, {_MOST_FILES} were looked at")
-    return Candidates(files[:_MOST_FILES], "; ".join(problems[:1]))
-
-
-def _may_hold_one(top: str) -> bool:
-    """Whether a name is that of a compiled file or a package: no module, metadata or ``.libs``."""
-    return top.endswith(".so") or ("." not in top and not top.startswith("nvidia"))
+        if name(entry).lower() in _SITES or _is_project(host, entry):
+            look.into(entry)
+    if len(look.files) > _MOST_FILES:
+        look.problems.append(f"{len(look.files)} compiled files, {_MOST_FILES} were looked at")
+    return Candidates(look.files[:_MOST_FILES], "; ".join(look.problems[:1]))
 
 
 def _is_project(host: Host, entry: str) -> bool:
     return any(host.exists(join(entry, file)).value for file in _PROJECT_FILES)
 
 
-def _below(host: Host, entry: str, top: str, *, deep: bool) -> list[Candidate]:
-    if top.endswith(".so"):
-        return [Candidate(path=join(entry, top), entry=entry, inside=top)]
-    folder = join(entry, top)
-    paths = host.glob(pattern(folder, "*.so")).value or []
-    if deep:
-        paths = [*paths, *(host.glob(pattern(folder, "*", "*.so")).value or ())]
-    start = len(join(entry, "x")) - 1
-    return [
-        Candidate(path=path, entry=entry, inside=path[start:]) for path in paths[:_MOST_OF_PACKAGE]
-    ]
+class _Look:
+    """Goes through the packages; a name that was seen is not looked at again."""
+
+    def __init__(self, host: Host, endings: tuple[str, ...]) -> None:
+        self._host = host
+        self._endings = endings
+        self._seen = set(_OF_TORCH)
+        self._start = time.monotonic()
+        self.files: list[Candidate] = []
+        self.problems: list[str] = []
+
+    def into(self, entry: str) -> None:
+        """Look at every file and folder in an entry of sys.path that may hold an extension."""
+        listed = self._host.glob(pattern(entry, "*"))
+        if listed.value is None:
+            self.problems.append(f"{listed.source}: {listed.problem}")
+        tops = [top for path in listed.value or () if self._may_hold_one(top := name(path))]
+        if len(tops) > _MOST_FOLDERS:
+            self.problems.append(f"{len(tops)} packages, {_MOST_FOLDERS} were looked at")
+        for top in tops[:_MOST_FOLDERS]:
+            spent = time.monotonic() - self._start
+            if spent > _MOST_SECONDS:
+                self.problems.append(f"the disk is slow: from {top} on nothing was looked at")
+                break
+            if top in self._seen:
+                continue
+            self._seen.add(top)
+            if spent > _SECONDS and not top.endswith(self._endings):
+                self.problems.append(f"the disk is slow: from {top} on no folder below a package")
+            self._below(entry, top, deep=spent <= _SECONDS)
+
+    def _may_hold_one(self, top: str) -> bool:
+        """Whether it is a compiled file or a package: no module, metadata or ``.libs``."""
+        return "." not in top or top.endswith(self._endings)
+
+    def _below(self, entry: str, top: str, *, deep: bool) -> None:
+        if "." in top:
+            self.files.append(Candidate(path=join(entry, top), entry=entry, inside=top))
+            return
+        folder = join(entry, top)
+        paths: list[str] = []
+        for depth in (("*",), ("*", "*"))[: 2 if deep else 1]:
+            for ending in self._endings:
+                paths += self._host.glob(pattern(folder, *depth) + ending).value or ()
+        if len(paths) > _MOST_OF_PACKAGE:
+            self.problems.append(
+                f"{top}: {len(paths)} compiled files, {_MOST_OF_PACKAGE} were looked at"
+            )
+        start = len(join(entry, "x")) - 1
+        self.files += [
+            Candidate(path=path, entry=entry, inside=path[start:].replace("\\", "/"))
+            for path in paths[:_MOST_OF_PACKAGE]
+        ]
 
 
 class Owners:
@@ -169,8 +179,8 @@ class Owners:
             self._recorded = {}
             for info in self._infos[:_MOST_RECORDS]:
                 text = self._host.read(join(info.path, "RECORD"), _RECORD_LIMIT).value or ""
-                for line in text.splitlines() if ".so," in text else ():
+                for line in text.splitlines() if _RECORDED.search(text) else ():
                     inside, comma, _ = line.partition(",")
-                    if comma and inside.endswith(".so"):
+                    if comma and inside.endswith((*LINUX, *WINDOWS)):
                         self._recorded.setdefault((info.entry, inside), info)
         return self._recorded

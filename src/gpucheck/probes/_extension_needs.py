@@ -1,13 +1,16 @@
 """What a compiled file needs of PyTorch and CUDA, and whether it is there."""
 
 import re
+from collections.abc import Sequence
+from functools import cached_property
 
-from gpucheck.elf import Elf, missing_symbols, read_elf, undefined_symbols
+from gpucheck.elf import Elf, is_none, missing_symbols, read_elf, read_needed, undefined_symbols
 from gpucheck.elf.fatbin import MOST_ENTRIES, DeviceCode, device_code
 from gpucheck.facts import Answer
 from gpucheck.host import Host
 from gpucheck.loader import Search
 from gpucheck.probes._extension_files import Candidate
+from gpucheck.probes._library_owner import is_cuda
 from gpucheck.probes._paths import join, parent
 from gpucheck.probes._symbol_names import is_of_torch
 from gpucheck.probes._torch_exports import TorchLibraries
@@ -15,31 +18,33 @@ from gpucheck.probes.interpreter import Interpreter
 from gpucheck.probes.loading import Loading
 from gpucheck.probes.torch_build import TorchBuild
 
-_CUDA = re.compile(
-    r"lib(?:cudart|cublas|cublasLt|cudnn[a-z_]{0,40}|cufft|curand|cusolver|cusparse|nvrtc|nvJitLink)"
-    r"(?P<renamed>[-.][0-9a-f]{8})?\.so(?:\.[0-9.]{1,20})?"
-)
+_RENAMED = re.compile(r"[^.]+[-.][0-9a-f]{8}\.so(?:\.[0-9.]{1,20})?")
+_DRIVER = "libcuda.so.1"
 _OF_MAJOR = re.compile(
     r"lib(?:cudart|cublas|cublasLt|nvrtc)(?:[-.][0-9a-f]{8})?\.so\.(1[0-9])(?:\.[0-9.]{1,20})?"
 )
 """Libraries whose number is the major release of their CUDA."""
-_MOST_HEADERS = 2 * MOST_ENTRIES
+MOST_HEADERS = 2 * MOST_ENTRIES
 """Headers of GPU code that are read in all files together."""
 
 
 class Needs:
     """One file that needs PyTorch or CUDA; the answers are filled in by the reader."""
 
-    def __init__(self, file: Candidate, elf: Elf) -> None:
+    def __init__(self, file: Candidate, needed: Sequence[str], *, torch: bool, cuda: str) -> None:
         self.file = file
-        self.elf = elf
-        self.needs_torch = any(TorchLibraries.are(soname) for soname in elf.needed)
-        majors = (match[1] for soname in elf.needed if (match := _OF_MAJOR.fullmatch(soname)))
-        self.cuda = next(majors, "")
-        self.missing_libraries: list[str] = []
+        self.needed = needed
+        self.needs_torch = torch
+        self.cuda = cuda
+        self.missing_libraries: Answer[list[str]] = Answer([], file.path)
         self.symbols: Answer[list[str]] = Answer([], file.path)
         self.missing_symbols: Answer[list[str]] = Answer([], file.path)
         self.codes: Answer[list[str]] = Answer(None, file.path, "not read")
+
+    @property
+    def cannot_load(self) -> bool:
+        """Whether something that it needs is known to be missing."""
+        return bool(self.missing_libraries.value or self.missing_symbols.value)
 
 
 class Reader:
@@ -52,18 +57,36 @@ class Reader:
         # Where conda's interpreter tells the loader to look, for itself and all that it loads.
         prefixes = dict.fromkeys((interpreter.prefix, interpreter.base_prefix))
         self._of_interpreter = [join(prefix, "lib") for prefix in prefixes if prefix]
-        self._is_cuda = torch.built_for == "cuda"
-        self._libraries = TorchLibraries(host, torch.path or "", interpreter.prefix or "")
+        self._torch, self._prefix = torch, interpreter.prefix or ""
         self._loaded = {one.soname for one in loading.libraries or ()}
         self._search = Search(host)
-        self._headers_left = _MOST_HEADERS
+        self._elves: dict[str, Elf] = {}
+        self._headers_left = MOST_HEADERS
+        self.unread: list[str] = []
+        """The files that could not be read, and why."""
+
+    @cached_property
+    def _libraries(self) -> TorchLibraries:
+        """Those of torch, which are looked for when something needs them."""
+        return TorchLibraries(self._host, self._torch.path or "", self._prefix)
 
     def read(self, file: Candidate) -> Needs | None:
         """Return what the file needs; None for one that needs neither PyTorch nor CUDA."""
-        elf = read_elf(self._host, file.path).value
-        if elf is None or not any(_matters(soname) for soname in elf.needed):
+        answer = read_needed(self._host, file.path)
+        needed = answer.value
+        if needed is None:
+            if not is_none(answer.problem):
+                self.unread.append(f"{file.path}: {answer.problem}")
             return None
-        return Needs(file, elf)
+        if not any(_matters(soname) for soname in needed):
+            return None
+        elf = read_elf(self._host, file.path).value
+        if elf is None:
+            return None
+        self._elves[file.path] = elf
+        majors = (match[1] for soname in needed if (match := _OF_MAJOR.fullmatch(soname)))
+        of_torch = any(TorchLibraries.are(soname) for soname in needed)
+        return Needs(file, needed, torch=of_torch, cuda=next(majors, ""))
 
     def resolve(self, files: list[Needs]) -> None:
         """Fill in what is missing of libraries and symbols, and which GPU code is carried."""
@@ -71,42 +94,43 @@ class Reader:
             return
         self._loaded |= self._libraries.needed()
         for needs in files:
-            needs.missing_libraries = [
+            missing = [
                 soname
-                for soname in needs.elf.needed
+                for soname in needs.needed
                 if _is_looked_for(soname) and not self._is_there(soname, needs)
             ]
+            needs.missing_libraries = Answer(missing, needs.file.path)
         self._compare_symbols([needs for needs in files if needs.needs_torch])
-        for needs in files:
+        for needs in sorted(files, key=lambda needs: not needs.needs_torch):
             needs.codes = self._codes(needs)
 
     def _is_there(self, soname: str, needs: Needs) -> bool:
         of_torch = self._libraries.are(soname)
         if self._libraries.has(soname) or (soname in self._loaded and not of_torch):
             return True
-        folders = [*_own_folders(needs.elf), *self._of_interpreter]
+        folders = [*_own_folders(self._elves[needs.file.path]), *self._of_interpreter]
         return bool(
             self._search.in_folders(folders, soname, "its own folders")
             or self._search.paths(soname)
         )
 
     def _codes(self, needs: Needs) -> Answer[list[str]]:
-        if not self._is_cuda:
+        if self._torch.built_for != "cuda":
             return Answer(None, needs.file.path, "not read: torch is not built for CUDA")
-        if needs.missing_libraries or needs.missing_symbols.value:
+        if needs.cannot_load:
             return Answer(None, needs.file.path, "not read: the file cannot be loaded")
         most = min(MOST_ENTRIES, self._headers_left)
         if most <= 0:
             return Answer(None, needs.file.path, "not read: too much GPU code in other files")
-        answer = device_code(self._host, needs.elf, most)
+        answer = device_code(self._host, self._elves[needs.file.path], most)
         if answer.value is not None:
             self._headers_left -= answer.value.headers
-        return answer.map(_all_codes)
+        return answer.map(all_codes)
 
     def _compare_symbols(self, files: list[Needs]) -> None:
         why = self._libraries.complaint()
         for needs in files:
-            symbols = undefined_symbols(self._host, needs.elf)
+            symbols = undefined_symbols(self._host, self._elves[needs.file.path])
             needs.symbols = symbols.map(
                 lambda found: [s.name for s in found if not s.weak and is_of_torch(s.name)]
             )
@@ -128,7 +152,7 @@ class Reader:
         wanted = {name for needs in package for name in needs.missing_symbols.value or ()}
         left = set(wanted)
         for needs in package:
-            answer = missing_symbols(self._host, needs.elf, left)
+            answer = missing_symbols(self._host, self._elves[needs.file.path], left)
             left = answer.value if answer.value is not None else left
             if not left:
                 break
@@ -139,13 +163,13 @@ class Reader:
 
 
 def _matters(soname: str) -> bool:
-    return TorchLibraries.are(soname) or _CUDA.fullmatch(soname) is not None
+    return TorchLibraries.are(soname) or is_cuda(soname) or soname == _DRIVER
 
 
 def _is_looked_for(soname: str) -> bool:
     """Whether a library comes from elsewhere: a wheel renames those that it brings along."""
-    match = _CUDA.fullmatch(soname)
-    return TorchLibraries.are(soname) or (match is not None and not match["renamed"])
+    of_cuda = is_cuda(soname) and _RENAMED.fullmatch(soname) is None
+    return TorchLibraries.are(soname) or of_cuda
 
 
 def _own_folders(elf: Elf) -> list[str]:
@@ -159,7 +183,7 @@ def _own_folders(elf: Elf) -> list[str]:
     return [folder for folder in placed if folder.startswith("/")]
 
 
-def _all_codes(found: DeviceCode) -> list[str]:
+def all_codes(found: DeviceCode) -> list[str]:
     """Return the codes.
 
     Raises:

@@ -24,7 +24,7 @@ _MOST = 2000
 def resolve(host: Host, interpreter: Interpreter, torch: TorchBuild) -> Loading:
     """Return what importing torch loads and what it lacks."""
     lib = ntpath.join(torch.path or "", "lib")
-    folders = _folders(host, interpreter, torch, lib)
+    folders = search_folders(host, interpreter, torch, lib)
     dlls = Dlls(host, folders)
     own = dlls.inside(lib)
     if not own:
@@ -60,7 +60,9 @@ def resolve(host: Host, interpreter: Interpreter, torch: TorchBuild) -> Loading:
     )
 
 
-def _folders(host: Host, interpreter: Interpreter, torch: TorchBuild, lib: str) -> list[Folder]:
+def search_folders(
+    host: Host, interpreter: Interpreter, torch: TorchBuild, lib: str
+) -> list[Folder]:
     """Return the folders in the order of the search, as far as it has one."""
     env = {name.upper(): value for name, value in host.env().items()}
     system = env.get("SYSTEMROOT") or r"C:\Windows"

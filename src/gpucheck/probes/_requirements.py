@@ -52,6 +52,20 @@ def parse(text: str) -> Requirement:
     )
 
 
+def torch_requirement(lines: list[str]) -> str | None:
+    """Return the specifier of torch ("" for any) among requirements; None: torch is none of them.
+
+    What an extra requires is another question.
+    """
+    for line in lines:
+        if not line.lower().startswith("torch"):
+            continue
+        requirement = parse(line)
+        if requirement.project == "torch" and "extra" not in requirement.marker:
+            return requirement.specifier
+    return None
+
+
 def holds(marker: str, environment: Mapping[str, str]) -> bool:
     """Whether the marker holds in the environment; an empty marker does.
 

@@ -11,6 +11,7 @@ _SPECIAL = {"TV": "virtual table of ", "TI": "type information of ", "TS": "type
 _NEW_STRING = "7__cxx11"
 _OLD_STRING = re.compile(r"(?:R?K?)Ss$")
 _LENGTH = re.compile(r"[1-9][0-9]{0,3}")
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,200}")
 _LONGEST = 160
 
 
@@ -31,6 +32,8 @@ def short_name(symbol: str) -> str:
 
     What is not understood stays as it is.
     """
+    if symbol.startswith("?"):
+        return (_of_msvc(symbol) or symbol)[:_LONGEST]
     if not symbol.startswith("_Z"):
         return symbol[:_LONGEST]
     rest, prefix = symbol[2:], ""
@@ -39,6 +42,22 @@ def short_name(symbol: str) -> str:
             rest, prefix = rest[2:], words
     parts = _nested(rest[1:].lstrip("rVKRO")) if rest.startswith("N") else _source_names(rest)[:1]
     return (prefix + "::".join(parts))[:_LONGEST] if parts else symbol[:_LONGEST]
+
+
+def _of_msvc(symbol: str) -> str:
+    """Write a name of Microsoft's compiler as in C++; "" where it is not a plain one.
+
+    The scopes stand innermost first: ``?sizes@TensorImpl@c10@@QEBA...``; ``?0`` and ``?1`` begin
+    the name of a constructor and a destructor.
+    """
+    mark = symbol[1:3]
+    inner = symbol[3:] if mark in ("?0", "?1") else symbol[1:]
+    parts = inner.partition("@@")[0].split("@")[::-1]
+    if not all(_PLAIN.fullmatch(part) for part in parts):
+        return ""
+    if mark in ("?0", "?1"):
+        parts.append(("~" if mark == "?1" else "") + parts[-1])
+    return "::".join(parts)
 
 
 def _nested(rest: str) -> list[str]:

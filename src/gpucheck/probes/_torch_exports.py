@@ -7,14 +7,13 @@ from gpucheck.facts import Answer
 from gpucheck.host import Host
 from gpucheck.probes._paths import join, name, pattern
 
-_OWN = frozenset(
-    f"lib{stem}.so"
-    for stem in (
-        "c10", "c10_cuda", "c10_hip", "c10_xpu", "caffe2_nvrtc", "shm", "torch", "torch_cpu",
-        "torch_cuda", "torch_cuda_cpp", "torch_cuda_cu", "torch_cuda_linalg", "torch_global_deps",
-        "torch_hip", "torch_nvshmem", "torch_python", "torch_xpu", "torch_xpu_ops",
-    )
+OWN_STEMS = (
+    "c10", "c10_cuda", "c10_hip", "c10_xpu", "caffe2_nvrtc", "shm", "torch", "torch_cpu",
+    "torch_cuda", "torch_cuda_cpp", "torch_cuda_cu", "torch_cuda_linalg", "torch_global_deps",
+    "torch_hip", "torch_nvshmem", "torch_python", "torch_xpu", "torch_xpu_ops",
 )  # fmt: skip
+"""Names of PyTorch's own libraries, without what differs by system."""
+_OWN = frozenset(f"lib{stem}.so" for stem in OWN_STEMS)
 _INDISPENSABLE = ("libc10.so", "libtorch_cpu.so")
 _FIRST = (
     "libc10.so",

@@ -7,25 +7,19 @@ tables are read: what is loaded with delay, or by name, may be absent.
 
 import ntpath
 import re
-import struct
 from typing import Literal
 
 import msgspec
 
 from gpucheck.facts import Answer
 from gpucheck.host import Host
+from gpucheck.pe import libraries, read_pe
 
 Place = Literal[
     "windows-torch-lib", "windows-library-bin", "windows-cuda-path", "windows-path",
     "windows-system",
 ]  # fmt: skip
-_HEAD = 4096
-_MOST_SECTIONS = 96
-_MOST_IMPORTS = 256
-_LONGEST_NAME = 256
 _MOST_FOLDERS = 128
-_IMPORTS = 1
-_PE32_PLUS = 0x20B
 _NOT_ASKED = r"(?:api|ext)-ms-.*\.dll|python3[0-9]*t?\.dll|nvcuda\.dll|nvml\.dll"
 """Names that Windows maps to libraries of its own, Python itself, and the driver's libraries."""
 
@@ -87,51 +81,7 @@ def is_given(name: str) -> bool:
 
 def imports(host: Host, path: str) -> Answer[list[str]]:
     """Return the names of the DLLs that a DLL for 64 bits needs when it is loaded."""
-    head = host.read_ranges(path, [(0, _HEAD)])
-    if head.value is None:
-        return Answer(None, path, head.problem, head.missing)
-    try:
-        return Answer(_imports(host, path, head.value[0]), path)
-    except (ValueError, struct.error) as error:
-        return Answer(None, path, f"no DLL for 64 bits: {error}")
-
-
-def _imports(host: Host, path: str, head: bytes) -> list[str]:
-    """Read the import table.
-
-    Raises:
-        ValueError: it is no PE file for 64 bits.
-        struct.error: it is cut off within its head.
-    """
-    (start,) = struct.unpack_from("<I", head, 0x3C)
-    if head[:2] != b"MZ" or head[start : start + 4] != b"PE\0\0":
-        raise ValueError("not a PE file")
-    count, optional = struct.unpack_from("<2xH12xH", head, start + 4)
-    (magic,) = struct.unpack_from("<H", head, start + 24)
-    if magic != _PE32_PLUS:
-        raise ValueError("of another kind")
-    table, size = struct.unpack_from("<II", head, start + 24 + 112 + 8 * _IMPORTS)
-    sections = [
-        struct.unpack_from("<III", head, start + 24 + optional + 40 * at + 12)
-        + struct.unpack_from("<I", head, start + 24 + optional + 40 * at + 8)
-        for at in range(min(count, _MOST_SECTIONS))
-    ]
-
-    def offset(address: int) -> int:
-        for virtual, length, place, memory in sections:
-            if virtual <= address < virtual + max(length, memory):
-                return int(place + address - virtual)
-        raise ValueError("an address outside of its sections")
-
-    if not table:
-        return []
-    length = min(size, 20 * _MOST_IMPORTS)
-    data = (host.read_ranges(path, [(offset(table), length)]).value or [b""])[0]
-    places = []
-    for at in range(0, len(data) - 19, 20):
-        (name,) = struct.unpack_from("<I", data, at + 12)
-        if not name:
-            break
-        places.append((offset(name), _LONGEST_NAME))
-    texts = host.read_ranges(path, places).value or []
-    return [text.partition(b"\0")[0].decode("ascii", "replace") for text in texts]
+    pe = read_pe(host, path)
+    if pe.value is None:
+        return Answer(None, path, pe.problem, pe.missing)
+    return libraries(host, pe.value)

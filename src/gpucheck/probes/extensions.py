@@ -1,8 +1,9 @@
 """Compiled extensions of PyTorch in the target, read from their files; nothing is imported."""
 
-from typing import TYPE_CHECKING, Annotated, ClassVar
+import time
+from typing import TYPE_CHECKING, Annotated, ClassVar, Protocol
 
-from gpucheck.facts import Facts, Notes, Private, Section
+from gpucheck.facts import Answer, Facts, Notes, Private, Section
 from gpucheck.host import Host
 from gpucheck.probes import _extension_files
 from gpucheck.probes._dist_info import DistInfo, dist_infos
@@ -17,6 +18,9 @@ DEADLINE = 5.0
 LANE = "target"
 
 _MOST_NAMES = 8
+_MOST = 600
+_MOST_SECONDS = 2.5
+"""After which no further file is read; what follows takes its time as well."""
 
 
 class Extension(Facts, frozen=True, kw_only=True):
@@ -36,10 +40,22 @@ class Extension(Facts, frozen=True, kw_only=True):
     needs_torch: bool | None = None
     built_with: str | None = None
     """The CUDA toolkit that compiled it, such as ``12.8``; no file tells it."""
+    requires_torch: bool | None = None
+    """Whether the metadata of its distribution require torch."""
+    optional: bool | None = None
+    """Whether its package does without torch: it requires none, and others of its files need none.
+
+    So it is with a package for several frameworks, of which the part for torch may lie unused.
+    """
     cuda: str | None = None
     """Major release of the CUDA libraries that it needs, such as ``12``; "" when it needs none."""
     missing_libraries: list[str] | None = None
-    """Libraries of PyTorch and CUDA that it needs and the loader would not find."""
+    """Libraries of PyTorch and CUDA that it needs and the loader by itself would not find.
+
+    Of a file that is not linked with torch this is no fault: its package may load them before.
+    """
+    loads_missing: bool | None = None
+    """Whether Python code of its package calls the loader for one of ``missing_libraries``."""
     missing_symbols: list[str] | None = None
     """Some of the symbols that it needs of torch and this torch lacks, as in C++."""
     missing_symbol_count: int | None = None
@@ -68,43 +84,106 @@ def collect(
     if interpreter.sys_path is None or torch.path is None:
         why = interpreter.problem("sys_path") or torch.problem("path") or "torch is not installed"
         return Extensions(problems={"*": why})
-    if not (interpreter.platform or "linux").startswith("linux"):
-        return Extensions(problems={"*": "only the libraries of Linux are read"})
+    platform = interpreter.platform or "linux"
+    if not platform.startswith(("linux", "win")):
+        return Extensions(problems={"*": "only the libraries of Linux and Windows are read"})
     if torch.installed is not True:
         return Extensions(problems={"*": "torch is not installed"})
-    found = _extension_files.candidates(host, interpreter.sys_path)
-    needing = _needing(host, interpreter, torch, loading, found.files) if found.files else []
-    infos = dist_infos(host, interpreter.sys_path) if needing else []
-    owners = _extension_files.Owners(host, infos)
+    is_windows = platform.startswith("win")
+    endings = _extension_files.WINDOWS if is_windows else _extension_files.LINUX
+    start = time.monotonic()
+    found = _extension_files.candidates(host, interpreter.sys_path, endings)
+    reader = _reader(host, interpreter, torch, loading, is_windows=is_windows)
+    needing, left_out = _needing(reader, found.files, start) if found.files else ([], "")
     return Extensions(
-        extensions=[_extension(needs, owners.of(needs.file)) for needs in needing],
+        extensions=_described(host, interpreter.sys_path, needing, found.files),
         looked_at=len(found.files),
-        left_out=found.problem,
+        left_out=found.problem or left_out,
         sources={"*": "the compiled files in the target's site-packages"},
     )
 
 
-def _needing(
-    host: Host,
-    interpreter: Interpreter,
-    torch: TorchBuild,
-    loading: Loading,
-    files: list[_extension_files.Candidate],
-) -> "list[Needs]":
-    """Return what the files need; most environments have none, and import nothing for it."""
-    from gpucheck.probes._extension_needs import Reader  # noqa: PLC0415  # with what it imports
+class _Reader(Protocol):
+    """Reads the compiled files of one system; ``unread`` are those that it could not."""
 
-    reader = Reader(host, torch, interpreter, loading)
-    found = [needs for file in files if (needs := reader.read(file)) is not None]
-    reader.resolve(found)
+    unread: list[str]
+
+    def read(self, file: _extension_files.Candidate) -> "Needs | None":
+        """Return what the file needs; None for one that needs neither PyTorch nor CUDA."""
+
+    def resolve(self, files: "list[Needs]") -> None:
+        """Fill in what is missing."""
+
+
+def _reader(
+    host: Host, interpreter: Interpreter, torch: TorchBuild, loading: Loading, *, is_windows: bool
+) -> _Reader:
+    # Each imports a good deal, and most environments are of one system.
+    if is_windows:
+        from gpucheck.probes import _extension_needs_windows  # noqa: PLC0415
+
+        return _extension_needs_windows.Reader(host, torch, interpreter)
+    from gpucheck.probes import _extension_needs  # noqa: PLC0415
+
+    return _extension_needs.Reader(host, torch, interpreter, loading)
+
+
+def _needing(
+    reader: _Reader, files: list[_extension_files.Candidate], start: float
+) -> "tuple[list[Needs], str]":
+    """Return what the files need, and why some were left out."""
+    found: list[Needs] = []
+    left_out = ""
+    for at, file in enumerate(files):
+        if time.monotonic() - start > _MOST_SECONDS:
+            left_out = f"the disk is slow: {len(files) - at} of {len(files)} files were not read"
+            break
+        if (needs := reader.read(file)) is not None:
+            found.append(needs)
+    if reader.unread and not left_out:
+        more = f" and {len(reader.unread) - 1} more" if len(reader.unread) > 1 else ""
+        left_out = reader.unread[0] + more
+    if len(found) > _MOST:
+        left_out = f"{len(found)} extensions, {_MOST} were looked at"
+    reader.resolve(found[:_MOST])
+    return found[:_MOST], left_out
+
+
+def _described(
+    host: Host,
+    sys_path: list[str],
+    needing: "list[Needs]",
+    files: list[_extension_files.Candidate],
+) -> list[Extension]:
+    """Say of each file what it is part of; the packages' own words are read for it."""
+    if not needing:
+        return []
+    from gpucheck.probes._extension_python import PythonSide  # noqa: PLC0415  # with what it imports
+
+    owners = _extension_files.Owners(host, dist_infos(host, sys_path))
+    side = PythonSide(host)
+    of_torch = {needs.file.path for needs in needing if needs.needs_torch}
+    others = {(one.entry, one.top) for one in files if one.path not in of_torch}
+    found = []
+    for needs in needing:
+        owner = owners.of(needs.file)
+        required = side.requires_torch(owner)
+        known = needs.needs_torch and owner is not None and required.value is False
+        optional = known and (needs.file.entry, needs.file.top) in others
+        missing = needs.missing_libraries.value
+        loads = bool(missing) and side.loads(needs.file, owner, missing or ())
+        found.append(_extension(needs, owner, required, optional=optional, loads=loads))
     return found
 
 
-def _extension(needs: "Needs", owner: DistInfo | None) -> Extension:
+def _extension(
+    needs: "Needs", owner: DistInfo | None, required: Answer[bool], *, optional: bool, loads: bool
+) -> Extension:
     from gpucheck.probes._symbol_names import short_name, string_abi  # noqa: PLC0415  # as above
 
     notes = Notes()
     notes.said("*", needs.file.path)
+    missing = notes.take("missing_libraries", needs.missing_libraries)
     lacking = notes.take("missing_symbols", needs.missing_symbols)
     codes = notes.take("codes", needs.codes)
     if lacking is None:
@@ -120,8 +199,11 @@ def _extension(needs: "Needs", owner: DistInfo | None) -> Extension:
         variant_of=needs.file.variant_of,
         python=needs.file.python,
         needs_torch=needs.needs_torch,
+        requires_torch=notes.take("requires_torch", required),
+        optional=optional,
         cuda=needs.cuda,
-        missing_libraries=needs.missing_libraries,
+        missing_libraries=missing,
+        loads_missing=loads,
         missing_symbols=None if lacking is None else _some([short_name(one) for one in lacking]),
         missing_symbol_count=None if lacking is None else len(lacking),
         cxx11_abi=abi,

@@ -6,69 +6,18 @@ from gpucheck.facts import Facts, Notes, Private, Section
 from gpucheck.host import Host
 from gpucheck.probes import _conda, _dist_info
 from gpucheck.probes._dist_info import DistInfo
-from gpucheck.probes._requirements import parse
+from gpucheck.probes._requirements import torch_requirement
 from gpucheck.probes.interpreter import Interpreter
+from gpucheck.tables.known_packages import KnownPackages
 
 DEADLINE = 5.0
 LANE = "target"
 
-_STARTS = ("nvidia-", "cuda-", "torch", "pytorch-", "triton", "xformers", "flash-attn", "apex")
-_PROJECTS = frozenset(
-    {
-        "accelerate",
-        "bitsandbytes",
-        "causal-conv1d",
-        "cupy-cuda11x",
-        "cupy-cuda12x",
-        "cupy-cuda13x",
-        "deepspeed",
-        "detectron2",
-        "dgl",
-        "fairscale",
-        "flashinfer-python",
-        "functorch",
-        "gpustat",
-        "jax",
-        "jaxlib",
-        "jax-cuda12-plugin",
-        "jax-cuda13-plugin",
-        "lightning",
-        "mamba-ssm",
-        "mmcv",
-        "mmcv-full",
-        "mmcv-lite",
-        "numba",
-        "numpy",
-        "onnxruntime-gpu",
-        "pynvml",
-        "pytorch3d",
-        "sageattention",
-        "sgl-kernel",
-        "sglang",
-        "spconv-cu120",
-        "tensorflow",
-        "tensorrt",
-        "transformer-engine",
-        "transformers",
-        "vllm",
-    }
-)
-_READ = frozenset(
-    {
-        "functorch",
-        "torch-tensorrt",
-        "torchao",
-        "torchaudio",
-        "torchcodec",
-        "torchdata",
-        "torchrec",
-        "torchtext",
-        "torchvision",
-        "vllm",
-        "xformers",
-    }
-)
-"""Whose metadata is read for the torch that they require: they are bound to one release."""
+_STARTS = ("nvidia-", "cuda-", "torch", "pytorch-", "triton")
+"""Beside the packages of the table: CUDA's own, and whatever calls itself after torch."""
+_CUDAS_OWN = ("nvidia-", "cuda-")
+_SAY_NOTHING = frozenset(("torch", "numpy"))
+"""Whose requirement of torch nobody asks for."""
 _CONDA_STARTS = ("pytorch", "torch", "libtorch", "cuda", "cudnn", "nccl", "triton", "libcu",
                  "libnv", "numpy", "python", "mkl", "magma", "libcudnn", "nvidia")  # fmt: skip
 _MOST = 1000
@@ -100,7 +49,7 @@ class Packages(Section, frozen=True, kw_only=True):
         return next((d for d in self.distributions or () if d.project == project), None)
 
 
-def collect(host: Host, interpreter: Interpreter) -> Packages:
+def collect(host: Host, interpreter: Interpreter, known: KnownPackages) -> Packages:
     """Read the names of the metadata folders, and the few metadata that matter."""
     if interpreter.sys_path is None:
         why = interpreter.problem("sys_path") or "the target interpreter is unknown"
@@ -110,15 +59,17 @@ def collect(host: Host, interpreter: Interpreter) -> Packages:
     notes.said("conda_packages", f"{interpreter.prefix}: conda-meta")
     infos = _dist_info.dist_infos(host, interpreter.sys_path)
     return Packages(
-        distributions=[_distribution(host, i) for i in infos if _matters(i.project)][:_MOST],
+        distributions=[_distribution(host, one) for one in infos if _matters(one.project, known)][
+            :_MOST
+        ],
         conda_packages=_conda_packages(host, interpreter.prefix),
         sources=notes.sources,
         problems=notes.problems,
     )
 
 
-def _matters(project: str) -> bool:
-    return project in _PROJECTS or project.startswith(_STARTS)
+def _matters(project: str, known: KnownPackages) -> bool:
+    return project.startswith(_STARTS) or known.known(project) is not None
 
 
 def _distribution(host: Host, info: DistInfo) -> Distribution:
@@ -126,10 +77,10 @@ def _distribution(host: Host, info: DistInfo) -> Distribution:
     notes.said("*", info.path)
     requirement: str | None = None
     version = info.version or None
-    if info.project in _READ or version is None:
+    if version is None or not (info.project in _SAY_NOTHING or info.project.startswith(_CUDAS_OWN)):
         lines = _dist_info.header(host, info)
         required = lines.map(
-            lambda said: _torch_requirement(_dist_info.values(said, "Requires-Dist"))
+            lambda said: torch_requirement(_dist_info.values(said, "Requires-Dist")) or ""
         )
         requirement = notes.take("torch_requirement", required)
         written = lines.map(lambda said: "".join(_dist_info.values(said, "Version")[:1]) or None)
@@ -145,17 +96,6 @@ def _distribution(host: Host, info: DistInfo) -> Distribution:
         sources=notes.sources,
         problems=notes.problems,
     )
-
-
-def _torch_requirement(lines: list[str]) -> str:
-    """Return the specifier of torch; extras are another question."""
-    for line in lines:
-        if not line.lower().startswith("torch"):
-            continue
-        requirement = parse(line)
-        if requirement.project == "torch" and "extra" not in requirement.marker:
-            return requirement.specifier
-    return ""
 
 
 def _conda_packages(host: Host, prefix: str | None) -> list[str]:

@@ -17,9 +17,13 @@ the installed torch has. A file is blamed only if
 - it needs a library of PyTorch that this build lacks, as a CPU build lacks ``libtorch_cuda.so``;
 - it needs the CUDA libraries of another major release, and the loader would not find them (where
   both releases are installed and found, nothing is wrong);
+- on Windows it needs a DLL of the Visual C++ runtime that is nowhere;
 - or all files of a package are bound by name to another Python.
 
 Of files for several CUDA releases side by side, as bitsandbytes has them, one that fits is enough.
+What is not linked with PyTorch (CuPy, ONNX Runtime, TensorFlow ...) is never blamed: such packages
+load CUDA's libraries by means of their own; nor is one that is linked with it and does the same.
+The part for PyTorch of a package that does without PyTorch is only mentioned.
 torchvision, torchaudio and torchtext are judged by torch-companion-mismatch.
 
 Cure: install the release of the package that was made for your torch, or compile it again.
@@ -29,12 +33,14 @@ from gpucheck.facts import UnknownFactError, known
 from gpucheck.findings import (
     Confidence,
     Fine,
+    Fix,
     Hit,
     Judgement,
     NotApplicable,
     Severity,
 )
 from gpucheck.fixes.extension_install import ExtensionRemedies
+from gpucheck.fixes.torch_again import TorchAgain
 from gpucheck.fixes.torch_install import COMPANIONS
 from gpucheck.probes.interpreter import Interpreter
 from gpucheck.probes.torch_build import TorchBuild
@@ -60,34 +66,76 @@ def check(
     packages: ExtensionPackages,
     faults: ExtensionFaults,
     remedies: ExtensionRemedies,
+    again: TorchAgain,
 ) -> Judgement:
     """Look at every compiled package but the companions of torch."""
     if torch.installed is False:
         return NotApplicable("torch is not installed")
-    judged = [one for one in packages.all() if one.name not in _ELSEWHERE]
+    every = [one for one in packages.all() if one.name not in _ELSEWHERE]
+    judged = [one for one in every if one.for_torch]
+    found = [(one, fault) for one in every if (fault := faults.of(one)) is not None]
+    if found:
+        order = (Severity.ERROR, Severity.WARNING, Severity.INFO)
+        found.sort(key=lambda pair: order.index(pair[1].severity))
+    if found and found[0][1].severity is not Severity.INFO:
+        return _hit([one for one in found if one[1].severity is not Severity.INFO], remedies, again)
+    foreign = next((one for one in judged if one.foreign), None)
+    if foreign is not None:
+        return _of_other_python(foreign, interpreter, remedies)
+    if found:
+        return _hit(found, remedies, again)
+    if left_out := packages.left_out():
+        raise UnknownFactError("extensions.left_out", left_out)
+    for one in judged:
+        if fact := faults.open_fact(one):
+            raise UnknownFactError(fact, _why_open(one, fact))
     if not judged:
-        return NotApplicable("no compiled extension of PyTorch is installed")
-    found = [(one, fault) for one in judged if (fault := faults.of(one)) is not None]
-    if not found:
-        foreign = next((one for one in judged if one.foreign), None)
-        if foreign is not None:
-            return _of_other_python(foreign, interpreter, remedies)
-        unknown = next((one for one in judged if faults.is_open(one)), None)
-        if unknown is not None:
-            raise UnknownFactError(f"{unknown.files[0].fact}.missing_symbols")
-        return Fine(f"torch and CUDA have what is needed by {_names(judged)}")
-    found.sort(key=lambda pair: pair[1].severity is not Severity.ERROR)
-    return _hit(found, remedies)
+        return NotApplicable(
+            "no compiled extension of PyTorch is installed" + _by_themselves(every)
+        )
+    return Fine(f"torch and CUDA have what is needed by {_names(judged)}{_by_themselves(every)}")
 
 
-def _hit(found: list[tuple[CompiledPackage, Fault]], remedies: ExtensionRemedies) -> Hit:
+def _why_open(package: CompiledPackage, fact: str) -> str:
+    """Return the reason; "" for the one that stands with the fact."""
+    if not fact.endswith(".loads_missing"):
+        return ""
+    lost = next(iter(_not_found(package)), "")
+    return f"the loader by itself finds no {lost} for {package.title}, which may load it itself"
+
+
+def _by_themselves(packages: list[CompiledPackage]) -> str:
+    """Tell of the needs that the loader does not meet, where that is no fault of PyTorch."""
+    named = [
+        f"{one.title} needs {lost[0]}, which the loader by itself does not find: it is not linked "
+        "with PyTorch, and may load it itself"
+        for one in packages
+        if not any(file.extension.needs_torch for file in one.files) and (lost := _not_found(one))
+    ]
+    return "".join(f"; {words}" for words in named[:_MOST_NAMED])
+
+
+def _not_found(package: CompiledPackage) -> list[str]:
+    return [lost for file in package.files for lost in file.extension.missing_libraries or ()]
+
+
+def _hit(
+    found: list[tuple[CompiledPackage, Fault]], remedies: ExtensionRemedies, again: TorchAgain
+) -> Hit:
     first, fault = found[0]
     others = [one for one, _ in found[1:]]
     more = f"; the same goes for {_names(others)}" if others else ""
+    aside = Fix(text="Nothing is to be done, unless you need what it is for.")
     return Hit(
         headline=f"{first.title} {fault.words}{more}",
         evidence=(*fault.evidence, "torch.version"),
-        fixes=tuple(remedies.refit(one.name, one.version) for one, _ in found[:_MOST_NAMED]),
+        fixes=(aside,) * (fault.severity is Severity.INFO)
+        + tuple(
+            again.of_system(why.of_system)
+            if why.of_system
+            else remedies.refit(one.name, one.version)
+            for one, why in found[:_MOST_NAMED]
+        ),
         severity=fault.severity,
         confidence=fault.confidence,
     )

@@ -11,7 +11,8 @@ blamed only if no file of it has code that runs on the GPU, all its code was loo
 PyTorch has code for the GPU. PTX of a newer CUDA than the driver speaks is refused by the driver:
 that is driver-too-old where it is known which CUDA made it, else it stays open. A package without
 GPU code of its own is never blamed; one whose kernels are an addition for some GPUs (torchao,
-DeepGEMM, FlashMLA) is only mentioned.
+DeepGEMM, FlashMLA) is only mentioned, and so is one that neither is linked with PyTorch nor
+requires it (ONNX Runtime, XGBoost): what it does without such code is its own affair.
 
 Cure: a release of the package with code for the GPU; or compile it here for it. A GPU that is
 older than everything the package is made for needs another package.
@@ -23,7 +24,7 @@ from gpucheck.fixes.extension_install import ExtensionRemedies
 from gpucheck.rules import Rule
 from gpucheck.tables.cubin_rules import CubinRules, Runs
 from gpucheck.views import Gpu
-from gpucheck.views.extension_packages import FOR_SOME_GPUS, CompiledPackage, ExtensionPackages
+from gpucheck.views.extension_packages import CompiledPackage, ExtensionPackages
 from gpucheck.views.extension_ptx import ExtensionPtx
 from gpucheck.views.torch_code import TorchCode
 
@@ -53,17 +54,23 @@ def check(
     if reason := code.nothing_to_judge():
         return NotApplicable(reason)
     judged = [one for one in packages.all() if _has_code(one)]
-    if not judged:
+    left_out = packages.left_out()
+    if not judged and not left_out:
         return NotApplicable("no compiled extension with GPU code of its own is installed")
     gpus = [one.gpu for one in code.on_gpus() if one.trouble in ("", "cudnn")]
     if not gpus:
         return NotApplicable("there is no visible GPU that torch itself has code for")
     found = [(one, lacking) for one in judged if (lacking := _lacking(one, gpus, rules))]
     if found:
-        found.sort(key=lambda pair: pair[0].name in FOR_SOME_GPUS)
+        found.sort(key=lambda pair: (_is_optional(pair[0]), not pair[0].for_torch))
         return _hit(*found[0], gpus, remedies)
     unread = next(
-        (one for one in judged if not _is_read(one) and not _runs(one, gpus, rules)), None
+        (
+            one
+            for one in judged
+            if one.for_torch and not _is_read(one) and not _runs(one, gpus, rules)
+        ),
+        None,
     )
     if unread is not None:
         file = next(one for one in unread.files if one.extension.codes is None)
@@ -79,7 +86,11 @@ def check(
             f"CUDA {newer.speaks} compiles it only if no newer CUDA made it, and the file does "
             "not tell which did",
         )
-    names = ", ".join(one.title for one in judged)
+    if left_out:
+        raise UnknownFactError("extensions.left_out", left_out)
+    names = ", ".join(one.title for one in judged if _is_read(one))
+    if not names:
+        return NotApplicable("no GPU code of an extension of PyTorch is installed")
     return Fine(f"the code in {names} runs on every visible GPU that torch runs on")
 
 
@@ -122,10 +133,10 @@ def _hit(
     )
     which = "" if len(lacking) == len(gpus) else f"{len(lacking)} of {len(gpus)} visible GPUs: "
     carried = ", ".join(dict.fromkeys(_codes(package)))
-    optional = package.name in FOR_SOME_GPUS
+    optional = _is_optional(package)
     return Hit(
         headline=f"{package.title} has no code for {which}{names}; it carries {carried}"
-        + (". Its other functions do not need it" if optional else ""),
+        + _aside(package),
         evidence=(
             *(f"{one.fact}.codes" for one in package.files if one.extension.codes),
             *(fact for gpu in lacking for fact in gpu.facts),
@@ -137,6 +148,19 @@ def _hit(
         if len(lacking) == len(gpus)
         else Severity.WARNING,
     )
+
+
+def _is_optional(package: CompiledPackage) -> bool:
+    """Whether nobody need have its GPU code who uses PyTorch."""
+    of_torch = [one.extension for one in package.files if one.extension.needs_torch]
+    aside = bool(of_torch) and all(one.optional for one in of_torch)
+    return package.for_some_gpus or not package.for_torch or aside
+
+
+def _aside(package: CompiledPackage) -> str:
+    if not package.for_torch:
+        return ". It is not linked with PyTorch, which is not concerned"
+    return ". Its other functions do not need it" if _is_optional(package) else ""
 
 
 def _nothing() -> Fix:

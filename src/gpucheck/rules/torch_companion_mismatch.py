@@ -128,7 +128,7 @@ def _by_files(
     for one in found:
         package = packages.get(one.project or "")
         fault = faults.of(package) if package is not None else None
-        if fault is not None:
+        if fault is not None and not fault.of_system:
             return one, fault
     return None
 

@@ -18,7 +18,9 @@ class KnownPackageRow(Row, frozen=True):
     `pypi` is what PyPI has of it, absent where nobody looked: with the source alone, pip compiles
     it for the torch that is there. `compiles` is the code that it compiles when it is used: "cuda"
     with nvcc, "triton" kernels, for which Triton compiles C, or "c++"; beside one of `unless` it
-    need not. torch is brought to an `application`, not the application to torch.
+    need not. torch is brought to an `application`, not the application to torch. A package with a
+    `library_per_cuda` takes the one for torch's CUDA; one that `goes_on_without` its compiled code
+    says so and works; one `for_some_gpus` has kernels that are an addition for some generations.
     """
 
     package: str
@@ -27,6 +29,9 @@ class KnownPackageRow(Row, frozen=True):
     compiles: tuple[Code, ...] = ()
     unless: tuple[str, ...] = ()
     application: bool = False
+    library_per_cuda: bool = False
+    goes_on_without: bool = False
+    for_some_gpus: bool = False
 
 
 class KnownPackages(Table, frozen=True):

@@ -6,15 +6,12 @@ from gpucheck.facts import UnknownFactError
 from gpucheck.findings import Confidence, Severity
 from gpucheck.probes.packages import Packages
 from gpucheck.probes.torch_build import TorchBuild
+from gpucheck.tables.known_packages import KnownPackages
 from gpucheck.views import Gpus, View
 from gpucheck.views.extension_packages import CompiledPackage, File
 
-_OF_TORCH = ("libtorch", "libc10", "libcaffe2")
-_BY_TORCHS_CUDA = ("bitsandbytes",)
-"""Packages without a line of PyTorch in them that load their library for torch's CUDA."""
-_GO_ON_WITHOUT = ("torchao",)
-"""Packages that say so and go on when their compiled code cannot be loaded."""
-_LOAD_CUDA_THEMSELVES = ("transformer-engine", "transformer-engine-torch")
+_OF_VISUAL_CPP = ("vcruntime140", "msvcp140", "concrt140", "vcomp140")
+_OF_TORCH = ("libtorch", "libc10", "libcaffe2", "torch", "c10", "caffe2")
 
 
 class Fault(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,44 +21,74 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
     evidence: tuple[str, ...]
     severity: Severity = Severity.ERROR
     confidence: Confidence = Confidence.CERTAIN
+    of_system: str = ""
+    """The library of the system that lacks, where that is the fault."""
 
 
 class ExtensionFaults(View):
-    """Judges the files of a compiled package."""
+    """Judges the files of a compiled package.
 
-    def __init__(self, torch: TorchBuild, gpus: Gpus, packages: Packages) -> None:
+    Only a file that is linked with torch is ever at fault for a library that the loader by itself
+    does not find: what is not linked with it may have its libraries loaded by its package, when
+    they are used, and is no matter of PyTorch.
+    """
+
+    def __init__(
+        self, torch: TorchBuild, gpus: Gpus, packages: Packages, known: KnownPackages
+    ) -> None:
         self._torch = torch
         self._gpus = gpus
         self._packages = packages
+        self._known = known
 
     def of(self, package: CompiledPackage) -> Fault | None:
         """Return what keeps the package from being loaded; None when nothing is known to."""
         fault = self._found(package)
-        if fault is None or package.name not in _GO_ON_WITHOUT:
+        row = self._known.known(package.name)
+        if fault is None or row is None or not row.goes_on_without:
             return fault
         # Its compiled code is for CUDA alone: with another build nothing is missed.
         for_cuda = self._torch.built_for == "cuda"
         return msgspec.structs.replace(fault, severity=Severity.WARNING) if for_cuda else None
 
-    def is_open(self, package: CompiledPackage) -> bool:
-        """Whether it is not known what the package lacks."""
-        return any(
-            file.extension.needs_torch and file.extension.missing_symbols is None
-            for file in package.files
-        )
+    def open_fact(self, package: CompiledPackage) -> str:
+        """Return the fact that leaves open what the package lacks; "" when none does."""
+        for file in package.files:
+            one = file.extension
+            if not one.needs_torch:
+                continue
+            if one.missing_symbols is None:
+                return f"{file.fact}.missing_symbols"
+            if one.missing_libraries is None:
+                return f"{file.fact}.missing_libraries"
+            if one.loads_missing and self._other_cuda(file) is not None:
+                return f"{file.fact}.loads_missing"
+        return ""
 
     def _found(self, package: CompiledPackage) -> Fault | None:
+        """Return the first fault; one that keeps nobody from using the package stands back."""
         of_torch = [file for file in package.files if file.extension.needs_torch]
-        judges = (self._for_cuda_build, self._other_strings, self._other_torch)
-        for judge in judges:
-            for file in of_torch:
-                if (fault := judge(file)) is not None:
-                    return fault
-        if package.name in _BY_TORCHS_CUDA:
-            return self._without_this_cuda(package)
-        if package.name in _LOAD_CUDA_THEMSELVES:
-            return None
-        return next((found for file in of_torch if (found := self._other_cuda(file))), None)
+        judges = (
+            self._for_cuda_build,
+            self._other_strings,
+            self._other_torch,
+            self._other_cuda,
+            self._without_runtime,
+        )
+        for indispensable in (True, False):
+            files = [file for file in of_torch if _is_indispensable(file) is indispensable]
+            for judge in judges:
+                for file in files:
+                    fault = judge(file)
+                    if fault is None or (
+                        judge == self._other_cuda and file.extension.loads_missing
+                    ):
+                        continue
+                    return fault if indispensable else _mentioned(file, fault)
+        row = self._known.known(package.name)
+        return (
+            self._without_this_cuda(package) if row is not None and row.library_per_cuda else None
+        )
 
     def _for_cuda_build(self, file: File) -> Fault | None:
         """Return the fault of a file that was built for CUDA beside a CPU build."""
@@ -111,7 +138,8 @@ class ExtensionFaults(View):
 
     def _other_cuda(self, file: File) -> Fault | None:
         needed, here = file.extension.cuda, (self._torch.cuda or "").partition(".")[0]
-        missing = file.extension.missing_libraries
+        lost = file.extension.missing_libraries or ()
+        missing = [one for one in lost if not one.startswith(_OF_VISUAL_CPP)]
         if not needed or not here or needed == here or not missing:
             return None
         stray = self._has_runtime_of(needed)
@@ -120,6 +148,18 @@ class ExtensionFaults(View):
             f"torch {self._torch.version} brings CUDA {here}",
             evidence=(f"{file.fact}.missing_libraries", "torch.cuda"),
             confidence=Confidence.LIKELY if stray else Confidence.CERTAIN,
+        )
+
+    def _without_runtime(self, file: File) -> Fault | None:
+        """Return the fault of a file for which a DLL of Visual C++'s runtime lacks."""
+        lost = file.extension.missing_libraries or ()
+        missing = next((one for one in lost if one.startswith(_OF_VISUAL_CPP)), "")
+        if not missing:
+            return None
+        return Fault(
+            words=f"needs {missing} of Microsoft's Visual C++ runtime, which is not there",
+            evidence=(f"{file.fact}.missing_libraries",),
+            of_system=missing,
         )
 
     def _has_runtime_of(self, major: str) -> bool:
@@ -142,6 +182,25 @@ class ExtensionFaults(View):
             f"{self._torch.version} is built for CUDA {self._torch.cuda}",
             evidence=(f"{with_cuda[0].fact}.cuda", "torch.cuda"),
         )
+
+
+def _is_indispensable(file: File) -> bool:
+    """Whether the package cannot be used without the file, as far as the files show."""
+    return not file.is_variant and not file.extension.optional
+
+
+def _mentioned(file: File, fault: Fault) -> Fault:
+    """Return the fault of a file that others stand beside, as information."""
+    if file.extension.optional:
+        more = "; its package requires no PyTorch, and others of its files do without"
+    else:
+        more = "; its package has several of this kind, and takes one or none"
+    return msgspec.structs.replace(
+        fault,
+        words=f"has {file.extension.file}, which {fault.words}{more}",
+        severity=Severity.INFO,
+        confidence=Confidence.LIKELY,
+    )
 
 
 def _lacking(file: File) -> str:

@@ -5,12 +5,8 @@ import msgspec
 from gpucheck.facts import known
 from gpucheck.probes.extensions import Extension, Extensions
 from gpucheck.probes.interpreter import Interpreter
+from gpucheck.tables.known_packages import KnownPackages
 from gpucheck.views import View
-
-FOR_SOME_GPUS = frozenset(
-    ("torchao", "deep-gemm", "deep-ep", "flash-attn-3", "flash-mla", "nvidia-cutlass-dsl")
-)
-"""Packages whose kernels are an addition for some GPUs."""
 
 
 class File(msgspec.Struct, frozen=True):
@@ -18,6 +14,8 @@ class File(msgspec.Struct, frozen=True):
 
     extension: Extension
     fact: str
+    is_variant: bool = False
+    """Whether the package has others like it and takes one, such as one for each torch."""
 
     @property
     def cannot_load(self) -> bool:
@@ -37,6 +35,14 @@ class CompiledPackage(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     files: tuple[File, ...]
     foreign: tuple[File, ...] = ()
+    for_some_gpus: bool = False
+    """Whether its kernels are an addition for some generations."""
+
+    @property
+    def for_torch(self) -> bool:
+        """Whether a file of it is linked with torch, or its metadata require torch."""
+        files = (*self.files, *self.foreign)
+        return any(one.extension.needs_torch or one.extension.requires_torch for one in files)
 
     @property
     def title(self) -> str:
@@ -47,9 +53,12 @@ class CompiledPackage(msgspec.Struct, frozen=True, kw_only=True):
 class ExtensionPackages(View):
     """Groups the compiled files by the packages that they belong to."""
 
-    def __init__(self, extensions: Extensions, interpreter: Interpreter) -> None:
+    def __init__(
+        self, extensions: Extensions, interpreter: Interpreter, known: KnownPackages
+    ) -> None:
         self._extensions = extensions
         self._interpreter = interpreter
+        self._known = known
 
     def all(self) -> list[CompiledPackage]:
         """Return the packages in the order of sys.path.
@@ -64,20 +73,28 @@ class ExtensionPackages(View):
             packages.setdefault(one.package or "", []).append(file)
         return [self._package(name, files) for name, files in packages.items()]
 
+    def left_out(self) -> str:
+        """Return why not all compiled files were looked at; "" when all were."""
+        return self._extensions.left_out or ""
+
     def _package(self, name: str, files: list[File]) -> CompiledPackage:
         fitting = [file for file in files if self._fits_python(file)]
         groups: dict[str, list[File]] = {}
         for file in fitting:
             groups.setdefault(file.extension.variant_of or file.fact, []).append(file)
+        row = self._known.known(name)
         taken: list[File] = []
         for group in groups.values():
             loadable = [file for file in group if not file.cannot_load]
-            taken += loadable or group
+            taken += loadable or [
+                msgspec.structs.replace(file, is_variant=len(group) > 1) for file in group
+            ]
         return CompiledPackage(
             name=name,
             version=next((file.extension.version or "" for file in files), ""),
             files=tuple(taken),
             foreign=() if fitting else tuple(files),
+            for_some_gpus=row is not None and row.for_some_gpus,
         )
 
     def _fits_python(self, file: File) -> bool:

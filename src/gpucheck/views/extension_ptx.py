@@ -8,7 +8,7 @@ from gpucheck.tables.cubin_rules import CubinRules, Runs
 from gpucheck.tables.versions import at_least, parse
 from gpucheck.views.base import View
 from gpucheck.views.driver_state import DriverState
-from gpucheck.views.extension_packages import FOR_SOME_GPUS, CompiledPackage, ExtensionPackages
+from gpucheck.views.extension_packages import CompiledPackage, ExtensionPackages
 from gpucheck.views.gpus import Gpu
 from gpucheck.views.torch_code import TorchCode
 
@@ -51,7 +51,9 @@ class ExtensionPtx(View):
         try:
             if self._code.nothing_to_judge() or self._driver.unread_compat():
                 return []
-            packages = [one for one in self._packages.all() if one.name not in FOR_SOME_GPUS]
+            packages = [
+                one for one in self._packages.all() if one.for_torch and not one.for_some_gpus
+            ]
             if not packages:
                 return []
             gpus = [one.gpu for one in self._code.on_gpus() if one.trouble in ("", "cudnn")]
