@@ -27,6 +27,7 @@ from gpucheck.rules import Family, Rule, all_rules
 from gpucheck.snapshot import ProbeRuns, Snapshot
 from gpucheck.tables import Table, Tables, TablesError
 from gpucheck.views import Gpus, View
+from gpucheck.views.gpus import NoGpu
 from gpucheck.views.preflight_says import PreflightSays
 from gpucheck.views.selftest_says import Refutation
 from gpucheck.views.selftest_words import SelfTestWords
@@ -108,18 +109,10 @@ def judge(rule: Rule, snapshot: Snapshot, tables: Tables) -> Judgement:
             return seen  # seen to fail, on whichever node: it outweighs what is known of this one
     if rule.is_about_gpus and snapshot.get(Request).gpus == 0:
         return Fine("this host was said to use no GPU")
-    if rule.needs_gpu and _surely_without_gpu(snapshot, tables):
+    if rule.needs_gpu and supply(NoGpu, snapshot, tables).surely:
         return NotApplicable("there is no NVIDIA GPU")
     arguments = {name: supply(kind, snapshot, tables) for name, kind in rule.needs.items()}
     return rule.judge(**arguments)
-
-
-def _surely_without_gpu(snapshot: Snapshot, tables: Tables) -> bool:
-    gpus: Gpus = supply(Gpus, snapshot, tables)
-    try:
-        return not gpus.present()
-    except UnknownFactError:
-        return False
 
 
 def supply(kind: type[Any], snapshot: Snapshot, tables: Tables) -> Any:  # noqa: ANN401  # of that type
@@ -132,11 +125,11 @@ def supply(kind: type[Any], snapshot: Snapshot, tables: Tables) -> Any:  # noqa:
 
 
 def _made(kind: type[Any], snapshot: Snapshot, tables: Tables) -> Any:  # noqa: ANN401  # of that type
+    if issubclass(kind, Section):
+        return snapshot.get(kind)
     if issubclass(kind, View):
         needs = _needs_of_view(kind)
         return kind(**{name: supply(need, snapshot, tables) for name, need in needs.items()})
-    if issubclass(kind, Section):
-        return snapshot.get(kind)
     if issubclass(kind, ProbeRuns):
         return snapshot.runs
     if issubclass(kind, Tables):

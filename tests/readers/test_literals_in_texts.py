@@ -47,6 +47,24 @@ def test_any_literal_in_any_text() -> None:
         assert text.holds(literal) == (literal in text.lower)
 
 
+def test_the_lines_of_any_literal_in_any_text() -> None:
+    chance = random.Random(6)  # noqa: S311
+    letters = "ab1\u00e9 0\u663e-"
+    for _ in range(1500):
+        lines = ["".join(chance.choices(letters, k=chance.randrange(9))) for _ in range(12)]
+        if chance.random() < 0.2:  # a line of a container's log can hold an end of a line
+            lines[5] += "\nab1ab"
+        text = Text([Line(at, line) for at, line in enumerate(lines)])
+        literals = tuple("".join(chance.choices(letters, k=chance.randrange(1, 7))) for _ in "123")
+        assert set(text.held(literals)) == {one for one in literals if one in text.lower}
+        most = chance.randrange(1, 6)
+        of_each = [[at for at, one in enumerate(lines) if literal in one] for literal in literals]
+        assert text.find(*literals) == sorted({at for found in of_each for at in found})
+        assert text.find(*literals, most=most) == sorted(
+            {at for found in of_each for at in found[:most]}
+        )
+
+
 def test_a_lone_surrogate_in_a_text_is_no_trouble() -> None:
     assert Text([Line(1, "torch \ud800 1")]).holds("torch")
 

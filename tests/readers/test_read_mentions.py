@@ -76,3 +76,22 @@ def test_pip_s_plain_command_says_who_installed_torch(command: str, installer: s
 )
 def test_a_script_that_asks_gives_no_answer(line: str, answer: object) -> None:
     assert Read(line, "free text").get(Pasted).cuda_available is answer
+
+
+@pytest.mark.parametrize(
+    ("text", "release", "cuda"),
+    [
+        ("pytorch 0.4.1_cuda9.2_cudnn7.1.4", "0.4.1", "9.2"),
+        ("pytorch=1.6.0=py3.8_cuda10.2.89_cudnn7.6.5_0", "1.6.0", "10.2"),
+        ("it shows pytorch 1.12.1 py3.9_cpu_0 here", "1.12.1", ""),
+    ],
+)
+def test_a_build_as_conda_names_it_says_its_cuda(text: str, release: str, cuda: str) -> None:
+    build = Read(text, "free text").get(TorchBuild)
+    assert (build.version, build.cuda) == (release, cuda)
+
+
+def test_what_conda_did_not_find_is_not_installed() -> None:
+    missing = "PackagesNotFoundError: not available from current channels:\n\n  - pytorch==1.0.0"
+    assert version(missing) is None
+    assert version("dependencies:\n  - pytorch==1.0.0") == "1.0.0"

@@ -9,6 +9,7 @@ import pytest
 from pattern_form import faults
 from slugs import SLUGS
 
+from gpucheck.readers.pasted._words import runs
 from gpucheck.readers.pasted.base import Line, Text
 from gpucheck.rules import all_rules
 from gpucheck.signatures import all_signs
@@ -100,3 +101,12 @@ def test_no_signature_serves_two_slugs_by_mistake() -> None:
     for slug, one in ALL:
         key = (re.sub(r"\s+", " ", one.pattern), one.weight, one.beside, one.unless)
         assert seen.setdefault(key, slug) == slug
+
+
+@EACH
+def test_its_anchor_is_a_whole_word_wherever_its_literal_stands(
+    slug: str, signature: Signature
+) -> None:
+    """Letters may follow a literal's end: "driver" stands in "drivers", "oom" in "OOMKilled"."""
+    del slug
+    assert signature.anchor in ("", *runs(f"x{signature.literal}x"))

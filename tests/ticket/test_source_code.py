@@ -206,3 +206,12 @@ def test_hostile_lines_are_judged_quickly() -> None:
         is_statement(line)
         is_code(Text([Line(at, line) for at in range(60)]), 59)
         assert time.perf_counter() - begun < 0.5
+
+
+@pytest.mark.parametrize("line", ["cudaGetDeviceCount()", "cuInit(0).value", "cuInit(0);"])
+def test_a_call_is_a_statement(line: str) -> None:
+    assert is_statement(line)
+
+
+def test_dots_behind_a_call_are_a_sentence() -> None:
+    assert not is_statement("cudaGetDeviceCount() ... Error 802: system not yet initialized")

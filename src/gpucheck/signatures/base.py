@@ -21,6 +21,7 @@ _COMMON = frozenset(
     ]
 )  # fmt: skip
 """Words that stand in most reports: a rarer one of the same literal saves looking for it."""
+_ENDS = re.compile(r"^[a-z]+|[a-z]+$")
 
 
 class Cure(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,10 +80,15 @@ class Signature(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def anchor(self) -> str:
-        """The rarest word of the literal that is a whole word in the sample, "" without one."""
-        whole = runs(self.sample.lower())
-        fitting = sorted(runs(self.literal) & whole)
-        return max(fitting, key=lambda word: (word not in _COMMON, len(word)), default="")
+        """The rarest word of the literal that other letters of it part from its ends, else "".
+
+        It is a whole word of every line that holds the literal; the first and the last one may go
+        on beyond it: "driver" in "drivers", "oom" in "OOMKilled".
+        """
+        within = _ENDS.sub(" ", self.literal)
+        return max(
+            sorted(runs(within)), key=lambda word: (word not in _COMMON, len(word)), default=""
+        )
 
 
 class Signs(msgspec.Struct, frozen=True, kw_only=True):

@@ -175,6 +175,36 @@ SIGNS = Signs(
             sample="UserWarning: Failed to find Python libs.",
             other="python libs",
         ),
+        Signature(
+            name="cc1plus",
+            literal="cc1plus",
+            pattern=r"cannot exec(?:ute)? ['‘`\"]?cc1plus",
+            weight=86,
+            says="gcc is there without its C++ compiler",
+            sample="gcc: fatal error: cannot execute 'cc1plus': execvp: No such file or directory",
+            other="cc1plus: all warnings being treated as errors",
+        ),
+        Signature(
+            name="command-missing",
+            literal="error: command '",
+            pattern=(
+                r"error: command '(?:\S{0,60}[-/])?(?:gcc|g\+\+|cc|c\+\+|clang|clang\+\+)"
+                r"(?:-\d{1,2})?' failed: No such file or directory"
+            ),
+            weight=84,
+            says="The build of an extension finds no C compiler",
+            sample="error: command 'x86_64-linux-gnu-gcc' failed: No such file or directory",
+            other="error: command 'gcc' failed with exit status 1",
+        ),
+        Signature(
+            name="ninja-missing",
+            literal="no such file or directory: 'ninja'",
+            pattern=r"no such file or directory: 'ninja'",
+            weight=80,
+            says="ninja is not installed, which builds the extension",
+            sample="FileNotFoundError: [Errno 2] No such file or directory: 'ninja'",
+            other="no such file or directory: 'ninja.txt'",
+        ),
     ),
     cures=(
         Cure(

@@ -135,7 +135,7 @@ SIGNS = Signs(
             pattern=(
                 r"cudnn.{0,60}(?:not (?:found|installed|available)|missing|"
                 r"cannot (?:find|load)|找不到|no such file)|(?:cannot|could "
-                r"not|can't|unable to) (?:find|load|locate).{0,40}cudnn"
+                r"not|can't|unable to) (?:find|load|locate)(?! a valid| an engine).{0,40}cudnn"
             ),
             weight=60,
             says="cuDNN is not found",

@@ -126,6 +126,16 @@ SIGNS = Signs(
             beside=("cuda|gpu|nvidia",),
         ),
         Signature(
+            name="sudo-works",
+            literal="sudo it",
+            pattern=r"\b(?:with|under|using) sudo it (?:works|runs|is fine|succeeds|sees)",
+            weight=66,
+            says="The GPU can be used by root only",
+            sample="with sudo it works",
+            other="with sudo it fails as well",
+            beside=("cuda|gpu|nvidia",),
+        ),
+        Signature(
             name="only-sudo",
             literal="su",
             pattern=(

@@ -100,6 +100,16 @@ SIGNS = Signs(
             beside=("rtx 50|rtx50|5090|5080|5070|5060|rtx pro 6000|gb20|b200|blackwell",),
             unless=("word:xid", "fallen off", "open kernel module", "nvidia-open", "-open "),
         ),
+        Signature(
+            name="open-only-data-center",
+            literal="only ready for use on data center gpus",
+            pattern=r"Open nvidia\.ko is only ready for use on Data Center GPUs",
+            weight=93,
+            says="The open kernel module of this release does not serve this GPU",
+            sample="NVRM: Open nvidia.ko is only ready for use on Data Center GPUs.",
+            other="ready for use on data center GPUs",
+            stands=True,
+        ),
     ),
     cures=(
         Cure(

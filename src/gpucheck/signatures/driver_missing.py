@@ -11,6 +11,9 @@ _NO_CUDA_BUILD = (
     "fact:os=macos",
 )
 
+_ASIDE = ("collecting environment information",)
+"""Beside this line torch may say so when a report is made, and nobody complain of it."""
+
 SIGNS = Signs(
     slug="driver-missing",
     zh="没有安装 NVIDIA 驱动（或找不到 libcuda）",
@@ -26,6 +29,27 @@ SIGNS = Signs(
                 "check that you have an NVIDIA GPU"
             ),
             other="The NVIDIA driver on your system is too old",
+            unless=_ASIDE,
+        ),
+        Signature(
+            name="torch-no-driver-asked",
+            literal="found no nvidia driver on your system",
+            pattern=r"found no nvidia driver on your system",
+            weight=55,
+            says="PyTorch found no NVIDIA driver",
+            sample=(
+                "UserWarning: CUDA initialization: Found no NVIDIA driver on your system. Please "
+                "check that you have an NVIDIA GPU"
+            ),
+            other="The NVIDIA driver on your system is too old",
+            beside=(
+                *_ASIDE,
+                (
+                    "fact:gpu|runtimeerror: found no nvidia|assertionerror: found no nvidia|"
+                    "is_available|nvidia-smi|no cuda gpus|cuda error|not available|unavailable|"
+                    "--gpus|lspci|my gpu|the gpu|no gpu|use gpu|on gpu"
+                ),
+            ),
         ),
         Signature(
             name="no-smi",

@@ -109,6 +109,7 @@ SIGNS = Signs(
             name="words",
             literal="driver",
             pattern=(
+                r"(?<!support )(?<!support this )(?<!support the )"
                 r"(?:update|upgrade|newer|outdated|too old|older?).{0,40}(?:nvidia "
                 r"|gpu |cuda )?driver|driver.{0,60}(?:too old|outdated|out "
                 r"of date|needs? (?:to be )?(?:an? )?(?:update|upgrade)|older "
@@ -160,6 +161,16 @@ SIGNS = Signs(
             says="The driver is too old for this PyTorch",
             sample="it tells me that the NVIDIA version is too old",
             other="the python version is too old",
+        ),
+        Signature(
+            name="ngc-compat",
+            literal="compatibility mode is unavailable",
+            pattern=r"version \d{3}\.[\d.]{2,9} was detected and compatibility mode is UNAVAILABLE",
+            weight=92,
+            says="The driver is too old for this container, and no compatibility mode helps",
+            sample="version 470.82 was detected and compatibility mode is UNAVAILABLE.",
+            other="compatibility mode is ENABLED",
+            stands=True,
         ),
     ),
     cures=(

@@ -74,13 +74,14 @@ SIGNS = Signs(
             name="thc-name",
             literal="thc",
             pattern=(
-                r"""['\"‘](?:THCState|THCudaMalloc|THCudaFree|THCCeilDiv|THCudaCheck|"""
-                r"""THC_API|THCNumerics)['\"’]? (?:was not declared|is undefined|"""
-                r"has not been declared)|identifier \"THC\w{1,40}\" is undefined"
+                r"""['\"‘’`](?:struct )?THC\w{1,40}['\"‘’`]{0,2} (?:was not declared|"""
+                r"is undefined|"
+                r"has not been declared|does not name a type|未声明|在此作用域中尚未声明)"
+                r"|undeclared identifier ['\"‘]THC\w{1,40}"
             ),
             weight=86,
             says="The extension's source needs an older torch: the THC functions are gone",
-            sample='error: identifier "THCudaCheck" is undefined THCState thc',
+            sample='error: identifier "THCudaCheck" is undefined',
             other="THCudaCheck FAIL file",
             stands=True,
         ),
@@ -102,6 +103,36 @@ SIGNS = Signs(
             says="The extension's source needs another torch",
             sample='error: class "at::Tensor" has no member "type_dispatch"',
             other="has no member",
+        ),
+        Signature(
+            name="thc-header-words",
+            literal="thc.h",
+            pattern=r"\bTHC\.h['\"`]{0,2} ?: {0,2}(?:no such file|file not found|没有那个文件)",
+            weight=90,
+            says="The extension's source needs an older torch: the THC headers are gone since 1.11",
+            sample="THC.h: No such file or directory",
+            other="#include <THC.h>",
+            stands=True,
+        ),
+        Signature(
+            name="six-name",
+            literal="from 'torch._six'",
+            pattern=r"cannot import name '\w{1,40}' from 'torch\._six'",
+            weight=88,
+            says="The program needs an older torch: torch._six lost this name",
+            sample="ImportError: cannot import name 'container_abcs' from 'torch._six'",
+            other="import it from 'torch._six'",
+            stands=True,
+        ),
+        Signature(
+            name="old-standard",
+            literal="c++17 or later compatible compiler is required",
+            pattern=r"C\+\+17 or later compatible compiler is required to use (?:ATen|PyTorch)",
+            weight=88,
+            says="The extension asks the compiler for an older C++ than this torch needs",
+            sample="#error C++17 or later compatible compiler is required to use ATen.",
+            other="a C++17 compiler is required",
+            beside=("-std=c++14|-std=c++11",),
         ),
     ),
     cures=(

@@ -140,6 +140,15 @@ SIGNS = Signs(
             sample="a double bit ECC error was found",
             other="a double bit",
         ),
+        Signature(
+            name="hardware-stack",
+            literal="hardware stack error",
+            pattern=r"(?:CUDA|cuda).{0,80}hardware stack error|cudaErrorHardwareStackError",
+            weight=78,
+            says="The GPU's own call stack failed (error 714): memory of it, or the board, is bad",
+            sample="CUDA error: hardware stack error",
+            other="a hardware stack error of the printer",
+        ),
     ),
     cures=(
         Cure(

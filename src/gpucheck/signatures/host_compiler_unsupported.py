@@ -193,6 +193,21 @@ SIGNS = Signs(
             other="gcc 11",
             beside=("nvcc|cuda|torch",),
         ),
+        Signature(
+            name="floatn",
+            literal="bits/floatn",
+            pattern=(
+                r"bits/floatn(?:-common)?\.h\(\d{1,4}\): error: "
+                r"(?:identifier|invalid combination)"
+            ),
+            weight=86,
+            says="nvcc is older than the headers of this system's C library",
+            sample=(
+                "/usr/include/x86_64-linux-gnu/bits/floatn.h(86): error: invalid combination of "
+                "type specifiers"
+            ),
+            other="#include <bits/floatn.h>",
+        ),
     ),
     cures=(
         Cure(

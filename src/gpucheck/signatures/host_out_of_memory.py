@@ -23,8 +23,8 @@ SIGNS = Signs(
             name="oom-kill",
             literal="oom",
             pattern=(
-                r"oom-kill:|oom_reaper: reaped|oom-kill event|OOMKilled|invoked "
-                r"oom-killer|oom_kill event"
+                r"oom-kill:|oom_reaper: reaped|oom-kill event|result 'oom-kill'"
+                r"|by the OOM killer|invoked oom-killer|oom_kill event"
             ),
             weight=90,
             says="A process was killed for want of host memory",
@@ -111,7 +111,10 @@ SIGNS = Signs(
         Signature(
             name="killed-word",
             literal="killed",
-            pattern=r"^[!-~]{0,40}\s{0,4}Killed(?:\s{1,8}[!-~].{0,80})?$",
+            pattern=(
+                r"^(?:[!-~]{0,40}\s{0,4}|\[\d{1,3}\]\s[ +-]{0,4}|\S{1,80}: line \d{1,5}: {1,3})"
+                r"(?:\d{2,8}\s{1,4})?Killed(?:\s{1,24}[!-~].{0,120})?$"
+            ),
             weight=58,
             says="The shell says Killed, most often for want of host memory",
             sample="Killed",
@@ -204,6 +207,116 @@ SIGNS = Signs(
             sample="RuntimeError: DataLoader worker (pid 1234) is killed by signal: Terminated.",
             other="killed by signal: Segmentation fault",
             unless=("keyboardinterrupt", "scancel", "timeout"),
+        ),
+        Signature(
+            name="oomkilled",
+            literal="oomkilled",
+            pattern=r"\bOOMKilled\b",
+            weight=91,
+            says="Kubernetes or Docker killed the container for want of host memory",
+            sample="      Reason:       OOMKilled",
+            other='"OOMKilledBy": ""',
+            stands=True,
+            unless=('"oomkilled": false',),
+        ),
+        Signature(
+            name="ray-threshold",
+            literal="exceeds the memory usage threshold",
+            pattern=r"which exceeds the memory usage threshold of 0?\.\d",
+            weight=93,
+            says="Ray killed a worker for want of host memory",
+            sample=(
+                "was running was 28.50GB / 30.00GB (0.951), which exceeds the memory usage "
+                "threshold of 0.95."
+            ),
+            other="it exceeds the memory usage threshold of the monitor",
+            stands=True,
+        ),
+        Signature(
+            name="ray-page",
+            literal="ray-oom-prevention",
+            pattern=r"how to address the out of memory issue: .{0,80}ray-oom-prevention",
+            weight=91,
+            says="Ray killed a worker for want of host memory",
+            sample=(
+                "Refer to the documentation on how to address the out of memory issue: "
+                "https://docs.ray.io/en/latest/ray-core/scheduling/ray-oom-prevention.html."
+            ),
+            other="see ray-oom-prevention.html",
+            stands=True,
+        ),
+        Signature(
+            name="dask",
+            literal="memory budget. restarting",
+            pattern=r"exceeded \d{1,3}% memory budget\. Restarting",
+            weight=90,
+            says="Dask restarted a worker for want of host memory",
+            sample="Worker tcp://127.0.0.1:42 (pid=7) exceeded 95% memory budget. Restarting...",
+            other="the memory budget",
+        ),
+        Signature(
+            name="dask-killed",
+            literal="all those workers died while running it",
+            pattern=r"attempted to run task .{1,200} but all those workers died while running it",
+            weight=70,
+            says="Dask's workers died, most often for want of host memory",
+            sample=(
+                "KilledWorker: Attempted to run task 'f-1' on 4 different workers, but all those "
+                "workers died while running it."
+            ),
+            other="all those workers died while running it by hand",
+        ),
+        Signature(
+            name="srun",
+            literal=": out of memory",
+            pattern=r"\bsrun: error: \S{1,60}: tasks? [\d,-]{1,40}: Out Of Memory",
+            weight=92,
+            says="Slurm killed a task for want of host memory",
+            sample="srun: error: node1: task 0: Out Of Memory",
+            other="CUDA error: out of memory",
+            stands=True,
+        ),
+        Signature(
+            name="slurm-state",
+            literal="out_of_memory",
+            pattern=r"(?:^|\s)(?:State\W{1,4}|JobState=)OUT_OF_MEMORY\b|^\d{1,9}\S{0,20}\s.{1,120}\sOUT_OF_ME",
+            weight=90,
+            says="Slurm ended the job for want of host memory",
+            sample="State: OUT_OF_MEMORY (exit code 0)",
+            other="CUDA_ERROR_OUT_OF_MEMORY",
+            stands=True,
+        ),
+        Signature(
+            name="earlyoom",
+            literal="earlyoom",
+            pattern=r"earlyoom.{0,60}(?:sending SIG(?:TERM|KILL)|killing) .{0,20}process",
+            weight=90,
+            says="earlyoom ended a process for want of host memory",
+            sample='earlyoom[611]: sending SIGTERM to process 1234 uid 1000 "python": badness 900',
+            other="earlyoom is running",
+            stands=True,
+        ),
+        Signature(
+            name="mmap",
+            literal="unable to mmap",
+            pattern=r"unable to mmap \d{1,20} bytes from file .{0,300}Cannot allocate memory",
+            weight=86,
+            says="Host memory is exhausted",
+            sample=(
+                "RuntimeError: unable to mmap 1024 bytes from file <model.safetensors>: Cannot "
+                "allocate memory (12)"
+            ),
+            other="unable to mmap the file",
+        ),
+        Signature(
+            name="session",
+            literal="after using all available ram",
+            pattern=r"crashed after using all available RAM",
+            weight=91,
+            says="The notebook's host memory is exhausted",
+            sample="Your session crashed after using all available RAM.",
+            other="after using all available RAM it is slow",
+            stands=True,
         ),
     ),
     cures=(

@@ -215,6 +215,58 @@ SIGNS = Signs(
             other="key was rejected",
             beside=("nvidia",),
         ),
+        Signature(
+            name="operator-kernel",
+            literal="could not resolve linux kernel version",
+            pattern=r"could not resolve Linux kernel version",
+            weight=90,
+            says="The driver container finds no kernel headers for the running kernel",
+            sample="Could not resolve Linux kernel version",
+            other="Resolving Linux kernel version...",
+            stands=True,
+            cures=(
+                Cure(
+                    text=(
+                        "Let the driver pod reach a package source with the headers of the running "
+                        "kernel, move the node to a kernel that it has, or use precompiled drivers."
+                    ),
+                    zh="让驱动 Pod 能访问含当前内核头文件的软件源，或换内核，或用预编译驱动。",
+                    commands=("uname -r",),
+                ),
+            ),
+        ),
+        Signature(
+            name="operator-packages",
+            literal="failed to install elfutils packages",
+            pattern=r"FATAL: failed to install elfutils packages",
+            weight=88,
+            says="The driver container cannot install what it needs to build the kernel module",
+            sample="FATAL: failed to install elfutils packages. RHEL entitlement may be missing.",
+            other="installed elfutils packages",
+        ),
+        Signature(
+            name="headers-unavailable",
+            literal="kernel-",
+            pattern=(
+                r"(?:unable to find a match|no match for argument|no package available|nothing "
+                r"provides).{0,40}\bkernel-(?:headers|devel)-\d"
+            ),
+            weight=84,
+            says="There are no headers of the running kernel to build the nvidia module with",
+            sample="Error: Unable to find a match: kernel-headers-4.18.0-305.el8.x86_64",
+            other="kernel-headers-4.18.0-305 is installed",
+            beside=("nvidia",),
+        ),
+        Signature(
+            name="headers-unlocated",
+            literal="unable to locate package linux-headers-",
+            pattern=r"unable to locate package linux-headers-\d",
+            weight=84,
+            says="There are no headers of the running kernel to build the nvidia module with",
+            sample="E: Unable to locate package linux-headers-5.15.0-1023-aws",
+            other="linux-headers-5.15.0-1023-aws is already the newest version",
+            beside=("nvidia",),
+        ),
     ),
     cures=(
         Cure(

@@ -184,6 +184,15 @@ SIGNS = Signs(
                 ),
             ),
         ),
+        Signature(
+            name="cli-mig",
+            literal="nvidia-container-cli: device error: mig-",
+            pattern=r"nvidia-container-cli: device error: MIG-\S{1,80}: (?:unknown|invalid) device",
+            weight=92,
+            says="The container asks for a MIG instance that is not there",
+            sample="nvidia-container-cli: device error: MIG-1a2b/5/0: unknown device: unknown.",
+            other="nvidia-container-cli: device error: 3: unknown device",
+        ),
     ),
     cures=(
         Cure(

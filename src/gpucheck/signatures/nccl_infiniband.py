@@ -232,6 +232,15 @@ SIGNS = Signs(
             sample="Failed to modify QP to RTR: Connection timed out",
             other="modify qp",
         ),
+        Signature(
+            name="ofi-request",
+            literal="net/ofi",
+            pattern=r"NET/OFI Request \S{1,40} completed with error",
+            weight=80,
+            says="The network adapter (libfabric) reports a failed transfer",
+            sample="NCCL WARN NET/OFI Request 0x7f completed with error. RC: 5.",
+            other="NET/OFI Selected Provider is efa",
+        ),
     ),
     cures=(
         Cure(

@@ -372,6 +372,15 @@ SIGNS = Signs(
             ),
             unless=("using network ib", "no space left"),
         ),
+        Signature(
+            name="gloo-interface",
+            literal="unable to find interface for",
+            pattern=r"unable to find interface for:",
+            weight=84,
+            says="gloo finds no network interface for the address of this host",
+            sample="RuntimeError: ifa != nullptr. Unable to find interface for: 10.0.0.9",
+            other="unable to find interface for the printer",
+        ),
     ),
     cures=(
         Cure(

@@ -90,6 +90,15 @@ SIGNS = Signs(
             other="NCCL version unknown",
             distinct="version",
         ),
+        Signature(
+            name="bootstrap-versions",
+            literal="bootstrap : mismatched",
+            pattern=r"NCCL WARN Bootstrap : mismatched versions?",
+            weight=90,
+            says="The ranks run different NCCL versions",
+            sample="NCCL WARN Bootstrap : mismatched versions",
+            other="Bootstrap : Using eth0",
+        ),
     ),
     cures=(
         Cure(

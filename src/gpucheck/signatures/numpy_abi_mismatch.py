@@ -94,6 +94,81 @@ SIGNS = Signs(
             other="numpy 2",
             beside=("torch",),
         ),
+        Signature(
+            name="infer-dtype",
+            literal="could not infer dtype of numpy.",
+            pattern=r"could not infer dtype of numpy\.(?:float|u?int|bool|complex|half|double)",
+            weight=84,
+            says="torch does not know the NumPy that is installed: it was built for another",
+            sample="RuntimeError: Could not infer dtype of numpy.float32",
+            other="RuntimeError: Could not infer dtype of numpy.datetime64",
+            stands=True,
+        ),
+        Signature(
+            name="np-ndarray",
+            literal="expected np.ndarray (got numpy.ndarray)",
+            pattern=r"expected np\.ndarray \(got numpy\.ndarray\)",
+            weight=86,
+            says="torch does not know the NumPy that is installed: it was built for another",
+            sample="TypeError: expected np.ndarray (got numpy.ndarray)",
+            other="TypeError: expected np.ndarray (got list)",
+            stands=True,
+        ),
+        Signature(
+            name="convert-type",
+            literal="can't convert np.ndarray of type numpy.",
+            pattern=(
+                r"can't convert np\.ndarray of type numpy\."
+                r"(?:float(?:16|32|64)|u?int(?:8|16|32|64)|bool_?)\b"
+            ),
+            weight=72,
+            says="torch does not know a type of the NumPy that is installed",
+            sample="TypeError: can't convert np.ndarray of type numpy.float32.",
+            other="TypeError: can't convert np.ndarray of type numpy.object_.",
+            unless=("numpy.uint16", "numpy.uint32", "numpy.uint64"),  # once no types of torch
+        ),
+        Signature(
+            name="umath",
+            literal="umath failed to import",
+            pattern=r"numpy\.(?:_?core\.)?umath failed to import",
+            weight=80,
+            says="A module was built for another NumPy",
+            sample="ImportError: numpy.core.umath failed to import",
+            other="umath imported",
+        ),
+        Signature(
+            name="ndarray-size",
+            literal="size changed, may indicate binary incompatibility",
+            pattern=r"numpy\.(?:ndarray|ufunc) size changed, may indicate binary incompatibility",
+            weight=84,
+            says="A module was built for another NumPy",
+            sample=(
+                "ValueError: numpy.ndarray size changed, may indicate binary incompatibility. "
+                "Expected 96 from C header, got 80 from PyObject"
+            ),
+            other="pandas size changed, may indicate binary incompatibility",
+        ),
+        Signature(
+            name="removed-name",
+            literal="removed in the numpy 2.0 release",
+            pattern=r"`np\.\w{2,30}` was removed in the NumPy 2\.0 release",
+            weight=76,
+            says="A program that needs NumPy 1 runs with NumPy 2",
+            sample="AttributeError: `np.float_` was removed in the NumPy 2.0 release.",
+            other="what was removed in the NumPy 2.0 release is listed",
+        ),
+        Signature(
+            name="c-api-version",
+            literal="compiled against numpy c-api version",
+            pattern=r"compiled against NumPy C-API version",
+            weight=84,
+            says="A module was built for another NumPy",
+            sample=(
+                "RuntimeError: module was compiled against NumPy C-API version 0x10 (NumPy 1.23) "
+                "but the running NumPy has C-API version 0xf."
+            ),
+            other="compiled against NumPy",
+        ),
     ),
     cures=(
         Cure(

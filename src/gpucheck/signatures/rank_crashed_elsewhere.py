@@ -35,6 +35,15 @@ SIGNS = Signs(
             other="remote error",
         ),
         Signature(
+            name="remote-exited",
+            literal="remote process exited or there was a network error",
+            pattern=r"remote process exited or there was a network error",
+            weight=64,
+            says="Another rank died first; this is its echo",
+            sample="NCCL error: remote process exited or there was a network error, NCCL 2.18.1",
+            other="there was a network error",
+        ),
+        Signature(
             name="remote-closed",
             literal="connection closed by remote peer",
             pattern=r"connection closed by remote peer",

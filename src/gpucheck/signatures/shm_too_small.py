@@ -223,6 +223,29 @@ SIGNS = Signs(
             other="Signal: Segmentation fault (11)",
             beside=("nccl|torch|dataloader|horovod",),
         ),
+        Signature(
+            name="allocate-shm",
+            literal="unable to allocate shared memory",
+            pattern=r"unable to allocate shared memory ?\(shm\) for file </?torch_",
+            weight=90,
+            says="/dev/shm is full",
+            sample=(
+                "RuntimeError: unable to allocate shared memory(shm) for file </torch_1_2_3>: No "
+                "space left on device (28)"
+            ),
+            other="unable to allocate shared memory for the window",
+        ),
+        Signature(
+            name="no-space-shm",
+            literal="/dev/shm",
+            pattern=(
+                r"no space left on device:? .{0,20}/dev/shm|/dev/shm.{0,80}no space left on device"
+            ),
+            weight=86,
+            says="/dev/shm is full",
+            sample="OSError: [Errno 28] No space left on device: '/dev/shm/sem.mp'",
+            other="/dev/shm has space",
+        ),
     ),
     cures=(
         Cure(

@@ -2,6 +2,15 @@
 
 from gpucheck.signatures.base import Cure, Signature, Signs
 
+_LACKS = (
+    r"\b(?:not find(?:ing)?|cannot find|can't find|could not find|missing|lacks?|without|needs?"
+    r"|does not have|doesn't have|requires?|no) (?:the )?(?:symbol )?[`'\"]?"
+    r"(?:GLIBC|GLIBCXX|CXXABI|GOMP)_\d"
+    r"|\b(?:GLIBC|GLIBCXX|CXXABI|GOMP)_\d[\d.]{0,9}[`'\"]{0,2} (?:is |was )?"
+    r"(?:not (?:found|defined|available|there)|missing|找不到|未找到)"
+)
+"""What people write of a version that a program looked for in vain."""
+
 SIGNS = Signs(
     slug="system-library-too-old",
     zh="系统的 glibc/libstdc++ 太旧",
@@ -10,8 +19,8 @@ SIGNS = Signs(
             name="symbol-version",
             literal="not found",
             pattern=(
-                r"version `?'?(?P<symbol>(?:GLIBC|GLIBCXX|CXXABI|GCC)_[\d.]{1,10})'? "
-                r"not found"
+                r"version [`'\"‘]?(?P<symbol>(?:GLIBC|GLIBCXX|CXXABI|GCC|GOMP)_[\d.]{1,10})"
+                r"[`'\"’]? not found"
             ),
             weight=93,
             says="The system's C or C++ library lacks {symbol}: it is too old",
@@ -29,6 +38,27 @@ SIGNS = Signs(
             says="The wheel needs a newer glibc",
             sample="torch-2.6.0-manylinux_2_28_x86_64.whl is not a supported wheel",
             other="manylinux wheels",
+        ),
+        *(
+            Signature(
+                name=f"{library}-words",
+                literal=f"{library}_",
+                pattern=_LACKS,
+                weight=80,
+                says="The system's C or C++ library lacks a version of its symbols: it is too old",
+                sample=f"libstdc++.so.6 lacks {library.upper()}_3.4.29",
+                other=f"{library.upper()}_3.4.29 is there",
+            )
+            for library in ("glibc", "glibcxx", "cxxabi", "gomp")
+        ),
+        Signature(
+            name="symbol-link",
+            literal="@glibc",
+            pattern=r"undefined reference to .{1,120}@GLIBC(?:XX)?_\d",
+            weight=84,
+            says="The linker finds an older C or C++ library than the binary needs",
+            sample="undefined reference to `std::__throw_bad_array_new_length()@GLIBCXX_3.4.29'",
+            other="memcpy@GLIBC_2.14",
         ),
     ),
     cures=(

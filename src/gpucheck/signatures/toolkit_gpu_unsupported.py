@@ -33,12 +33,13 @@ SIGNS = Signs(
             literal="unsupported",
             pattern=(
                 r"CUDA_ARCHITECTURES.{0,60}(?:unsupported|not supported)|unsupported "
-                r"CUDA architecture"
+                r"CUDA (?:gpu )?architecture"
             ),
             weight=84,
             says="The toolkit does not support a GPU architecture that the build asks for",
             sample="CMake Error: unsupported CUDA architecture 120",
             other="unsupported option",
+            unless=("sageattention", "sageattn"),
         ),
         Signature(
             name="unknown-arch",

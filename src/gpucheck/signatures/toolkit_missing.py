@@ -2,6 +2,9 @@
 
 from gpucheck.signatures.base import Cure, Signature, Signs
 
+_IN_A_REPORT = ("nvcc: not available", "sys.platform")
+"""Reports of the environment ask for nvcc; that it is not there is no complaint."""
+
 SIGNS = Signs(
     slug="toolkit-missing",
     zh="没有找到 CUDA 工具包（nvcc / CUDA_HOME）",
@@ -43,7 +46,7 @@ SIGNS = Signs(
                 "'/usr/local/cuda/bin/nvcc'"
             ),
             other="nvcc: NVIDIA (R) Cuda compiler driver",
-            unless=("nvcc: not available",),  # a report of the environment asked for it
+            unless=_IN_A_REPORT,
         ),
         Signature(
             name="sh-nvcc",
@@ -56,7 +59,7 @@ SIGNS = Signs(
             says="nvcc is not found: no CUDA toolkit is installed, or CUDA_HOME is wrong",
             sample="/bin/sh: 1: /usr/local/cuda/bin/nvcc: not found",
             other="nvcc: NVIDIA (R) Cuda compiler driver",
-            unless=("nvcc: not available",),  # a report of the environment asked for it
+            unless=_IN_A_REPORT,
         ),
         Signature(
             name="cmake",
@@ -143,7 +146,32 @@ SIGNS = Signs(
             says="nvcc is not found",
             sample="nvcc is not installed",
             other="nvcc works",
-            unless=("nvcc: not available",),
+            unless=_IN_A_REPORT,
+        ),
+        Signature(
+            name="sh-nvcc-builds",
+            literal="nvcc: not found",
+            pattern=r"/bin/nvcc: not found",
+            weight=84,
+            says="nvcc is not found: no CUDA toolkit is installed, or CUDA_HOME is wrong",
+            sample="/bin/sh: 1: /usr/local/cuda/bin/nvcc: not found",
+            other="nvcc: not found by the report",
+            beside=(
+                "sys.platform",
+                (
+                    "ninja: build stopped|error: command|subcommand failed|build_ext|"
+                    "failed building|error compiling objects|make: ***"
+                ),
+            ),
+        ),
+        Signature(
+            name="cmake-no-nvcc",
+            literal="failed to find nvcc",
+            pattern=r"Failed to find nvcc\b",
+            weight=84,
+            says="CMake finds no nvcc",
+            sample="CMake Error at CMakeDetermineCUDACompiler.cmake:180: Failed to find nvcc.",
+            other="nvcc was found",
         ),
     ),
     cures=(

@@ -88,6 +88,29 @@ SIGNS = Signs(
             sample="nvcc mismatch: the cuda toolkit differs",
             other="cuda toolkit 12",
         ),
+        Signature(
+            name="running-cuda",
+            literal="the current running cuda version is",
+            pattern=r"the current running CUDA version is: (?P<found>\d[\d.]{1,9})",
+            weight=90,
+            says="The toolkit is CUDA {found}, PyTorch was built with another CUDA",
+            sample="The current running CUDA version is: 10.2.89",
+            other="The current running CUDA version is: None",
+            beside=("pytorch is built with cuda version",),
+            stands=True,
+        ),
+        Signature(
+            name="said-by-a-build",
+            literal="compiled with cuda",
+            pattern=(
+                r"\bCUDA (?:version )?(?:is )?\d\d?\.\d\b.{0,60}\b(?:while|but|whereas)\b.{0,30}"
+                r"torch.{0,40}compiled with CUDA (?:version )?\d"
+            ),
+            weight=80,
+            says="The toolkit's CUDA is not the one PyTorch was built with",
+            sample="Your version of CUDA is 12.0 while PyTorch was compiled with CUDA 11.7.",
+            other="PyTorch was compiled with CUDA 11.7",
+        ),
     ),
     cures=(
         Cure(

@@ -49,7 +49,7 @@ SIGNS = Signs(
         Signature(
             name="different-cuda",
             literal="were compiled with different cuda",
-            pattern=r"PyTorch and (?P<other>torch\w{3,10}) were compiled with different CUDA",
+            pattern=r"PyTorch and (?P<other>torch(?!_)\w{3,10}) were compiled with different CUDA",
             weight=94,
             says="torch and {other} were built for different CUDA versions",
             sample=(

@@ -123,6 +123,7 @@ SIGNS = Signs(
             says="The torch that is imported is incomplete",
             sample="NameError: name '_C' is not defined",
             other="name 'x' is not defined",
+            unless=("failed to load custom c++ ops",),
         ),
         Signature(
             name="two-places",

@@ -200,7 +200,7 @@ SIGNS = Signs(
         Signature(
             name="xpu-words",
             literal="xpu",
-            pattern=rf"\b(?:XPU|IPEX)\b{_NOT_HERE}|intel arc",
+            pattern=rf"(?<!CUDA, )\b(?:XPU|IPEX)\b(?!, HPU){_NOT_HERE}|intel arc",
             weight=50,
             says="An Intel GPU or its build of PyTorch is in play",
             sample="the XPU build of torch",

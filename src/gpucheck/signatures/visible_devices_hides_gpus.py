@@ -168,6 +168,20 @@ SIGNS = Signs(
             other="visible",
         ),
         Signature(
+            name="always-first",
+            literal="always",
+            pattern=(
+                r"\balways (?:uses?|runs? on|goes to|takes?|picks?|selects?|lands on) (?:the )?"
+                r"(?:cuda:0|gpu ?[:#]?0|device 0|first (?:gpu|card|device))\b"
+            ),
+            weight=64,
+            says="CUDA_VISIBLE_DEVICES is set too late, or in the wrong place",
+            sample="the code always uses cuda:0",
+            other="it always uses the GPU",
+            beside=("cuda_visible_devices", "os.environ"),
+            unless=("out of memory",),
+        ),
+        Signature(
             name="gpu-index",
             literal="invalid device ordinal",
             pattern=r"invalid device ordinal",

@@ -192,10 +192,22 @@ SIGNS = Signs(
             beside=("fact:cuda_available=false",),
         ),
         Signature(
+            name="driver-inside",
+            literal="wsl",
+            pattern=(
+                r"install(?:ed|ing)? (?:the |a )?(?:nvidia|linux)[\w -]{0,12}driver.{0,30}"
+                r"(?:inside|in|within|into) (?:the )?WSL"
+            ),
+            weight=76,
+            says="A Linux driver was installed inside WSL, which has Windows' driver",
+            sample="I installed nvidia-driver-535 inside WSL",
+            other="installed the driver on Windows for WSL",
+        ),
+        Signature(
             name="smi-segfault",
             literal="nvidia-smi",
             pattern=(
-                r"nvidia-smi.{0,60}(?:segmentation fault|error|fail|returns "
+                r"nvidia-smi.{0,60}(?:segmentation fault|segfault|error|fail|returns "
                 r"an error|not found|no devices)"
             ),
             weight=66,

@@ -33,6 +33,7 @@ _FAMILIES: dict[str, tuple[str, ...]] = {
     "Slurm": ("slurmstepd: ", "srun: ", "sbatch: "),
 }  # fmt: skip
 """What stands in the lines of each format, in lower case."""
+_LITERALS = tuple(literal for literals in _FAMILIES.values() for literal in literals)
 _OTHER = "single messages"
 _HEADER = "traceback (most recent call last)"
 _LONGEST_TRACEBACK = 100
@@ -73,10 +74,11 @@ def spans(name: str, lines: Sequence[Line], *, facts: int = 0, messages: int = 0
 
 
 def _found(text: Text) -> Iterator[tuple[str, list[Line]]]:
-    for name, literals in _FAMILIES.items():
-        lines = [text.lines[index] for index in text.find(*literals, most=_MOST_LINES)]
-        if lines:
-            yield name, lines
+    held = set(text.held(_LITERALS))
+    for name, literals in _FAMILIES.items() if held else ():
+        own = held.intersection(literals)
+        if own:
+            yield name, [text.lines[index] for index in text.find(*own, most=_MOST_LINES)]
     lines = [line for at in text.find(_HEADER, most=_MOST_LINES) for line in _traceback(text, at)]
     if lines:
         yield _TRACEBACK, lines

@@ -11,10 +11,26 @@ _LITERALS = (
     "cudaerror",
     "_status_",
     "cuda runtime error",
+    "cuda driver error",
     "nccl error",
+    "nccl failure",
+    "nvrtc: error",
+    "ncclunhandledcudaerror",
+    "ncclsystemerror",
+    "ncclinternalerror",
+    "ncclinvalid",
+    "ncclremoteerror",
+    "cudnn error",
+    "cublas error",
+    "cusolver error",
+    "cusparse error",
+    "cufft error",
+    "nvrm: xid",
 )
 _ERROR = re.compile(
-    r"\b(?:CUDA (?:runtime )?error\b|CUDA failure\b|NCCL error\b|cudaError\w{3,60}"
+    r"\b(?:CUDA (?:runtime |driver )?error\b|CUDA failure\b|NCCL (?:error|failure)\b"
+    r"|cudaError\w{3,60}|nvrtc: error\b|nccl(?:UnhandledCuda|System|Internal|Remote)Error\b"
+    r"|ncclInvalid(?:Argument|Usage)\b|cu(?:DNN|BLAS|SOLVER|SPARSE|FFT) error\b|NVRM: Xid \("
     r"|(?:CUBLAS|CUDNN|CUSPARSE|CUSOLVER|CUFFT|CURAND)_STATUS_(?!SUCCESS)[A-Z]\w{2,60})",
     re.IGNORECASE,
 )

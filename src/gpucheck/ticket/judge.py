@@ -1,5 +1,6 @@
 """Judges a pasted text: facts and signs through the one engine, then the most telling first."""
 
+import functools
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -43,17 +44,39 @@ _STANDS = 84
 """From this weight on a text names its cause whatever facts of other lines look like."""
 
 
+class _Read(msgspec.Struct, frozen=True, kw_only=True):
+    """What a text says: facts, messages of causes, and how to tell what of it was taken."""
+
+    text: Text
+    own: OwnReport | None
+    machine: Machine
+    readers: tuple[str, ...]
+    sections: dict[str, Section]
+    found: list[Match]
+    """Every sign, also one that the facts refute."""
+
+    def says_the_same(self, other: "_Read") -> bool:
+        """Whether the rules are asked about the same facts and signs as of another text."""
+        return (
+            self.found == other.found
+            and self.sections == other.sections
+            and self.readers == other.readers
+        )
+
+
 def judge(text: Text, tables: Tables) -> Report:
     """Name the cause; where none shows, look again with the lines joined that something broke."""
-    report = _judge(text, tables)
+    read = _read(text, tables)
+    report = _judged(read, tables)
     if not report.root_causes:
-        again = (_judge(joined, tables) for joined in unwrapped(text))
+        joined = (_read(one, tables) for one in unwrapped(text))
+        again = (_judged(one, tables) for one in joined if not one.says_the_same(read))
         report = next((one for one in again if one.root_causes), report)
     return report
 
 
-def _judge(text: Text, tables: Tables) -> Report:
-    """Read the text, look for signs, ask the rules, and put the cause first."""
+def _read(text: Text, tables: Tables) -> _Read:
+    """Read the text and look for signs."""
     text, own = take_out(text)
     text = with_names(text, tables)
     machine = Machine()
@@ -65,22 +88,31 @@ def _judge(text: Text, tables: Tables) -> Report:
     failed = first_gpu_error(text)
     if failed is not None:
         machine.said(Pasted, "gpu_error", failed.text.strip()[:_SHOWN], failed)
-    found = search(text, words_of(machine))
-    taken = _taken(text, machine, found, own)
-    matches = _not_refuted(found, machine)
-    matches += own.matches if own is not None else ()
-    snapshot = _snapshot(machine, matches, readers, taken, tables)
-    return _report(snapshot, matches, tables, recognised=bool(readers or matches))
+    return _Read(
+        text=text,
+        own=own,
+        machine=machine,
+        readers=readers,
+        sections=machine.sections(),
+        found=search(text, words_of(machine)),
+    )
 
 
-def _taken(
-    text: Text, machine: Machine, found: Sequence[Match], own: OwnReport | None
-) -> list[Taken]:
+def _judged(read: _Read, tables: Tables) -> Report:
+    """Ask the rules, and put the cause first."""
+    matches = _not_refuted(read.found, read.machine)
+    matches += read.own.matches if read.own is not None else ()
+    snapshot = _snapshot(read, matches, tables)
+    return _report(snapshot, matches, tables, recognised=bool(read.readers or matches))
+
+
+def _taken(read: _Read) -> list[Taken]:
     """Return which formats were recognised, and what each of them gave."""
+    own = read.own
     taken = [] if own is None else spans(NAME_OF_REPORT, [own.line], messages=len(own.matches))
-    for name, lines in machine.taken.items():
+    for name, lines in read.machine.taken.items():
         taken += spans(name, lines, facts=len(lines))
-    return [*taken, *formats(text, found)]
+    return [*taken, *formats(read.text, read.found)]
 
 
 def judge_saved(snapshot: Snapshot, tables: Tables) -> Report:
@@ -156,28 +188,28 @@ def _without_refuted(asked: Diagnosis, snapshot: Snapshot) -> Diagnosis:
     return Diagnosis(tuple(f for f in asked.findings if f.slug not in refuted), checks)
 
 
-def _snapshot(
-    machine: Machine,
-    matches: Sequence[Match],
-    readers: tuple[str, ...],
-    taken: list[Taken],
-    tables: Tables,
-) -> Snapshot:
-    of_messages = (one.format for one in taken if one.messages and one.format not in readers)
-    spoken_of = machine.sections()
-    sections: dict[str, Section] = {}
-    for name, kind in all_sections().items():
-        nothing, said = nothing_said(kind), spoken_of.get(name)
-        sections[name] = nothing if said is None or said == nothing else said
+def _snapshot(read: _Read, matches: Sequence[Match], tables: Tables) -> Snapshot:
+    taken = _taken(read)
+    of_messages = (one.format for one in taken if one.messages and one.format not in read.readers)
+    sections = dict(_silent_sections())
+    for name, said in read.sections.items():
+        if said != sections[name]:
+            sections[name] = said
     pasted = sections[Pasted.name]
     sections[Pasted.name] = msgspec.structs.replace(
         pasted,
         signs=[_sign(match) for match in matches],
-        readers=list(dict.fromkeys((*readers, *filter(None, of_messages)))),
+        readers=list(dict.fromkeys((*read.readers, *filter(None, of_messages)))),
         taken=taken,
         sources={**pasted.sources, **dict.fromkeys(("signs", "readers", "taken"), "the text")},
     )
     return Snapshot(sections, ProbeRuns(), tables=tables.version, origin="pasted")
+
+
+@functools.cache
+def _silent_sections() -> dict[str, Section]:
+    """Return every section as a text leaves it that says nothing of it."""
+    return {name: nothing_said(kind) for name, kind in all_sections().items()}
 
 
 def _sign(match: Match) -> Sign:

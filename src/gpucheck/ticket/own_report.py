@@ -67,8 +67,7 @@ def take_out(text: Text) -> tuple[Text, OwnReport | None]:
         found = text.find(schema, most=1)
         if found:
             return _take_out_json(text, found[0])
-    sure = any(map(text.lower.__contains__, _SURE))
-    short = any(map(text.lower.__contains__, _VERDICTS))
+    sure, short = bool(text.held(_SURE)), bool(text.held(_VERDICTS))
     begin = None
     if sure or short:
         lines = range(len(text.lines)) if sure else text.find(*_VERDICTS)

@@ -2,10 +2,12 @@
 
 import functools
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 
 from gpucheck.readers.pasted._source_code import is_code
+from gpucheck.readers.pasted._words import ByPiece, has_piece
 from gpucheck.readers.pasted.base import Line, Text
 from gpucheck.signatures import all_signs
 from gpucheck.signatures.base import Signature, compiled
@@ -21,6 +23,7 @@ _CONTEXT = (
     "显卡", "显存", "site-packages", "nvtop", "infiniband", "ibv_", "numpy", "slurm", "libcu",
     "raylet", "master_port", "server socket has failed", "c++ ops", "bitsandbytes", "onnxruntime",
     "scalar type", "mat1", "state_dict", "not implemented for 'half'", ".cu:", "thread: [",
+    "finished reduction", "process group", "mmcv", "huggingface", "device-plugin",
 )  # fmt: skip
 """A text without any of these may be about any program."""
 _WHOLE_WORD = "word:"
@@ -57,23 +60,38 @@ class Match(msgspec.Struct, frozen=True):
     values: dict[str, str]
 
 
+class _Candidate(NamedTuple):
+    slug: str
+    signature: Signature
+    anchor: str
+    """The rarest word of the literal, "" where it has none (other scripts)."""
+
+
 @functools.cache
-def _by_anchor() -> tuple[dict[str, list[tuple[str, Signature]]], list[tuple[str, Signature]]]:
-    """Return the signatures by their rarest word, and those without one (other scripts)."""
-    anchored: dict[str, list[tuple[str, Signature]]] = {}
-    loose: list[tuple[str, Signature]] = []
+def _every_signature() -> tuple[ByPiece[_Candidate], dict[str, list[_Candidate]]]:
+    """Return the signatures by a piece of their literal, those of a short one by its word."""
+    of_piece: list[tuple[str, _Candidate]] = []
+    of_word: dict[str, list[_Candidate]] = {}
     for slug, signs in all_signs().items():
         for signature in signs.signatures:
-            anchor = signature.anchor
-            (anchored.setdefault(anchor, []) if anchor else loose).append((slug, signature))
-    return anchored, loose
+            one = _Candidate(slug, signature, signature.anchor)
+            if one.anchor and not has_piece(signature.literal):
+                of_word.setdefault(one.anchor, []).append(one)
+            else:
+                of_piece.append((signature.literal, one))
+    return ByPiece(of_piece), of_word
 
 
 def candidates(text: Text) -> list[tuple[str, Signature]]:
-    """Return the signatures whose literal stands in a text."""
-    anchored, loose = _by_anchor()
-    found = [one for word in anchored.keys() & text.words() for one in anchored[word]]
-    return [one for one in (*found, *loose) if text.holds(one[1].literal)]
+    """Return the signatures whose literal stands in a text, its rarest word as a whole one."""
+    words = text.words()
+    of_piece, of_word = _every_signature()
+    short = [one for word in of_word.keys() & words for one in of_word[word]]
+    return [
+        (slug, signature)
+        for slug, signature, anchor in (*text.possible(of_piece), *short)
+        if (not anchor or anchor in words) and text.holds(signature.literal)
+    ]
 
 
 def search(text: Text, facts: Sequence[str] = ()) -> list[Match]:
@@ -82,9 +100,9 @@ def search(text: Text, facts: Sequence[str] = ()) -> list[Match]:
     ``facts`` are words such as ``fact:wsl`` that signatures may want beside them.
     """
     found = []
-    elsewhere = "fact:gpu" not in facts and not any(map(text.holds, _CONTEXT))
+    elsewhere = "fact:gpu" not in facts and not text.held(_CONTEXT)
     around = _Around(text, "\n".join(facts))
-    wish = any(map(text.holds, _WISHES)) and not any(map(text.holds, _FAILURES))
+    wish = bool(text.held(_WISHES)) and not text.held(_FAILURES)
     for slug, signature in candidates(text):
         if signature.elsewhere != elsewhere and (signature.elsewhere or slug in _OF_ANY_PROGRAM):
             continue
@@ -114,32 +132,42 @@ class _Around:
     def _has(self, words: str) -> bool:
         """Whether one of these stands there, parted by ``|``."""
         known = self._known.get(words)
-        if known is None and words.startswith(_NOT_IN_CODE):
-            self._known[words] = known = self._is_said(_parted(words.removeprefix(_NOT_IN_CODE)))
         if known is None:
-            parts = _parted(words)
-            known = any(map(self._text.holds, parts)) or any(map(self._facts.__contains__, parts))
-            known = known or any(map(self._has_word, parts))
-            self._known[words] = known
+            known = self._known[words] = self._looked_for(words)
         return known
 
-    def _is_said(self, parts: Sequence[str]) -> bool:
-        """Whether one of these is a fact, or stands in a line that is no source code."""
-        return any(map(self._facts.__contains__, parts)) or any(
-            not is_code(self._text, index) for index in self._text.find(*parts, most=_MOST_SAID)
-        )
-
-    def _has_word(self, part: str) -> bool:
-        if not part.startswith(_WHOLE_WORD):
-            return False
-        if self._words is None:
+    def _looked_for(self, words: str) -> bool:
+        if words.startswith(_NOT_IN_CODE):
+            parts = _parted(words.removeprefix(_NOT_IN_CODE))
+            return _is_fact(self._facts, parts) or self._is_said(parts)
+        parts, whole = _parted(words), _whole_words(words)
+        if _is_fact(self._facts, parts) or self._text.held(parts):
+            return True
+        if whole and self._words is None:
             self._words = self._text.words()
-        return part.removeprefix(_WHOLE_WORD) in self._words
+        return bool(whole) and not whole.isdisjoint(self._words or ())
+
+    def _is_said(self, parts: Sequence[str]) -> bool:
+        """Whether one of these stands in a line that is no source code."""
+        found = self._text.find(*parts, most=_MOST_SAID)
+        return any(not is_code(self._text, index) for index in found)
 
 
 @functools.lru_cache(maxsize=4096)
 def _parted(words: str) -> tuple[str, ...]:
     return tuple(words.split("|"))
+
+
+@functools.lru_cache(maxsize=4096)
+def _whole_words(words: str) -> frozenset[str]:
+    parts = (part for part in _parted(words) if part.startswith(_WHOLE_WORD))
+    return frozenset(part.removeprefix(_WHOLE_WORD) for part in parts)
+
+
+@functools.lru_cache(maxsize=16 * 1024)
+def _is_fact(facts: str, parts: tuple[str, ...]) -> bool:
+    """Whether one of these stands in the facts, which are the same few in most texts."""
+    return any(map(facts.__contains__, parts))
 
 
 def _matches(slug: str, signature: Signature, text: Text) -> list[Match]:

@@ -223,3 +223,13 @@ class Gpus(View):
             facts=tuple(facts),
             product=name,
         )
+
+
+class NoGpu(View):
+    """Whether this machine surely has no NVIDIA GPU: many rules ask, and it is found out once."""
+
+    def __init__(self, gpus: Gpus) -> None:
+        try:
+            self.surely = not gpus.present()
+        except UnknownFactError:
+            self.surely = False

@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from gpucheck.readers.pasted._words import ByPiece
 from gpucheck.readers.pasted.base import Machine, Text
 
 
@@ -43,11 +44,18 @@ def read_pasted(text: Text, machine: Machine) -> tuple[str, ...]:
     A reader that took nothing did not recognise anything.
     """
     recognised = []
+    marked = {name for name, mark in text.possible(_by_mark()) if text.holds(mark)}
     for reader in all_readers():
-        if any(map(text.holds, reader.marks)):
+        if reader.name in marked:
             before = len(machine.spoken)
             reader.read(text, machine)
             if len(machine.spoken) > before:
                 machine.taken[reader.name] = machine.spoken[before:]
                 recognised.append(reader.name)
     return tuple(recognised)
+
+
+@functools.cache
+def _by_mark() -> ByPiece[tuple[str, str]]:
+    """Return the name of each reader with each of its marks."""
+    return ByPiece((mark, (reader.name, mark)) for reader in all_readers() for mark in reader.marks)

@@ -107,20 +107,24 @@ def clean(block: str, first: int, file: str = "") -> list[Line]:
 
 def _line(number: int, text: str, file: str) -> Line:
     """Take quoting and prefixes off; a prefix may stand behind another."""
-    if text.startswith(_JSON_LOG):
+    begins = text[:1]
+    if begins == "{" and text.startswith(_JSON_LOG):
         text = _logged(text)
+        begins = text[:1]
     text = text[:LONGEST_LINE]
-    if text.startswith(_QUOTES):
+    if begins in _QUOTES:
         text = _unquoted(text)
+        begins = text[:1]
     speaker = ""
-    while text[:1] in _MAY_START or (not speaker and " | " in text[:_HOST_STANDS_IN]):
-        kind, pattern = _PREFIXES.get(text[:1], _HOST)
+    while begins in _MAY_START or (not speaker and " | " in text[:_HOST_STANDS_IN]):
+        kind, pattern = _PREFIXES.get(begins, _HOST)
         found = pattern.match(text)
         if found is None:
             break
         if found.lastindex is not None:  # else a time stamp: nobody speaks
-            speaker = f"{kind}{found[found.lastindex]}"
+            speaker = kind + found[found.lastindex]
         text = text[found.end() :]
+        begins = text[:1]
     return Line(number, text.rstrip(), speaker, file)
 
 

@@ -54,7 +54,7 @@ _COMMAND = re.compile(
 )
 _CALL = re.compile(_LEAD + r"(?:await\s)?(?:[a-z_]\w{0,60}|[A-Z]\w{0,60}\.\w{1,60})"
                    r"(?:\.\w{1,60}){0,8}\(")  # fmt: skip
-_AFTER_CALL = re.compile(r"\s{0,8}(?:$|[#,;)\]}.\[])")
+_AFTER_CALL = re.compile(r"\s{0,8}(?:$|[#,;)\]}\[]|\.\w)")
 _REST = re.compile(
     r"^\s{0,120}(?:[frbu]{0,2}[\"']|[)\]}]|-?\d|[*#]|[A-Za-z_][\w.]{0,80}\s?(?:[=(\[,)]|$))"
 )

@@ -4,14 +4,16 @@ import bisect
 import itertools
 import sys
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from gpucheck.facts import Facts, Section
 from gpucheck.probes.environment import Environment
 from gpucheck.readers._drafts import Draft
-from gpucheck.readers.pasted._words import runs, shape_of, shapes
+from gpucheck.readers.pasted._words import ByPiece, Shapes, by_piece, pieces, runs, shape_of
+
+T = TypeVar("T")
 
 NOT_PASTED = "nothing pasted says it"
 """The problem of every field that no reader filled."""
@@ -46,7 +48,9 @@ class Text:
             self.lower = "\n".join(texts)
         lengths = map((1).__add__, map(len, texts))  # with the ends of the lines
         self._starts = list(itertools.accumulate(lengths, initial=0))
-        self._shapes, self._words = shapes(self.lower)
+        self._shapes = Shapes(self.lower, self._starts)
+        self._words = self._shapes.words()
+        self._pieces = pieces(self._words)
         self._held: dict[str, bool] = {}
         self._found: dict[tuple[str, int], list[int]] = {}
 
@@ -55,10 +59,19 @@ class Text:
         known = self._held.get(literal)
         if known is None:
             word, shape, look = shape_of(literal)
-            known = word in self._words and shape in self._shapes
+            known = word in self._words and shape in self._shapes.text
             known = known and (not look or literal in self.lower)
             self._held[literal] = known
         return known
+
+    def held(self, literals: tuple[str, ...]) -> list[str]:
+        """Return which of the lower-case literals stand in the text, in any order."""
+        possible = by_piece(literals).possible(self._pieces)
+        return list(filter(self.holds, possible)) if possible else possible
+
+    def possible(self, things: ByPiece[T]) -> list[T]:
+        """Return the things whose literal may stand in the text; ``holds`` tells of each."""
+        return things.possible(self._pieces)
 
     def words(self) -> set[str]:
         """Return the runs of letters of ASCII in the text, in lower case."""
@@ -69,7 +82,7 @@ class Text:
 
         Of each literal at most so many lines are looked for.
         """
-        held = list(filter(self.holds, literals))
+        held = self.held(literals) if len(literals) > 1 else list(filter(self.holds, literals))
         if len(held) == 1:
             return self._lines_with(held[0], most)
         return sorted({index for literal in held for index in self._lines_with(literal, most)})
@@ -79,7 +92,13 @@ class Text:
         found = self._found.get((literal, most))
         if found is not None:
             return found
-        found = self._found[literal, most] = []
+        _, shape, look = shape_of(literal)
+        found = self._search(literal, most) if look else self._shapes.find(shape, most)
+        self._found[literal, most] = found
+        return found
+
+    def _search(self, literal: str, most: int) -> list[int]:
+        found: list[int] = []
         lower, starts, index = self.lower, self._starts, 0
         at = lower.find(literal)
         while at >= 0 and len(found) < most:

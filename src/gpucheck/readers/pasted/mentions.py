@@ -11,6 +11,8 @@ from gpucheck.probes.pasted import Pasted
 from gpucheck.probes.pci import Pci, PciGpu
 from gpucheck.probes.system import System
 from gpucheck.probes.torch_build import TorchBuild
+from gpucheck.readers.pasted._conda import read_conda_package
+from gpucheck.readers.pasted._said import cannot_import_torch
 from gpucheck.readers.pasted._source_code import is_code
 from gpucheck.readers.pasted.base import Line, Machine, Text
 
@@ -57,6 +59,12 @@ _TORCH = re.compile(
     r"(\d\.\d{1,2}(?:\.\d{1,2})?(?:\+(?:cu\d{2,3}|cpu|rocm[\d.]{1,5}))?)(?![\w.]|-\w)",
     re.IGNORECASE,
 )
+_CONDA = re.compile(
+    r"(?<![\w/.-])pytorch[=\s]{1,6}(\d\.\d{1,2}\.\d{1,2})[=_\s]{1,6}"
+    r"((?:py\d\.?\d{1,2}_)?(?:cuda\d|cpu)[\w.]{0,40})",
+    re.IGNORECASE,
+)
+"""A release with conda's name of its build: ``pytorch 0.4.1_cuda9.2_cudnn7.1.4``."""
 _PIP = re.compile(
     r"\bpip[23]?(?:\.\d{1,2})? install\b(?:\s[^\s`]{1,60}){0,8}?"
     r"\storch(?:={2,3}[\d.]{3,8})?(?=[\s`]|$)"
@@ -108,9 +116,11 @@ def read(text: Text, machine: Machine) -> None:
     """Note GPUs, one release of torch, one of the driver, the system, and whether CUDA works."""
     if not machine.items(Nvml, "gpus") and not machine.items(Pci, "gpus"):
         _gpus(text, machine)
+    if not machine.knows(TorchBuild, "version"):
+        _conda(text, machine)
     found = _one(_TORCH, _lines(text, *_TORCH_WORDS), _not_found(text))
     if found is not None:
-        _torch(*found, machine)
+        _torch(*found, machine, imports=not cannot_import_torch(text))
     if machine.knows(TorchBuild, "version") and not machine.knows(TorchBuild, "installer"):
         _installer(text, machine)
     found = _one(_DRIVER, _lines(text, "driver"))
@@ -148,7 +158,10 @@ def _as_sold(name: str) -> str:
 
 def _not_found(text: Text) -> set[str]:
     """Return the releases of torch that an installer looked for in vain: they are not there."""
-    lines = _lines(text, *_NOT_FOUND_WORDS)
+    words: tuple[str, ...] = _NOT_FOUND_WORDS
+    if text.holds("packagesnotfounderror"):
+        words = (*words, "- pytorch")  # conda lists them below
+    lines = _lines(text, *words)
     return {found[1] for line in lines for found in _TORCH.finditer(line.text)}
 
 
@@ -165,9 +178,20 @@ def _one(
     return found[0] if len({release for release, _ in found}) == 1 else None
 
 
-def _torch(release: str, line: Line, machine: Machine) -> None:
+def _conda(text: Text, machine: Machine) -> None:
+    """Take the first release that stands with conda's name of its build."""
+    for line in _lines(text, "_cuda", "_cpu", "=cuda", "=cpu", " cpu_"):
+        found = _CONDA.search(line.text)
+        if found is not None:
+            read_conda_package(["pytorch", *found.groups()], line, machine)
+            return
+
+
+def _torch(release: str, line: Line, machine: Machine, *, imports: bool) -> None:
+    """Note the release; that it is installed only where no Python lacked it."""
     machine.said(TorchBuild, "version", release, line)
-    machine.said(TorchBuild, "installed", value=True, line=line)
+    if imports:
+        machine.said(TorchBuild, "installed", value=True, line=line)
     by_pip = "pip" in line.text and "install" in line.text
     if by_pip and "download.pytorch.org/whl/c" not in line.text:
         machine.said(TorchBuild, "installer", "pip", line)

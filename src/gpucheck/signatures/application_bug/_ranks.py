@@ -161,4 +161,13 @@ SIGNATURES = (
         other="a mismatch",
         stands=True,
     ),
+    Signature(
+        name="pg-twice",
+        literal="initialize the default process group twice",
+        pattern=r"trying to initialize the default process group twice",
+        weight=84,
+        says="The program calls init_process_group twice",
+        sample="RuntimeError: trying to initialize the default process group twice!",
+        other="do not initialize the default process group twice",
+    ),
 )

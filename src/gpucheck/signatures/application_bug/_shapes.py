@@ -95,6 +95,7 @@ SIGNATURES = (
             "IndexError: Dimension out of range (expected to be in range of [-1, 0], but got 1)"
         ),
         other="out of range radio",
+        unless=("_get_cuda_arch_flags",),  # torch found no GPU to build for
     ),
     Signature(
         name="divisible",

@@ -54,6 +54,7 @@ SIGNATURES = (
         sample="nvidia-device-plugin pod is in CrashLoopBackOff",
         other="operator",
         beside=("crashloop|error|fail|0/|pending|not found|unable",),
+        unless=("could not resolve linux kernel version",),
     ),
     Signature(
         name="no-default-runtime",
@@ -80,5 +81,38 @@ SIGNATURES = (
                 ),
             ),
         ),
+    ),
+    Signature(
+        name="unhealthy",
+        literal="nvidia.com/gpu, which is unexpected",
+        pattern=r"cannot allocate unhealthy devices nvidia\.com/gpu",
+        weight=84,
+        says="Kubernetes has no healthy GPU to give to the pod",
+        sample=(
+            "Allocate failed due to no healthy devices present; cannot allocate unhealthy devices "
+            "nvidia.com/gpu, which is unexpected"
+        ),
+        other="nvidia.com/gpu, which is unexpected here",
+    ),
+    Signature(
+        name="admission",
+        literal="unexpectedadmissionerror",
+        pattern=r"UnexpectedAdmissionError.{0,200}(?:nvidia\.com/gpu|requested number of devices)",
+        weight=82,
+        says="The node's device plugin could not give the pod its GPU",
+        sample=(
+            "UnexpectedAdmissionError  Allocate failed due to requested number of devices "
+            "unavailable for nvidia.com/gpu. Requested: 1, Available: 0, which is unexpected"
+        ),
+        other="UnexpectedAdmissionError of a volume",
+    ),
+    Signature(
+        name="plugin-waits",
+        literal="no devices found. waiting indefinitely",
+        pattern=r"no devices found\. Waiting indefinitely",
+        weight=84,
+        says="The Kubernetes device plugin finds no GPU",
+        sample="No devices found. Waiting indefinitely.",
+        other="No devices were found",
     ),
 )

@@ -170,4 +170,13 @@ SIGNATURES = (
             "wsl environment",
         ),
     ),
+    Signature(
+        name="cdi-vendor",
+        literal="no known gpu vendor found",
+        pattern=r"failed to discover GPU vendor from CDI|no known GPU vendor found",
+        weight=90,
+        says="The container engine finds no CDI description of an NVIDIA GPU",
+        sample="failed to discover GPU vendor from CDI: no known GPU vendor found",
+        other="the GPU vendor was found",
+    ),
 )

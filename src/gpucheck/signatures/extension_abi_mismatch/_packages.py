@@ -91,6 +91,7 @@ SIGNATURES = (
             "` with inputs:"
         ),
         other="no operator",
+        unless=("but your gpu has capability",),
     ),
     Signature(
         name="vllm-c",
@@ -144,5 +145,14 @@ SIGNATURES = (
             "AttributeError: 'NoneType' object has no attribute 'cquantize_blockwise_bf16_nf4'"
         ),
         other="'NoneType' object has no attribute 'cuda'",
+    ),
+    Signature(
+        name="custom-ops-cpu",
+        literal="failed to load custom c++ ops",
+        pattern=r"failed to load custom C\+\+ ops\. Running on CPU mode only",
+        weight=82,
+        says="A compiled extension was not built, or not for this torch",
+        sample="UserWarning: Failed to load custom C++ ops. Running on CPU mode Only!",
+        other="it failed to load custom C++ ops once",
     ),
 )

@@ -163,6 +163,18 @@ SIGNATURES = (
         other="numpy",
     ),
     Signature(
+        name="package-versions",
+        literal="is used but incompatible. please install",
+        pattern=r"\w{2,20}==\S{1,40} is used but incompatible\. Please install \w{2,20}[<>=]",
+        weight=84,
+        says="The program needs another release of a package",
+        sample=(
+            "AssertionError: MMCV==1.4.0 is used but incompatible. Please install "
+            "mmcv>=2.0.0rc4, <2.2.0."
+        ),
+        other="it is used but incompatible. Please install another",
+    ),
+    Signature(
         name="disk-quota",
         literal="disk quota exceeded",
         pattern=r"disk quota exceeded",

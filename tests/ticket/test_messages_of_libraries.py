@@ -1,0 +1,226 @@
+"""Messages of libraries around PyTorch, each in the forms that it prints; and what stays healthy.
+
+Written from the formats of the libraries, with values of our own.
+"""
+
+import pytest
+
+from gpucheck import triage
+
+WORKS = "PyTorch version: 2.5.1+cu124\nIs CUDA available: True\nGPU 0: NVIDIA A100-SXM4-80GB\n"
+NO_GPU_HERE = """\
+Collecting environment information...
+UserWarning: CUDA initialization: Found no NVIDIA driver on your system. Please check that you have
+PyTorch version: 1.11.0+cu102
+Is CUDA available: False
+GPU models and configuration: Could not collect
+Nvidia driver version: Could not collect
+"""
+OF_A_REPORT = (
+    "/bin/sh: 1: /usr/local/cuda/bin/nvcc: not found\n{'sys.platform': 'linux', 'NVCC': ''}\n"
+)
+NOT_IN_CONDA = """\
+PackagesNotFoundError: The following packages are not available from current channels:
+
+  - pytorch==1.0.0
+"""
+CASES = {
+    "gpu-too-new-for-torch": (
+        "RuntimeError: nvrtc: error: invalid value for --gpu-architecture (-arch)\n" + WORKS,
+        "nvrtc: error: failed to load builtins for compute_120.",
+        "Assertion `false && \"computeCapability > 90 not supported\"' failed. RTX 5080",
+    ),
+    "toolkit-gpu-unsupported": (
+        "clang: error: unsupported CUDA gpu architecture: sm_120",
+        "nvcc fatal   : Unsupported gpu architecture 'compute_90a'",
+    ),
+    "extension-gpu-unsupported": (
+        "RuntimeError: Expected is_sm90 || is_sm8x to be true, but got false. flash-attn",
+        "FlashAttention backward for head dim > 64 requires A100 or H100 GPUs",
+        "Quantization scheme is not supported for the current GPU. Min capability: 89.",
+        "The quantization method gptq is not supported for the current GPU.",
+        "AssertionError: Device compute capability 8.9 or higher required for FP8 execution.",
+        ("RuntimeError: torch._scaled_mm is only supported on CUDA devices with compute capability "
+        ">= 9.0 or 8.9, or ROCm MI300+"),
+        "No compiled cutlass_scaled_mm for CUDA device capability: 120. Required capability: 90",
+        "No implemented fp8_blockwise_scaled_mm for current compute capability: 120",
+        ("No operator found for `memory_efficient_attention_forward` with inputs:\n  requires "
+        "device with capability <= (9, 0) but your GPU has capability (12, 0) (too new)"),
+        "ValueError: FlashMLA is only supported on Hopper devices.",
+        "SageAttention: ValueError: Unsupported CUDA architecture: sm70",
+        "the minimum compute capability is 8.0 for Marlin kernel.",
+        "triton: ValueError: type fp8e4nv not supported in this architecture.",
+        "[TRT] Target GPU SM 120 is not supported by this TensorRT release.",
+        "ptxas: error   : Feature '.bf16' requires .target sm_80 or higher",
+    ),
+    "extension-source-too-old": (
+        "THC.h : no such file or directory",
+        "error: \u2018THCState_getCurrentStream\u2019 was not declared in this scope",
+        "error: 'THCState' does not name a type",
+        "error: use of undeclared identifier 'THCudaMalloc'",
+        "ImportError: cannot import name 'container_abcs' from 'torch._six'",
+        ("gcc -std=c++14 a.cpp\nerror: #error C++17 or later compatible compiler is required to "
+        "use ATen."),
+    ),
+    "extension-abi-mismatch": (
+        ("Failed to load custom C++ ops. Running on CPU mode Only!\nNameError: name '_C' is not "
+        "defined"),
+        "Detected that PyTorch and torch_cluster were compiled with different CUDA versions.",
+    ),
+    "toolkit-torch-mismatch": (
+        ("AssertionError: PyTorch is built with CUDA version: 11.7.\nThe current running CUDA "
+        "version is: 10.2.89"),
+        "Your version of CUDA is 12.0 while PyTorch was compiled with CUDA 11.7.",
+    ),
+    "toolkit-missing": (
+        "CMake Error at CMakeDetermineCUDACompiler.cmake:180: Failed to find nvcc.",
+        OF_A_REPORT + "ninja: build stopped: subcommand failed.",
+    ),
+    "compiler-missing": (
+        "gcc: fatal error: cannot execute 'cc1plus': execvp: No such file or directory",
+        "error: command 'x86_64-linux-gnu-g++' failed: No such file or directory",
+        "FileNotFoundError: [Errno 2] No such file or directory: 'ninja'",
+    ),
+    "host-compiler-unsupported": (
+        ("/usr/include/x86_64-linux-gnu/bits/floatn.h(86): error: invalid combination of type "
+        "specifiers"),
+    ),
+    "numpy-abi-mismatch": (
+        "RuntimeError: Could not infer dtype of numpy.float32",
+        "TypeError: expected np.ndarray (got numpy.ndarray)",
+        "TypeError: can't convert np.ndarray of type numpy.float32.",
+        "ImportError: numpy.core.umath failed to import",
+        "ValueError: numpy.ndarray size changed, may indicate binary incompatibility.",
+        "AttributeError: `np.float_` was removed in the NumPy 2.0 release. torch",
+    ),
+    "system-library-too-old": (
+        "Numpy 1.26 not finding GLIBCXX_3.4.30",
+        "libstdc++.so.6 lacks CXXABI_1.3.15, which torch needs",
+        "/lib64/libstdc++.so.6: version `GLIBCXX_3.4.21` not found",
+        "/lib64/libgomp.so.1: version `GOMP_4.0' not found (required by libtorch_cpu.so)",
+        "undefined reference to `std::__throw_bad_array_new_length()@GLIBCXX_3.4.29'",
+    ),
+    "host-out-of-memory": (
+        "      Reason:       OOMKilled\n      Exit Code:    137",
+        "was running was 28.5GB / 30.0GB (0.951), which exceeds the memory usage threshold of 0.95",
+        ("Refer to the documentation on how to address the out of memory issue: "
+        "https://docs.ray.io/en/latest/ray-core/scheduling/ray-oom-prevention.html."),
+        "Worker tcp://127.0.0.1:42 (pid=12) exceeded 95% memory budget. Restarting...",
+        "srun: error: node1: task 0: Out Of Memory",
+        "State: OUT_OF_MEMORY (exit code 0)",
+        "bash: line 1: 12345 Killed                  python train.py --gpu 0",
+        "[1]  + 31234 killed     python train.py",
+        'earlyoom[1]: sending SIGTERM to process 1234 uid 1 "python": badness 900',
+        "numpy.core._exceptions._ArrayMemoryError: Unable to allocate 5 GiB for an array",
+        "unable to mmap 1024 bytes from file <m.safetensors>: Cannot allocate memory (12)",
+        "train.service: Failed with result 'oom-kill'.",
+        "Your session crashed after using all available RAM.",
+    ),
+    "shm-too-small": (
+        ("unable to allocate shared memory(shm) for file </torch_1_2_3>: No space left on device "
+        "(28)"),
+        "torch: OSError: [Errno 28] No space left on device: '/dev/shm/sem.mp'",
+    ),
+    "kernel-module-not-loaded": (
+        "Could not resolve Linux kernel version\nnvidia-device-plugin-x  0/1  CrashLoopBackOff",
+        "nvidia-driver-ctr: Error: Unable to find a match: kernel-headers-4.18.0-305.el8.x86_64",
+        "FATAL: failed to install elfutils packages. RHEL entitlement may be improperly deployed.",
+        "nvidia: E: Unable to locate package linux-headers-5.15.0-1023-aws",
+    ),
+    "driver-dropped-gpu": (
+        "NVRM: Open nvidia.ko is only ready for use on Data Center GPUs.",
+    ),
+    "driver-too-old": (
+        ("This container was built for NVIDIA Driver Release 535.54 or later, but\n"
+        "  version 470.82 was detected and compatibility mode is UNAVAILABLE."),
+    ),
+    "container-no-gpu": (
+        "failed to discover GPU vendor from CDI: no known GPU vendor found",
+        ("no healthy devices present; cannot allocate unhealthy devices nvidia.com/gpu, which is "
+        "unexpected"),
+        "nvidia-device-plugin: No devices found. Waiting indefinitely.",
+    ),
+    "mig-misconfigured": ("nvidia-container-cli: device error: MIG-1a2b/5/0: unknown device",),
+    "fabric-manager-down": (
+        ("cudaGetDeviceCount() ... Error 802: system not yet initialized\n"
+        "RuntimeError: No accelerator (CUDA, XPU, HPU, NPU, MPS) is available.\n"
+        "Please support this newer driver stack."),
+    ),
+    "gpu-hardware-fault": ("RuntimeError: CUDA error: hardware stack error",),
+    "nccl-network-interface": ("gloo: ifa != nullptr. Unable to find interface for: 10.0.0.9",),
+    "nccl-version-mismatch": ("NCCL WARN Bootstrap : mismatched versions",),
+    "nccl-infiniband": ("NCCL WARN NET/OFI Request 0x7f completed with error. RC: 5.",),
+    "visible-devices-hides-gpus": (
+        "os.environ['CUDA_VISIBLE_DEVICES']='1' is in train.py\nthe code always uses cuda:0.",
+    ),
+    "torch-python-unsupported": (NOT_IN_CONDA,),
+    "driver-missing": (
+        NO_GPU_HERE + "my RTX 3060 is in the machine",
+        "RuntimeError: Found no NVIDIA driver on your system. RTX 3060",
+    ),
+    "torch-missing": (
+        "ModuleNotFoundError: No module named 'torch'\npip has torch 2.3.0, of another python",
+    ),
+    "rank-crashed-elsewhere": (
+        ("DistBackendError: NCCL error in: NCCLUtils.hpp:275, remote process exited or there was a "
+        "network error"),
+    ),
+    "wsl-driver-problem": (
+        "WSL2 Ubuntu: I installed nvidia-driver-535 inside WSL; now nvidia-smi segfaults",
+    ),
+    "device-permission": (
+        "RuntimeError: CUDA error: no CUDA-capable device is detected; with sudo it works",
+    ),
+    "application-bug": ("RuntimeError: trying to initialize the default process group twice!",),
+    "not-gpu-related": (
+        WORKS + "AssertionError: MMCV==1.4.0 is used but incompatible. Please install mmcv>=2.0.0.",
+    ),
+}  # fmt: skip
+NOTHING = {
+    "a report made where no GPU is": "torch.linalg.svd returns nan\n" + NO_GPU_HERE,
+    "a report asks for nvcc": OF_A_REPORT + WORKS + "KeyError: 'Detector is not in the registry'",
+    "a wish for a driver": WORKS + "Please support this newer driver stack R610 in the docs.",
+    "vLLM takes another kernel": WORKS + "Cannot use FA version 2 is not supported due to FA2 is "
+    "only supported on devices with compute capability >= 8",
+    "a word of capabilities": WORKS + "kernels need docs; compute capability 8.0 is fine.",
+    "a page about capabilities": WORKS
+    + "The page says: attention requires compute capability 8.0.",
+    "a kernel that gives way": WORKS
+    + "FP8 is only supported on devices with compute capability 8.9 "
+    "or higher, falling back to bf16",
+    "a library for others": WORKS + "ValueError: shape\nFlexAttention kernels only support Hopper.",
+    "a type that torch never had": "TypeError: can't convert np.ndarray of type numpy.uint16.",
+    "a symbol that is there": "GLIBCXX_3.4.30 is found in conda; torch 2.6.0",
+    "Ray's setting": WORKS + "Please make the memory usage threshold of Ray configurable.",
+    "a container that ended well": WORKS + '"OOMKilled": false',
+    "a kernel of another size": WORKS + "Expected x.is_cuda() to be true, but got false.",
+}
+UNEXPLAINED = (
+    "RuntimeError: CUDA error: a kind that nobody knows",
+    "RuntimeError: CUDA driver error: a kind that nobody knows",
+    "nvrtc: error: a kind that nobody knows",
+    "RuntimeError: cuDNN error: CUDNN_STATUS_OF_TOMORROW",
+    "RuntimeError: cuBLAS error: of tomorrow",
+    "ncclInternalError: Internal check failed.",
+    "ncclInvalidUsage: This usually reflects invalid usage of NCCL library.",
+    "ncclSystemError: System call failed.",
+    "NVRM: Xid (PCI:0000:65:00): 250, pid=123, name=python",
+)
+
+
+@pytest.mark.parametrize(
+    ("slug", "text"), [(slug, text) for slug, texts in CASES.items() for text in texts]
+)
+def test_each_message_names_its_cause(slug: str, text: str) -> None:
+    assert triage(text).root_causes[:1] == (slug,)
+
+
+@pytest.mark.parametrize("name", NOTHING)
+def test_what_only_resembles_a_message_names_nothing(name: str) -> None:
+    assert triage(NOTHING[name]).root_causes == ()
+
+
+@pytest.mark.parametrize("message", UNEXPLAINED)
+def test_beside_an_error_that_nobody_knows_nothing_is_healthy(message: str) -> None:
+    assert triage(WORKS).verdict == "healthy"
+    assert triage(WORKS + message).verdict != "healthy"
