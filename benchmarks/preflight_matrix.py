@@ -4,8 +4,9 @@
         [--launchers alone,torchrun,srun,mpirun] [--shapes 1x8,4x2,5x1,2x4] [--drills hang,wrong]
         [--healthy N] [--timeout 60] [--table FILE]
 
-Each cell is a real pre-flight of CPU ranks over gloo on this machine: nodes are agents of torchrun,
-or nodes of a Slurm cluster that is started here (``tests/slurm_cluster.py``; it has four nodes).
+Each cell is a real pre-flight of CPU ranks over gloo on this machine: nodes are agents of
+torchrun, nodes of a Slurm cluster that is started here (``tests/slurm_cluster.py``), or, for
+mpirun, host names of their own on this machine.
 Prints a line a cell and at the end a Markdown table: the seconds until all tasks had left, or what
 was wrong: a culprit that was not injected, another exit status, statuses that differ, no end in
 time. ``--healthy N`` runs each shape N times without a fault: nobody may be accused.
@@ -27,6 +28,7 @@ from gate_runs import Gate, Launcher, Shape
 
 _SHAPES = (Shape(1, 8), Shape(4, 2), Shape(5, 1), Shape(2, 4))
 _LAUNCHERS: tuple[Launcher, ...] = ("alone", "torchrun", "srun", "mpirun")
+_NODES = tuple(f"gate0{number}" for number in range(1, 6))
 _SLACK = 20.0
 """Seconds beyond the time limit until all must have left: the launcher's own start and end."""
 _PORTS = itertools.count(29710, 20)
@@ -122,7 +124,11 @@ def main() -> int:
     rows: list[tuple[str, list[str]]] = []
     bad = 0
     with contextlib.ExitStack() as stack:
-        slurm = stack.enter_context(slurm_cluster.cluster()) if "srun" in launchers else None
+        slurm = (
+            stack.enter_context(slurm_cluster.cluster(nodes=_NODES))
+            if "srun" in launchers
+            else None
+        )
         root = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gates-")))
         root.chmod(0o755)
         for launcher, shape in _places(launchers, shapes):
@@ -157,10 +163,9 @@ def main() -> int:
 
 
 def _places(launchers: list[Launcher], shapes: list[Shape]) -> Iterator[tuple[Launcher, Shape]]:
-    """Yield where something can be run: alone and by mpirun there is one node, by srun four."""
+    """Yield where something can be run: alone there is one node."""
     for launcher, shape in itertools.product(launchers, shapes):
-        most = {"alone": 1, "mpirun": 1, "srun": len(slurm_cluster.NODES)}.get(launcher, 99)
-        if shape.nodes <= most:
+        if launcher != "alone" or shape.nodes == 1:
             yield launcher, shape
 
 

@@ -15,6 +15,13 @@ from slurm_cluster import Cluster
 Launcher = Literal["alone", "torchrun", "srun", "mpirun"]
 TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--no-python")
 MPIRUN = ("mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none")
+# What mpirun takes for ssh: a host is a host name of its own on this machine.
+_AGENT = """\
+#!/bin/sh
+host=$1
+shift
+exec unshare --uts sh -c 'hostname "$0" && eval "$1"' "$host" "$*"
+"""
 
 # Every task leaves its own status: torchrun returns 1 whatever its ranks return.
 _GATE = """\
@@ -92,7 +99,9 @@ def commands(
     if launcher == "alone":
         return [[*command, "--ranks", str(shape.world)]]
     if launcher == "mpirun":
-        return [[*MPIRUN, "-np", str(shape.world), *command]]
+        there = [*_hosts(shape, gate), "-np", str(shape.world)]
+        where = ["--master", f"127.0.0.1:{port}"] if shape.nodes > 1 else []
+        return [[*MPIRUN, *there, *command, *where]]
     if launcher == "srun":
         spread = [f"-N{shape.nodes}", f"--ntasks-per-node={shape.ranks}", "--overcommit"]
         return [["srun", *spread, *command]]
@@ -103,6 +112,17 @@ def commands(
         ]
         for node in range(shape.nodes)
     ]  # fmt: skip
+
+
+def _hosts(shape: Shape, gate: Path) -> list[str]:
+    """Return the options that spread the ranks over hosts, which one node does without."""
+    if shape.nodes == 1:
+        return []
+    agent = gate.with_name("agent.sh")
+    agent.write_text(_AGENT)
+    agent.chmod(0o755)
+    hosts = ",".join(f"mpi{node}:{shape.ranks}" for node in range(shape.nodes))
+    return ["--mca", "plm", "rsh", "--mca", "plm_rsh_agent", str(agent), "--host", hosts]
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):
@@ -135,13 +155,13 @@ def run(
         (command,) = commands(launcher, shape, gate, options, setting.port)
         setting.slurm.run(*command, env=variables, seconds=setting.limit)
     else:
-        running = [
-            subprocess.Popen(
-                command, env=variables, cwd=folder, stdout=subprocess.DEVNULL,
-                stderr=(folder / f"launcher.{node}").open("w"),
-            )
-            for node, command in enumerate(commands(launcher, shape, gate, options, setting.port))
-        ]  # fmt: skip
+        running = []
+        for node, command in enumerate(commands(launcher, shape, gate, options, setting.port)):
+            with (folder / f"launcher.{node}").open("w") as errors:
+                one = subprocess.Popen(
+                    command, env=variables, cwd=folder, stdout=subprocess.DEVNULL, stderr=errors
+                )
+            running.append(one)
         for one in running:
             one.wait(setting.limit)
     return read(folder, time.monotonic() - started)

@@ -21,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-NODES = ("gate01", "gate02", "gate03", "gate04")
+NODES = tuple(f"gate0{number}" for number in range(1, 5))
 TOOLS = ("munged", "slurmctld", "slurmd", "srun", "sbatch", "sinfo", "scontrol")
 _HOSTS = Path("/etc/hosts")
 _MARK = f"# a test cluster of gpucheck, process {os.getpid()}"
@@ -73,8 +73,9 @@ def missing() -> str:
 class Cluster:
     """A cluster that runs."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, nodes: Sequence[str] = NODES) -> None:
         self.folder = folder
+        self.nodes = nodes
         self.env = {**os.environ, "SLURM_CONF": str(folder / "slurm.conf"), "PATH": _path()}
         self._daemons: dict[str, subprocess.Popen[bytes]] = {}
 
@@ -99,10 +100,11 @@ class Cluster:
                 self.run("scontrol", "update", f"NodeName={node}", "State=RESUME", seconds=20)
         self.until("idle")
 
-    def until(self, state: str, nodes: Sequence[str] = NODES, seconds: float = _READY) -> None:
-        """Wait until the nodes are in that state."""
+    def until(self, state: str, nodes: Sequence[str] = (), seconds: float = _READY) -> None:
+        """Wait until the nodes, else all, are in that state."""
         end = time.monotonic() + seconds
-        while not all(self.states().get(node, "").startswith(state) for node in nodes):
+        wanted = nodes or self.nodes
+        while not all(self.states().get(node, "").startswith(state) for node in wanted):
             if time.monotonic() > end:
                 raise TimeoutError(f"{self.states()} is not all {state}: {self.logs()}")
             time.sleep(0.2)
@@ -165,17 +167,17 @@ class Cluster:
 
 
 @contextmanager
-def cluster(settings: str = "") -> Iterator[Cluster]:
-    """Start a cluster of four nodes, each with 8 CPUs and, on paper, 8 GPUs.
+def cluster(settings: str = "", nodes: Sequence[str] = NODES) -> Iterator[Cluster]:
+    """Start a cluster of nodes with 8 CPUs each and, on paper, 8 GPUs.
 
     ``settings`` are further lines of its slurm.conf.
 
     ``{folder}`` in them is the cluster's folder.
     """
-    with tempfile.TemporaryDirectory(prefix="gate-", dir="/tmp") as name, _names():
+    with tempfile.TemporaryDirectory(prefix="gate-", dir="/tmp") as name, _names(nodes):
         folder = Path(name)
         folder.chmod(0o755)
-        one = Cluster(folder)
+        one = Cluster(folder, nodes)
         try:
             _start(one, settings)
             one.until("idle")
@@ -186,16 +188,16 @@ def cluster(settings: str = "") -> Iterator[Cluster]:
 
 def _start(one: Cluster, settings: str) -> None:
     folder = one.folder
-    for part in ("state", *(f"spool/{node}" for node in NODES)):
+    for part in ("state", *(f"spool/{node}" for node in one.nodes)):
         (folder / part).mkdir(parents=True)
     key = folder / "munge.key"
     key.write_bytes(os.urandom(128))
     key.chmod(0o600)
-    ports = _free_ports(1 + len(NODES))
+    ports = _free_ports(1 + len(one.nodes))
     nodes = "\n".join(
         f"NodeName={node} NodeHostname={socket.gethostname()} NodeAddr={address} Port={port} "
         "CPUs=8 Gres=gpu:8"
-        for (node, address), port in zip(_addresses(), ports[1:], strict=True)
+        for (node, address), port in zip(_addresses(one.nodes), ports[1:], strict=True)
     )
     (folder / "slurm.conf").write_text(
         _CONF.format(
@@ -207,7 +209,7 @@ def _start(one: Cluster, settings: str) -> None:
     for number in range(8):
         (folder / f"gpu{number}").touch()
     (folder / "gres.conf").write_text(
-        f"NodeName={','.join(NODES)} Name=gpu File={folder}/gpu[0-7]\n"
+        f"NodeName={','.join(one.nodes)} Name=gpu File={folder}/gpu[0-7]\n"
     )
     places = {"key-file": "key", "socket": "socket", "pid-file": "pid", "seed-file": "seed"}
     options = [f"--{option}={folder}/munge.{end}" for option, end in places.items()]
@@ -216,18 +218,18 @@ def _start(one: Cluster, settings: str) -> None:
     )
     _wait_for(folder / "munge.socket")
     one.start_daemon("slurmctld", "slurmctld", "-D", "-c")
-    for node in NODES:
+    for node in one.nodes:
         one.start_daemon(node, "slurmd", "-D", "-N", node)
 
 
-def _addresses() -> list[tuple[str, str]]:
-    return [(node, f"127.0.77.{number}") for number, node in enumerate(NODES, 1)]
+def _addresses(nodes: Sequence[str]) -> list[tuple[str, str]]:
+    return [(node, f"127.0.77.{number}") for number, node in enumerate(nodes, 1)]
 
 
 @contextmanager
-def _names() -> Iterator[None]:
+def _names(nodes: Sequence[str]) -> Iterator[None]:
     """Make the names of the nodes known, as long as this lasts."""
-    lines = [f"{address} {node} {_MARK}\n" for node, address in _addresses()]
+    lines = [f"{address} {node} {_MARK}\n" for node, address in _addresses(nodes)]
     with _HOSTS.open("a") as hosts:
         hosts.writelines(lines)
     try:

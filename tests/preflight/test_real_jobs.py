@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import gate_runs
 import pytest
 from slurm_cluster import Cluster
 
@@ -84,6 +85,18 @@ def test_mpirun(tmp_path: Path, drill: tuple[str, ...]) -> None:
     done = launch(*start, *preflight(tmp_path, *drill), folder=tmp_path)
     judged(tmp_path, 4, "openmpi", is_drill=bool(drill))
     assert done.returncode == (1 if drill else 0), done.stderr
+
+
+@pytest.mark.mpi
+@mpirun
+@pytest.mark.skipif(os.geteuid() != 0, reason="host names of one's own need root")
+@DRILLS
+def test_mpirun_on_several_hosts(tmp_path: Path, drill: tuple[str, ...]) -> None:
+    options = ["--timeout", str(LIMIT), *drill]
+    gate = gate_runs.run("mpirun", gate_runs.Shape(2, 2), options, tmp_path)
+    assert gate.statuses == dict.fromkeys(range(4), 1 if drill else 0), gate.said
+    assert gate.culprits == ([("rank-crashed", (3,))] if drill else [])
+    assert [one["host"] for one in gate.report["ranks"]] == ["mpi0", "mpi0", "mpi1", "mpi1"]
 
 
 @pytest.mark.slurm
