@@ -35,7 +35,6 @@ from gpucheck.views.selftest_words import SelfTestWords
 _FAMILIES = get_args(Family)
 _SEVERITIES = tuple(Severity)
 _CONFIDENCES = tuple(Confidence)
-_NOT_MADE = (None, None)
 _NEEDS_OF_VIEWS: dict[type[Any], dict[str, type[Any]]] = {}
 
 
@@ -66,11 +65,13 @@ def diagnose(
     is what NCCL said in a self-test that went wrong.
     ``settled`` are outcomes without a finding that are known beforehand: their rules are not asked.
     """
-    rules = {
-        slug: rule
-        for slug, rule in all_rules().items()
-        if (not only or slug in only) and slug not in skip
-    }
+    rules = all_rules()
+    if only or skip:
+        rules = {
+            slug: rule
+            for slug, rule in rules.items()
+            if (not only or slug in only) and slug not in skip
+        }
     before = settled or {}
     asked = {
         slug: (before[slug], None) if slug in before else _ask(rule, snapshot, tables)
@@ -111,25 +112,31 @@ def judge(rule: Rule, snapshot: Snapshot, tables: Tables) -> Judgement:
         return Fine("this host was said to use no GPU")
     if rule.needs_gpu and supply(NoGpu, snapshot, tables).surely:
         return NotApplicable("there is no NVIDIA GPU")
-    arguments = {name: supply(kind, snapshot, tables) for name, kind in rule.needs.items()}
-    return rule.judge(**arguments)
+    return rule.judge(**_supplied(rule.needs, snapshot, tables))
 
 
 def supply(kind: type[Any], snapshot: Snapshot, tables: Tables) -> Any:  # noqa: ANN401  # of that type
     """Return what a parameter of this type stands for: a section, a table, a view of both."""
-    made_with, made = snapshot.views.get(kind, _NOT_MADE)
-    if made_with is not tables:
-        made = _made(kind, snapshot, tables)
-        snapshot.views[kind] = tables, made
-    return made
+    made = snapshot.views.setdefault(tables, {})
+    if kind not in made:
+        made[kind] = _made(kind, snapshot, tables)
+    return made[kind]
+
+
+def _supplied(needs: Mapping[str, type[Any]], snapshot: Snapshot, tables: Tables) -> dict[str, Any]:
+    """Return what each of these parameters stands for."""
+    made = snapshot.views.setdefault(tables, {})
+    for kind in needs.values():
+        if kind not in made:
+            made[kind] = _made(kind, snapshot, tables)
+    return {name: made[kind] for name, kind in needs.items()}
 
 
 def _made(kind: type[Any], snapshot: Snapshot, tables: Tables) -> Any:  # noqa: ANN401  # of that type
     if issubclass(kind, Section):
         return snapshot.get(kind)
     if issubclass(kind, View):
-        needs = _needs_of_view(kind)
-        return kind(**{name: supply(need, snapshot, tables) for name, need in needs.items()})
+        return kind(**_supplied(_needs_of_view(kind), snapshot, tables))
     if issubclass(kind, ProbeRuns):
         return snapshot.runs
     if issubclass(kind, Tables):

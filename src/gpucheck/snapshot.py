@@ -68,8 +68,8 @@ class Snapshot:
         self.taken = taken or _now()
         self.versions = Versions(version=gpucheck, tables=tables)
         self.redacted = redacted
-        self.views: dict[type[Any], tuple[Any, Any]] = {}
-        """What rules were supplied with, by its type, with the tables used: each is made once."""
+        self.views: dict[Any, dict[type[Any], Any]] = {}
+        """What rules were supplied with, by the tables used and its type: each is made once."""
 
     def get(self, kind: type[S]) -> S:
         """Return the section of this type."""
@@ -127,11 +127,15 @@ class Snapshot:
 
     def problem(self, fact: str) -> str:
         """Return why a fact is unknown, "" when nobody said."""
+        name, _, field = fact.partition(".")
+        section = self.sections.get(name)
+        if section is not None and field in section.__struct_fields__:
+            return section.problem(field)
         try:
-            owner, field, _value = self.look_up(fact)
+            owner, inner, _value = self.look_up(fact)
         except (LookupError, ValueError):
             return ""
-        return owner.problem(field)
+        return owner.problem(inner)
 
     def as_json(self) -> dict[str, Any]:
         """Return the snapshot as JSON-like data (schema ``gpucheck.snapshot/1``)."""

@@ -10,7 +10,7 @@ from gpucheck.probes import all_sections
 from gpucheck.rules import all_rules
 from gpucheck.snapshot import ProbeRuns, Snapshot
 from gpucheck.ticket import triage
-from gpucheck.ticket.settled import Settled, nothing_said, settled_with
+from gpucheck.ticket.settled import Settled, nothing_said, settled_with, silent_rules
 
 _TEXTS = (
     "hello",
@@ -59,15 +59,15 @@ def test_an_unknown_fact_belongs_to_a_section_that_the_rule_rests_on() -> None:
 
 def test_a_section_that_was_spoken_of_settles_no_rule_that_rests_on_it() -> None:
     blank, settled = _blank(), Settled()
-    settled.learn(blank, diagnose(blank, TABLES), ())
-    assert settled.about(blank).keys() == all_rules().keys()
+    settled.learn(silent_rules(blank), diagnose(blank, TABLES), ())
+    assert settled.about(silent_rules(blank)).keys() == all_rules().keys()
     for kind in all_sections().values():
         spoken = blank.with_section(kind())
-        for slug in settled.about(spoken):
+        for slug in settled.about(silent_rules(spoken)):
             assert kind not in sections_behind(all_rules()[slug])
 
 
 def test_what_lines_decided_is_not_kept() -> None:
     blank, settled = _blank(), Settled()
-    settled.learn(blank, diagnose(blank, TABLES), {"out-of-memory"})
-    assert "out-of-memory" not in settled.about(blank)
+    settled.learn(silent_rules(blank), diagnose(blank, TABLES), {"out-of-memory"})
+    assert "out-of-memory" not in settled.about(silent_rules(blank))

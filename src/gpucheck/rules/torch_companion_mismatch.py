@@ -11,15 +11,18 @@ It comes of upgrading torch alone, or of installing the two from different index
 What counts is the package's own requirement of torch in its metadata; the table of releases is
 asked only where that is unknown. A package that states no requirement (torchaudio from 2.11 on
 uses only PyTorch's stable interface) is never blamed for the version. A pair that differs in the
-patch release alone is a warning: it usually works. On Linux the compiled files are looked at as
-well, without importing anything: when they need symbols or libraries of PyTorch that this torch
-does not have, they do not belong to it, whatever the versions say.
+patch release alone is a warning: it usually works, and in a pasted text it is no answer. On Linux
+the compiled files are looked at as well, without importing anything: when they need symbols or
+libraries of PyTorch that this torch does not have, they do not belong to it, whatever the versions
+say.
 
 Cure: install the release that belongs to your torch, from the same index as torch.
 """
 
+from typing import NamedTuple
+
 from gpucheck.facts import UnknownFactError, known
-from gpucheck.findings import Fine, Fix, Hit, Judgement, NotApplicable, Severity
+from gpucheck.findings import Confidence, Fine, Fix, Hit, Judgement, NotApplicable, Severity
 from gpucheck.fixes import WHEEL_INDEX, Python, TorchRemedies
 from gpucheck.fixes.torch_install import COMPANIONS
 from gpucheck.probes.interpreter import Interpreter
@@ -39,6 +42,14 @@ RULE = Rule(
 )
 
 _NAMES = (*COMPANIONS, "torchtext")
+
+
+class _Complaint(NamedTuple):
+    """What is wrong with a package beside this torch, and how bad that is."""
+
+    of: Distribution
+    why: str
+    severity: Severity
 
 
 @RULE.check
@@ -66,23 +77,11 @@ def check(
     if not found:
         return NotApplicable("no torchvision, torchaudio or torchtext is installed")
     version = known(torch.version, "torch.version")
-    open_question = None
-    for one in found:
-        try:
-            complaint = _complaint(one, torch, version, companions)
-        except UnknownFactError as unknown:
-            open_question = unknown
-            continue
-        if complaint:
-            why, severity = complaint
-            at = (packages.distributions or []).index(one)
-            return Hit(
-                headline=why,
-                evidence=("torch.version", f"packages.distributions.{at}"),
-                fixes=(cure(one),),
-                severity=severity,
-            )
-    by_files = _by_files(found, compiled, faults)
+    complaints, open_question = _complaints(found, torch, version, companions)
+    worst = min(complaints, key=lambda one: one.severity is not Severity.ERROR, default=None)
+    by_files = None
+    if worst is None or worst.severity is not Severity.ERROR:
+        by_files = _by_files(found, compiled, faults)
     if by_files is not None:
         one, fault = by_files
         return Hit(
@@ -91,24 +90,51 @@ def check(
             fixes=(cure(one),),
             confidence=fault.confidence,
         )
+    if worst is not None:
+        at = (packages.distributions or []).index(worst.of)
+        certain = worst.severity is Severity.ERROR
+        return Hit(
+            headline=worst.why,
+            evidence=("torch.version", f"packages.distributions.{at}"),
+            fixes=(cure(worst.of),),
+            severity=worst.severity,
+            confidence=Confidence.CERTAIN if certain else Confidence.POSSIBLE,
+        )
     if open_question is not None:
         raise open_question
     names = ", ".join(f"{one.project} {one.version}" for one in found)
     return Fine(f"made for torch {version}: {names}")
 
 
+def _complaints(
+    found: list[Distribution], torch: TorchBuild, version: str, companions: TorchCompanions
+) -> tuple[list[_Complaint], UnknownFactError | None]:
+    """Return what is wrong with each, and what is not known."""
+    complaints, open_question = [], None
+    for one in found:
+        try:
+            complaint = _complaint(one, torch, version, companions)
+        except UnknownFactError as unknown:
+            open_question = unknown
+            continue
+        if complaint is not None:
+            complaints.append(complaint)
+    return complaints, open_question
+
+
 def _complaint(
     one: Distribution, torch: TorchBuild, version: str, companions: TorchCompanions
-) -> tuple[str, Severity] | None:
-    """Return what is wrong with the pair and how bad it is."""
+) -> _Complaint | None:
+    """Return what is wrong with the pair; of two the worse."""
     agrees, wanted = _agrees(one, version, companions)
-    if agrees is False:
-        same_minor = minor(_plain(wanted)) == minor(_plain(version))
-        severity = Severity.WARNING if same_minor else Severity.ERROR
-        return f"{one.project} {one.version} was made for torch {wanted}, not {version}", severity
+    why = f"{one.project} {one.version} was made for torch {wanted}, not {version}"
+    if agrees is False and minor(_plain(wanted)) != minor(_plain(version)):
+        return _Complaint(one, why, Severity.ERROR)
     variant = _other_variant(one, torch)
     if variant:
-        return variant, Severity.ERROR
+        return _Complaint(one, variant, Severity.ERROR)
+    if agrees is False:
+        return _Complaint(one, why, Severity.WARNING)
     if agrees is None:
         raise UnknownFactError(
             "packages.distributions",
@@ -167,6 +193,10 @@ def _satisfies(version: str, requirement: str) -> bool | None:
 def _other_variant(one: Distribution, torch: TorchBuild) -> str:
     """Return what is wrong with the CUDA of the package, as its local version tells it."""
     local = (one.version or "").partition("+")[2]
+    if local.startswith("rocm") and torch.built_for == "cuda":
+        return f"{one.project} {one.version} is built for ROCm; torch {torch.version} for CUDA"
+    if local.startswith("cu") and torch.built_for == "rocm":
+        return f"{one.project} {one.version} is built for CUDA; torch {torch.version} for ROCm"
     if local == "cpu" and torch.built_for == "cuda" and one.project == "torchvision":
         return (
             f"torchvision {one.version} is a CPU build; torch {torch.version} is built for CUDA "

@@ -55,6 +55,13 @@ SIGNS = Signs(
             says="No C compiler is installed",
             sample="error: command 'gcc' failed: No such file or directory",
             other="gcc version 11",
+            beside=(
+                (
+                    "failed: no such file|failed: permission|unable to execute '|"
+                    "gcc: not found|gcc: command not found|g++: not found|"
+                    "g++: command not found"
+                ),
+            ),
         ),
         Signature(
             name="no-such-gxx",
@@ -165,6 +172,12 @@ SIGNS = Signs(
             says="cl.exe is not on PATH",
             sample="cl.exe is not recognized as a command",
             other="class",
+            beside=(
+                (
+                    "not found|cannot find|is not recognized|not on path|"
+                    "could not find|unable to find"
+                ),
+            ),
         ),
         Signature(
             name="python-libs",

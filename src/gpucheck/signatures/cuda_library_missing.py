@@ -16,6 +16,8 @@ SIGNS = Signs(
                 r"""){0,4}['\"]?: cannot open shared object"""
             ),
             weight=85,
+            # CUDA's own answer came from a runtime that was found: this line is of another attempt.
+            unless=("driver version is insufficient",),
             says="lib{library} is not found by the loader",
             sample=(
                 "ImportError: libcublas.so.11: cannot open shared object file: "
@@ -199,6 +201,7 @@ SIGNS = Signs(
             unless=(
                 "libcuda.so",
                 "libcudnn",
+                "driver version is insufficient",
             ),
         ),
         Signature(

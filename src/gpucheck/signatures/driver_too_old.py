@@ -52,6 +52,17 @@ SIGNS = Signs(
             other="the CUDA driver version is 12.2",
         ),
         Signature(
+            name="insufficient-handed-on",
+            literal="driver version is insufficient for cuda runtime version",
+            pattern=r"driver version is insufficient for CUDA runtime version",
+            weight=76,
+            says="The host's driver is too old for the CUDA of this container",
+            sample="RuntimeError: CUDA driver version is insufficient for CUDA runtime version",
+            other="the CUDA driver version is 12.2",
+            # The driver answers in the same text, and the container was given the GPU.
+            beside=("| nvidia-smi ", "nvidia-docker run|--gpus|--runtime=nvidia|--runtime nvidia"),
+        ),
+        Signature(
             name="insufficient-name",
             literal="insufficientdriver",
             pattern=r"cudaErrorInsufficientDriver",
@@ -152,6 +163,12 @@ SIGNS = Signs(
             says="The driver speaks an older CUDA than is asked of it",
             sample="the driver supports up to CUDA 11.4",
             other="cuda 12",
+            beside=(
+                (
+                    "higher than|newer than|greater than|support cuda|"
+                    "supports cuda|support up to cuda|supports up to cuda"
+                ),
+            ),
         ),
         Signature(
             name="nvidia-words",

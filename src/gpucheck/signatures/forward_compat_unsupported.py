@@ -36,6 +36,17 @@ SIGNS = Signs(
             other="error 8040",
             stands=True,
         ),
+        Signature(
+            name="804-error",
+            literal="804 error",
+            pattern=r"\b804 errors?\b",
+            weight=84,
+            says="CUDA error 804: a cuda-compat library on a GPU that it is not for",
+            sample="CUDA gives an 804 error in the container",
+            other="line 1804 errored",
+            beside=("cuda|nvidia",),
+            stands=True,
+        ),
     ),
     cures=(
         Cure(

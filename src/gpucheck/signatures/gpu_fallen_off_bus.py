@@ -85,6 +85,12 @@ SIGNS = Signs(
                 "kernel update",
                 "upgrade",
             ),
+            beside=(
+                (
+                    "disappear|vanish|no longer visible|no longer detected|"
+                    "no longer listed|drop off|drops off|lost"
+                ),
+            ),
         ),
         Signature(
             name="rm-init-failed",

@@ -3,6 +3,9 @@
 from gpucheck.signatures.base import Cure, Signature, Signs
 from gpucheck.signatures.numbers import held_by_others, held_by_processes
 
+_ASKED = r"(?:Tried to allocate (?P<asked>[\d.]{1,9}) (?P<asked_unit>[KMGT]iB)\.? "
+"""How much a program asked for: more than the whole GPU has is its own affair."""
+
 SIGNS = Signs(
     slug="gpu-memory-held",
     zh="显存被其他（或已死的）进程占用",
@@ -33,7 +36,11 @@ SIGNS = Signs(
         Signature(
             name="process-has",
             literal="has",
-            pattern=r"Process \d{1,9} has (?P<held>[\d.]{1,9} [MG]iB) memory in use",
+            pattern=(
+                _ASKED + r"GPU \d{1,3} has a total capac\w{1,4} of (?P<total>[\d.]{1,9}) "
+                r"(?P<total_unit>[MG]iB).{0,80})?"
+                r"Process \d{1,9} has (?P<held>[\d.]{1,9} [MG]iB) memory in use"
+            ),
             weight=84,
             says="Another process holds {held} of the GPU's memory",
             sample=(
@@ -47,7 +54,7 @@ SIGNS = Signs(
             name="numbers",
             literal="total capacity",
             pattern=(
-                r"GPU \d{1,3}; (?P<total>[\d.]{1,9}) (?P<total_unit>[MG]iB) "
+                _ASKED + r")?\(?GPU \d{1,3}; (?P<total>[\d.]{1,9}) (?P<total_unit>[MG]iB) "
                 r"total capacity; (?P<own>[\d.]{1,9}) (?P<own_unit>[KMG]iB|"
                 r"bytes) already allocated; (?P<free>[\d.]{1,9}) (?P<free_unit>[KMG]iB|"
                 r"bytes) free; (?P<reserved>[\d.]{1,9}) (?P<reserved_unit>[KMG]iB|"
@@ -71,10 +78,10 @@ SIGNS = Signs(
             name="numbers-new",
             literal="has a total capac",
             pattern=(
-                r"has a total capac\w{1,4} of (?P<total>[\d.]{1,9}) (?P<total_unit>[MG]iB)(?: "
-                r"of which (?P<free>[\d.]{1,9}) (?P<free_unit>[KMG]iB|bytes) "
-                r"is free)?.{0,200}this process has (?P<reserved>[\d.]{1,9}) "
-                r"(?P<reserved_unit>[KMG]iB|bytes) memory in use"
+                _ASKED + r"GPU \d{1,3} )?has a total capac\w{1,4} of (?P<total>[\d.]{1,9}) "
+                r"(?P<total_unit>[MG]iB)(?: of which (?P<free>[\d.]{1,9}) "
+                r"(?P<free_unit>[KMG]iB|bytes) is free)?.{0,200}this process has "
+                r"(?P<reserved>[\d.]{1,9}) (?P<reserved_unit>[KMG]iB|bytes) memory in use"
             ),
             weight=86,
             says=(
@@ -165,10 +172,11 @@ SIGNS = Signs(
             name="stays",
             literal="memory",
             pattern=(
-                r"(?:memory|显存|vram).{0,60}(?:not (?:being )?(?:released|"
-                r"freed)|never (?:released|freed)|stays|remains|still (?:in "
-                r"use|used|occupied|allocated|full)|already (?:in use|used|"
-                r"full|occupied)|占用|未释放|没有释放|不释放)"
+                r"(?:memory|显存|vram).{0,60}(?:not (?:being |been )?(?:released|"
+                r"freed)|n.t (?:been |being |get )?(?:released|freed)|"
+                r"never (?:released|freed)|stays|remains|still (?:in use|used|"
+                r"occupied|allocated|full)|already (?:in use|used|full|occupied)|"
+                r"占用|未释放|没有释放|不释放)"
             ),
             weight=72,
             says="Memory of the GPU is held by a process that is dead or not yours",

@@ -127,6 +127,7 @@ SIGNS = Signs(
             says="This build may have no code for a GPU of the RTX 50 series",
             sample="RTX 5090 is not supported",
             other="5090 works",
+            beside=("5050|5060|5070|5080|5090",),
         ),
         Signature(
             name="blackwell",

@@ -44,6 +44,19 @@ SIGNS = Signs(
             ),
         ),
         Signature(
+            name="no-image-words",
+            literal="kernel image",
+            pattern=(
+                r"kernel image (?:is |was )?(?:not |un)(?:available|found)\b.{0,60}"
+                r"\b(?:GTX ?\d{3,4}|Tesla [KMP]\d|Quadro [KMP]\d|P100|P40|K80|M60"
+                r"|MX\d{3}|GT ?\d{3,4})"
+            ),
+            weight=62,
+            says="The program has no code for the GPU",
+            sample="CUDA kernel image not available on my GTX 1060",
+            other="a kernel image for the GTX 1060",
+        ),
+        Signature(
             name="old-function",
             literal="invalid device function",
             pattern=r"invalid device function|cudaErrorInvalidDeviceFunction",

@@ -165,14 +165,14 @@ SIGNS = Signs(
             literal="ram",
             pattern=(
                 r"(?:runs? out of|not enough|exhaust\w{0,3}|insufficient|too "
-                r"little|fills?).{0,20}(?:host |system |cpu )?(?:ram|host memory|"
-                r"system memory)|(?:ram|host memory|system memory).{0,40}(?:runs? "
+                r"little|fills?).{0,20}(?:host |system |cpu |\b)(?:ram\b|host memory|"
+                r"system memory)|(?:\bram|host memory|system memory)\b.{0,40}(?:runs? "
                 r"out|exhaust|full|100 ?%|not enough|insufficient)"
             ),
             weight=62,
             says="Host memory is exhausted",
             sample="the machine runs out of RAM",
-            other="ram is fine",
+            other="then it runs out of VRAM",
         ),
         Signature(
             name="cgroup-exceeded",

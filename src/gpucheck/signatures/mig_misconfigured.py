@@ -4,7 +4,10 @@ from gpucheck.findings import Severity
 from gpucheck.signatures.base import Cure, Signature, Signs
 
 _A_MIG_INSTANCE = (
-    "mig-1g|mig-2g|mig-3g|mig-4g|mig-7g|mig device|mig instance|mig mode|mig 1g|mig 2g",
+    (
+        "mig-1g|mig-2g|mig-3g|mig-4g|mig-7g|mig device|mig instance|mig mode|mig 1g|mig 2g|"
+        "mig gpu|mig partition|mig slice|mig enabled|mig is enabled|mig is on|with mig "
+    ),
 )
 
 _READ_AS_NUMBER = ("int() with base 10: 'mig-",)
@@ -162,11 +165,25 @@ SIGNS = Signs(
             name="ordinal",
             literal="invalid device ordinal",
             pattern=r"invalid device ordinal",
-            weight=80,
+            weight=86,
             says="One process sees one MIG instance only, however many there are",
             sample="RuntimeError: CUDA error: invalid device ordinal",
             other="invalid ordinal of a column",
             beside=_A_MIG_INSTANCE,
+        ),
+        Signature(
+            name="parallel",
+            literal="mig",
+            pattern=(
+                r"\b(?:tensor|pipeline|data)[-_ ]?parallel.{0,80}"
+                r"\bMIG (?:gpu|partition|instance|slice|device)|"
+                r"\bMIG (?:gpu|partition|instance|slice|device)s?\b.{0,60}"
+                r"\b(?:tensor|pipeline|data)[-_ ]?parallel"
+            ),
+            weight=80,
+            says="One process can use one MIG instance, and they cannot speak to one another",
+            sample="tensor_parallel_size=2 over two MIG slices",
+            other="tensor parallel on a GPU that is not in MIG mode",
         ),
         Signature(
             name="read-as-number",

@@ -24,6 +24,7 @@ SIGNS = Signs(
                 "failed : Connection refused"
             ),
             other="NCCL INFO Connected all rings",
+            beside=("connect to",),
         ),
         Signature(
             name="connect-returned",
@@ -35,7 +36,7 @@ SIGNS = Signs(
             ),
             weight=68,
             says="NCCL cannot connect to its peer: {why}",
-            sample="NCCL WARN Call to connect returned Connection timed out, retrying",
+            sample="NCCL INFO Call to connect returned Connection timed out, retrying",
             other="call to connect",
         ),
         Signature(
@@ -222,7 +223,7 @@ SIGNS = Signs(
             pattern=r"connection refused",
             weight=62,
             says="A node cannot connect to the other's address",
-            sample="NCCL WARN Call to connect timeout : Connection refused",
+            sample="NCCL INFO Call to connect returned Connection refused, retrying",
             other="refused",
             beside=("nccl info|nccl warn|net/socket",),
             unless=("tcpstore",),

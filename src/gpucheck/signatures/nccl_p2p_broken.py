@@ -112,6 +112,7 @@ SIGNS = Signs(
             says="Copies between GPUs arrive wrong",
             sample="values change when a tensor goes from one GPU to the other",
             other="copy the file to the gpu machine",
+            beside=("differ|corrupt|wrong|garbage|zero|change",),
         ),
         Signature(
             name="peer-copy",
@@ -210,7 +211,7 @@ SIGNS = Signs(
             sample="with P2P the sums are wrong",
             other="P2P is enabled",
             beside=(
-                "gpu|nccl|cuda",
+                "gpu|nccl|cuda|vllm|all-reduce|all_reduce|allreduce",
                 (
                     "word:hang|word:hangs|word:hanging|wrong|"
                     "corrupt|fail|broken|not work|garbage|word:nan|"
@@ -227,7 +228,7 @@ SIGNS = Signs(
             sample="disabling P2P makes it work",
             other="P2P is enabled",
             beside=(
-                "gpu|nccl|cuda",
+                "gpu|nccl|cuda|vllm|all-reduce|all_reduce|allreduce",
                 "disabl|word:hang|word:hangs|word:hanging|wrong|corrupt|broken",
             ),
         ),

@@ -99,7 +99,7 @@ SIGNS = Signs(
             name="context",
             literal="gpu",
             pattern=(
-                r"(?<!nothing )(?<!not )(?<!never )(?<!n.t )"
+                r"(?<!nothing )(?<!not )(?<!not a )(?<!no )(?<!never )(?<!n.t )"
                 r"(?:hang|hung|stuck|freez|deadlock|卡住|卡死|no progress)"
             ),
             weight=38,
@@ -111,7 +111,7 @@ SIGNS = Signs(
         Signature(
             name="context-hang",
             literal="hang",
-            pattern=r"(?<!nothing )(?<!not )(?<!never )(?<!n.t )\bhang",
+            pattern=r"(?<!nothing )(?<!not )(?<!not a )(?<!no )(?<!never )(?<!n.t )\bhang",
             weight=40,
             says="Work on several GPUs hangs",
             sample="the job hangs in all_reduce",

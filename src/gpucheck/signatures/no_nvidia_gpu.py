@@ -72,6 +72,26 @@ SIGNS = Signs(
             ),
         ),
         Signature(
+            name="build-sees-none",
+            literal="_get_cuda_arch_flags",
+            pattern=r"_get_cuda_arch_flags",
+            weight=80,
+            says="The build asks the GPU for its architecture, and this machine has none",
+            sample="IndexError: list index out of range in _get_cuda_arch_flags",
+            other="get_cuda_arch",
+            beside=(
+                "list index out of range",
+                "no gpu|without gpu|without a gpu|cpu-only|no nvidia gpu|has no gpu",
+            ),
+            cures=(
+                Cure(
+                    text="Name the architecture of the GPU that will run it.",
+                    zh="指明将要运行它的 GPU 的架构。",
+                    commands=('export TORCH_CUDA_ARCH_LIST="CAPABILITY"',),
+                ),
+            ),
+        ),
+        Signature(
             name="cpu-only-machine",
             literal="cpu",
             pattern=r"(?:cpu[- ]only|no gpu) (?:machine|laptop|server|vm|computer|instance)",
@@ -99,6 +119,7 @@ SIGNS = Signs(
             says="A Mac has no NVIDIA GPU that CUDA supports",
             sample="using a MacBook Pro, CUDA is not available",
             other="cuda on linux",
+            beside=("macbook|mac os|macos|imac|apple silicon|mac mini",),
         ),
         Signature(
             name="mac-bitsandbytes",

@@ -12,6 +12,8 @@ _LITTLE_FREE = 0.1
 
 def held_by_others(values: Mapping[str, str]) -> bool:
     """Whether an out-of-memory message shows memory that is neither free nor of this process."""
+    if _asks_for_more_than_all(values):
+        return False
     total, own = _bytes(values, "total"), _bytes(values, "reserved")
     free = _bytes(values, "free")
     if total is None or own is None or free is None or free > _LITTLE_FREE * total:
@@ -22,6 +24,8 @@ def held_by_others(values: Mapping[str, str]) -> bool:
 
 def held_by_processes(values: Mapping[str, str]) -> bool:
     """Whether another process holds more than a gibibyte."""
+    if _asks_for_more_than_all(values):
+        return False
     number, _, unit = values.get("held", "").partition(" ")
     return _size(number, unit) > _CONTEXT
 
@@ -29,6 +33,12 @@ def held_by_processes(values: Mapping[str, str]) -> bool:
 def fewer_workers(values: Mapping[str, str]) -> bool:
     """Whether fewer workers came than the world has."""
     return int(values["count"]) < int(values["world"])
+
+
+def _asks_for_more_than_all(values: Mapping[str, str]) -> bool:
+    """Whether more is asked for at once than the whole GPU has: others do not matter then."""
+    asked, total = _bytes(values, "asked"), _bytes(values, "total")
+    return asked is not None and total is not None and asked > total
 
 
 def _bytes(values: Mapping[str, str], name: str) -> float | None:

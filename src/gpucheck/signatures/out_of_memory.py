@@ -139,6 +139,23 @@ SIGNS = Signs(
             other="out of memory on the host",
         ),
         Signature(
+            name="oom-words",
+            literal="oom",
+            pattern=(
+                r"\b(?:got|gets?|getting|hits?|hitting|run(?:s|ning)? into|results? in|leads? to|"
+                r"caus(?:es?|ing)|with|multi-gpu|cuda|gpu|vram) "
+                r"(?:an |a |the )?(?:cuda |gpu )?OOM\b"
+                r"|(?<!avoid )(?<!prevent )(?<!no )(?<!not )(?<!without )\bOOMs? "
+                r"(?:errors? |issues? |problems? )?(?:when|while|during|after|on resum)\b"
+            ),
+            weight=56,
+            says="GPU memory is exhausted",
+            sample="Multi-GPU OOM when resuming from a checkpoint",
+            other="options that avoid OOM when training",
+            beside=("gpu|cuda|vram",),
+            unless=("oomkill", "oom-kill", "oom killer", "host oom", "cpu oom", "ram oom"),
+        ),
+        Signature(
             name="batch",
             literal="batch",
             pattern=r"(?:reduc|small|lower|decreas)\w{0,4} (?:the )?batch.?size",

@@ -33,11 +33,14 @@ SIGNS = Signs(
         Signature(
             name="manylinux",
             literal="manylinux",
-            pattern=r"manylinux.{0,80}(?:not a supported|not compatible|too old)",
+            pattern=(
+                r"manylinux_2_(?:2[4-9]|[3-9]\d).{0,80}not a supported"
+                r"|manylinux.{0,80}(?:not compatible|too old)"
+            ),
             weight=74,
             says="The wheel needs a newer glibc",
             sample="torch-2.6.0-manylinux_2_28_x86_64.whl is not a supported wheel",
-            other="manylinux wheels",
+            other="torch-1.0-manylinux2014_x86_64.whl is not a supported wheel",
         ),
         *(
             Signature(

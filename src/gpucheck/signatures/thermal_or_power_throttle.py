@@ -76,6 +76,12 @@ SIGNS = Signs(
             says="The machine goes down under load: power supply or heat",
             sample="the machine reboots when the GPU is under full load",
             other="the gpu machine reboots nightly",
+            beside=(
+                (
+                    "reboots|restarts|shuts down|powers off|turns off|goes down|"
+                    "full load|real load|heavy load|any load"
+                ),
+            ),
         ),
         Signature(
             name="limit",

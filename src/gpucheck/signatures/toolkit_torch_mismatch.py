@@ -87,6 +87,10 @@ SIGNS = Signs(
             says="The toolkit's CUDA is not the one PyTorch was built with",
             sample="nvcc mismatch: the cuda toolkit differs",
             other="cuda toolkit 12",
+            beside=(
+                "nvcc|toolkit",
+                "mismatch|does not match|doesn't match|differ",
+            ),
         ),
         Signature(
             name="running-cuda",

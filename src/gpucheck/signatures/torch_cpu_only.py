@@ -2,6 +2,26 @@
 
 from gpucheck.signatures.base import Cure, Signature, Signs
 
+_WANTS_CPU = (
+    "n't need cuda", "not need cuda", "n't need gpu", "not need gpu", "n't need the gpu",
+    "n't need a gpu", "no need for cuda", "no need of cuda", "not need a gpu", "not need the gpu",
+    "without the cuda", "n't want cuda", "not want cuda", "which i don't need",
+    "that i don't need", "packages i don't need", "want the cpu", "want a cpu", "only want cpu",
+    "want to install the cpu", "only need the cpu", "only need cpu", "cpu-only machine",
+    "cpu only machine", "no gpu", "n't have a gpu", "do not have a gpu", "cpu-only install",
+    "instead of the cpu", "not the cpu", "respect `cpuonly`", "respect cpuonly",
+)  # fmt: skip
+"""Words of somebody for whom a CPU build is the right one."""
+_CUDA_IS_MISSED = (
+    (
+        "fact:gpu|fact:cuda_available=false|is_available|is_avaiable|not compiled with cuda|"
+        "cuda not|cuda is not|cuda isn't|no cuda|use gpu|use the gpu|using gpu|using the gpu|"
+        "on gpu|gpu is not|gpu not|gpu isn't|not see|not detect|nvidia-smi|false|"
+        "cudatoolkit |cudatoolkit=|pytorch-cuda|cuda build"
+    ),
+)
+"""A CPU build alone is no fault: something in the text must miss CUDA."""
+
 SIGNS = Signs(
     slug="torch-cpu-only",
     zh="安装的是 CPU 版 PyTorch",
@@ -55,6 +75,28 @@ SIGNS = Signs(
             unless=("rocm",),
         ),
         Signature(
+            name="version-none-noted",
+            literal="torch.version.cuda",
+            pattern=r"torch\.version\.cuda\)?\s{0,8}#.{0,20}\bNone\b",
+            weight=82,
+            code=True,
+            says="torch.version.cuda is None: a CPU-only build",
+            sample="print(torch.version.cuda)  # prints None",
+            other="print(torch.version.cuda)  # prints 12.4",
+            unless=("rocm",),
+        ),
+        Signature(
+            name="version-none-turned",
+            literal="torch.cuda.version",
+            pattern=r"torch\.cuda\.version\)?.{0,20}\bNone\b",
+            weight=80,
+            code=True,
+            says="torch.version.cuda is None: a CPU-only build",
+            sample="torch.cuda.version is None",
+            other="torch.cuda.version is 11.3",
+            unless=("rocm",),
+        ),
+        Signature(
             name="cpuonly-package",
             literal="cpuonly",
             pattern=r"(?:^|\s)cpuonly\s{1,40}\d",
@@ -62,6 +104,8 @@ SIGNS = Signs(
             says="conda's package cpuonly holds PyTorch to a CPU build",
             sample="cpuonly                   2.0                           0    pytorch",
             other="cpuonly mode",
+            beside=_CUDA_IS_MISSED,
+            unless=_WANTS_CPU,
         ),
         Signature(
             name="conda-cpu",
@@ -71,6 +115,8 @@ SIGNS = Signs(
             says="conda installed a CPU build of PyTorch",
             sample="pytorch                   2.1.0           cpu_py311h8a36d5c_0    conda-forge",
             other="pytorch 2.1.0 cuda118_py311",
+            beside=_CUDA_IS_MISSED,
+            unless=_WANTS_CPU,
             stands=True,
         ),
         Signature(
@@ -144,10 +190,7 @@ SIGNS = Signs(
             sample="pip install torch --index-url https://download.pytorch.org/whl/cpu",
             other="download.pytorch.org/whl/cu118",
             beside=("not available|is_available|cuda|gpu",),
-            unless=(
-                "no gpu",
-                "cpu-only machine",
-            ),
+            unless=_WANTS_CPU,
         ),
         Signature(
             name="collect-env",
@@ -186,11 +229,7 @@ SIGNS = Signs(
             says="A CPU build of PyTorch is installed",
             sample="pip installs the CPU version of torch",
             other="cpu version 3",
-            unless=(
-                "no gpu",
-                "works",
-                "not the cpu",
-            ),
+            unless=("works", *_WANTS_CPU),
         ),
         Signature(
             name="windows-pip",
@@ -236,6 +275,7 @@ SIGNS = Signs(
             says="This PyTorch is built without CUDA",
             sample="torch was built without CUDA",
             other="torch with cuda",
+            beside=("without cuda|no cuda support|not built with cuda|has no cuda",),
         ),
         Signature(
             name="a1111",
@@ -308,6 +348,12 @@ SIGNS = Signs(
             says="This PyTorch has no CUDA functions: a CPU-only build",
             sample="RuntimeError: PyTorch is not linked with support for cuda devices",
             other="linked with support for xpu devices",
+            beside=(
+                (
+                    "aten_cuda|not linked with support|"
+                    "was compiled without cuda support|cuda is not supported for"
+                ),
+            ),
         ),
     ),
     cures=(

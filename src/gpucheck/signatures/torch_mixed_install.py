@@ -136,6 +136,20 @@ SIGNS = Signs(
             beside=("word:two|word:both|shadow|wrong version|different version",),
         ),
         Signature(
+            name="two-pythons",
+            literal="python",
+            pattern=r"\bPython[ -](?P<python>3\.\d{1,2})\.\d{1,2}\b",
+            weight=68,
+            says="CUDA works in one Python and not in another: each has a torch of its own",
+            sample="Python 3.11.3 (main) [GCC 12] on linux",
+            other="Python 3",
+            beside=(
+                "is_available(): false|is_available()\nfalse|is_available() false",
+                "is_available(): true|is_available()\ntrue|is_available() true",
+            ),
+            distinct="python",
+        ),
+        Signature(
             name="conflict-words",
             literal="of torch",
             pattern=(

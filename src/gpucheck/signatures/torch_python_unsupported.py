@@ -79,6 +79,53 @@ SIGNS = Signs(
             other="torch has wheels",
         ),
         Signature(
+            name="uv-nameless",
+            literal="@ registry+",
+            pattern=(
+                r"(?:torch\S{0,60} |[`'\"])@ registry\+\S{1,120} can.t be installed because it "
+                r"doesn.t have a source distribution or wheel for the current platform"
+            ),
+            weight=80,
+            says="uv finds no wheel of this torch for this Python or platform",
+            sample=(
+                "error: Distribution `torch==2.4.1 @ registry+https://pypi.org/simple` can't be "
+                "installed because it doesn't have a source distribution or wheel for the current "
+                "platform"
+            ),
+            other="Distribution `numpy==1.0 @ registry+https://pypi.org/simple` is installed",
+            beside=("add torch|install torch|torch==|torch>=|torch @",),
+        ),
+        Signature(
+            name="uv-debug",
+            literal="no compatible version found for: torch",
+            pattern=r"No compatible version found for: torch(?![\w-])",
+            weight=84,
+            says="uv finds no wheel of this torch for this Python, platform or index",
+            sample="DEBUG No compatible version found for: torch",
+            other="No compatible version found for: torchfoo",
+        ),
+        Signature(
+            name="solvers",
+            literal="torch",
+            pattern=(
+                r"\bthere (?:is|are) no versions? of torch(?![\w-])"
+                r"|\btorch(?:==\S{1,30}| \(\S{1,30}\)) which doesn.t match any versions"
+                r"|\bNo candidates? (?:is|are|were|was)? ?found for [`'\"]?(?:py)?torch(?![\w-])"
+                r"|\bnothing provides (?:requested )?pytorch\b"
+                r"|\btorch(?:==\S{1,30})? has no usable wheels"
+            ),
+            weight=80,
+            says="No wheel of this torch for this Python, platform or index",
+            sample="Because there is no version of torch==2.3.0 and you require torch==2.3.0",
+            other="there is no version of torchfoo",
+            beside=(
+                (
+                    "no version of torch|no versions of torch|match any versions|no candidate|"
+                    "nothing provides|no usable wheels"
+                ),
+            ),
+        ),
+        Signature(
             name="conda",
             literal="packagesnotfounderror",
             pattern=r"PackagesNotFoundError",

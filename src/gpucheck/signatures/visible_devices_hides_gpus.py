@@ -109,7 +109,7 @@ SIGNS = Signs(
         Signature(
             name="context",
             literal="cuda_visible_devices",
-            pattern=r"CUDA_VISIBLE_DEVICES",
+            pattern=r"CUDA_VISIBLE_DEVICES(?!\W{1,6}None\b)",
             weight=50,
             code=True,
             says="CUDA_VISIBLE_DEVICES is in question",
@@ -127,7 +127,7 @@ SIGNS = Signs(
         Signature(
             name="context-some",
             literal="cuda_visible_devices",
-            pattern=r"\bCUDA_VISIBLE_DEVICES\b",
+            pattern=r"\bCUDA_VISIBLE_DEVICES\b(?!\W{1,6}None\b)",
             weight=50,
             code=True,
             says="CUDA_VISIBLE_DEVICES is in question",
@@ -159,8 +159,9 @@ SIGNS = Signs(
             pattern=(
                 r"CUDA_VISIBLES?_DEVI[CS]ES?\b.{0,80}(?:no effect|not work|"
                 r"does ?n.t work|ignored|invalid|useless|不起作用|没有作用|"
-                r"无效|not take effect)|(?:no effect|ignor\w{1,4}|不起作用|"
-                r"无效).{0,60}CUDA_VISIBLE"
+                r"无效|not take effect|unavail|n.t take effect|not respected|not honou?red|"
+                r"不能识别|无法识别|识别不到|不识别|找不到|不生效|没生效|失效)|"
+                r"(?:no effect|ignor\w{1,4}|不起作用|无效).{0,60}CUDA_VISIBLE"
             ),
             weight=64,
             says="CUDA_VISIBLE_DEVICES is set too late, or in the wrong place",

@@ -6,8 +6,9 @@ own list of requirements says for each code, which includes the exceptions of th
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
+from functools import cached_property, lru_cache
 from typing import ClassVar
 
 from msgspec import Struct, field
@@ -66,6 +67,14 @@ class CubinRules(Table, frozen=True):
         runs on 8.7 too. None: the answer depends on what is unknown. Whether the driver knows the
         PTX version is another question.
         """
+        return self._answer(code, capability, build_cuda)
+
+    @cached_property
+    def _answer(self) -> Callable[[str, str, str | None], Runs | None]:
+        """Answers ``how``: each question once, for a build has the same codes wherever it is."""
+        return lru_cache(maxsize=4096)(self._how)
+
+    def _how(self, code: str, capability: str, build_cuda: str | None) -> Runs | None:
         parsed, device = _parse(code), capability_numbers(capability)
         if parsed is None or device is None:
             return None

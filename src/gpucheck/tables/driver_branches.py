@@ -1,6 +1,7 @@
 """Driver branches: the CUDA version each one speaks, its kind and its end of life."""
 
 from datetime import date
+from functools import cached_property
 from typing import ClassVar
 
 from gpucheck.tables.base import Row, Table
@@ -36,9 +37,9 @@ class DriverBranches(Table, frozen=True):
         release = parse(driver)
         if release is None:
             return None
-        rows = {row.branch: row for row in self.rows}
         # Windows numbers run up to four above the branch: NVIDIA pairs 528.33 with R525, 576.57
         # with R575. Branches are multiples of five but for a few old ones, which match as such.
+        rows = self._by_branch
         return rows.get(str(release[0])) or rows.get(str(_rounded(release[0])))
 
     def number_of(self, driver: str) -> int | None:
@@ -72,6 +73,16 @@ class DriverBranches(Table, frozen=True):
         """Say whether the table reaches this driver: False when it is newer than all its rows."""
         release = parse(driver)
         return release is not None and _rounded(release[0]) <= int(self.newest())
+
+    @cached_property
+    def newest_cuda(self) -> list[tuple[int, tuple[int, ...]]]:
+        """Each branch with the CUDA version it speaks; of a range ("8.0-9.1") the upper end."""
+        spoken = ((row.branch, parse((row.cuda or "").rpartition("-")[2])) for row in self.rows)
+        return [(int(branch), newest) for branch, newest in spoken if newest]
+
+    @cached_property
+    def _by_branch(self) -> dict[str, BranchRow]:
+        return {row.branch: row for row in self.rows}
 
 
 def _rounded(number: int) -> int:

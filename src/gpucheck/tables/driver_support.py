@@ -94,14 +94,7 @@ class DriverSupport:
         if branch is None:
             said = parse(cuda)
             return said is not None and not at_least(said, toolkit)
-        older = [
-            int(row.branch)
-            for row in self._branches.rows
-            if (newest := _newest_of(row.cuda)) and not at_least(newest, toolkit)
-        ]
+        older = (
+            older for older, newest in self._branches.newest_cuda if not at_least(newest, toolkit)
+        )
         return branch <= max(older, default=0)
-
-
-def _newest_of(cuda: str | None) -> tuple[int, ...] | None:
-    """Return the CUDA version of a branch; of a range ("8.0-9.1") its upper end."""
-    return parse(cuda.rpartition("-")[2]) if cuda else None

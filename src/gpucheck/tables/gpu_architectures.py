@@ -1,5 +1,6 @@
 """GPU architectures: which toolkits and driver branches serve a compute capability."""
 
+from functools import cached_property
 from typing import ClassVar, Literal
 
 from msgspec import Struct
@@ -43,7 +44,7 @@ class GpuArchitectures(Table, frozen=True):
 
     def row(self, capability: str) -> ArchitectureRow | None:
         """Return the row of a compute capability such as "8.9"."""
-        return next((row for row in self.rows if row.compute_capability == capability), None)
+        return self._by_capability.get(capability)
 
     def knows(self, capability: str) -> bool:
         """Say whether the table has this compute capability."""
@@ -78,3 +79,7 @@ class GpuArchitectures(Table, frozen=True):
         if product is not None and any(word in product for word in row.open_only_products):
             return ModuleSupport("required", "unsupported")
         return ModuleSupport(row.open_module, row.proprietary_module)
+
+    @cached_property
+    def _by_capability(self) -> dict[str, ArchitectureRow]:
+        return {row.compute_capability: row for row in reversed(self.rows)}

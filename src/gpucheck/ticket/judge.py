@@ -7,7 +7,7 @@ import msgspec
 
 from gpucheck.engine import Diagnosis, diagnose
 from gpucheck.facts import Section
-from gpucheck.findings import Hit, Outcome, Severity, Suspect
+from gpucheck.findings import Confidence, Finding, Hit, Outcome, Severity, Suspect
 from gpucheck.probes import all_sections
 from gpucheck.probes.pasted import Pasted, Sign, Taken
 from gpucheck.readers.pasted import read_pasted
@@ -24,7 +24,7 @@ from gpucheck.ticket.own_report import NAME as NAME_OF_REPORT
 from gpucheck.ticket.own_report import OwnReport, own_match, take_out
 from gpucheck.ticket.questions import open_questions
 from gpucheck.ticket.search import Match, search
-from gpucheck.ticket.settled import nothing_said, settled_with
+from gpucheck.ticket.settled import nothing_said, settled_with, silent_rules
 from gpucheck.ticket.unwrap import unwrapped
 from gpucheck.ticket.weighing import echoes, weigh
 from gpucheck.verdict import open_questions as questions_of_a_machine
@@ -150,9 +150,9 @@ def _report(
 
 def _asked(snapshot: Snapshot, matches: Sequence[Match], tables: Tables) -> Diagnosis:
     """Ask the rules; of those about which the text says nothing the outcome is known."""
-    settled, suspects = settled_with(tables), _suspects(matches)
-    asked = diagnose(snapshot, tables, suspects=suspects, settled=settled.about(snapshot))
-    settled.learn(snapshot, asked, suspects)
+    settled, suspects, silent = settled_with(tables), _suspects(matches), silent_rules(snapshot)
+    asked = diagnose(snapshot, tables, suspects=suspects, settled=settled.about(silent))
+    settled.learn(silent, asked, suspects)
     return asked
 
 
@@ -244,10 +244,19 @@ def _suspects(matches: Sequence[Match]) -> dict[str, Suspect]:
     return found
 
 
+def _severity(finding: Finding) -> Severity:
+    """Return how bad it is: what is merely possible, and of which no line complains, is a note."""
+    doubted = finding.confidence is Confidence.POSSIBLE and finding.severity is Severity.WARNING
+    complained = any(one.fact.startswith(f"{Pasted.name}.signs") for one in finding.evidence)
+    return Severity.INFO if doubted and not complained else finding.severity
+
+
 def _ordered(asked: Diagnosis, weights: Mapping[str, float]) -> Diagnosis:
     silenced = echoes(asked.findings, weights)
     findings = [
-        msgspec.structs.replace(finding, silenced_by=silenced.get(finding.slug))
+        msgspec.structs.replace(
+            finding, severity=_severity(finding), silenced_by=silenced.get(finding.slug)
+        )
         for finding in asked.findings
     ]
     ranks = list(Severity)

@@ -49,6 +49,7 @@ _FAILURES = (
 """A text with a wish and none of these complains of nothing."""
 _NAMES_IT = 84
 """From this weight on a message names its cause whatever else a text says."""
+_INFORMS = "] NCCL INFO "
 
 
 class Match(msgspec.Struct, frozen=True):
@@ -170,6 +171,11 @@ def _is_fact(facts: str, parts: tuple[str, ...]) -> bool:
     return any(map(facts.__contains__, parts))
 
 
+def _may_inform(signature: Signature) -> bool:
+    """Whether it counts in a line that tells what NCCL does, not that something fails."""
+    return signature.weight >= _NAMES_IT or _INFORMS.strip("] ") in signature.sample
+
+
 def _matches(slug: str, signature: Signature, text: Text) -> list[Match]:
     pattern = compiled(signature.pattern)
     found: list[Match] = []
@@ -183,6 +189,8 @@ def _matches(slug: str, signature: Signature, text: Text) -> list[Match]:
         left -= len(line.text)
         match = pattern.search(line.text)
         if match is None or (not signature.code and is_code(text, index)):
+            continue
+        if _INFORMS in line.text and not _may_inform(signature):
             continue
         values = {name: value for name, value in match.groupdict().items() if value}
         if signature.check is None or signature.check(values):

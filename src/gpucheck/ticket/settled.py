@@ -26,20 +26,20 @@ class Settled:
     def __init__(self) -> None:
         self._checks: dict[str, Check] = {}
 
-    def about(self, snapshot: Snapshot) -> dict[str, Check]:
-        """Return the known outcomes of the rules about which this text says nothing."""
-        silent = _silent(snapshot)
-        return {slug: self._checks[slug] for slug in silent if slug in self._checks}
+    def about(self, silent: frozenset[str]) -> dict[str, Check]:
+        """Return the known outcomes of the rules about which a text says nothing."""
+        return {slug: self._checks[slug] for slug in silent & self._checks.keys()}
 
-    def learn(self, snapshot: Snapshot, asked: Diagnosis, suspected: Container[str]) -> None:
+    def learn(self, silent: frozenset[str], asked: Diagnosis, suspected: Container[str]) -> None:
         """Keep outcomes for the next text; what its own lines decided is no outcome of the rule."""
-        new = _silent(snapshot) - self._checks.keys()
+        new = silent - self._checks.keys()
         for check in asked.checks if new else ():
             if check.slug in new and check.slug not in suspected and check.outcome in _LASTING:
                 self._checks[check.slug] = check
 
 
-def _silent(snapshot: Snapshot) -> frozenset[str]:
+def silent_rules(snapshot: Snapshot) -> frozenset[str]:
+    """Return the slugs of the rules about whose sections a text says nothing."""
     sections = snapshot.sections.values()
     return _without(frozenset(type(one) for one in sections if one is not nothing_said(type(one))))
 

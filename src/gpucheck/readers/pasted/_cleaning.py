@@ -60,6 +60,8 @@ _PREFIXES = {"[": _BRACKETED, "(": _ACTOR, **dict.fromkeys("0123456789", _NUMBER
 """What may stand in front of a line, by its first character: else only the name of a host."""
 _QUOTES = (">", "|")
 _MAY_START = frozenset("[(0123456789>|{")
+_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz")
+"""The name of a host begins with one of these."""
 _JSON_LOG = '{"log":'
 
 
@@ -98,7 +100,9 @@ def clean(block: str, first: int, file: str = "") -> list[Line]:
         if (returns and "\r" in text) or (len(text) > LONGEST_LINE and "\\n" in text):
             parts = re.split(r"\r|\\n", text, maxsplit=_MOST_LINES_IN_ONE)
             lines.extend(_line(number, part, file) for part in parts)
-        elif text[:1] in _MAY_START or (piped and " | " in text[:_HOST_STANDS_IN]):
+        elif text[:1] in _MAY_START or (
+            piped and text[:1] in _LETTERS and " | " in text[:_HOST_STANDS_IN]
+        ):
             lines.append(_line(number, text, file))
         else:
             lines.append(Line(number, text[:LONGEST_LINE].rstrip(), "", file))
@@ -116,7 +120,9 @@ def _line(number: int, text: str, file: str) -> Line:
         text = _unquoted(text)
         begins = text[:1]
     speaker = ""
-    while begins in _MAY_START or (not speaker and " | " in text[:_HOST_STANDS_IN]):
+    while begins in _MAY_START or (
+        not speaker and begins in _LETTERS and " | " in text[:_HOST_STANDS_IN]
+    ):
         kind, pattern = _PREFIXES.get(begins, _HOST)
         found = pattern.match(text)
         if found is None:

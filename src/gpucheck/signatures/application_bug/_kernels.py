@@ -19,6 +19,23 @@ SIGNATURES = (
         stands=True,
     ),
     Signature(
+        name="kernel-assertion",
+        literal=".cu:",
+        pattern=(
+            r"\.cuh?:\d{1,5}: .{1,160}: block: \[\d{1,9},\d{1,9},\d{1,9}\], "
+            r"thread: \[\d{1,9},\d{1,9},\d{1,9}\],? Assertion"
+        ),
+        weight=88,
+        says=("A kernel's assertion failed: an index or a value of the program is out of range"),
+        sample=(
+            "/aten/src/ATen/native/cuda/Loss.cu:240: nll_loss_forward: block: [0,0,0], "
+            "thread: [5,0,0] Assertion `t >= 0"
+        ),
+        other="Loss.cu:240: nll_loss_forward",
+        unless=("num_gpus",),
+        stands=True,
+    ),
+    Signature(
         name="assert",
         literal="device-side assert",
         pattern=r"device-side assert triggered",

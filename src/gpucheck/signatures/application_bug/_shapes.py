@@ -14,6 +14,18 @@ _LOOK_AT_TENSORS = (
 
 SIGNATURES = (
     Signature(
+        name="gather-sizes",
+        literal="world_size",
+        pattern=(
+            r"(?:output|input) tensor size must be equal to (?:world_size times )?(?:input|output) "
+            r"tensor size(?: times world_size)?"
+        ),
+        weight=84,
+        says="The tensors given to a collective have sizes that do not belong together",
+        sample="ValueError: output tensor size must be equal to world_size times input tensor size",
+        other="world_size times the batch",
+    ),
+    Signature(
         name="shapes",
         literal="shapes cannot be multiplied",
         pattern=r"mat1 and mat2 shapes cannot be multiplied",

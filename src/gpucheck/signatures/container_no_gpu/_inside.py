@@ -1,6 +1,6 @@
 """Texts that point to container-no-gpu: what a container without a GPU shows from inside."""
 
-from gpucheck.signatures.base import Signature
+from gpucheck.signatures.base import Cure, Signature
 
 _IN_A_CONTAINER = (
     (
@@ -63,6 +63,27 @@ SIGNATURES = (
         sample="CUDA driver version is insufficient for CUDA runtime version",
         other="the driver version",
         beside=_IN_A_CONTAINER,
+    ),
+    Signature(
+        name="build-sees-none",
+        literal="_get_cuda_arch_flags",
+        pattern=r"_get_cuda_arch_flags",
+        weight=76,
+        says="A build of an image sees no GPU, so it has no architecture to compile for",
+        sample="IndexError: list index out of range in _get_cuda_arch_flags",
+        other="get_cuda_arch",
+        beside=(
+            "list index out of range",
+            "dockerfile|docker build|failed to solve|buildkit|buildx|podman build|kaniko",
+        ),
+        unless=("error 802", "error 803", "error 804"),
+        cures=(
+            Cure(
+                text="Name the architecture in the Dockerfile: an image is built without a GPU.",
+                zh="在 Dockerfile 中指明架构：构建镜像时没有 GPU。",
+                commands=('export TORCH_CUDA_ARCH_LIST="CAPABILITY"',),
+            ),
+        ),
     ),
     Signature(
         name="libcuda-in",

@@ -82,6 +82,19 @@ SIGNATURES = (
         other="a kernel image is available",
     ),
     Signature(
+        name="no-image-words",
+        literal="kernel image",
+        pattern=(
+            r"kernel image (?:is |was )?(?:not |un)(?:available|found)\b.{0,120}\b(?:vllm|xformers"
+            r"|flash[-_ ]?att\w{1,6}|bitsandbytes|exllama\w{0,3}|deepspeed|mamba\w{0,4}|auto-?gptq"
+            r"|sglang|lmdeploy|apex|sage\w{1,10})\b"
+        ),
+        weight=66,
+        says="An extension has no kernels for this GPU",
+        sample="CUDA kernel image not available for GTX 1080 Ti with the wheel of vLLM",
+        other="no kernel image is available for execution on the device",
+    ),
+    Signature(
         name="flash-line",
         literal="cuda error (",
         pattern=(

@@ -15,6 +15,41 @@ _RAISE_OPEN_FILES = (
 
 SIGNATURES = (
     Signature(
+        name="audio-backend",
+        literal="backend",
+        pattern=(
+            r"Backend [\"']?(?:soundfile|sox|sox_io|ffmpeg)[\"']? is not one of"
+            r"|missing [\"'`]?(?:soundfile|sox|ffmpeg)[\"'`]? (?:backend|package|library)"
+        ),
+        weight=80,
+        says="A library that reads sound files is not installed; no GPU plays a part",
+        sample='RuntimeError: Backend "soundfile" is not one of available backends: [].',
+        other="the soundfile backend is used",
+        cures=(
+            Cure(
+                text="Install a library that reads sound files.",
+                zh="安装一个读取音频文件的库。",
+                commands=("pip install soundfile",),
+            ),
+        ),
+        beside=("soundfile|sox|ffmpeg", "not one of|missing"),
+    ),
+    Signature(
+        name="wheel-of-another",
+        literal="is not a supported wheel on this platform",
+        pattern=(
+            r"ERROR: (?!\S{0,120}(?:torch|flash|xformers|triton|bitsandbytes|vllm|apex|mmcv|natten"
+            r"|gsplat|deepspeed|sage|_cu\d|cu1\d|nvidia))\S{1,200}\.whl is not a supported wheel"
+        ),
+        weight=76,
+        says="This wheel is for another Python, platform or C library; it is none of PyTorch's",
+        sample=(
+            "ERROR: dlib-19.24.2-cp311-cp311-linux_x86_64.whl is not a supported wheel on this "
+            "platform."
+        ),
+        other="ERROR: torch-2.4.0-cp311-cp311-linux_x86_64.whl is not a supported wheel",
+    ),
+    Signature(
         name="no-space",
         literal="no space left on device",
         pattern=r"OSError: \[Errno 28\] No space left on device",
