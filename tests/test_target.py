@@ -221,7 +221,7 @@ def test_what_may_come_instead_of_an_answer(
 def test_a_hanging_interpreter_costs_its_limit_only(tmp_path: Path) -> None:
     start = time.monotonic()
     assert ask(LiveHost(), fake(tmp_path, "sleep 60"), 0.3).status == "timed-out"
-    assert time.monotonic() - start < 3
+    assert time.monotonic() - start < 20
 
 
 def test_an_answer_counts_even_if_the_end_goes_wrong(tmp_path: Path) -> None:

@@ -66,10 +66,10 @@ def test_a_signal_ends_its_whole_group() -> None:
 
 
 def test_one_that_holds_the_pipes_open_is_not_waited_for() -> None:
-    child = program("import os, time\nif os.fork() == 0:\n    os.setsid(); time.sleep(3)")
+    child = program("import os, time\nif os.fork() == 0:\n    os.setsid(); time.sleep(30)")
     start_time = time.monotonic()
     assert ended(child) == 0
-    assert time.monotonic() - start_time < 2
+    assert time.monotonic() - start_time < 20
     child.abandon()
 
 

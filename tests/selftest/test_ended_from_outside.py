@@ -22,8 +22,9 @@ main(["selftest", "--tests", "import-torch", "--python", sys.executable])
 
 
 def _heed_hang_up() -> None:
-    """Whoever runs the tests may ignore the signal (nohup), and children inherit that."""
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    """Whoever runs the tests may ignore these (nohup, a shell's "&"), and children inherit that."""
+    for number in (signal.SIGHUP, signal.SIGINT):
+        signal.signal(number, signal.SIG_DFL)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")

@@ -73,14 +73,14 @@ def test_the_end_of_a_file_that_is_too_long_is_read_and_numbered(tmp_path: Path)
 
 def test_a_line_without_end_costs_neither_time_nor_memory() -> None:
     data = b"a" * (100 * MIB) + b"\n" + TELLING
-    begun = time.perf_counter()
+    begun = time.process_time()
     tracemalloc.start()
     report = triage(data)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert report.root_causes == CAUSE
     assert peak < 200 * MIB  # the 100 that were given included
-    assert time.perf_counter() - begun < 20
+    assert time.process_time() - begun < 20
 
 
 def test_a_million_lines_are_bounded() -> None:
@@ -198,9 +198,9 @@ def test_bytes_that_are_no_utf_8_hurt_nothing() -> None:
     ],
 )
 def test_hostile_text_is_unknown_and_quick(text: str) -> None:
-    begun = time.perf_counter()
+    begun = time.process_time()
     assert triage(text).root_causes == ()
-    assert time.perf_counter() - begun < 5
+    assert time.process_time() - begun < 5
 
 
 @pytest.mark.parametrize("schema", ["report", "snapshot"])

@@ -125,6 +125,6 @@ def test_the_name_is_shown_as_evidence_and_kept_when_saved() -> None:
 
 def test_hostile_lines_are_read_quickly() -> None:
     for piece in ("CUDA error ", "cudaGetDevice(", "THCudaCheck FAIL error=", "cuInit ", "1", "[1"):
-        begun = time.perf_counter()
+        begun = time.process_time()
         lines("\n".join([(piece * 4096)[:4096], f"cuda error code {piece * 100}"] * 20))
-        assert time.perf_counter() - begun < 0.5
+        assert time.process_time() - begun < 0.5

@@ -58,12 +58,12 @@ def test_its_form_is_linear(pattern: re.Pattern[str] | re.Pattern[bytes]) -> Non
 @EACH
 def test_it_is_quick_on_hostile_lines(pattern: re.Pattern[str] | re.Pattern[bytes]) -> None:
     for line in hostile(pattern):
-        begun = time.perf_counter()
+        begun = time.process_time()
         if isinstance(pattern.pattern, bytes):
             pattern.search(line.encode())
         else:
             pattern.search(line)
-        assert time.perf_counter() - begun < SLOWEST, line[:80]
+        assert time.process_time() - begun < SLOWEST, line[:80]
 
 
 def hostile(pattern: re.Pattern[str] | re.Pattern[bytes]) -> Iterator[str]:

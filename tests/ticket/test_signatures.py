@@ -80,9 +80,9 @@ def test_it_is_quick_on_hostile_lines(slug: str, signature: Signature) -> None:
     del slug
     pattern = compiled(signature.pattern)
     for line in hostile(signature):
-        begun = time.perf_counter()
+        begun = time.process_time()
         pattern.search(line[:LONGEST_LINE])
-        assert time.perf_counter() - begun < SLOWEST
+        assert time.process_time() - begun < SLOWEST
 
 
 def hostile(signature: Signature) -> Iterator[str]:

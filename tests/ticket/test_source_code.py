@@ -202,10 +202,10 @@ def test_hostile_lines_are_judged_quickly() -> None:
         "\\",
     ):
         line = (piece * 4096)[:4096]
-        begun = time.perf_counter()
+        begun = time.process_time()
         is_statement(line)
         is_code(Text([Line(at, line) for at in range(60)]), 59)
-        assert time.perf_counter() - begun < 0.5
+        assert time.process_time() - begun < 0.5
 
 
 @pytest.mark.parametrize("line", ["cudaGetDeviceCount()", "cuInit(0).value", "cuInit(0);"])
