@@ -18,7 +18,7 @@ from rules_machines import (
 from rules_support import ask
 
 from gpucheck.facts import UnknownFactError
-from gpucheck.findings import Judgement, Severity
+from gpucheck.findings import Confidence, Judgement, Severity
 from gpucheck.probes.extensions import Extension, Extensions
 from gpucheck.probes.packages import Distribution, Packages
 from gpucheck.probes.pci import Pci
@@ -64,6 +64,29 @@ def test_a_torch_from_the_default_index_keeps_it() -> None:
 def test_a_patch_release_apart_is_a_warning() -> None:
     answer = hit(judge(torch_of("2.5.1", "12.4"), torchvision=("0.20.0", "==2.5.0")))
     assert answer.severity is Severity.WARNING
+    assert answer.confidence is Confidence.POSSIBLE
+
+
+def test_another_build_is_worse_than_a_patch_release_apart() -> None:
+    cu121 = torch_of("2.5.1+cu121", "12.1")
+    answer = hit(judge(cu121, torchvision=("0.20.0+cu121", "==2.5.0"), torchaudio="2.5.1+rocm6.2"))
+    assert answer.headline.startswith("torchaudio 2.5.1+rocm6.2 is built for ROCm; torch 2.5.1")
+    answer = hit(judge(cu121, torchvision=("0.20.0+cpu", "==2.5.0")))
+    assert answer.severity is Severity.ERROR
+    assert "is a CPU build" in answer.headline
+
+
+def test_a_cuda_build_beside_a_torch_for_rocm() -> None:
+    torch = TorchBuild(
+        installed=True,
+        version="2.4.0+rocm6.1",
+        built_for="rocm",
+        cuda="",
+        hip="6.1",
+        sources={"*": "t"},
+    )
+    answer = hit(judge(torch, torchvision=("0.19.0+cu121", "==2.4.0")))
+    assert answer.headline.startswith("torchvision 0.19.0+cu121 is built for CUDA; torch 2.4.0")
 
 
 def test_without_metadata_the_table_answers() -> None:

@@ -229,7 +229,10 @@ SIGNS = Signs(
             other="P2P is enabled",
             beside=(
                 "gpu|nccl|cuda|vllm|all-reduce|all_reduce|allreduce",
-                "disabl|word:hang|word:hangs|word:hanging|wrong|corrupt|broken",
+                (
+                    "word:hang|word:hangs|word:hanging|hung|stuck|wrong|corrupt|broken|garbage|"
+                    "word:nan|work|fix|solv|help|cure|crash|fail|卡"
+                ),
             ),
         ),
         Signature(

@@ -146,6 +146,18 @@ SIGNS = Signs(
             other="child",
         ),
         Signature(
+            name="launcher-failed",
+            literal="multiprocessing.api:failed",
+            pattern=r"multiprocessing\.api:failed \(exitcode: -?\d{1,3}\) local_rank: \d",
+            weight=30,
+            says="A rank failed; the launcher only reports it",
+            sample=(
+                "ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: 1) "
+                "local_rank: 0 (pid: 4242) of binary: /usr/bin/python3"
+            ),
+            other="multiprocessing.api:failed",
+        ),
+        Signature(
             name="sigterm",
             literal="closing signal sigterm",
             pattern=r"Sending process \d{1,9} closing signal SIGTERM",

@@ -33,6 +33,23 @@ _WORDS = (
     "error 80", "800 error", "801 error", "802 error", "803 error", "804 error",
 )  # fmt: skip
 """What people write of such an error where they do not quote it."""
+_FAILING = (
+    "fail", "crash", "time out", "times out", "timed out", "timeout", " hang", "unavailable",
+    "not available", "t available", "not detect", "t detect", "not found", "not recogni",
+    "not initiali", "disappear", "falls off", "fell off", "fallen off", "unknown error",
+    "segfault", "segmentation fault", "no devices", "turned false", "became false", "ecc error",
+    "error ", "not work", "t work",
+)  # fmt: skip
+_PART = (
+    r"(?<![/\w.-])(?:CUDA|cuDNN|cuBLAS|NCCL|NVML|NVLink|libcuda(?:\.so[.\d]{0,12})?"
+    r"|nvidia[- ]smi|(?:nvidia |gpu )?driver)\b(?![/.-]\w)"
+)
+_FAILS = (
+    r"(?:fail(?:s|ed|ures?|ing)?|crash(?:es|ed)?|time[sd] out|timeouts?(?! ?[=:(])|hangs?"
+    r"|unavailable|unknown error|error \d{1,3}|seg(?:mentation )?faults?|(?:says|finds) no devices"
+    r"|(?:not|n.t)(?: longer| be)? (?:available|detect(?:ed)?|found|recogni[sz]ed|initiali[sz]ed?"
+    r"|work(?:s|ing)?)|(?:turned|became) False)\b"
+)
 _ERROR = re.compile(
     r"\b(?:CUDA (?:runtime |driver )?error\b|CUDA failure\b|NCCL (?:error|failure)\b"
     r"|cudaError\w{3,60}|nvrtc: error\b|nccl(?:UnhandledCuda|System|Internal|Remote)Error\b"
@@ -45,12 +62,24 @@ _SAID = re.compile(
     r"|\berror 80[0-4]\b|\b80[0-4] errors?\b",
     re.IGNORECASE,
 )
+_COMPLAINT = re.compile(
+    rf"{_PART}.{{0,24}}\b{_FAILS}|\b(?:error \d{{1,3}}|crash(?:es|ed)?|seg(?:mentation )?faults?"
+    rf"|failures?) (?:from|in|of) (?:the )?{_PART}"
+    r"|\bGPU.{0,24}\b(?:disappears?|disappeared|f[ae]ll(?:s|en)? off)\b|\bECC errors?\b"
+    r"|\bis_available\b.{0,20}\b(?:turned|became|now) False\b",
+    re.IGNORECASE,
+)
 _MOST = 50
 
 
 def first_gpu_error(text: Text) -> Line | None:
     """Return the first line that reports an error of CUDA, cuBLAS, cuDNN or NCCL."""
-    return _first(text, _LITERALS, _ERROR) or _first(text, _WORDS, _SAID)
+    return _first(text, _LITERALS, _ERROR)
+
+
+def first_complaint(text: Text) -> Line | None:
+    """Return the first line that says in words that CUDA, a library of it or a GPU fails."""
+    return _first(text, _WORDS, _SAID) or _first(text, _FAILING, _COMPLAINT)
 
 
 def _first(text: Text, literals: tuple[str, ...], form: re.Pattern[str]) -> Line | None:

@@ -18,7 +18,7 @@ from gpucheck.snapshot import ProbeRuns, Snapshot
 from gpucheck.tables import Tables
 from gpucheck.ticket.completion import complete, words_of
 from gpucheck.ticket.families import formats, spans
-from gpucheck.ticket.gpu_errors import first_gpu_error
+from gpucheck.ticket.gpu_errors import first_complaint, first_gpu_error
 from gpucheck.ticket.numbered_errors import with_names
 from gpucheck.ticket.own_report import NAME as NAME_OF_REPORT
 from gpucheck.ticket.own_report import OwnReport, own_match, take_out
@@ -85,7 +85,10 @@ def _read(text: Text, tables: Tables) -> _Read:
         machine.said(Pasted, "own_verdict", own.verdict, own.line)
         readers = (NAME_OF_REPORT, *readers)
     complete(machine, tables)
+    found = search(text, words_of(machine))
     failed = first_gpu_error(text)
+    if failed is None and not _not_refuted(found, machine):
+        failed = first_complaint(text)
     if failed is not None:
         machine.said(Pasted, "gpu_error", failed.text.strip()[:_SHOWN], failed)
     return _Read(
@@ -94,7 +97,7 @@ def _read(text: Text, tables: Tables) -> _Read:
         machine=machine,
         readers=readers,
         sections=machine.sections(),
-        found=search(text, words_of(machine)),
+        found=found,
     )
 
 

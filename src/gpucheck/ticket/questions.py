@@ -32,7 +32,7 @@ def open_questions(
     if snapshot.get(Pasted).own_verdict == "healthy":
         return ()
     if snapshot.get(Pasted).gpu_error is not None:
-        reason = "CUDA reports an error, and no cause of it shows"
+        reason = "a failure of the GPU or of CUDA is told, and no cause of it shows"
         return (_question("What fails on the GPU?", "pasted.gpu_error", reason, "gpucheck"),)
     if snapshot.get(Pasted).cuda_available or snapshot.get(CudaDriver).init_code == 0:
         return ()
