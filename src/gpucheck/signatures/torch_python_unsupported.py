@@ -88,11 +88,11 @@ SIGNS = Signs(
             weight=80,
             says="uv finds no wheel of this torch for this Python or platform",
             sample=(
-                "error: Distribution `torch==2.4.1 @ registry+https://pypi.org/simple` can't be "
+                "error: Distribution `torch==2.4.1 @ registry+https://example.org/simple` can't be "
                 "installed because it doesn't have a source distribution or wheel for the current "
                 "platform"
             ),
-            other="Distribution `numpy==1.0 @ registry+https://pypi.org/simple` is installed",
+            other="Distribution `numpy==1.0 @ registry+https://example.org/simple` is installed",
             beside=("add torch|install torch|torch==|torch>=|torch @",),
         ),
         Signature(
