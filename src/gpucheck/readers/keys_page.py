@@ -9,15 +9,15 @@ Made from `src/gpucheck/readers/compat_keys.py` by `python -m gpucheck.readers.k
 edit by hand.
 
 A key that is absent says nothing. `none` on the command line and `null` in JSON say that the thing
-was looked for and is not there. Lists are separated by commas, or their key is repeated. `gpu` and
-`compute_capability` may both be given only in equal number.
+was looked for and is not there. Lists are separated by commas, or their key is repeated. If `gpu`
+and `compute_capability` are both given, there must be as many of the one as of the other.
 
-`torch=2.9.1` alone means the default build of its source (`torch_source`, PyPI unless given) on its
-platform. Where `os` or `arch` is not given, wheels are those for Linux and for x86_64 (aarch64 on a
+`torch=2.9.1` alone means the default build of its source (`torch_source`; PyPI if not given) on its
+platform. If `os` or `arch` is not given, wheels are those for Linux and for x86_64 (aarch64 on a
 Jetson). A driver that is named serves the GPUs that its branch drives, unless an error is given.
 
-The findings named last are those that look at the key; while this version has none of them, the key
-is accepted and listed in the output as not judged.
+The last column names the findings that look at the key. If this version has none of them, the key
+is accepted, and the output lists it as not judged.
 
 | Key | Value | List | Facts | Looked at by |
 |---|---|---|---|---|
