@@ -24,13 +24,13 @@ from gpucheck.findings import (
 from gpucheck.probes.preflight import Preflight
 from gpucheck.probes.request import Request
 from gpucheck.rules import Family, Rule, all_rules
+from gpucheck.rules.witnesses.preflight_says import PreflightSays
+from gpucheck.rules.witnesses.selftest_says import Refutation
+from gpucheck.rules.witnesses.selftest_words import SelfTestWords
 from gpucheck.snapshot import ProbeRuns, Snapshot
 from gpucheck.tables import Table, Tables, TablesError
 from gpucheck.views import Gpus, View
 from gpucheck.views.gpus import NoGpu
-from gpucheck.views.preflight_says import PreflightSays
-from gpucheck.views.selftest_says import Refutation
-from gpucheck.views.selftest_words import SelfTestWords
 
 _FAMILIES = get_args(Family)
 _SEVERITIES = tuple(Severity)

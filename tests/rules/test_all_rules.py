@@ -74,8 +74,8 @@ def test_it_has_tests(rule: Rule) -> None:
 
 
 def modules() -> list[Path]:
-    """Return the rules and whatever else of the package asks known()."""
-    return sorted(FOLDER.parent.glob("*.py")) + sorted(FOLDER.glob("*.py"))
+    """Return the rules with their witnesses, and whatever else of the package asks known()."""
+    return sorted(FOLDER.parent.glob("*.py")) + sorted(FOLDER.rglob("*.py"))
 
 
 def literal_facts(file: Path) -> Iterator[str]:

@@ -11,8 +11,8 @@ from gpucheck.probes.request import Request
 from gpucheck.probes.selftests import SelfTest, SelfTests
 from gpucheck.redact import redact, redaction
 from gpucheck.rules import all_rules
+from gpucheck.rules.witnesses.preflight_says import PreflightSays
 from gpucheck.snapshot import decode
-from gpucheck.views.preflight_says import PreflightSays
 
 UUIDS = [f"GPU-{rank:08x}-1111-2222-3333-444455556666" for rank in range(8)]
 RANKS = [

@@ -12,8 +12,8 @@ from gpucheck.engine import Diagnosis, diagnose
 from gpucheck.findings import Confidence, Finding, Severity
 from gpucheck.probes.limits import LimitsOfProcess
 from gpucheck.probes.selftests import SelfTest, SelfTests
+from gpucheck.rules.witnesses import selftest_ranks
 from gpucheck.selftest.ranks import settled
-from gpucheck.views import selftest_ranks
 from gpucheck.worker import groups
 
 DEVICES = ("cuda:0", "cuda:1", "cuda:2")

@@ -94,6 +94,8 @@ def all_rules() -> dict[str, Rule]:
     """Return every rule by its slug, in the order of the slugs."""
     rules = {}
     for module_info in pkgutil.iter_modules(__path__):
+        if module_info.ispkg:
+            continue
         module = importlib.import_module(f"{__name__}.{module_info.name}")
         rule: Rule = module.RULE
         rules[rule.slug] = rule

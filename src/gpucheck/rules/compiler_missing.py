@@ -28,8 +28,8 @@ from gpucheck.probes.selftests import SelfTest
 from gpucheck.probes.system import System
 from gpucheck.probes.toolkits import Toolkits
 from gpucheck.rules import Rule
-from gpucheck.views.compiling import NOTHING, Compiling, Reason
-from gpucheck.views.selftest_says import SelfTestSays, repeated
+from gpucheck.rules.witnesses.compiling import NOTHING, Compiling, Reason
+from gpucheck.rules.witnesses.selftest_says import SelfTestSays, repeated
 from gpucheck.views.surroundings import Surroundings
 
 RULE = Rule(

@@ -19,9 +19,9 @@ from gpucheck.probes.environment import Environment
 from gpucheck.probes.nvml import GpuProcess, Nvml, NvmlGpu
 from gpucheck.probes.request import Request
 from gpucheck.rules import Rule
+from gpucheck.rules.witnesses.selftest_says import SelfTestSays
 from gpucheck.views.gpu_labels import gpu_index, gpus_are
 from gpucheck.views.gpu_places import GpuPlaces
-from gpucheck.views.selftest_says import SelfTestSays
 
 RULE = Rule(
     title="the compute mode keeps this process out",

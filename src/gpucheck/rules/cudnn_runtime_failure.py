@@ -18,7 +18,7 @@ from gpucheck.findings import Confidence, Fix, Hit, Judgement, NotApplicable, Se
 from gpucheck.fixes import TorchRemedies
 from gpucheck.probes.selftests import SelfTest, SelfTests
 from gpucheck.rules import Rule
-from gpucheck.views.selftest_says import SelfTestSays, where
+from gpucheck.rules.witnesses.selftest_says import SelfTestSays, where
 
 RULE = Rule(
     title="cuDNN fails or is not used",

@@ -20,8 +20,8 @@ from gpucheck.probes.driver import Driver
 from gpucheck.probes.nvml import Nvml
 from gpucheck.probes.pci import Pci
 from gpucheck.rules import Rule
+from gpucheck.rules.witnesses.selftest_says import SelfTestSays
 from gpucheck.views import Gpus
-from gpucheck.views.selftest_says import SelfTestSays
 from gpucheck.views.surroundings import Surroundings
 
 RULE = Rule(

@@ -22,8 +22,8 @@ from gpucheck.probes.nvidia_smi import NvidiaSmi
 from gpucheck.probes.nvml import Nvml
 from gpucheck.probes.system import System
 from gpucheck.rules import Rule
+from gpucheck.rules.witnesses.selftest_says import SelfTestSays
 from gpucheck.tables.versions import compare, parse
-from gpucheck.views.selftest_says import SelfTestSays
 from gpucheck.views.surroundings import Surroundings
 
 RULE = Rule(

@@ -30,13 +30,13 @@ from gpucheck.probes.nvml import Nvml
 from gpucheck.probes.system import System
 from gpucheck.probes.torch_build import TorchBuild
 from gpucheck.rules import Rule
+from gpucheck.rules.witnesses.selftest_says import SelfTestSays
 from gpucheck.tables import OperatingSystem
 from gpucheck.tables.cuda_drivers import CudaDrivers
 from gpucheck.tables.versions import at_least, parse
 from gpucheck.views import DriverState, Gpus
 from gpucheck.views.extension_ptx import ExtensionPtx, NewerPtx
 from gpucheck.views.gpu_support import GpuSupport
-from gpucheck.views.selftest_says import SelfTestSays
 from gpucheck.views.surroundings import Surroundings
 
 RULE = Rule(

@@ -45,7 +45,7 @@ from gpucheck.fixes.torch_install import COMPANIONS
 from gpucheck.probes.interpreter import Interpreter
 from gpucheck.probes.torch_build import TorchBuild
 from gpucheck.rules import Rule
-from gpucheck.views.extension_faults import ExtensionFaults, Fault
+from gpucheck.rules.witnesses.extension_faults import ExtensionFaults, Fault
 from gpucheck.views.extension_packages import CompiledPackage, ExtensionPackages
 
 RULE = Rule(

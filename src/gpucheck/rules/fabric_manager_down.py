@@ -21,8 +21,8 @@ from gpucheck.probes.nvml import Nvml
 from gpucheck.probes.pci import Pci
 from gpucheck.probes.system import System
 from gpucheck.rules import Rule
+from gpucheck.rules.witnesses.selftest_says import SelfTestSays
 from gpucheck.views import DriverState
-from gpucheck.views.selftest_says import SelfTestSays
 
 RULE = Rule(
     title="the NVSwitch fabric is not ready",

@@ -25,10 +25,10 @@ from gpucheck.fixes import DriverRemedies
 from gpucheck.probes.cuda_driver import CudaDriver
 from gpucheck.probes.driver import Driver
 from gpucheck.rules import Rule
+from gpucheck.rules.witnesses.selftest_says import SelfTestSays
 from gpucheck.tables.forward_compat import ForwardCompat, kind_of
 from gpucheck.tables.gpu_products import GpuProducts
 from gpucheck.views import Gpu, Gpus
-from gpucheck.views.selftest_says import SelfTestSays
 from gpucheck.views.surroundings import Surroundings
 
 RULE = Rule(

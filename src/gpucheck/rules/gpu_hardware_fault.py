@@ -22,11 +22,11 @@ from gpucheck.probes.kernel_log import KernelLog, XidEvent
 from gpucheck.probes.nvml import Nvml, NvmlGpu
 from gpucheck.probes.selftests import SelfTests
 from gpucheck.rules import Rule
+from gpucheck.rules.witnesses.selftest_says import SelfTestSays
 from gpucheck.tables.cuda_errors import CudaErrors
 from gpucheck.tables.nvml_errors import NvmlErrors
 from gpucheck.tables.xids import Xids
 from gpucheck.views.gpu_labels import at_pci, gpu_index, gpu_names
-from gpucheck.views.selftest_says import SelfTestSays
 from gpucheck.views.surroundings import Surroundings
 
 RULE = Rule(

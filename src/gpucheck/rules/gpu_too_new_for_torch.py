@@ -23,10 +23,10 @@ from gpucheck.fixes.hide_gpus import HideGpus
 from gpucheck.probes.system import System
 from gpucheck.probes.torch_build import TorchBuild
 from gpucheck.rules import Rule
+from gpucheck.rules.witnesses.no_kernel_image import NoKernelImage
 from gpucheck.tables.gpu_architectures import GpuArchitectures
 from gpucheck.tables.versions import at_least, parse
 from gpucheck.views import Gpu
-from gpucheck.views.no_kernel_image import NoKernelImage
 from gpucheck.views.torch_code import TorchCode, some_of
 
 RULE = Rule(

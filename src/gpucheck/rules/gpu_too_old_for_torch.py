@@ -30,8 +30,8 @@ from gpucheck.probes.request import Request
 from gpucheck.probes.system import System
 from gpucheck.probes.torch_build import TorchBuild
 from gpucheck.rules import Rule
+from gpucheck.rules.witnesses.no_kernel_image import NoKernelImage
 from gpucheck.views import Gpu
-from gpucheck.views.no_kernel_image import NoKernelImage
 from gpucheck.views.torch_code import TorchCode, some_of
 
 RULE = Rule(

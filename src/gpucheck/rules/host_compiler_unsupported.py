@@ -23,10 +23,10 @@ from gpucheck.findings import Fine, Fix, Hit, Judgement, NotApplicable, Severity
 from gpucheck.probes.toolkits import Toolkits
 from gpucheck.probes.torch_build import TorchBuild
 from gpucheck.rules import Rule
+from gpucheck.rules.witnesses.compiling import NOTHING, Compiling, Reason
 from gpucheck.tables.host_compilers import HostCompilers
 from gpucheck.tables.versions import at_least, parse
 from gpucheck.views.build_tools import BuildTools, Taken
-from gpucheck.views.compiling import NOTHING, Compiling, Reason
 from gpucheck.views.surroundings import Surroundings
 
 RULE = Rule(

@@ -25,7 +25,7 @@ from gpucheck.probes.driver import Driver
 from gpucheck.probes.loading import LoadedLibrary, Loading
 from gpucheck.probes.system import System
 from gpucheck.rules import Rule
-from gpucheck.views.selftest_says import SelfTestSays
+from gpucheck.rules.witnesses.selftest_says import SelfTestSays
 from gpucheck.views.surroundings import Surroundings
 
 RULE = Rule(

@@ -19,7 +19,7 @@ lines "NET/" of NCCL_DEBUG=INFO between nodes.
 
 from gpucheck.findings import Judgement, Severity
 from gpucheck.rules import Rule
-from gpucheck.views.preflight_says import PreflightSays
+from gpucheck.rules.witnesses.preflight_says import PreflightSays
 
 RULE = Rule(
     title="links between GPUs or nodes are slower than they should be",

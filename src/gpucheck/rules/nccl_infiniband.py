@@ -22,7 +22,7 @@ tells whether InfiniBand is at fault: if the job then runs, it is.
 
 from gpucheck.findings import Judgement, Severity
 from gpucheck.rules import Rule
-from gpucheck.views.preflight_says import PreflightSays
+from gpucheck.rules.witnesses.preflight_says import PreflightSays
 
 RULE = Rule(
     title="InfiniBand or RoCE fails under NCCL",

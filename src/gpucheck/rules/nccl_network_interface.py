@@ -22,7 +22,7 @@ tells it), open the ports between the nodes, and run containers with the host's 
 
 from gpucheck.findings import Judgement, Severity
 from gpucheck.rules import Rule
-from gpucheck.views.preflight_says import PreflightSays
+from gpucheck.rules.witnesses.preflight_says import PreflightSays
 
 RULE = Rule(
     title="NCCL or Gloo cannot connect over the network interface that it uses",

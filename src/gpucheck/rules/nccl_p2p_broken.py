@@ -23,8 +23,8 @@ then NCCL_P2P_DISABLE=1 for NCCL; copies by ``tensor.to`` are not covered by tha
 from gpucheck.findings import Confidence, Fix, Hit, Judgement, NotApplicable, Severity
 from gpucheck.probes.selftests import SelfTests
 from gpucheck.rules import Rule
+from gpucheck.rules.witnesses.selftest_says import SelfTestSays
 from gpucheck.views.nccl_control import Cured, NcclControl
-from gpucheck.views.selftest_says import SelfTestSays
 
 RULE = Rule(
     title="peer-to-peer between GPUs hangs or corrupts data",

@@ -23,8 +23,8 @@ init_process_group, or let all ranks wait at a barrier of a CPU group (gloo).
 
 from gpucheck.findings import Judgement, Severity
 from gpucheck.rules import Rule
-from gpucheck.views.preflight_says import PreflightSays
-from gpucheck.views.selftest_ranks import SelfTestRanks
+from gpucheck.rules.witnesses.preflight_says import PreflightSays
+from gpucheck.rules.witnesses.selftest_ranks import SelfTestRanks
 
 RULE = Rule(
     title="a collective timed out",

@@ -22,8 +22,8 @@ release as the driver) and NCCL.
 from gpucheck.findings import Confidence, Fix, Hit, Judgement, NotApplicable, Severity
 from gpucheck.probes.selftests import SelfTests
 from gpucheck.rules import Rule
+from gpucheck.rules.witnesses.selftest_says import SelfTestSays
 from gpucheck.views.nccl_control import NcclControl, settings
-from gpucheck.views.selftest_says import SelfTestSays
 
 RULE = Rule(
     title="a transport of NCCL fails on this machine",

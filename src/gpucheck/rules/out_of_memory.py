@@ -17,7 +17,7 @@ smaller batch, gradient accumulation, mixed precision, activation checkpointing;
 from gpucheck.findings import Confidence, Fix, Hit, Judgement, NotApplicable, Severity
 from gpucheck.probes.selftests import SelfTests
 from gpucheck.rules import Rule
-from gpucheck.views.selftest_says import SelfTestSays, where
+from gpucheck.rules.witnesses.selftest_says import SelfTestSays, where
 
 RULE = Rule(
     title="the memory of a GPU did not suffice",

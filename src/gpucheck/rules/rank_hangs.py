@@ -18,8 +18,8 @@ lets the flight recorder note every collective.
 
 from gpucheck.findings import Judgement, Severity
 from gpucheck.rules import Rule
-from gpucheck.views.preflight_says import PreflightSays
-from gpucheck.views.selftest_ranks import SelfTestRanks
+from gpucheck.rules.witnesses.preflight_says import PreflightSays
+from gpucheck.rules.witnesses.selftest_ranks import SelfTestRanks
 
 RULE = Rule(
     title="a rank is stuck",

@@ -21,7 +21,7 @@ rank.
 
 from gpucheck.findings import Judgement, Severity
 from gpucheck.rules import Rule
-from gpucheck.views.preflight_says import PreflightSays
+from gpucheck.rules.witnesses.preflight_says import PreflightSays
 
 RULE = Rule(
     title="the nodes or ranks differ in what must be the same",

@@ -19,7 +19,7 @@ all nodes started, the port open in the firewall; start one launcher per node.
 
 from gpucheck.findings import Judgement, Severity
 from gpucheck.rules import Rule
-from gpucheck.views.preflight_says import PreflightSays
+from gpucheck.rules.witnesses.preflight_says import PreflightSays
 
 RULE = Rule(
     title="the ranks do not find one another",

@@ -14,7 +14,7 @@ Cure: bring the host to what is required, or change the requirement.
 
 from gpucheck.findings import Judgement, Severity
 from gpucheck.rules import Rule
-from gpucheck.views.preflight_says import PreflightSays
+from gpucheck.rules.witnesses.preflight_says import PreflightSays
 
 RULE = Rule(
     title="a requirement is not met",

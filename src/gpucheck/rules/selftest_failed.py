@@ -25,7 +25,7 @@ alone, and report it with the JSON.
 from gpucheck.findings import Confidence, Fix, Hit, Judgement, NotApplicable, Severity
 from gpucheck.probes.selftests import SelfTest, SelfTests
 from gpucheck.rules import Rule
-from gpucheck.views.selftest_says import SelfTestSays, repeated
+from gpucheck.rules.witnesses.selftest_says import SelfTestSays, repeated
 
 RULE = Rule(
     title="a self-test went wrong, and no cause was found",

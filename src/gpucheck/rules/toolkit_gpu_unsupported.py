@@ -23,9 +23,9 @@ from gpucheck.probes.environment import Environment
 from gpucheck.probes.toolkits import Toolkit, Toolkits
 from gpucheck.probes.torch_build import TorchBuild
 from gpucheck.rules import Rule
+from gpucheck.rules.witnesses.compiling import NOTHING, Compiling, Reason
 from gpucheck.tables.versions import capability_numbers
 from gpucheck.views import Gpus
-from gpucheck.views.compiling import NOTHING, Compiling, Reason
 from gpucheck.views.nvcc_targets import NvccTargets
 from gpucheck.views.surroundings import Surroundings
 from gpucheck.views.torch_code import TorchCode

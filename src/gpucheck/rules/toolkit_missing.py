@@ -22,7 +22,7 @@ from gpucheck.probes.interpreter import Interpreter
 from gpucheck.probes.toolkits import Toolkit, Toolkits
 from gpucheck.probes.torch_build import TorchBuild
 from gpucheck.rules import Rule
-from gpucheck.views.compiling import NOTHING, Compiling
+from gpucheck.rules.witnesses.compiling import NOTHING, Compiling
 from gpucheck.views.surroundings import Surroundings
 
 RULE = Rule(

@@ -20,8 +20,8 @@ from gpucheck.findings import Fine, Fix, Hit, Judgement, NotApplicable, Severity
 from gpucheck.probes.toolkits import Toolkits
 from gpucheck.probes.torch_build import TorchBuild
 from gpucheck.rules import Rule
+from gpucheck.rules.witnesses.compiling import Compiling
 from gpucheck.tables.versions import parse
-from gpucheck.views.compiling import Compiling
 from gpucheck.views.surroundings import Surroundings
 
 RULE = Rule(

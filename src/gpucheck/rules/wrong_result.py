@@ -23,7 +23,7 @@ from gpucheck.findings import Fix, Hit, Judgement, NotApplicable, Severity
 from gpucheck.fixes import TorchRemedies
 from gpucheck.probes.selftests import SelfTest, SelfTests
 from gpucheck.rules import Rule
-from gpucheck.views.selftest_says import SelfTestSays, repeated, where
+from gpucheck.rules.witnesses.selftest_says import SelfTestSays, repeated, where
 
 RULE = Rule(
     title="a self-test computed wrong values",

@@ -7,8 +7,8 @@ import msgspec
 
 from gpucheck.findings import Confidence, Hit, Suspect
 from gpucheck.probes.selftests import SelfTest, SelfTests
+from gpucheck.rules.witnesses.selftest_says import repeated
 from gpucheck.views.base import View
-from gpucheck.views.selftest_says import repeated
 
 if TYPE_CHECKING:  # imported where a test went wrong only: a healthy run does not pay for them
     from gpucheck.signatures.base import Signature, Signs

@@ -34,7 +34,7 @@ class PreflightSays(View):
         ]  # fmt: skip
         if not places:
             return None
-        from gpucheck.views.preflight_fixes import fixes_for  # noqa: PLC0415  # rarely needed
+        from gpucheck.rules.witnesses.preflight_fixes import fixes_for  # noqa: PLC0415  # rarely needed
 
         all_of_them = self._preflight.culprits or []
         found = [all_of_them[at] for at in places]
