@@ -51,10 +51,10 @@ def standing(found: Diagnosis) -> list[str]:
 
 
 def one(tests: SelfTests, slug: str, *more: Any) -> Finding:  # noqa: ANN401
-    """Return the finding of this slug, which has to stand, with selftest-failed as its echo."""
+    """Return the finding of this slug, which has to stand, and suppresses selftest-failed."""
     found = judged(tests, *more)
-    echo = next(finding for finding in found.findings if finding.slug == "selftest-failed")
-    assert echo.silenced_by == slug
+    other = next(finding for finding in found.findings if finding.slug == "selftest-failed")
+    assert other.silenced_by == slug
     return next(finding for finding in found.standing if finding.slug == slug)
 
 

@@ -33,10 +33,12 @@ from gpucheck.rules.witnesses.selftest_says import SelfTestSays, repeated
 from gpucheck.views.surroundings import Surroundings
 
 RULE = Rule(
+    __name__,
     title="no C or C++ compiler to compile with",
     severity=Severity.ERROR,
     family="libraries",
-    yields_to=("torch-missing",),
+    suppressed_by=("torch-missing",),
+    compat_keys=("action", "gcc", "clang", "msc_ver"),
 )
 
 _FOR_CPP = frozenset(("g++", "c++", "clang++"))

@@ -24,11 +24,13 @@ from gpucheck.views.gpu_labels import gpu_index, gpus_are
 from gpucheck.views.gpu_places import GpuPlaces
 
 RULE = Rule(
+    __name__,
     title="the compute mode keeps this process out",
     severity=Severity.ERROR,
     family="driver",
-    yields_to=("gpu-fallen-off-bus",),
+    suppressed_by=("gpu-fallen-off-bus",),
     needs_gpu=True,
+    compat_keys=("compute_mode", "other_processes"),
 )
 
 _EXCLUSIVE = ("exclusive-process", "exclusive-thread")

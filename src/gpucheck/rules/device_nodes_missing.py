@@ -25,11 +25,12 @@ from gpucheck.views import Gpus
 from gpucheck.views.surroundings import Surroundings
 
 RULE = Rule(
+    __name__,
     title="device files of the driver missing or broken",
     severity=Severity.ERROR,
     family="driver",
     refuted_by=("device-placement", "cublas-matmul"),
-    yields_to=(
+    suppressed_by=(
         "kernel-module-not-loaded",
         "driver-missing",
         "container-no-gpu",
@@ -41,6 +42,7 @@ RULE = Rule(
         "gpu-hardware-fault",
         "fabric-manager-down",
     ),
+    refuted_by_cuda="always",
 )
 
 _CONTROL, _UVM = "/dev/nvidiactl", "/dev/nvidia-uvm"

@@ -27,10 +27,12 @@ from gpucheck.tables.versions import compare, parse
 from gpucheck.views.surroundings import Surroundings
 
 RULE = Rule(
+    __name__,
     title="kernel module and driver libraries differ",
     severity=Severity.ERROR,
     family="driver",
     refuted_by=("device-placement", "cublas-matmul"),
+    compat_keys=("cuda_error", "nvml_error"),
 )
 
 _NVML_MISMATCH = 18

@@ -49,10 +49,17 @@ from gpucheck.rules.witnesses.extension_faults import ExtensionFaults, Fault
 from gpucheck.views.extension_packages import CompiledPackage, ExtensionPackages
 
 RULE = Rule(
+    __name__,
     title="a compiled extension was built for another PyTorch",
     severity=Severity.ERROR,
     family="torch",
-    yields_to=("torch-missing", "torch-mixed-install", "torch-cpu-only", "torch-import-broken"),
+    suppressed_by=("torch-missing", "torch-mixed-install", "torch-cpu-only", "torch-import-broken"),
+    compat_keys=(
+        "extension.name",
+        "extension.built_with_cuda",
+        "extension.code",
+        "extension.cubins",
+    ),
 )
 
 _ELSEWHERE = (*COMPANIONS, "torchtext")

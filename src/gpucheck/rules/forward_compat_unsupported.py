@@ -32,12 +32,15 @@ from gpucheck.views import Gpu, Gpus
 from gpucheck.views.surroundings import Surroundings
 
 RULE = Rule(
+    __name__,
     title="forward compatibility is not supported on this GPU",
     severity=Severity.ERROR,
     family="driver",
     refuted_by=("device-placement", "cublas-matmul"),
-    yields_to=("driver-library-mismatch", "wsl-driver-problem"),
+    suppressed_by=("driver-library-mismatch", "wsl-driver-problem"),
     needs_gpu=True,
+    refuted_by_cuda="always",
+    compat_keys=("gpu_kind", "cuda_compat", "cuda_compat_active"),
 )
 
 _NOT_SUPPORTED = 804

@@ -30,10 +30,12 @@ from gpucheck.views.build_tools import BuildTools, Taken
 from gpucheck.views.surroundings import Surroundings
 
 RULE = Rule(
+    __name__,
     title="the C++ compiler does not fit nvcc or PyTorch",
     severity=Severity.ERROR,
     family="libraries",
-    yields_to=("torch-missing", "toolkit-torch-mismatch"),
+    suppressed_by=("torch-missing", "toolkit-torch-mismatch"),
+    compat_keys=("action", "gcc", "clang", "msc_ver"),
 )
 
 _FOR_STANDARD, _FOR_HEADERS = "oldest-gcc-for-standard", "oldest-gcc-for-headers"

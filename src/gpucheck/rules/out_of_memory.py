@@ -20,10 +20,11 @@ from gpucheck.rules import Rule
 from gpucheck.rules.witnesses.selftest_says import SelfTestSays, where
 
 RULE = Rule(
+    __name__,
     title="the memory of a GPU did not suffice",
     severity=Severity.ERROR,
     family="runtime",
-    yields_to=("gpu-memory-held", "compute-mode-exclusive"),
+    suppressed_by=("gpu-memory-held", "compute-mode-exclusive"),
 )
 
 _SLUG = "out-of-memory"

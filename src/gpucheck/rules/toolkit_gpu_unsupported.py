@@ -31,15 +31,17 @@ from gpucheck.views.surroundings import Surroundings
 from gpucheck.views.torch_code import TorchCode
 
 RULE = Rule(
+    __name__,
     title="the CUDA toolkit does not know this GPU",
     severity=Severity.ERROR,
     family="libraries",
-    yields_to=(
+    suppressed_by=(
         "torch-missing",
         "gpu-too-new-for-torch",
         "gpu-too-old-for-torch",
         "toolkit-torch-mismatch",
     ),
+    compat_keys=("action", "nvcc"),
 )
 
 _LIST = "TORCH_CUDA_ARCH_LIST"

@@ -26,10 +26,12 @@ from gpucheck.rules.witnesses.compiling import NOTHING, Compiling
 from gpucheck.views.surroundings import Surroundings
 
 RULE = Rule(
+    __name__,
     title="no CUDA toolkit to compile with",
     severity=Severity.ERROR,
     family="libraries",
-    yields_to=("torch-missing",),
+    suppressed_by=("torch-missing",),
+    compat_keys=("action", "nvcc"),
 )
 
 _ARCHIVE = "https://developer.nvidia.com/cuda-toolkit-archive"

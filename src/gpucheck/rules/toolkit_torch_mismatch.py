@@ -25,10 +25,17 @@ from gpucheck.tables.versions import parse
 from gpucheck.views.surroundings import Surroundings
 
 RULE = Rule(
+    __name__,
     title="the toolkit is of another CUDA than PyTorch",
     severity=Severity.INFO,
     family="libraries",
-    yields_to=("torch-missing", "gpu-too-old-for-torch", "gpu-too-new-for-torch", "driver-too-old"),
+    suppressed_by=(
+        "torch-missing",
+        "gpu-too-old-for-torch",
+        "gpu-too-new-for-torch",
+        "driver-too-old",
+    ),
+    compat_keys=("action", "nvcc"),
 )
 
 _ARCHIVE = "https://developer.nvidia.com/cuda-toolkit-archive"

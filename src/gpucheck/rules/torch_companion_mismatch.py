@@ -35,10 +35,12 @@ from gpucheck.tables.versions import minor, released
 from gpucheck.views.extension_packages import ExtensionPackages
 
 RULE = Rule(
+    __name__,
     title="torchvision, torchaudio or torchtext does not belong to this PyTorch",
     severity=Severity.ERROR,
     family="torch",
-    yields_to=("torch-mixed-install",),
+    suppressed_by=("torch-mixed-install",),
+    compat_keys=("torchvision", "torchaudio"),
 )
 
 _NAMES = (*COMPANIONS, "torchtext")

@@ -29,10 +29,11 @@ from gpucheck.tables.wheel_names import wheel_of_file
 from gpucheck.views.loaded import keeps_out
 
 RULE = Rule(
+    __name__,
     title="importing PyTorch fails",
     severity=Severity.ERROR,
     family="torch",
-    yields_to=(
+    suppressed_by=(
         "torch-missing",
         "torch-mixed-install",
         "torch-python-unsupported",

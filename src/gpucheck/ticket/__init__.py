@@ -1,6 +1,6 @@
 """A ticket: what a user pasted, and the cause that it shows."""
 
-from gpucheck.report import Report
+from gpucheck.engine import Report
 from gpucheck.tables import Tables, tables_dir
 from gpucheck.ticket.given import IntakeError, saved
 from gpucheck.ticket.intake import Intake
