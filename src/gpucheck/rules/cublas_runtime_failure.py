@@ -37,7 +37,7 @@ RULE = Rule(
         "out-of-memory",
         "gpu-memory-held",
     ),
-    preflight=InPreflight(exit_class=1),
+    preflight=InPreflight(exit_class=1, breaks_node=False),
 )
 
 _AGAIN = "gpucheck selftest --tests cublas-matmul"

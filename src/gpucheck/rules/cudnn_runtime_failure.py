@@ -40,7 +40,7 @@ RULE = Rule(
         "out-of-memory",
         "gpu-memory-held",
     ),
-    preflight=InPreflight(exit_class=1),
+    preflight=InPreflight(exit_class=1, breaks_node=False),
 )
 
 _FAILS, _NOT_USED = "cudnn-status", "cudnn-not-used"

@@ -29,7 +29,7 @@ RULE = Rule(
     suppressed_by=("gpu-hardware-fault", "gpu-fallen-off-bus"),
     needs_gpu=True,
     compat_keys=("row_remap_pending",),
-    preflight=InPreflight(exit_class=1),
+    preflight=InPreflight(exit_class=1, breaks_node=False),
 )
 
 

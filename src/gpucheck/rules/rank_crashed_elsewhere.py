@@ -14,7 +14,7 @@ observed failure)"; ``--redirects 3 --log-dir logs`` writes each rank's output i
 """
 
 from gpucheck.findings import Severity
-from gpucheck.rules import Rule
+from gpucheck.rules import InPreflight, Rule
 
 RULE = Rule(
     __name__,
@@ -22,4 +22,5 @@ RULE = Rule(
     severity=Severity.ERROR,
     family="cluster",
     seen_in=("text",),
+    preflight=InPreflight(breaks_node=False),
 )
