@@ -4,8 +4,6 @@ A rule whose facts were not given is not applicable. The verdict is "unknown" on
 value is missing from the tables and no error or warning stands.
 """
 
-from typing import Any
-
 import msgspec
 
 from gpucheck.engine import Diagnosis, OpenQuestion, Report, diagnose, make_report
@@ -26,10 +24,6 @@ class WhatIf(msgspec.Struct, frozen=True):
     report: Report
     not_judged: dict[str, str]
     """Key to the reason."""
-
-    def as_line(self, name: object) -> dict[str, Any]:
-        """Return the report as a line of a batch; ``name`` is the id of its item."""
-        return self.report.as_line(name)
 
 
 def judge_described(given: Given, tables: Tables) -> WhatIf:
