@@ -10,7 +10,7 @@ ROOT = Path(gpucheck.__file__).parent
 ORDER = (
     "facts", "findings", "visible", "host", "tables", "elf", "pe", "loader", "target", "probes",
     "readers", "signatures", "snapshot", "collect", "views", "recommend", "fixes", "rules",
-    "engine", "selftest", "verdict", "report", "preflight", "whatif", "ticket", "redact", "record",
+    "engine", "selftest", "preflight", "whatif", "ticket", "redact", "record",
     "diff", "render", "cli", "__main__",
 )  # fmt: skip
 

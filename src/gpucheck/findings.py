@@ -80,12 +80,23 @@ class NotApplicable(msgspec.Struct, frozen=True):
 Judgement = Hit | Fine | NotApplicable
 
 
-class Suspect(msgspec.Struct, frozen=True, kw_only=True):
-    """What a text says of a rule's cause, beside what the rule makes of the facts."""
+class Claim(msgspec.Struct, frozen=True, kw_only=True):
+    """A witness says that the cause of a finding is at work.
 
+    Witnesses are the finding's own check, a message in a text, what NCCL or Gloo said in a
+    self-test, and the culprits of a pre-flight.
+    """
+
+    slug: str
     hit: Hit
-    stands: bool = False
-    """Whether it stands even where the facts look fine to the rule."""
+    stands: bool = True
+    """Whether it stands where the check has looked and its cause is not there."""
+    weight: float | None = None
+    """How much a text speaks for it, 1 to 99; None of what was seen on a machine. There several
+    causes may be at work at once, while a text is about one failure and all that followed it."""
+    place: str = ""
+    """Where a pre-flight saw it: a rank, a node, a link. What this machine shows says nothing
+    against it."""
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 from test_machines import NAMES, TABLES, reported
 
+from gpucheck.engine import Report
 from gpucheck.render import json_format, markdown, terminal, ticket_reply, ticket_text
-from gpucheck.report import Report
 from gpucheck.signatures import all_signs
 from gpucheck.ticket import triage
 

@@ -5,20 +5,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpucheck.findings import Confidence, Hit, Suspect
+from gpucheck.findings import Claim, Confidence, Hit
 from gpucheck.probes.selftests import SelfTest, SelfTests
+from gpucheck.rules import Library, all_rules
+from gpucheck.rules.witnesses.selftest_says import repeated
 from gpucheck.views.base import View
-from gpucheck.views.selftest_says import repeated
 
 if TYPE_CHECKING:  # imported where a test went wrong only: a healthy run does not pay for them
     from gpucheck.signatures.base import Signature, Signs
 
-_OF_NCCL = (
-    "fabric_manager_down", "nccl_infiniband", "nccl_missing", "nccl_network_interface",
-    "nccl_version_mismatch", "shm_too_small",
-)  # fmt: skip
-"""Modules of signatures whose causes a self-test over NCCL can meet."""
-_OF_GLOO = ("nccl_network_interface",)
 _NAMES_IT = 76
 """A signature that weighs less fits several causes, or is what people write."""
 _MOST_LINES, _LONGEST, _MOST = 400, 2000, 1 << 16
@@ -44,8 +39,8 @@ class SelfTestWords(View):
     def __init__(self, tests: SelfTests) -> None:
         self._tests = tests
 
-    def suspects(self) -> dict[str, Suspect]:
-        """Return the causes that they name, by slug: of each test the most telling line."""
+    def claims(self) -> list[Claim]:
+        """Return the causes that they name, each once: of each test the most telling line."""
         of_test: dict[str, _Found] = {}
         for path, result in self._tests.wrong():
             found = _most_telling(path, result)
@@ -54,26 +49,28 @@ class SelfTestWords(View):
             before = of_test.get(result.name)
             if before is None or found.signature.weight > before.signature.weight:
                 of_test[result.name] = found
-        suspects: dict[str, Suspect] = {}
+        claims: dict[str, Claim] = {}
         for found in of_test.values():
-            suspects.setdefault(found.signs.slug, _suspect(found))
-        return suspects
+            claims.setdefault(found.signs.slug, _claim(found))
+        return list(claims.values())
 
 
-def _modules(result: SelfTest) -> tuple[str, ...]:
-    """Return which signatures are looked for in the words of a result; () for none."""
+def _library(result: SelfTest) -> Library | None:
+    """Return whose words are looked for in a result; None where there are none to look for."""
     if result.device == "cpu":
-        return _OF_GLOO if result.world_size > 1 else ()
+        return "gloo" if result.world_size > 1 else None
     of_nccl = result.data.get("nccl_warnings") or "nccl_result" in result.data
-    return _OF_NCCL if result.world_size > 1 or of_nccl else ()
+    return "nccl" if result.world_size > 1 or of_nccl else None
 
 
 def _most_telling(path: str, result: SelfTest) -> _Found | None:
     lines = _lines(result)
     text = "\n".join(line for _field, line in lines).lower()
     best: _Found | None = None
-    for name in _modules(result):
-        signs: Signs = importlib.import_module(f"gpucheck.signatures.{name}").SIGNS
+    library = _library(result)
+    for slug in (slug for slug, rule in all_rules().items() if library in rule.named_by):
+        module = importlib.import_module(f"gpucheck.signatures.{slug.replace('-', '_')}")
+        signs: Signs = module.SIGNS
         for signature in signs.signatures:
             if signature.literal not in text or not _counts(signature, text):
                 continue
@@ -123,7 +120,7 @@ def _match(
     return None
 
 
-def _suspect(found: _Found) -> Suspect:
+def _claim(found: _Found) -> Claim:
     from gpucheck.signatures import suspicion  # noqa: PLC0415  # see above
 
     signature, result = found.signature, found.result
@@ -135,7 +132,8 @@ def _suspect(found: _Found) -> Suspect:
     fixes = suspicion.fixes(found.signs, signature, found.values)
     if found.field == _WARNINGS:
         evidence.append(f"{found.path}.{_WARNINGS}")
-    return Suspect(
+    return Claim(
+        slug=found.signs.slug,
         hit=Hit(
             headline=f"{suspicion.headline(signature, found.values)}: the self-test {result.name} "
             f"on {result.place} went wrong with “{found.line}”",
@@ -144,5 +142,4 @@ def _suspect(found: _Found) -> Suspect:
             severity=signature.severity,
             confidence=sure,
         ),
-        stands=True,  # it was seen here and now
     )
