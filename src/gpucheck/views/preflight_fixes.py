@@ -1,4 +1,4 @@
-"""What to do about a culprit of a pre-flight: about its kind, and to go on without its node."""
+"""The fixes for a culprit of a pre-flight: for its kind, and to continue without its node."""
 
 import ipaddress
 import re
@@ -12,7 +12,7 @@ from gpucheck.probes.preflight import Culprit, Preflight
 _AGAIN = "gpucheck preflight"
 _MOST_FIXES = 4
 _MOST_HOSTS = 16
-"""More hosts than these stand in no command: --exclude-file has them all."""
+"""A command lists at most this many hosts; --exclude-file has them all."""
 _BREAKS_A_NODE = frozenset(
     [
         "rank-missing", "rank-hangs", "rank-crashed", "wrong-result", "nccl-p2p-broken",
@@ -20,10 +20,10 @@ _BREAKS_A_NODE = frozenset(
         "gpu-fallen-off-bus", "gpu-hardware-fault", "fabric-manager-down", "selftest-failed",
     ]
 )  # fmt: skip
-"""The node of these can be left out; nothing else than the job itself is wrong in the others."""
+"""The node of these can be excluded; only the job itself is wrong in the others."""
 
 _NO_NAME = re.compile(r"[^A-Za-z0-9._:-]")
-"""What is in no name of a host, and in no address."""
+"""Characters that occur in no host name and in no address."""
 _XIDS = "sudo dmesg | grep -i -e NVRM -e Xid | tail -n 20"
 
 
@@ -126,7 +126,7 @@ _ELSE = _cure("Look at the host that is named.", f"{_AGAIN} -v")
 
 
 def fixes_for(culprits: list[Culprit], preflight: Preflight) -> tuple[Fix, ...]:
-    """Return how to cure culprits of one kind; what lets the job run at once comes first."""
+    """Return the fixes for culprits of one kind; the one that lets the job run at once is first."""
     first = culprits[0]
     variables = first.data.get("variables")
     around = (_without_transport(variables),) if isinstance(variables, dict) and variables else ()
@@ -138,7 +138,7 @@ def fixes_for(culprits: list[Culprit], preflight: Preflight) -> tuple[Fix, ...]:
 
 
 def _way(raw: object) -> tuple[Fix, ...]:
-    """Return how to look at the way between two hosts; () when it is not known which it is."""
+    """Return how to check the path between two hosts; () if the path is unknown."""
     if not isinstance(raw, dict):
         return ()
     try:
@@ -162,7 +162,7 @@ def _way(raw: object) -> tuple[Fix, ...]:
 
 
 def _own(raw: object) -> tuple[Fix, ...]:
-    """Return the fixes that the rules of the culprit's own node have found; () without any."""
+    """Return the fixes that the rules on the culprit's own node have found; () if none."""
     try:
         return tuple(msgspec.convert(raw or [], list[Fix])[:_MOST_FIXES])
     except msgspec.ValidationError:
@@ -181,9 +181,9 @@ def _without_transport(variables: dict[object, object]) -> Fix:
 
 
 def _left_out(culprits: list[Culprit], preflight: Preflight) -> Fix | None:
-    """Return how to go on without the nodes; None where the blame is not on a node for sure.
+    """Return how to continue without the nodes; None if it is not certain that a node is to blame.
 
-    A drill takes no node out of work.
+    A drill takes no node out of service.
     """
     if culprits[0].slug not in _BREAKS_A_NODE or preflight.drill:
         return None

@@ -1,4 +1,4 @@
-"""What a pre-flight has found, as findings: its culprits of one kind, and where they are."""
+"""The findings of a pre-flight: its culprits by kind, and where they are."""
 
 from gpucheck.findings import Confidence, Fine, Hit, Judgement, NotApplicable, Severity
 from gpucheck.probes.preflight import Culprit, Preflight, RankOutcome
@@ -11,23 +11,23 @@ _TITLES = {
     "nccl-network-interface": "hosts that do not connect with each other",
     "wrong-result": "wrong values",
 }
-"""What is wrong, where the title of the rule speaks of one machine only."""
+"""What is wrong, for rules whose title is about one machine only."""
 _SEVERITIES = tuple(Severity)
 _CONFIDENCES = tuple(Confidence)
 
 
 class PreflightSays(View):
-    """The culprits by their slug. Every rule can be fired by one: the engine asks here first."""
+    """The culprits by their slug. A pre-flight can report any rule: the engine asks here first."""
 
     def __init__(self, preflight: Preflight) -> None:
         self._preflight = preflight
 
     def hit(self, slug: str, title: str) -> Hit | None:
-        """Return the finding of the culprits with this slug; None when there is none.
+        """Return the finding of the culprits with this slug; None if there is none.
 
         Args:
-            slug: the rule's.
-            title: what is wrong, as the header of the rule says it.
+            slug: the slug of the rule.
+            title: what is wrong, from the header of the rule.
         """
         places = [
             at for at, one in enumerate(self._preflight.culprits or ()) if one.slug == slug
@@ -54,7 +54,7 @@ class PreflightSays(View):
         )
 
     def fine(self) -> Judgement:
-        """Return what a rule says that only a pre-flight or a program's output can fire."""
+        """Return the judgement of a rule that only a pre-flight or a program's output reports."""
         if self._preflight.finished:
             return Fine("the pre-flight met nothing of it")
         if self._preflight.culprits is not None:
@@ -63,7 +63,7 @@ class PreflightSays(View):
         return NotApplicable("only a program's output shows it: give it to gpucheck triage")
 
     def place(self, culprit: Culprit) -> str:
-        """Return who is meant: the rank with its host and GPU, a node, or the ends of a link."""
+        """Return the place: the rank with its host and GPU, a node, or the ends of a link."""
         ranks = culprit.ranks or ((culprit.rank,) if culprit.rank is not None else ())
         hosts = culprit.hosts or ((culprit.host,) if culprit.host else ())
         if culprit.is_link and len(ranks) == 2:  # noqa: PLR2004  # its ends
@@ -80,7 +80,7 @@ class PreflightSays(View):
         return where or who or "the job"
 
     def _end(self, rank: int, culprit: Culprit) -> str:
-        """Return a rank with all that is known of where it is."""
+        """Return a rank with everything that is known about where it is."""
         known = next((one for one in self._preflight.ranks or () if one.rank == rank), None)
         own = rank == culprit.rank or culprit.rank is None
         of = known or RankOutcome(rank=rank, task=-1)
@@ -99,7 +99,7 @@ class PreflightSays(View):
 
 
 def _weight(culprit: Culprit) -> tuple[int, int]:
-    """Sort the gravest first, then the most certain; else the order of the pre-flight stays."""
+    """Sort the most severe first, then the most certain; otherwise keep the order."""
     return _SEVERITIES.index(culprit.severity), _CONFIDENCES.index(culprit.confidence)
 
 
