@@ -178,7 +178,7 @@ def _loaded(given: Given, drafts: Drafts) -> None:
 
 
 def _sonames(given: Given, drafts: Drafts, tables: Tables) -> None:
-    """Say whether the cuDNN that is needed is among the names that were found."""
+    """Return whether the cuDNN that is needed is among the names that were found."""
     key = next((k for k in ("cudnn_sonames_found", "cudnn_runtime") if k in given), "")
     is_absent = key == "cudnn_runtime" and not given[key]
     if not key or (key == "cudnn_runtime" and not is_absent):
