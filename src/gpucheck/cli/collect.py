@@ -10,7 +10,7 @@ from gpucheck.cli.options import machine_options, output_options
 from gpucheck.cli.run import judge, open_tables, run_probes
 from gpucheck.cli.text import write_out
 
-if TYPE_CHECKING:  # these cost time, and --help needs none of them
+if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.collect import Collected
     from gpucheck.tables import Tables
 

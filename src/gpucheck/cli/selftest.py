@@ -16,7 +16,7 @@ from gpucheck.cli.run import open_host, open_tables, run_probes
 from gpucheck.cli.selftests import run_selftests, test_names, without_selftests
 from gpucheck.cli.text import printable
 
-if TYPE_CHECKING:  # they cost time, and --help needs none of them
+if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.report import Report
     from gpucheck.snapshot import Snapshot
     from gpucheck.tables import Tables
@@ -93,10 +93,10 @@ def selftest(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  # 
 
 
 def _devices(text: str | None) -> tuple[str, ...] | None:
-    """Return the devices of ``cuda:0,cuda:2``; None when nobody said.
+    """Return the devices in ``cuda:0,cuda:2``; None if the option was not given.
 
     Raises:
-        click.UsageError: it is no list of devices.
+        click.UsageError: the text is not a list of devices.
     """
     if text is None:
         return None
@@ -109,7 +109,7 @@ def _devices(text: str | None) -> tuple[str, ...] | None:
 
 
 def _judge(snapshot: "Snapshot", tables: "Tables") -> "Report":
-    """Judge what the tests found; where one went wrong, every rule may know the cause."""
+    """Judge what the tests found; if one failed, every rule may know the cause."""
     from gpucheck.engine import diagnose  # noqa: PLC0415
     from gpucheck.probes.selftests import SelfTests  # noqa: PLC0415
     from gpucheck.report import make_report  # noqa: PLC0415
