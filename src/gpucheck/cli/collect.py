@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # imported late: --help does not need them
 @click.option("--no-redact", is_flag=True, help="Keep names, paths, addresses and UUIDs.")
 @output_options
 def collect(**options: Any) -> None:  # noqa: ANN401  # click's options
-    """Collect what is known of this machine as JSON, without names, paths and UUIDs of yours."""
+    """Collect what is known about this machine as JSON, without your names, paths and UUIDs."""
     from gpucheck.host import LiveHost, RecordingHost  # noqa: PLC0415
     from gpucheck.redact import redact  # noqa: PLC0415
 

@@ -73,10 +73,10 @@ _NGC = (
 def recommend(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  # click's options
     """Print the exact command that installs a PyTorch that works on every GPU of this machine.
 
-    The newest build that has code for all of the GPUs, that the driver runs and that has wheels
-    for the Python and the system; with the reason, and what a newer driver would allow. --driver,
-    --driver-cuda and --python-version stand in for what this machine has. With --gpu, --os or
-    --arch a machine is described instead, and nothing is probed.
+    It is the newest build that has code for all of the GPUs, that the driver runs and that has
+    wheels for the Python and the system. The output includes the reason, and what a newer driver
+    would allow. --driver, --driver-cuda and --python-version replace what this machine has. With
+    --gpu, --os or --arch a machine is described instead, and nothing is probed.
 
     Exit status: 0 a command, 1 nothing fits, 2 usage, 3 a fact that decides is unknown.
     """

@@ -63,9 +63,9 @@ _DEVICE = re.compile(r"cpu|cuda:[0-9]{1,3}")
 def selftest(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  # click's options
     """Run the self-tests in the target Python: values checked, in bounded time.
 
-    torch is imported there and computes on every GPU, in processes of its own that are ended when
-    they take too long: what crashes or hangs is a result, and the other tests go on. "gpucheck
-    list" names the tests.
+    torch is imported there and computes on every GPU, in separate processes that are ended if they
+    take too long. A crash or a hang is a result, and the other tests continue. "gpucheck list"
+    names the tests.
 
     Exit status: 0 all passed, 1 one went wrong, 3 none could be run.
     """

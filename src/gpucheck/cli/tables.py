@@ -23,7 +23,7 @@ _form = click.option(
 @click.group("tables", short_help="Show, check and compare the compatibility tables.")
 @tables_before
 def tables_group() -> None:
-    """Show, check and compare the compatibility tables that all answers rest on."""
+    """Show, check and compare the compatibility tables that all answers are based on."""
 
 
 @tables_group.command()

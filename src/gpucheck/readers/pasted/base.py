@@ -32,7 +32,7 @@ class Line(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def source(self) -> str:
-        """The name of the line in evidence: ``line 12``, or with several files ``log.txt line 12``."""
+        """The name of the line in evidence: ``line 12``, with several files ``log.txt line 12``."""
         return f"{self.file} line {self.number}".lstrip() if self.number else self.file
 
 
