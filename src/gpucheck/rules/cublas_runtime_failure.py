@@ -5,7 +5,7 @@ CUBLAS_STATUS_NOT_INITIALIZED, CUBLAS_STATUS_INVALID_VALUE ... at the first matr
 layer.
 
 In programs these errors usually have another cause: an earlier kernel with an index out of range,
-or no memory left. gpucheck multiplies small matrices in a fresh process, which excludes both. If
+or no memory left. gpucheck multiplies small matrices in a fresh process, which rules out both. If
 gpucheck finds another cause, it reports that one instead: an older libcublas or libcublasLt loaded
 in place of the wheel's, wheels of different versions, a driver that is too old, or a broken GPU.
 

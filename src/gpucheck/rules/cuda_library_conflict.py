@@ -6,8 +6,8 @@ CUDA's libraries call functions of each other. When the loader takes an older co
 
 Causes:
 - LD_PRELOAD names another copy.
-- The folder of a toolkit is in LD_LIBRARY_PATH, and the library that needs the other has no search
-  path of its own with a higher priority.
+- The folder of a toolkit is in LD_LIBRARY_PATH, and the library that loads the copy has no search
+  path of its own that takes priority.
 - The wheel of one library was downgraded.
 - A conda environment mixes CUDA releases.
 

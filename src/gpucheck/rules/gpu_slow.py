@@ -19,7 +19,7 @@ another process on the GPU (gpu-memory-held) are reported instead if they are se
 ``gpucheck preflight`` compares every GPU of the job with the median of its model, and with its own
 baseline if one was saved. A slow GPU is measured again before it is named. Copies of pinned memory
 are compared with the same slot of other nodes. If there are no other nodes, less than half of the
-median is a warning, and less than a quarter an error. Processes on the CPU are reported below 40 %
+median is a warning, and less than a quarter an error. Ranks on the CPU are reported below 40 %
 only.
 
 Fix: compare ``nvidia-smi -q -d CLOCK,PERFORMANCE,TEMPERATURE,POWER`` of this GPU and of a fast one

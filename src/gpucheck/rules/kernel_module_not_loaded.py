@@ -13,7 +13,7 @@ Causes, in the order in which gpucheck checks them:
 - Secure Boot refuses an unsigned module.
 - Nothing has loaded the module.
 
-Fix: apply the one for the cause. Reinstalling CUDA or PyTorch does not help.
+Fix: it depends on the cause; gpucheck prints it. Reinstalling CUDA or PyTorch does not help.
 """
 
 from gpucheck.facts import known

@@ -3,7 +3,7 @@
 Each nvcc supports the GPU generations of its time: one that is older than the GPU does not know it
 yet, and newer ones drop old generations (CUDA 13 dropped all before compute capability 7.5).
 
-Symptoms of a build: "nvcc fatal : Unsupported gpu architecture 'compute_89'".
+Symptoms when building: "nvcc fatal : Unsupported gpu architecture 'compute_89'".
 
 When it is reported: PyTorch's extension builder compiles for the visible GPUs, but for none newer
 than the code in PyTorch itself. If TORCH_CUDA_ARCH_LIST is set, it compiles for that list. gpucheck

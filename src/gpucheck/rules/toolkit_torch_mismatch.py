@@ -5,7 +5,7 @@ PyTorch brings its own CUDA libraries. When it runs, it does not matter which to
 compiled by a toolkit of another *major* release does not fit the PyTorch that loads it, and
 PyTorch's builder refuses. For another minor release PyTorch only warns, and this usually works.
 
-Symptoms of a build: "The detected CUDA version (13.0) mismatches the version that was used to
+Symptoms when building: "The detected CUDA version (13.0) mismatches the version that was used to
 compile PyTorch (12.8)".
 
 When it is reported: it is an error if something is to be compiled here (``--for build``), and a

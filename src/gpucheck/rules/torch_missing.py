@@ -8,8 +8,8 @@ examined and why it chose that one, and lists other Pythons it found that have P
 
 Fix: start the Python that has it (activate its environment), or install it here. A plain ``pip
 install torch`` is not right everywhere: on Windows it installs a CPU-only build, and for an old GPU
-or an old driver it installs a build that cannot use them. The command below fits the GPUs and the
-driver of this machine.
+or an old driver it installs a build that cannot use them. The command that gpucheck prints fits the
+GPUs and the driver of this machine.
 """
 
 from gpucheck.facts import UnknownFactError, known

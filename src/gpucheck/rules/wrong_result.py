@@ -9,8 +9,8 @@ results with deterministic algorithms, counts as well.
 Symptoms: losses that jump or become NaN, or models that silently get worse.
 
 Causes:
-- A GPU or its memory fails. This is most likely if only one of several equal GPUs is wrong, or if
-  the wrong values come and go.
+- A GPU or its memory fails. This is most likely if only one of several GPUs of a model is wrong, or
+  if the wrong values come and go.
 - A link between GPUs corrupts data. Then only the tests of several GPUs fail.
 - A library computes wrongly on this kind of GPU. Then all GPUs of that kind are wrong in the same
   way.
@@ -18,8 +18,8 @@ Causes:
 ``gpucheck preflight`` adds an all-reduce in which every rank contributes a power of two. If the
 contribution of a rank is missing or counted twice, the sum identifies the rank.
 
-Fix: repeat the test on that GPU alone. If it is wrong again and equal GPUs are right, take the GPU
-out of service and have it examined. If all are wrong, another build of PyTorch helps.
+Fix: repeat the test on that GPU alone. If it is wrong again and other GPUs of its model are right,
+take the GPU out of service and have it examined. If all are wrong, another build of PyTorch helps.
 """
 
 from gpucheck.findings import Fix, Hit, Judgement, NotApplicable, Severity
