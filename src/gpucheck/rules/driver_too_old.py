@@ -4,7 +4,7 @@ A CUDA build of PyTorch brings its own CUDA runtime, but not the driver. The run
 a driver that supports at least CUDA 11.0 for builds of CUDA 11, 12.0 for builds of CUDA 12, and so
 on: within a major version any driver is enough (minor-version compatibility). So CUDA 12.4 builds
 run on a driver whose nvidia-smi says "CUDA Version: 12.2", and the toolkit of the machine does not
-matter. Builds for CUDA 10.2 and older need a driver for exactly their CUDA release.
+matter. Builds for CUDA 10.2 and older need at least the driver of their own CUDA release.
 
 Symptoms: ``torch.cuda.is_available()`` is False, with the warning "The NVIDIA driver on your system
 is too old (found version 11040)", or CUDA error 35 (cudaErrorInsufficientDriver).

@@ -10,7 +10,7 @@ Symptoms: "Connect to 172.17.0.9<40001> failed : Connection refused", "No route 
 A problem with the port of the rendezvous itself is rendezvous-failed.
 
 When it is reported: gpucheck reports this when a self-test over NCCL or Gloo fails and the printed
-messages name it.
+messages point to the interface.
 
 ``gpucheck preflight`` reports nodes that reached its own store and cannot connect to each other
 afterwards. If one of two hosts does not reach a port of the other, it names both addresses. It does
