@@ -1,4 +1,4 @@
-"""A pasted text as numbered clean lines, and the machine that readers put together from it."""
+"""A pasted text as numbered clean lines, and the machine that readers reconstruct from it."""
 
 import bisect
 import itertools
@@ -20,9 +20,9 @@ NOT_PASTED = "nothing pasted says it"
 
 
 class Line(msgspec.Struct, frozen=True, gc=False):
-    """One line without quoting, prefixes, escape sequences; ``number`` counts as an editor does.
+    """One line without quoting, prefixes and escape sequences; ``number`` is the line number.
 
-    ``speaker`` is the rank or the host that a prefix names ("rank 3"), "" where none does.
+    ``speaker`` is the rank or the host that a prefix names ("rank 3"), "" without one.
     """
 
     number: int
@@ -32,12 +32,12 @@ class Line(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def source(self) -> str:
-        """How evidence names the line: ``line 12``, or ``log.txt line 12`` of several files."""
+        """The name of the line in evidence: ``line 12``, with several files ``log.txt line 12``."""
         return f"{self.file} line {self.number}".lstrip() if self.number else self.file
 
 
 class Text:
-    """Lines of a paste; of a long log those that may matter, so numbers may have gaps."""
+    """Lines of a paste; of a long log only relevant lines, so numbers may have gaps."""
 
     def __init__(self, lines: Iterable[Line]) -> None:
         self.lines = list(lines)
@@ -46,7 +46,7 @@ class Text:
         if not self.lower.isascii():  # some letters of other scripts change their length
             texts = [text.lower() for text in texts]
             self.lower = "\n".join(texts)
-        lengths = map((1).__add__, map(len, texts))  # with the ends of the lines
+        lengths = map((1).__add__, map(len, texts))  # including the line ends
         self._starts = list(itertools.accumulate(lengths, initial=0))
         self._shapes = Shapes(self.lower, self._starts)
         self._words = self._shapes.words()
@@ -55,7 +55,7 @@ class Text:
         self._found: dict[tuple[str, int], list[int]] = {}
 
     def holds(self, literal: str) -> bool:
-        """Whether a lower-case literal stands in the text."""
+        """Whether a lower-case literal occurs in the text."""
         known = self._held.get(literal)
         if known is None:
             word, shape, look = shape_of(literal)
@@ -65,22 +65,24 @@ class Text:
         return known
 
     def held(self, literals: tuple[str, ...]) -> list[str]:
-        """Return which of the lower-case literals stand in the text, in any order."""
+        """Return which of the lower-case literals occur in the text, in any order."""
         possible = by_piece(literals).possible(self._pieces)
         return list(filter(self.holds, possible)) if possible else possible
 
     def possible(self, things: ByPiece[T]) -> list[T]:
-        """Return the things whose literal may stand in the text; ``holds`` tells of each."""
+        """Return the things whose literal may occur in the text; ``holds`` is exact for each."""
         return things.possible(self._pieces)
 
     def words(self) -> set[str]:
-        """Return the runs of letters of ASCII in the text, in lower case."""
+        """Return the runs of ASCII letters in the text, in lower case."""
         return runs(self._words)
 
     def find(self, *literals: str, most: int = sys.maxsize) -> list[int]:
-        """Return the indexes of the lines that hold one of the lower-case literals, in order.
+        """Return the indexes of the lines that contain one of the lower-case literals, in order.
 
-        Of each literal at most so many lines are looked for.
+        Args:
+            literals: the texts to search for.
+            most: the maximum number of lines per literal.
         """
         held = self.held(literals) if len(literals) > 1 else list(filter(self.holds, literals))
         if len(held) == 1:
@@ -88,7 +90,7 @@ class Text:
         return sorted({index for literal in held for index in self._lines_with(literal, most)})
 
     def _lines_with(self, literal: str, most: int) -> list[int]:
-        """Return the first lines that hold a literal; several signatures ask for the same one."""
+        """Return the first lines with a literal; cached, as several signatures search for it."""
         found = self._found.get((literal, most))
         if found is not None:
             return found
@@ -108,7 +110,7 @@ class Text:
         return found
 
     def after(self, index: int, most: int) -> list[Line]:
-        """Return the lines that follow an index, at most so many, up to a gap in the numbers."""
+        """Return the lines after an index, at most so many, up to a gap in the numbers."""
         found = self.lines[index + 1 : index + 1 + most]
         last = self.lines[index]
         for at, line in enumerate(found):
@@ -119,7 +121,7 @@ class Text:
 
 
 class Contradiction(msgspec.Struct, frozen=True):
-    """A fact that was said twice and differently: two machines, environments or ranks."""
+    """A fact that was stated twice and differently: two machines, environments or ranks."""
 
     fact: str
     first: Any
@@ -128,7 +130,7 @@ class Contradiction(msgspec.Struct, frozen=True):
 
 
 class _Recorded(Draft):
-    """A draft that notes what was said differently later on."""
+    """A draft that notes later statements that differ."""
 
     def __init__(self, path: str, others: list[Contradiction]) -> None:
         super().__init__()
@@ -137,7 +139,7 @@ class _Recorded(Draft):
         self._others = others
 
     def said(self, field: str, value: object, source: str) -> None:
-        """Fill a field; what was said first stays, and a contradiction is noted."""
+        """Fill a field; the first statement stays, and a contradiction is noted."""
         first = self.fields.get(field, value)
         if first != value:
             self._others.append(Contradiction(f"{self._path}.{field}", first, value, source))
@@ -148,8 +150,8 @@ class Machine:
     """The sections of the machine that a paste is about, while readers fill them.
 
     ``said`` fills one field, ``item`` one entry of a list of facts, ``add`` a plain list and
-    ``variable`` the environment. What is said first stays: a reader that is to be believed more
-    runs earlier. ``others`` holds what contradicts.
+    ``variable`` the environment. The first statement stays, so a more reliable reader runs earlier.
+    ``others`` has the statements that contradict.
     """
 
     def __init__(self) -> None:
@@ -158,9 +160,9 @@ class Machine:
         self._items: dict[tuple[type[Section], str], dict[Any, tuple[type[Facts], _Recorded]]] = {}
         self._lists: dict[tuple[type[Section], str], list[Any]] = {}
         self.spoken: list[Line] = []
-        """The line of each thing that was said: a reader that took nothing leaves it as it was."""
+        """The line of each statement; a reader that took nothing does not change it."""
         self.taken: dict[str, list[Line]] = {}
-        """Of each reader that took something the lines of what it took."""
+        """The lines that each reader used, for readers that took something."""
 
     def said(self, kind: type[Section], field: str, value: object, line: Line) -> None:
         """Fill a field of a section."""
@@ -172,11 +174,11 @@ class Machine:
         return field in self._of(kind).fields or (kind, field) in self._lists
 
     def value(self, kind: type[Section], field: str) -> Any:  # noqa: ANN401  # of any field
-        """Return what a field was filled with, None when it was not."""
+        """Return the value of a filled field, None if it was not filled."""
         return self._of(kind).fields.get(field)
 
     def line_of(self, kind: type[Section], field: str) -> Line:
-        """Return a line that stands for the source of a field: what follows from it has the same.
+        """Return the source line of a field, which is also the source of what follows from it.
 
         Raises:
             KeyError: the field was not filled.
@@ -184,15 +186,16 @@ class Machine:
         return Line(0, "", file=self._of(kind).sources[field])
 
     def unknown(self, kind: type[Section], field: str, why: str) -> None:
-        """Say why a field stays unknown although somebody spoke of it ("Could not collect")."""
+        """Note why a field stays unknown although the text mentions it ("Could not collect")."""
         self._of(kind).unknown(field, why)
 
     def item(
         self, kind: type[Section], field: str, of: type[Facts], key: object, line: Line
     ) -> Draft:
-        """Return the draft of one entry of a list, made when its key is first seen.
+        """Return the draft of one entry of a list, created when its key is first seen.
 
-        Entries are listed in the order of their keys where these are numbers, else as they came.
+        Entries are listed in the order of their keys if these are numbers, otherwise in order of
+        arrival.
         """
         self.spoken.append(line)
         entries = self._items.setdefault((kind, field), {})
@@ -207,7 +210,7 @@ class Machine:
         return {key: draft for key, (_, draft) in self._items.get((kind, field), {}).items()}
 
     def add(self, kind: type[Section], field: str, value: object, line: Line) -> None:
-        """Append to a list of plain values; what is there already is not repeated."""
+        """Append to a list of plain values, without duplicates."""
         self.spoken.append(line)
         values = self._lists.setdefault((kind, field), [])
         if value not in values:
@@ -225,7 +228,7 @@ class Machine:
         draft.sources.setdefault("variables", line.source)
 
     def sections(self) -> dict[str, Section]:
-        """Return every section that was spoken of, by its name."""
+        """Return every section that was mentioned, by its name."""
         for (kind, field), values in self._lists.items():
             self._of(kind).fields.setdefault(field, values)
         for (kind, field), entries in self._items.items():
