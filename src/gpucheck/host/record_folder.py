@@ -71,16 +71,16 @@ def read_folder(folder: Path) -> Recording:
     """
     if not (folder / "host.json").is_file():
         raise ValueError(f"{folder} is not a recorded machine: it has no host.json")
-    record = _load(folder / "host.json", HostRecord, HostRecord())
+    record = _load(folder / "host.json", HostRecord) or HostRecord()
     recording = Recording(
         **{name: getattr(record, name) for name in HostRecord.__struct_fields__},
-        ranges=_load(folder / "ranges.json", dict[str, list[tuple[int, bytes]]], {}),
-        env=_load(folder / "env.json", dict[str, str], {}),
-        commands=_load(folder / "commands.json", dict[str, RecordedCommand], {}),
-        **{
-            name: _load(folder / f"{name}.json", dict[str, Any] | None, None)
-            for name in ("nvml", "cuinit", "worker", "selftests")
-        },
+        ranges=_load(folder / "ranges.json", dict[str, list[tuple[int, bytes]]]) or {},
+        env=_load(folder / "env.json", dict[str, str]) or {},
+        commands=_load(folder / "commands.json", dict[str, RecordedCommand]) or {},
+        nvml=_load(folder / "nvml.json", dict[str, Any]),
+        cuinit=_load(folder / "cuinit.json", dict[str, Any]),
+        worker=_load(folder / "worker.json", dict[str, Any]),
+        selftests=_load(folder / "selftests.json", dict[str, Any]),
     )
     _read_files(folder / "files", recording)
     return recording
@@ -99,18 +99,17 @@ def _read_files(files: Path, recording: Recording) -> None:
             recording.stat.setdefault(path, Stat(kind="directory", mode=0o755))
 
 
-def _load(file: Path, shape: Any, default: T) -> T:  # noqa: ANN401  # a type, or a union of some
-    """Read one JSON file of a recorded machine.
+def _load(file: Path, shape: type[T]) -> T | None:
+    """Read one JSON file of a recorded machine; None where it is not there.
 
     Raises:
         ValueError: the file is too large, not JSON or not of this shape, in one sentence.
     """
     if not file.is_file():
-        return default
+        return None
     if file.stat().st_size > _JSON_LIMIT:
         raise ValueError(f"{file} is larger than {_JSON_LIMIT >> 20} MiB")
     try:
-        found: T = msgspec.json.decode(file.read_bytes(), type=shape)
+        return msgspec.json.decode(file.read_bytes(), type=shape)
     except msgspec.DecodeError as error:
         raise ValueError(f"{file} cannot be read: {error}") from error
-    return found
