@@ -1,17 +1,17 @@
-"""Every recorded machine, from its folder to its verdict, against its own ``expect.json``."""
+"""Every test machine, from its file to its verdict, against its own ``[expect]``."""
 
 import functools
-import json
-from pathlib import Path
+import re
 from typing import Literal
 
+import machine_files
 import msgspec
 import pytest
+from machine_files import MACHINES
 
 from gpucheck.collect import Collector
 from gpucheck.engine import Report, Verdict, diagnose, make_report, open_questions
 from gpucheck.findings import Outcome
-from gpucheck.host import RecordedHost
 from gpucheck.probes.cuda_driver import CudaDriver, decode
 from gpucheck.probes.request import Request
 from gpucheck.snapshot import Snapshot
@@ -19,13 +19,12 @@ from gpucheck.tables import Tables
 from gpucheck.tables.cuda_errors import CudaErrors
 from gpucheck.target import TargetWish
 
-FOLDER = Path(__file__).parent / "machines"
-NAMES = sorted(file.parent.name for file in FOLDER.glob("*/host.json"))
+NAMES = machine_files.names()
 TABLES = Tables()
 
 
 class Expect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What ``expect.json`` says: see ``docs/machines.md``."""
+    """What ``[expect]`` says: see ``docs/machines.md``."""
 
     verdict: Verdict
     root_causes: tuple[str, ...]
@@ -40,12 +39,12 @@ class Expect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 def expected(name: str) -> Expect:
-    return msgspec.json.decode((FOLDER / name / "expect.json").read_bytes(), type=Expect)
+    return msgspec.convert(machine_files.load(name).expect, Expect)
 
 
 @functools.cache
 def reported(name: str) -> Report:
-    host = RecordedHost(FOLDER / name)
+    host = machine_files.host(name)
     wish = TargetWish(python=None)
     request = expected(name).request
     return judged(Collector(host, TABLES, wish=wish, request=request).collect().snapshot)
@@ -66,11 +65,11 @@ def test_there_are_enough_machines() -> None:
     assert len(NAMES) >= 90
 
 
-def test_no_file_is_of_a_kind_that_git_leaves_out() -> None:
-    """A folder called .venv or __pycache__ would be missing from every clone."""
-    left_out = {".venv", "__pycache__"}
-    found = [file for file in FOLDER.rglob("*") if file.name in left_out]
-    assert found == []
+def test_every_blob_is_used_and_there_once() -> None:
+    texts = "\n".join(file.read_text(encoding="utf-8") for file in MACHINES.rglob("*.toml"))
+    blobs = {file.name: file.read_bytes() for file in (MACHINES / "blobs").iterdir()}
+    assert set(re.findall(r'= "([^"]+-[0-9a-f]{8})"', texts)) == set(blobs)
+    assert len(set(blobs.values())) == len(blobs)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -124,7 +123,8 @@ def test_every_finding_has_evidence_and_a_fix(name: str) -> None:
 
 def failing_libcudas() -> list[CudaDriver]:
     """Return what libcuda may say where CUDA does not work."""
-    good = json.loads((FOLDER / "r535-cu124" / "cuinit.json").read_bytes())
+    good = machine_files.load("r535-cu124").recording.cuinit
+    assert good is not None
     codes = [row.code for row in TABLES.get(CudaErrors).rows if row.code] + [43210]
     loaded = {key: good[key] for key in ("library", "load_error", "cuda_version")}
     return [
@@ -147,4 +147,4 @@ def test_a_cuda_driver_that_fails_is_never_healthy(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_it_says_what_it_is(name: str) -> None:
-    assert len((FOLDER / name / "README.md").read_text(encoding="utf-8")) > 80
+    assert len(machine_files.load(name).about) > 60

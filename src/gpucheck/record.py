@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gpucheck.host import RecordingHost
-from gpucheck.host.recorded import LINK
+from gpucheck.host.record_folder import place_in_folder
 from gpucheck.probes.environment import Environment
 from gpucheck.snapshot import Snapshot
 
@@ -101,7 +101,7 @@ def _write_all(
     for path, target in merged["links"].items():
         if posixpath.normpath(path) == target:
             continue  # a path with .. (a/../b) and not a link
-        _write_file(folder, redact(path) + LINK, redact(target))
+        _write_file(folder, redact(path), redact(target), link=True)
     (folder / "README.md").write_text(
         f"# A recorded machine\n\nRecorded by gpucheck {snapshot.versions.version} with tables "
         f"{snapshot.versions.tables} on {snapshot.taken}. Say here what is wrong with it and "
@@ -156,9 +156,9 @@ def _what_matters(path: str, text: str) -> str:
     )
 
 
-def _write_file(folder: Path, path: str, text: str) -> None:
+def _write_file(folder: Path, path: str, text: str, *, link: bool = False) -> None:
     # A path of the machine may contain .. (PYTHONPATH=/a/../..): none may leave the folder.
-    inside = posixpath.normpath("/" + path.replace("\\", "/").replace(":", "%3A"))
-    place = folder / "files" / inside.lstrip("/")
+    inside = posixpath.normpath("/" + path.replace("\\", "/"))
+    place = folder / place_in_folder(inside, link=link)
     place.parent.mkdir(parents=True, exist_ok=True)
     place.write_bytes(text.encode("utf-8", "surrogateescape"))
