@@ -26,6 +26,8 @@ from gpucheck.tables import Tables, tables_dir
 from gpucheck.target import TargetWish
 from gpucheck.verdict import open_questions
 
+pytestmark = pytest.mark.process
+
 HERE = ("--python", sys.executable)
 
 

@@ -21,6 +21,8 @@ from gpucheck.probes.request import Request
 from gpucheck.report import Report
 from gpucheck.target import TargetWish
 
+pytestmark = pytest.mark.exhaustive
+
 MACHINE = FOLDER / "real-torch29-foreign-copies-ok"
 PACKAGES = "/home/ana/project/venv/lib/python3.11/site-packages"
 FOREIGN = "/opt/cuda-12.1/lib64"

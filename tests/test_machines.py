@@ -21,8 +21,11 @@ from gpucheck.tables.cuda_errors import CudaErrors
 from gpucheck.target import TargetWish
 from gpucheck.verdict import open_questions
 
+pytestmark = pytest.mark.every_finding
+
 FOLDER = Path(__file__).parent / "machines"
 NAMES = sorted(file.parent.name for file in FOLDER.glob("*/host.json"))
+EACH = pytest.mark.parametrize("name", NAMES, scope="module")  # all of one machine in turn
 TABLES = Tables()
 
 
@@ -75,14 +78,14 @@ def test_no_file_is_of_a_kind_that_git_leaves_out() -> None:
     assert found == []
 
 
-@pytest.mark.parametrize("name", NAMES)
+@EACH
 def test_verdict(name: str) -> None:
     expect, report = expected(name), reported(name)
     found = (report.verdict, report.root_causes, report.exit_status("error"))
     assert found == (expect.verdict, expect.root_causes, expect.exit), story(report)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@EACH
 def test_other_expectations(name: str) -> None:
     expect, report = expected(name), reported(name)
     outcomes = {check.slug: f"{check.outcome.value}: {check.reason}" for check in report.checks}
@@ -106,7 +109,7 @@ def test_other_expectations(name: str) -> None:
         assert words in questions
 
 
-@pytest.mark.parametrize("name", NAMES)
+@EACH
 def test_nothing_crashed(name: str) -> None:
     report = reported(name)
     crashed = [check for check in report.checks if check.outcome is Outcome.CRASHED]
@@ -114,7 +117,7 @@ def test_nothing_crashed(name: str) -> None:
     assert (crashed, crashed_probes) == ([], [])
 
 
-@pytest.mark.parametrize("name", NAMES)
+@EACH
 def test_every_finding_has_evidence_and_a_fix(name: str) -> None:
     for finding in reported(name).findings:
         shown = [evidence for evidence in finding.evidence if evidence.value is not None]
@@ -147,6 +150,6 @@ def test_a_cuda_driver_that_fails_is_never_healthy(name: str) -> None:
         assert judged(bad).verdict in ("broken", "unknown"), failing
 
 
-@pytest.mark.parametrize("name", NAMES)
+@EACH
 def test_it_says_what_it_is(name: str) -> None:
     assert len((FOLDER / name / "README.md").read_text(encoding="utf-8")) > 80

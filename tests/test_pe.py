@@ -117,6 +117,7 @@ def ask_everything(folder: Path, data: bytes) -> None:
         assert result.value is not None or result.problem
 
 
+@pytest.mark.hostile
 @settings(max_examples=60, deadline=None)
 @given(
     changes=st.lists(

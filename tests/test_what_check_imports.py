@@ -3,8 +3,14 @@
 import subprocess
 import sys
 
+import pytest
+
+pytestmark = pytest.mark.process
+
 LOADED = """
 import sys
+
+import pytest
 import gpucheck.cli, gpucheck.cli.check, gpucheck.engine, gpucheck.report
 from gpucheck.cli.run import load_rules
 from gpucheck.probes import all_probes

@@ -10,6 +10,8 @@ from readers_support import Read
 
 from gpucheck.readers.pasted import all_readers
 
+pytestmark = pytest.mark.hostile
+
 SAMPLES = (OF_2019, OF_2025, OLD, NEW, QUERY, SESSION, COMMANDS)
 NOISE = ("\x1b[31m", "\u202e", "：", "\r", "> ", "[rank1]: ", "9" * 40, "\ufffd", "|", "==")  # noqa: RUF001  # noise
 SECONDS = 1.0

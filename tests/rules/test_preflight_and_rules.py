@@ -14,6 +14,8 @@ from gpucheck.rules import all_rules
 from gpucheck.snapshot import decode
 from gpucheck.views.preflight_says import PreflightSays
 
+pytestmark = pytest.mark.every_finding
+
 UUIDS = [f"GPU-{rank:08x}-1111-2222-3333-444455556666" for rank in range(8)]
 RANKS = [
     RankOutcome(

@@ -10,6 +10,8 @@ from gpucheck.report import Report
 from gpucheck.signatures import all_signs
 from gpucheck.ticket import triage
 
+pytestmark = pytest.mark.exhaustive
+
 FORMS: dict[str, Callable[[Report], str]] = {
     "terminal": terminal.render,
     "quiet": lambda report: "No self-test was run\n" + terminal.render(report, quiet=True),

@@ -16,6 +16,8 @@ from gpucheck.probes.loading import Loading
 from gpucheck.probes.request import Request
 from gpucheck.target import TargetWish
 
+pytestmark = pytest.mark.process
+
 tool()  # which the other imports by its name
 _TOOL = Path(__file__).parents[2] / "tools" / "record_breakage.py"
 STAND_IN = FOLDER / "nccl-wheel-removed/files/home/ana/project/venv/lib/python3.11/site-packages"
