@@ -1,7 +1,7 @@
 """A pytest plugin: every test has one tier, by its marker; a test without one is ``fast``."""
 
 import ast
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -53,7 +53,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Show how long each tier took."""
     tests: dict[str, set[str]] = defaultdict(set)
-    seconds: Counter[str] = Counter()
+    seconds: dict[str, float] = defaultdict(float)
     for report in _reports(terminalreporter):
         tier = str(dict(report.user_properties).get("tier"))
         tests[tier].add(report.nodeid)
