@@ -15,7 +15,9 @@ markers =
     gate: .
     gpu: .
     every_finding: .
-addopts = --strict-markers -p no:cacheprovider -p no:xdist -p no:hypothesispytest
+addopts =
+    --strict-markers --import-mode=importlib
+    -p no:cacheprovider -p no:xdist -p no:hypothesispytest
 """
 _TORCH = "sys.audit('import', 'torch', None, [], [], [])"
 _PLUGINS = "pytest_plugins = ['plugin_tiers', 'plugin_fast', 'plugin_finding']"

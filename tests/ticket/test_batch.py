@@ -85,6 +85,7 @@ def test_the_summary_counts(folder: Path) -> None:
     assert batch.summary() == "3 tickets: 2 broken, 1 unknown"
 
 
+@pytest.mark.hostile
 def test_the_summary_says_what_was_not_read(tmp_path: Path) -> None:
     packed = gzip.compress(MISMATCH.encode() + b"\n" * (HEAD + 2 * 1024 * 1024))
     (tmp_path / "bomb.log").write_bytes(packed)
