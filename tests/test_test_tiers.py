@@ -78,14 +78,15 @@ def test_a_tier_is_read_from_the_text_of_a_module(tmp_path: Path) -> None:
 
 
 def test_of_one_finding_its_rule_and_its_cases_are_run(inner: pytest.Pytester) -> None:
-    inner.makepyfile(
-        test_rule_nvlink_down="def test_a(): pass",
-        test_rule_gpu_slow="def test_b(): pass",
-        test_all="import pytest\n@pytest.mark.every_finding\n"
+    files = {
+        "small/test_rule_nvlink_down": "def test_a(): pass",
+        "small/test_rule_gpu_slow": "def test_b(): pass",
+        "small/test_all": "import pytest\n@pytest.mark.every_finding\n"
         "@pytest.mark.parametrize('slug', ['gpu-slow', 'nvlink-down'])\ndef test_c(slug): pass\n"
         "def test_d(): pass",
-        test_other="raise SystemExit",
-    )
+        "small/test_other": "raise SystemExit",
+    }  # in a folder: their names are those of tests of ours
+    inner.makepyfile(**files)
     ran = inner.runpytest_inprocess("--finding", "nvlink-down")
     ran.assert_outcomes(passed=2, deselected=2)
 
