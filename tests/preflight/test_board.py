@@ -518,6 +518,7 @@ def test_a_stopped_board_shows_in_last_heard() -> None:
         os.close(writer)
 
 
+@pytest.mark.hostile
 def test_a_flood_from_many_clients_is_kept_in_full(board: Board) -> None:
     clients = [connected(board) for _ in range(50)]
     done: list[Any] = []

@@ -50,6 +50,7 @@ def test_a_long_log_keeps_what_matters_with_its_number() -> None:
     assert sources(data) == [f"line {before + 1}"]
 
 
+@pytest.mark.hostile
 def test_the_beginning_and_the_end_of_a_long_log_are_kept() -> None:
     data = b"first\n" + b"nothing at all in this line\n" * (2 * WHOLE // 28) + b"last"
     lines = taken(data).text().lines
@@ -58,6 +59,7 @@ def test_the_beginning_and_the_end_of_a_long_log_are_kept() -> None:
     assert lines[-1].number == data.count(b"\n") + 1
 
 
+@pytest.mark.hostile
 def test_the_end_of_a_file_that_is_too_long_is_read_and_numbered(tmp_path: Path) -> None:
     file = tmp_path / "big.log"
     with file.open("wb") as opened:
@@ -187,6 +189,7 @@ def test_bytes_that_are_no_utf_8_hurt_nothing() -> None:
     assert triage(b"\xff\xfe\xfd\xc3(\n"[1:] + TELLING).root_causes == CAUSE
 
 
+@pytest.mark.hostile
 @pytest.mark.parametrize(
     "text",
     [
