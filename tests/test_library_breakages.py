@@ -17,6 +17,8 @@ from gpucheck.host import RecordedHost
 from gpucheck.probes.request import Request
 from gpucheck.target import TargetWish
 
+pytestmark = pytest.mark.exhaustive
+
 MACHINE = "real-torch29-foreign-copies-ok"
 PACKAGES = "/home/ana/project/venv/lib/python3.11/site-packages"
 FOREIGN = "/opt/cuda-12.1/lib64"

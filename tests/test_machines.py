@@ -19,7 +19,10 @@ from gpucheck.tables import Tables
 from gpucheck.tables.cuda_errors import CudaErrors
 from gpucheck.target import TargetWish
 
+pytestmark = pytest.mark.every_finding
+
 NAMES = machine_files.names()
+EACH = pytest.mark.parametrize("name", NAMES, scope="module")  # all of one machine in turn
 TABLES = Tables()
 
 
@@ -72,14 +75,14 @@ def test_every_blob_is_used_and_there_once() -> None:
     assert len(set(blobs.values())) == len(blobs)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@EACH
 def test_verdict(name: str) -> None:
     expect, report = expected(name), reported(name)
     found = (report.verdict, report.root_causes, report.exit_status("error"))
     assert found == (expect.verdict, expect.root_causes, expect.exit), story(report)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@EACH
 def test_other_expectations(name: str) -> None:
     expect, report = expected(name), reported(name)
     outcomes = {check.slug: f"{check.outcome.value}: {check.reason}" for check in report.checks}
@@ -103,7 +106,7 @@ def test_other_expectations(name: str) -> None:
         assert words in questions
 
 
-@pytest.mark.parametrize("name", NAMES)
+@EACH
 def test_nothing_crashed(name: str) -> None:
     report = reported(name)
     crashed = [check for check in report.checks if check.outcome is Outcome.CRASHED]
@@ -111,7 +114,7 @@ def test_nothing_crashed(name: str) -> None:
     assert (crashed, crashed_probes) == ([], [])
 
 
-@pytest.mark.parametrize("name", NAMES)
+@EACH
 def test_every_finding_has_evidence_and_a_fix(name: str) -> None:
     for finding in reported(name).findings:
         shown = [evidence for evidence in finding.evidence if evidence.value is not None]
@@ -145,6 +148,6 @@ def test_a_cuda_driver_that_fails_is_never_healthy(name: str) -> None:
         assert judged(bad).verdict in ("broken", "unknown"), failing
 
 
-@pytest.mark.parametrize("name", NAMES)
+@EACH
 def test_it_says_what_it_is(name: str) -> None:
     assert len(machine_files.load(name).about) > 60

@@ -372,6 +372,7 @@ def test_redacting_twice_changes_nothing() -> None:
     assert redact(read_again).as_json() == once.as_json()
 
 
+@pytest.mark.hostile
 def test_a_hostile_text_costs_little() -> None:
     taken = snapshot(ALICE, Nvml(gpus=[NvmlGpu(uuid=UUIDS[0])]))
     for text in ("/" * 200_000, "/a" * 100_000, "C:\\" * 70_000, "GPU-8f2c1c55-" * 20_000):
@@ -389,6 +390,7 @@ def _private(taken: Snapshot) -> list[str]:
     return [value for value in values if value and value not in ORDINARY]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", machine_files.names())
 def test_every_machine_is_judged_the_same_when_redacted(name: str) -> None:
     collected = Collector(

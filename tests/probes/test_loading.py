@@ -263,6 +263,7 @@ def test_differences_from_a_live_process() -> None:
     assert compare(Loading(), other) == []
 
 
+@pytest.mark.process
 def test_the_prediction_for_this_very_interpreter() -> None:
     """With the torch of the tests: what is predicted is what a fresh process has loaded."""
     if sys.platform != "linux" or importlib.util.find_spec("torch") is None:

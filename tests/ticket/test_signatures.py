@@ -16,6 +16,8 @@ from gpucheck.signatures import all_signs
 from gpucheck.signatures.base import Signature, compiled
 from gpucheck.ticket.search import candidates
 
+pytestmark = pytest.mark.every_finding
+
 LONGEST_LINE = 4096
 SLOWEST = 0.5
 """Seconds of one search in one hostile line, on a busy machine."""
@@ -75,6 +77,7 @@ def test_only_numbers_get_into_a_command(slug: str, signature: Signature) -> Non
         assert all(found[name].isdigit() for name in named)
 
 
+@pytest.mark.hostile
 @EACH
 def test_it_is_quick_on_hostile_lines(slug: str, signature: Signature) -> None:
     del slug

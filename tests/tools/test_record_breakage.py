@@ -15,6 +15,8 @@ from gpucheck.probes.loading import Loading
 from gpucheck.probes.request import Request
 from gpucheck.target import TargetWish
 
+pytestmark = pytest.mark.process
+
 record_breakage = pytest.importorskip("record_breakage", reason="tools/ is in the repository alone")
 STAND_IN = "/home/ana/project/venv/lib/python3.11/site-packages/torch/__init__.py"
 VENV = "/home/ana/project/venv"

@@ -98,7 +98,7 @@ def _run(args: Sequence[str] | None) -> NoReturn:
 
     try:
         status = gpucheck.main(
-            args=list(args) if args is not None else None,
+            args=None if args is None else [*args],  # `list` may be the module of that command
             prog_name="gpucheck",
             standalone_mode=False,
         )
