@@ -6,8 +6,9 @@ import msgspec
 import pytest
 from memory_board import MemoryBoard
 
+from gpucheck.host.worker_pool.process import WorkerProcess
 from gpucheck.preflight.model import Kind, RankResult
-from gpucheck.preflight.run.post import Deadlines, Post
+from gpucheck.preflight.run.rank_run import Deadlines, RankRun
 from gpucheck.preflight.run.turn import Orders, Party, Turn
 
 
@@ -16,19 +17,20 @@ class Workers:
 
     def __init__(self) -> None:
         self.orders: dict[int, dict[str, Any]] = {}
-        self.posts: dict[int, Post] = {}
+        self.runs: dict[int, RankRun] = {}
 
-    def post(self, rank: int, key: str, order: dict[str, Any], deadlines: Deadlines) -> Post:
+    def start(self, rank: int, key: str, order: dict[str, Any], deadlines: Deadlines) -> RankRun:
         self.orders[rank] = order
-        self.posts[rank] = Post(rank, key, deadlines, 1e12)
-        return self.posts[rank]
+        process = WorkerProcess(key, deadlines.start, 1e12, grace=5.0)
+        self.runs[rank] = RankRun(rank, process, deadlines)
+        return self.runs[rank]
 
     def says(self, rank: int, **result: object) -> None:
-        self.posts[rank].hear({"event": "result", **result})
+        self.runs[rank].hear({"event": "result", **result})
         self.ends(rank)
 
     def ends(self, rank: int, **how: object) -> None:
-        self.posts[rank].hear({"event": "ended", "status": 0, "signal": None, "printed": "", **how})
+        self.runs[rank].hear({"event": "ended", "status": 0, "signal": None, "printed": "", **how})
 
 
 class Table:
@@ -58,7 +60,7 @@ class Table:
         return turn
 
     def opened(self, rank: int, turn: Turn) -> None:
-        turn.heard(self.workers[rank].posts[rank], {"event": "store", "port": 4000 + rank})
+        turn.heard(self.workers[rank].runs[rank], {"event": "store", "port": 4000 + rank})
 
     def done(self) -> dict[int, RankResult]:
         raw = [one for value in self.board.under("done/1/").values() for one in value]
@@ -110,7 +112,7 @@ def test_a_crash_stops_the_others_wherever_they_are_and_is_numbered_first(table:
     others = table.task({0: "0-2"}, {0: (1, 2)})
     table.workers[1].ends(1, signal=11, status=None)
     others.tick()
-    assert table.board.values["trouble/1/0"] == "failure"
+    assert table.board.values["trouble/1/0"] == "peer-failed"
     for rank in (0, 2):
         table.workers[rank].ends(rank, signal=15, status=None)
     assert first.tick()
@@ -127,9 +129,9 @@ def test_when_time_is_over_for_one_it_is_over_for_all_of_the_group(table: Table)
     first = table.task({0: "0-1"}, {0: (0,)})
     table.opened(0, first)
     other = table.task({0: "0-1"}, {0: (1,)})
-    table.workers[0].posts[0].hear({"event": "phase", "phase": "enter", "collective": 1})
-    table.workers[1].posts[1].hear({"event": "phase", "phase": "connect"})
-    table.workers[0].posts[0].stop("deadline")
+    table.workers[0].runs[0].hear({"event": "phase", "phase": "enter", "collective": 1})
+    table.workers[1].runs[1].hear({"event": "phase", "phase": "connect"})
+    table.workers[0].runs[0].stop("deadline")
     table.workers[0].ends(0, signal=15, status=None)
     first.tick()
     table.workers[1].ends(1, signal=15, status=None)
@@ -161,7 +163,7 @@ def test_a_store_that_is_never_opened_is_an_outcome(table: Table) -> None:
 
 def test_a_rank_that_had_not_begun_when_its_group_ended_is_a_victim(table: Table) -> None:
     turn = table.task({0: "0-1"}, {0: (1,)})
-    table.board.set("trouble/1/0", "failure")
+    table.board.set("trouble/1/0", "peer-failed")
     assert turn.tick()
     assert table.done()[1].status == "stopped"
     table.board.set("store/1/0", {"host": "10.0.0.0", "port": 1})
@@ -170,5 +172,5 @@ def test_a_rank_that_had_not_begun_when_its_group_ended_is_a_victim(table: Table
 
 def test_phases_go_into_the_heartbeat(table: Table) -> None:
     turn = table.task({0: "0-1"}, {0: (0, 1)})
-    table.workers[0].posts[0].hear({"event": "phase", "phase": "enter", "collective": 3})
+    table.workers[0].runs[0].hear({"event": "phase", "phase": "enter", "collective": 3})
     assert turn.phases()["0"][:2] == ["enter", 3]

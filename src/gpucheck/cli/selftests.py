@@ -13,7 +13,7 @@ if TYPE_CHECKING:  # these cost time, and most runs need none of them
     from gpucheck.cli.live_table import LiveTable
     from gpucheck.host import Host
     from gpucheck.selftest.plan import Wish
-    from gpucheck.selftest.watch import Board
+    from gpucheck.selftest.progress import ProgressGrid
     from gpucheck.selftest.watching import Watch
     from gpucheck.snapshot import Snapshot
     from gpucheck.tables import Tables
@@ -89,7 +89,7 @@ def run_selftests(
         msgspec.structs.replace(wish, expect_gpu=expected),
         headers(),
         unfit=room.unfit(snapshot),
-        progress=lambda board: _show(board, table, watch),
+        progress=lambda grid: _show(grid, table, watch),
         cores=os.cpu_count() or 1,
     )
     try:
@@ -104,11 +104,11 @@ def run_selftests(
             table.clear()
 
 
-def _show(board: "Board", table: "LiveTable | None", watch: "Watch | None") -> None:
+def _show(grid: "ProgressGrid", table: "LiveTable | None", watch: "Watch | None") -> None:
     if watch is not None:
         watch.look()
     if table is not None:
-        table(board)
+        table(grid)
 
 
 def test_names(text: str | None) -> tuple[str, ...]:

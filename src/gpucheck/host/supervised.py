@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO
 
 from gpucheck.facts import Answer
-from gpucheck.worker.lifeline import end_session, has_ended
+from gpucheck.host.sessions import end_session, has_ended
 
 _CHUNK = 65536
 _TAIL = 32 * 1024

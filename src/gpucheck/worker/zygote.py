@@ -16,14 +16,9 @@ import warnings
 from typing import Any, Dict, NoReturn
 
 from .channel import Channel
-from .lifeline import (
-    die_with_parent,
-    end_session,
-    has_ended,
-    outlive_parent,
-    show_stack_when_killed,
-)
+from .lifeline import die_with_parent, outlive_parent, show_stack_when_killed
 from .orders import action
+from .sessions import end_session, has_ended
 
 Message = Dict[str, Any]
 

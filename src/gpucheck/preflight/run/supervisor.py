@@ -12,15 +12,15 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
-from gpucheck.facts import Answer, builtins
-from gpucheck.host.supervised import Supervised
+from gpucheck.facts import builtins
+from gpucheck.host.worker_pool.messages import Message
+from gpucheck.host.worker_pool.spawners import StartProgram
 from gpucheck.preflight.blame import arms
 from gpucheck.preflight.model import TaskFacts
 from gpucheck.preflight.run import node
-from gpucheck.preflight.run.post import Deadlines, Post
+from gpucheck.preflight.run.rank_run import Deadlines, RankRun
+from gpucheck.preflight.run.rank_workers import RankWorkers
 from gpucheck.preflight.run.turn import Orders, Talk, Turn
-from gpucheck.preflight.run.workers import Workers
-from gpucheck.selftest.crew import Message
 from gpucheck.snapshot import Snapshot
 
 TICK = 0.02
@@ -116,7 +116,7 @@ class Supervisor:
         self,
         me: Me,
         board: Connection,
-        start: Callable[[list[str]], Answer[Supervised]],
+        start: StartProgram,
         facts: TaskFacts,
         *,
         drill: Callable[[int], Message | None],
@@ -135,7 +135,7 @@ class Supervisor:
         self._judge = judge
         self._conductor = conductor
         self._progress = progress
-        self._workers = Workers(start, me.python, self._hear, me.import_seconds, me.end)
+        self._workers = RankWorkers(start, me.python, self._hear, me.import_seconds, me.end)
         self._check: node.NodeCheck | None = None
         self._turn: Turn | None = None
         self._census: Message | None = None
@@ -278,15 +278,14 @@ class Supervisor:
     def _ask_torch(self) -> Generator[None, None, tuple[str, str]]:
         """Ask torch in a worker what it is and which devices it sees; return what is wrong."""
         order = {"census": True, "device": "cuda" if self._me.cuda else "cpu"}
-        post = self._workers.post(-1, CENSUS, order, Deadlines(start=self._me.import_seconds))
-        while not post.gone:
+        run = self._workers.start(-1, CENSUS, order, Deadlines(start=self._me.import_seconds))
+        while run.result is None:
             yield
         self._facts = msgspec.structs.replace(self._facts, phase="census")
         if self._census is not None:
             self._facts = node.with_census(self._facts, self._census, cuda=self._me.cuda)
             return self._facts.problem, self._facts.kind
-        result = post.result
-        return (result.detail, result.kind) if result is not None else ("no answer", "no-answer")
+        return run.result.detail, run.result.kind
 
     def _take_turn(self, orders: Orders) -> Script:
         while self._workers.state == "importing":
@@ -327,12 +326,12 @@ class Supervisor:
         else:
             self._board.get("verdict", _LONG, then=self._take_verdict)
 
-    def _hear(self, post: Post, message: Message) -> None:
-        if post.key == CENSUS:
+    def _hear(self, run: RankRun, message: Message) -> None:
+        if run.key == CENSUS:
             if message.get("event") == "census":
                 self._census = message
         elif self._turn is not None:
-            self._turn.heard(post, message)
+            self._turn.heard(run, message)
 
     def _beat(self) -> None:
         now = time.monotonic()

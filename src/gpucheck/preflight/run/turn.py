@@ -6,11 +6,12 @@ from typing import Any, Protocol
 import msgspec
 
 from gpucheck.facts import builtins
+from gpucheck.host.worker_pool.messages import Message
+from gpucheck.host.worker_pool.process import StopReason
 from gpucheck.preflight.model import Backend, Kind, RankResult
-from gpucheck.preflight.run.post import Because, Deadlines, Post
+from gpucheck.preflight.run.rank_run import Deadlines, RankRun
+from gpucheck.preflight.run.rank_workers import RankWorkers
 from gpucheck.preflight.run.spans import unpack
-from gpucheck.preflight.run.workers import Workers
-from gpucheck.selftest.crew import Message
 
 _LONG = 600.0
 """Seconds that the board is asked to wait for a key, before it is asked again."""
@@ -89,7 +90,7 @@ class Turn:
         self,
         orders: Orders,
         devices: Mapping[int, str],
-        workers: Workers,
+        workers: RankWorkers,
         talk: Talk,
         *,
         address: str,
@@ -102,9 +103,9 @@ class Turn:
         self._talk = talk
         self._address = address
         self._drill = drill
-        self._posts: dict[int, Post] = {}
+        self._runs: dict[int, RankRun] = {}
         self._seats = _seats(orders)
-        self._troubled: dict[int, Because] = {}
+        self._troubled: dict[int, StopReason] = {}
         self._numbered: dict[int, int] = {}
         self._posted = False
         self._deadlines = Deadlines(
@@ -125,9 +126,9 @@ class Turn:
             else:
                 self._ask_store(seat.party)
 
-    def heard(self, post: Post, message: Message) -> None:
-        """Take in what a worker says beyond what its post understands."""
-        seat = self._seats.get(post.rank)
+    def heard(self, run: RankRun, message: Message) -> None:
+        """Take in what a worker says beyond what its rank's run understands."""
+        seat = self._seats.get(run.rank)
         if seat is not None and message.get("event") == "store":
             store = {"host": self._address, "port": int(message.get("port") or 0)}
             self._talk.set(self._key("store", seat.party), store)
@@ -135,16 +136,16 @@ class Turn:
     def phases(self) -> dict[str, list[object]]:
         """Return how far each rank is: phase, number of the collective, seconds in it."""
         return {
-            str(rank): [post.phase, post.collective, round(post.seconds, 1)]
-            for rank, post in self._posts.items()
-            if not post.gone
+            str(rank): [run.phase, run.collective, round(run.seconds, 1)]
+            for rank, run in self._runs.items()
+            if run.result is None
         }
 
     def tick(self) -> bool:
         """Look after the workers; True when the outcome of every rank is on the board."""
-        for rank, post in self._posts.items():
-            if post.gone and rank not in self.results and post.result is not None:
-                self._note(self._seats[rank], post.result)
+        for rank, run in self._runs.items():
+            if rank not in self.results and run.result is not None:
+                self._note(self._seats[rank], run.result)
         if len(self.results) < len(self._seats):
             return False
         if len(self._numbered) < sum(not one.passed for one in self.results.values()):
@@ -154,13 +155,13 @@ class Turn:
             self._post_results()
         return True
 
-    def stop(self, because: Because = "limit") -> None:
+    def stop(self, because: StopReason = "run-limit") -> None:
         """End what is under way, and do not begin what is not."""
         for seat in self._seats.values():
             self._stop(seat, because)
 
     def _fork(self, seat: Seat, store: Message | None) -> None:
-        if seat.rank in self._posts or seat.rank in self.results:
+        if seat.rank in self._runs or seat.rank in self.results:
             return
         orders = self.orders
         order: Message = {
@@ -183,7 +184,7 @@ class Turn:
             "drill": self._drill(seat.rank),
         }
         key = f"{orders.step}.{seat.rank}"
-        self._posts[seat.rank] = self._workers.post(seat.rank, key, order, self._deadlines)
+        self._runs[seat.rank] = self._workers.start(seat.rank, key, order, self._deadlines)
 
     def _ask_store(self, party: int) -> None:
         """Start the members of a group here that are not its first, once its store is open."""
@@ -205,7 +206,7 @@ class Turn:
         """Hear when a rank of the group, anywhere, has come to a bad end."""
 
         def then(because: Any) -> None:  # noqa: ANN401  # JSON-like data
-            if because in ("deadline", "failure"):
+            if because in ("deadline", "peer-failed"):
                 self._troubled[party] = because
                 for seat in self._seats.values():
                     if seat.party == party:
@@ -215,12 +216,12 @@ class Turn:
 
         self._talk.get(self._key("trouble", party), _LONG, then=then)
 
-    def _stop(self, seat: Seat, because: Because) -> None:
-        post = self._posts.get(seat.rank)
-        if post is not None:
-            post.stop(because)
+    def _stop(self, seat: Seat, because: StopReason) -> None:
+        run = self._runs.get(seat.rank)
+        if run is not None:
+            run.stop(because)
         elif seat.rank not in self.results:
-            status = "stopped" if because == "failure" else "not-run"
+            status = "stopped" if because == "peer-failed" else "not-run"
             detail = "it had not begun when its group came to an end"
             self._note(seat, _never_began(seat.rank, status, detail))
 
@@ -230,11 +231,11 @@ class Turn:
             self._number(seat.rank)
         if result.passed or len(seat.group) == 1 or seat.party in self._troubled:
             return
-        why: Because | None = None
+        why: StopReason | None = None
         if result.status == "timed-out":
             why = "deadline"
         elif result.status in ("failed", "crashed") and result.phase != "done":
-            why = "failure"
+            why = "peer-failed"
         if why is not None:
             self._troubled[seat.party] = why
             self._talk.set(self._key("trouble", seat.party), why)
