@@ -5,11 +5,11 @@ from typing import Any
 import fabric_support
 import pytest
 
-from gpucheck.preflight.blame.localise import Limits
+from gpucheck.preflight.coordinator.coordinator import Heard
+from gpucheck.preflight.diagnose.localise import Limits
 from gpucheck.preflight.figures.policy import Requirements
 from gpucheck.preflight.judgement import Judgement, Wanted, roots
 from gpucheck.preflight.model import Rank, RankResult, Roster, Step, StepResult, TaskFacts
-from gpucheck.preflight.run.conductor import Heard
 from gpucheck.probes.torch_build import TorchBuild
 from gpucheck.snapshot import ProbeRuns, Snapshot
 from gpucheck.tables import Tables, tables_dir

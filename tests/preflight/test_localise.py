@@ -23,9 +23,9 @@ from fabric_support import (
 )
 
 from gpucheck.findings import Confidence, Severity
-from gpucheck.preflight.blame import plans
-from gpucheck.preflight.blame.evidence import Picture
-from gpucheck.preflight.blame.localise import Limits, culprits, next_step
+from gpucheck.preflight.diagnose import plans
+from gpucheck.preflight.diagnose.evidence import Evidence
+from gpucheck.preflight.diagnose.localise import Limits, culprits, next_step
 from gpucheck.preflight.model import RankResult, Roster, Step, StepResult
 
 NCCL = Limits(backend="nccl")
@@ -213,9 +213,9 @@ def test_many_that_do_not_connect_are_not_tried_one_by_one() -> None:
     of, group = roster(*[1] * 5000), tuple(range(5000))
     step = Step(number=1, kind="together", groups=(group,), backend="gloo", seconds=60)
     results = {**hung(group), **hung(group[1:], "connect", 0)}
-    picture = Picture(of, [StepResult(step=step, results=results)])
+    evidence = Evidence(of, [StepResult(step=step, results=results)])
     begun = time.process_time()
-    assert plans.unmet(picture).groups == []
+    assert plans.unmet(evidence).groups == []
     assert time.process_time() - begun < 1
 
 
@@ -467,7 +467,7 @@ def test_a_set_that_nothing_cures_is_no_transport() -> None:
     fabric = Fabric(roster(2), needs(2))
     conclusion = fabric.run(NCCL)
     assert sure(conclusion) == []
-    assert "no control arm cures it" in conclusion.inconclusive
+    assert "no control run cures it" in conclusion.inconclusive
     assert fabric.history[-1].step.backend == "gloo"
 
 

@@ -3,16 +3,16 @@
 from collections.abc import Mapping
 from typing import Any
 
+from gpucheck.preflight.coordinator.rank_assignment import JobSpec, assign_ranks
 from gpucheck.preflight.figures.idle import notices
 from gpucheck.preflight.model import TaskFacts
-from gpucheck.preflight.run.roll_call import Muster, muster
 
 
 def _said(tasks: Mapping[int, tuple[str, list[dict[str, Any]] | None]]) -> list[str]:
     came = {
         task: TaskFacts(task=task, host=host, devices=gpus) for task, (host, gpus) in tasks.items()
     }
-    return notices(muster(Muster(tasks=len(tasks), cuda=True), came), came)
+    return notices(assign_ranks(JobSpec(tasks=len(tasks), cuda=True), came), came)
 
 
 def _gpus(host: str, *indexes: int) -> list[dict[str, Any]]:

@@ -82,7 +82,7 @@ def test_an_echo_does_not_count() -> None:
     [
         (Preflight(culprits=[], finished=False, stopped_because="time is out"), "time is out"),
         (Preflight(culprits=[], finished=True, inconclusive="from 8 ranks on"), "from 8 ranks on"),
-        (Preflight(problems={"*": "no board"}), "no board"),
+        (Preflight(problems={"*": "no store"}), "no store"),
         (Preflight(), "the pre-flight was not run"),
     ],
 )
@@ -96,9 +96,9 @@ def test_what_is_open_is_inconclusive_unless_a_culprit_is_named(
     assert ending([], preflight, "never").status == 0
 
 
-def test_a_lost_board_says_so() -> None:
-    assert ending([], GOOD, "error", board_lost="the board fell silent") == Ending(
-        3, "inconclusive", "the board fell silent"
+def test_a_lost_store_says_so() -> None:
+    assert ending([], GOOD, "error", store_lost="the store fell silent") == Ending(
+        3, "inconclusive", "the store fell silent"
     )
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpucheck.preflight.run.spans import pack, unpack
+from gpucheck.preflight.spans import pack, unpack
 
 
 @given(st.lists(st.integers(0, 10_000), unique=True, max_size=300))

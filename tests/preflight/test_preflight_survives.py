@@ -23,11 +23,11 @@ from left_behind import MARK, alive, wait_until
 
 import gpucheck
 from gpucheck.host import LiveHost
-from gpucheck.preflight.blame.localise import Limits, next_step
+from gpucheck.preflight.coordinator.coordinator import Heard
+from gpucheck.preflight.diagnose.localise import Limits, next_step
 from gpucheck.preflight.drill import parse
 from gpucheck.preflight.launchers import entrance
-from gpucheck.preflight.run.conductor import Heard
-from gpucheck.preflight.run.session import Brain, Session, Settings
+from gpucheck.preflight.session import Policy, Session, Settings
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="no torch here")
 TASKS = 3
@@ -266,7 +266,7 @@ def test_a_drill_of_a_rank_that_is_not_there_is_refused(job: Job) -> None:
     assert "rank 99" in done.stderr
 
 
-def test_another_token_finds_no_board(job: Job) -> None:
+def test_another_token_finds_no_store(job: Job) -> None:
     job.start(
         timeout=20.0,
         env={task: {"GPUCHECK_PREFLIGHT_TOKEN": "abc"[task]} for task in range(TASKS)},
@@ -292,18 +292,18 @@ def test_only_the_faulted_worker_knows_of_the_drill(tmp_path: Path) -> None:
         drill=parse(["hang:rank=2"]),
     )  # fmt: skip
     limits = Limits(backend="gloo", first_seconds=8.0, least_seconds=5.0)
-    brain = Brain(
+    policy = Policy(
         lambda found: next_step(found.roster, found.history, limits), finish, lambda _snapshot: []
     )
     place = entrance.Entrance(launcher="local", task=0, tasks=1, run=str(tmp_path))
-    session = Session(LiveHost(""), place, settings, brain, lambda _what: None)
+    session = Session(LiveHost(""), place, settings, policy, lambda _what: None)
     try:
         assert session.run().reason == "verdict"
-        assert session._board is not None  # noqa: SLF001
-        board = json.dumps(session._board.under(""))  # noqa: SLF001
+        assert session._store is not None  # noqa: SLF001
+        store = json.dumps(session._store.under(""))  # noqa: SLF001
     finally:
         session.close()
     assert heard[0].history[1].results[2].status == "timed-out"
-    everything = board + json.dumps(msgspec.to_builtins(heard[0], str_keys=True))
+    everything = store + json.dumps(msgspec.to_builtins(heard[0], str_keys=True))
     for word in ("drill", "fault", "hang:"):
         assert word not in everything

@@ -8,12 +8,12 @@ from gpucheck.host.supervised import KILL, TERMINATE
 from gpucheck.host.worker_pool.messages import Message
 from gpucheck.host.worker_pool.process import StopReason, WorkerProcess
 from gpucheck.preflight.model import RankResult
-from gpucheck.preflight.run.rank_run import Deadlines, RankRun
+from gpucheck.preflight.task.rank_run import Deadlines, RankRun
 
 CLOCKS = (
     "gpucheck.host.worker_pool.ladder.time",
     "gpucheck.host.worker_pool.process.time",
-    "gpucheck.preflight.run.rank_run.time",
+    "gpucheck.preflight.task.rank_run.time",
 )
 
 

@@ -46,7 +46,7 @@ from gpucheck.cli.options import (
     "--port",
     metavar="PORT",
     type=click.IntRange(1, 65535),
-    help="Port of task 0's board; without it one of the eight behind MASTER_PORT.",
+    help="Port of task 0's store; without it one of the eight behind MASTER_PORT.",
 )
 @click.option(
     "--nodes", metavar="N", type=click.IntRange(min=1), help="How many nodes the job has."

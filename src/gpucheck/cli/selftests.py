@@ -36,11 +36,11 @@ def with_selftests(
     """
     if refused:
         return without_selftests(snapshot, refused)
-    from gpucheck.selftest import room  # noqa: PLC0415
+    from gpucheck.selftest import eligibility  # noqa: PLC0415
 
-    why = room.why_no_test(snapshot)
+    why = eligibility.why_no_test(snapshot)
     if not asked:
-        why = why or room.why_not_by_itself(snapshot)
+        why = why or eligibility.why_not_by_itself(snapshot)
     if why:
         return without_selftests(snapshot, why)
     from gpucheck.selftest.plan import Wish  # noqa: PLC0415
@@ -70,7 +70,7 @@ def run_selftests(
     from gpucheck.cli.live_table import LiveTable  # noqa: PLC0415
     from gpucheck.host import LiveHost  # noqa: PLC0415
     from gpucheck.probes.interpreter import Interpreter  # noqa: PLC0415
-    from gpucheck.selftest import room  # noqa: PLC0415
+    from gpucheck.selftest import eligibility  # noqa: PLC0415
     from gpucheck.selftest.catalogue import headers  # noqa: PLC0415
     from gpucheck.selftest.launcher import Launcher  # noqa: PLC0415
     from gpucheck.selftest.loaded import compared  # noqa: PLC0415
@@ -81,14 +81,14 @@ def run_selftests(
     if not isinstance(host, LiveHost):
         raise click.UsageError("self-tests run on this machine only")
     table = LiveTable(sys.stderr) if sys.stderr.isatty() and not quiet else None
-    expected = room.expects_gpu(snapshot)
+    expected = eligibility.expects_gpu(snapshot)
     watch = Watch(host, wish.timeout) if expected and wish.level != "quick" else None
     launcher = Launcher(
         host.supervise,
         snapshot.get(Interpreter).executable or "",
         msgspec.structs.replace(wish, expect_gpu=expected),
         headers(),
-        unfit=room.unfit(snapshot),
+        unfit=eligibility.unfit(snapshot),
         progress=lambda grid: _show(grid, table, watch),
         cores=os.cpu_count() or 1,
     )

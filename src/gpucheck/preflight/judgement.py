@@ -1,6 +1,6 @@
 """From what was heard to the verdict: the next step, the facts, the report of all rules, the exit.
 
-Everything here is a pure function of what the conductor has heard, of the tables and of what the
+Everything here is a pure function of what the coordinator has heard, of the tables and of what the
 user asked for.
 """
 
@@ -12,10 +12,12 @@ import msgspec
 from gpucheck.engine import diagnose
 from gpucheck.facts import builtins
 from gpucheck.findings import Confidence, Severity
-from gpucheck.preflight import outcome, steps
-from gpucheck.preflight.blame import localise
-from gpucheck.preflight.blame.naming import words_of
-from gpucheck.preflight.blame.rounds import disjoint
+from gpucheck.preflight import outcome
+from gpucheck.preflight.coordinator.coordinator import Heard
+from gpucheck.preflight.diagnose import localise
+from gpucheck.preflight.diagnose.naming import words_of
+from gpucheck.preflight.diagnose.rounds import disjoint
+from gpucheck.preflight.diagnose.steps import in_words
 from gpucheck.preflight.figures import (
     bandwidth,
     drift,
@@ -30,7 +32,6 @@ from gpucheck.preflight.figures.policy import Requirements
 from gpucheck.preflight.figures.slow_links import Known
 from gpucheck.preflight.model import Backend, Rank, RankResult, Step, StepResult, TaskFacts
 from gpucheck.preflight.outcome import Ending
-from gpucheck.preflight.run.conductor import Heard
 from gpucheck.probes.preflight import Culprit, OutcomeStatus, Preflight, RankOutcome
 from gpucheck.report import FailOn, Report, make_report
 from gpucheck.snapshot import ProbeRuns, Snapshot
@@ -181,7 +182,7 @@ class Judgement:
             ranks=[_outcome(heard, one, guilty) for one in roster.ranks],
             bandwidths=slow_links.report(history, known),
             steps=[done.step.kind for done in history],
-            step_notes=[steps.in_words(done) for done in history],
+            step_notes=[in_words(done) for done in history],
             notices=idle.notices(roster, heard.facts) if wanted.backend == "nccl" else [],
             finished=not heard.stopped_because,
             stopped_because=heard.stopped_because,

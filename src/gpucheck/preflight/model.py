@@ -65,7 +65,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
 
     In ``alone`` every group has one rank, which is tested without communication. In every other
     kind each group is a process group of its own, which does coded all-reduces. ``env`` are the
-    variables of a control arm (``arms``); ``seconds`` the deadline of a collective in it.
+    variables of a control run (``arms``); ``seconds`` the deadline of a collective in it.
     """
 
     number: int
@@ -137,7 +137,7 @@ class TaskFacts(msgspec.Struct, frozen=True, kw_only=True):
     node: int | None = None
     pid: int = 0
     address: str = ""
-    """By which other nodes reach this one: the local end of its connection to the board."""
+    """By which other nodes reach this one: the local end of its connection to the store."""
     python: str | None = None
     torch: str | None = None
     cuda: str | None = None

@@ -29,19 +29,19 @@ class Ending(msgspec.Struct, frozen=True):
 
 
 def ending(
-    findings: Iterable[Finding], preflight: Preflight, fail_on: FailOn, *, board_lost: str = ""
+    findings: Iterable[Finding], preflight: Preflight, fail_on: FailOn, *, store_lost: str = ""
 ) -> Ending:
     """Return how the pre-flight ends.
 
     Findings below ``fail_on`` do not count. Where none counts, what could not be finished, and a
-    board that was lost, are inconclusive. A drill never ends with 0, whatever ``fail_on`` says:
+    store that was lost, are inconclusive. A drill never ends with 0, whatever ``fail_on`` says:
     when it was not noticed, that is inconclusive, too.
 
     Args:
         findings: those of the report; what another silences does not count.
         preflight: what was found; a culprit whose slug is no finding's counts by itself.
         fail_on: the least severity that counts.
-        board_lost: why the board cannot be reached; "" when it can.
+        store_lost: why the store cannot be reached; "" when it can.
     """
     classes: set[Status] = {
         all_rules()[one.slug].preflight_class
@@ -51,7 +51,7 @@ def ending(
     named = (one for one in preflight.culprits or () if _is_named_all_the_same(one))
     if any(counts(one.severity, fail_on) for one in named):
         classes.add(1)
-    why = board_lost or _open(preflight)
+    why = store_lost or _open(preflight)
     if why and fail_on != "never":
         classes.add(3)
     status: Status = next((one for one in _ORDER if one in classes), 0)

@@ -9,7 +9,7 @@ import msgspec
 from gpucheck.findings import Finding
 from gpucheck.preflight.judgement import Result
 from gpucheck.preflight.outcome import Status
-from gpucheck.preflight.run.spans import pack
+from gpucheck.preflight.spans import pack
 from gpucheck.probes.preflight import Bandwidth, Culprit, RankOutcome
 from gpucheck.render.summary import headline
 from gpucheck.render.words import clean, size

@@ -8,7 +8,7 @@ from itertools import chain
 import msgspec
 
 from gpucheck.findings import Severity
-from gpucheck.preflight.blame.naming import blamed, counted, words_of
+from gpucheck.preflight.diagnose.naming import blamed, counted, words_of
 from gpucheck.preflight.model import Facts, Roster, TaskFacts
 from gpucheck.probes.preflight import Culprit
 

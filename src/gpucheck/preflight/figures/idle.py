@@ -1,6 +1,6 @@
 """GPUs that the tasks of a node see and none of them takes: they were not tested."""
 
-from gpucheck.preflight.blame.naming import counted, words_of
+from gpucheck.preflight.diagnose.naming import counted, words_of
 from gpucheck.preflight.model import Facts, Rank, Roster, gpu_number
 
 _MOST_HOSTS = 4

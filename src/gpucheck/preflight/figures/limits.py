@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from gpucheck.findings import Confidence, Severity
-from gpucheck.preflight.blame.naming import blamed, counted, words_of
+from gpucheck.preflight.diagnose.naming import blamed, counted, words_of
 from gpucheck.preflight.model import Facts, Rank, Roster
 from gpucheck.probes.preflight import Culprit
 

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from gpucheck.findings import Confidence, Severity
-from gpucheck.preflight.blame.naming import blamed, words_of
+from gpucheck.preflight.diagnose.naming import blamed, words_of
 from gpucheck.preflight.figures.bandwidth import Timed
 from gpucheck.preflight.figures.slow import Reading
 from gpucheck.preflight.model import Facts, Roster, TaskFacts

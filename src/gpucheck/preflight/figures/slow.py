@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from gpucheck.findings import Severity
-from gpucheck.preflight.blame.naming import blamed, counted
+from gpucheck.preflight.diagnose.naming import blamed, counted
 from gpucheck.preflight.figures.baseline import Baseline
 from gpucheck.preflight.figures.peers import Peers
 from gpucheck.preflight.model import Rank, Roster, StepResult

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from gpucheck.findings import Confidence, Severity
-from gpucheck.preflight.blame.naming import between, blamed, counted
+from gpucheck.preflight.diagnose.naming import between, blamed, counted
 from gpucheck.preflight.figures.bandwidth import Expected, Groups, Timed, of_table, timed
 from gpucheck.preflight.figures.baseline import Baseline
 from gpucheck.preflight.figures.slow import CPU_SHARE

@@ -59,7 +59,7 @@ class Entrance(msgspec.Struct, frozen=True, kw_only=True):
 
     launcher: Launcher
     task: int
-    """From 0; task 0 holds the board."""
+    """From 0; task 0 holds the store."""
     tasks: int
     local: int = 0
     """Place among the tasks of this node."""
@@ -73,7 +73,7 @@ class Entrance(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the launcher starts one task for each GPU, as torchrun does."""
     master_host: str = "127.0.0.1"
     master_port: int | None = None
-    """The board is on one of the ports behind it; None: on any, and only this process needs it."""
+    """The store is on one of the ports behind it; None: on any, and only this process needs it."""
     run: str = "local"
     """The same for all tasks of this run, another for other runs."""
     hosts: tuple[str, ...] = ()
@@ -145,7 +145,7 @@ def find(env: Env, wish: Wish) -> Entrance:
 
 
 def token(env: Env) -> str:
-    """Return the token of this run's board, "" of none.
+    """Return the token of this run's store, "" of none.
 
     Raises:
         EntranceError: it is too long.
@@ -157,7 +157,7 @@ def token(env: Env) -> str:
 
 
 def slurm_port(job: int, step: int) -> int:
-    """Return the port from which the tasks of a step look for their board."""
+    """Return the port from which the tasks of a step look for their store."""
     return 20000 + (job * 31 + step) % 20000
 
 

@@ -1,0 +1,259 @@
+"""The coordinator: roll call, steps, silence, and an end in time."""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+from memory_store import MemoryStore
+
+from gpucheck.preflight.coordinator import coordinator as module
+from gpucheck.preflight.coordinator.coordinator import SILENT, Coordinator, Heard, Plan
+from gpucheck.preflight.coordinator.rank_assignment import JobSpec
+from gpucheck.preflight.model import RankResult, Step, TaskFacts
+
+Next = Callable[[Heard], Step | None]
+
+
+class Clock:
+    """The time, as the test wants it."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+class Hall:
+    """A coordinator, and tasks that do what the test says."""
+
+    def __init__(self, clock: Clock, tasks: int, next_step: Next, timeout: float = 300.0) -> None:
+        self.clock = clock
+        self.store = MemoryStore()
+        self.heard: list[Heard] = []
+        plan = Plan(
+            backend="gloo", begun=clock.now, end=clock.now + timeout, arrival=60.0, connect=60.0
+        )
+        job = JobSpec(tasks=tasks, cuda=False, per_task=1)
+        self.coordinator = Coordinator(
+            self.store, job, plan, next_step, self._finish, lambda _text: None
+        )
+        self.beats = dict.fromkeys(range(tasks), 0)
+
+    def _finish(self, heard: Heard) -> dict[str, Any]:
+        self.heard.append(heard)
+        return {"exit": 0}
+
+    def come(self, *tasks: int, left: float = 300.0) -> None:
+        for task in tasks:
+            facts = TaskFacts(task=task, host=f"n{task}")
+            self.store.set(f"task/{task}", {"facts": facts, "seconds_left": left})
+
+    def learn(self, *tasks: int, problem: str = "") -> None:
+        for task in tasks:
+            kind = "import-failed" if problem else ""
+            facts = TaskFacts(task=task, host=f"n{task}", devices=[], problem=problem, kind=kind)
+            self.store.set(f"facts/{task}", facts)
+
+    def did(self, task: int, step: int, **result: object) -> None:
+        one = msgspec.convert({"rank": task, "status": "passed", **result}, RankResult)
+        self.store.set(f"done/{step}/{task}", [one])
+
+    def run(self, seconds: float, *, silent: tuple[int, ...] = ()) -> None:
+        end = self.clock.now + seconds
+        while self.clock.now < end:
+            self.clock.now += 0.25
+            for task in self.beats:
+                if task not in silent:
+                    self.beats[task] += 1
+                    phases = {str(task): ["enter", 2, 0.1]}
+                    self.store.set(f"beat/{task}", {"n": self.beats[task], "phases": phases})
+            self.coordinator.tick()
+
+    @property
+    def result(self) -> Heard:
+        assert len(self.heard) == 1
+        return self.heard[0]
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(module, "time", clock)
+    return clock
+
+
+def one_step(heard: Heard) -> Step | None:
+    if heard.history:
+        return None
+    group = tuple(heard.roster.living)
+    return Step(number=7, kind="together", groups=(group,), backend="gloo", seconds=20)
+
+
+def test_all_is_well(clock: Clock) -> None:
+    hall = Hall(clock, 2, one_step)
+    hall.come(0, 1)
+    hall.run(1)
+    assert "roster/0" not in hall.store.values
+    hall.learn(0, 1)
+    hall.run(1)
+    assert hall.store.values["roster/1"] == {"devices": {"1": "cpu"}, "world_size": 2}
+    orders = hall.store.values["go/1/0"]
+    assert orders["groups"] == [{"number": 0, "ranks": "0-1", "mine": [1]}]
+    assert "verdict" not in hall.store.values
+    hall.did(0, 7)
+    hall.did(1, 7)
+    hall.run(1)
+    assert hall.store.values["verdict"] == {"exit": 0}
+    assert hall.result.history[0].passed((0, 1))
+    assert not hall.coordinator.all_have_left
+    hall.store.set("left/0", 1)
+    hall.store.set("left/1", 1)
+    assert hall.coordinator.all_have_left
+
+
+def test_who_never_comes_is_absent_after_the_time_to_arrive(clock: Clock) -> None:
+    hall = Hall(clock, 3, one_step)
+    hall.come(0, 2)
+    hall.learn(0, 2)
+    hall.run(59)
+    assert "roster/0" not in hall.store.values
+    hall.run(2)
+    assert hall.store.values["go/0/0"]["groups"][0]["ranks"] == "0,2"
+    hall.come(1)
+    hall.did(0, 7)
+    hall.did(2, 7)
+    hall.run(1)
+    assert hall.result.roster.absent == {1}
+
+
+def test_a_supervisor_that_falls_silent_is_lost_with_its_last_phase(clock: Clock) -> None:
+    hall = Hall(clock, 2, one_step)
+    hall.come(0, 1)
+    hall.learn(0, 1)
+    hall.run(5)
+    hall.did(0, 7)
+    hall.run(SILENT + 3, silent=(1,))
+    lost = hall.result.history[0].results[1]
+    assert (lost.status, lost.phase, lost.collective) == ("lost", "enter", 2)
+    assert hall.result.roster.dead == {1}
+    hall.store.set("left/0", 1)
+    assert hall.coordinator.all_have_left
+
+
+def test_who_falls_silent_while_it_imports_torch_is_known_before_the_first_step(
+    clock: Clock,
+) -> None:
+    hall = Hall(clock, 2, one_step)
+    hall.come(0, 1)
+    hall.learn(0)
+    hall.run(5)
+    hall.run(SILENT + 2, silent=(1,))
+    hall.did(0, 7)
+    hall.run(1, silent=(1,))
+    assert hall.result.history[0].results[1].status == "lost"
+    assert "go/1/0" not in hall.store.values
+
+
+def test_whose_torch_does_not_import_gets_no_orders_but_an_outcome(clock: Clock) -> None:
+    hall = Hall(clock, 2, one_step)
+    hall.come(0, 1)
+    hall.learn(0)
+    hall.learn(1, problem="No module named torch")
+    hall.run(1)
+    hall.did(0, 7)
+    hall.run(1)
+    assert hall.result.history[0].results[1].kind == "import-failed"
+    assert "go/1/0" not in hall.store.values
+
+
+def test_the_verdict_is_there_before_the_first_of_them_must_go(clock: Clock) -> None:
+    hall = Hall(clock, 2, one_step)
+    hall.come(0)
+    hall.come(1, left=70.0)
+    hall.learn(0, 1)
+    hall.run(61)
+    assert hall.heard == []
+    hall.run(2)
+    assert "limit" in hall.result.stopped_because
+    assert {one.status for one in hall.result.history[0].results.values()} == {"not-run"}
+    assert hall.result.history[0].results[0].phase == "enter"
+
+
+def test_a_step_that_could_not_end_is_not_begun(clock: Clock) -> None:
+    hall = Hall(clock, 1, one_step, timeout=40.0)
+    hall.come(0, left=40.0)
+    hall.learn(0)
+    hall.run(2)
+    assert "together" in hall.result.stopped_because
+    assert hall.result.history == []
+
+
+def test_a_task_that_dies_at_once_is_lost_too(clock: Clock) -> None:
+    hall = Hall(clock, 1, one_step)
+    hall.come(0)
+    hall.run(SILENT + 4, silent=(0,))
+    assert hall.result.facts[0].kind == "silent"
+
+
+def test_an_unkillable_worker_takes_its_rank_out(clock: Clock) -> None:
+    hall = Hall(clock, 2, one_step)
+    hall.come(0, 1)
+    hall.learn(0, 1)
+    hall.run(1)
+    hall.did(0, 7)
+    hall.did(1, 7, status="timed-out", kind="unkillable")
+    hall.run(1)
+    assert hall.result.roster.dead == {1}
+    assert hall.result.roster.living == [0]
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("task/0", "nonsense"),
+        ("task/x", {}),
+        ("task/²", {}),
+        ("task/999", {"facts": {"task": 999, "host": "x"}}),
+        ("beat/²", {"n": 1}),
+        ("facts/0", {"task": 5}),
+        ("facts/0", [1]),
+        ("beat/0", {"n": "many"}),
+        ("beat/x", {}),
+        ("done/7/0", [{"rank": "a"}]),
+        ("done/7/5", [{"rank": 99, "status": "passed"}]),
+    ],
+)
+def test_what_comes_over_the_network_is_not_believed(clock: Clock, key: str, value: object) -> None:
+    hall = Hall(clock, 1, one_step)
+    hall.store.set(key, value)
+    hall.run(1)
+    hall.come(0)
+    hall.store.set(key, value)
+    hall.run(1)
+    hall.learn(0)
+    hall.store.set(key, value)
+    hall.run(1)
+    if not key.startswith("task/0"):
+        hall.come(0)
+    hall.learn(0)
+    hall.run(1)
+    hall.did(0, 7)
+    hall.run(1)
+    if key != "task/0":
+        assert set(hall.result.history[0].results) == {0}
+
+
+def test_being_told_to_stop_ends_it_once(clock: Clock) -> None:
+    hall = Hall(clock, 2, one_step)
+    hall.come(0)
+    hall.run(1)
+    hall.coordinator.stop("it was told to end")
+    hall.coordinator.stop("again")
+    assert hall.result.stopped_because == "it was told to end"
+
+
+def test_results_are_msgspec_data() -> None:
+    one = RankResult(rank=1, status="lost", phase="enter")
+    assert msgspec.convert(msgspec.to_builtins(one), RankResult) == one
