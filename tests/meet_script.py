@@ -45,7 +45,9 @@ def main(arguments: list[str]) -> None:
             store.put("over", 1)
     if store:
         told = store.under("task/")
-        sys.stdout.write(json.dumps([told[key] for key in sorted(told, key=int)]) + "\n")
+        sys.stdout.write(
+            json.dumps([json.loads(told[key]) for key in sorted(told, key=int)]) + "\n"
+        )
         time.sleep(0.3)  # for the others to hear that it is over
         store.close()
     client.close()

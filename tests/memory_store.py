@@ -15,35 +15,34 @@ class MemoryStore:
     peer_address = "127.0.0.1"
 
     def __init__(self) -> None:
-        self.values: dict[str, Any] = {}
-        self._waiting: dict[str, list[Callable[[Any], None]]] = {}
+        self.texts: dict[str, bytes] = {}
+        self._waiting: dict[str, list[Callable[[bytes | None], None]]] = {}
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """What stands under each key."""
+        return {key: msgspec.json.decode(text) for key, text in self.texts.items()}
 
     def put(self, key: str, value: object) -> None:
-        self.values[key] = msgspec.json.decode(msgspec.json.encode(value))
+        self.texts[key] = msgspec.json.encode(value)
         for then in self._waiting.pop(key, []):
-            then(self.values[key])
+            then(self.texts[key])
 
     set = put
 
     def add(self, key: str, *, then: Callable[[int], None]) -> None:
-        self.values[key] = self.values.get(key, 0) + 1
-        then(self.values[key])
+        number = int(self.texts.get(key, b"0")) + 1
+        self.texts[key] = b"%d" % number
+        then(number)
 
-    def get(self, key: str, wait: float = 0.0, *, then: Callable[[Any], None] | None = None) -> Any:  # noqa: ANN401  # JSON-like data
-        if then is None:
-            return self.values.get(key)
-        if key in self.values:
-            then(self.values[key])
+    def get(self, key: str, wait: float, *, then: Callable[[bytes | None], None]) -> None:
+        if key in self.texts:
+            then(self.texts[key])
         elif wait:
             self._waiting.setdefault(key, []).append(then)
-        return None
 
-    def under(self, prefix: str) -> dict[str, Any]:
-        return {
-            key[len(prefix) :]: value
-            for key, value in self.values.items()
-            if key.startswith(prefix)
-        }
+    def under(self, prefix: str) -> dict[str, bytes]:
+        return {k[len(prefix) :]: text for k, text in self.texts.items() if k.startswith(prefix)}
 
     def give_up(self, key: str) -> None:
         """End the waits for a key: its time is over."""

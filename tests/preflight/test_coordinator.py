@@ -1,7 +1,6 @@
 """The coordinator: roll call, steps, silence, and an end in time."""
 
 from collections.abc import Callable
-from typing import Any
 
 import msgspec
 import pytest
@@ -11,6 +10,16 @@ from gpucheck.preflight.coordinator import coordinator as module
 from gpucheck.preflight.coordinator.coordinator import SILENT, Coordinator, Heard, Plan
 from gpucheck.preflight.coordinator.rank_assignment import JobSpec
 from gpucheck.preflight.model import RankResult, Step, TaskFacts
+from gpucheck.preflight.store import messages
+from gpucheck.preflight.store.messages import (
+    Heartbeat,
+    Leaving,
+    RankProgress,
+    Registration,
+    StepResults,
+    TaskReport,
+    Verdict,
+)
 
 Next = Callable[[Heard], Step | None]
 
@@ -41,24 +50,29 @@ class Hall:
         )
         self.beats = dict.fromkeys(range(tasks), 0)
 
-    def _finish(self, heard: Heard) -> dict[str, Any]:
+    def _finish(self, heard: Heard) -> Verdict:
         self.heard.append(heard)
-        return {"exit": 0}
+        return Verdict(exit=0, exit_class="healthy")
 
     def come(self, *tasks: int, left: float = 300.0) -> None:
         for task in tasks:
             facts = TaskFacts(task=task, host=f"n{task}")
-            self.store.set(f"task/{task}", {"facts": facts, "seconds_left": left})
+            said = Registration(facts=facts, seconds_left=left)
+            self.store.set(messages.REGISTRATIONS.key(task), said)
 
     def learn(self, *tasks: int, problem: str = "") -> None:
         for task in tasks:
             kind = "import-failed" if problem else ""
             facts = TaskFacts(task=task, host=f"n{task}", devices=[], problem=problem, kind=kind)
-            self.store.set(f"facts/{task}", facts)
+            self.store.set(messages.REPORTS.key(task), TaskReport(facts=facts))
 
     def did(self, task: int, step: int, **result: object) -> None:
         one = msgspec.convert({"rank": task, "status": "passed", **result}, RankResult)
-        self.store.set(f"done/{step}/{task}", [one])
+        self.store.set(messages.RESULTS.key(step, task), StepResults(results=(one,)))
+
+    def leave(self, *tasks: int) -> None:
+        for task in tasks:
+            self.store.set(messages.LEAVING.key(task), Leaving())
 
     def run(self, seconds: float, *, silent: tuple[int, ...] = ()) -> None:
         end = self.clock.now + seconds
@@ -67,8 +81,10 @@ class Hall:
             for task in self.beats:
                 if task not in silent:
                     self.beats[task] += 1
-                    phases = {str(task): ["enter", 2, 0.1]}
-                    self.store.set(f"beat/{task}", {"n": self.beats[task], "phases": phases})
+                    beat = Heartbeat(
+                        n=self.beats[task], ranks={task: RankProgress("enter", 2, 0.1)}
+                    )
+                    self.store.set(messages.HEARTBEATS.key(task), beat)
             self.coordinator.tick()
 
     @property
@@ -98,18 +114,18 @@ def test_all_is_well(clock: Clock) -> None:
     assert "roster/0" not in hall.store.values
     hall.learn(0, 1)
     hall.run(1)
-    assert hall.store.values["roster/1"] == {"devices": {"1": "cpu"}, "world_size": 2}
+    assigned = hall.store.values["roster/1"]
+    assert (assigned["devices"], assigned["world_size"]) == ({"1": "cpu"}, 2)
     orders = hall.store.values["go/1/0"]
     assert orders["groups"] == [{"number": 0, "ranks": "0-1", "mine": [1]}]
     assert "verdict" not in hall.store.values
     hall.did(0, 7)
     hall.did(1, 7)
     hall.run(1)
-    assert hall.store.values["verdict"] == {"exit": 0}
+    assert hall.store.values["verdict"]["exit"] == 0
     assert hall.result.history[0].passed((0, 1))
     assert not hall.coordinator.all_have_left
-    hall.store.set("left/0", 1)
-    hall.store.set("left/1", 1)
+    hall.leave(0, 1)
     assert hall.coordinator.all_have_left
 
 
@@ -138,7 +154,7 @@ def test_a_supervisor_that_falls_silent_is_lost_with_its_last_phase(clock: Clock
     lost = hall.result.history[0].results[1]
     assert (lost.status, lost.phase, lost.collective) == ("lost", "enter", 2)
     assert hall.result.roster.dead == {1}
-    hall.store.set("left/0", 1)
+    hall.leave(0)
     assert hall.coordinator.all_have_left
 
 
@@ -209,21 +225,49 @@ def test_an_unkillable_worker_takes_its_rank_out(clock: Clock) -> None:
     assert hall.result.roster.living == [0]
 
 
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("task/0", "nonsense"),
-        ("task/x", {}),
-        ("task/²", {}),
-        ("task/999", {"facts": {"task": 999, "host": "x"}}),
-        ("beat/²", {"n": 1}),
-        ("facts/0", {"task": 5}),
-        ("facts/0", [1]),
-        ("beat/0", {"n": "many"}),
-        ("beat/x", {}),
-        ("done/7/0", [{"rank": "a"}]),
-        ("done/7/5", [{"rank": 99, "status": "passed"}]),
+FACTS = {"task": 0, "host": "x"}
+FORGED: dict[str, list[object]] = {
+    "task/0": [
+        "nonsense",
+        {},
+        {"message": "registration"},
+        {"message": "report", "facts": FACTS},
+        {"message": "registration", "facts": {"task": 5, "host": "x"}},
+        {"message": "registration", "facts": {**FACTS, "devices": [{"uuid": [1]}]}},
+        {"message": "registration", "facts": {**FACTS, "devices": [{"uuid": {"a": 1}}]}},
+        {"message": "registration", "facts": FACTS, "seconds_left": -1},
+        {"message": "registration", "facts": FACTS, "seconds_left": "many"},
     ],
+    "task/x": [{}],
+    "task/²": [{}],
+    "task/999999999999": [{"message": "registration", "facts": {**FACTS, "task": 999}}],
+    "task/999": [{"message": "registration", "facts": {"task": 999, "host": "x"}}],
+    "facts/0": [
+        {"task": 5},
+        [1],
+        {"message": "report", "facts": {**FACTS, "devices": [{"uuid": 7}]}},
+        {"message": "report", "facts": {**FACTS, "gpu_numbers": {"GPU-1": "x"}}},
+        {"message": "report", "facts": {**FACTS, "roots": [{"slug": []}]}},
+        {"message": "report", "facts": {**FACTS, "baseline": {"gpus": 3}}},
+    ],
+    "beat/0": [{"n": 1}, {"message": "heartbeat", "n": "many"}],
+    "beat/²": [{"message": "heartbeat", "n": 1}],
+    "beat/x": [{}],
+    "done/7/0": [
+        [{"rank": "a"}],
+        {"message": "results", "results": [{"rank": "a", "status": "passed"}]},
+        {"message": "results", "results": [{"rank": 0, "status": "splendid"}]},
+        {"message": "results", "results": [
+            {"rank": 0, "status": "timed-out", "data": {"in_phase": "long"}}]},
+        {"message": "results", "results": [
+            {"rank": 0, "status": "failed", "data": {"roots": [{"slug": []}]}}]},
+    ],
+    "done/7/5": [{"message": "results", "results": [{"rank": 99, "status": "passed"}]}],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [(key, value) for key, values in FORGED.items() for value in values]
 )
 def test_what_comes_over_the_network_is_not_believed(clock: Clock, key: str, value: object) -> None:
     hall = Hall(clock, 1, one_step)
@@ -235,14 +279,28 @@ def test_what_comes_over_the_network_is_not_believed(clock: Clock, key: str, val
     hall.learn(0)
     hall.store.set(key, value)
     hall.run(1)
-    if not key.startswith("task/0"):
-        hall.come(0)
+    hall.come(0)
     hall.learn(0)
     hall.run(1)
     hall.did(0, 7)
     hall.run(1)
-    if key != "task/0":
-        assert set(hall.result.history[0].results) == {0}
+    assert set(hall.result.history[0].results) == {0}
+    assert hall.result.history[0].results[0].passed
+    assert hall.result.facts[0].host == "n0"
+
+
+def test_what_was_not_believed_is_said(clock: Clock) -> None:
+    hall = Hall(clock, 2, one_step)
+    hall.store.set("task/1", {"message": "registration", "facts": {"task": 1, "host": 5}})
+    hall.come(0)
+    hall.learn(0)
+    hall.run(62, silent=(1,))
+    hall.did(0, 7)
+    hall.run(1)
+    (said,) = hall.result.malformed
+    assert "task/1" in said
+    assert "facts.host" in said
+    assert hall.result.roster.absent == {1}
 
 
 def test_being_told_to_stop_ends_it_once(clock: Clock) -> None:

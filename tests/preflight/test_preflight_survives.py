@@ -28,6 +28,7 @@ from gpucheck.preflight.diagnose.localise import Limits, next_step
 from gpucheck.preflight.drill import parse
 from gpucheck.preflight.launchers import entrance
 from gpucheck.preflight.session import Policy, Session, Settings
+from gpucheck.preflight.store.messages import Verdict
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="no torch here")
 TASKS = 3
@@ -282,9 +283,9 @@ def test_another_token_finds_no_store(job: Job) -> None:
 def test_only_the_faulted_worker_knows_of_the_drill(tmp_path: Path) -> None:
     heard: list[Heard] = []
 
-    def finish(found: Heard) -> dict[str, Any]:
+    def finish(found: Heard) -> Verdict:
         heard.append(found)
-        return {"exit": 1}
+        return Verdict(exit=1, exit_class="culprit")
 
     begun = time.monotonic()
     settings = Settings(
@@ -300,7 +301,7 @@ def test_only_the_faulted_worker_knows_of_the_drill(tmp_path: Path) -> None:
     try:
         assert session.run().reason == "verdict"
         assert session._store is not None  # noqa: SLF001
-        store = json.dumps(session._store.under(""))  # noqa: SLF001
+        store = b"".join(session._store.under("").values()).decode()  # noqa: SLF001
     finally:
         session.close()
     assert heard[0].history[1].results[2].status == "timed-out"

@@ -1,20 +1,18 @@
 """From tasks to ranks."""
 
-from typing import Any
-
 import msgspec
 
+from gpucheck.findings import Confidence
 from gpucheck.preflight.coordinator.rank_assignment import JobSpec, assign_ranks, unfit
-from gpucheck.preflight.model import TaskFacts
+from gpucheck.preflight.model import Device, RootCause, TaskFacts
 from gpucheck.preflight.task.node_facts import with_snapshot
 from gpucheck.probes.nvml import Nvml, NvmlGpu
 from gpucheck.snapshot import ProbeRuns, Snapshot
 
 
-def _gpus(*indexes: int) -> list[dict[str, Any]]:
+def _gpus(*indexes: int) -> list[Device]:
     return [
-        {"index": at, "name": "H100", "uuid": f"GPU-{at}", "pci": f"0000:{at:02}:00.0"}
-        for at in indexes
+        Device(index=at, name="H100", uuid=f"GPU-{at}", pci=f"0000:{at:02}:00.0") for at in indexes
     ]
 
 
@@ -60,14 +58,14 @@ def test_a_task_that_sees_one_device_uses_it() -> None:
 
 def test_a_gpu_has_the_number_of_nvidia_smi_where_one_task_of_the_node_knows_it() -> None:
     """Each task sees one GPU, which torch calls 0."""
-    own = {task: [{**_gpus(task)[0], "index": 0}] for task in range(4)}
+    own = {task: [msgspec.structs.replace(_gpus(task)[0], index=0)] for task in range(4)}
     came = {task: TaskFacts(task=task, host="a", devices=own[task]) for task in range(4)}
     job = JobSpec(tasks=4, cuda=True, per_task=1)
     assert [r.gpu for r in assign_ranks(job, came).ranks] == [0, 0, 0, 0]
     numbers = {"GPU-0": 3, "GPU-1": 2, "GPU-2": 1}
     came[0] = msgspec.structs.replace(came[0], gpu_numbers=numbers)
     assert [r.gpu for r in assign_ranks(job, came).ranks] == [3, 2, 1, None]
-    came[3] = msgspec.structs.replace(came[3], devices=[{"uuid": "MIG-5", "index": 0}])
+    came[3] = msgspec.structs.replace(came[3], devices=[Device(uuid="MIG-5", index=0)])
     assert assign_ranks(job, came).ranks[3].gpu == 0
 
 
@@ -119,7 +117,7 @@ def test_ranks_on_the_cpu_are_as_many_as_asked() -> None:
 
 
 def test_what_went_wrong_before_the_first_step_is_known() -> None:
-    roots = [{"slug": "torch-missing"}]
+    roots = [RootCause(slug="torch-missing", headline="No torch", confidence=Confidence.LIKELY)]
     came = {
         0: _facts(0, "a", 1),
         1: TaskFacts(
@@ -136,4 +134,5 @@ def test_what_went_wrong_before_the_first_step_is_known() -> None:
         2: ("failed", "no-device", "census"),
         3: ("lost", "silent", "start"),
     }
-    assert known[1].data["roots"] == roots
+    said = {"headline": "No torch", "confidence": "likely", "fixes": ()}
+    assert known[1].data["roots"] == [{"slug": "torch-missing", **said}]

@@ -2,14 +2,15 @@
 
 from typing import Any
 
-import msgspec
 import pytest
 from memory_store import MemoryStore
 
 from gpucheck.host.worker_pool.process import WorkerProcess
 from gpucheck.preflight.model import Kind, RankResult
+from gpucheck.preflight.store import messages
+from gpucheck.preflight.store.messages import Group, GroupEnd, Rendezvous, StepOrders, StepResults
 from gpucheck.preflight.task.rank_run import Deadlines, RankRun
-from gpucheck.preflight.task.step_run import Group, Orders, StepRun
+from gpucheck.preflight.task.step_run import StepRun
 
 
 class Workers:
@@ -45,7 +46,7 @@ class Table:
         self, groups: dict[int, str], mine: dict[int, tuple[int, ...]], kind: Kind = "together"
     ) -> StepRun:
         told = tuple(Group(number=n, ranks=groups[n], mine=mine[n]) for n in mine)
-        orders = Orders(
+        orders = StepOrders(
             step=1, kind=kind, backend="gloo", groups=told, seconds=5, connect_seconds=5
         )
         ranks = [rank for group in told for rank in group.mine]
@@ -63,13 +64,12 @@ class Table:
         step_run.heard(self.workers[rank].runs[rank], {"event": "store", "port": 4000 + rank})
 
     def done(self) -> dict[int, RankResult]:
-        raw = [one for value in self.store.under("done/1/").values() for one in value]
-        found = read(raw)
-        return {one.rank: one for one in found}
-
-
-def read(raw: list[Any]) -> list[RankResult]:
-    return msgspec.convert(raw, list[RankResult])
+        found: dict[int, RankResult] = {}
+        for text in self.store.under(messages.RESULTS.prefix(1)).values():
+            said = messages.RESULTS.read(text)
+            assert isinstance(said, StepResults)
+            found.update({one.rank: one for one in said.results})
+        return found
 
 
 @pytest.fixture
@@ -112,7 +112,7 @@ def test_a_crash_stops_the_others_wherever_they_are_and_is_numbered_first(table:
     others = table.task({0: "0-2"}, {0: (1, 2)})
     table.workers[1].ends(1, signal=11, status=None)
     others.tick()
-    assert table.store.values["trouble/1/0"] == "peer-failed"
+    assert table.store.values["end/1/0"]["reason"] == "peer-failed"
     for rank in (0, 2):
         table.workers[rank].ends(rank, signal=15, status=None)
     assert first.tick()
@@ -147,14 +147,14 @@ def test_a_wrong_sum_at_the_end_stops_nobody(table: Table) -> None:
     table.opened(0, first)
     table.workers[0].says(0, status="failed", kind="wrong-value", phase="done")
     first.tick()
-    assert "trouble/1/0" not in table.store.values
+    assert "end/1/0" not in table.store.values
     table.workers[1].says(1, status="passed")
     assert first.tick()
 
 
 def test_a_store_that_is_never_opened_is_an_outcome(table: Table) -> None:
     step_run = table.task({0: "0-1"}, {0: (1,)})
-    table.store.give_up("store/1/0")
+    table.store.give_up("rendezvous/1/0")
     assert step_run.tick()
     found = table.done()[1]
     assert (found.status, found.phase) == ("timed-out", "start")
@@ -163,14 +163,40 @@ def test_a_store_that_is_never_opened_is_an_outcome(table: Table) -> None:
 
 def test_a_rank_that_had_not_begun_when_its_group_ended_is_a_victim(table: Table) -> None:
     step_run = table.task({0: "0-1"}, {0: (1,)})
-    table.store.set("trouble/1/0", "peer-failed")
+    table.store.set("end/1/0", GroupEnd(reason="peer-failed"))
     assert step_run.tick()
     assert table.done()[1].status == "stopped"
-    table.store.set("store/1/0", {"host": "10.0.0.0", "port": 1})
+    table.store.set("rendezvous/1/0", Rendezvous(host="10.0.0.0", port=1))
     assert table.workers[1].orders == {}
 
 
 def test_phases_go_into_the_heartbeat(table: Table) -> None:
     step_run = table.task({0: "0-1"}, {0: (0, 1)})
     table.workers[0].runs[0].hear({"event": "phase", "phase": "enter", "collective": 3})
-    assert step_run.phases()["0"][:2] == ["enter", 3]
+    at = step_run.progress()[0]
+    assert (at.phase, at.collective) == ("enter", 3)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [3, {}, {"host": "a", "port": 1}, {"message": "rendezvous", "host": ["a"], "port": 1},
+     {"message": "rendezvous", "host": "a", "port": 0},
+     {"message": "rendezvous", "host": "a", "port": "80"}],
+)  # fmt: skip
+def test_a_malformed_rendezvous_is_an_outcome(table: Table, said: object) -> None:
+    step_run = table.task({0: "0-1"}, {0: (1,)})
+    table.store.set("rendezvous/1/0", said)
+    assert step_run.tick()
+    found = table.done()[1]
+    assert (found.status, found.kind) == ("timed-out", "not-begun")
+    assert "rank 0 opened no store to meet at that is understood" in found.detail
+
+
+@pytest.mark.parametrize("said", ["peer-failed", {"message": "group-end", "reason": "spite"}])
+def test_a_malformed_end_of_the_group_ends_nobody(table: Table, said: object) -> None:
+    step_run = table.task({0: "0-1"}, {0: (1,)})
+    table.store.set("end/1/0", said)
+    assert not step_run.tick()
+    table.store.set("rendezvous/1/0", Rendezvous(host="10.0.0.0", port=1))
+    table.workers[1].says(1, status="passed")
+    assert step_run.tick()

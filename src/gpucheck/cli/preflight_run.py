@@ -97,7 +97,9 @@ class Run:
         if exit_reason.verdict is None and session.coordinator is not None:
             session.coordinator.stop(exit_reason.detail)  # what task 0 knows, it says
         result = self._judgement.result
-        verdict = exit_reason.verdict or {"exit": _INCONCLUSIVE, "why": exit_reason.detail}
+        verdict = {"exit": _INCONCLUSIVE, "why": exit_reason.detail}
+        if exit_reason.verdict is not None:
+            verdict = builtins(exit_reason.verdict)
         if result is not None:
             verdict = {**verdict, "exit": result.ending.status or verdict["exit"]}
         self._status = _status(verdict)
@@ -315,7 +317,7 @@ class Run:
         except policy.PolicyError as error:
             raise click.UsageError(printable(str(error))) from error
 
-    def _read_baseline(self) -> dict[str, Any] | None:
+    def _read_baseline(self) -> baseline.Baseline | None:
         """Return what this node's GPUs reached before; None when nobody compares.
 
         Raises:
@@ -324,11 +326,9 @@ class Run:
         if self._options["baseline"] != "compare":
             return None
         try:
-            found = baseline.load(baseline.default_path(self._host.env()))
+            return baseline.load(baseline.default_path(self._host.env()))
         except baseline.BaselineError as error:
             raise click.UsageError(printable(str(error))) from error
-        plain: dict[str, Any] = builtins(found)
-        return plain
 
     def _local_snapshot(self) -> Any:  # noqa: ANN401  # a Snapshot, or None
         return self._session.snapshot if self._session is not None else None

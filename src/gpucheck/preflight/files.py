@@ -18,8 +18,9 @@ RANK_SCHEMA = "gpucheck.preflight-rank/1"
 _WORST_FIRST: tuple[Status, ...] = (
     "crashed", "failed", "timed-out", "lost", "stopped", "not-run", "passed"
 )  # fmt: skip
-_OF_ALL = ("ranks", "groups", "report", "snapshot", "text")
-"""Parts of a verdict that grow with the job: ten thousand files of each rank need them not."""
+_LEFT_OUT = ("message", "groups")
+"""Keys of a verdict that are no part of a rank's file: its form in the store, and what is for the
+baselines alone."""
 
 
 class FileError(Exception):
@@ -129,7 +130,7 @@ def write_each(
 
 def _contents(own: Mapping[str, Any], verdict: Mapping[str, Any]) -> Iterator[tuple[str, RankFile]]:
     facts = _whole(own.get("facts"))
-    told = {key: value for key, value in verdict.items() if key not in _OF_ALL}
+    told = {key: value for key, value in verdict.items() if key not in _LEFT_OUT}
     taken = datetime.now(tz=timezone.utc).isoformat(timespec="seconds")
     blamed = {rank for one in told.get("culprits") or () for rank in _whole(one).get("ranks") or ()}
     host = str(facts.get("host") or "")

@@ -5,6 +5,7 @@ user asked for.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -30,8 +31,17 @@ from gpucheck.preflight.figures import (
 from gpucheck.preflight.figures.baseline import Baseline
 from gpucheck.preflight.figures.policy import Requirements
 from gpucheck.preflight.figures.slow_links import Known
-from gpucheck.preflight.model import Backend, Rank, RankResult, Step, StepResult, TaskFacts
+from gpucheck.preflight.model import (
+    Backend,
+    Rank,
+    RankResult,
+    RootCause,
+    Step,
+    StepResult,
+    TaskFacts,
+)
 from gpucheck.preflight.outcome import Ending
+from gpucheck.preflight.store.messages import GroupBandwidth, Verdict
 from gpucheck.probes.preflight import Culprit, OutcomeStatus, Preflight, RankOutcome
 from gpucheck.report import FailOn, Report, make_report
 from gpucheck.snapshot import ProbeRuns, Snapshot
@@ -104,23 +114,22 @@ class Judgement:
         step = localise.next_step(heard.roster, heard.history, self._wanted.limits)
         return step or self._measured_again(heard)
 
-    def finish(self, heard: Heard) -> dict[str, Any]:
+    def finish(self, heard: Heard) -> Verdict:
         """Judge it all; return the verdict that every task is told."""
         preflight = self._section(heard)
         result = self._judged(preflight)
         self.result, self.history = result, tuple(heard.history)
-        told = (result.preflight.culprits or [])[:_MOST_TOLD]
-        return {
-            "exit": result.ending.status,
-            "class": result.ending.word,
-            "why": result.ending.why,
-            "verdict": result.report.verdict,
-            "root_causes": list(result.report.root_causes),
-            "culprits": builtins(told),
-            "drill": self._wanted.drill,
-            "world_size": preflight.world_size,
-            "groups": _groups(heard),
-        }
+        return Verdict(
+            exit=result.ending.status,
+            exit_class=result.ending.word,
+            why=result.ending.why,
+            verdict=result.report.verdict,
+            root_causes=result.report.root_causes,
+            culprits=tuple((result.preflight.culprits or [])[:_MOST_TOLD]),
+            drill=self._wanted.drill,
+            world_size=preflight.world_size,
+            groups=_groups(heard),
+        )
 
     def _measured_again(self, heard: Heard) -> Step | None:
         """Return the step that measures again what was slow; None when there is nothing."""
@@ -183,7 +192,10 @@ class Judgement:
             bandwidths=slow_links.report(history, known),
             steps=[done.step.kind for done in history],
             step_notes=[in_words(done) for done in history],
-            notices=idle.notices(roster, heard.facts) if wanted.backend == "nccl" else [],
+            notices=[
+                *(idle.notices(roster, heard.facts) if wanted.backend == "nccl" else ()),
+                *heard.malformed,
+            ],
             finished=not heard.stopped_because,
             stopped_because=heard.stopped_because,
             inconclusive=_late(late) or told.inconclusive or self._unknown(heard, known),
@@ -233,16 +245,11 @@ class Judgement:
         )  # fmt: skip
 
 
-def roots(snapshot: Snapshot, tables: Tables) -> list[dict[str, Any]]:
+def roots(snapshot: Snapshot, tables: Tables) -> list[RootCause]:
     """Return the errors that the rules find in what the static probes saw, the root cause first."""
     standing = diagnose(snapshot, tables).standing
     return [
-        {
-            "slug": one.slug,
-            "headline": one.headline,
-            "confidence": one.confidence.value,
-            "fixes": builtins(one.fixes),
-        }
+        RootCause(slug=one.slug, headline=one.headline, confidence=one.confidence, fixes=one.fixes)
         for one in standing
         if one.severity is Severity.ERROR
     ]
@@ -257,7 +264,7 @@ def _late(late: set[int]) -> str:
     if not late:
         return ""
     names = words_of(sorted(late))
-    return f"rank {names} came when the roll had been called: start all at once, or raise --timeout"
+    return f"rank {names} came after the ranks were assigned: start all at once, or raise --timeout"
 
 
 def _with_own_fixes(culprit: Culprit) -> Culprit:
@@ -298,11 +305,7 @@ def _baseline(facts: Mapping[int, TaskFacts]) -> Baseline | None:
     if not said:
         return None
     gpus, groups = {}, {}
-    for raw in said:
-        try:
-            one = msgspec.convert(raw, Baseline)
-        except msgspec.ValidationError:
-            continue
+    for one in said:
         gpus.update(one.gpus)
         groups.update(one.groups)
     return Baseline(gpus=gpus, groups=groups)
@@ -349,18 +352,19 @@ def _worst(
     return "stopped" if worst.status == "not-run" else worst.status, worst
 
 
-def _groups(heard: Heard) -> list[dict[str, Any]]:
+def _groups(heard: Heard) -> tuple[GroupBandwidth, ...]:
     """Return the bandwidth of each whole node, for the baselines; only of small jobs."""
     nodes = {tuple(ranks) for ranks in heard.roster.nodes().values()}
-    return [
-        {
-            "uuids": [heard.roster.ranks[rank].uuid for rank in one.group],
-            "size": one.size,
-            "busbw": one.busbw,
-        }
+    found = (
+        GroupBandwidth(
+            uuids=tuple(heard.roster.ranks[rank].uuid for rank in one.group),
+            size=one.size,
+            busbw=one.busbw,
+        )
         for one in bandwidth.timed(heard.roster, heard.history)
         if one.group in nodes
-    ][:_MOST_TOLD]
+    )
+    return tuple(islice(found, _MOST_TOLD))
 
 
 def _in_words(wanted: Requirements) -> tuple[str, ...]:

@@ -1,11 +1,21 @@
 """What a pre-flight speaks of: the ranks of the job, its steps, and what became of each rank."""
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec import Meta
 
+from gpucheck.findings import Confidence, Fix
+from gpucheck.preflight.figures.baseline import Baseline
 from gpucheck.probes.preflight import Phase
+
+Name = Annotated[str, Meta(max_length=1000)]
+Text = Annotated[str, Meta(max_length=65_536)]
+Count = Annotated[int, Meta(ge=0, le=2**53)]
+RankNumber = Annotated[int, Meta(ge=0, le=1_000_000)]
+TaskNumber = Annotated[int, Meta(ge=0, le=1_000_000)]
+Seconds = Annotated[float, Meta(ge=0, le=1e9)]
 
 Kind = Literal[
     "alone", "together", "inside", "pairs", "partners", "links", "gpu-pairs", "arms", "grow"
@@ -13,6 +23,8 @@ Kind = Literal[
 """Steps 0 and 2 to 7 of the design; ``grow`` finds from how many ranks on the whole fails."""
 Backend = Literal["nccl", "gloo"]
 Status = Literal["passed", "failed", "crashed", "timed-out", "stopped", "lost", "not-run"]
+ExitStatus = Literal[0, 1, 3, 4, 5]
+ExitClass = Literal["healthy", "culprit", "inconclusive", "misconfiguration", "slow"]
 
 
 class Rank(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,19 +102,19 @@ class RankResult(msgspec.Struct, frozen=True, kw_only=True):
     are in is timed-out in an earlier phase than ``enter``, or has a lower ``collective``.
     """
 
-    rank: int
+    rank: RankNumber
     status: Status
     phase: Phase = "done"
-    collective: int = 0
+    collective: Count = 0
     """The number of the collective that it has entered last, from 1."""
-    kind: str = ""
+    kind: Name = ""
     """What is wrong, in a word, as a self-test says it: ``wrong-value``, ``peer-lost``,
     ``collective-timeout``, ``cuda-error``, ``nccl-error``, ``signal``, ``exit-status``,
     ``import-failed``, ``not-started``, ``unkillable`` ..."""
-    detail: str = ""
-    order: int = 0
-    seconds: float = 0.0
-    measurements: dict[str, float] = {}
+    detail: Text = ""
+    order: Count = 0
+    seconds: Seconds = 0.0
+    measurements: Annotated[dict[Name, float], Meta(max_length=200)] = {}
     """By name with its unit, such as ``fp32 TFLOP/s`` or ``all-reduce 65536 B s``."""
     data: dict[str, Any] = {}
     """``rank``: whose contribution was wrong, where that can be told; ``segment``; ``cuda_code``,
@@ -125,46 +137,66 @@ class StepResult(msgspec.Struct, frozen=True, kw_only=True):
         return all(rank in self.results and self.results[rank].passed for rank in group)
 
 
-class TaskFacts(msgspec.Struct, frozen=True, kw_only=True):
+class Device(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A GPU as torch sees it in one task; None is unknown."""
+
+    index: int | None = None
+    name: Name | None = None
+    memory: Count | None = None
+    """Bytes."""
+    capability: Name | None = None
+    uuid: Name | None = None
+    pci: Name | None = None
+
+
+class RootCause(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An error that the static rules found on a node."""
+
+    slug: Name
+    headline: Text
+    confidence: Confidence
+    fixes: Annotated[tuple[Fix, ...], Meta(max_length=100)] = ()
+
+
+class TaskFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a task of the launcher says of itself and its node, before and after torch is imported.
 
     None is unknown. ``variables`` are those that collectives listen to, by name; values that look
     like secrets are left out. ``devices`` are in the order of torch.
     """
 
-    task: int
-    host: str
-    node: int | None = None
-    pid: int = 0
-    address: str = ""
+    task: TaskNumber
+    host: Name
+    node: Count | None = None
+    pid: Count = 0
+    address: Name = ""
     """By which other nodes reach this one: the local end of its connection to the store."""
-    python: str | None = None
-    torch: str | None = None
-    cuda: str | None = None
-    cudnn: str | None = None
-    nccl: str | None = None
-    driver: str | None = None
-    devices: list[dict[str, Any]] | None = None
-    """Each with ``index``, ``name``, ``uuid``, ``pci``, ``memory`` and ``capability``."""
-    gpu_numbers: dict[str, int] | None = None
+    python: Name | None = None
+    torch: Name | None = None
+    cuda: Name | None = None
+    cudnn: Name | None = None
+    nccl: Name | None = None
+    driver: Name | None = None
+    devices: Annotated[list[Device], Meta(max_length=256)] | None = None
+    gpu_numbers: Annotated[dict[Name, int], Meta(max_length=1000)] | None = None
     """What nvidia-smi calls each GPU, by its UUID; of a task that asked NVML."""
-    nvlinks: dict[str, int] | None = None
+    nvlinks: Annotated[dict[Name, int], Meta(max_length=1000)] | None = None
     """Active NVLinks by the UUID of the GPU."""
-    infiniband: list[str] | None = None
+    infiniband: Annotated[list[Name], Meta(max_length=1000)] | None = None
     """Ports of adapters, as ``mlx5_0/1 ACTIVE``; [] when there is none."""
     shm_bytes: int | None = None
     memlock_bytes: int | None = None
     """The soft limit; -1 is unlimited."""
-    variables: dict[str, str] | None = None
-    baseline: dict[str, Any] | None = None
-    """What its GPUs reached before (``baseline.Baseline``); None where that is not asked for."""
-    problem: str = ""
+    variables: Annotated[dict[Name, Text], Meta(max_length=1000)] | None = None
+    baseline: Baseline | None = None
+    """What its GPUs reached before; None where that is not asked for."""
+    problem: Text = ""
     """Why the part that needs torch is unknown: it does not import, hangs, or crashes."""
-    kind: str = ""
+    kind: Name = ""
     """The problem in a word, as a self-test says it: ``import-failed``, ``timed-out`` ..."""
-    roots: list[dict[str, Any]] = msgspec.field(default_factory=list)
-    """Errors that the static rules found on this node because of the problem, each with ``slug``,
-    ``headline`` and ``confidence``; the root cause first."""
+    roots: Annotated[list[RootCause], Meta(max_length=100)] = msgspec.field(default_factory=list)
+    """Errors that the static rules found on this node because of the problem, the root cause
+    first."""
     phase: Phase = "start"
 
 
@@ -172,18 +204,17 @@ Facts = Mapping[int, TaskFacts]
 """By task."""
 
 
-def gpu_number(one: Mapping[str, Any], numbers: Mapping[str, int]) -> int | None:
+def gpu_number(device: Device, numbers: Mapping[str, int]) -> int | None:
     """Return what nvidia-smi calls one of a task's devices; None when that is not known.
 
     torch counts what it sees, from 0 in every task: that is taken only where nobody asked NVML, or
     for a part of a GPU, which has no number there.
 
     Args:
-        one: of ``TaskFacts.devices``.
+        device: of a task.
         numbers: ``gpu_numbers`` of all tasks on the node.
     """
-    uuid, index = one.get("uuid"), one.get("index")
-    if isinstance(uuid, str) and uuid in numbers:
+    uuid = device.uuid or ""
+    if uuid in numbers:
         return numbers[uuid]
-    is_whole = isinstance(uuid, str) and uuid.startswith("GPU-")
-    return None if (is_whole and numbers) or not isinstance(index, int) else index
+    return None if uuid.startswith("GPU-") and numbers else device.index

@@ -1,21 +1,18 @@
 """How a pre-flight ends: its exit status and class, the same on every rank that lives."""
 
 from collections.abc import Iterable
-from typing import Literal
 
 import msgspec
 
 from gpucheck.findings import Confidence, Finding, Severity
+from gpucheck.preflight.model import ExitClass, ExitStatus
 from gpucheck.probes.preflight import Culprit, Preflight
 from gpucheck.report import FailOn
 from gpucheck.rules import all_rules
 
-Status = Literal[0, 1, 3, 4, 5]
-Word = Literal["healthy", "culprit", "inconclusive", "misconfiguration", "slow"]
-
-_ORDER: tuple[Status, ...] = (1, 4, 3, 5)
+_ORDER: tuple[ExitStatus, ...] = (1, 4, 3, 5)
 """Of several classes the first of these is the exit status."""
-_WORDS: dict[Status, Word] = {
+_WORDS: dict[ExitStatus, ExitClass] = {
     0: "healthy", 1: "culprit", 3: "inconclusive", 4: "misconfiguration", 5: "slow",
 }  # fmt: skip
 
@@ -23,8 +20,8 @@ _WORDS: dict[Status, Word] = {
 class Ending(msgspec.Struct, frozen=True):
     """The exit status, the class in a word, and why, in a sentence; "" where findings say it."""
 
-    status: Status
-    word: Word
+    status: ExitStatus
+    word: ExitClass
     why: str = ""
 
 
@@ -43,7 +40,7 @@ def ending(
         fail_on: the least severity that counts.
         store_lost: why the store cannot be reached; "" when it can.
     """
-    classes: set[Status] = {
+    classes: set[ExitStatus] = {
         all_rules()[one.slug].preflight_class
         for one in findings
         if one.silenced_by is None and counts(one.severity, fail_on)
@@ -54,7 +51,7 @@ def ending(
     why = store_lost or _open(preflight)
     if why and fail_on != "never":
         classes.add(3)
-    status: Status = next((one for one in _ORDER if one in classes), 0)
+    status: ExitStatus = next((one for one in _ORDER if one in classes), 0)
     if status == 0 and preflight.drill:
         return _made(3, _of_drill(preflight))
     return _made(status, why if status == 3 else "")  # noqa: PLR2004  # inconclusive
@@ -96,5 +93,5 @@ def _of_drill(preflight: Preflight) -> str:
     return "this was a drill, and the fault was not noticed"
 
 
-def _made(status: Status, why: str) -> Ending:
+def _made(status: ExitStatus, why: str) -> Ending:
     return Ending(status, _WORDS[status], why)

@@ -11,12 +11,13 @@ from gpucheck.host import LiveHost
 from gpucheck.preflight.coordinator.coordinator import Coordinator, Finish, Next, Plan
 from gpucheck.preflight.coordinator.rank_assignment import JobSpec
 from gpucheck.preflight.drill import Drill
+from gpucheck.preflight.figures.baseline import Baseline
 from gpucheck.preflight.launchers.entrance import Entrance
 from gpucheck.preflight.store.client import StoreClient
 from gpucheck.preflight.store.server import Store
 from gpucheck.preflight.store.wire import ports
 from gpucheck.preflight.task import node_facts
-from gpucheck.preflight.task.supervisor import ExitReason, Judge, Me, Supervisor
+from gpucheck.preflight.task.supervisor import ExitReason, Judge, Supervisor, TaskPlace
 from gpucheck.probes.selftests import Level
 from gpucheck.snapshot import Snapshot
 
@@ -44,8 +45,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     level: Level = "quick"
     seed: int = 0
     drill: Drill = Drill()
-    baseline: dict[str, Any] | None = None
-    """What this node's GPUs reached before (``baseline.Baseline``); None: nobody compares."""
+    baseline: Baseline | None = None
+    """What this node's GPUs reached before; None: nobody compares."""
 
 
 class Policy(msgspec.Struct, frozen=True):
@@ -89,7 +90,7 @@ class Session:
         self._client = self._connect()
         self.coordinator = self._coordinator(policy, progress) if self._store is not None else None
         self._supervisor = Supervisor(
-            self._me(), self._client, host.supervise, facts,
+            self._place(), self._client, host.supervise, facts,
             drill=settings.drill.for_worker, judge=policy.judge, coordinator=self.coordinator,
             progress=progress,
         )  # fmt: skip
@@ -146,9 +147,9 @@ class Session:
             entrance.master_host, wanted, entrance.run, self._token, patience
         )
 
-    def _me(self) -> Me:
+    def _place(self) -> TaskPlace:
         entrance, settings = self._entrance, self._settings
-        return Me(
+        return TaskPlace(
             task=entrance.task, tasks=entrance.tasks, node=entrance.node, local=entrance.local,
             cuda=settings.cuda, python=settings.python, end=self._end,
             import_seconds=_limit(_IMPORT, settings.timeout),

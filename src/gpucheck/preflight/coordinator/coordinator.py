@@ -1,4 +1,4 @@
-"""The coordinator, in task 0: it assigns the ranks, sets the steps and hears the results.
+"""The coordinator, in task 0: it assigns the ranks, sets the steps and collects the results.
 
 It decides nothing by itself: which step comes next, and who is to blame, are pure functions of
 what was heard (``localise``, ``culprits``). Like the supervisor it is a script that is resumed
@@ -7,41 +7,48 @@ whenever something may have happened.
 
 import time
 from collections.abc import Callable, Generator, Mapping
-from typing import Any, Protocol, TypeVar
+from typing import Protocol
 
 import msgspec
 
 from gpucheck.preflight.coordinator.rank_assignment import JobSpec, assign_ranks, unfit
 from gpucheck.preflight.model import Backend, RankResult, Roster, Step, StepResult, TaskFacts
 from gpucheck.preflight.spans import pack
-from gpucheck.preflight.task.step_run import Group, Orders
-from gpucheck.probes.preflight import Phase
+from gpucheck.preflight.store import messages
+from gpucheck.preflight.store.messages import (
+    Group,
+    M,
+    Malformed,
+    Message,
+    RankAssignment,
+    RankProgress,
+    StepOrders,
+    Topic,
+    Verdict,
+)
 
 SILENT = 12.0
 """Seconds without a heartbeat after which a task is lost."""
 _FOR_TASKS = 2e-4
-"""Seconds between two looks at the store for each task of the job: it costs what it shows."""
+"""Seconds between two looks at the store for each task of the job: a look costs that much."""
 _OFTEN, _BEATS = 0.02, 1.0
 _MARGIN = 2.0
-"""Seconds beyond a step's own deadline, for it to begin and to be told."""
+"""Seconds beyond a step's own deadline, for it to begin and for its results to arrive."""
 _RESERVE = 8.0
 """Seconds that are kept for the verdict and for leaving."""
+_MOST_MALFORMED = 5
 
 Script = Generator[None, None, None]
-T = TypeVar("T")
 
 
-class Notes(Protocol):
+class LocalStore(Protocol):
     """The store as its own process sees it."""
 
-    def get(self, key: str) -> Any:  # noqa: ANN401  # JSON-like data
-        """Return the value of a key, None when it has none."""
+    def put(self, key: str, value: Message) -> None:
+        """Put a message under a key."""
 
-    def put(self, key: str, value: Any) -> None:  # noqa: ANN401  # JSON-like data
-        """Put a value under a key."""
-
-    def under(self, prefix: str) -> dict[str, Any]:
-        """Return what stands under the keys that begin so, by the rest of the key."""
+    def under(self, prefix: str) -> Mapping[str, bytes]:
+        """Return the texts under the keys that begin so, by the rest of the key."""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,24 +69,6 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     set_device: float = 60.0
 
 
-Phases = dict[str, tuple[Phase, int, float]]
-"""By rank: phase, number of the collective, seconds in it."""
-
-
-class FirstWords(msgspec.Struct, frozen=True, kw_only=True):
-    """How a task registers."""
-
-    facts: TaskFacts
-    seconds_left: float = 1e9
-
-
-class Beat(msgspec.Struct, frozen=True, kw_only=True):
-    """A heartbeat, the ``n``-th."""
-
-    n: int
-    phases: Phases = {}
-
-
 class Heard(msgspec.Struct, kw_only=True):
     """Everything that the judgement rests on."""
 
@@ -87,13 +76,23 @@ class Heard(msgspec.Struct, kw_only=True):
     facts: dict[int, TaskFacts]
     history: list[StepResult]
     late: tuple[int, ...] = ()
-    """Tasks that came when the roll had been called."""
+    """Tasks that came after the ranks had been assigned."""
+    malformed: tuple[str, ...] = ()
+    """Messages that were not believed, each in a sentence."""
     stopped_because: str = ""
 
 
+class _Beat(msgspec.Struct, frozen=True):
+    """The last heartbeat of a task: its number, when it came, how far each rank was."""
+
+    n: int
+    when: float
+    ranks: Mapping[int, RankProgress] = {}
+
+
 Next = Callable[[Heard], Step | None]
-Finish = Callable[[Heard], dict[str, Any]]
-"""Judges what was heard; returns the verdict that every task is told."""
+Finish = Callable[[Heard], Verdict]
+"""Judges what was heard."""
 Tell = Callable[[str], None]
 
 
@@ -110,8 +109,9 @@ class Coordinator:
     """
 
     def __init__(
-        self, store: Notes, job: JobSpec, plan: Plan, next_step: Next, finish: Finish, tell: Tell
-    ) -> None:
+        self, store: LocalStore, job: JobSpec, plan: Plan, next_step: Next, finish: Finish,
+        tell: Tell,
+    ) -> None:  # fmt: skip
         self._store = store
         self._job = job
         self._plan = plan
@@ -121,10 +121,12 @@ class Coordinator:
         self._reserve = min(_RESERVE, (plan.end - plan.begun) / 5)
         self._end = plan.end - self._reserve
         self._came: dict[int, TaskFacts] = {}
-        self._beats: dict[int, tuple[int, float, Phases]] = {}
+        self._beats: dict[int, _Beat] = {}
         self._beats_at = self._look_at = 0.0
         self._sent: dict[int, int] = {}
         self._lost: set[int] = set()
+        self._read: dict[str, bytes] = {}
+        self._malformed: dict[str, str] = {}
         self._heard: Heard | None = None
         self._under_way: tuple[Step, dict[int, RankResult]] | None = None
         self._done = False
@@ -158,7 +160,8 @@ class Coordinator:
     @property
     def all_have_left(self) -> bool:
         """Whether every task that lives has taken the verdict."""
-        return len(self._store.under("left/")) >= len(set(self._came) - self._lost)
+        gone = self._store.under(messages.LEAVING.prefix())
+        return len(gone) >= len(set(self._came) - self._lost)
 
     def _work(self) -> Script:
         yield from self._await_tasks()
@@ -166,7 +169,7 @@ class Coordinator:
         heard = self._heard = Heard(
             roster=assign_ranks(self._job, self._came), facts=dict(self._came), history=[]
         )
-        self._number(heard.roster)
+        self._assign(heard.roster)
         known = unfit(heard.roster, heard.facts, cuda=self._job.cuda)
         while (step := self._next_step(heard)) is not None:
             if why := self._why_no_time(step):
@@ -180,39 +183,29 @@ class Coordinator:
         """Wait for every task; the clock stands until the first one has come: this one."""
         end = min(self._plan.begun + self._plan.arrival, self._end)
         while len(self._came) < self._job.tasks and time.monotonic() < end:
-            for task, said in self._registered().items():
-                if task not in self._came:
-                    self._welcome(task, said)
+            for task, said in self._news(messages.REGISTRATIONS):
+                is_ours = said.facts.task == task < self._job.tasks
+                if is_ours and task not in self._came:
+                    self._welcome(said.facts, said.seconds_left)
             self._tell(f"{len(self._came)} of {self._job.tasks} tasks have come")
             yield
 
-    def _registered(self) -> dict[int, dict[str, Any]]:
-        return {
-            int(task): said
-            for task, said in self._store.under("task/").items()
-            if _is_number(task) and int(task) < self._job.tasks
-        }
-
-    def _welcome(self, task: int, raw: dict[str, Any]) -> None:
-        said = _read(raw, FirstWords)
-        if said is None:
-            return
+    def _welcome(self, facts: TaskFacts, seconds_left: float) -> None:
         now = time.monotonic()
-        self._came[task] = said.facts
-        self._beats[task] = (0, now, {})
+        self._came[facts.task] = facts
+        self._beats[facts.task] = _Beat(0, now)
         # Who began earlier ends earlier: the verdict must be there before the first of them goes.
-        self._end = min(self._end, now + said.seconds_left - self._reserve)
+        self._end = min(self._end, now + seconds_left - self._reserve)
 
     def _learn(self) -> Script:
         """Wait for what each task has learnt of torch and its devices, or for its silence."""
         told: set[int] = set()
         while told | self._lost < set(self._came):
             self._note_lost()
-            for name, raw in self._store.under("facts/").items():
-                facts = _read(raw, TaskFacts)
-                if facts is not None and name == str(facts.task) and facts.task in self._came:
-                    self._came[facts.task] = facts
-                    told.add(facts.task)
+            for task, said in self._news(messages.REPORTS):
+                if said.facts.task == task and task in self._came:
+                    self._came[task] = said.facts
+                    told.add(task)
             self._tell(f"{len(told)} of {len(self._came)} tasks have imported torch")
             yield
         for task in self._lost - told:
@@ -220,14 +213,15 @@ class Coordinator:
                 self._came[task], problem="its supervisor fell silent", kind="silent"
             )
 
-    def _number(self, roster: Roster) -> None:
+    def _assign(self, roster: Roster) -> None:
         """Tell each task its ranks."""
-        devices: dict[int, dict[str, str]] = {task: {} for task in self._came}
+        devices: dict[int, dict[int, str]] = {task: {} for task in self._came}
         for one in roster.ranks:
             if one.task in devices:
-                devices[one.task][str(one.rank)] = one.device
+                devices[one.task][one.rank] = one.device
         for task, mine in devices.items():
-            self._store.put(f"roster/{task}", {"devices": mine, "world_size": len(roster.ranks)})
+            ranks = RankAssignment(devices=mine, world_size=len(roster.ranks))
+            self._store.put(messages.ASSIGNMENTS.key(task), ranks)
 
     def _why_no_time(self, step: Step) -> str:
         """Return why a step is not begun: a step without an end would say nothing."""
@@ -248,12 +242,11 @@ class Coordinator:
         wanted = {rank for group in step.groups for rank in group} - set(results)
         for task, orders in self._orders(step, roster, wanted).items():
             number = self._sent.get(task, 0)
-            self._store.put(f"go/{task}/{number}", orders)
+            self._store.put(messages.ORDERS.key(task, number), orders)
             self._sent[task] = number + 1
         while missing := wanted - set(results):
-            for raw in self._store.under(f"done/{step.number}/").values():
-                found = _read(raw, list[RankResult]) or []
-                results.update({one.rank: one for one in found if one.rank in missing})
+            for _first, said in self._news(messages.RESULTS, step.number):
+                results.update({one.rank: one for one in said.results if one.rank in missing})
             self._note_lost()
             for rank in wanted - set(results):
                 if roster.ranks[rank].task in self._lost:
@@ -266,19 +259,19 @@ class Coordinator:
         dead |= {one.rank for one in roster.ranks if one.task in self._lost}
         heard.roster = msgspec.structs.replace(roster, dead=roster.dead | dead)
 
-    def _orders(self, step: Step, roster: Roster, wanted: set[int]) -> dict[int, Orders]:
+    def _orders(self, step: Step, roster: Roster, wanted: set[int]) -> dict[int, StepOrders]:
         groups: dict[int, list[Group]] = {}
-        for number, group in enumerate(step.groups):
+        for number, ranks in enumerate(step.groups):
             by_task: dict[int, list[int]] = {}
-            for rank in group:
+            for rank in ranks:
                 if rank in wanted:
                     by_task.setdefault(roster.ranks[rank].task, []).append(rank)
-            words = pack(group)
+            words = pack(ranks)
             for task, mine in by_task.items():
-                party = Group(number=number, ranks=words, mine=tuple(mine))
-                groups.setdefault(task, []).append(party)
+                group = Group(number=number, ranks=words, mine=tuple(mine))
+                groups.setdefault(task, []).append(group)
         return {
-            task: Orders(
+            task: StepOrders(
                 step=step.number,
                 kind=step.kind,
                 backend=step.backend,
@@ -311,13 +304,13 @@ class Coordinator:
 
     def _silent(self, roster: Roster, rank: int) -> RankResult:
         """Return what is known of a rank whose supervisor says nothing any more."""
-        _count, _when, phases = self._beats.get(roster.ranks[rank].task, (0, 0.0, {}))
-        phase, collective, _seconds = phases.get(str(rank), ("start", 0, 0.0))
+        beat = self._beats.get(roster.ranks[rank].task)
+        at = beat.ranks.get(rank) if beat is not None else None
         return RankResult(
             rank=rank,
             status="lost",
-            phase=phase,
-            collective=collective,
+            phase=at.phase if at is not None else "start",
+            collective=at.collective if at is not None else 0,
             kind="silent",
             detail=f"its supervisor fell silent: no heartbeat for {SILENT:.0f} s",
         )
@@ -326,35 +319,46 @@ class Coordinator:
         if now < self._beats_at:
             return
         self._beats_at = now + max(_BEATS, _FOR_TASKS * self._job.tasks)
-        for name, raw in self._store.under("beat/").items():
-            beat = _read(raw, Beat)
-            before = self._beats.get(int(name)) if _is_number(name) else None
-            if beat is not None and before is not None and before[0] != beat.n:
-                self._beats[int(name)] = (beat.n, now, beat.phases)
+        for task, said in self._news(messages.HEARTBEATS):
+            before = self._beats.get(task)
+            if before is not None and before.n != said.n:
+                self._beats[task] = _Beat(said.n, now, said.ranks)
 
     def _note_lost(self) -> None:
         now = time.monotonic()
         self._lost |= {
             task
             for task in self._came
-            if task in self._beats and now - self._beats[task][1] > SILENT
+            if task in self._beats and now - self._beats[task].when > SILENT
         }
 
     def _conclude(self, heard: Heard) -> None:
         self._done = True
         heard.facts = dict(self._came)
-        heard.late = tuple(sorted(set(self._registered()) - set(self._came)))
-        self._store.put("verdict", self._finish(heard))
+        registered = self._store.under(messages.REGISTRATIONS.prefix())
+        tasks = {int(task) for task in registered if _is_number(task)}
+        heard.late = tuple(sorted(t for t in tasks - set(self._came) if t < self._job.tasks))
+        heard.malformed = tuple(self._malformed.values())
+        self._store.put(messages.VERDICT.name, self._finish(heard))
+
+    def _news(self, topic: Topic[M], *numbers: int) -> list[tuple[int, M]]:
+        """Return what has been said since the last look, each with the last number of its key."""
+        prefix = topic.prefix(*numbers)
+        found = []
+        for rest, text in self._store.under(prefix).items():
+            key = prefix + rest
+            if not _is_number(rest) or self._read.get(key) is text:
+                continue
+            self._read[key] = text
+            message = topic.read(text)
+            if not isinstance(message, Malformed):
+                found.append((int(rest), message))
+            elif len(self._malformed) < _MOST_MALFORMED:
+                said = f"the message {key} was not believed: {message.problem}"
+                self._malformed[key] = said
+        return found
 
 
 def _is_number(text: str) -> bool:
-    """Whether it is one of our numbers of tasks: there are digits that int() does not take."""
-    return text.isascii() and text.isdecimal()
-
-
-def _read(raw: object, kind: type[T]) -> T | None:
-    """Read what came over the network; None when it is something else."""
-    try:
-        return msgspec.convert(raw, kind)
-    except msgspec.ValidationError:
-        return None
+    """Whether it is a number as we write it: there are digits that int() does not take."""
+    return text.isascii() and text.isdecimal() and len(text) <= 9  # noqa: PLR2004  # a million

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from gpucheck.facts import builtins
 from gpucheck.preflight.model import Rank, RankResult, Roster, Status, TaskFacts, gpu_number
 
 NO_DEVICE = "none"
@@ -70,12 +71,12 @@ def unfit(roster: Roster, came: Mapping[int, TaskFacts], *, cuda: bool) -> dict[
         if facts.problem:
             found[one.rank] = RankResult(
                 rank=one.rank, status=_status(facts.kind), phase=facts.phase, kind=facts.kind,
-                detail=facts.problem, data={"roots": facts.roots},
+                detail=facts.problem, data={"roots": builtins(facts.roots)},
             )  # fmt: skip
         elif cuda and one.device == NO_DEVICE:
             found[one.rank] = RankResult(
                 rank=one.rank, status="failed", phase="census", kind="no-device",
-                detail="torch sees no GPU for it", data={"roots": facts.roots},
+                detail="torch sees no GPU for it", data={"roots": builtins(facts.roots)},
             )  # fmt: skip
     return found
 
@@ -90,10 +91,10 @@ def _status(kind: str) -> Status:
 
 def _owners(nodes: Mapping[int, int], came: Mapping[int, TaskFacts]) -> set[int]:
     """Return the nodes each of whose tasks sees GPUs of its own, which no other one there sees."""
-    seen: dict[int, list[object]] = {}
+    seen: dict[int, list[str | None]] = {}
     unknown = set()
     for task, facts in came.items():
-        uuids = [one.get("uuid") for one in facts.devices or ()]
+        uuids = [one.uuid for one in facts.devices or ()]
         seen.setdefault(nodes[task], []).extend(uuids)
         if not uuids or not all(uuids):
             unknown.add(nodes[task])
@@ -148,11 +149,7 @@ def _with_device(
         rank,
         device=f"cuda:{place}",
         gpu=gpu_number(one, numbers),
-        pci=_text(one.get("pci")),
-        uuid=_text(one.get("uuid")),
-        model=_text(one.get("name")),
+        pci=one.pci,
+        uuid=one.uuid,
+        model=one.name,
     )
-
-
-def _text(value: object) -> str | None:
-    return str(value)[:100] if value else None

@@ -217,8 +217,8 @@ def _of_hosts(facts: Facts) -> list[Difference | None]:
         if not known or len(known) < len(seen):
             continue
         devices = list(chain.from_iterable(known))
-        names = sorted({str(one["name"]) for one in devices if one.get("name")})
-        uuids = {str(one["uuid"]) for one in devices if one.get("uuid")}
+        names = sorted({one.name for one in devices if one.name})
+        uuids = {one.uuid for one in devices if one.uuid}
         for task in tasks:
             if names:
                 models[task] = " and ".join(names)

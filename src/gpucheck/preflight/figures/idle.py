@@ -1,7 +1,7 @@
 """GPUs that the tasks of a node see and none of them takes: they were not tested."""
 
 from gpucheck.preflight.diagnose.naming import counted, words_of
-from gpucheck.preflight.model import Facts, Rank, Roster, gpu_number
+from gpucheck.preflight.model import Device, Facts, Rank, Roster, gpu_number
 
 _MOST_HOSTS = 4
 _MOST_GPUS = 16
@@ -38,11 +38,11 @@ def _on(ranks: list[Rank], facts: Facts) -> str:
     numbers = {uuid: at for one in here for uuid, at in (one.gpu_numbers or {}).items()}
     seen: dict[str, int] = {}
     for each in here:
-        for one in each.devices or ({},):
-            uuid, number = one.get("uuid"), gpu_number(one, numbers)
-            if not isinstance(uuid, str) or number is None:
+        for device in each.devices or (Device(),):
+            number = gpu_number(device, numbers)
+            if device.uuid is None or number is None:
                 return ""
-            seen[uuid] = number
+            seen[device.uuid] = number
     if len(here) < len(tasks):
         return ""
     left = sorted(index for uuid, index in seen.items() if uuid not in {one.uuid for one in ranks})

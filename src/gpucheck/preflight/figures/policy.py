@@ -210,8 +210,7 @@ def _gpus_by_host(facts: Facts) -> dict[str, int]:
             seen[one.host] = None
             continue
         names = {
-            str(device.get("uuid") or device.get("pci") or (task, at))
-            for at, device in enumerate(one.devices)
+            device.uuid or device.pci or str((task, at)) for at, device in enumerate(one.devices)
         }
         seen[one.host] = (seen.get(one.host) or set()) | names
     return {host: len(names) for host, names in seen.items() if names is not None}

@@ -27,7 +27,8 @@ from gpucheck.preflight.store.wire import (
     proven,
 )
 
-Then = Callable[[Any], None]
+Then = Callable[[bytes | None], None]
+"""Gets the JSON of a key; None when it has none."""
 Reason = Literal[
     "not-resolved", "refused", "no-route", "timed-out", "no-store", "another-run", "full",
     "wrong-token",
@@ -48,6 +49,8 @@ _READS = 32
 _UNSENT = 64 * 1024 * 1024
 """Bytes that may wait to be sent."""
 _UNREACHABLE = (errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EADDRNOTAVAIL)
+
+_NULL = b"null"
 
 _GREETINGS = msgspec.json.Decoder(Greeting)
 _ANSWERS = msgspec.json.Decoder(Answer)
@@ -81,7 +84,7 @@ class StoreClient:
         self._socket = connection
         self._rest = bytearray(rest)
         self._unsent = bytearray()
-        self._then: dict[int, Then | None] = {}
+        self._on_answer: dict[int, Callable[[bytes], None]] = {}
         self._number = 0
         self.lost = ""
         """Why the connection is over; "" while it is not."""
@@ -120,34 +123,26 @@ class StoreClient:
             time.sleep(pause * random.uniform(0.5, 1))  # noqa: S311  # spreads thousands of clients
             pause = min(pause * 1.5, _PAUSES[1])
 
-    def set(self, key: str, value: Any, then: Then | None = None) -> None:  # noqa: ANN401  # JSON
+    def set(self, key: str, value: object) -> None:
         """Set a key to JSON data, or a struct of it.
 
         Raises:
             StoreError: the value is too large.
         """
-        self.set_many({key: value}, then)
+        self._ask(Set(self._next(), key, msgspec.Raw(msgspec.json.encode(value))))
 
-    def set_many(self, values: Mapping[str, Any], then: Then | None = None) -> None:
-        """Set many keys in one line.
-
-        Raises:
-            StoreError: the values are too large.
-        """
-        raw = {key: msgspec.Raw(msgspec.json.encode(value)) for key, value in values.items()}
-        self._ask(Set(self._next(), raw), then)
-
-    def add(self, key: str, then: Then | None = None, amount: int = 1) -> None:
-        """Add to a counter; ``then`` gets its new value."""
-        self._ask(Add(self._next(), key, amount), then)
+    def add(self, key: str, then: Callable[[int], None] | None = None, amount: int = 1) -> None:
+        """Add to a counter; ``then`` gets its new value, 0 where that was refused."""
+        hear = then or _ignore
+        self._ask(Add(self._next(), key, amount), lambda text: hear(_number(text)))
 
     def get(self, key: str, wait: float, then: Then) -> None:
         """Get a key, for which the store waits so many seconds; ``then`` gets None if in vain."""
-        self._ask(Get(self._next(), key, wait), then)
+        self._ask(Get(self._next(), key, wait), lambda text: then(None if text == _NULL else text))
 
-    def ping(self, then: Then | None = None) -> None:
+    def ping(self) -> None:
         """Ask for a sign of life, which ``last_heard`` shows."""
-        self._ask(Ping(self._next()), then)
+        self._ask(Ping(self._next()))
 
     def fileno(self) -> int:
         """Return the file descriptor to wait on; -1 when closed."""
@@ -174,13 +169,16 @@ class StoreClient:
         self._number += 1
         return self._number
 
-    def _ask(self, request: Set | Get | Add | Ping, then: Then | None) -> None:
+    def _ask(
+        self, request: Set | Get | Add | Ping, hear: Callable[[bytes], None] | None = None
+    ) -> None:
         if self.lost:
             return
         text = line(request)
         if len(text) > LINE_LIMIT:
             raise StoreError(f"a request of {len(text)} bytes, more than a line of the store takes")
-        self._then[request.id] = then
+        if hear is not None:
+            self._on_answer[request.id] = hear
         self._unsent += text
         self._send()
 
@@ -225,7 +223,6 @@ class StoreClient:
             return
         try:
             answer = _ANSWERS.decode(text)
-            value = msgspec.json.decode(answer.value)
         except (msgspec.MsgspecError, ValueError, RecursionError):
             self._lose("the store sent what is no answer")
             return
@@ -234,14 +231,23 @@ class StoreClient:
         if answer.id == 0 and answer.error:
             self._lose(f"the store said: {answer.error[:200]}")
             return
-        then = self._then.pop(answer.id, None)
-        if then:
-            then(value)
+        hear = self._on_answer.pop(answer.id, None)
+        if hear is not None:
+            hear(bytes(answer.value))
 
     def _lose(self, why: str) -> None:
         self.lost = why
-        self._then.clear()
+        self._on_answer.clear()
         self._socket.close()
+
+
+def _ignore(_number: int) -> None:
+    """Want no answer."""
+
+
+def _number(text: bytes) -> int:
+    """Return the value of a counter; 0 of what is none."""
+    return int(text) if text.isdigit() else 0
 
 
 def _attempt(

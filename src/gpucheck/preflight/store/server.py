@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from gpucheck.preflight.store.entries import LONG_KEY, Entries, FullError
+from gpucheck.preflight.store.messages import OF_TASK_0
 from gpucheck.preflight.store.wire import (
     KEY_LIMIT,
     LINE_LIMIT,
@@ -45,8 +46,6 @@ _UNREAD = 32 * 1024 * 1024
 _SPARE = 256
 """Connections beyond the clients that are expected: strangers, and those who come again."""
 _BACKLOG = 4096
-OF_TASK_0 = ("verdict", "roster/", "go/")
-"""How keys begin that nobody may set from outside: orders and the verdict."""
 _COUNTER_LIMIT = 2**53
 """Counters stay within what every reader of JSON takes for a whole number."""
 
@@ -55,7 +54,7 @@ _REQUESTS = msgspec.json.Decoder(Set | Get | Add | Ping)
 _NULL = msgspec.Raw(b"null")
 
 
-class _Talk(asyncio.Protocol):
+class _Connection(asyncio.Protocol):
     """One connection."""
 
     _transport: asyncio.Transport
@@ -152,7 +151,7 @@ class _Talk(asyncio.Protocol):
     def _do(self, request: Set | Get | Add | Ping) -> None:
         try:
             if isinstance(request, Set):
-                self._server.set(request.values)
+                self._server.set(request.key, request.value)
                 self.answer(request.id, _NULL)
             elif isinstance(request, Add):
                 self.answer(request.id, self._server.add(request.key, request.amount))
@@ -200,41 +199,37 @@ class _Server:
         self.token = token
         self.lock = threading.Lock()
         self.entries = Entries()
-        self.news = threading.Event()
-        self._talks: set[_Talk] = set()
+        self._connections: set[_Connection] = set()
         self._most = 2 * clients + _SPARE
-        self._expected: dict[str, dict[tuple[_Talk, int], None]] = {}
+        self._expected: dict[str, dict[tuple[_Connection, int], None]] = {}
 
-    def enter(self, talk: _Talk) -> bool:
+    def enter(self, connection: _Connection) -> bool:
         """Whether there is room for one more connection."""
-        if len(self._talks) >= self._most:
+        if len(self._connections) >= self._most:
             return False
-        self._talks.add(talk)
+        self._connections.add(connection)
         return True
 
-    def leave(self, talk: _Talk) -> None:
+    def leave(self, connection: _Connection) -> None:
         """Forget a connection and what it waits for."""
-        self._talks.discard(talk)
-        for number in list(talk.waiting):
-            self._forget_wait(talk, number)
+        self._connections.discard(connection)
+        for number in list(connection.waiting):
+            self._forget_wait(connection, number)
 
     def get(self, key: str) -> bytes | None:
         """Return the JSON of a key."""
         with self.lock:
             return self.entries.get(key)
 
-    def set(self, values: dict[str, msgspec.Raw]) -> None:
-        """Set keys and answer those who wait for them."""
-        if any(key.startswith(OF_TASK_0) for key in values):
+    def set(self, key: str, value: msgspec.Raw) -> None:
+        """Set a key and answer those who wait for it."""
+        if key.startswith(OF_TASK_0):
             raise FullError("only task 0 itself says that")
-        texts = {key: bytes(value) for key, value in values.items()}
-        for text in texts.values():
-            msgspec.json.decode(text)  # whoever gets it must be able to read it
-        for key, text in texts.items():
-            with self.lock:
-                self.entries.put(key, text)
-            self.tell(key, text)
-        self.news.set()
+        text = bytes(value)
+        msgspec.json.decode(text)  # whoever gets it must be able to read it
+        with self.lock:
+            self.entries.put(key, text)
+        self.tell(key, text)
 
     def add(self, key: str, amount: int) -> bytes:
         """Add to a counter and return its new value."""
@@ -245,33 +240,32 @@ class _Server:
             text = b"%d" % (old + amount)
             self.entries.put(key, text)
         self.tell(key, text)
-        self.news.set()
         return text
 
-    def expect(self, key: str, talk: _Talk, number: int) -> None:
+    def expect(self, key: str, connection: _Connection, number: int) -> None:
         """Note that a connection waits for a key."""
-        self._expected.setdefault(key, {})[talk, number] = None
+        self._expected.setdefault(key, {})[connection, number] = None
 
     def tell(self, key: str, text: bytes) -> None:
         """Answer those who wait for the key."""
-        for talk, number in list(self._expected.get(key, ())):
-            self.end_wait(talk, number, text)
+        for connection, number in list(self._expected.get(key, ())):
+            self.end_wait(connection, number, text)
 
-    def end_wait(self, talk: _Talk, number: int, text: bytes) -> None:
+    def end_wait(self, connection: _Connection, number: int, text: bytes) -> None:
         """Answer one who waits."""
-        self._forget_wait(talk, number)
-        talk.answer(number, text)
+        self._forget_wait(connection, number)
+        connection.answer(number, text)
 
     def stop(self) -> None:
         """Close all connections."""
-        for talk in list(self._talks):
-            talk.stop()
+        for connection in list(self._connections):
+            connection.stop()
 
-    def _forget_wait(self, talk: _Talk, number: int) -> None:
-        key, handle = talk.waiting.pop(number)
+    def _forget_wait(self, connection: _Connection, number: int) -> None:
+        key, handle = connection.waiting.pop(number)
         handle.cancel()
         expected = self._expected[key]
-        del expected[talk, number]
+        del expected[connection, number]
         if not expected:
             del self._expected[key]
 
@@ -286,7 +280,9 @@ class Store:
         # A stranger's broken connection is no news; the default handler would print it.
         self._loop.set_exception_handler(lambda _loop, _context: None)
         self._listening = self._loop.run_until_complete(
-            self._loop.create_server(lambda: _Talk(self._server), sock=listener, backlog=_BACKLOG)
+            self._loop.create_server(
+                lambda: _Connection(self._server), sock=listener, backlog=_BACKLOG
+            )
         )
         self._thread = threading.Thread(target=self._loop.run_forever, name="store", daemon=True)
         self._thread.start()
@@ -329,9 +325,9 @@ class Store:
             raise StoreError(f"cannot listen on --port {port_wanted}: {why}")
         raise StoreError(f"cannot listen on a port behind MASTER_PORT {master_port}: {why}")
 
-    def get(self, key: str) -> Any:  # noqa: ANN401  # JSON data
-        """Return the value of a key, None when it is not there."""
-        return msgspec.json.decode(self._server.get(key) or b"null")
+    def get(self, key: str) -> bytes | None:
+        """Return the JSON of a key, None when it is not there."""
+        return self._server.get(key)
 
     def put(self, key: str, value: Any) -> None:  # noqa: ANN401  # JSON data or structs of it
         """Set a key; those who wait for it are told.
@@ -349,17 +345,10 @@ class Store:
             raise StoreError(str(error)) from error
         self._loop.call_soon_threadsafe(self._server.tell, key, text)
 
-    def under(self, prefix: str) -> dict[str, Any]:
-        """Return the values of all keys that start so, by the rest of the key."""
+    def under(self, prefix: str) -> dict[str, bytes]:
+        """Return the JSON of all keys that start so, by the rest of the key."""
         with self._server.lock:
-            found = list(self._server.entries.under(prefix))
-        return {key[len(prefix) :]: msgspec.json.decode(text) for key, text in found}
-
-    def wait(self, seconds: float) -> bool:
-        """Wait until a client has set or added something since the last call; whether one has."""
-        came = self._server.news.wait(seconds)
-        self._server.news.clear()
-        return came
+            return {key[len(prefix) :]: text for key, text in self._server.entries.under(prefix)}
 
     def close(self) -> None:
         """Close the port and all connections."""

@@ -47,10 +47,11 @@ class Hello(msgspec.Struct, frozen=True):
 
 
 class Set(msgspec.Struct, frozen=True, tag="set", tag_field="op"):
-    """Set one key or many."""
+    """Set a key."""
 
     id: int
-    values: dict[str, msgspec.Raw]
+    key: str
+    value: msgspec.Raw
 
 
 class Get(msgspec.Struct, frozen=True, tag="get", tag_field="op"):

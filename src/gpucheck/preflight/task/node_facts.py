@@ -9,7 +9,7 @@ import msgspec
 from gpucheck.facts import Answer
 from gpucheck.host import Host
 from gpucheck.host.supervised import Supervised
-from gpucheck.preflight.model import TaskFacts
+from gpucheck.preflight.model import Device, TaskFacts
 from gpucheck.probes import environment, limits
 from gpucheck.probes.driver import Driver
 from gpucheck.probes.nvml import Nvml
@@ -19,6 +19,7 @@ _COLLECTIVE = ("NCCL_", "TORCH_", "GLOO_", "CUDA_", "PYTORCH_", "OMP_")
 """How the names begin that are compared, of those that are listed one by one in ``environment``."""
 _PORTS = "/sys/class/infiniband/*/ports/*/state"
 _LONGEST = 4 * 1024 * 1024
+_LONGEST_VALUE = 8192
 
 
 def first_facts(host: Host, task: int, *, node: int | None, pid: int) -> TaskFacts:
@@ -33,7 +34,7 @@ def first_facts(host: Host, task: int, *, node: int | None, pid: int) -> TaskFac
         shm_bytes=found.shm_total_bytes,
         memlock_bytes=found.memlock_bytes,
         infiniband=_ports(host) if found.infiniband_devices else found.infiniband_devices,
-        variables={k: v for k, v in names.items() if k.startswith(_COLLECTIVE)},
+        variables={k: v[:_LONGEST_VALUE] for k, v in names.items() if k.startswith(_COLLECTIVE)},
     )
 
 
@@ -58,16 +59,24 @@ def with_census(facts: TaskFacts, said: dict[str, Any], *, cuda: bool) -> TaskFa
         for name in ("python", "torch", "cuda", "cudnn", "nccl")
         if said.get(name)
     }
-    devices, problems = said.get("devices"), said.get("problems")
+    problems = said.get("problems")
     why = problems.get("devices") if cuda and isinstance(problems, dict) else None
     return msgspec.structs.replace(
         facts,
         **known,
-        devices=[dict(one) for one in devices[:64]] if isinstance(devices, list) else None,
+        devices=_devices(said.get("devices")),
         phase="census",
         problem=str(why or "")[:500],
         kind="no-device" if why else "",
     )
+
+
+def _devices(said: object) -> list[Device] | None:
+    """Read the devices that a worker saw; None when its answer is malformed."""
+    try:
+        return msgspec.convert(said, list[Device] | None)
+    except msgspec.ValidationError:
+        return None
 
 
 def with_snapshot(facts: TaskFacts, snapshot: Snapshot) -> TaskFacts:

@@ -10,6 +10,7 @@ from gpucheck.host.worker_pool.exits import worker_exit
 from gpucheck.host.worker_pool.messages import Message
 from gpucheck.host.worker_pool.process import StopReason, WorkerProcess
 from gpucheck.preflight.model import RankResult
+from gpucheck.preflight.store.messages import check_data
 from gpucheck.probes.preflight import Phase
 
 _VICTIM_SECONDS = 2.0
@@ -188,7 +189,18 @@ def read_answer(message: Message) -> RankResult | None:
                 for name, value in list(measured.items())[:100]
                 if isinstance(value, (int, float))
             },
-            data=msgspec.convert(message.get("data") or {}, dict[str, Any]),
+            data=_checked(message.get("data") or {}),
         )
     except (KeyError, TypeError, ValueError, AttributeError):
         return None
+
+
+def _checked(said: object) -> dict[str, Any]:
+    """Return the data of a result, as task 0 will take them.
+
+    Raises:
+        ValueError: they are malformed.
+    """
+    data = msgspec.convert(said, dict[str, Any])
+    check_data(data)
+    return data

@@ -1,15 +1,24 @@
-"""One step as one task goes through it: its workers, the stores they meet at, their outcomes."""
+"""One step as one task runs it: its workers, the rendezvous of its groups, its results."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Literal, Protocol
 
 import msgspec
 
-from gpucheck.facts import builtins
-from gpucheck.host.worker_pool.messages import Message
+from gpucheck.host.worker_pool import messages as worker_messages
 from gpucheck.host.worker_pool.process import StopReason
-from gpucheck.preflight.model import Backend, Kind, RankResult
+from gpucheck.preflight.model import RankResult, Status
 from gpucheck.preflight.spans import unpack
+from gpucheck.preflight.store import messages
+from gpucheck.preflight.store.messages import (
+    GroupEnd,
+    Malformed,
+    Message,
+    RankProgress,
+    Rendezvous,
+    StepOrders,
+    StepResults,
+)
 from gpucheck.preflight.task.rank_run import Deadlines, RankRun
 from gpucheck.preflight.task.rank_workers import RankWorkers
 
@@ -17,61 +26,37 @@ _LONG = 600.0
 """Seconds that the store is asked to wait for a key, before it is asked again."""
 _RESULTS = 16
 """Results in one line of the store, which has a limit; each may have kilobytes of last words."""
-_WAIT_FOR_STORE = 5.0
-"""Seconds that are added for the others, whose worker opens the store."""
+_WAIT_FOR_RENDEZVOUS = 5.0
+"""Seconds that are added for the others, whose worker opens the group's store."""
+
+WorkerMessage = worker_messages.Message
 
 
-class Talk(Protocol):
-    """The store as a task uses it (``store_client``)."""
+class StoreConnection(Protocol):
+    """The store as a task uses it (``store/client.py``)."""
 
     peer_address: str
     """Where the store is reached from here."""
 
-    def set(self, key: str, value: object) -> None:
-        """Put a value under a key."""
+    def set(self, key: str, value: Message) -> None:
+        """Put a message under a key."""
 
     def add(self, key: str, *, then: Callable[[int], None]) -> None:
         """Count a key up by one and hear the new value."""
 
-    def get(self, key: str, wait: float, *, then: Callable[[Any], None]) -> None:
-        """Hear the value of a key when it has one; None when it has none after so many seconds."""
-
-
-class Group(msgspec.Struct, frozen=True, kw_only=True):
-    """A group of ranks in a step, as a task is told of it; ``mine`` are its own."""
-
-    number: int
-    ranks: str
-    """As ``spans`` writes them; the first opens the store."""
-    mine: tuple[int, ...]
-
-
-class Orders(msgspec.Struct, frozen=True, kw_only=True):
-    """What a task does in a step."""
-
-    step: int
-    kind: Kind
-    backend: Backend
-    groups: tuple[Group, ...]
-    seconds: float
-    connect_seconds: float
-    env: dict[str, str] = {}
-    tests: tuple[str, ...] = ()
-    sizes: tuple[int, ...] = ()
-    level: str = "quick"
-    seed: int = 0
-    alone_seconds: float = 30.0
-    start_seconds: float = 30.0
-    device_seconds: float = 60.0
+    def get(self, key: str, wait: float, *, then: Callable[[bytes | None], None]) -> None:
+        """Hear the text of a key when it has one; None when it has none after so many seconds."""
 
 
 class GroupMember(msgspec.Struct, frozen=True, kw_only=True):
     """A rank's place in its group."""
 
     rank: int
-    party: int
+    group: int
+    """The number of the group."""
     index: int
-    group: tuple[int, ...]
+    ranks: tuple[int, ...]
+    """Of the group."""
 
 
 class StepRun:
@@ -81,68 +66,68 @@ class StepRun:
         orders: what the coordinator wants.
         devices: of this task's ranks.
         workers: which run it.
-        talk: the store.
+        store: the connection to the store.
         address: where workers of other nodes reach those of this one; "" where the store is.
         drill: what a worker of a rank is told to do wrong, if anything.
     """
 
     def __init__(
         self,
-        orders: Orders,
+        orders: StepOrders,
         devices: Mapping[int, str],
         workers: RankWorkers,
-        talk: Talk,
+        store: StoreConnection,
         *,
         address: str,
-        drill: Callable[[int], Message | None],
+        drill: Callable[[int], WorkerMessage | None],
     ) -> None:
         self.orders = orders
         self.results: dict[int, RankResult] = {}
         self._devices = devices
         self._workers = workers
-        self._talk = talk
+        self._store = store
         self._address = address
         self._drill = drill
         self._runs: dict[int, RankRun] = {}
         self._members = _members(orders)
-        self._troubled: dict[int, StopReason] = {}
+        self._ended: dict[int, StopReason] = {}
         self._numbered: dict[int, int] = {}
-        self._posted = False
+        self._has_sent = False
         self._deadlines = Deadlines(
             start=orders.start_seconds,
             set_device=orders.device_seconds,
-            connect=orders.connect_seconds + _WAIT_FOR_STORE,
+            connect=orders.connect_seconds + _WAIT_FOR_RENDEZVOUS,
             collective=orders.seconds,
             alone=orders.alone_seconds,
         )
 
     def begin(self) -> None:
         """Start the workers that need nobody; the others when their group's store is open."""
-        for party in {member.party for member in self._members.values() if len(member.group) > 1}:
-            self._watch(party)
+        for group in {one.group for one in self._members.values() if len(one.ranks) > 1}:
+            self._watch(group)
         for member in self._members.values():
             if member.index == 0:
-                self._fork(member, None)
+                self._start(member, None)
             else:
-                self._ask_store(member.party)
+                self._await_rendezvous(member.group)
 
-    def heard(self, run: RankRun, message: Message) -> None:
+    def heard(self, run: RankRun, message: WorkerMessage) -> None:
         """Take in what a worker says beyond what its rank's run understands."""
         member = self._members.get(run.rank)
         if member is not None and message.get("event") == "store":
-            store = {"host": self._address, "port": int(message.get("port") or 0)}
-            self._talk.set(self._key("store", member.party), store)
+            here = Rendezvous(host=self._address, port=int(message.get("port") or 0))
+            self._store.set(messages.RENDEZVOUS.key(self.orders.step, member.group), here)
 
-    def phases(self) -> dict[str, list[object]]:
-        """Return how far each rank is: phase, number of the collective, seconds in it."""
+    def progress(self) -> dict[int, RankProgress]:
+        """Return how far each rank is."""
         return {
-            str(rank): [run.phase, run.collective, round(run.seconds, 1)]
+            rank: RankProgress(run.phase, run.collective, round(run.seconds, 1))
             for rank, run in self._runs.items()
             if run.result is None
         }
 
     def tick(self) -> bool:
-        """Look after the workers; True when the outcome of every rank is on the store."""
+        """Look after the workers; True when the outcome of every rank is in the store."""
         for rank, run in self._runs.items():
             if rank not in self.results and run.result is not None:
                 self._note(self._members[rank], run.result)
@@ -150,30 +135,29 @@ class StepRun:
             return False
         if len(self._numbered) < sum(not one.passed for one in self.results.values()):
             return False
-        if not self._posted:
-            self._posted = True
-            self._post_results()
+        if not self._has_sent:
+            self._has_sent = True
+            self._send_results()
         return True
 
-    def stop(self, because: StopReason = "run-limit") -> None:
-        """End what is under way, and do not begin what is not."""
-        for member in self._members.values():
-            self._stop(member, because)
-
-    def _fork(self, member: GroupMember, store: Message | None) -> None:
+    def _start(self, member: GroupMember, rendezvous: Rendezvous | None) -> None:
         if member.rank in self._runs or member.rank in self.results:
             return
         orders = self.orders
-        order: Message = {
+        place = None
+        if rendezvous is not None:
+            host = rendezvous.host or self._store.peer_address
+            place = {"host": host, "port": rendezvous.port}
+        order: WorkerMessage = {
             "trial": "alone" if orders.kind == "alone" else "collective",
             "rank": member.rank,
             "index": member.index,
-            "group": list(member.group),
-            "size": len(member.group),
+            "group": list(member.ranks),
+            "size": len(member.ranks),
             "device": self._devices[member.rank],
             "backend": orders.backend,
-            "store": store,
-            "address": self._address or self._talk.peer_address,
+            "store": place,
+            "address": self._address or self._store.peer_address,
             "env": orders.env,
             "connect_seconds": orders.connect_seconds,
             "seconds": orders.seconds,
@@ -186,44 +170,49 @@ class StepRun:
         key = f"{orders.step}.{member.rank}"
         self._runs[member.rank] = self._workers.start(member.rank, key, order, self._deadlines)
 
-    def _ask_store(self, party: int) -> None:
+    def _await_rendezvous(self, group: int) -> None:
         """Start the members of a group here that are not its first, once its store is open."""
-        waiting = [one for one in self._members.values() if one.party == party and one.index]
+        waiting = [one for one in self._members.values() if one.group == group and one.index]
         limit = self._deadlines.start + self._deadlines.set_device + self._deadlines.connect
 
-        def then(store: Any) -> None:  # noqa: ANN401  # JSON-like data
+        def then(text: bytes | None) -> None:
+            found = messages.RENDEZVOUS.read(text) if text is not None else None
             for member in waiting:
-                if isinstance(store, dict):
-                    host = store.get("host") or self._talk.peer_address
-                    self._fork(member, {**store, "host": host})
+                if isinstance(found, Rendezvous):
+                    self._start(member, found)
                 elif member.rank not in self.results:
-                    detail = f"rank {member.group[0]} opened no store to meet at"
+                    why = f" that is understood ({found.problem})" if found is not None else ""
+                    detail = f"rank {member.ranks[0]} opened no store to meet at{why}"
                     self._note(member, _never_began(member.rank, "timed-out", detail))
 
-        self._talk.get(self._key("store", party), limit, then=then)
+        self._store.get(messages.RENDEZVOUS.key(self.orders.step, group), limit, then=then)
 
-    def _watch(self, party: int) -> None:
+    def _watch(self, group: int) -> None:
         """Hear when a rank of the group, anywhere, has come to a bad end."""
 
-        def then(because: Any) -> None:  # noqa: ANN401  # JSON-like data
-            if because in ("deadline", "peer-failed"):
-                self._troubled[party] = because
-                for member in self._members.values():
-                    if member.party == party:
-                        self._stop(member, because)
-            elif any(
-                s.party == party and s.rank not in self.results for s in self._members.values()
-            ):
-                self._watch(party)
+        def then(text: bytes | None) -> None:
+            if text is None:
+                if any(m.group == group and m.rank not in self.results for m in self._all()):
+                    self._watch(group)
+                return
+            end = messages.GROUP_ENDS.read(text)
+            if not isinstance(end, Malformed):  # else each rank still has its own deadline
+                self._ended[group] = end.reason
+                for member in self._all():
+                    if member.group == group:
+                        self._stop(member, end.reason)
 
-        self._talk.get(self._key("trouble", party), _LONG, then=then)
+        self._store.get(messages.GROUP_ENDS.key(self.orders.step, group), _LONG, then=then)
 
-    def _stop(self, member: GroupMember, because: StopReason) -> None:
+    def _all(self) -> list[GroupMember]:
+        return list(self._members.values())
+
+    def _stop(self, member: GroupMember, reason: StopReason) -> None:
         run = self._runs.get(member.rank)
         if run is not None:
-            run.stop(because)
+            run.stop(reason)
         elif member.rank not in self.results:
-            status = "stopped" if because == "peer-failed" else "not-run"
+            status: Status = "stopped" if reason == "peer-failed" else "not-run"
             detail = "it had not begun when its group came to an end"
             self._note(member, _never_began(member.rank, status, detail))
 
@@ -231,54 +220,52 @@ class StepRun:
         self.results[member.rank] = result
         if not result.passed:
             self._number(member.rank)
-        if result.passed or len(member.group) == 1 or member.party in self._troubled:
-            return
-        why: StopReason | None = None
-        if result.status == "timed-out":
-            why = "deadline"
-        elif result.status in ("failed", "crashed") and result.phase != "done":
-            why = "peer-failed"
-        if why is not None:
-            self._troubled[member.party] = why
-            self._talk.set(self._key("trouble", member.party), why)
+        reason = _why_group_ends(result)
+        if reason is not None and len(member.ranks) > 1 and member.group not in self._ended:
+            self._ended[member.group] = reason
+            key = messages.GROUP_ENDS.key(self.orders.step, member.group)
+            self._store.set(key, GroupEnd(reason=reason))
 
     def _number(self, rank: int) -> None:
-        """Learn the how-manieth bad end in the whole job this is."""
+        """Learn how many bad ends there were in the whole job before this one."""
 
         def then(number: int) -> None:
             self._numbered[rank] = number
 
-        self._talk.add("ends", then=then)
+        self._store.add(messages.BAD_ENDS, then=then)
 
-    def _post_results(self) -> None:
+    def _send_results(self) -> None:
         found = [
             msgspec.structs.replace(one, order=self._numbered.get(rank, 0))
             for rank, one in sorted(self.results.items())
         ]
         for at in range(0, len(found), _RESULTS):
-            some = found[at : at + _RESULTS]
-            self._talk.set(f"done/{self.orders.step}/{some[0].rank}", builtins(some))
-
-    def _key(self, what: str, party: int) -> str:
-        return f"{what}/{self.orders.step}/{party}"
+            some = tuple(found[at : at + _RESULTS])
+            key = messages.RESULTS.key(self.orders.step, some[0].rank)
+            self._store.set(key, StepResults(results=some))
 
 
-def _members(orders: Orders) -> dict[int, GroupMember]:
-    """Return the places of a task's ranks.
-
-    Raises:
-        ValueError: a group is written down in no way that this version knows.
-    """
+def _members(orders: StepOrders) -> dict[int, GroupMember]:
+    """Return the places of a task's ranks."""
     members = {}
-    for party in orders.groups:
-        group = unpack(party.ranks)
-        index = {rank: at for at, rank in enumerate(group)}
-        for rank in party.mine:
+    for group in orders.groups:
+        ranks = unpack(group.ranks)
+        index = {rank: at for at, rank in enumerate(ranks)}
+        for rank in group.mine:
             members[rank] = GroupMember(
-                rank=rank, party=party.number, index=index[rank], group=group
+                rank=rank, group=group.number, index=index[rank], ranks=ranks
             )
     return members
 
 
-def _never_began(rank: int, status: Any, detail: str) -> RankResult:  # noqa: ANN401  # a Status
+def _why_group_ends(result: RankResult) -> Literal["deadline", "peer-failed"] | None:
+    """Return why the group of a rank comes to its end with it; None when it goes on."""
+    if result.status == "timed-out":
+        return "deadline"
+    if result.status in ("failed", "crashed") and result.phase != "done":
+        return "peer-failed"
+    return None
+
+
+def _never_began(rank: int, status: Status, detail: str) -> RankResult:
     return RankResult(rank=rank, status=status, phase="start", kind="not-begun", detail=detail)

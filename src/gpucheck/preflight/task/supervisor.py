@@ -1,8 +1,7 @@
 """What the launcher starts: it keeps every deadline, and never touches torch or a GPU itself.
 
-One loop looks after the store's connection, the workers and, in task 0, the coordinator; nothing in
-it waits for anything. What the task does in order is a script (a generator) that is resumed each
-time around.
+One loop serves the connection to the store, the workers and, in task 0, the coordinator; nothing in
+it blocks. What the task does in order is a script (a generator) that is resumed each time around.
 """
 
 import signal
@@ -15,12 +14,24 @@ import msgspec
 from gpucheck.facts import builtins
 from gpucheck.host.worker_pool.messages import Message
 from gpucheck.host.worker_pool.spawners import StartProgram
-from gpucheck.preflight.diagnose import control_runs
-from gpucheck.preflight.model import TaskFacts
+from gpucheck.preflight.model import RootCause, TaskFacts
+from gpucheck.preflight.store import messages
+from gpucheck.preflight.store.messages import (
+    Dismissal,
+    Heartbeat,
+    Leaving,
+    M,
+    Malformed,
+    Registration,
+    StepOrders,
+    TaskReport,
+    Topic,
+    Verdict,
+)
 from gpucheck.preflight.task import node_facts
 from gpucheck.preflight.task.rank_run import Deadlines, RankRun
 from gpucheck.preflight.task.rank_workers import RankWorkers
-from gpucheck.preflight.task.step_run import Orders, StepRun, Talk
+from gpucheck.preflight.task.step_run import StepRun, StoreConnection
 from gpucheck.snapshot import Snapshot
 
 TICK = 0.02
@@ -31,16 +42,15 @@ _LONG = 600.0
 _TOGETHER = 5.0
 """How long task 0 waits for the others to leave with the verdict."""
 _GOODBYE = 1.0
-_OVER = "over"
 CENSUS = "census"
 
 Script = Generator[None, None, None]
 Reason = Literal["verdict", "store-lost", "time", "signal"]
-Judge = Callable[[Snapshot], list[dict[str, Any]]]
+Judge = Callable[[Snapshot], list[RootCause]]
 
 
-class Connection(Talk, Protocol):
-    """The store's client."""
+class Connection(StoreConnection, Protocol):
+    """The client of the store."""
 
     lost: str
     last_heard: float
@@ -74,11 +84,11 @@ class ExitReason(msgspec.Struct, frozen=True, kw_only=True):
     """How it ended for a task: with the verdict of all, or without."""
 
     reason: Reason
-    verdict: dict[str, Any] | None = None
+    verdict: Verdict | None = None
     detail: str = ""
 
 
-class Me(msgspec.Struct, frozen=True, kw_only=True):
+class TaskPlace(msgspec.Struct, frozen=True, kw_only=True):
     """Which task this is."""
 
     task: int
@@ -114,7 +124,7 @@ class Supervisor:
 
     def __init__(
         self,
-        me: Me,
+        me: TaskPlace,
         store: Connection,
         start: StartProgram,
         facts: TaskFacts,
@@ -139,7 +149,8 @@ class Supervisor:
         self._check: node_facts.NodeCheck | None = None
         self._step_run: StepRun | None = None
         self._census: Message | None = None
-        self._verdict: dict[str, Any] | None = None
+        self._verdict: Verdict | None = None
+        self._not_understood = ""
         self._devices: dict[int, str] = {}
         self._beat_at = 0.0
         self._beats = 0
@@ -179,9 +190,9 @@ class Supervisor:
         0, which has the most to write, says when all have taken the verdict, and the others wait
         for its word, never beyond the time limit of the run.
         """
-        self._store.set(f"left/{self._me.task}", 1)
-        over: list[Any] = []
-        self._store.get(_OVER, _LONG, then=over.append)
+        self._store.set(messages.LEAVING.key(self._me.task), Leaving())
+        over: list[object] = []
+        self._store.get(messages.DISMISSAL.name, _LONG, then=over.append)
         begun = time.monotonic()
         if self._coordinator is not None:
             end = begun + _TOGETHER
@@ -194,7 +205,7 @@ class Supervisor:
                 self._coordinator.tick()
                 dismissed = self._coordinator.all_have_left or time.monotonic() > end
                 if dismissed:
-                    self._store.set(_OVER, 1)
+                    self._store.set(messages.DISMISSAL.name, Dismissal())
                     end = time.monotonic() + _GOODBYE
             elif time.monotonic() > end:
                 return
@@ -216,8 +227,8 @@ class Supervisor:
             return ExitReason(reason="verdict", verdict=self._verdict)
         if self._told_to_end:
             return ExitReason(reason="signal", detail="it was told to end (SIGTERM)")
-        if self._store.lost:
-            return ExitReason(reason="store-lost", detail=self._store.lost)
+        if why := self._store.lost or self._not_understood:
+            return ExitReason(reason="store-lost", detail=why)
         if now - self._store.last_heard > _SILENCE:
             return ExitReason(
                 reason="store-lost", detail=f"no word from the store for {_SILENCE:.0f} s"
@@ -229,29 +240,27 @@ class Supervisor:
     def _script(self) -> Script:
         """What this task does, in order."""
         me = self._me
-        self._store.get("verdict", _LONG, then=self._take_verdict)
+        self._store.get(messages.VERDICT.name, _LONG, then=self._take_verdict)
         if me.absent:
             return
         self._workers.open()
-        self._store.set(f"task/{me.task}", self._said_first())
+        self._register()
         if me.cuda and me.local == 0:
             self._check = node_facts.NodeCheck(self._start, self._me.python)
         yield from self._learn()
-        self._store.set(f"facts/{me.task}", builtins(self._facts))
-        roster = yield from self._await(f"roster/{me.task}")
-        self._devices = {int(rank): str(one) for rank, one in roster["devices"].items()}
+        self._store.set(messages.REPORTS.key(me.task), TaskReport(facts=self._facts))
+        assigned = yield from self._await(messages.ASSIGNMENTS, me.task)
+        self._devices = assigned.devices
         at = 0
         while True:
-            raw = yield from self._await(f"go/{me.task}/{at}")
-            orders = msgspec.convert(raw, Orders)
-            if not control_runs.VARIABLES.issuperset(orders.env):
-                raise ValueError("orders with variables that no control run has")
+            orders = yield from self._await(messages.ORDERS, me.task, at)
             yield from self._run_step(orders)
             at += 1
 
-    def _said_first(self) -> dict[str, Any]:
-        left = round(self._me.end - time.monotonic(), 1)
-        return {"facts": builtins(self._facts), "seconds_left": left}
+    def _register(self) -> None:
+        left = max(0.0, round(self._me.end - time.monotonic(), 1))
+        said = Registration(facts=self._facts, seconds_left=left)
+        self._store.set(messages.REGISTRATIONS.key(self._me.task), said)
 
     def _learn(self) -> Script:
         """Learn what torch and the driver are here; what goes wrong in that is a fact as well."""
@@ -287,7 +296,7 @@ class Supervisor:
             return self._facts.problem, self._facts.kind
         return run.result.detail, run.result.kind
 
-    def _run_step(self, orders: Orders) -> Script:
+    def _run_step(self, orders: StepOrders) -> Script:
         while self._workers.state == "importing":
             yield
         step_run = StepRun(
@@ -305,26 +314,34 @@ class Supervisor:
         self._step_run = None
         self._results.append({"step": orders.kind, "results": list(step_run.results.values())})
 
-    def _await(self, key: str) -> Generator[None, None, Any]:
-        """Wait for a key of the store."""
-        box: list[Any] = []
+    def _await(self, topic: Topic[M], *numbers: int) -> Generator[None, None, M]:
+        """Wait for a message of task 0; one that is malformed ends the run of this task."""
+        key = topic.key(*numbers)
+        box: list[M] = []
 
-        def then(value: Any) -> None:  # noqa: ANN401  # JSON-like data
-            if value is None:
+        def then(text: bytes | None) -> None:
+            found = topic.read(text) if text is not None else None
+            if found is None:
                 self._store.get(key, _LONG, then=then)
+            elif isinstance(found, Malformed):
+                self._not_understood = f"task 0 sent {key}, which is malformed: {found.problem}"
             else:
-                box.append(value)
+                box.append(found)
 
         self._store.get(key, _LONG, then=then)
         while not box:
             yield
         return box[0]
 
-    def _take_verdict(self, value: Any) -> None:  # noqa: ANN401  # JSON-like data
-        if isinstance(value, dict):
-            self._verdict = value
+    def _take_verdict(self, text: bytes | None) -> None:
+        if text is None:
+            self._store.get(messages.VERDICT.name, _LONG, then=self._take_verdict)
+            return
+        found = messages.VERDICT.read(text)
+        if isinstance(found, Malformed):
+            self._not_understood = f"task 0 sent a malformed verdict: {found.problem}"
         else:
-            self._store.get("verdict", _LONG, then=self._take_verdict)
+            self._verdict = found
 
     def _hear(self, run: RankRun, message: Message) -> None:
         if run.key == CENSUS:
@@ -342,8 +359,9 @@ class Supervisor:
             self._store.ping()
             return
         self._beats += 1
-        phases = self._step_run.phases() if self._step_run is not None else {}
-        self._store.set(f"beat/{self._me.task}", {"n": self._beats, "phases": phases})
+        ranks = self._step_run.progress() if self._step_run is not None else {}
+        key = messages.HEARTBEATS.key(self._me.task)
+        self._store.set(key, Heartbeat(n=self._beats, ranks=ranks))
         if self._progress is not None:
             self._progress(
                 self._facts.phase if self._step_run is None else self._step_run.orders.kind
