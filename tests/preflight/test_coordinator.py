@@ -1,4 +1,4 @@
-"""The coordinator: roll call, steps, silence, and an end in time."""
+"""The coordinator: rank assignment, steps, silence, and an end in time."""
 
 from collections.abc import Callable
 

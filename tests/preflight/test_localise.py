@@ -443,9 +443,9 @@ def test_the_arm_that_cures_names_the_layer(
     [one] = fabric.run(NCCL).culprits
     assert (one.slug, one.ranks, one.confidence) == (slug, (0, 1), CERTAIN)
     assert variable in one.data["variables"]
-    arms = [step.step for step in fabric.history if step.step.kind == "arms"]
-    assert arms[0].env == arms[-1].env == {}  # it fails unchanged before and after
-    assert variable in arms[-2].env
+    runs = [step.step for step in fabric.history if step.step.kind == "arms"]
+    assert runs[0].env == runs[-1].env == {}  # it fails unchanged before and after
+    assert variable in runs[-2].env
 
 
 def test_a_cure_that_was_seen_once_is_likely() -> None:
@@ -455,7 +455,7 @@ def test_a_cure_that_was_seen_once_is_likely() -> None:
     assert (one.slug, one.confidence) == ("nccl-p2p-broken", LIKELY)
 
 
-def test_arms_that_make_no_difference_are_left_out() -> None:
+def test_control_runs_that_make_no_difference_are_left_out() -> None:
     far = Fabric(roster(1, 1), needs(2))
     far.run(NCCL)
     tried = {name for one in far.history for name in one.step.env}

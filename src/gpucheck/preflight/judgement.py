@@ -1,7 +1,6 @@
-"""From what was heard to the verdict: the next step, the facts, the report of all rules, the exit.
+"""From what the coordinator has heard to the verdict: steps, facts, report, exit status.
 
-Everything here is a pure function of what the coordinator has heard, of the tables and of what the
-user asked for.
+Everything here is a pure function of what was heard, of the tables and of what the user asked for.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -50,9 +49,9 @@ from gpucheck.tables.bus_bandwidth import BusBandwidths
 from gpucheck.verdict import OpenQuestion
 
 _A_DRILL = "a drill is running"
-"""All that the judgement knows of a drill."""
+"""All that the judgement knows about a drill."""
 _MOST_TOLD = 20
-"""Culprits that every task is told; all of them stand in the report."""
+"""How many culprits each task hears of; the report has all of them."""
 _WORST = ("lost", "crashed", "timed-out", "failed", "stopped", "not-run", "passed")
 _SURE = tuple(Confidence)
 
@@ -110,12 +109,12 @@ class Judgement:
         """The steps, once there is a result."""
 
     def next_step(self, heard: Heard) -> Step | None:
-        """Return what is to be done next: who is to blame, then who is slow."""
+        """Return the next step: first find the culprits, then the slow ones."""
         step = localise.next_step(heard.roster, heard.history, self._wanted.limits)
         return step or self._measured_again(heard)
 
     def finish(self, heard: Heard) -> Verdict:
-        """Judge it all; return the verdict that every task is told."""
+        """Judge everything; return the verdict for every task."""
         preflight = self._section(heard)
         result = self._judged(preflight)
         self.result, self.history = result, tuple(heard.history)
@@ -132,7 +131,7 @@ class Judgement:
         )
 
     def _measured_again(self, heard: Heard) -> Step | None:
-        """Return the step that measures again what was slow; None when there is nothing."""
+        """Return a step that measures again what was slow; None when nothing was."""
         number, backend = len(heard.history), self._wanted.backend
         limit = self._wanted.limits
         ranks = slow.to_repeat(heard.roster, heard.history, _baseline(heard.facts))
@@ -215,7 +214,7 @@ class Judgement:
         )  # fmt: skip
 
     def _unknown(self, heard: Heard, known: Known) -> str:
-        """Return which demands could not be judged: then nobody may say that they are met."""
+        """Return which demands could not be judged: nobody may claim that these are met."""
         if not self._wanted.requirements:
             return ""
         return "; ".join(
@@ -246,7 +245,7 @@ class Judgement:
 
 
 def roots(snapshot: Snapshot, tables: Tables) -> list[RootCause]:
-    """Return the errors that the rules find in what the static probes saw, the root cause first."""
+    """Return the errors that the rules find on this node, the root cause first."""
     standing = diagnose(snapshot, tables).standing
     return [
         RootCause(slug=one.slug, headline=one.headline, confidence=one.confidence, fixes=one.fixes)
@@ -256,7 +255,7 @@ def roots(snapshot: Snapshot, tables: Tables) -> list[RootCause]:
 
 
 def _is_late(culprit: Culprit, late: set[int]) -> bool:
-    """Whether it accuses ranks of being missing that came after the roll had been called."""
+    """Whether it accuses ranks of being missing that came after the ranks were assigned."""
     return culprit.slug == "rank-missing" and bool(culprit.ranks) and late.issuperset(culprit.ranks)
 
 
@@ -268,7 +267,7 @@ def _late(late: set[int]) -> str:
 
 
 def _with_own_fixes(culprit: Culprit) -> Culprit:
-    """Return the culprit with the fixes that its own node knows: they fit that node."""
+    """Return the culprit with the fixes that its own node found: they fit that node."""
     found = culprit.data.get("roots")
     first = found[0] if isinstance(found, list) and found else None
     if not isinstance(first, dict) or first.get("slug") != culprit.slug:
@@ -278,7 +277,7 @@ def _with_own_fixes(culprit: Culprit) -> Culprit:
 
 
 def _with_addresses(culprit: Culprit, heard: Heard) -> Culprit:
-    """Return a culprit that is a way between two hosts with the address of its near end."""
+    """Return a culprit about a route between two hosts with the address of its near end."""
     way = culprit.data.get("way")
     if not isinstance(way, dict):
         return culprit
@@ -293,14 +292,14 @@ def _with_addresses(culprit: Culprit, heard: Heard) -> Culprit:
 
 
 def _in_order(found: Iterable[Culprit]) -> list[Culprit]:
-    """Sort by certainty, then by severity; what comes first among equals was named first."""
+    """Sort by certainty, then by severity; equals keep their order."""
     return sorted(
         found, key=lambda one: (_SURE.index(one.confidence), one.severity is not Severity.ERROR)
     )
 
 
 def _baseline(facts: Mapping[int, TaskFacts]) -> Baseline | None:
-    """Return the baselines of all nodes as one; None when nobody compares with one."""
+    """Return the baselines of all nodes as one; None when no task compares with one."""
     said = [one.baseline for one in facts.values() if one.baseline is not None]
     if not said:
         return None
@@ -312,16 +311,16 @@ def _baseline(facts: Mapping[int, TaskFacts]) -> Baseline | None:
 
 
 def _guilty(found: Iterable[Culprit]) -> frozenset[int]:
-    """Return the ranks that are to blame for an error, or may be."""
+    """Return the ranks that are blamed for an error, or may be."""
     grave = (one for one in found if one.severity is Severity.ERROR)
     return frozenset(rank for one in grave for rank in one.ranks)
 
 
 def _outcome(heard: Heard, one: Rank, guilty: frozenset[int]) -> RankOutcome:
-    """Return what became of a rank in all, and what it measured alone.
+    """Return what became of a rank overall, and what it measured alone.
 
-    Of who is to blame that is its worst step; who is not has passed when its last step was good,
-    and else has waited for somebody.
+    A culprit shows its worst step. Any other rank has passed when its last step was good, and has
+    otherwise waited for somebody.
     """
     results = [done.results[one.rank] for done in heard.history if one.rank in done.results]
     rates: dict[str, float] = {}
@@ -353,7 +352,7 @@ def _worst(
 
 
 def _groups(heard: Heard) -> tuple[GroupBandwidth, ...]:
-    """Return the bandwidth of each whole node, for the baselines; only of small jobs."""
+    """Return the bandwidth of each whole node, for the baselines; in small jobs only."""
     nodes = {tuple(ranks) for ranks in heard.roster.nodes().values()}
     found = (
         GroupBandwidth(

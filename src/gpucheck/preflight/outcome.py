@@ -1,4 +1,4 @@
-"""How a pre-flight ends: its exit status and class, the same on every rank that lives."""
+"""How a pre-flight ends: its exit status and class, the same on every living rank."""
 
 from collections.abc import Iterable
 
@@ -11,14 +11,14 @@ from gpucheck.report import FailOn
 from gpucheck.rules import all_rules
 
 _ORDER: tuple[ExitStatus, ...] = (1, 4, 3, 5)
-"""Of several classes the first of these is the exit status."""
+"""The precedence of the classes: the first that occurs is the exit status."""
 _WORDS: dict[ExitStatus, ExitClass] = {
     0: "healthy", 1: "culprit", 3: "inconclusive", 4: "misconfiguration", 5: "slow",
 }  # fmt: skip
 
 
 class Ending(msgspec.Struct, frozen=True):
-    """The exit status, the class in a word, and why, in a sentence; "" where findings say it."""
+    """The exit status, its class in one word, and why in a sentence ("" where findings say it)."""
 
     status: ExitStatus
     word: ExitClass
@@ -30,9 +30,9 @@ def ending(
 ) -> Ending:
     """Return how the pre-flight ends.
 
-    Findings below ``fail_on`` do not count. Where none counts, what could not be finished, and a
-    store that was lost, are inconclusive. A drill never ends with 0, whatever ``fail_on`` says:
-    when it was not noticed, that is inconclusive, too.
+    Findings below ``fail_on`` do not count. If none counts, a run that could not be finished and a
+    lost store are inconclusive. A drill never ends with 0, whatever ``fail_on`` says: an unnoticed
+    one is inconclusive.
 
     Args:
         findings: those of the report; what another silences does not count.
@@ -65,9 +65,9 @@ def counts(severity: Severity, fail_on: FailOn) -> bool:
 
 
 def _is_named_all_the_same(culprit: Culprit) -> bool:
-    """Whether it is to blame although its slug alone blames nobody.
+    """Whether it names somebody although its slug alone blames nobody.
 
-    A slug that no rule knows, and a collective that timed out between ranks that are known.
+    That is a slug that no rule knows, or a collective that timed out between known ranks.
     """
     rule = all_rules().get(culprit.slug)
     if rule is None:
@@ -77,7 +77,7 @@ def _is_named_all_the_same(culprit: Culprit) -> bool:
 
 
 def _open(preflight: Preflight) -> str:
-    """Return why it cannot be said that all is well; "" when it can."""
+    """Return why nobody can say that all is well; "" when all is."""
     if preflight.inconclusive:
         return preflight.inconclusive
     if preflight.culprits is None:

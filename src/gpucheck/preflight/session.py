@@ -22,9 +22,9 @@ from gpucheck.probes.selftests import Level
 from gpucheck.snapshot import Snapshot
 
 _ARRIVAL = _IMPORT = _CONNECT = 60.0
-"""Seconds for all tasks to come (pods come late), to import torch, to connect."""
+"""Seconds for all tasks to arrive (pods may be late), to import torch, and to connect."""
 _SHARE, _MOST = 0.2, 0.4
-"""Of the time limit: what each of these has of a longer one, and at most of a short one."""
+"""The share of a long time limit that each of these gets, and the most of a short one."""
 _START = 30.0
 _LEAST = 5.0
 _ALONE: dict[Level, float] = {"quick": 30.0, "standard": 120.0, "stress": 300.0}
@@ -32,7 +32,7 @@ _ALONE: dict[Level, float] = {"quick": 30.0, "standard": 120.0, "stress": 300.0}
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """What the user wants; ``timeout`` in seconds, of the whole run, from ``begun`` on."""
+    """What the user wants; ``timeout`` in seconds for the whole run, which starts at ``begun``."""
 
     python: str
     cuda: bool
@@ -46,11 +46,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     seed: int = 0
     drill: Drill = Drill()
     baseline: Baseline | None = None
-    """What this node's GPUs reached before; None: nobody compares."""
+    """What this node's GPUs reached before; None when nobody compares."""
 
 
 class Policy(msgspec.Struct, frozen=True):
-    """What judges: which step comes next, what it all means, what is wrong with a node."""
+    """What decides: the next step, the final verdict, and what is wrong with a node."""
 
     next_step: Next
     finish: Finish
@@ -62,7 +62,7 @@ class Session:
 
     Args:
         host: this machine.
-        entrance: what the launcher direct_evidence.
+        entrance: what the launcher says.
         settings: what the user wants.
         policy: what judges; only task 0 asks for steps and the verdict.
         progress: hears what is going on.
@@ -106,16 +106,16 @@ class Session:
 
     @property
     def own(self) -> Mapping[str, Any]:
-        """What this task has seen itself: its facts, and the results of its ranks by step."""
+        """What this task has seen itself: its facts, and its ranks' results by step."""
         return self._supervisor.own
 
     @property
     def told_to_end(self) -> bool:
-        """Whether a signal has told it to end."""
+        """Whether it has received SIGTERM."""
         return self._supervisor.told_to_end
 
     def leave(self) -> None:
-        """Say that the verdict was taken; task 0 waits a little for the others."""
+        """Report that the verdict was taken; task 0 waits a little for the others."""
         self._supervisor.leave()
 
     def close(self) -> None:
@@ -184,5 +184,5 @@ class Session:
 
 
 def _limit(usual: float, timeout: float) -> float:
-    """Return a deadline that fits the time limit of the run: with more time, more patience."""
+    """Return a deadline that fits the time limit of the run: longer runs wait longer."""
     return min(max(usual, _SHARE * timeout), _MOST * timeout)

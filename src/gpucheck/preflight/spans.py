@@ -1,4 +1,4 @@
-"""Lists of ranks as short text, ``0-3,8``: ten thousand of them travel to each of as many tasks."""
+"""Lists of ranks as short text, ``0-3,8``: each of thousands of tasks gets all of them."""
 
 from collections.abc import Iterable
 
@@ -6,7 +6,7 @@ _MOST = 1_000_000
 
 
 def pack(ranks: Iterable[int]) -> str:
-    """Write ranks down in their order; neighbours that count up become one span."""
+    """Write ranks in their order; consecutive ones become one span."""
     spans: list[list[int]] = []
     for rank in ranks:
         if spans and rank == spans[-1][1] + 1:

@@ -42,7 +42,7 @@ class Culprit(Facts, frozen=True, kw_only=True):
     evidence: str = ""
     """One sentence: what was seen, with the figures and what they were compared with."""
     data: dict[str, Any] = msgspec.field(default_factory=dict)
-    """More, such as ``variables`` (of the control arm that passed), ``ratio``, ``from_ranks``."""
+    """More, such as ``variables`` (of the control run that passed), ``ratio``, ``from_ranks``."""
 
 
 class RankOutcome(Facts, frozen=True, kw_only=True):

@@ -12,7 +12,7 @@ The port of the rendezvous itself is another matter: see rendezvous-failed.
 
 gpucheck says it when a self-test goes wrong over NCCL or Gloo and what was printed names it.
 
-``gpucheck preflight`` says so of nodes that have met at its board and do not connect afterwards;
+``gpucheck preflight`` says so of nodes that have met at its store and do not connect afterwards;
 of two hosts one of which does not reach a port of the other it tells both addresses, and leaves
 open whether a firewall, a route or a switch is between them.
 

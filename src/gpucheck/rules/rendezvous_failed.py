@@ -9,7 +9,7 @@ What one sees: "Address already in use" (EADDRINUSE), "The client socket has tim
 
 What fails later, between nodes that have already met, is nccl-network-interface.
 
-``gpucheck preflight`` names the ranks that came to its board and not to the store of their group,
+``gpucheck preflight`` names the ranks that came to task 0 and not to the store of their group,
 unless it was a host that another one did not reach: that is nccl-network-interface.
 
 Cure: a port that is free on the master (``ss -ltn``), the master's address as the other nodes

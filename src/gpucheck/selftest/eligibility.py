@@ -1,4 +1,4 @@
-"""Whether the self-tests are run here at all, on which GPUs they must not be, and why."""
+"""Whether self-tests can run here, on which GPUs they must not, and why."""
 
 from gpucheck.probes.cuda_driver import CudaDriver
 from gpucheck.probes.device_nodes import DeviceNodes
@@ -9,14 +9,14 @@ from gpucheck.probes.torch_build import TorchBuild
 from gpucheck.snapshot import Snapshot
 
 LEAST_FREE = 256 * 1024 * 1024
-"""Bytes that must be free on a GPU: what the quick level may take there."""
+"""Bytes that must be free on a GPU: the most that the quick level uses there."""
 _MIB = 1024 * 1024
 _NAMES = {"cpu": "CPU", "rocm": "ROCm", "xpu": "XPU"}
 _ON_CPU = "gpucheck --selftest tests it on the CPU"
 
 
 def why_no_test(snapshot: Snapshot) -> str:
-    """Return why no self-test can be run in this target at all, "" when one can."""
+    """Return why no self-test can run in this target at all; "" when one can."""
     python = snapshot.get(Interpreter)
     if snapshot.origin != "live":
         return "only files of the machine were read"
@@ -28,10 +28,10 @@ def why_no_test(snapshot: Snapshot) -> str:
 
 
 def why_not_by_itself(snapshot: Snapshot) -> str:
-    """Return why a check does not run the self-tests unasked, "" when it does.
+    """Return why a check does not run the self-tests by default; "" when it does.
 
-    It does wherever a device node of NVIDIA's driver and a CUDA build are, whatever the rules
-    say: what they say is then put to the proof.
+    It runs them wherever there is a device node of NVIDIA's driver and a CUDA build, whatever the
+    rules say: the self-tests put that to the proof.
     """
     if why := why_no_test(snapshot):
         return why
@@ -48,7 +48,7 @@ def why_not_by_itself(snapshot: Snapshot) -> str:
 
 
 def has_device(snapshot: Snapshot) -> bool:
-    """Whether the driver shows a device: its node, or on Windows and WSL its own word."""
+    """Whether the driver shows a device: by its node, or on Windows and WSL by its own answer."""
     if snapshot.get(Nvml).gpus or snapshot.get(CudaDriver).device_count:
         return True
     paths = [node.path or "" for node in snapshot.get(DeviceNodes).nodes or ()]
@@ -56,13 +56,13 @@ def has_device(snapshot: Snapshot) -> bool:
 
 
 def expects_gpu(snapshot: Snapshot) -> bool:
-    """Whether torch has to find a GPU in this target."""
+    """Whether torch is expected to find a GPU in this target."""
     is_cuda = snapshot.get(TorchBuild).built_for == "cuda"
     return is_cuda and has_device(snapshot) and snapshot.get(Request).gpus != 0
 
 
 def unfit(snapshot: Snapshot) -> dict[str, str]:
-    """Return the CUDA devices that must be left alone, each with the reason."""
+    """Return the CUDA devices that must not be used, each with the reason."""
     by_uuid = {gpu.uuid: gpu for gpu in snapshot.get(Nvml).gpus or () if gpu.uuid}
     found = {}
     for at, device in enumerate(snapshot.get(CudaDriver).devices or ()):

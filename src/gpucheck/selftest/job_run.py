@@ -1,4 +1,4 @@
-"""A job under way: at which of its tests it is, and what the end of its process means."""
+"""A job that runs: which of its tests it is at, and what the end of its process means."""
 
 import msgspec
 
@@ -10,11 +10,11 @@ from gpucheck.selftest import outcome
 from gpucheck.selftest.plan import Job
 
 _PEER_SECONDS = 10.0
-"""How long the ranks of a test are waited for once one of them has failed."""
+"""How long the other ranks of a test are waited for once one has failed."""
 
 
 class JobRun:
-    """One job under way.
+    """A job that runs.
 
     Args:
         job: what it runs.
@@ -48,7 +48,7 @@ class JobRun:
         return None if is_over else self.job.without(self.done)
 
     def reach(self, stage: str) -> None:
-        """Note what it is about to do; one that is being ended was ended where it was before."""
+        """Note what it is about to do, unless it is being ended already."""
         if not self._process.is_signalled:
             self.stage = stage
 
@@ -64,7 +64,7 @@ class JobRun:
         self._process.allow(seconds)
 
     def hurry(self, failed: SelfTest) -> None:
-        """Wait only a little longer: a rank that this one waits for has failed."""
+        """Wait only a little longer: a rank that this one needs has failed."""
         if self._failed_peer is None and self._process.seconds_left > _PEER_SECONDS:
             self._process.stop("peer-failed", within=_PEER_SECONDS)
             self._failed_peer = failed

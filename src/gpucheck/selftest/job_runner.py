@@ -24,9 +24,9 @@ _GRACE = 2.0
 """Seconds from SIGTERM to SIGKILL, and from there to giving up."""
 _IMPORT_SECONDS = 60.0
 _START_SECONDS = 30.0
-"""From the order to the beginning of the first test, and between two tests."""
+"""Seconds from the order to the first test, and between two tests."""
 _SHORTEST = 1.0
-"""A job with less time than this is not begun."""
+"""A job with less time than this is not started."""
 
 
 class JobRunner:
@@ -77,9 +77,9 @@ class JobRunner:
         return self._pool.forks
 
     def import_torch(self) -> list[SelfTest]:
-        """Have torch imported once for all workers; return what went wrong, [] when nothing.
+        """Have torch imported once for all workers; return what went wrong, [] when nothing did.
 
-        A zygote that cannot fork gives way to workers that import torch each for itself.
+        A zygote that must not fork is replaced by workers that import torch themselves.
         """
         self._results = []
         job = first_job()
@@ -159,14 +159,14 @@ class JobRunner:
         return self._pool.own_import_seconds + _START_SECONDS
 
     def _hurry(self) -> None:
-        """Of several ranks wait only a little longer for those that wait for a failed one."""
+        """Hurry the ranks that wait for a failed one."""
         failed = next((one for one in self._results if one.went_wrong), None)
         for run in self._under_way.values():
             if failed is not None and run.job.world_size > 1:
                 run.hurry(failed)
 
     def _hear(self, process: WorkerProcess, message: Message) -> None:
-        """Take in what a worker, or the zygote while it imports torch, says of itself."""
+        """Take in what a worker says, or the zygote while it imports torch."""
         run = self._under_way.get(process.key)
         event = message.get("event")
         if run is None:
@@ -190,7 +190,7 @@ class JobRunner:
             self._take_end(run, process, message)
 
     def _take_end(self, run: JobRun, process: WorkerProcess, message: Message) -> None:
-        """Note the end of a process; what it has left to do is for a fresh one."""
+        """Note the end of a process; a fresh one does what it left undone."""
         del self._under_way[process.key]
         if process.is_unkillable:
             self._note(run, run.result(message))
@@ -217,7 +217,7 @@ class JobRunner:
         self._results += self.skip(job.without(1), problem)
 
     def _marked(self, result: SelfTest) -> SelfTest:
-        """Note of a result that went wrong that its process had been forked."""
+        """Note in a failed result that its process was forked."""
         if not result.went_wrong or not self._pool.forks:
             return result
         return msgspec.structs.replace(result, data={**result.data, "forked": True})

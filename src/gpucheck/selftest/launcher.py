@@ -106,7 +106,7 @@ class Launcher:
                     self._grid.put(test, job.place, "waiting")
 
     def _confirm(self) -> None:
-        """Repeat in a process of its own what a fork alone might have made fail."""
+        """Repeat, in a process of its own, each failure that the fork itself may have caused."""
         suspects = [at for at, one in enumerate(self._results) if _may_be_the_fork(one)]
         if not suspects or not self._runner.forks:
             return
@@ -120,7 +120,7 @@ class Launcher:
             self._grid.put(first.name, job.place, self._results[at].status)
 
     def _control(self) -> None:
-        """Of a collective that went wrong over NCCL: look which of its transports is to blame."""
+        """Find the transport that is to blame for a collective that failed over NCCL."""
         found = control.suspects(self._results)
         if not found:
             return

@@ -1,4 +1,4 @@
-"""What NCCL's control arm showed: which of its transports a collective passes without."""
+"""What NCCL's control runs showed: which of its transports a collective passes without."""
 
 import re
 

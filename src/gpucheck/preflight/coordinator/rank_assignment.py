@@ -1,4 +1,4 @@
-"""From tasks to ranks: who came, which devices they have, and how the ranks are numbered."""
+"""From tasks to ranks: which tasks came, which devices they have, how ranks are numbered."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -12,12 +12,12 @@ NO_DEVICE = "none"
 
 
 class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of the job before anyone has come.
+    """What is known of the job before any task has come.
 
-    ``per_task``: the ranks of each task where that is said (``--ranks``; 1 under torchrun). Where
-    it is not, a task that is alone on its node, or whose GPUs no other one there sees, has one for
-    each GPU that torch sees, and each of several has one. ``hosts``: of each task, where the
-    launcher direct_evidence.
+    ``per_task`` is the number of ranks of each task, where it is given (``--ranks``; 1 under
+    torchrun). Otherwise a task has one rank for each GPU that torch sees, if it is alone on its
+    node or if no other task there sees its GPUs; each of several tasks that share GPUs has one
+    rank. ``hosts`` has the host of each task, where the launcher gives them.
     """
 
     tasks: int
@@ -27,7 +27,7 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def assign_ranks(job: JobSpec, came: Mapping[int, TaskFacts]) -> Roster:
-    """Number the ranks by node, then by task, then by device; where each task has one: by task."""
+    """Number the ranks by node, task and device; by task alone where each task has one rank."""
     nodes = _nodes(job, came)
     shared = Counter(nodes.values())
     owners = _owners(nodes, came)
@@ -62,7 +62,7 @@ def assign_ranks(job: JobSpec, came: Mapping[int, TaskFacts]) -> Roster:
 
 
 def unfit(roster: Roster, came: Mapping[int, TaskFacts], *, cuda: bool) -> dict[int, RankResult]:
-    """Return what is known before the first step of ranks that cannot take part in it."""
+    """Return the results of ranks that cannot even take part in the first step."""
     found = {}
     for one in roster.ranks:
         facts = came.get(one.task)
@@ -90,7 +90,7 @@ def _status(kind: str) -> Status:
 
 
 def _owners(nodes: Mapping[int, int], came: Mapping[int, TaskFacts]) -> set[int]:
-    """Return the nodes each of whose tasks sees GPUs of its own, which no other one there sees."""
+    """Return the nodes on which no two tasks see the same GPU."""
     seen: dict[int, list[str | None]] = {}
     unknown = set()
     for task, facts in came.items():
@@ -112,7 +112,7 @@ def _host(job: JobSpec, came: Mapping[int, TaskFacts], task: int) -> str:
 
 
 def _nodes(job: JobSpec, came: Mapping[int, TaskFacts]) -> dict[int, int]:
-    """Number the nodes: as the launcher does, else by their names in the order of tasks."""
+    """Number the nodes: as the launcher does, or by their names in the order of tasks."""
     told = {task: facts.node for task, facts in came.items()}
     names: dict[str, int] = {}
     used = {node for node in told.values() if node is not None}
@@ -136,7 +136,7 @@ def _with_device(
 ) -> Rank:
     """Return the rank with the device at this place of its task.
 
-    A task that sees one device uses it, whatever its own place on the node.
+    A task that sees one device uses it, whatever the task's place on the node.
     """
     devices = (facts.devices if facts is not None else None) or []
     if len(devices) == 1:

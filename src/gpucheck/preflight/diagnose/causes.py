@@ -1,4 +1,4 @@
-"""What the evidence comes to: each cause once, and the smallest set of ranks that shows it."""
+"""The causes behind the evidence: each once, with the smallest set of ranks that shows it."""
 
 from collections.abc import Iterable
 from typing import Literal
@@ -9,25 +9,26 @@ from gpucheck.preflight.diagnose.evidence import Evidence, Trial
 from gpucheck.preflight.diagnose.rounds import Pair, pair
 
 Sort = Literal["rank", "port", "node", "link", "node-link", "inside", "either", "scale"]
-"""What is to blame: a rank; its way out of its node; a node among nodes; a link of two ranks, of
-two nodes; a node that fails within itself; one of those that only fail together; or nobody, where
-only many ranks together fail."""
+"""The kind of cause. ``rank``: a rank. ``port``: its way out of its node. ``node``: a node.
+``link`` and ``node-link``: what joins two ranks, or two nodes. ``inside``: a node that fails within
+itself. ``either``: one of several nodes that only fail together. ``scale``: nobody, since only many
+ranks together fail."""
 
 
 class Cause(msgspec.Struct, frozen=True, kw_only=True):
-    """Who is to blame, or may be. ``group`` is the smallest set of theirs that fails."""
+    """A cause. ``group`` is the smallest set of its ranks that fails."""
 
     sort: Sort
     ranks: tuple[int, ...]
     group: tuple[int, ...]
     partners: tuple[int, ...] = ()
-    """Proven good, and failing with it: ranks, or nodes where ``sort`` is ``node``."""
+    """The ranks, or the nodes where ``sort`` is ``node``, that are proven good and fail with it."""
     units: tuple[int, ...] = ()
-    """Of ``either``: the nodes."""
+    """The nodes, where ``sort`` is ``either``."""
 
 
 def causes(evidence: Evidence) -> list[Cause]:
-    """Return what is to blame beside the ranks that a step named itself, the surest first."""
+    """Return the causes beside the ranks that a step named itself, the most certain first."""
     failing = _smallest(evidence)
     found = [*_of_ranks(evidence), *_of_nodes(evidence, failing)]
     inside: dict[int, list[Trial]] = {}
@@ -39,9 +40,9 @@ def causes(evidence: Evidence) -> list[Cause]:
 
 
 def scale(evidence: Evidence) -> list[Cause]:
-    """Return the smallest set over more than two nodes that fails while no pair in it does.
+    """Return the smallest set of more than two nodes that fails although no pair in it does.
 
-    It must have failed twice, or be a block of a larger one that did.
+    It must have failed twice, or be a block of a larger set that did.
     """
     sets = [
         trial.group
@@ -87,7 +88,7 @@ def _of_nodes(evidence: Evidence, failing: dict[Pair, Trial]) -> list[Cause]:
 
 
 def _within(evidence: Evidence, node: int, inside: list[Trial]) -> Cause:
-    """Return a node that fails within itself: those of its ranks that fail in pairs, else all."""
+    """Return the cause of a node that fails within itself: its ranks that fail in pairs, or all."""
     smallest = min(inside, key=lambda one: (len(one.ranks), one.group))
     pairs = [tuple(one.ranks) for one in inside if len(one.ranks) == 2]  # noqa: PLR2004  # a pair
     ends = {rank for both in pairs for rank in both}
@@ -105,7 +106,7 @@ def _within(evidence: Evidence, node: int, inside: list[Trial]) -> Cause:
 
 
 def _either(evidence: Evidence, failing: dict[Pair, Trial]) -> list[Cause]:
-    """Return the nodes that fail with each other while it cannot be told which of them is bad."""
+    """Return the nodes that fail with each other when nobody can say which of them is bad."""
     bad, links = {*evidence.bad_nodes}, {*evidence.node_links}
     open_pairs = [both for both in failing if bad.isdisjoint(both) and both not in links]
     smallest: dict[int, tuple[int, Pair]] = {}
@@ -145,7 +146,7 @@ def _smallest(evidence: Evidence) -> dict[Pair, Trial]:
 
 
 def _connected(pairs: Iterable[Pair]) -> list[set[int]]:
-    """Return the units that hang together by pairs."""
+    """Return the units that are connected by pairs."""
     whole: dict[int, set[int]] = {}
     for one, other in pairs:
         left, right = whole.setdefault(one, {one}), whole.setdefault(other, {other})

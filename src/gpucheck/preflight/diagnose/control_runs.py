@@ -1,8 +1,8 @@
-"""Control runs: does a set of ranks that fails over NCCL pass without one of its transports?
+"""Control runs: does a failing set of ranks pass without one of NCCL's transports?
 
-A cure counts only when the set fails as configured before and after it: first it is run again
-unchanged (what passes then failed by chance, and is no cause any more), then with one variable
-after the other until one passes, then unchanged once more.
+A cure counts only when the set fails both before and after it in its usual configuration. So the
+set is first run again unchanged: if it passes, the failure was chance. Then it is run with one
+variable after another until it passes, and finally unchanged once more.
 """
 
 from collections.abc import Sequence
@@ -22,11 +22,11 @@ _CONTROL_RUNS: tuple[tuple[Env, bool, bool], ...] = (
     ({"NCCL_IB_DISABLE": "1"}, False, True),
     ({"NCCL_PROTO": "Simple"}, True, True),
 )
-"""The variables, and whether NCCL heeds them within a node, and between nodes."""
+"""The variables; whether they matter within a node; whether they matter between nodes."""
 
 
 VARIABLES = frozenset(name for env, _within, _between in _CONTROL_RUNS for name in env)
-"""All that a step may set in a worker."""
+"""The only variables that a step may set in a worker."""
 
 
 class ControlRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,10 +37,10 @@ class ControlRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Course(msgspec.Struct, frozen=True, kw_only=True):
-    """What the control runs have shown of one set of ranks.
+    """What the control runs of one set of ranks have shown so far.
 
-    ``cure`` is the one that passed; ``is_sure``: it failed without, before and after.
-    ``upcoming`` is what to run next; None when all is said.
+    ``cure`` is the run that passed. ``is_sure``: the set failed without it, before and after.
+    ``upcoming`` is what to run next; None when there is nothing more to learn.
     """
 
     tried: tuple[Trial, ...] = ()
@@ -50,9 +50,10 @@ class Course(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def control_runs_of(evidence: Evidence, ranks: Sequence[int]) -> list[ControlRun]:
-    """Return the control runs that can make a difference: none for a transport that is not in use.
+    """Return the control runs that can make a difference.
 
-    Ranks on different nodes use no peer-to-peer, ranks on one node no InfiniBand.
+    A transport that is not in use is left out: ranks on different nodes use no peer-to-peer, ranks
+    on one node no InfiniBand.
     """
     nodes = [evidence.node_of[rank] for rank in ranks]
     has_neighbours, has_network = len(set(nodes)) < len(nodes), len(set(nodes)) > 1
@@ -65,7 +66,7 @@ def control_runs_of(evidence: Evidence, ranks: Sequence[int]) -> list[ControlRun
 
 
 def course(evidence: Evidence, ranks: Sequence[int]) -> Course:
-    """Read how far the control runs have come with this set."""
+    """Return how far the control runs of this set have come."""
     tried = evidence.under_control(ranks)
     unchanged = ControlRun(env={})
     if not tried:

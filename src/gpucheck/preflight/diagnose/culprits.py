@@ -1,4 +1,4 @@
-"""Who is to blame: from the evidence, and what the control runs say, to entries of the report."""
+"""From the evidence and the control runs to the culprits of the report."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -31,19 +31,19 @@ _OF_LINK: dict[Form, str] = {
     "hang": "nccl-timeout",
 }
 _ON_THE_WAY = "nccl-network-interface"
-"""Nodes that came to the store, and of which two never connect."""
+"""Two nodes reached the store and never connect with each other."""
 _INFINIBAND = ("NET/IB", "ibv_", "mlx5_")
 
 
 class Conclusion(msgspec.Struct, frozen=True, kw_only=True):
-    """Who is to blame, the most certain first; what could not be traced, "" when nothing."""
+    """The culprits, the most certain first; and what stayed open, "" when nothing did."""
 
     culprits: list[Culprit] = []
     inconclusive: str = ""
 
 
 def culprits(roster: Roster, history: Sequence[StepResult]) -> Conclusion:
-    """Judge what the steps have shown, as far as they came."""
+    """Judge the steps so far."""
     evidence = Evidence(roster, history)
     found = [*_missing(evidence), *_named_directly(evidence)]
     questions: list[str] = []
@@ -58,7 +58,7 @@ def culprits(roster: Roster, history: Sequence[StepResult]) -> Conclusion:
 
 
 def _missing(evidence: Evidence) -> list[Culprit]:
-    """Name whoever never came, and who came and fell silent."""
+    """Name the ranks that never came, and those that came and fell silent."""
     absent = evidence.roster.absent
     words = "never registered: it was not started, hangs at its start, or cannot reach rank 0"
     sure = Confidence.CERTAIN
@@ -96,9 +96,9 @@ def _missing(evidence: Evidence) -> list[Culprit]:
 
 
 def _may_be_rank_0(roster: Roster) -> bool:
-    """Whether so many never registered that whom they could not reach may be at fault.
+    """Whether the fault may be at rank 0, because so many ranks never registered.
 
-    That is so when most are missing, or everybody but those on the node of rank 0.
+    That is so when most are missing, or all but those on the node of rank 0.
     """
     here = {one.rank for one in roster.ranks if one.node == roster.ranks[0].node}
     elsewhere = {one.rank for one in roster.ranks} - here
@@ -107,7 +107,7 @@ def _may_be_rank_0(roster: Roster) -> bool:
 
 
 def _by_place(evidence: Evidence, ranks: Iterable[int]) -> list[list[int]]:
-    """Gather ranks by task; by node where all of a node are among them: that is one cause."""
+    """Group ranks by task; by node where all of a node's ranks are among them, as one cause."""
     these = set(ranks)
     missing_on: dict[int, bool] = {}
     for one in evidence.roster.ranks:
@@ -121,7 +121,7 @@ def _by_place(evidence: Evidence, ranks: Iterable[int]) -> list[list[int]]:
 
 
 def _named_directly(evidence: Evidence) -> list[Culprit]:
-    """Name whoever a step named itself; those that never began for one reason, once."""
+    """Name the ranks that a step named itself; those that never began for one reason, once."""
     gathered: dict[tuple[str, str, int], list[direct_evidence.DirectEvidence]] = {}
     for rank, direct in sorted(evidence.direct.items()):
         is_early = direct.result.phase in ("start", "import", "census")
@@ -146,7 +146,7 @@ def _named_directly(evidence: Evidence) -> list[Culprit]:
 
 
 def _passed_later(evidence: Evidence, direct: direct_evidence.DirectEvidence) -> bool:
-    """Whether the rank passed later in a step like the one that named it: alone, or with others."""
+    """Whether the rank passed a later step of the same kind: alone, or with others."""
     own = [
         (one.step.kind == "alone", one.results[direct.rank])
         for one in evidence.history
@@ -174,7 +174,7 @@ def _data(result: RankResult) -> dict[str, Any]:
 
 
 def _judged(evidence: Evidence, cause: Cause) -> tuple[Culprit | None, str]:
-    """Return the culprit of a cause, and what stays open; of some causes only one of the two."""
+    """Return the culprit of a cause and what stays open; some causes have only one of the two."""
     trial = evidence.first(cause.group)
     sentence = Sentence(evidence, cause, form_of(trial))
     runs = course(evidence, cause.group)
@@ -205,7 +205,7 @@ def _judged(evidence: Evidence, cause: Cause) -> tuple[Culprit | None, str]:
 
 
 def _data_of(cause: Cause, trial: Trial, runs: Course, roster: Roster) -> dict[str, Any]:
-    """Return the set that shows it, how it fails, and what the control runs have shown."""
+    """Return the failing set, how it fails, and what the control runs have shown."""
     data: dict[str, Any] = {"kind": form_of(trial), "group": list(cause.group)}
     data.update(ways.as_data(trial, roster) if form_of(trial) == "store" else {})
     if runs.tried:
@@ -233,7 +233,7 @@ def _slug(cause: Cause, trial: Trial, *, is_link: bool) -> str:
 
 
 def _of_cure(cure: ControlRun) -> tuple[str, str]:
-    """Return the slug of a layer of NCCL, and how the set passes without it."""
+    """Return the slug of the layer of NCCL that is broken, and how the set passes without it."""
     settings = " ".join(f"{name}={value}" for name, value in cure.env.items())
     if cure.backend == "gloo":
         return "nccl-transport-broken", "it passes over gloo instead of NCCL"
@@ -249,7 +249,7 @@ def _names_infiniband(trial: Trial) -> bool:
 
 
 def _transient_pairs(evidence: Evidence) -> list[Culprit]:
-    """Warn of pairs that failed and passed when they were repeated."""
+    """Warn of pairs that failed and passed when repeated."""
     found = []
     seen = set()
     for trial in evidence.transients:
@@ -271,7 +271,7 @@ def _transient_pairs(evidence: Evidence) -> list[Culprit]:
 
 
 def _left_open(evidence: Evidence, questions: Sequence[str]) -> list[str]:
-    """Say of all ranks that failed together what no cause accounts for."""
+    """Return the failure of many ranks that no cause accounts for, in a sentence."""
     for trial in evidence.transients:
         is_pair = len(trial.ranks) == 2 or len(trial.nodes) == 2  # noqa: PLR2004
         if not is_pair and not evidence.is_accounted(trial):

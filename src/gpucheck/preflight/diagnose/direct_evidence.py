@@ -1,7 +1,7 @@
-"""What a step that went wrong tells by itself: the rank that failed, with no further round.
+"""What one failed step says by itself about which rank failed.
 
-A collective that hangs tells nothing when everybody has entered it. It tells who is to blame when
-one rank never came to it, when one ended before all others, or when all got the same wrong sum.
+A hanging collective says nothing when every rank has entered it. It names a rank when that rank
+never entered it, when it ended before all others, or when all others got the same wrong sum.
 """
 
 import math
@@ -19,14 +19,14 @@ _ENTER = PHASES.index("enter")
 _STORE, _CONNECT = PHASES.index("store"), PHASES.index("connect")
 
 _VICTIM = ("peer-lost", "store-unreachable", "not-begun")
-"""Kinds of ranks that only saw, or waited for, another one that had failed."""
+"""Kinds of ranks that only saw another rank fail, or waited for it."""
 _SHARED = ("nccl-error", "wrong-value", "collective-timeout", "not-finite")
-"""Kinds that the other end, or the link, may have caused just as well."""
+"""Kinds that the other end, or the link, may have caused as well."""
 _FAILING = ("failed", "crashed", "timed-out", "lost")
 
 
 class DirectEvidence(msgspec.Struct, frozen=True, kw_only=True):
-    """A rank that is to blame by what a step told, and how sure that is."""
+    """A rank that one step shows to have failed, and how certain that is."""
 
     rank: int
     slug: str
@@ -36,12 +36,12 @@ class DirectEvidence(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def went_wrong(result: RankResult | None) -> bool:
-    """Whether this rank failed itself; not where it only waited, or never ran."""
+    """Whether this rank failed itself; not when it only waited, or never ran."""
     return result is not None and result.status in _FAILING
 
 
 def alone(result: RankResult) -> DirectEvidence | None:
-    """Judge a rank that was tested without any communication: whatever fails there is its own."""
+    """Judge a rank that was tested without communication: any failure there is its own."""
     if not went_wrong(result) or result.status == "lost":
         return None
     words = _words(result)
@@ -80,7 +80,7 @@ def alone(result: RankResult) -> DirectEvidence | None:
 
 
 def together(group: Sequence[int], results: Mapping[int, RankResult]) -> list[DirectEvidence]:
-    """Name who is to blame in a group whose collective failed; [] when it does not tell."""
+    """Name the failed ranks of a group whose collective failed; [] when it names nobody."""
     known = [results[rank] for rank in group if rank in results]
     if any(one.status == "lost" for one in known):
         return []  # the others waited for it; that it is lost is said elsewhere
@@ -92,7 +92,7 @@ def _confidence(word: object) -> Confidence:
 
 
 def _first_to_fail(known: list[RankResult]) -> list[DirectEvidence]:
-    """Name the rank that ended first by a fault of its own; what follows may be its echo."""
+    """Name the rank that ended first by a fault of its own; later ends may be consequences."""
     ended = [one for one in known if went_wrong(one) and one.kind not in _VICTIM]
     if not ended:
         return []
@@ -109,7 +109,7 @@ def _first_to_fail(known: list[RankResult]) -> list[DirectEvidence]:
 
 
 def _is_own(one: RankResult) -> bool:
-    """Whether a rank's end is its own doing: not a time-out, and nothing that a peer can cause."""
+    """Whether a rank ended by its own fault: not by a time-out, nor by what a peer can cause."""
     if one.status == "crashed":
         return True
     connecting = _STORE <= PHASES.index(one.phase) <= _CONNECT
@@ -117,7 +117,7 @@ def _is_own(one: RankResult) -> bool:
 
 
 def _never_entered(known: list[RankResult]) -> list[DirectEvidence]:
-    """Name who never came to the collective that all others are in."""
+    """Name the ranks that never entered the collective that all others are in."""
     inside = [one for one in known if one.phase == "enter" and one.status != "passed"]
     if not inside:
         return _opened_no_store(known)
@@ -147,7 +147,7 @@ def _never_entered(known: list[RankResult]) -> list[DirectEvidence]:
 def _stood_still(one: RankResult, waiting: list[RankResult]) -> bool:
     """Whether it was in its phase for at least half as long as the others waited for it.
 
-    Else it was late and on its way, and pairs tell whether it works.
+    Otherwise it was late and still moving, and pairs will show whether it works.
     """
     own = one.data.get("in_phase")
     longest = max((float(two.data.get("in_phase") or 0.0) for two in waiting), default=0.0)
@@ -155,9 +155,9 @@ def _stood_still(one: RankResult, waiting: list[RankResult]) -> bool:
 
 
 def _in_its_time(one: RankResult) -> str:
-    """Say so of a rank that had more time where it was, since a GPU may be slow to start there.
+    """Return a remark for a rank that still had time in its phase: its GPU may start slowly.
 
-    While ranks connect they wait for nothing of their own, and all others were through.
+    Connecting ranks wait for nothing of their own, and all others had finished.
     """
     if one.data.get("own_deadline") or one.phase in ("connect", "leave"):
         return ""
@@ -165,7 +165,7 @@ def _in_its_time(one: RankResult) -> str:
 
 
 def _opened_no_store(known: list[RankResult]) -> list[DirectEvidence]:
-    """Name the first rank of a group when it hung before the others could begin."""
+    """Name the first rank of a group if it hung before the others could begin."""
     first, others = known[0], known[1:]
     waiting = all(one.kind == "not-begun" for one in others)
     if first.status != "timed-out" or first.kind == "not-begun" or not waiting or not others:
@@ -189,9 +189,9 @@ def _is_behind(one: RankResult, latest: int) -> bool:
 
 
 def _wrong_sum(known: list[RankResult]) -> list[DirectEvidence]:
-    """Name the rank whose contribution every other rank has found wrong in the same way.
+    """Name the rank whose contribution every other rank found wrong in the same way.
 
-    Not of two ranks: there the link between them, one way, looks the same.
+    Nobody is named in a group of two: a link that fails in one direction looks the same.
     """
     wrong = [one for one in known if one.kind == "wrong-value"]
     blamed = agreed_on(known)
@@ -208,14 +208,14 @@ def _wrong_sum(known: list[RankResult]) -> list[DirectEvidence]:
 
 
 def agreed_on(known: Iterable[RankResult]) -> int | None:
-    """Return the rank whose contribution all that saw a wrong sum found wrong, if it is one."""
+    """Return the rank whose contribution all witnesses of a wrong sum found wrong, if any."""
     named = [one.data.get("rank") for one in known if one.kind == "wrong-value"]
     first = named[0] if named else None
     return first if isinstance(first, int) and all(one == first for one in named) else None
 
 
 def _unkillable(known: list[RankResult]) -> list[DirectEvidence]:
-    """Name who could not be killed: it never takes part again, whoever made it stick."""
+    """Name the ranks that could not be killed: they never take part again, whatever the cause."""
     stuck = [one for one in known if one.kind == "unkillable"]
     few = len(stuck) <= max(1, len(known) // 4)
     return [

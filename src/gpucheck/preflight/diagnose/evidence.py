@@ -1,9 +1,9 @@
-"""What the steps so far show: who is proven good, who fails with whom, who is to blame.
+"""What the steps so far show: which ranks and nodes are good, which fail, and with whom.
 
 A group passes only when every rank in it, and every link that it uses, works. So a pass proves its
-ranks good; a failure accuses nobody by itself. Blamed is who fails with two different partners
-that are proven good, or, once both ends are proven good, the link between them. A failure that
-holds someone already blamed is explained and accuses nobody else.
+ranks good, and a failure accuses nobody by itself. A unit is blamed when it fails with two
+different partners that are proven good. A link is blamed when both its ends are proven good. A
+failure that includes somebody already blamed is explained and accuses nobody else.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -32,7 +32,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Level:
-    """Nodes, or ranks, that were tested in pairs: who works, who fails with whom."""
+    """Nodes, or ranks, that were tested in pairs: which work, and which fail with which."""
 
     def __init__(self, proven: set[int], failing: set[Pair], tried: set[Pair]) -> None:
         self.proven = proven
@@ -48,7 +48,7 @@ class Level:
         return sorted(self.partners.get(unit, set()) & self.proven)
 
     def bad(self) -> list[int]:
-        """Return who fails with two different proven-good partners and passes with nobody."""
+        """Return the units that fail with two proven-good partners and pass with nobody."""
         return [
             unit
             for unit in sorted(self.partners)
@@ -149,13 +149,13 @@ class Evidence:
         return 0 if ranks in self._passes else self._fails.get(ranks, 0)
 
     def has_passed(self, group: Iterable[int]) -> bool:
-        """Whether these ranks passed together, others with them or not."""
+        """Whether these ranks passed together, alone or with others."""
         ranks = frozenset(group)
         node = self.node_of[min(ranks)]
         return any(ranks <= passed for passed in self._passing_of.get(node, ()))
 
     def is_explained(self, ranks: Ranks) -> bool:
-        """Whether someone in this group is already to blame."""
+        """Whether somebody in this group is already blamed."""
         if not ranks.isdisjoint(self._blamed):
             return True
         if len(self.links) < len(ranks):
@@ -198,7 +198,7 @@ class Evidence:
                     )
 
     def _named_directly(self) -> dict[int, direct_evidence.DirectEvidence]:
-        """Collect who was named by a step itself: the first time that it was."""
+        """Collect the ranks that a step named itself, each by the first step that did."""
         found: dict[int, direct_evidence.DirectEvidence] = {}
         for one in self.history:
             if one.step.kind == "alone":
@@ -212,7 +212,7 @@ class Evidence:
         return found
 
     def _judge_ranks(self) -> None:
-        """Judge by pairs of ranks, within a node and across."""
+        """Judge the ranks by their pairs, within a node and across nodes."""
         self._blamed: set[int] = (
             set(self.direct) | self.lost | self.roster.dead | self.roster.absent
         )
@@ -250,7 +250,7 @@ class Evidence:
         }
 
     def _has_others(self, both: Pair) -> bool:
-        """Whether other pairs of the node pass, or there are none: else it is what all share."""
+        """Whether other pairs of the node pass, or there are none; else they share the fault."""
         node = self.node_of[both[0]]
         good = [
             rank
@@ -263,9 +263,9 @@ class Evidence:
         return both[0] in self.across and both[1] in self.across
 
     def _bad_ports(self) -> list[int]:
-        """Return the ranks that fail to other nodes only, while a neighbour of theirs does not.
+        """Return the ranks that fail with other nodes only, while a neighbour of theirs does not.
 
-        Within its node such a rank works, so that its way out is broken: the adapter it uses.
+        Such a rank works within its node, so its way out is broken: the adapter that it uses.
         """
         reaching = {self.node_of[rank] for rank in self.across}
         return [
@@ -281,7 +281,7 @@ class Evidence:
         return self.node_of[one] != self.node_of[other]
 
     def _judge_nodes(self) -> None:
-        """Judge by pairs of nodes: groups of all ranks of two nodes, who are not to blame."""
+        """Judge the nodes by their pairs: groups of all unblamed ranks of two nodes."""
         self.pool: dict[int, tuple[int, ...]] = {}
         for node, ranks in self.nodes_of_job.items():
             if left := tuple(rank for rank in ranks if rank not in self._blamed):
@@ -317,13 +317,13 @@ class Evidence:
         self.bad_node_count = len({*bad, *suspects, *self.bad_nodes, *self.guilty})
 
     def _left(self, node: int) -> tuple[int, ...]:
-        """Return a node's ranks that are not to blame; one that cannot be where none is left."""
+        """Return a node's unblamed ranks; an impossible one where none is left."""
         return self.pool.get(node, (-1,))
 
     def rest(self) -> tuple[int, ...]:
-        """Return the ranks that should work together: nobody who is blamed, no link with both ends.
+        """Return the ranks that should work together: nobody blamed, one end of each bad link.
 
-        Nodes that are not proven good are left out where others are proven good in pairs.
+        Where some nodes are proven good in pairs, the others are left out.
         """
         ends = {other for _, other in self.links}
         far = {other for _, other in self.node_links}
@@ -344,7 +344,7 @@ class Evidence:
 
 
 def _outcome(group: Sequence[int], known: dict[int, RankResult]) -> bool | None:
-    """Return whether a group passed; None when it was not run or nobody in it failed."""
+    """Return whether a group passed; None when it was not run, or nobody in it failed."""
     if any(direct_evidence.went_wrong(result) for result in known.values()):
         return False
     if len(known) == len(group) and all(result.passed for result in known.values()):

@@ -1,6 +1,6 @@
-"""What to do next: from the outcomes of the steps so far to the step that tells the most.
+"""The next step: from the outcomes so far to the step that will tell the most.
 
-Pure: nothing is run here. ``next_step`` is asked again after each step until it has none.
+Nothing is run here. ``next_step`` is asked again after each step until it returns None.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ from gpucheck.preflight.model import Backend, Roster, Step, StepResult
 __all__ = ["Conclusion", "Limits", "culprits", "next_step"]
 
 _MOST_STEPS = 100
-"""Beyond the rounds that full coverage needs: what no sane history reaches."""
+"""A safety net beyond the rounds that full coverage needs."""
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,20 +27,20 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """The self-tests of ``alone``."""
     alone_seconds: float = 30.0
     first_seconds: float = 60.0
-    """Deadline of a collective over all ranks: the first sets up everything."""
+    """Deadline of a collective over all ranks, which sets everything up."""
     least_seconds: float = 15.0
-    """Deadline in the rounds, or five times the slowest group that passed, if that is more."""
+    """Deadline in the rounds; five times the slowest group that passed, if that is longer."""
     links: bool = False
-    """Whether every link between nodes is tested: a round for each node but one."""
+    """Whether to test every link between nodes: that takes one round for each node but one."""
     largest_world: int = 4000
-    """More ranks than this are tried in pairs before they are tried all together."""
+    """With more ranks than this, pairs are tried before all together."""
 
 
 def next_step(roster: Roster, history: Sequence[StepResult], limits: Limits) -> Step | None:
-    """Return what to do next; None when nothing more can be learnt, or is needed.
+    """Return the next step; None when nothing more can be learnt or is needed.
 
-    With all well that is two steps: each rank alone, and all together. The number of steps is
-    bounded whatever their results are, and does not grow with the number of nodes.
+    A healthy job takes two steps: each rank alone, and all together. The number of steps is bounded
+    whatever the results are, and does not grow with the number of nodes.
     """
     if not history:
         groups: list[tuple[int, ...]] = [(rank,) for rank in roster.living]
@@ -56,7 +56,7 @@ def next_step(roster: Roster, history: Sequence[StepResult], limits: Limits) -> 
 
 
 def _plans(evidence: Evidence, limits: Limits) -> Iterator[Plan]:
-    """Yield what could be done, the most telling first; the first that there is, is done."""
+    """Yield the possible plans, the most telling first; the first with groups is carried out."""
     rest = evidence.rest()
     is_large = len(rest) > limits.largest_world
     if evidence.history[-1].step.kind in ("alone", "together") and not is_large:

@@ -1,4 +1,4 @@
-"""Puts those who are to blame into an entry: ranks, hosts, the GPU where there is one."""
+"""From ranks to an entry of the report: the ranks, their hosts, the GPU if there is only one."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -23,7 +23,7 @@ def blamed(
     confidence: Confidence = Confidence.CERTAIN,
     data: Mapping[str, Any] | None = None,
 ) -> Culprit:
-    """Return the entry of these ranks; ``hosts`` are more hosts that have no rank of their own."""
+    """Return the entry of these ranks; ``hosts`` are further hosts without a rank of their own."""
     these = [roster.ranks[rank] for rank in sorted(set(ranks))]
     names = list(dict.fromkeys(name for name in (*(one.host for one in these), *hosts) if name))
     alone = these[0] if len(these) == 1 else None
@@ -44,7 +44,7 @@ def blamed(
 
 
 def between(culprit: Culprit, roster: Roster) -> Culprit:
-    """Return an entry of two ranks as one about the link between them."""
+    """Return the entry of two ranks as one about the link between them."""
     first = roster.ranks[culprit.ranks[0]]
     return msgspec.structs.replace(
         culprit, is_link=True, gpu=first.gpu, pci=first.pci, uuid=first.uuid

@@ -1,6 +1,6 @@
-"""The steps that there are, each planned from the evidence: which groups, and whether at all.
+"""The possible steps, each planned from the evidence: which groups to test, or none.
 
-Every plan is empty once it has been carried out, so that asking them in turn comes to an end.
+A plan is empty once it has been carried out, so asking all of them in turn terminates.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,10 +15,10 @@ from gpucheck.preflight.diagnose.rounds import Pair, pair
 from gpucheck.preflight.model import Kind
 
 _WHOLES = 6
-"""How often all that are left are tried together."""
+"""How often all remaining ranks are tried together."""
 _FEW, _SHIFTS = 5, 3
-"""Up to so many nodes, or ranks of a node, meet each other even where nobody passes; of more each
-meets so many others: when none of them passes, no pairs will tell who is bad."""
+"""Up to ``_FEW`` nodes, or ranks of a node, all meet each other even if nobody passes. In larger
+sets each meets ``_SHIFTS`` others: if none of those pairs passes, more pairs will not help."""
 _PARTNERS, _ATTEMPTS = 8, 4
 """Rounds with proven-good partners; partners of one suspect."""
 _RETESTS = 8
@@ -27,11 +27,11 @@ _ENOUGH = 7
 _RAILS = 8
 """Rounds of pairs across two nodes."""
 _NARROW = 8
-"""Nodes in a failing block whose pairs are all tried."""
+"""Up to so many nodes in a failing block, all pairs are tried."""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """A step without its number and deadline; without groups there is nothing to do."""
+    """A step without its number and deadline; without groups it is not carried out."""
 
     kind: Kind
     groups: list[tuple[int, ...]] = []
@@ -44,7 +44,7 @@ def _count(evidence: Evidence, kind: Kind) -> int:
 
 
 def together(evidence: Evidence, rest: tuple[int, ...]) -> Plan:
-    """All that are not to blame: when they pass, everything that is wrong has been found."""
+    """Test all unblamed ranks together: if they pass, every fault has been found."""
     if len(rest) < 2 or frozenset(rest) in evidence.attempted:  # noqa: PLR2004  # a pair
         return Plan(kind="together")
     if _count(evidence, "together") >= _WHOLES or evidence.has_passed(rest):
@@ -53,7 +53,7 @@ def together(evidence: Evidence, rest: tuple[int, ...]) -> Plan:
 
 
 def inside(evidence: Evidence) -> Plan:
-    """The ranks of each node among themselves, all nodes at once."""
+    """Test the ranks of each node among themselves, all nodes at once."""
     if len(evidence.pool) < 2:  # noqa: PLR2004  # one node: all together was just that
         return Plan(kind="inside")
     return Plan(
@@ -69,7 +69,7 @@ def inside(evidence: Evidence) -> Plan:
 
 
 def _open_nodes(evidence: Evidence) -> list[int]:
-    """Return the nodes that work within themselves, so that the network can be tested on them."""
+    """Return the nodes that work within themselves: on these the network can be tested."""
     out = {*evidence.guilty, *evidence.bad_nodes}
     return [node for node in sorted(evidence.pool) if node not in out]
 
@@ -84,7 +84,7 @@ def _both(evidence: Evidence, pairs: Sequence[Pair]) -> list[tuple[int, ...]]:
 
 
 def node_pairs(evidence: Evidence) -> Plan:
-    """Neighbouring nodes in pairs; one left over gets a proven-good partner next."""
+    """Test neighbouring nodes in pairs; a node left over gets a proven-good partner next."""
     met = {node for both in evidence.nodes.tried for node in both}
     new = [
         node
@@ -95,7 +95,7 @@ def node_pairs(evidence: Evidence) -> Plan:
 
 
 def node_partners(evidence: Evidence) -> Plan:
-    """Suspects with proven-good partners; while there are none, with other neighbours."""
+    """Test suspects with proven-good partners; as long as there are none, with other neighbours."""
     nodes = _open_nodes(evidence)
     proven = [node for node in nodes if node in evidence.nodes.proven]
     suspects = [node for node in nodes if node not in evidence.nodes.proven]
@@ -113,7 +113,7 @@ def node_partners(evidence: Evidence) -> Plan:
 
 
 def _is_hopeless(units: Sequence[int], tried: set[Pair]) -> bool:
-    """Whether units, none of which is proven good, have met enough others to say so."""
+    """Whether enough pairs of these units were tried to expect no pass: none is proven good."""
     tries = _tries(tried)
     return len(units) > _FEW and min(tries.get(unit, 0) for unit in units) >= _SHIFTS
 
@@ -127,9 +127,10 @@ def _tries(tried: set[Pair]) -> dict[int, int]:
 
 
 def unmet(evidence: Evidence) -> Plan:
-    """Nodes whose ranks never connected while others of their group did: the ways between them.
+    """Test the pairs of nodes whose ranks never connected while others of their group did.
 
-    There are few, and each pair ends soon: all together once more would take a whole time-out.
+    There are few of them, and each pair ends soon. Another step with all ranks would take a whole
+    time-out.
     """
     groups: list[tuple[int, ...]] = []
     for trial in evidence.unexplained:
@@ -141,10 +142,11 @@ def unmet(evidence: Evidence) -> Plan:
 
 
 def _unmet_pairs(evidence: Evidence, trial: Trial) -> set[Pair]:
-    """Return the pairs of nodes between which a failed group may have found no way.
+    """Return the pairs of nodes between which a failed group may have found no route.
 
-    Who did not reach the store lacks the first rank of the group, and all others wait. Who is
-    left over while it connects lacks another such rank; where all are, it is what they share.
+    A rank that did not reach the group's store lacks a route to the group's first rank, and all
+    others wait. Ranks that are stuck while they connect lack a route to each other; if all are
+    stuck, the cause is shared.
     """
     known = trial.results.values()
     first = evidence.node_of[trial.group[0]]
@@ -158,9 +160,9 @@ def _unmet_pairs(evidence: Evidence, trial: Trial) -> set[Pair]:
 
 
 def gpu_pairs(evidence: Evidence) -> Plan:
-    """Every pair of ranks in each node that fails within itself, all such nodes at once.
+    """Test every pair of ranks in each node that fails within itself, all such nodes at once.
 
-    A rank that is found bad goes on being tested, since it may only have several bad links.
+    A rank that was found bad is still tested, because it may only have several bad links.
     """
     done = {
         rank for rank in evidence.bad_ranks if len(evidence.ranks.good_partners(rank)) >= _ENOUGH
@@ -181,7 +183,7 @@ def gpu_pairs(evidence: Evidence) -> Plan:
 
 
 def gpu_partners(evidence: Evidence) -> Plan:
-    """Ranks that their own node cannot clear, with proven-good ranks of other nodes."""
+    """Test ranks that their own node cannot clear with proven-good ranks of other nodes."""
     if not evidence.guilty or _count(evidence, "partners") >= 2 * _PARTNERS:
         return Plan(kind="partners")
     nodes = _open_nodes(evidence)
@@ -211,7 +213,7 @@ def _scopes(evidence: Evidence, rest: tuple[int, ...]) -> list[tuple[int, ...]]:
 
 
 def repeated(evidence: Evidence, rest: tuple[int, ...]) -> Plan:
-    """What failed without naming anybody, once more: chance is no cause."""
+    """Repeat what failed without naming anybody: it may have been chance."""
     nodes = {evidence.node_of[rank] for rank in rest}
     is_pair = len(nodes) == 2  # noqa: PLR2004  # then all together was the only pair
     if evidence.fails(rest) == 1 and (is_pair or not evidence.nodes.failing):
@@ -226,7 +228,7 @@ def repeated(evidence: Evidence, rest: tuple[int, ...]) -> Plan:
 
 
 def links_again(evidence: Evidence) -> Plan:
-    """Failed pairs whose ends are both proven good, once more: what is left is the link."""
+    """Repeat failed pairs whose ends are both proven good: what remains is the link."""
     groups: list[tuple[int, ...]] = [both for both in evidence.links if evidence.fails(both) == 1]
     for trial in evidence.unexplained:
         is_link = tuple(sorted(trial.nodes)) in evidence.node_links
@@ -239,10 +241,10 @@ def links_again(evidence: Evidence) -> Plan:
 
 
 def rails(evidence: Evidence) -> Plan:
-    """Pairs of ranks across two nodes that fail together: which adapter, which link.
+    """Test pairs of ranks across two nodes that fail together: which adapter, which link.
 
-    Neighbours of the same place first, then moved on by one, and further while all pass. Where a
-    host was not reached at all, it is no matter of ranks.
+    Ranks with the same place on their nodes come first, then one node's ranks are shifted by one,
+    and further while all pass. Where a host was not reached at all, ranks do not matter.
     """
     couples = [(node, evidence.nodes.good_partners(node)[0]) for node in evidence.bad_nodes]
     couples += evidence.node_links
@@ -271,7 +273,7 @@ def _next_rail(
 
 
 def grow(evidence: Evidence, rest: tuple[int, ...]) -> Plan:
-    """Blocks of 4, 8, 16 ... of what fails as a whole although every pair passes."""
+    """Test blocks of 4, 8, 16 ... of a set that fails as a whole although every pair passes."""
     groups: list[tuple[int, ...]] = []
     for scope in _scopes(evidence, rest):
         if evidence.fails(scope) > 1:
@@ -300,7 +302,7 @@ def _next_blocks(evidence: Evidence, scope: tuple[int, ...]) -> list[tuple[int, 
 
 
 def narrow(evidence: Evidence) -> Plan:
-    """Every pair of nodes in a small set that fails: a link that no round has met yet."""
+    """Test every pair of nodes in a small failing set: a bad link may not have been tried yet."""
     groups: list[tuple[int, ...]] = []
     for trial in evidence.unexplained:
         is_sure = trial.kind == "grow" or evidence.fails(trial.ranks) > 1
@@ -311,13 +313,13 @@ def narrow(evidence: Evidence) -> Plan:
 
 
 def all_links(evidence: Evidence) -> Plan:
-    """The next round in which nodes meet that have not met: every link between nodes, in time."""
+    """Test nodes that have not met yet: in time, every link between nodes."""
     pairs = rounds.next_round(_open_nodes(evidence), _untried(evidence))
     return Plan(kind="links", groups=_both(evidence, pairs))
 
 
 def control_runs(evidence: Evidence) -> Plan:
-    """The next control run of the smallest sets that fail; sets that need the same one, at once."""
+    """Run the next control run of the smallest failing sets; those that need the same, at once."""
     groups = rounds.disjoint([one.group for one in (*causes(evidence), *scale(evidence))])
     upcoming = [(group, course(evidence, group).upcoming) for group in groups]
     run = next((run for _, run in upcoming if run is not None), None)

@@ -1,4 +1,4 @@
-"""Who meets whom: rounds of disjoint pairs, and blocks, of nodes or of ranks."""
+"""Which nodes or ranks are tested together: rounds of disjoint pairs, and blocks."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -6,19 +6,19 @@ Pair = tuple[int, int]
 
 
 def pair(one: int, other: int) -> Pair:
-    """Return the two in order, so that a pair has one spelling."""
+    """Return the two in order, so that each pair has one form."""
     return (one, other) if one < other else (other, one)
 
 
 def adjacent(units: Sequence[int]) -> list[Pair]:
-    """Pair each with its neighbour; of an odd number the last is left over."""
+    """Pair each with its neighbour; the last of an odd number is left over."""
     return [pair(units[at], units[at + 1]) for at in range(0, len(units) - 1, 2)]
 
 
 def round_robin(units: Sequence[int]) -> Iterator[list[Pair]]:
     """Yield rounds in which each meets every other once (the circle method).
 
-    n units need n - 1 rounds, an odd number n of them n; the first round pairs neighbours.
+    n units need n - 1 rounds, an odd number n of them n. The first round pairs neighbours.
     """
     circle: list[int | None] = [*units[0::2], *reversed(units[1::2])]
     if len(circle) % 2:
@@ -41,10 +41,10 @@ def next_round(units: Sequence[int], is_wanted: Callable[[Pair], bool]) -> list[
 def partners(
     suspects: Iterable[int], good: Sequence[int], is_wanted: Callable[[Pair], bool]
 ) -> list[Pair]:
-    """Give each suspect a good partner of its own, as far as there are such.
+    """Give each suspect a good partner of its own, as far as there are enough.
 
-    Good ones serve in turn, the one behind the last used first, so that nobody is asked twice
-    while others are free. Whoever gets none waits for another round.
+    Good partners are used in turn, starting behind the last one used, so that nobody is used twice
+    while others are free. A suspect that gets none waits for another round.
     """
     free = list(good)
     chosen = []
@@ -58,9 +58,9 @@ def partners(
 
 
 def shifted(left: Sequence[int], right: Sequence[int], by: int) -> list[Pair]:
-    """Pair the ranks of two nodes, the second's moved on by so many places.
+    """Pair the ranks of two nodes, the second's shifted by so many places.
 
-    With the larger node's size as the number of shifts, each meets each of the other node.
+    Shifted by 0 up to the size of the larger node, each rank meets each rank of the other node.
     """
     wide = max(len(left), len(right))
     found = []
@@ -80,7 +80,7 @@ def blocks(units: Sequence[int], size: int) -> list[tuple[int, ...]]:
 
 
 def disjoint(groups: Iterable[Sequence[int]]) -> list[tuple[int, ...]]:
-    """Return those groups, in order, that share no rank with one before them."""
+    """Return the groups, in order, that share no rank with an earlier one."""
     taken: set[int] = set()
     chosen = []
     for group in groups:

@@ -1,4 +1,4 @@
-"""One cause as a sentence that a person understands, and how sure it is."""
+"""One cause as a sentence for people, and how certain it is."""
 
 from collections.abc import Collection, Iterable
 from typing import Literal
@@ -11,7 +11,7 @@ from gpucheck.preflight.diagnose.naming import words_of
 from gpucheck.probes.preflight import Phase
 
 Form = Literal["wrong", "store", "connect", "error", "hang"]
-"""How a group fails: wrong sums, nobody reaches the store, nobody connects, an error, a hang."""
+"""How a group fails: wrong sums, no rendezvous, no connection, an error, a hang."""
 
 _CONNECT = direct_evidence.PHASES.index("connect")
 _PAIR = 2
@@ -47,7 +47,7 @@ def phase_of(trial: Trial) -> Phase | None:
 
 
 class Sentence:
-    """What is said of a cause.
+    """The sentence about a cause.
 
     Attributes:
         is_link: it is about the two ends of a link.
@@ -68,7 +68,7 @@ class Sentence:
         self.is_link = cause.sort in ("link", "node-link") or of_two
 
     def confidence(self) -> Confidence:
-        """Return how sure it is: not where chance, or too many bad ones, may be behind it."""
+        """Return how certain it is: less where chance, or too many bad units, may be behind it."""
         sort, evidence = self._cause.sort, self._evidence
         if sort == "either" or self._is_flaky() or self._are_many():
             return Confidence.POSSIBLE
@@ -82,7 +82,7 @@ class Sentence:
         return Confidence.LIKELY if sort == "port" else Confidence.CERTAIN
 
     def words(self) -> str:
-        """Return the sentence, with whatever makes it unsure."""
+        """Return the sentence, with everything that makes it less certain."""
         words = self._sentence()
         if self._is_flaky():
             words += "; but it passed at least once when that was repeated"

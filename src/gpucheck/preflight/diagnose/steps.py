@@ -1,4 +1,4 @@
-"""A step in one line: whom it tried, what became of them, what it measured."""
+"""A step in one line: which groups it tried, what became of them, what it measured."""
 
 from gpucheck.preflight.diagnose.naming import counted, words_of
 from gpucheck.preflight.model import RankResult, StepResult
@@ -29,7 +29,7 @@ def in_words(done: StepResult) -> str:
 
 
 def _went(results: list[RankResult]) -> list[str]:
-    """Say how those ended that did not pass, with their ranks: the most frequent end first."""
+    """Return how the other ranks ended, with their numbers: the most frequent end first."""
     ends: dict[str, list[int]] = {}
     for one in results:
         if not one.passed:

@@ -1,4 +1,4 @@
-"""The way between two nodes that one of them did not find, as its rank has said it."""
+"""The route between two nodes that one of them did not find, as its rank reported it."""
 
 from typing import Any
 
@@ -7,9 +7,9 @@ from gpucheck.preflight.model import RankResult, Roster
 
 
 def unreached(trial: Trial) -> RankResult | None:
-    """Return the first rank that did not reach the port which its group's first had opened.
+    """Return the first rank that did not reach the port which its group's first rank had opened.
 
-    None where there is none, or where both are on one node.
+    None when every rank did, or when both are on one node.
     """
     if len(trial.nodes) < 2:  # noqa: PLR2004  # two ends
         return None
@@ -18,7 +18,7 @@ def unreached(trial: Trial) -> RankResult | None:
 
 
 def in_words(trial: Trial) -> str:
-    """Say who did not reach whom, and what its system said; "" when nobody did."""
+    """Return which rank did not reach which, and what its system said; "" when all did."""
     one = unreached(trial)
     if one is None:
         return ""
@@ -29,7 +29,7 @@ def in_words(trial: Trial) -> str:
 
 
 def as_data(trial: Trial, roster: Roster) -> dict[str, Any]:
-    """Return the ends of the way, and the port at its end; {} when it was found, or nobody says."""
+    """Return the ends of the route and the port at its end; {} when it was found or is unknown."""
     one = unreached(trial)
     if one is None or not one.data.get("address"):
         return {}

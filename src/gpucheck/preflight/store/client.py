@@ -1,4 +1,4 @@
-"""A supervisor's end of the store: it connects with patience, then never waits for the network."""
+"""A supervisor's connection to the store: it connects with patience, then never blocks."""
 
 import errno
 import os
@@ -38,14 +38,14 @@ _WORST_FIRST: tuple[Reason, ...] = (
     "wrong-token", "full", "another-run", "refused", "timed-out", "no-store", "no-route",
     "not-resolved",
 )  # fmt: skip
-"""Of several ports, what is told first: the further a connection came, the more it says."""
+"""What is reported if several ports fail: the attempt that came furthest says most."""
 _ATTEMPT = 3.0
 """Seconds for one port to answer."""
 _PAUSES = (0.1, 1.0)
 """Seconds between two rounds over all ports: at first, and at most."""
 _READ = 256 * 1024
 _READS = 32
-"""How often one ``pump`` reads, so that it ends however much comes."""
+"""How often one ``pump`` reads at most, so that it always returns."""
 _UNSENT = 64 * 1024 * 1024
 """Bytes that may wait to be sent."""
 _UNREACHABLE = (errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EADDRNOTAVAIL)
@@ -57,7 +57,7 @@ _ANSWERS = msgspec.json.Decoder(Answer)
 
 
 class ConnectError(StoreError):
-    """No store of this run was found; ``reason`` says in a word why, the text in a sentence."""
+    """No store of this run was found; ``reason`` is the cause in a word, the text a sentence."""
 
     def __init__(self, reason: Reason, sentence: str) -> None:
         super().__init__(sentence)
@@ -65,7 +65,7 @@ class ConnectError(StoreError):
 
 
 class _AttemptError(Exception):
-    """One port did not do; the arguments are the reason and its words."""
+    """One port failed, with the reason and its words."""
 
     def __init__(self, reason: Reason, words: str) -> None:
         super().__init__(words)
@@ -76,8 +76,9 @@ class _AttemptError(Exception):
 class StoreClient:
     """A connection to the store of this run.
 
-    Answers come to the callbacks while ``pump`` runs; call it when ``fileno`` is readable and
-    every now and then besides. Once ``lost`` says why, nothing is sent and no callback called.
+    Answers reach the callbacks while ``pump`` runs: call it when ``fileno`` is readable, and now
+    and then. Once ``lost`` says why the connection is over, nothing is sent and no callback is
+    called.
     """
 
     def __init__(self, connection: socket.socket, rest: bytes) -> None:
@@ -89,9 +90,9 @@ class StoreClient:
         self.lost = ""
         """Why the connection is over; "" while it is not."""
         self.refused = ""
-        """What the store has refused last, such as a key too many."""
+        """What the store refused last, such as too many keys."""
         self.last_heard = time.monotonic()
-        """When something came last; a store that is stopped keeps the connection, but is silent."""
+        """When something came last; a stopped store keeps the connection, but is silent."""
         self.local_address: str = connection.getsockname()[0]
         self.peer_address: str = connection.getpeername()[0]
         self.port: int = connection.getpeername()[1]
@@ -242,7 +243,7 @@ class StoreClient:
 
 
 def _ignore(_number: int) -> None:
-    """Want no answer."""
+    """Ignore the answer."""
 
 
 def _number(text: bytes) -> int:
@@ -253,7 +254,7 @@ def _number(text: bytes) -> int:
 def _attempt(
     host: str, port: int, run: str, token: str, deadline: float
 ) -> tuple[socket.socket, bytes]:
-    """Connect to one port and say hello; return the connection and what has come beyond."""
+    """Connect to one port and say hello; return the connection and any further bytes."""
     until = min(deadline, time.monotonic() + _ATTEMPT)
     why = _AttemptError("not-resolved", "the name has no address")
     for family, address in _resolve(host, port, deadline):
@@ -274,7 +275,7 @@ def _attempt(
 
 
 def _meet(connection: socket.socket, run: str, token: str, until: float) -> bytes:
-    """Read the greeting, say hello, read the answer; return what came behind it."""
+    """Read the greeting, say hello, read the answer; return the bytes behind it."""
     try:
         first, rest = _line(connection, b"", until)
         greeting = _GREETINGS.decode(first)
@@ -303,14 +304,14 @@ def _meet(connection: socket.socket, run: str, token: str, until: float) -> byte
 
 
 def _no_store(first: bytes) -> _AttemptError:
-    """Return why the line is no greeting: a full store says so, anything else is none."""
+    """Return why the line is no greeting: a full store says so, anything else is no store."""
     if b"too many connections" in first:
         return _AttemptError("full", "the store takes no more connections")
     return _AttemptError("no-store", "what listens there is no store")
 
 
 def _line(connection: socket.socket, rest: bytes, until: float) -> tuple[bytes, bytes]:
-    """Return a line and what came behind it."""
+    """Return a line and the bytes behind it."""
     while b"\n" not in rest:
         connection.settimeout(max(until - time.monotonic(), 0.01))
         try:
@@ -325,7 +326,7 @@ def _line(connection: socket.socket, rest: bytes, until: float) -> tuple[bytes, 
 
 
 def _resolve(host: str, port: int, deadline: float) -> list[tuple[int, Any]]:
-    """Return the addresses of a name; a resolver that hangs is left behind."""
+    """Return the addresses of a name; a resolver that hangs is abandoned."""
     found: list[tuple[int, Any]] = []
     failure: list[str] = []
 
@@ -357,7 +358,7 @@ def _reason(error: OSError) -> Reason:
 
 
 def _words(error: OSError) -> str:
-    """Say what the system says, without the number."""
+    """Return the system's words for an error, without the number."""
     if isinstance(error, TimeoutError) and not error.errno:
         return "no answer"
     words = error.strerror or str(error)
@@ -365,7 +366,7 @@ def _words(error: OSError) -> str:
 
 
 def _in_all(host: str, failures: Mapping[int, _AttemptError], seconds: float) -> ConnectError:
-    """Return the error of a search that was in vain, from its last round."""
+    """Return the error of a search that failed, from its last round."""
     if not failures:
         return ConnectError("refused", f"no port is known on which {host} has a store")
     worst = min(failures.values(), key=lambda one: _WORST_FIRST.index(one.reason))

@@ -1,4 +1,4 @@
-"""What a store holds: keys and JSON texts, as many as are reasonable."""
+"""The content of a store: keys and JSON texts, within limits."""
 
 from collections.abc import Iterator
 
@@ -11,11 +11,11 @@ _BYTES = 512 * 1024 * 1024
 
 
 class FullError(Exception):
-    """The store takes no more; the text says of what."""
+    """The store accepts no more; the text says of what."""
 
 
 class Entries:
-    """The keys and values, by folder: what stands before a key's last slash."""
+    """The keys and values, in folders named by what precedes a key's last slash."""
 
     def __init__(self) -> None:
         self._folders: dict[str, dict[str, bytes]] = {}

@@ -1,8 +1,8 @@
-"""The store: a small key-value server by which the supervisors of a pre-flight know each other.
+"""The store: a small key-value server that connects the supervisors of a pre-flight.
 
-Task 0 holds it, in a thread of its own. It carries what each task says of itself, orders,
-results and heartbeats, never tensors. Whatever comes in from the network is bounded: connections,
-keys, the bytes of a line, of all values and of answers that nobody reads.
+Task 0 runs it in a thread of its own. It carries what each task says of itself, orders, results and
+heartbeats, never tensors. Everything from the network is bounded: connections, keys, the length of
+a line, the size of all values and of unread answers.
 """
 
 import asyncio
@@ -37,17 +37,17 @@ from gpucheck.preflight.store.wire import (
 )
 
 _HELLO_LIMIT = 4096
-"""Bytes of a client's first line: a stranger gets no more."""
+"""Bytes of a client's first line: strangers may send no more."""
 _HELLO_SECONDS = 20.0
 _WAITS = 256
-"""Gets of one connection that may wait at the same time."""
+"""How many gets of one connection may wait at the same time."""
 _UNREAD = 32 * 1024 * 1024
-"""Bytes of answers that one connection may leave unread."""
+"""Bytes of answers that a connection may leave unread."""
 _SPARE = 256
-"""Connections beyond the clients that are expected: strangers, and those who come again."""
+"""Connections beyond the expected clients: strangers, and clients that reconnect."""
 _BACKLOG = 4096
 _COUNTER_LIMIT = 2**53
-"""Counters stay within what every reader of JSON takes for a whole number."""
+"""Counters stay within the whole numbers that every JSON reader accepts."""
 
 _HELLOS = msgspec.json.Decoder(Hello)
 _REQUESTS = msgspec.json.Decoder(Set | Get | Add | Ping)
@@ -67,7 +67,7 @@ class _Connection(asyncio.Protocol):
         self._full = False
         self._late: asyncio.TimerHandle | None = None
         self.waiting: dict[int, tuple[str, asyncio.TimerHandle]] = {}
-        """Gets under way, by number: the key and what ends the wait."""
+        """Gets that wait, by number: the key, and what ends the wait."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)  # noqa: S101  # what a stream server gives
@@ -86,7 +86,7 @@ class _Connection(asyncio.Protocol):
         self._server.leave(self)
 
     def eof_received(self) -> None:
-        """Close: who says no more wants no more."""
+        """Close: a client that has finished writing wants no answers."""
 
     def pause_writing(self) -> None:
         self._full = True  # who reads no answers asks no more
@@ -110,7 +110,7 @@ class _Connection(asyncio.Protocol):
         self._transport.abort()
 
     def _work(self) -> None:
-        """Do what the lines ask that have come, as long as the answers can be sent."""
+        """Carry out the requests that have come, as long as their answers can be sent."""
         done = 0
         while not self._full and not self._transport.is_closing():
             end = self._rest.find(b"\n", done)
@@ -192,7 +192,10 @@ class _Connection(asyncio.Protocol):
 
 
 class _Server:
-    """What all connections share; everything but ``lock`` and pages in the loop's thread only."""
+    """What all connections share.
+
+    Everything but ``lock`` and ``entries`` is for the loop's thread only.
+    """
 
     def __init__(self, run: str, token: str, clients: int) -> None:
         self.run = run
@@ -289,7 +292,7 @@ class Store:
 
     @classmethod
     def alone(cls, run: str, token: str) -> "Store":
-        """Listen for this machine alone, on any port.
+        """Listen on any port, for this machine only.
 
         Raises:
             StoreError: that is impossible.
@@ -304,9 +307,9 @@ class Store:
         cls, port_wanted: int | None, master_port: int | None, run: str, token: str = "",
         clients: int = 64,
     ) -> "Store":  # fmt: skip
-        """Listen on all interfaces: on ``--port``, else the first free port behind MASTER_PORT.
+        """Listen on all interfaces: on ``--port``, or on the first free port behind MASTER_PORT.
 
-        ``clients`` is how many connections are expected; for many, this process may open more
+        ``clients`` is the number of expected connections. For many, this process may open more
         files from now on.
 
         Raises:
@@ -330,7 +333,7 @@ class Store:
         return self._server.get(key)
 
     def put(self, key: str, value: Any) -> None:  # noqa: ANN401  # JSON data or structs of it
-        """Set a key; those who wait for it are told.
+        """Set a key, and answer those who wait for it.
 
         Raises:
             StoreError: the store takes no more.

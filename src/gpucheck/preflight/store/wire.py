@@ -1,9 +1,9 @@
-"""What goes over a store's connection: one JSON line each way, bounded, after a greeting.
+"""The lines of a connection to the store: one JSON line each way, bounded, after a greeting.
 
-The server speaks first: ``{"gpucheck":"store/1","run":RUN,"nonce":NONCE}``. The client answers
-with a hello that carries the run, a nonce of its own and, where the run has a token, its proof;
-the server's first answer carries the server's proof. A proof is an HMAC of the other side's
-nonce, so that nobody learns the token who only opens a port or listens.
+The server speaks first: ``{"gpucheck":"store/1","run":RUN,"nonce":NONCE}``. The client answers with
+a hello: the run, a nonce of its own and, where the run has a token, its proof. The server's first
+answer carries the server's proof. A proof is an HMAC of the other side's nonce, so that somebody
+who only listens, or opens a port, learns no token.
 """
 
 import hmac
@@ -13,9 +13,9 @@ import msgspec
 
 PROTOCOL = "store/1"
 LINE_LIMIT = 1024 * 1024
-"""Bytes of a line with its end, either way."""
+"""Bytes of a line with its end, in both directions."""
 VALUE_LIMIT = LINE_LIMIT - 1024
-"""Bytes of a value: the rest of the line is around it."""
+"""Bytes of a value; the rest of a line surrounds it."""
 KEY_LIMIT = 200
 """Characters of a key."""
 WAIT_LIMIT = 3600.0
@@ -26,7 +26,7 @@ PORTS = 8
 
 
 class StoreError(Exception):
-    """What cannot be had of a store; the text is the reason in one sentence."""
+    """The store cannot do something; the text is the reason in one sentence."""
 
 
 class Greeting(msgspec.Struct, frozen=True):
@@ -77,7 +77,7 @@ class Ping(msgspec.Struct, frozen=True, tag="ping", tag_field="op"):
 
 
 class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What the server answers to the request of that number; 0 answers the hello."""
+    """The server's answer to the request of that number; 0 answers the hello."""
 
     id: int = 0
     value: msgspec.Raw = msgspec.Raw(b"null")
@@ -91,7 +91,7 @@ def line(message: Any) -> bytes:  # noqa: ANN401  # any struct or JSON data
 
 
 def prove(token: str, side: str, nonce: str, run: str) -> str:
-    """Return the proof that this side (``client`` or ``server``) knows the token; "" of none."""
+    """Return the proof that a side (``client`` or ``server``) knows the token; "" without one."""
     if not token:
         return ""
     text = f"{PROTOCOL}\0{side}\0{nonce}\0{run}"
@@ -99,7 +99,7 @@ def prove(token: str, side: str, nonce: str, run: str) -> str:
 
 
 def proven(token: str, side: str, nonce: str, run: str, proof: str) -> bool:
-    """Whether the proof is right; where the run has no token, any is."""
+    """Whether the proof is right; without a token any proof is."""
     wanted = prove(token, side, nonce, run)
     return not wanted or hmac.compare_digest(wanted.encode(), proof.encode())
 
@@ -107,7 +107,8 @@ def proven(token: str, side: str, nonce: str, run: str, proof: str) -> bool:
 def ports(wanted: int | None, master_port: int | None) -> tuple[int, ...]:
     """Return the ports on which a store may be, in the order in which they are tried.
 
-    ``wanted`` (``--port``) is the only one where given. () when neither is known: any port does.
+    With ``--port`` (``wanted``) it is that one only. () when neither is known: then any port will
+    do.
     """
     if wanted:
         return (wanted,)

@@ -1,4 +1,4 @@
-"""What a task says of its node: what the system tells at once, what torch and NVML tell later."""
+"""What a task reports about its node: some facts at once, others once torch and NVML answer."""
 
 import sys
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from gpucheck.probes.nvml import Nvml
 from gpucheck.snapshot import Snapshot, decode
 
 _COLLECTIVE = ("NCCL_", "TORCH_", "GLOO_", "CUDA_", "PYTORCH_", "OMP_")
-"""How the names begin that are compared, of those that are listed one by one in ``environment``."""
+"""How the names of those variables begin that are compared; ``environment`` lists them singly."""
 _PORTS = "/sys/class/infiniband/*/ports/*/state"
 _LONGEST = 4 * 1024 * 1024
 _LONGEST_VALUE = 8192
@@ -39,7 +39,7 @@ def first_facts(host: Host, task: int, *, node: int | None, pid: int) -> TaskFac
 
 
 def _ports(host: Host) -> list[str] | None:
-    """Return the ports of InfiniBand adapters with their states; None when nobody says."""
+    """Return the InfiniBand ports with their states; None when they are unknown."""
     paths = host.glob(_PORTS).value
     if paths is None:
         return None
@@ -53,7 +53,7 @@ def _ports(host: Host) -> list[str] | None:
 
 
 def with_census(facts: TaskFacts, said: dict[str, Any], *, cuda: bool) -> TaskFacts:
-    """Add what a worker said of torch and its devices (``worker/census.py``)."""
+    """Add what a worker reported about torch and its devices (``worker/census.py``)."""
     known = {
         name: str(said[name])[:100]
         for name in ("python", "torch", "cuda", "cudnn", "nccl")
@@ -80,7 +80,7 @@ def _devices(said: object) -> list[Device] | None:
 
 
 def with_snapshot(facts: TaskFacts, snapshot: Snapshot) -> TaskFacts:
-    """Add what the driver and NVML say."""
+    """Add what the driver and NVML report."""
     nvml = snapshot.get(Nvml)
     links = {
         gpu.uuid: sum(gpu.nvlinks)
@@ -96,7 +96,7 @@ def with_snapshot(facts: TaskFacts, snapshot: Snapshot) -> TaskFacts:
 
 
 class NodeCheck:
-    """The static probes of gpucheck, run beside the supervisor: they may take their time."""
+    """Runs gpucheck's static probes beside the supervisor: they may take their time."""
 
     def __init__(self, start: Callable[[list[str]], Answer[Supervised]], python: str) -> None:
         self.snapshot: Snapshot | None = None

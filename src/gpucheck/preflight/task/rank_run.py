@@ -1,4 +1,4 @@
-"""One rank in one step: how far its worker is, how long it may take, and what came of it."""
+"""One rank in one step: how far its worker is, how long it may take, what came of it."""
 
 import time
 from typing import Any, Literal, get_args
@@ -14,7 +14,7 @@ from gpucheck.preflight.store.messages import check_data
 from gpucheck.probes.preflight import Phase
 
 _VICTIM_SECONDS = 2.0
-"""How long a rank may still say what it saw when another one of its group has failed."""
+"""How long a rank may still report what it saw when another one of its group has failed."""
 _PHASES: tuple[Phase, ...] = get_args(Phase)
 
 
@@ -101,7 +101,7 @@ class RankRun:
         self._process.stop(reason, within=patience)
 
     def blame_zygote(self) -> None:
-        """Note that it was the zygote that stood still, and not the worker."""
+        """Note that the zygote stood still, and not the worker."""
         if self.result is not None:
             self.result = msgspec.structs.replace(
                 self.result,

@@ -25,9 +25,9 @@ from gpucheck.preflight.task.rank_workers import RankWorkers
 _LONG = 600.0
 """Seconds that the store is asked to wait for a key, before it is asked again."""
 _RESULTS = 16
-"""Results in one line of the store, which has a limit; each may have kilobytes of last words."""
+"""Results in one message: a line has a limit, and each result may have kilobytes of output."""
 _WAIT_FOR_RENDEZVOUS = 5.0
-"""Seconds that are added for the others, whose worker opens the group's store."""
+"""Seconds added for the other ranks, whose first worker opens the group's store."""
 
 WorkerMessage = worker_messages.Message
 
@@ -102,7 +102,7 @@ class StepRun:
         )
 
     def begin(self) -> None:
-        """Start the workers that need nobody; the others when their group's store is open."""
+        """Start each group's first worker, and the others once that one has opened a store."""
         for group in {one.group for one in self._members.values() if len(one.ranks) > 1}:
             self._watch(group)
         for member in self._members.values():
@@ -188,7 +188,7 @@ class StepRun:
         self._store.get(messages.RENDEZVOUS.key(self.orders.step, group), limit, then=then)
 
     def _watch(self, group: int) -> None:
-        """Hear when a rank of the group, anywhere, has come to a bad end."""
+        """Listen for a rank of the group that fails or runs out of time, on any node."""
 
         def then(text: bytes | None) -> None:
             if text is None:

@@ -37,7 +37,7 @@ from gpucheck.snapshot import Snapshot
 TICK = 0.02
 _BEAT = 1.0
 _SILENCE = 15.0
-"""Seconds without a word of the store after which it is taken for gone."""
+"""After so many seconds without a word, the store is considered gone."""
 _LONG = 600.0
 _TOGETHER = 5.0
 """How long task 0 waits for the others to leave with the verdict."""
@@ -81,7 +81,7 @@ class Coordinating(Protocol):
 
 
 class ExitReason(msgspec.Struct, frozen=True, kw_only=True):
-    """How it ended for a task: with the verdict of all, or without."""
+    """How the run ended for a task: with the verdict of all, or without."""
 
     reason: Reason
     verdict: Verdict | None = None
@@ -105,7 +105,7 @@ class TaskPlace(msgspec.Struct, frozen=True, kw_only=True):
     import_seconds: float = 60.0
     """How long importing torch may take, and then starting CUDA."""
     absent: bool = False
-    """A drill: it takes no part."""
+    """Whether it takes no part: a drill."""
 
 
 class Supervisor:
@@ -160,7 +160,7 @@ class Supervisor:
         """What the static probes found here, where they were run."""
 
     def run(self) -> ExitReason:
-        """Do what the coordinator wants until there is a verdict, or none can come any more."""
+        """Do what the coordinator wants until there is a verdict, or none can come."""
         before = signal.signal(signal.SIGTERM, self._on_signal)
         script = self._script()
         try:
@@ -174,21 +174,21 @@ class Supervisor:
 
     @property
     def own(self) -> dict[str, Any]:
-        """What this task has seen itself: its facts, and the results of its ranks by step."""
+        """What this task has seen itself: its facts, and its ranks' results by step."""
         plain: dict[str, Any] = builtins({"facts": self._facts, "steps": self._results})
         return plain
 
     @property
     def told_to_end(self) -> bool:
-        """Whether a signal has told it to end."""
+        """Whether it has received SIGTERM."""
         return self._told_to_end
 
     def leave(self) -> None:
-        """Say that the verdict has been taken and all is written; leave together with the others.
+        """Report that the verdict was taken and everything is written; leave with the others.
 
-        A launcher may end the others as soon as one has left with a status that is not 0. So task
-        0, which has the most to write, says when all have taken the verdict, and the others wait
-        for its word, never beyond the time limit of the run.
+        A launcher may end the other tasks as soon as one leaves with a status that is not 0. So
+        task 0, which has the most to write, says when all have taken the verdict. The others wait
+        for that, but never beyond the time limit of the run.
         """
         self._store.set(messages.LEAVING.key(self._me.task), Leaving())
         over: list[object] = []
@@ -263,7 +263,7 @@ class Supervisor:
         self._store.set(messages.REGISTRATIONS.key(self._me.task), said)
 
     def _learn(self) -> Script:
-        """Learn what torch and the driver are here; what goes wrong in that is a fact as well."""
+        """Learn what torch and the driver are here; a failure in that is a fact, too."""
         while self._workers.state == "importing":
             yield
         failure = self._workers.failure
