@@ -27,6 +27,7 @@ _SHARE, _MOST = 0.2, 0.4
 """The share of a long time limit that each of these gets, and the most of a short one."""
 _START = 30.0
 _LEAST = 5.0
+_LONGEST_NAME = 255
 _ALONE: dict[Level, float] = {"quick": 30.0, "standard": 120.0, "stress": 300.0}
 """Seconds for one test of a GPU alone."""
 
@@ -84,7 +85,7 @@ class Session:
         self._end = settings.begun + settings.timeout
         self._token = settings.token
         facts = node_facts.first_facts(host, entrance.task, node=entrance.node, pid=os.getpid())
-        called = entrance.host or facts.host  # what srun --exclude and scontrol know it by
+        called = (entrance.host or facts.host)[:_LONGEST_NAME]  # the name for srun --exclude
         facts = msgspec.structs.replace(facts, host=called, baseline=settings.baseline)
         self._store = self._open_store() if entrance.task == 0 else None
         self._client = self._connect()

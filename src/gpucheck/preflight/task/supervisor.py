@@ -112,7 +112,7 @@ class Supervisor:
     """One task of a pre-flight.
 
     Args:
-        me: which task this is.
+        place: which task this is.
         store: its connection to the store.
         start: starts a program (``LiveHost.supervise``).
         facts: what the system says of this node.
@@ -124,7 +124,7 @@ class Supervisor:
 
     def __init__(
         self,
-        me: TaskPlace,
+        place: TaskPlace,
         store: Connection,
         start: StartProgram,
         facts: TaskFacts,
@@ -134,7 +134,7 @@ class Supervisor:
         coordinator: Coordinating | None = None,
         progress: Callable[[str], None] | None = None,
     ) -> None:
-        self._me = me
+        self._place = place
         self._store = store
         self._start = start
         # Who reaches the store by a loopback stands beside it: others know the way there.
@@ -145,7 +145,9 @@ class Supervisor:
         self._judge = judge
         self._coordinator = coordinator
         self._progress = progress
-        self._workers = RankWorkers(start, me.python, self._hear, me.import_seconds, me.end)
+        self._workers = RankWorkers(
+            start, place.python, self._hear, place.import_seconds, place.end
+        )
         self._check: node_facts.NodeCheck | None = None
         self._step_run: StepRun | None = None
         self._census: Message | None = None
@@ -190,14 +192,16 @@ class Supervisor:
         task 0, which has the most to write, says when all have taken the verdict. The others wait
         for that, but never beyond the time limit of the run.
         """
-        self._store.set(messages.LEAVING.key(self._me.task), Leaving())
+        self._store.set(messages.LEAVING.key(self._place.task), Leaving())
         over: list[object] = []
         self._store.get(messages.DISMISSAL.name, _LONG, then=over.append)
         begun = time.monotonic()
         if self._coordinator is not None:
             end = begun + _TOGETHER
         else:
-            end = min(begun + 2 * _TOGETHER, self._me.end) if self._verdict is not None else begun
+            end = (
+                min(begun + 2 * _TOGETHER, self._place.end) if self._verdict is not None else begun
+            )
         dismissed = False
         while not over and not self._store.lost:
             self._store.pump()
@@ -233,34 +237,34 @@ class Supervisor:
             return ExitReason(
                 reason="store-lost", detail=f"no word from the store for {_SILENCE:.0f} s"
             )
-        if now > self._me.end:
+        if now > self._place.end:
             return ExitReason(reason="time", detail="the time limit of the run was reached")
         return None
 
     def _script(self) -> Script:
         """What this task does, in order."""
-        me = self._me
+        place = self._place
         self._store.get(messages.VERDICT.name, _LONG, then=self._take_verdict)
-        if me.absent:
+        if place.absent:
             return
         self._workers.open()
         self._register()
-        if me.cuda and me.local == 0:
-            self._check = node_facts.NodeCheck(self._start, self._me.python)
+        if place.cuda and place.local == 0:
+            self._check = node_facts.NodeCheck(self._start, self._place.python)
         yield from self._learn()
-        self._store.set(messages.REPORTS.key(me.task), TaskReport(facts=self._facts))
-        assigned = yield from self._await(messages.ASSIGNMENTS, me.task)
+        self._store.set(messages.REPORTS.key(place.task), TaskReport(facts=self._facts))
+        assigned = yield from self._await(messages.ASSIGNMENTS, place.task)
         self._devices = assigned.devices
         at = 0
         while True:
-            orders = yield from self._await(messages.ORDERS, me.task, at)
+            orders = yield from self._await(messages.ORDERS, place.task, at)
             yield from self._run_step(orders)
             at += 1
 
     def _register(self) -> None:
-        left = max(0.0, round(self._me.end - time.monotonic(), 1))
+        left = max(0.0, round(self._place.end - time.monotonic(), 1))
         said = Registration(facts=self._facts, seconds_left=left)
-        self._store.set(messages.REGISTRATIONS.key(self._me.task), said)
+        self._store.set(messages.REGISTRATIONS.key(self._place.task), said)
 
     def _learn(self) -> Script:
         """Learn what torch and the driver are here; a failure in that is a fact, too."""
@@ -273,7 +277,7 @@ class Supervisor:
             problem, kind = yield from self._ask_torch()
         if problem:
             if self._check is None:
-                self._check = node_facts.NodeCheck(self._start, self._me.python)
+                self._check = node_facts.NodeCheck(self._start, self._place.python)
             self._facts = msgspec.structs.replace(self._facts, problem=problem, kind=kind)
         while self._check is not None and not self._check.done:
             yield
@@ -286,13 +290,13 @@ class Supervisor:
 
     def _ask_torch(self) -> Generator[None, None, tuple[str, str]]:
         """Ask torch in a worker what it is and which devices it sees; return what is wrong."""
-        order = {"census": True, "device": "cuda" if self._me.cuda else "cpu"}
-        run = self._workers.start(-1, CENSUS, order, Deadlines(start=self._me.import_seconds))
+        order = {"census": True, "device": "cuda" if self._place.cuda else "cpu"}
+        run = self._workers.start(-1, CENSUS, order, Deadlines(start=self._place.import_seconds))
         while run.result is None:
             yield
         self._facts = msgspec.structs.replace(self._facts, phase="census")
         if self._census is not None:
-            self._facts = node_facts.with_census(self._facts, self._census, cuda=self._me.cuda)
+            self._facts = node_facts.with_census(self._facts, self._census, cuda=self._place.cuda)
             return self._facts.problem, self._facts.kind
         return run.result.detail, run.result.kind
 
@@ -355,12 +359,12 @@ class Supervisor:
         if now < self._beat_at:
             return
         self._beat_at = now + _BEAT
-        if self._me.absent:
+        if self._place.absent:
             self._store.ping()
             return
         self._beats += 1
         ranks = self._step_run.progress() if self._step_run is not None else {}
-        key = messages.HEARTBEATS.key(self._me.task)
+        key = messages.HEARTBEATS.key(self._place.task)
         self._store.set(key, Heartbeat(n=self._beats, ranks=ranks))
         if self._progress is not None:
             self._progress(
