@@ -111,7 +111,7 @@ class WorkerPool:
 
     def stop_forking(self) -> None:
         """Start each further worker as a process of its own; end those that were forked."""
-        self._spawner.close()
+        self._end_all("the process that forks the workers was ended")
         self._forks = False
         self._spawner = SeparateSpawner(self._start_program, self._command)
         self.state = "ready"
@@ -125,15 +125,19 @@ class WorkerPool:
         Returns:
             why the zygote could not be started, else "".
         """
-        self._spawner.close()
-        for worker in list(self._workers.values()):
-            self._conclude(worker, {"event": "ended", "printed": why})
+        self._end_all(why)
         return self.open()
 
     def close(self) -> None:
         """Kill what still runs."""
         self._spawner.close()
         self._workers.clear()
+
+    def _end_all(self, why: str) -> None:
+        """Kill the zygote with its workers, or the workers; ``why`` stands for their output."""
+        self._spawner.close()
+        for worker in list(self._workers.values()):
+            self._conclude(worker, {"event": "ended", "printed": why})
 
     def _take(self, key: str, message: Message) -> None:
         worker = self._workers.get(key)
