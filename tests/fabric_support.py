@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
-from gpucheck.preflight.blame.localise import Conclusion, Limits, culprits, next_step
+from gpucheck.preflight.diagnose.localise import Conclusion, Limits, culprits, next_step
 from gpucheck.preflight.model import Rank, RankResult, Roster, Step, StepResult
 from gpucheck.probes.preflight import Culprit
 

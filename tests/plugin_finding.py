@@ -68,7 +68,5 @@ def _machines(slug: str) -> frozenset[str]:
     """Return the names of the recorded machines whose expectation names a finding."""
     named = f'"{slug}"'
     return frozenset(
-        file.parent.name
-        for file in _MACHINES.glob("*/expect.json")
-        if named in file.read_text(encoding="utf-8")
+        file.stem for file in _MACHINES.glob("*.toml") if named in file.read_text(encoding="utf-8")
     )

@@ -3,7 +3,16 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gpucheck.preflight.model import Kind, Rank, RankResult, Roster, Step, StepResult, TaskFacts
+from gpucheck.preflight.model import (
+    Device,
+    Kind,
+    Rank,
+    RankResult,
+    Roster,
+    Step,
+    StepResult,
+    TaskFacts,
+)
 
 H200 = "NVIDIA H200"
 
@@ -50,7 +59,7 @@ def facts(roster: Roster, **all_of_them: Any) -> dict[int, TaskFacts]:  # noqa: 
     for task in tasks:
         mine = [one for one in roster.ranks if one.task == task]
         devices = [
-            {"index": one.gpu, "name": one.model, "uuid": one.uuid, "pci": one.pci}
+            Device(index=one.gpu, name=one.model, uuid=one.uuid, pci=one.pci)
             for one in mine
             if one.model
         ]

@@ -81,7 +81,7 @@ def result(
     ranks: list[RankOutcome] | None,
     *culprits: Culprit,
     fail_on: FailOn = "error",
-    board_lost: str = "",
+    store_lost: str = "",
     seconds: float = 14.2,
     busbw: float | None = 412.4,
     **facts: object,
@@ -108,7 +108,7 @@ def result(
     return Result(
         report=report,
         preflight=section,
-        ending=ending(report.findings, section, fail_on, board_lost=board_lost),
+        ending=ending(report.findings, section, fail_on, store_lost=store_lost),
         drill=section.drill,
         launcher=section.launcher or "",
         seconds=seconds,
@@ -205,9 +205,9 @@ def inconclusive() -> Result:
     return result(these, finished=False, stopped_because=why, seconds=291.0)
 
 
-def board_lost() -> Result:
+def store_lost() -> Result:
     """Rank 0 is gone, and with it all that was known."""
-    return result(None, board_lost="the board at gpu-0000 port 29501 cannot be reached any more")
+    return result(None, store_lost="the store at gpu-0000 port 29501 cannot be reached any more")
 
 
 def drill() -> Result:
@@ -252,6 +252,6 @@ ALL: dict[str, Callable[[], Result]] = {
     one.__name__: one
     for one in (
         healthy, one_rank, pair, hang, several, misconfigured, slow, warned, inconclusive,
-        board_lost, drill, drill_unnoticed, on_the_cpu, hostile,
+        store_lost, drill, drill_unnoticed, on_the_cpu, hostile,
     )
 }  # fmt: skip

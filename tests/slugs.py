@@ -1,6 +1,16 @@
-"""The project's list of everything that gpucheck can name, now or later."""
+"""Everything that gpucheck can name: what is there, and what was promised once."""
 
+import pkgutil
+from pathlib import Path
+
+import gpucheck
+
+_FOLDER = Path(gpucheck.__file__).parent / "rules"
 SLUGS = frozenset(
+    info.name.replace("_", "-") for info in pkgutil.iter_modules([str(_FOLDER)]) if not info.ispkg
+)
+"""Every finding, by its module."""
+PUBLISHED = frozenset(
     [
         "no-nvidia-gpu",
         "driver-missing",
@@ -83,3 +93,4 @@ SLUGS = frozenset(
         "probe-crashed",
     ]
 )
+"""Slugs are a contract: whoever filters by one of these must go on getting an answer."""

@@ -3,7 +3,6 @@
 import importlib.util
 import os
 import sys
-import time
 from pathlib import Path
 
 import msgspec
@@ -11,10 +10,10 @@ import pytest
 from left_behind import MARK, alive, wait_until
 
 from gpucheck.host import LiveHost
+from gpucheck.host.worker_pool.ladder import Send
+from gpucheck.host.worker_pool.process import WorkerProcess
 from gpucheck.probes.selftests import SelfTest
-from gpucheck.selftest import watch
 from gpucheck.selftest.catalogue import headers
-from gpucheck.selftest.crew import Crew
 from gpucheck.selftest.launcher import Launcher
 from gpucheck.selftest.plan import Wish
 
@@ -76,14 +75,14 @@ def run_jit(folder: Path, monkeypatch: pytest.MonkeyPatch) -> SelfTest:
     monkeypatch.setenv("PATH", str(tools), prepend=os.pathsep)
     monkeypatch.setenv("CXX", str(tools / "g++"))
     monkeypatch.setenv("PYTHONPATH", str(folder), prepend=os.pathsep)
-    push = watch.Running.push
+    push = WorkerProcess.push
 
-    def hasty(running: watch.Running, crew: Crew, key: str) -> bool:
-        if marker.exists() and not running._killed:  # noqa: SLF001  # it is the clock of the test
-            running._deadline = time.monotonic()  # noqa: SLF001
-        return push(running, crew, key)
+    def hasty(process: WorkerProcess, send: Send) -> bool:
+        if marker.exists() and process.key:
+            process.stop("deadline")
+        return push(process, send)
 
-    monkeypatch.setattr(watch.Running, "push", hasty)
+    monkeypatch.setattr(WorkerProcess, "push", hasty)
     tests = dict(headers())
     tests["jit"] = msgspec.structs.replace(tests["jit"], seconds={"quick": 200.0})
     wish = Wish(tests=("jit",), devices=("cpu",), timeout=240.0)

@@ -5,11 +5,11 @@ from typing import Any
 import fabric_support
 import pytest
 
-from gpucheck.preflight.blame.localise import Limits
+from gpucheck.preflight.coordinator.coordinator import Heard
+from gpucheck.preflight.diagnose.localise import Limits
 from gpucheck.preflight.figures.policy import Requirements
 from gpucheck.preflight.judgement import Judgement, Wanted, roots
 from gpucheck.preflight.model import Rank, RankResult, Roster, Step, StepResult, TaskFacts
-from gpucheck.preflight.run.conductor import Heard
 from gpucheck.probes.torch_build import TorchBuild
 from gpucheck.snapshot import ProbeRuns, Snapshot
 from gpucheck.tables import Tables, tables_dir
@@ -68,7 +68,7 @@ def test_all_is_well(tables: Tables) -> None:
     found = heard(alone(0), together(1, 0, 1, 2, 3))
     assert judge.next_step(found) is None
     told = judge.finish(found)
-    assert (told["exit"], told["class"], told["culprits"]) == (0, "healthy", [])
+    assert (told.exit, told.exit_class, told.culprits) == (0, "healthy", ())
     assert judge.result is not None
     assert judge.result.report.verdict == "healthy"
     assert judge.result.preflight.steps == ["alone", "together"]
@@ -82,17 +82,17 @@ def test_two_faults_at_once_are_both_named_whoever_measures_again(tables: Tables
     assert again is not None
     assert (again.kind, again.repeats) == ("alone", True)
     told = judge.finish(heard(*steps, alone(3, repeats=True, r3=0.2)))
-    assert {(one["slug"], tuple(one["ranks"])) for one in told["culprits"]} == {
+    assert {(one.slug, one.ranks) for one in told.culprits} == {
         ("gpu-slow", (3,)), ("wrong-result", (1,)),
     }  # fmt: skip
-    assert told["exit"] == 1
+    assert told.exit == 1
 
 
 def test_who_was_slow_once_only_is_not_accused(tables: Tables) -> None:
     told = judgement(tables).finish(
         heard(alone(0, r3=0.2), together(1, 0, 1, 2, 3), alone(2, repeats=True))
     )
-    assert told["exit"] == 0
+    assert told.exit == 0
 
 
 def test_who_only_waited_is_not_shown_as_bad(tables: Tables) -> None:
@@ -106,8 +106,8 @@ def test_who_only_waited_is_not_shown_as_bad(tables: Tables) -> None:
 def test_an_end_without_a_culprit_is_inconclusive(tables: Tables) -> None:
     judge = judgement(tables)
     told = judge.finish(heard(alone(0), stopped_because="the time limit of the run was reached"))
-    assert (told["exit"], told["class"]) == (3, "inconclusive")
-    assert "time limit" in told["why"]
+    assert (told.exit, told.exit_class) == (3, "inconclusive")
+    assert "time limit" in told.why
     assert judge.result is not None
     assert judge.result.report.verdict == "unknown"
     assert judge.result.report.open_questions
@@ -116,16 +116,16 @@ def test_an_end_without_a_culprit_is_inconclusive(tables: Tables) -> None:
 def test_who_came_late_is_not_called_missing(tables: Tables) -> None:
     roster = Roster(ranks=heard().roster.ranks, absent=frozenset({3}))
     told = judgement(tables).finish(heard(alone(0), together(1, 0, 1, 2), roster=roster, late=(3,)))
-    assert told["exit"] == 3
-    assert told["culprits"] == []
-    assert "rank 3 came when the roll had been called" in told["why"]
+    assert told.exit == 3
+    assert told.culprits == ()
+    assert "rank 3 came after the ranks were assigned" in told.why
 
 
 def test_nobody_at_all_is_inconclusive_or_missing_but_never_fine(tables: Tables) -> None:
     roster = Roster(ranks=heard().roster.ranks, absent=frozenset({1, 2, 3}))
     told = judgement(tables).finish(heard(roster=roster, facts={}, stopped_because="it was told"))
-    assert told["exit"] == 1
-    assert told["culprits"][0]["slug"] == "rank-missing"
+    assert told.exit == 1
+    assert told.culprits[0].slug == "rank-missing"
 
 
 def test_a_way_that_was_not_found_has_both_addresses(tables: Tables) -> None:
@@ -135,10 +135,10 @@ def test_a_way_that_was_not_found_has_both_addresses(tables: Tables) -> None:
     fabric.run()
     judge = judgement(tables)
     told = judge.finish(Heard(roster=of, facts=facts, history=fabric.history))
-    assert (told["exit"], told["class"]) == (4, "misconfiguration")
-    (one,) = told["culprits"]
-    assert (one["slug"], one["hosts"]) == ("nccl-network-interface", ("n1", "n2"))
-    assert one["data"]["way"] == {
+    assert (told.exit, told.exit_class) == (4, "misconfiguration")
+    (one,) = told.culprits
+    assert (one.slug, one.hosts) == ("nccl-network-interface", ("n1", "n2"))
+    assert one.data["way"] == {
         "from": "n2", "from_address": "10.77.0.3", "to": "n1", "address": "10.77.0.2",
         "port": 41083,
     }  # fmt: skip
@@ -166,7 +166,7 @@ def test_another_nodes_own_cause_is_the_finding_with_its_fixes(tables: Tables) -
     )  # fmt: skip
     judge = judgement(tables)
     told = judge.finish(heard(step, together(1, 0, 1, 3)))
-    assert told["exit"] == 4
+    assert told.exit == 4
     assert judge.result is not None
     (finding,) = judge.result.report.standing
     assert finding.slug == "torch-missing"
@@ -176,17 +176,17 @@ def test_another_nodes_own_cause_is_the_finding_with_its_fixes(tables: Tables) -
 def test_a_demand_that_is_not_met_and_one_that_cannot_be_judged(tables: Tables) -> None:
     wanted = Requirements(min_torch="2.14")
     told = judgement(tables, requirements=wanted).finish(heard(alone(0), together(1, 0, 1, 2, 3)))
-    assert told["exit"] == 4
+    assert told.exit == 4
     unknown = judgement(tables, requirements=Requirements(min_nccl="2.20")).finish(
         heard(alone(0), together(1, 0, 1, 2, 3))
     )
-    assert unknown["exit"] == 3
-    assert "nccl" in unknown["why"].lower()
+    assert unknown.exit == 3
+    assert "nccl" in unknown.why.lower()
 
 
 def test_a_drill_never_ends_well(tables: Tables) -> None:
     told = judgement(tables, drill=True).finish(heard(alone(0), together(1, 0, 1, 2, 3)))
-    assert told["exit"] == 3
+    assert told.exit == 3
 
 
 def test_the_errors_of_a_node_are_told_root_cause_first(tables: Tables) -> None:
@@ -195,5 +195,5 @@ def test_the_errors_of_a_node_are_told_root_cause_first(tables: Tables) -> None:
         {TorchBuild.name: missing}, ProbeRuns(()), tables=tables.version, origin="live"
     )
     (found,) = roots(snapshot, tables)
-    assert found["slug"] == "torch-missing"
-    assert found["fixes"]
+    assert found.slug == "torch-missing"
+    assert found.fixes

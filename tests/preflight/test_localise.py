@@ -23,9 +23,9 @@ from fabric_support import (
 )
 
 from gpucheck.findings import Confidence, Severity
-from gpucheck.preflight.blame import plans
-from gpucheck.preflight.blame.evidence import Picture
-from gpucheck.preflight.blame.localise import Limits, culprits, next_step
+from gpucheck.preflight.diagnose import plans
+from gpucheck.preflight.diagnose.evidence import Evidence
+from gpucheck.preflight.diagnose.localise import Limits, culprits, next_step
 from gpucheck.preflight.model import RankResult, Roster, Step, StepResult
 
 NCCL = Limits(backend="nccl")
@@ -213,9 +213,9 @@ def test_many_that_do_not_connect_are_not_tried_one_by_one() -> None:
     of, group = roster(*[1] * 5000), tuple(range(5000))
     step = Step(number=1, kind="together", groups=(group,), backend="gloo", seconds=60)
     results = {**hung(group), **hung(group[1:], "connect", 0)}
-    picture = Picture(of, [StepResult(step=step, results=results)])
+    evidence = Evidence(of, [StepResult(step=step, results=results)])
     begun = time.process_time()
-    assert plans.unmet(picture).groups == []
+    assert plans.unmet(evidence).groups == []
     assert time.process_time() - begun < 1
 
 
@@ -443,9 +443,9 @@ def test_the_arm_that_cures_names_the_layer(
     [one] = fabric.run(NCCL).culprits
     assert (one.slug, one.ranks, one.confidence) == (slug, (0, 1), CERTAIN)
     assert variable in one.data["variables"]
-    arms = [step.step for step in fabric.history if step.step.kind == "arms"]
-    assert arms[0].env == arms[-1].env == {}  # it fails unchanged before and after
-    assert variable in arms[-2].env
+    runs = [step.step for step in fabric.history if step.step.kind == "arms"]
+    assert runs[0].env == runs[-1].env == {}  # it fails unchanged before and after
+    assert variable in runs[-2].env
 
 
 def test_a_cure_that_was_seen_once_is_likely() -> None:
@@ -455,7 +455,7 @@ def test_a_cure_that_was_seen_once_is_likely() -> None:
     assert (one.slug, one.confidence) == ("nccl-p2p-broken", LIKELY)
 
 
-def test_arms_that_make_no_difference_are_left_out() -> None:
+def test_control_runs_that_make_no_difference_are_left_out() -> None:
     far = Fabric(roster(1, 1), needs(2))
     far.run(NCCL)
     tried = {name for one in far.history for name in one.step.env}
@@ -467,7 +467,7 @@ def test_a_set_that_nothing_cures_is_no_transport() -> None:
     fabric = Fabric(roster(2), needs(2))
     conclusion = fabric.run(NCCL)
     assert sure(conclusion) == []
-    assert "no control arm cures it" in conclusion.inconclusive
+    assert "no control run cures it" in conclusion.inconclusive
     assert fabric.history[-1].step.backend == "gloo"
 
 

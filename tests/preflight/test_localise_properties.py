@@ -11,7 +11,7 @@ import pytest
 from fabric_support import Fabric, bad_links, bad_ranks, check_step, roster, sure
 
 from gpucheck.findings import Confidence
-from gpucheck.preflight.blame.localise import Conclusion, Limits, culprits, next_step
+from gpucheck.preflight.diagnose.localise import Conclusion, Limits, culprits, next_step
 from gpucheck.preflight.model import RankResult, Roster, Status, StepResult
 from gpucheck.probes.preflight import Phase
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpucheck.preflight.blame import rounds
+from gpucheck.preflight.diagnose import rounds
 
 
 @pytest.mark.parametrize("count", range(18))

@@ -9,7 +9,7 @@ from preflight_facts import cpus, facts, gpus
 
 from gpucheck.findings import Severity
 from gpucheck.preflight.figures.drift import Difference, culprits, differences
-from gpucheck.preflight.model import Roster, TaskFacts
+from gpucheck.preflight.model import Device, Roster, TaskFacts
 from gpucheck.probes.preflight import Culprit
 
 FOUR = gpus(4, 2)
@@ -126,7 +126,10 @@ def test_a_missing_gpu_and_another_model_are_told() -> None:
     fewer = msgspec.structs.replace(said[1], devices=(said[1].devices or [])[:1])
     (found,) = differences({**said, 1: fewer})
     assert (found.what, found.usual, dict(found.odd)) == ("the number of GPUs", "2", {"1": (1,)})
-    other = [{**device, "name": "NVIDIA H100 80GB HBM3"} for device in said[1].devices or []]
+    other = [
+        msgspec.structs.replace(device, name="NVIDIA H100 80GB HBM3")
+        for device in said[1].devices or []
+    ]
     (found,) = differences({**said, 1: msgspec.structs.replace(said[1], devices=other)})
     assert found.what == "the GPU model"
 
@@ -134,7 +137,7 @@ def test_a_missing_gpu_and_another_model_are_told() -> None:
 def test_two_models_in_one_machine_are_no_drift() -> None:
     roster = gpus(1, 2)
     said = facts(roster)
-    mixed = [{"name": "RTX 4090", "uuid": "a"}, {"name": "RTX 3090", "uuid": "b"}]
+    mixed = [Device(name="RTX 4090", uuid="a"), Device(name="RTX 3090", uuid="b")]
     assert differences({0: msgspec.structs.replace(said[0], devices=mixed)}) == []
 
 
@@ -142,10 +145,10 @@ def test_an_uneven_number_of_tasks_is_the_launchers_business() -> None:
     roster = cpus(3, 1)
     said = facts(roster)
     ranks = (*roster.ranks, msgspec.structs.replace(roster.ranks[0], rank=3, task=3))
-    said[3] = msgspec.structs.replace(said[0], task=3, devices=[{"name": "H", "uuid": "x3"}])
+    said[3] = msgspec.structs.replace(said[0], task=3, devices=[Device(name="H", uuid="x3")])
     for task in range(3):
         said[task] = msgspec.structs.replace(
-            said[task], devices=[{"name": "H", "uuid": f"x{task}"}]
+            said[task], devices=[Device(name="H", uuid=f"x{task}")]
         )
     assert culprits(Roster(ranks=ranks), said) == []
 

@@ -1,22 +1,23 @@
 """GPUs of a node that no task takes."""
 
 from collections.abc import Mapping
-from typing import Any
 
+import msgspec
+
+from gpucheck.preflight.coordinator.rank_assignment import JobSpec, assign_ranks
 from gpucheck.preflight.figures.idle import notices
-from gpucheck.preflight.model import TaskFacts
-from gpucheck.preflight.run.roll_call import Muster, muster
+from gpucheck.preflight.model import Device, TaskFacts
 
 
-def _said(tasks: Mapping[int, tuple[str, list[dict[str, Any]] | None]]) -> list[str]:
+def _said(tasks: Mapping[int, tuple[str, list[Device] | None]]) -> list[str]:
     came = {
         task: TaskFacts(task=task, host=host, devices=gpus) for task, (host, gpus) in tasks.items()
     }
-    return notices(muster(Muster(tasks=len(tasks), cuda=True), came), came)
+    return notices(assign_ranks(JobSpec(tasks=len(tasks), cuda=True), came), came)
 
 
-def _gpus(host: str, *indexes: int) -> list[dict[str, Any]]:
-    return [{"index": at, "uuid": f"GPU-{host}-{at}", "name": "H100"} for at in indexes]
+def _gpus(host: str, *indexes: int) -> list[Device]:
+    return [Device(index=at, uuid=f"GPU-{host}-{at}", name="H100") for at in indexes]
 
 
 def test_tasks_that_see_the_same_gpus_and_are_fewer_leave_some_over() -> None:
@@ -39,7 +40,7 @@ def test_of_a_node_that_does_not_tell_its_gpus_nothing_is_said() -> None:
     eight = _gpus("a", *range(8))
     assert _said({0: ("a", eight), 1: ("a", None)}) == []
     assert _said({0: ("a", eight), 1: ("a", [])}) == []
-    nameless = [{**one, "uuid": None} for one in eight]
+    nameless = [msgspec.structs.replace(one, uuid=None) for one in eight]
     assert _said(dict.fromkeys(range(2), ("a", nameless))) == []
 
 

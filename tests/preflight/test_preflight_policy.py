@@ -20,6 +20,7 @@ from gpucheck.preflight.figures.policy import (
     violations,
 )
 from gpucheck.preflight.figures.slow import readings
+from gpucheck.preflight.model import Device
 
 JOB = gpus(3, 2)
 LINES = """
@@ -104,11 +105,11 @@ def test_tasks_that_see_one_gpu_each_are_counted_by_host() -> None:
     roster = cpus(2, 2)
     said = facts(roster)
     for task, one in said.items():
-        said[task] = msgspec.structs.replace(one, devices=[{"name": H200, "uuid": uuid(task)}])
+        said[task] = msgspec.structs.replace(one, devices=[Device(name=H200, uuid=uuid(task))])
     assert violations(parse_lines(["gpus-per-node=2"]), roster, said) == []
     everyone_sees_both = {
         task: msgspec.structs.replace(
-            one, devices=[{"uuid": uuid(2 * (task // 2))}, {"uuid": uuid(2 * (task // 2) + 1)}]
+            one, devices=[Device(uuid=uuid(2 * (task // 2) + at)) for at in (0, 1)]
         )
         for task, one in said.items()
     }

@@ -23,11 +23,12 @@ from left_behind import MARK, alive, wait_until
 
 import gpucheck
 from gpucheck.host import LiveHost
-from gpucheck.preflight.blame.localise import Limits, next_step
+from gpucheck.preflight.coordinator.coordinator import Heard
+from gpucheck.preflight.diagnose.localise import Limits, next_step
 from gpucheck.preflight.drill import parse
 from gpucheck.preflight.launchers import entrance
-from gpucheck.preflight.run.conductor import Heard
-from gpucheck.preflight.run.session import Brain, Session, Settings
+from gpucheck.preflight.session import Policy, Session, Settings
+from gpucheck.preflight.store.messages import Verdict
 
 pytestmark = [
     pytest.mark.gate,
@@ -269,7 +270,7 @@ def test_a_drill_of_a_rank_that_is_not_there_is_refused(job: Job) -> None:
     assert "rank 99" in done.stderr
 
 
-def test_another_token_finds_no_board(job: Job) -> None:
+def test_another_token_finds_no_store(job: Job) -> None:
     job.start(
         timeout=20.0,
         env={task: {"GPUCHECK_PREFLIGHT_TOKEN": "abc"[task]} for task in range(TASKS)},
@@ -285,9 +286,9 @@ def test_another_token_finds_no_board(job: Job) -> None:
 def test_only_the_faulted_worker_knows_of_the_drill(tmp_path: Path) -> None:
     heard: list[Heard] = []
 
-    def finish(found: Heard) -> dict[str, Any]:
+    def finish(found: Heard) -> Verdict:
         heard.append(found)
-        return {"exit": 1}
+        return Verdict(exit=1, exit_class="culprit")
 
     begun = time.monotonic()
     settings = Settings(
@@ -295,18 +296,18 @@ def test_only_the_faulted_worker_knows_of_the_drill(tmp_path: Path) -> None:
         drill=parse(["hang:rank=2"]),
     )  # fmt: skip
     limits = Limits(backend="gloo", first_seconds=8.0, least_seconds=5.0)
-    brain = Brain(
+    policy = Policy(
         lambda found: next_step(found.roster, found.history, limits), finish, lambda _snapshot: []
     )
     place = entrance.Entrance(launcher="local", task=0, tasks=1, run=str(tmp_path))
-    session = Session(LiveHost(""), place, settings, brain, lambda _what: None)
+    session = Session(LiveHost(""), place, settings, policy, lambda _what: None)
     try:
         assert session.run().reason == "verdict"
-        assert session._board is not None  # noqa: SLF001
-        board = json.dumps(session._board.under(""))  # noqa: SLF001
+        assert session._store is not None  # noqa: SLF001
+        store = b"".join(session._store.under("").values()).decode()  # noqa: SLF001
     finally:
         session.close()
     assert heard[0].history[1].results[2].status == "timed-out"
-    everything = board + json.dumps(msgspec.to_builtins(heard[0], str_keys=True))
+    everything = store + json.dumps(msgspec.to_builtins(heard[0], str_keys=True))
     for word in ("drill", "fault", "hang:"):
         assert word not in everything

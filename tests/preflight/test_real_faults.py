@@ -133,7 +133,7 @@ def test_rank_0_loses_its_power_in_the_middle(net: net_hosts.Hosts, tmp_path: Pa
     assert time.monotonic() - off < 60
     for host, words in enumerate(said[1:], 1):
         assert net.names[host] in words
-        assert "rank 0, or its board, is gone" in words
+        assert "rank 0, or its store, is gone" in words
 
 
 def test_a_host_that_cannot_reach_rank_0(net: net_hosts.Hosts) -> None:

@@ -1,4 +1,4 @@
-"""Entrance and board under real launchers: all tasks of a job find one another."""
+"""Entrance and store under real launchers: all tasks of a job find one another."""
 
 import functools
 import importlib.util
@@ -10,14 +10,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import meet_script
 import net_hosts
 import pytest
-import roll_call_script
 from slurm_cluster import Cluster
 
 pytestmark = pytest.mark.gate
 
-SCRIPT = (sys.executable, roll_call_script.__file__)
+SCRIPT = (sys.executable, meet_script.__file__)
 TORCHRUN = (sys.executable, "-m", "torch.distributed.run")
 mpirun = pytest.mark.skipif(not shutil.which("mpirun"), reason="no mpirun: Open MPI is missing")
 

@@ -72,7 +72,7 @@ def test_json_keeps_the_order_of_the_culprits() -> None:
     ]
 
 
-@pytest.mark.parametrize("name", ["inconclusive", "board_lost", "pair", "drill_unnoticed"])
+@pytest.mark.parametrize("name", ["inconclusive", "store_lost", "pair", "drill_unnoticed"])
 def test_what_is_open_is_no_healthy_verdict(name: str) -> None:
     found = as_json(samples.ALL[name]())
     assert (found["verdict"], found["exit"], found["class"]) == ("unknown", 3, "inconclusive")
@@ -148,7 +148,7 @@ def test_junit_has_a_case_for_each_rank_and_step() -> None:
     assert failure is not None
     assert (failure.get("message") or "").startswith("rank-crashed: rank 3 = host gpu-0000, GPU 3")
     assert "gpu-slow" in (ranks[50].findtext("system-out") or "")
-    steps = [case.get("name") for case in found["gpucheck.preflight.steps"]]
+    steps = [case.get("name") for case in found["gpucheck.preflight.diagnose.steps"]]
     assert steps == ["1 alone was done", "2 together was done"]
 
 
@@ -157,7 +157,7 @@ def test_junit_says_what_each_step_found_where_the_schema_has_room_for_it() -> N
     result = samples.several()
     preflight = msgspec.structs.replace(result.preflight, step_notes=notes)
     shown = suites(preflight_junit.render(msgspec.structs.replace(result, preflight=preflight)))
-    cases = list(shown["gpucheck.preflight.steps"])
+    cases = list(shown["gpucheck.preflight.diagnose.steps"])
     assert cases[0].findtext("system-out") == notes[0]
     for case in cases:  # attributes and elements, in the order, that the schema of Jenkins has
         assert set(case.keys()) == {"classname", "name", "time"}
@@ -183,7 +183,7 @@ def test_junit_blames_nobody_who_waited_and_shows_what_was_not_done() -> None:
     hang = suites(preflight_junit.render(samples.hang()))["gpucheck.preflight.ranks"]
     assert (hang.get("failures"), hang.get("skipped")) == ("1", "63")
     late = suites(preflight_junit.render(samples.inconclusive()))
-    assert late["gpucheck.preflight.steps"].get("errors") == "1"
+    assert late["gpucheck.preflight.diagnose.steps"].get("errors") == "1"
     assert late["gpucheck.preflight.ranks"].get("errors") == "128"
 
 

@@ -92,8 +92,8 @@ def test_what_is_open_says_what_to_do_next() -> None:
     assert "Inconclusive: 8 s were left, too few for the step pairs" in late
     assert "gpucheck preflight --timeout 600" in late
     assert "128 timed-out" in late
-    lost = one_line(samples.board_lost())
-    assert "the board at gpu-0000 port 29501 cannot be reached any more" in lost
+    lost = one_line(samples.store_lost())
+    assert "the store at gpu-0000 port 29501 cannot be reached any more" in lost
     assert "Read the output of the process of rank 0" in lost
     assert "Run it again" in one_line(samples.pair())
     assert "--links" not in one_line(samples.pair())

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 from rule_texts import TEXTS
-from slugs import SLUGS
+from slugs import PUBLISHED, SLUGS
 
 from gpucheck import rules
 from gpucheck.facts import Facts, Section
 from gpucheck.probes.request import Request
-from gpucheck.rules import Family, Rule, all_rules
+from gpucheck.rules import RETIRED, Family, Rule, all_rules
 
 pytestmark = pytest.mark.every_finding
 
@@ -31,8 +31,11 @@ def file_of(rule: Rule) -> Path:
 
 def test_every_file_is_a_rule_of_its_name() -> None:
     files = {file.stem.replace("_", "-") for file in FOLDER.glob("*.py") if file.stem[0] != "_"}
-    assert files == set(all_rules())
-    assert files <= SLUGS
+    assert files == set(all_rules()) == SLUGS
+
+
+def test_no_slug_that_was_published_is_gone() -> None:
+    assert set(all_rules()) | set(RETIRED.names) >= PUBLISHED
 
 
 @ALL

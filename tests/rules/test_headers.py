@@ -4,8 +4,8 @@ from typing import get_args
 
 import pytest
 
-from gpucheck.preflight.blame import finding_of
-from gpucheck.preflight.blame.arms import VARIABLES, Arm
+from gpucheck.preflight.diagnose import finding_of
+from gpucheck.preflight.diagnose.control_runs import VARIABLES, ControlRun
 from gpucheck.rules import GroupFailure, InPreflight, Rule, all_rules
 from gpucheck.signatures import all_signs
 
@@ -29,8 +29,8 @@ def test_every_arm_that_cures_is_of_one_finding() -> None:
     named = [name for one in RULES.values() for name in one.preflight.cured_without]
     assert len(named) == len(set(named))
     assert set(named) <= VARIABLES | {"gloo"}
-    assert finding_of.cured_by(Arm(env={}, backend="gloo")) == "nccl-transport-broken"
-    assert finding_of.cured_by(Arm(env={"NCCL_IB_DISABLE": "1"})) == "nccl-infiniband"
+    assert finding_of.cured_by(ControlRun(env={}, backend="gloo")) == "nccl-transport-broken"
+    assert finding_of.cured_by(ControlRun(env={"NCCL_IB_DISABLE": "1"})) == "nccl-infiniband"
 
 
 def test_what_a_text_alone_shows_has_messages_and_no_check() -> None:

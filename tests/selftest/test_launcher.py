@@ -22,8 +22,7 @@ HANG_DEAF = "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + HANG
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Do not give those that are killed as long as in earnest."""
-    monkeypatch.setattr("gpucheck.selftest.watch._TERM_SECONDS", 0.3)
-    monkeypatch.setattr("gpucheck.selftest.watch._KILL_SECONDS", 0.5)
+    monkeypatch.setattr("gpucheck.selftest.job_runner._GRACE", 0.4)
 
 
 def statuses(results: list[SelfTest] | None) -> dict[str, str]:
@@ -257,7 +256,7 @@ def test_ranks_share_a_folder_and_know_each_other(
 def test_ranks_that_wait_for_a_crashed_one_are_not_blamed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gpucheck.selftest.watch._PEER_SECONDS", 0.5)
+    monkeypatch.setattr("gpucheck.selftest.job_run._PEER_SECONDS", 0.5)
     body = "if bench.rank == 1:\n    os._exit(9)\nbench.stage('all-reduce')\ntime.sleep(1000)"
     patient = Patient(tmp_path, monkeypatch, tests={"one": body}, per=RANKS)
     results = {one.rank: one for _path, one in patient.examine(Wish(ranks=3)).of("one")}

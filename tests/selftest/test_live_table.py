@@ -5,11 +5,11 @@ import io
 import pytest
 
 from gpucheck.cli.live_table import LiveTable, table
-from gpucheck.selftest.watch import Board
+from gpucheck.selftest.progress import ProgressGrid
 
 
-def board(gpus: int) -> Board:
-    made = Board()
+def grid(gpus: int) -> ProgressGrid:
+    made = ProgressGrid()
     made.put("import-torch", "cpu", "passed")
     for at in range(gpus):
         made.put("cublas-matmul", f"cuda:{at}", "running" if at else "failed")
@@ -18,7 +18,7 @@ def board(gpus: int) -> Board:
 
 
 def test_a_row_a_test_and_a_column_a_place() -> None:
-    first, imported, matmul, stage = table(board(2), 80)
+    first, imported, matmul, stage = table(grid(2), 80)
     assert first.split() == ["self-tests", "(0", "s)", "cpu", "cuda:0", "cuda:1"]
     assert imported.split() == ["import-torch", "ok"]
     assert matmul.split() == ["cublas-matmul", "FAILED", "..."]
@@ -27,7 +27,7 @@ def test_a_row_a_test_and_a_column_a_place() -> None:
 
 
 def test_many_places_are_counted() -> None:
-    lines = table(board(64), 80)
+    lines = table(grid(64), 80)
     assert lines[2] == "cublas-matmul       1 FAILED, 63 ..."
     assert max(map(len, lines)) < 80
 
@@ -36,8 +36,8 @@ def test_it_is_drawn_over_itself_and_nothing_is_left(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("gpucheck.cli.live_table._EVERY", 0)
     out = io.StringIO()
     drawn = LiveTable(out)
-    drawn(board(2))
-    drawn(board(2))
+    drawn(grid(2))
+    drawn(grid(2))
     drawn.clear()
     text = out.getvalue()
     assert text.count("\x1b[4F\x1b[J") == 2

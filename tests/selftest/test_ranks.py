@@ -159,10 +159,10 @@ def examine(folder: Path, monkeypatch: pytest.MonkeyPatch, body: str) -> list[Se
 
 @pytest.mark.process
 @pytest.mark.parametrize(
-    ("name", "value", "arms"), [("NCCL_P2P_DISABLE", "1", 1), ("NCCL_CUMEM_ENABLE", "0", 4)]
+    ("name", "value", "runs"), [("NCCL_P2P_DISABLE", "1", 1), ("NCCL_CUMEM_ENABLE", "0", 4)]
 )
 def test_the_control_arm_finds_the_transport(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str, arms: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str, runs: int
 ) -> None:
     found = examine(tmp_path, monkeypatch, P2P_ONLY.format(name=name, value=value))
     assert [one.status for one in found] == ["failed", "failed"]
@@ -170,7 +170,7 @@ def test_the_control_arm_finds_the_transport(
         control = one.data["control"]
         assert control["cured_by"][name] == value
         assert control["goes_wrong_again"] is True
-        assert len(control["tried"]) == arms
+        assert len(control["tried"]) == runs
 
 
 @pytest.mark.process

@@ -10,8 +10,8 @@ import pytest
 from fake_patient import Patient
 
 from gpucheck.host import LiveHost
-from gpucheck.selftest.crew import Crew, FromZygote, OneByOne
-from gpucheck.worker import census
+from gpucheck.host.worker_pool.spawners import ForkingSpawner, SeparateSpawner, Spawner
+from gpucheck.worker import BOOTSTRAP, census
 
 Message = dict[str, Any]
 
@@ -174,17 +174,19 @@ def test_an_absent_driver_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("kind", [FromZygote, OneByOne])
+@pytest.mark.parametrize("kind", [ForkingSpawner, SeparateSpawner])
 def test_both_kinds_of_workers_take_the_order(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: type[FromZygote] | type[OneByOne]
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: type[ForkingSpawner] | type[SeparateSpawner],
 ) -> None:
     Patient(tmp_path, monkeypatch, gpus=1, cuda="13.0")
-    crew = kind(LiveHost().supervise, sys.executable)
+    spawner = kind(LiveHost().supervise, (sys.executable, BOOTSTRAP))
     try:
-        assert crew.start("one", {"census": True, "device": "cuda"}) == ""
-        said = _until_ended(crew)
+        assert spawner.start("one", {"census": True, "device": "cuda"}) == ""
+        said = _until_ended(spawner)
     finally:
-        crew.close()
+        spawner.close()
     (answer,) = (message for message in said if message["event"] == "census")
     assert (answer["torch"], answer["cudnn"]) == ("9.9.9+fake", "9.10.2")
     assert [device["name"] for device in answer["devices"]] == ["Fake GPU"]
@@ -192,10 +194,10 @@ def test_both_kinds_of_workers_take_the_order(
     assert said[-2]["event"] == "end"
 
 
-def _until_ended(crew: Crew) -> list[Message]:
+def _until_ended(spawner: Spawner) -> list[Message]:
     said: list[Message] = []
     while True:
-        for key, message in crew.events(5.0):
+        for key, message in spawner.events(5.0):
             if key == "one":
                 said.append(message)
                 if message["event"] == "ended":

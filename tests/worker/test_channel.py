@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from gpucheck.selftest.crew import Stream, read_message
+from gpucheck.host.worker_pool.messages import MessageStream, read_message
 from gpucheck.worker.channel import Channel, plain
 
 MARK = "0123456789abcdef"
@@ -25,7 +25,7 @@ def test_what_is_sent_is_what_is_read(pipe: tuple[int, Channel]) -> None:
     reads, channel = pipe
     channel.send({"event": "stage", "text": 'a "quoted" \u00e9\ud800'})
     channel.send({"event": "end"})
-    messages = Stream(MARK).messages(os.read(reads, 65536))
+    messages = MessageStream(MARK).messages(os.read(reads, 65536))
     assert [message["event"] for message in messages] == ["stage", "end"]
     assert messages[0]["text"].startswith('a "quoted" \u00e9')
 
@@ -33,7 +33,7 @@ def test_what_is_sent_is_what_is_read(pipe: tuple[int, Channel]) -> None:
 def test_a_message_too_large_goes_without_its_data(pipe: tuple[int, Channel]) -> None:
     reads, channel = pipe
     channel.send({"event": "result", "data": {str(at): "x" * 1000 for at in range(2000)}})
-    (message,) = Stream(MARK).messages(os.read(reads, 65536))
+    (message,) = MessageStream(MARK).messages(os.read(reads, 65536))
     assert message["data"] == {"left_out": "it was too large"}
 
 
@@ -48,7 +48,7 @@ def test_no_value_breaks_the_json() -> None:
 def test_noise_and_cuts_between_reads_do_not_matter() -> None:
     text = f"noise{MARK}" + '{"event": "a"}' + f"{MARK}more\n{MARK}" + '{"event": "b"}' + MARK
     for cut in range(len(text)):
-        stream = Stream(MARK)
+        stream = MessageStream(MARK)
         found = stream.messages(text[:cut].encode()) + stream.messages(text[cut:].encode())
         assert [message["event"] for message in found] == ["a", "b"], cut
 

@@ -46,7 +46,7 @@ from gpucheck.cli.options import (
     "--port",
     metavar="PORT",
     type=click.IntRange(1, 65535),
-    help="Port of task 0's board; without it one of the eight behind MASTER_PORT.",
+    help="Port of task 0's store; without it one of the eight behind MASTER_PORT.",
 )
 @click.option(
     "--nodes", metavar="N", type=click.IntRange(min=1), help="How many nodes the job has."
@@ -101,7 +101,7 @@ def preflight(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  #
     ran out, or rank 0 is gone), 2 usage.
     """
     begun = time.monotonic()
-    from gpucheck.cli.preflight_run import Run  # noqa: PLC0415  # imported late: --help does not need it
+    from gpucheck.cli.preflight_run import Run  # noqa: PLC0415  # --help does not need it
 
     ctx.exit(Run(options, begun).run())
 

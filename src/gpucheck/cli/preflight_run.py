@@ -21,14 +21,14 @@ from gpucheck.cli.text import colored, printable, write_out
 from gpucheck.facts import builtins
 from gpucheck.host import LiveHost
 from gpucheck.preflight import drill as drills
-from gpucheck.preflight.blame.localise import Limits
-from gpucheck.preflight.board.wire import BoardError
+from gpucheck.preflight.diagnose.localise import Limits
 from gpucheck.preflight.figures import baseline, policy
 from gpucheck.preflight.judgement import Judgement, Result, Wanted, roots
 from gpucheck.preflight.launchers import entrance
 from gpucheck.preflight.launchers.variables import EntranceError
-from gpucheck.preflight.run.session import Brain, Session, Settings
-from gpucheck.preflight.run.supervisor import Parting
+from gpucheck.preflight.session import Policy, Session, Settings
+from gpucheck.preflight.store.wire import StoreError
+from gpucheck.preflight.task.supervisor import ExitReason
 from gpucheck.target import TargetWish, choose
 
 _INCONCLUSIVE, _HIGHEST = 3, 5
@@ -76,9 +76,9 @@ class Run:
         self._watch()
         try:
             session = self._session = Session(
-                self._host, self._entrance, self._settings(), self._brain(), self._tell
+                self._host, self._entrance, self._settings(), self._policy(), self._tell
             )
-        except BoardError as error:
+        except StoreError as error:
             self._say(f"inconclusive: {error}")
             return self._status
         # A launcher ends the other tasks as soon as one has left: results are written all the same.
@@ -90,24 +90,26 @@ class Run:
             # Python resets its signal handlers while it exits; the status must not change by then.
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
-    def _end(self, session: Session, parting: Parting) -> int:
+    def _end(self, session: Session, exit_reason: ExitReason) -> int:
         """Show and write what is known; return the exit status."""
         if self._line is not None:
             self._line.clear()
-        if parting.verdict is None and session.conductor is not None:
-            session.conductor.stop(parting.detail)  # task 0 reports what it knows
+        if exit_reason.verdict is None and session.coordinator is not None:
+            session.coordinator.stop(exit_reason.detail)  # task 0 reports what it knows
         result = self._judgement.result
-        verdict = parting.verdict or {"exit": _INCONCLUSIVE, "why": parting.detail}
+        verdict = {"exit": _INCONCLUSIVE, "why": exit_reason.detail}
+        if exit_reason.verdict is not None:
+            verdict = builtins(exit_reason.verdict)
         if result is not None:
             verdict = {**verdict, "exit": result.ending.status or verdict["exit"]}
         self._status = _status(verdict)
         if result is not None:
             self._show(msgspec.structs.replace(result, drill=self._drill.text))
-        elif parting.verdict is None:
-            self._say(f"inconclusive: {_why(parting)}")
+        elif exit_reason.verdict is None:
+            self._say(f"inconclusive: {_why(exit_reason)}")
         self._write_each(session, verdict)
         self._save_baseline(session, verdict)
-        if parting.reason in ("verdict", "signal", "time"):
+        if exit_reason.reason in ("verdict", "signal", "time"):
             session.leave()
         return self._status
 
@@ -199,9 +201,9 @@ class Run:
         except baseline.BaselineError as error:
             self._note(str(error))
 
-    def _brain(self) -> Brain:
+    def _policy(self) -> Policy:
         judgement = self._judgement
-        return Brain(
+        return Policy(
             judgement.next_step, judgement.finish, lambda snapshot: roots(snapshot, self._tables)
         )
 
@@ -315,7 +317,7 @@ class Run:
         except policy.PolicyError as error:
             raise click.UsageError(printable(str(error))) from error
 
-    def _read_baseline(self) -> dict[str, Any] | None:
+    def _read_baseline(self) -> baseline.Baseline | None:
         """Return what this node's GPUs reached before; None without a comparison.
 
         Raises:
@@ -324,11 +326,9 @@ class Run:
         if self._options["baseline"] != "compare":
             return None
         try:
-            found = baseline.load(baseline.default_path(self._host.env()))
+            return baseline.load(baseline.default_path(self._host.env()))
         except baseline.BaselineError as error:
             raise click.UsageError(printable(str(error))) from error
-        plain: dict[str, Any] = builtins(found)
-        return plain
 
     def _local_snapshot(self) -> Any:  # noqa: ANN401  # a Snapshot, or None
         return self._session.snapshot if self._session is not None else None
@@ -419,7 +419,7 @@ def _renderer(form: str) -> Callable[[Result], str]:
     return preflight_markdown.render
 
 
-def _why(parting: Parting) -> str:
-    if parting.reason == "board-lost":
-        return f"rank 0, or its board, is gone: {parting.detail}"
-    return parting.detail
+def _why(exit_reason: ExitReason) -> str:
+    if exit_reason.reason == "store-lost":
+        return f"rank 0, or its store, is gone: {exit_reason.detail}"
+    return exit_reason.detail

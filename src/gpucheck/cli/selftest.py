@@ -69,7 +69,7 @@ def selftest(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  # 
 
     Exit status: 0 all passed, 1 one went wrong, 3 none could be run.
     """
-    from gpucheck.selftest import room  # noqa: PLC0415
+    from gpucheck.selftest import eligibility  # noqa: PLC0415
     from gpucheck.selftest.plan import Wish  # noqa: PLC0415
 
     wish = Wish(
@@ -83,7 +83,7 @@ def selftest(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  # 
     tables = open_tables(options["tables"])
     host = open_host(None)
     snapshot = run_probes(host, tables, options).snapshot
-    if why := room.why_no_test(snapshot):
+    if why := eligibility.why_no_test(snapshot):
         snapshot = without_selftests(snapshot, why)
     else:
         snapshot = run_selftests(host, snapshot, tables, wish, quiet=options["quiet"])

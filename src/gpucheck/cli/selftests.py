@@ -13,7 +13,7 @@ if TYPE_CHECKING:  # imported late: most runs do not need them
     from gpucheck.cli.live_table import LiveTable
     from gpucheck.host import Host
     from gpucheck.selftest.plan import Wish
-    from gpucheck.selftest.watch import Board
+    from gpucheck.selftest.progress import ProgressGrid
     from gpucheck.selftest.watching import Watch
     from gpucheck.snapshot import Snapshot
     from gpucheck.tables import Tables
@@ -42,11 +42,11 @@ def with_selftests(
     """
     if refused:
         return without_selftests(snapshot, refused)
-    from gpucheck.selftest import room  # noqa: PLC0415
+    from gpucheck.selftest import eligibility  # noqa: PLC0415
 
-    why = room.why_no_test(snapshot)
+    why = eligibility.why_no_test(snapshot)
     if not asked:
-        why = why or room.why_not_by_itself(snapshot)
+        why = why or eligibility.why_not_by_itself(snapshot)
     if why:
         return without_selftests(snapshot, why)
     from gpucheck.selftest.plan import Wish  # noqa: PLC0415
@@ -76,7 +76,7 @@ def run_selftests(
     from gpucheck.cli.live_table import LiveTable  # noqa: PLC0415
     from gpucheck.host import LiveHost  # noqa: PLC0415
     from gpucheck.probes.interpreter import Interpreter  # noqa: PLC0415
-    from gpucheck.selftest import room  # noqa: PLC0415
+    from gpucheck.selftest import eligibility  # noqa: PLC0415
     from gpucheck.selftest.catalogue import headers  # noqa: PLC0415
     from gpucheck.selftest.launcher import Launcher  # noqa: PLC0415
     from gpucheck.selftest.loaded import compared  # noqa: PLC0415
@@ -87,15 +87,15 @@ def run_selftests(
     if not isinstance(host, LiveHost):
         raise click.UsageError("self-tests run on this machine only")
     table = LiveTable(sys.stderr) if sys.stderr.isatty() and not quiet else None
-    expected = room.expects_gpu(snapshot)
+    expected = eligibility.expects_gpu(snapshot)
     watch = Watch(host, wish.timeout) if expected and wish.level != "quick" else None
     launcher = Launcher(
         host.supervise,
         snapshot.get(Interpreter).executable or "",
         msgspec.structs.replace(wish, expect_gpu=expected),
         headers(),
-        unfit=room.unfit(snapshot),
-        progress=lambda board: _show(board, table, watch),
+        unfit=eligibility.unfit(snapshot),
+        progress=lambda grid: _show(grid, table, watch),
         cores=os.cpu_count() or 1,
     )
     try:
@@ -110,11 +110,11 @@ def run_selftests(
             table.clear()
 
 
-def _show(board: "Board", table: "LiveTable | None", watch: "Watch | None") -> None:
+def _show(grid: "ProgressGrid", table: "LiveTable | None", watch: "Watch | None") -> None:
     if watch is not None:
         watch.look()
     if table is not None:
-        table(board)
+        table(grid)
 
 
 def test_names(text: str | None) -> tuple[str, ...]:

@@ -72,7 +72,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Host(abc.ABC):
-    """A machine. Nothing here raises for what the machine is like: an Answer says it."""
+    """A machine. Nothing here raises because of the machine's state: an Answer describes it."""
 
     origin: Literal["live", "sysroot", "recorded"]
 
@@ -124,7 +124,7 @@ class Host(abc.ABC):
 
     @abc.abstractmethod
     def listing(self, folder: str) -> Answer[list[str]]:
-        """Return the names in a folder in the order in which the system tells them."""
+        """Return the names in a folder, in the order of the system."""
 
     @abc.abstractmethod
     def stat(self, path: str) -> Answer[Stat]:
@@ -171,7 +171,7 @@ class Host(abc.ABC):
         return self.read(path, 4096).map(lambda text: text.strip("\x00 \t\r\n"))
 
     def exists(self, path: str) -> Answer[bool]:
-        """Whether something is there; unknown when even that cannot be seen."""
+        """Whether something is there; unknown when even that cannot be found out."""
         return self.stat(path).map(lambda _stat: True).absent(value=False)
 
     def stage(self, name: str) -> None:  # noqa: B027  # only a live child has someone to tell

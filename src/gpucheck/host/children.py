@@ -1,9 +1,10 @@
-"""Runs pieces of work side by side, each in a forked child that can be left behind.
+"""Runs pieces of work side by side, each in a forked child that can be abandoned.
 
-Whatever can block in a driver or on a network disk runs here: a child with its own session and
-no inherited stream, killed at its deadline and *given up on* when it cannot be killed (a process
-in uninterruptible sleep). The parent never waits beyond a deadline, and the deadlines of children
-that run side by side do not add up. Where ``fork`` does not exist (Windows), daemon threads do.
+Everything that can block in a driver or on a network disk runs here. A child has its own session
+and no inherited stream. It is killed at its deadline, and *given up* when it cannot be killed (a
+process in uninterruptible sleep). The parent never waits beyond a deadline, and the deadlines of
+children that run side by side do not add up. Where there is no ``fork`` (Windows), daemon threads
+take the place of children.
 """
 
 import contextlib
@@ -28,7 +29,7 @@ _FORKS = hasattr(os, "fork")
 
 
 class Tell(Protocol):
-    """How a piece of work speaks to the parent while it runs."""
+    """How a piece of work reports to the parent while it runs."""
 
     def answer(self, data: bytes) -> None:
         """Give one answer; a piece of work may give several."""
@@ -72,7 +73,7 @@ class Children:
         self._under_way[name] = kind(name, work, deadline)
 
     def extend(self, name: str, deadline: float) -> None:
-        """Give a piece of work that goes on another deadline."""
+        """Give a running piece of work another deadline."""
         if name in self._under_way:
             self._under_way[name].deadline = deadline
 
@@ -165,7 +166,7 @@ class _Forked(_Child):
             self._end("crashed", self._how_it_died())
 
     def events(self) -> list[Said | Done]:
-        """Return what has come since the last call; kill it first when its time is up."""
+        """Return what has come since the last call; kill the child first when its time is over."""
         if not self._ended and not self._events and time.monotonic() >= self.deadline:
             self._end("timed-out", self._late())
         events, self._events = self._events, []
@@ -236,7 +237,7 @@ class _Pipe:
 
 
 def _be_child(handle: int, work: Work) -> NoReturn:
-    """Live as the child: its own session, no streams, and no exit handlers."""
+    """Be the child: its own session, no streams, and no exit handlers."""
     status = 1
     try:
         os.setsid()
@@ -258,7 +259,7 @@ def _be_child(handle: int, work: Work) -> NoReturn:
 
 
 def _encoded(words: str) -> bytes:
-    """Encode what may hold a file name that is no UTF-8."""
+    """Encode text that may contain a file name that is not UTF-8."""
     return words.encode("utf-8", "backslashreplace")
 
 
@@ -281,7 +282,7 @@ def _take_frame(said: bytearray) -> tuple[bytes, bytes] | None:
 
 
 class _Threaded(_Child):
-    """The same, in a daemon thread: it cannot be killed, but it can be left behind."""
+    """The same in a daemon thread: it cannot be killed, but it can be abandoned."""
 
     def __init__(self, name: str, work: Work, deadline: float) -> None:
         super().__init__(name, deadline)
@@ -300,7 +301,7 @@ class _Threaded(_Child):
         """Nothing to note: there are no sessions here."""
 
     def events(self) -> list[Said | Done]:
-        """Return what has come since the last call; leave it behind when its time is up."""
+        """Return what has come since the last call; abandon the thread when its time is over."""
         events: list[Said | Done] = []
         while self.queue:
             events.append(self.queue.popleft())

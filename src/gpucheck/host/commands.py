@@ -24,11 +24,11 @@ def run(
     env: Mapping[str, str],
     started: Callable[[int], None],
 ) -> Answer[Ran]:
-    """Run ``argv`` for at most ``timeout`` seconds; at most 1 MiB of each stream is kept.
+    """Run ``argv`` for at most ``timeout`` seconds; keep at most 1 MiB of each stream.
 
-    ``stdin`` is written at once, so it must fit a pipe (64 KiB on Linux). A command that does not
-    end is killed with its session; one that cannot even be killed is left behind. ``started``
-    hears the process id at once, so that a killed probe does not leave its command running.
+    ``stdin`` is written at once, so it must fit into a pipe (64 KiB on Linux). A command that does
+    not end is killed with its session, or left behind when it cannot be killed. ``started`` gets
+    the process id at once, so that a killed probe does not leave its command running.
     """
     words = " ".join(argv[:3])
     end = time.monotonic() + timeout

@@ -1,4 +1,4 @@
-"""The SHA-256 of a file, read as a stream: however large it is, little memory is used."""
+"""The SHA-256 of a file, read as a stream with little memory."""
 
 import errno
 import os

@@ -177,7 +177,7 @@ class LiveHost(Host):
         return _ask(pattern, find)
 
     def listing(self, folder: str) -> Answer[list[str]]:
-        """Return the names in a folder in the order in which the system tells them."""
+        """Return the names in a folder, in the order of the system."""
 
         def look() -> list[str]:
             with os.scandir(self._at(folder)) as entries:
@@ -371,7 +371,7 @@ def _cwd() -> str:
 
 
 def _ask(what: str, ask: Callable[[], T]) -> Answer[T]:
-    """Turn every way in which a file can disappoint into a problem."""
+    """Turn every failure of a file into a problem."""
     try:
         return Answer(ask(), what)
     except (FileNotFoundError, NotADirectoryError):

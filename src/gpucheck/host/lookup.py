@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 
 def matching(pattern: str) -> Iterable[str]:
-    """Return the paths that match; those of one folder faster than ``glob`` finds them."""
+    """Return the paths that match; within one folder faster than ``glob`` finds them."""
     folder, last = os.path.split(pattern)
     in_one_folder = glob.has_magic(last) and not glob.has_magic(folder) and last != "**"
     if os.name == "nt" or not in_one_folder:

@@ -1,8 +1,8 @@
-"""A program under supervision: it is written to, listened to, signalled, and given up on.
+"""A program under supervision: it is written to, read from, signalled, and abandoned.
 
-No shell, a session of its own, pipes that are read as they fill and bounded in what is kept. The
-supervisor never waits for the program: it looks when something has come, and a program that not
-even SIGKILL ends (it is stuck in a driver) is left behind.
+It has no shell, a session of its own, and pipes that are read as they fill, with bounded memory.
+The supervisor never blocks on the program. A program that not even SIGKILL ends is stuck in a
+driver, and is left behind.
 """
 
 import contextlib
@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import IO
 
 from gpucheck.facts import Answer
-from gpucheck.worker.lifeline import end_session, has_ended
+from gpucheck.host.sessions import end_session, has_ended
 
 _CHUNK = 65536
 _TAIL = 32 * 1024
-"""Bytes kept of what the program prints on stderr, the last ones."""
+"""Bytes kept of the end of what the program prints on stderr."""
 _TICK = 0.05
 _SELECTS = os.name != "nt"
 TERMINATE = int(signal.SIGTERM)
@@ -30,7 +30,7 @@ KILL = int(getattr(signal, "SIGKILL", signal.SIGTERM))
 
 
 class Supervised:
-    """One program that runs; made by :func:`start`."""
+    """One running program; made by :func:`start`."""
 
     def __init__(self, process: "subprocess.Popen[bytes]") -> None:
         self._process = process
@@ -51,7 +51,7 @@ class Supervised:
         return self._process.pid
 
     def send(self, data: bytes) -> None:
-        """Write to its stdin; that it has ended is learnt elsewhere."""
+        """Write to its stdin; a program that has ended is noticed elsewhere."""
         if self._process.stdin is not None:
             with contextlib.suppress(OSError, ValueError):
                 self._process.stdin.write(data)
@@ -76,7 +76,7 @@ class Supervised:
     def status(self) -> int | None:
         """Return its exit status (negative: the signal), None while it runs.
 
-        What it had written until then has been read.
+        By then everything that it had written has been read.
         """
         status = self._poll()
         if status is not None:
@@ -99,7 +99,7 @@ class Supervised:
                 send(self.pid, number)
 
     def abandon(self) -> None:
-        """Stop listening; what still runs is killed, or left behind when that is impossible."""
+        """Stop listening; kill what still runs, or leave it behind when that is impossible."""
         if self._poll() is None:
             self.signal(KILL)
             end_session(self.pid)
@@ -115,12 +115,12 @@ class Supervised:
             self._process.returncode = -KILL
 
     def register(self, selector: selectors.BaseSelector) -> None:
-        """Let the selector wake up when something has come."""
+        """Let the selector wake up when there is something to read."""
         for stream in self._open.values():
             selector.register(stream, selectors.EVENT_READ, self)
 
     def read(self, stream: object) -> None:
-        """Take in what has come on one of the streams."""
+        """Read from one of the streams."""
         name = next((name for name, one in self._open.items() if one is stream), None)
         if name is None:
             return
@@ -131,7 +131,7 @@ class Supervised:
             self._open.pop(name).close()
 
     def take_pumped(self) -> bool:
-        """Take in what the threads have read where pipes cannot be selected (Windows)."""
+        """Take what the threads have read where pipes cannot be selected (Windows)."""
         some = False
         with contextlib.suppress(queue.Empty):
             while True:
@@ -147,7 +147,7 @@ class Supervised:
             del self._tail[:-_TAIL]
 
     def _take_rest(self) -> None:
-        """Take what is left in the pipes; another process may still hold them open."""
+        """Read what is left in the pipes; another process may still hold them open."""
         if not _SELECTS:
             self.take_pumped()
             return
@@ -199,7 +199,7 @@ def wait(programs: Sequence[Supervised], seconds: float) -> None:
 
 
 def is_running(pid: int) -> bool:
-    """Whether a process still runs (Linux); one that has ended unseen by its parent does not."""
+    """Whether a process still runs (Linux); a zombie does not."""
     try:
         state = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0]
     except (OSError, IndexError):

@@ -1,1 +1,1 @@
-"""The gate of a cluster job: which rank, GPU, node or link is broken, in bounded time."""
+"""The gate of a cluster job: it finds the broken rank, GPU, node or link in bounded time."""

@@ -1,7 +1,7 @@
-"""Drills: faults that an administrator asks for by ``--drill``, to see that they are found.
+"""Drills: faults that an administrator injects by ``--drill``, to see that they are found.
 
-Each is carried out by the worker of one rank (``worker/drill.py``), but for ``absent``: that
-rank's task does not take part.
+The worker of one rank makes the fault (``worker/drill.py``), except ``absent``: there that rank's
+task does not take part.
 """
 
 import math
@@ -18,7 +18,7 @@ FORMS = (
     "link:0-3"
 )
 _FACTOR, _LEAST_FACTOR, _MOST_FACTOR = 5.0, 1.1, 1000.0
-"""The usual one leaves a fifth of the speed: half of what a rank on a busy CPU is accused of."""
+"""The usual factor leaves a fifth of the speed: half of what a CPU rank may lose unaccused."""
 _LONGEST = 80
 _LINK = re.compile(r"([0-9]{1,6})-([0-9]{1,6})")
 _NUMBER = re.compile(r"[0-9]{1,6}")
@@ -48,7 +48,7 @@ class Drill(msgspec.Struct, frozen=True, kw_only=True):
         return frozenset(one.rank for one in self.faults if one.name == "absent")
 
     def for_worker(self, rank: int) -> dict[str, Any] | None:
-        """Return what the worker of a rank is told to do wrong; None for nothing."""
+        """Return the fault that the worker of a rank is to make; None for none."""
         found = [
             {
                 "fault": one.name,
@@ -61,7 +61,7 @@ class Drill(msgspec.Struct, frozen=True, kw_only=True):
         return {"faults": found} if found else None
 
     def problem(self, ranks: int) -> str:
-        """Say which fault has no place among so many ranks; "" when all have one."""
+        """Return which fault names a rank that does not exist, in a sentence; "" when none does."""
         for one in self.faults:
             highest = max(one.rank, one.other or 0)
             if highest >= ranks:
@@ -70,9 +70,9 @@ class Drill(msgspec.Struct, frozen=True, kw_only=True):
         return ""
 
     def lacks_task(self, tasks: int) -> str:
-        """Say which absent rank has no task; "" when all have one.
+        """Return which absent rank has no task, in a sentence; "" when all have one.
 
-        It is for GPUs: how many ranks there are is not known before a task has looked.
+        This is for GPUs, where the number of ranks is unknown before a task has looked.
         """
         highest = max(self.absent, default=0)
         if highest < tasks:

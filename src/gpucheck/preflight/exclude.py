@@ -1,7 +1,7 @@
-"""Which hosts a job should be started without, in the form that Slurm's ``--exclude`` takes.
+"""The hosts that a job should be started without, in the form of Slurm's ``--exclude``.
 
-The form is that of srun(1), sbatch(1) and salloc(1): names with commas between them. A name with
-a "/" would be read as a file, one with brackets as several hosts: such names are never written.
+srun(1), sbatch(1) and salloc(1) take names with commas between them. They read a name with a "/" as
+a file and one with brackets as several hosts, so such names are never written.
 """
 
 import re
@@ -17,7 +17,7 @@ _CULPRIT = 1
 
 
 class Exclusion(msgspec.Struct, frozen=True):
-    """The hosts to leave out, and in a sentence why others are not among them; "" if none are."""
+    """The hosts to leave out, and why others are not among them, in a sentence ("" if none)."""
 
     hosts: tuple[str, ...]
     note: str = ""
@@ -28,12 +28,12 @@ class Exclusion(msgspec.Struct, frozen=True):
 
 
 def exclusion(preflight: Preflight) -> Exclusion:
-    """Return which hosts are broken for sure enough to be left out.
+    """Return the hosts that are broken with enough certainty to be left out.
 
-    Those of errors that are a broken machine, or a rank that is missing, hangs or crashed, when
-    they are certain or likely. A misconfiguration, a slow GPU and a bad link between two hosts,
-    each of which is good with others, leave nobody out; a drill neither. When it would be every
-    host of a job of several, what they share is at fault rather than each of them.
+    These are the hosts of errors that mean a broken machine, or a rank that is missing, hangs or
+    crashed, when they are certain or likely. A misconfiguration, a slow GPU, a drill, and a bad
+    link between two hosts that work with others leave no host out. If every host of several is
+    accused, what they share is at fault rather than each of them.
     """
     if preflight.drill:
         return Exclusion((), "this was a drill, and no host is left out because of one")

@@ -1,4 +1,4 @@
-"""Files that a pre-flight leaves behind: each has its whole new content, or its old one."""
+"""Files that a pre-flight writes: a reader sees the old content or the whole new content."""
 
 import contextlib
 import json
@@ -18,8 +18,9 @@ RANK_SCHEMA = "gpucheck.preflight-rank/1"
 _WORST_FIRST: tuple[Status, ...] = (
     "crashed", "failed", "timed-out", "lost", "stopped", "not-run", "passed"
 )  # fmt: skip
-_OF_ALL = ("ranks", "groups", "report", "snapshot", "text")
-"""Parts of a verdict that grow with the job: ten thousand files of each rank need them not."""
+_LEFT_OUT = ("message", "groups")
+"""Keys of a verdict that a rank's file does not need: the tag of the message, and the figures for
+the baselines."""
 
 
 class FileError(Exception):
@@ -27,7 +28,7 @@ class FileError(Exception):
 
 
 class RankFile(msgspec.Struct, frozen=True, kw_only=True):
-    """What ``--each`` writes of one rank; ``rank`` is None where a task never had one."""
+    """What ``--each`` writes about one rank; ``rank`` is None for a task that never had one."""
 
     schema: str = RANK_SCHEMA
     gpucheck: str = __version__
@@ -38,18 +39,18 @@ class RankFile(msgspec.Struct, frozen=True, kw_only=True):
     """The worst of its steps."""
     is_culprit: bool
     verdict: dict[str, Any]
-    """That of the whole job; empty where it never came here."""
+    """The verdict of the whole job; empty when it never came here."""
     steps: list[dict[str, Any]]
     """What became of the rank in each step, in order."""
     facts: dict[str, Any]
-    """What its task said of itself and its node."""
+    """What its task reported about itself and its node."""
 
 
 def write_file(path: str | Path, content: str | bytes, *, follow: bool = True) -> None:
     """Write a file: whoever reads it meanwhile sees the old content or the new one.
 
-    Only a regular file is replaced, never a device or a pipe. A symbolic link leads to the file
-    that is written, unless ``follow`` is False: then the link itself is replaced.
+    Only a regular file is replaced, never a device or a pipe. A symbolic link is followed, unless
+    ``follow`` is False: then the link itself is replaced.
 
     Raises:
         FileError: it cannot be written.
@@ -81,9 +82,9 @@ def write_file(path: str | Path, content: str | bytes, *, follow: bool = True) -
 
 
 def json_text(value: object) -> str:
-    """Return JSON-like data or structs as JSON in ASCII, fast also for ten thousand ranks.
+    """Return JSON-like data or structs as ASCII JSON, fast enough for ten thousand ranks.
 
-    What no reader of JSON has to take is replaced: half of a pair of UTF-16 by a question mark, a
+    What not every JSON reader accepts is replaced: half of a UTF-16 pair by a question mark, a
     number that is not finite by null.
     """
     plain = json.dumps(msgspec.to_builtins(value), ensure_ascii=True)
@@ -100,8 +101,8 @@ def write_each(
 ) -> list[Path]:
     """Write a JSON file for each rank of one task; return their paths.
 
-    The names are made of numbers alone: ``rank-3.json``, or ``task-3.json`` for a task that never
-    had a rank. The folder is made where there is none.
+    The names consist of numbers alone: ``rank-3.json``, or ``task-3.json`` for a task that never
+    had a rank. The folder is created if necessary.
 
     Args:
         directory: the folder.
@@ -129,7 +130,7 @@ def write_each(
 
 def _contents(own: Mapping[str, Any], verdict: Mapping[str, Any]) -> Iterator[tuple[str, RankFile]]:
     facts = _whole(own.get("facts"))
-    told = {key: value for key, value in verdict.items() if key not in _OF_ALL}
+    told = {key: value for key, value in verdict.items() if key not in _LEFT_OUT}
     taken = datetime.now(tz=timezone.utc).isoformat(timespec="seconds")
     blamed = {rank for one in told.get("culprits") or () for rank in _whole(one).get("ranks") or ()}
     host = str(facts.get("host") or "")

@@ -1,10 +1,10 @@
-"""From what was heard to the verdict: the next step, the facts, the report of the engine, the exit.
+"""From what the coordinator has heard to the verdict: steps, facts, report, exit status.
 
-Everything here is a pure function of what the conductor has heard, of the tables and of what the
-user asked for.
+Everything here is a pure function of what was heard, of the tables and of what the user asked for.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -12,10 +12,12 @@ import msgspec
 from gpucheck.engine import FailOn, OpenQuestion, Report, diagnose, make_report
 from gpucheck.facts import builtins
 from gpucheck.findings import Confidence, Severity
-from gpucheck.preflight import outcome, steps
-from gpucheck.preflight.blame import localise
-from gpucheck.preflight.blame.naming import words_of
-from gpucheck.preflight.blame.rounds import disjoint
+from gpucheck.preflight import outcome
+from gpucheck.preflight.coordinator.coordinator import Heard
+from gpucheck.preflight.diagnose import localise
+from gpucheck.preflight.diagnose.naming import words_of
+from gpucheck.preflight.diagnose.rounds import disjoint
+from gpucheck.preflight.diagnose.steps import in_words
 from gpucheck.preflight.figures import (
     bandwidth,
     drift,
@@ -28,9 +30,17 @@ from gpucheck.preflight.figures import (
 from gpucheck.preflight.figures.baseline import Baseline
 from gpucheck.preflight.figures.policy import Requirements
 from gpucheck.preflight.figures.slow_links import Known
-from gpucheck.preflight.model import Backend, Rank, RankResult, Step, StepResult, TaskFacts
+from gpucheck.preflight.model import (
+    Backend,
+    Rank,
+    RankResult,
+    RootCause,
+    Step,
+    StepResult,
+    TaskFacts,
+)
 from gpucheck.preflight.outcome import Ending
-from gpucheck.preflight.run.conductor import Heard
+from gpucheck.preflight.store.messages import GroupBandwidth, Verdict
 from gpucheck.probes.preflight import Culprit, OutcomeStatus, Preflight, RankOutcome
 from gpucheck.rules import rank_missing
 from gpucheck.snapshot import ProbeRuns, Snapshot
@@ -38,9 +48,9 @@ from gpucheck.tables import Tables
 from gpucheck.tables.bus_bandwidth import BusBandwidths
 
 _A_DRILL = "a drill is running"
-"""All that the judgement knows of a drill."""
+"""All that the judgement knows about a drill."""
 _MOST_TOLD = 20
-"""Culprits that every task is told; all of them stand in the report."""
+"""How many culprits each task hears of; the report has all of them."""
 _WORST = ("lost", "crashed", "timed-out", "failed", "stopped", "not-run", "passed")
 _SURE = tuple(Confidence)
 
@@ -98,30 +108,29 @@ class Judgement:
         """The steps, once there is a result."""
 
     def next_step(self, heard: Heard) -> Step | None:
-        """Return what is to be done next: who is to blame, then who is slow."""
+        """Return the next step: first find the culprits, then the slow ones."""
         step = localise.next_step(heard.roster, heard.history, self._wanted.limits)
         return step or self._measured_again(heard)
 
-    def finish(self, heard: Heard) -> dict[str, Any]:
-        """Judge it all; return the verdict that every task is told."""
+    def finish(self, heard: Heard) -> Verdict:
+        """Judge everything; return the verdict for every task."""
         preflight = self._section(heard)
         result = self._judged(preflight)
         self.result, self.history = result, tuple(heard.history)
-        told = (result.preflight.culprits or [])[:_MOST_TOLD]
-        return {
-            "exit": result.ending.status,
-            "class": result.ending.word,
-            "why": result.ending.why,
-            "verdict": result.report.verdict,
-            "root_causes": list(result.report.root_causes),
-            "culprits": builtins(told),
-            "drill": self._wanted.drill,
-            "world_size": preflight.world_size,
-            "groups": _groups(heard),
-        }
+        return Verdict(
+            exit=result.ending.status,
+            exit_class=result.ending.word,
+            why=result.ending.why,
+            verdict=result.report.verdict,
+            root_causes=result.report.root_causes,
+            culprits=tuple((result.preflight.culprits or [])[:_MOST_TOLD]),
+            drill=self._wanted.drill,
+            world_size=preflight.world_size,
+            groups=_groups(heard),
+        )
 
     def _measured_again(self, heard: Heard) -> Step | None:
-        """Return the step that measures again what was slow; None when there is nothing."""
+        """Return a step that measures again what was slow; None when nothing was."""
         number, backend = len(heard.history), self._wanted.backend
         limit = self._wanted.limits
         ranks = slow.to_repeat(heard.roster, heard.history, _baseline(heard.facts))
@@ -180,8 +189,11 @@ class Judgement:
             ranks=[_outcome(heard, one, guilty) for one in roster.ranks],
             bandwidths=slow_links.report(history, known),
             steps=[done.step.kind for done in history],
-            step_notes=[steps.in_words(done) for done in history],
-            notices=idle.notices(roster, heard.facts) if wanted.backend == "nccl" else [],
+            step_notes=[in_words(done) for done in history],
+            notices=[
+                *(idle.notices(roster, heard.facts) if wanted.backend == "nccl" else ()),
+                *heard.malformed,
+            ],
             finished=not heard.stopped_because,
             stopped_because=heard.stopped_because,
             inconclusive=_late(late) or told.inconclusive or self._unknown(heard, known),
@@ -201,7 +213,7 @@ class Judgement:
         )  # fmt: skip
 
     def _unknown(self, heard: Heard, known: Known) -> str:
-        """Return which demands could not be judged: then nobody may say that they are met."""
+        """Return which demands could not be judged: nobody may claim that these are met."""
         if not self._wanted.requirements:
             return ""
         return "; ".join(
@@ -233,23 +245,18 @@ def _questions(ending: Ending) -> tuple[OpenQuestion, ...]:
     return (OpenQuestion(question=question, fact=fact, reason=ending.why),)
 
 
-def roots(snapshot: Snapshot, tables: Tables) -> list[dict[str, Any]]:
-    """Return the errors that the rules find in what the static probes saw, the root cause first."""
+def roots(snapshot: Snapshot, tables: Tables) -> list[RootCause]:
+    """Return the errors that the rules find on this node, the root cause first."""
     standing = diagnose(snapshot, tables).standing
     return [
-        {
-            "slug": one.slug,
-            "headline": one.headline,
-            "confidence": one.confidence.value,
-            "fixes": builtins(one.fixes),
-        }
+        RootCause(slug=one.slug, headline=one.headline, confidence=one.confidence, fixes=one.fixes)
         for one in standing
         if one.severity is Severity.ERROR
     ]
 
 
 def _is_late(culprit: Culprit, late: set[int]) -> bool:
-    """Whether it accuses ranks of being missing that came after the roll had been called."""
+    """Whether it accuses ranks of being missing that came after the ranks were assigned."""
     return (
         culprit.slug == rank_missing.RULE.slug
         and bool(culprit.ranks)
@@ -261,11 +268,11 @@ def _late(late: set[int]) -> str:
     if not late:
         return ""
     names = words_of(sorted(late))
-    return f"rank {names} came when the roll had been called: start all at once, or raise --timeout"
+    return f"rank {names} came after the ranks were assigned: start all at once, or raise --timeout"
 
 
 def _with_own_fixes(culprit: Culprit) -> Culprit:
-    """Return the culprit with the fixes that its own node knows: they fit that node."""
+    """Return the culprit with the fixes that its own node found: they fit that node."""
     found = culprit.data.get("roots")
     first = found[0] if isinstance(found, list) and found else None
     if not isinstance(first, dict) or first.get("slug") != culprit.slug:
@@ -275,7 +282,7 @@ def _with_own_fixes(culprit: Culprit) -> Culprit:
 
 
 def _with_addresses(culprit: Culprit, heard: Heard) -> Culprit:
-    """Return a culprit that is a way between two hosts with the address of its near end."""
+    """Return a culprit about a route between two hosts with the address of its near end."""
     way = culprit.data.get("way")
     if not isinstance(way, dict):
         return culprit
@@ -290,39 +297,35 @@ def _with_addresses(culprit: Culprit, heard: Heard) -> Culprit:
 
 
 def _in_order(found: Iterable[Culprit]) -> list[Culprit]:
-    """Sort by certainty, then by severity; what comes first among equals was named first."""
+    """Sort by certainty, then by severity; equals keep their order."""
     return sorted(
         found, key=lambda one: (_SURE.index(one.confidence), one.severity is not Severity.ERROR)
     )
 
 
 def _baseline(facts: Mapping[int, TaskFacts]) -> Baseline | None:
-    """Return the baselines of all nodes as one; None when nobody compares with one."""
+    """Return the baselines of all nodes as one; None when no task compares with one."""
     said = [one.baseline for one in facts.values() if one.baseline is not None]
     if not said:
         return None
     gpus, groups = {}, {}
-    for raw in said:
-        try:
-            one = msgspec.convert(raw, Baseline)
-        except msgspec.ValidationError:
-            continue
+    for one in said:
         gpus.update(one.gpus)
         groups.update(one.groups)
     return Baseline(gpus=gpus, groups=groups)
 
 
 def _guilty(found: Iterable[Culprit]) -> frozenset[int]:
-    """Return the ranks that are to blame for an error, or may be."""
+    """Return the ranks that are blamed for an error, or may be."""
     grave = (one for one in found if one.severity is Severity.ERROR)
     return frozenset(rank for one in grave for rank in one.ranks)
 
 
 def _outcome(heard: Heard, one: Rank, guilty: frozenset[int]) -> RankOutcome:
-    """Return what became of a rank in all, and what it measured alone.
+    """Return what became of a rank overall, and what it measured alone.
 
-    Of who is to blame that is its worst step; who is not has passed when its last step was good,
-    and else has waited for somebody.
+    A culprit shows its worst step. Any other rank has passed when its last step was good, and has
+    otherwise waited for somebody.
     """
     results = [done.results[one.rank] for done in heard.history if one.rank in done.results]
     rates: dict[str, float] = {}
@@ -353,18 +356,19 @@ def _worst(
     return "stopped" if worst.status == "not-run" else worst.status, worst
 
 
-def _groups(heard: Heard) -> list[dict[str, Any]]:
-    """Return the bandwidth of each whole node, for the baselines; only of small jobs."""
+def _groups(heard: Heard) -> tuple[GroupBandwidth, ...]:
+    """Return the bandwidth of each whole node, for the baselines; in small jobs only."""
     nodes = {tuple(ranks) for ranks in heard.roster.nodes().values()}
-    return [
-        {
-            "uuids": [heard.roster.ranks[rank].uuid for rank in one.group],
-            "size": one.size,
-            "busbw": one.busbw,
-        }
+    found = (
+        GroupBandwidth(
+            uuids=tuple(heard.roster.ranks[rank].uuid for rank in one.group),
+            size=one.size,
+            busbw=one.busbw,
+        )
         for one in bandwidth.timed(heard.roster, heard.history)
         if one.group in nodes
-    ][:_MOST_TOLD]
+    )
+    return tuple(islice(found, _MOST_TOLD))
 
 
 def _in_words(wanted: Requirements) -> tuple[str, ...]:

@@ -1,26 +1,38 @@
-"""What a pre-flight speaks of: the ranks of the job, its steps, and what became of each rank."""
+"""What a pre-flight is about: the ranks of the job, its steps, and what became of each rank."""
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec import Meta
 
+from gpucheck.findings import Confidence, Fix
+from gpucheck.preflight.figures.baseline import Baseline
 from gpucheck.probes.preflight import Phase
+
+Name = Annotated[str, Meta(max_length=1000)]
+Text = Annotated[str, Meta(max_length=65_536)]
+Count = Annotated[int, Meta(ge=0, le=2**53)]
+RankNumber = Annotated[int, Meta(ge=0, le=1_000_000)]
+TaskNumber = Annotated[int, Meta(ge=0, le=1_000_000)]
+Seconds = Annotated[float, Meta(ge=0, le=1e9)]
 
 Kind = Literal[
     "alone", "together", "inside", "pairs", "partners", "links", "gpu-pairs", "arms", "grow"
 ]
-"""Steps 0 and 2 to 7 of the design; ``grow`` finds from how many ranks on the whole fails."""
+"""The kinds of steps; ``grow`` finds the number of ranks from which on the whole fails."""
 Backend = Literal["nccl", "gloo"]
 Status = Literal["passed", "failed", "crashed", "timed-out", "stopped", "lost", "not-run"]
+ExitStatus = Literal[0, 1, 3, 4, 5]
+ExitClass = Literal["healthy", "culprit", "inconclusive", "misconfiguration", "slow"]
 
 
 class Rank(msgspec.Struct, frozen=True, kw_only=True):
     """One rank of the job, numbered from 0: a GPU, or a CPU process over gloo.
 
-    ``task`` is the process of the launcher that looks after it, ``node`` the node's number (ranks
-    of one node have one), ``local`` its place among the ranks of its node, ``device`` what torch
-    calls its device in that task.
+    ``task`` is the launcher's process that looks after it. ``node`` is the number of its node,
+    ``local`` its place among the ranks there. ``device`` is torch's name of its device in that
+    task.
     """
 
     rank: int
@@ -38,8 +50,8 @@ class Rank(msgspec.Struct, frozen=True, kw_only=True):
 class Roster(msgspec.Struct, frozen=True, kw_only=True):
     """All ranks that there should be: ``ranks[r].rank == r``.
 
-    ``absent``: ranks whose task never registered; ``dead``: ranks that no longer take part since
-    their supervisor fell silent or they cannot be killed. Both never stand in a group again.
+    ``absent``: ranks whose task never registered. ``dead``: ranks that take part no longer, since
+    their supervisor fell silent or they cannot be killed. Neither stands in a group again.
     """
 
     ranks: tuple[Rank, ...]
@@ -61,11 +73,11 @@ class Roster(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
-    """What is done at the same time: groups of ranks, disjoint; each rank at most in one.
+    """What is done at the same time, in disjoint groups of ranks.
 
     In ``alone`` every group has one rank, which is tested without communication. In every other
     kind each group is a process group of its own, which does coded all-reduces. ``env`` are the
-    variables of a control arm (``arms``); ``seconds`` the deadline of a collective in it.
+    variables of a control run (kind ``arms``). ``seconds`` is the deadline of a collective.
     """
 
     number: int
@@ -75,38 +87,38 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
     env: dict[str, str] = {}
     tests: tuple[str, ...] = ()
-    """Of ``alone``: the self-tests."""
+    """The self-tests of ``alone``."""
     repeats: bool = False
-    """Whether it does again what an earlier step did, to see whether that was chance."""
+    """Whether it repeats an earlier step, to see whether that was chance."""
 
 
 class RankResult(msgspec.Struct, frozen=True, kw_only=True):
     """What became of one rank in one step.
 
-    ``stopped`` means that it waited for others and was ended since one of them had failed or had
-    not come: a victim. ``timed-out``: it was ended at its own deadline, in ``phase``. ``lost``:
-    its supervisor fell silent. ``order`` counts the ends that were not good, over the whole job:
-    the first has 1, what passed has 0. A rank that never entered the collective which the others
-    are in is timed-out in an earlier phase than ``enter``, or has a lower ``collective``.
+    ``stopped``: it was ended because a rank that it waited for had failed or was missing.
+    ``timed-out``: it was ended at its own deadline, in ``phase``. ``lost``: its supervisor fell
+    silent. ``order`` numbers the bad ends of the whole job from 1; a rank that passed has 0. A rank
+    that never entered the collective which the others are in is timed-out in a phase before
+    ``enter``, or has a lower ``collective``.
     """
 
-    rank: int
+    rank: RankNumber
     status: Status
     phase: Phase = "done"
-    collective: int = 0
+    collective: Count = 0
     """The number of the collective that it has entered last, from 1."""
-    kind: str = ""
-    """What is wrong, in a word, as a self-test says it: ``wrong-value``, ``peer-lost``,
+    kind: Name = ""
+    """What is wrong, in one word, as in a self-test: ``wrong-value``, ``peer-lost``,
     ``collective-timeout``, ``cuda-error``, ``nccl-error``, ``signal``, ``exit-status``,
     ``import-failed``, ``not-started``, ``unkillable`` ..."""
-    detail: str = ""
-    order: int = 0
-    seconds: float = 0.0
-    measurements: dict[str, float] = {}
+    detail: Text = ""
+    order: Count = 0
+    seconds: Seconds = 0.0
+    measurements: Annotated[dict[Name, float], Meta(max_length=200)] = {}
     """By name with its unit, such as ``fp32 TFLOP/s`` or ``all-reduce 65536 B s``."""
     data: dict[str, Any] = {}
-    """``rank``: whose contribution was wrong, where that can be told; ``segment``; ``cuda_code``,
-    ``signal``, ``nccl_warnings``, ``printed`` ..., as in a self-test."""
+    """``rank``: whose contribution was wrong, if known; ``segment``; ``cuda_code``, ``signal``,
+    ``nccl_warnings``, ``printed`` ..., as in a self-test."""
 
     @property
     def passed(self) -> bool:
@@ -125,46 +137,66 @@ class StepResult(msgspec.Struct, frozen=True, kw_only=True):
         return all(rank in self.results and self.results[rank].passed for rank in group)
 
 
-class TaskFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What a task of the launcher says of itself and its node, before and after torch is imported.
+class Device(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A GPU as torch sees it in one task; None is unknown."""
 
-    None is unknown. ``variables`` are those that collectives listen to, by name; values that look
-    like secrets are left out. ``devices`` are in the order of torch.
+    index: int | None = None
+    name: Name | None = None
+    memory: Count | None = None
+    """Bytes."""
+    capability: Name | None = None
+    uuid: Name | None = None
+    pci: Name | None = None
+
+
+class RootCause(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An error that the static rules found on a node."""
+
+    slug: Name
+    headline: Text
+    confidence: Confidence
+    fixes: Annotated[tuple[Fix, ...], Meta(max_length=100)] = ()
+
+
+class TaskFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a task reports about itself and its node, before and after torch is imported.
+
+    None is unknown. ``variables`` are those that collectives read; values that look like secrets
+    are left out. ``devices`` are in the order of torch.
     """
 
-    task: int
-    host: str
-    node: int | None = None
-    pid: int = 0
-    address: str = ""
-    """By which other nodes reach this one: the local end of its connection to the board."""
-    python: str | None = None
-    torch: str | None = None
-    cuda: str | None = None
-    cudnn: str | None = None
-    nccl: str | None = None
-    driver: str | None = None
-    devices: list[dict[str, Any]] | None = None
-    """Each with ``index``, ``name``, ``uuid``, ``pci``, ``memory`` and ``capability``."""
-    gpu_numbers: dict[str, int] | None = None
-    """What nvidia-smi calls each GPU, by its UUID; of a task that asked NVML."""
-    nvlinks: dict[str, int] | None = None
+    task: TaskNumber
+    host: Name
+    node: Count | None = None
+    pid: Count = 0
+    address: Name = ""
+    """The address at which other nodes reach this one: its end of the connection to the store."""
+    python: Name | None = None
+    torch: Name | None = None
+    cuda: Name | None = None
+    cudnn: Name | None = None
+    nccl: Name | None = None
+    driver: Name | None = None
+    devices: Annotated[list[Device], Meta(max_length=256)] | None = None
+    gpu_numbers: Annotated[dict[Name, int], Meta(max_length=1000)] | None = None
+    """The number of each GPU in nvidia-smi, by its UUID; only from a task that asked NVML."""
+    nvlinks: Annotated[dict[Name, int], Meta(max_length=1000)] | None = None
     """Active NVLinks by the UUID of the GPU."""
-    infiniband: list[str] | None = None
+    infiniband: Annotated[list[Name], Meta(max_length=1000)] | None = None
     """Ports of adapters, as ``mlx5_0/1 ACTIVE``; [] when there is none."""
     shm_bytes: int | None = None
     memlock_bytes: int | None = None
     """The soft limit; -1 is unlimited."""
-    variables: dict[str, str] | None = None
-    baseline: dict[str, Any] | None = None
-    """What its GPUs reached before (``baseline.Baseline``); None where that is not asked for."""
-    problem: str = ""
-    """Why the part that needs torch is unknown: it does not import, hangs, or crashes."""
-    kind: str = ""
-    """The problem in a word, as a self-test says it: ``import-failed``, ``timed-out`` ..."""
-    roots: list[dict[str, Any]] = msgspec.field(default_factory=list)
-    """Errors that the static rules found on this node because of the problem, each with ``slug``,
-    ``headline`` and ``confidence``; the root cause first."""
+    variables: Annotated[dict[Name, Text], Meta(max_length=1000)] | None = None
+    baseline: Baseline | None = None
+    """What its GPUs reached before; None where nobody compares with that."""
+    problem: Text = ""
+    """Why the facts that need torch are unknown: it does not import, hangs, or crashes."""
+    kind: Name = ""
+    """The problem in one word, as in a self-test: ``import-failed``, ``timed-out`` ..."""
+    roots: Annotated[list[RootCause], Meta(max_length=100)] = msgspec.field(default_factory=list)
+    """Errors that the static rules found on this node because of the problem, the root cause first.
+    """
     phase: Phase = "start"
 
 
@@ -172,18 +204,17 @@ Facts = Mapping[int, TaskFacts]
 """By task."""
 
 
-def gpu_number(one: Mapping[str, Any], numbers: Mapping[str, int]) -> int | None:
-    """Return what nvidia-smi calls one of a task's devices; None when that is not known.
+def gpu_number(device: Device, numbers: Mapping[str, int]) -> int | None:
+    """Return the number of a task's device in nvidia-smi; None when it is unknown.
 
-    torch counts what it sees, from 0 in every task: that is taken only where nobody asked NVML, or
-    for a part of a GPU, which has no number there.
+    torch counts the devices that it sees from 0 in every task. Its number is used only when no task
+    asked NVML, or for a part of a GPU, which nvidia-smi does not number.
 
     Args:
-        one: of ``TaskFacts.devices``.
+        device: of a task.
         numbers: ``gpu_numbers`` of all tasks on the node.
     """
-    uuid, index = one.get("uuid"), one.get("index")
-    if isinstance(uuid, str) and uuid in numbers:
+    uuid = device.uuid or ""
+    if uuid in numbers:
         return numbers[uuid]
-    is_whole = isinstance(uuid, str) and uuid.startswith("GPU-")
-    return None if (is_whole and numbers) or not isinstance(index, int) else index
+    return None if uuid.startswith("GPU-") and numbers else device.index

@@ -1,58 +1,55 @@
-"""How a pre-flight ends: its exit status and class, the same on every rank that lives."""
+"""How a pre-flight ends: its exit status and class, the same on every living rank."""
 
 from collections.abc import Iterable
-from typing import Literal
 
 import msgspec
 
 from gpucheck.engine import FailOn
 from gpucheck.findings import Confidence, Finding, Severity
+from gpucheck.preflight.model import ExitClass, ExitStatus
 from gpucheck.probes.preflight import Culprit, Preflight
 from gpucheck.rules import all_rules
 
-Status = Literal[0, 1, 3, 4, 5]
-Word = Literal["healthy", "culprit", "inconclusive", "misconfiguration", "slow"]
-
-ORDER: tuple[Status, ...] = (1, 4, 3, 5)
-"""Of several classes the first of these is the exit status."""
-_WORDS: dict[Status, Word] = {
+ORDER: tuple[ExitStatus, ...] = (1, 4, 3, 5)
+"""The precedence of the classes: the first that occurs is the exit status."""
+_WORDS: dict[ExitStatus, ExitClass] = {
     0: "healthy", 1: "culprit", 3: "inconclusive", 4: "misconfiguration", 5: "slow",
 }  # fmt: skip
 
 
 class Ending(msgspec.Struct, frozen=True):
-    """The exit status, the class in a word, and why, in a sentence; "" where findings say it."""
+    """The exit status, its class in one word, and why in a sentence ("" where findings say it)."""
 
-    status: Status
-    word: Word
+    status: ExitStatus
+    word: ExitClass
     why: str = ""
 
 
 def ending(
-    standing: Iterable[Finding], preflight: Preflight, fail_on: FailOn, *, board_lost: str = ""
+    standing: Iterable[Finding], preflight: Preflight, fail_on: FailOn, *, store_lost: str = ""
 ) -> Ending:
     """Return how the pre-flight ends.
 
-    What is less severe than ``fail_on`` does not count. Where nothing counts, what could not be
-    finished, and a board that was lost, are inconclusive. A drill never ends with 0, whatever
-    ``fail_on`` says: when it was not noticed, that is inconclusive, too.
+    Findings below ``fail_on`` do not count. If none counts, a run that could not be finished and a
+    lost store are inconclusive. A drill never ends with 0, whatever ``fail_on`` says: an unnoticed
+    one is inconclusive.
 
     Args:
         standing: the findings of the report that no other suppresses.
         preflight: what was found; a culprit whose slug is no finding's counts by itself.
         fail_on: the least severity that counts.
-        board_lost: why the board cannot be reached; "" when it can.
+        store_lost: why the store cannot be reached; "" when it can.
     """
-    classes: set[Status] = {
+    classes: set[ExitStatus] = {
         all_rules()[one.slug].preflight_class for one in standing if counts(one.severity, fail_on)
     }
     named = (one for one in preflight.culprits or () if _is_named_all_the_same(one))
     if any(counts(one.severity, fail_on) for one in named):
         classes.add(1)
-    why = board_lost or _open(preflight)
+    why = store_lost or _open(preflight)
     if why and fail_on != "never":
         classes.add(3)
-    status: Status = next((one for one in ORDER if one in classes), 0)
+    status: ExitStatus = next((one for one in ORDER if one in classes), 0)
     if status == 0 and preflight.drill:
         return _made(3, _of_drill(preflight))
     return _made(status, why if status == 3 else "")  # noqa: PLR2004  # inconclusive
@@ -66,9 +63,9 @@ def counts(severity: Severity, fail_on: FailOn) -> bool:
 
 
 def _is_named_all_the_same(culprit: Culprit) -> bool:
-    """Whether it is to blame although its slug alone blames nobody.
+    """Whether it names somebody although its slug alone blames nobody.
 
-    A slug that no rule knows, and a collective that timed out between ranks that are known.
+    That is a slug that no rule knows, or a collective that timed out between known ranks.
     """
     rule = all_rules().get(culprit.slug)
     if rule is None:
@@ -78,7 +75,7 @@ def _is_named_all_the_same(culprit: Culprit) -> bool:
 
 
 def _open(preflight: Preflight) -> str:
-    """Return why it cannot be said that all is well; "" when it can."""
+    """Return why nobody can say that all is well; "" when all is."""
     if preflight.inconclusive:
         return preflight.inconclusive
     if preflight.culprits is None:
@@ -94,5 +91,5 @@ def _of_drill(preflight: Preflight) -> str:
     return "this was a drill, and the fault was not noticed"
 
 
-def _made(status: Status, why: str) -> Ending:
+def _made(status: ExitStatus, why: str) -> Ending:
     return Ending(status, _WORDS[status], why)

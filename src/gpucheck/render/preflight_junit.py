@@ -7,7 +7,7 @@ from gpucheck.probes.preflight import Culprit, RankOutcome
 from gpucheck.render import preflight_words as words
 from gpucheck.render.junit import Case, attribute, check_case, suite
 
-_VERDICT, _STEPS = "gpucheck.preflight", "gpucheck.preflight.steps"
+_VERDICT, _STEPS = "gpucheck.preflight", "gpucheck.preflight.diagnose.steps"
 _RANKS, _CHECKS = "gpucheck.preflight.ranks", "gpucheck.check"
 _CULPRITS_OF_A_RANK = 8
 

@@ -9,8 +9,9 @@ import msgspec
 from gpucheck.engine import Verdict
 from gpucheck.findings import Finding
 from gpucheck.preflight.judgement import Result
-from gpucheck.preflight.outcome import ORDER, Status
-from gpucheck.preflight.run.spans import pack
+from gpucheck.preflight.model import ExitStatus
+from gpucheck.preflight.outcome import ORDER
+from gpucheck.preflight.spans import pack
 from gpucheck.probes.preflight import Bandwidth, Culprit, RankOutcome
 from gpucheck.render.summary import headline
 from gpucheck.render.words import clean, size
@@ -18,14 +19,14 @@ from gpucheck.rules import all_rules
 
 WORST_FIRST = ("crashed", "failed", "timed-out", "lost", "absent", "stopped", "passed")
 BAD = WORST_FIRST[:5]
-_CLASSES: dict[Status, str] = {
+_CLASSES: dict[ExitStatus, str] = {
     0: "nothing that counts was found",
     1: "a machine is broken, or a rank is missing, hangs or crashed",
     3: "nobody can be named for sure",
     4: "nothing is broken, but something is set up wrongly",
     5: "everything works, and something is slow",
 }
-INCONCLUSIVE: Status = 3
+INCONCLUSIVE: ExitStatus = 3
 _PAIR = 2
 _MOST_HOSTS = _MOST_MODELS = 3
 _LONGEST_HOST, _LONGEST_SPANS, _LONGEST_EVIDENCE = 80, 60, 600

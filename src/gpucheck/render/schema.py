@@ -12,7 +12,7 @@ import msgspec
 from gpucheck import diff, snapshot
 from gpucheck.engine import OpenQuestion, report
 from gpucheck.findings import Check, Confidence, Evidence, Finding, Fix
-from gpucheck.preflight import files, outcome
+from gpucheck.preflight import files, model
 from gpucheck.probes import all_sections
 from gpucheck.probes.preflight import Culprit, RankOutcome
 from gpucheck.probes.selftests import SelfTest
@@ -108,8 +108,8 @@ def _report() -> Schema:
 def _of_a_preflight(refs: dict[type, Schema]) -> Schema:
     """Return the properties that only the report of a pre-flight has."""
     return {
-        "exit": {"enum": list(outcome.Status.__args__)},  # type: ignore[attr-defined]  # a Literal
-        "class": {"enum": list(outcome.Word.__args__)},  # type: ignore[attr-defined]  # a Literal
+        "exit": {"enum": list(model.ExitStatus.__args__)},  # type: ignore[attr-defined]  # a Literal
+        "class": {"enum": list(model.ExitClass.__args__)},  # type: ignore[attr-defined]  # a Literal
         "why": _TEXT,
         "drill": _TEXT,
         "notice": _TEXT,

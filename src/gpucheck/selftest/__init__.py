@@ -1,1 +1,1 @@
-"""Plans and runs the self-tests of ``worker/`` in the target interpreter, whatever they do."""
+"""Plans and runs the self-tests of ``worker/`` in the target interpreter."""

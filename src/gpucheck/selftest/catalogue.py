@@ -11,12 +11,12 @@ from gpucheck.worker import tests
 Per = Literal["gpu", "machine", "ranks"]
 
 IMPORT = "import-torch"
-"""It runs first and always: what it finds decides what else can be run."""
+"""It always runs first: its result decides what else can run."""
 _USUAL_SECONDS: dict[Level, float] = {"quick": 60.0, "standard": 120.0, "stress": 300.0}
 
 
 class SelfTestHeader(msgspec.Struct, frozen=True, kw_only=True):
-    """What a self-test says of itself; ``seconds`` is its deadline by level."""
+    """The header of a self-test; ``seconds`` is its deadline by level."""
 
     name: str
     per: Per
@@ -27,7 +27,7 @@ class SelfTestHeader(msgspec.Struct, frozen=True, kw_only=True):
 
 @functools.cache
 def headers() -> dict[str, SelfTestHeader]:
-    """Return every self-test by its name; the one that must come first is first."""
+    """Return every self-test by its name, the first one first."""
     found = {name: _header(name) for name in tests.names()}
     first = {IMPORT: found.pop(IMPORT)}
     return first | found

@@ -1,7 +1,7 @@
-"""The control arm of NCCL: does a collective that went wrong pass without one of its transports?
+"""Control runs: does a failed NCCL collective pass without one of the transports?
 
-An answer needs both: it passes without the transport, and goes wrong again with it. Else the
-failure may only have been rare.
+The transport is to blame only if the collective passes without it and then fails again with it.
+Otherwise the failure may just be rare.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,20 +14,20 @@ Verdict = Literal["passed", "wrong", "not-run"]
 Again = Callable[[Env], Verdict]
 """Runs the test once more, in fresh processes with these variables."""
 
-ARMS: tuple[Env, ...] = (
+CONTROL_RUNS: tuple[Env, ...] = (
     {"NCCL_P2P_DISABLE": "1"},
     {"NCCL_SHM_DISABLE": "1"},
     {"NCCL_NVLS_ENABLE": "0"},
     {"NCCL_CUMEM_ENABLE": "0", "NCCL_CUMEM_HOST_ENABLE": "0"},
 )
-"""The transports that people have seen broken, the most frequent first."""
+"""The transports that have been seen broken, the most frequent first."""
 
 _KINDS = ("collective-timeout", "timed-out", "wrong-value", "not-finite", "nccl-error", "signal")
 _NOT_OURS = "Duplicate GPU"
 
 
 def suspects(results: Sequence[SelfTest]) -> list[int]:
-    """Return where the ranks of the first collective stand that went wrong over NCCL."""
+    """Return the indexes of the failed ranks of the first collective that failed over NCCL."""
     for first in results:
         if first.world_size > 1 and first.device.startswith("cuda") and _is_suspect(first):
             return [
@@ -43,14 +43,14 @@ def _is_suspect(result: SelfTest) -> bool:
 
 
 def compared(again: Again) -> Mapping[str, Any]:
-    """Try each arm until one passes, then once more without it.
+    """Try one control run after another until one passes, then run once more unchanged.
 
     Returns:
         ``tried`` (variables and what came of them), ``cured_by`` (the variables, None) and
         ``goes_wrong_again`` (None: there was no time to see).
     """
     tried: list[dict[str, Any]] = []
-    for env in ARMS:
+    for env in CONTROL_RUNS:
         verdict = again(env)
         tried.append({"env": dict(env), "verdict": verdict})
         if verdict == "not-run":

@@ -1,7 +1,7 @@
-"""The folder that the processes of one step share: made, removed, and swept up after a crash.
+"""The folder that the processes of one step share: made, removed, and cleaned up after a kill.
 
-A run that is killed cannot remove its own. The next one does: a folder of this user whose name is
-of our making and which nobody holds locked, as each run does with its own while it lives.
+A run that is killed cannot remove its own folder, so the next run does. Such a folder belongs to
+this user, has a name of our form, and is not locked; every run locks its own.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ _YOUNG = 60.0
 
 @contextlib.contextmanager
 def step_folder() -> Iterator[str]:
-    """Make a folder that the ranks of a step share; "" when there is no room for one."""
+    """Make a folder that the ranks of a step share; "" when none can be made."""
     try:
         folder = tempfile.mkdtemp(prefix=_PREFIX)
     except OSError:

@@ -1,4 +1,4 @@
-"""What NVML has seen of a GPU under a load: clocks held down, memory errors meanwhile."""
+"""What NVML saw of a GPU under load: reduced clocks, memory errors."""
 
 import statistics
 from collections.abc import Sequence
@@ -13,15 +13,15 @@ _TROUBLES = (
     "hw-power-brake-slowdown",
     "sw-thermal-slowdown",
 )
-"""The reasons for low clocks that are no normal life; see the page of thermal-or-power-throttle."""
+"""The reasons for low clocks that are not normal; see the page of thermal-or-power-throttle."""
 
 
 class Strain(msgspec.Struct, frozen=True, kw_only=True):
-    """What NVML said of a GPU under load; None where it said nothing.
+    """What NVML reported about a GPU under load; None where it reported nothing.
 
-    Clocks in MHz, temperature in °C, power in W. ``held_down`` has, by its name, the share of the
-    samples in which a reason for low clocks that is a trouble was active. The errors are those that
-    were counted from before the load until after it.
+    Clocks are in MHz, the temperature in °C, power in W. ``held_down`` has the share of the samples
+    in which each abnormal reason for low clocks was active. The errors are those counted between
+    the beginning and the end of the load.
     """
 
     clock_lowest: int | None = None
@@ -48,7 +48,7 @@ def strain(before: NvmlGpu, during: Sequence[NvmlGpu], after: NvmlGpu) -> Strain
 
 
 def _held_down(during: Sequence[NvmlGpu]) -> dict[str, float] | None:
-    """Return how often each trouble held the clocks down; None when NVML never said why."""
+    """Return how often each reason held the clocks down; None when NVML never gave any."""
     told = [each.throttle for each in during if each.throttle is not None]
     if not told:
         return None
@@ -57,7 +57,7 @@ def _held_down(during: Sequence[NvmlGpu]) -> dict[str, float] | None:
 
 
 def _counted(before: int | None, after: int | None) -> int | None:
-    """Return how many were added; a counter that was reset meanwhile says what it has."""
+    """Return how many were added; a counter that was reset counts from zero."""
     if before is None or after is None:
         return None
     return after - before if after >= before else after

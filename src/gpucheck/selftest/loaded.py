@@ -1,4 +1,4 @@
-"""What ``import torch`` has really loaded, against what the files let one expect."""
+"""What ``import torch`` really loaded, compared with what the files predict."""
 
 import msgspec
 
@@ -14,7 +14,7 @@ _MOST = 20
 
 
 def compared(tests: SelfTests, snapshot: Snapshot) -> SelfTests:
-    """Return the self-tests with the differences in place of the list of what was loaded."""
+    """Return the self-tests with the differences in place of the list of loaded files."""
     results = [
         _compared(result, snapshot.get(Loading)) if result.name == IMPORT else result
         for result in tests.results or ()

@@ -1,6 +1,6 @@
-"""The share of the vendor's peak rate that each GPU reached: told, and held against nothing.
+"""The share of the vendor's peak rate that each GPU reached, for information only.
 
-No program reaches a peak, and how near a sound GPU comes differs from board to board; see
+No program reaches a peak, and how close a sound GPU comes differs between boards; see
 ``docs/selftests.md``.
 """
 
@@ -23,7 +23,7 @@ _COLUMNS = {
 
 
 def with_shares(tests: SelfTests, rates: GpuRates) -> SelfTests:
-    """Return the self-tests with the shares beside the rates, where the vendor's rate is known."""
+    """Return the self-tests with these shares, where the vendor's rate is known."""
     if tests.level not in LONG_ENOUGH:
         return tests
     models = tests.device_names()
@@ -55,7 +55,7 @@ def _with_shares(result: SelfTest, row: RateRow) -> SelfTest:
 
 
 def _shares(result: SelfTest, row: RateRow) -> Iterator[tuple[str, float, float]]:
-    """Yield what was measured: its name, its rate and the vendor's, both in TFLOP/s."""
+    """Yield each measured rate: its name, its value and the vendor's, in TFLOP/s."""
     for one in result.measurements:
         name = one.name.removesuffix(" rate")
         column = _COLUMNS.get(name) if name != one.name else None

@@ -11,15 +11,15 @@ from gpucheck.selftest.catalogue import IMPORT, SelfTestHeader
 
 CPU = "cpu"
 USUAL_RANKS = 2
-"""Ranks over gloo where nobody says how many."""
+"""Ranks over gloo, unless the user says how many."""
 
 
 class Wish(msgspec.Struct, frozen=True, kw_only=True):
     """What the user asked for.
 
-    ``tests`` are names, () for those of the level; ``devices`` ``("cpu",)`` or CUDA devices, None
-    for every GPU that torch sees, and the CPU where it sees none; ``ranks`` of tests in several
-    processes on the CPU; ``timeout`` in seconds, for all of it.
+    ``tests`` are names, or () for those of the level. ``devices`` is ``("cpu",)``, CUDA devices, or
+    None for every GPU that torch sees (the CPU if it sees none). ``ranks`` is the number of
+    processes of a test in several processes on the CPU. ``timeout`` is in seconds, for everything.
     """
 
     tests: tuple[str, ...] = ()
@@ -57,7 +57,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Step = tuple[Job, ...]
-"""Jobs that run at the same time; those of one test in several processes are one step."""
+"""Jobs that run at the same time; one test in several processes is one step."""
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -127,7 +127,7 @@ def _wanted(wish: Wish, seen: Sequence[str]) -> tuple[str, ...]:
 
 
 def in_ranks(name: str, devices: tuple[str, ...], wish: Wish) -> Step:
-    """Return the jobs of a test in several processes: one a GPU; on the CPU as many as asked."""
+    """Return the jobs of a test in several processes: one for each GPU, or so many on the CPU."""
     if devices == (CPU,):
         devices = (CPU,) * (wish.ranks or USUAL_RANKS)
     return tuple(
@@ -144,7 +144,7 @@ def order(
     threads: int,
     folder: str = "",
 ) -> dict[str, Any]:
-    """Return what a worker is told (see ``worker/runner.py``)."""
+    """Return the order for a worker (see ``worker/runner.py``)."""
     return {
         "tests": list(job.tests),
         "device": job.device,

@@ -1,4 +1,4 @@
-"""Which rank is to blame when a test of several went wrong: one, and none that waits for it."""
+"""Which rank is to blame when a test of several ranks failed, and which only waited for it."""
 
 from collections.abc import Sequence
 
@@ -7,18 +7,18 @@ import msgspec
 from gpucheck.probes.selftests import SelfTest
 
 _WAITED = ("collective-timeout", "peer-lost")
-"""Kinds of those that see another rank missing."""
+"""Kinds of results that only say that another rank is missing."""
 _STOPPED = "stopped"
 _ABORTED = "SIGABRT"
-"""How NCCL's watchdog ends a process, with all that could have said more."""
+"""How NCCL's watchdog ends a process, which then can report nothing."""
 
 
 def settled(results: Sequence[SelfTest]) -> list[SelfTest]:
-    """Return the results of the ranks of one test, in their order, as they are to be read.
+    """Return the results of the ranks of one test, in their order, with the blame settled.
 
-    ``results`` come in the order in which they were seen to end. A rank that the others waited for
-    in vain has not ended in time, though it was stopped after they had given up; those that only
-    lost it, or waited for it, are not to blame.
+    ``results`` come in the order in which they ended. A rank that the others waited for in vain is
+    timed-out, even if it was stopped only after they had given up. Ranks that lost it, or waited
+    for it, are not to blame.
     """
     told = next((one for one in results if one.data.get("ranks")), None)
     named = list(told.data["ranks"]) if told is not None else []
@@ -42,14 +42,14 @@ def _only_waited(result: SelfTest, named: Sequence[int]) -> bool:
 
 
 def _pulled_down(result: SelfTest, before: Sequence[SelfTest]) -> bool:
-    """Whether a rank was aborted because another had gone wrong before and it lost that one."""
+    """Whether a rank was aborted because it lost another one that had failed before."""
     if result.data.get("signal") != _ABORTED or not result.data.get("lost_peer"):
         return False
     return any(not one.data.get("lost_peer") for one in before)
 
 
 def _named(result: SelfTest, told: SelfTest) -> SelfTest:
-    """Return what became of a rank that others name: stopped, it had not ended in time."""
+    """Return the result of a rank that others name: stopped, it had not ended in time."""
     if result.kind != _STOPPED:
         return result
     data = {**result.data, "waited_in": told.stage}

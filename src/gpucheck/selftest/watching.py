@@ -1,4 +1,4 @@
-"""What NVML says of each GPU while it is under the load of the self-tests."""
+"""What NVML reports about each GPU while the self-tests put it under load."""
 
 import contextlib
 import time
@@ -15,13 +15,13 @@ from gpucheck.probes.selftests import GpuUnderLoad
 from gpucheck.selftest.load import strain
 
 _EVERY = 2.0
-"""Seconds between two looks: they cost the driver something."""
+"""Seconds between two queries: each costs the driver something."""
 _NAME = "nvml"
 _SOURCE = "NVML, during the self-tests"
 
 
 class Watch:
-    """Asks NVML again and again in a child of its own, which may hang without harm.
+    """Asks NVML again and again, in a child process that may hang without harm.
 
     Args:
         host: this machine.
@@ -35,14 +35,14 @@ class Watch:
         self._children.start(_NAME, self._work, time.monotonic() + seconds)
 
     def look(self) -> None:
-        """Take in what has been seen since the last call."""
+        """Take in what was seen since the last call."""
         for event in self._children.wait(time.monotonic()):
             if isinstance(event, Said):
                 raw = msgspec.msgpack.decode(event.data, type=dict[str, Any])
                 self._looks.append(nvml.decode(raw).gpus or [])
 
     def stop(self) -> list[GpuUnderLoad] | None:
-        """End it and return what was seen; None when NVML said nothing."""
+        """End it and return what was seen; None when NVML reported nothing."""
         with contextlib.suppress(OSError):
             self.look()
         self._children.stop()
@@ -56,7 +56,7 @@ class Watch:
 
 
 def summary(looks: Sequence[Sequence[NvmlGpu]]) -> list[GpuUnderLoad]:
-    """Return what all looks together say of each GPU, in NVML's order."""
+    """Return what all queries together say of each GPU, in NVML's order."""
     count = max(map(len, looks), default=0)
     return [_summary([look[at] for look in looks if len(look) > at]) for at in range(count)]
 

@@ -1,5 +1,10 @@
-"""What runs in the target interpreter: standard library and torch, nothing of gpucheck's.
+"""What runs in the target interpreter: the standard library and torch, nothing else of gpucheck.
 
-The files are run by their path in the target (``bootstrap.py`` makes them the package
-``gpucheck_worker`` there). From here only the headers of the self-tests are read.
+The target runs these files by their path; ``bootstrap.py`` makes them the package
+``gpucheck_worker`` there. gpucheck itself reads only the headers of the self-tests.
 """
+
+from pathlib import Path
+
+BOOTSTRAP = str(Path(__file__).with_name("bootstrap.py"))
+"""The file that the target interpreter runs to become a worker."""

@@ -1,7 +1,7 @@
-"""A GPU, or a CPU process, tested without the others; and how fast it is, for comparison.
+"""Tests a GPU, or a CPU process, without any other, and measures its speed.
 
-A rate is the best of many short repetitions: what else happens on the machine makes single ones
-slow, but not all of them.
+A rate is the best of many short repetitions: other load on the machine slows some of them down, but
+not all.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Torch = Any  # the module, of whatever version
 Send = Callable[[Message], None]
 
 TESTS = ("device-placement", "cublas-matmul", "cudnn-convolution")
-"""Of a GPU, where the order names no others."""
+"""The tests of a GPU, where the order names none."""
 _LONG, _TIMES = {"cpu": 0.001, "cuda": 0.005}, 25
 """Seconds of a repetition, and how many there are."""
 _ROWS = {"cpu": 128, "cuda": 4096}
@@ -62,7 +62,7 @@ def _self_tests(torch: Torch, order: Message, notes: Message, send: Send) -> Non
 
 
 def _short_checks(bench: Bench) -> None:
-    """Check a matrix product of integers and a copy: what every CPU process can afford."""
+    """Check a matrix product of integers and a copy, which every CPU process can afford."""
     torch, source = bench.torch, reference.generator(bench.torch, bench.seed)
     bench.stage("a product of integers")
     left, right = (reference.integers(torch, source, (_CHECKED, _CHECKED), 6) for _ in range(2))

@@ -21,7 +21,7 @@ Message = Dict[str, Any]
 Number = Union[int, float]
 
 QUICK_MEMORY = 256 * 1024 * 1024
-"""Bytes that all tests of the quick level together may take on a GPU."""
+"""Bytes that all tests of the quick level together may use on a GPU."""
 
 
 class Failed(Exception):  # noqa: N818  # an outcome, not an error of ours
@@ -50,7 +50,7 @@ class Skipped(Exception):  # noqa: N818  # an outcome, not an error of ours
 
 
 def _to_nobody(_message: Message) -> None:
-    """Say it to nobody: a bench outside a worker."""
+    """Report to nobody: a bench outside a worker."""
 
 
 class Bench:
@@ -121,9 +121,9 @@ class Bench:
         bound: Number | None = None,
         bound_from: str = "",
     ) -> None:
-        """Note a number, the bound it was held against and where the bound comes from.
+        """Note a number, the bound that it is compared with, and where the bound comes from.
 
-        It judges nothing: ``require`` does. A value that is not finite is noted as unknown.
+        This judges nothing; ``require`` does. A value that is not finite is noted as unknown.
         """
         self.measurements.append(
             {

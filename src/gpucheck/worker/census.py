@@ -1,4 +1,4 @@
-"""What torch and its GPUs are, as this process sees them: said of every node and compared."""
+"""What torch and its GPUs are in this process: reported by every node, and compared."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _LONGEST = 200
 _DRIVERS = ("libcuda.so.1", "nvcuda.dll")
 _UUID_BYTES, _PCI_BYTES = 16, 32
 _CUDNN_9 = 90000
-"""From here on a version of cuDNN is major * 10000 + minor * 100 + patch; before, * 1000."""
+"""From this version on cuDNN counts major * 10000 + minor * 100 + patch, before it major * 1000."""
 
 
 def run(torch: Torch, order: Message, _notes: Message, send: Send) -> None:
-    """Answer an order for ``device``: on ``cpu`` neither CUDA nor cuDNN is touched.
+    """Answer an order for ``device``; on ``cpu`` neither CUDA nor cuDNN is touched.
 
-    The answer has ``python``, ``torch``, ``cuda``, ``cudnn``, ``nccl`` and ``devices``; None is
-    what could not be told, and ``problems`` says why, by the same names.
+    The answer has ``python``, ``torch``, ``cuda``, ``cudnn``, ``nccl`` and ``devices``. None is
+    unknown, and ``problems`` says why, by the same names.
     """
     answer: Message = {"event": "census", "python": platform.python_version(), "problems": {}}
     is_cuda = str(order.get("device") or "cpu").startswith("cuda")

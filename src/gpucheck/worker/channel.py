@@ -1,4 +1,4 @@
-"""How a worker speaks to its launcher: JSON between random marks, past whatever stdout is."""
+"""How a worker sends messages: JSON between random marks, whatever happens to stdout."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LARGEST = 256 * 1024
 
 
 class Channel:
-    """The way to the launcher, on a descriptor of its own that no child process inherits."""
+    """The channel to the launcher, on a descriptor of its own that no child process inherits."""
 
     def __init__(self, handle: int, mark: str) -> None:
         self._handle = handle
@@ -47,7 +47,7 @@ class Channel:
 
 
 def take_stdout(mark: str) -> Channel:
-    """Keep stdout for the channel alone: what anyone prints from now on goes to stderr."""
+    """Keep stdout for the channel alone: whatever is printed from now on goes to stderr."""
     own = os.dup(1)
     os.dup2(2, 1)
     return Channel(own, mark)

@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import NamedTuple, Sequence
 
 RANKS_EACH = 23
-"""So many ranks an element carries: the sum, and the sum with one of them twice, are exact."""
+"""The most ranks in one element: the sum is exact, even with one of them twice."""
 ROUNDS = 3
 
 
@@ -30,7 +30,7 @@ class Part(NamedTuple):
 
 
 class Blame(NamedTuple):
-    """Whose contribution is wrong: ``place`` is the rank's, in its group."""
+    """Whose contribution is wrong; ``place`` is the rank's place in its group."""
 
     place: int
     fault: str
@@ -39,7 +39,7 @@ class Blame(NamedTuple):
 
 
 class Code(NamedTuple):
-    """What each rank of a group of this size sends, and what comes of it."""
+    """What each rank of a group of this size sends, and what the sums say."""
 
     size: int
 
@@ -91,10 +91,10 @@ class Code(NamedTuple):
         return None
 
     def blame(self, segment: int, lowest: float, highest: float, turn: int) -> Blame | None:
-        """Say whose contribution is wrong in a segment with these values.
+        """Return whose contribution is wrong in a segment with these values.
 
-        None where that cannot be told: the values differ, or are off by anything else than what
-        one of its ranks has sent.
+        None where that is unknown: the values differ, or are off by something that no single rank
+        has sent.
         """
         if lowest != highest:  # also when they are no numbers
             return None

@@ -1,8 +1,8 @@
-"""What the tests of collectives share: how much is sent, and how its speed is reckoned.
+"""What the tests of collectives share: how much is sent, and how the speed is computed.
 
-The *algorithm bandwidth* is the size of the operation over its time; the *bus bandwidth* multiplies
-it by what share of the size has to cross each link, so that it can be compared with the speed of
-the link whatever the number of ranks. Sizes and factors are those of nccl-tests (PERFORMANCE.md).
+The *algorithm bandwidth* is the size of the operation over its time. The *bus bandwidth* multiplies
+it by the share of the size that crosses each link, so that it can be compared with the speed of the
+link whatever the number of ranks. Sizes and factors are those of nccl-tests (PERFORMANCE.md).
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from .stamps import Format
 from .timing import by_level
 
 Call = Callable[[bool], Any]
-"""The collective; told whether to return at once, with its work."""
+"""The collective; its argument says whether to return at once, with the work under way."""
 
 TURNS = 3
-"""So many times each size is sent out of the same buffer: what is left of an earlier one shows."""
+"""How often each size is sent from the same buffer: what is left of an earlier one shows."""
 _COUNTS = {
     "cpu": {"quick": (1, 1000, 65537), "standard": (1, 1000, 65537, 1 << 20)},
     "cuda": {"quick": (1, 1000, (1 << 20) + 3), "standard": (1, 1000, (1 << 20) + 3, 1 << 24)},

@@ -1,4 +1,4 @@
-"""Who computes a convolution: proof that cuDNN can, and what torch itself would take."""
+"""Who computes a convolution: proof that cuDNN can, and what torch itself would choose."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _TRANSPOSED = False
 
 
 def prove_cudnn(bench: Bench) -> None:
-    """Call cuDNN by its own operator, and require that ``conv2d`` would take it, too.
+    """Call cuDNN by its own operator, and require that ``conv2d`` would choose it, too.
 
-    Nothing is asked where there is no NVIDIA GPU.
+    Nothing is required where there is no NVIDIA GPU.
     """
     if bench.device.type != "cuda":
         not_tested(bench, _PART, "cuDNN works on GPUs only")

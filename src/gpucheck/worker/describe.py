@@ -1,9 +1,9 @@
-"""Runs in the target interpreter and says what it is: one JSON answer between two marks.
+"""Runs in the target interpreter and describes it: one JSON answer between two marks.
 
-It is run by its path with the mark as its only argument. It has to be *parsed* by every Python,
-so that one that is too old can say so; hence no f-strings and no annotations. Imports cost the
-patient's time, so what ``sysconfig``, ``platform`` and ``json`` would say is found without them
-where that is possible.
+It is run by its path, with the mark as its only argument. Every Python must be able to *parse* it,
+so that an old one can say that it is too old; hence no f-strings and no annotations. Each import
+costs time in the target, so what ``sysconfig``, ``platform`` and ``json`` would say is found
+without them where possible.
 """
 # mypy: allow-untyped-defs, allow-untyped-calls, no-check-untyped-defs
 
@@ -51,7 +51,7 @@ def say(answer):
 
 
 def stand_aside():
-    """Put the current folder where the folder of a user's script would stand on sys.path."""
+    """Put the current folder where the folder of a user's script would be on sys.path."""
     own = os.path.dirname(os.path.realpath(__file__))
     if not sys.path or os.path.realpath(sys.path[0]) != own:
         return  # isolated, or -P: no script's folder is put there
@@ -141,7 +141,7 @@ def _site():
 def _ask(site, question):
     try:
         return getattr(site, question)()
-    except Exception:  # noqa: BLE001  # the patient's own site module may do anything
+    except Exception:  # noqa: BLE001  # the target's site module may do anything
         return None
 
 

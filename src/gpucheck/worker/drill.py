@@ -1,7 +1,7 @@
-"""Faults that are made on purpose, inside the one worker that was told so: a drill.
+"""Drills: faults made on purpose, inside the one worker that is ordered to.
 
-The functions of torch that a trial calls are replaced, so that the trial itself, and all that
-judges it, works as ever.
+Functions of torch that a trial calls are replaced, so that the trial, and everything that judges
+it, works as usual.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ def arm(torch: Torch, order: Message) -> list[Stop]:
     """Put the faults of an order in place.
 
     Returns:
-        what is to be called once before the first collective: it may never return. These are no
-        functions of Python, and the others stand in torch's place: the stack of the worker, which
-        whoever judges it reads, shows a fault and not a drill.
+        what to call once before the first collective; it may never return. These are not functions
+        of Python, and the replaced ones have the names of torch's own: the stack of the worker,
+        which the diagnosis reads, shows a fault and not a drill.
     """
     stops: list[Stop] = []
     for fault in (order.get("drill") or {}).get("faults") or ():
         name = fault.get("fault")
         if name == "hang":
             stops.append(functools.partial(time.sleep, _LONG))
-        elif name == "stop":  # whoever lets it go on finds it healthy
+        elif name == "stop":  # once continued, it is healthy
             stops.append(functools.partial(os.kill, os.getpid(), signal.SIGSTOP))
         elif name == "wrong":
             _before_all_reduce(torch, lambda buffer: buffer.zero_())
@@ -47,7 +47,7 @@ def arm(torch: Torch, order: Message) -> list[Stop]:
 
 
 def _leave_no_core() -> None:
-    """Have no memory image written into the user's folder."""
+    """Prevent a core dump in the user's folder."""
     import resource  # noqa: PLC0415  # not on Windows
 
     _soft, hard = resource.getrlimit(resource.RLIMIT_CORE)
@@ -69,7 +69,7 @@ def _before_all_reduce(torch: Torch, act: Callable[[Any], Any]) -> None:
 
 
 def _slow_down(torch: Torch, factor: float) -> None:
-    """Have matrix products and copies done so many times each."""
+    """Repeat each matrix product and copy so many times."""
     torch.mm = _repeated(torch.mm, factor)
     torch.Tensor.copy_ = _repeated(torch.Tensor.copy_, factor)
 

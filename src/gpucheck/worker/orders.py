@@ -1,4 +1,4 @@
-"""What a worker can be told to do: self-tests, a trial of a pre-flight, or to say what it sees."""
+"""What a worker can be ordered to do: self-tests, a trial of a pre-flight, or a census."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ from .runner import run_tests
 
 Message = Dict[str, Any]
 Act = Callable[[Any, Message, Message, Callable[[Message], None]], None]
-"""Takes torch, the order, what the process knows, and how to say something."""
+"""Takes torch, the order, what the process knows, and a function that sends a message."""
 
 _PARTS = ("trial", "census")
 
 
 def action(order: Message) -> Act:
-    """Return what carries out an order; leave no compiled file in gpucheck's own folder."""
+    """Return the function that carries out an order.
+
+    It leaves no compiled file in gpucheck's own folder.
+    """
     part = next((name for name in _PARTS if name in order), None)
     if part is None:
         return run_tests

@@ -1,4 +1,4 @@
-"""The two lives of a process in the target interpreter: one worker, or a zygote of workers."""
+"""The two roles of a process in the target interpreter: a worker, or a zygote of workers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Message = Dict[str, Any]
 
 
 def main(mark: str, part: str) -> None:
-    """Live as a ``worker`` (one order, read from stdin) or a ``zygote`` (many)."""
+    """Be a ``worker`` (one order, read from stdin) or a ``zygote`` (many)."""
     channel = take_stdout(mark)
     die_with_parent()
     show_stack_when_killed()
@@ -47,7 +47,7 @@ def import_torch(channel: Channel) -> tuple[Any, Message]:
     """
     channel.send({"event": "stage", "text": "import torch"})
     start = time.perf_counter()
-    import torch  # noqa: PLC0415  # the patient
+    import torch  # noqa: PLC0415  # what is examined
 
     seconds = time.perf_counter() - start
     return torch, {"import_seconds": seconds, "torch": str(getattr(torch, "__version__", ""))}

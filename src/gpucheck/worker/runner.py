@@ -20,10 +20,10 @@ _MOST_ON_CPU = {"standard": 1 << 30, "stress": 4 << 30}
 def run_tests(torch: Any, order: Message, notes: Message, send: Send) -> None:  # noqa: ANN401  # the module
     """Run the tests of an order, in its order.
 
-    After a test on a GPU that did not pass the process is of no use any more (a CUDA error stays
-    with its context): what is left is for a fresh one, and the launcher sees to that.
+    After a failed test on a GPU the process is of no more use, since a CUDA error stays with its
+    context. The launcher has a fresh process run the rest.
     """
-    os.environ.setdefault("NCCL_DEBUG", "WARN")  # its own words say more than its result code
+    os.environ.setdefault("NCCL_DEBUG", "WARN")  # its messages say more than its result code
     os.environ.update(order.get("env") or {})
     # Values are checked on small tensors: more threads would mostly wait for each other, which on a
     # busy machine takes five times as long. Speed is measured with all of them.
@@ -37,7 +37,7 @@ def run_tests(torch: Any, order: Message, notes: Message, send: Send) -> None:  
 
 
 def _run_one(torch: Any, name: str, order: Message, notes: Message, send: Send) -> bool:  # noqa: ANN401
-    """Run one test and send its result; say whether the process is as good as before."""
+    """Run one test and send its result; return whether the process is still as good as new."""
     send({"event": "begin", "test": name, "deadline": _seconds(name, order)})
     start = time.perf_counter()
     result: Message = {"event": "result", "test": name, "kind": "", "detail": "", "data": {}}

@@ -1,7 +1,7 @@
-"""The ranks of a group in a pre-flight, as one of them: they meet, connect, and add up.
+"""One rank of a group in a pre-flight: it meets the others, connects, and adds up.
 
-No clock runs here: a collective that does not end is ended from outside. Before each step that
-may never end the rank says where it is.
+No clock runs here: a collective that does not end is ended from outside. The rank reports where it
+is before each step that may never end.
 """
 
 from __future__ import annotations
@@ -30,24 +30,25 @@ _PATIENCE = dt.timedelta(seconds=3600)
 """Longer than any deadline of the supervisor."""
 _PARTING = dt.timedelta(seconds=5)
 _FAST, _SLOW = {"gloo": (3, 1), "nccl": (5, 5)}, (2, 1)
-"""So many times a speed is measured, and the calls of each time; the best one counts. Where one
-call takes ``_LONG`` seconds it is the second."""
+"""How often a speed is measured, and the calls of each time; the best one counts. The second pair
+is used where one call takes ``_LONG`` seconds."""
 _LONG = 0.2
 _TICK = 0.0005
 _GRACE = 2.0
-"""Seconds in which a GPU finishes what NCCL says has been finished."""
+"""Seconds for a GPU to finish what NCCL reports as finished."""
 _REFUSED, _PAUSE = 5.0, 0.25
-"""Seconds for which a connection that is refused at once is tried again, and between two tries."""
+"""Seconds for which a refused connection is tried again, and between two tries."""
 _SILENT, _FEW = 10.0, 64
-"""Seconds of silence after which there is no way to an open port, in a group of so few ranks: a
-system answers without the process, and was asked four times by then. Many may wait longer."""
+"""After so many seconds of silence there is no route to an open port, in a group of at most so many
+ranks: the system itself answers, and has been asked four times by then. Larger groups may wait
+longer."""
 _VALUE = 4
 """Bytes of an fp32 value."""
 _REMOTE = "ncclRemoteError"
 
 
 class Progress:
-    """How far this rank has come; says so before each dangerous step."""
+    """How far this rank has come; it reports each dangerous step in advance."""
 
     def __init__(self, send: Send) -> None:
         self.phase = "start"
@@ -74,7 +75,7 @@ class Wrong(NamedTuple):
 
 
 class Together:
-    """The group that an order tells of.
+    """The group of an order.
 
     Args:
         torch: the module.
@@ -133,7 +134,7 @@ class Together:
     def part(self) -> None:
         """Stay until the others have left their last collective, but not for long.
 
-        The first rank keeps the store, so it goes last.
+        The first rank keeps the store, so it leaves last.
         """
         with contextlib.suppress(Exception):
             self._await_all("out", self._size, comes=True)
@@ -180,7 +181,7 @@ class Together:
         )
 
     def _stamp(self) -> None:
-        """Make sure that everyone is here: a sum whose value nobody asks for."""
+        """Make sure that all ranks are here, by a sum whose value does not matter."""
         self._do(lambda: self._all_reduce(self._buffer[:1].zero_()))
 
     def _add_up(self, size: int) -> Wrong | None:
@@ -207,7 +208,7 @@ class Together:
         return Wrong(size, detail, rounds) if detail else None
 
     def _verdict(self, wrong: list[Wrong]) -> Failed:
-        """Return the failure, with whose contribution it is where that is beyond doubt."""
+        """Return the failure, with the rank whose contribution is wrong, if that is certain."""
         detail = wrong[0].detail
         data: Message = {"sizes": [one.size for one in wrong]}
         blame = agreed([one for each in wrong for one in each.rounds])
@@ -219,9 +220,9 @@ class Together:
         return Failed("wrong-value", detail, data)
 
     def _time(self) -> dict[str, float]:
-        """Return the seconds of an all-reduce of the largest size, at its best.
+        """Return the best time of an all-reduce of the largest size, in seconds.
 
-        How often it is done is for the first rank to say, so that all do the same.
+        The first rank decides how often it is done, so that all do the same.
         """
         self._buffer.zero_()
         if self._index == 0:
@@ -251,7 +252,7 @@ class Together:
         return seconds
 
     def _do(self, start: Callable[[], Any]) -> None:
-        """Go through a collective, to its end on the device."""
+        """Complete a collective, up to its end on the device."""
         self._progress.enter()
         self._finish([start()])
         self._progress.at("leave")
@@ -260,7 +261,7 @@ class Together:
         return self._torch.distributed.all_reduce(values, async_op=True)
 
     def _finish(self, works: list[Any]) -> Any:  # noqa: ANN401  # the event at their end
-        """Wait for works, which are in order; on a GPU see when NCCL has given up."""
+        """Wait for works that complete in order; on a GPU notice when NCCL has given up."""
         for work in works:
             work.wait()
         if self._device.type != "cuda":
@@ -278,7 +279,7 @@ class Together:
 
 
 def _reach(host: str, port: int, seconds: float) -> None:
-    """See whether the store can be reached: torch's own client does not say why not.
+    """Check whether the store can be reached: torch's own client does not say why it cannot.
 
     Raises:
         Failed: ``store-unreachable``, with the reason.
@@ -299,7 +300,7 @@ def _reach(host: str, port: int, seconds: float) -> None:
 
 
 def mind_no_clock() -> None:
-    """Keep NCCL's watchdog from ending the process: the supervisor looks after that."""
+    """Keep NCCL's watchdog from ending the process: the supervisor keeps the deadlines."""
     for name in ("TORCH_NCCL_ASYNC_ERROR_HANDLING", "NCCL_ASYNC_ERROR_HANDLING"):
         os.environ[name] = "0"
     for name in ("TORCH_NCCL_BLOCKING_WAIT", "NCCL_BLOCKING_WAIT"):
@@ -307,7 +308,7 @@ def mind_no_clock() -> None:
 
 
 def meaning(error: Exception, phase: str) -> Message:
-    """Return kind, detail and data of an exception on the way through the collectives."""
+    """Return kind, detail and data of an exception in the collectives."""
     said = explain(error)
     words = str(error)
     if phase == "store" and isinstance(error, (RuntimeError, OSError)):
@@ -318,7 +319,7 @@ def meaning(error: Exception, phase: str) -> Message:
 
 
 def _in_words(size: int, got: Tensor, total: float, begin: int) -> str:
-    """Say what is wrong with the values of a part."""
+    """Describe the wrong values of a part."""
     wrong = (got != total).nonzero()
     first = int(wrong[0])
     return (

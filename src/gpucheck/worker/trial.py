@@ -28,7 +28,7 @@ Send = Callable[[Message], None]
 
 def run(torch: Torch, order: Message, notes: Message, send: Send) -> None:
     """Carry out an order and send its result."""
-    os.environ.setdefault("NCCL_DEBUG", "WARN")  # its own words say more than its result code
+    os.environ.setdefault("NCCL_DEBUG", "WARN")  # its messages say more than its result code
     os.environ.update(order.get("env") or {})
     mind_no_clock()
     torch.set_num_threads(1)
@@ -62,7 +62,7 @@ def run(torch: Torch, order: Message, notes: Message, send: Send) -> None:
 
 
 def _set_device(torch: Torch, order: Message, progress: Progress) -> None:
-    """Make the GPU the current one and use it once: that makes the CUDA context."""
+    """Make the GPU the current one and use it once, which creates the CUDA context."""
     progress.at("set-device")
     device = torch.device(order.get("device") or "cpu")
     if device.type == "cuda":

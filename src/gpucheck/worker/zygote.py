@@ -1,7 +1,7 @@
-"""A process that has imported torch and does nothing else: it forks a fresh worker per order.
+"""A process that imports torch and then only forks a fresh worker for each order.
 
-It runs no tensor operation and asks for no device: a child forked after such a call may hang or
-be refused by CUDA. Orders come as lines on stdin; when stdin ends, so do all workers.
+It runs no tensor operation and asks for no device: a child forked after that may hang or be refused
+by CUDA. Orders come as lines on stdin; when stdin ends, so do all workers.
 """
 
 from __future__ import annotations
@@ -16,14 +16,9 @@ import warnings
 from typing import Any, Dict, NoReturn
 
 from .channel import Channel
-from .lifeline import (
-    die_with_parent,
-    end_session,
-    has_ended,
-    outlive_parent,
-    show_stack_when_killed,
-)
+from .lifeline import die_with_parent, outlive_parent, show_stack_when_killed
 from .orders import action
+from .sessions import end_session, has_ended
 
 Message = Dict[str, Any]
 
@@ -116,7 +111,7 @@ class Zygote:
             self._selector.register(handle, selectors.EVENT_READ, worker)
 
     def _be_worker(self, parent: int, says: int, prints: int, order: Message) -> NoReturn:
-        """Live as the child: its own session, its own streams, no exit handlers."""
+        """Be the child: its own session, its own streams, no exit handlers."""
         status = 1
         try:
             os.setsid()
@@ -167,7 +162,7 @@ class Zygote:
             )
 
     def _drain(self, worker: _Worker) -> None:
-        """Take what is left in the pipes of a worker that has ended, and close them."""
+        """Read what is left in the pipes of a worker that has ended, and close them."""
         for handle in (worker.said, worker.printed):
             with contextlib.suppress(OSError):
                 while True:

@@ -1,4 +1,4 @@
-"""Bus bandwidth of collectives, by the definitions of nccl-tests, and what is to be expected."""
+"""Bus bandwidth of collectives, as nccl-tests define it, and what to expect."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -74,9 +74,9 @@ class Timed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def timed(roster: Roster, history: Iterable[StepResult]) -> list[Timed]:
-    """Return what the groups that passed have measured, at the largest size, in order.
+    """Return what the groups that passed measured, at the largest size, in order.
 
-    Sizes are never averaged; a step with control arms measures something else and is left out.
+    Sizes are never averaged. A step with control runs measures something else and is left out.
     """
     found = []
     for done in history:
@@ -103,7 +103,7 @@ def _of_group(roster: Roster, done: StepResult, group: tuple[int, ...]) -> list[
 
 
 def _times(measurements: Mapping[str, float]) -> dict[int, float]:
-    """Return seconds by size in bytes; what took no time, or not a number, was not measured."""
+    """Return seconds by size in bytes; a time of zero, or no number, is no measurement."""
     found = {}
     for name, value in measurements.items():
         match = _TIMED.fullmatch(name)
@@ -115,8 +115,8 @@ def _times(measurements: Mapping[str, float]) -> dict[int, float]:
 class Expected(msgspec.Struct, frozen=True, kw_only=True):
     """What a bandwidth is compared with, in GB/s.
 
-    ``least``: the share under which it is a warning; a reference that a sound machine may miss
-    for a reason that nobody looked at (NVLink SHARP that is not there) has a lower one.
+    Below the share ``least`` it is a warning. The share is lower for a reference that a sound
+    machine may miss for an unknown reason (no NVLink SHARP).
     """
 
     busbw: float
@@ -133,7 +133,7 @@ class Groups:
         self._peers = Peers((one.likeness, one.busbw) for one in self._last.values())
 
     def others(self, one: Timed) -> Expected | None:
-        """Return the median of the other groups of its kind; None under two of them.
+        """Return the median of the other groups of its kind; None if there are fewer than two.
 
         With one other group nobody knows which of the two is the odd one.
         """
@@ -150,11 +150,11 @@ class Groups:
 def of_table(
     one: Timed, roster: Roster, facts: Facts, table: BusBandwidths, *, backend: str
 ) -> Expected | None:
-    """Return what the table has for exactly this: model, count, links, size; else None.
+    """Return what the table has for exactly this model, count, number of links and size, or None.
 
-    Whether NCCL uses NVLink SHARP (NVLS) is told by its variable only where it is switched off.
-    Else a row that was measured with it accuses of a warning under half of it, and of nothing
-    above: a machine on which it is not there reaches about three quarters.
+    A variable only says that NCCL does not use NVLink SHARP (NVLS), never that it does. So a row
+    that was measured with it causes a warning below half of it and nothing above: a machine without
+    it reaches about three quarters.
     """
     if backend != "nccl" or one.nodes != 1:
         return None
@@ -192,7 +192,7 @@ _CHOOSES = (
 
 
 def _is_tuned(facts: Facts, tasks: Iterable[int]) -> bool:
-    """Whether somebody has told NCCL how to go about it: then no published figure applies."""
+    """Whether somebody has tuned NCCL by variables: then no published figure applies."""
     return any(
         _says(facts, task, name) not in (None, "", "0") for task in tasks for name in _SLOWS_DOWN
     ) or any(_says(facts, task, name) for task in tasks for name in _CHOOSES)

@@ -1,7 +1,7 @@
 """What the GPUs of this machine reached before: a local file, saved and compared on request.
 
-The file has, by the UUID of each GPU, its model and its rates, and by the UUIDs of a group the bus
-bandwidth of its all-reduce. Whatever else stands in it is not believed.
+The file has the model and the rates of each GPU by its UUID, and the all-reduce bus bandwidth of a
+group by its UUIDs. Nothing else in it is believed.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ from typing import Literal, TypeVar
 import msgspec
 
 FILE_LIMIT = 4 * 1024 * 1024
-"""A larger file is none of ours: a machine with 16 GPUs needs some 10 KiB."""
+"""A larger file is not ours: a machine with 16 GPUs needs some 10 KiB."""
 _MOST_GPUS, _MOST_GROUPS = 4096, 4096
 _NAME = "gpucheck/baseline.json"
 
@@ -28,7 +28,7 @@ class BaselineError(Exception):
 
 
 class SavedGpu(msgspec.Struct, frozen=True, kw_only=True):
-    """The rates of a GPU, by name with their unit, and the day they are of (YYYY-MM-DD)."""
+    """The rates of a GPU, by name with their unit, and their date (YYYY-MM-DD)."""
 
     model: str
     rates: dict[str, float]
@@ -109,7 +109,7 @@ def load(path: Path) -> Baseline:
 
 
 def _sound(read: Baseline) -> Baseline:
-    """Return what can be believed: rates above nothing, and no more entries than we would save."""
+    """Return what can be believed: positive rates, and no more entries than we would save."""
     gpus = {
         uuid: msgspec.structs.replace(
             one, rates={name: rate for name, rate in one.rates.items() if _is_rate(rate)}
@@ -127,14 +127,14 @@ def _is_rate(value: float) -> bool:
 
 
 def with_news(old: Baseline, new: Baseline) -> Baseline:
-    """Return the old baseline with what was measured now in the place of what it had."""
+    """Return the old baseline, updated with what was measured now."""
     gpus = _newest({**old.gpus, **new.gpus}, new.gpus, _MOST_GPUS)
     groups = _newest({**old.groups, **new.groups}, new.groups, _MOST_GROUPS)
     return Baseline(gpus=gpus, groups=groups)
 
 
 def _newest(entries: dict[str, T], fresh: Iterable[str], most: int) -> dict[str, T]:
-    """Return at most so many entries; the fresh ones are kept."""
+    """Return at most so many entries, the newest ones."""
     order = dict.fromkeys([*fresh, *entries])
     return {key: entries[key] for key in list(order)[:most]}
 
@@ -144,7 +144,7 @@ def measured(
     groups: Iterable[tuple[Iterable[str | None], int, float]],
     day: str,
 ) -> Baseline:
-    """Return what was measured now as a baseline; what has no UUID is left out.
+    """Return what was measured now as a baseline, without GPUs that have no UUID.
 
     Args:
         rates: UUID, model and rates of each GPU.

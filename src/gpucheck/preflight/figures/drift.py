@@ -8,7 +8,7 @@ from itertools import chain
 import msgspec
 
 from gpucheck.findings import Severity
-from gpucheck.preflight.blame.naming import blamed, counted, words_of
+from gpucheck.preflight.diagnose.naming import blamed, counted, words_of
 from gpucheck.preflight.model import Facts, Roster, TaskFacts
 from gpucheck.probes.preflight import Culprit
 from gpucheck.rules import nccl_version_mismatch, ranks_heterogeneous
@@ -42,8 +42,8 @@ _GIB = 1 << 30
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
     """A value on which tasks differ.
 
-    ``usual`` is the value of most, None where no value has more than any other; then nobody is the
-    odd one, and every value stands in ``odd``, which has the tasks by value.
+    ``usual`` is the value of most tasks. It is None in a tie: then no task is the odd one, and
+    ``odd``, which has the tasks by value, has every value.
     """
 
     what: str
@@ -53,15 +53,15 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def tasks(self) -> tuple[int, ...]:
-        """The tasks that are not as most are; all of them in a tie."""
+        """The tasks that differ from most; in a tie, all of them."""
         return tuple(sorted(task for tasks in self.odd.values() for task in tasks))
 
 
 def differences(facts: Facts) -> list[Difference]:
-    """Return everything on which the tasks differ; what is unknown of a task differs from nothing.
+    """Return everything on which the tasks differ; an unknown value differs from nothing.
 
-    Python counts by its minor version, shared memory and the limit of locked memory only where one
-    has less than half of another: nodes differ a little in their memory.
+    Python counts by its minor version. Shared memory and the limit of locked memory count only
+    where one has less than half of another, because nodes differ a little in their memory.
     """
     found = [
         _compared("torch", facts, lambda one: one.torch, _grave_unless(_release)),
@@ -80,9 +80,9 @@ def differences(facts: Facts) -> list[Difference]:
 
 
 def culprits(roster: Roster, facts: Facts) -> list[Culprit]:
-    """Return who differs: one entry for each set of tasks, with everything in which they do.
+    """Return the culprits: one for each set of tasks, with everything in which they differ.
 
-    Other NCCL releases are an entry of their own (nccl-version-mismatch).
+    Another NCCL release is a culprit of its own (nccl-version-mismatch).
     """
     found = differences(facts)
     nccl = [one for one in found if one.what == "NCCL"]
@@ -113,7 +113,7 @@ def _entry(slug: str, roster: Roster, facts: Facts, same: Sequence[Difference]) 
 
 
 def _said(one: Difference, facts: Facts) -> str:
-    """Return a difference in words: both values, and who has which."""
+    """Return a difference in words: both values, and who has them."""
     parts = [
         f"{value} on {words_of(_hosts(tasks, facts))}" for value, tasks in sorted(one.odd.items())
     ]
@@ -137,7 +137,7 @@ def _always_grave(_values: Sequence[str]) -> Severity:
 
 
 def _grave_unless(part: Callable[[str], str]) -> Gravity:
-    """Return an error where the values differ in this part, else a warning."""
+    """Return a gravity: an error where the values differ in this part, otherwise a warning."""
 
     def gravity(values: Sequence[str]) -> Severity:
         return Severity.ERROR if len({part(one) for one in values}) > 1 else Severity.WARNING
@@ -204,7 +204,8 @@ def _set_or_not(name: str, facts: Facts) -> Difference | None:
 def _of_hosts(facts: Facts) -> list[Difference | None]:
     """Compare what belongs to a host: the models of its GPUs and their number.
 
-    A launcher may give each task one GPU, and some hosts more tasks: no number is compared then.
+    A launcher may give each task one GPU, and some hosts more tasks than others: then no number is
+    compared.
     """
     by_host: dict[str, list[int]] = {}
     for task, one in sorted(facts.items()):
@@ -218,8 +219,8 @@ def _of_hosts(facts: Facts) -> list[Difference | None]:
         if not known or len(known) < len(seen):
             continue
         devices = list(chain.from_iterable(known))
-        names = sorted({str(one["name"]) for one in devices if one.get("name")})
-        uuids = {str(one["uuid"]) for one in devices if one.get("uuid")}
+        names = sorted({one.name for one in devices if one.name})
+        uuids = {one.uuid for one in devices if one.uuid}
         for task in tasks:
             if names:
                 models[task] = " and ".join(names)

@@ -1,18 +1,18 @@
-"""GPUs that the tasks of a node see and none of them takes: they were not tested."""
+"""GPUs that the tasks of a node see and none of them uses: they were not tested."""
 
-from gpucheck.preflight.blame.naming import counted, words_of
-from gpucheck.preflight.model import Facts, Rank, Roster, gpu_number
+from gpucheck.preflight.diagnose.naming import counted, words_of
+from gpucheck.preflight.model import Device, Facts, Rank, Roster, gpu_number
 
 _MOST_HOSTS = 4
 _MOST_GPUS = 16
 
 
 def notices(roster: Roster, facts: Facts) -> list[str]:
-    """Return a sentence for each host that has such GPUs, and one for all hosts beyond a few.
+    """Return a sentence for each host with such GPUs; beyond a few hosts, one for the others.
 
-    Several tasks that see the same GPUs take one each, so with fewer tasks some are left over.
-    What no task of a node sees was kept from the job. Of a node one of whose tasks does not tell
-    its GPUs nothing is said.
+    Several tasks that see the same GPUs take one each, so with fewer tasks some GPUs are left over.
+    A GPU that no task of a node sees was kept from the job on purpose. Nothing is said of a node
+    where some task does not know its GPUs.
     """
     by_node: dict[int, list[Rank]] = {}
     for one in roster.ranks:
@@ -32,17 +32,17 @@ def notices(roster: Roster, facts: Facts) -> list[str]:
 
 
 def _on(ranks: list[Rank], facts: Facts) -> str:
-    """Say which GPUs of a node are left over; "" when none is, or nobody knows."""
+    """Return which GPUs of a node are left over, in words; "" when none is, or nobody knows."""
     tasks = {one.task for one in ranks}
     here = [facts[task] for task in tasks if task in facts]
     numbers = {uuid: at for one in here for uuid, at in (one.gpu_numbers or {}).items()}
     seen: dict[str, int] = {}
     for each in here:
-        for one in each.devices or ({},):
-            uuid, number = one.get("uuid"), gpu_number(one, numbers)
-            if not isinstance(uuid, str) or number is None:
+        for device in each.devices or (Device(),):
+            number = gpu_number(device, numbers)
+            if device.uuid is None or number is None:
                 return ""
-            seen[uuid] = number
+            seen[device.uuid] = number
     if len(here) < len(tasks):
         return ""
     left = sorted(index for uuid, index in seen.items() if uuid not in {one.uuid for one in ranks})

@@ -1,10 +1,10 @@
-"""Limits, links, ports and devices of the nodes that make collectives fail or crawl."""
+"""Limits, links, ports and devices of the nodes that make collectives fail or slow."""
 
 from collections import Counter
 from collections.abc import Iterable
 
 from gpucheck.findings import Confidence, Severity
-from gpucheck.preflight.blame.naming import blamed, counted, words_of
+from gpucheck.preflight.diagnose.naming import blamed, counted, words_of
 from gpucheck.preflight.model import Facts, Rank, Roster
 from gpucheck.probes.preflight import Culprit
 from gpucheck.rules import (
@@ -59,10 +59,10 @@ def shared_gpus(roster: Roster) -> list[Culprit]:
 
 
 def nvlinks_down(roster: Roster, facts: Facts, severity: Severity) -> list[Culprit]:
-    """Return the GPUs with fewer NVLinks up than most of their model in the job.
+    """Return the GPUs with fewer NVLinks up than most GPUs of their model in the job.
 
-    Models that come with different numbers of links by design have no majority, and where bridges
-    join some of the GPUs only, none at all is no loss.
+    Models that come with different numbers of links have no majority. Where bridges join only some
+    of the GPUs, having no link is no fault.
     """
     by_model: dict[str, list[tuple[Rank, int]]] = {}
     for one in roster.ranks:
@@ -96,9 +96,9 @@ def _links(facts: Facts, rank: Rank) -> int | None:
 
 
 def ports_down(roster: Roster, facts: Facts, severity: Severity) -> list[Culprit]:
-    """Return the hosts with a port of InfiniBand down that most others have up.
+    """Return the hosts that have an InfiniBand port down which most other hosts have up.
 
-    A port is known by its name, such as ``mlx5_0/1``. One that a host has not at all is a
+    A port is known by its name, such as ``mlx5_0/1``. A port that a host does not have at all is a
     difference of hardware, and nothing is said of it.
     """
     by_port: dict[str, dict[str, str]] = {}
@@ -131,7 +131,7 @@ def ports_down(roster: Roster, facts: Facts, severity: Severity) -> list[Culprit
 
 
 def locked_memory(roster: Roster, facts: Facts) -> list[Culprit]:
-    """Return the hosts whose limit is too low for InfiniBand: in a job of several nodes only."""
+    """Return the hosts whose limit is too low for InfiniBand, in jobs of several nodes only."""
     if len({one.node for one in roster.ranks}) < 2:  # noqa: PLR2004  # nodes
         return []
     low = {
@@ -161,7 +161,7 @@ def locked_memory(roster: Roster, facts: Facts) -> list[Culprit]:
 def shared_memory(roster: Roster, facts: Facts) -> list[Culprit]:
     """Return the hosts with little shared memory on which NCCL joins several ranks by it.
 
-    A container for each rank, with the 64 MiB that containers have by default, is fine.
+    One rank in each container, with the usual 64 MiB, is fine.
     """
     on_host = Counter(
         one.host

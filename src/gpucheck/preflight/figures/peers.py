@@ -8,7 +8,7 @@ K = TypeVar("K", bound=Hashable)
 
 
 class Peers(Generic[K]):
-    """Values by what must be equal in those that are compared with one another."""
+    """Values by what comparable ones have in common."""
 
     def __init__(self, values: Iterable[tuple[K, float]]) -> None:
         self._ordered: dict[K, list[float]] = {}

@@ -1,6 +1,6 @@
-"""What a site demands of the nodes of a job: ``--require FILE`` or ``--require KEY=VALUE``.
+"""What a site requires of the nodes of a job: ``--require FILE`` or ``--require KEY=VALUE``.
 
-A file is a JSON object, or a line ``KEY=VALUE`` for each demand, with ``#`` before a remark.
+A file is a JSON object, or a line ``KEY=VALUE`` for each requirement, with ``#`` before a comment.
 """
 
 from collections import Counter
@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from gpucheck.findings import Confidence, Severity
-from gpucheck.preflight.blame.naming import blamed, words_of
+from gpucheck.preflight.diagnose.naming import blamed, words_of
 from gpucheck.preflight.figures.bandwidth import Timed
 from gpucheck.preflight.figures.slow import Reading
 from gpucheck.preflight.model import Facts, Roster, TaskFacts
@@ -23,16 +23,16 @@ FILE_LIMIT = 64 * 1024
 
 
 class PolicyError(ValueError):
-    """A demand cannot be understood; the message is one sentence for the user."""
+    """A requirement cannot be understood; the message is one sentence for the user."""
 
 
 class Requirements(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
-    """Demands; None is none.
+    """Requirements; None is none.
 
     ``gpus_per_node`` is exact. ``gpu_model`` is the name that the driver reports, or words of it.
-    ``min_busbw`` in GB/s, of the all-reduce over all GPUs of a node. ``within_peers`` and
-    ``within_baseline``: by how many per cent a rate may lie below that of its like, or below this
-    GPU's own baseline.
+    ``min_busbw`` is in GB/s, for the all-reduce over all GPUs of a node. ``within_peers`` and
+    ``within_baseline`` say by how many per cent a rate may lie below that of similar GPUs, or below
+    this GPU's own baseline.
     """
 
     gpus_per_node: int | None = None
@@ -46,7 +46,7 @@ class Requirements(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     within_baseline: float | None = None
 
     def __bool__(self) -> bool:
-        """Whether anything is demanded."""
+        """Whether there is any requirement."""
         return any(getattr(self, field) is not None for field in self.__struct_fields__)
 
 
@@ -54,7 +54,7 @@ KEYS = tuple(field.replace("_", "-") for field in Requirements.__struct_fields__
 
 
 def parse_file(text: str, name: str = "the file") -> Requirements:
-    """Read the demands in a file.
+    """Read the requirements in a file.
 
     Raises:
         PolicyError: it is too long, not understood, or demands something unknown.
@@ -71,7 +71,7 @@ def parse_file(text: str, name: str = "the file") -> Requirements:
 
 
 def parse_lines(lines: Iterable[str], name: str = "--require") -> Requirements:
-    """Read ``KEY=VALUE`` lines; what stands behind ``#`` is a remark.
+    """Read ``KEY=VALUE`` lines; text behind ``#`` is a comment.
 
     Raises:
         PolicyError: a line is something else, or demands something unknown, or a key comes twice.
@@ -91,7 +91,7 @@ def parse_lines(lines: Iterable[str], name: str = "--require") -> Requirements:
 
 
 def joined(parts: Sequence[Requirements]) -> Requirements:
-    """Return all demands together; of a key that comes twice the later one holds."""
+    """Return all requirements together; of several values for a key the last one counts."""
     values: dict[str, Any] = {}
     for one in parts:
         values |= {
@@ -138,9 +138,9 @@ def violations(
     timed: Sequence[Timed] = (),
     readings: Sequence[Reading] = (),
 ) -> list[Culprit]:
-    """Return an entry for each demand and each value that does not meet it.
+    """Return an entry for each requirement and each value that violates it.
 
-    What nobody could find out violates nothing: ``unknown`` lists it.
+    An unknown value violates nothing; ``unknown`` lists those.
 
     Args:
         wanted: the demands.
@@ -165,7 +165,7 @@ def unknown(
     timed: Sequence[Timed] = (),
     readings: Sequence[Reading] = (),
 ) -> list[str]:
-    """Return a sentence for each demand of which somebody's value is unknown."""
+    """Return a sentence for each requirement that some unknown value leaves open."""
     found = []
     for key, value in _FACTS.items():
         who = [one.host for _task, one in sorted(facts.items()) if value(one) is None]
@@ -183,7 +183,7 @@ def unknown(
 
 
 def _counts(wanted: Requirements, roster: Roster, facts: Facts) -> list[Culprit]:
-    """A node with fewer GPUs lacks ranks; with more there is something else than was meant."""
+    """Return the nodes with another number of GPUs: fewer means missing ranks."""
     if wanted.gpus_per_node is None:
         return []
     found = []
@@ -205,15 +205,14 @@ def _counts(wanted: Requirements, roster: Roster, facts: Facts) -> list[Culprit]
 
 
 def _gpus_by_host(facts: Facts) -> dict[str, int]:
-    """Count the GPUs that the tasks of each host see together; hosts that do not know are out."""
+    """Count the GPUs that the tasks of each host see together; unknown hosts are left out."""
     seen: dict[str, set[str] | None] = {}
     for task, one in facts.items():
         if one.devices is None or seen.get(one.host, set()) is None:
             seen[one.host] = None
             continue
         names = {
-            str(device.get("uuid") or device.get("pci") or (task, at))
-            for at, device in enumerate(one.devices)
+            device.uuid or device.pci or str((task, at)) for at, device in enumerate(one.devices)
         }
         seen[one.host] = (seen.get(one.host) or set()) | names
     return {host: len(names) for host, names in seen.items() if names is not None}
@@ -240,7 +239,7 @@ def _models(wanted: Requirements, roster: Roster) -> list[Culprit]:
 
 
 def _has_words(name: Sequence[str], words: Sequence[str]) -> bool:
-    """Whether the words stand in the name, in their order and next to each other."""
+    """Whether the words stand in the name, in this order and next to each other."""
     return any(list(words) == list(name[at : at + len(words)]) for at in range(len(name)))
 
 
@@ -279,13 +278,13 @@ def _versions(wanted: Requirements, roster: Roster, facts: Facts) -> list[Culpri
 
 
 def _is_older(said: str, least: str) -> bool:
-    """Whether a version is older for sure; a development build is not judged."""
+    """Whether a version is certainly older; a development build is not judged."""
     one, other = released(said), parse(least)
     return one is not None and other is not None and not at_least(one, other)
 
 
 def _bandwidths(wanted: Requirements, roster: Roster, timed: Sequence[Timed]) -> list[Culprit]:
-    """Take the best of what all ranks of a node have reached together."""
+    """Return the best that all ranks of a node have reached together."""
     if wanted.min_busbw is None:
         return []
     on_node = Counter(one.node for one in roster.ranks)
@@ -313,7 +312,7 @@ def _bandwidths(wanted: Requirements, roster: Roster, timed: Sequence[Timed]) ->
 
 
 def _rates(wanted: Requirements, roster: Roster, readings: Sequence[Reading]) -> list[Culprit]:
-    """Take the best measurement of each rate, so that a single slow one is no violation."""
+    """Return the best measurement of each rate: a single slow one is no violation."""
     best: dict[tuple[int, str, bool], Reading] = {}
     for one in readings:
         key = (one.rank, one.rate, one.is_of_baseline)

@@ -1,7 +1,7 @@
-"""Which GPU is slow: against its like in the job, else against what it reached before.
+"""Which GPU is slow, compared with similar ones in the job, or with what it reached before.
 
-Never from a collective's own time: there every rank waits for the slowest. One measurement makes a
-suspect; a culprit is who was slow each time, in two at least.
+A collective's own time is never used, because every rank in it waits for the slowest. One
+measurement makes a suspect; a culprit was slow every time, in at least two measurements.
 """
 
 from collections import Counter
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from gpucheck.findings import Severity
-from gpucheck.preflight.blame.naming import blamed, counted
+from gpucheck.preflight.diagnose.naming import blamed, counted
 from gpucheck.preflight.figures.baseline import Baseline
 from gpucheck.preflight.figures.peers import Peers
 from gpucheck.preflight.model import Rank, Roster, StepResult
@@ -18,11 +18,11 @@ from gpucheck.probes.preflight import Culprit
 from gpucheck.rules import gpu_slow
 
 WARNING_SHARE, ERROR_SHARE = 0.8, 0.5
-"""A GPU is slow below this share of what it is compared with; see the page of gpu-slow."""
+"""Below this share of what it is compared with a GPU is slow; see the page of gpu-slow."""
 CPU_SHARE = 0.4
 """The same for CPU processes, which share their cores with everything else on the machine."""
 MOST_REPEATED = 64
-"""So many ranks at most measure again: a suspect and some of its like."""
+"""At most so many ranks measure again: suspects and some similar ranks."""
 
 _TIMES = 2
 _PINNED = "pinned"
@@ -37,9 +37,9 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     value: float
     usual: float
     peers: int = 0
-    """How many others ``usual`` is the median of; 0: it is this GPU's own baseline."""
+    """How many others ``usual`` is the median of; 0 for the GPU's own baseline."""
     of: str = ""
-    """What the others are; or the day of the baseline."""
+    """What the others are, or the date of the baseline."""
     model: str | None = None
     warning: float = WARNING_SHARE
     error: float = ERROR_SHARE
@@ -77,8 +77,9 @@ def readings(
 ) -> list[Reading]:
     """Return every rate that can be compared, in the order in which they were measured.
 
-    A rank without two of its like in a step is compared with one, and without any with its own
-    baseline; where peers show nothing, the baseline still may.
+    With at least two similar ranks in its step, a rank is compared with their median; with one,
+    with that one; with none, with its own baseline. Where peers show nothing, the baseline still
+    may.
     """
     found = []
     for measured in _alone(history):
@@ -99,9 +100,9 @@ def readings(
 def suspects(
     roster: Roster, history: Sequence[StepResult], baseline: Baseline | None = None
 ) -> tuple[int, ...]:
-    """Return the ranks that were slow in the only measurement there is: they must measure again.
+    """Return the ranks that were slow in their only measurement: they must measure again.
 
-    Who has been asked twice is no suspect any more, whatever came of it.
+    A rank that was asked twice is no suspect any more, whatever came of it.
     """
     asked = Counter(
         rank for done in history if done.step.kind == "alone" for (rank, *_) in done.step.groups
@@ -117,10 +118,10 @@ def suspects(
 def to_repeat(
     roster: Roster, history: Sequence[StepResult], baseline: Baseline | None = None
 ) -> tuple[int, ...]:
-    """Return the ranks of the step that confirms or clears the suspects; () without any.
+    """Return the ranks of the step that confirms or clears the suspects; () without suspects.
 
-    Their like measure again at the same time, those of the same node first: it must be as busy as
-    it was, or a slow rank would look better for being alone.
+    Similar ranks measure again at the same time, those of the same node first: a rank that measured
+    alone on an idle node would look better than it is.
     """
     wanted = suspects(roster, history, baseline)
     if not wanted:
@@ -140,7 +141,7 @@ def to_repeat(
 def culprits(
     roster: Roster, history: Sequence[StepResult], baseline: Baseline | None = None
 ) -> list[Culprit]:
-    """Return the ranks that were slow each time, the slowest first."""
+    """Return the ranks that were slow every time, the slowest first."""
     worst: dict[int, list[Reading]] = {}
     for same in _series(readings(roster, history, baseline)).values():
         if len(same) < _TIMES or any(one.severity is None for one in same):
@@ -171,7 +172,7 @@ def _culprit(roster: Roster, same: list[Reading]) -> Culprit:
 
 
 def _best(same: list[Reading]) -> Reading:
-    """Return the measurement in which the rank looks best: that much is sure."""
+    """Return the measurement in which the rank looks best: it is at least that slow."""
     return max(same, key=lambda one: one.share)
 
 
@@ -184,7 +185,7 @@ def _series(found: Iterable[Reading]) -> dict[tuple[int, str, bool], list[Readin
 
 
 def _alone(history: Iterable[StepResult]) -> Iterator[Mapping[int, dict[str, float]]]:
-    """Yield the rates of the ranks that passed alone, step by step: more is better in all."""
+    """Yield the rates of the ranks that passed alone, step by step; more is always better."""
     for done in history:
         if done.step.kind == "alone":
             yield {
@@ -206,7 +207,7 @@ Key = tuple[str, str, int | None]
 
 
 def _keys(one: Rank, name: str) -> tuple[Key, ...]:
-    """Return what others must have in common with a rank: its model; of some its slot as well."""
+    """Return what similar ranks have in common: the model, and for some rates the slot."""
     model = _model(one)
     if name.startswith(_PINNED):
         return (model, name, None), (model, name, one.local)
@@ -216,9 +217,9 @@ def _keys(one: Rank, name: str) -> tuple[Key, ...]:
 def _of_peers(one: Rank, name: str, value: float, peers: Peers[Key]) -> list[Reading]:
     """Compare with the median of the others of its model in the same step.
 
-    How fast pinned memory is copied depends on the slot and the socket, too: others in the same
-    slot of other nodes are the measure there, and where there are no two of them the line is drawn
-    at half of where it is else.
+    The speed of pinned copies also depends on the slot and the socket, so these are compared with
+    the same slot of other nodes. Where fewer than two of those exist, only half of the usual share
+    is an error or a warning.
     """
     of_model, *of_slot = _keys(one, name)
     usual, count = peers.others(of_model, value)
@@ -265,7 +266,7 @@ def _model(rank: Rank) -> str:
 
 
 def spread(roster: Roster, history: Sequence[StepResult]) -> str:
-    """Return in words how alike the ranks are, for a report without a culprit; "" if unknown."""
+    """Return in words how similar the ranks are, for a report without a culprit; "" if unknown."""
     found = readings(roster, history)
     if not found:
         return ""

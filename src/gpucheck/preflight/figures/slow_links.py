@@ -1,6 +1,6 @@
-"""Which link is slow: groups of ranks against groups of the same kind, baseline and published.
+"""Which link is slow: groups of ranks against similar groups, baselines and published figures.
 
-As with GPUs, one measurement makes a suspect, and a culprit was slow each time it was measured.
+As with GPUs, one measurement makes a suspect, and a culprit was slow every time.
 """
 
 from collections import Counter
@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from gpucheck.findings import Confidence, Severity
-from gpucheck.preflight.blame.naming import between, blamed, counted
+from gpucheck.preflight.diagnose.naming import between, blamed, counted
 from gpucheck.preflight.figures.bandwidth import Expected, Groups, Timed, of_table, timed
 from gpucheck.preflight.figures.baseline import Baseline
 from gpucheck.preflight.figures.slow import CPU_SHARE
@@ -20,7 +20,7 @@ from gpucheck.tables.bus_bandwidth import BusBandwidths
 
 _TIMES = 2
 _SMALLEST = 1 << 20
-"""Bytes: of a smaller message the time is that of the start, and no bandwidth."""
+"""Bytes: the time of a smaller message is mostly latency, and no bandwidth."""
 
 Group = tuple[int, ...]
 
@@ -55,7 +55,7 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def expectation(one: Timed, groups: Groups, known: Known) -> Expected | None:
-    """Return what a bandwidth is compared with: groups of its kind, its baseline, the table."""
+    """Return what a bandwidth is compared with: similar groups, its baseline, or the table."""
     peers = groups.others(one)
     if peers is not None:
         if known.backend != "nccl":
@@ -67,9 +67,9 @@ def expectation(one: Timed, groups: Groups, known: Known) -> Expected | None:
 
 
 def report(history: Sequence[StepResult], known: Known) -> list[Bandwidth]:
-    """Return the bandwidths for the report: of each kind of group the slowest and the fastest.
+    """Return the bandwidths for the report: the slowest and the fastest of each kind of group.
 
-    A report stays short however many pairs there were.
+    So a report stays short however many pairs there were.
     """
     every = timed(known.roster, history)
     ends: dict[tuple[str, int, int], list[Timed]] = {}
@@ -85,7 +85,7 @@ def report(history: Sequence[StepResult], known: Known) -> list[Bandwidth]:
 
 
 def suspects(history: Sequence[StepResult], known: Known) -> tuple[Group, ...]:
-    """Return the groups that were slow in the only measurement there is: to be measured again."""
+    """Return the groups that were slow in their only measurement: they must measure again."""
     asked = Counter(
         frozenset(group)
         for done in history
@@ -100,10 +100,10 @@ def suspects(history: Sequence[StepResult], known: Known) -> tuple[Group, ...]:
 
 
 def culprits(history: Sequence[StepResult], known: Known) -> list[Culprit]:
-    """Return the groups that were slow each time, in two measurements at least.
+    """Return the groups that were slow every time, in at least two measurements.
 
-    Where one rank, or one node, is in all slow groups, and in two at least, it is named; its
-    partners are not.
+    A rank or a node that is in all slow groups, and in at least two, is named; its partners are
+    not.
     """
     series = _series(history, known)
     slow = {
@@ -172,7 +172,7 @@ def _gathered(
     series: Mapping[Group, list[Judged]],
     found: list[Culprit],
 ) -> list[Culprit]:
-    """Return one entry for the unit that all slow groups share, else the entries as they are."""
+    """Return one entry for the unit that all slow groups share, or the entries as they are."""
     units = {group: _units(known.roster, group) for group in series}
     shared = frozenset.intersection(*(units[group] for group in slow))
     if len(slow) < _TIMES or len(shared) != 1:

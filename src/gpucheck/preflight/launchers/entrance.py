@@ -37,7 +37,7 @@ TOKEN_VARIABLE = "GPUCHECK_PREFLIGHT_TOKEN"  # noqa: S105  # the name of the var
 Launcher = Literal["torchrun", "slurm", "openmpi", "mpi", "env", "kubernetes", "local"]
 
 _DEFAULT_PORT = 29500
-"""What torch takes for MASTER_PORT when nobody says."""
+"""The port that torch uses when there is no MASTER_PORT."""
 _TASKS = 1_000_000
 _MASTER = "give --master HOST[:PORT], the host of task 0, or set MASTER_ADDR (and MASTER_PORT)"
 
@@ -50,37 +50,38 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
     nodes: int | None = None
     """``--nodes``."""
     pid: int = 0
-    """This process, as the system knows it; 0 when it does not matter."""
+    """The process id of this process; 0 when it does not matter."""
     parent: int = 0
 
 
 class Entrance(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of this task and of the others before any of them has spoken."""
+    """What this task knows of itself and the others before any of them has spoken."""
 
     launcher: Launcher
     task: int
-    """From 0; task 0 holds the board."""
+    """From 0; task 0 holds the store."""
     tasks: int
     local: int = 0
-    """Place among the tasks of this node."""
+    """Its place among the tasks of this node."""
     local_tasks: int | None = None
-    """Tasks on this node."""
+    """The number of tasks on this node."""
     node: int | None = None
     nodes: int | None = None
     host: str = ""
-    """What the launcher calls this node, "" where it does not say."""
+    """The launcher's name of this node, "" where it gives none."""
     one_gpu: bool = False
     """Whether the launcher starts one task for each GPU, as torchrun does."""
     master_host: str = "127.0.0.1"
     master_port: int | None = None
-    """The board is on one of the ports behind it; None: on any, and only this process needs it."""
+    """The store is on one of the ports behind this one. None: on any port, since only this process
+    needs it."""
     run: str = "local"
-    """The same for all tasks of this run, another for other runs."""
+    """A name of this run: the same for all its tasks, another in other runs."""
     hosts: tuple[str, ...] = ()
-    """The host of each task where the launcher tells it, else ()."""
+    """The host of each task, or () where the launcher does not say."""
     restarts: int = 0
     notes: tuple[str, ...] = ()
-    """Variables that contradict and were passed over."""
+    """Variables that contradict others and were ignored."""
 
 
 class _Place(msgspec.Struct, frozen=True, kw_only=True):
@@ -118,7 +119,7 @@ _HYDRA = _Place(
 
 
 def find(env: Env, wish: Wish) -> Entrance:
-    """Tell which launcher started this process and what it says.
+    """Return which launcher started this process and what it says.
 
     Raises:
         EntranceError: what is needed is told by nobody, or it contradicts itself.
@@ -145,7 +146,7 @@ def find(env: Env, wish: Wish) -> Entrance:
 
 
 def token(env: Env) -> str:
-    """Return the token of this run's board, "" of none.
+    """Return the token of this run's store, "" if there is none.
 
     Raises:
         EntranceError: it is too long.
@@ -157,7 +158,7 @@ def token(env: Env) -> str:
 
 
 def slurm_port(job: int, step: int) -> int:
-    """Return the port from which the tasks of a step look for their board."""
+    """Return the port from which the tasks of a step look for their store."""
     return 20000 + (job * 31 + step) % 20000
 
 
@@ -242,13 +243,13 @@ def _slurm(env: Env, wish: Wish) -> Entrance | None:
 
 
 def _own(env: Env) -> str:
-    """Return what Slurm calls this node, in a Prolog as well."""
+    """Return Slurm's name of this node, also in a Prolog."""
     name = env.get("SLURMD_NODENAME", "")
     return name if is_host(name) else ""
 
 
 def _step_nodes(env: Env) -> tuple[list[str], list[int]]:
-    """Return the nodes of the step and how many tasks each has; [] for what is not told."""
+    """Return the nodes of the step with their numbers of tasks; [] where they are unknown."""
     try:
         names = nodelist.hosts(env["SLURM_STEP_NODELIST"])
     except (KeyError, ValueError):
@@ -261,7 +262,7 @@ def _step_nodes(env: Env) -> tuple[list[str], list[int]]:
 
 
 def _slurm_places(env: Env, names: list[str], counts: list[int]) -> list[tuple[int, int]]:
-    """Return node and place on it of each task; [] for a distribution that is not reckoned."""
+    """Return the node of each task and its place there; [] for other distributions."""
     if not counts or sum(counts) > _TASKS:
         return []
     places = [(node, local) for node in range(len(names)) for local in range(counts[node])]
@@ -362,7 +363,7 @@ def _told(place: Entrance, **more: object) -> Entrance:
 
 
 def _checked(found: Entrance, wish: Wish) -> Entrance:
-    """Hold what was found against the options.
+    """Check what was found against the options.
 
     Raises:
         EntranceError: the user counts other nodes than the launcher.

@@ -13,9 +13,9 @@ _NAME = re.compile(r"[A-Za-z0-9._-]{0,253}", re.ASCII)
 
 
 def hosts(text: str) -> list[str]:
-    """Expand a list of nodes in its order.
+    """Expand a list of nodes, in its order.
 
-    A name may have several brackets; the last one counts fastest, as Slurm does it.
+    A name may have several brackets; as in Slurm, the last one counts fastest.
 
     Raises:
         ValueError: it is no list of nodes, or an immoderate one.
@@ -83,7 +83,7 @@ def _names(item: str, most: int) -> list[str]:
 
 
 def _numbers(text: str, most: int) -> list[str]:
-    """Expand what stands in brackets; a number keeps its leading zeros."""
+    """Expand the content of brackets; a number keeps its leading zeros."""
     found: list[str] = []
     for item in text.split(","):
         match = _RANGE.fullmatch(item)

@@ -1,4 +1,4 @@
-"""Reads what variables and options say of numbers, hosts and runs; nothing of it is trusted."""
+"""Reads numbers, hosts and runs out of variables and options; none of it is trusted."""
 
 import re
 import zlib
@@ -12,7 +12,7 @@ _NUMBER = re.compile(r"\d{1,9}", re.ASCII)
 
 
 class EntranceError(ValueError):
-    """The environment and the options do not tell what is needed; the text says what is missing."""
+    """The environment and the options lack something; the text says what."""
 
 
 def is_host(text: str) -> bool:
@@ -69,7 +69,7 @@ def number(env: Env, name: str) -> int | None:
 
 
 def run_name(*parts: str) -> str:
-    """Return a name for a run that fits into a greeting: what is odd in it, as a sum."""
+    """Return a name of a run that fits into a greeting; odd names become a hash."""
     text = "-".join(parts)
     plain = re.sub(r"[^A-Za-z0-9._:-]", "?", text)
     if plain == text and len(text) <= 120:  # noqa: PLR2004  # a line of a terminal

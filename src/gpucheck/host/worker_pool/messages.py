@@ -1,0 +1,39 @@
+"""The messages of workers: JSON between random marks on stdout (``worker/channel.py``).
+
+Whatever else a broken environment prints on stdout is skipped.
+"""
+
+import json
+from typing import Any
+
+Message = dict[str, Any]
+_LARGEST = 4 * 1024 * 1024
+"""The most bytes between two marks; more is no message of a worker."""
+
+
+class MessageStream:
+    """Takes messages out of what a program writes."""
+
+    def __init__(self, mark: str) -> None:
+        self._mark = mark.encode()
+        self._rest = b""
+
+    def messages(self, data: bytes) -> list[Message]:
+        """Return the messages that are complete by now."""
+        parts = (self._rest + data).split(self._mark)
+        # Noise and messages alternate; an even number of parts ends with half a message.
+        half = len(parts) % 2 == 0
+        rest = parts.pop()
+        self._rest = (self._mark if half else b"") + rest[-_LARGEST:]
+        return [read_message(part) for part in parts[1::2]]
+
+
+def read_message(text: bytes) -> Message:
+    """Read one message; a text that is none becomes the message ``bad-answer``."""
+    try:
+        message = json.loads(text)
+    except (ValueError, RecursionError):
+        message = None
+    if not isinstance(message, dict):
+        return {"event": "bad-answer", "text": text[:200].decode("utf-8", "replace")}
+    return message

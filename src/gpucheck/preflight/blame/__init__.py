@@ -1,1 +1,0 @@
-"""Who is to blame: pure functions of the results of the steps."""

@@ -1,0 +1,273 @@
+"""From the evidence and the control runs to the culprits of the report."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from gpucheck.findings import Confidence, Severity
+from gpucheck.preflight.diagnose import direct_evidence, finding_of, ways
+from gpucheck.preflight.diagnose.causes import Cause, causes, scale
+from gpucheck.preflight.diagnose.control_runs import ControlRun, Course, course
+from gpucheck.preflight.diagnose.evidence import Evidence, Trial
+from gpucheck.preflight.diagnose.naming import between, blamed
+from gpucheck.preflight.diagnose.sentences import HOW, Sentence, form_of, phase_of
+from gpucheck.preflight.model import RankResult, Roster, StepResult
+from gpucheck.probes.preflight import Culprit, Phase
+from gpucheck.rules import nccl_infiniband, rank_hangs, rank_missing
+
+_ORDER = tuple(Confidence)
+_INFINIBAND = ("NET/IB", "ibv_", "mlx5_")
+
+
+class Conclusion(msgspec.Struct, frozen=True, kw_only=True):
+    """The culprits, the most certain first; and what stayed open, "" when nothing did."""
+
+    culprits: list[Culprit] = []
+    inconclusive: str = ""
+
+
+def culprits(roster: Roster, history: Sequence[StepResult]) -> Conclusion:
+    """Judge the steps so far."""
+    evidence = Evidence(roster, history)
+    found = [*_missing(evidence), *_named_directly(evidence)]
+    questions: list[str] = []
+    for cause in (*causes(evidence), *scale(evidence)):
+        entry, question = _judged(evidence, cause)
+        found += [entry] if entry is not None else []
+        questions += [question] if question else []
+    found += _transient_pairs(evidence)
+    questions += _left_open(evidence, questions)
+    found.sort(key=lambda one: (_ORDER.index(one.confidence), one.severity is not Severity.ERROR))
+    return Conclusion(culprits=found, inconclusive="; ".join(questions))
+
+
+def _missing(evidence: Evidence) -> list[Culprit]:
+    """Name the ranks that never came, and those that came and fell silent."""
+    absent = evidence.roster.absent
+    words = "never registered: it was not started, hangs at its start, or cannot reach rank 0"
+    sure = Confidence.CERTAIN
+    if _may_be_rank_0(evidence.roster):
+        words += "; as many are missing, it may be rank 0 that came late or cannot be reached"
+        sure = Confidence.POSSIBLE
+    found = [
+        blamed(rank_missing.RULE.slug, evidence.roster, ranks, evidence=words, confidence=sure)
+        for ranks in _by_place(evidence, absent)
+    ]
+    last = {
+        result.rank: result
+        for one in evidence.history
+        for result in one.results.values()
+        if result.status == "lost"
+    }
+    silent = {rank for rank in evidence.lost if rank not in evidence.direct}
+    stuck = evidence.roster.dead - silent - evidence.direct.keys() - evidence.roster.absent
+    for ranks in _by_place(evidence, silent):
+        phase = last[ranks[0]].phase
+        words = (
+            f"registered, and sent no heartbeat any more after phase {phase}: its process or its "
+            "node is dead, or cut off from rank 0"
+        )
+        entry = blamed(rank_missing.RULE.slug, evidence.roster, ranks, evidence=words)
+        found.append(_at(entry, phase))
+    for ranks in _by_place(evidence, stuck):
+        words = "takes no part any more: it cannot be killed, or its supervisor fell silent"
+        found.append(
+            blamed(
+                rank_hangs.RULE.slug,
+                evidence.roster,
+                ranks,
+                evidence=words,
+                confidence=Confidence.POSSIBLE,
+            )
+        )
+    return found
+
+
+def _may_be_rank_0(roster: Roster) -> bool:
+    """Whether the fault may be at rank 0, because so many ranks never registered.
+
+    That is so when most are missing, or all but those on the node of rank 0.
+    """
+    here = {one.rank for one in roster.ranks if one.node == roster.ranks[0].node}
+    elsewhere = {one.rank for one in roster.ranks} - here
+    is_alone = bool(elsewhere) and roster.absent >= elsewhere
+    return is_alone or 2 * len(roster.absent) > len(roster.ranks)
+
+
+def _by_place(evidence: Evidence, ranks: Iterable[int]) -> list[list[int]]:
+    """Group ranks by task; by node where all of a node's ranks are among them, as one cause."""
+    these = set(ranks)
+    missing_on: dict[int, bool] = {}
+    for one in evidence.roster.ranks:
+        missing_on[one.node] = missing_on.get(one.node, True) and one.rank in these
+    places: dict[tuple[str, int], list[int]] = {}
+    for rank in sorted(these):
+        one = evidence.roster.ranks[rank]
+        key = ("node", one.node) if missing_on[one.node] else ("task", one.task)
+        places.setdefault(key, []).append(rank)
+    return list(places.values())
+
+
+def _named_directly(evidence: Evidence) -> list[Culprit]:
+    """Name the ranks that a step named itself; those that never began for one reason, once."""
+    gathered: dict[tuple[str, str, int], list[direct_evidence.DirectEvidence]] = {}
+    for rank, direct in sorted(evidence.direct.items()):
+        is_early = direct.result.phase in ("start", "import", "census")
+        gathered.setdefault((direct.slug, direct.evidence, -1 if is_early else rank), []).append(
+            direct
+        )
+    found = []
+    for these in gathered.values():
+        first = these[0]
+        entry = blamed(
+            first.slug,
+            evidence.roster,
+            [one.rank for one in these],
+            evidence=first.evidence,
+            confidence=first.confidence,
+            data=_data(first.result),
+        )
+        if any(_passed_later(evidence, one) for one in these):
+            entry = _as_transient(entry)
+        found.append(_at(entry, first.result.phase))
+    return found
+
+
+def _passed_later(evidence: Evidence, direct: direct_evidence.DirectEvidence) -> bool:
+    """Whether the rank passed a later step of the same kind: alone, or with others."""
+    own = [
+        (one.step.kind == "alone", one.results[direct.rank])
+        for one in evidence.history
+        if direct.rank in one.results
+    ]
+    at = next((at for at, (_alone, one) in enumerate(own) if one is direct.result), len(own))
+    return any(one.passed and alone == own[at][0] for alone, one in own[at + 1 :])
+
+
+def _as_transient(entry: Culprit) -> Culprit:
+    return msgspec.structs.replace(
+        entry,
+        severity=Severity.WARNING,
+        confidence=Confidence.POSSIBLE,
+        evidence=f"{entry.evidence}; it passed when that was repeated",
+    )
+
+
+def _at(entry: Culprit, phase: Phase | None) -> Culprit:
+    return msgspec.structs.replace(entry, phase=phase)
+
+
+def _data(result: RankResult) -> dict[str, Any]:
+    return {"kind": result.kind or result.status, **result.data}
+
+
+def _judged(evidence: Evidence, cause: Cause) -> tuple[Culprit | None, str]:
+    """Return the culprit of a cause and what stays open; some causes have only one of the two."""
+    trial = evidence.first(cause.group)
+    sentence = Sentence(evidence, cause, form_of(trial))
+    runs = course(evidence, cause.group)
+    words, sure = sentence.words(), sentence.confidence()
+    slug, question = _slug(cause, trial, is_link=sentence.is_link), ""
+    is_hopeless = bool(runs.tried) and runs.upcoming is None
+    if runs.cure is not None:
+        slug = finding_of.cured_by(runs.cure)
+        words += f"; {_passes(runs.cure)}, and not without"
+        words += "" if runs.is_sure else " (seen once)"
+        is_small = len(cause.ranks) <= 2  # noqa: PLR2004  # what the control runs were tried on
+        sure = Confidence.CERTAIN if runs.is_sure and is_small else Confidence.LIKELY
+    elif is_hopeless:
+        words += "; no control run cures it, so that it is no single transport of NCCL"
+    if runs.cure is None and sentence.is_nobody:
+        return None, words
+    if runs.cure is None and cause.sort in ("either", "inside") and sure is Confidence.POSSIBLE:
+        question = words if is_hopeless or len(cause.ranks) > 2 else ""  # noqa: PLR2004  # a pair
+    entry = blamed(
+        slug,
+        evidence.roster,
+        cause.ranks,
+        evidence=words,
+        confidence=sure,
+        data=_data_of(cause, trial, runs, evidence.roster),
+    )
+    entry = _at(entry, phase_of(trial))
+    return (between(entry, evidence.roster) if sentence.is_link else entry), question
+
+
+def _data_of(cause: Cause, trial: Trial, runs: Course, roster: Roster) -> dict[str, Any]:
+    """Return the failing set, how it fails, and what the control runs have shown."""
+    data: dict[str, Any] = {"kind": form_of(trial), "group": list(cause.group)}
+    data.update(ways.as_data(trial, roster) if form_of(trial) == "store" else {})
+    if runs.tried:
+        data["arms"] = [
+            {"env": one.env, "backend": one.backend, "passed": one.passed} for one in runs.tried
+        ]
+    if runs.cure is not None:
+        data.update(variables=runs.cure.env, backend=runs.cure.backend)
+    return data
+
+
+def _slug(cause: Cause, trial: Trial, *, is_link: bool) -> str:
+    form = form_of(trial)
+    is_far = len(trial.nodes) > 1
+    is_of_ranks = cause.sort == "rank" or (not is_far and not is_link)
+    if form == "error" and is_far and _names_infiniband(trial):
+        return nccl_infiniband.RULE.slug
+    if form == "connect" and is_far and not is_of_ranks:
+        return finding_of.of_way()
+    if form == "store" and ways.unreached(trial) is not None:
+        return finding_of.of_way()
+    if is_link and form == "error" and trial.backend == "gloo":
+        return finding_of.of_way() if is_far else finding_of.of_link("hang")
+    return finding_of.of_link(form) if is_link else finding_of.of_rank(form)
+
+
+def _passes(cure: ControlRun) -> str:
+    """Return how the set passes without a layer of NCCL."""
+    if cure.backend == "gloo":
+        return "it passes over gloo instead of NCCL"
+    return f"it passes with {' '.join(f'{name}={value}' for name, value in cure.env.items())}"
+
+
+def _names_infiniband(trial: Trial) -> bool:
+    said = (f"{one.data.get('nccl_warnings')} {one.detail}" for one in trial.results.values())
+    return any(word in text for text in said for word in _INFINIBAND)
+
+
+def _transient_pairs(evidence: Evidence) -> list[Culprit]:
+    """Warn of pairs that failed and passed when repeated."""
+    found = []
+    seen = set()
+    for trial in evidence.transients:
+        is_pair = len(trial.ranks) == 2 or len(trial.nodes) == 2  # noqa: PLR2004
+        if not is_pair or trial.ranks in seen or evidence.is_explained(trial.ranks):
+            continue
+        seen.add(trial.ranks)
+        form = form_of(trial)
+        is_way = form == "store" and ways.unreached(trial) is not None
+        slug = finding_of.of_way() if is_way else finding_of.of_link(form)
+        ends = [min(r for r in trial.ranks if evidence.node_of[r] == n) for n in trial.nodes]
+        ends = ends if len(ends) > 1 else sorted(trial.ranks)
+        entry = blamed(
+            slug, evidence.roster, ends, evidence=f"together they {HOW[form]}",
+            data={"kind": form, "group": list(trial.group)},
+        )  # fmt: skip
+        found.append(between(_as_transient(_at(entry, phase_of(trial))), evidence.roster))
+    return found
+
+
+def _left_open(evidence: Evidence, questions: Sequence[str]) -> list[str]:
+    """Return the failure of many ranks that no cause accounts for, in a sentence."""
+    for trial in evidence.transients:
+        is_pair = len(trial.ranks) == 2 or len(trial.nodes) == 2  # noqa: PLR2004
+        if not is_pair and not evidence.is_accounted(trial):
+            how = HOW[form_of(trial)]
+            said = f"{len(trial.ranks)} ranks together {how}, and passed when that was repeated"
+            return [f"{said}: chance, or a fault that comes and goes"]
+    if questions:
+        return []
+    for trial in evidence.unexplained:
+        if len(trial.nodes) > 2 and not evidence.is_accounted(trial):  # noqa: PLR2004
+            how = HOW[form_of(trial)]
+            return [f"{len(trial.ranks)} ranks together {how}; who is to blame was not found"]
+    return []

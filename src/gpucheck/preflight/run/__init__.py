@@ -1,1 +1,0 @@
-"""The run of a task: supervisor, workers, steps; in task 0 the conductor."""

@@ -1,0 +1,32 @@
+"""Lists of ranks as short text, ``0-3,8``: each of thousands of tasks gets all of them."""
+
+from collections.abc import Iterable
+
+_MOST = 1_000_000
+
+
+def pack(ranks: Iterable[int]) -> str:
+    """Write ranks in their order; consecutive ones become one span."""
+    spans: list[list[int]] = []
+    for rank in ranks:
+        if spans and rank == spans[-1][1] + 1:
+            spans[-1][1] = rank
+        else:
+            spans.append([rank, rank])
+    return ",".join(f"{a}-{b}" if b > a else f"{a}" for a, b in spans)
+
+
+def unpack(text: str) -> tuple[int, ...]:
+    """Read ranks back.
+
+    Raises:
+        ValueError: it is no such list, or one of more than a million ranks.
+    """
+    found: list[int] = []
+    for part in filter(None, text.split(",")):
+        first, dash, last = part.partition("-")
+        low, high = int(first), int(last if dash else first)
+        if not 0 <= low <= high or len(found) + high - low >= _MOST:
+            raise ValueError(f"no list of ranks: {text[:80]!r}")
+        found += range(low, high + 1)
+    return tuple(found)

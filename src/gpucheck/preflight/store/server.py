@@ -1,0 +1,385 @@
+"""The store: a small key-value server that connects the supervisors of a pre-flight.
+
+Task 0 runs it in a thread of its own. It carries what each task says of itself, orders, results and
+heartbeats, never tensors. Everything from the network is bounded: connections, keys, the length of
+a line, the size of all values and of unread answers.
+"""
+
+import asyncio
+import os
+import resource
+import socket
+import threading
+from typing import Any
+
+import msgspec
+
+from gpucheck.preflight.store.entries import LONG_KEY, Entries, FullError
+from gpucheck.preflight.store.messages import OF_TASK_0
+from gpucheck.preflight.store.wire import (
+    KEY_LIMIT,
+    LINE_LIMIT,
+    PROTOCOL,
+    VALUE_LIMIT,
+    WAIT_LIMIT,
+    Add,
+    Answer,
+    Get,
+    Greeting,
+    Hello,
+    Ping,
+    Set,
+    StoreError,
+    line,
+    ports,
+    prove,
+    proven,
+)
+
+_HELLO_LIMIT = 4096
+"""Bytes of a client's first line: strangers may send no more."""
+_HELLO_SECONDS = 20.0
+_WAITS = 256
+"""How many gets of one connection may wait at the same time."""
+_UNREAD = 32 * 1024 * 1024
+"""Bytes of answers that a connection may leave unread."""
+_SPARE = 256
+"""Connections beyond the expected clients: strangers, and clients that reconnect."""
+_BACKLOG = 4096
+_COUNTER_LIMIT = 2**53
+"""Counters stay within the whole numbers that every JSON reader accepts."""
+
+_HELLOS = msgspec.json.Decoder(Hello)
+_REQUESTS = msgspec.json.Decoder(Set | Get | Add | Ping)
+_NULL = msgspec.Raw(b"null")
+
+
+class _Connection(asyncio.Protocol):
+    """One connection."""
+
+    _transport: asyncio.Transport
+
+    def __init__(self, server: "_Server") -> None:
+        self._server = server
+        self._nonce = os.urandom(16).hex()
+        self._known = False
+        self._rest = bytearray()
+        self._full = False
+        self._late: asyncio.TimerHandle | None = None
+        self.waiting: dict[int, tuple[str, asyncio.TimerHandle]] = {}
+        """Gets that wait, by number: the key, and what ends the wait."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)  # noqa: S101  # what a stream server gives
+        self._transport = transport
+        if not self._server.enter(self):
+            self._refuse("too many connections")
+            return
+        self._late = asyncio.get_running_loop().call_later(
+            _HELLO_SECONDS, self._refuse, "no hello came"
+        )
+        transport.write(line(Greeting(PROTOCOL, self._server.run, self._nonce)))
+
+    def connection_lost(self, _exc: Exception | None) -> None:
+        if self._late:
+            self._late.cancel()
+        self._server.leave(self)
+
+    def eof_received(self) -> None:
+        """Close: a client that has finished writing wants no answers."""
+
+    def pause_writing(self) -> None:
+        self._full = True  # who reads no answers asks no more
+        self._transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        self._full = False
+        self._transport.resume_reading()
+        self._work()
+
+    def data_received(self, data: bytes) -> None:
+        self._rest += data
+        self._work()
+
+    def answer(self, number: int, value: bytes) -> None:
+        """Answer a request with a JSON text."""
+        self._send(Answer(number, msgspec.Raw(value)))
+
+    def stop(self) -> None:
+        """Close at once."""
+        self._transport.abort()
+
+    def _work(self) -> None:
+        """Carry out the requests that have come, as long as their answers can be sent."""
+        done = 0
+        while not self._full and not self._transport.is_closing():
+            end = self._rest.find(b"\n", done)
+            if end < 0:
+                break
+            self._take(bytes(self._rest[done:end]))
+            done = end + 1
+        del self._rest[:done]
+        if not self._full and len(self._rest) >= self._longest():
+            self._refuse("the line is too long")
+
+    def _longest(self) -> int:
+        return LINE_LIMIT if self._known else _HELLO_LIMIT
+
+    def _take(self, text: bytes) -> None:
+        try:
+            if len(text) >= self._longest():
+                self._refuse("the line is too long")
+            elif self._known:
+                self._do(_REQUESTS.decode(text))
+            else:
+                self._meet(_HELLOS.decode(text))
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            self._refuse(f"this is a gpucheck {PROTOCOL}, and the line is none of its requests")
+
+    def _meet(self, hello: Hello) -> None:
+        server = self._server
+        if hello.hello != PROTOCOL or hello.run != server.run:
+            self._refuse("another run's store")
+        elif not proven(server.token, "client", self._nonce, server.run, hello.proof):
+            self._refuse("wrong token")
+        else:
+            self._known = True
+            if self._late:
+                self._late.cancel()
+            self._send(Answer(0, proof=prove(server.token, "server", hello.nonce, server.run)))
+
+    def _do(self, request: Set | Get | Add | Ping) -> None:
+        try:
+            if isinstance(request, Set):
+                self._server.set(request.key, request.value)
+                self.answer(request.id, _NULL)
+            elif isinstance(request, Add):
+                self.answer(request.id, self._server.add(request.key, request.amount))
+            elif isinstance(request, Get):
+                self._get(request)
+            else:
+                self.answer(request.id, _NULL)
+        except FullError as error:
+            self._send(Answer(request.id, error=str(error)))
+
+    def _get(self, request: Get) -> None:
+        if len(request.key) > KEY_LIMIT:
+            raise FullError(LONG_KEY)
+        value = self._server.get(request.key)
+        if value is not None or not request.wait > 0:
+            self.answer(request.id, value or _NULL)
+        elif len(self.waiting) >= _WAITS or request.id in self.waiting:
+            raise FullError(f"{_WAITS} gets at most may wait, each with a number of its own")
+        else:
+            seconds = min(request.wait, WAIT_LIMIT)
+            handle = asyncio.get_running_loop().call_later(
+                seconds, self._server.end_wait, self, request.id, _NULL
+            )
+            self.waiting[request.id] = (request.key, handle)
+            self._server.expect(request.key, self, request.id)
+
+    def _send(self, answer: Answer) -> None:
+        if self._transport.is_closing():
+            return
+        if self._transport.get_write_buffer_size() > _UNREAD:
+            self.stop()
+            return
+        self._transport.write(line(answer))
+
+    def _refuse(self, why: str) -> None:
+        self._send(Answer(error=why))
+        self._transport.close()
+
+
+class _Server:
+    """What all connections share.
+
+    Everything but ``lock`` and ``entries`` is for the loop's thread only.
+    """
+
+    def __init__(self, run: str, token: str, clients: int) -> None:
+        self.run = run
+        self.token = token
+        self.lock = threading.Lock()
+        self.entries = Entries()
+        self._connections: set[_Connection] = set()
+        self._most = 2 * clients + _SPARE
+        self._expected: dict[str, dict[tuple[_Connection, int], None]] = {}
+
+    def enter(self, connection: _Connection) -> bool:
+        """Whether there is room for one more connection."""
+        if len(self._connections) >= self._most:
+            return False
+        self._connections.add(connection)
+        return True
+
+    def leave(self, connection: _Connection) -> None:
+        """Forget a connection and what it waits for."""
+        self._connections.discard(connection)
+        for number in list(connection.waiting):
+            self._forget_wait(connection, number)
+
+    def get(self, key: str) -> bytes | None:
+        """Return the JSON of a key."""
+        with self.lock:
+            return self.entries.get(key)
+
+    def set(self, key: str, value: msgspec.Raw) -> None:
+        """Set a key and answer those who wait for it."""
+        if key.startswith(OF_TASK_0):
+            raise FullError("only task 0 itself says that")
+        text = bytes(value)
+        msgspec.json.decode(text)  # whoever gets it must be able to read it
+        with self.lock:
+            self.entries.put(key, text)
+        self.tell(key, text)
+
+    def add(self, key: str, amount: int) -> bytes:
+        """Add to a counter and return its new value."""
+        with self.lock:
+            old = msgspec.json.decode(self.entries.get(key) or b"0")
+            if not isinstance(old, int) or abs(old + amount) > _COUNTER_LIMIT:
+                raise FullError(f"{key[:KEY_LIMIT]} is no counter, or runs over")
+            text = b"%d" % (old + amount)
+            self.entries.put(key, text)
+        self.tell(key, text)
+        return text
+
+    def expect(self, key: str, connection: _Connection, number: int) -> None:
+        """Note that a connection waits for a key."""
+        self._expected.setdefault(key, {})[connection, number] = None
+
+    def tell(self, key: str, text: bytes) -> None:
+        """Answer those who wait for the key."""
+        for connection, number in list(self._expected.get(key, ())):
+            self.end_wait(connection, number, text)
+
+    def end_wait(self, connection: _Connection, number: int, text: bytes) -> None:
+        """Answer one who waits."""
+        self._forget_wait(connection, number)
+        connection.answer(number, text)
+
+    def stop(self) -> None:
+        """Close all connections."""
+        for connection in list(self._connections):
+            connection.stop()
+
+    def _forget_wait(self, connection: _Connection, number: int) -> None:
+        key, handle = connection.waiting.pop(number)
+        handle.cancel()
+        expected = self._expected[key]
+        del expected[connection, number]
+        if not expected:
+            del self._expected[key]
+
+
+class Store:
+    """A store that is open; all methods may be called from any thread."""
+
+    def __init__(self, listener: socket.socket, run: str, token: str, clients: int) -> None:
+        self.port: int = listener.getsockname()[1]
+        self._server = _Server(run, token, clients)
+        self._loop = asyncio.new_event_loop()
+        # A stranger's broken connection is no news; the default handler would print it.
+        self._loop.set_exception_handler(lambda _loop, _context: None)
+        self._listening = self._loop.run_until_complete(
+            self._loop.create_server(
+                lambda: _Connection(self._server), sock=listener, backlog=_BACKLOG
+            )
+        )
+        self._thread = threading.Thread(target=self._loop.run_forever, name="store", daemon=True)
+        self._thread.start()
+
+    @classmethod
+    def alone(cls, run: str, token: str) -> "Store":
+        """Listen on any port, for this machine only.
+
+        Raises:
+            StoreError: that is impossible.
+        """
+        try:
+            return cls(socket.create_server(("127.0.0.1", 0)), run, token, 1)
+        except OSError as error:
+            raise StoreError(f"cannot listen on 127.0.0.1: {error.strerror or error}") from error
+
+    @classmethod
+    def open(
+        cls, port_wanted: int | None, master_port: int | None, run: str, token: str = "",
+        clients: int = 64,
+    ) -> "Store":  # fmt: skip
+        """Listen on all interfaces: on ``--port``, or on the first free port behind MASTER_PORT.
+
+        ``clients`` is the number of expected connections. For many, this process may open more
+        files from now on.
+
+        Raises:
+            StoreError: no port is free, or the one that is wanted is not.
+        """
+        _allow_files(clients)
+        why = "no port is left behind it"
+        for port in ports(port_wanted, master_port) or ((0,) if master_port is None else ()):
+            try:
+                listener = _listen(port)
+            except OSError as error:
+                why = error.strerror or str(error)
+            else:
+                return cls(listener, run, token, clients)
+        if port_wanted:
+            raise StoreError(f"cannot listen on --port {port_wanted}: {why}")
+        raise StoreError(f"cannot listen on a port behind MASTER_PORT {master_port}: {why}")
+
+    def get(self, key: str) -> bytes | None:
+        """Return the JSON of a key, None when it is not there."""
+        return self._server.get(key)
+
+    def put(self, key: str, value: Any) -> None:  # noqa: ANN401  # JSON data or structs of it
+        """Set a key, and answer those who wait for it.
+
+        Raises:
+            StoreError: the store takes no more.
+        """
+        text = msgspec.json.encode(value)
+        if len(text) > VALUE_LIMIT:
+            raise StoreError(f"the value of {key} has {len(text)} bytes, more than a line takes")
+        try:
+            with self._server.lock:
+                self._server.entries.put(key, text)
+        except FullError as error:
+            raise StoreError(str(error)) from error
+        self._loop.call_soon_threadsafe(self._server.tell, key, text)
+
+    def under(self, prefix: str) -> dict[str, bytes]:
+        """Return the JSON of all keys that start so, by the rest of the key."""
+        with self._server.lock:
+            return {key[len(prefix) :]: text for key, text in self._server.entries.under(prefix)}
+
+    def close(self) -> None:
+        """Close the port and all connections."""
+        if not self._thread.is_alive():
+            return
+        self._loop.call_soon_threadsafe(self._end)
+        self._thread.join(5)
+        if not self._thread.is_alive():
+            self._loop.close()
+
+    def _end(self) -> None:
+        self._listening.close()
+        self._server.stop()
+        self._loop.call_soon(self._loop.stop)
+
+
+def _listen(port: int) -> socket.socket:
+    if socket.has_dualstack_ipv6():
+        return socket.create_server(
+            ("", port), family=socket.AF_INET6, dualstack_ipv6=True, backlog=_BACKLOG
+        )
+    return socket.create_server(("", port), backlog=_BACKLOG)
+
+
+def _allow_files(clients: int) -> None:
+    """Let this process open a file for each client, as far as it may."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 2 * clients + 2 * _SPARE
+    if clients > _SPARE and soft != resource.RLIM_INFINITY and soft < wanted:
+        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))

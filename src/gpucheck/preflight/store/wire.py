@@ -1,0 +1,118 @@
+"""The lines of a connection to the store: one JSON line each way, bounded, after a greeting.
+
+The server speaks first: ``{"gpucheck":"store/1","run":RUN,"nonce":NONCE}``. The client answers with
+a hello: the run, a nonce of its own and, where the run has a token, its proof. The server's first
+answer carries the server's proof. A proof is an HMAC of the other side's nonce, so that somebody
+who only listens, or opens a port, learns no token.
+"""
+
+import hmac
+from typing import Any
+
+import msgspec
+
+PROTOCOL = "store/1"
+LINE_LIMIT = 1024 * 1024
+"""Bytes of a line with its end, in both directions."""
+VALUE_LIMIT = LINE_LIMIT - 1024
+"""Bytes of a value; the rest of a line surrounds it."""
+KEY_LIMIT = 200
+"""Characters of a key."""
+WAIT_LIMIT = 3600.0
+"""Seconds that a get may wait."""
+_LAST_PORT = 65535
+PORTS = 8
+"""How many ports behind MASTER_PORT are tried."""
+
+
+class StoreError(Exception):
+    """The store cannot do something; the text is the reason in one sentence."""
+
+
+class Greeting(msgspec.Struct, frozen=True):
+    """The server's first line."""
+
+    gpucheck: str
+    run: str
+    nonce: str
+
+
+class Hello(msgspec.Struct, frozen=True):
+    """The client's first line."""
+
+    hello: str
+    run: str
+    nonce: str
+    proof: str = ""
+
+
+class Set(msgspec.Struct, frozen=True, tag="set", tag_field="op"):
+    """Set a key."""
+
+    id: int
+    key: str
+    value: msgspec.Raw
+
+
+class Get(msgspec.Struct, frozen=True, tag="get", tag_field="op"):
+    """Get a key, waiting at most so many seconds for it."""
+
+    id: int
+    key: str
+    wait: float = 0.0
+
+
+class Add(msgspec.Struct, frozen=True, tag="add", tag_field="op"):
+    """Add to a counter, which starts at 0, and get its new value."""
+
+    id: int
+    key: str
+    amount: int = 1
+
+
+class Ping(msgspec.Struct, frozen=True, tag="ping", tag_field="op"):
+    """Ask for a sign of life."""
+
+    id: int
+
+
+class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The server's answer to the request of that number; 0 answers the hello."""
+
+    id: int = 0
+    value: msgspec.Raw = msgspec.Raw(b"null")
+    error: str = ""
+    proof: str = ""
+
+
+def line(message: Any) -> bytes:  # noqa: ANN401  # any struct or JSON data
+    """Return the message as a line."""
+    return msgspec.json.encode(message) + b"\n"
+
+
+def prove(token: str, side: str, nonce: str, run: str) -> str:
+    """Return the proof that a side (``client`` or ``server``) knows the token; "" without one."""
+    if not token:
+        return ""
+    text = f"{PROTOCOL}\0{side}\0{nonce}\0{run}"
+    return hmac.new(token.encode("utf-8", "surrogateescape"), text.encode(), "sha256").hexdigest()
+
+
+def proven(token: str, side: str, nonce: str, run: str, proof: str) -> bool:
+    """Whether the proof is right; without a token any proof is."""
+    wanted = prove(token, side, nonce, run)
+    return not wanted or hmac.compare_digest(wanted.encode(), proof.encode())
+
+
+def ports(wanted: int | None, master_port: int | None) -> tuple[int, ...]:
+    """Return the ports on which a store may be, in the order in which they are tried.
+
+    With ``--port`` (``wanted``) it is that one only. () when neither is known: then any port will
+    do.
+    """
+    if wanted:
+        return (wanted,)
+    if master_port is None:
+        return ()
+    behind = range(master_port + 1, master_port + 1 + PORTS)
+    return tuple(port for port in behind if port <= _LAST_PORT)

@@ -1,0 +1,133 @@
+"""What a task reports about its node: some facts at once, others once torch and NVML answer."""
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from gpucheck.facts import Answer
+from gpucheck.host import Host
+from gpucheck.host.supervised import Supervised
+from gpucheck.preflight.model import Device, TaskFacts
+from gpucheck.probes import environment, limits
+from gpucheck.probes.driver import Driver
+from gpucheck.probes.nvml import Nvml
+from gpucheck.snapshot import Snapshot, decode
+
+_COLLECTIVE = ("NCCL_", "TORCH_", "GLOO_", "CUDA_", "PYTORCH_", "OMP_")
+"""How the names of those variables begin that are compared; ``environment`` lists them singly."""
+_PORTS = "/sys/class/infiniband/*/ports/*/state"
+_LONGEST = 4 * 1024 * 1024
+_LONGEST_VALUE = 8192
+
+
+def first_facts(host: Host, task: int, *, node: int | None, pid: int) -> TaskFacts:
+    """Return what is known at once: names, limits and variables."""
+    found = limits.collect(host)
+    names = environment.collect(host).variables or {}
+    return TaskFacts(
+        task=task,
+        host=host.identity().node,
+        node=node,
+        pid=pid,
+        shm_bytes=found.shm_total_bytes,
+        memlock_bytes=found.memlock_bytes,
+        infiniband=_ports(host) if found.infiniband_devices else found.infiniband_devices,
+        variables={k: v[:_LONGEST_VALUE] for k, v in names.items() if k.startswith(_COLLECTIVE)},
+    )
+
+
+def _ports(host: Host) -> list[str] | None:
+    """Return the InfiniBand ports with their states; None when they are unknown."""
+    paths = host.glob(_PORTS).value
+    if paths is None:
+        return None
+    found = []
+    for path in paths[:64]:
+        parts = path.split("/")
+        state = host.line(path).value
+        if state is not None:
+            found.append(f"{parts[-4]}/{parts[-2]} {state.rpartition(':')[2].strip()}")
+    return found
+
+
+def with_census(facts: TaskFacts, said: dict[str, Any], *, cuda: bool) -> TaskFacts:
+    """Add what a worker reported about torch and its devices (``worker/census.py``)."""
+    known = {
+        name: str(said[name])[:100]
+        for name in ("python", "torch", "cuda", "cudnn", "nccl")
+        if said.get(name)
+    }
+    problems = said.get("problems")
+    why = problems.get("devices") if cuda and isinstance(problems, dict) else None
+    return msgspec.structs.replace(
+        facts,
+        **known,
+        devices=_devices(said.get("devices")),
+        phase="census",
+        problem=str(why or "")[:500],
+        kind="no-device" if why else "",
+    )
+
+
+def _devices(said: object) -> list[Device] | None:
+    """Read the devices that a worker saw; None when its answer is malformed."""
+    try:
+        return msgspec.convert(said, list[Device] | None)
+    except msgspec.ValidationError:
+        return None
+
+
+def with_snapshot(facts: TaskFacts, snapshot: Snapshot) -> TaskFacts:
+    """Add what the driver and NVML report."""
+    nvml = snapshot.get(Nvml)
+    links = {
+        gpu.uuid: sum(gpu.nvlinks)
+        for gpu in nvml.gpus or ()
+        if gpu.uuid and gpu.nvlinks is not None
+    }
+    numbers = {gpu.uuid: gpu.index for gpu in nvml.gpus or () if gpu.uuid and gpu.index is not None}
+    release = snapshot.get(Driver).module_release or nvml.driver_release
+    return msgspec.structs.replace(
+        facts, nvlinks=links or facts.nvlinks, driver=release or facts.driver,
+        gpu_numbers=numbers or None,
+    )  # fmt: skip
+
+
+class NodeCheck:
+    """Runs gpucheck's static probes beside the supervisor: they may take their time."""
+
+    def __init__(self, start: Callable[[list[str]], Answer[Supervised]], python: str) -> None:
+        self.snapshot: Snapshot | None = None
+        self.problem = ""
+        self._said = b""
+        argv = [sys.executable, "-m", "gpucheck", "collect", "--no-redact", "--python", python]
+        answer = start([*argv, "--timeout", "40"])
+        self._child = answer.value
+        self.done = self._child is None
+        self.problem = answer.problem
+
+    def tick(self) -> bool:
+        """Look for its answer; True when it has ended, well or not."""
+        if self.done or self._child is None:
+            return True
+        status = self._child.status()
+        self._said = (self._said + self._child.said())[: _LONGEST + 1]
+        if status is None:
+            return False
+        self.done = True
+        if status != 0 or len(self._said) > _LONGEST:
+            self.problem = f"gpucheck collect ended with {status}"
+            return True
+        try:
+            self.snapshot = decode(self._said)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            self.problem = f"gpucheck collect was not understood: {error}"
+        return True
+
+    def close(self) -> None:
+        """End it when it still runs."""
+        if self._child is not None and not self.done:
+            self._child.abandon()
+            self.done = True

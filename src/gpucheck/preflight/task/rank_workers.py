@@ -1,0 +1,127 @@
+"""The workers of one task: a zygote imports torch once, and a fork of it works for each rank."""
+
+from collections.abc import Callable
+
+import msgspec
+
+from gpucheck.host.supervised import is_running
+from gpucheck.host.worker_pool.exits import worker_exit
+from gpucheck.host.worker_pool.messages import Message
+from gpucheck.host.worker_pool.pool import State, WorkerPool
+from gpucheck.host.worker_pool.process import WorkerProcess
+from gpucheck.host.worker_pool.spawners import StartProgram
+from gpucheck.preflight.task.rank_run import Deadlines, RankRun
+from gpucheck.worker import BOOTSTRAP
+
+_GRACE = 5.0
+"""Seconds from SIGTERM to SIGKILL, and from there to giving up."""
+
+Hear = Callable[[RankRun, Message], None]
+
+
+class ImportFailure(msgspec.Struct, frozen=True, kw_only=True):
+    """Why there are no workers: torch does not import, or its process stands still."""
+
+    kind: str
+    detail: str
+
+
+class RankWorkers:
+    """Runs the ranks of one task in workers.
+
+    Args:
+        start: starts a program (``LiveHost.supervise``).
+        python: the target interpreter.
+        hear: gets every message of a worker, after its ``RankRun`` has heard it.
+        import_seconds: how long importing torch may take.
+        end: when the whole run must be over, a time of ``time.monotonic()``.
+
+    Attributes:
+        failure: why torch could not be imported; None when it could.
+    """
+
+    def __init__(
+        self, start: StartProgram, python: str, hear: Hear, import_seconds: float, end: float
+    ) -> None:
+        self._pool = WorkerPool(
+            start, (python, BOOTSTRAP), self._take, end=end, grace=_GRACE,
+            import_seconds=import_seconds,
+        )  # fmt: skip
+        self._hear = hear
+        self._import_limit = import_seconds
+        self._stage = ""
+        self._runs: dict[str, RankRun] = {}
+        self.failure: ImportFailure | None = None
+
+    @property
+    def state(self) -> State:
+        """Whether torch is still being imported, or was, or could not be."""
+        return self._pool.state
+
+    def open(self) -> None:
+        """Have torch imported; ``state`` tells when that is done."""
+        self._stage = "import torch"
+        if problem := self._pool.open():
+            self._fail("not-started", problem)
+
+    def start(self, rank: int, key: str, order: Message, deadlines: Deadlines) -> RankRun:
+        """Start a worker for a rank."""
+        begin = deadlines.start + self._pool.own_import_seconds
+        deadlines = msgspec.structs.replace(deadlines, start=begin)
+        process = self._pool.start(key, order, begin)
+        run = RankRun(rank, process, deadlines)
+        if process.problem:
+            run.hear({"event": "ended", "printed": process.problem})
+        else:
+            self._runs[key] = run
+        return run
+
+    def tick(self, seconds: float) -> None:
+        """Wait at most so long for what workers say; end those whose time is over."""
+        self._pool.tick(seconds)
+
+    def close(self) -> None:
+        """Kill what still runs."""
+        self._pool.close()
+
+    def _take(self, process: WorkerProcess, message: Message) -> None:
+        """Take in what a worker, or the zygote while it imports torch, has said."""
+        if process is self._pool.zygote:
+            self._take_from_zygote(process, message)
+            return
+        run = self._runs[process.key]
+        run.hear(message)
+        self._hear(run, message)
+        if process.is_gone:
+            del self._runs[process.key]
+            if process.is_unkillable and self._pool.forks:
+                self._renew_zygote(run, process.pid)
+
+    def _renew_zygote(self, run: RankRun, pid: int) -> None:
+        """See whether the worker stands still, or the zygote, which passed no signal on to it."""
+        problem = self._pool.renew("the process that forks the workers had to be ended")
+        if not (pid and is_running(pid)):
+            run.blame_zygote()
+        if problem:
+            self._fail("not-started", problem)
+
+    def _take_from_zygote(self, zygote: WorkerProcess, message: Message) -> None:
+        event = message.get("event")
+        if event == "stage":
+            self._stage = str(message.get("text"))[:200]
+        elif "too_old" in message:
+            version = str(message["too_old"])[:20]
+            said = f"it is Python {version}; gpucheck needs 3.8 or newer"
+            self._fail("too-old", said)
+        elif event == "import-failed":
+            self._fail("import-failed", str(message.get("detail")))
+        elif zygote.is_unkillable:
+            said = "import torch cannot be killed: it is stuck in the driver or on a disk"
+            self._fail("unkillable", said)
+        elif event == "ended":
+            late = f"no end of import torch after {self._import_limit:.0f} s"
+            ended = worker_exit(message, self._stage, killed=late if zygote.is_signalled else "")
+            self._fail(ended.kind, ended.detail)
+
+    def _fail(self, kind: str, detail: str) -> None:
+        self.failure = ImportFailure(kind=kind, detail=detail[:1000])

@@ -1,0 +1,84 @@
+"""Whether self-tests can run here, on which GPUs they must not, and why."""
+
+from gpucheck.probes.cuda_driver import CudaDriver
+from gpucheck.probes.device_nodes import DeviceNodes
+from gpucheck.probes.interpreter import Interpreter
+from gpucheck.probes.nvml import Nvml, NvmlGpu
+from gpucheck.probes.request import Request
+from gpucheck.probes.torch_build import TorchBuild
+from gpucheck.snapshot import Snapshot
+
+LEAST_FREE = 256 * 1024 * 1024
+"""Bytes that must be free on a GPU: the most that the quick level uses there."""
+_MIB = 1024 * 1024
+_NAMES = {"cpu": "CPU", "rocm": "ROCm", "xpu": "XPU"}
+_ON_CPU = "gpucheck --selftest tests it on the CPU"
+
+
+def why_no_test(snapshot: Snapshot) -> str:
+    """Return why no self-test can run in this target at all; "" when one can."""
+    python = snapshot.get(Interpreter)
+    if snapshot.origin != "live":
+        return "only files of the machine were read"
+    if python.status != "ok" or not python.executable:
+        return python.problem("version") or "there is no Python that answers"
+    if snapshot.get(TorchBuild).installed is False:
+        return "PyTorch is not installed there"
+    return ""
+
+
+def why_not_by_itself(snapshot: Snapshot) -> str:
+    """Return why a check does not run the self-tests by default; "" when it does.
+
+    It runs them wherever there is a device node of NVIDIA's driver and a CUDA build, whatever the
+    rules say: the self-tests put that to the proof.
+    """
+    if why := why_no_test(snapshot):
+        return why
+    if snapshot.get(Request).gpus == 0:
+        return f"this host was said to use no GPU; {_ON_CPU}"
+    build = snapshot.get(TorchBuild).built_for
+    if build is None:
+        return f"it could not be told what this torch was built for; {_ON_CPU}"
+    if build != "cuda":
+        return f"this is a {_NAMES.get(build, build)} build of torch; {_ON_CPU}"
+    if not has_device(snapshot):
+        return f"there is no device of an NVIDIA driver; {_ON_CPU}"
+    return ""
+
+
+def has_device(snapshot: Snapshot) -> bool:
+    """Whether the driver shows a device: by its node, or on Windows and WSL by its own answer."""
+    if snapshot.get(Nvml).gpus or snapshot.get(CudaDriver).device_count:
+        return True
+    paths = [node.path or "" for node in snapshot.get(DeviceNodes).nodes or ()]
+    return any(path.removeprefix("/dev/nvidia").isdecimal() for path in paths)
+
+
+def expects_gpu(snapshot: Snapshot) -> bool:
+    """Whether torch is expected to find a GPU in this target."""
+    is_cuda = snapshot.get(TorchBuild).built_for == "cuda"
+    return is_cuda and has_device(snapshot) and snapshot.get(Request).gpus != 0
+
+
+def unfit(snapshot: Snapshot) -> dict[str, str]:
+    """Return the CUDA devices that must not be used, each with the reason."""
+    by_uuid = {gpu.uuid: gpu for gpu in snapshot.get(Nvml).gpus or () if gpu.uuid}
+    found = {}
+    for at, device in enumerate(snapshot.get(CudaDriver).devices or ()):
+        gpu = by_uuid.get(device.uuid or "")
+        if gpu is not None and (why := _why_unfit(gpu)):
+            found[f"cuda:{at}"] = why
+    return found
+
+
+def _why_unfit(gpu: NvmlGpu) -> str:
+    busy = any(process.kind == "compute" for process in gpu.processes or ())
+    if gpu.compute_mode == "prohibited":
+        return "its compute mode is prohibited"
+    if gpu.compute_mode in ("exclusive-process", "exclusive-thread") and busy:
+        return "it is in exclusive mode and another process uses it"
+    free = gpu.memory_free_bytes
+    if free is not None and free < LEAST_FREE:
+        return f"only {free // _MIB} MiB of its memory are free, the self-tests want 256 MiB"
+    return ""

@@ -1,0 +1,57 @@
+"""What the tests let a real launcher start: each task finds its place and meets the others.
+
+Task 0 prints what all have told, as one JSON line. No torch is needed.
+"""
+
+import json
+import os
+import sys
+import time
+
+import msgspec
+
+from gpucheck.preflight.launchers.entrance import Wish, find, token
+from gpucheck.preflight.store.client import StoreClient
+from gpucheck.preflight.store.server import Store
+from gpucheck.preflight.store.wire import ports
+
+SECONDS = 30.0
+
+
+def main(arguments: list[str]) -> None:
+    """Meet; ``--master`` may be given."""
+    wish = Wish(
+        master=arguments[1] if arguments[:1] == ["--master"] else "",
+        nodes=int(os.environ["NODES"]) if "NODES" in os.environ else None,
+        pid=os.getpid(),
+        parent=os.getppid(),
+    )
+    place = find(os.environ, wish)
+    secret = token(os.environ)
+    store = None
+    if place.task == 0:
+        store = Store.open(None, place.master_port, place.run, secret, place.tasks)
+    tries = ports(None, place.master_port) or (store.port if store else 0,)
+    client = StoreClient.connect(place.master_host, tries, place.run, secret, SECONDS)
+    seen = {"here": os.uname().nodename, "address": client.local_address, "pid": os.getpid()}
+    client.set(f"task/{place.task}", {**msgspec.to_builtins(place), **seen})
+    over: list[object] = []
+    client.get("over", SECONDS, over.append)
+    end = time.monotonic() + SECONDS
+    while not over and not client.lost and time.monotonic() < end:
+        client.pump()
+        time.sleep(0.01)
+        if store and len(store.under("task/")) == place.tasks:
+            store.put("over", 1)
+    if store:
+        told = store.under("task/")
+        sys.stdout.write(
+            json.dumps([json.loads(told[key]) for key in sorted(told, key=int)]) + "\n"
+        )
+        time.sleep(0.3)  # for the others to hear that it is over
+        store.close()
+    client.close()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

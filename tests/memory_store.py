@@ -1,0 +1,50 @@
+"""A store without a network: everything is there at once."""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+
+class MemoryStore:
+    """What the store and its client do, in one place; waits never end by themselves."""
+
+    lost = ""
+    last_heard = 0.0
+    local_address = "127.0.0.1"
+    peer_address = "127.0.0.1"
+
+    def __init__(self) -> None:
+        self.texts: dict[str, bytes] = {}
+        self._waiting: dict[str, list[Callable[[bytes | None], None]]] = {}
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """What stands under each key."""
+        return {key: msgspec.json.decode(text) for key, text in self.texts.items()}
+
+    def put(self, key: str, value: object) -> None:
+        self.texts[key] = msgspec.json.encode(value)
+        for then in self._waiting.pop(key, []):
+            then(self.texts[key])
+
+    set = put
+
+    def add(self, key: str, *, then: Callable[[int], None]) -> None:
+        number = int(self.texts.get(key, b"0")) + 1
+        self.texts[key] = b"%d" % number
+        then(number)
+
+    def get(self, key: str, wait: float, *, then: Callable[[bytes | None], None]) -> None:
+        if key in self.texts:
+            then(self.texts[key])
+        elif wait:
+            self._waiting.setdefault(key, []).append(then)
+
+    def under(self, prefix: str) -> dict[str, bytes]:
+        return {k[len(prefix) :]: text for k, text in self.texts.items() if k.startswith(prefix)}
+
+    def give_up(self, key: str) -> None:
+        """End the waits for a key: its time is over."""
+        for then in self._waiting.pop(key, []):
+            then(None)

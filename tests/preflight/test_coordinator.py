@@ -1,0 +1,317 @@
+"""The coordinator: rank assignment, steps, silence, and an end in time."""
+
+from collections.abc import Callable
+
+import msgspec
+import pytest
+from memory_store import MemoryStore
+
+from gpucheck.preflight.coordinator import coordinator as module
+from gpucheck.preflight.coordinator.coordinator import SILENT, Coordinator, Heard, Plan
+from gpucheck.preflight.coordinator.rank_assignment import JobSpec
+from gpucheck.preflight.model import RankResult, Step, TaskFacts
+from gpucheck.preflight.store import messages
+from gpucheck.preflight.store.messages import (
+    Heartbeat,
+    Leaving,
+    RankProgress,
+    Registration,
+    StepResults,
+    TaskReport,
+    Verdict,
+)
+
+Next = Callable[[Heard], Step | None]
+
+
+class Clock:
+    """The time, as the test wants it."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+class Hall:
+    """A coordinator, and tasks that do what the test says."""
+
+    def __init__(self, clock: Clock, tasks: int, next_step: Next, timeout: float = 300.0) -> None:
+        self.clock = clock
+        self.store = MemoryStore()
+        self.heard: list[Heard] = []
+        plan = Plan(
+            backend="gloo", begun=clock.now, end=clock.now + timeout, arrival=60.0, connect=60.0
+        )
+        job = JobSpec(tasks=tasks, cuda=False, per_task=1)
+        self.coordinator = Coordinator(
+            self.store, job, plan, next_step, self._finish, lambda _text: None
+        )
+        self.beats = dict.fromkeys(range(tasks), 0)
+
+    def _finish(self, heard: Heard) -> Verdict:
+        self.heard.append(heard)
+        return Verdict(exit=0, exit_class="healthy")
+
+    def come(self, *tasks: int, left: float = 300.0) -> None:
+        for task in tasks:
+            facts = TaskFacts(task=task, host=f"n{task}")
+            said = Registration(facts=facts, seconds_left=left)
+            self.store.set(messages.REGISTRATIONS.key(task), said)
+
+    def learn(self, *tasks: int, problem: str = "") -> None:
+        for task in tasks:
+            kind = "import-failed" if problem else ""
+            facts = TaskFacts(task=task, host=f"n{task}", devices=[], problem=problem, kind=kind)
+            self.store.set(messages.REPORTS.key(task), TaskReport(facts=facts))
+
+    def did(self, task: int, step: int, **result: object) -> None:
+        one = msgspec.convert({"rank": task, "status": "passed", **result}, RankResult)
+        self.store.set(messages.RESULTS.key(step, task), StepResults(results=(one,)))
+
+    def leave(self, *tasks: int) -> None:
+        for task in tasks:
+            self.store.set(messages.LEAVING.key(task), Leaving())
+
+    def run(self, seconds: float, *, silent: tuple[int, ...] = ()) -> None:
+        end = self.clock.now + seconds
+        while self.clock.now < end:
+            self.clock.now += 0.25
+            for task in self.beats:
+                if task not in silent:
+                    self.beats[task] += 1
+                    beat = Heartbeat(
+                        n=self.beats[task], ranks={task: RankProgress("enter", 2, 0.1)}
+                    )
+                    self.store.set(messages.HEARTBEATS.key(task), beat)
+            self.coordinator.tick()
+
+    @property
+    def result(self) -> Heard:
+        assert len(self.heard) == 1
+        return self.heard[0]
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(module, "time", clock)
+    return clock
+
+
+def one_step(heard: Heard) -> Step | None:
+    if heard.history:
+        return None
+    group = tuple(heard.roster.living)
+    return Step(number=7, kind="together", groups=(group,), backend="gloo", seconds=20)
+
+
+def test_all_is_well(clock: Clock) -> None:
+    hall = Hall(clock, 2, one_step)
+    hall.come(0, 1)
+    hall.run(1)
+    assert "roster/0" not in hall.store.values
+    hall.learn(0, 1)
+    hall.run(1)
+    assigned = hall.store.values["roster/1"]
+    assert (assigned["devices"], assigned["world_size"]) == ({"1": "cpu"}, 2)
+    orders = hall.store.values["go/1/0"]
+    assert orders["groups"] == [{"number": 0, "ranks": "0-1", "mine": [1]}]
+    assert "verdict" not in hall.store.values
+    hall.did(0, 7)
+    hall.did(1, 7)
+    hall.run(1)
+    assert hall.store.values["verdict"]["exit"] == 0
+    assert hall.result.history[0].passed((0, 1))
+    assert not hall.coordinator.all_have_left
+    hall.leave(0, 1)
+    assert hall.coordinator.all_have_left
+
+
+def test_who_never_comes_is_absent_after_the_time_to_arrive(clock: Clock) -> None:
+    hall = Hall(clock, 3, one_step)
+    hall.come(0, 2)
+    hall.learn(0, 2)
+    hall.run(59)
+    assert "roster/0" not in hall.store.values
+    hall.run(2)
+    assert hall.store.values["go/0/0"]["groups"][0]["ranks"] == "0,2"
+    hall.come(1)
+    hall.did(0, 7)
+    hall.did(2, 7)
+    hall.run(1)
+    assert hall.result.roster.absent == {1}
+
+
+def test_a_supervisor_that_falls_silent_is_lost_with_its_last_phase(clock: Clock) -> None:
+    hall = Hall(clock, 2, one_step)
+    hall.come(0, 1)
+    hall.learn(0, 1)
+    hall.run(5)
+    hall.did(0, 7)
+    hall.run(SILENT + 3, silent=(1,))
+    lost = hall.result.history[0].results[1]
+    assert (lost.status, lost.phase, lost.collective) == ("lost", "enter", 2)
+    assert hall.result.roster.dead == {1}
+    hall.leave(0)
+    assert hall.coordinator.all_have_left
+
+
+def test_who_falls_silent_while_it_imports_torch_is_known_before_the_first_step(
+    clock: Clock,
+) -> None:
+    hall = Hall(clock, 2, one_step)
+    hall.come(0, 1)
+    hall.learn(0)
+    hall.run(5)
+    hall.run(SILENT + 2, silent=(1,))
+    hall.did(0, 7)
+    hall.run(1, silent=(1,))
+    assert hall.result.history[0].results[1].status == "lost"
+    assert "go/1/0" not in hall.store.values
+
+
+def test_whose_torch_does_not_import_gets_no_orders_but_an_outcome(clock: Clock) -> None:
+    hall = Hall(clock, 2, one_step)
+    hall.come(0, 1)
+    hall.learn(0)
+    hall.learn(1, problem="No module named torch")
+    hall.run(1)
+    hall.did(0, 7)
+    hall.run(1)
+    assert hall.result.history[0].results[1].kind == "import-failed"
+    assert "go/1/0" not in hall.store.values
+
+
+def test_the_verdict_is_there_before_the_first_of_them_must_go(clock: Clock) -> None:
+    hall = Hall(clock, 2, one_step)
+    hall.come(0)
+    hall.come(1, left=70.0)
+    hall.learn(0, 1)
+    hall.run(61)
+    assert hall.heard == []
+    hall.run(2)
+    assert "limit" in hall.result.stopped_because
+    assert {one.status for one in hall.result.history[0].results.values()} == {"not-run"}
+    assert hall.result.history[0].results[0].phase == "enter"
+
+
+def test_a_step_that_could_not_end_is_not_begun(clock: Clock) -> None:
+    hall = Hall(clock, 1, one_step, timeout=40.0)
+    hall.come(0, left=40.0)
+    hall.learn(0)
+    hall.run(2)
+    assert "together" in hall.result.stopped_because
+    assert hall.result.history == []
+
+
+def test_a_task_that_dies_at_once_is_lost_too(clock: Clock) -> None:
+    hall = Hall(clock, 1, one_step)
+    hall.come(0)
+    hall.run(SILENT + 4, silent=(0,))
+    assert hall.result.facts[0].kind == "silent"
+
+
+def test_an_unkillable_worker_takes_its_rank_out(clock: Clock) -> None:
+    hall = Hall(clock, 2, one_step)
+    hall.come(0, 1)
+    hall.learn(0, 1)
+    hall.run(1)
+    hall.did(0, 7)
+    hall.did(1, 7, status="timed-out", kind="unkillable")
+    hall.run(1)
+    assert hall.result.roster.dead == {1}
+    assert hall.result.roster.living == [0]
+
+
+FACTS = {"task": 0, "host": "x"}
+FORGED: dict[str, list[object]] = {
+    "task/0": [
+        "nonsense",
+        {},
+        {"message": "registration"},
+        {"message": "report", "facts": FACTS},
+        {"message": "registration", "facts": {"task": 5, "host": "x"}},
+        {"message": "registration", "facts": {**FACTS, "devices": [{"uuid": [1]}]}},
+        {"message": "registration", "facts": {**FACTS, "devices": [{"uuid": {"a": 1}}]}},
+        {"message": "registration", "facts": FACTS, "seconds_left": -1},
+        {"message": "registration", "facts": FACTS, "seconds_left": "many"},
+    ],
+    "task/x": [{}],
+    "task/²": [{}],
+    "task/999999999999": [{"message": "registration", "facts": {**FACTS, "task": 999}}],
+    "task/999": [{"message": "registration", "facts": {"task": 999, "host": "x"}}],
+    "facts/0": [
+        {"task": 5},
+        [1],
+        {"message": "report", "facts": {**FACTS, "devices": [{"uuid": 7}]}},
+        {"message": "report", "facts": {**FACTS, "gpu_numbers": {"GPU-1": "x"}}},
+        {"message": "report", "facts": {**FACTS, "roots": [{"slug": []}]}},
+        {"message": "report", "facts": {**FACTS, "baseline": {"gpus": 3}}},
+    ],
+    "beat/0": [{"n": 1}, {"message": "heartbeat", "n": "many"}],
+    "beat/²": [{"message": "heartbeat", "n": 1}],
+    "beat/x": [{}],
+    "done/7/0": [
+        [{"rank": "a"}],
+        {"message": "results", "results": [{"rank": "a", "status": "passed"}]},
+        {"message": "results", "results": [{"rank": 0, "status": "splendid"}]},
+        {"message": "results", "results": [
+            {"rank": 0, "status": "timed-out", "data": {"in_phase": "long"}}]},
+        {"message": "results", "results": [
+            {"rank": 0, "status": "failed", "data": {"roots": [{"slug": []}]}}]},
+    ],
+    "done/7/5": [{"message": "results", "results": [{"rank": 99, "status": "passed"}]}],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [(key, value) for key, values in FORGED.items() for value in values]
+)
+def test_what_comes_over_the_network_is_not_believed(clock: Clock, key: str, value: object) -> None:
+    hall = Hall(clock, 1, one_step)
+    hall.store.set(key, value)
+    hall.run(1)
+    hall.come(0)
+    hall.store.set(key, value)
+    hall.run(1)
+    hall.learn(0)
+    hall.store.set(key, value)
+    hall.run(1)
+    hall.come(0)
+    hall.learn(0)
+    hall.run(1)
+    hall.did(0, 7)
+    hall.run(1)
+    assert set(hall.result.history[0].results) == {0}
+    assert hall.result.history[0].results[0].passed
+    assert hall.result.facts[0].host == "n0"
+
+
+def test_what_was_not_believed_is_said(clock: Clock) -> None:
+    hall = Hall(clock, 2, one_step)
+    hall.store.set("task/1", {"message": "registration", "facts": {"task": 1, "host": 5}})
+    hall.come(0)
+    hall.learn(0)
+    hall.run(62, silent=(1,))
+    hall.did(0, 7)
+    hall.run(1)
+    (said,) = hall.result.malformed
+    assert "task/1" in said
+    assert "facts.host" in said
+    assert hall.result.roster.absent == {1}
+
+
+def test_being_told_to_stop_ends_it_once(clock: Clock) -> None:
+    hall = Hall(clock, 2, one_step)
+    hall.come(0)
+    hall.run(1)
+    hall.coordinator.stop("it was told to end")
+    hall.coordinator.stop("again")
+    assert hall.result.stopped_because == "it was told to end"
+
+
+def test_results_are_msgspec_data() -> None:
+    one = RankResult(rank=1, status="lost", phase="enter")
+    assert msgspec.convert(msgspec.to_builtins(one), RankResult) == one

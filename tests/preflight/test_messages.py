@@ -1,0 +1,239 @@
+"""The messages of the store: what is malformed is a value, field by field."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pytest
+
+from gpucheck.findings import Confidence, Fix
+from gpucheck.preflight.figures.baseline import Baseline, SavedGpu
+from gpucheck.preflight.model import Device, RankResult, RootCause, TaskFacts
+from gpucheck.preflight.store import messages
+from gpucheck.preflight.store.messages import (
+    OF_TASK_0,
+    Dismissal,
+    Group,
+    GroupBandwidth,
+    GroupEnd,
+    Heartbeat,
+    Leaving,
+    Malformed,
+    Message,
+    RankAssignment,
+    RankProgress,
+    Registration,
+    Rendezvous,
+    StepOrders,
+    StepResults,
+    TaskReport,
+    Topic,
+    Verdict,
+)
+from gpucheck.probes.preflight import Culprit
+
+FACTS = TaskFacts(
+    task=3, host="node03", node=1, pid=77, address="10.0.0.3", python="3.11", torch="2.9.1",
+    cuda="12.8", cudnn="9.1", nccl="2.27", driver="570.1",
+    devices=[Device(index=0, name="H", memory=1 << 36, capability="9.0", uuid="GPU-1", pci="0:1")],
+    gpu_numbers={"GPU-1": 4}, nvlinks={"GPU-1": 18}, infiniband=["mlx5_0/1 ACTIVE"],
+    shm_bytes=1 << 33, memlock_bytes=-1, variables={"NCCL_DEBUG": "WARN"},
+    baseline=Baseline(gpus={"GPU-1": SavedGpu(model="H", rates={"fp16 TFLOP/s": 1.0})}),
+    problem="no torch", kind="import-failed",
+    roots=[RootCause(
+        slug="torch-missing", headline="No torch", confidence=Confidence.LIKELY,
+        fixes=(Fix(text="Install it", commands=("pip install torch",)),),
+    )],
+    phase="import",
+)  # fmt: skip
+RESULT = RankResult(
+    rank=5, status="timed-out", phase="enter", collective=2, kind="timed-out", detail="late",
+    order=1, seconds=3.5, measurements={"fp16 TFLOP/s": 2.0},
+    data={"in_phase": 20.5, "own_deadline": True, "rank": 4, "address": "10.0.0.1", "port": 80},
+)  # fmt: skip
+SAMPLES: list[tuple[Topic[Any], Message]] = [
+    (messages.REGISTRATIONS, Registration(facts=FACTS, seconds_left=300.0)),
+    (messages.REPORTS, TaskReport(facts=FACTS)),
+    (messages.ASSIGNMENTS, RankAssignment(devices={5: "cuda:0"}, world_size=8)),
+    (
+        messages.ORDERS,
+        StepOrders(
+            step=2, kind="arms", backend="nccl", seconds=15.0, connect_seconds=15.0, seed=7,
+            groups=(Group(number=0, ranks="0-7", mine=(4, 5)),), env={"NCCL_P2P_DISABLE": "1"},
+            tests=("memory",), sizes=(4, 1024),
+        ),
+    ),
+    (messages.RESULTS, StepResults(results=(RESULT,))),
+    (messages.HEARTBEATS, Heartbeat(n=9, ranks={5: RankProgress("connect", 1, 0.5)})),
+    (messages.RENDEZVOUS, Rendezvous(host="10.0.0.3", port=4711)),
+    (messages.GROUP_ENDS, GroupEnd(reason="deadline")),
+    (
+        messages.VERDICT,
+        Verdict(
+            exit=1, exit_class="culprit", why="x", verdict="broken", root_causes=("rank-hangs",),
+            culprits=(Culprit(slug="rank-hangs", ranks=(5,), data={"kind": "hang"}),),
+            world_size=8, groups=(GroupBandwidth(uuids=("GPU-1", None), size=4, busbw=None),),
+        ),
+    ),
+    (messages.LEAVING, Leaving()),
+    (messages.DISMISSAL, Dismissal()),
+]  # fmt: skip
+NAMES = [type(sample).__name__ for _topic, sample in SAMPLES]
+FREE = (
+    "data", "culprits.0.data", "culprits.0.sources", "culprits.0.problems", "message",
+)  # fmt: skip
+"""Fields that hold data of any form, and the tag, which has a test of its own."""
+
+
+@pytest.mark.parametrize(("topic", "sample"), SAMPLES, ids=NAMES)
+def test_a_message_is_read_as_it_was_sent(topic: Topic[Any], sample: Message) -> None:
+    assert topic.read(msgspec.json.encode(sample)) == sample
+
+
+@pytest.mark.parametrize(("topic", "sample"), SAMPLES, ids=NAMES)
+def test_only_its_own_kind_stands_under_a_topic(topic: Topic[Any], sample: Message) -> None:
+    for other, _sample in SAMPLES:
+        if other is not topic:
+            assert isinstance(other.read(msgspec.json.encode(sample)), Malformed)
+
+
+@pytest.mark.parametrize(("topic", "sample"), SAMPLES, ids=NAMES)
+def test_each_field_has_its_form(topic: Topic[Any], sample: Message) -> None:
+    plain = json.loads(msgspec.json.encode(sample))
+    for path, value in _fields(plain):
+        for wrong in _others_than(value):
+            forged = _with(plain, path, wrong)
+            found = topic.read(json.dumps(forged).encode())
+            assert isinstance(found, Malformed), (path, wrong)
+            assert found.problem
+
+
+@pytest.mark.parametrize(("topic", "sample"), SAMPLES, ids=NAMES)
+def test_a_key_too_many_is_malformed(topic: Topic[Any], sample: Message) -> None:
+    plain = json.loads(msgspec.json.encode(sample))
+    assert isinstance(topic.read(json.dumps({**plain, "more": 1}).encode()), Malformed)
+
+
+@pytest.mark.parametrize(("topic", "_sample"), SAMPLES, ids=NAMES)
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"", b"null", b"{", b"[]", b"{}", b"3", b'"x"', b"\xff", b'{"message":"\xff"}',
+        b'{"message":7}', b'{"message":"nothing"}', b'{"message":"nonsense"}',
+        b"[" * 100_000, b'{"message":NaN}',
+    ],
+)  # fmt: skip
+def test_nonsense_is_malformed(topic: Topic[Any], _sample: Message, text: bytes) -> None:
+    assert isinstance(topic.read(text), Malformed)
+
+
+def _registration(**facts: object) -> dict[str, Any]:
+    return {"message": "registration", "facts": {"task": 0, "host": "a", **facts}}
+
+
+def _results(**result: object) -> dict[str, Any]:
+    return {"message": "results", "results": [{"rank": 0, "status": "passed", **result}]}
+
+
+def _orders(**more: object) -> dict[str, Any]:
+    group = {"number": 0, "ranks": "0-3", "mine": [1]}
+    return {
+        "message": "orders", "step": 0, "kind": "together", "backend": "gloo", "seconds": 1,
+        "connect_seconds": 1, "groups": [group], **more,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("topic", "said"),
+    [
+        (messages.REGISTRATIONS, _registration(host="x" * 1001)),
+        (messages.REGISTRATIONS, _registration(task=-1)),
+        (messages.REGISTRATIONS, _registration(task=10**7)),
+        (messages.REGISTRATIONS, _registration(devices=[{}] * 257)),
+        (messages.REGISTRATIONS, _registration(devices=[{"memory": -1}])),
+        (messages.REGISTRATIONS, _registration(variables={"A": "x" * 70_000})),
+        (messages.REGISTRATIONS, {**_registration(), "seconds_left": -1.0}),
+        (messages.REGISTRATIONS, {**_registration(), "seconds_left": 1e300}),
+        (messages.RESULTS, _results(rank=-1)),
+        (messages.RESULTS, _results(detail="x" * 70_000)),
+        (messages.RESULTS, _results(order=-1)),
+        (messages.RESULTS, {"message": "results", "results": _results()["results"] * 101}),
+        (messages.RESULTS, _results(data={"in_phase": "long"})),
+        (messages.RESULTS, _results(data={"in_phase": [1]})),
+        (messages.RESULTS, _results(data={"own_deadline": "yes"})),
+        (messages.RESULTS, _results(data={"rank": {}})),
+        (messages.RESULTS, _results(data={"address": ["10.0.0.1"]})),
+        (messages.RESULTS, _results(data={"roots": [{"slug": ["x"]}]})),
+        (messages.HEARTBEATS, {"message": "heartbeat", "n": -1}),
+        (messages.HEARTBEATS, {"message": "heartbeat", "n": 1, "ranks": {"0": ["enter", -1, 0]}}),
+        (messages.HEARTBEATS, {"message": "heartbeat", "n": 1, "ranks": {"0": ["lunch", 1, 0]}}),
+        (messages.RENDEZVOUS, {"message": "rendezvous", "host": "a", "port": 70_000}),
+        (messages.ORDERS, _orders(groups=[{"number": 0, "ranks": "0-3", "mine": [4]}])),
+        (messages.ORDERS, _orders(groups=[{"number": 0, "ranks": "3-1", "mine": []}])),
+        (messages.ORDERS, _orders(groups=[{"number": 0, "ranks": "a", "mine": []}])),
+        (messages.ORDERS, _orders(groups=[{"number": 0, "ranks": "0-9999999", "mine": []}])),
+        (messages.ORDERS, _orders(env={"LD_PRELOAD": "/tmp/x.so"})),
+        (messages.VERDICT, {"message": "verdict", "exit": 2, "class": "healthy"}),
+        (messages.VERDICT, {"message": "verdict", "exit": 0, "class": "fine"}),
+    ],
+)
+def test_a_message_beyond_its_bounds_is_malformed(topic: Topic[Any], said: dict[str, Any]) -> None:
+    assert isinstance(topic.read(json.dumps(said).encode()), Malformed)
+
+
+def test_the_samples_of_the_bounds_are_fine_otherwise() -> None:
+    for topic, said in (
+        (messages.REGISTRATIONS, _registration()),
+        (messages.RESULTS, _results()),
+        (messages.ORDERS, _orders()),
+    ):
+        assert isinstance(topic.read(json.dumps(said).encode()), Message)
+
+
+def test_keys_and_who_may_set_them() -> None:
+    assert messages.RESULTS.key(7, 3) == "done/7/3"
+    assert messages.RESULTS.key(7, 3).startswith(messages.RESULTS.prefix(7))
+    assert messages.ASSIGNMENTS.key(1).startswith(OF_TASK_0)
+    assert messages.ORDERS.key(1, 0).startswith(OF_TASK_0)
+    assert messages.VERDICT.name.startswith(OF_TASK_0)
+    assert not messages.REGISTRATIONS.key(1).startswith(OF_TASK_0)
+    assert not messages.RESULTS.key(1, 2).startswith(OF_TASK_0)
+
+
+def _fields(plain: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:  # noqa: ANN401  # JSON
+    """Yield every field of a message with its path."""
+    name = ".".join(map(str, path))
+    if any(name.endswith(free) for free in FREE):
+        return
+    if path:
+        yield path, plain
+    if isinstance(plain, dict):
+        for key, value in plain.items():
+            yield from _fields(value, (*path, key))
+    elif isinstance(plain, list):
+        for at, value in enumerate(plain):
+            yield from _fields(value, (*path, at))
+
+
+def _others_than(value: object) -> list[object]:
+    """Return values of forms that are not that of this value."""
+    forms: list[object] = ["x", 7.5, [7.5], {"x": 7.5}, True]
+    if isinstance(value, str):
+        return [7.5, [value], {"x": value}, True]
+    if isinstance(value, bool):
+        return ["x", 7.5, [value]]
+    if isinstance(value, int | float):
+        return ["x", str(value), [value], {"x": value}, True]
+    if isinstance(value, list):
+        return [form for form in forms if form != [7.5]]
+    return [form for form in forms if not isinstance(form, dict)] if value is not None else []
+
+
+def _with(plain: Any, path: tuple[Any, ...], value: object) -> Any:  # noqa: ANN401  # JSON
+    """Return a copy in which a field has another value."""
+    if not path:
+        return value
+    copy = dict(plain) if isinstance(plain, dict) else list(plain)
+    copy[path[0]] = _with(plain[path[0]], path[1:], value)
+    return copy
