@@ -45,6 +45,15 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     recording: Recording
 
 
+def parsed(text: str) -> Table:
+    """Return what a text says in TOML.
+
+    Raises:
+        ValueError: it is not TOML.
+    """
+    return tomllib.loads(text)
+
+
 def names() -> list[str]:
     """Return the names of all test machines; what lies in ``base/`` is none."""
     return sorted(file.stem for file in MACHINES.glob("*.toml"))
@@ -137,7 +146,7 @@ def _root_of(name: str, root: Path) -> Path:
 def _document(name: str, root: Path) -> Table:
     file = root / f"{name}.toml"
     try:
-        document: Table = _plain(tomllib.loads(file.read_text(encoding="utf-8")))
+        document: Table = _plain(parsed(file.read_text(encoding="utf-8")))
     except FileNotFoundError:
         raise ValueError(f"{name}.toml: there is no such machine in {root}") from None
     except ValueError as error:
