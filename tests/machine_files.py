@@ -29,7 +29,6 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-read_toml = tomllib.loads
 MACHINES = Path(__file__).parent / "machines"
 LONGEST_CHAIN = 2
 """Steps of ``like`` at most, so that a reader can follow them."""
@@ -44,6 +43,15 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     about: str
     expect: Table
     recording: Recording
+
+
+def parsed(text: str) -> Table:
+    """Return what a text says in TOML.
+
+    Raises:
+        ValueError: it is not TOML.
+    """
+    return tomllib.loads(text)
 
 
 def names() -> list[str]:
@@ -138,7 +146,7 @@ def _root_of(name: str, root: Path) -> Path:
 def _document(name: str, root: Path) -> Table:
     file = root / f"{name}.toml"
     try:
-        document: Table = _plain(read_toml(file.read_text(encoding="utf-8")))
+        document: Table = _plain(parsed(file.read_text(encoding="utf-8")))
     except FileNotFoundError:
         raise ValueError(f"{name}.toml: there is no such machine in {root}") from None
     except ValueError as error:

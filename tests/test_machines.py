@@ -1,7 +1,7 @@
 """Every test machine, from its file to its verdict, against its own ``[expect]``."""
 
 import functools
-import re
+import hashlib
 from typing import Literal
 
 import machine_files
@@ -23,6 +23,7 @@ pytestmark = pytest.mark.every_finding
 
 NAMES = machine_files.names()
 EACH = pytest.mark.parametrize("name", NAMES, scope="module")  # all of one machine in turn
+BASES = [f"base/{file.stem}" for file in sorted((MACHINES / "base").glob("*.toml"))]
 TABLES = Tables()
 
 
@@ -68,11 +69,22 @@ def test_there_are_enough_machines() -> None:
     assert len(NAMES) >= 90
 
 
-def test_every_blob_is_used_and_there_once() -> None:
-    texts = "\n".join(file.read_text(encoding="utf-8") for file in MACHINES.rglob("*.toml"))
+def test_every_blob_is_used_and_named_by_its_content() -> None:
     blobs = {file.name: file.read_bytes() for file in (MACHINES / "blobs").iterdir()}
-    assert set(re.findall(r'= "([^"]+-[0-9a-f]{8})"', texts)) == set(blobs)
-    assert len(set(blobs.values())) == len(blobs)
+    used = {
+        blob
+        for name in (*NAMES, *BASES)
+        for part in ("blobs", "ranges")
+        for blob in machine_files.sections(name).get(part, {}).values()
+    }
+    assert used == set(blobs)
+    for name, data in blobs.items():
+        assert name.endswith(f"-{hashlib.sha256(data).hexdigest()[:8]}")
+
+
+def test_every_base_is_used_and_expects_nothing() -> None:
+    assert {machine_files.chain(name)[-1] for name in NAMES} >= set(BASES)
+    assert [name for name in BASES if machine_files.load(name).expect] == []
 
 
 @EACH

@@ -22,7 +22,6 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 import cut_elf
 import machine_files
-from machine_files import read_toml
 from machine_from_folder import write
 
 from gpucheck.elf import read_elf
@@ -65,7 +64,7 @@ def main() -> int:
     parser.add_argument("--beside", action="append", default=[], metavar="FILE=PATH")
     parser.add_argument("--variable", action="append", default=[], metavar="NAME=VALUE")
     arguments = parser.parse_args()
-    head = read_toml(arguments.head.read_text(encoding="utf-8"))
+    head = machine_files.parsed(arguments.head.read_text(encoding="utf-8"))
     beside = dict(one.split("=", 1) for one in arguments.beside)
     recording = record(Environment(arguments.environment), arguments.around, beside)
     recording.env.update(one.split("=", 1) for one in arguments.variable)
