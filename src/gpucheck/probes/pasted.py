@@ -10,11 +10,11 @@ class Sign(Facts, frozen=True, kw_only=True):
 
     slug: str | None = None
     signature: str | None = None
-    """Which of the slug's signatures it matches."""
+    """The name of the message of this finding that it matches."""
     text: str | None = None
     """The line, cut."""
     values: dict[str, str] | None = None
-    """What the signature drew from the line."""
+    """What the message drew from the line."""
 
 
 class Taken(Facts, frozen=True, kw_only=True):

@@ -8,25 +8,26 @@ import msgspec
 from gpucheck.engine import Diagnosis, diagnose
 from gpucheck.facts import Section
 from gpucheck.findings import Confidence, Finding, Hit, Outcome, Severity, Suspect
+from gpucheck.messages import all_messages, wording
+from gpucheck.messages.matcher import Match, search
+from gpucheck.messages.text import Line, Text
 from gpucheck.probes import all_sections
 from gpucheck.probes.pasted import Pasted, Sign, Taken
 from gpucheck.readers.pasted import read_pasted
-from gpucheck.readers.pasted.base import Line, Machine, Text
+from gpucheck.readers.pasted.base import Machine
 from gpucheck.report import Report, make_report
-from gpucheck.signatures import all_signs, suspicion
 from gpucheck.snapshot import ProbeRuns, Snapshot
 from gpucheck.tables import Tables
-from gpucheck.ticket.completion import complete, words_of
+from gpucheck.ticket.completion import complete, known_facts
 from gpucheck.ticket.families import formats, spans
 from gpucheck.ticket.gpu_errors import first_complaint, first_gpu_error
 from gpucheck.ticket.numbered_errors import with_names
 from gpucheck.ticket.own_report import NAME as NAME_OF_REPORT
 from gpucheck.ticket.own_report import OwnReport, own_match, take_out
 from gpucheck.ticket.questions import open_questions
-from gpucheck.ticket.search import Match, search
 from gpucheck.ticket.settled import nothing_said, settled_with, silent_rules
 from gpucheck.ticket.unwrap import unwrapped
-from gpucheck.ticket.weighing import echoes, weigh
+from gpucheck.ticket.weighing import Weight, echoes, weigh
 from gpucheck.verdict import open_questions as questions_of_a_machine
 
 _SHOWN = 300
@@ -40,8 +41,6 @@ _REFUTED_BY_CUDA = (
 """Causes for which CUDA would not start: with CUDA seen to work, a symptom points elsewhere."""
 _CAN_BE_WITH_CUDA = ("gpu-too-new-for-torch", "torch-rocm-or-other-build")
 """The tables may know better: CUDA starts also where the build has no code for the GPU."""
-_STANDS = 84
-"""From this weight on a text names its cause whatever facts of other lines look like."""
 
 
 class _Read(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,7 +84,7 @@ def _read(text: Text, tables: Tables) -> _Read:
         machine.said(Pasted, "own_verdict", own.verdict, own.line)
         readers = (NAME_OF_REPORT, *readers)
     complete(machine, tables)
-    found = search(text, words_of(machine))
+    found = search(text, known_facts(machine))
     failed = first_gpu_error(text)
     if failed is None and not _not_refuted(found, machine):
         failed = first_complaint(text)
@@ -129,16 +128,16 @@ def judge_saved(snapshot: Snapshot, tables: Tables) -> Report:
 
 
 def _match(sign: Sign) -> Match | None:
-    """Return a saved sign as it was found; None when this version has no such signature."""
+    """Return a saved sign as it was found; None when this version has no such message."""
     if (sign.signature or "").startswith(NAME_OF_REPORT):
         line = Line(0, sign.text or "", file=sign.source("text"))
         severity = (sign.signature or "").rpartition(" ")[2]
         return own_match(sign.slug or "", severity, line, sign.values or {})
-    signs = all_signs().get(sign.slug or "")
-    for signature in signs.signatures if signs is not None else ():
-        if signature.name == sign.signature:
+    finding = all_messages().get(sign.slug or "")
+    for message in finding.messages if finding is not None else ():
+        if message.name == sign.signature:
             line = Line(0, sign.text or "", file=sign.source("text"))
-            return Match(sign.slug or "", signature, line, sign.values or {})
+            return Match(sign.slug or "", message, line, sign.values or {})
     return None
 
 
@@ -166,7 +165,7 @@ def _not_refuted(matches: list[Match], machine: Machine) -> list[Match]:
     return [
         match
         for match in matches
-        if match.slug not in _REFUTED_BY_CUDA or match.signature.weight >= _STANDS
+        if match.slug not in _REFUTED_BY_CUDA or not match.message.refutable
     ]
 
 
@@ -218,7 +217,7 @@ def _silent_sections() -> dict[str, Section]:
 def _sign(match: Match) -> Sign:
     return Sign(
         slug=match.slug,
-        signature=match.signature.name,
+        signature=match.message.name,
         text=match.line.text.strip()[:_SHOWN],
         values=match.values,
         sources={"*": match.line.source},
@@ -229,20 +228,21 @@ def _suspects(matches: Sequence[Match]) -> dict[str, Suspect]:
     found: dict[str, Suspect] = {}
     for slug in {match.slug for match in matches}:
         own = [(at, match) for at, match in enumerate(matches) if match.slug == slug]
-        at, best = max(own, key=lambda one: one[1].signature.weight)
+        finding = all_messages()[slug]
+        at, best = max(own, key=lambda one: finding.rank(one[1].message))
         lines = {best.line.source: at}
         for other, match in own:
             lines.setdefault(match.line.source, other)
         evidence = list(lines.values())[:_MOST_LINES]
         found[slug] = Suspect(
             hit=Hit(
-                headline=suspicion.headline(best.signature, best.values),
+                headline=wording.headline(best.message, best.values),
                 evidence=tuple(f"pasted.signs.{one}.text" for one in evidence),
-                fixes=suspicion.fixes(all_signs()[slug], best.signature, best.values),
-                severity=best.signature.severity,
-                confidence=suspicion.confidence(best.signature.weight),
+                fixes=wording.fixes(finding, best.message, best.values),
+                severity=best.message.severity,
+                confidence=best.message.strength.confidence,
             ),
-            stands=best.signature.stands or best.signature.weight >= _STANDS,
+            stands=not best.message.refutable,
         )
     return found
 
@@ -254,7 +254,7 @@ def _severity(finding: Finding) -> Severity:
     return Severity.INFO if doubted and not complained else finding.severity
 
 
-def _ordered(asked: Diagnosis, weights: Mapping[str, float]) -> Diagnosis:
+def _ordered(asked: Diagnosis, weights: Mapping[str, Weight]) -> Diagnosis:
     silenced = echoes(asked.findings, weights)
     findings = [
         msgspec.structs.replace(
@@ -267,7 +267,7 @@ def _ordered(asked: Diagnosis, weights: Mapping[str, float]) -> Diagnosis:
         key=lambda one: (
             one.silenced_by is not None,
             ranks.index(one.severity),
-            -weights[one.slug],
+            weights[one.slug].place,
             one.slug,
         )
     )

@@ -1,36 +1,59 @@
-"""How much each finding of a text weighs, and which of them are echoes of the weightiest."""
+"""Which finding of a text comes first, and which of them are echoes of it.
+
+The rule of combination:
+
+1. A finding is as strong as the strongest claim that is made for it. A message claims with its own
+   strength (names, points, fits, symptom). Facts that a text shows claim with the strength that
+   their confidence has: at most "points", since they may be of another machine or another day.
+2. A finding that is weaker than the strongest one is an echo of it; so is one whose rule yields to
+   a finding that is at least as strong. At most three findings stand.
+3. Among findings of the same strength first comes the one for which facts and a message agree,
+   then the one with the higher tie-break, then the first by name.
+"""
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from gpucheck.findings import Confidence, Finding, Severity
+from gpucheck.messages.form import Strength
+from gpucheck.messages.matcher import Match
 from gpucheck.probes.pasted import Pasted
 from gpucheck.rules import all_rules
-from gpucheck.ticket.search import Match
 
-_OF_FACTS = {Confidence.CERTAIN: 84.0, Confidence.LIKELY: 74.0, Confidence.POSSIBLE: 56.0}
-_BOTH = 8.0
-"""What facts add to a text that names the same cause; a mere symptom adds nothing to facts."""
-_NAMES_IT = 70
-_FURTHER = 0.5
-"""What each further signature of one slug adds."""
-_MOST_FURTHER = 3
-_ECHO = 12.0
-"""A finding that weighs less than the weightiest by more than this is taken for its echo."""
+_OF_FACTS = {
+    Confidence.CERTAIN: Strength.POINTS.level,
+    Confidence.LIKELY: Strength.POINTS.level,
+    Confidence.POSSIBLE: Strength.SYMPTOM.level,
+}
 _MOST = 3
 
 
-def weigh(findings: Sequence[Finding], matches: Sequence[Match]) -> dict[str, float]:
-    """Return the weight of each finding: of its signs, of its facts, or of both."""
-    weights: dict[str, float] = {}
+class Weight(NamedTuple):
+    """How a finding compares with others of the same text."""
+
+    level: int
+    """Of its strength."""
+    agreed: bool
+    """Whether facts show it, and a message at least points to it."""
+    tie_break: int
+
+    @property
+    def place(self) -> tuple[int, bool, int]:
+        """The key that sorts the weightiest first."""
+        return -self.level, not self.agreed, -self.tie_break
+
+
+def weigh(findings: Sequence[Finding], matches: Sequence[Match]) -> dict[str, Weight]:
+    """Return the weight of each finding."""
+    weights: dict[str, Weight] = {}
     for finding in findings:
-        own = {m.signature.name: m.signature.weight for m in matches if m.slug == finding.slug}
-        said = 0.0
-        if own:
-            said = max(own.values()) + _FURTHER * min(len(own) - 1, _MOST_FURTHER)
-        by_facts = _rests_on_facts(finding)
-        seen = _OF_FACTS[finding.confidence] if by_facts else 0.0
-        agree = _BOTH if seen and said >= _NAMES_IT else 0.0
-        weights[finding.slug] = max(said, seen) + agree
+        ranks = [match.message.rank for match in matches if match.slug == finding.slug]
+        said, tie_break = max(ranks, default=(0, 0))
+        by_facts = _OF_FACTS[finding.confidence] if _rests_on_facts(finding) else 0
+        agreed = by_facts > 0 and said >= Strength.POINTS.level
+        weights[finding.slug] = Weight(
+            max(said, by_facts), agreed, tie_break if said >= by_facts else 0
+        )
     return weights
 
 
@@ -38,8 +61,8 @@ def _rests_on_facts(finding: Finding) -> bool:
     return any(not one.fact.startswith(f"{Pasted.name}.signs") for one in finding.evidence)
 
 
-def echoes(findings: Sequence[Finding], weights: Mapping[str, float]) -> dict[str, str]:
-    """Return by which finding another is silenced: its cause, or one that weighs far more."""
+def echoes(findings: Sequence[Finding], weights: Mapping[str, Weight]) -> dict[str, str]:
+    """Return by which finding another is silenced: its cause, or the strongest one."""
     standing = [one for one in findings if one.severity is Severity.ERROR]
     silenced: dict[str, str] = {}
     by_slug = {one.slug: one for one in standing}
@@ -49,8 +72,8 @@ def echoes(findings: Sequence[Finding], weights: Mapping[str, float]) -> dict[st
                 silenced[finding.slug] = cause
                 break
     left = [one.slug for one in standing if one.slug not in silenced]
-    left.sort(key=lambda slug: (-weights[slug], slug))
+    left.sort(key=lambda slug: (weights[slug].place, slug))
     for at, slug in enumerate(left):
-        if at and (at >= _MOST or weights[slug] < weights[left[0]] - _ECHO):
+        if at >= _MOST or weights[slug].level < weights[left[0]].level:
             silenced[slug] = left[0]
     return silenced

@@ -1,6 +1,5 @@
 """What NCCL and Gloo said in self-tests that went wrong, and which causes their words name."""
 
-import importlib
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -11,26 +10,25 @@ from gpucheck.views.base import View
 from gpucheck.views.selftest_says import repeated
 
 if TYPE_CHECKING:  # imported where a test went wrong only: a healthy run does not pay for them
-    from gpucheck.signatures.base import Signature, Signs
+    from gpucheck.messages.form import FindingMessages, Message
 
 _OF_NCCL = (
-    "fabric_manager_down", "nccl_infiniband", "nccl_missing", "nccl_network_interface",
-    "nccl_version_mismatch", "shm_too_small",
+    "fabric-manager-down", "nccl-infiniband", "nccl-missing", "nccl-network-interface",
+    "nccl-version-mismatch", "shm-too-small",
 )  # fmt: skip
-"""Modules of signatures whose causes a self-test over NCCL can meet."""
-_OF_GLOO = ("nccl_network_interface",)
-_NAMES_IT = 76
-"""A signature that weighs less fits several causes, or is what people write."""
+"""Findings whose causes a self-test over NCCL can meet."""
+_OF_GLOO = ("nccl-network-interface",)
 _MOST_LINES, _LONGEST, _MOST = 400, 2000, 1 << 16
 _SHOWN = 200
 _WARNINGS = "data.nccl_warnings"
 
 
 class _Found(msgspec.Struct, frozen=True):
-    """A line of a self-test in which a signature was found."""
+    """A line of a self-test in which a message was found."""
 
-    signs: "Signs"
-    signature: "Signature"
+    slug: str
+    finding: "FindingMessages"
+    message: "Message"
     values: dict[str, str]
     path: str
     result: SelfTest
@@ -52,16 +50,16 @@ class SelfTestWords(View):
             if found is None:
                 continue
             before = of_test.get(result.name)
-            if before is None or found.signature.weight > before.signature.weight:
+            if before is None or found.message.rank > before.message.rank:
                 of_test[result.name] = found
         suspects: dict[str, Suspect] = {}
         for found in of_test.values():
-            suspects.setdefault(found.signs.slug, _suspect(found))
+            suspects.setdefault(found.slug, _suspect(found))
         return suspects
 
 
-def _modules(result: SelfTest) -> tuple[str, ...]:
-    """Return which signatures are looked for in the words of a result; () for none."""
+def _findings(result: SelfTest) -> tuple[str, ...]:
+    """Return whose messages are looked for in the words of a result; () for none."""
     if result.device == "cpu":
         return _OF_GLOO if result.world_size > 1 else ()
     of_nccl = result.data.get("nccl_warnings") or "nccl_result" in result.data
@@ -69,25 +67,34 @@ def _modules(result: SelfTest) -> tuple[str, ...]:
 
 
 def _most_telling(path: str, result: SelfTest) -> _Found | None:
+    from gpucheck.messages import messages_of  # noqa: PLC0415  # see above
+
     lines = _lines(result)
     text = "\n".join(line for _field, line in lines).lower()
     best: _Found | None = None
-    for name in _modules(result):
-        signs: Signs = importlib.import_module(f"gpucheck.signatures.{name}").SIGNS
-        for signature in signs.signatures:
-            if signature.literal not in text or not _counts(signature, text):
+    for slug in _findings(result):
+        finding = messages_of(slug)
+        for message in finding.messages:
+            if message.literal not in text or not _counts(message, text):
                 continue
-            if best is not None and signature.weight <= best.signature.weight:
+            if best is not None and message.rank <= best.message.rank:
                 continue
-            best = _match(signs, signature, path, result, lines) or best
+            match = _match(message, lines)
+            if match is not None:
+                values, field, line = match
+                best = _Found(slug, finding, message, values, path, result, field, line)
     return best
 
 
-def _counts(signature: "Signature", text: str) -> bool:
-    """Whether it names a cause by itself: words beside it make sense of a person's text only."""
-    if signature.weight < _NAMES_IT or signature.beside or signature.elsewhere:
+def _counts(message: "Message", text: str) -> bool:
+    """Whether it points to a cause by itself: words beside it matter in a person's text only."""
+    from gpucheck.messages.form import Strength  # noqa: PLC0415  # see above
+
+    if message.strength not in (Strength.NAMES, Strength.POINTS):
         return False
-    return not signature.distinct and not any(words in text for words in signature.unless)
+    if message.beside or message.elsewhere or message.distinct:
+        return False
+    return message.unless is None or not any(words in text for words in message.unless.any_of)
 
 
 def _lines(result: SelfTest) -> list[tuple[str, str]]:
@@ -104,44 +111,42 @@ def _lines(result: SelfTest) -> list[tuple[str, str]]:
 
 
 def _match(
-    signs: "Signs",
-    signature: "Signature",
-    path: str,
-    result: SelfTest,
-    lines: list[tuple[str, str]],
-) -> _Found | None:
-    from gpucheck.signatures.base import compiled  # noqa: PLC0415  # see above
+    message: "Message", lines: list[tuple[str, str]]
+) -> tuple[dict[str, str], str, str] | None:
+    """Return the named groups, the field and the line of the first match."""
+    from gpucheck.messages.form import compiled  # noqa: PLC0415  # see above
+    from gpucheck.messages.named_conditions import holds  # noqa: PLC0415  # see above
 
-    pattern = compiled(signature.pattern)
+    pattern = compiled(message.pattern)
     for field, line in lines:
-        found = pattern.search(line) if signature.literal in line.lower() else None
+        found = pattern.search(line) if message.literal in line.lower() else None
         if found is None:
             continue
         values = {name: value for name, value in found.groupdict().items() if value}
-        if signature.check is None or signature.check(values):
-            return _Found(signs, signature, values, path, result, field, line.strip()[:_SHOWN])
+        if message.when is None or holds(message.when, values):
+            return values, field, line.strip()[:_SHOWN]
     return None
 
 
 def _suspect(found: _Found) -> Suspect:
-    from gpucheck.signatures import suspicion  # noqa: PLC0415  # see above
+    from gpucheck.messages import wording  # noqa: PLC0415  # see above
 
-    signature, result = found.signature, found.result
+    message, result = found.message, found.result
     evidence = [f"{found.path}.detail"]
-    sure = suspicion.confidence(signature.weight)
-    if sure is Confidence.CERTAIN and not signature.stands:
+    sure = message.strength.confidence
+    if sure is Confidence.CERTAIN and not message.stands:
         sure = Confidence.LIKELY  # NCCL may have warned of it and gone on
     again = repeated(result)
-    fixes = suspicion.fixes(found.signs, signature, found.values)
+    fixes = wording.fixes(found.finding, message, found.values)
     if found.field == _WARNINGS:
         evidence.append(f"{found.path}.{_WARNINGS}")
     return Suspect(
         hit=Hit(
-            headline=f"{suspicion.headline(signature, found.values)}: the self-test {result.name} "
+            headline=f"{wording.headline(message, found.values)}: the self-test {result.name} "
             f"on {result.place} went wrong with “{found.line}”",
             evidence=tuple(evidence),
             fixes=tuple(msgspec.structs.replace(fix, verify=again) for fix in fixes),
-            severity=signature.severity,
+            severity=message.severity,
             confidence=sure,
         ),
         stands=True,  # it was seen here and now

@@ -5,10 +5,11 @@ The build says what torch was made for; ``pytorch-mutex`` says it in a word.
 
 import re
 
+from gpucheck.messages.text import Line
 from gpucheck.probes.packages import Packages
 from gpucheck.probes.torch_build import TorchBuild
 from gpucheck.readers.pasted import _said as said
-from gpucheck.readers.pasted.base import Line, Machine
+from gpucheck.readers.pasted.base import Machine
 from gpucheck.tables.versions import minor
 
 _OF_PIP = "pypi"
