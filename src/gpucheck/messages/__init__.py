@@ -38,9 +38,9 @@ fits       it fits this cause best of several              likely
 symptom    it is a symptom that several causes have        possible
 ========== =============================================== =========
 
-The strongest finding of a text is its cause and weaker ones are echoes. ``tie_break`` (a small
-number, 0 where it is not given) orders findings of the same strength; it silences nothing. Of
-several messages of one finding the strongest gives the headline, and the first in the file among
+The strongest finding of a text is its cause and weaker ones are echoes. Where two findings of the
+same strength meet, ``tie_break`` (a small number, 0 where it is not given) says which comes first.
+Of several messages of one finding the strongest gives the headline, and the first in the file among
 those that are equally strong: each file, or each section of a long one, starts with the strongest.
 
 **Conditions.** ``beside`` is a list of conditions that must all hold, ``unless`` one that must not

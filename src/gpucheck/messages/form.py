@@ -33,13 +33,13 @@ class Strength(enum.Enum):
     """How much a message, or a fact, says about the cause; the strongest first."""
 
     NAMES = "names"
-    """It names the cause itself, whatever else the text shows."""
+    """It names the cause itself, whatever else the text shows: certain."""
     POINTS = "points"
-    """It points to the cause, unless facts disagree."""
+    """It points to the cause, unless facts disagree: likely."""
     FITS = "fits"
-    """It fits this cause best of several."""
+    """It fits this cause best of several: likely."""
     SYMPTOM = "symptom"
-    """It is a symptom that several causes have."""
+    """It is a symptom that several causes have: possible."""
 
     @property
     def level(self) -> int:
@@ -134,7 +134,7 @@ class Message(_Strict, frozen=True, kw_only=True):
     name: str
     strength: Strength
     tie_break: int = 0
-    """Among findings of the same strength a higher one comes first; it silences nothing."""
+    """Of findings of the same strength the higher one comes first, and yields to no lower one."""
     literal: str
     """Lower case; only lines that hold it are matched."""
     pattern: str
@@ -172,7 +172,7 @@ class Message(_Strict, frozen=True, kw_only=True):
 
     @property
     def rank(self) -> tuple[int, int]:
-        """How it compares with messages of other findings: by strength, then by tie-break."""
+        """How it compares with messages of other findings."""
         return self.strength.level, self.tie_break
 
     @property
@@ -215,7 +215,7 @@ class FindingMessages(_Strict, frozen=True, kw_only=True):
         return message.fixes or self.fixes
 
     def in_chinese(self, text: str) -> str | None:
-        """Return what a fix says in Chinese, None when it is none of these."""
+        """Return the Chinese of the fix with exactly this English text, None without such."""
         every = (*self.fixes, *(fix for one in self.messages for fix in one.fixes))
         return next((fix.zh for fix in every if fix.text == text), None)
 

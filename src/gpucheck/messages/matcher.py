@@ -119,7 +119,6 @@ class _Around:
         self._text = text
         self._facts = facts
         self._known: dict[int, bool] = {}
-        self._words: set[str] | None = None
 
     def fits(self, message: Message) -> bool:
         """Whether what must stand beside a message does, and what must not does not."""
@@ -139,14 +138,9 @@ class _Around:
             return True
         if condition.any_of and self._text.held(condition.any_of):
             return True
-        return self._has_word(condition.words) or self._is_said(condition.said)
-
-    def _has_word(self, words: Sequence[str]) -> bool:
-        if not words:
-            return False
-        if self._words is None:
-            self._words = self._text.words()
-        return not self._words.isdisjoint(words)
+        if condition.words and not self._text.words().isdisjoint(condition.words):
+            return True
+        return self._is_said(condition.said)
 
     def _is_said(self, literals: Sequence[str]) -> bool:
         """Whether one of these stands in a line that is not source code."""

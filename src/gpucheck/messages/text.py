@@ -47,6 +47,7 @@ class Text:
         self._pieces = pieces(self._words)
         self._held: dict[str, bool] = {}
         self._found: dict[tuple[str, int], list[int]] = {}
+        self._runs: set[str] | None = None
 
     def holds(self, literal: str) -> bool:
         """Whether a lower-case literal stands in the text."""
@@ -69,7 +70,9 @@ class Text:
 
     def words(self) -> set[str]:
         """Return the runs of letters of ASCII in the text, in lower case."""
-        return runs(self._words)
+        if self._runs is None:
+            self._runs = runs(self._words)
+        return self._runs
 
     def find(self, *literals: str, most: int = sys.maxsize) -> list[int]:
         """Return the indexes of the lines that hold one of the lower-case literals, in order.

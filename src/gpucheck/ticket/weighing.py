@@ -5,10 +5,10 @@ The rule of combination:
 1. A finding is as strong as the strongest claim that is made for it. A message claims with its own
    strength (names, points, fits, symptom). Facts that a text shows claim with the strength that
    their confidence has: at most "points", since they may be of another machine or another day.
-2. A finding that is weaker than the strongest one is an echo of it; so is one whose rule yields to
-   a finding that is at least as strong. At most three findings stand.
-3. Among findings of the same strength first comes the one for which facts and a message agree,
-   then the one with the higher tie-break, then the first by name.
+2. Among findings of the same strength the one weighs most for which facts and a message agree,
+   then the one with the higher tie-break. What weighs most comes first, else the first by name.
+3. A finding that is weaker than the strongest one is an echo of it; so is one whose rule yields to
+   a finding that weighs at least as much. At most three findings stand.
 """
 
 from collections.abc import Mapping, Sequence
@@ -51,9 +51,8 @@ def weigh(findings: Sequence[Finding], matches: Sequence[Match]) -> dict[str, We
         said, tie_break = max(ranks, default=(0, 0))
         by_facts = _OF_FACTS[finding.confidence] if _rests_on_facts(finding) else 0
         agreed = by_facts > 0 and said >= Strength.POINTS.level
-        weights[finding.slug] = Weight(
-            max(said, by_facts), agreed, tie_break if said >= by_facts else 0
-        )
+        decides = tie_break if said >= by_facts else 0
+        weights[finding.slug] = Weight(max(said, by_facts), agreed, decides)
     return weights
 
 
