@@ -2,7 +2,7 @@
 
 from rules_support import TABLES, snapshot
 
-from gpucheck.engine import diagnose
+from gpucheck.engine import OpenQuestion, Report, diagnose, make_report, open_questions
 from gpucheck.facts import Section
 from gpucheck.findings import Check, Confidence, Evidence, Finding, Fix, Outcome, Severity
 from gpucheck.probes.container import Container
@@ -19,9 +19,7 @@ from gpucheck.probes.pci import Pci, PciGpu
 from gpucheck.probes.system import System
 from gpucheck.probes.toolkits import Toolkits
 from gpucheck.probes.torch_build import TorchBuild, TorchInstall
-from gpucheck.report import Report, make_report
 from gpucheck.snapshot import ProbeRun, ProbeRuns
-from gpucheck.verdict import OpenQuestion, open_questions
 
 UUIDS = (
     "GPU-8f2c1c55-0b8d-4c39-9d2b-7f3f4c1e5a90",

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from gpucheck.engine import judge
+from gpucheck.engine.ask import judge
 from gpucheck.facts import Section
 from gpucheck.findings import Judgement
 from gpucheck.rules import all_rules

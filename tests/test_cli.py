@@ -16,15 +16,13 @@ from gpucheck import cli
 from gpucheck.cli import check as check_module
 from gpucheck.cli.run import Progress
 from gpucheck.collect import Collector
-from gpucheck.engine import diagnose
+from gpucheck.engine import diagnose, make_report, open_questions
 from gpucheck.host import RecordedHost
 from gpucheck.probes.request import Request
 from gpucheck.render.schema import names, schema
-from gpucheck.report import make_report
 from gpucheck.rules import all_rules
 from gpucheck.tables import Tables, tables_dir
 from gpucheck.target import TargetWish
-from gpucheck.verdict import open_questions
 
 HERE = ("--python", sys.executable)
 

@@ -1,4 +1,5 @@
 import json
+import runpy
 from pathlib import Path
 from typing import Any
 
@@ -7,11 +8,12 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gpucheck.cli import gpucheck
+from gpucheck.engine import sections_behind
 from gpucheck.findings import Outcome
 from gpucheck.probes import all_sections
-from gpucheck.readers import keys_page
 from gpucheck.readers.compat_keys import ALIASES, KEYS, GivenError, read_object, read_words
 from gpucheck.render.schema import schema
+from gpucheck.rules import all_rules
 from gpucheck.tables import Tables
 from gpucheck.whatif import WhatIf, judge_described
 
@@ -99,7 +101,17 @@ def test_every_field_of_a_key_is_one_of_a_section() -> None:
 
 def test_the_page_of_the_keys_is_up_to_date() -> None:
     written = (ROOT / "docs" / "facts.md").read_text(encoding="utf-8")
-    assert written == keys_page.page(), "python -m gpucheck.readers.keys_page > docs/facts.md"
+    page = runpy.run_path(str(ROOT / "tools" / "keys_page.py"))["page"]
+    assert written == page(), "python tools/keys_page.py > docs/facts.md"
+
+
+def test_every_key_is_looked_at_by_a_finding_that_rests_on_its_facts() -> None:
+    looked_at = {name for rule in all_rules().values() for name in rule.compat_keys}
+    assert looked_at == set(KEYS)
+    for rule in all_rules().values():
+        behind = {section.name for section in sections_behind(rule)}
+        for name in rule.compat_keys:
+            assert behind & {field.partition(".")[0] for field in KEYS[name].fields}, rule.slug
 
 
 def test_a_rule_whose_facts_were_not_given_is_not_applicable() -> None:

@@ -32,9 +32,8 @@ HIT = Hit(headline="broken", evidence=(), fixes=(Fix(text="mend it"),))
 
 def rule(slug: str, judge: Callable[..., Judgement], **header: Any) -> Rule:  # noqa: ANN401  # a header
     fields = {"title": slug, "severity": Severity.ERROR, "family": "torch", **header}
-    made = Rule(**fields)
+    made = Rule(slug.replace("-", "_"), **fields)
     made.check(judge)
-    made.slug = slug
     return made
 
 
@@ -50,7 +49,9 @@ def rules(monkeypatch: pytest.MonkeyPatch) -> Rules:
     """Put these rules in the place of all."""
 
     def put(*made: Rule) -> None:
-        monkeypatch.setattr(engine, "all_rules", lambda: {one.slug: one for one in made})
+        monkeypatch.setattr(
+            "gpucheck.engine.diagnosis.all_rules", lambda: {one.slug: one for one in made}
+        )
 
     return put
 
@@ -154,42 +155,42 @@ def test_a_hit_may_change_the_severity(rules: Rules) -> None:
     assert severities == {"plain": Severity.ERROR, "milder": Severity.INFO}
 
 
-def test_an_echo_is_silenced_but_kept(rules: Rules) -> None:
-    rules(fires("cause"), fires("echo", yields_to=("absent", "cause")))
+def test_an_explained_finding_is_suppressed_but_kept(rules: Rules) -> None:
+    rules(fires("cause"), fires("explained", suppressed_by=("absent", "cause")))
     diagnosis = diagnose()
     assert [finding.slug for finding in diagnosis.standing] == ["cause"]
     assert [finding.silenced_by for finding in diagnosis.findings] == [None, "cause"]
-    assert outcome(diagnosis, "echo") == (Outcome.SILENCED, "an echo of cause")
+    assert outcome(diagnosis, "explained") == (Outcome.SILENCED, "an echo of cause")
 
 
-def test_a_chain_of_echoes_names_its_root(rules: Rules) -> None:
+def test_a_chain_of_explanations_names_its_root(rules: Rules) -> None:
     rules(
-        fires("echo", yields_to=("middle",)),
-        fires("middle", yields_to=("root",)),
+        fires("explained", suppressed_by=("middle",)),
+        fires("middle", suppressed_by=("root",)),
         fires("root"),
     )
     silenced = {finding.slug: finding.silenced_by for finding in diagnose().findings}
-    assert silenced == {"root": None, "middle": "root", "echo": "root"}
+    assert silenced == {"root": None, "middle": "root", "explained": "root"}
 
 
-def test_a_warning_does_not_silence_an_error(rules: Rules) -> None:
+def test_a_warning_does_not_suppress_an_error(rules: Rules) -> None:
     mild = Hit(headline="odd", evidence=(), fixes=(), severity=Severity.WARNING)
-    rules(fires("mild", mild), fires("grave", yields_to=("mild",)))
+    rules(fires("mild", mild), fires("grave", suppressed_by=("mild",)))
     found = engine.diagnose(snapshot(), TABLES)
     assert [finding.slug for finding in found.standing] == ["grave", "mild"]
 
 
-def test_what_did_not_fire_silences_nothing(rules: Rules) -> None:
+def test_what_did_not_fire_suppresses_nothing(rules: Rules) -> None:
     def is_fine() -> Judgement:
         return Fine()
 
-    rules(rule("cause", is_fine), fires("echo", yields_to=("cause",)))
-    assert [finding.slug for finding in diagnose().standing] == ["echo"]
+    rules(rule("cause", is_fine), fires("explained", suppressed_by=("cause",)))
+    assert [finding.slug for finding in diagnose().standing] == ["explained"]
 
 
-def test_a_rule_that_is_skipped_silences_nothing(rules: Rules) -> None:
-    rules(fires("cause"), fires("echo", yields_to=("cause",)))
-    assert [finding.slug for finding in diagnose(skip=("cause",)).standing] == ["echo"]
+def test_a_rule_that_is_skipped_suppresses_nothing(rules: Rules) -> None:
+    rules(fires("cause"), fires("explained", suppressed_by=("cause",)))
+    assert [finding.slug for finding in diagnose(skip=("cause",)).standing] == ["explained"]
     assert [check.slug for check in diagnose(only=("cause",)).checks] == ["cause"]
 
 
@@ -197,7 +198,7 @@ def test_findings_come_in_the_order_of_their_weight(rules: Rules) -> None:
     likely = Hit(headline="x", evidence=(), fixes=(), confidence=Confidence.LIKELY)
     rules(
         fires("a-warning", severity=Severity.WARNING, family="driver"),
-        fires("an-echo", yields_to=("z-driver",), family="driver"),
+        fires("explained", suppressed_by=("z-driver",), family="driver"),
         fires("b-torch"),
         fires("a-torch"),
         fires("likely", likely, family="driver"),
@@ -209,7 +210,7 @@ def test_findings_come_in_the_order_of_their_weight(rules: Rules) -> None:
         "b-torch",
         "likely",
         "a-warning",
-        "an-echo",
+        "explained",
     ]
 
 
@@ -245,8 +246,7 @@ def test_a_rule_that_asks_for_something_else_crashes(rules: Rules) -> None:
     def judge(number: int) -> Judgement:
         return Fine(str(number))
 
-    empty = Rule(title="empty", severity=Severity.ERROR, family="torch")
-    empty.slug = "empty"
+    empty = Rule("empty", title="empty", severity=Severity.ERROR, family="torch")
     rules(rule("greedy", judge), empty)
     diagnosis = diagnose()
     assert outcome(diagnosis, "greedy") == (

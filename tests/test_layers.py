@@ -10,8 +10,8 @@ ROOT = Path(gpucheck.__file__).parent
 ORDER = (
     "facts", "findings", "messages", "visible", "host", "tables", "elf", "pe", "loader", "target",
     "probes", "readers", "snapshot", "collect", "views", "recommend", "fixes", "rules", "engine",
-    "selftest", "verdict", "report", "preflight", "whatif", "ticket", "redact", "record", "diff",
-    "render", "cli", "__main__",
+    "selftest", "preflight", "whatif", "ticket", "redact", "record",
+    "diff", "render", "cli", "__main__",
 )  # fmt: skip
 
 

@@ -15,10 +15,10 @@ from elf_support import elf
 from test_machines import FOLDER, TABLES, judged, story
 
 from gpucheck.collect import Collector
+from gpucheck.engine import Report
 from gpucheck.host import RecordedHost
 from gpucheck.host.recorded import LINK
 from gpucheck.probes.request import Request
-from gpucheck.report import Report
 from gpucheck.target import TargetWish
 
 MACHINE = FOLDER / "real-torch29-foreign-copies-ok"

@@ -9,17 +9,15 @@ import msgspec
 import pytest
 
 from gpucheck.collect import Collector
-from gpucheck.engine import diagnose
+from gpucheck.engine import Report, Verdict, diagnose, make_report, open_questions
 from gpucheck.findings import Outcome
 from gpucheck.host import RecordedHost
 from gpucheck.probes.cuda_driver import CudaDriver, decode
 from gpucheck.probes.request import Request
-from gpucheck.report import Report, Verdict, make_report
 from gpucheck.snapshot import Snapshot
 from gpucheck.tables import Tables
 from gpucheck.tables.cuda_errors import CudaErrors
 from gpucheck.target import TargetWish
-from gpucheck.verdict import open_questions
 
 FOLDER = Path(__file__).parent / "machines"
 NAMES = sorted(file.parent.name for file in FOLDER.glob("*/host.json"))

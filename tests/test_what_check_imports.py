@@ -5,7 +5,7 @@ import sys
 
 LOADED = """
 import sys
-import gpucheck.cli, gpucheck.cli.check, gpucheck.engine, gpucheck.report
+import gpucheck.cli, gpucheck.cli.check, gpucheck.engine
 from gpucheck.cli.run import load_rules
 from gpucheck.probes import all_probes
 all_probes()

@@ -15,7 +15,7 @@ from rule_facts import (
 )
 from rules_support import TABLES, snapshot
 
-from gpucheck.engine import diagnose
+from gpucheck.engine import Report, diagnose, make_report, open_questions
 from gpucheck.facts import Section
 from gpucheck.probes.interpreter import Interpreter
 from gpucheck.probes.kernel_log import KernelLog
@@ -24,8 +24,6 @@ from gpucheck.probes.nvidia_smi import NvidiaSmi
 from gpucheck.probes.packages import Packages
 from gpucheck.probes.request import Request
 from gpucheck.probes.torch_build import TorchBuild, TorchInstall
-from gpucheck.report import Report, make_report
-from gpucheck.verdict import open_questions
 
 SITE = "/home/ada/venv/lib/python3.12/site-packages"
 VENV = Interpreter(

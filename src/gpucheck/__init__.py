@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:  # whoever wants a version only should not pay for the rest
-    from gpucheck.report import Report
+    from gpucheck.engine import Report
 
 __version__: Final = "0.1.0"
 

@@ -1,7 +1,7 @@
 """What a rule says: a hit, fine or not applicable; and what becomes of it in a report."""
 
 import enum
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -80,12 +80,38 @@ class NotApplicable(msgspec.Struct, frozen=True):
 Judgement = Hit | Fine | NotApplicable
 
 
-class Suspect(msgspec.Struct, frozen=True, kw_only=True):
-    """What a text says of a rule's cause, beside what the rule makes of the facts."""
+class Weight(NamedTuple):
+    """How much a text speaks for a cause; the greater one comes first."""
 
+    level: int
+    """Of the strength of what is said or shown: 4 names the cause, 1 is a symptom."""
+    agreed: bool = False
+    """Whether facts show it, and a message at least points to it."""
+    tie_break: int = 0
+
+    @property
+    def place(self) -> tuple[int, bool, int]:
+        """What sorts the greatest first."""
+        return -self.level, not self.agreed, -self.tie_break
+
+
+class Claim(msgspec.Struct, frozen=True, kw_only=True):
+    """A witness says that the cause of a finding is at work.
+
+    Witnesses are the finding's own check, a message in a text, what NCCL or Gloo said in a
+    self-test, and the culprits of a pre-flight.
+    """
+
+    slug: str
     hit: Hit
-    stands: bool = False
-    """Whether it stands even where the facts look fine to the rule."""
+    stands: bool = True
+    """Whether it stands where the check has looked and its cause is not there."""
+    weight: Weight | None = None
+    """How much a text speaks for it; None of what was seen on a machine. There several causes may
+    be at work at once, while a text is about one failure and all that followed it."""
+    place: str = ""
+    """Where a pre-flight saw it: a rank, a node, a link. What this machine shows says nothing
+    against it."""
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):

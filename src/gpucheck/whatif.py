@@ -4,23 +4,18 @@ A rule whose facts were not given is not applicable. The verdict is "unknown" on
 value is missing from the tables and no error or warning stands.
 """
 
-from typing import Any
-
 import msgspec
 
-from gpucheck.engine import Diagnosis, diagnose
+from gpucheck.engine import Diagnosis, OpenQuestion, Report, diagnose, make_report
 from gpucheck.findings import Check, Outcome, Severity
 from gpucheck.readers._drafts import NOT_GIVEN
-from gpucheck.readers.compat_keys import KEYS, Given
+from gpucheck.readers.compat_keys import Given
 from gpucheck.readers.described import Described, describe
-from gpucheck.report import Report, make_report
 from gpucheck.rules import all_rules
 from gpucheck.snapshot import ProbeRuns, Snapshot
 from gpucheck.tables import Tables
-from gpucheck.verdict import OpenQuestion
 
 _QUESTION = "Is this so: {title}?"
-_DEFAULT_ACTIONS = ("run", "import")
 
 
 class WhatIf(msgspec.Struct, frozen=True):
@@ -28,18 +23,7 @@ class WhatIf(msgspec.Struct, frozen=True):
 
     report: Report
     not_judged: dict[str, str]
-    """Key to the reason; "" where this version has no check for the key."""
-
-    def as_line(self, name: object) -> dict[str, Any]:
-        """Return the report as a line of a batch; ``name`` is the id of its item."""
-        causes = self.report.root_causes
-        first = next((f for f in self.report.standing if causes and f.slug == causes[0]), None)
-        return {
-            "id": name,
-            "verdict": self.report.verdict,
-            "root_causes": list(causes),
-            "confidence": first.confidence.value if first else None,
-        }
+    """Key to the reason."""
 
 
 def judge_described(given: Given, tables: Tables) -> WhatIf:
@@ -54,7 +38,7 @@ def judge_described(given: Given, tables: Tables) -> WhatIf:
     checks = tuple(_settled(check, snapshot) for check in asked.checks)
     questions = (*_missing(described), *_open(checks), *_unexplained(given))
     report = make_report(Diagnosis(asked.findings, checks), snapshot, questions)
-    return WhatIf(report, _not_judged(given, described))
+    return WhatIf(report, described.unread)
 
 
 def _settled(check: Check, snapshot: Snapshot) -> Check:
@@ -111,14 +95,3 @@ def _unexplained(given: Given) -> tuple[OpenQuestion, ...]:
         for key, fact in (("cuda_error", "cuda_driver.init_code"), ("nvml_error", "nvml.init_code"))
         if given.get(key) and given[key] != ["0"]
     )
-
-
-def _not_judged(given: Given, described: Described) -> dict[str, str]:
-    rules = all_rules()
-    found = {
-        name: ""
-        for name in given
-        if not any(slug in rules for slug in KEYS[name].judged_by)
-        and not (name == "action" and given[name][:1] and given[name][0] in _DEFAULT_ACTIONS)
-    }
-    return {**found, **described.unread}

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpucheck.engine import Diagnosis, FailOn
 from gpucheck.findings import Confidence, Finding, Severity
 from gpucheck.preflight.outcome import Ending, counts, ending
 from gpucheck.probes.preflight import Culprit, Preflight
-from gpucheck.report import FailOn
 from gpucheck.rules import PreflightClass, all_rules
 
 GOOD = Preflight(culprits=[], finished=True)
@@ -71,10 +71,10 @@ def test_a_warning_counts_where_it_is_asked_for() -> None:
     assert ending([finding("rank-hangs")], GOOD, "never").status == 0
 
 
-def test_an_echo_does_not_count() -> None:
-    both = [finding("nvlink-down"), finding("link-slow", by="nvlink-down")]
-    assert ending(both, GOOD, "error").status == 1
-    assert ending([finding("link-slow", by="nvlink-down")], GOOD, "error").status == 0
+def test_only_findings_that_stand_are_counted() -> None:
+    both = (finding("nvlink-down"), finding("link-slow", by="nvlink-down"))
+    assert ending(Diagnosis(both, ()).standing, GOOD, "error").status == 1
+    assert ending(Diagnosis(both[1:], ()).standing, GOOD, "error").status == 0
 
 
 @pytest.mark.parametrize(
@@ -141,11 +141,11 @@ FAIL_ON = st.sampled_from(get_args(FailOn))
 def test_the_status_is_one_of_the_five_and_a_drill_never_ends_well(
     findings: list[Finding], preflight: Preflight, fail_on: FailOn
 ) -> None:
-    found = ending(findings, preflight, fail_on)
+    standing = Diagnosis(tuple(findings), ()).standing
+    found = ending(standing, preflight, fail_on)
     assert found.status in RANK_OF
     if preflight.drill:
         assert found.status != 0
-    standing = [one for one in findings if one.silenced_by is None]
     counted = {
         all_rules()[one.slug].preflight_class for one in standing if counts(one.severity, fail_on)
     }

@@ -6,11 +6,9 @@ import report_samples as samples
 from rules_support import TABLES
 from selftest_facts import failed, ran, result
 
-from gpucheck.engine import Diagnosis, diagnose
+from gpucheck.engine import Diagnosis, Report, diagnose, make_report, open_questions, untested
 from gpucheck.probes.selftests import Measurement, SelfTest
 from gpucheck.render import junit, markdown, terminal
-from gpucheck.report import Report, make_report
-from gpucheck.verdict import open_questions, untested
 
 HOSTILE = "]]> <!-- \x1b[2J\x00 & \"'\ud800</testcase>"
 

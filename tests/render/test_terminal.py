@@ -8,12 +8,12 @@ import pytest
 import report_samples as samples
 from selftest_facts import failed, ran, result
 
+from gpucheck.engine import Report
 from gpucheck.findings import Confidence, Finding, Fix, Severity
 from gpucheck.probes.interpreter import Interpreter
 from gpucheck.probes.nvml import Nvml, NvmlGpu
 from gpucheck.render import terminal
 from gpucheck.render.areas import areas
-from gpucheck.report import Report
 
 SGR = re.compile(r"\x1b\[[0-9;]*m")
 

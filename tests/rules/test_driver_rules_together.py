@@ -47,28 +47,28 @@ def standing(*sections: Section) -> list[str]:
     return [finding.slug for finding in answer.standing if finding.severity.value == "error"]
 
 
-def test_no_rule_yields_in_a_circle() -> None:
+def test_no_rules_suppress_each_other() -> None:
     rules = all_rules()
 
     def reached(slug: str) -> set[str]:
         seen: set[str] = set()
-        left = [*rules[slug].yields_to]
+        left = [*rules[slug].suppressed_by]
         while left:
             one = left.pop()
             if one not in seen and one in rules:
                 seen.add(one)
-                left += rules[one].yields_to
+                left += rules[one].suppressed_by
         return seen
 
     assert [slug for slug in rules if slug in reached(slug)] == []
 
 
-def test_rules_yield_to_rules_that_exist() -> None:
+def test_rules_are_suppressed_by_rules_that_exist() -> None:
     rules = all_rules()
     assert [
         (slug, other)
         for slug in OF_THE_DRIVER
-        for other in rules[slug].yields_to
+        for other in rules[slug].suppressed_by
         if other not in rules
     ] == []
 

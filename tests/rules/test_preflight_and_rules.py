@@ -1,6 +1,7 @@
 """Culprits of a pre-flight as findings: any slug, who and where, and what to do about it."""
 
 import pytest
+from rules_machines import NO_TORCH
 from rules_support import TABLES, ask, snapshot
 
 from gpucheck.engine import diagnose
@@ -11,8 +12,8 @@ from gpucheck.probes.request import Request
 from gpucheck.probes.selftests import SelfTest, SelfTests
 from gpucheck.redact import redact, redaction
 from gpucheck.rules import all_rules
+from gpucheck.rules.witnesses.preflight_says import PreflightSays
 from gpucheck.snapshot import decode
-from gpucheck.views.preflight_says import PreflightSays
 
 UUIDS = [f"GPU-{rank:08x}-1111-2222-3333-444455556666" for rank in range(8)]
 RANKS = [
@@ -36,9 +37,8 @@ def seen(*culprits: Culprit, launcher: str = "torchrun") -> Preflight:
 
 
 def hit(slug: str, preflight: Preflight) -> Hit:
-    found = ask(slug, preflight)
-    assert isinstance(found, Hit), found
-    return found
+    (found,) = [claim for claim in PreflightSays(preflight).claims() if claim.slug == slug]
+    return found.hit
 
 
 @pytest.mark.parametrize("slug", all_rules())
@@ -52,13 +52,26 @@ def test_every_slug_can_be_carried_by_a_culprit(slug: str) -> None:
             SelfTest(name=name, device="cuda:0", status="passed") for name in
             ("import-torch", "device-placement", "cublas-matmul", "cudnn-convolution")]),
     )  # fmt: skip
-    found = ask(slug, seen(culprit), *here)
-    assert isinstance(found, Hit)
-    assert "seen to fail" in found.headline
-    assert found.refutable is False
-    assert found.fixes
     diagnosis = diagnose(snapshot(seen(culprit), *here), TABLES)
-    assert slug in [one.slug for one in diagnosis.findings]
+    (found,) = [one for one in diagnosis.findings if one.slug == slug]
+    assert "seen to fail" in found.headline
+    assert found.fixes
+
+
+def test_a_slug_of_no_rule_is_no_claim() -> None:
+    assert PreflightSays(seen(Culprit(slug="of-tomorrow"), HANGS)).claims()[0].slug == "rank-hangs"
+
+
+def test_a_claim_has_a_place() -> None:
+    (claim,) = PreflightSays(seen(HANGS)).claims()
+    assert claim.place == f"rank 5 (host node1, GPU 1, PCI 0000:02:00.0, {UUIDS[5]})"
+
+
+def test_what_was_seen_elsewhere_speaks_in_place_of_what_is_known_here() -> None:
+    here = snapshot(seen(Culprit(slug="torch-missing", host="node1", evidence="gone")), NO_TORCH)
+    (found,) = [one for one in diagnose(here, TABLES).findings if one.slug == "torch-missing"]
+    assert found.headline.endswith("host node1: gone")
+    assert [one.fact for one in found.evidence] == ["preflight.culprits.0.evidence"]
 
 
 def test_a_rank_is_named_with_all_that_leads_to_it() -> None:

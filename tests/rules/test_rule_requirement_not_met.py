@@ -1,8 +1,9 @@
 """requirement-not-met: what a pre-flight with --require names, and nothing else."""
 
-from rules_support import ask
+from rules_support import TABLES, ask, snapshot
 
-from gpucheck.findings import Fine, Hit, NotApplicable
+from gpucheck.engine import diagnose
+from gpucheck.findings import Fine, NotApplicable
 from gpucheck.probes.preflight import Culprit, Preflight
 
 SLUG = "requirement-not-met"
@@ -10,8 +11,7 @@ SLUG = "requirement-not-met"
 
 def test_what_was_required_is_named() -> None:
     old = Culprit(slug=SLUG, hosts=("n7",), host="n7", evidence="torch 2.5.1 on n7, and 2.6 ...")
-    found = ask(SLUG, Preflight(culprits=[old], finished=True))
-    assert isinstance(found, Hit)
+    (found,) = diagnose(snapshot(Preflight(culprits=[old], finished=True)), TABLES).findings
     assert found.headline == "A requirement is not met: host n7: torch 2.5.1 on n7, and 2.6 ..."
 
 

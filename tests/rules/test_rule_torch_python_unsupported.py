@@ -142,7 +142,7 @@ def test_a_wheel_that_is_only_described_is_judged_by_its_release() -> None:
         fine(ask(SLUG, msgspec.structs.replace(described, **other), python(version="3.14"), UBUNTU))
 
 
-def test_torch_missing_yields_to_it() -> None:
+def test_it_suppresses_torch_missing() -> None:
     target = python(version="3.16.0")
     found = diagnose(snapshot(NO_TORCH, target, NO_VARIABLES, packages(), UBUNTU, NO_GPU), TABLES)
     assert [finding.slug for finding in found.standing] == [SLUG]

@@ -12,8 +12,8 @@ from gpucheck.engine import Diagnosis, diagnose
 from gpucheck.findings import Confidence, Finding, Severity
 from gpucheck.probes.limits import LimitsOfProcess
 from gpucheck.probes.selftests import SelfTest, SelfTests
+from gpucheck.rules.witnesses import selftest_ranks
 from gpucheck.selftest.ranks import settled
-from gpucheck.views import selftest_ranks
 from gpucheck.worker import groups
 
 DEVICES = ("cuda:0", "cuda:1", "cuda:2")
@@ -51,10 +51,10 @@ def standing(found: Diagnosis) -> list[str]:
 
 
 def one(tests: SelfTests, slug: str, *more: Any) -> Finding:  # noqa: ANN401
-    """Return the finding of this slug, which has to stand, with selftest-failed as its echo."""
+    """Return the finding of this slug, which has to stand, and suppresses selftest-failed."""
     found = judged(tests, *more)
-    echo = next(finding for finding in found.findings if finding.slug == "selftest-failed")
-    assert echo.silenced_by == slug
+    other = next(finding for finding in found.findings if finding.slug == "selftest-failed")
+    assert other.silenced_by == slug
     return next(finding for finding in found.standing if finding.slug == slug)
 
 

@@ -17,7 +17,7 @@ from rules_support import TABLES, ask, snapshot
 from selftest_facts import failed, ran, result
 from wheel_facts import cudnn, loads, lost, torch_291, wheels
 
-from gpucheck.engine import diagnose
+from gpucheck.engine import diagnose, open_questions
 from gpucheck.facts import Section
 from gpucheck.findings import Hit, Outcome
 from gpucheck.probes.cuda_driver import CudaDriver
@@ -26,7 +26,6 @@ from gpucheck.probes.driver import Driver
 from gpucheck.probes.environment import Environment
 from gpucheck.probes.nvml import Nvml
 from gpucheck.probes.selftests import SelfTests
-from gpucheck.verdict import open_questions
 
 MODULE = Driver(
     module_loaded=True, module_release="535.183.01", libcuda=[libcuda()], uvm_loaded=True
@@ -68,8 +67,8 @@ def test_an_error_of_a_self_test_points_at_the_cause(slug: str, code: int) -> No
     assert outcome(slug, *facts, cuda_error(1))[0] is not Outcome.FIRED
     everything = diagnose(snapshot(*facts, cuda_error(code)), TABLES)
     assert everything.standing[0].slug == slug
-    echoes = {finding.slug: finding.silenced_by for finding in everything.findings}
-    assert echoes["selftest-failed"] == slug
+    causes = {finding.slug: finding.silenced_by for finding in everything.findings}
+    assert causes["selftest-failed"] == slug
 
 
 def test_a_gpu_in_exclusive_mode_that_is_taken() -> None:

@@ -8,12 +8,10 @@ from rules_support import TABLES
 from selftest_facts import failed, ran, result
 
 from gpucheck import diff
-from gpucheck.engine import diagnose
+from gpucheck.engine import Report, diagnose, make_report, untested
 from gpucheck.probes.selftests import Measurement, SelfTests
 from gpucheck.redact import redact
-from gpucheck.report import Report, make_report
 from gpucheck.snapshot import Snapshot, decode
-from gpucheck.verdict import untested
 
 
 def with_tests(tests: SelfTests) -> Snapshot:

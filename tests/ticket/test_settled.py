@@ -4,8 +4,8 @@ from typing import Any
 
 from rules_support import TABLES
 
-from gpucheck.engine import diagnose, sections_behind
-from gpucheck.findings import Outcome
+from gpucheck.engine import ask_each, diagnose, sections_behind
+from gpucheck.findings import Claim, Hit, Outcome
 from gpucheck.probes import all_sections
 from gpucheck.rules import all_rules
 from gpucheck.snapshot import ProbeRuns, Snapshot
@@ -59,7 +59,7 @@ def test_an_unknown_fact_belongs_to_a_section_that_the_rule_rests_on() -> None:
 
 def test_a_section_that_was_spoken_of_settles_no_rule_that_rests_on_it() -> None:
     blank, settled = _blank(), Settled()
-    settled.learn(silent_rules(blank), diagnose(blank, TABLES), ())
+    settled.learn(silent_rules(blank), ask_each(all_rules(), blank, TABLES))
     assert settled.about(silent_rules(blank)).keys() == all_rules().keys()
     for kind in all_sections().values():
         spoken = blank.with_section(kind())
@@ -67,7 +67,8 @@ def test_a_section_that_was_spoken_of_settles_no_rule_that_rests_on_it() -> None
             assert kind not in sections_behind(all_rules()[slug])
 
 
-def test_what_lines_decided_is_not_kept() -> None:
+def test_a_claim_is_not_kept() -> None:
     blank, settled = _blank(), Settled()
-    settled.learn(silent_rules(blank), diagnose(blank, TABLES), {"out-of-memory"})
-    assert "out-of-memory" not in settled.about(silent_rules(blank))
+    hit = Hit(headline="of facts", evidence=(), fixes=())
+    settled.learn(silent_rules(blank), {"out-of-memory": Claim(slug="out-of-memory", hit=hit)})
+    assert settled.about(silent_rules(blank)) == {}

@@ -1,11 +1,11 @@
-"""What a text shows: causes before echoes, facts before what messages say of themselves."""
+"""What a text shows: causes before what follows from them, facts before what messages say."""
 
 import pytest
 
 from gpucheck import triage
+from gpucheck.engine import Report
 from gpucheck.findings import Confidence
 from gpucheck.render import json_format
-from gpucheck.report import Report
 
 HEALTHY = """
 Collecting environment information...
@@ -68,7 +68,7 @@ def test_an_undefined_symbol_beats_the_file_it_is_missed_in(symbol: str, cause: 
     assert first(f"ImportError: /opt/venv/lib/python3.10/site-packages/{symbol}") == cause
 
 
-def test_the_rank_that_died_first_beats_its_echoes() -> None:
+def test_the_rank_that_died_first_suppresses_the_others() -> None:
     text = """
 [rank3]: torch.distributed.DistBackendError: NCCL error: ncclRemoteError: A call failed possibly due
 node1:300:301 [0] misc/socket.cc:49 NCCL WARN socketProgress: Connection closed by remote peer node1
@@ -77,8 +77,8 @@ node1:300:301 [0] misc/socket.cc:49 NCCL WARN socketProgress: Connection closed 
 """
     report = triage(text)
     assert report.root_causes == ("application-bug",)
-    echoes = {one.slug for one in report.findings if one.silenced_by == "application-bug"}
-    assert {"rank-crashed-elsewhere", "nccl-timeout"} <= echoes
+    suppressed = {one.slug for one in report.findings if one.silenced_by == "application-bug"}
+    assert {"rank-crashed-elsewhere", "nccl-timeout"} <= suppressed
 
 
 def test_out_of_memory_before_a_driver_reset_is_no_out_of_memory() -> None:

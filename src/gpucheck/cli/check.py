@@ -13,12 +13,12 @@ from gpucheck.cli.options import (
     output_options,
     report_format_option,
 )
-from gpucheck.cli.run import judge, open_host, open_tables, run_probes
+from gpucheck.cli.run import open_host, open_tables, run_probes
 from gpucheck.cli.selftests import with_selftests
 from gpucheck.cli.text import colored, printable, write_out
 
 if TYPE_CHECKING:  # it costs time, and --help needs it not
-    from gpucheck.report import Report
+    from gpucheck.engine import Report
 
 
 _HASH_SECONDS = 10.0
@@ -56,6 +56,7 @@ _HASH_SECONDS = 10.0
 def check(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  # click's options
     """Diagnose this machine: the root cause first, its evidence, the command that fixes it."""
     start = time.monotonic()
+    from gpucheck.engine import judge_machine  # noqa: PLC0415
     from gpucheck.probes.request import Request  # noqa: PLC0415
 
     tables = open_tables(options["tables"])
@@ -74,7 +75,7 @@ def check(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  # cli
         refused=_refused(options),
         begun=start,
     )
-    report = judge(snapshot, tables, only=only, skip=skip)
+    report = judge_machine(snapshot, tables, only=only, skip=skip)
     show_report(report, options)
     ctx.exit(report.exit_status(options["fail_on"]))
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gpucheck.cli.options import machine_options, output_options
-from gpucheck.cli.run import judge, open_tables, run_probes
+from gpucheck.cli.run import open_tables, run_probes
 from gpucheck.cli.text import write_out
 
 if TYPE_CHECKING:  # these cost time, and --help needs none of them
@@ -42,10 +42,11 @@ def _record(
     tables: "Tables",
     options: dict[str, Any],
 ) -> None:
+    from gpucheck.engine import judge_machine  # noqa: PLC0415
     from gpucheck.record import RecordError, write  # noqa: PLC0415
     from gpucheck.redact import redaction  # noqa: PLC0415
 
-    report = judge(collected.snapshot, tables)
+    report = judge_machine(collected.snapshot, tables)
     public = (lambda text: text) if options["no_redact"] else redaction(collected.snapshot).text
     try:
         write(

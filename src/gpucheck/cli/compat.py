@@ -158,7 +158,7 @@ def _answer(line: bytes, number: int, tables: "Tables") -> dict[str, Any]:
         name = item.get("id")
         if not isinstance(name, (str, int, type(None))):
             name = None
-        return judge_described(read_object(item["facts"]), tables).as_line(name)
+        return judge_described(read_object(item["facts"]), tables).report.as_line(name)
     except GivenError as error:
         return _error(name, number, str(error))
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""What several commands do: open tables and host, run the probes, judge, load a snapshot."""
+"""What several commands do: open tables and host, run the probes, load a snapshot."""
 
 import sys
 from collections.abc import Sequence
@@ -12,7 +12,6 @@ from gpucheck.cli.text import printable
 if TYPE_CHECKING:  # these cost time, and --help needs none of them
     from gpucheck.collect import Collected
     from gpucheck.host import Host
-    from gpucheck.report import Report
     from gpucheck.snapshot import Snapshot
     from gpucheck.tables import Tables
 
@@ -129,18 +128,6 @@ class Progress:
         if self._shown:
             self._out.write("\r\x1b[K")
             self._out.flush()
-
-
-def judge(
-    snapshot: "Snapshot", tables: "Tables", *, only: Sequence[str] = (), skip: Sequence[str] = ()
-) -> "Report":
-    """Ask every rule and work the verdict out."""
-    from gpucheck.engine import diagnose  # noqa: PLC0415
-    from gpucheck.report import make_report  # noqa: PLC0415
-    from gpucheck.verdict import open_questions  # noqa: PLC0415
-
-    diagnosis = diagnose(snapshot, tables, only=only, skip=skip)
-    return make_report(diagnosis, snapshot, open_questions(snapshot, tables))
 
 
 def load_snapshot(file: str) -> "Snapshot":

@@ -12,7 +12,7 @@ from gpucheck.cli.run import open_tables
 from gpucheck.cli.text import colored, printable, write_out
 
 if TYPE_CHECKING:  # these cost time, and --help needs none of them
-    from gpucheck.report import Report
+    from gpucheck.engine import Report
     from gpucheck.tables import Tables
     from gpucheck.ticket.given import Given
 

@@ -171,6 +171,11 @@ class Message(_Strict, frozen=True, kw_only=True):
         return self.strength is not Strength.NAMES and not self.stands
 
     @property
+    def points(self) -> bool:
+        """Whether it points to one cause by itself, or even names it."""
+        return self.strength in (Strength.NAMES, Strength.POINTS)
+
+    @property
     def rank(self) -> tuple[int, int]:
         """How it compares with messages of other findings."""
         return self.strength.level, self.tie_break

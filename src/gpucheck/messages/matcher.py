@@ -14,7 +14,6 @@ from gpucheck.messages.word_index import ByPiece, has_piece
 
 _MOST_LINES, _MOST_LINES_OF_WEAK = 200, 40
 """Of the lines that hold the literal of a message so many are matched."""
-_WEAK = (Strength.FITS, Strength.SYMPTOM)
 _MOST_CHARACTERS = 64 * 1024
 _MOST_MATCHES = 4
 _CONTEXT = (
@@ -157,8 +156,7 @@ def _matches(slug: str, message: Message, text: Text) -> list[Match]:
     pattern = compiled(message.pattern)
     found: list[Match] = []
     left = _MOST_CHARACTERS
-    weak = message.strength in _WEAK and not message.distinct
-    most = _MOST_LINES_OF_WEAK if weak else _MOST_LINES
+    most = _MOST_LINES if message.points or message.distinct else _MOST_LINES_OF_WEAK
     for index in text.find(message.literal, most=most):
         enough = len(found) == _MOST_MATCHES and not message.distinct
         if left <= 0 or enough:

@@ -1,4 +1,4 @@
-"""From what was heard to the verdict: the next step, the facts, the report of all rules, the exit.
+"""From what was heard to the verdict: the next step, the facts, the report of the engine, the exit.
 
 Everything here is a pure function of what the conductor has heard, of the tables and of what the
 user asked for.
@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from gpucheck.engine import diagnose
+from gpucheck.engine import FailOn, OpenQuestion, Report, diagnose, make_report
 from gpucheck.facts import builtins
 from gpucheck.findings import Confidence, Severity
 from gpucheck.preflight import outcome, steps
@@ -32,11 +32,10 @@ from gpucheck.preflight.model import Backend, Rank, RankResult, Step, StepResult
 from gpucheck.preflight.outcome import Ending
 from gpucheck.preflight.run.conductor import Heard
 from gpucheck.probes.preflight import Culprit, OutcomeStatus, Preflight, RankOutcome
-from gpucheck.report import FailOn, Report, make_report
+from gpucheck.rules import rank_missing
 from gpucheck.snapshot import ProbeRuns, Snapshot
 from gpucheck.tables import Tables
 from gpucheck.tables.bus_bandwidth import BusBandwidths
-from gpucheck.verdict import OpenQuestion
 
 _A_DRILL = "a drill is running"
 """All that the judgement knows of a drill."""
@@ -217,19 +216,21 @@ class Judgement:
         local = self._local()
         empty = Snapshot({}, ProbeRuns(()), tables=self._tables.version, origin="live")
         snapshot = (local or empty).with_section(preflight)
-        report = make_report(diagnose(snapshot, self._tables), snapshot, ())
-        ending = outcome.ending(report.findings, preflight, self._wanted.fail_on)
-        if ending.why:
-            question = OpenQuestion(
-                question="Can this job work together?", fact="preflight.culprits", reason=ending.why
-            )
-            report = msgspec.structs.replace(report, open_questions=(question,))
-            if report.verdict == "healthy":
-                report = msgspec.structs.replace(report, verdict="unknown")
+        diagnosis = diagnose(snapshot, self._tables)
+        ending = outcome.ending(diagnosis.standing, preflight, self._wanted.fail_on)
+        report = make_report(diagnosis, snapshot, _questions(ending))
         return Result(
             report=report, preflight=preflight, ending=ending, launcher=self._wanted.launcher,
             seconds=preflight.seconds or 0.0, requirements=_in_words(self._wanted.requirements),
         )  # fmt: skip
+
+
+def _questions(ending: Ending) -> tuple[OpenQuestion, ...]:
+    """Return what is open where the pre-flight is inconclusive."""
+    if not ending.why:
+        return ()
+    question, fact = "Can this job work together?", "preflight.culprits"
+    return (OpenQuestion(question=question, fact=fact, reason=ending.why),)
 
 
 def roots(snapshot: Snapshot, tables: Tables) -> list[dict[str, Any]]:
@@ -249,7 +250,11 @@ def roots(snapshot: Snapshot, tables: Tables) -> list[dict[str, Any]]:
 
 def _is_late(culprit: Culprit, late: set[int]) -> bool:
     """Whether it accuses ranks of being missing that came after the roll had been called."""
-    return culprit.slug == "rank-missing" and bool(culprit.ranks) and late.issuperset(culprit.ranks)
+    return (
+        culprit.slug == rank_missing.RULE.slug
+        and bool(culprit.ranks)
+        and late.issuperset(culprit.ranks)
+    )
 
 
 def _late(late: set[int]) -> str:

@@ -5,15 +5,15 @@ from typing import Literal
 
 import msgspec
 
+from gpucheck.engine import FailOn
 from gpucheck.findings import Confidence, Finding, Severity
 from gpucheck.probes.preflight import Culprit, Preflight
-from gpucheck.report import FailOn
 from gpucheck.rules import all_rules
 
 Status = Literal[0, 1, 3, 4, 5]
 Word = Literal["healthy", "culprit", "inconclusive", "misconfiguration", "slow"]
 
-_ORDER: tuple[Status, ...] = (1, 4, 3, 5)
+ORDER: tuple[Status, ...] = (1, 4, 3, 5)
 """Of several classes the first of these is the exit status."""
 _WORDS: dict[Status, Word] = {
     0: "healthy", 1: "culprit", 3: "inconclusive", 4: "misconfiguration", 5: "slow",
@@ -29,24 +29,22 @@ class Ending(msgspec.Struct, frozen=True):
 
 
 def ending(
-    findings: Iterable[Finding], preflight: Preflight, fail_on: FailOn, *, board_lost: str = ""
+    standing: Iterable[Finding], preflight: Preflight, fail_on: FailOn, *, board_lost: str = ""
 ) -> Ending:
     """Return how the pre-flight ends.
 
-    Findings below ``fail_on`` do not count. Where none counts, what could not be finished, and a
-    board that was lost, are inconclusive. A drill never ends with 0, whatever ``fail_on`` says:
-    when it was not noticed, that is inconclusive, too.
+    What is less severe than ``fail_on`` does not count. Where nothing counts, what could not be
+    finished, and a board that was lost, are inconclusive. A drill never ends with 0, whatever
+    ``fail_on`` says: when it was not noticed, that is inconclusive, too.
 
     Args:
-        findings: those of the report; what another silences does not count.
+        standing: the findings of the report that no other suppresses.
         preflight: what was found; a culprit whose slug is no finding's counts by itself.
         fail_on: the least severity that counts.
         board_lost: why the board cannot be reached; "" when it can.
     """
     classes: set[Status] = {
-        all_rules()[one.slug].preflight_class
-        for one in findings
-        if one.silenced_by is None and counts(one.severity, fail_on)
+        all_rules()[one.slug].preflight_class for one in standing if counts(one.severity, fail_on)
     }
     named = (one for one in preflight.culprits or () if _is_named_all_the_same(one))
     if any(counts(one.severity, fail_on) for one in named):
@@ -54,7 +52,7 @@ def ending(
     why = board_lost or _open(preflight)
     if why and fail_on != "never":
         classes.add(3)
-    status: Status = next((one for one in _ORDER if one in classes), 0)
+    status: Status = next((one for one in ORDER if one in classes), 0)
     if status == 0 and preflight.drill:
         return _made(3, _of_drill(preflight))
     return _made(status, why if status == 3 else "")  # noqa: PLR2004  # inconclusive

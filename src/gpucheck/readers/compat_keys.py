@@ -34,15 +34,14 @@ class Key(msgspec.Struct, frozen=True, kw_only=True):
     """One key.
 
     ``fields`` are the facts that it fills, ``read`` turns the text of a value into its plain form
-    or raises ValueError, ``form`` says in words what is expected. ``judged_by`` are the findings
-    that look at it: while none of them exists, the key is listed as not judged.
+    or raises ValueError, ``form`` says in words what is expected. Which findings look at it
+    stands in their headers.
     """
 
     name: str
     fields: tuple[str, ...]
     form: str
     read: Callable[[str], str]
-    judged_by: tuple[str, ...]
     many: bool = False
     decimal: bool = False
     """A JSON number with a fraction is taken: its last digit is never a trailing zero."""
@@ -134,140 +133,109 @@ def _one_of(*words: str) -> Callable[[str], str]:
     return read
 
 
-def _choice(  # what a key is made of
-    name: str,
-    words: tuple[str, ...],
-    fields: tuple[str, ...],
-    judged_by: tuple[str, ...],
-) -> Key:
+def _choice(name: str, words: tuple[str, ...], fields: tuple[str, ...]) -> Key:
     form = f"one of {', '.join(words)}"
-    return Key(name=name, fields=fields, form=form, read=_one_of(*words), judged_by=judged_by)
+    return Key(name=name, fields=fields, form=form, read=_one_of(*words))
 
 
 _VERSION = "a version such as"
-_BOARDS = ("torch-rocm-or-other-build",)
-_CUDNN = ("cudnn-version-mismatch", "cudnn-missing")
-_BUILD = ("toolkit-torch-mismatch", "toolkit-gpu-unsupported", "toolkit-missing")
-_COMPILER = ("host-compiler-unsupported", "compiler-missing")
-_EXTENSION = (
-    "extension-abi-mismatch", "extension-gpu-unsupported", "extension-source-too-old",
-    "driver-too-old",
-)  # fmt: skip
-_DRIVER = ("driver-too-old", "driver-dropped-gpu", "driver-missing")
-_GPU = ("gpu-too-new-for-torch", "gpu-too-old-for-torch", "no-nvidia-gpu")
-_COMPANION = ("torch-companion-mismatch",)
-_COMPAT = ("forward-compat-unsupported",)
 _PACKAGES = ("packages.distributions",)
 _GPUS = ("nvml.gpus", "pci.gpus")
 
 # fmt: off
 _KEYS = (
-    _choice("action", ("run", "import", "install", "build-extension"), ("request.purpose",),
-            (*_BUILD, *_COMPILER)),
-    _choice("os", ("linux", "windows", "wsl2", "macos"), ("system.os", "system.wsl"),
-            ("driver-too-old",)),
+    _choice("action", ("run", "import", "install", "build-extension"), ("request.purpose",)),
+    _choice("os", ("linux", "windows", "wsl2", "macos"), ("system.os", "system.wsl")),
     Key(name="arch", fields=("system.machine",), form="x86_64, aarch64 or another machine",
-        read=_word, judged_by=("driver-too-old",)),
+        read=_word),
     Key(name="glibc", fields=("system.glibc", "system.libc"), form=f"{_VERSION} 2.28",
-        read=_version, judged_by=("system-library-too-old",)),
+        read=_version),
     Key(name="driver", fields=("nvml.driver_release", "nvml.init_code", "nvml.gpus"),
-        form="a driver release such as 535.104.05", read=_version, judged_by=_DRIVER),
+        form="a driver release such as 535.104.05", read=_version),
     Key(name="driver_cuda", fields=("nvml.cuda",), form=f"{_VERSION} 12.2", read=_cuda,
-        judged_by=("driver-too-old",), decimal=True),
-    _choice("kernel_module", ("open", "proprietary"), ("driver.module_flavour",),
-            ("driver-dropped-gpu",)),
+        decimal=True),
+    _choice("kernel_module", ("open", "proprietary"), ("driver.module_flavour",)),
     Key(name="gpu", fields=("nvml.gpus.N.device_name", "pci.gpus.N.product"),
-        form="a product name such as GeForce RTX 4090", read=_word, judged_by=_GPU, many=True),
+        form="a product name such as GeForce RTX 4090", read=_word, many=True),
     Key(name="compute_capability",
         fields=("nvml.gpus.N.compute_capability", "pci.gpus.N.compute_capability"),
-        form=f"{_VERSION} 8.9", read=_capability, judged_by=_GPU, many=True, decimal=True),
-    Key(name="gpu_count", fields=_GPUS, form="a number", read=_count, judged_by=_GPU),
+        form=f"{_VERSION} 8.9", read=_capability, many=True, decimal=True),
+    Key(name="gpu_count", fields=_GPUS, form="a number", read=_count),
     Key(name="board", fields=("system.jetson",), form="a board such as Jetson AGX Orin",
-        read=_word, judged_by=_BOARDS),
-    Key(name="jetpack", fields=("system.l4t", "system.jetson"), form=f"{_VERSION} 6.1", read=_word,
-        judged_by=_BOARDS),
+        read=_word),
+    Key(name="jetpack", fields=("system.l4t", "system.jetson"), form=f"{_VERSION} 6.1",
+        read=_word),
     Key(name="torch", fields=("torch.installed", "torch.version", "torch.built_for", "torch.cuda"),
-        form=f"{_VERSION} 2.9.1 or 2.9.1+cu128", read=_torch, judged_by=("driver-too-old",)),
+        form=f"{_VERSION} 2.9.1 or 2.9.1+cu128", read=_torch),
     _choice("torch_source", ("pypi", "pytorch-index", "conda-forge", "conda", "pytorch-channel",
-                             "ngc", "jetson", "source"), ("torch.installer",), ("driver-too-old",)),
+                             "ngc", "jetson", "source"), ("torch.installer",)),
     Key(name="python", fields=("interpreter.version", "interpreter.free_threaded"),
-        form=f"{_VERSION} 3.12 or 3.13t", read=_python, judged_by=("torch-python-unsupported",)),
-    Key(name="numpy", fields=_PACKAGES, form=f"{_VERSION} 2.1.0", read=_release,
-        judged_by=("numpy-abi-mismatch",)),
-    Key(name="torchvision", fields=_PACKAGES, form=f"{_VERSION} 0.21.0", read=_release,
-        judged_by=_COMPANION),
-    Key(name="torchaudio", fields=_PACKAGES, form=f"{_VERSION} 2.6.0", read=_release,
-        judged_by=_COMPANION),
+        form=f"{_VERSION} 3.12 or 3.13t", read=_python),
+    Key(name="numpy", fields=_PACKAGES, form=f"{_VERSION} 2.1.0", read=_release),
+    Key(name="torchvision", fields=_PACKAGES, form=f"{_VERSION} 0.21.0", read=_release),
+    Key(name="torchaudio", fields=_PACKAGES, form=f"{_VERSION} 2.6.0", read=_release),
     Key(name="triton", fields=("packages.distributions", "nvidia_wheels.pins"),
-        form=f"{_VERSION} 3.5.1", read=_release, judged_by=("nvidia-wheel-mismatch",)),
+        form=f"{_VERSION} 3.5.1", read=_release),
     Key(name="cudnn_compiled", fields=("torch.cudnn_compiled", "torch.cudnn"),
-        form=f"{_VERSION} 9.10.2", read=_version,
-        judged_by=("cudnn-version-mismatch", "gpu-too-old-for-torch")),
+        form=f"{_VERSION} 9.10.2", read=_version),
     Key(name="cudnn_runtime", fields=("loading.libraries", "loading.missing"),
-        form=f"{_VERSION} 9.10.2", read=_version, judged_by=_CUDNN),
+        form=f"{_VERSION} 9.10.2", read=_version),
     Key(name="cudnn_soname_needed", fields=("loading.missing",),
-        form="a name such as libcudnn.so.9", read=_word, judged_by=_CUDNN),
+        form="a name such as libcudnn.so.9", read=_word),
     Key(name="cudnn_sonames_found", fields=("loading.missing", "loading.libraries"),
-        form="names such as libcudnn.so.9", read=_word, judged_by=_CUDNN, many=True),
+        form="names such as libcudnn.so.9", read=_word, many=True),
     Key(name="nvidia_packages", fields=("packages.distributions", "nvidia_wheels.pins"),
-        form="name==version, such as nvidia-cudnn-cu12==9.1.0.70", read=_package,
-        judged_by=("nvidia-wheel-mismatch",), many=True),
+        form="name==version, such as nvidia-cudnn-cu12==9.1.0.70", read=_package, many=True),
     Key(name="cuda", fields=("torch.cuda", "torch.built_for"),
-        form="the CUDA of torch's build, such as 12.8", read=_cuda, judged_by=("driver-too-old",),
+        form="the CUDA of torch's build, such as 12.8", read=_cuda,
         decimal=True),
     Key(name="nccl", fields=("loading.libraries", "torch.nccl"), form=f"{_VERSION} 2.27.5",
-        read=_version, judged_by=("nccl-version-mismatch", "nccl-missing")),
+        read=_version),
     _choice("gpu_kind", ("data-center", "workstation", "geforce", "jetson"),
-            ("cuda_driver.init_code",), _COMPAT),
+            ("cuda_driver.init_code",)),
     Key(name="nvcc", fields=("toolkits.toolkits", "toolkits.selected_version"),
-        form=f"{_VERSION} 12.4", read=_cuda, judged_by=_BUILD, decimal=True),
-    Key(name="gcc", fields=("toolkits.compilers",), form=f"{_VERSION} 13.2", read=_version,
-        judged_by=_COMPILER),
-    Key(name="clang", fields=("toolkits.compilers",), form=f"{_VERSION} 18", read=_version,
-        judged_by=_COMPILER),
-    Key(name="msc_ver", fields=("toolkits.compilers",), form="a number such as 1940", read=_version,
-        judged_by=_COMPILER),
+        form=f"{_VERSION} 12.4", read=_cuda, decimal=True),
+    Key(name="gcc", fields=("toolkits.compilers",), form=f"{_VERSION} 13.2", read=_version),
+    Key(name="clang", fields=("toolkits.compilers",), form=f"{_VERSION} 18", read=_version),
+    Key(name="msc_ver", fields=("toolkits.compilers",), form="a number such as 1940",
+        read=_version),
     Key(name="extension.name", fields=("extensions.extensions.0.package",),
-        form="a name such as flash_attn", read=_word, judged_by=_EXTENSION),
+        form="a name such as flash_attn", read=_word),
     Key(name="extension.built_with_cuda",
         fields=("extensions.extensions.0.cuda", "extensions.extensions.0.built_with",
                 "extensions.extensions.0.missing_libraries"),
-        form=f"{_VERSION} 12.4", read=_cuda, judged_by=_EXTENSION, decimal=True),
+        form=f"{_VERSION} 12.4", read=_cuda, decimal=True),
     Key(name="extension.code", fields=("extensions.extensions.0.codes",),
-        form="codes such as sm_80,compute_90", read=_code, judged_by=_EXTENSION, many=True),
+        form="codes such as sm_80,compute_90", read=_code, many=True),
     Key(name="extension.cubins", fields=("extensions.extensions.0.codes",),
-        form="codes such as sm_80,sm_90", read=_code, judged_by=_EXTENSION, many=True),
+        form="codes such as sm_80,sm_90", read=_code, many=True),
     Key(name="container", fields=("container.runtime",),
-        form="true, false or a runtime such as docker", read=_word,
-        judged_by=("container-no-gpu",)),
+        form="true, false or a runtime such as docker", read=_word),
     Key(name="cuda_compat", fields=("driver.compat_packages", "cuda_driver.cuda"),
-        form="the CUDA version of the package, such as 12.8", read=_cuda, judged_by=_COMPAT,
+        form="the CUDA version of the package, such as 12.8", read=_cuda,
         decimal=True),
     Key(name="cuda_compat_active", fields=("cuda_driver.init_code", "cuda_driver.cuda"),
-        form="true or false", read=_flag, judged_by=_COMPAT),
+        form="true or false", read=_flag),
     Key(name="cuda_error", fields=("cuda_driver.init_code",),
-        form="a number or name such as 804 or cudaErrorNoDevice", read=_word,
-        judged_by=("fabric-manager-down", "driver-library-mismatch")),
+        form="a number or name such as 804 or cudaErrorNoDevice", read=_word),
     Key(name="nvml_error", fields=("nvml.init_code", "nvml.gpus.0.lost"),
-        form="a number or name such as 18 or NVML_ERROR_GPU_IS_LOST", read=_word,
-        judged_by=("driver-library-mismatch", "kernel-module-not-loaded")),
+        form="a number or name such as 18 or NVML_ERROR_GPU_IS_LOST", read=_word),
     Key(name="xid", fields=("kernel_log.xids", "kernel_log.fallen_off_bus"),
-        form="numbers such as 79", read=_count, judged_by=("gpu-hardware-fault",), many=True),
-    Key(name="nvswitch", fields=("pci.nvswitches",), form="a number, true or false", read=_some,
-        judged_by=("fabric-manager-down",)),
+        form="numbers such as 79", read=_count, many=True),
+    Key(name="nvswitch", fields=("pci.nvswitches",), form="a number, true or false", read=_some),
     _choice("compute_mode", ("default", "exclusive-process", "exclusive-thread", "prohibited"),
-            ("nvml.gpus.N.compute_mode",), ("compute-mode-exclusive",)),
+            ("nvml.gpus.N.compute_mode",)),
     Key(name="other_processes", fields=("nvml.gpus.N.processes",),
-        form="a number, true or false", read=_some, judged_by=("compute-mode-exclusive",)),
+        form="a number, true or false", read=_some),
     Key(name="driver_package_installed",
         fields=("driver.packages", "driver.libcuda", "nvml.library_found"),
-        form="true or false", read=_flag, judged_by=("driver-missing",)),
+        form="true or false", read=_flag),
     Key(name="nvidia_module_loaded", fields=("driver.module_loaded",), form="true or false",
-        read=_flag, judged_by=("kernel-module-not-loaded",)),
+        read=_flag),
     Key(name="row_remap_pending", fields=("nvml.gpus.0.rows_pending",), form="true or false",
-        read=_flag, judged_by=("gpu-memory-pending-repair",)),
+        read=_flag),
     Key(name="row_remap_failure", fields=("nvml.gpus.0.rows_failed",), form="true or false",
-        read=_flag, judged_by=("gpu-hardware-fault",)),
+        read=_flag),
 )
 # fmt: on
 KEYS: dict[str, Key] = {key.name: key for key in _KEYS}

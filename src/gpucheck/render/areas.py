@@ -5,6 +5,7 @@ from typing import Literal
 
 import msgspec
 
+from gpucheck.engine import Report
 from gpucheck.facts import Facts
 from gpucheck.findings import Finding
 from gpucheck.probes.container import Container
@@ -20,7 +21,6 @@ from gpucheck.probes.toolkits import Toolkits
 from gpucheck.probes.torch_build import TorchBuild
 from gpucheck.render.summary import driver_cuda, driver_release, gpu_names
 from gpucheck.render.words import clean, counted, plural, size
-from gpucheck.report import Report
 from gpucheck.rules import all_rules
 from gpucheck.snapshot import Snapshot
 

@@ -2,8 +2,8 @@
 
 import json
 
+from gpucheck.engine import Report
 from gpucheck.render.public import public
-from gpucheck.report import Report
 
 
 def render(report: Report) -> str:

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 
+from gpucheck.engine import Report
 from gpucheck.findings import Check, Finding, Outcome, Severity
 from gpucheck.probes.selftests import SelfTest, SelfTests
 from gpucheck.render.public import public
 from gpucheck.render.selftest_lines import in_words
 from gpucheck.render.summary import headline, verdict
 from gpucheck.render.words import clean
-from gpucheck.report import Report
 
 _LONGEST = 2000
 

@@ -2,6 +2,7 @@
 
 import re
 
+from gpucheck.engine import Report
 from gpucheck.findings import Evidence, Finding, Severity
 from gpucheck.probes.selftests import SelfTests
 from gpucheck.render.areas import areas
@@ -9,7 +10,6 @@ from gpucheck.render.public import public
 from gpucheck.render.selftest_lines import lines_of
 from gpucheck.render.summary import headline, open_questions, reach, target, verdict
 from gpucheck.render.words import clean, shown
-from gpucheck.report import Report
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|~$&])")
 _ACTS = re.compile(

@@ -108,8 +108,8 @@ def listing_json() -> dict[str, Any]:
 def _page(rule: Rule) -> str:
     facts = [f"Severity: {rule.severity.value}. Area: {rule.family}."]
     facts.append(f"As an error it ends a pre-flight with exit status {rule.preflight_class}.")
-    if rule.yields_to:
-        facts.append(f"Silent beside: {', '.join(rule.yields_to)} (they explain it).")
+    if rule.suppressed_by:
+        facts.append(f"Silent beside: {', '.join(rule.suppressed_by)} (they explain it).")
     if rule.refuted_by:
         names = ", ".join(rule.refuted_by)
         facts.append(f"Withdrawn when these self-tests pass on every GPU: {names}.")

@@ -6,12 +6,12 @@ from typing import Any
 
 import msgspec
 
+from gpucheck.engine import Report
 from gpucheck.findings import Evidence, Finding, Fix
 from gpucheck.preflight.judgement import Result
 from gpucheck.probes.preflight import Preflight
 from gpucheck.redact import redact, redact_text
 from gpucheck.render.public import public
-from gpucheck.report import Report
 
 _replace = msgspec.structs.replace
 

@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from gpucheck.engine import Verdict
 from gpucheck.findings import Finding
 from gpucheck.preflight.judgement import Result
-from gpucheck.preflight.outcome import Status
+from gpucheck.preflight.outcome import ORDER, Status
 from gpucheck.preflight.run.spans import pack
 from gpucheck.probes.preflight import Bandwidth, Culprit, RankOutcome
 from gpucheck.render.summary import headline
 from gpucheck.render.words import clean, size
-from gpucheck.report import Verdict
 from gpucheck.rules import all_rules
 
 WORST_FIRST = ("crashed", "failed", "timed-out", "lost", "absent", "stopped", "passed")
@@ -26,7 +26,6 @@ _CLASSES: dict[Status, str] = {
     5: "everything works, and something is slow",
 }
 INCONCLUSIVE: Status = 3
-_ORDER: tuple[Status, ...] = (1, 4, 3, 5)
 _PAIR = 2
 _MOST_HOSTS = _MOST_MODELS = 3
 _LONGEST_HOST, _LONGEST_SPANS, _LONGEST_EVIDENCE = 80, 60, 600
@@ -48,11 +47,11 @@ def causes(result: Result) -> list[Cause]:
     for one in result.preflight.culprits or ():
         by_slug.setdefault(one.slug, []).append(one)
     standing = {one.slug: one for one in result.report.standing}
-    silenced = {one.slug for one in result.report.findings} - set(standing)
+    suppressed = {one.slug for one in result.report.findings} - set(standing)
     found = []
     for slug in dict.fromkeys((*by_slug, *standing)):
         finding = standing.get(slug)
-        if slug in silenced or (finding is not None and finding.severity.value == "info"):
+        if slug in suppressed or (finding is not None and finding.severity.value == "info"):
             continue
         these = tuple(by_slug.get(slug, ()))
         severity = finding.severity if finding else min(these, key=_gravity).severity
@@ -66,7 +65,7 @@ def _gravity(culprit: Culprit) -> bool:
 
 def _class_place(slug: str) -> int:
     rule = all_rules().get(slug)
-    return _ORDER.index(rule.preflight_class) if rule is not None else 0
+    return ORDER.index(rule.preflight_class) if rule is not None else 0
 
 
 def verdict_word(result: Result) -> Verdict:

@@ -2,10 +2,10 @@
 
 import msgspec
 
+from gpucheck.engine import Report
 from gpucheck.facts import builtins
 from gpucheck.findings import Evidence, Finding, Fix
 from gpucheck.redact import redact, redact_text
-from gpucheck.report import Report
 from gpucheck.snapshot import Snapshot
 
 _replace = msgspec.structs.replace

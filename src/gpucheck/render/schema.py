@@ -9,7 +9,8 @@ from typing import Any
 
 import msgspec
 
-from gpucheck import diff, report, snapshot
+from gpucheck import diff, snapshot
+from gpucheck.engine import OpenQuestion, report
 from gpucheck.findings import Check, Confidence, Evidence, Finding, Fix
 from gpucheck.preflight import files, outcome
 from gpucheck.probes import all_sections
@@ -20,7 +21,6 @@ from gpucheck.render import recommendation, table_text
 from gpucheck.render.pages import ProbeRow, RuleRow, SelfTestRow
 from gpucheck.snapshot import ProbeRun, Versions
 from gpucheck.tables.catalogue import ALL
-from gpucheck.verdict import OpenQuestion
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 _TEMPLATE = "#/$defs/{name}"

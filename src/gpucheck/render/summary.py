@@ -1,5 +1,6 @@
 """What every face says in the same words: verdict, target, how far the judgement reaches."""
 
+from gpucheck.engine import Report
 from gpucheck.findings import Finding, Outcome, Severity
 from gpucheck.probes.cuda_driver import CudaDriver
 from gpucheck.probes.driver import Driver
@@ -12,11 +13,8 @@ from gpucheck.probes.selftests import SelfTests
 from gpucheck.probes.torch_build import TorchBuild
 from gpucheck.render import selftest_lines
 from gpucheck.render.words import clean, counted, plural
-from gpucheck.report import Report
+from gpucheck.rules import all_rules
 from gpucheck.snapshot import Snapshot
-
-_OF_THE_BUILD = ("driver-too-old", "gpu-too-old-for-torch", "gpu-too-new-for-torch")
-"""What must have been judged before a described PyTorch is said to be able to use a GPU."""
 
 
 def verdict(report: Report) -> str:
@@ -175,8 +173,8 @@ def _healthy(report: Report) -> str:
 
 def _is_judged(report: Report) -> bool:
     """Whether the rules on the driver and on the code for the GPUs had what they need."""
-    outcomes = {check.slug: check.outcome for check in report.checks}
-    return all(outcomes.get(slug) is Outcome.FINE for slug in _OF_THE_BUILD)
+    fine = {check.slug for check in report.checks if check.outcome is Outcome.FINE}
+    return all(slug in fine for slug, rule in all_rules().items() if rule.decides_use)
 
 
 def _because(why: str) -> str:

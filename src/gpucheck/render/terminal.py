@@ -5,6 +5,7 @@ from typing import TextIO
 
 import msgspec
 
+from gpucheck.engine import Report
 from gpucheck.facts import Facts
 from gpucheck.findings import Check, Finding, Outcome, Severity
 from gpucheck.probes.selftests import SelfTests
@@ -13,7 +14,6 @@ from gpucheck.render.layout import Page, encodable
 from gpucheck.render.selftest_lines import left_out, lines_of, loaded_otherwise, measured
 from gpucheck.render.summary import headline, open_questions, other_targets, reach, target, verdict
 from gpucheck.render.words import clean, plural, shown
-from gpucheck.report import Report
 from gpucheck.snapshot import Snapshot
 
 _STYLES = {
@@ -117,9 +117,9 @@ def _finding(page: Page, report: Report, finding: Finding) -> None:
         value = shown(evidence.value, evidence.fact.rpartition(".")[2])
         page.words(f"{evidence.fact}: {value}{source}", indent=4, hang=6)
     show_fixes(page, finding)
-    echoes = [echo.slug for echo in report.findings if echo.silenced_by == finding.slug]
-    if echoes:
-        page.words(f"This explains as well: {', '.join(echoes)}", indent=2, hang=4)
+    explained = [one.slug for one in report.findings if one.silenced_by == finding.slug]
+    if explained:
+        page.words(f"This explains as well: {', '.join(explained)}", indent=2, hang=4)
     page.words(f"More: gpucheck explain {finding.slug}", indent=2)
 
 

@@ -4,13 +4,13 @@ from typing import Literal
 
 import msgspec
 
+from gpucheck.engine import Report
 from gpucheck.findings import Confidence, Finding, Fix
 from gpucheck.messages import all_messages
 from gpucheck.render.markdown import block, code, escaped
 from gpucheck.render.public import public
 from gpucheck.render.summary import headline
 from gpucheck.render.ticket_text import where
-from gpucheck.report import Report
 from gpucheck.rules import all_rules
 
 Language = Literal["en", "zh"]

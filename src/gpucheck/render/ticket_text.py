@@ -1,12 +1,12 @@
 """What triage found, for a person at a terminal: the cause, the lines that show it, the cure."""
 
+from gpucheck.engine import Report
 from gpucheck.findings import Evidence, Finding
 from gpucheck.probes.pasted import Pasted, Taken
 from gpucheck.render.layout import Page
 from gpucheck.render.public import public
 from gpucheck.render.summary import headline
 from gpucheck.render.words import clean, plural, shown
-from gpucheck.report import Report
 
 _STYLES = {"broken": "red", "warning": "yellow", "unknown": "blue", "healthy": "green"}
 _COLUMN = 9

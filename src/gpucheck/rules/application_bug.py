@@ -15,17 +15,13 @@ Cure: run with CUDA_LAUNCH_BLOCKING=1, or on the CPU, where the same fault gives
 at its own line.
 """
 
-from gpucheck.findings import Judgement, NotApplicable, Severity
+from gpucheck.findings import Severity
 from gpucheck.rules import Rule
 
 RULE = Rule(
+    __name__,
     title="the text shows the program's own fault",
     severity=Severity.ERROR,
     family="runtime",
+    seen_in=("text",),
 )
-
-
-@RULE.check
-def check() -> Judgement:
-    """Nothing that is read from a machine shows it; what a text says of it, triage weighs."""
-    return NotApplicable("only a program's output shows it: give it to gpucheck triage")

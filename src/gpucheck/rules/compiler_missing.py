@@ -28,15 +28,17 @@ from gpucheck.probes.selftests import SelfTest
 from gpucheck.probes.system import System
 from gpucheck.probes.toolkits import Toolkits
 from gpucheck.rules import Rule
-from gpucheck.views.compiling import NOTHING, Compiling, Reason
-from gpucheck.views.selftest_says import SelfTestSays, repeated
+from gpucheck.rules.witnesses.compiling import NOTHING, Compiling, Reason
+from gpucheck.rules.witnesses.selftest_says import SelfTestSays, repeated
 from gpucheck.views.surroundings import Surroundings
 
 RULE = Rule(
+    __name__,
     title="no C or C++ compiler to compile with",
     severity=Severity.ERROR,
     family="libraries",
-    yields_to=("torch-missing",),
+    suppressed_by=("torch-missing",),
+    compat_keys=("action", "gcc", "clang", "msc_ver"),
 )
 
 _FOR_CPP = frozenset(("g++", "c++", "clang++"))

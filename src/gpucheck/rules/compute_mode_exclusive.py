@@ -19,16 +19,18 @@ from gpucheck.probes.environment import Environment
 from gpucheck.probes.nvml import GpuProcess, Nvml, NvmlGpu
 from gpucheck.probes.request import Request
 from gpucheck.rules import Rule
+from gpucheck.rules.witnesses.selftest_says import SelfTestSays
 from gpucheck.views.gpu_labels import gpu_index, gpus_are
 from gpucheck.views.gpu_places import GpuPlaces
-from gpucheck.views.selftest_says import SelfTestSays
 
 RULE = Rule(
+    __name__,
     title="the compute mode keeps this process out",
     severity=Severity.ERROR,
     family="driver",
-    yields_to=("gpu-fallen-off-bus",),
+    suppressed_by=("gpu-fallen-off-bus",),
     needs_gpu=True,
+    compat_keys=("compute_mode", "other_processes"),
 )
 
 _EXCLUSIVE = ("exclusive-process", "exclusive-thread")

@@ -29,11 +29,12 @@ from gpucheck.views import DriverState
 from gpucheck.views.image_requirement import ImageRequirement
 
 RULE = Rule(
+    __name__,
     title="the container's image requires a newer driver",
     severity=Severity.ERROR,
     family="driver",
     refuted_by=("device-placement", "cublas-matmul"),
-    yields_to=("driver-too-old", "container-no-gpu", "driver-library-mismatch"),
+    suppressed_by=("driver-too-old", "container-no-gpu", "driver-library-mismatch"),
     needs_gpu=True,
 )
 

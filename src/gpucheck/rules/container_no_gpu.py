@@ -32,11 +32,14 @@ from gpucheck.views import DriverState
 from gpucheck.views.gpus import is_passed_on
 
 RULE = Rule(
+    __name__,
     title="the container has no access to the GPU",
     severity=Severity.ERROR,
     family="driver",
     refuted_by=("device-placement", "cublas-matmul"),
-    yields_to=("kernel-module-not-loaded",),
+    suppressed_by=("kernel-module-not-loaded",),
+    refuted_by_cuda="always",
+    compat_keys=("container",),
 )
 
 _NOTHING = ("void", "none")

@@ -16,14 +16,15 @@ CUDA versions out of LD_LIBRARY_PATH.
 from gpucheck.findings import Confidence, Fix, Hit, Judgement, NotApplicable, Severity
 from gpucheck.fixes import TorchRemedies
 from gpucheck.probes.selftests import SelfTests
-from gpucheck.rules import Rule
-from gpucheck.views.selftest_says import SelfTestSays, where
+from gpucheck.rules import InPreflight, Rule
+from gpucheck.rules.witnesses.selftest_says import SelfTestSays, where
 
 RULE = Rule(
+    __name__,
     title="cuBLAS fails",
     severity=Severity.ERROR,
     family="runtime",
-    yields_to=(
+    suppressed_by=(
         "gpu-fallen-off-bus",
         "gpu-hardware-fault",
         "driver-too-old",
@@ -36,7 +37,7 @@ RULE = Rule(
         "out-of-memory",
         "gpu-memory-held",
     ),
-    preflight_class=1,
+    preflight=InPreflight(exit_class=1, breaks_node=False),
 )
 
 _AGAIN = "gpucheck selftest --tests cublas-matmul"

@@ -28,10 +28,11 @@ from gpucheck.rules import Rule
 from gpucheck.tables.wheel_names import wheel_of_file
 
 RULE = Rule(
+    __name__,
     title="a CUDA library of another release is loaded",
     severity=Severity.ERROR,
     family="libraries",
-    yields_to=("torch-missing", "torch-mixed-install", "cudnn-version-mismatch"),
+    suppressed_by=("torch-missing", "torch-mixed-install", "cudnn-version-mismatch"),
 )
 
 _CUDNN = "nvidia-cudnn"

@@ -26,10 +26,11 @@ from gpucheck.tables.wheel_names import wheel_of_file
 from gpucheck.views.loaded import keeps_out, needs_permission
 
 RULE = Rule(
+    __name__,
     title="a CUDA library cannot be found",
     severity=Severity.ERROR,
     family="libraries",
-    yields_to=("torch-missing", "torch-mixed-install"),
+    suppressed_by=("torch-missing", "torch-mixed-install"),
 )
 
 _OF_OTHERS = ("nvidia-cudnn", "nvidia-nccl")

@@ -42,11 +42,13 @@ from gpucheck.views.loaded import (
 )
 
 RULE = Rule(
+    __name__,
     title="cuDNN cannot be found",
     severity=Severity.ERROR,
     family="libraries",
-    yields_to=("torch-missing", "torch-mixed-install"),
+    suppressed_by=("torch-missing", "torch-mixed-install"),
     refuted_by=("cudnn-convolution",),
+    compat_keys=("cudnn_runtime", "cudnn_soname_needed", "cudnn_sonames_found"),
 )
 
 _PROJECT = "nvidia-cudnn"

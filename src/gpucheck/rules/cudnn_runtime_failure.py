@@ -17,14 +17,15 @@ then ``torch.backends.cudnn.enabled = False`` avoids cuDNN, at the price of spee
 from gpucheck.findings import Confidence, Fix, Hit, Judgement, NotApplicable, Severity
 from gpucheck.fixes import TorchRemedies
 from gpucheck.probes.selftests import SelfTest, SelfTests
-from gpucheck.rules import Rule
-from gpucheck.views.selftest_says import SelfTestSays, where
+from gpucheck.rules import InPreflight, Rule
+from gpucheck.rules.witnesses.selftest_says import SelfTestSays, where
 
 RULE = Rule(
+    __name__,
     title="cuDNN fails or is not used",
     severity=Severity.ERROR,
     family="runtime",
-    yields_to=(
+    suppressed_by=(
         "gpu-fallen-off-bus",
         "gpu-hardware-fault",
         "driver-too-old",
@@ -39,7 +40,7 @@ RULE = Rule(
         "out-of-memory",
         "gpu-memory-held",
     ),
-    preflight_class=1,
+    preflight=InPreflight(exit_class=1, breaks_node=False),
 )
 
 _FAILS, _NOT_USED = "cudnn-status", "cudnn-not-used"

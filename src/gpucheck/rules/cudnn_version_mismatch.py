@@ -36,11 +36,13 @@ from gpucheck.views import Gpu, Gpus
 from gpucheck.views.loaded import Copy, Loaded, is_cudnn, is_cudnn_part, named, place
 
 RULE = Rule(
+    __name__,
     title="cuDNN is not the one that PyTorch was built for",
     severity=Severity.ERROR,
     family="libraries",
-    yields_to=("torch-missing", "torch-mixed-install", "cudnn-missing"),
+    suppressed_by=("torch-missing", "torch-mixed-install", "cudnn-missing"),
     refuted_by=("cudnn-convolution",),
+    compat_keys=("cudnn_compiled", "cudnn_runtime", "cudnn_soname_needed", "cudnn_sonames_found"),
 )
 
 _PROJECT = "nvidia-cudnn"

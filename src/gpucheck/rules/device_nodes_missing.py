@@ -20,16 +20,17 @@ from gpucheck.probes.driver import Driver
 from gpucheck.probes.nvml import Nvml
 from gpucheck.probes.pci import Pci
 from gpucheck.rules import Rule
+from gpucheck.rules.witnesses.selftest_says import SelfTestSays
 from gpucheck.views import Gpus
-from gpucheck.views.selftest_says import SelfTestSays
 from gpucheck.views.surroundings import Surroundings
 
 RULE = Rule(
+    __name__,
     title="device files of the driver missing or broken",
     severity=Severity.ERROR,
     family="driver",
     refuted_by=("device-placement", "cublas-matmul"),
-    yields_to=(
+    suppressed_by=(
         "kernel-module-not-loaded",
         "driver-missing",
         "container-no-gpu",
@@ -41,6 +42,7 @@ RULE = Rule(
         "gpu-hardware-fault",
         "fabric-manager-down",
     ),
+    refuted_by_cuda="always",
 )
 
 _CONTROL, _UVM = "/dev/nvidiactl", "/dev/nvidia-uvm"

@@ -26,11 +26,13 @@ from gpucheck.probes.system import System
 from gpucheck.rules import Rule
 
 RULE = Rule(
+    __name__,
     title="no permission to open the GPU",
     severity=Severity.ERROR,
     family="driver",
     refuted_by=("device-placement", "cublas-matmul"),
-    yields_to=("kernel-module-not-loaded", "driver-missing", "container-no-gpu"),
+    suppressed_by=("kernel-module-not-loaded", "driver-missing", "container-no-gpu"),
+    refuted_by_cuda="always",
 )
 
 _SLURM_INDICES = ("SLURM_JOB_GPUS", "SLURM_STEP_GPUS")

@@ -22,10 +22,11 @@ from gpucheck.tables.driver_branches import DriverBranches
 from gpucheck.views import DriverState, Gpus
 
 RULE = Rule(
+    __name__,
     title="NVIDIA no longer supports this driver branch",
     severity=Severity.INFO,
     family="driver",
-    yields_to=("driver-too-old", "driver-dropped-gpu", "driver-library-mismatch"),
+    suppressed_by=("driver-too-old", "driver-dropped-gpu", "driver-library-mismatch"),
 )
 
 

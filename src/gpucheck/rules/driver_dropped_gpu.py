@@ -28,10 +28,12 @@ from gpucheck.views.gpu_support import GpuSupport, Unsupported
 from gpucheck.views.surroundings import Surroundings
 
 RULE = Rule(
+    __name__,
     title="a GPU that the installed driver does not drive",
     severity=Severity.ERROR,
     family="driver",
     refuted_by=("device-placement", "cublas-matmul"),
+    compat_keys=("driver", "kernel_module"),
 )
 
 

@@ -22,15 +22,17 @@ from gpucheck.probes.nvidia_smi import NvidiaSmi
 from gpucheck.probes.nvml import Nvml
 from gpucheck.probes.system import System
 from gpucheck.rules import Rule
+from gpucheck.rules.witnesses.selftest_says import SelfTestSays
 from gpucheck.tables.versions import compare, parse
-from gpucheck.views.selftest_says import SelfTestSays
 from gpucheck.views.surroundings import Surroundings
 
 RULE = Rule(
+    __name__,
     title="kernel module and driver libraries differ",
     severity=Severity.ERROR,
     family="driver",
     refuted_by=("device-placement", "cublas-matmul"),
+    compat_keys=("cuda_error", "nvml_error"),
 )
 
 _NVML_MISMATCH = 18

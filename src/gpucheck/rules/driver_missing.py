@@ -26,11 +26,14 @@ from gpucheck.views import DriverState, Gpus
 from gpucheck.views.surroundings import Surroundings
 
 RULE = Rule(
+    __name__,
     title="a GPU without its driver",
     severity=Severity.ERROR,
     family="driver",
     refuted_by=("device-placement", "cublas-matmul"),
-    yields_to=("wsl-driver-problem",),
+    suppressed_by=("wsl-driver-problem",),
+    refuted_by_cuda="always",
+    compat_keys=("driver", "driver_package_installed"),
 )
 
 

@@ -29,22 +29,41 @@ from gpucheck.fixes import DriverRemedies, TorchRemedies
 from gpucheck.probes.nvml import Nvml
 from gpucheck.probes.system import System
 from gpucheck.probes.torch_build import TorchBuild
-from gpucheck.rules import Rule
+from gpucheck.rules import InPreflight, Rule
+from gpucheck.rules.witnesses.selftest_says import SelfTestSays
 from gpucheck.tables import OperatingSystem
 from gpucheck.tables.cuda_drivers import CudaDrivers
 from gpucheck.tables.versions import at_least, parse
 from gpucheck.views import DriverState, Gpus
 from gpucheck.views.extension_ptx import ExtensionPtx, NewerPtx
 from gpucheck.views.gpu_support import GpuSupport
-from gpucheck.views.selftest_says import SelfTestSays
 from gpucheck.views.surroundings import Surroundings
 
 RULE = Rule(
+    __name__,
     title="the driver is too old for this PyTorch or this GPU",
     severity=Severity.ERROR,
     family="driver",
     refuted_by=("device-placement", "cublas-matmul"),
-    yields_to=("driver-library-mismatch", "libcuda-stub-loaded", "torch-mixed-install"),
+    suppressed_by=("driver-library-mismatch", "libcuda-stub-loaded", "torch-mixed-install"),
+    refuted_by_cuda="always",
+    decides_use=True,
+    compat_keys=(
+        "os",
+        "arch",
+        "driver",
+        "driver_cuda",
+        "torch",
+        "torch_source",
+        "cuda",
+        "extension.name",
+        "extension.built_with_cuda",
+        "extension.code",
+        "extension.cubins",
+    ),
+    preflight=InPreflight(
+        fix="Update the NVIDIA driver on the host that is named.",
+    ),
 )
 
 

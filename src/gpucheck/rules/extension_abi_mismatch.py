@@ -45,14 +45,21 @@ from gpucheck.fixes.torch_install import COMPANIONS
 from gpucheck.probes.interpreter import Interpreter
 from gpucheck.probes.torch_build import TorchBuild
 from gpucheck.rules import Rule
-from gpucheck.views.extension_faults import ExtensionFaults, Fault
+from gpucheck.rules.witnesses.extension_faults import ExtensionFaults, Fault
 from gpucheck.views.extension_packages import CompiledPackage, ExtensionPackages
 
 RULE = Rule(
+    __name__,
     title="a compiled extension was built for another PyTorch",
     severity=Severity.ERROR,
     family="torch",
-    yields_to=("torch-missing", "torch-mixed-install", "torch-cpu-only", "torch-import-broken"),
+    suppressed_by=("torch-missing", "torch-mixed-install", "torch-cpu-only", "torch-import-broken"),
+    compat_keys=(
+        "extension.name",
+        "extension.built_with_cuda",
+        "extension.code",
+        "extension.cubins",
+    ),
 )
 
 _ELSEWHERE = (*COMPANIONS, "torchtext")

@@ -29,16 +29,23 @@ from gpucheck.views.extension_ptx import ExtensionPtx
 from gpucheck.views.torch_code import TorchCode
 
 RULE = Rule(
+    __name__,
     title="a compiled extension has no code for this GPU",
     severity=Severity.ERROR,
     family="torch",
-    yields_to=(
+    suppressed_by=(
         "torch-mixed-install",
         "extension-abi-mismatch",
         "gpu-too-new-for-torch",
         "gpu-too-old-for-torch",
     ),
     needs_gpu=True,
+    compat_keys=(
+        "extension.name",
+        "extension.built_with_cuda",
+        "extension.code",
+        "extension.cubins",
+    ),
 )
 
 

@@ -13,17 +13,13 @@ Cure: take a newer release or a maintained fork of the extension; else replace w
 extension's time.
 """
 
-from gpucheck.findings import Judgement, NotApplicable, Severity
+from gpucheck.findings import Severity
 from gpucheck.rules import Rule
 
 RULE = Rule(
+    __name__,
     title="the extension's source needs an older torch",
     severity=Severity.ERROR,
     family="libraries",
+    seen_in=("text",),
 )
-
-
-@RULE.check
-def check() -> Judgement:
-    """Nothing that is read from a machine shows it; what a text says of it, triage weighs."""
-    return NotApplicable("only a program's output shows it: give it to gpucheck triage")

@@ -20,17 +20,21 @@ from gpucheck.probes.driver import Driver
 from gpucheck.probes.nvml import Nvml
 from gpucheck.probes.pci import Pci
 from gpucheck.probes.system import System
-from gpucheck.rules import Rule
+from gpucheck.rules import InPreflight, Rule
+from gpucheck.rules.witnesses.selftest_says import SelfTestSays
 from gpucheck.views import DriverState
-from gpucheck.views.selftest_says import SelfTestSays
 
 RULE = Rule(
+    __name__,
     title="the NVSwitch fabric is not ready",
     severity=Severity.ERROR,
     family="driver",
     refuted_by=("device-placement", "cublas-matmul"),
-    yields_to=("kernel-module-not-loaded", "driver-library-mismatch"),
-    preflight_class=1,
+    suppressed_by=("kernel-module-not-loaded", "driver-library-mismatch"),
+    refuted_by_cuda="always",
+    named_by=("nccl",),
+    compat_keys=("cuda_error", "nvswitch"),
+    preflight=InPreflight(exit_class=1),
 )
 
 _NOT_READY = 802

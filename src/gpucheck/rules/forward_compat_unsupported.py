@@ -25,19 +25,22 @@ from gpucheck.fixes import DriverRemedies
 from gpucheck.probes.cuda_driver import CudaDriver
 from gpucheck.probes.driver import Driver
 from gpucheck.rules import Rule
+from gpucheck.rules.witnesses.selftest_says import SelfTestSays
 from gpucheck.tables.forward_compat import ForwardCompat, kind_of
 from gpucheck.tables.gpu_products import GpuProducts
 from gpucheck.views import Gpu, Gpus
-from gpucheck.views.selftest_says import SelfTestSays
 from gpucheck.views.surroundings import Surroundings
 
 RULE = Rule(
+    __name__,
     title="forward compatibility is not supported on this GPU",
     severity=Severity.ERROR,
     family="driver",
     refuted_by=("device-placement", "cublas-matmul"),
-    yields_to=("driver-library-mismatch", "wsl-driver-problem"),
+    suppressed_by=("driver-library-mismatch", "wsl-driver-problem"),
     needs_gpu=True,
+    refuted_by_cuda="always",
+    compat_keys=("gpu_kind", "cuda_compat", "cuda_compat_active"),
 )
 
 _NOT_SUPPORTED = 804

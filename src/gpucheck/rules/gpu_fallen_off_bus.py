@@ -22,17 +22,18 @@ from gpucheck.probes.kernel_log import KernelLog
 from gpucheck.probes.nvidia_smi import NvidiaSmi
 from gpucheck.probes.nvml import Nvml
 from gpucheck.probes.pci import Pci
-from gpucheck.rules import Rule
+from gpucheck.rules import InPreflight, Rule
 from gpucheck.views.gpu_labels import at_pci, gpu_names
 from gpucheck.views.gpu_support import GpuSupport
 from gpucheck.views.surroundings import Surroundings
 
 RULE = Rule(
+    __name__,
     title="a GPU has fallen off the bus",
     severity=Severity.ERROR,
     family="driver",
-    yields_to=("driver-dropped-gpu", "driver-library-mismatch"),
-    preflight_class=1,
+    suppressed_by=("driver-dropped-gpu", "driver-library-mismatch"),
+    preflight=InPreflight(exit_class=1),
 )
 
 _NO_HANDLE = "Unable to determine the device handle"

@@ -21,21 +21,23 @@ from gpucheck.probes.cuda_driver import CudaDriver
 from gpucheck.probes.kernel_log import KernelLog, XidEvent
 from gpucheck.probes.nvml import Nvml, NvmlGpu
 from gpucheck.probes.selftests import SelfTests
-from gpucheck.rules import Rule
+from gpucheck.rules import InPreflight, Rule
+from gpucheck.rules.witnesses.selftest_says import SelfTestSays
 from gpucheck.tables.cuda_errors import CudaErrors
 from gpucheck.tables.nvml_errors import NvmlErrors
 from gpucheck.tables.xids import Xids
 from gpucheck.views.gpu_labels import at_pci, gpu_index, gpu_names
-from gpucheck.views.selftest_says import SelfTestSays
 from gpucheck.views.surroundings import Surroundings
 
 RULE = Rule(
+    __name__,
     title="a GPU reports a hardware fault",
     severity=Severity.ERROR,
     family="driver",
-    yields_to=("gpu-fallen-off-bus",),
+    suppressed_by=("gpu-fallen-off-bus",),
     needs_gpu=True,
-    preflight_class=1,
+    compat_keys=("xid", "row_remap_failure"),
+    preflight=InPreflight(exit_class=1),
 )
 
 _SLUG = "gpu-hardware-fault"

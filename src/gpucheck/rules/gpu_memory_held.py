@@ -37,10 +37,11 @@ from gpucheck.views.gpu_labels import is_superchip
 from gpucheck.views.gpu_places import GpuPlaces
 
 RULE = Rule(
+    __name__,
     title="another process holds the GPU's memory",
     severity=Severity.WARNING,
     family="runtime",
-    yields_to=("gpu-fallen-off-bus",),
+    suppressed_by=("gpu-fallen-off-bus",),
     needs_gpu=True,
 )
 

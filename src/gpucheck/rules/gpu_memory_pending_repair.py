@@ -19,15 +19,17 @@ from gpucheck.fixes import DriverRemedies
 from gpucheck.probes.container import Container
 from gpucheck.probes.nvml import Nvml, NvmlGpu
 from gpucheck.probes.system import System
-from gpucheck.rules import Rule
+from gpucheck.rules import InPreflight, Rule
 
 RULE = Rule(
+    __name__,
     title="a repair of GPU memory waits for a reset",
     severity=Severity.WARNING,
     family="driver",
-    yields_to=("gpu-hardware-fault", "gpu-fallen-off-bus"),
+    suppressed_by=("gpu-hardware-fault", "gpu-fallen-off-bus"),
     needs_gpu=True,
-    preflight_class=1,
+    compat_keys=("row_remap_pending",),
+    preflight=InPreflight(exit_class=1, breaks_node=False),
 )
 
 

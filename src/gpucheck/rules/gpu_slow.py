@@ -31,33 +31,41 @@ from gpucheck.findings import Confidence, Fine, Fix, Hit, Judgement, NotApplicab
 from gpucheck.probes.cuda_driver import CudaDriver
 from gpucheck.probes.nvml import Nvml
 from gpucheck.probes.selftests import SelfTests
-from gpucheck.rules import Rule
+from gpucheck.rules import InPreflight, Rule
 from gpucheck.views.board_rates import BoardRates, Published
 from gpucheck.views.same_model import SameModel, Speed
 
+_LOOK = "nvidia-smi -q -d CLOCK,PERFORMANCE,TEMPERATURE,POWER"
+
 RULE = Rule(
+    __name__,
     title="a GPU is much slower than it should be",
     severity=Severity.WARNING,
     family="runtime",
-    yields_to=("thermal-or-power-throttle", "pcie-link-degraded", "gpu-memory-held"),
-    preflight_class=5,
+    suppressed_by=("thermal-or-power-throttle", "pcie-link-degraded", "gpu-memory-held"),
+    seen_in=("pre-flight", "text"),
+    preflight=InPreflight(
+        exit_class=5,
+        fix="Look at its clocks, temperature and power beside a fast one's, under load.",
+        commands=(_LOOK,),
+        breaks_node=True,
+    ),
 )
 
 _ERROR, _WARNING = 0.5, 0.8
 _NOTE = 0.5
 """Below this share of what was published: half, since 8192 is not the best shape of a board, and
 its power limit may be a lower one."""
-_LOOK = "nvidia-smi -q -d CLOCK,PERFORMANCE,TEMPERATURE,POWER"
 _VERIFY = "gpucheck selftest --tests cublas-matmul,sustained --level stress"
 
 
 @RULE.check
 def check(
     tests: SelfTests, same: SameModel, boards: BoardRates, cuda: CudaDriver, nvml: Nvml
-) -> Judgement:
+) -> Judgement | None:
     """Compare each GPU with the median of the others of its model, else with published rates."""
     if tests.results is None:
-        return NotApplicable("only a program's output shows it: give it to gpucheck triage")
+        return None
     busy = _busy(cuda, nvml)
     speeds = same.speeds()
     slow = [one for one in speeds if one.share < _WARNING and one.device not in busy]

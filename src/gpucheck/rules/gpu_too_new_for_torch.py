@@ -23,19 +23,23 @@ from gpucheck.fixes.hide_gpus import HideGpus
 from gpucheck.probes.system import System
 from gpucheck.probes.torch_build import TorchBuild
 from gpucheck.rules import Rule
+from gpucheck.rules.witnesses.no_kernel_image import NoKernelImage
 from gpucheck.tables.gpu_architectures import GpuArchitectures
 from gpucheck.tables.versions import at_least, parse
 from gpucheck.views import Gpu
-from gpucheck.views.no_kernel_image import NoKernelImage
 from gpucheck.views.torch_code import TorchCode, some_of
 
 RULE = Rule(
+    __name__,
     title="the PyTorch build is too old for this GPU",
     severity=Severity.ERROR,
     family="torch",
     refuted_by=("device-placement", "cublas-matmul", "cudnn-convolution"),
-    yields_to=("torch-mixed-install", "torch-rocm-or-other-build"),
+    suppressed_by=("torch-mixed-install", "torch-rocm-or-other-build"),
     needs_gpu=True,
+    refuted_by_cuda="symptom",
+    decides_use=True,
+    compat_keys=("gpu", "compute_capability", "gpu_count"),
 )
 
 

@@ -30,17 +30,20 @@ from gpucheck.probes.request import Request
 from gpucheck.probes.system import System
 from gpucheck.probes.torch_build import TorchBuild
 from gpucheck.rules import Rule
+from gpucheck.rules.witnesses.no_kernel_image import NoKernelImage
 from gpucheck.views import Gpu
-from gpucheck.views.no_kernel_image import NoKernelImage
 from gpucheck.views.torch_code import TorchCode, some_of
 
 RULE = Rule(
+    __name__,
     title="the PyTorch build has dropped this GPU",
     severity=Severity.ERROR,
     family="torch",
     refuted_by=("device-placement", "cublas-matmul", "cudnn-convolution"),
-    yields_to=("torch-mixed-install", "torch-rocm-or-other-build"),
+    suppressed_by=("torch-mixed-install", "torch-rocm-or-other-build"),
     needs_gpu=True,
+    decides_use=True,
+    compat_keys=("gpu", "compute_capability", "gpu_count", "cudnn_compiled"),
 )
 
 

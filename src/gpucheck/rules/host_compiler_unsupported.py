@@ -23,17 +23,19 @@ from gpucheck.findings import Fine, Fix, Hit, Judgement, NotApplicable, Severity
 from gpucheck.probes.toolkits import Toolkits
 from gpucheck.probes.torch_build import TorchBuild
 from gpucheck.rules import Rule
+from gpucheck.rules.witnesses.compiling import NOTHING, Compiling, Reason
 from gpucheck.tables.host_compilers import HostCompilers
 from gpucheck.tables.versions import at_least, parse
 from gpucheck.views.build_tools import BuildTools, Taken
-from gpucheck.views.compiling import NOTHING, Compiling, Reason
 from gpucheck.views.surroundings import Surroundings
 
 RULE = Rule(
+    __name__,
     title="the C++ compiler does not fit nvcc or PyTorch",
     severity=Severity.ERROR,
     family="libraries",
-    yields_to=("torch-missing", "toolkit-torch-mismatch"),
+    suppressed_by=("torch-missing", "toolkit-torch-mismatch"),
+    compat_keys=("action", "gcc", "clang", "msc_ver"),
 )
 
 _FOR_STANDARD, _FOR_HEADERS = "oldest-gcc-for-standard", "oldest-gcc-for-headers"

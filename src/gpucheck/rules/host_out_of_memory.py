@@ -29,6 +29,7 @@ from gpucheck.probes.system import System
 from gpucheck.rules import Rule
 
 RULE = Rule(
+    __name__,
     title="a process was killed because the machine's memory ran out",
     severity=Severity.ERROR,
     family="runtime",

@@ -24,11 +24,14 @@ from gpucheck.views import DriverState, Gpus
 from gpucheck.views.surroundings import Surroundings
 
 RULE = Rule(
+    __name__,
     title="the kernel module of the driver is not loaded",
     severity=Severity.ERROR,
     family="driver",
     refuted_by=("device-placement", "cublas-matmul"),
-    yields_to=("driver-missing", "driver-dropped-gpu"),
+    suppressed_by=("driver-missing", "driver-dropped-gpu"),
+    refuted_by_cuda="always",
+    compat_keys=("nvml_error", "nvidia_module_loaded"),
 )
 
 _NOT_LOADED = 9

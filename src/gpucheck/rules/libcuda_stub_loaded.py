@@ -25,16 +25,18 @@ from gpucheck.probes.driver import Driver
 from gpucheck.probes.loading import LoadedLibrary, Loading
 from gpucheck.probes.system import System
 from gpucheck.rules import Rule
-from gpucheck.views.selftest_says import SelfTestSays
+from gpucheck.rules.witnesses.selftest_says import SelfTestSays
 from gpucheck.views.surroundings import Surroundings
 
 RULE = Rule(
+    __name__,
     title="the stub of libcuda is loaded",
     severity=Severity.ERROR,
     family="driver",
     refuted_by=("device-placement", "cublas-matmul"),
-    yields_to=("container-no-gpu", "driver-missing", "wsl-driver-problem"),
+    suppressed_by=("container-no-gpu", "driver-missing", "wsl-driver-problem"),
     needs_gpu=True,
+    refuted_by_cuda="always",
 )
 
 _STUB_LIBRARY = 34

@@ -17,24 +17,24 @@ Cure: ``nvidia-smi topo -m`` and ``nvidia-smi nvlink --status`` on the machine, 
 lines "NET/" of NCCL_DEBUG=INFO between nodes.
 """
 
-from gpucheck.findings import Judgement, Severity
-from gpucheck.rules import Rule
-from gpucheck.views.preflight_says import PreflightSays
+from gpucheck.findings import Severity
+from gpucheck.rules import InPreflight, Rule
 
 RULE = Rule(
+    __name__,
     title="links between GPUs or nodes are slower than they should be",
     severity=Severity.WARNING,
     family="cluster",
-    yields_to=(
+    suppressed_by=(
         "nvlink-down",
         "nccl-infiniband",
         "nccl-network-interface",
     ),
-    preflight_class=5,
+    seen_in=("pre-flight", "text"),
+    preflight=InPreflight(
+        exit_class=5,
+        fix="Look at the links of the hosts that are named.",
+        commands=("nvidia-smi topo -m", "nvidia-smi nvlink --status", "ibstat"),
+        breaks_node=True,
+    ),
 )
-
-
-@RULE.check
-def check(preflight: PreflightSays) -> Judgement:
-    """Nothing that is read from a machine shows it; a pre-flight or a program's output does."""
-    return preflight.fine()

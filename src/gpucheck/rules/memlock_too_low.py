@@ -29,14 +29,20 @@ from gpucheck.findings import (
 from gpucheck.probes.container import Container
 from gpucheck.probes.limits import LimitsOfProcess
 from gpucheck.probes.system import System
-from gpucheck.rules import Rule
+from gpucheck.rules import InPreflight, Rule
 from gpucheck.views import Gpus
 
 RULE = Rule(
+    __name__,
     title="the memlock limit is too low for InfiniBand",
     severity=Severity.WARNING,
     family="cluster",
-    preflight_class=4,
+    preflight=InPreflight(
+        exit_class=4,
+        fix="Lift the limit of locked memory for whatever starts the ranks: "
+        "LimitMEMLOCK=infinity in the unit of slurmd, --ulimit memlock=-1 for a "
+        "container.",
+    ),
 )
 
 _MIB = 1024 * 1024

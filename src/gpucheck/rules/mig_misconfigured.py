@@ -23,10 +23,11 @@ from gpucheck.views.gpu_labels import gpu_index, gpus_are
 from gpucheck.views.surroundings import Surroundings
 
 RULE = Rule(
+    __name__,
     title="MIG mode that CUDA cannot use as meant",
     severity=Severity.ERROR,
     family="driver",
-    yields_to=("driver-library-mismatch", "gpu-fallen-off-bus", "device-permission"),
+    suppressed_by=("driver-library-mismatch", "gpu-fallen-off-bus", "device-permission"),
     needs_gpu=True,
 )
 

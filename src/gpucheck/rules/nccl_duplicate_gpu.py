@@ -17,22 +17,28 @@ before the first collective, and the same CUDA_VISIBLE_DEVICES for all ranks of 
 
 from gpucheck.findings import Fix, Hit, Judgement, NotApplicable, Severity
 from gpucheck.probes.selftests import SelfTests
-from gpucheck.rules import Rule
+from gpucheck.rules import InPreflight, Rule
 from gpucheck.views.nccl_control import NcclControl
 
 RULE = Rule(
+    __name__,
     title="two ranks use the same GPU",
     severity=Severity.ERROR,
     family="cluster",
-    preflight_class=4,
+    seen_in=("pre-flight", "text"),
+    preflight=InPreflight(
+        exit_class=4,
+        fix="Start one process for each GPU, and let either the launcher bind each to its "
+        "own GPU or the program choose it by LOCAL_RANK, not both.",
+    ),
 )
 
 
 @RULE.check
-def check(tests: SelfTests, nccl: NcclControl) -> Judgement:
-    """What NCCL said in a self-test; what a program's output says of it, triage weighs."""
+def check(tests: SelfTests, nccl: NcclControl) -> Judgement | None:
+    """What NCCL said in a self-test."""
     if tests.results is None:
-        return NotApplicable("only a program's output shows it: give it to gpucheck triage")
+        return None
     found = nccl.duplicate()
     if found is None:
         return NotApplicable("no self-test met it")

@@ -20,18 +20,19 @@ peermem``, on RoCE NCCL_IB_GID_INDEX of the RoCE v2 address (``show_gids``). NCC
 tells whether InfiniBand is at fault: if the job then runs, it is.
 """
 
-from gpucheck.findings import Judgement, Severity
-from gpucheck.rules import Rule
-from gpucheck.views.preflight_says import PreflightSays
+from gpucheck.findings import Severity
+from gpucheck.rules import InPreflight, Rule
 
 RULE = Rule(
+    __name__,
     title="InfiniBand or RoCE fails under NCCL",
     severity=Severity.ERROR,
     family="cluster",
+    seen_in=("pre-flight", "text"),
+    named_by=("nccl",),
+    preflight=InPreflight(
+        fix="Look at the ports on the host that is named: PORT_ACTIVE is what they should be in.",
+        commands=("ibv_devinfo", "ibstat"),
+        cured_without=("NCCL_IB_DISABLE",),
+    ),
 )
-
-
-@RULE.check
-def check(preflight: PreflightSays) -> Judgement:
-    """Nothing that is read from a machine shows it; a pre-flight or a program's output does."""
-    return preflight.fine()

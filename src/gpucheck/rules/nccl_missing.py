@@ -28,10 +28,13 @@ from gpucheck.views import Gpus
 from gpucheck.views.loaded import Loaded, Lost, is_nccl, keeps_out, named, needs_permission, place
 
 RULE = Rule(
+    __name__,
     title="NCCL cannot be found",
     severity=Severity.ERROR,
     family="libraries",
-    yields_to=("torch-missing", "torch-mixed-install", "torch-cpu-only"),
+    suppressed_by=("torch-missing", "torch-mixed-install", "torch-cpu-only"),
+    named_by=("nccl",),
+    compat_keys=("nccl",),
 )
 
 _PROJECT = "nvidia-nccl"

@@ -20,19 +20,25 @@ Cure: name the interface that leads to the other nodes on every node (``ip route
 tells it), open the ports between the nodes, and run containers with the host's network.
 """
 
-from gpucheck.findings import Judgement, Severity
-from gpucheck.rules import Rule
-from gpucheck.views.preflight_says import PreflightSays
+from gpucheck.findings import Severity
+from gpucheck.rules import InPreflight, Rule
 
 RULE = Rule(
+    __name__,
     title="NCCL or Gloo cannot connect over the network interface that it uses",
     severity=Severity.ERROR,
     family="cluster",
-    preflight_class=4,
+    seen_in=("pre-flight", "text"),
+    named_by=("nccl", "gloo"),
+    preflight=InPreflight(
+        is_of_ways=True,
+        exit_class=4,
+        title="hosts that do not connect with each other",
+        fix="Name the interface that leads to the other nodes, on every node, and open the "
+        "ports between the nodes; run containers with the host's network.",
+        commands=(
+            "ip -brief address",
+            "export NCCL_SOCKET_IFNAME=INTERFACE GLOO_SOCKET_IFNAME=INTERFACE",
+        ),
+    ),
 )
-
-
-@RULE.check
-def check(preflight: PreflightSays) -> Judgement:
-    """Nothing that is read from a machine shows it; a pre-flight or a program's output does."""
-    return preflight.fine()

@@ -20,38 +20,45 @@ needs its hypervisor's settings), switch ACS off on the PCIe bridges, update the
 then NCCL_P2P_DISABLE=1 for NCCL; copies by ``tensor.to`` are not covered by that variable.
 """
 
-from gpucheck.findings import Confidence, Fix, Hit, Judgement, NotApplicable, Severity
+from gpucheck.findings import Confidence, Fix, Hit, Judgement, Severity
 from gpucheck.probes.selftests import SelfTests
-from gpucheck.rules import Rule
+from gpucheck.rules import InPreflight, Rule
+from gpucheck.rules.witnesses.selftest_says import SelfTestSays
 from gpucheck.views.nccl_control import Cured, NcclControl
-from gpucheck.views.selftest_says import SelfTestSays
+
+_VARIABLE = "NCCL_P2P_DISABLE"
+_LOOK = ("sudo dmesg | grep -i -e IO_PAGE_FAULT -e DMAR", "sudo lspci -vvv | grep ACSCtl")
 
 RULE = Rule(
+    __name__,
     title="peer-to-peer between GPUs hangs or corrupts data",
     severity=Severity.ERROR,
     family="cluster",
-    yields_to=("gpu-fallen-off-bus", "gpu-hardware-fault", "fabric-manager-down"),
+    suppressed_by=("gpu-fallen-off-bus", "gpu-hardware-fault", "fabric-manager-down"),
+    seen_in=("pre-flight", "text"),
+    preflight=InPreflight(
+        fix="Look for what redirects the transfers between GPUs: an IOMMU that translates, "
+        "or PCIe ACS on a bridge.",
+        commands=_LOOK,
+        cured_without=(_VARIABLE,),
+    ),
 )
 
-_VARIABLE = "NCCL_P2P_DISABLE"
 _COLLECTIVES = ("all-reduce",)
 _CAUSE = Fix(
     text="Look for what redirects the transfers: an IOMMU that translates (start the kernel with "
     "iommu=pt, or switch it off in the BIOS) or PCIe ACS on a bridge (SrcValid+ here; a virtual "
     "machine needs this from its host). Both show in these.",
-    commands=(
-        "sudo dmesg | grep -i -e IO_PAGE_FAULT -e DMAR",
-        "sudo lspci -vvv | grep ACSCtl",
-    ),
+    commands=_LOOK,
     verify="gpucheck selftest --tests peer-copy,all-reduce --level standard",
 )
 
 
 @RULE.check
-def check(tests: SelfTests, says: SelfTestSays, nccl: NcclControl) -> Judgement:
+def check(tests: SelfTests, says: SelfTestSays, nccl: NcclControl) -> Judgement | None:
     """Copies that only arrive by way of the CPU, or a collective that passes without P2P."""
     if tests.results is None:
-        return NotApplicable("only a program's output shows it: give it to gpucheck triage")
+        return None
     copies = [
         one
         for one in says.failed_with("wrong-value")

@@ -21,16 +21,16 @@ If one rank prepares data or writes a checkpoint while the others wait, raise th
 init_process_group, or let all ranks wait at a barrier of a CPU group (gloo).
 """
 
-from gpucheck.findings import Judgement, Severity
-from gpucheck.rules import Rule
-from gpucheck.views.preflight_says import PreflightSays
-from gpucheck.views.selftest_ranks import SelfTestRanks
+from gpucheck.findings import Hit, Severity
+from gpucheck.rules import InPreflight, Rule
+from gpucheck.rules.witnesses.selftest_ranks import SelfTestRanks
 
 RULE = Rule(
+    __name__,
     title="a collective timed out",
     severity=Severity.ERROR,
     family="cluster",
-    yields_to=(
+    suppressed_by=(
         "gpu-fallen-off-bus",
         "gpu-hardware-fault",
         "fabric-manager-down",
@@ -42,11 +42,17 @@ RULE = Rule(
         "nccl-network-interface",
         "nccl-version-mismatch",
     ),
-    preflight_class=3,
+    seen_in=("pre-flight", "text"),
+    preflight=InPreflight(
+        exit_class=3,
+        fix="Run it again with more time and NCCL's own log, to see what the ranks wait for.",
+        commands=("NCCL_DEBUG=INFO gpucheck preflight --timeout 600",),
+        of_links=("connect", "hang"),
+    ),
 )
 
 
 @RULE.check
-def check(preflight: PreflightSays, ranks: SelfTestRanks) -> Judgement:
-    """A self-test in several ranks shows it; else a pre-flight or a program's output does."""
-    return ranks.timeout() or preflight.fine()
+def check(ranks: SelfTestRanks) -> Hit | None:
+    """A collective of a self-test that no rank has left."""
+    return ranks.timeout()

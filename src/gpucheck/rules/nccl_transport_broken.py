@@ -19,17 +19,36 @@ Cure: set the one variable that helps while you update the driver, the fabric ma
 release as the driver) and NCCL.
 """
 
-from gpucheck.findings import Confidence, Fix, Hit, Judgement, NotApplicable, Severity
+from gpucheck.findings import Confidence, Fix, Hit, Judgement, Severity
 from gpucheck.probes.selftests import SelfTests
-from gpucheck.rules import Rule
+from gpucheck.rules import InPreflight, Rule
+from gpucheck.rules.witnesses.selftest_says import SelfTestSays
 from gpucheck.views.nccl_control import NcclControl, settings
-from gpucheck.views.selftest_says import SelfTestSays
 
 RULE = Rule(
+    __name__,
     title="a transport of NCCL fails on this machine",
     severity=Severity.ERROR,
     family="cluster",
-    yields_to=("fabric-manager-down", "shm-too-small", "gpu-fallen-off-bus", "gpu-hardware-fault"),
+    suppressed_by=(
+        "fabric-manager-down",
+        "shm-too-small",
+        "gpu-fallen-off-bus",
+        "gpu-hardware-fault",
+    ),
+    seen_in=("pre-flight", "text"),
+    preflight=InPreflight(
+        fix="Update the driver, with NVSwitch the fabric manager of the same release, and "
+        "torch with its NCCL.",
+        of_links=("error",),
+        cured_without=(
+            "NCCL_NVLS_ENABLE",
+            "NCCL_CUMEM_ENABLE",
+            "NCCL_SHM_DISABLE",
+            "NCCL_PROTO",
+            "gloo",
+        ),
+    ),
 )
 
 _TRANSPORTS = {
@@ -40,10 +59,10 @@ _TRANSPORTS = {
 
 
 @RULE.check
-def check(tests: SelfTests, says: SelfTestSays, nccl: NcclControl) -> Judgement:
+def check(tests: SelfTests, says: SelfTestSays, nccl: NcclControl) -> Judgement | None:
     """A collective that passes without one of NCCL's transports."""
     if tests.results is None:
-        return NotApplicable("only a program's output shows it: give it to gpucheck triage")
+        return None
     for one in nccl.cured():
         name = next((name for name in _TRANSPORTS if name in one.variables), None)
         if name is None:

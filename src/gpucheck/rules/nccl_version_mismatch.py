@@ -22,16 +22,25 @@ from gpucheck.findings import Confidence, Fine, Fix, Hit, Judgement, NotApplicab
 from gpucheck.fixes.nvidia_wheels import WheelRemedies
 from gpucheck.probes.nvidia_wheels import NvidiaWheels
 from gpucheck.probes.torch_build import TorchBuild
-from gpucheck.rules import Rule
+from gpucheck.rules import InPreflight, Rule
 from gpucheck.tables.nccl import Nccl, NcclIssueRow
 from gpucheck.tables.versions import at_least, parse
 from gpucheck.views.loaded import Copy, Loaded, is_nccl, named, place
 
 RULE = Rule(
+    __name__,
     title="NCCL is not the one that PyTorch was built with",
     severity=Severity.ERROR,
     family="libraries",
-    yields_to=("torch-missing", "torch-mixed-install", "nccl-missing"),
+    suppressed_by=("torch-missing", "torch-mixed-install", "nccl-missing"),
+    named_by=("nccl",),
+    compat_keys=("nccl",),
+    preflight=InPreflight(
+        title="the ranks have different releases of NCCL",
+        fix="Give every node the same environment: torch and the nvidia-nccl wheel of the "
+        "same release, and no other NCCL in LD_LIBRARY_PATH.",
+        commands=("python -m pip list | grep -i -e torch -e nccl",),
+    ),
 )
 
 _PROJECT = "nvidia-nccl"

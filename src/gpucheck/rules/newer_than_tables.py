@@ -26,6 +26,7 @@ from gpucheck.views import DriverState, Gpus
 from gpucheck.views.base import or_none
 
 RULE = Rule(
+    __name__,
     title="newer than the tables of this gpucheck",
     severity=Severity.INFO,
     family="gpucheck",

@@ -28,11 +28,12 @@ from gpucheck.views import Gpus
 from gpucheck.views.surroundings import Surroundings
 
 RULE = Rule(
+    __name__,
     title="no NVIDIA GPU, or fewer than there must be",
     severity=Severity.ERROR,
     family="driver",
     refuted_by=("device-placement", "cublas-matmul"),
-    yields_to=(
+    suppressed_by=(
         "container-no-gpu",
         "driver-missing",
         "wsl-driver-problem",
@@ -44,6 +45,8 @@ RULE = Rule(
         "device-permission",
         "visible-devices-hides-gpus",
     ),
+    refuted_by_cuda="always",
+    compat_keys=("gpu", "compute_capability", "gpu_count"),
 )
 
 

@@ -11,17 +11,13 @@ Cure: as the message says; for open files ``ulimit -n 65535``, or
 ``torch.multiprocessing.set_sharing_strategy('file_system')`` in DataLoader workers.
 """
 
-from gpucheck.findings import Judgement, NotApplicable, Severity
+from gpucheck.findings import Severity
 from gpucheck.rules import Rule
 
 RULE = Rule(
+    __name__,
     title="the failure has nothing to do with a GPU",
     severity=Severity.ERROR,
     family="runtime",
+    seen_in=("text",),
 )
-
-
-@RULE.check
-def check() -> Judgement:
-    """Nothing that is read from a machine shows it; what a text says of it, triage weighs."""
-    return NotApplicable("only a program's output shows it: give it to gpucheck triage")

@@ -22,10 +22,12 @@ from gpucheck.rules import Rule
 from gpucheck.tables.torch_releases import TorchReleases
 
 RULE = Rule(
+    __name__,
     title="NumPy 2 with a PyTorch made for NumPy 1",
     severity=Severity.WARNING,
     family="torch",
-    yields_to=("torch-mixed-install",),
+    suppressed_by=("torch-mixed-install",),
+    compat_keys=("numpy",),
 )
 
 

@@ -40,10 +40,11 @@ from gpucheck.tables.versions import at_least, compare, parse
 from gpucheck.tables.wheel_names import cuda_of, stem, wheel_of_file
 
 RULE = Rule(
+    __name__,
     title="nvidia-* wheels do not fit this PyTorch",
     severity=Severity.ERROR,
     family="libraries",
-    yields_to=(
+    suppressed_by=(
         "torch-missing",
         "torch-mixed-install",
         "cudnn-missing",
@@ -53,6 +54,7 @@ RULE = Rule(
         "cuda-library-missing",
         "cuda-library-conflict",
     ),
+    compat_keys=("triton", "nvidia_packages"),
 )
 
 _KEPT_COMPATIBLE = (

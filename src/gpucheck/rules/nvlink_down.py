@@ -21,14 +21,25 @@ from gpucheck.facts import UnknownFactError, known
 from gpucheck.findings import Fine, Fix, Hit, Judgement, NotApplicable, Severity
 from gpucheck.probes.nvml import Nvml, NvmlGpu
 from gpucheck.probes.pci import Pci
-from gpucheck.rules import Rule
+from gpucheck.rules import InPreflight, Rule
+
+_SERVICE = (
+    "Look which link is down and at its error counters; then reboot. If it stays down, the "
+    "bridge, the baseboard or the GPU needs service."
+)
+_LOOK = ("nvidia-smi nvlink --status", "nvidia-smi nvlink -e")
 
 RULE = Rule(
+    __name__,
     title="a GPU has lost NVLinks",
     severity=Severity.WARNING,
     family="cluster",
-    yields_to=("fabric-manager-down", "gpu-fallen-off-bus", "gpu-hardware-fault"),
+    suppressed_by=("fabric-manager-down", "gpu-fallen-off-bus", "gpu-hardware-fault"),
     needs_gpu=True,
+    preflight=InPreflight(
+        fix=_SERVICE,
+        commands=_LOOK,
+    ),
 )
 
 
@@ -81,10 +92,9 @@ def _hit(gpus: list[NvmlGpu], peers: dict[str, list[int]], down: list[int]) -> H
         evidence=tuple(f"nvml.gpus.{at}.nvlinks" for at in (*down, other)),
         fixes=(
             Fix(
-                text="Look which link is down and at its error counters; then reboot. If it stays "
-                "down, the bridge, the baseboard or the GPU needs service.",
-                commands=("nvidia-smi nvlink --status", "nvidia-smi nvlink -e"),
-                verify="nvidia-smi nvlink --status",
+                text=_SERVICE,
+                commands=_LOOK,
+                verify=_LOOK[0],
             ),
         ),
     )

@@ -17,13 +17,14 @@ smaller batch, gradient accumulation, mixed precision, activation checkpointing;
 from gpucheck.findings import Confidence, Fix, Hit, Judgement, NotApplicable, Severity
 from gpucheck.probes.selftests import SelfTests
 from gpucheck.rules import Rule
-from gpucheck.views.selftest_says import SelfTestSays, where
+from gpucheck.rules.witnesses.selftest_says import SelfTestSays, where
 
 RULE = Rule(
+    __name__,
     title="the memory of a GPU did not suffice",
     severity=Severity.ERROR,
     family="runtime",
-    yields_to=("gpu-memory-held", "compute-mode-exclusive"),
+    suppressed_by=("gpu-memory-held", "compute-mode-exclusive"),
 )
 
 _SLUG = "out-of-memory"

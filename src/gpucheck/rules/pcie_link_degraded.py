@@ -29,17 +29,18 @@ from gpucheck.findings import (
 )
 from gpucheck.probes.pci import Pci, PciGpu
 from gpucheck.probes.system import System
-from gpucheck.rules import Rule
+from gpucheck.rules import InPreflight, Rule
 from gpucheck.views.gpu_labels import is_superchip
 
 _LAPTOP = r"\b(?:Mobile|Laptop|Max-Q)\b"
 
 RULE = Rule(
+    __name__,
     title="the PCIe link of a GPU has lost lanes",
     severity=Severity.WARNING,
     family="driver",
-    yields_to=("gpu-fallen-off-bus",),
-    preflight_class=5,
+    suppressed_by=("gpu-fallen-off-bus",),
+    preflight=InPreflight(exit_class=5),
 )
 
 

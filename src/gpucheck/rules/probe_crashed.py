@@ -16,10 +16,11 @@ from gpucheck.rules import Rule
 from gpucheck.snapshot import ProbeRun, ProbeRuns
 
 RULE = Rule(
+    __name__,
     title="a part of gpucheck crashed",
     severity=Severity.WARNING,
     family="gpucheck",
-    yields_to=("driver-library-mismatch", "gpu-fallen-off-bus"),
+    suppressed_by=("driver-library-mismatch", "gpu-fallen-off-bus"),
 )
 
 _DRIVER = ("nvml", "cuda_driver", "nvidia_smi")

@@ -25,10 +25,11 @@ from gpucheck.snapshot import ProbeRun, ProbeRuns
 from gpucheck.views import Gpus
 
 RULE = Rule(
+    __name__,
     title="the machine did not answer gpucheck in time",
     severity=Severity.WARNING,
     family="gpucheck",
-    yields_to=("gpu-fallen-off-bus",),
+    suppressed_by=("gpu-fallen-off-bus",),
 )
 
 _ASKS_DRIVER = ("nvml", "cuda_driver")

@@ -17,16 +17,16 @@ Cure: read the output of the rank that failed first (torchrun's "Root Cause" tab
 it alone with PYTHONFAULTHANDLER=1, and look into dmesg.
 """
 
-from gpucheck.findings import Judgement, Severity
-from gpucheck.rules import Rule
-from gpucheck.views.preflight_says import PreflightSays
-from gpucheck.views.selftest_ranks import SelfTestRanks
+from gpucheck.findings import Hit, Severity
+from gpucheck.rules import InPreflight, Rule
+from gpucheck.rules.witnesses.selftest_ranks import SelfTestRanks
 
 RULE = Rule(
+    __name__,
     title="a rank died",
     severity=Severity.ERROR,
     family="cluster",
-    yields_to=(
+    suppressed_by=(
         "gpu-fallen-off-bus",
         "gpu-hardware-fault",
         "fabric-manager-down",
@@ -38,10 +38,19 @@ RULE = Rule(
         "nccl-network-interface",
         "nccl-version-mismatch",
     ),
+    seen_in=("pre-flight", "text"),
+    preflight=InPreflight(
+        fix="Look on that host for errors of the driver and for processes that the kernel killed.",
+        commands=(
+            "sudo dmesg | grep -i -e NVRM -e Xid | tail -n 20",
+            "sudo dmesg | grep -i -e oom -e segfault | tail -n 20",
+        ),
+        of_ranks=("error",),
+    ),
 )
 
 
 @RULE.check
-def check(preflight: PreflightSays, ranks: SelfTestRanks) -> Judgement:
-    """A self-test in several ranks shows it; else a pre-flight or a program's output does."""
-    return ranks.died() or preflight.fine()
+def check(ranks: SelfTestRanks) -> Hit | None:
+    """A rank whose process ended in the middle of a self-test."""
+    return ranks.died()

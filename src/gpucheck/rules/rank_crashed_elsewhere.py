@@ -13,17 +13,14 @@ Cure: read the output of the rank that failed first: torchrun names it under "Ro
 observed failure)"; ``--redirects 3 --log-dir logs`` writes each rank's output into a file.
 """
 
-from gpucheck.findings import Judgement, NotApplicable, Severity
-from gpucheck.rules import Rule
+from gpucheck.findings import Severity
+from gpucheck.rules import InPreflight, Rule
 
 RULE = Rule(
+    __name__,
     title="the error shown is the echo of another rank's failure",
     severity=Severity.ERROR,
     family="cluster",
+    seen_in=("text",),
+    preflight=InPreflight(breaks_node=False),
 )
-
-
-@RULE.check
-def check() -> Judgement:
-    """Nothing that is read from a machine shows it; what a text says of it, triage weighs."""
-    return NotApplicable("only a program's output shows it: give it to gpucheck triage")

@@ -16,16 +16,16 @@ Cure: ``py-spy dump --pid PID`` on that rank shows the line; TORCH_NCCL_TRACE_BU
 lets the flight recorder note every collective.
 """
 
-from gpucheck.findings import Judgement, Severity
-from gpucheck.rules import Rule
-from gpucheck.views.preflight_says import PreflightSays
-from gpucheck.views.selftest_ranks import SelfTestRanks
+from gpucheck.findings import Hit, Severity
+from gpucheck.rules import InPreflight, Rule
+from gpucheck.rules.witnesses.selftest_ranks import SelfTestRanks
 
 RULE = Rule(
+    __name__,
     title="a rank is stuck",
     severity=Severity.ERROR,
     family="cluster",
-    yields_to=(
+    suppressed_by=(
         "gpu-fallen-off-bus",
         "gpu-hardware-fault",
         "fabric-manager-down",
@@ -37,10 +37,17 @@ RULE = Rule(
         "nccl-network-interface",
         "nccl-version-mismatch",
     ),
+    seen_in=("pre-flight", "text"),
+    preflight=InPreflight(
+        fix="Look on that host for errors of the driver; a GPU on which programs hang needs "
+        "a reset or a reboot.",
+        commands=("sudo dmesg | grep -i -e NVRM -e Xid | tail -n 20",),
+        of_ranks=("connect", "hang"),
+    ),
 )
 
 
 @RULE.check
-def check(preflight: PreflightSays, ranks: SelfTestRanks) -> Judgement:
-    """A self-test in several ranks shows it; else a pre-flight or a program's output does."""
-    return ranks.hanging() or preflight.fine()
+def check(ranks: SelfTestRanks) -> Hit | None:
+    """A rank for which the others waited in a collective of a self-test."""
+    return ranks.hanging()

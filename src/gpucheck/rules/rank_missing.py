@@ -16,19 +16,24 @@ Cure: look at the output of the rank that is missing, on its own node; compare -
 --node-rank on all nodes.
 """
 
-from gpucheck.findings import Judgement, Severity
-from gpucheck.rules import Rule
-from gpucheck.views.preflight_says import PreflightSays
-from gpucheck.views.selftest_ranks import SelfTestRanks
+from gpucheck.findings import Hit, Severity
+from gpucheck.rules import InPreflight, Rule
+from gpucheck.rules.witnesses.selftest_ranks import SelfTestRanks
 
 RULE = Rule(
+    __name__,
     title="a rank never arrived",
     severity=Severity.ERROR,
     family="cluster",
+    seen_in=("pre-flight", "text"),
+    preflight=InPreflight(
+        fix="Look at the output of the process that should have started there, and whether "
+        "the node is up and the launcher was given it.",
+    ),
 )
 
 
 @RULE.check
-def check(preflight: PreflightSays, ranks: SelfTestRanks) -> Judgement:
-    """A self-test in several ranks shows it; else a pre-flight or a program's output does."""
-    return ranks.missing() or preflight.fine()
+def check(ranks: SelfTestRanks) -> Hit | None:
+    """A rank that never came to the meeting of the ranks of a self-test."""
+    return ranks.missing()

@@ -19,20 +19,18 @@ Cure: the same image or environment on every node, and the same environment vari
 rank.
 """
 
-from gpucheck.findings import Judgement, Severity
-from gpucheck.rules import Rule
-from gpucheck.views.preflight_says import PreflightSays
+from gpucheck.findings import Severity
+from gpucheck.rules import InPreflight, Rule
 
 RULE = Rule(
+    __name__,
     title="the nodes or ranks differ in what must be the same",
     severity=Severity.ERROR,
     family="cluster",
-    yields_to=("nccl-version-mismatch",),
-    preflight_class=4,
+    suppressed_by=("nccl-version-mismatch",),
+    seen_in=("pre-flight", "text"),
+    preflight=InPreflight(
+        exit_class=4,
+        fix="Give every node the same image or environment, and every rank the same variables.",
+    ),
 )
-
-
-@RULE.check
-def check(preflight: PreflightSays) -> Judgement:
-    """Nothing that is read from a machine shows it; a pre-flight or a program's output does."""
-    return preflight.fine()

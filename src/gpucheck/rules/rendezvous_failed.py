@@ -17,19 +17,21 @@ reach it (not 127.0.0.1, nor a name that only its own host knows), the same valu
 all nodes started, the port open in the firewall; start one launcher per node.
 """
 
-from gpucheck.findings import Judgement, Severity
-from gpucheck.rules import Rule
-from gpucheck.views.preflight_says import PreflightSays
+from gpucheck.findings import Severity
+from gpucheck.rules import InPreflight, Rule
 
 RULE = Rule(
+    __name__,
     title="the ranks do not find one another",
     severity=Severity.ERROR,
     family="cluster",
-    preflight_class=4,
+    seen_in=("pre-flight", "text"),
+    preflight=InPreflight(
+        exit_class=4,
+        fix="Give every rank an address and a port of the master that the other nodes reach "
+        "(not 127.0.0.1), free on the master and open in the firewall.",
+        commands=("ss -ltn",),
+        of_ranks=("store",),
+        of_links=("store",),
+    ),
 )
-
-
-@RULE.check
-def check(preflight: PreflightSays) -> Judgement:
-    """Nothing that is read from a machine shows it; a pre-flight or a program's output does."""
-    return preflight.fine()

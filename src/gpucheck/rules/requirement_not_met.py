@@ -12,19 +12,17 @@ bandwidth link-slow, a slower GPU gpu-slow.
 Cure: bring the host to what is required, or change the requirement.
 """
 
-from gpucheck.findings import Judgement, Severity
-from gpucheck.rules import Rule
-from gpucheck.views.preflight_says import PreflightSays
+from gpucheck.findings import Severity
+from gpucheck.rules import InPreflight, Rule
 
 RULE = Rule(
+    __name__,
     title="a requirement is not met",
     severity=Severity.ERROR,
     family="cluster",
-    preflight_class=4,
+    seen_in=("pre-flight", "text"),
+    preflight=InPreflight(
+        exit_class=4,
+        fix="Bring the hosts that are named to what is required, or change what you require.",
+    ),
 )
-
-
-@RULE.check
-def check(preflight: PreflightSays) -> Judgement:
-    """Nothing but a pre-flight with requirements shows it."""
-    return preflight.fine()

@@ -24,14 +24,15 @@ alone, and report it with the JSON.
 
 from gpucheck.findings import Confidence, Fix, Hit, Judgement, NotApplicable, Severity
 from gpucheck.probes.selftests import SelfTest, SelfTests
-from gpucheck.rules import Rule
-from gpucheck.views.selftest_says import SelfTestSays, repeated
+from gpucheck.rules import InPreflight, Rule
+from gpucheck.rules.witnesses.selftest_says import SelfTestSays, repeated
 
 RULE = Rule(
+    __name__,
     title="a self-test went wrong, and no cause was found",
     severity=Severity.ERROR,
     family="runtime",
-    yields_to=(
+    suppressed_by=(
         "no-nvidia-gpu",
         "driver-missing",
         "kernel-module-not-loaded",
@@ -85,7 +86,7 @@ RULE = Rule(
         "thermal-or-power-throttle",
         "gpu-slow",
     ),
-    preflight_class=1,
+    preflight=InPreflight(exit_class=1),
 )
 
 _OTHERS = (

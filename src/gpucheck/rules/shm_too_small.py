@@ -34,13 +34,19 @@ from gpucheck.probes.container import Container
 from gpucheck.probes.limits import LimitsOfProcess
 from gpucheck.probes.request import Request
 from gpucheck.probes.system import System
-from gpucheck.rules import Rule
+from gpucheck.rules import InPreflight, Rule
 from gpucheck.views import Gpus
 
 RULE = Rule(
+    __name__,
     title="the shared memory (/dev/shm) is small",
     severity=Severity.WARNING,
     family="runtime",
+    named_by=("nccl",),
+    preflight=InPreflight(
+        fix="Start the container with more shared memory: --shm-size=8g or --ipc=host, in "
+        "Kubernetes an emptyDir volume with medium: Memory at /dev/shm.",
+    ),
 )
 
 _MIB = 1024 * 1024

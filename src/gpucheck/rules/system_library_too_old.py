@@ -43,10 +43,12 @@ from gpucheck.tables.versions import at_least, parse
 from gpucheck.views.wheels import wheel_platform
 
 RULE = Rule(
+    __name__,
     title="the system's C or C++ library is too old for this PyTorch",
     severity=Severity.ERROR,
     family="torch",
-    yields_to=("torch-mixed-install",),
+    suppressed_by=("torch-mixed-install",),
+    compat_keys=("glibc",),
 )
 
 _OF_SYSTEM = ("GLIBC_", "GLIBCXX_", "CXXABI_", "GCC_")

@@ -20,15 +20,16 @@ from gpucheck.facts import UnknownFactError, known
 from gpucheck.findings import Fine, Fix, Hit, Judgement, NotApplicable, Severity
 from gpucheck.probes.nvml import Nvml, NvmlGpu
 from gpucheck.probes.selftests import SelfTests
-from gpucheck.rules import Rule
+from gpucheck.rules import InPreflight, Rule
 
 RULE = Rule(
+    __name__,
     title="the GPU is slowed down by heat or by its power supply",
     severity=Severity.WARNING,
     family="runtime",
-    yields_to=("gpu-fallen-off-bus",),
+    suppressed_by=("gpu-fallen-off-bus",),
     needs_gpu=True,
-    preflight_class=5,
+    preflight=InPreflight(exit_class=5),
 )
 
 _TROUBLES = {

@@ -23,23 +23,25 @@ from gpucheck.probes.environment import Environment
 from gpucheck.probes.toolkits import Toolkit, Toolkits
 from gpucheck.probes.torch_build import TorchBuild
 from gpucheck.rules import Rule
+from gpucheck.rules.witnesses.compiling import NOTHING, Compiling, Reason
 from gpucheck.tables.versions import capability_numbers
 from gpucheck.views import Gpus
-from gpucheck.views.compiling import NOTHING, Compiling, Reason
 from gpucheck.views.nvcc_targets import NvccTargets
 from gpucheck.views.surroundings import Surroundings
 from gpucheck.views.torch_code import TorchCode
 
 RULE = Rule(
+    __name__,
     title="the CUDA toolkit does not know this GPU",
     severity=Severity.ERROR,
     family="libraries",
-    yields_to=(
+    suppressed_by=(
         "torch-missing",
         "gpu-too-new-for-torch",
         "gpu-too-old-for-torch",
         "toolkit-torch-mismatch",
     ),
+    compat_keys=("action", "nvcc"),
 )
 
 _LIST = "TORCH_CUDA_ARCH_LIST"

@@ -22,14 +22,16 @@ from gpucheck.probes.interpreter import Interpreter
 from gpucheck.probes.toolkits import Toolkit, Toolkits
 from gpucheck.probes.torch_build import TorchBuild
 from gpucheck.rules import Rule
-from gpucheck.views.compiling import NOTHING, Compiling
+from gpucheck.rules.witnesses.compiling import NOTHING, Compiling
 from gpucheck.views.surroundings import Surroundings
 
 RULE = Rule(
+    __name__,
     title="no CUDA toolkit to compile with",
     severity=Severity.ERROR,
     family="libraries",
-    yields_to=("torch-missing",),
+    suppressed_by=("torch-missing",),
+    compat_keys=("action", "nvcc"),
 )
 
 _ARCHIVE = "https://developer.nvidia.com/cuda-toolkit-archive"

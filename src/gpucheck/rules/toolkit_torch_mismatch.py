@@ -20,15 +20,22 @@ from gpucheck.findings import Fine, Fix, Hit, Judgement, NotApplicable, Severity
 from gpucheck.probes.toolkits import Toolkits
 from gpucheck.probes.torch_build import TorchBuild
 from gpucheck.rules import Rule
+from gpucheck.rules.witnesses.compiling import Compiling
 from gpucheck.tables.versions import parse
-from gpucheck.views.compiling import Compiling
 from gpucheck.views.surroundings import Surroundings
 
 RULE = Rule(
+    __name__,
     title="the toolkit is of another CUDA than PyTorch",
     severity=Severity.INFO,
     family="libraries",
-    yields_to=("torch-missing", "gpu-too-old-for-torch", "gpu-too-new-for-torch", "driver-too-old"),
+    suppressed_by=(
+        "torch-missing",
+        "gpu-too-old-for-torch",
+        "gpu-too-new-for-torch",
+        "driver-too-old",
+    ),
+    compat_keys=("action", "nvcc"),
 )
 
 _ARCHIVE = "https://developer.nvidia.com/cuda-toolkit-archive"

@@ -29,16 +29,18 @@ from gpucheck.probes.interpreter import Interpreter
 from gpucheck.probes.packages import Distribution, Packages
 from gpucheck.probes.torch_build import TorchBuild
 from gpucheck.rules import Rule
+from gpucheck.rules.witnesses.extension_faults import ExtensionFaults, Fault
 from gpucheck.tables.torch_companions import Package, TorchCompanions
 from gpucheck.tables.versions import minor, released
-from gpucheck.views.extension_faults import ExtensionFaults, Fault
 from gpucheck.views.extension_packages import ExtensionPackages
 
 RULE = Rule(
+    __name__,
     title="torchvision, torchaudio or torchtext does not belong to this PyTorch",
     severity=Severity.ERROR,
     family="torch",
-    yields_to=("torch-mixed-install",),
+    suppressed_by=("torch-mixed-install",),
+    compat_keys=("torchvision", "torchaudio"),
 )
 
 _NAMES = (*COMPANIONS, "torchtext")

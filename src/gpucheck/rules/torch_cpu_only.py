@@ -23,10 +23,12 @@ from gpucheck.rules import Rule
 from gpucheck.views import DriverState, Gpus
 
 RULE = Rule(
+    __name__,
     title="a CPU-only PyTorch on a machine with a GPU",
     severity=Severity.ERROR,
     family="torch",
-    yields_to=("torch-mixed-install",),
+    suppressed_by=("torch-mixed-install",),
+    refuted_by_cuda="always",
 )
 
 

@@ -24,15 +24,16 @@ from gpucheck.probes.loading import Loading, MissingLibrary
 from gpucheck.probes.selftests import SelfTest
 from gpucheck.probes.torch_build import TorchBuild
 from gpucheck.rules import Rule
+from gpucheck.rules.witnesses.selftest_says import SelfTestSays
 from gpucheck.tables.wheel_names import wheel_of_file
 from gpucheck.views.loaded import keeps_out
-from gpucheck.views.selftest_says import SelfTestSays
 
 RULE = Rule(
+    __name__,
     title="importing PyTorch fails",
     severity=Severity.ERROR,
     family="torch",
-    yields_to=(
+    suppressed_by=(
         "torch-missing",
         "torch-mixed-install",
         "torch-python-unsupported",

@@ -22,10 +22,11 @@ from gpucheck.rules import Rule
 from gpucheck.views import Gpus
 
 RULE = Rule(
+    __name__,
     title="PyTorch is not installed",
     severity=Severity.ERROR,
     family="torch",
-    yields_to=("torch-mixed-install", "torch-python-unsupported"),
+    suppressed_by=("torch-mixed-install", "torch-python-unsupported"),
 )
 
 

@@ -29,6 +29,7 @@ from gpucheck.probes.torch_build import TorchBuild, TorchInstall
 from gpucheck.rules import Rule
 
 RULE = Rule(
+    __name__,
     title="several things called torch shadow one another",
     severity=Severity.ERROR,
     family="torch",

@@ -26,9 +26,11 @@ from gpucheck.tables.versions import capability_numbers
 from gpucheck.views.wheels import wheel_platform
 
 RULE = Rule(
+    __name__,
     title="PyTorch has no wheel for this Python or system",
     severity=Severity.ERROR,
     family="torch",
+    compat_keys=("python",),
 )
 
 _BITS = 64

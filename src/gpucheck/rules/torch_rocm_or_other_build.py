@@ -37,10 +37,13 @@ from gpucheck.views import Gpus
 from gpucheck.views.torch_code import TorchCode
 
 RULE = Rule(
+    __name__,
     title="a PyTorch build for another accelerator or board",
     severity=Severity.ERROR,
     family="torch",
-    yields_to=("torch-mixed-install",),
+    suppressed_by=("torch-mixed-install",),
+    refuted_by_cuda="symptom",
+    compat_keys=("board", "jetpack"),
 )
 
 _MADE_FOR = {"rocm": ("ROCm (AMD GPUs)", "amd"), "xpu": ("XPU (Intel GPUs)", "intel")}

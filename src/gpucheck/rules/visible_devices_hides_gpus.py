@@ -25,10 +25,11 @@ from gpucheck.views.surroundings import Surroundings
 from gpucheck.visible import Mask
 
 RULE = Rule(
+    __name__,
     title="CUDA_VISIBLE_DEVICES hides GPUs",
     severity=Severity.ERROR,
     family="driver",
-    yields_to=(
+    suppressed_by=(
         "container-no-gpu",
         "driver-missing",
         "wsl-driver-problem",

@@ -22,14 +22,17 @@ work and have it examined; if all are wrong, another build of PyTorch helps.
 from gpucheck.findings import Fix, Hit, Judgement, NotApplicable, Severity
 from gpucheck.fixes import TorchRemedies
 from gpucheck.probes.selftests import SelfTest, SelfTests
-from gpucheck.rules import Rule
-from gpucheck.views.selftest_says import SelfTestSays, repeated, where
+from gpucheck.rules import InPreflight, Rule
+from gpucheck.rules.witnesses.selftest_says import SelfTestSays, repeated, where
+
+_DIAGNOSE = "dcgmi diag -r 3"
 
 RULE = Rule(
+    __name__,
     title="a self-test computed wrong values",
     severity=Severity.ERROR,
     family="runtime",
-    yields_to=(
+    suppressed_by=(
         "gpu-fallen-off-bus",
         "gpu-hardware-fault",
         "nccl-p2p-broken",
@@ -37,14 +40,21 @@ RULE = Rule(
         "cuda-library-conflict",
         "nvidia-wheel-mismatch",
     ),
-    preflight_class=1,
+    preflight=InPreflight(
+        exit_class=1,
+        title="wrong values",
+        fix="Take this GPU out of work and let NVIDIA's diagnostics (of the package "
+        "datacenter-gpu-manager) examine it.",
+        commands=(_DIAGNOSE,),
+        of_ranks=("wrong",),
+        of_links=("wrong",),
+    ),
 )
 
 _KINDS = (
     "wrong-value", "not-finite", "wrong-shape", "wrong-dtype", "not-deterministic",
     "loss-not-falling",
 )  # fmt: skip
-_DIAGNOSE = "dcgmi diag -r 3"
 
 
 @RULE.check

@@ -27,10 +27,12 @@ from gpucheck.rules import Rule
 from gpucheck.views.surroundings import Surroundings
 
 RULE = Rule(
+    __name__,
     title="WSL without the CUDA of the Windows driver",
     severity=Severity.ERROR,
     family="driver",
     refuted_by=("device-placement", "cublas-matmul"),
+    refuted_by_cuda="always",
 )
 
 _DXG = "/dev/dxg"

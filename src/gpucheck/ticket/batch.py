@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from gpucheck.report import Report
+from gpucheck.engine import Report
 from gpucheck.tables import Tables
 from gpucheck.ticket.given import Given, IntakeError, Rejoined, opened
 from gpucheck.ticket.intake import HEAD, Intake
@@ -96,14 +96,14 @@ def _prepare(directory: str) -> None:
 def answer(ticket: Ticket) -> Answered:
     """Return the line of one ticket; one that cannot be read stops no other."""
     if ticket.error:
-        return Answered(_line(ticket.name, None, ticket.error))
+        return Answered(_unread(ticket.name, ticket.error))
     intake = Intake()
     try:
         report = _judged(ticket, intake)
     except IntakeError as error:
-        return Answered(_line(ticket.name, None, str(error)))
+        return Answered(_unread(ticket.name, str(error)))
     notes = (f"Note: {ticket.name}: {note.partition(': ')[2]}" for note in intake.notes)
-    return Answered(_line(ticket.name, report), tuple(notes))
+    return Answered(report.as_line(ticket.name), tuple(notes))
 
 
 def _judged(ticket: Ticket, intake: Intake) -> Report:
@@ -125,18 +125,9 @@ def _of_given(given: Given, intake: Intake, tables: Tables) -> Report:
     return judge(intake.text(), tables)
 
 
-def _line(name: object, report: Report | None, error: str = "") -> dict[str, Any]:
-    if report is None:
-        nothing = {"id": name, "verdict": "unknown", "root_causes": [], "confidence": None}
-        return {**nothing, "error": error}
-    causes = report.root_causes
-    first = next((f for f in report.standing if causes and f.slug == causes[0]), None)
-    return {
-        "id": name,
-        "verdict": report.verdict,
-        "root_causes": list(causes),
-        "confidence": first.confidence.value if first is not None else None,
-    }
+def _unread(name: object, error: str) -> dict[str, Any]:
+    nothing = {"id": name, "verdict": "unknown", "root_causes": [], "confidence": None}
+    return {**nothing, "error": error}
 
 
 def _tickets(path: Path) -> Iterator[Ticket]:

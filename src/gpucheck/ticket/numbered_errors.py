@@ -9,6 +9,7 @@ import msgspec
 
 from gpucheck.messages.source_code import is_statement
 from gpucheck.messages.text import Line, Text
+from gpucheck.rules import out_of_memory
 from gpucheck.tables import Tables
 from gpucheck.tables.cuda_errors import CudaErrorRow, CudaErrors
 
@@ -79,7 +80,7 @@ def _row(line: str, errors: CudaErrors) -> CudaErrorRow | None:
     if found is None:
         return None
     row = meant(int(found["code"]), line, errors)
-    if row is not None and "out-of-memory" in row.slugs:
+    if row is not None and out_of_memory.RULE.slug in row.slugs:
         return None if any(map(line.lower().__contains__, _BEFORE_ANY_WORK)) else row
     return row
 

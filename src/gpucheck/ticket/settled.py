@@ -1,9 +1,9 @@
 """Rules about which a text says nothing: their outcomes are the same for every such text."""
 
 import functools
-from collections.abc import Container
+from collections.abc import Mapping
 
-from gpucheck.engine import Diagnosis, sections_behind
+from gpucheck.engine import CheckResult, sections_behind
 from gpucheck.facts import Section
 from gpucheck.findings import Check, Outcome
 from gpucheck.readers.pasted.base import NOT_PASTED
@@ -21,7 +21,7 @@ def nothing_said(kind: type[Section]) -> Section:
 
 
 class Settled:
-    """Outcomes of rules whose every section nobody spoke of, kept from one text to the next."""
+    """Outcomes of checks whose every section nobody spoke of, kept from one text to the next."""
 
     def __init__(self) -> None:
         self._checks: dict[str, Check] = {}
@@ -30,12 +30,12 @@ class Settled:
         """Return the known outcomes of the rules about which a text says nothing."""
         return {slug: self._checks[slug] for slug in silent & self._checks.keys()}
 
-    def learn(self, silent: frozenset[str], asked: Diagnosis, suspected: Container[str]) -> None:
-        """Keep outcomes for the next text; what its own lines decided is no outcome of the rule."""
-        new = silent - self._checks.keys()
-        for check in asked.checks if new else ():
-            if check.slug in new and check.slug not in suspected and check.outcome in _LASTING:
-                self._checks[check.slug] = check
+    def learn(self, silent: frozenset[str], results: Mapping[str, CheckResult]) -> None:
+        """Keep what came of asking the silent rules for the next text."""
+        for slug in silent - self._checks.keys():
+            result = results.get(slug)
+            if isinstance(result, Check) and result.outcome in _LASTING:
+                self._checks[slug] = result
 
 
 def silent_rules(snapshot: Snapshot) -> frozenset[str]:

@@ -6,32 +6,17 @@ from typing import Any
 import msgspec
 
 from gpucheck.findings import Confidence, Severity
-from gpucheck.preflight.blame import tells, ways
+from gpucheck.preflight.blame import finding_of, tells, ways
 from gpucheck.preflight.blame.arms import Arm, Course, course
 from gpucheck.preflight.blame.causes import Cause, causes, scale
 from gpucheck.preflight.blame.evidence import Picture, Trial
 from gpucheck.preflight.blame.naming import between, blamed
-from gpucheck.preflight.blame.sentences import HOW, Form, Sentence, form_of, phase_of
+from gpucheck.preflight.blame.sentences import HOW, Sentence, form_of, phase_of
 from gpucheck.preflight.model import RankResult, Roster, StepResult
 from gpucheck.probes.preflight import Culprit, Phase
+from gpucheck.rules import nccl_infiniband, rank_hangs, rank_missing
 
 _ORDER = tuple(Confidence)
-_OF_RANK: dict[Form, str] = {
-    "wrong": "wrong-result",
-    "store": "rendezvous-failed",
-    "connect": "rank-hangs",
-    "error": "rank-crashed",
-    "hang": "rank-hangs",
-}
-_OF_LINK: dict[Form, str] = {
-    "wrong": "wrong-result",
-    "store": "rendezvous-failed",
-    "connect": "nccl-timeout",
-    "error": "nccl-transport-broken",
-    "hang": "nccl-timeout",
-}
-_ON_THE_WAY = "nccl-network-interface"
-"""Nodes that came to the board, and of which two never connect."""
 _INFINIBAND = ("NET/IB", "ibv_", "mlx5_")
 
 
@@ -66,7 +51,7 @@ def _missing(picture: Picture) -> list[Culprit]:
         words += "; as many are missing, it may be rank 0 that came late or cannot be reached"
         sure = Confidence.POSSIBLE
     found = [
-        blamed("rank-missing", picture.roster, ranks, evidence=words, confidence=sure)
+        blamed(rank_missing.RULE.slug, picture.roster, ranks, evidence=words, confidence=sure)
         for ranks in _by_place(picture, absent)
     ]
     last = {
@@ -83,13 +68,17 @@ def _missing(picture: Picture) -> list[Culprit]:
             f"registered, and sent no heartbeat any more after phase {phase}: its process or its "
             "node is dead, or cut off from rank 0"
         )
-        entry = blamed("rank-missing", picture.roster, ranks, evidence=words)
+        entry = blamed(rank_missing.RULE.slug, picture.roster, ranks, evidence=words)
         found.append(_at(entry, phase))
     for ranks in _by_place(picture, stuck):
         words = "takes no part any more: it cannot be killed, or its supervisor fell silent"
         found.append(
             blamed(
-                "rank-hangs", picture.roster, ranks, evidence=words, confidence=Confidence.POSSIBLE
+                rank_hangs.RULE.slug,
+                picture.roster,
+                ranks,
+                evidence=words,
+                confidence=Confidence.POSSIBLE,
             )
         )
     return found
@@ -180,8 +169,9 @@ def _judged(picture: Picture, cause: Cause) -> tuple[Culprit | None, str]:
     slug, question = _slug(cause, trial, is_link=sentence.is_link), ""
     is_hopeless = bool(arms.tried) and arms.upcoming is None
     if arms.cure is not None:
-        slug, how = _of_cure(arms.cure)
-        words += f"; {how}, and not without" + ("" if arms.is_sure else " (seen once)")
+        slug = finding_of.cured_by(arms.cure)
+        words += f"; {_passes(arms.cure)}, and not without"
+        words += "" if arms.is_sure else " (seen once)"
         is_small = len(cause.ranks) <= 2  # noqa: PLR2004  # what the arms were tried on
         sure = Confidence.CERTAIN if arms.is_sure and is_small else Confidence.LIKELY
     elif is_hopeless:
@@ -220,25 +210,21 @@ def _slug(cause: Cause, trial: Trial, *, is_link: bool) -> str:
     is_far = len(trial.nodes) > 1
     is_of_ranks = cause.sort == "rank" or (not is_far and not is_link)
     if form == "error" and is_far and _names_infiniband(trial):
-        return "nccl-infiniband"
+        return nccl_infiniband.RULE.slug
     if form == "connect" and is_far and not is_of_ranks:
-        return _ON_THE_WAY
+        return finding_of.of_way()
     if form == "store" and ways.unreached(trial) is not None:
-        return _ON_THE_WAY
+        return finding_of.of_way()
     if is_link and form == "error" and trial.backend == "gloo":
-        return _ON_THE_WAY if is_far else "nccl-timeout"
-    return _OF_LINK[form] if is_link else _OF_RANK[form]
+        return finding_of.of_way() if is_far else finding_of.of_link("hang")
+    return finding_of.of_link(form) if is_link else finding_of.of_rank(form)
 
 
-def _of_cure(cure: Arm) -> tuple[str, str]:
-    """Return the slug of a layer of NCCL, and how the set passes without it."""
-    settings = " ".join(f"{name}={value}" for name, value in cure.env.items())
+def _passes(cure: Arm) -> str:
+    """Return how the set passes without a layer of NCCL."""
     if cure.backend == "gloo":
-        return "nccl-transport-broken", "it passes over gloo instead of NCCL"
-    said = f"it passes with {settings}"
-    if "NCCL_P2P_DISABLE" in cure.env:
-        return "nccl-p2p-broken", said
-    return ("nccl-infiniband" if "NCCL_IB_DISABLE" in cure.env else "nccl-transport-broken"), said
+        return "it passes over gloo instead of NCCL"
+    return f"it passes with {' '.join(f'{name}={value}' for name, value in cure.env.items())}"
 
 
 def _names_infiniband(trial: Trial) -> bool:
@@ -257,7 +243,7 @@ def _transient_pairs(picture: Picture) -> list[Culprit]:
         seen.add(trial.ranks)
         form = form_of(trial)
         is_way = form == "store" and ways.unreached(trial) is not None
-        slug = _ON_THE_WAY if is_way else _OF_LINK[form]
+        slug = finding_of.of_way() if is_way else finding_of.of_link(form)
         ends = [min(r for r in trial.ranks if picture.node_of[r] == n) for n in trial.nodes]
         ends = ends if len(ends) > 1 else sorted(trial.ranks)
         entry = blamed(

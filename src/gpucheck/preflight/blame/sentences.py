@@ -1,7 +1,6 @@
 """One cause as a sentence that a person understands, and how sure it is."""
 
 from collections.abc import Collection, Iterable
-from typing import Literal
 
 from gpucheck.findings import Confidence
 from gpucheck.preflight.blame import tells, ways
@@ -9,13 +8,11 @@ from gpucheck.preflight.blame.causes import Cause
 from gpucheck.preflight.blame.evidence import Picture, Trial
 from gpucheck.preflight.blame.naming import words_of
 from gpucheck.probes.preflight import Phase
-
-Form = Literal["wrong", "store", "connect", "error", "hang"]
-"""How a group fails: wrong sums, nobody reaches the store, nobody connects, an error, a hang."""
+from gpucheck.rules import GroupFailure
 
 _CONNECT = tells.PHASES.index("connect")
 _PAIR = 2
-HOW: dict[Form, str] = {
+HOW: dict[GroupFailure, str] = {
     "wrong": "got wrong sums",
     "store": "did not meet at the store",
     "connect": "never connected",
@@ -24,7 +21,7 @@ HOW: dict[Form, str] = {
 }
 
 
-def form_of(trial: Trial) -> Form:
+def form_of(trial: Trial) -> GroupFailure:
     """Return how a group fails."""
     known = list(trial.results.values())
     failed = [one for one in known if tells.went_wrong(one)]
@@ -54,7 +51,7 @@ class Sentence:
         is_nobody: nobody is blamed: only all together fail.
     """
 
-    def __init__(self, picture: Picture, cause: Cause, form: Form) -> None:
+    def __init__(self, picture: Picture, cause: Cause, form: GroupFailure) -> None:
         self._picture = picture
         self._cause = cause
         self._how = HOW[form]

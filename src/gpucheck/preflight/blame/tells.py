@@ -13,6 +13,13 @@ import msgspec
 from gpucheck.findings import Confidence
 from gpucheck.preflight.model import RankResult
 from gpucheck.probes.preflight import Phase
+from gpucheck.rules import (
+    no_nvidia_gpu,
+    rank_crashed,
+    rank_hangs,
+    torch_import_broken,
+    wrong_result,
+)
 
 PHASES: tuple[str, ...] = get_args(Phase)
 _ENTER = PHASES.index("enter")
@@ -55,24 +62,26 @@ def alone(result: RankResult) -> Tell | None:
         said = f"has no GPU to test: {result.detail}"
         # Its node's own check named no cause, so why torch sees none is not known.
         return Tell(
-            rank=result.rank, slug="no-nvidia-gpu", evidence=said,
+            rank=result.rank, slug=no_nvidia_gpu.RULE.slug, evidence=said,
             confidence=Confidence.POSSIBLE, result=result,
         )  # fmt: skip
     if result.status == "timed-out" and result.phase == "import":
         said = f"{result.detail}: a slow or hanging disk, or torch hangs in it{words}"
         return Tell(
-            rank=result.rank, slug="torch-import-broken", evidence=said,
+            rank=result.rank, slug=torch_import_broken.RULE.slug, evidence=said,
             confidence=Confidence.POSSIBLE, result=result,
         )  # fmt: skip
     if result.status == "timed-out":
-        slug, said = "rank-hangs", f"did not finish its tests alone, in phase {result.phase}{words}"
+        rule = rank_hangs.RULE
+        said = f"did not finish its tests alone, in phase {result.phase}{words}"
     elif result.kind in ("wrong-value", "not-finite"):
-        slug, said = "wrong-result", f"computed wrong values alone, without any other rank{words}"
+        rule = wrong_result.RULE
+        said = f"computed wrong values alone, without any other rank{words}"
     else:
         what = result.kind or result.status
-        slug = "rank-crashed"
+        rule = rank_crashed.RULE
         said = f"failed alone, without any other rank, in phase {result.phase} ({what}){words}"
-    return Tell(rank=result.rank, slug=slug, evidence=said + _stuck(result), result=result)
+    return Tell(rank=result.rank, slug=rule.slug, evidence=said + _stuck(result), result=result)
 
 
 def together(group: Sequence[int], results: Mapping[int, RankResult]) -> list[Tell]:
@@ -88,7 +97,7 @@ def _confidence(word: object) -> Confidence:
 
 
 def _first_to_fail(known: list[RankResult]) -> list[Tell]:
-    """Name the rank that ended first by a fault of its own; what follows may be its echo."""
+    """Name the rank that ended first by a fault of its own; what follows may come of it."""
     ended = [one for one in known if went_wrong(one) and one.kind not in _VICTIM]
     if not ended:
         return []
@@ -101,7 +110,7 @@ def _first_to_fail(known: list[RankResult]) -> list[Tell]:
     what = first.kind or first.status
     said = f"ended ({what}) before the other {others} ranks of its group did, in phase"
     words = f"{said} {first.phase}{_words(first)}"
-    return [Tell(rank=first.rank, slug="rank-crashed", evidence=words, result=first)]
+    return [Tell(rank=first.rank, slug=rank_crashed.RULE.slug, evidence=words, result=first)]
 
 
 def _is_own(one: RankResult) -> bool:
@@ -131,7 +140,7 @@ def _never_entered(known: list[RankResult]) -> list[Tell]:
     return [
         Tell(
             rank=one.rank,
-            slug="rank-hangs",
+            slug=rank_hangs.RULE.slug,
             evidence=f"{said} {one.phase}{_words(one)}{_stuck(one)}{_in_its_time(one)}",
             confidence=Confidence.LIKELY if _in_its_time(one) else Confidence.CERTAIN,
             result=one,
@@ -169,7 +178,15 @@ def _opened_no_store(known: list[RankResult]) -> list[Tell]:
     said = f"was to open the store at which {len(others)} other ranks meet, and hung in phase"
     words = f"{said} {first.phase}{_words(first)}{_stuck(first)}{_in_its_time(first)}"
     sure = Confidence.LIKELY if _in_its_time(first) else Confidence.CERTAIN
-    return [Tell(rank=first.rank, slug="rank-hangs", evidence=words, confidence=sure, result=first)]
+    return [
+        Tell(
+            rank=first.rank,
+            slug=rank_hangs.RULE.slug,
+            evidence=words,
+            confidence=sure,
+            result=first,
+        )
+    ]
 
 
 def _is_behind(one: RankResult, latest: int) -> bool:
@@ -196,7 +213,7 @@ def _wrong_sum(known: list[RankResult]) -> list[Tell]:
     how = f" ({fault})" if isinstance(fault, str) else ""
     said = f"its contribution to the sum was wrong{how}, in the same way on {len(wrong)} ranks"
     words = f"{said} of {len(known)}"
-    return [Tell(rank=result.rank, slug="wrong-result", evidence=words, result=result)]
+    return [Tell(rank=result.rank, slug=wrong_result.RULE.slug, evidence=words, result=result)]
 
 
 def agreed_on(known: Iterable[RankResult]) -> int | None:
@@ -213,7 +230,7 @@ def _unkillable(known: list[RankResult]) -> list[Tell]:
     return [
         Tell(
             rank=one.rank,
-            slug="rank-hangs",
+            slug=rank_hangs.RULE.slug,
             evidence=f"got stuck in phase {one.phase}{_words(one)}{_stuck(one)}",
             confidence=Confidence.LIKELY if few else Confidence.POSSIBLE,
             result=one,

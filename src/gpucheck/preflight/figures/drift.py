@@ -11,6 +11,7 @@ from gpucheck.findings import Severity
 from gpucheck.preflight.blame.naming import blamed, counted, words_of
 from gpucheck.preflight.model import Facts, Roster, TaskFacts
 from gpucheck.probes.preflight import Culprit
+from gpucheck.rules import nccl_version_mismatch, ranks_heterogeneous
 
 VARIABLES = (
     "NCCL_ALGO", "NCCL_BUFFSIZE", "NCCL_COLLNET_ENABLE", "NCCL_CROSS_NIC", "NCCL_CUMEM_ENABLE",
@@ -85,12 +86,12 @@ def culprits(roster: Roster, facts: Facts) -> list[Culprit]:
     """
     found = differences(facts)
     nccl = [one for one in found if one.what == "NCCL"]
-    entries = [_entry("nccl-version-mismatch", roster, facts, nccl)] if nccl else []
+    entries = [_entry(nccl_version_mismatch.RULE.slug, roster, facts, nccl)] if nccl else []
     together: dict[tuple[tuple[int, ...], bool], list[Difference]] = {}
     for one in found:
         together.setdefault((one.tasks, one.usual is None), []).append(one)
     entries += [
-        _entry("ranks-heterogeneous", roster, facts, same) for same in together.values()
+        _entry(ranks_heterogeneous.RULE.slug, roster, facts, same) for same in together.values()
     ]  # fmt: skip
     return sorted(entries, key=lambda one: one.severity is not Severity.ERROR)
 

@@ -7,6 +7,13 @@ from gpucheck.findings import Confidence, Severity
 from gpucheck.preflight.blame.naming import blamed, counted, words_of
 from gpucheck.preflight.model import Facts, Rank, Roster
 from gpucheck.probes.preflight import Culprit
+from gpucheck.rules import (
+    memlock_too_low,
+    nccl_duplicate_gpu,
+    nccl_infiniband,
+    nvlink_down,
+    shm_too_small,
+)
 
 _MIB = 1 << 20
 # As the pages of memlock-too-low and shm-too-small explain.
@@ -39,7 +46,7 @@ def shared_gpus(roster: Roster) -> list[Culprit]:
             by_uuid.setdefault(one.uuid, []).append(one)
     return [
         blamed(
-            "nccl-duplicate-gpu",
+            nccl_duplicate_gpu.RULE.slug,
             roster,
             [one.rank for one in ranks],
             evidence=f"ranks {words_of([one.rank for one in ranks])} use one GPU, "
@@ -69,7 +76,7 @@ def nvlinks_down(roster: Roster, facts: Facts, severity: Severity) -> list[Culpr
             continue
         found += [
             blamed(
-                "nvlink-down",
+                nvlink_down.RULE.slug,
                 roster,
                 [one.rank],
                 severity=severity,
@@ -110,7 +117,7 @@ def ports_down(roster: Roster, facts: Facts, severity: Severity) -> list[Culprit
             up_on[host] = max(up_on.get(host, 0), len(up))
     return [
         blamed(
-            "nccl-infiniband",
+            nccl_infiniband.RULE.slug,
             roster,
             [one.rank for one in roster.ranks if one.host == host],
             hosts=[host],
@@ -139,7 +146,7 @@ def locked_memory(roster: Roster, facts: Facts) -> list[Culprit]:
     least = min(low.values())
     return [
         blamed(
-            "memlock-too-low",
+            memlock_too_low.RULE.slug,
             roster,
             _ranks_of(roster, low),
             hosts=[facts[task].host for task in low],
@@ -173,7 +180,7 @@ def shared_memory(roster: Roster, facts: Facts) -> list[Culprit]:
         return []
     return [
         blamed(
-            "shm-too-small",
+            shm_too_small.RULE.slug,
             roster,
             _ranks_of(roster, low),
             hosts=[facts[task].host for task in low],

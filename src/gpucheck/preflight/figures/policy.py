@@ -15,6 +15,7 @@ from gpucheck.preflight.figures.bandwidth import Timed
 from gpucheck.preflight.figures.slow import Reading
 from gpucheck.preflight.model import Facts, Roster, TaskFacts
 from gpucheck.probes.preflight import Culprit
+from gpucheck.rules import gpu_slow, link_slow, rank_missing, requirement_not_met
 from gpucheck.tables.gpu_products import plain_product
 from gpucheck.tables.versions import at_least, parse, released
 
@@ -188,9 +189,10 @@ def _counts(wanted: Requirements, roster: Roster, facts: Facts) -> list[Culprit]
     found = []
     for host, number in _gpus_by_host(facts).items():
         if number != wanted.gpus_per_node:
+            lacks = number < wanted.gpus_per_node
             found.append(
                 blamed(
-                    "rank-missing" if number < wanted.gpus_per_node else "requirement-not-met",
+                    (rank_missing if lacks else requirement_not_met).RULE.slug,
                     roster,
                     [one.rank for one in roster.ranks if one.host == host],
                     hosts=[host],
@@ -227,7 +229,7 @@ def _models(wanted: Requirements, roster: Roster) -> list[Culprit]:
             others.setdefault(one.model, []).append(one.rank)
     return [
         blamed(
-            "requirement-not-met",
+            requirement_not_met.RULE.slug,
             roster,
             ranks,
             evidence=f"the GPU is {model}, and {wanted.gpu_model} is required",
@@ -264,7 +266,7 @@ def _versions(wanted: Requirements, roster: Roster, facts: Facts) -> list[Culpri
             these = set(tasks)
             found.append(
                 blamed(
-                    "requirement-not-met",
+                    requirement_not_met.RULE.slug,
                     roster,
                     [one.rank for one in roster.ranks if one.task in these],
                     hosts=hosts,
@@ -295,7 +297,7 @@ def _bandwidths(wanted: Requirements, roster: Roster, timed: Sequence[Timed]) ->
             best[node] = one
     return [
         blamed(
-            "link-slow",
+            link_slow.RULE.slug,
             roster,
             one.group,
             evidence=f"an all-reduce of {one.size} B over {len(one.group)} ranks reaches a bus "
@@ -327,7 +329,7 @@ def _rates(wanted: Requirements, roster: Roster, readings: Sequence[Reading]) ->
             worst[rank, of_baseline] = one
     return [
         blamed(
-            "gpu-slow",
+            gpu_slow.RULE.slug,
             roster,
             [rank],
             severity=Severity.ERROR,

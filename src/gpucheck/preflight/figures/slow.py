@@ -15,6 +15,7 @@ from gpucheck.preflight.figures.baseline import Baseline
 from gpucheck.preflight.figures.peers import Peers
 from gpucheck.preflight.model import Rank, Roster, StepResult
 from gpucheck.probes.preflight import Culprit
+from gpucheck.rules import gpu_slow
 
 WARNING_SHARE, ERROR_SHARE = 0.8, 0.5
 """A GPU is slow below this share of what it is compared with; see the page of gpu-slow."""
@@ -156,7 +157,7 @@ def _culprit(roster: Roster, same: list[Reading]) -> Culprit:
     values = " and ".join(f"{one.value:.3g}" for one in same)
     name, _blank, unit = best.rate.rpartition(" ")
     return blamed(
-        "gpu-slow",
+        gpu_slow.RULE.slug,
         roster,
         [best.rank],
         severity=best.severity or Severity.WARNING,

@@ -15,6 +15,7 @@ from gpucheck.preflight.figures.baseline import Baseline
 from gpucheck.preflight.figures.slow import CPU_SHARE
 from gpucheck.preflight.model import Backend, Facts, Roster, StepResult
 from gpucheck.probes.preflight import Bandwidth, Culprit
+from gpucheck.rules import link_slow
 from gpucheck.tables.bus_bandwidth import BusBandwidths
 
 _TIMES = 2
@@ -148,7 +149,7 @@ def _culprit(known: Known, group: Group, same: list[Judged]) -> Culprit:
     one = best.timed
     values = " and ".join(f"{each.timed.busbw:.3g}" for each in same)
     entry = blamed(
-        "link-slow",
+        link_slow.RULE.slug,
         known.roster,
         group,
         severity=best.severity or Severity.WARNING,
@@ -190,7 +191,7 @@ def _gathered(
     ]
     first = found[0]
     entry = blamed(
-        "link-slow",
+        link_slow.RULE.slug,
         known.roster,
         ranks,
         severity=first.severity,

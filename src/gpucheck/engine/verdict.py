@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from gpucheck.engine import supply
+from gpucheck.engine.supply import supply
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.probes.request import Request
 from gpucheck.probes.selftests import SelfTests

@@ -1,13 +1,10 @@
-"""What the self-tests said: which cause their errors stand for, and what their passing refutes."""
+"""What the self-tests said: which cause their errors stand for."""
 
-from gpucheck.facts import UnknownFactError
 from gpucheck.findings import Fine, Judgement, NotApplicable
-from gpucheck.probes.container import Container
 from gpucheck.probes.selftests import SelfTest, SelfTests
 from gpucheck.tables.cuda_errors import CudaErrors
 from gpucheck.tables.library_errors import LibraryErrorRow, LibraryErrors
 from gpucheck.views.base import View
-from gpucheck.views.gpus import Gpus
 
 _MOST_PLACES = 4
 
@@ -97,29 +94,3 @@ def repeated(result: SelfTest) -> str:
         ranks = f" --ranks {result.world_size}" if result.world_size > 1 else ""
         return f"{command} --device cpu{ranks}"
     return command if result.world_size > 1 else f"{command} --device {result.device}"
-
-
-class Refutation(View):
-    """Whether passed self-tests disprove a finding: only when no GPU was left out."""
-
-    def __init__(self, tests: SelfTests, gpus: Gpus, container: Container) -> None:
-        self._tests = tests
-        self._gpus = gpus
-        self._container = container
-
-    def by(self, names: tuple[str, ...]) -> bool:
-        """Whether every one of these tests has passed on every GPU that is meant to be used."""
-        if not names or not all(self._tests.passed_on_every_gpu(name) for name in names):
-            return False
-        try:
-            return len(self._tests.devices or ()) >= self._expected()
-        except UnknownFactError:
-            return False
-
-    def _expected(self) -> int:
-        """Return how many GPUs a program should see here: one that the driver drops counts."""
-        mask = self._gpus.mask()
-        if mask.kind != "unset":
-            return len(mask.chosen)
-        found = self._gpus.all() if self._container.runtime else self._gpus.on_bus()
-        return len(found)

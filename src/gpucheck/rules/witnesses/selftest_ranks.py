@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 from gpucheck.findings import Fix, Hit
 from gpucheck.probes.selftests import SelfTest, SelfTests
+from gpucheck.rules.witnesses.selftest_says import repeated
 from gpucheck.views.base import View
-from gpucheck.views.selftest_says import repeated
 
 _Found = list[tuple[str, SelfTest]]
 

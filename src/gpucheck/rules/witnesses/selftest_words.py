@@ -4,23 +4,26 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpucheck.findings import Confidence, Hit, Suspect
+from gpucheck.findings import Claim, Confidence, Hit
 from gpucheck.probes.selftests import SelfTest, SelfTests
+from gpucheck.rules import Library, all_rules
+from gpucheck.rules.witnesses.selftest_says import repeated
 from gpucheck.views.base import View
-from gpucheck.views.selftest_says import repeated
 
 if TYPE_CHECKING:  # imported where a test went wrong only: a healthy run does not pay for them
     from gpucheck.messages.form import FindingMessages, Message
 
-_OF_NCCL = (
-    "fabric-manager-down", "nccl-infiniband", "nccl-missing", "nccl-network-interface",
-    "nccl-version-mismatch", "shm-too-small",
-)  # fmt: skip
-"""Findings whose causes a self-test over NCCL can meet."""
-_OF_GLOO = ("nccl-network-interface",)
 _MOST_LINES, _LONGEST, _MOST = 400, 2000, 1 << 16
 _SHOWN = 200
 _WARNINGS = "data.nccl_warnings"
+
+
+class _Match(msgspec.Struct, frozen=True):
+    """The field and the line in which a message was found, with the named groups of its pattern."""
+
+    field: str
+    line: str
+    values: dict[str, str]
 
 
 class _Found(msgspec.Struct, frozen=True):
@@ -29,11 +32,9 @@ class _Found(msgspec.Struct, frozen=True):
     slug: str
     finding: "FindingMessages"
     message: "Message"
-    values: dict[str, str]
     path: str
     result: SelfTest
-    field: str
-    line: str
+    match: _Match
 
 
 class SelfTestWords(View):
@@ -42,8 +43,8 @@ class SelfTestWords(View):
     def __init__(self, tests: SelfTests) -> None:
         self._tests = tests
 
-    def suspects(self) -> dict[str, Suspect]:
-        """Return the causes that they name, by slug: of each test the most telling line."""
+    def claims(self) -> list[Claim]:
+        """Return the causes that they name, each once: of each test the most telling line."""
         of_test: dict[str, _Found] = {}
         for path, result in self._tests.wrong():
             found = _most_telling(path, result)
@@ -52,18 +53,18 @@ class SelfTestWords(View):
             before = of_test.get(result.name)
             if before is None or found.message.rank > before.message.rank:
                 of_test[result.name] = found
-        suspects: dict[str, Suspect] = {}
+        claims: dict[str, Claim] = {}
         for found in of_test.values():
-            suspects.setdefault(found.slug, _suspect(found))
-        return suspects
+            claims.setdefault(found.slug, _claim(found))
+        return list(claims.values())
 
 
-def _findings(result: SelfTest) -> tuple[str, ...]:
-    """Return whose messages are looked for in the words of a result; () for none."""
+def _library(result: SelfTest) -> Library | None:
+    """Return whose words are looked for in a result; None where there are none to look for."""
     if result.device == "cpu":
-        return _OF_GLOO if result.world_size > 1 else ()
+        return "gloo" if result.world_size > 1 else None
     of_nccl = result.data.get("nccl_warnings") or "nccl_result" in result.data
-    return _OF_NCCL if result.world_size > 1 or of_nccl else ()
+    return "nccl" if result.world_size > 1 or of_nccl else None
 
 
 def _most_telling(path: str, result: SelfTest) -> _Found | None:
@@ -72,7 +73,8 @@ def _most_telling(path: str, result: SelfTest) -> _Found | None:
     lines = _lines(result)
     text = "\n".join(line for _field, line in lines).lower()
     best: _Found | None = None
-    for slug in _findings(result):
+    library = _library(result)
+    for slug in (slug for slug, rule in all_rules().items() if library in rule.named_by):
         finding = messages_of(slug)
         for message in finding.messages:
             if message.literal not in text or not _counts(message, text):
@@ -81,18 +83,13 @@ def _most_telling(path: str, result: SelfTest) -> _Found | None:
                 continue
             match = _match(message, lines)
             if match is not None:
-                values, field, line = match
-                best = _Found(slug, finding, message, values, path, result, field, line)
+                best = _Found(slug, finding, message, path, result, match)
     return best
 
 
 def _counts(message: "Message", text: str) -> bool:
     """Whether it points to a cause by itself: words beside it matter in a person's text only."""
-    from gpucheck.messages.form import Strength  # noqa: PLC0415  # see above
-
-    if message.strength not in (Strength.NAMES, Strength.POINTS):
-        return False
-    if message.beside or message.elsewhere or message.distinct:
+    if not message.points or message.beside or message.elsewhere or message.distinct:
         return False
     return message.unless is None or not any(words in text for words in message.unless.any_of)
 
@@ -110,10 +107,8 @@ def _lines(result: SelfTest) -> list[tuple[str, str]]:
     return [(field, line[:_LONGEST]) for field, line in said[:_MOST_LINES]]
 
 
-def _match(
-    message: "Message", lines: list[tuple[str, str]]
-) -> tuple[dict[str, str], str, str] | None:
-    """Return the named groups, the field and the line of the first match."""
+def _match(message: "Message", lines: list[tuple[str, str]]) -> _Match | None:
+    """Return the first line that it matches."""
     from gpucheck.messages.form import compiled  # noqa: PLC0415  # see above
     from gpucheck.messages.named_conditions import holds  # noqa: PLC0415  # see above
 
@@ -124,30 +119,30 @@ def _match(
             continue
         values = {name: value for name, value in found.groupdict().items() if value}
         if message.when is None or holds(message.when, values):
-            return values, field, line.strip()[:_SHOWN]
+            return _Match(field, line.strip()[:_SHOWN], values)
     return None
 
 
-def _suspect(found: _Found) -> Suspect:
+def _claim(found: _Found) -> Claim:
     from gpucheck.messages import wording  # noqa: PLC0415  # see above
 
-    message, result = found.message, found.result
+    message, result, match = found.message, found.result, found.match
     evidence = [f"{found.path}.detail"]
     sure = message.strength.confidence
     if sure is Confidence.CERTAIN and not message.stands:
         sure = Confidence.LIKELY  # NCCL may have warned of it and gone on
     again = repeated(result)
-    fixes = wording.fixes(found.finding, message, found.values)
-    if found.field == _WARNINGS:
+    fixes = wording.fixes(found.finding, message, match.values)
+    if match.field == _WARNINGS:
         evidence.append(f"{found.path}.{_WARNINGS}")
-    return Suspect(
+    return Claim(
+        slug=found.slug,
         hit=Hit(
-            headline=f"{wording.headline(message, found.values)}: the self-test {result.name} "
-            f"on {result.place} went wrong with “{found.line}”",
+            headline=f"{wording.headline(message, match.values)}: the self-test {result.name} "
+            f"on {result.place} went wrong with “{match.line}”",
             evidence=tuple(evidence),
             fixes=tuple(msgspec.structs.replace(fix, verify=again) for fix in fixes),
             severity=message.severity,
             confidence=sure,
         ),
-        stands=True,  # it was seen here and now
     )

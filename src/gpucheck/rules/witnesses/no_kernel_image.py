@@ -1,28 +1,20 @@
 """A kernel of torch that has no code for a GPU, although nothing known of the build says so."""
 
-from typing import Protocol
-
 import msgspec
 
 from gpucheck.facts import UnknownFactError
 from gpucheck.findings import Confidence, Fix, Hit
+from gpucheck.fixes import TorchRemedies
 from gpucheck.probes.selftests import SelfTest, SelfTests
+from gpucheck.rules.witnesses.selftest_says import SelfTestSays, repeated
 from gpucheck.tables.versions import capability_numbers
 from gpucheck.views.base import View
-from gpucheck.views.selftest_says import SelfTestSays, repeated
 from gpucheck.views.torch_code import TorchCode, capabilities_of
 
 _TOO_NEW, _TOO_OLD = "gpu-too-new-for-torch", "gpu-too-old-for-torch"
 _BUILDS_ITS_OWN = ("jit",)
 """Tests that compile: what has no code for the GPU there is not torch."""
 _CPU = "cpu"
-
-
-class Remedies(Protocol):
-    """What knows which torch to install."""
-
-    def install(self, why: str = "") -> Fix | None:
-        """Return the fix that replaces torch by a build that fits; None when none is known."""
 
 
 class _Refused(msgspec.Struct, frozen=True):
@@ -42,7 +34,7 @@ class NoKernelImage(View):
         self._says = says
         self._code = code
 
-    def hit(self, slug: str, remedies: Remedies) -> Hit | None:
+    def hit(self, slug: str, remedies: TorchRemedies) -> Hit | None:
         """Return the finding for one of the two rules; None when the other one fits, or neither.
 
         Where the GPU lies within what the build was made for, both are possible: the code of one

@@ -1,16 +1,19 @@
 """The report: verdict, root causes, findings and everything they rest on."""
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import msgspec
 
 from gpucheck import __version__
-from gpucheck.engine import Diagnosis
+from gpucheck.engine.combine import Diagnosis
+from gpucheck.engine.diagnosis import diagnose
+from gpucheck.engine.verdict import OpenQuestion, open_questions
 from gpucheck.facts import builtins
 from gpucheck.findings import Check, Finding, Outcome, Severity
 from gpucheck.probes.selftests import SelfTest, SelfTests
 from gpucheck.snapshot import REPORT_SCHEMA, Snapshot
-from gpucheck.verdict import OpenQuestion
+from gpucheck.tables import Tables
 
 Verdict = Literal["healthy", "warning", "broken", "unknown"]
 About = Literal["machine", "self-tests"]
@@ -32,7 +35,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def standing(self) -> tuple[Finding, ...]:
-        """The findings that no other finding silenced."""
+        """The findings that no other finding suppresses."""
         return tuple(finding for finding in self.findings if finding.silenced_by is None)
 
     @property
@@ -48,6 +51,21 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         if any(finding.severity in levels for finding in self.standing):
             return _EXIT_FINDING
         return _EXIT_UNKNOWN if self.verdict == "unknown" else _EXIT_HEALTHY
+
+    @property
+    def first(self) -> Finding | None:
+        """The finding of the first root cause; None where there is no root cause."""
+        causes = self.root_causes[:1]
+        return next((finding for finding in self.standing if finding.slug in causes), None)
+
+    def as_line(self, name: object) -> dict[str, Any]:
+        """Return the report as a line of a batch; ``name`` is the id of its item."""
+        return {
+            "id": name,
+            "verdict": self.verdict,
+            "root_causes": list(self.root_causes),
+            "confidence": self.first.confidence.value if self.first is not None else None,
+        }
 
     def as_json(self) -> dict[str, Any]:
         """Return the report as JSON-like data (schema ``gpucheck.report/1``)."""
@@ -69,6 +87,14 @@ def _selftest(result: SelfTest) -> dict[str, Any]:
     """Return a result without where it comes from: it says so itself."""
     plain: dict[str, Any] = builtins(result)
     return {key: value for key, value in plain.items() if key not in ("sources", "problems")}
+
+
+def judge_machine(
+    snapshot: Snapshot, tables: Tables, *, only: Sequence[str] = (), skip: Sequence[str] = ()
+) -> "Report":
+    """Judge what was read from a machine; ``only`` and ``skip`` name slugs."""
+    diagnosis = diagnose(snapshot, tables, only=only, skip=skip)
+    return make_report(diagnosis, snapshot, open_questions(snapshot, tables))
 
 
 def make_report(

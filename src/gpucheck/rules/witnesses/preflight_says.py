@@ -1,66 +1,60 @@
 """What a pre-flight has found, as findings: its culprits of one kind, and where they are."""
 
-from gpucheck.findings import Confidence, Fine, Hit, Judgement, NotApplicable, Severity
+from gpucheck.findings import Claim, Confidence, Fine, Hit, Judgement, NotApplicable, Severity
 from gpucheck.probes.preflight import Culprit, Preflight, RankOutcome
+from gpucheck.rules import Rule, all_rules
 from gpucheck.views.base import View
 
 _MOST_FACTS = 6
 _MOST_RANKS = 4
-_TITLES = {
-    "nccl-version-mismatch": "the ranks have different releases of NCCL",
-    "nccl-network-interface": "hosts that do not connect with each other",
-    "wrong-result": "wrong values",
-}
-"""What is wrong, where the title of the rule speaks of one machine only."""
 _SEVERITIES = tuple(Severity)
 _CONFIDENCES = tuple(Confidence)
 
 
 class PreflightSays(View):
-    """The culprits by their slug. Every rule can be fired by one: the engine asks here first."""
+    """The culprits by their slug. Every finding can be claimed by one."""
 
     def __init__(self, preflight: Preflight) -> None:
         self._preflight = preflight
 
-    def hit(self, slug: str, title: str) -> Hit | None:
-        """Return the finding of the culprits with this slug; None when there is none.
+    def claims(self) -> list[Claim]:
+        """Return a claim for each finding that culprits are of; slugs of no rule are left out."""
+        slugs = dict.fromkeys(one.slug for one in self._preflight.culprits or ())
+        rules = all_rules() if slugs else {}
+        return [self._claim(rules[slug]) for slug in slugs if slug in rules]
 
-        Args:
-            slug: the rule's.
-            title: what is wrong, as the header of the rule says it.
-        """
-        places = [
-            at for at, one in enumerate(self._preflight.culprits or ()) if one.slug == slug
-        ]  # fmt: skip
-        if not places:
-            return None
-        from gpucheck.views.preflight_fixes import fixes_for  # noqa: PLC0415  # rarely needed
-
-        all_of_them = self._preflight.culprits or []
-        found = [all_of_them[at] for at in places]
-        places.sort(key=lambda at: _weight(all_of_them[at]))
-        found.sort(key=_weight)
-        first = found[0]
-        what = _TITLES.get(slug, title)
-        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-        said = f": {first.evidence}" if first.evidence else ""
-        return Hit(
-            headline=f"{what[:1].upper()}{what[1:]}: {self.place(first)}{said}{more}",
-            evidence=tuple(f"preflight.culprits.{at}.evidence" for at in places[:_MOST_FACTS]),
-            fixes=fixes_for(found, self._preflight),
-            severity=first.severity,
-            confidence=first.confidence,
-            refutable=False,
-        )
-
-    def fine(self) -> Judgement:
-        """Return what a rule says that only a pre-flight or a program's output can fire."""
+    def nothing(self) -> Judgement | None:
+        """Return what to say of a cause that no culprit has; None where no pre-flight was run."""
         if self._preflight.finished:
             return Fine("the pre-flight met nothing of it")
         if self._preflight.culprits is not None:
             why = self._preflight.stopped_because or "it was ended early"
             return NotApplicable(f"the pre-flight met nothing of it, as far as it came: {why}")
-        return NotApplicable("only a program's output shows it: give it to gpucheck triage")
+        return None
+
+    def _claim(self, rule: Rule) -> Claim:
+        """Return what all culprits of a rule come to: the words are those of the gravest."""
+        from gpucheck.rules.witnesses.preflight_fixes import fixes_for  # noqa: PLC0415  # rarely needed
+
+        culprits = self._preflight.culprits or []
+        order = [at for at, one in enumerate(culprits) if one.slug == rule.slug]
+        order.sort(key=lambda at: _weight(culprits[at]))
+        found = [culprits[at] for at in order]
+        first, place = found[0], self.place(found[0])
+        what = rule.preflight.title or rule.title
+        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+        said = f": {first.evidence}" if first.evidence else ""
+        return Claim(
+            slug=rule.slug,
+            hit=Hit(
+                headline=f"{what[:1].upper()}{what[1:]}: {place}{said}{more}",
+                evidence=tuple(f"preflight.culprits.{at}.evidence" for at in order[:_MOST_FACTS]),
+                fixes=fixes_for(rule, found, self._preflight),
+                severity=first.severity,
+                confidence=first.confidence,
+            ),
+            place=place,
+        )
 
     def place(self, culprit: Culprit) -> str:
         """Return who is meant: the rank with its host and GPU, a node, or the ends of a link."""

@@ -1,23 +1,24 @@
+#!/usr/bin/env python3
 """The page ``docs/facts.md``: every key of ``gpucheck compat`` and the facts that it fills."""
 
 from gpucheck.readers.compat_keys import ALIASES, KEYS, Key
+from gpucheck.rules import all_rules
 
 _HEAD = """\
 # The keys of `gpucheck compat`
 
-Made from `src/gpucheck/readers/compat_keys.py` by `python -m gpucheck.readers.keys_page`; do not
-edit by hand.
+Made from the keys and the headers of the findings by `python tools/keys_page.py`; do not edit by
+hand.
 
 A key that is absent says nothing. `none` on the command line and `null` in JSON say that the thing
-was looked for and is not there. Lists are separated by commas, or their key is repeated. `gpu` and
-`compute_capability` may both be given only in equal number.
+was looked for and is not there. Lists are separated by commas, or their key is repeated. If `gpu`
+and `compute_capability` are both given, there must be as many of the one as of the other.
 
-`torch=2.9.1` alone means the default build of its source (`torch_source`, PyPI unless given) on its
-platform. Where `os` or `arch` is not given, wheels are those for Linux and for x86_64 (aarch64 on a
+`torch=2.9.1` alone means the default build of its source (`torch_source`; PyPI if not given) on its
+platform. If `os` or `arch` is not given, wheels are those for Linux and for x86_64 (aarch64 on a
 Jetson). A driver that is named serves the GPUs that its branch drives, unless an error is given.
 
-The findings named last are those that look at the key; while this version has none of them, the key
-is accepted and listed in the output as not judged.
+The last column names the findings that look at the key.
 
 | Key | Value | List | Facts | Looked at by |
 |---|---|---|---|---|
@@ -33,7 +34,7 @@ def page() -> str:
 
 def _row(key: Key) -> str:
     fields = ", ".join(f"`{field}`" for field in key.fields) or "none yet"
-    slugs = ", ".join(key.judged_by)
+    slugs = ", ".join(slug for slug, rule in all_rules().items() if key.name in rule.compat_keys)
     return f"| `{key.name}` | {key.form} | {'yes' if key.many else ''} | {fields} | {slugs} |\n"
 
 

@@ -1,0 +1,32 @@
+"""The one judge: what every witness claims becomes findings, and the findings a report.
+
+``ask`` has the own check of each finding; ``claims`` what the self-tests' words and a pre-flight
+say; ``combine`` withdraws what is disproved, suppresses what another finding explains and puts the
+rest in order. A machine, a saved snapshot, a described machine, a pre-flight and a text differ in
+the claims that there are and in nothing else.
+"""
+
+from gpucheck.engine.ask import CheckResult, ask_each
+from gpucheck.engine.combine import Diagnosis, combine
+from gpucheck.engine.diagnosis import diagnose
+from gpucheck.engine.report import FailOn, Report, Verdict, judge_machine, make_report
+from gpucheck.engine.supply import sections_behind, supply
+from gpucheck.engine.verdict import OpenQuestion, open_questions, untested
+
+__all__ = [
+    "CheckResult",
+    "Diagnosis",
+    "FailOn",
+    "OpenQuestion",
+    "Report",
+    "Verdict",
+    "ask_each",
+    "combine",
+    "diagnose",
+    "judge_machine",
+    "make_report",
+    "open_questions",
+    "sections_behind",
+    "supply",
+    "untested",
+]

@@ -1,0 +1,86 @@
+"""Asks the own check of each finding; nothing that a check does escapes."""
+
+from collections.abc import Mapping
+
+from gpucheck.engine.supply import supply, supply_each
+from gpucheck.facts import UnknownFactError
+from gpucheck.findings import Check, Claim, Fine, Hit, Judgement, NotApplicable, Outcome
+from gpucheck.probes.request import Request
+from gpucheck.rules import Rule
+from gpucheck.rules.witnesses.preflight_says import PreflightSays
+from gpucheck.snapshot import Snapshot
+from gpucheck.tables import Tables, TablesError
+from gpucheck.views.gpus import NoGpu
+
+CheckResult = Claim | Check
+"""What came of asking a check: a claim where it has found its cause, else the outcome."""
+
+_ELSEWHERE = "only a program's output shows it: give it to gpucheck triage"
+
+
+def ask_each(
+    rules: Mapping[str, Rule],
+    snapshot: Snapshot,
+    tables: Tables,
+    known: Mapping[str, Check] | None = None,
+) -> dict[str, CheckResult]:
+    """Ask the check of every rule.
+
+    Args:
+        rules: the rules by slug.
+        snapshot: what is known of the machine.
+        tables: the compatibility tables.
+        known: outcomes that are known beforehand; their checks are not asked.
+    """
+    before = known or {}
+    return {
+        slug: before[slug] if slug in before else _ask(rule, snapshot, tables)
+        for slug, rule in rules.items()
+    }
+
+
+def judge(rule: Rule, snapshot: Snapshot, tables: Tables) -> Judgement:
+    """Ask the check of one rule.
+
+    Raises:
+        UnknownFactError: it lacks a fact.
+    """
+    if rule.judge is None and not rule.seen_in:
+        raise TypeError("the rule has no function marked @RULE.check, and is seen nowhere else")
+    if rule.is_about_gpus and snapshot.get(Request).gpus == 0:
+        return Fine("this host was said to use no GPU")
+    if rule.needs_gpu and supply(NoGpu, snapshot, tables).surely:
+        return NotApplicable("there is no NVIDIA GPU")
+    answer = None
+    if rule.judge is not None:
+        answer = rule.judge(**supply_each(rule.needs, snapshot, tables))
+    return _seen_elsewhere(rule, snapshot, tables) if answer is None else answer
+
+
+def _seen_elsewhere(rule: Rule, snapshot: Snapshot, tables: Tables) -> Judgement:
+    """Return what is said of a cause that no fact of this machine shows."""
+    if "pre-flight" in rule.seen_in:
+        says: PreflightSays = supply(PreflightSays, snapshot, tables)
+        if (nothing := says.nothing()) is not None:
+            return nothing
+    return NotApplicable(_ELSEWHERE)
+
+
+def _ask(rule: Rule, snapshot: Snapshot, tables: Tables) -> CheckResult:
+    slug = rule.slug
+    try:
+        answer = judge(rule, snapshot, tables)
+        if isinstance(answer, Hit):
+            for fact in answer.evidence:
+                snapshot.look_up(fact)  # a path that leads nowhere is a fault of the check
+            return Claim(slug=slug, hit=answer)
+    except UnknownFactError as unknown:
+        reason = unknown.reason or snapshot.problem(unknown.fact) or "nothing was said about it"
+        return Check(slug=slug, outcome=Outcome.UNKNOWN, reason=f"{unknown.fact}: {reason}")
+    except TablesError:
+        raise  # nothing of a rule: the tables cannot be read, and the user is told so
+    except Exception as error:  # noqa: BLE001  # a crash of a check is an outcome
+        reason = f"{type(error).__name__}: {error}"
+        return Check(slug=slug, outcome=Outcome.CRASHED, reason=reason)
+    outcome = Outcome.NOT_APPLICABLE if isinstance(answer, NotApplicable) else Outcome.FINE
+    return Check(slug=slug, outcome=outcome, reason=answer.reason)

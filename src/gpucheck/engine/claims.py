@@ -1,0 +1,15 @@
+"""What others than the findings' own checks claim: words in self-tests, a pre-flight's culprits."""
+
+from gpucheck.engine.supply import supply
+from gpucheck.findings import Claim
+from gpucheck.rules.witnesses.preflight_says import PreflightSays
+from gpucheck.rules.witnesses.selftest_words import SelfTestWords
+from gpucheck.snapshot import Snapshot
+from gpucheck.tables import Tables
+
+
+def claims_in(snapshot: Snapshot, tables: Tables) -> tuple[Claim, ...]:
+    """Return every claim that a snapshot holds beside the facts that checks ask for."""
+    preflight: PreflightSays = supply(PreflightSays, snapshot, tables)
+    words: SelfTestWords = supply(SelfTestWords, snapshot, tables)
+    return (*preflight.claims(), *words.claims())

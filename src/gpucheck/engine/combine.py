@@ -1,0 +1,198 @@
+"""Combines the claims of all witnesses: what is disproved, what another explains, what comes first.
+
+1. A claim is withdrawn when something disproves it: self-tests that passed, a CUDA that was seen to
+   start, or, for a mere symptom in a text, a check that has looked and its cause is not there.
+2. What is left of one slug is one finding. Where a pre-flight saw it, that place speaks first;
+   else the finding's own check, then the others.
+3. A finding is suppressed by one that explains it: one that its header names, is as grave, and
+   weighs as much. Among errors of a text it is also suppressed when it is weaker than the first, or
+   when enough others come before it: a text is about one failure, and what follows from it is
+   complained of as well. Nothing that was seen on a machine is ever outweighed.
+4. Standing findings come first, then the gravest. What was seen on a machine follows by confidence
+   and area, from the driver up; what a text says by weight, in which its confidence is counted.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import get_args
+
+import msgspec
+
+from gpucheck.engine.ask import CheckResult
+from gpucheck.engine.supply import supply
+from gpucheck.facts import builtins
+from gpucheck.findings import (
+    Check,
+    Claim,
+    Confidence,
+    Evidence,
+    Finding,
+    Outcome,
+    Severity,
+    Weight,
+)
+from gpucheck.rules import Family, Rule
+from gpucheck.rules.witnesses.refutation import Refutation
+from gpucheck.snapshot import Snapshot
+from gpucheck.tables import Tables
+
+_FAMILIES = get_args(Family)
+_SEVERITIES = tuple(Severity)
+_CONFIDENCES = tuple(Confidence)
+_MOST = 3
+"""So many errors of a text stand."""
+
+
+class Diagnosis(msgspec.Struct, frozen=True):
+    """Findings, most probable cause first, and the outcome of every rule."""
+
+    findings: tuple[Finding, ...]
+    checks: tuple[Check, ...]
+
+    @property
+    def standing(self) -> tuple[Finding, ...]:
+        """The findings that no other finding suppresses."""
+        return tuple(finding for finding in self.findings if finding.silenced_by is None)
+
+
+class _Found(msgspec.Struct, frozen=True):
+    """A finding with what decides its place among the others."""
+
+    rule: Rule
+    finding: Finding
+    weight: Weight | None
+
+    @property
+    def gravity(self) -> int:
+        return _SEVERITIES.index(self.finding.severity)
+
+    @property
+    def place(self) -> tuple[int, tuple[int, ...], str]:
+        """Its place among findings that are suppressed like it: the first is the likeliest."""
+        slug = self.finding.slug
+        if self.weight is not None:
+            return self.gravity, self.weight.place, slug
+        confidence = _CONFIDENCES.index(self.finding.confidence)
+        return self.gravity, (confidence, _FAMILIES.index(self.rule.family)), slug
+
+    def can_explain(self, other: "_Found") -> bool:
+        """Whether it is grave and heavy enough: a warning explains no error."""
+        is_heavy = other.weight is None or self.weight is None or self.weight >= other.weight
+        return self.gravity <= other.gravity and is_heavy
+
+
+def combine(
+    rules: Mapping[str, Rule],
+    results: Mapping[str, CheckResult],
+    claims: Iterable[Claim],
+    snapshot: Snapshot,
+    tables: Tables,
+) -> Diagnosis:
+    """Return the findings in order and the outcome of every rule.
+
+    Args:
+        rules: the rules that were asked, by slug.
+        results: what came of asking each of them.
+        claims: those of all other witnesses; what they say of other rules is left out.
+        snapshot: what the evidence of the claims is quoted from.
+        tables: the compatibility tables.
+    """
+    others: dict[str, list[Claim]] = {}
+    for claim in claims:
+        others.setdefault(claim.slug, []).append(claim)
+    refutation: Refutation = supply(Refutation, snapshot, tables)
+    checks: dict[str, Check] = {}
+    found: dict[str, _Found] = {}
+    for slug, result in results.items():
+        left = _left(rules[slug], result, others.get(slug, ()), refutation)
+        if isinstance(left, Check):
+            checks[slug] = left
+        else:
+            found[slug] = _united(rules[slug], left, snapshot)
+            reason = found[slug].finding.headline
+            checks[slug] = Check(slug=slug, outcome=Outcome.FIRED, reason=reason)
+    suppressed = _suppressed(found)
+    for slug, cause in suppressed.items():
+        checks[slug] = Check(slug=slug, outcome=Outcome.SILENCED, reason=f"an echo of {cause}")
+    ordered = sorted(found.items(), key=lambda one: (one[0] in suppressed, one[1].place))
+    findings = (
+        msgspec.structs.replace(one.finding, silenced_by=suppressed.get(slug))
+        for slug, one in ordered
+    )
+    return Diagnosis(tuple(findings), tuple(checks.values()))
+
+
+def _left(
+    rule: Rule, result: CheckResult, others: Sequence[Claim], refutation: Refutation
+) -> Check | Sequence[Claim]:
+    """Return the claims that nothing disproves, the one that speaks first in front.
+
+    Without any it is the outcome of the check.
+    """
+    placed = [claim for claim in others if claim.place]
+    if placed:
+        return [*placed, *(claim for claim in others if not claim.place)]
+    if isinstance(result, Claim):
+        why = refutation.of(rule, result.hit, is_named=bool(others))
+        if not why:
+            return [result, *others]
+        result = Check(slug=rule.slug, outcome=Outcome.FINE, reason=why)
+    if result.outcome is Outcome.FINE:
+        others = [claim for claim in others if claim.stands]
+    return others or result
+
+
+def _united(rule: Rule, claims: Sequence[Claim], snapshot: Snapshot) -> _Found:
+    """Make one finding of the claims of one slug: the words of the first, the evidence of all."""
+    first = claims[0].hit
+    finding = Finding(
+        slug=rule.slug,
+        severity=min(
+            (claim.hit.severity or rule.severity for claim in claims), key=_SEVERITIES.index
+        ),
+        confidence=first.confidence,
+        headline=first.headline,
+        evidence=tuple(
+            _evidence(fact, snapshot) for claim in claims for fact in claim.hit.evidence
+        ),
+        fixes=first.fixes,
+    )
+    weights = [claim.weight for claim in claims if claim.weight is not None]
+    return _Found(rule, finding, max(weights, default=None))
+
+
+def _evidence(fact: str, snapshot: Snapshot) -> Evidence:
+    owner, field, value = snapshot.look_up(fact)
+    return Evidence(fact=fact, value=builtins(value), source=owner.source(field))
+
+
+def _suppressed(found: Mapping[str, _Found]) -> dict[str, str]:
+    """Return which findings others suppress, and by which."""
+    explained = {slug: cause for slug in found if (cause := _root_cause(slug, found))}
+    standing = (one for slug, one in found.items() if slug not in explained)
+    return {**explained, **_outweighed(standing)}
+
+
+def _root_cause(slug: str, found: Mapping[str, _Found]) -> str | None:
+    """Return the end of the chain of findings that explain this one; None when none does."""
+    cause = None
+    explained: str | None = slug
+    while explained is not None:
+        one = found[explained]
+        causes = (other for other in one.rule.suppressed_by if other in found)
+        explained = next((other for other in causes if found[other].can_explain(one)), None)
+        cause = explained or cause
+    return cause
+
+
+def _outweighed(standing: Iterable[_Found]) -> dict[str, str]:
+    """Return the errors of a text that stand back behind the first; none that was seen."""
+    errors = sorted(
+        (one.place, one.weight.level, one.finding.slug)
+        for one in standing
+        if one.weight is not None and one.finding.severity is Severity.ERROR
+    )
+    return {
+        slug: errors[0][2]
+        for at, (_place, level, slug) in enumerate(errors)
+        if at >= _MOST or level < errors[0][1]
+    }

@@ -1,0 +1,23 @@
+"""Judges a snapshot: every check is asked, every other witness heard, and all combined."""
+
+from collections.abc import Sequence
+
+from gpucheck.engine.ask import ask_each
+from gpucheck.engine.claims import claims_in
+from gpucheck.engine.combine import Diagnosis, combine
+from gpucheck.rules import all_rules
+from gpucheck.snapshot import Snapshot
+from gpucheck.tables import Tables
+
+
+def diagnose(
+    snapshot: Snapshot, tables: Tables, *, only: Sequence[str] = (), skip: Sequence[str] = ()
+) -> Diagnosis:
+    """Judge a snapshot; ``only`` and ``skip`` name slugs."""
+    rules = {
+        slug: rule
+        for slug, rule in all_rules().items()
+        if (not only or slug in only) and slug not in skip
+    }
+    results = ask_each(rules, snapshot, tables)
+    return combine(rules, results, claims_in(snapshot, tables), snapshot, tables)

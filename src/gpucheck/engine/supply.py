@@ -1,0 +1,76 @@
+"""What a check asks for by type: a section, a table, or a view of several of them."""
+
+import functools
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+from gpucheck.facts import Section
+from gpucheck.probes.preflight import Preflight
+from gpucheck.probes.request import Request
+from gpucheck.rules import Rule
+from gpucheck.snapshot import ProbeRuns, Snapshot
+from gpucheck.tables import Table, Tables
+from gpucheck.views import Gpus, View
+
+_NEEDS_OF_VIEWS: dict[type[Any], dict[str, type[Any]]] = {}
+
+
+def supply(kind: type[Any], snapshot: Snapshot, tables: Tables) -> Any:  # noqa: ANN401  # of that type
+    """Return what a parameter of this type stands for: a section, a table, a view of both."""
+    made = snapshot.views.setdefault(tables, {})
+    if kind not in made:
+        made[kind] = _made(kind, snapshot, tables)
+    return made[kind]
+
+
+def supply_each(
+    needs: Mapping[str, type[Any]], snapshot: Snapshot, tables: Tables
+) -> dict[str, Any]:
+    """Return what each of these parameters stands for."""
+    made = snapshot.views.setdefault(tables, {})
+    for kind in needs.values():
+        if kind not in made:
+            made[kind] = _made(kind, snapshot, tables)
+    return {name: made[kind] for name, kind in needs.items()}
+
+
+def _made(kind: type[Any], snapshot: Snapshot, tables: Tables) -> Any:  # noqa: ANN401  # of that type
+    if issubclass(kind, Section):
+        return snapshot.get(kind)
+    if issubclass(kind, View):
+        return kind(**supply_each(_needs_of_view(kind), snapshot, tables))
+    if issubclass(kind, ProbeRuns):
+        return snapshot.runs
+    if issubclass(kind, Tables):
+        return tables
+    if issubclass(kind, Table):
+        return tables.get(kind)
+    raise TypeError(f"a rule cannot ask for {kind.__name__}")
+
+
+def _needs_of_view(kind: type[Any]) -> dict[str, type[Any]]:
+    """Return what a view is made of; read once a process, for a batch builds it for every text."""
+    if kind not in _NEEDS_OF_VIEWS:
+        needs = inspect.get_annotations(kind.__init__)
+        _NEEDS_OF_VIEWS[kind] = {name: need for name, need in needs.items() if name != "return"}
+    return _NEEDS_OF_VIEWS[kind]
+
+
+@functools.cache
+def sections_behind(rule: Rule) -> frozenset[type[Section]]:
+    """Return the sections on which the answer of a rule's check can rest, with those of its views.
+
+    The pre-flight and the request are asked about in every case.
+    """
+    needs = {Preflight, Request, *rule.needs.values()}
+    if rule.needs_gpu:
+        needs.add(Gpus)
+    return frozenset(section for need in needs for section in _sections_of(need))
+
+
+def _sections_of(kind: type[Any]) -> frozenset[type[Section]]:
+    if issubclass(kind, View):
+        needs = _needs_of_view(kind).values()
+        return frozenset(section for need in needs for section in _sections_of(need))
+    return frozenset([kind]) if issubclass(kind, Section) else frozenset()

@@ -1,0 +1,34 @@
+"""Which finding a failure of ranks or links is: the headers of the findings say so."""
+
+import functools
+
+from gpucheck.preflight.blame.arms import Arm
+from gpucheck.rules import GroupFailure, all_rules
+
+
+@functools.cache
+def of_rank(failure: GroupFailure) -> str:
+    """Return the finding of a rank that fails like this, with whomever it is grouped."""
+    return next(slug for slug, one in all_rules().items() if failure in one.preflight.of_ranks)
+
+
+@functools.cache
+def of_link(failure: GroupFailure) -> str:
+    """Return the finding of two ends that fail like this, each of which passes with others."""
+    return next(slug for slug, one in all_rules().items() if failure in one.preflight.of_links)
+
+
+@functools.cache
+def of_way() -> str:
+    """Return the finding of two nodes that came to the board and never connect."""
+    return next(slug for slug, one in all_rules().items() if one.preflight.is_of_ways)
+
+
+def cured_by(arm: Arm) -> str:
+    """Return the finding of a group that passes under this arm and not without it."""
+    without = {"gloo"} if arm.backend == "gloo" else set(arm.env)
+    return next(
+        slug
+        for slug, one in all_rules().items()
+        if not without.isdisjoint(one.preflight.cured_without)
+    )

@@ -1,0 +1,67 @@
+"""What a text claims: each cause that messages or facts name, with how much speaks for it."""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from gpucheck.engine import CheckResult
+from gpucheck.findings import Claim, Confidence, Hit, Severity, Weight
+from gpucheck.messages import all_messages, wording
+from gpucheck.messages.matcher import Match
+from gpucheck.rules import all_rules
+from gpucheck.ticket import weighing
+
+_MOST_LINES = 8
+
+
+def claims_of(matches: Sequence[Match]) -> list[Claim]:
+    """Return a claim for each slug of which a text has messages; the weightiest one speaks."""
+    by_slug: dict[str, list[tuple[int, Match]]] = {}
+    for at, match in enumerate(matches):
+        by_slug.setdefault(match.slug, []).append((at, match))
+    return [_claim(slug, own) for slug, own in by_slug.items()]
+
+
+def _claim(slug: str, own: Sequence[tuple[int, Match]]) -> Claim:
+    finding = all_messages()[slug]
+    at, best = max(own, key=lambda one: finding.rank(one[1].message))
+    message = best.message
+    lines = {best.line.source: at}
+    for other, match in own:
+        lines.setdefault(match.line.source, other)
+    evidence = list(lines.values())[:_MOST_LINES]
+    return Claim(
+        slug=slug,
+        hit=Hit(
+            headline=wording.headline(message, best.values),
+            evidence=tuple(f"pasted.signs.{one}.text" for one in evidence),
+            fixes=wording.fixes(finding, message, best.values),
+            severity=message.severity,
+            confidence=message.strength.confidence,
+        ),
+        stands=not message.refutable,
+        weight=weighing.of_messages([match for _at, match in own]),
+    )
+
+
+def weighed(results: Mapping[str, CheckResult], claims: Sequence[Claim]) -> dict[str, CheckResult]:
+    """Return what checks found in the facts of a text, each claim with its weight."""
+    said = {claim.slug: claim.weight for claim in claims}
+    return {
+        slug: _weighed(result, said.get(slug)) if isinstance(result, Claim) else result
+        for slug, result in results.items()
+    }
+
+
+def _weighed(claim: Claim, said: Weight | None) -> Claim:
+    """Weigh a claim of facts; what is merely possible, and of which no line complains, is a note.
+
+    ``said`` is what the messages of the same slug weigh, None without any.
+    """
+    hit = claim.hit
+    severity = hit.severity or all_rules()[claim.slug].severity
+    is_doubted = hit.confidence is Confidence.POSSIBLE and severity is Severity.WARNING
+    if is_doubted and said is None:
+        hit = msgspec.structs.replace(hit, severity=Severity.INFO)
+    weight = weighing.of_facts(hit.confidence, said)
+    return msgspec.structs.replace(claim, hit=hit, weight=weight)

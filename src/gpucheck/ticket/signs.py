@@ -1,0 +1,83 @@
+"""Messages as facts: the signs of a snapshot, from which a saved text is judged anew."""
+
+import functools
+from collections.abc import Sequence
+
+import msgspec
+
+from gpucheck.facts import Section
+from gpucheck.messages import all_messages
+from gpucheck.messages.matcher import Match
+from gpucheck.messages.text import Line
+from gpucheck.probes import all_sections
+from gpucheck.probes.pasted import Pasted, Sign, Taken
+from gpucheck.snapshot import ProbeRuns, Snapshot
+from gpucheck.tables import Tables
+from gpucheck.ticket.families import formats, spans
+from gpucheck.ticket.own_report import NAME as NAME_OF_REPORT
+from gpucheck.ticket.own_report import own_match
+from gpucheck.ticket.reading import LONGEST, Reading
+from gpucheck.ticket.settled import nothing_said
+
+
+def snapshot_of(reading: Reading, tables: Tables) -> Snapshot:
+    """Return the facts and signs of a text as a snapshot."""
+    taken = _taken(reading)
+    of_messages = (one.format for one in taken if one.messages)
+    sections = dict(_silent_sections())
+    for name, said in reading.sections.items():
+        if said != sections[name]:
+            sections[name] = said
+    pasted = sections[Pasted.name]
+    sections[Pasted.name] = msgspec.structs.replace(
+        pasted,
+        signs=[_sign(match) for match in reading.matches],
+        readers=list(dict.fromkeys((*reading.readers, *filter(None, of_messages)))),
+        taken=taken,
+        sources={**pasted.sources, **dict.fromkeys(("signs", "readers", "taken"), "the text")},
+    )
+    return Snapshot(sections, ProbeRuns(), tables=tables.version, origin="pasted")
+
+
+def matches_of(pasted: Pasted) -> Sequence[Match]:
+    """Return the saved signs as they were found, without those that this version does not know."""
+    return [match for sign in pasted.signs or () if (match := _match(sign)) is not None]
+
+
+def _taken(reading: Reading) -> list[Taken]:
+    """Return which formats were recognised, and what each of them gave."""
+    own = reading.own
+    taken = [] if own is None else spans(NAME_OF_REPORT, [own.line], messages=len(own.matches))
+    for name, lines in reading.machine.taken.items():
+        taken += spans(name, lines, facts=len(lines))
+    return [*taken, *formats(reading.text, reading.found)]
+
+
+@functools.cache
+def _silent_sections() -> dict[str, Section]:
+    """Return every section as a text leaves it that says nothing of it."""
+    return {name: nothing_said(kind) for name, kind in all_sections().items()}
+
+
+def _sign(match: Match) -> Sign:
+    return Sign(
+        slug=match.slug,
+        signature=match.message.name,
+        text=match.line.text.strip()[:LONGEST],
+        values=match.values,
+        sources={"*": match.line.source},
+    )
+
+
+def _match(sign: Sign) -> Match | None:
+    """Return a saved sign as it was found; None when this version has no such message."""
+    if (sign.signature or "").startswith(NAME_OF_REPORT):
+        line = Line(0, sign.text or "", file=sign.source("text"))
+        severity = (sign.signature or "").rpartition(" ")[2]
+        return own_match(sign.slug or "", severity, line, sign.values or {})
+    finding = all_messages().get(sign.slug or "")
+    for message in finding.messages if finding is not None else ():
+        if message.name == sign.signature:
+            line = Line(0, sign.text or "", file=sign.source("text"))
+            return Match(sign.slug or "", message, line, sign.values or {})
+    return None

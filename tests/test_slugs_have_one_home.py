@@ -1,0 +1,58 @@
+"""A finding has one home: no other module lists slugs, and hardly one names a slug at all.
+
+What a finding means to another module stands in its header (``Rule``); who has to name one imports
+its module: ``rank_hangs.RULE.slug``. Else a new finding would need changes all over the package.
+"""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from slugs import SLUGS
+
+import gpucheck
+
+ROOT = Path(gpucheck.__file__).parent
+HOMES = ("rules", "tables")
+"""The findings themselves, and the tables, whose rows may name them."""
+EXCEPTIONS = {
+    # Kinds of failure, named where nothing of gpucheck can be imported: in the target interpreter.
+    "worker/errors.py": "out-of-memory",
+    "worker/tests/jit.py": "compiler-missing",
+    "worker/tests/memory.py": "out-of-memory",
+    # A word that stands in texts.
+    "readers/pasted/_smi_words.py": "out-of-memory",
+}
+
+
+def named(tree: ast.AST) -> Iterator[str]:
+    """Yield every slug that stands as text, also in the form of its module's name."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            slug = node.value.replace("_", "-")
+            if slug in SLUGS:
+                yield slug
+
+
+def modules() -> list[str]:
+    files = (file.relative_to(ROOT) for file in sorted(ROOT.rglob("*.py")))
+    return [file.as_posix() for file in files if file.parts[0] not in HOMES]
+
+
+@pytest.mark.parametrize("module", modules())
+def test_no_module_but_its_home_names_a_slug(module: str) -> None:
+    found = set(named(ast.parse((ROOT / module).read_text(encoding="utf-8"))))
+    assert found <= {EXCEPTIONS.get(module)}
+
+
+@pytest.mark.parametrize("module", EXCEPTIONS)
+def test_every_exception_is_still_one(module: str) -> None:
+    assert set(named(ast.parse((ROOT / module).read_text(encoding="utf-8"))))
+
+
+def test_a_slug_is_found_in_any_form() -> None:
+    assert list(named(ast.parse('A = ("rank-hangs", "of_other", "nvlink_down")'))) == [
+        "rank-hangs",
+        "nvlink-down",
+    ]
