@@ -43,7 +43,7 @@ class Strength(enum.Enum):
 
     @property
     def level(self) -> int:
-        """The place in the order, the strongest highest; never shown and never written down."""
+        """The place in the order: 4 of the strongest, 1 of the weakest."""
         return _LEVELS[self]
 
     @property
