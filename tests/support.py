@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from gpucheck.host import RecordedHost
-from gpucheck.host.recorded import LINK
+from gpucheck.host.record_folder import place_in_folder
 
 
 def machine(  # one keyword per file of a recorded machine
@@ -31,14 +31,10 @@ def machine(  # one keyword per file of a recorded machine
     for name, content in (answers or {}).items():
         _write(folder / name, json.dumps(content))
     for path, text in (files or {}).items():
-        _write(_place(folder, path), text)
+        _write(folder / place_in_folder(path), text)
     for path, target in (links or {}).items():
-        _write(_place(folder, path + LINK), target)
+        _write(folder / place_in_folder(path, link=True), target)
     return RecordedHost(folder)
-
-
-def _place(folder: Path, path: str) -> Path:
-    return folder / "files" / path.replace("\\", "/").replace(":", "%3A").lstrip("/")
 
 
 def _write(file: Path, text: str | bytes) -> None:

@@ -11,6 +11,8 @@ import pytest
 from fake_patient import Patient
 from test_cli import run
 
+pytestmark = pytest.mark.process
+
 HERE = ("--python", sys.executable)
 IMPORT = ("--tests", "import-torch")
 GOES_DOWN = "import os; os._exit(7)"

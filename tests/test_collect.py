@@ -26,6 +26,8 @@ from gpucheck.tables import Tables
 from gpucheck.tables.pci_devices import PciDevices
 from gpucheck.target import TargetWish
 
+pytestmark = pytest.mark.process
+
 
 def _probe(section: type[Section], work: Callable[..., Section], **needs: Any) -> Probe:  # noqa: ANN401
     return Probe(section.name, section, work, needs, 0.5)

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.process
+
 ROOT = Path(__file__).parent.parent
 SHOW = (
     "import gpucheck.tables as t; tables = t.Tables(); print(tables.directory, tables.version, "

@@ -42,6 +42,8 @@ from gpucheck.readers.compat_keys import read_object
 from gpucheck.snapshot import Snapshot
 from gpucheck.whatif import judge_described
 
+pytestmark = pytest.mark.exhaustive
+
 _TORCH = re.compile(r"(?:^|\s)torch==([0-9.]+)(?=\s|$)")
 _BUILD = re.compile(r"--index-url https://download\.pytorch\.org/whl/([a-z0-9]+)(?=\s|$)")
 _PYTHON = re.compile(r"(?:--python |python=)(3\.[0-9]+t?)(?=\s|$)")

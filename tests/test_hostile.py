@@ -19,7 +19,10 @@ from gpucheck.render.diff_text import _lists
 from gpucheck.snapshot import FILE_LIMIT, SnapshotError, load
 
 SOURCE = Path(__file__).resolve().parent.parent / "src"
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="streams, pipes and bytes of Unix")
+pytestmark = [
+    pytest.mark.hostile,
+    pytest.mark.skipif(os.name != "posix", reason="streams, pipes and bytes of Unix"),
+]
 
 
 def gpucheck(

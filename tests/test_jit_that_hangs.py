@@ -19,6 +19,7 @@ from gpucheck.selftest.launcher import Launcher
 from gpucheck.selftest.plan import Wish
 
 pytestmark = [
+    pytest.mark.process,
     pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="no torch here"),
     pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc"),
 ]

@@ -4,24 +4,22 @@ Each breakage is done to a copy of the recorded machine ``real-torch29-foreign-c
 ``import torch`` said when the same was done to the real environment stands beside each.
 """
 
-import base64
-import json
-import shutil
 from collections.abc import Callable
-from pathlib import Path
 
+import machine_files
 import pytest
 from elf_support import elf
-from test_machines import FOLDER, TABLES, judged, story
+from test_machines import TABLES, judged, story
 
 from gpucheck.collect import Collector
 from gpucheck.engine import Report
 from gpucheck.host import RecordedHost
-from gpucheck.host.recorded import LINK
 from gpucheck.probes.request import Request
 from gpucheck.target import TargetWish
 
-MACHINE = FOLDER / "real-torch29-foreign-copies-ok"
+pytestmark = pytest.mark.exhaustive
+
+MACHINE = "real-torch29-foreign-copies-ok"
 PACKAGES = "/home/ana/project/venv/lib/python3.11/site-packages"
 FOREIGN = "/opt/cuda-12.1/lib64"
 AARCH64 = b"\xb7\x00"
@@ -33,50 +31,39 @@ Break = Callable[["Copy"], None]
 class Copy:
     """A copy of the machine that may be altered."""
 
-    def __init__(self, folder: Path) -> None:
-        shutil.copytree(MACHINE, folder)
-        self.folder = folder
-
-    def at(self, path: str) -> Path:
-        return self.folder / "files" / path.lstrip("/")
-
-    def library(self, project: str, name: str) -> Path:
-        return self.at(f"{PACKAGES}/nvidia/{project}/lib/{name}")
-
-    def torch(self, name: str) -> Path:
-        return self.at(f"{PACKAGES}/torch/{name}")
-
-    def write(self, path: str, data: bytes) -> None:
-        place = self.at(path)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(data)
-
-    def link(self, path: str, target: str) -> None:
-        self.write(path + LINK, target.encode())
+    def __init__(self) -> None:
+        self.recording = machine_files.copied(MACHINE)
+        self.files = self.recording.files
 
     def variable(self, name: str, value: str | None) -> None:
-        file = self.folder / "env.json"
-        env = json.loads(file.read_text())
-        env.pop(name, None)
+        self.recording.env.pop(name, None)
         if value is not None:
-            env[name] = value
-        file.write_text(json.dumps(env))
+            self.recording.env[name] = value
 
     def wheel_is(self, project: str, version: str) -> None:
-        old = next(self.at(PACKAGES).glob(f"{project}-*.dist-info"))
-        new = old.with_name(f"{project}-{version}.dist-info")
-        old.rename(new)
+        self.wheel_is_gone(project)
         name = project.replace("_", "-")
-        (new / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
-        (new / "RECORD").unlink()
+        metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+        info = f"{PACKAGES}/{project}-{version}.dist-info"
+        self.files[f"{info}/METADATA"] = metadata.encode()
 
     def wheel_is_gone(self, project: str) -> None:
-        shutil.rmtree(next(self.at(PACKAGES).glob(f"{project}-*.dist-info")))
+        info = f"{PACKAGES}/{project}-"
+        for path in [path for path in self.files if path.startswith(info)]:
+            del self.files[path]
 
     def report(self) -> Report:
-        host = RecordedHost(self.folder)
+        host = RecordedHost(self.recording)
         wish = TargetWish(python=None)
         return judged(Collector(host, TABLES, wish=wish, request=Request()).collect().snapshot)
+
+
+def library(project: str, name: str) -> str:
+    return f"{PACKAGES}/nvidia/{project}/lib/{name}"
+
+
+def torch(name: str) -> str:
+    return f"{PACKAGES}/torch/{name}"
 
 
 def _preload_older_cudart(copy: Copy) -> None:
@@ -84,85 +71,84 @@ def _preload_older_cudart(copy: Copy) -> None:
 
 
 def _older_cudart_wheel(copy: Copy) -> None:
-    place = copy.library("cuda_runtime", "libcudart.so.12")
-    place.write_bytes(copy.at(f"{FOREIGN}/libcudart.so.12").read_bytes())
+    own = library("cuda_runtime", "libcudart.so.12")
+    copy.files[own] = copy.files[f"{FOREIGN}/libcudart.so.12"]
     copy.wheel_is("nvidia_cuda_runtime_cu12", "12.1.105")
 
 
 def _older_nvjitlink_wheel(copy: Copy) -> None:
-    place = copy.library("nvjitlink", "libnvJitLink.so.12")
-    place.write_bytes(copy.at(f"{FOREIGN}/libnvJitLink.so.12").read_bytes())
+    own = library("nvjitlink", "libnvJitLink.so.12")
+    copy.files[own] = copy.files[f"{FOREIGN}/libnvJitLink.so.12"]
     copy.wheel_is("nvidia_nvjitlink_cu12", "12.1.105")
 
 
 def _older_nvjitlink_by_variable(copy: Copy) -> None:
-    copy.library("nvjitlink", "libnvJitLink.so.12").unlink()
+    del copy.files[library("nvjitlink", "libnvJitLink.so.12")]
     copy.wheel_is_gone("nvidia_nvjitlink_cu12")
 
 
 def _cusparse_removed(copy: Copy) -> None:
-    copy.library("cusparse", "libcusparse.so.12").unlink()
+    del copy.files[library("cusparse", "libcusparse.so.12")]
     copy.wheel_is_gone("nvidia_cusparse_cu12")
 
 
 def _cudart_removed(copy: Copy) -> None:
-    copy.library("cuda_runtime", "libcudart.so.12").unlink()
+    del copy.files[library("cuda_runtime", "libcudart.so.12")]
     copy.wheel_is_gone("nvidia_cuda_runtime_cu12")
     copy.variable("LD_LIBRARY_PATH", None)
 
 
 def _cusolver_removed(copy: Copy) -> None:
-    copy.library("cusolver", "libcusolver.so.11").unlink()
+    del copy.files[library("cusolver", "libcusolver.so.11")]
     copy.wheel_is_gone("nvidia_cusolver_cu12")
 
 
 def _cusparse_cut_off(copy: Copy) -> None:
-    place = copy.library("cusparse", "libcusparse.so.12")
-    place.write_bytes(place.read_bytes()[:3000])
+    path = library("cusparse", "libcusparse.so.12")
+    copy.files[path] = copy.files[path][:3000]
 
 
 def _torch_cpu_cut_off(copy: Copy) -> None:
-    place = copy.torch("lib/libtorch_cpu.so")
-    place.write_bytes(place.read_bytes()[:-64])
+    path = torch("lib/libtorch_cpu.so")
+    copy.files[path] = copy.files[path][:-64]
 
 
 def _torch_cpu_gone(copy: Copy) -> None:
-    copy.torch("lib/libtorch_cpu.so").unlink()
+    del copy.files[torch("lib/libtorch_cpu.so")]
 
 
 def _torch_cpu_is_a_pointer(copy: Copy) -> None:
     text = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 431000000\n"
-    kept = {f"{PACKAGES}/torch/lib/libtorch_cpu.so": [[0, base64.b64encode(text).decode()]]}
-    (copy.folder / "ranges.json").write_text(json.dumps(kept))
+    copy.recording.ranges[torch("lib/libtorch_cpu.so")] = [(0, text)]
 
 
 def _module_of_another_python(copy: Copy) -> None:
-    module = copy.torch("_C.cpython-311-x86_64-linux-gnu.so")
-    module.rename(module.with_name("_C.cpython-310-x86_64-linux-gnu.so"))
+    module = copy.files.pop(torch("_C.cpython-311-x86_64-linux-gnu.so"))
+    copy.files[torch("_C.cpython-310-x86_64-linux-gnu.so")] = module
 
 
 def _for_another_processor(copy: Copy) -> None:
-    for place in (*copy.torch("lib").glob("*.so*"), *copy.torch("").glob("_C*.so")):
-        data = place.read_bytes()
-        place.write_bytes(data[:18] + AARCH64 + data[20:])
+    for path, data in copy.files.items():
+        if path.startswith((torch("lib/"), torch("_C"))) and ".so" in path:
+            copy.files[path] = data[:18] + AARCH64 + data[20:]
 
 
 def _old_libstdcxx(copy: Copy) -> None:
     place = "/lib/x86_64-linux-gnu/libstdc++.so.6"
     versions = [f"GLIBCXX_3.4.{n}" for n in range(1, 20)] + ["GLIBCXX_3.4"]
     versions += ["CXXABI_1.3", *(f"CXXABI_1.3.{n}" for n in range(1, 8))]
-    copy.write(place, elf("libc.so.6", soname="libstdc++.so.6", versions_defined=versions))
+    copy.files[place] = elf("libc.so.6", soname="libstdc++.so.6", versions_defined=versions)
 
 
 def _old_libstdcxx_by_variable(copy: Copy) -> None:
-    copy.write(f"{FOREIGN}/libstdc++.so.6", elf(
-        "libc.so.6", soname="libstdc++.so.6", versions_defined=["GLIBCXX_3.4", "CXXABI_1.3"],
-    ))  # fmt: skip
+    copy.files[f"{FOREIGN}/libstdc++.so.6"] = elf(
+        "libc.so.6", soname="libstdc++.so.6", versions_defined=["GLIBCXX_3.4", "CXXABI_1.3"]
+    )
 
 
 def _stub_beside_cudart(copy: Copy) -> None:
-    copy.write(STUB, elf("libc.so.6", soname="libcuda.so.1"))
-    copy.link(f"{PACKAGES}/nvidia/cuda_runtime/lib/libcuda.so.1", STUB)
+    copy.files[STUB] = elf("libc.so.6", soname="libcuda.so.1")
+    copy.recording.links[library("cuda_runtime", "libcuda.so.1")] = STUB
 
 
 BROKEN = [
@@ -216,9 +202,9 @@ BROKEN = [
     ("breakage", "slug", "headline", "fix"), BROKEN, ids=[one[0].__name__[1:] for one in BROKEN]
 )
 def test_a_breakage_has_one_name_and_its_cure(
-    tmp_path: Path, breakage: Break, slug: str, headline: str, fix: str
+    breakage: Break, slug: str, headline: str, fix: str
 ) -> None:
-    copy = Copy(tmp_path / "machine")
+    copy = Copy()
     breakage(copy)
     report = copy.report()
     assert report.root_causes == (slug,), story(report)
@@ -240,26 +226,25 @@ def _preload_of_the_right_cudart(copy: Copy) -> None:
 
 def _bundled_libgomp_gone(copy: Copy) -> None:
     """The system's serves as well, as it does in reality."""
-    copy.write("/lib/x86_64-linux-gnu/libgomp.so.1", copy.torch("lib/libgomp.so.1").read_bytes())
-    copy.torch("lib/libgomp.so.1").unlink()
+    bundled = copy.files.pop(torch("lib/libgomp.so.1"))
+    copy.files["/lib/x86_64-linux-gnu/libgomp.so.1"] = bundled
 
 
 def _libraries_from_a_matching_toolkit(copy: Copy) -> None:
     """No wheel of cuSPARSE, but the toolkit on LD_LIBRARY_PATH has the same release."""
-    library = copy.library("cusparse", "libcusparse.so.12")
-    copy.write("/usr/local/cuda-12.8/lib64/libcusparse.so.12", library.read_bytes())
-    library.unlink()
+    own = copy.files.pop(library("cusparse", "libcusparse.so.12"))
+    copy.files["/usr/local/cuda-12.8/lib64/libcusparse.so.12"] = own
     copy.wheel_is_gone("nvidia_cusparse_cu12")
     copy.variable("LD_LIBRARY_PATH", "/usr/local/cuda-12.8/lib64")
 
 
 def _foreign_of_another_major(copy: Copy) -> None:
-    copy.write(f"{FOREIGN}/libcudart.so.11.0", elf("libc.so.6", soname="libcudart.so.11.0"))
+    copy.files[f"{FOREIGN}/libcudart.so.11.0"] = elf("libc.so.6", soname="libcudart.so.11.0")
     copy.variable("LD_PRELOAD", f"{FOREIGN}/libcudart.so.11.0")
 
 
 def _other_processor_on_the_way(copy: Copy) -> None:
-    copy.write(f"{FOREIGN}/libc.so.6", elf(machine=183, soname="libc.so.6"))
+    copy.files[f"{FOREIGN}/libc.so.6"] = elf(machine=183, soname="libc.so.6")
 
 
 @pytest.mark.parametrize(
@@ -269,8 +254,8 @@ def _other_processor_on_the_way(copy: Copy) -> None:
         _libraries_from_a_matching_toolkit, _foreign_of_another_major, _other_processor_on_the_way,
     ],
 )  # fmt: skip
-def test_healthy_twins_stay_silent(tmp_path: Path, change: Break) -> None:
-    copy = Copy(tmp_path / "machine")
+def test_healthy_twins_stay_silent(change: Break) -> None:
+    copy = Copy()
     change(copy)
     report = copy.report()
     assert report.verdict == "healthy", story(report)

@@ -1,17 +1,17 @@
-"""Every recorded machine, from its folder to its verdict, against its own ``expect.json``."""
+"""Every test machine, from its file to its verdict, against its own ``[expect]``."""
 
 import functools
-import json
-from pathlib import Path
+import re
 from typing import Literal
 
+import machine_files
 import msgspec
 import pytest
+from machine_files import MACHINES
 
 from gpucheck.collect import Collector
 from gpucheck.engine import Report, Verdict, diagnose, make_report, open_questions
 from gpucheck.findings import Outcome
-from gpucheck.host import RecordedHost
 from gpucheck.probes.cuda_driver import CudaDriver, decode
 from gpucheck.probes.request import Request
 from gpucheck.snapshot import Snapshot
@@ -19,13 +19,15 @@ from gpucheck.tables import Tables
 from gpucheck.tables.cuda_errors import CudaErrors
 from gpucheck.target import TargetWish
 
-FOLDER = Path(__file__).parent / "machines"
-NAMES = sorted(file.parent.name for file in FOLDER.glob("*/host.json"))
+pytestmark = pytest.mark.every_finding
+
+NAMES = machine_files.names()
+EACH = pytest.mark.parametrize("name", NAMES, scope="module")  # all of one machine in turn
 TABLES = Tables()
 
 
 class Expect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What ``expect.json`` says: see ``docs/machines.md``."""
+    """What ``[expect]`` says: see ``docs/machines.md``."""
 
     verdict: Verdict
     root_causes: tuple[str, ...]
@@ -40,12 +42,12 @@ class Expect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 def expected(name: str) -> Expect:
-    return msgspec.json.decode((FOLDER / name / "expect.json").read_bytes(), type=Expect)
+    return msgspec.convert(machine_files.load(name).expect, Expect)
 
 
 @functools.cache
 def reported(name: str) -> Report:
-    host = RecordedHost(FOLDER / name)
+    host = machine_files.host(name)
     wish = TargetWish(python=None)
     request = expected(name).request
     return judged(Collector(host, TABLES, wish=wish, request=request).collect().snapshot)
@@ -66,21 +68,21 @@ def test_there_are_enough_machines() -> None:
     assert len(NAMES) >= 90
 
 
-def test_no_file_is_of_a_kind_that_git_leaves_out() -> None:
-    """A folder called .venv or __pycache__ would be missing from every clone."""
-    left_out = {".venv", "__pycache__"}
-    found = [file for file in FOLDER.rglob("*") if file.name in left_out]
-    assert found == []
+def test_every_blob_is_used_and_there_once() -> None:
+    texts = "\n".join(file.read_text(encoding="utf-8") for file in MACHINES.rglob("*.toml"))
+    blobs = {file.name: file.read_bytes() for file in (MACHINES / "blobs").iterdir()}
+    assert set(re.findall(r'= "([^"]+-[0-9a-f]{8})"', texts)) == set(blobs)
+    assert len(set(blobs.values())) == len(blobs)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@EACH
 def test_verdict(name: str) -> None:
     expect, report = expected(name), reported(name)
     found = (report.verdict, report.root_causes, report.exit_status("error"))
     assert found == (expect.verdict, expect.root_causes, expect.exit), story(report)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@EACH
 def test_other_expectations(name: str) -> None:
     expect, report = expected(name), reported(name)
     outcomes = {check.slug: f"{check.outcome.value}: {check.reason}" for check in report.checks}
@@ -104,7 +106,7 @@ def test_other_expectations(name: str) -> None:
         assert words in questions
 
 
-@pytest.mark.parametrize("name", NAMES)
+@EACH
 def test_nothing_crashed(name: str) -> None:
     report = reported(name)
     crashed = [check for check in report.checks if check.outcome is Outcome.CRASHED]
@@ -112,7 +114,7 @@ def test_nothing_crashed(name: str) -> None:
     assert (crashed, crashed_probes) == ([], [])
 
 
-@pytest.mark.parametrize("name", NAMES)
+@EACH
 def test_every_finding_has_evidence_and_a_fix(name: str) -> None:
     for finding in reported(name).findings:
         shown = [evidence for evidence in finding.evidence if evidence.value is not None]
@@ -124,7 +126,8 @@ def test_every_finding_has_evidence_and_a_fix(name: str) -> None:
 
 def failing_libcudas() -> list[CudaDriver]:
     """Return what libcuda may say where CUDA does not work."""
-    good = json.loads((FOLDER / "r535-cu124" / "cuinit.json").read_bytes())
+    good = machine_files.load("r535-cu124").recording.cuinit
+    assert good is not None
     codes = [row.code for row in TABLES.get(CudaErrors).rows if row.code] + [43210]
     loaded = {key: good[key] for key in ("library", "load_error", "cuda_version")}
     return [
@@ -145,6 +148,6 @@ def test_a_cuda_driver_that_fails_is_never_healthy(name: str) -> None:
         assert judged(bad).verdict in ("broken", "unknown"), failing
 
 
-@pytest.mark.parametrize("name", NAMES)
+@EACH
 def test_it_says_what_it_is(name: str) -> None:
-    assert len((FOLDER / name / "README.md").read_text(encoding="utf-8")) > 80
+    assert len(machine_files.load(name).about) > 60

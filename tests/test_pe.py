@@ -117,6 +117,7 @@ def ask_everything(folder: Path, data: bytes) -> None:
         assert result.value is not None or result.problem
 
 
+@pytest.mark.hostile
 @settings(max_examples=60, deadline=None)
 @given(
     changes=st.lists(
@@ -135,6 +136,7 @@ def test_altered_files_end_quickly(
     assert time.process_time() - start < 1
 
 
+@pytest.mark.hostile
 def test_many_names_that_overlap_end_quickly(tmp_path: Path) -> None:
     """65535 names that all lie in the same long text."""
     places = struct.pack("<65535I", *(0x1000 + 4 * at % 4000 for at in range(65535)))

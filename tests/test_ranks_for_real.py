@@ -16,7 +16,10 @@ from gpucheck.selftest.catalogue import headers
 from gpucheck.selftest.launcher import Launcher
 from gpucheck.selftest.plan import Wish
 
-pytestmark = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="no torch here")
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="no torch here"),
+]
 HERE = ("--python", sys.executable, "--device", "cpu")
 
 

@@ -221,6 +221,7 @@ def test_several_gpus_none_and_unknown_ones() -> None:
             cards_named([name], TABLES)
 
 
+@pytest.mark.exhaustive
 def test_every_generation_driver_python_and_system_gets_a_build_that_fits_or_a_reason() -> None:
     capabilities = [
         row.compute_capability

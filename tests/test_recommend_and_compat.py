@@ -12,6 +12,8 @@ from gpucheck.tables.gpu_architectures import GpuArchitectures
 from gpucheck.tables.versions import numbers, parse
 from gpucheck.whatif import judge_described
 
+pytestmark = pytest.mark.exhaustive
+
 PYTHONS = ("3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14")
 CAPABILITIES = [
     row.compute_capability

@@ -3,6 +3,7 @@
 import time
 
 import preflight_samples as samples
+import pytest
 from rules_support import snapshot
 
 from gpucheck.findings import Confidence, Severity
@@ -47,6 +48,7 @@ def test_of_an_unknown_uuid_the_start_is_replaced_that_somebody_chose() -> None:
     assert redact_text(f"no {unknown} here", private) == f"no {unknown} here"
 
 
+@pytest.mark.hostile
 def test_thousands_of_gpus_take_seconds_at_most() -> None:
     result = samples.hang(250, 8)
     begun = time.process_time()

@@ -191,6 +191,7 @@ def fake(folder: Path, text: str) -> str:
     return str(script)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("text", "status", "words"),
     [
@@ -218,12 +219,14 @@ def test_what_may_come_instead_of_an_answer(
     assert reply.answer is None
 
 
+@pytest.mark.process
 def test_a_hanging_interpreter_costs_its_limit_only(tmp_path: Path) -> None:
     start = time.monotonic()
     assert ask(LiveHost(), fake(tmp_path, "sleep 60"), 0.3).status == "timed-out"
     assert time.monotonic() - start < 20
 
 
+@pytest.mark.process
 def test_an_answer_counts_even_if_the_end_goes_wrong(tmp_path: Path) -> None:
     answer = (
         '{\\"description\\":{\\"version\\":\\"3.11.7\\",\\"prefix\\":\\"/x\\",\\"sys_path\\":[]}}'
@@ -235,6 +238,7 @@ def test_an_answer_counts_even_if_the_end_goes_wrong(tmp_path: Path) -> None:
     assert reply.answer.has_pip is None
 
 
+@pytest.mark.process
 def test_what_cannot_be_started(tmp_path: Path) -> None:
     assert ask(LiveHost(), str(tmp_path / "nothing")).status == "not-started"
     text = tmp_path / "text"
@@ -243,6 +247,7 @@ def test_what_cannot_be_started(tmp_path: Path) -> None:
     assert ask(LiveHost(), str(text)).status == "not-started"
 
 
+@pytest.mark.process
 def test_this_interpreter_is_found_and_described() -> None:
     target = find(LiveHost(), TargetWish(python=sys.executable)).value
     assert target is not None
@@ -253,6 +258,7 @@ def test_this_interpreter_is_found_and_described() -> None:
     assert target.answer.sys_path[0] == os.getcwd()  # noqa: PTH109
 
 
+@pytest.mark.process
 def test_a_recording_replays(tmp_path: Path) -> None:
     door = RecordingHost(LiveHost())
     live = find(door, TargetWish(python=sys.executable)).value

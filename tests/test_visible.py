@@ -89,6 +89,7 @@ def test_no_gpu_at_all() -> None:
     assert "no GPU" in read_mask("0", 0, []).why
 
 
+@pytest.mark.hostile
 def test_a_hostile_value_is_read_in_time() -> None:
     mask = read_mask(",".join(["0" * 40] * 50_000), 3, UUIDS)
     assert mask.chosen == ()

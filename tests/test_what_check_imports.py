@@ -3,6 +3,10 @@
 import subprocess
 import sys
 
+import pytest
+
+pytestmark = pytest.mark.process
+
 LOADED = """
 import sys
 import gpucheck.cli, gpucheck.cli.check, gpucheck.engine

@@ -39,4 +39,4 @@ def _row(key: Key) -> str:
 
 
 if __name__ == "__main__":
-    print(page(), end="")  # noqa: T201  # this is what it is started for
+    print(page(), end="")  # noqa: T201  # the page is the output of this program

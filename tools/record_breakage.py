@@ -1,29 +1,32 @@
 # ruff: noqa: INP001  # a script of this repository
 """Makes a recorded machine of a real environment: its libraries cut, its wheels and its pins.
 
-    tools/record_breakage.py ENVIRONMENT MACHINE --expect FILE --readme FILE [--like NAME]
+    tools/record_breakage.py ENVIRONMENT MACHINE --head FILE [--around NAME]
         [--beside FILE=PATH ...] [--variable NAME=VALUE ...]
 
 ENVIRONMENT is a virtual environment or a prefix of conda in which something was broken (or nothing
 was, for the healthy twin). Its interpreter, its torch, CUDA's libraries and the extensions that
-need one of them are put where the target of the recorded machine ``--like`` lies, with all that is
-around that target. ``--beside`` adds a file at a path of the new machine, ``--variable`` a variable
-of its environment. Nothing is written where something of the outcome would be a guess.
+need one of them are put where the target of the test machine ``--around`` lies, with all that is
+around that target. ``--head`` is a file with ``about`` and ``[expect]``, as the new machine says
+them. ``--beside`` adds a file at a path of the new machine, ``--variable`` a variable of its
+environment. Nothing is written where something of the outcome would be a guess.
 """
 
 import argparse
 import json
 import re
-import shutil
 import sys
 from pathlib import Path
-from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 import cut_elf
+import machine_files
+from machine_files import tomllib
+from machine_from_folder import write
 
 from gpucheck.elf import read_elf
-from gpucheck.host import LiveHost
-from gpucheck.host.recorded import LINK
+from gpucheck.host import LiveHost, Recording, Stat
 from gpucheck.probes import interpreter as interpreter_probe
 from gpucheck.probes import loading as loading_probe
 from gpucheck.probes import torch_build
@@ -37,9 +40,7 @@ from gpucheck.tables.runtime_opens import RuntimeOpens
 from gpucheck.tables.store import Tables
 from gpucheck.target import TargetWish
 
-MACHINES = Path(__file__).parents[1] / "tests" / "machines"
 _SYSTEM = "/usr/lib/x86_64-linux-gnu"
-_FILE, _FOLDER = {"kind": "file", "mode": 0o644}, {"kind": "directory", "mode": 0o755}
 _WHEELS = ("nvidia", "torch-", "triton-", "cuda_")
 _NEW_STRINGS = "_ZN3c106detail14torchCheckFailEPKcS2_jRKNSt7__cxx1112basic_string"
 _OLD_STRINGS = "_ZN3c106detail14torchCheckFailEPKcS2_jRKSs"
@@ -58,22 +59,19 @@ def main() -> int:
     """Record what the command line names."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("environment", type=Path)
-    parser.add_argument("machine", type=Path, help="a new folder, or the name of one")
-    parser.add_argument("--expect", type=Path, required=True, metavar="FILE")
-    parser.add_argument("--readme", type=Path, required=True, metavar="FILE")
-    parser.add_argument("--like", default="gtx1650-cu130-ok", metavar="NAME")
+    parser.add_argument("machine", help="its name, or the path of its file")
+    parser.add_argument("--head", type=Path, required=True, metavar="FILE")
+    parser.add_argument("--around", default="gtx1650-cu130-ok", metavar="NAME")
     parser.add_argument("--beside", action="append", default=[], metavar="FILE=PATH")
     parser.add_argument("--variable", action="append", default=[], metavar="NAME=VALUE")
     arguments = parser.parse_args()
+    head = tomllib.loads(arguments.head.read_text(encoding="utf-8"))
     beside = dict(one.split("=", 1) for one in arguments.beside)
-    out = arguments.machine if arguments.machine.is_absolute() else MACHINES / arguments.machine
-    environment = Environment(arguments.environment)
-    record(environment, MACHINES / arguments.like, out, beside)
-    _add(out / "env.json", dict(one.split("=", 1) for one in arguments.variable))
-    shutil.copy(arguments.expect, out / "expect.json")
-    shutil.copy(arguments.readme, out / "README.md")
-    size = sum(file.stat().st_size for file in out.rglob("*") if file.is_file())
-    sys.stdout.write(f"{out}: {size // 1024} KiB\n")
+    recording = record(Environment(arguments.environment), arguments.around, beside)
+    recording.env.update(one.split("=", 1) for one in arguments.variable)
+    about, expect = head["about"], head["expect"]
+    file = write(arguments.machine, recording, like=None, about=about, expect=expect)
+    sys.stdout.write(f"{file}: {file.stat().st_size} bytes\n")
     return 0
 
 
@@ -156,28 +154,25 @@ class Environment:
         return next(found, "")
 
 
-def record(environment: Environment, like: Path, out: Path, beside: dict[str, str]) -> None:
-    """Write the machine without its expectation.
+def record(environment: Environment, around: str, beside: dict[str, str]) -> Recording:
+    """Return what the machine answers.
 
     Args:
         environment: what is recorded.
-        like: the recorded machine around it.
-        out: the folder to make; what is there is replaced.
+        around: the test machine around it.
         beside: other ELF files, and where they lie on the machine.
 
     Raises:
         ValueError: a file cannot be read, or no stand-in for torch's ``__init__.py`` is there.
     """
     stand_in = _stand_in(environment)
-    if out.exists():
-        shutil.rmtree(out)
-    shutil.copytree(like, out, symlinks=True)
-    machine = _Machine(out, environment)
+    machine = _Machine(machine_files.copied(around), environment)
     machine.empty()
     machine.libraries(beside)
     machine.metadata()
     machine.write(machine.place(environment.site / "torch" / "__init__.py"), stand_in)
     machine.finish()
+    return machine.recording
 
 
 def _stand_in(environment: Environment) -> str:
@@ -187,9 +182,10 @@ def _stand_in(environment: Environment) -> str:
         ValueError: no recorded machine has one.
     """
     wanted = understand((environment.site / "torch" / "__init__.py").read_text())
-    for file in sorted(MACHINES.glob("*/files/**/torch/__init__.py")):
-        if understand(file.read_text()) == wanted:
-            return file.read_text()
+    for name in machine_files.names():
+        for path, data in machine_files.load(name).recording.files.items():
+            if path.endswith("/torch/__init__.py") and understand(data.decode()) == wanted:
+                return data.decode()
     raise ValueError(
         f"no recorded torch/__init__.py loads what that of {environment.torch.version} does: "
         f"write one first, by hand, for: {wanted.words()}"
@@ -197,22 +193,18 @@ def _stand_in(environment: Environment) -> str:
 
 
 class _Machine:
-    """The folder that is written."""
+    """The machine that is made."""
 
-    def __init__(self, folder: Path, environment: Environment) -> None:
-        self._folder = folder
-        self._files = folder / "files"
+    def __init__(self, recording: Recording, environment: Environment) -> None:
+        self.recording = recording
         self._environment = environment
-        self._worker = (folder / "worker.json").read_text()
-        answer = json.loads(self._worker)["answer"]
+        answer = (recording.worker or {})["answer"]
         self._prefix: str = answer["prefix"]
         self._old_version: str = answer["version"]
         self._old_tag: str = answer["soabi"].split("-")[1]
         base = answer["base_prefix"]
         self._system = _SYSTEM if base == "/usr" else f"{base}/lib"
         self._moved = dict.fromkeys(environment.folders_of_program(), self._system)
-        self._host = json.loads((folder / "host.json").read_text())
-        self._stat: dict[str, Any] = self._host["stat"]
 
     def place(self, path: Path | str) -> str:
         """Return where a file of the environment lies on the machine."""
@@ -228,23 +220,22 @@ class _Machine:
 
     def write(self, path: str, content: bytes | str) -> None:
         """Write a file of the machine."""
-        place = self._files / path.lstrip("/").replace(":", "%3A")
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(content if isinstance(content, bytes) else content.encode())
+        self.recording.links.pop(path, None)
+        self.recording.files[path] = content if isinstance(content, bytes) else content.encode()
 
     def empty(self) -> None:
-        """Take the old environment's packages away; a folder that is needed is made again."""
-        shutil.rmtree(self._files / self._prefix.lstrip("/") / "lib", ignore_errors=True)
-        lib = f"{self._prefix}/lib/"
-        self._host["stat"] = self._stat = {
-            path: what for path, what in self._stat.items() if not path.startswith(lib)
-        }
+        """Take the old environment's packages away."""
+        self._remove(f"{self._prefix}/lib/")
         records = self._environment.folder / "conda-meta"
         if records.is_dir():
-            old = self._files / self._prefix.lstrip("/") / "conda-meta"
-            shutil.rmtree(old, ignore_errors=True)
+            self._remove(f"{self._prefix}/conda-meta/")
             for file in records.glob("*.json"):
                 self.write(self.place(file), file.read_bytes())
+
+    def _remove(self, folder: str) -> None:
+        for table in (self.recording.files, self.recording.links, self.recording.stat):
+            for path in [path for path in table if path.startswith(folder)]:
+                del table[path]
 
     def libraries(self, beside: dict[str, str]) -> None:
         """Write the libraries, cut, with the sizes that they have in reality."""
@@ -260,7 +251,7 @@ class _Machine:
         for path in paths:
             self._library(path, self.place(self._named(path)), data[path])
         for path, target in environment.links().items():
-            self.write(self.place(path) + LINK, target)
+            self.recording.links[self.place(path)] = target
         for path, place in beside.items():
             self._library(path, place, data[path])
 
@@ -274,7 +265,7 @@ class _Machine:
     def _library(self, path: str, place: str, data: bytes) -> None:
         elf = read_elf(self._environment.host, path).value
         if elf is not None and not elf.cut_off and not place.startswith(_SYSTEM):
-            self._stat[place] = {**_FILE, "size": elf.size}
+            self.recording.stat[place] = Stat(kind="file", size=elf.size, mode=0o644)
         self.write(place, data + self._searched(Path(place).name))
 
     def _searched(self, name: str) -> bytes:
@@ -285,8 +276,8 @@ class _Machine:
         if name == "libc10.so" and torch.cxx11_abi is not None:
             return (_NEW_STRINGS if torch.cxx11_abi else _OLD_STRINGS).encode()
         for folder in (_SYSTEM, _SYSTEM.removeprefix("/usr")):
-            file = self._files / folder.lstrip("/") / name
-            if file.is_file() and not (text := file.read_bytes()).startswith(b"\x7fELF"):
+            text = self.recording.files.get(f"{folder}/{name}", b"")
+            if text and not text.startswith(b"\x7fELF"):
                 return text
         return b""
 
@@ -319,7 +310,7 @@ class _Machine:
         major, minor, *_ = (new.version or "").split(".")
         old = self._old_version.rpartition(".")[0]
         old_tag, tag = self._old_tag, (new.soabi or "").split("-")[1]
-        text = self._worker
+        text = json.dumps(self.recording.worker)
         for before, after in (
             (f"python{old}", f"python{major}.{minor}"),
             (f"python{old.replace('.', '')}", f"python{major}{minor}"),
@@ -327,18 +318,17 @@ class _Machine:
             (f'"{self._old_version}"', f'"{new.version}"'),
         ):
             text = text.replace(before, after)
-        (self._folder / "worker.json").write_text(text)
-        config = self._files / self._prefix.lstrip("/") / "pyvenv.cfg"
-        if config.is_file():
-            said = config.read_text().replace(self._old_version, new.version or "")
-            config.write_text(said.replace(f"python{old}", f"python{major}.{minor}"))
+        self.recording.worker = json.loads(text)
+        files = self.recording.files
+        config = f"{self._prefix}/pyvenv.cfg"
+        if config in files:
+            said = files[config].decode().replace(self._old_version, new.version or "")
+            self.write(config, said.replace(f"python{old}", f"python{major}.{minor}"))
         for name in ("libc.so.6", "libstdc++.so.6"):
-            written = self._files / _SYSTEM.lstrip("/") / name
-            other = self._files / _SYSTEM.removeprefix("/usr/") / name
-            if written.is_file() and other.is_file():
-                shutil.copy(written, other)
-        self._host["stat"] = dict(sorted(self._stat.items()))
-        (self._folder / "host.json").write_text(json.dumps(self._host, indent=1) + "\n")
+            written = f"{_SYSTEM}/{name}"
+            other = f"{_SYSTEM.removeprefix('/usr')}/{name}"
+            if written in files and other in files:
+                files[other] = files[written]
 
 
 def _lines(file: Path, wanted: re.Pattern[str] | str) -> str:
@@ -358,11 +348,6 @@ def _recorded(record: str) -> str:
         for match in found
         if match is not None and is_cuda(match[1])
     )
-
-
-def _add(file: Path, more: dict[str, str]) -> None:
-    known = json.loads(file.read_text()) if file.is_file() else {}
-    file.write_text(json.dumps({**known, **more}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

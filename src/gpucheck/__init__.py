@@ -11,11 +11,14 @@ __version__: Final = "0.1.0"
 def triage(text: "str | bytes") -> "Report":
     """Name the cause of what a pasted text shows: program output, logs, a whole ticket.
 
-    Gzip is unpacked, bytes need be no valid UTF-8, and a snapshot or report that gpucheck saved is
-    judged anew. Nothing in the text is executed.
+    Gzip is unpacked, and bytes need not be valid UTF-8. A snapshot or report that gpucheck saved is
+    judged again. Nothing in the text is executed.
+
+    Args:
+        text: the text, or its bytes.
 
     Raises:
-        gpucheck.ticket.IntakeError: it is no text (a ValueError).
+        gpucheck.ticket.IntakeError: it is not a text (a ValueError).
     """
     from gpucheck.ticket import triage as name_the_cause  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""Runs the probes side by side in children with deadlines, and gathers a snapshot."""
+"""Runs the probes in parallel in children with deadlines, and builds a snapshot."""
 
 import itertools
 import time
@@ -27,18 +27,18 @@ _DRIVER_SIGNS = (
     "/dev/nvhost-ctrl",
 )  # fmt: skip
 _FIRST = "interpreter"
-"""It waits for another process to start: the other probes are imported meanwhile."""
+"""This probe waits for another process to start; meanwhile the other probes are imported."""
 
 Progress = Callable[[Sequence[str], float], None]
-"""Hears every quarter of a second which probes are still under way, and since how many seconds."""
+"""Called every quarter of a second with the probes still running and the seconds so far."""
 
 
 def _nothing() -> None:
-    """Nothing is left to do while waiting."""
+    """There is nothing left to do while waiting."""
 
 
 def _packed(section: Section) -> bytes:
-    """Encode a section, which may hold file names that are no UTF-8."""
+    """Encode a section, which may contain file names that are not UTF-8."""
     try:
         return msgspec.msgpack.encode(section)
     except UnicodeEncodeError:
@@ -46,7 +46,7 @@ def _packed(section: Section) -> bytes:
 
 
 def _told(value: Any) -> Any:  # noqa: ANN401  # JSON-like data
-    """Return the value with lone surrogates, Python's stand-ins for odd bytes, as escapes."""
+    """Return the value with lone surrogates, which Python uses for invalid bytes, as escapes."""
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, dict):
@@ -57,14 +57,14 @@ def _told(value: Any) -> Any:  # noqa: ANN401  # JSON-like data
 
 
 class Collected(msgspec.Struct, frozen=True):
-    """A snapshot, and what a recording door noted while it was taken."""
+    """A snapshot, and what a recording host noted while it was taken."""
 
     snapshot: Snapshot
     log: list[dict[str, Any]]
 
 
 class _Answer(msgspec.Struct):
-    """What a child sends back for one probe; the section is decoded by its own type."""
+    """The message of a child about one probe; the section is decoded by its own type."""
 
     section: msgspec.Raw
     seconds: float
@@ -72,17 +72,17 @@ class _Answer(msgspec.Struct):
 
 
 class Collector:
-    """One collection under way.
+    """One collection in progress.
 
     Args:
         host: the machine.
-        tables: for probes that look names up.
+        tables: for probes that look up names.
         wish: which interpreter the user asked for.
         request: what the user said about the machine.
         timeout: seconds for the whole collection.
         skip: names of probes that are not run.
-        progress: hears what is still under way.
-        meanwhile: called once while the children work, such as to load the rules.
+        progress: called with what is still running.
+        meanwhile: called once while the children work, for example to load the rules.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class Collector:
         self._log: list[dict[str, Any]] = []
 
     def collect(self) -> Collected:
-        """Run every probe and return what came of it. Never raises for what a probe does."""
+        """Run every probe and return the results. A probe can never make it raise."""
         if isinstance(self._host, RecordedHost):
             self._load_probes()
             self._run_inline()
@@ -132,7 +132,7 @@ class Collector:
         return Collected(snapshot, self._log)
 
     def _load_probes(self) -> None:
-        """Import every probe; one that was skipped leaves a section that says so."""
+        """Import every probe; a skipped one leaves a section that says so."""
         for probe in all_probes():
             if probe.name in self._skip:
                 self._sections[probe.section] = probe.section(problems={"*": "skipped by --skip"})
@@ -140,10 +140,10 @@ class Collector:
                 self._waiting.append(probe)
 
     def _ready(self) -> list[Probe]:
-        """Take the probes whose needs are met, here or within their lane, from the waiting."""
+        """Remove and return the waiting probes whose needs are met, here or within their lane."""
         ready = self._waiting
         left = None
-        while left != []:  # what waits for a probe that is not ready is not ready either
+        while left != []:  # a probe that waits for one that is not ready is not ready either
             grouped = lanes(ready, self._lane)
             coming = {lane: {probe.section for probe in group} for lane, group in grouped.items()}
             known = {lane: {*self._sections, *sections} for lane, sections in coming.items()}
@@ -153,7 +153,7 @@ class Collector:
         return ready
 
     def _run_inline(self) -> None:
-        """Ask a recorded machine: nothing there can block or crash the process."""
+        """Query a recorded machine: nothing there can block or crash the process."""
         while ready := lanes(self._ready()):
             for probe in itertools.chain.from_iterable(ready.values()):
                 start = time.perf_counter()
@@ -166,7 +166,7 @@ class Collector:
                     self._answered(probe, section, time.perf_counter() - start)
 
     def _load_selftests(self, host: RecordedHost) -> None:
-        """Take the self-tests that were recorded with the machine, if any were run."""
+        """Load the self-tests that were recorded with the machine, if any were run."""
         answer = host.selftests().map(lambda raw: msgspec.convert(raw, SelfTests))
         why = {"*": answer.problem or "none was recorded"}
         self._sections[SelfTests] = answer.value or SelfTests(problems=why)
@@ -179,7 +179,7 @@ class Collector:
                 self._launch(children, first.name, [first])
             self._load_probes()
             self._launch_ready(children)
-            # The children that wait for the first one's answer take the longest.
+            # The children that wait for the first one's answer take longest.
             while _FIRST in children.names() and self._under_way[_FIRST]:
                 self._step(children)
             self._meanwhile()
@@ -189,7 +189,7 @@ class Collector:
             children.stop()
 
     def _step(self, children: Children) -> None:
-        """Wait for what children say, take it, and start what waited for it."""
+        """Process the messages of the children, and start the probes that waited for them."""
         for event in children.wait(time.monotonic() + _TICK):
             self._hear(children, event)
         self._launch_ready(children)
@@ -206,7 +206,7 @@ class Collector:
             self._launch(children, lane, probes)
 
     def _lane(self, probe: Probe) -> str:
-        """Return the lane of a probe; without a driver, nothing of the machine can hang in one."""
+        """Return the lane of a probe; without a driver, nothing on the machine can hang in one."""
         own = probe.lane or probe.name
         return "machine" if self._without_driver and own in _LANES_OF_THE_MACHINE else own
 
@@ -215,9 +215,9 @@ class Collector:
         children.start(name, self._work(probes), self._deadline(probes[0]))
 
     def _deadline(self, probe: Probe) -> float:
-        """Its own deadline or the end of the run; what waited for a hung probe still gets a second.
+        """Return its own deadline or the end of the run, but at least a second after a hung probe.
 
-        Such a probe has only to say that it did not ask.
+        A probe that waited for the hung one only has to report that it did not ask.
         """
         now = time.monotonic()
         return max(now + _LAST_WORD, min(now + probe.deadline, self._end))
@@ -239,7 +239,7 @@ class Collector:
         return work
 
     def _hear(self, children: Children, event: Said | Done) -> None:
-        """Take an answer; after a failure the rest of that child goes on, each on its own."""
+        """Process a message; after a failure the rest of that child continues, each on its own."""
         left = self._under_way[event.name]
         if isinstance(event, Said):
             probe = left.pop(0)

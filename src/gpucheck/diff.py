@@ -1,4 +1,4 @@
-"""What changed between two snapshots, fact by fact; what changes by itself is left out."""
+"""The changes between two snapshots, fact by fact, without those that happen by themselves."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal, cast
@@ -18,21 +18,21 @@ VOLATILE = frozenset(
         "seconds", "import_seconds", "measurements", "under_load", "hash_seconds",
     )
 )  # fmt: skip
-"""Facts that change without anybody's doing."""
+"""Facts that change by themselves."""
 _RUN_AT_WILL = ("selftests", "wheel_hashes")
-"""Sections that are there when the user wanted them: that one is not, is no change."""
+"""Sections that exist only on request; if only one snapshot has them, it is not a change."""
 _KEYS = ("uuid", "pci_address", "address", "path", "executable", "project", "command", "library",
          "device_name", "index")  # fmt: skip
-"""Fields that tell one thing of a list from another, the surest first."""
+"""Fields that identify an item of a list, the most reliable first."""
 
 How = Literal["changed", "added", "removed", "became known", "became unknown"]
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """One fact that is not what it was. A thing of a list stands by its name, not its place.
+    """One fact that has changed. An item of a list is identified by its name, not its place.
 
-    ``before`` and ``after`` are None for what is unknown or not there, as ``change`` tells; a
-    whole section that became known or unknown is ``"known"``. ``reason`` says why it is unknown.
+    ``before`` and ``after`` are None if unknown or absent; ``change`` says which. A whole section
+    that became known or unknown is ``"known"``. ``reason`` says why it is unknown.
     """
 
     fact: str
@@ -43,7 +43,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def compare(before: Snapshot, after: Snapshot) -> list[Change]:
-    """Return what changed; when one snapshot is redacted, the other one is redacted first."""
+    """Return the changes; if one snapshot is redacted, the other one is redacted first."""
     if before.redacted != after.redacted:
         before, after = redact(before), redact(after)
     changes: list[Change] = []
@@ -69,7 +69,7 @@ def _silent(section: Section) -> bool:
 
 
 def _section(name: str, old: Section, new: Section) -> Change:
-    """Say in one change that a whole section became known or unknown."""
+    """Return one change for a whole section that became known or unknown."""
     silent = new if _silent(new) else old
     why = silent.problem("*") or next(iter(silent.problems.values()), "")
     if silent is new:
@@ -130,7 +130,7 @@ def _things(value: object) -> bool:
 
 
 def _lists(path: str, old: list[Facts], new: list[Facts]) -> Iterator[Change]:
-    """Match the things of two lists by what names them in both, else by their places."""
+    """Match the items of two lists by a field that identifies them in both, or by their places."""
     key = next((key for key in _KEYS if _names(old, key) and _names(new, key)), "")
     before, after = _by_name(old, key), _by_name(new, key)
     for name in dict.fromkeys((*before, *after)):
@@ -142,7 +142,7 @@ def _names(things: list[Facts], key: str) -> bool:
 
 
 def _by_name(things: list[Facts], key: str) -> dict[str, Facts]:
-    """Return the things by their names; one that has the name of another is numbered."""
+    """Return the items by name; an item with the same name as another is numbered."""
     named: dict[str, Facts] = {}
     numbers: dict[str, int] = {}
     for at, thing in enumerate(things):

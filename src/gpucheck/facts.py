@@ -1,8 +1,8 @@
-"""What a fact is: a typed value that may be unknown, with where it was read or why it was not.
+"""Facts: typed values that may be unknown, with where they were read or why they were not.
 
-``None`` means *unknown* and nothing else; that something is not there is a value (``False``,
-``""`` or an empty list). A section says where each of its fields was read (``sources``) and why a
-field is unknown (``problems``); the key ``"*"`` speaks for every field without an entry.
+``None`` means *unknown* and nothing else. The absence of something is a value (``False``, ``""`` or
+an empty list). A section records where each of its fields was read (``sources``) and why a field is
+unknown (``problems``); the key ``"*"`` applies to every field without an entry.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ PrivateKind = Literal["host", "user", "path", "paths", "address", "uuid", "varia
 
 
 class Private(msgspec.Struct, frozen=True):
-    """Marks a field, by ``Annotated``, whose value says who or where the user is."""
+    """Marks a field, in ``Annotated``, whose value reveals who or where the user is."""
 
     kind: PrivateKind
 
@@ -29,11 +29,11 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     problems: dict[str, str] = {}
 
     def source(self, field: str) -> str:
-        """Return where the field was read, "" when nobody said."""
+        """Return where the field was read, "" if not recorded."""
         return self.sources.get(field) or self.sources.get("*", "")
 
     def problem(self, field: str) -> str:
-        """Return why the field is unknown, "" when nobody said."""
+        """Return why the field is unknown, "" if not recorded."""
         return self.problems.get(field) or self.problems.get("*", "")
 
 
@@ -44,11 +44,11 @@ class Section(Facts, frozen=True, kw_only=True):
 
 
 class UnknownFactError(Exception):
-    """A rule needs a fact that nobody knows.
+    """A rule needs a fact that is unknown.
 
     Args:
         fact: the path of the fact, such as ``driver.release``.
-        reason: why it is unknown; "" lets the engine look the reason up in the snapshot.
+        reason: why it is unknown; with "" the engine looks up the reason in the snapshot.
     """
 
     def __init__(self, fact: str, reason: str = "") -> None:
@@ -58,7 +58,11 @@ class UnknownFactError(Exception):
 
 
 def known(value: T | None, fact: str) -> T:
-    """Return the value, or make the outcome of the rule "unknown" for want of this fact.
+    """Return the value; if it is unknown, the outcome of the rule becomes "unknown".
+
+    Args:
+        value: the value, or None.
+        fact: the path of the fact.
 
     Raises:
         UnknownFactError: the value is None.
@@ -69,10 +73,10 @@ def known(value: T | None, fact: str) -> T:
 
 
 class Answer(msgspec.Struct, Generic[T], frozen=True):
-    """What the machine answered to one question: a value and its source, or a problem.
+    """The machine's answer to one question: a value and its source, or a problem.
 
-    ``missing`` tells a thing that is not there (the machine answered) from one that could not be
-    read (the machine did not).
+    ``missing`` distinguishes a thing that does not exist (the machine answered) from one that could
+    not be read (the machine did not answer).
     """
 
     value: T | None
@@ -81,7 +85,7 @@ class Answer(msgspec.Struct, Generic[T], frozen=True):
     missing: bool = False
 
     def map(self, read: Callable[[T], U | None]) -> "Answer[U]":
-        """Read the value with ``read``; a ValueError or None makes it a problem."""
+        """Convert the value with ``read``; a ValueError or None makes it a problem."""
         if self.value is None:
             return Answer(None, self.source, self.problem, self.missing)
         try:
@@ -91,7 +95,7 @@ class Answer(msgspec.Struct, Generic[T], frozen=True):
         return Answer(value, self.source, "" if value is not None else "not understood")
 
     def absent(self, value: T) -> "Answer[T]":
-        """Take ``value`` for a thing that is not there: absence is a value, not a problem."""
+        """Return ``value`` for a thing that does not exist: absence is a value, not a problem."""
         return Answer(value, self.source) if self.missing else self
 
 
@@ -112,7 +116,7 @@ class Notes:
         return answer.value
 
     def first(self, field: str, *answers: Answer[T]) -> T | None:
-        """Take the first answer that has a value; when none has, the first real problem."""
+        """Take the first answer that has a value; if none has, note the first real problem."""
         for answer in answers:
             if answer.value is not None:
                 return self.take(field, answer)
@@ -120,11 +124,11 @@ class Notes:
         return self.take(field, worst)
 
     def unknown(self, field: str, why: str) -> None:
-        """Say why a field stays unknown."""
+        """Note why a field stays unknown."""
         self.problems[field] = why
 
     def said(self, field: str, source: str) -> None:
-        """Say where a field that was worked out here comes from."""
+        """Note the source of a field that was computed here."""
         self.sources[field] = source
 
 

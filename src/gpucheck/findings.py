@@ -1,4 +1,4 @@
-"""What a rule says: a hit, fine or not applicable; and what becomes of it in a report."""
+"""The answers of a rule (a hit, fine or not applicable) and their form in a report."""
 
 import enum
 from typing import Any, NamedTuple
@@ -7,7 +7,7 @@ import msgspec
 
 
 class Severity(str, enum.Enum):
-    """How bad a finding is; the verdict and the exit status follow from it."""
+    """How severe a finding is; the verdict and the exit status follow from it."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -15,7 +15,7 @@ class Severity(str, enum.Enum):
 
 
 class Confidence(str, enum.Enum):
-    """How sure the rule is of its cause."""
+    """How certain the rule is of its cause."""
 
     CERTAIN = "certain"
     LIKELY = "likely"
@@ -23,7 +23,7 @@ class Confidence(str, enum.Enum):
 
 
 class Outcome(str, enum.Enum):
-    """What came of asking one rule."""
+    """The result of evaluating one rule."""
 
     FIRED = "fired"
     FINE = "fine"
@@ -34,7 +34,7 @@ class Outcome(str, enum.Enum):
 
 
 class Fix(msgspec.Struct, frozen=True, kw_only=True):
-    """One way to cure a finding: what to do in words, the commands to copy, how to verify."""
+    """One way to fix a finding: what to do in words, the commands to copy, how to verify."""
 
     text: str
     commands: tuple[str, ...] = ()
@@ -42,7 +42,7 @@ class Fix(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):
-    """A fact that the finding rests on: its path, its value and where it was read."""
+    """A fact that the finding is based on: its path, its value and where it was read."""
 
     fact: str
     value: Any
@@ -66,13 +66,13 @@ class Hit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Fine(msgspec.Struct, frozen=True):
-    """The rule looked and its cause is not there."""
+    """The rule has checked, and its cause is not present."""
 
     reason: str = ""
 
 
 class NotApplicable(msgspec.Struct, frozen=True):
-    """The rule has nothing to look at here."""
+    """The rule has nothing to check here."""
 
     reason: str
 

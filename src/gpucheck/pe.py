@@ -1,8 +1,8 @@
-"""Reads what PE files (``.dll``, ``.pyd``) for 64 bits say of themselves, without loading them.
+"""Reads 64-bit PE files (``.dll``, ``.pyd``) without loading them.
 
-Only the ranges that matter are read, through the door. What a file says is not trusted: every
-count and length is bounded, and a table that does not fit is a problem of the answer. What is
-imported with delay is left out: it may be absent.
+Only the relevant ranges are read, through the host. The content of a file is not trusted: every
+count and length is bounded, and a malformed table gives a problem in the answer. Delay-loaded
+imports are left out, because they may be absent.
 """
 
 import struct
@@ -22,12 +22,12 @@ _DESCRIPTOR = struct.Struct("<5I")
 _MOST_SECTIONS = 96
 _MOST_LIBRARIES = 256
 _MOST_SYMBOLS = 1 << 16
-"""Of one library; a file cannot export more, for their numbers have 16 bits."""
+"""Maximum number of symbols of one library; their numbers have only 16 bits."""
 _LONGEST_LIBRARY = 256
 _LONGEST_SYMBOL = 4096
 """The compiler writes longer names as hashes."""
 _MOST_NAME_BYTES = 32 * 1024 * 1024
-"""Of the names of one table; those of torch_cpu.dll take 5 MB."""
+"""Maximum size of the names of one table; those of torch_cpu.dll take 5 MB."""
 _BY_NUMBER = 1 << 63
 _EXPORTS, _IMPORTS = 0, 1
 _EXPORT_HEAD = 40
@@ -40,23 +40,23 @@ class Section(msgspec.Struct, frozen=True):
     address: int
     offset: int
     length: int
-    """Bytes in the file; what lies behind them in memory is zero."""
+    """Bytes in the file; the memory after them is zero."""
 
 
 class Pe(msgspec.Struct, frozen=True, kw_only=True):
-    """What the head of a PE file says."""
+    """The content of the header of a PE file."""
 
     path: str
     sections: tuple[Section, ...]
     exports: tuple[int, int]
-    """Address and length of the table; 0 when there is none."""
+    """Address and length of the table; 0 if there is none."""
     imports: tuple[int, int]
 
     def place(self, address: int) -> tuple[int, int]:
-        """Return where in the file an address lies, and how many bytes of its section follow.
+        """Return the file offset of an address, and how many bytes of its section follow.
 
         Raises:
-            ValueError: no section has it.
+            ValueError: no section contains it.
         """
         for section in self.sections:
             inside = address - section.address
@@ -66,7 +66,7 @@ class Pe(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_pe(host: Host, path: str) -> Answer[Pe]:
-    """Read the head of a PE file; of one that is none, or not for 64 bits, a problem."""
+    """Read the header of a PE file; a problem if it is not a 64-bit PE file."""
     head = host.read_ranges(path, [(0, _HEAD)])
     if head.value is None:
         return Answer(None, path, head.problem, head.missing)
@@ -77,7 +77,7 @@ def read_pe(host: Host, path: str) -> Answer[Pe]:
 
 
 def is_none(problem: str) -> bool:
-    """Whether a problem of reading a file says that it is no PE file for 64 bits at all."""
+    """Whether a problem of reading a file means that it is not a 64-bit PE file at all."""
     return problem in (f"{_PROBLEM}: {_NO_PE}", f"{_PROBLEM}: {_OTHER_KIND}")
 
 
@@ -90,7 +90,7 @@ def libraries(host: Host, pe: Pe) -> Answer[list[str]]:
 
 
 def imported(host: Host, pe: Pe, wanted: Collection[str]) -> Answer[dict[str, list[str]]]:
-    """Return the symbols that the file needs of some libraries, those by number left out.
+    """Return the symbols that the file needs from some libraries, without those by number.
 
     Args:
         host: the machine.
@@ -108,7 +108,7 @@ def imported(host: Host, pe: Pe, wanted: Collection[str]) -> Answer[dict[str, li
 
 
 def missing_exports(host: Host, pe: Pe, names: Iterable[str]) -> Answer[set[str]]:
-    """Return those of the names that the file does not export."""
+    """Return the names that the file does not export."""
     wanted = {name.encode() for name in names}
     try:
         left = wanted - _exported(host, pe)
@@ -118,11 +118,11 @@ def missing_exports(host: Host, pe: Pe, names: Iterable[str]) -> Answer[set[str]
 
 
 def _head(path: str, head: bytes) -> Pe:
-    """Read the head.
+    """Parse the header.
 
     Raises:
-        ValueError: it is no PE file for 64 bits.
-        struct.error: it is cut off within its head.
+        ValueError: it is not a 64-bit PE file.
+        struct.error: it is truncated within its header.
     """
     if not head.startswith(b"MZ"):
         raise ValueError(_NO_PE)
@@ -142,7 +142,7 @@ def _head(path: str, head: bytes) -> Pe:
         row = _SECTION.unpack_from(head, start + 24 + optional + 40 * at)
         name, memory, address, raw, offset = row
         text = name.partition(b"\0")[0].decode("ascii", "replace")
-        # The file rounds a section up; a writer that leaves its size in memory open means all.
+        # The size in the file is rounded up; if the size in memory is 0, the whole part counts.
         sections.append(Section(text, address, offset, min(raw, memory) or raw))
     return Pe(
         path=path,
@@ -153,10 +153,10 @@ def _head(path: str, head: bytes) -> Pe:
 
 
 def _read(host: Host, pe: Pe, address: int, length: int) -> bytes:
-    """Return the bytes at an address, as far as its section goes.
+    """Return the bytes at an address, up to the end of its section.
 
     Raises:
-        ValueError: no section has the address, or the file cannot be read.
+        ValueError: no section contains the address, or the file cannot be read.
     """
     offset, left = pe.place(address)
     answer = host.read_ranges(pe.path, [(offset, min(length, left))])
@@ -191,7 +191,7 @@ def _symbols(host: Host, pe: Pe, address: int) -> list[str]:
         if not entry:
             break
         if not entry & _BY_NUMBER:
-            places.append(entry + 2)  # two bytes are a hint where to look
+            places.append(entry + 2)  # skip two bytes, a hint for the search
     else:
         raise ValueError("a list without an end")
     return [name.decode("utf-8", "replace") for name in _names(host, pe, places)]
@@ -215,10 +215,10 @@ def _exported(host: Host, pe: Pe) -> set[bytes]:
 
 
 def _names(host: Host, pe: Pe, places: list[int]) -> list[bytes]:
-    """Return the texts at some addresses, which lie close together.
+    """Return the texts at some addresses, which are close together.
 
     Raises:
-        ValueError: they lie far apart, or one has no end.
+        ValueError: they are far apart, or one has no end.
     """
     if not places:
         return []

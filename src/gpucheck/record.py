@@ -1,4 +1,4 @@
-"""Writes a machine down as a folder, from what a recording door noted (``collect --record``)."""
+"""Writes a machine to a folder, from what a recording host noted (``collect --record``)."""
 
 import base64
 import json
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gpucheck.host import RecordingHost
-from gpucheck.host.recorded import LINK
+from gpucheck.host.record_folder import place_in_folder
 from gpucheck.probes.environment import Environment
 from gpucheck.snapshot import Snapshot
 
@@ -25,7 +25,7 @@ _LINES_KEPT = {
 
 
 _PATH = re.compile(rb"(?<=[\0:=])/[\x21-\x7e]{1,255}/[\x21-\x7e]{1,4096}")
-"""A path in a binary file: between zero bytes or colons, with two slashes at least."""
+"""A path in a binary file: between NUL bytes or colons, with at least two slashes."""
 
 
 class RecordError(Exception):
@@ -70,7 +70,7 @@ def _write_all(
     expect: Mapping[str, Any],
     redact: Callable[[str], str],
 ) -> None:
-    import msgspec  # noqa: PLC0415  # its encoder of structs only
+    import msgspec  # noqa: PLC0415  # only its encoder of structs
 
     record = {
         "identity": msgspec.to_builtins(host.identity()),
@@ -95,13 +95,13 @@ def _write_all(
     for path, data in merged["files"].items():
         text = _what_matters(path, data.decode("utf-8", "surrogateescape"))
         public = redact(text)
-        # A binary file whose offsets would no longer fit is left out rather than told.
+        # A binary file whose offsets would be wrong after redaction is left out.
         if "\0" not in text or len(public) == len(text):
             _write_file(folder, redact(path), public)
     for path, target in merged["links"].items():
         if posixpath.normpath(path) == target:
-            continue  # a path that climbs (a/../b) and no link
-        _write_file(folder, redact(path) + LINK, redact(target))
+            continue  # a path with .. (a/../b) and not a link
+        _write_file(folder, redact(path), redact(target), link=True)
     (folder / "README.md").write_text(
         f"# A recorded machine\n\nRecorded by gpucheck {snapshot.versions.version} with tables "
         f"{snapshot.versions.tables} on {snapshot.taken}. Say here what is wrong with it and "
@@ -113,11 +113,11 @@ def _write_all(
 def _public_ranges(
     ranges: Mapping[str, Sequence[tuple[int, bytes]]], redact: Callable[[str], str]
 ) -> dict[str, list[tuple[int, str]]]:
-    """Return the parts of large files in base64; in them only paths can tell who somebody is."""
+    """Return the parts of large files in base64; in them only paths can identify somebody."""
 
     def public(match: re.Match[bytes]) -> bytes:
         path = match[0]
-        # The places of all that follows must stay the same.
+        # The offsets of everything after it must not change.
         return (
             redact(path.decode("ascii"))
             .encode("ascii", "replace")[: len(path)]
@@ -145,7 +145,7 @@ def _each_text(value: Any, change: Callable[[str], str]) -> Any:  # noqa: ANN401
 
 
 def _what_matters(path: str, text: str) -> str:
-    """Return only the lines that a probe looks for, of files that tell much else of a machine."""
+    """Return only the lines that a probe needs, from files that reveal much else of a machine."""
     if path == "/etc/group":
         return "".join(f"{line.rpartition(':')[0]}:\n" for line in text.splitlines())
     words = _LINES_KEPT.get(path)
@@ -156,9 +156,9 @@ def _what_matters(path: str, text: str) -> str:
     )
 
 
-def _write_file(folder: Path, path: str, text: str) -> None:
-    # A path of the machine may climb (PYTHONPATH=/a/../..): none may leave the folder.
-    inside = posixpath.normpath("/" + path.replace("\\", "/").replace(":", "%3A"))
-    place = folder / "files" / inside.lstrip("/")
+def _write_file(folder: Path, path: str, text: str, *, link: bool = False) -> None:
+    # A path of the machine may contain .. (PYTHONPATH=/a/../..): none may leave the folder.
+    inside = posixpath.normpath("/" + path.replace("\\", "/"))
+    place = folder / place_in_folder(inside, link=link)
     place.parent.mkdir(parents=True, exist_ok=True)
     place.write_bytes(text.encode("utf-8", "surrogateescape"))

@@ -1,4 +1,4 @@
-"""A snapshot: everything that is known of a machine, typed, with its sources and problems."""
+"""A snapshot: everything that is known about a machine, typed, with sources and problems."""
 
 from datetime import datetime, timezone
 from pathlib import Path
@@ -13,15 +13,15 @@ from gpucheck.probes import all_sections
 SCHEMA = "gpucheck.snapshot/1"
 REPORT_SCHEMA = "gpucheck.report/1"
 FILE_LIMIT = 32 * 1024 * 1024
-"""A larger file is no snapshot of ours: most have some 20 KiB, and the report of a pre-flight of
-ten thousand ranks has 10 MiB."""
+"""A larger file is not one of our snapshots: most have some 20 KiB, and the report of a pre-flight
+of ten thousand ranks has 10 MiB."""
 
 S = TypeVar("S", bound=Section)
 Origin = Literal["live", "sysroot", "recorded", "pasted", "described"]
 
 
 class ProbeRun(msgspec.Struct, frozen=True, kw_only=True):
-    """How one probe went; ``seconds`` of wall time."""
+    """The result of one probe run; ``seconds`` is wall time."""
 
     name: str
     status: Literal["ok", "unknown", "crashed", "timed-out"]
@@ -30,7 +30,7 @@ class ProbeRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProbeRuns(msgspec.Struct, frozen=True):
-    """How all probes went; rules about gpucheck itself ask for this type."""
+    """The results of all probe runs; rules about gpucheck itself ask for this type."""
 
     runs: tuple[ProbeRun, ...] = ()
 
@@ -43,11 +43,11 @@ class Versions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SnapshotError(Exception):
-    """A file is no snapshot that can be read; the message is one sentence for the user."""
+    """A file is not a readable snapshot; the message is one sentence for the user."""
 
 
 class Snapshot:
-    """Sections by type. A section that nobody filled is there all the same, all unknown."""
+    """Sections by type. A section that nobody filled exists as well, with everything unknown."""
 
     def __init__(
         self,
@@ -69,14 +69,14 @@ class Snapshot:
         self.versions = Versions(version=gpucheck, tables=tables)
         self.redacted = redacted
         self.views: dict[Any, dict[type[Any], Any]] = {}
-        """What rules were supplied with, by the tables used and its type: each is made once."""
+        """The views that rules asked for, by the tables used and their type; each is made once."""
 
     def get(self, kind: type[S]) -> S:
         """Return the section of this type."""
         return cast("S", self.sections[kind.name])
 
     def with_section(self, section: Section) -> "Snapshot":
-        """Return the snapshot with this section in the place of its own."""
+        """Return the snapshot with this section in place of its own."""
         return Snapshot(
             {**self.sections, section.name: section},
             self.runs,
@@ -90,7 +90,8 @@ class Snapshot:
     def look_up(self, fact: str) -> tuple[Facts, str, Any]:
         """Find a fact by its path, such as ``nvml.gpus.0.uuid``.
 
-        Returns the nearest group of facts that has a source for it, its field there, the value.
+        Returns:
+            The nearest group of facts that has a source for it, its field there, and the value.
 
         Raises:
             LookupError: there is no such fact.
@@ -119,14 +120,14 @@ class Snapshot:
         return owner, field, value
 
     def _look_up_run(self, name: str, field: str) -> tuple[Facts, str, Any]:
-        """Find what is known of a probe's run, such as ``probes.nvml.status``."""
+        """Find a fact about a probe's run, such as ``probes.nvml.status``."""
         run = next((run for run in self.runs.runs if run.name == name), None)
         if run is None or field not in run.__struct_fields__:
             raise LookupError(f"no fact probes.{name}.{field}")
         return Facts(sources={"*": "gpucheck itself"}), field, getattr(run, field)
 
     def problem(self, fact: str) -> str:
-        """Return why a fact is unknown, "" when nobody said."""
+        """Return why a fact is unknown, "" if no reason was given."""
         name, _, field = fact.partition(".")
         section = self.sections.get(name)
         if section is not None and field in section.__struct_fields__:
@@ -163,7 +164,7 @@ class _Saved(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _SavedReport(msgspec.Struct, frozen=True):
-    """The part of a saved report that matters here."""
+    """The relevant part of a saved report."""
 
     schema: Literal["gpucheck.report/1"]
     snapshot: msgspec.Raw
@@ -173,7 +174,7 @@ def load(file: Path) -> Snapshot:
     """Read a saved snapshot, or the snapshot inside a saved report.
 
     Raises:
-        SnapshotError: it cannot be read, in one sentence.
+        SnapshotError: it cannot be read; the message is one sentence.
     """
     try:
         with file.open("rb") as opened:  # a pipe is fine: diff <(ssh ...) b.json
@@ -195,7 +196,7 @@ def decode(data: bytes) -> Snapshot:
     Sections that this version does not know are left out: a newer gpucheck wrote them.
 
     Raises:
-        msgspec.DecodeError: it is neither.
+        msgspec.DecodeError: the data is neither.
     """
     if b'"gpucheck.report/1"' in data[:200]:
         data = bytes(msgspec.json.decode(data, type=_SavedReport).snapshot)

@@ -1,17 +1,17 @@
-"""Finds the interpreter whose PyTorch is diagnosed, and asks it what it is.
+"""Finds the interpreter whose PyTorch is diagnosed, and queries it.
 
-The order in which candidates are taken is a contract (see ``docs/architecture.md``). The
-interpreter is asked by running ``worker/describe.py`` in it, with its own site packages and
-environment: what breaks it is part of what is to be found.
+The order of the candidates is a contract (see ``docs/architecture.md``). The interpreter is queried
+by running ``worker/describe.py`` in it, with its own site packages and environment, because
+whatever breaks it is part of the diagnosis.
 
-A recorded machine holds the outcome in ``worker.json``::
+A recorded machine stores the outcome in ``worker.json``::
 
     {"executable": "/home/user/venv/bin/python", "chosen_by": "the active virtual environment",
      "status": "ok", "detail": "",
      "answer": {"version": "3.11.7", "prefix": "/home/user/venv", "sys_path": [...], ...},
      "others": [{"executable": ..., "prefix": ..., "chosen_by": ...}]}
 
-``answer`` is what :class:`Description` lists; everything but ``status`` may be left out.
+``answer`` has the fields of :class:`Description`; everything except ``status`` may be left out.
 """
 # Paths are kept as they were written: a link may be what makes an environment.
 # ruff: noqa: PTH100, PTH111, PTH117, PTH118, PTH119, PTH120
@@ -48,27 +48,27 @@ _NONE_FOUND = (
 
 
 class TargetWish(msgspec.Struct, frozen=True):
-    """What the user asked for. Make it in gpucheck's main process, which ``parent`` is about."""
+    """What the user asked for. Create it in gpucheck's main process, to which ``parent`` refers."""
 
     python: str | None = None
     """``--python``: an executable, the folder of an environment, or a command on PATH."""
     parent: int = msgspec.field(default_factory=os.getppid)
-    """The process that started gpucheck; a probe's own parent is gpucheck itself."""
+    """The process that started gpucheck; the parent of a probe is gpucheck itself."""
 
 
 class ThisProcess(msgspec.Struct, frozen=True, kw_only=True):
-    """gpucheck's own process, as far as it says which interpreter is meant."""
+    """gpucheck's own process, as far as it shows which interpreter is meant."""
 
     executable: str = ""
     prefix: str = ""
     sys_path: tuple[str, ...] = ()
     run_as_module: bool = False
-    """Started by ``python -m gpucheck``: the user has named the interpreter."""
+    """Started by ``python -m gpucheck``: the user has chosen the interpreter."""
     parent_command: tuple[str, ...] = ()
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
-    """An interpreter that may be meant; ``problem`` says why it cannot be taken."""
+    """An interpreter that may be meant; ``problem`` says why it cannot be used."""
 
     executable: str
     chosen_by: str
@@ -77,7 +77,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Description(msgspec.Struct, frozen=True, kw_only=True):
-    """What the target says of itself; None where it did not say."""
+    """The target's description of itself; None for what it did not report."""
 
     version: str
     prefix: str
@@ -98,7 +98,7 @@ class Description(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
-    """How asking the target went; ``answer`` is there when the status is ``ok``."""
+    """The result of querying the target; ``answer`` is set if the status is ``ok``."""
 
     status: Status
     detail: str = ""
@@ -106,7 +106,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Target(Reply, frozen=True, kw_only=True):
-    """The interpreter that was taken, what it said, and the others that could have been meant."""
+    """The chosen interpreter, its answer, and the other candidates."""
 
     executable: str = ""
     chosen_by: str = ""
@@ -121,7 +121,7 @@ class _Said(msgspec.Struct, frozen=True):
 
 
 def find(host: Host, wish: TargetWish) -> Answer[Target]:
-    """Choose the target and ask it; unknown only where a recorded machine says nothing of it."""
+    """Choose the target and query it; unknown only if a recorded machine does not have it."""
     if isinstance(host, RecordedHost):
         return host.worker().map(_recorded)
     if isinstance(host, RecordingHost):
@@ -158,7 +158,7 @@ def _recorded(raw: dict[str, object]) -> Target:
     """Read ``worker.json``.
 
     Raises:
-        ValueError: it has not the form that is described above.
+        ValueError: it does not have the form described above.
     """
     try:
         return msgspec.convert(raw, Target)
@@ -180,10 +180,10 @@ def this_process(host: Host, wish: TargetWish) -> ThisProcess:
 
 
 def choose(host: Host, wish: TargetWish, this: ThisProcess | None = None) -> list[Candidate]:
-    """Return the interpreters that may be meant, the one to take first.
+    """Return the interpreters that may be meant, the first choice first.
 
-    What the user named (``--python``, ``$GPUCHECK_PYTHON``) stands there even when it cannot be
-    taken: nobody's wish is passed over in silence.
+    What the user named (``--python``, ``$GPUCHECK_PYTHON``) is included even if it cannot be used,
+    so that the choice is never ignored silently.
     """
     this = this or this_process(host, wish)
     env = host.env()
@@ -223,7 +223,7 @@ def _named(host: Host, name: str | None, chosen_by: str) -> Candidate | None:
 
 
 def _of_torchrun(host: Host, this: ThisProcess) -> Candidate | None:
-    """Take the first word of torchrun's command line: its executable has lost the environment."""
+    """Use the first word of torchrun's command line: its executable has lost the environment."""
     env = host.env()
     if not this.parent_command or not _under_torchrun(env, this.parent_command):
         return None
@@ -253,13 +253,13 @@ def _of_module(this: ThisProcess) -> Candidate | None:
 
 
 def _of_environment(host: Host, folder: str | None, chosen_by: str) -> Candidate | None:
-    """Take an environment's interpreter; a variable that names no environment says nothing."""
+    """Use an environment's interpreter; a variable that names no environment is ignored."""
     inside = _python_in(host, folder) if folder else None
     return _candidate(inside, chosen_by) if inside is not None else None
 
 
 def _own(host: Host, this: ThisProcess) -> Candidate | None:
-    """Take gpucheck's own interpreter when torch is installed beside gpucheck."""
+    """Use gpucheck's own interpreter if torch is installed next to gpucheck."""
     if not this.executable:
         return None
     for entry in this.sys_path:
@@ -272,7 +272,7 @@ def _own(host: Host, this: ThisProcess) -> Candidate | None:
 
 
 def _on_path(host: Host, this: ThisProcess) -> Candidate | None:
-    """Take the first Python on PATH outside gpucheck's environment: uvx puts its own first."""
+    """Use the first Python on PATH outside gpucheck's environment: uvx puts its own first."""
     own = {
         _real(host, folder)
         for folder in (os.path.dirname(this.executable), *_bin_folders(this.prefix))
@@ -320,7 +320,7 @@ def _real(host: Host, path: str) -> str:
 def _with_other_prefix(
     host: Host, candidates: Iterable[Candidate], taken: set[str]
 ) -> list[Candidate]:
-    """Leave out what cannot be run and what is an environment already seen."""
+    """Leave out candidates that cannot be run or whose environment was already seen."""
     seen = {_real(host, prefix) for prefix in taken}
     kept = []
     for candidate in candidates:
@@ -370,6 +370,6 @@ def _understood(executable: str, text: str) -> Reply:
 
 
 def _last_line(text: str) -> str:
-    """Return the last thing an interpreter complained of, for the end of a sentence."""
+    """Return the last error line of an interpreter, for the end of a sentence."""
     lines = text.strip().splitlines()
     return f": {lines[-1].strip()[:_MESSAGE_LIMIT]}" if lines else ""

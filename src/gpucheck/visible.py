@@ -1,8 +1,8 @@
-"""Reads CUDA_VISIBLE_DEVICES as the CUDA driver does.
+"""Reads CUDA_VISIBLE_DEVICES in the way of the CUDA driver.
 
-The list is read from the left and ends at the first entry that names no device: what follows it is
-invisible. An index is the number that an entry starts with, so ``1gpu`` is 1; an index that stands
-there twice leaves no device at all; a UUID may be cut short as long as it names one device. The
+The list is read from the left and ends at the first entry that names no device; everything after it
+is invisible. An index is the number at the start of an entry, so ``1gpu`` is 1. An index that
+occurs twice leaves no device at all. A UUID may be shortened as long as it names one device. The
 rules are NVIDIA's (CUDA programming guide, environment variables) as ``torch.cuda`` applies them.
 """
 
@@ -16,11 +16,11 @@ _LEADING_NUMBER = r"\s*([+-]?[0-9]{1,9})"
 
 
 class Mask(msgspec.Struct, frozen=True, kw_only=True):
-    """What a value of CUDA_VISIBLE_DEVICES lets through.
+    """The devices that a value of CUDA_VISIBLE_DEVICES leaves visible.
 
-    ``chosen`` holds positions in the list of devices; ``bad`` is the entry at which reading ended,
-    "" when the whole list was good, and ``why`` says what is wrong with it. ``lost`` are the
-    entries that were meant to name a device and do not: none in ``0,-1`` or ``0,``.
+    ``chosen`` has positions in the list of devices. ``bad`` is the entry at which reading ended, ""
+    if the whole list was valid, and ``why`` says what is wrong with it. ``lost`` are the entries
+    that were meant to name a device and do not: none in ``0,-1`` or ``0,``.
     """
 
     kind: Literal["unset", "empty", "indices", "uuids", "mig"]
@@ -31,7 +31,7 @@ class Mask(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_mask(value: str | None, count: int, uuids: Sequence[str | None]) -> Mask:
-    """Apply a value to ``count`` devices whose UUIDs are ``uuids`` (None where unknown)."""
+    """Apply a value to ``count`` devices whose UUIDs are ``uuids`` (None if unknown)."""
     if value is None:
         return Mask(kind="unset", chosen=tuple(range(count)))
     if not value.strip():

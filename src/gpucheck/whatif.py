@@ -1,7 +1,7 @@
-"""Judges a machine that somebody describes: the same rules, and no question but what was given.
+"""Judges a machine that the user describes: with the same rules, but only for the given facts.
 
-A rule whose facts were not given is not applicable. The verdict is "unknown" only where a given
-value is missing from the tables and no error or warning stands.
+A rule whose facts were not given is not applicable. The verdict is "unknown" only if a given value
+is missing from the tables and there is no error or warning.
 """
 
 import msgspec
@@ -19,7 +19,7 @@ _QUESTION = "Is this so: {title}?"
 
 
 class WhatIf(msgspec.Struct, frozen=True):
-    """The report of a described machine, and what of it this version does not judge."""
+    """The report of a described machine, and the keys that this version does not judge."""
 
     report: Report
     not_judged: dict[str, str]
@@ -27,10 +27,10 @@ class WhatIf(msgspec.Struct, frozen=True):
 
 
 def judge_described(given: Given, tables: Tables) -> WhatIf:
-    """Describe the machine and ask every rule.
+    """Describe the machine and evaluate every rule.
 
     Raises:
-        GivenError: values that contradict one another.
+        GivenError: values contradict each other.
     """
     described = describe(given, tables)
     snapshot = Snapshot(described.sections, ProbeRuns(), tables=tables.version, origin="described")
@@ -42,7 +42,7 @@ def judge_described(given: Given, tables: Tables) -> WhatIf:
 
 
 def _settled(check: Check, snapshot: Snapshot) -> Check:
-    """Make a rule that lacks what was not given not applicable."""
+    """Make a rule not applicable if it lacks a fact that was not given."""
     if check.outcome is not Outcome.UNKNOWN:
         return check
     fact = check.reason.partition(": ")[0]
@@ -71,7 +71,7 @@ def _missing(described: Described) -> tuple[OpenQuestion, ...]:
 def _open(checks: tuple[Check, ...]) -> tuple[OpenQuestion, ...]:
     """Return the rules that could not be answered although their facts were given.
 
-    A finding that is only information could not change the verdict; nor can its absence.
+    A finding that is only information could not change the verdict, and neither can its absence.
     """
     rules = all_rules()
     found = []
@@ -85,7 +85,7 @@ def _open(checks: tuple[Check, ...]) -> tuple[OpenQuestion, ...]:
 
 
 def _unexplained(given: Given) -> tuple[OpenQuestion, ...]:
-    """Return the errors that were given: unless a finding explains them, nothing is healthy."""
+    """Return the errors that were given: if no finding explains them, nothing is healthy."""
     return tuple(
         OpenQuestion(
             question="What causes the error?",

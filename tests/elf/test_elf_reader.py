@@ -226,6 +226,7 @@ def test_every_length_of_a_file_is_read_without_a_crash(tmp_path: Path) -> None:
         _ask_everything(str(path))
 
 
+@pytest.mark.hostile
 def test_altered_files_are_read_without_a_crash(tmp_path: Path) -> None:
     whole = elf(
         "liba.so", soname="libx.so", runpath="/a", versions_defined=["V1", "V2"],

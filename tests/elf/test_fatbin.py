@@ -89,6 +89,7 @@ def test_other_kinds_of_code_are_left_out(tmp_path: Path) -> None:
     assert codes(read(tmp_path, tiny_elf(sections={".nv_fatbin": bytes(section)}))) == ("sm_90",)
 
 
+@pytest.mark.process
 def test_what_nvcc_makes(tmp_path: Path) -> None:
     nvcc = shutil.which("nvcc")
     if nvcc is None:

@@ -9,6 +9,8 @@ import pytest
 from gpucheck.host import children as children_module
 from gpucheck.host.children import Children, Done, Said, Tell, Work
 
+pytestmark = pytest.mark.process
+
 SHORT = 0.4
 
 

@@ -3,10 +3,14 @@
 import os
 import time
 
+import pytest
+
 from gpucheck.facts import Answer
 from gpucheck.host import Ran
 from gpucheck.host.base import OUTPUT_LIMIT
 from gpucheck.host.commands import run
+
+pytestmark = pytest.mark.process
 
 
 def _run(*argv: str, timeout: float = 10.0, stdin: bytes = b"") -> Answer[Ran]:

@@ -9,6 +9,8 @@ from fakes_build import ask_fake, build_fake
 
 from gpucheck.host import LiveHost, cuinit
 
+pytestmark = pytest.mark.process
+
 
 @pytest.fixture(scope="module")
 def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:

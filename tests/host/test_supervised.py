@@ -4,7 +4,11 @@ import os
 import sys
 import time
 
+import pytest
+
 from gpucheck.host.supervised import KILL, TERMINATE, Supervised, start, wait
+
+pytestmark = pytest.mark.process
 
 
 def program(code: str) -> Supervised:

@@ -272,6 +272,7 @@ def test_a_circle_of_needs_ends(tmp_path: Path) -> None:
     assert [one.path for one in opened.added] == ["/t/liba.so", "/t/libb.so"]
 
 
+@pytest.mark.process
 def test_the_start_of_this_very_interpreter() -> None:
     """What /proc/self/maps tells of a fresh process is what was predicted."""
     if sys.platform != "linux":
@@ -289,6 +290,7 @@ def test_the_start_of_this_very_interpreter() -> None:
     assert {path for path in mapped - predicted if "lib-dynload" not in path} == set()
 
 
+@pytest.mark.process
 def test_against_the_real_loader(tmp_path: Path) -> None:
     """Libraries made by the compiler, with every kind of path, opened for real."""
     compiler = shutil.which("gcc")

@@ -16,6 +16,8 @@ from gpucheck.messages.text import Line, Text
 from gpucheck.messages.word_index import runs
 from gpucheck.rules import all_rules
 
+pytestmark = pytest.mark.every_finding
+
 LONGEST_LINE = 4096
 SLOWEST = 0.5
 """Seconds of one search in one hostile line, on a busy machine."""
@@ -110,6 +112,7 @@ def test_only_numbers_get_into_a_command(slug: str, message: Message) -> None:
         assert all(found[name].isdigit() for name in named)
 
 
+@pytest.mark.hostile
 @EACH
 def test_it_is_quick_on_hostile_lines(slug: str, message: Message) -> None:
     del slug

@@ -479,6 +479,7 @@ def test_a_board_that_talks_nonsense_is_left() -> None:
         thread.join(5)
 
 
+@pytest.mark.process
 def test_a_stopped_board_shows_in_last_heard() -> None:
     code = (
         "import sys, time; from gpucheck.preflight.board.server import Board\n"
@@ -498,6 +499,7 @@ def test_a_stopped_board_shows_in_last_heard() -> None:
         until(lambda: pongs, client)
         heard = client.last_heard
         os.kill(pid, signal.SIGSTOP)
+        os.waitpid(pid, os.WUNTRACED)  # it has really stopped
         client.ping(pongs.append)
         start = time.monotonic()
         client.pump()
@@ -516,6 +518,7 @@ def test_a_stopped_board_shows_in_last_heard() -> None:
         os.close(writer)
 
 
+@pytest.mark.hostile
 def test_a_flood_from_many_clients_is_kept_in_full(board: Board) -> None:
     clients = [connected(board) for _ in range(50)]
     done: list[Any] = []

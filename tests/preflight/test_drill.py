@@ -92,6 +92,7 @@ def test_a_long_or_ugly_text_is_shown_in_short_and_escaped() -> None:
     assert str(caught.value).isprintable()
 
 
+@pytest.mark.exhaustive
 @given(st.text(max_size=40))
 def test_any_text_is_a_drill_or_a_sentence(text: str) -> None:
     for given_text in (text, "slow:" + text, "link:" + text, "hang:rank=" + text):

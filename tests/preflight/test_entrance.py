@@ -331,6 +331,7 @@ VALUES = st.one_of(
 )
 
 
+@pytest.mark.exhaustive
 @given(
     st.dictionaries(st.sampled_from(NAMES), VALUES),
     st.none() | st.integers(1, 5),

@@ -61,6 +61,7 @@ def test_the_pods_of_the_job_find_one_another() -> None:
         assert place.hosts[0] == options["--master"].split(".")[0]
 
 
+@pytest.mark.process
 @pytest.mark.netns
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="no torch here")
 def test_the_job_runs_on_hosts_that_are_called_like_its_pods() -> None:
@@ -89,6 +90,7 @@ def test_the_job_runs_on_hosts_that_are_called_like_its_pods() -> None:
     assert [one["host"] for one in report["ranks"]] == pods
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("status", "passed_on"), [(0, 0), (1, 1), (2, 0), (3, 0), (4, 0), (5, 0), (137, 0)]
 )

@@ -15,6 +15,8 @@ from gpucheck.preflight.blame.localise import Conclusion, Limits, culprits, next
 from gpucheck.preflight.model import RankResult, Roster, Status, StepResult
 from gpucheck.probes.preflight import Phase
 
+pytestmark = pytest.mark.exhaustive
+
 hypothesis = pytest.importorskip("hypothesis")
 strategies = pytest.importorskip("hypothesis.strategies")
 

@@ -47,6 +47,7 @@ def test_counts() -> None:
             counts(bad)
 
 
+@pytest.mark.exhaustive
 @given(st.text(alphabet="n0129[]-,x", max_size=30))
 def test_any_text_is_a_list_or_none(text: str) -> None:
     try:

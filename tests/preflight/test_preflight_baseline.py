@@ -140,6 +140,7 @@ def test_where_it_is() -> None:
         default_path({})
 
 
+@pytest.mark.exhaustive
 @settings(max_examples=40)
 @given(st.binary(max_size=200))
 def test_any_bytes_give_a_baseline_or_a_sentence(

@@ -137,6 +137,7 @@ PREFLIGHTS = st.builds(
 FAIL_ON = st.sampled_from(get_args(FailOn))
 
 
+@pytest.mark.exhaustive
 @given(FINDINGS, PREFLIGHTS, FAIL_ON)
 def test_the_status_is_one_of_the_five_and_a_drill_never_ends_well(
     findings: list[Finding], preflight: Preflight, fail_on: FailOn
@@ -153,6 +154,7 @@ def test_the_status_is_one_of_the_five_and_a_drill_never_ends_well(
     assert found.status in counted | {0, 3}
 
 
+@pytest.mark.exhaustive
 @given(FINDINGS, st.sampled_from(SLUGS), PREFLIGHTS, FAIL_ON)
 def test_one_finding_more_never_makes_it_better(
     findings: list[Finding], slug: str, preflight: Preflight, fail_on: FailOn

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from gpucheck.preflight.figures.peers import Peers
 
 
+@pytest.mark.exhaustive
 @given(st.lists(st.floats(0.1, 100), min_size=1, max_size=20))
 def test_it_is_the_median_of_all_but_one(values: list[float]) -> None:
     peers = Peers(("same", value) for value in values)

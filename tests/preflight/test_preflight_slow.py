@@ -152,6 +152,7 @@ def test_all_slower_than_their_baseline_is_seen_although_they_agree() -> None:
     assert len(culprits(EIGHT, [step, step], Baseline(gpus=saved))) == 8
 
 
+@pytest.mark.exhaustive
 @settings(max_examples=30)
 @given(
     st.lists(st.floats(0.85, 1.0), min_size=2, max_size=64),
@@ -163,6 +164,7 @@ def test_noise_of_15_percent_accuses_nobody(first: list[float], second: list[flo
     assert culprits(roster, history) == []
 
 
+@pytest.mark.exhaustive
 @settings(max_examples=40)
 @given(st.integers(3, 40), st.data())
 def test_up_to_half_may_be_slow_and_exactly_they_are_named(count: int, data: st.DataObject) -> None:

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from gpucheck.preflight.run.spans import pack, unpack
 
 
+@pytest.mark.exhaustive
 @given(st.lists(st.integers(0, 10_000), unique=True, max_size=300))
 def test_ranks_come_back_in_their_order(ranks: list[int]) -> None:
     assert list(unpack(pack(ranks))) == ranks

@@ -29,7 +29,10 @@ from gpucheck.preflight.launchers import entrance
 from gpucheck.preflight.run.conductor import Heard
 from gpucheck.preflight.run.session import Brain, Session, Settings
 
-pytestmark = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="no torch here")
+pytestmark = [
+    pytest.mark.gate,
+    pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="no torch here"),
+]
 TASKS = 3
 LIMIT = 60.0
 SLACK = 30.0

@@ -17,6 +17,7 @@ from broken_torch import break_torch
 import gpucheck
 
 pytestmark = [
+    pytest.mark.gate,
     pytest.mark.netns,
     pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="no torch here"),
 ]

@@ -16,7 +16,10 @@ from slurm_cluster import Cluster
 
 import gpucheck
 
-pytestmark = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="no torch here")
+pytestmark = [
+    pytest.mark.gate,
+    pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="no torch here"),
+]
 mpirun = pytest.mark.skipif(not shutil.which("mpirun"), reason="no mpirun: Open MPI is missing")
 TORCHRUN = (sys.executable, "-m", "torch.distributed.run")
 CRASH = ("--drill", "crash:rank=3")

@@ -15,6 +15,8 @@ import pytest
 import roll_call_script
 from slurm_cluster import Cluster
 
+pytestmark = pytest.mark.gate
+
 SCRIPT = (sys.executable, roll_call_script.__file__)
 TORCHRUN = (sys.executable, "-m", "torch.distributed.run")
 mpirun = pytest.mark.skipif(not shutil.which("mpirun"), reason="no mpirun: Open MPI is missing")

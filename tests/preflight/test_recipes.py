@@ -20,7 +20,10 @@ from slurm_cluster import Cluster
 import gpucheck
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
-pytestmark = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="no torch here")
+pytestmark = [
+    pytest.mark.gate,
+    pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="no torch here"),
+]
 
 
 def put_on_path(folder: Path, more: str = "", broken: Path | None = None) -> str:

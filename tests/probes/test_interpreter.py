@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from support import machine
 
+from gpucheck.host import OsFamily
 from gpucheck.probes.interpreter import Interpreter, collect
 from gpucheck.target import TargetWish
 
@@ -25,10 +26,12 @@ def taken(
     *,
     answer: dict[str, Any] | None = None,
     files: dict[str, str] | None = None,
+    os: OsFamily = "linux",
     **raw: Any,  # noqa: ANN401  # the content of worker.json
 ) -> Interpreter:
     content = {"status": "ok", "answer": answer or ANSWER, **raw}
-    door = machine(folder, files=files, answers={"worker.json": content})
+    record = {"identity": {"os": os}}
+    door = machine(folder, files=files, host=record, answers={"worker.json": content})
     return collect(door, TargetWish())
 
 
@@ -63,7 +66,8 @@ def test_what_it_does_not_say_is_unknown(tmp_path: Path) -> None:
     ],
 )
 def test_kinds(tmp_path: Path, prefix: str, files: dict[str, str], kind: str) -> None:
-    assert taken(tmp_path, answer={**ANSWER, "prefix": prefix}, files=files).kind == kind
+    os: OsFamily = "windows" if "\\" in prefix else "linux"
+    assert taken(tmp_path, answer={**ANSWER, "prefix": prefix}, files=files, os=os).kind == kind
 
 
 @pytest.mark.parametrize(

@@ -1,16 +1,15 @@
 """The section ``loading``: on a recorded environment, and live where this Python has torch."""
 
 import importlib.util
-import json
-import shutil
 import sys
 from pathlib import Path
 
+import machine_files
 import pytest
 from elf_support import elf
 from support import machine
 
-from gpucheck.host import Host, LiveHost, RecordedHost
+from gpucheck.host import Host, LiveHost, RecordedHost, Recording
 from gpucheck.probes import interpreter, loading, torch_build
 from gpucheck.probes._library_owner import Owners, is_cuda, library_name, stem
 from gpucheck.probes._loaded_compare import Difference, compare
@@ -21,7 +20,8 @@ from gpucheck.tables.runtime_opens import RuntimeOpens
 from gpucheck.tables.store import Tables
 from gpucheck.target import TargetWish
 
-MACHINE = Path(__file__).parents[1] / "machines" / "real-torch29-foreign-copies-ok"
+MACHINE = "real-torch29-foreign-copies-ok"
+FOREIGN = "/opt/cuda-12.1/lib64"
 OPENS = Tables().get(RuntimeOpens)
 WHEELS = "/home/ana/project/venv/lib/python3.11/site-packages/nvidia"
 
@@ -33,7 +33,12 @@ def section(host: Host, wish: TargetWish | None = None) -> Loading:
 
 @pytest.fixture(name="found", scope="module")
 def recorded() -> Loading:
-    return section(RecordedHost(MACHINE))
+    return section(machine_files.host(MACHINE))
+
+
+def _without(copy: Recording, name: str) -> None:
+    for path in [path for path in copy.files if path.endswith(f"/{name}")]:
+        del copy.files[path]
 
 
 def by_name(libraries: list[LoadedLibrary] | None) -> dict[str, LoadedLibrary]:
@@ -73,54 +78,46 @@ def test_nothing_is_missing(found: Loading) -> None:
     assert found.preloading.startswith("libnvrtc, libnvrtc-builtins, libnvJitLink after")
 
 
-def test_cudnn_parts_follow_the_variable_where_the_wheel_has_runpath(tmp_path: Path) -> None:
+def test_cudnn_parts_follow_the_variable_where_the_wheel_has_runpath() -> None:
     """It was seen so: torch 2.9 with cuDNN 9.26 on LD_LIBRARY_PATH told that version."""
-    folder = tmp_path / "machine"
-    shutil.copytree(MACHINE, folder)
-    graph = folder / "files/opt/cuda-12.1/lib64/libcudnn_graph.so.9"
-    graph.write_bytes(elf("libc.so.6", soname="libcudnn_graph.so.9"))
-    found = section(RecordedHost(folder))
+    copy = machine_files.copied(MACHINE)
+    copy.files[f"{FOREIGN}/libcudnn_graph.so.9"] = elf("libc.so.6", soname="libcudnn_graph.so.9")
+    found = section(RecordedHost(copy))
     assert by_name(found.libraries)["cudnn"].found_via == "rpath"
     part = by_name(found.runtime_opened)["cudnn_graph"]
-    assert (part.found_via, part.variable_entry) == ("LD_LIBRARY_PATH", "/opt/cuda-12.1/lib64")
+    assert (part.found_via, part.variable_entry) == ("LD_LIBRARY_PATH", FOREIGN)
     assert part.passed_over == [f"{WHEELS}/cudnn/lib/libcudnn_graph.so.9"]
 
 
-def test_a_wheel_that_this_user_may_not_read_is_no_wheel_that_is_gone(tmp_path: Path) -> None:
+def test_a_wheel_that_this_user_may_not_read_is_no_wheel_that_is_gone() -> None:
     """Installed by root with umask 077: the loader says "No such file or directory"."""
-    folder = tmp_path / "machine"
-    shutil.copytree(MACHINE, folder)
-    record = json.loads((folder / "host.json").read_text())
+    copy = machine_files.copied(MACHINE)
     lib = f"{WHEELS.rpartition('/')[0]}/torch/lib/../../nvidia/cudnn/lib"
     hidden = (f"{WHEELS}/cudnn/lib", f"{WHEELS}/cudnn/lib/libcudnn.so.9", f"{lib}/libcudnn.so.9")
-    record.setdefault("problems", {}).update(dict.fromkeys(hidden, "EACCES: Permission denied"))
-    (folder / "host.json").write_text(json.dumps(record))
-    for path in (folder / "files").rglob("libcudnn.so.9"):
-        path.unlink()
-    found = section(RecordedHost(folder))
+    copy.problems.update(dict.fromkeys(hidden, "EACCES: Permission denied"))
+    _without(copy, "libcudnn.so.9")
+    found = section(RecordedHost(copy))
     lost = next(one for one in found.missing or () if one.soname == "libcudnn.so.9")
     assert (lost.why, lost.path) == (loading.NOT_READABLE, f"{WHEELS}/cudnn")
     assert lost.fatal
 
 
-def test_cudnn_asks_for_its_own_release_first(tmp_path: Path) -> None:
-    folder = tmp_path / "machine"
-    shutil.copytree(MACHINE, folder)
-    lib = folder / "files/opt/cuda-12.1/lib64"
+def test_cudnn_asks_for_its_own_release_first() -> None:
+    copy = machine_files.copied(MACHINE)
     for name in ("libcudnn_graph.so.9.10.2", "libcudnn_ops.so.9.26.0"):
-        (lib / name).write_bytes(elf("libc.so.6", soname=name[: name.index(".so") + 5]))
-    opened = by_name(section(RecordedHost(folder)).runtime_opened)
+        library = elf("libc.so.6", soname=name[: name.index(".so") + 5])
+        copy.files[f"{FOREIGN}/{name}"] = library
+    opened = by_name(section(RecordedHost(copy)).runtime_opened)
     assert opened["cudnn_graph"].found_via == "LD_LIBRARY_PATH"
     assert opened["cudnn_ops"].found_via == "runpath"
 
 
-def test_a_part_that_this_cudnn_does_not_open_is_not_opened(tmp_path: Path) -> None:
+def test_a_part_that_this_cudnn_does_not_open_is_not_opened() -> None:
     """9.10 has no tensor_ir: that of a newer cuDNN in the system is none of its business."""
-    folder = tmp_path / "machine"
-    shutil.copytree(MACHINE, folder)
+    copy = machine_files.copied(MACHINE)
     name = "libcudnn_engines_tensor_ir.so.9"
-    (folder / "files/opt/cuda-12.1/lib64" / name).write_bytes(elf("libc.so.6", soname=name))
-    found = section(RecordedHost(folder))
+    copy.files[f"{FOREIGN}/{name}"] = elf("libc.so.6", soname=name)
+    found = section(RecordedHost(copy))
     assert "cudnn_engines_tensor_ir" not in by_name(found.runtime_opened)
     assert found.missing == []
 
@@ -141,13 +138,11 @@ def test_a_part_that_this_cudnn_does_not_open_is_not_opened(tmp_path: Path) -> N
     ],
 )
 def test_what_is_gone_is_told_where_something_fails_of_it(
-    tmp_path: Path, gone: str, told: tuple[str, str] | None
+    gone: str, told: tuple[str, str] | None
 ) -> None:
-    folder = tmp_path / "machine"
-    shutil.copytree(MACHINE, folder)
-    for path in (folder / "files").rglob(gone):
-        path.unlink()
-    found = section(RecordedHost(folder))
+    copy = machine_files.copied(MACHINE)
+    _without(copy, gone)
+    found = section(RecordedHost(copy))
     missing = [(one.soname, one.needed_by, one.fatal) for one in found.missing or ()]
     assert missing == ([(*told, False)] if told else [])
     assert gone not in [one.soname for one in found.runtime_opened or ()]
@@ -161,15 +156,14 @@ def test_what_is_gone_is_told_where_something_fails_of_it(
     ],
 )
 def test_a_preloading_that_is_not_understood_is_unknown(
-    tmp_path: Path, name: str, change: str | None, why: str
+    name: str, change: str | None, why: str
 ) -> None:
-    folder = tmp_path / "machine"
-    shutil.copytree(MACHINE, folder)
-    file = folder / "files" / WHEELS.removesuffix("/nvidia").lstrip("/") / name
-    file.unlink()
+    copy = machine_files.copied(MACHINE)
+    path = f"{WHEELS.removesuffix('/nvidia')}/{name}"
+    del copy.files[path]
     if change is not None:
-        file.write_text(change)
-    found = section(RecordedHost(folder))
+        copy.files[path] = change.encode()
+    found = section(RecordedHost(copy))
     if change is None:  # then torch itself is none
         assert found.libraries == []
         return
@@ -177,13 +171,10 @@ def test_a_preloading_that_is_not_understood_is_unknown(
     assert why in found.problem("libraries")
 
 
-def test_a_variable_of_torch_turns_preloading_off(tmp_path: Path) -> None:
-    folder = tmp_path / "machine"
-    shutil.copytree(MACHINE, folder)
-    (folder / "env.json").write_text(
-        '{"VIRTUAL_ENV": "/home/ana/project/venv", "TORCH_USE_RTLD_GLOBAL": "1"}'
-    )
-    found = section(RecordedHost(folder))
+def test_a_variable_of_torch_turns_preloading_off() -> None:
+    copy = machine_files.copied(MACHINE)
+    copy.env = {"VIRTUAL_ENV": "/home/ana/project/venv", "TORCH_USE_RTLD_GLOBAL": "1"}
+    found = section(RecordedHost(copy))
     assert found.preloading == ""
     assert by_name(found.libraries)["nvJitLink"].found_via == "runpath"
 
@@ -272,6 +263,7 @@ def test_differences_from_a_live_process() -> None:
     assert compare(Loading(), other) == []
 
 
+@pytest.mark.process
 def test_the_prediction_for_this_very_interpreter() -> None:
     """With the torch of the tests: what is predicted is what a fresh process has loaded."""
     if sys.platform != "linux" or importlib.util.find_spec("torch") is None:

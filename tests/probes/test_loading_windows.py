@@ -135,6 +135,7 @@ def test_what_cannot_be_read_is_unknown(tmp_path: Path) -> None:
     assert section(host(tmp_path / "3", {})).libraries is None
 
 
+@pytest.mark.hostile
 def test_altered_files_do_not_crash(tmp_path: Path) -> None:
     whole = dll("a.dll", "b.dll")
     dice = random.Random(7)  # noqa: S311  # not for secrets

@@ -201,6 +201,7 @@ def test_a_broken_record_says_nothing(tmp_path: Path, text: str) -> None:
     assert (section.damaged, section.shared) == ([], [])
 
 
+@pytest.mark.hostile
 def test_a_huge_record_is_bounded(tmp_path: Path) -> None:
     lines = "".join(f"nvidia/x/lib{at}.so,sha256=a,1\n" for at in range(100_000))
     start = time.process_time()

@@ -1,7 +1,6 @@
 """The torch of a real virtual environment, as it was recorded."""
 
-from pathlib import Path
-
+import machine_files
 import pytest
 
 from gpucheck.host import RecordedHost
@@ -11,12 +10,10 @@ from gpucheck.tables import Tables
 from gpucheck.tables.known_packages import KnownPackages
 from gpucheck.target import TargetWish
 
-FOLDER = Path(__file__).parents[1] / "machines" / "real-torch-cuda-no-gpu"
-
 
 @pytest.fixture(name="host")
 def recorded() -> RecordedHost:
-    return RecordedHost(FOLDER)
+    return machine_files.host("real-torch-cuda-no-gpu")
 
 
 @pytest.fixture(name="python")

@@ -82,6 +82,7 @@ def test_the_long_form() -> None:
     assert "nvidia-smi -q" in read.formats
 
 
+@pytest.mark.hostile
 def test_a_long_log_that_is_packed_keeps_every_field_of_the_long_form() -> None:
     noise = "".join(f"[    {n}.000000] usb 1-1: of no interest {n}\n" for n in range(30_000))
     spread = QUERY.replace("    ECC Errors", f"{OTHER * 70}    ECC Errors")

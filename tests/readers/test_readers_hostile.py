@@ -34,11 +34,13 @@ def check(text: str) -> None:
         assert msgspec.json.decode(data, type=type(section)) == section
 
 
+@pytest.mark.hostile
 @pytest.mark.parametrize("seed", range(120))
 def test_spoilt_texts(seed: int) -> None:
     check(spoilt(random.Random(seed)))  # noqa: S311  # the same texts every time
 
 
+@pytest.mark.hostile
 @pytest.mark.parametrize(
     "unit",
     [
@@ -66,6 +68,7 @@ def test_several_formats_of_one_machine_are_put_together() -> None:
     assert {"collect_env", "nvidia-smi -q", "Python session", "system commands"} <= {*read.formats}
 
 
+@pytest.mark.hostile
 def test_arbitrary_texts() -> None:
     hypothesis = pytest.importorskip("hypothesis")
     strategies = pytest.importorskip("hypothesis.strategies")

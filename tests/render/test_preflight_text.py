@@ -172,6 +172,7 @@ def test_a_screen_is_enough_when_everybody_fails() -> None:
     assert "and 1,242 more hosts" in text
 
 
+@pytest.mark.hostile
 def test_ten_thousand_ranks_take_less_than_two_seconds() -> None:
     result = samples.hang(1250, 8)
     begun = time.process_time()

@@ -214,6 +214,7 @@ def test_any_encoding_can_be_written_to() -> None:
         assert expected in out.getvalue()
 
 
+@pytest.mark.process
 def test_rich_is_not_loaded_for_the_default_output() -> None:
     script = "import sys, gpucheck.render.terminal; sys.exit('rich' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0

@@ -18,6 +18,8 @@ from gpucheck.facts import Facts, Section
 from gpucheck.probes.request import Request
 from gpucheck.rules import Family, Rule, all_rules
 
+pytestmark = pytest.mark.every_finding
+
 FOLDER = Path(rules.__file__).parent
 ALL = pytest.mark.parametrize("rule", all_rules().values(), ids=all_rules())
 LINES_OF_A_PAGE = 5

@@ -15,6 +15,8 @@ from gpucheck.rules import all_rules
 from gpucheck.rules.witnesses.preflight_says import PreflightSays
 from gpucheck.snapshot import decode
 
+pytestmark = pytest.mark.every_finding
+
 UUIDS = [f"GPU-{rank:08x}-1111-2222-3333-444455556666" for rank in range(8)]
 RANKS = [
     RankOutcome(

@@ -7,6 +7,8 @@ from rules_support import ask
 from gpucheck import triage
 from gpucheck.findings import NotApplicable
 
+pytestmark = pytest.mark.every_finding
+
 EACH = pytest.mark.parametrize("slug", TEXTS)
 
 

@@ -122,6 +122,7 @@ def test_a_small_shm_that_nccl_met_is_an_error_with_both_facts() -> None:
     assert {"limits.shm_total_bytes", "selftests.results.1.detail"} <= facts
 
 
+@pytest.mark.hostile
 def test_hostile_words_cost_little() -> None:
     huge = "NCCL WARN NET/IB : " + "a" * 10_000_000
     found = judged(nccl_says(printed=huge + "\n" * 1_000_000, message=[1], detail=None))

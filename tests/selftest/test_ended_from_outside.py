@@ -10,6 +10,8 @@ import pytest
 from fake_patient import Patient, by_name
 from left_behind import MARK, alive, wait_until
 
+pytestmark = pytest.mark.process
+
 HANG = "time.sleep(60)"
 RUN = """
 import sys

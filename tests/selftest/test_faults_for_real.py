@@ -23,6 +23,8 @@ from gpucheck.selftest.catalogue import headers
 from gpucheck.selftest.launcher import Launcher
 from gpucheck.selftest.plan import Wish
 
+pytestmark = pytest.mark.process
+
 NEEDS_TORCH = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="no torch here")
 ALL = ("device-placement", "cublas-matmul", "cudnn-convolution", "all-reduce")
 DEADLINES = {

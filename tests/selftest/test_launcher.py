@@ -11,6 +11,8 @@ from fake_patient import Patient, by_name
 from gpucheck.probes.selftests import SelfTest
 from gpucheck.selftest.plan import Wish
 
+pytestmark = pytest.mark.process
+
 FINE = "bench.measure('m', 2.0, 's', bound=3.0, bound_from='arithmetic')"
 SEGFAULT = "bench.stage('a wild pointer')\nctypes.string_at(1)"
 HANG = "bench.stage('a long wait')\ntime.sleep(1000)"

@@ -87,6 +87,7 @@ def test_every_shipped_self_test_has_its_header() -> None:
         assert one.levels or name == "jit"
 
 
+@pytest.mark.process
 def test_no_self_test_needs_torch_to_show_its_header() -> None:
     code = (
         "import sys; from gpucheck.selftest.catalogue import headers; headers(); "

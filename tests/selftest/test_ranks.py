@@ -157,6 +157,7 @@ def examine(folder: Path, monkeypatch: pytest.MonkeyPatch, body: str) -> list[Se
     return [one for _path, one in found.of("one")]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("name", "value", "arms"), [("NCCL_P2P_DISABLE", "1", 1), ("NCCL_CUMEM_ENABLE", "0", 4)]
 )
@@ -172,6 +173,7 @@ def test_the_control_arm_finds_the_transport(
         assert len(control["tried"]) == arms
 
 
+@pytest.mark.process
 def test_a_failure_that_nothing_cures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = examine(tmp_path, monkeypatch, "raise Failed('wrong-value', 'wrong')")
     control = found[0].data["control"]
@@ -179,6 +181,7 @@ def test_a_failure_that_nothing_cures(tmp_path: Path, monkeypatch: pytest.Monkey
     assert [one["verdict"] for one in control["tried"]] == ["wrong"] * 4
 
 
+@pytest.mark.process
 def test_a_failure_that_does_not_come_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -193,6 +196,7 @@ def test_a_failure_that_does_not_come_again(
     assert control["goes_wrong_again"] is False
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     "body",
     [
@@ -207,6 +211,7 @@ def test_what_no_transport_can_be_to_blame_for_is_not_tried_again(
     assert all("control" not in one.data for one in examine(tmp_path, monkeypatch, body))
 
 
+@pytest.mark.process
 def test_on_the_cpu_there_is_no_nccl_to_try(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -215,6 +220,7 @@ def test_on_the_cpu_there_is_no_nccl_to_try(
     assert all("control" not in one.data for one in found.results or ())
 
 
+@pytest.mark.process
 def test_one_gpu_says_that_nccl_ran_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     body = "bench.remark = 'one GPU'"
     found = Patient(tmp_path, monkeypatch, gpus=1, cuda="13.0", tests={"one": body}, per=RANKS)

@@ -71,6 +71,7 @@ class Host(LiveHost):
         return Answer({"init_code": 0, "gpus": [{"name": "NVIDIA A100", "temperature": 40}]}, "")
 
 
+@pytest.mark.process
 def test_it_looks_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watching, "_EVERY", 0.01)
     watch = Watch(Host(hangs=False), 10)
@@ -83,6 +84,7 @@ def test_it_looks_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(watch.stop() or []) == 1
 
 
+@pytest.mark.process
 def test_a_driver_that_hangs_holds_nobody_up() -> None:
     watch = Watch(Host(hangs=True), 10)
     start = time.monotonic()

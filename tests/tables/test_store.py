@@ -104,6 +104,7 @@ def test_another_table_or_schema_is_refused(tmp_path: Path) -> None:
         _ = Tables(tmp_path).version
 
 
+@pytest.mark.process
 def test_importing_the_tables_does_not_import_packaging() -> None:
     code = (
         "import sys, gpucheck.tables, gpucheck.tables.catalogue, gpucheck.tables.choice;"

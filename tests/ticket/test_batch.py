@@ -61,6 +61,7 @@ def test_lines_of_json_are_tickets_and_a_bad_one_stops_no_other(tmp_path: Path) 
     assert "line 3" in found[1]["error"]
 
 
+@pytest.mark.process
 def test_several_processes_give_the_same_answers_in_the_same_order(tmp_path: Path) -> None:
     file = tmp_path / "many.jsonl"
     texts = [MISMATCH, DUPLICATE, "nothing"] * 60
@@ -84,6 +85,7 @@ def test_the_summary_counts(folder: Path) -> None:
     assert batch.summary() == "3 tickets: 2 broken, 1 unknown"
 
 
+@pytest.mark.hostile
 def test_the_summary_says_what_was_not_read(tmp_path: Path) -> None:
     packed = gzip.compress(MISMATCH.encode() + b"\n" * (HEAD + 2 * 1024 * 1024))
     (tmp_path / "bomb.log").write_bytes(packed)

@@ -55,6 +55,7 @@ def shell(command: str, data: bytes = b"") -> subprocess.CompletedProcess[bytes]
     )
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("size", [0, 5_000, 300_000])
 def test_a_pipe_of_a_shell_is_read_once_and_whole(tmp_path: Path, size: int) -> None:
     file = tmp_path / "x.log"
@@ -64,11 +65,13 @@ def test_a_pipe_of_a_shell_is_read_once_and_whole(tmp_path: Path, size: int) -> 
     assert b"line 2: " in found.stdout
 
 
+@pytest.mark.process
 def test_stdin_by_its_name() -> None:
     found = shell("cat | GPUCHECK triage /dev/stdin", TELLING)
     assert (found.returncode, CAUSE.encode() in found.stdout) == (1, True), found.stderr
 
 
+@pytest.mark.process
 def test_a_saved_report_from_a_pipe_is_judged_as_one(tmp_path: Path) -> None:
     file = tmp_path / "report.json"
     file.write_text(json.dumps(triage(TELLING).as_json()))
@@ -76,6 +79,7 @@ def test_a_saved_report_from_a_pipe_is_judged_as_one(tmp_path: Path) -> None:
     assert json.loads(found.stdout)["root_causes"] == [CAUSE]
 
 
+@pytest.mark.process
 def test_a_pipe_in_a_batch(tmp_path: Path) -> None:
     file = tmp_path / "x.log"
     file.write_bytes(TELLING)
@@ -83,6 +87,7 @@ def test_a_pipe_in_a_batch(tmp_path: Path) -> None:
     assert [json.loads(line)["root_causes"] for line in found.stdout.splitlines()] == [[CAUSE]] * 2
 
 
+@pytest.mark.process
 def test_a_command_that_says_nothing_ends_at_once() -> None:
     begun = time.monotonic()
     assert shell("GPUCHECK triage <(true)").returncode == 3

@@ -40,6 +40,7 @@ def test_lines_keep_their_numbers(ending: bytes) -> None:
     assert sources((b"x" + ending) * 6 + TELLING) == ["line 7"]
 
 
+@pytest.mark.hostile
 def test_a_long_log_keeps_what_matters_with_its_number() -> None:
     filler = b"step 1 | loss 2.0 | an ordinary line of an ordinary log that says nothing\n"
     before = 2 * WHOLE // len(filler)
@@ -49,6 +50,7 @@ def test_a_long_log_keeps_what_matters_with_its_number() -> None:
     assert sources(data) == [f"line {before + 1}"]
 
 
+@pytest.mark.hostile
 def test_the_beginning_and_the_end_of_a_long_log_are_kept() -> None:
     data = b"first\n" + b"nothing at all in this line\n" * (2 * WHOLE // 28) + b"last"
     lines = taken(data).text().lines
@@ -57,6 +59,7 @@ def test_the_beginning_and_the_end_of_a_long_log_are_kept() -> None:
     assert lines[-1].number == data.count(b"\n") + 1
 
 
+@pytest.mark.hostile
 def test_the_end_of_a_file_that_is_too_long_is_read_and_numbered(tmp_path: Path) -> None:
     file = tmp_path / "big.log"
     with file.open("wb") as opened:
@@ -71,6 +74,7 @@ def test_the_end_of_a_file_that_is_too_long_is_read_and_numbered(tmp_path: Path)
     assert any(line.number == 1011 for line in intake.text().lines)
 
 
+@pytest.mark.hostile
 def test_a_line_without_end_costs_neither_time_nor_memory() -> None:
     data = b"a" * (100 * MIB) + b"\n" + TELLING
     begun = time.process_time()
@@ -83,6 +87,7 @@ def test_a_line_without_end_costs_neither_time_nor_memory() -> None:
     assert time.process_time() - begun < 20
 
 
+@pytest.mark.hostile
 def test_a_million_lines_are_bounded() -> None:
     text = taken(b"Is CUDA available: True\nNCCL WARN x\n" * 500_000).text()
     assert len(text.lines) <= 62_000
@@ -92,6 +97,7 @@ def test_gzip_is_unpacked_as_a_stream() -> None:
     assert triage(gzip.compress(b"x\n" * 1000 + TELLING)).root_causes == CAUSE
 
 
+@pytest.mark.hostile
 def test_a_gzip_bomb_is_cut_short() -> None:
     packed = gzip.compress(TELLING + b"\n" * (HEAD + 8 * MIB))
     intake = taken(packed)
@@ -150,6 +156,7 @@ def test_what_windows_writes_is_read_out_of_gzip() -> None:
     assert triage(gzip.compress(TELLING.decode().encode("utf-16"))).root_causes == CAUSE
 
 
+@pytest.mark.hostile
 @pytest.mark.parametrize("rain", [b"\n", b"x\n", b"x\ny\n", b"\r\n"])
 def test_a_rain_of_short_lines_costs_little_and_keeps_the_numbers(rain: bytes) -> None:
     data = rain * (12 * MIB // len(rain)) + TELLING + rain * (MIB // len(rain))
@@ -182,6 +189,7 @@ def test_bytes_that_are_no_utf_8_hurt_nothing() -> None:
     assert triage(b"\xff\xfe\xfd\xc3(\n"[1:] + TELLING).root_causes == CAUSE
 
 
+@pytest.mark.hostile
 @pytest.mark.parametrize(
     "text",
     [
@@ -210,6 +218,7 @@ def test_a_report_that_cannot_be_read_is_one_sentence(schema: str) -> None:
         triage(text)
 
 
+@pytest.mark.hostile
 def test_parts_of_telling_texts_never_crash() -> None:
     """Cut, doubled and mixed up: what a careless paste makes of output."""
     chance = random.Random(11)  # noqa: S311  # the same every time

@@ -123,6 +123,7 @@ def test_the_name_is_shown_as_evidence_and_kept_when_saved() -> None:
     assert again.root_causes == report.root_causes
 
 
+@pytest.mark.hostile
 def test_hostile_lines_are_read_quickly() -> None:
     for piece in ("CUDA error ", "cudaGetDevice(", "THCudaCheck FAIL error=", "cuInit ", "1", "[1"):
         begun = time.process_time()

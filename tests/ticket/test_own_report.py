@@ -39,6 +39,7 @@ SAMPLES = [one.sample for finding in all_messages().values() for one in finding.
 """Every message that is known; each is tried in one of the forms."""
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", SOME)
 def test_it_names_the_same_cause(name: str, form: str) -> None:
@@ -47,6 +48,7 @@ def test_it_names_the_same_cause(name: str, form: str) -> None:
     assert found.root_causes[:1] == report.root_causes[:1]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("form", OF_TRIAGE)
 def test_what_triage_says_names_the_same_cause(form: str) -> None:
     named = 0

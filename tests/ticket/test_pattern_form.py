@@ -56,6 +56,7 @@ def test_its_form_is_linear(pattern: re.Pattern[str] | re.Pattern[bytes]) -> Non
     assert list(faults(parsed(pattern.pattern, pattern.flags & ~re.UNICODE))) == []
 
 
+@pytest.mark.hostile
 @EACH
 def test_it_is_quick_on_hostile_lines(pattern: re.Pattern[str] | re.Pattern[bytes]) -> None:
     for line in hostile(pattern):

@@ -7,6 +7,8 @@ from test_machines import NAMES, TABLES, reported
 from gpucheck.render import json_format
 from gpucheck.ticket import triage
 
+pytestmark = pytest.mark.exhaustive
+
 ALSO_RIGHT = {
     "dropped-gpu-r590-gtx1080": "kernel-module-not-loaded",  # nvidia-smi says no more than that
     "forward-compat-on-geforce": "driver-too-old",  # nobody speaks of the cuda-compat library

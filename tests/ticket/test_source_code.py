@@ -187,6 +187,7 @@ def test_what_a_program_sets_counts_in_code() -> None:
                 assert one.code or one.name in ("ifname-words", "env-set"), slug
 
 
+@pytest.mark.hostile
 def test_hostile_lines_are_judged_quickly() -> None:
     for piece in (
         "a.",

@@ -1,36 +1,27 @@
 """The tool that makes a recorded machine of an environment, on an environment that is made up."""
 
-import importlib.util
-import json
 import sys
 from pathlib import Path
-from types import ModuleType
 
+import machine_files
+import msgspec
 import pytest
-from elf_support import elf, tool
-from test_machines import FOLDER, TABLES
+from elf_support import elf
+from test_machines import TABLES
 
 from gpucheck.collect import Collector
-from gpucheck.host import RecordedHost
+from gpucheck.host import RecordedHost, Recording
 from gpucheck.probes.loading import Loading
 from gpucheck.probes.request import Request
 from gpucheck.target import TargetWish
 
-tool()  # which the other imports by its name
-_TOOL = Path(__file__).parents[2] / "tools" / "record_breakage.py"
-STAND_IN = FOLDER / "nccl-wheel-removed/files/home/ana/project/venv/lib/python3.11/site-packages"
+pytestmark = pytest.mark.process
+
+record_breakage = pytest.importorskip("record_breakage", reason="tools/ is in the repository alone")
+STAND_IN = "/home/ana/project/venv/lib/python3.11/site-packages/torch/__init__.py"
 VENV = "/home/ana/project/venv"
 SITE = f"{VENV}/lib/python{sys.version_info[0]}.{sys.version_info[1]}/site-packages"
 VERSION = bytes((2, 10, 9, 0))
-
-
-def _tool() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("record_breakage", _TOOL)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def _environment(folder: Path) -> Path:
@@ -56,7 +47,8 @@ def _environment(folder: Path) -> Path:
         name = f"libcudnn{part}.so.9"
         (cudnn / name).write_bytes(elf("libc.so.6", soname=name, runpath="$ORIGIN", data=data))
     (torch / "version.py").write_text('__version__ = "2.9.1+cu128"\ncuda = "12.8"\nhip = None\n')
-    (torch / "__init__.py").write_text((STAND_IN / "torch" / "__init__.py").read_text())
+    stand_in = machine_files.load("nccl-wheel-removed").recording.files[STAND_IN]
+    (torch / "__init__.py").write_bytes(stand_in)
     for project, version in (("torch", "2.9.1+cu128"), ("nvidia_cudnn_cu12", "9.10.2.21")):
         info = site / f"{project}-{version}.dist-info"
         info.mkdir()
@@ -71,20 +63,22 @@ def _soabi() -> str:
     return f"cpython-{sys.version_info[0]}{sys.version_info[1]}-x86_64-linux-gnu"
 
 
-def _recorded(tmp_path: Path, *more: str) -> Path:
+def _recorded(tmp_path: Path, *more: str) -> Recording:
     environment = _environment(tmp_path / "environment")
-    expect, readme = tmp_path / "expect.json", tmp_path / "README.md"
-    expect.write_text("{}\n")
-    readme.write_text("# made-up\n")
-    out = tmp_path / "machine"
-    line = [str(environment), str(out), "--expect", str(expect), "--readme", str(readme), *more]
+    head = tmp_path / "head.toml"
+    head.write_text('about = "made up"\n[expect]\nverdict = "healthy"\n')
+    out = tmp_path / "machines" / "made-up.toml"
+    out.parent.mkdir()
+    line = [str(environment), str(out), "--head", str(head), *more]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", ["record_breakage.py", *line])
-        assert _tool().main() == 0
-    return out
+        assert record_breakage.main() == 0
+    made = machine_files.load("made-up", out.parent)
+    assert (made.about, made.expect) == ("made up", {"verdict": "healthy"})
+    return made.recording
 
 
-def _loading(machine: Path) -> Loading:
+def _loading(machine: Recording) -> Loading:
     wish = TargetWish(python=None)
     host = RecordedHost(machine)
     return Collector(host, TABLES, wish=wish, request=Request()).collect().snapshot.get(Loading)
@@ -101,29 +95,25 @@ def test_the_recorded_machine_loads_what_the_environment_does(tmp_path: Path) ->
     cudnn = next(one for one in found.libraries or () if one.library == "cudnn")
     assert cudnn.path == f"{SITE}/nvidia/cudnn/lib/libcudnn.so.9"
     assert (cudnn.version, cudnn.found_via, cudnn.owner) == ("9.10.2", "rpath", "wheel")
-    assert json.loads((machine / "env.json").read_text())["LD_LIBRARY_PATH"] == "/opt/x"
-    assert (machine / "files/opt/x/libother.so").is_file()
+    assert machine.env["LD_LIBRARY_PATH"] == "/opt/x"
+    assert "/opt/x/libother.so" in machine.files
     real = tmp_path / "environment" / SITE.removeprefix(f"{VENV}/") / "torch/lib/libc10.so"
-    stat = json.loads((machine / "host.json").read_text())["stat"]
-    assert stat[f"{SITE}/torch/lib/libc10.so"]["size"] == real.stat().st_size
+    assert machine.stat[f"{SITE}/torch/lib/libc10.so"].size == real.stat().st_size
 
 
 def test_nothing_else_of_the_environment_is_kept(tmp_path: Path) -> None:
     machine = _recorded(tmp_path)
-    texts = [file for file in machine.rglob("*") if file.is_file()]
-    assert not [file for file in texts if b"Secret words" in file.read_bytes()]
-    assert not [file for file in texts if str(tmp_path).encode() in file.read_bytes()]
-    record = (machine / f"files{SITE}/nvidia_cudnn_cu12-9.10.2.21.dist-info/RECORD").read_text()
-    assert record == "nvidia/cudnn/lib/libcudnn.so.9,sha256=,7\n"
+    said = msgspec.json.encode(msgspec.structs.replace(machine, files={}))
+    for text in (said, *machine.files.values()):
+        assert b"Secret words" not in text
+        assert str(tmp_path).encode() not in text
+    record = machine.files[f"{SITE}/nvidia_cudnn_cu12-9.10.2.21.dist-info/RECORD"]
+    assert record == b"nvidia/cudnn/lib/libcudnn.so.9,sha256=,7\n"
 
 
 def test_a_torch_whose_preloading_nobody_has_written_down(tmp_path: Path) -> None:
     environment = _environment(tmp_path / "environment")
     init = environment / SITE.removeprefix(f"{VENV}/") / "torch" / "__init__.py"
     init.write_text(init.read_text().replace("cusparselt", "cusomething"))
-    tools = _tool()
     with pytest.raises(ValueError, match="write one first"):
-        tools.record(
-            tools.Environment(environment), FOLDER / "gtx1650-cu130-ok", tmp_path / "x", {}
-        )
-    assert not (tmp_path / "x").exists()
+        record_breakage.record(record_breakage.Environment(environment), "gtx1650-cu130-ok", {})

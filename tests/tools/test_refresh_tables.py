@@ -416,6 +416,7 @@ def test_bad_arguments(arguments: list[str], capsys: pytest.CaptureFixture[str])
     assert "usage" in capsys.readouterr().err
 
 
+@pytest.mark.process
 def test_a_clone_that_is_none_is_one_sentence(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -11,6 +11,8 @@ from worker_support import bench, flip, torch
 
 from gpucheck.worker.tests import all_reduce
 
+pytestmark = pytest.mark.process
+
 Tensor = Any
 LARGE = 100
 

@@ -173,6 +173,7 @@ def test_an_absent_driver_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     assert census._driver() is None  # noqa: SLF001
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("kind", [FromZygote, OneByOne])
 def test_both_kinds_of_workers_take_the_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: type[FromZygote] | type[OneByOne]

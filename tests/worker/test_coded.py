@@ -135,6 +135,7 @@ def test_a_wrong_contribution_is_blamed_on_its_rank(
     assert blame == Blame(at, fault, code.segment_of(at))
 
 
+@pytest.mark.exhaustive
 @settings(max_examples=30, deadline=None)
 @given(size=st.integers(1, 200), count=st.integers(1, 60), data=st.data())
 def test_any_rank_of_any_group(size: int, count: int, data: st.DataObject) -> None:
@@ -145,6 +146,7 @@ def test_any_rank_of_any_group(size: int, count: int, data: st.DataObject) -> No
     assert blame.place == at
 
 
+@pytest.mark.exhaustive
 @settings(max_examples=60, deadline=None)
 @given(size=st.integers(2, 60), count=st.integers(1, 40), data=st.data())
 def test_two_wrong_contributions_blame_nobody(size: int, count: int, data: st.DataObject) -> None:
@@ -170,6 +172,7 @@ def received_by(code: Code, count: int, act: Callable[[int, int, Buffer], Buffer
     return judge(code, count, received)
 
 
+@pytest.mark.exhaustive
 @settings(max_examples=80, deadline=None)
 @given(size=st.integers(2, 60), count=st.integers(1, 40), bit=st.integers(0, 31), data=st.data())
 def test_a_bit_that_flips_once_blames_nobody(
@@ -186,6 +189,7 @@ def test_a_bit_that_flips_once_blames_nobody(
     assert received_by(Code(size), count, flip) is None
 
 
+@pytest.mark.exhaustive
 @settings(max_examples=60, deadline=None)
 @given(
     size=st.integers(2, 60), count=st.integers(1, 40), bit=st.integers(0, 23), high=st.booleans()
@@ -231,6 +235,7 @@ def test_of_two_ranks_each_blames_the_other_for_what_was_never_reduced() -> None
     assert found == [Blame(1, "missing", 0), Blame(0, "missing", 0)]
 
 
+@pytest.mark.exhaustive
 @settings(max_examples=40, deadline=None)
 @given(size=st.integers(3, 100), count=st.integers(2, 40), data=st.data())
 def test_a_stale_contribution_blames_nobody(size: int, count: int, data: st.DataObject) -> None:
@@ -245,6 +250,7 @@ def test_a_stale_contribution_blames_nobody(size: int, count: int, data: st.Data
     assert reduced(code, count, alter) is None
 
 
+@pytest.mark.exhaustive
 @settings(max_examples=40, deadline=None)
 @given(size=st.integers(1, 100), count=st.integers(2, 40), data=st.data())
 def test_a_contribution_that_is_missing_in_places_blames_nobody(

@@ -16,6 +16,8 @@ from gpucheck.worker.tests import (
     send_recv,
 )
 
+pytestmark = pytest.mark.process
+
 Tensor = Any
 LARGE = 100
 TESTS = {

@@ -21,6 +21,8 @@ from gpucheck.worker import formats, reference
 from gpucheck.worker.bench import Bench, Failed
 from gpucheck.worker.tests import cublas_matmul
 
+pytestmark = pytest.mark.process
+
 Tensor = Any
 Fault = Callable[[Tensor], Tensor]
 BITS = {

@@ -11,6 +11,8 @@ from gpucheck.worker import convolution, cudnn, formats
 from gpucheck.worker.bench import Bench, Failed
 from gpucheck.worker.tests import cudnn_convolution
 
+pytestmark = pytest.mark.process
+
 Tensor = Any
 Fault = Callable[[Tensor], Tensor]
 functional = torch.nn.functional

@@ -9,6 +9,8 @@ from worker_support import torch
 
 from gpucheck.worker.tests import ddp_step
 
+pytestmark = pytest.mark.process
+
 importlib.import_module("torch._dynamo")  # seconds, which the ranks forked from here do not need
 Parallel = torch.nn.parallel.DistributedDataParallel
 

@@ -12,6 +12,8 @@ import pytest
 
 import gpucheck.worker
 
+pytestmark = pytest.mark.process
+
 SCRIPT = Path(gpucheck.worker.__file__).with_name("describe.py")
 MARK = "0123456789abcdef"
 WORTHY = ("3.8", "3.9", "3.10", "3.11", "3.12", "3.13")

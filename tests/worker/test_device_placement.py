@@ -10,6 +10,8 @@ from worker_support import bench, failure, torch
 from gpucheck.worker.bench import Bench, Failed
 from gpucheck.worker.tests import device_placement
 
+pytestmark = pytest.mark.process
+
 Tensor = Any
 
 

@@ -12,7 +12,10 @@ import pytest
 import gpucheck.worker
 
 SCRIPT = Path(gpucheck.worker.__file__).with_name("loaded.py")
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="it reads /proc")
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.skipif(sys.platform != "linux", reason="it reads /proc"),
+]
 TORCH = """
 import types
 class _Cudnn:

@@ -10,6 +10,8 @@ from worker_support import bench, failure, torch
 from gpucheck.worker.bench import Bench
 from gpucheck.worker.tests import memory
 
+pytestmark = pytest.mark.process
+
 Tensor = Any
 BLOCK = 1 << 10
 LIMIT = 40 * BLOCK * 8

@@ -11,6 +11,8 @@ from gpucheck.worker import split
 from gpucheck.worker.bench import Failed, Skipped
 from gpucheck.worker.tests import data_parallel, model_parallel, peer_copy
 
+pytestmark = pytest.mark.process
+
 Tensor = Any
 TESTS = (peer_copy, data_parallel, model_parallel)
 

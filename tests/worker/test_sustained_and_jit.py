@@ -11,6 +11,8 @@ from worker_support import bench, failure, flip, torch
 from gpucheck.worker.bench import Failed
 from gpucheck.worker.tests import jit, sustained
 
+pytestmark = pytest.mark.process
+
 Tensor = Any
 
 

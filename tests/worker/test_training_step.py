@@ -10,6 +10,8 @@ from worker_support import as_tf32, bench, failure, is_under_test, torch
 from gpucheck.worker import training
 from gpucheck.worker.tests import training_step
 
+pytestmark = pytest.mark.process
+
 Tensor = Any
 functional = torch.nn.functional
 

@@ -17,6 +17,8 @@ from gpucheck.worker import alone, drill, together, trial
 from gpucheck.worker.bench import Failed
 from gpucheck.worker.coded import ROUNDS
 
+pytestmark = pytest.mark.process
+
 Tensor = Any
 LEAST = 1 + ROUNDS * len(SIZES) + 3 + 1
 """The number of the last collective: stamp, all sizes in rounds, the timing, stamp."""

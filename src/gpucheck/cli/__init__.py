@@ -1,6 +1,6 @@
 """The command line. Data goes to stdout, progress and notes to stderr.
 
-One module is one command: its name is the module's, its click command the module's ``COMMAND``.
+One module is one command: the module has the name of the command and defines ``COMMAND``.
 """
 
 import atexit
@@ -32,14 +32,14 @@ _LONGEST_MESSAGE = 2000
 _NO_SPACE = (errno.ENOSPC, errno.EIO, errno.EDQUOT)
 _NO_ROOM = (errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 _READER_LEFT = 141
-"""As the shell counts SIGINT and SIGPIPE."""
+"""The exit statuses of a shell after SIGINT (130) and SIGPIPE (141)."""
 
 
 class CommandFolder(click.Group):
     """The modules of this package as commands; ``gpucheck -v`` is ``gpucheck check -v``."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Put ``check`` in front of options that are not the group's own."""
+        """Insert ``check`` before options that do not belong to the group."""
         own = ("--help", "-h", "--version")
         if not args or (
             args[0].startswith("-")
@@ -50,7 +50,7 @@ class CommandFolder(click.Group):
         return super().parse_args(ctx, args)
 
     def _names_tables_for_a_command(self, ctx: click.Context, args: list[str]) -> bool:
-        """Whether ``--tables DIR`` stands before a command; else ``check`` takes it."""
+        """Whether ``--tables DIR`` is before a command; otherwise it belongs to ``check``."""
         option, equals, _value = args[0].partition("=")
         behind = args[1 if equals else 2 :]
         return option == "--tables" and behind[:1] != [] and behind[0] in self.list_commands(ctx)
@@ -84,10 +84,10 @@ def gpucheck() -> None:
 
 
 def main(args: Sequence[str] | None = None) -> NoReturn:
-    """Run the command line; whatever goes wrong inside is one sentence, never a traceback."""
-    # A run is short and makes few cycles: looking for them costs a tenth of its time.
+    """Run the command line; any internal error becomes one sentence, never a traceback."""
+    # A run is short and creates few cycles: collecting them takes a tenth of its time.
     gc.disable()
-    atexit.register(gc.freeze)  # the end of the interpreter looks for them once more
+    atexit.register(gc.freeze)  # the interpreter collects once more at its end
     _open_closed_streams()
     with _leaving_when_told():
         _run(args)
@@ -98,7 +98,7 @@ def _run(args: Sequence[str] | None) -> NoReturn:
 
     try:
         status = gpucheck.main(
-            args=list(args) if args is not None else None,
+            args=None if args is None else [*args],  # `list` may be the module of that command
             prog_name="gpucheck",
             standalone_mode=False,
         )
@@ -127,41 +127,41 @@ def _run(args: Sequence[str] | None) -> NoReturn:
 
 
 def _open_closed_streams() -> None:
-    """Put the null device where a standard stream is closed (``gpucheck >&-``).
+    """Open the null device in place of a closed standard stream (``gpucheck >&-``).
 
-    Else a pipe of ours would get the stream's number, and what we print would go into it.
+    Otherwise one of our pipes would get the number of the stream, and our output would go into it.
     """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
             mode = "w" if number else "r"
-            # Opened lowest first, it gets the number of the stream.
+            # Opened in ascending order, each gets the number of its stream.
             stream = open(os.devnull, mode, encoding="utf-8")  # noqa: PTH123, SIM115  # until the end
             setattr(sys, name, stream)
 
 
 @contextlib.contextmanager
 def _leaving_when_told() -> Iterator[None]:
-    """Have SIGTERM and SIGHUP end a run like an exception: what it has started is cleared away.
+    """Make SIGTERM and SIGHUP end a run like an exception, so that everything is cleaned up.
 
-    One that is ignored (``nohup``) stays so.
+    An ignored signal (``nohup``) stays ignored.
     """
     taken = []
     for name in ("SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) is signal.SIG_DFL:
-            with contextlib.suppress(ValueError):  # only the main thread may set one
+            with contextlib.suppress(ValueError):  # only the main thread may set a handler
                 signal.signal(number, _leave)
                 taken.append(number)
     try:
         yield
     finally:
         for number in taken:
-            if signal.getsignal(number) is _leave:  # else a command has set its own
+            if signal.getsignal(number) is _leave:  # a command has set its own otherwise
                 signal.signal(number, signal.SIG_DFL)
 
 
 def _leave(number: int, _frame: FrameType | None) -> NoReturn:
-    signal.signal(number, signal.SIG_IGN)  # a second one must not break into the clearing up
+    signal.signal(number, signal.SIG_IGN)  # a second signal must not interrupt the cleanup
     sys.exit(_BY_SIGNAL + number)
 
 
@@ -175,7 +175,7 @@ def _unexpected(error: Exception) -> str:
 
 
 def _say(show: Callable[[], object]) -> None:
-    """Write to stderr; when even that fails, the exit status has to do."""
+    """Write to stderr; if even that fails, only the exit status remains."""
     try:
         show()
         sys.stderr.flush()
@@ -186,6 +186,6 @@ def _say(show: Callable[[], object]) -> None:
 
 
 def _drop_the_rest() -> None:
-    """Make sure that what is still buffered for stdout does not fail once more at the end."""
+    """Discard what is still buffered for stdout, so that flushing it at exit cannot fail again."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -81,12 +81,12 @@ def check(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  # cli
 
 
 def _for_hashes(options: dict[str, Any]) -> float:
-    """Return how long libraries are compared with the hashes of their wheels: with -v alone."""
+    """Return how long libraries are compared with the hashes of their wheels; 0 without -v."""
     return min(_HASH_SECONDS, options["timeout"] / 2) if options["verbose"] else 0.0
 
 
 def _refused(options: dict[str, Any]) -> str:
-    """Return why the self-tests are not wanted; one finding or probe alone needs them not."""
+    """Return why no self-tests should run; a single finding or probe does not need them."""
     if options["selftest"] is False:
         return "--no-selftest was given"
     only = options["selftest"] is None and options["only"]
@@ -122,9 +122,12 @@ def _chosen(only: Sequence[str], skip: Sequence[str]) -> tuple[list[str], list[s
 
 
 def show_report(report: "Report", options: dict[str, Any], *, after: str = "") -> None:
-    """Print the report in the format asked for; what leaves this machine as data is redacted.
+    """Print the report in the requested format; data that leaves this machine is redacted.
 
-    ``after`` is a line that stands after a report for people.
+    Args:
+        report: the report.
+        options: of the command line.
+        after: a line that follows a report for people.
     """
     if options["form"] == "terminal":
         from gpucheck.render import terminal  # noqa: PLC0415

@@ -10,7 +10,7 @@ from gpucheck.cli.options import machine_options, output_options
 from gpucheck.cli.run import open_tables, run_probes
 from gpucheck.cli.text import write_out
 
-if TYPE_CHECKING:  # these cost time, and --help needs none of them
+if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.collect import Collected
     from gpucheck.tables import Tables
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # these cost time, and --help needs none of them
 @click.option("--no-redact", is_flag=True, help="Keep names, paths, addresses and UUIDs.")
 @output_options
 def collect(**options: Any) -> None:  # noqa: ANN401  # click's options
-    """Collect what is known of this machine as JSON, without names, paths and UUIDs of yours."""
+    """Collect what is known about this machine as JSON, without your names, paths and UUIDs."""
     from gpucheck.host import LiveHost, RecordingHost  # noqa: PLC0415
     from gpucheck.redact import redact  # noqa: PLC0415
 

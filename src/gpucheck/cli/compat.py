@@ -13,7 +13,7 @@ from gpucheck.cli.options import format_option, output_options
 from gpucheck.cli.run import open_tables
 from gpucheck.cli.text import printable, write_out
 
-if TYPE_CHECKING:  # these cost time, and --help needs none of them
+if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.tables import Tables
     from gpucheck.whatif import WhatIf
 
@@ -45,8 +45,8 @@ _STDIN = "-"
 def compat(ctx: click.Context, /, words: tuple[str, ...], **options: Any) -> None:  # noqa: ANN401  # click's options
     """Judge a machine that you describe by keys such as driver=535.104.05 torch=2.9.1.
 
-    "none" says that a thing is not there; a key that is absent says nothing. Lists are separated
-    by commas, or their key is repeated. An unknown key lists the keys.
+    "none" means that something does not exist; an absent key says nothing. Separate the items of a
+    list by commas, or repeat the key. An unknown key prints the list of keys.
     """
     tables = open_tables(options["tables"])
     if options["batch"] is not None:
@@ -78,11 +78,11 @@ def _ask(words: tuple[str, ...], file: str | None, tables: "Tables") -> "WhatIf"
 
 
 def printable_all(text: str) -> str:
-    """Return a message of ours, which may list every key, without control characters."""
+    """Return one of our messages, which may list every key, without control characters."""
     return "".join(char if char.isprintable() else "?" for char in text)
 
 
-def _object(file: str) -> Any:  # noqa: ANN401  # whatever the JSON holds
+def _object(file: str) -> Any:  # noqa: ANN401  # any JSON value
     data = _content(file)
     try:
         return json.loads(data)
@@ -132,7 +132,7 @@ def _answers(source: BinaryIO, tables: "Tables") -> Iterator[str]:
         read += len(line)
         too_long = len(line) > _LINE_LIMIT
         while too_long and line and not line.endswith(b"\n"):
-            line = source.readline(_LINE_LIMIT)  # the rest of it
+            line = source.readline(_LINE_LIMIT)  # skip the rest of the line
             read += len(line)
         if read > _BATCH_LIMIT:
             raise click.UsageError(f"the batch is larger than {_BATCH_LIMIT >> 20} MiB.")
@@ -176,7 +176,7 @@ def _error(name: object, number: int, why: str) -> dict[str, Any]:
 
 
 def _show(asked: "WhatIf", options: dict[str, Any]) -> None:
-    """Print the report; what this version does not judge is said in one line of its own."""
+    """Print the report; what this version does not judge is listed in one line."""
     from gpucheck.render import not_judged  # noqa: PLC0415
 
     if options["form"] == "json":

@@ -1,4 +1,4 @@
-"""The self-tests while they run: a table of tests and places that is drawn over itself."""
+"""A live table of the running self-tests: tests and places, redrawn in place."""
 
 import shutil
 import time
@@ -25,7 +25,7 @@ _LONGEST_STAGE = 60
 
 
 class LiveTable:
-    """Draws the table on a terminal, five times a second; nothing is left of it at the end."""
+    """Draws the table on a terminal, five times a second, and removes it at the end."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
@@ -33,7 +33,7 @@ class LiveTable:
         self._drawn = 0.0
 
     def __call__(self, board: Board) -> None:
-        """Draw the table when it is time to."""
+        """Draw the table if it is time to."""
         now = time.monotonic()
         if now - self._drawn < _EVERY:
             return
@@ -46,7 +46,7 @@ class LiveTable:
         self._lines = len(lines)
 
     def clear(self) -> None:
-        """Take the table away."""
+        """Remove the table."""
         if self._lines:
             self._out.write(self._back())
             self._out.flush()
@@ -57,7 +57,7 @@ class LiveTable:
 
 
 def table(board: Board, columns: int) -> list[str]:
-    """Return the lines of the table: a row a test, a column a place while they fit."""
+    """Return the lines of the table: a row per test, a column per place if they fit."""
     places = list(dict.fromkeys(place for cells in board.cells.values() for place in cells))
     seconds = time.monotonic() - board.started
     lines = [f"self-tests ({seconds:.0f} s)"]
@@ -80,7 +80,7 @@ def _row(name: str, cells: Sequence[str]) -> str:
 
 
 def _stages(board: Board) -> list[str]:
-    """Return what the places are about to do, the first few of those that run."""
+    """Return the announced step of the running places, the first few of them."""
     running = {
         place for cells in board.cells.values() for place, one in cells.items() if one == "running"
     }

@@ -25,7 +25,7 @@ def _remember_tables(ctx: click.Context, _param: click.Parameter, value: str | N
 
 
 def _tables(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
-    """Take what stands before the command where the command itself names none."""
+    """Use the value given before the command if the command itself has none."""
     own = ctx.get_parameter_source(param.name or "") is ParameterSource.COMMANDLINE
     return value if own else ctx.meta.get(_TABLES, value)
 
@@ -37,7 +37,7 @@ tables_before = click.option(
     callback=_remember_tables,
     help="Compatibility tables to use, here or behind the command.",
 )
-"""For groups: the commands below take it over."""
+"""For groups: their subcommands take the option over."""
 output_options = _options(
     click.option("-o", "--output", metavar="FILE", help="Write to FILE instead of stdout."),
     click.option(

@@ -101,7 +101,7 @@ def preflight(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  #
     ran out, or rank 0 is gone), 2 usage.
     """
     begun = time.monotonic()
-    from gpucheck.cli.preflight_run import Run  # noqa: PLC0415  # --help needs it not
+    from gpucheck.cli.preflight_run import Run  # noqa: PLC0415  # imported late: --help does not need it
 
     ctx.exit(Run(options, begun).run())
 

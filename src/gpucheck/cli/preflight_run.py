@@ -33,13 +33,13 @@ from gpucheck.target import TargetWish, choose
 
 _INCONCLUSIVE, _HIGHEST = 3, 5
 _LATE, _AFTER_SIGNAL, _LOOK = 5.0, 9.0, 0.25
-"""Seconds beyond the time limit, and after a SIGTERM, until the process ends itself by force; and
-between two looks at whether that is so."""
+"""Seconds after the time limit, and after a SIGTERM, until the process ends itself by force; and
+the interval of the check."""
 _FIRST = 60.0
-"""Seconds for the first collective, with the usual time limit; later rounds have a quarter."""
+"""Seconds for the first collective with the usual time limit; later rounds have a quarter."""
 _ALONE = 30.0
 _FAREWELL = 8
-"""Seconds for the last words after a SIGTERM, before SIGALRM ends it."""
+"""Seconds for the last output after a SIGTERM, before SIGALRM ends the process."""
 _LONGEST_FILE = 1 << 20
 
 
@@ -51,7 +51,7 @@ class Run:
         begun: when the command began, a time of ``time.monotonic()``.
 
     Raises:
-        click.UsageError: an option, or what the launcher says, makes no sense.
+        click.UsageError: an option, or the launcher's information, makes no sense.
     """
 
     def __init__(self, options: dict[str, Any], begun: float) -> None:
@@ -65,7 +65,7 @@ class Run:
         self._baseline = self._read_baseline()
         self._session: Session | None = None
         self._status = _INCONCLUSIVE
-        """What the exit status would be by now."""
+        """The exit status if the run ended now."""
         self._line = ProgressLine() if self._shows_progress() else None
         self._judgement = Judgement(
             self._wanted(), self._tables, self._local_snapshot, lambda: time.monotonic() - begun
@@ -81,13 +81,13 @@ class Run:
         except BoardError as error:
             self._say(f"inconclusive: {error}")
             return self._status
-        # A launcher ends the others as soon as one has left: what is known is written all the same.
+        # A launcher ends the other tasks as soon as one has left: results are written all the same.
         signal.signal(signal.SIGTERM, lambda _number, _frame: signal.alarm(_FAREWELL))
         try:
             return self._end(session, session.run())
         finally:
             session.close()
-            # Python gives its own handlers up while it ends; the status shall still be this one.
+            # Python resets its signal handlers while it exits; the status must not change by then.
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
     def _end(self, session: Session, parting: Parting) -> int:
@@ -95,7 +95,7 @@ class Run:
         if self._line is not None:
             self._line.clear()
         if parting.verdict is None and session.conductor is not None:
-            session.conductor.stop(parting.detail)  # what task 0 knows, it says
+            session.conductor.stop(parting.detail)  # task 0 reports what it knows
         result = self._judgement.result
         verdict = parting.verdict or {"exit": _INCONCLUSIVE, "why": parting.detail}
         if result is not None:
@@ -112,7 +112,7 @@ class Run:
         return self._status
 
     def _watch(self) -> None:
-        """End this process when it is late: somebody's stopped terminal or full pipe blocks it."""
+        """End this process when it is late: a stopped terminal or a full pipe may block it."""
         limit = self._begun + self._options["timeout"] + _LATE
 
         def watch() -> None:
@@ -126,13 +126,13 @@ class Run:
         threading.Thread(target=watch, name="watchdog", daemon=True).start()
 
     def _show(self, result: Result) -> None:
-        """Print the result, and write the files that were asked for."""
+        """Print the result, and write the requested files."""
         for write in (self._print, self._write_files):
             try:
                 write(result)
-            except click.UsageError as error:  # a full disk changes no verdict,
+            except click.UsageError as error:  # a full disk does not change the verdict,
                 self._note(error.message)
-            except OSError as error:  # nor does a reader that has left
+            except OSError as error:  # and neither does a reader that has left
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
                 self._note(f"the output cannot be written: {error.strerror}")
 
@@ -167,7 +167,7 @@ class Run:
             self._note(sentence)
 
     def _write_each(self, session: Session, verdict: Mapping[str, Any]) -> None:
-        """Write what this task has seen; that it cannot changes no verdict."""
+        """Write what this task has seen; a failure does not change the verdict."""
         if self._options["each"]:
             from gpucheck.preflight import files  # noqa: PLC0415
 
@@ -177,7 +177,7 @@ class Run:
                 self._note(f"--each: {error}")
 
     def _save_baseline(self, session: Session, verdict: Mapping[str, Any]) -> None:
-        """Keep what this task's GPUs have reached, when all was well and no drill."""
+        """Save what this task's GPUs have reached, if all was well and this was not a drill."""
         is_well = verdict["exit"] == 0 and not self._drill
         if self._options["baseline"] != "save" or not is_well:
             return
@@ -292,14 +292,14 @@ class Run:
         return drill
 
     def _say_who_stays_away(self, drill: drills.Drill) -> None:
-        """Say that more than a rank stays away where a task takes all GPUs of its node."""
+        """Report that more than one rank stays away if a task uses all GPUs of its node."""
         place = self._entrance
         if place.task == 0 and place.local_tasks == 1 and not place.one_gpu and drill.absent:
             tasks = ", ".join(map(str, sorted(drill.absent)))
             self._note(f"--drill absent: task {tasks} stays away, with every GPU of its node")
 
     def _read_requirements(self) -> policy.Requirements:
-        """Read ``--require``: demands, or files of them.
+        """Read ``--require``: requirements, or files with requirements.
 
         Raises:
             click.UsageError: one is not understood, or a file cannot be read.
@@ -316,10 +316,10 @@ class Run:
             raise click.UsageError(printable(str(error))) from error
 
     def _read_baseline(self) -> dict[str, Any] | None:
-        """Return what this node's GPUs reached before; None when nobody compares.
+        """Return what this node's GPUs reached before; None without a comparison.
 
         Raises:
-            click.UsageError: the file is none.
+            click.UsageError: the file is not a baseline.
         """
         if self._options["baseline"] != "compare":
             return None
@@ -341,7 +341,7 @@ class Run:
             self._line.show(what, time.monotonic() - self._begun)
 
     def _say(self, sentence: str) -> None:
-        """Print the one line of a task that has no verdict; one task of each node does."""
+        """Print the one line of a task without a verdict; only one task of each node does."""
         if self._entrance.local == 0:
             place = f"task {self._entrance.task} on {self._host.identity().node}"
             _echo(f"gpucheck preflight: {place}: {sentence}", err=False)
@@ -352,7 +352,7 @@ class Run:
 
 
 class ProgressLine:
-    """One line on a terminal that says what is going on."""
+    """One line on a terminal that shows what is going on."""
 
     def __init__(self) -> None:
         self._shown = ""
@@ -366,19 +366,19 @@ class ProgressLine:
             sys.stderr.flush()
 
     def clear(self) -> None:
-        """Take the line away."""
+        """Remove the line."""
         if self._shown and _can_write(sys.stderr.fileno()):
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
 
 
 def _can_write(handle: int) -> bool:
-    """Whether a terminal takes something now: one that was stopped (Ctrl-S) would block us."""
+    """Whether a terminal accepts output now: a stopped one (Ctrl-S) would block us."""
     return bool(select.select([], [handle], [], 0)[1])
 
 
 def _echo(sentence: str, *, err: bool) -> None:
-    """Say something, if anybody listens: that nobody does changes no exit status."""
+    """Print a sentence; if nobody can read it, the exit status does not change."""
     stream = sys.stderr if err else sys.stdout
     try:
         stream.write(printable(sentence, limit=600) + "\n")
@@ -405,7 +405,7 @@ def _content(name: str) -> str:
 
 
 def _renderer(form: str) -> Callable[[Result], str]:
-    """Return what renders a format for machines."""
+    """Return the function that renders a machine-readable format."""
     if form == "json":
         from gpucheck.render import preflight_json  # noqa: PLC0415
 

@@ -12,7 +12,7 @@ from gpucheck.cli.options import machine_options, output_options
 from gpucheck.cli.run import open_host, open_tables, run_probes
 from gpucheck.cli.text import colored, printable, write_out
 
-if TYPE_CHECKING:  # these cost time, and --help needs none of them
+if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.fixes import Python
     from gpucheck.recommend import Card, Offer, Recommendation
     from gpucheck.recommend.machine import Cards, MachineFacts
@@ -73,10 +73,10 @@ _NGC = (
 def recommend(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  # click's options
     """Print the exact command that installs a PyTorch that works on every GPU of this machine.
 
-    The newest build that has code for all of the GPUs, that the driver runs and that has wheels
-    for the Python and the system; with the reason, and what a newer driver would allow. --driver,
-    --driver-cuda and --python-version stand in for what this machine has. With --gpu, --os or
-    --arch a machine is described instead, and nothing is probed.
+    It is the newest build that has code for all of the GPUs, that the driver runs and that has
+    wheels for the Python and the system. The output includes the reason, and what a newer driver
+    would allow. --driver, --driver-cuda and --python-version replace what this machine has. With
+    --gpu, --os or --arch a machine is described instead, and nothing is probed.
 
     Exit status: 0 a command, 1 nothing fits, 2 usage, 3 a fact that decides is unknown.
     """
@@ -93,7 +93,7 @@ def recommend(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  #
 
 
 class _Wanted:
-    """What the user asked for, and of which machine; a bad value is a usage error."""
+    """What the user asked for, and for which machine; a bad value is a usage error."""
 
     def __init__(self, options: dict[str, Any], tables: "Tables") -> None:
         self._options = options
@@ -106,7 +106,7 @@ class _Wanted:
         self._notes: list[str] = []
 
     def shown(self) -> "Shown":
-        """Return the recommendation with all that is to be shown of it."""
+        """Return the recommendation with everything that is shown about it."""
         from gpucheck.engine import supply  # noqa: PLC0415
         from gpucheck.recommend import Recommendation  # noqa: PLC0415
         from gpucheck.recommend.machine import MachineFacts  # noqa: PLC0415
@@ -132,7 +132,7 @@ class _Wanted:
         )
 
     def _commands(self, offer: "Offer", target: "Snapshot") -> tuple[tuple[str, ...], str]:
-        """Return the commands that install an offer, and the one that verifies."""
+        """Return the commands that install an offer, and the one that verifies it."""
         from gpucheck.engine import supply  # noqa: PLC0415
         from gpucheck.fixes import Python  # noqa: PLC0415
         from gpucheck.probes.interpreter import Interpreter  # noqa: PLC0415
@@ -167,9 +167,9 @@ class _Wanted:
         return run_probes(open_host(self._options["sysroot"]), self._tables, self._options).snapshot
 
     def _target(self, snapshot: "Snapshot") -> "Snapshot":
-        """Return the snapshot that says how to install.
+        """Return the snapshot that determines how to install.
 
-        Of a Python that was not probed nothing is known. With uv the target is one of uv's.
+        Nothing is known about a Python that was not probed. With uv the target is one of uv's.
         """
         from gpucheck.probes.interpreter import Interpreter  # noqa: PLC0415
         from gpucheck.probes.system import System  # noqa: PLC0415
@@ -213,7 +213,7 @@ class _Wanted:
         except SpecifierError as error:
             raise click.UsageError(f"--torch: {printable(str(error))}.") from error
         if not missing or (answer.best is None and gpus and platform):
-            return answer, ()  # what is missing could only exclude more
+            return answer, ()  # the missing fact could only exclude more
         return _unless(answer, gpus, platform), missing
 
     def _gpus(self, facts: "MachineFacts") -> "Cards | None":
@@ -234,7 +234,7 @@ class _Wanted:
         return (*facts.driver(), True)
 
     def _arguments(self, offer: "Offer", python: "Python") -> list[str]:
-        """Return pip's arguments that install an offer and the companions wanted or there."""
+        """Return pip's arguments that install an offer and the wanted or installed companions."""
         from gpucheck.fixes.torch_install import companion_doubts, requirement  # noqa: PLC0415
 
         wanted = (*self._companions, *python.torch_family())
@@ -243,7 +243,7 @@ class _Wanted:
 
 
 def _describe(options: dict[str, Any], tables: "Tables", notes: list[str]) -> "Snapshot":
-    """Return the described machine; its system is this one's as far as nobody says another."""
+    """Return the described machine; its system is this one unless the user names another."""
     from gpucheck.probes.system import System  # noqa: PLC0415
 
     here = open_host(None).identity()
@@ -299,7 +299,7 @@ def _missing(
 def _unless(
     answer: "Recommendation", gpus: "Cards | None", platform: str | None
 ) -> "Recommendation":
-    """Return what can be said although a fact is missing: what would fit if it does not matter."""
+    """Return what is certain although a fact is missing: what fits if it does not matter."""
     from gpucheck.recommend import Recommendation  # noqa: PLC0415
 
     if gpus is None or platform is None:

@@ -9,7 +9,7 @@ import click
 
 from gpucheck.cli.text import printable
 
-if TYPE_CHECKING:  # these cost time, and --help needs none of them
+if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.collect import Collected
     from gpucheck.host import Host
     from gpucheck.snapshot import Snapshot
@@ -20,10 +20,10 @@ _ASK_THE_DRIVER = ("nvml", "cuda_driver", "nvidia_smi")
 
 
 def open_tables(directory: str | None, *, whole: bool = True) -> "Tables":
-    """Open the compatibility tables; a folder that is none is a usage error.
+    """Open the compatibility tables; a folder without tables is a usage error.
 
-    With ``whole`` tables of another folder than the built-in ones are read and checked at once:
-    they are data from strangers.
+    With ``whole``, tables from another folder than the built-in one are read and checked at once,
+    because they are untrusted data.
     """
     from gpucheck.tables import Tables, TablesError, tables_dir  # noqa: PLC0415
 
@@ -38,10 +38,10 @@ def open_tables(directory: str | None, *, whole: bool = True) -> "Tables":
 
 
 def refuse_broken(tables: "Tables") -> None:
-    """Read every row and look for its source.
+    """Read every row and look up its source.
 
     Raises:
-        click.UsageError: one cannot be read, or has no known source; the sentence names it.
+        click.UsageError: a row cannot be read, or has no known source; the sentence names it.
     """
     from gpucheck.tables import TablesError  # noqa: PLC0415
     from gpucheck.tables.check import problems  # noqa: PLC0415
@@ -60,7 +60,7 @@ def _is_serious(problem: str) -> bool:
 
 
 def open_host(sysroot: str | None) -> "Host":
-    """Return the door to this machine, or to the files below a sysroot."""
+    """Return the host for this machine, or for the files below a sysroot."""
     from gpucheck.host import LiveHost  # noqa: PLC0415
 
     return LiveHost(sysroot or "")
@@ -98,7 +98,7 @@ def run_probes(
 
 
 def load_rules() -> None:
-    """Import what judges and prints while the probes are under way."""
+    """Import the modules that judge and print while the probes are running."""
     from gpucheck.render import terminal  # noqa: F401, PLC0415
     from gpucheck.rules import all_rules  # noqa: PLC0415
 
@@ -106,14 +106,14 @@ def load_rules() -> None:
 
 
 class Progress:
-    """One line on a terminal that says what is still awaited, once it takes long."""
+    """One line on a terminal that shows what is still running, once it takes long."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
         self._shown = False
 
     def __call__(self, names: Sequence[str], seconds: float) -> None:
-        """Show what is awaited, once it takes more than a second."""
+        """Show what is still running, once it takes more than a second."""
         if seconds < 1:
             return
         driver = seconds > _SLOW and any(name in _ASK_THE_DRIVER for name in names)
@@ -124,7 +124,7 @@ class Progress:
         self._shown = True
 
     def clear(self) -> None:
-        """Take the line away."""
+        """Remove the line."""
         if self._shown:
             self._out.write("\r\x1b[K")
             self._out.flush()

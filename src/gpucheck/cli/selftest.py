@@ -63,9 +63,9 @@ _DEVICE = re.compile(r"cpu|cuda:[0-9]{1,3}")
 def selftest(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  # click's options
     """Run the self-tests in the target Python: values checked, in bounded time.
 
-    torch is imported there and computes on every GPU, in processes of its own that are ended when
-    they take too long: what crashes or hangs is a result, and the other tests go on. "gpucheck
-    list" names the tests.
+    torch is imported there and computes on every GPU, in separate processes that are ended if they
+    take too long. A crash or a hang is a result, and the other tests continue. "gpucheck list"
+    names the tests.
 
     Exit status: 0 all passed, 1 one went wrong, 3 none could be run.
     """
@@ -93,10 +93,10 @@ def selftest(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  # 
 
 
 def _devices(text: str | None) -> tuple[str, ...] | None:
-    """Return the devices of ``cuda:0,cuda:2``; None when nobody said.
+    """Return the devices in ``cuda:0,cuda:2``; None if the option was not given.
 
     Raises:
-        click.UsageError: it is no list of devices.
+        click.UsageError: the text is not a list of devices.
     """
     if text is None:
         return None

@@ -1,4 +1,4 @@
-"""Runs the self-tests for a command and puts what they found into the snapshot."""
+"""Runs the self-tests for a command and puts their results into the snapshot."""
 
 import os
 import sys
@@ -9,7 +9,7 @@ import click
 
 from gpucheck.cli.text import printable
 
-if TYPE_CHECKING:  # these cost time, and most runs need none of them
+if TYPE_CHECKING:  # imported late: most runs do not need them
     from gpucheck.cli.live_table import LiveTable
     from gpucheck.host import Host
     from gpucheck.selftest.plan import Wish
@@ -31,8 +31,14 @@ def with_selftests(
 ) -> "Snapshot":
     """Return the snapshot with the self-tests of a check, or with why they were not run.
 
-    ``refused`` says why the user does not want them, "" when he does or said nothing; ``begun`` is
-    the time of ``time.monotonic()`` at which the command began: its time limit is for everything.
+    Args:
+        host: the machine.
+        snapshot: the snapshot so far.
+        tables: the compatibility tables.
+        options: of the command line.
+        asked: whether the user explicitly asked for self-tests.
+        refused: why the user does not want them; "" if they are wanted or not mentioned.
+        begun: the ``time.monotonic()`` at which the command began, from which its limit counts.
     """
     if refused:
         return without_selftests(snapshot, refused)
@@ -63,7 +69,7 @@ def run_selftests(
     """Run the self-tests with a live table on a terminal; return the snapshot with them.
 
     Raises:
-        click.UsageError: the host is no live one.
+        click.UsageError: the host is not a live machine.
     """
     import msgspec  # noqa: PLC0415
 
@@ -112,10 +118,10 @@ def _show(board: "Board", table: "LiveTable | None", watch: "Watch | None") -> N
 
 
 def test_names(text: str | None) -> tuple[str, ...]:
-    """Return the names of self-tests that stand in ``a,b``.
+    """Return the names of the self-tests in ``a,b``.
 
     Raises:
-        click.UsageError: one of them is none.
+        click.UsageError: one of them is not a self-test.
     """
     if not text:
         return ()

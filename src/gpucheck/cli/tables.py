@@ -10,7 +10,7 @@ from gpucheck.cli.options import output_options, tables_before
 from gpucheck.cli.run import open_tables, refuse_broken
 from gpucheck.cli.text import colored, printable, write_out
 
-if TYPE_CHECKING:  # these cost time, and --help needs none of them
+if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.tables import Table, Tables
 
 _PROBLEMS = 1
@@ -23,7 +23,7 @@ _form = click.option(
 @click.group("tables", short_help="Show, check and compare the compatibility tables.")
 @tables_before
 def tables_group() -> None:
-    """Show, check and compare the compatibility tables that all answers rest on."""
+    """Show, check and compare the compatibility tables that all answers are based on."""
 
 
 @tables_group.command()
@@ -110,7 +110,7 @@ def _write(data: object, text: str, options: dict[str, Any]) -> None:
 
 
 def _checked(directory: str | None) -> "Tables":
-    """Open tables of which every row can be read and has a known source.
+    """Open tables in which every row can be read and has a known source.
 
     Raises:
         click.UsageError: one does not; the sentence names it.
@@ -142,7 +142,7 @@ def _filter(table: "Table", said: str) -> tuple[str, str]:
 
 
 def _hint(table: "Table", wanted: list[tuple[str, str]]) -> str:
-    """Say of each value that no row has which values are near it."""
+    """Return, for each value that no row has, which values are close to it."""
     from gpucheck.render.table_text import matching, near_values  # noqa: PLC0415
 
     lines = []

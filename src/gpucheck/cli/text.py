@@ -1,4 +1,4 @@
-"""How text leaves the command line: colour or none, to a stream or a file, without escapes."""
+"""Text output of the command line: colour, stream or file, control characters."""
 
 import sys
 from pathlib import Path
@@ -8,7 +8,7 @@ import click
 
 
 def colored(options: dict[str, Any]) -> bool:
-    """Whether to colour: on a terminal, unless the user or NO_COLOR says no."""
+    """Whether to colour: on a terminal, unless the user or NO_COLOR disables it."""
     from gpucheck.host import LiveHost  # noqa: PLC0415
 
     env = LiveHost().env()
@@ -22,7 +22,7 @@ def colored(options: dict[str, Any]) -> bool:
 
 
 def write_out(text: str, output: str | None) -> None:
-    """Write to stdout or to a file; what the stream cannot encode is replaced."""
+    """Write to stdout or to a file; characters that the stream cannot encode are replaced."""
     from gpucheck.render.layout import encodable  # noqa: PLC0415
 
     if output is None:
@@ -36,5 +36,5 @@ def write_out(text: str, output: str | None) -> None:
 
 
 def printable(text: str, *, limit: int = 300, keep: str = "") -> str:
-    """Return untrusted text without control characters but those to keep, cut at a length."""
+    """Return untrusted text without control characters, except those to keep, cut to a length."""
     return "".join(char if char.isprintable() or char in keep else "?" for char in text[:limit])

@@ -1,7 +1,7 @@
-"""Reads what ELF files say of themselves, without loading them.
+"""Reads ELF files without loading them.
 
-Only the ranges that matter are read, through the door. What a file says is not trusted: every
-count and length is bounded, and what does not fit is a problem of the answer or an empty table.
+Only the relevant ranges are read, through the host. The content of a file is not trusted: every
+count and length is bounded, and a malformed part gives a problem in the answer or an empty table.
 """
 
 from gpucheck.elf._file import Elf, Needed, is_none, read_elf, read_needed

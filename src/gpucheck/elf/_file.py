@@ -1,4 +1,4 @@
-"""The head of an ELF file, its dynamic section and its tables of versions."""
+"""The header of an ELF file, its dynamic section and its version tables."""
 
 import struct
 from collections.abc import Iterable
@@ -10,9 +10,9 @@ from gpucheck.host import Host
 
 _MAGIC = b"\x7fELF"
 _MAGIC_64 = b"\x7fELF\x02\x01"
-"""Of a file for 64 bits, little-endian."""
+"""The magic number of a 64-bit, little-endian file."""
 _TOO_SHORT, _INVALID = "file too short", "invalid ELF header"
-"""In the words of the dynamic loader."""
+"""The error messages of the dynamic loader."""
 _HEAD = 4096
 _HEAD_SIZE = 64
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
@@ -25,10 +25,10 @@ _VERDAUX = struct.Struct("<II")
 
 _MOST_SEGMENTS = 256
 _MOST_DYNAMIC = 32 * 1024
-"""Bytes of a dynamic section; real ones have less than 2 KiB."""
+"""Maximum size of a dynamic section in bytes; real ones have less than 2 KiB."""
 _MOST_VERSIONS = 4096
 _VERSION_BLOCKS = (4096, 256 * 1024)
-"""Bytes of a table of versions: the first that holds it is enough."""
+"""Sizes of reads of a version table in bytes; the first one that contains it is enough."""
 _USUAL_NAME = 160
 _LONGEST_NAME = 512
 _LONGEST_PATH = 8192
@@ -45,7 +45,7 @@ _VERSION_BASE, _VERSION_WEAK = 1, 2
 
 
 class Needed(msgspec.Struct, frozen=True):
-    """A version that the file needs of a library: ``GLIBC_2.28`` of ``libc.so.6``."""
+    """A version that the file needs from a library: ``GLIBC_2.28`` from ``libc.so.6``."""
 
     library: str
     version: str
@@ -55,50 +55,50 @@ class Needed(msgspec.Struct, frozen=True):
 
 
 class Elf(msgspec.Struct, frozen=True, kw_only=True):
-    """What an ELF file says of itself; of one that is not for 64 bits, little-endian, its head."""
+    """The content of an ELF file; only the header if it is not 64-bit, little-endian."""
 
     path: str
     size: int
     """Bytes of the file."""
     whole_size: int = 0
-    """Bytes that its segments take; a file with less has been cut off."""
+    """Bytes that its segments need; a shorter file was truncated."""
     bits: int
     machine: int
     """Number of the processor: 62 x86-64, 183 AArch64."""
     kind: int
-    """2 an executable, 3 a shared object (a library, or an executable that can be moved)."""
+    """2: an executable; 3: a shared object (a library or a position-independent executable)."""
     dynamic: bool = False
     """Whether it has a dynamic section."""
     interpreter: str = ""
-    """The loader that an executable asks for."""
+    """The loader that an executable requests."""
     soname: str = ""
     needed: tuple[str, ...] = ()
     rpath: str | None = None
-    """Folders of DT_RPATH, which counts only where there is no ``runpath``."""
+    """Folders of DT_RPATH, which counts only if there is no ``runpath``."""
     runpath: str | None = None
     no_default_folders: bool = False
-    """DF_1_NODEFLIB: neither the cache nor the default folders serve this file's needs."""
+    """DF_1_NODEFLIB: the cache and the default folders are not searched for this file's needs."""
     versions_defined: tuple[str, ...] = ()
     versions_needed: tuple[Needed, ...] = ()
     loads: tuple[tuple[int, int, int], ...] = ()
-    """Address, offset and length in the file of each segment that is loaded."""
+    """Address, offset and length in the file of each loaded segment."""
     tags: dict[int, int] = {}
-    """Entries of the dynamic section that stand once, by their numbers."""
+    """Entries of the dynamic section that occur once, by their numbers."""
     section_table: tuple[int, int, int, int] = (0, 0, 0, 0)
-    """Offset, size of an entry, number of entries, and which of them has the names."""
+    """Offset, size of an entry, number of entries, and the index of the entry with the names."""
 
     @property
     def cut_off(self) -> bool:
-        """Whether the file is shorter than its segments say."""
+        """Whether the file is shorter than its segments require."""
         return self.size < self.whole_size
 
     def table(self, tag: int) -> int | None:
-        """Return where in the file the table lies whose address stands under this tag."""
+        """Return the file offset of the table whose address is stored under this tag."""
         address = self.tags.get(tag)
         return self.offset(address) if address is not None else None
 
     def offset(self, address: int) -> int | None:
-        """Return where in the file an address lies; None when no segment has it."""
+        """Return the file offset of an address; None if no segment contains it."""
         for start, offset, length in self.loads:
             if start <= address < start + length:
                 return offset + address - start
@@ -106,10 +106,10 @@ class Elf(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_elf(host: Host, path: str) -> Answer[Elf]:
-    """Read the head, the dynamic section and the version tables of an ELF file.
+    """Read the header, the dynamic section and the version tables of an ELF file.
 
-    A file that is none, or whose head makes no sense, is a problem that starts with the words of
-    the dynamic loader: "file too short", "invalid ELF header".
+    If the file is not ELF, or its header makes no sense, the problem starts with the words of the
+    dynamic loader: "file too short", "invalid ELF header".
     """
     stat = host.stat(path)
     if stat.value is None:
@@ -124,9 +124,10 @@ def read_elf(host: Host, path: str) -> Answer[Elf]:
 
 
 def read_needed(host: Host, path: str) -> Answer[tuple[str, ...]]:
-    """Read the names of the libraries that a file needs, and nothing else of it.
+    """Read only the names of the libraries that a file needs.
 
-    It takes a fraction of the time of ``read_elf``; [] also for a file that is not for 64 bits.
+    This takes a fraction of the time of ``read_elf``. The result is also [] for a file that is not
+    64-bit.
     """
     head = host.read_ranges(path, [(0, _HEAD)])
     if head.value is None:
@@ -151,7 +152,7 @@ def read_needed(host: Host, path: str) -> Answer[tuple[str, ...]]:
 
 
 def is_none(problem: str) -> bool:
-    """Whether a problem of reading a file says that it is no ELF file at all."""
+    """Whether a problem of reading a file means that it is not an ELF file at all."""
     return problem in (_TOO_SHORT, _INVALID)
 
 
@@ -162,14 +163,14 @@ class Strings:
         self._host, self._path, self._start, self._size = host, path, start, size
 
     def read(self, offsets: Iterable[int], longest: int = _LONGEST_NAME) -> dict[int, str]:
-        """Return the string at each offset; one that lies outside of the table is ""."""
+        """Return the string at each offset; "" for an offset outside the table."""
         wanted = sorted({at for at in offsets if 0 <= at < self._size})[:_MOST_NAMES]
         found = self._read(wanted, min(longest, _USUAL_NAME))
         long = [at for at in wanted if at not in found]
         return {**found, **self._read(long, longest, cut=True)} if long else found
 
     def _read(self, wanted: list[int], longest: int, *, cut: bool = False) -> dict[int, str]:
-        """Return the strings that end within ``longest`` bytes, with ``cut`` the others as well."""
+        """Return the strings that end within ``longest`` bytes; with ``cut`` also longer ones."""
         blocks: list[tuple[int, int]] = []
         for at in wanted:
             end = min(at + longest, self._size)
@@ -193,7 +194,7 @@ class Strings:
 
 
 def strings_of(host: Host, elf: Elf) -> Strings | None:
-    """Return the reader of the names in the dynamic section; None when there are none."""
+    """Return the reader of the names in the dynamic section; None if there are none."""
     start = elf.table(STRTAB)
     if start is None:
         return None
@@ -201,11 +202,11 @@ def strings_of(host: Host, elf: Elf) -> Strings | None:
 
 
 def _read(host: Host, path: str, size: int, head: bytes) -> Elf:
-    """Read what follows the head.
+    """Read what follows the header.
 
     Raises:
-        ValueError: it is no ELF file.
-        struct.error: it is cut off within a table.
+        ValueError: the file is not ELF.
+        struct.error: it is truncated within a table.
     """
     if len(head) < _HEAD_SIZE:
         raise ValueError(_TOO_SHORT)
@@ -301,7 +302,7 @@ def _with_dynamic(host: Host, elf: Elf, table: bytes) -> Elf:
 
 
 def _versions_needed(host: Host, elf: Elf) -> list[tuple[int, int, int, bool]]:
-    """Return for each needed version the offsets of library and name, its number, if weak."""
+    """Return for each needed version the offsets of library and name, its number, and if weak."""
     count = min(elf.tags.get(_VERNEED_COUNT, 0), _MOST_VERSIONS)
 
     def walk(data: bytes) -> list[tuple[int, int, int, bool]]:
@@ -355,7 +356,7 @@ def _versions_defined(host: Host, elf: Elf) -> list[int]:
 
 
 def _blocks(host: Host, elf: Elf, tag: int, count: int) -> Iterable[bytes]:
-    """Return the table of versions, first a short piece of it, then a long one."""
+    """Return the version table, first a short part of it, then a long one."""
     start = elf.table(tag) if count else None
     if start is None:
         return

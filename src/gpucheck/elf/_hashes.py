@@ -1,4 +1,4 @@
-"""The tables by which the loader finds a symbol without looking at all of them."""
+"""The hash tables by which the loader finds a symbol without comparing all names."""
 
 import struct
 from typing import Protocol
@@ -23,7 +23,7 @@ class HashTable(Protocol):
 
 
 def hash_table(host: Host, elf: Elf) -> HashTable | None:
-    """Return the file's table, the GNU one first; None when none can be read."""
+    """Return the file's table, the GNU one first; None if none can be read."""
     start = elf.table(GNU_HASH)
     if start is not None:
         return GnuHash.read(host, elf, start)
@@ -42,7 +42,7 @@ class GnuHash(msgspec.Struct, frozen=True):
 
     @classmethod
     def read(cls, host: Host, elf: Elf, start: int) -> "GnuHash | None":
-        """Read the table that starts there; None when it makes no sense."""
+        """Read the table that starts there; None if it makes no sense."""
         head = (host.read_ranges(elf.path, [(start, _GNU_HEAD.size)]).value or [b""])[0]
         if len(head) < _GNU_HEAD.size:
             return None
@@ -58,14 +58,14 @@ class GnuHash(msgspec.Struct, frozen=True):
         length = max(0, highest - first + 1) if highest else 0
         if length > _MOST_SYMBOLS:
             return None
-        # The chain ends behind the highest bucket's first symbol, where a lowest bit is set.
+        # The last chain starts at the highest bucket and ends at a hash whose lowest bit is set.
         after = at + words * 8 + count * 4
         chain = (host.read_ranges(elf.path, [(after, (length + 256) * 4)]).value or [b""])[0]
         whole = memoryview(chain[: len(chain) - len(chain) % 4]).cast("I")
         return cls(first, bloom, shift, buckets, whole)
 
     def candidates(self, name: bytes) -> list[int]:
-        """Return the numbers of the symbols whose hash is that of the name."""
+        """Return the numbers of the symbols whose hash equals that of the name."""
         hashed = gnu_hash(name)
         word = self.bloom[hashed // 64 % len(self.bloom)]
         if not word >> hashed % 64 & word >> (hashed >> self.shift) % 64 & 1:
@@ -82,14 +82,14 @@ class GnuHash(msgspec.Struct, frozen=True):
 
 
 class OldHash(msgspec.Struct, frozen=True):
-    """DT_HASH: buckets and chains of symbol numbers; older CUDA libraries have no other."""
+    """DT_HASH: buckets and chains of symbol numbers; older CUDA libraries have only this one."""
 
     buckets: memoryview
     chain: memoryview
 
     @classmethod
     def read(cls, host: Host, elf: Elf, start: int) -> "OldHash | None":
-        """Read the table that starts there; None when it makes no sense."""
+        """Read the table that starts there; None if it makes no sense."""
         head = (host.read_ranges(elf.path, [(start, _OLD_HEAD.size)]).value or [b""])[0]
         if len(head) < _OLD_HEAD.size:
             return None
@@ -122,7 +122,7 @@ def gnu_hash(name: bytes) -> int:
 
 
 def old_hash(name: bytes) -> int:
-    """Return the hash that the System V ABI defines, of 28 bits."""
+    """Return the hash that the System V ABI defines, with 28 bits."""
     value = 0
     for byte in name:
         value = (value << 4) + byte

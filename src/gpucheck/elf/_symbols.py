@@ -1,4 +1,4 @@
-"""The symbols and sections of an ELF file, read only as far as they are asked for."""
+"""The symbols and sections of an ELF file, read only as far as they are needed."""
 
 import struct
 from collections.abc import Iterable
@@ -19,12 +19,12 @@ _SECTION_NAMES = 64 * 1024
 _LONGEST_SYMBOL = 4096
 _WEAK = 2
 _HIDDEN = 0x8000
-"""The bit of a version's number that says the symbol is not the default one."""
+"""The bit of a version number that marks a symbol that is not the default one."""
 _NO_BITS = 8
 
 
 class Symbol(msgspec.Struct, frozen=True):
-    """A symbol that a file needs; ``library`` and ``version`` are "" where it names none."""
+    """A symbol that a file needs; ``library`` and ``version`` are "" if it names none."""
 
     name: str
     library: str
@@ -40,8 +40,8 @@ def undefined_symbols(
     Args:
         host: the machine.
         elf: the file.
-        libraries: only those that the file wants of these, by their SONAMEs; symbols without a
-            version name no library and are then left out.
+        libraries: only symbols from these libraries, by SONAME; a symbol without a version names no
+            library and is then left out.
     """
     versions = {need.index: need for need in elf.versions_needed}
     if libraries is not None:
@@ -56,7 +56,7 @@ def undefined_symbols(
         return Answer(None, elf.path, "no table of symbols that can be read")
     table, numbers = _tables(host, elf, start, count)
     places: Iterable[int] = range(len(table) // _SYMBOL.size)
-    if libraries is not None:  # of thousands of symbols a few are of these
+    if libraries is not None:  # only a few of thousands of symbols are from these
         bound = {index | hidden for index in versions for hidden in (0, _HIDDEN)}
         places = [at for at, number in zip(places, numbers, strict=False) if number in bound]
     wanted: list[tuple[int, int, bool]] = []
@@ -75,13 +75,13 @@ def undefined_symbols(
 
 
 def missing_symbols(host: Host, elf: Elf, names: Iterable[str]) -> Answer[set[str]]:
-    """Return those of the names that the file does not define, by its hash table."""
+    """Return the names that the file does not define, by its hash table."""
     wanted = set(names)
     return _definitions(host, elf, wanted).map(lambda defined: wanted - set(defined))
 
 
 def symbol_data(host: Host, elf: Elf, name: str, length: int) -> Answer[bytes]:
-    """Return the first bytes of a variable that the file defines; missing when it does not."""
+    """Return the first bytes of a variable that the file defines; missing if it does not."""
     defined = _definitions(host, elf, {name})
     if defined.value is None:
         return Answer(None, elf.path, defined.problem)
@@ -94,7 +94,7 @@ def symbol_data(host: Host, elf: Elf, name: str, length: int) -> Answer[bytes]:
 
 
 def _definitions(host: Host, elf: Elf, names: Iterable[str]) -> Answer[dict[str, int]]:
-    """Return the addresses of those of the names that the file defines."""
+    """Return the addresses of the names that the file defines."""
     symbols = elf.table(SYMTAB)
     strings = strings_of(host, elf)
     table = hash_table(host, elf)
@@ -144,7 +144,7 @@ def sections(host: Host, elf: Elf) -> Answer[dict[str, tuple[int, int]]]:
 
 
 def _undefined_count(host: Host, elf: Elf) -> int | None:
-    """Return how many symbols there are to look at: the undefined ones stand before the hashed."""
+    """Return how many symbols to examine: the undefined ones come before the hashed ones."""
     start = elf.table(GNU_HASH)
     if start is None:
         start = elf.table(HASH)
@@ -153,7 +153,7 @@ def _undefined_count(host: Host, elf: Elf) -> int | None:
     head = (host.read_ranges(elf.path, [(start, _HASH_HEAD.size)]).value or [b""])[0]
     if len(head) < _HASH_HEAD.size:
         return None
-    # Of the older table, which is not sorted, the second number counts all symbols.
+    # The older table is not sorted; its second number counts all symbols.
     return min(int(_HASH_HEAD.unpack(head)[1]), _MOST_SYMBOLS)
 
 

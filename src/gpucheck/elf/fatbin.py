@@ -1,9 +1,9 @@
-"""The GPU code that a library carries: the headers of the fat binaries that nvcc puts into it.
+"""The GPU code in a library: the headers of the fat binaries that nvcc embeds.
 
-A section holds containers one after the other, each a header and its entries; an entry has a
-header of its own, which compression leaves readable, and the code. Only headers are read. The
-layout is not documented; it was read from files made by nvcc for known targets, and compared with
-what ``cuobjdump`` says of them and of published wheels.
+A section contains a sequence of containers, each a header and its entries. An entry has a header of
+its own, which is never compressed, and the code. Only headers are read. The layout is not
+documented. It was derived from files that nvcc made for known targets, and compared with the output
+of ``cuobjdump`` for these files and for published wheels.
 """
 
 import struct
@@ -16,13 +16,13 @@ from gpucheck.facts import Answer
 from gpucheck.host import Host
 
 _SECTIONS = (".nv_fatbin", "__nv_relfatbin")
-"""Of code that was linked at once, and of code that the device linker put together."""
+"""The sections of code from an ordinary build, and of code from the device linker."""
 _MAGIC = 0xBA55ED50
 _CONTAINER = struct.Struct("<IHHQ")
-"""Magic, version, bytes of this header, bytes of all entries."""
+"""Magic number, version, bytes of this header, bytes of all entries."""
 _ENTRY = struct.Struct("<HHIQIIIIIIQ")
 """Kind, version, bytes of this header and of the code, compressed size, options, version of the
-code, architecture, place and length of the source's name, flags."""
+code, architecture, offset and length of the source name, flags."""
 _PTX, _CUBIN = 1, 2
 _OF_ONE_CHIP, _OF_FAMILY = 1 << 20, 1 << 21
 """Flags of the targets whose names end in ``a`` and ``f``."""
@@ -30,26 +30,26 @@ _BLOCK = 512
 _ALIGNMENT = 8
 _LARGEST_ARCHITECTURE = 999
 MOST_ENTRIES = 2048
-"""Entries of one file; a large one has some hundreds."""
+"""Maximum number of entries of one file; a large one has a few hundred."""
 
 
 class DeviceCode(msgspec.Struct, frozen=True):
-    """Which code is in a file: ``sm_80`` (cubins) and ``compute_90`` (PTX), in order."""
+    """The code in a file: ``sm_80`` (cubins) and ``compute_90`` (PTX), in order."""
 
     codes: tuple[str, ...]
     complete: bool
-    """Whether every header was read: of too many only the first are."""
+    """Whether every header was read; if there are too many, only the first ones are."""
     headers: int
-    """How many were read."""
+    """How many headers were read."""
 
 
 def device_code(host: Host, elf: Elf, most: int = MOST_ENTRIES) -> Answer[DeviceCode]:
-    """Return the GPU code of a library; no codes where it has none.
+    """Return the GPU code of a library; no codes if it has none.
 
     Args:
         host: the machine.
         elf: the library.
-        most: how many headers are read, of containers and of entries.
+        most: the maximum number of headers that are read, of containers and of entries.
     """
     found = sections(host, elf)
     if found.value is None:
@@ -67,8 +67,8 @@ def device_code_at(
         host: the machine.
         path: the file.
         places: name, offset and length of each part.
-        most: how many headers are read, of containers and of entries.
-        alignment: bytes; where in its part a container may begin.
+        most: the maximum number of headers that are read, of containers and of entries.
+        alignment: of the start of a container within its part, in bytes.
     """
     walk = _Walk(host, path, most, alignment)
     for name, start, length in places:
@@ -79,7 +79,7 @@ def device_code_at(
 
 
 class _Walk:
-    """Goes from header to header; a block is read at once, for they often lie close together."""
+    """Goes from header to header; a block is read at once, because headers are often close."""
 
     def __init__(self, host: Host, path: str, most: int, alignment: int) -> None:
         self._host = host
@@ -91,7 +91,7 @@ class _Walk:
         self.codes: set[str] = set()
 
     def section(self, at: int, end: int) -> bool:
-        """Read the containers of a section; False when what stands there is none."""
+        """Read the containers of a section; False if its content is not a container."""
         start = at
         while at + _CONTAINER.size <= end and self.left > 0:
             self.left -= 1

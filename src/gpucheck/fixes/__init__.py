@@ -1,6 +1,6 @@
-"""Exact commands that cure findings, made to fit this machine: its OS, packages and Python.
+"""Exact commands that fix findings, adapted to this machine: its OS, packages and Python.
 
-A command that is not sure to fit is not given: the text then says where to look.
+A command that may not fit is not given; the text then says where to look.
 """
 
 from gpucheck.fixes.driver import CONTAINER_GUIDE, DRIVER_GUIDE, DRIVER_PAGE, DriverRemedies

@@ -48,8 +48,11 @@ class DriverRemedies(View):
     def install(self, at_least: str | None = None, reason: str = "") -> Fix:
         """Return the fix that installs or updates the driver.
 
-        ``at_least`` is the oldest release that will do, None when any will. Where no driver that
-        would do drives every GPU, the fix says so.
+        If no acceptable driver supports every GPU, the fix says so.
+
+        Args:
+            at_least: the oldest acceptable release; None if any release is acceptable.
+            reason: why the driver is needed.
         """
         if conflict := self.conflict(at_least):
             return Fix(text=conflict)
@@ -79,9 +82,9 @@ class DriverRemedies(View):
     def branch(self, at_least: str | None = None) -> int | None:
         """Return the long-lived driver branch that supports every GPU of this machine.
 
-        A branch of the table that is not past its end of life, drives all of the GPUs and is not
-        older than ``at_least``: the newest long-term one, which every distribution packages, else
-        the newest production one; None when none is.
+        The branch is in the table, not past its end of life, and not older than ``at_least``. The
+        newest long-term branch comes first, because every distribution packages it, then the newest
+        production branch. None if there is no such branch.
         """
         driving = set(self._driving_all(at_least))
         today = datetime.now(tz=timezone.utc).date()
@@ -95,9 +98,9 @@ class DriverRemedies(View):
         return max(fitting)[1] if fitting else None
 
     def conflict(self, at_least: str | None = None) -> str:
-        """Say why no driver of at least this release drives every GPU; "" where one is known to.
+        """Return why no driver of at least this release supports every GPU; "" if one is known to.
 
-        Also "" where too little is known of the GPUs.
+        Also "" if too little is known about the GPUs.
         """
         gpus = self._known_gpus()
         capabilities = set(gpus.values())
@@ -124,7 +127,7 @@ class DriverRemedies(View):
         return ""
 
     def wants_open_modules(self) -> bool | None:
-        """Whether to take the open kernel modules, which drive all GPUs; None when unknown."""
+        """Whether to use the open kernel modules, which support all GPUs; None if unknown."""
         opened, closed = self._flavours()
         if opened and opened <= {"required", "supported"}:
             return True
@@ -169,20 +172,20 @@ class DriverRemedies(View):
         )
 
     def _driving_all(self, at_least: str | None) -> list[int]:
-        """Return the branches that drive every GPU and are not older than a release, in order."""
+        """Return the branches that support every GPU and are not older than a release, in order."""
         least = (self._branches.number_of(at_least) if at_least else None) or 0
         driving = self._support.driving_all(self._capabilities())
         return [branch for branch in driving if branch >= least]
 
     def _range(self, capability: str) -> str:
-        """Return in words which branches drive a GPU."""
+        """Return in words which branches support a GPU."""
         first, last = self._support.first(capability), self._support.last([capability])
         if last is not None:
             return f"needs branch {last} or older"
         return f"needs branch {first} or newer" if first is not None else "needs another one"
 
     def _flavours(self) -> tuple[set[Support | None], set[Support | None]]:
-        """Return what the open, and what the proprietary kernel modules are to the GPUs."""
+        """Return the support of the GPUs by the open, and by the proprietary kernel modules."""
         supports = [
             self._architectures.modules(gpu.compute_capability, gpu.product)
             if gpu.compute_capability
@@ -197,7 +200,7 @@ class DriverRemedies(View):
         return all("unsupported" in found for found in self._flavours())
 
     def _known_gpus(self) -> dict[str, str]:
-        """Return the GPUs whose compute capability is known: what to call one of each, and it."""
+        """Return the known compute capabilities, each by the name of one GPU that has it."""
         first: dict[str, str] = {}
         for gpu in self._all_gpus():
             if gpu.compute_capability:

@@ -1,4 +1,4 @@
-"""Exact commands that bring a compiled package to the torch that is installed."""
+"""Exact commands that adapt a compiled package to the installed torch."""
 
 from collections.abc import Sequence
 
@@ -31,7 +31,7 @@ class ExtensionRemedies(View):
         self._known = known
 
     def refit(self, package: str, version: str) -> Fix:
-        """Return the fix that brings a package to the installed torch."""
+        """Return the fix that adapts a package to the installed torch."""
         torch = self._torch.version or ""
         own = self._with_its_own_torch(package, version)
         return (
@@ -43,12 +43,12 @@ class ExtensionRemedies(View):
         )
 
     def _is_application(self, package: str) -> bool:
-        """Whether torch is there for its sake: torch is brought to it, not it to torch."""
+        """Whether torch is installed for this package: torch is adapted to it, not vice versa."""
         row = self._known.known(package)
         return row is not None and row.application
 
     def _on_pypi(self, package: str) -> tuple[Form, ...]:
-        """Return what PyPI has of a package. Of an unknown one it may be a stranger's."""
+        """Return the forms of a package on PyPI; an unknown name may belong to someone else."""
         row = self._known.known(package)
         return () if row is None else row.pypi
 
@@ -67,7 +67,7 @@ class ExtensionRemedies(View):
         )
 
     def for_gpus(self, package: CompiledPackage, gpus: Sequence[Gpu]) -> tuple[Fix, ...]:
-        """Return the fixes that bring code for these GPUs, or do without the package."""
+        """Return the fixes that provide code for these GPUs, or avoid the package."""
         name, version = package.name, package.version
         capabilities = sorted({gpu.compute_capability or "" for gpu in gpus})
         listed = " and ".join(capabilities)
@@ -124,12 +124,12 @@ class ExtensionRemedies(View):
         return self._install(text, words, package)
 
     def _is_pinned(self, package: str, version: str) -> bool:
-        """Whether a release is bound to one torch: a range says nothing of compiled code."""
+        """Whether a release requires exactly one torch: a range proves nothing about its code."""
         row = self._table.release(package, version)
         return row is not None and (row.torch or "").startswith("==")
 
     def _with_its_own_torch(self, package: str, version: str) -> Fix | None:
-        """Return the fix for a package that demands another torch by its own metadata."""
+        """Return the fix for a package whose own metadata requires another torch."""
         found = self._packages.find(package)
         wanted = found.torch_requirement if found is not None else None
         plain = (self._torch.version or "").partition("+")[0]
@@ -146,9 +146,9 @@ class ExtensionRemedies(View):
         )
 
     def _from_source(self, package: str, torch: str) -> Fix | None:
-        """Return the fix for a package of which PyPI has the source alone.
+        """Return the fix for a package of which PyPI has only the source.
 
-        Its set-up compiles it for the torch that is there, or fetches the wheel made for it.
+        Its setup script compiles it for the installed torch, or downloads the wheel made for it.
         """
         if self._on_pypi(package) != ("source",):
             return None
@@ -169,7 +169,7 @@ class ExtensionRemedies(View):
         )
 
     def _build(self) -> str:
-        """Return how indexes call the build: ``cu128`` or ``cpu``."""
+        """Return the name of the build in wheel indexes: ``cu128`` or ``cpu``."""
         if self._torch.built_for != "cuda":
             return self._torch.built_for or ""
         return "cu" + (minor(self._torch.cuda) or "").replace(".", "")

@@ -1,4 +1,4 @@
-"""Keeps a program off GPUs that its torch cannot use."""
+"""Hides GPUs from a program whose torch cannot use them."""
 
 from gpucheck.findings import Fix
 from gpucheck.probes.nvml import Nvml
@@ -7,14 +7,14 @@ from gpucheck.views import Gpu, View
 
 
 class HideGpus(View):
-    """Keeps a program off GPUs that its torch cannot use."""
+    """Hides GPUs from a program whose torch cannot use them."""
 
     def __init__(self, nvml: Nvml, system: System) -> None:
         self._nvml = nvml
         self._system = system
 
     def fix(self, works: list[Gpu]) -> Fix | None:
-        """Return the fix that leaves only these GPUs visible; None when there are none."""
+        """Return the fix that leaves only these GPUs visible; None if there are none."""
         if not works:
             return None
         names = ", ".join(gpu.label for gpu in works)

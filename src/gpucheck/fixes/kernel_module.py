@@ -29,7 +29,7 @@ _IN_ORDER = ("nvidia_drm", "nvidia_modeset", "nvidia_uvm", "nvidia")
 
 
 class Cause(msgspec.Struct, frozen=True, kw_only=True):
-    """Why the module is not loaded, the facts that show it, and the cure."""
+    """Why the module is not loaded, the facts that prove it, and the fix."""
 
     why: str
     facts: tuple[str, ...]
@@ -53,7 +53,7 @@ class ModuleRemedies(View):
         self._around = around
 
     def cause(self) -> Cause:
-        """Return the first cause that the facts show; without any, that nobody loaded it."""
+        """Return the first cause that the facts show; if there is none, that nothing loaded it."""
         if self._container.runtime:
             return Cause(
                 why="the host of this container has not loaded it",
@@ -75,7 +75,7 @@ class ModuleRemedies(View):
         )
 
     def load(self) -> Fix:
-        """Return the fix that loads the module, and shows what the kernel says when it refuses."""
+        """Return the fix that loads the module and shows the kernel's message if it refuses."""
         return Fix(
             text="Load the module; if that fails, the kernel's log says why.",
             commands=(_LOAD, "sudo dmesg | grep -i -E 'nvrm|nvidia|nouveau' | tail -n 20"),
@@ -96,7 +96,7 @@ class ModuleRemedies(View):
         )
 
     def _updated_kernel(self) -> Cause | None:
-        """A distribution that removes the old kernel's modules leaves a running one without."""
+        """A distribution may remove the modules of the old kernel while it is still running."""
         if self._driver.modules_folder is not False:
             return None
         return Cause(

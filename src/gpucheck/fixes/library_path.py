@@ -1,4 +1,4 @@
-"""What to do about a copy of a library that does not fit: leave it out, or bring another."""
+"""The fixes for a copy of a library that does not fit: remove it, or install another."""
 
 import shlex
 
@@ -30,7 +30,7 @@ class CopyRemedies(View):
         self._torch = torch
 
     def instead_of(self, copy: LoadedLibrary) -> Fix:
-        """Return the fix by which this copy is no longer taken, or is replaced."""
+        """Return the fix that makes the loader skip this copy, or replaces it."""
         entry = copy.variable_entry or ""
         base = wheel_of_file(copy.soname)
         project = self._wheels.pinned(base) if base else ""
@@ -66,8 +66,10 @@ class CopyRemedies(View):
     def newer_system(self, needed: str, have: str) -> list[Fix]:
         """Return the fixes for a C or C++ library that is too old.
 
-        ``have``: ``GLIBC_2.17`` where it is the C library, whose release decides which PyTorch
-        runs; which one runs on a libstdc++ is not known.
+        Args:
+            needed: the version that is needed, such as ``GLIBC_2.28``.
+            have: the newest version available, such as ``GLIBC_2.17``. The release of the C library
+                decides which PyTorch runs; for libstdc++ this is unknown.
         """
         fixes = [
             Fix(

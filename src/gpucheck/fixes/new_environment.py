@@ -1,4 +1,4 @@
-"""Exact commands that make an environment with another Python, and install PyTorch there."""
+"""Exact commands that create an environment with another Python and install PyTorch in it."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,7 @@ _FOLDER = "gpu-env"
 
 
 class NewEnvironment(View):
-    """An environment with another Python: by uv or conda, which fetch the Python themselves."""
+    """An environment with another Python, by uv or conda, which download the Python themselves."""
 
     def __init__(
         self,
@@ -34,9 +34,9 @@ class NewEnvironment(View):
         self._tables = tables
 
     def fixes(self, pythons: Sequence[str], platform: str) -> tuple[Fix, ...]:
-        """Return the ways to the first of these Pythons for which a build fits the machine.
+        """Return the fixes with the first of these Pythons for which a build fits the machine.
 
-        Where too little is known of its GPUs or driver, the build is left to ``recommend``.
+        If too little is known about its GPUs or driver, the choice is left to ``recommend``.
         """
         python, offer = self._first_with_a_build(pythons, platform)
         by_uv, by_conda = self._by_uv(python, offer), self._by_conda(python, offer)
@@ -75,7 +75,7 @@ class NewEnvironment(View):
         )
 
     def _last(self, install: list[str], offer: Offer | None, inside: str) -> str:
-        """Return the command that installs, or the one that finds out what to install."""
+        """Return the command that installs, or the one that determines what to install."""
         if offer is None:
             return self._python.quoted(["gpucheck", "recommend", "--python", inside])
         words = requirement(offer, (), self._tables, name_index=False)

@@ -1,4 +1,4 @@
-"""Exact commands that bring back the wheels of CUDA libraries that the installed torch pins."""
+"""Exact commands that restore the wheels of CUDA libraries that the installed torch pins."""
 
 import shlex
 from collections.abc import Sequence
@@ -12,22 +12,24 @@ _OF_THE_SYSTEM = ("/lib", "/usr/lib")
 
 
 class WheelRemedies(View):
-    """How to make the installed nvidia-* wheels those that torch was released with."""
+    """How to restore the nvidia-* wheels that torch was released with."""
 
     def __init__(self, python: Python, torch: TorchBuild) -> None:
         self._python = python
         self._torch = torch
 
     def pinned(self, start: str) -> str:
-        """Return the project that torch pins whose name starts so; "" when it pins none."""
+        """Return the project that torch pins whose name has this prefix; "" if it pins none."""
         pins = self._torch.pins or {}
         return next((project for project in pins if project.startswith(start)), "")
 
     def reinstall(self, projects: Sequence[str], remove: Sequence[str] = ()) -> Fix:
-        """Return the fix that installs these wheels anew, as torch pins them.
+        """Return the fix that reinstalls these wheels, in the versions that torch pins.
 
-        ``remove``: wheels that wrote the same files; they go first, for what removes them would
-        take the files along.
+        Args:
+            projects: the wheels to reinstall.
+            remove: wheels that wrote the same files. They are removed first, because removing them
+                later would delete these files.
         """
         names = " and ".join(projects)
         pins = self._torch.pins or {}
@@ -53,11 +55,11 @@ class WheelRemedies(View):
         return Fix(text=fix.text, commands=(first, *fix.commands), verify=fix.verify)
 
     def readable(self, path: str, soname: str) -> Fix:
-        """Return the fix that lets every user read a library and what lies beside it.
+        """Return the fix that lets every user read a library and the files next to it.
 
         Args:
             path: the library, or the folder that cannot be searched for it.
-            soname: the library's name.
+            soname: the name of the library.
         """
         folder, _, name = path.rpartition("/")
         is_file = name.startswith(soname)

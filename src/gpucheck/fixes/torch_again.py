@@ -1,4 +1,4 @@
-"""The exact command that installs the same PyTorch once more."""
+"""The exact command that reinstalls the same PyTorch."""
 
 from gpucheck.findings import Fix
 from gpucheck.fixes.torch_install import WHEEL_INDEX, Python
@@ -13,7 +13,7 @@ _COMMANDS = {"apt": "apt-get install -y", "dnf": "dnf install -y", "yum": "yum i
 
 
 class TorchAgain(View):
-    """How to bring back the files of the installed PyTorch, or a library of the system."""
+    """How to restore the files of the installed PyTorch, or a library of the system."""
 
     def __init__(
         self, python: Python, torch: TorchBuild, system: System, table: SystemPackages
@@ -24,7 +24,7 @@ class TorchAgain(View):
         self._table = table
 
     def same(self) -> Fix:
-        """Return the fix that writes every file of the installed torch anew."""
+        """Return the fix that rewrites every file of the installed torch."""
         version = self._torch.metadata_version or self._torch.version
         text = "Install this PyTorch again: every file of it is written anew."
         if self._torch.installer == "conda" or not version:
@@ -40,7 +40,7 @@ class TorchAgain(View):
         return self._python.install(text, words, remove=False)
 
     def of_system(self, soname: str) -> Fix:
-        """Return the fix that installs the package of the system that has a library."""
+        """Return the fix that installs the system package with a library."""
         if soname.lower().startswith(_VISUAL_CPP):
             return Fix(text=f"Install Microsoft's Visual C++ Redistributable: {_REDISTRIBUTABLE}")
         manager = self._system.package_manager or ""

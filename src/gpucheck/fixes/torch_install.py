@@ -51,7 +51,7 @@ class Python(View):
         return self.quoted([self._interpreter.executable or "python", *arguments])
 
     def get_pip(self) -> tuple[str, ...]:
-        """Return the command that brings pip where it is missing and nothing stands in for it."""
+        """Return the command that installs pip if it is missing and has no replacement."""
         if self._interpreter.has_pip is not False or self._interpreter.kind == "uv":
             return ()
         return (self.command("-m", "ensurepip"),)
@@ -59,7 +59,7 @@ class Python(View):
     def pip(self, *arguments: str) -> str:
         """Return a command line that installs into, or removes from, the target.
 
-        A uv environment has no pip of its own: ``uv pip`` serves it.
+        A uv environment has no pip of its own, so ``uv pip`` is used for it.
         """
         executable = self._interpreter.executable or "python"
         if self._interpreter.has_pip is False and self._interpreter.kind == "uv":
@@ -68,9 +68,9 @@ class Python(View):
         return self.quoted([executable, "-m", "pip", *arguments])
 
     def remove_torch(self) -> tuple[str, ...]:
-        """Return the commands that take the installed torch and its companions away.
+        """Return the commands that uninstall torch and its companions.
 
-        They are needed first: pip takes ``torch==2.6.0`` for satisfied by ``2.6.0+cpu``.
+        They must run first: for pip, ``2.6.0+cpu`` already satisfies ``torch==2.6.0``.
         """
         commands = []
         conda = [line.split()[0] for line in self._packages.conda_packages or () if line.strip()]
@@ -84,22 +84,22 @@ class Python(View):
         return tuple(commands)
 
     def torch_family(self) -> list[str]:
-        """Return torch and those of its companions that are installed."""
+        """Return torch and its installed companions."""
         return ["torch", *(name for name in COMPANIONS if self._packages.find(name))]
 
     def managed_by_system(self) -> bool:
-        """Whether pip refuses to install here (PEP 668) unless in a virtual environment."""
+        """Whether pip refuses to install here (PEP 668) outside a virtual environment."""
         return bool(self._interpreter.externally_managed)
 
     def new_environment(self, install: Sequence[str]) -> tuple[str, ...]:
-        """Return the commands that make a virtual environment and install into it."""
+        """Return the commands that create a virtual environment and install into it."""
         return (*self.make_environment(), self.install_there(*install))
 
     def make_environment(self) -> tuple[str, ...]:
-        """Return the commands that make a virtual environment from the target."""
+        """Return the commands that create a virtual environment from the target."""
         if self._system.os == "windows":
             return (self.command("-m", "venv", "gpu-env"),)
-        # Debian and Ubuntu keep the venv module of their Python in a package of its own.
+        # Debian and Ubuntu have the venv module of their Python in a separate package.
         apart = self._system.package_manager == "apt" and self._interpreter.kind == "system"
         return (
             *(("sudo apt-get install -y python3-venv",) if apart else ()),
@@ -122,7 +122,7 @@ class Python(View):
         """Return the words as one command line for this machine's shell."""
         if self._system.os != "windows":
             return shlex.join(words)
-        # cmd and PowerShell: a quoted program needs & in PowerShell; most paths need none.
+        # In PowerShell a quoted program needs &, in cmd it does not; most paths need no quotes.
         return " ".join(f'"{w}"' if _SPECIAL_ON_WINDOWS & set(w) else w for w in words)
 
     def variable(self, name: str, value: str) -> str:
@@ -130,9 +130,12 @@ class Python(View):
         return f"{'set' if self._system.os == 'windows' else 'export'} {name}={value}"
 
     def install(self, text: str, arguments: Sequence[str], *, remove: bool = True) -> Fix:
-        """Return the fix that installs with these arguments of pip, ``install`` first.
+        """Return the fix that installs with these pip arguments, ``install`` first.
 
-        ``remove``: take the installed torch and its companions away before.
+        Args:
+            text: what the fix does, in words.
+            arguments: the arguments of pip.
+            remove: whether to uninstall torch and its companions first.
         """
         if self.managed_by_system():
             return Fix(
@@ -145,13 +148,13 @@ class Python(View):
         return Fix(text=text, commands=(*before, self.pip(*arguments)), verify=self.verify())
 
     def verify(self) -> str:
-        """Return the command that shows whether it worked."""
+        """Return the command that shows whether the fix worked."""
         executable = self._interpreter.executable
         return f"gpucheck --python {self.quoted([executable])}" if executable else "gpucheck"
 
 
 class TorchRemedies(View):
-    """Which torch to install, as ``recommend`` says it, and the commands that do it."""
+    """Which torch to install, according to ``recommend``, and the commands that install it."""
 
     def __init__(
         self,
@@ -172,9 +175,9 @@ class TorchRemedies(View):
         self._tables = tables
 
     def offer(self) -> Offer | None:
-        """Return the build to install: of the installed release if one fits, else the newest.
+        """Return the build to install: of the installed release if one fits, otherwise the newest.
 
-        None when no build is known to fit, or too little is known of the machine.
+        None if no build is known to fit, or too little is known about the machine.
         """
         found = self._recommended()
         return found.best if found is not None else None
@@ -182,7 +185,7 @@ class TorchRemedies(View):
     def install(self, why: str = "") -> Fix | None:
         """Return the fix that replaces torch by a build that fits every GPU and the driver.
 
-        None when no build is known to fit.
+        None if no build is known to fit.
         """
         found = self._recommended()
         if found is None or found.best is None:
@@ -199,14 +202,14 @@ class TorchRemedies(View):
         return self._python.install(text, self._requirement(found.best))
 
     def why_none(self) -> str:
-        """Return why no build fits, behind a colon; "" where that is not known."""
+        """Return why no build fits, after a colon; "" if unknown."""
         found = self._recommended()
         if found is None or found.best is not None or not found.reasons:
             return ""
         return f" {' '.join(found.reasons[:_MOST_REASONS])}"
 
     def install_cpu(self, why: str) -> Fix | None:
-        """Return the fix that installs a CPU build; None where PyTorch has no wheels for it."""
+        """Return the fix that installs a CPU build; None if PyTorch has no wheels for it here."""
         if self._facts.without_cpu_wheels():
             return None
         words = ["install", *self._python.torch_family()]
@@ -215,10 +218,11 @@ class TorchRemedies(View):
         return self._python.install(f"Install the CPU build: {why}.", words)
 
     def new_environment(self, text: str) -> Fix:
-        """Return the fix that leaves a Python which pip may not change, and makes another one.
+        """Return the fix that creates an environment, for a Python that pip may not modify.
 
-        It gets a build that fits the machine, the companions that are installed here, and a NumPy
-        that this build works with. Where no build is known to fit, ``recommend`` is to say it.
+        The environment gets a build that fits the machine, the companions that are installed here,
+        and a NumPy that works with this build. If no build is known to fit, the fix refers to
+        ``recommend``.
         """
         found = self._recommended(without_gpu=True)
         best = found.best if found is not None else None
@@ -242,7 +246,7 @@ class TorchRemedies(View):
         )
 
     def verify(self) -> str:
-        """Return the command that shows whether it worked."""
+        """Return the command that shows whether the fix worked."""
         return self._python.verify()
 
     def has_no_build(self, gpus: Sequence[Gpu]) -> bool:
@@ -255,7 +259,7 @@ class TorchRemedies(View):
         return not any(offers.reaches(capability) for capability in capabilities if capability)
 
     def _recommended(self, *, without_gpu: bool = False) -> Recommendation | None:
-        """Return what fits every GPU; None where too little is known, or where nothing can fit."""
+        """Return a build that fits every GPU; None if too little is known or nothing can fit."""
         situation = self._facts.situation()
         if situation is None or self._facts.without_wheels():
             return None
@@ -270,7 +274,7 @@ class TorchRemedies(View):
         return recommender.recommend(situation)
 
     def _requirement(self, offer: Offer) -> list[str]:
-        """Return pip's arguments that install this build and the companions that are there."""
+        """Return pip's arguments that install this build and the installed companions."""
         return requirement(offer, self._python.torch_family(), self._tables, name_index=True)
 
     def _numpy_for(self, offer: Offer) -> str:
@@ -279,7 +283,7 @@ class TorchRemedies(View):
         return "numpy<2" if works is False else "numpy"
 
     def _more(self, found: Recommendation) -> str:
-        """Return what else the user must know: GPUs that are left out, and the driver it takes."""
+        """Return what else the user must know: GPUs that are left out, and the required driver."""
         sentences = list(found.left_out)
         gpus = self._facts.gpus()
         if gpus is not None and gpus.unclear:
@@ -302,8 +306,8 @@ def requirement(
 ) -> list[str]:
     """Return pip's arguments that install a build and those of the wanted packages it has.
 
-    ``name_index``: name the index also where PyPI has this very build, as what a machine's own
-    settings of pip may not.
+    ``name_index``: name the index even if PyPI has this very build, because the pip settings of
+    the machine may use another index.
     """
     companions = tables.get(TorchCompanions)
     words = [f"torch=={offer.torch}"]
@@ -318,7 +322,7 @@ def requirement(
 
 
 def companion_doubts(offer: Offer, wanted: Collection[str], tables: Tables) -> list[str]:
-    """Say what is not sure of the wanted companions: torchaudio may not be in the index."""
+    """Return what is uncertain about the wanted companions: torchaudio may not be in the index."""
     companions, builds = tables.get(TorchCompanions), tables.get(TorchBuilds)
     from_index = offer.cuda and not offer.is_default
     doubts = []

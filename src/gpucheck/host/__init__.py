@@ -11,6 +11,7 @@ from gpucheck.host.base import (
     Stat,
 )
 from gpucheck.host.live import LiveHost
+from gpucheck.host.record_folder import Recording, read_folder
 from gpucheck.host.recorded import RecordedHost
 from gpucheck.host.recording import RecordingHost
 
@@ -23,7 +24,9 @@ __all__ = [
     "OsFamily",
     "Ran",
     "RecordedHost",
+    "Recording",
     "RecordingHost",
     "Space",
     "Stat",
+    "read_folder",
 ]

@@ -1,11 +1,4 @@
-"""A machine kept as a folder: what a test asks instead of a real one.
-
-``files/`` holds file contents at their paths (``:`` as ``%3A``, a link as ``NAME%link`` with its
-target as text); ``ranges.json`` parts of large files by their offset, in base64; ``host.json`` what
-else the kernel said; ``commands.json``, ``env.json``,
-``nvml.json``, ``cuinit.json``, ``worker.json`` and ``selftests.json`` the answers of the other
-questions.
-"""
+"""A recorded machine: what a test asks instead of a real one."""
 
 import fnmatch
 import glob
@@ -13,8 +6,6 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
-
-import msgspec
 
 from gpucheck.facts import Answer
 from gpucheck.host.base import (
@@ -29,56 +20,25 @@ from gpucheck.host.base import (
     Stat,
 )
 from gpucheck.host.live import surroundings
+from gpucheck.host.record_folder import Recording, read_folder
 
 T = TypeVar("T")
 
-LINK = "%link"
-_JSON_LIMIT = 16 * 1024 * 1024
 _MAX_LINKS = 40
 
 
-class RecordedCommand(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A command's answer: how it ended, or the problem of asking it."""
-
-    status: int = 0
-    out: str = ""
-    err: str = ""
-    problem: str = ""
-
-
-class HostRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """``host.json``: what the kernel answered besides file contents, by path."""
-
-    identity: Identity = Identity(os="linux")
-    limits: Limits = Limits()
-    stat: dict[str, Stat] = {}
-    open: dict[str, OpenResult] = {}
-    space: dict[str, Space] = {}
-    which: dict[str, str] = {}
-    listings: dict[str, list[str]] = {}
-    sha256: dict[str, str] = {}
-    problems: dict[str, str] = {}
-
-
 class RecordedHost(Host):
-    """A machine as a folder.
+    """A machine that was recorded, from its folder or from memory.
 
     Raises:
         ValueError: the folder is not a recorded machine, in one sentence.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, machine: Path | Recording) -> None:
         self.origin = "recorded"
-        if not (folder / "host.json").is_file():
-            raise ValueError(f"{folder} is not a recorded machine: it has no host.json")
-        self.folder = folder
-        self._files = folder / "files"
-        self._record = _load(folder / "host.json", HostRecord)
-        self._env = _load(folder / "env.json", dict[str, str], {})
-        self._commands = _load(folder / "commands.json", dict[str, RecordedCommand], {})
-        self._ranges = _load(folder / "ranges.json", dict[str, list[tuple[int, bytes]]], {})
-        self._links: dict[str, str] = {}
-        self._paths = self._known_paths()
+        self._record = read_folder(machine) if isinstance(machine, Path) else machine
+        self._windows = self._record.identity.os == "windows"
+        self._paths = {path: _parts(path) for path in self._known_paths()}
 
     def identity(self) -> Identity:
         """Who asked, and ``uname``."""
@@ -86,7 +46,7 @@ class RecordedHost(Host):
 
     def env(self) -> Mapping[str, str]:
         """Return the recorded environment."""
-        return self._env
+        return self._record.env
 
     def limits(self) -> Limits:
         """Return the recorded resource limits."""
@@ -112,7 +72,7 @@ class RecordedHost(Host):
 
         Of other libraries only what was searched in them was kept, in no place of its own.
         """
-        kept = self._ranges.get(self._follow(path)) or self._ranges.get(path)
+        kept = self._record.ranges.get(self._follow(path)) or self._record.ranges.get(path)
         if kept is not None:
             return Answer([_from_kept(kept, start, length) for start, length in ranges], path)
         whole = self._content(path)
@@ -137,7 +97,7 @@ class RecordedHost(Host):
         if problem := self._record.problems.get(pattern):
             return Answer(None, pattern, problem)
         wanted = _parts(pattern)
-        found = [path for path in self._paths if _matches(_parts(path), wanted)]
+        found = [path for path, parts in self._paths.items() if _matches(parts, wanted)]
         return Answer(sorted(found), pattern)
 
     def listing(self, folder: str) -> Answer[list[str]]:
@@ -158,9 +118,9 @@ class RecordedHost(Host):
         for name in (path, real):
             if name in self._record.stat:
                 return Answer(self._record.stat[name], path)
-        file = self._file(real)
-        if file.is_file():
-            return Answer(Stat(kind="file", size=file.stat().st_size, mode=0o644), path)
+        content = self._file(path)
+        if content is not None:
+            return Answer(Stat(kind="file", size=len(content), mode=0o644), path)
         if real in self._paths:
             return Answer(Stat(kind="directory", mode=0o755), path)
         return Answer(None, path, "not there", missing=True)
@@ -196,7 +156,7 @@ class RecordedHost(Host):
     ) -> Answer[Ran]:
         """Return what the command answered when it was recorded."""
         words = " ".join(argv)
-        found = self._commands.get(words)
+        found = self._record.commands.get(words)
         if found is None:
             return Answer(None, words, "not there", missing=True)
         if found.problem:
@@ -205,27 +165,19 @@ class RecordedHost(Host):
 
     def nvml(self) -> Answer[dict[str, Any]]:
         """Return what NVML answered."""
-        return self._raw("nvml.json", "NVML")
+        return _raw(self._record.nvml, "NVML")
 
     def cuinit(self) -> Answer[dict[str, Any]]:
         """Return what the CUDA driver answered."""
-        return self._raw("cuinit.json", "libcuda.so.1")
+        return _raw(self._record.cuinit, "libcuda.so.1")
 
     def worker(self) -> Answer[dict[str, Any]]:
         """Return what the target interpreter answered."""
-        return self._raw("worker.json", "target interpreter")
+        return _raw(self._record.worker, "target interpreter")
 
     def selftests(self) -> Answer[dict[str, Any]]:
         """Return what the self-tests found."""
-        return self._raw("selftests.json", "self-tests")
-
-    def _raw(self, name: str, source: str) -> Answer[dict[str, Any]]:
-        if not (self.folder / name).is_file():
-            return Answer(None, source, "not there", missing=True)
-        raw = _load(self.folder / name, dict[str, Any])
-        if "problem" in raw:
-            return Answer(None, source, str(raw["problem"]))
-        return Answer(raw, source)
+        return _raw(self._record.selftests, "self-tests")
 
     def _unrecorded(self, path: str) -> Answer[T]:
         seen = self.stat(path)
@@ -236,19 +188,20 @@ class RecordedHost(Host):
     def _content(self, path: str) -> Answer[bytes]:
         if problem := self._record.problems.get(path):
             return Answer(None, path, problem)
-        file = self._file(self._follow(path))
-        if file.is_file():
-            return Answer(file.read_bytes(), path)
+        content = self._file(path)
+        if content is not None:
+            return Answer(content, path)
         if path in self._record.stat:
             return Answer(None, path, "not recorded")
         return Answer(None, path, "not there", missing=True)
 
-    def _file(self, path: str) -> Path:
-        return self._files / path.replace("\\", "/").replace(":", "%3A").lstrip("/")
+    def _file(self, path: str) -> bytes | None:
+        real = "\\".join(_parts(path)) if self._windows else self._follow(path)
+        return self._record.files.get(real)
 
     def _follow(self, path: str) -> str:
         """Follow recorded links, from the left, as a kernel does."""
-        if "\\" in path:
+        if self._windows:
             return path
         done = ""
         todo = [part for part in path.split("/") if part]
@@ -259,7 +212,7 @@ class RecordedHost(Host):
             if part in (".", ".."):
                 done = done if part == "." else done.rpartition("/")[0]
                 continue
-            target = self._links.get(f"{done}/{part}")
+            target = self._record.links.get(f"{done}/{part}")
             if target is None:
                 done = f"{done}/{part}"
                 continue
@@ -267,23 +220,27 @@ class RecordedHost(Host):
             todo[:0] = [piece for piece in target.split("/") if piece]
         return done or "/"
 
-    def _known_paths(self) -> frozenset[str]:
-        windows = self._record.identity.os == "windows"
-        paths = {*self._record.stat, *self._record.open}
-        if self._files.is_dir():
-            for file in self._files.rglob("*"):
-                name = file.relative_to(self._files).as_posix().replace("%3A", ":")
-                if name.endswith(LINK):
-                    name = name.removesuffix(LINK)
-                    self._links[f"/{name}"] = file.read_text().strip()
-                paths.add(name.replace("/", "\\") if windows else f"/{name}")
-        if not windows:
-            for path in tuple(paths):
-                above = path.rpartition("/")[0]
-                while above:
-                    paths.add(above)
-                    above = above.rpartition("/")[0]
-        return frozenset(paths)
+    def _known_paths(self) -> set[str]:
+        """Return every path that is there, with the folders above it."""
+        record = self._record
+        paths = {*record.files, *record.links}
+        if not self._windows:
+            paths |= {*record.stat, *record.open}
+        sign = "\\" if self._windows else "/"
+        for path in tuple(paths):
+            above = path.rpartition(sign)[0]
+            while above and above not in paths:
+                paths.add(above)
+                above = above.rpartition(sign)[0]
+        return {*paths, *record.stat, *record.open}
+
+
+def _raw(raw: dict[str, Any] | None, source: str) -> Answer[dict[str, Any]]:
+    if raw is None:
+        return Answer(None, source, "not there", missing=True)
+    if "problem" in raw:
+        return Answer(None, source, str(raw["problem"]))
+    return Answer(raw, source)
 
 
 def _from_kept(kept: list[tuple[int, bytes]], start: int, length: int) -> bytes:
@@ -301,19 +258,3 @@ def _matches(parts: list[str], wanted: list[str]) -> bool:
         fnmatch.fnmatchcase(part, pattern) and (part[0] != "." or pattern[0] == ".")
         for part, pattern in zip(parts, wanted, strict=True)
     )
-
-
-def _load(file: Path, shape: type[T], default: T | None = None) -> T:
-    """Read one JSON file of a recorded machine.
-
-    Raises:
-        ValueError: the file is too large, not JSON or not of this shape, in one sentence.
-    """
-    if default is not None and not file.is_file():
-        return default
-    if file.stat().st_size > _JSON_LIMIT:
-        raise ValueError(f"{file} is larger than {_JSON_LIMIT >> 20} MiB")
-    try:
-        return msgspec.json.decode(file.read_bytes(), type=shape)
-    except msgspec.DecodeError as error:
-        raise ValueError(f"{file} cannot be read: {error}") from error

@@ -1,4 +1,4 @@
-"""The dynamic loader of glibc, followed by reading files: which file it takes, and why."""
+"""The dynamic loader of glibc, simulated by reading files: which file it takes, and why."""
 
 from gpucheck.loader._objects import Library, Lost, Opened
 from gpucheck.loader._process import Process

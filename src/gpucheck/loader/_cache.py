@@ -1,7 +1,7 @@
-"""Reads ``/etc/ld.so.cache``: which file the dynamic loader takes for a library's name.
+"""Reads ``/etc/ld.so.cache``: the file that the dynamic loader takes for a library name.
 
-Only the current format (``glibc-ld.so.cache1.1``) counts, alone or behind one of the old format:
-a header, entries of flags and two offsets, and the strings. Offsets count from the header.
+Only the current format (``glibc-ld.so.cache1.1``) counts, alone or after one of the old format: a
+header, entries of flags and two offsets, and the strings. Offsets are relative to the header.
 """
 
 import struct
@@ -24,7 +24,7 @@ _ARCHITECTURE_MASK = 0xFF00
 def lookup(cache: bytes, soname: str, machine: str) -> list[str]:
     """Return the paths for a library name in the order of the loader.
 
-    A cache that is cut, of another format or damaged gives what is readable of it, at least [].
+    For a cache that is truncated, damaged or of another format, the readable part is used, or [].
     """
     start = cache.find(_MAGIC)
     architecture = _ARCHITECTURES.get(machine)

@@ -1,4 +1,4 @@
-"""What is in a process, what is lost of its needs, and what opening a file does."""
+"""The objects in a process, their unmet needs, and the result of opening a file."""
 
 import msgspec
 
@@ -6,12 +6,12 @@ from gpucheck.elf import Elf
 
 
 class Library(msgspec.Struct, eq=False):
-    """A file that is in the process; one object a file."""
+    """A file that is loaded in the process; one object per file."""
 
     name: str
-    """What it was first asked for by."""
+    """The name by which it was first requested."""
     path: str
-    """As the loader came to it."""
+    """The path by which the loader found it."""
     real_path: str
     elf: Elf
     via: str
@@ -20,20 +20,20 @@ class Library(msgspec.Struct, eq=False):
     needed_by: str = ""
     """SONAME or file name of the first object that needs it."""
     entry: str = ""
-    """The entry of the variable, or the folder of the DT_RPATH or DT_RUNPATH, that won."""
+    """The entry of the variable, or the folder of the DT_RPATH or DT_RUNPATH, that it came from."""
     loader: "Library | None" = None
     """The object that caused it to be loaded; None for one that a program opened."""
     names: set[str] = msgspec.field(default_factory=set)
     needs: "dict[str, Library]" = msgspec.field(default_factory=dict)
-    """What each of its needs was met by."""
+    """The object that meets each of its needs."""
     rpath: list[str] | None = None
-    """Folders of its DT_RPATH, when that counts."""
+    """Folders of its DT_RPATH, if that counts."""
     runpath: list[str] | None = None
     is_main: bool = False
 
     @property
     def label(self) -> str:
-        """The name that people know it by."""
+        """Its usual name."""
         return self.elf.soname or self.path.rpartition("/")[2]
 
 
@@ -47,13 +47,13 @@ class Lost(msgspec.Struct, frozen=True):
     path: str = ""
     searched: tuple[str, ...] = ()
     denied: tuple[str, ...] = ()
-    """Files on the way that this user may not read, or whose folder it may not search."""
+    """Files in the search path that this user may not read, or whose folder it may not search."""
 
 
 class Opened(msgspec.Struct, frozen=True):
-    """What opening a file would do."""
+    """The result of opening a file."""
 
     library: Library | None
-    """The file itself; None when it cannot be loaded."""
+    """The file itself; None if it cannot be loaded."""
     added: list[Library]
     lost: list[Lost]

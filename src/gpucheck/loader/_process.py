@@ -1,10 +1,11 @@
-"""A process as the dynamic loader fills it, worked out from files.
+"""A process as the dynamic loader fills it, computed from files.
 
-What is followed is glibc's ``_dl_map_object``: a name that is loaded already is not searched for;
-else DT_RPATH of the object that needs it, of those that caused it to be loaded, and of the
-executable (none of them when the needing object has DT_RUNPATH), LD_LIBRARY_PATH, its own
-DT_RUNPATH, the cache, the default folders. Files for another machine are passed over, any other
-damage ends the search. Needs are met breadth first, and a file is known by its inode.
+This follows glibc's ``_dl_map_object``. A name that is already loaded is not searched. Otherwise
+these are searched in order: DT_RPATH of the object that needs it, of the objects that caused that
+one to be loaded, and of the executable (none of them if the needing object has DT_RUNPATH),
+LD_LIBRARY_PATH, its own DT_RUNPATH, the cache, and the default folders. Files for another machine
+are skipped; any other damage ends the search. Needs are met breadth first, and a file is identified
+by its inode.
 """
 
 import re
@@ -20,9 +21,9 @@ _MOST_LIBRARIES = 2000
 _MOST_PRELOADS = 64
 _MOST_FOLDERS = 128
 _DAMAGE = ("file too short", "invalid ELF header", "object file has no")
-"""What the loader itself says of a file; anything else is a failure to read it."""
+"""The loader's own messages about a file; anything else is a failure to read it."""
 _DENIED = "EACCES"
-"""The loader goes on where permissions keep it out, and says at the end that nothing is there."""
+"""If permissions keep the loader out, it continues and finally reports that nothing was found."""
 _TOKEN = re.compile(r"\$(?:(ORIGIN|LIB|PLATFORM)(?![A-Za-z0-9_])|\{(ORIGIN|LIB|PLATFORM)\})")
 _USUAL_LOADERS = re.compile(
     r"/(?:usr/)?lib(?:32|64|x32)?/(?:[a-z0-9_]+-linux-gnu[a-z0-9]*/)?ld(?:64)?(?:-linux[a-z0-9_-]*)?"
@@ -42,11 +43,11 @@ State = tuple[list[Library], dict[str, Library], dict[object, Library]]
 
 
 class Process:
-    """A process of one executable with nothing but its start-up libraries, until ``open``.
+    """A process of one executable with only its start-up libraries, until ``open``.
 
     Args:
         host: the machine.
-        executable: the program, links allowed.
+        executable: the program; links are allowed.
     """
 
     def __init__(self, host: Host, executable: str) -> None:
@@ -54,9 +55,9 @@ class Process:
         self.search = Search(host)
         self.loaded: list[Library] = []
         self.problem = ""
-        """Why nothing can be said; "" when the process is understood."""
+        """Why nothing is known; "" if the process is understood."""
         self.unread = ""
-        """A file that the loader would take and that could not be read; what follows is unsure."""
+        """A file that the loader would take but that could not be read; the rest is uncertain."""
         self.lost_at_start: list[Lost] = []
         self._denied: list[str] = []
         self._elves: dict[str, Elf | str] = {}
@@ -73,7 +74,7 @@ class Process:
     ) -> Opened:
         """Load a file by path or by name, with its needs, as ``dlopen`` of ``caller`` would.
 
-        When a need cannot be met, nothing stays loaded of what this call had loaded.
+        If a need cannot be met, everything that this call has loaded is unloaded.
         """
         before = self.save()
         added: list[Library] = []
@@ -92,7 +93,7 @@ class Process:
         return list(self.loaded), dict(self._by_name), dict(self._by_file)
 
     def restore(self, state: State) -> None:
-        """Forget what was loaded since ``save``."""
+        """Unload what was loaded since ``save``."""
         loaded, by_name, by_file = state
         self.loaded, self._by_name, self._by_file = list(loaded), dict(by_name), dict(by_file)
 
@@ -101,7 +102,7 @@ class Process:
         return self._by_name.get(name)
 
     def elf(self, path: str) -> Elf | str:
-        """Read a file once; a text says what is wrong with it, as the loader would."""
+        """Read a file once; a text is what is wrong with it, in the words of the loader."""
         known = self._elves.get(path)
         if known is None:
             answer = read_elf(self.host, path)
@@ -116,12 +117,12 @@ class Process:
         return known
 
     def fits(self, elf: Elf) -> bool:
-        """Whether a file is for this machine; the loader passes over any other."""
+        """Whether a file is for this machine; the loader skips any other."""
         wanted = ELF_MACHINES.get(self.search.machine)
         return elf.bits == 64 and (wanted is None or elf.machine == wanted)  # noqa: PLR2004
 
     def candidates(self, name: str, needing: Library | None) -> list[str]:
-        """Return every file of the name on the way of the loader, each file once."""
+        """Return every file of the name in the loader's search path, each file once."""
         found: dict[object, str] = {}
         for via, _label, folders in self._ways(needing):
             places = [f"{folder.rstrip('/')}/{name}" for folder in folders]
@@ -182,7 +183,7 @@ class Process:
     # Loading.
 
     def _needs(self, roots: list[Library], added: list[Library], lost: list[Lost]) -> None:
-        """Meet the needs of the roots and of what they bring, breadth first."""
+        """Meet the needs of the roots and of the objects that these load, breadth first."""
         queue = list(roots)
         seen = set(map(id, queue))
         while queue and len(self.loaded) < _MOST_LIBRARIES:
@@ -206,7 +207,7 @@ class Process:
         via: str = "",
         called: bool = False,
     ) -> Library | None:
-        """Return the object that the name leads to, loaded now if it was not."""
+        """Return the object for the name, loaded now if it was not."""
         if not name:
             return None
         there = self.loaded_as(name)
@@ -234,7 +235,7 @@ class Process:
             via=via or match.via,
             needed_by=by,
             entry=match.entry,
-            # The caller of dlopen lends its paths for the search; it is no loader of the file.
+            # The search uses the paths of the caller of dlopen, but that is not the loader.
             loader=None if called else needing,
         )
         added.append(library)
@@ -304,7 +305,7 @@ class Process:
         return match or _Match(path, "path", "", problem="not found")
 
     def _try(self, path: str, via: str, entry: str) -> _Match | None:
-        """Return the file there; None when there is none or it is for another machine."""
+        """Return the file there; None if there is none or it is for another machine."""
         path = self._absolute(path)
         if self._identity(path) is None:
             return None
@@ -323,7 +324,7 @@ class Process:
         return _Match(path, via, entry, elf)
 
     def _identity(self, path: str) -> object:
-        """Return what tells a file from all others; None when it is not there."""
+        """Return what identifies a file; None if it does not exist."""
         answer = self.host.stat(path)
         stat = answer.value
         if stat is None or stat.kind == "directory":
@@ -338,7 +339,7 @@ class Process:
     # Tokens.
 
     def _expand(self, text: str, library: Library) -> list[str]:
-        """Return the folders of a DT_RPATH or DT_RUNPATH; an empty entry is the current one."""
+        """Return the folders of a DT_RPATH or DT_RUNPATH; an empty entry is the current folder."""
         folders = [self._tokens(part, library) for part in text.split(":")[:_MOST_FOLDERS]]
         return list(dict.fromkeys(self._absolute(folder or ".") for folder in folders))
 

@@ -1,4 +1,4 @@
-"""The places where the dynamic loader looks for a library; nothing is loaded."""
+"""The places where the dynamic loader searches for a library; nothing is loaded."""
 
 import re
 from collections.abc import Sequence
@@ -22,12 +22,12 @@ _LEVELS = {
     "x86-64-v3": frozenset(("avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe")),
     "x86-64-v4": frozenset(("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")),
 }
-"""What /proc/cpuinfo calls the features that each level of x86-64 adds."""
+"""The names in /proc/cpuinfo of the features that each level of x86-64 adds."""
 _HWCAPS = "/glibc-hwcaps/"
 
 
 class Found(msgspec.Struct, frozen=True):
-    """A file of the wanted name and how the loader comes to it."""
+    """A file of the requested name and how the loader finds it."""
 
     path: str
     real_path: str
@@ -45,7 +45,7 @@ class Search:
         self._levels_in: dict[str, list[str]] = {}
 
     def paths(self, soname: str) -> list[Found]:
-        """Return every file of that name on the loader's way, each once, the first wins."""
+        """Return every file of that name in the loader's search path, each once, in order."""
         return _unique(self._by_variable(soname) + self.system_paths(soname))
 
     def system_paths(self, soname: str) -> list[Found]:
@@ -55,13 +55,13 @@ class Search:
         return _unique([*cached, *self.in_folders(folders, soname, DEFAULT)])
 
     def in_folders(self, folders: Sequence[str], soname: str, via: str) -> list[Found]:
-        """Return the file of that name in each of the folders, where it has one."""
+        """Return the file of that name in each of the folders that has one."""
         return self._found([f"{folder.rstrip('/')}/{soname}" for folder in folders], via)
 
     def cached(self, soname: str) -> list[str]:
-        """Return what the loader's cache has under the name, best first for this processor."""
+        """Return the entries of the loader's cache for the name, best first for this processor."""
         if self._cache is None:
-            # Without a readable cache the loader goes on to the default folders.
+            # Without a readable cache the loader continues with the default folders.
             self._cache = self._host.read_bytes(CACHE_FILE, _CACHE_LIMIT).value or b""
         paths = _cache.lookup(self._cache, soname, self.machine)
         if not any(_HWCAPS in path for path in paths):
@@ -73,12 +73,12 @@ class Search:
 
     def variable_folders(self) -> list[str]:
         """Return the entries of ``LD_LIBRARY_PATH``; an empty one is the current folder."""
-        # Below a sysroot the variable speaks of another system's files.
+        # Below a sysroot the variable refers to the files of another system.
         value = self._host.env().get(VARIABLE, "") if self._host.origin != "sysroot" else ""
         return re.split("[:;]", value)[:_MOST_FOLDERS] if value else []
 
     def with_levels(self, folder: str) -> list[str]:
-        """Return the folder behind those below it that are for better processors."""
+        """Return the subfolders for better processors, and then the folder itself."""
         known = self._levels_in.get(folder)
         if known is None:
             base = f"{folder.rstrip('/')}/glibc-hwcaps"
@@ -117,7 +117,7 @@ class Search:
         return found
 
     def _of_another_machine(self, path: str) -> bool:
-        """Whether the file is an ELF file that the loader passes over, such as a 32-bit one."""
+        """Whether the file is an ELF file that the loader skips, such as a 32-bit one."""
         head = self._host.read_bytes(path, _ELF_HEADER_SIZE).value or b""
         wanted = ELF_MACHINES.get(self.machine)
         if wanted is None or len(head) < _ELF_HEADER_SIZE or not head.startswith(b"\x7fELF"):
@@ -126,7 +126,7 @@ class Search:
 
 
 def default_folders(machine: str) -> tuple[str, ...]:
-    """Return the folders that loaders of the distributions have built in."""
+    """Return the folders that are built into the loaders of the distributions."""
     name = triplet(machine)
     return (
         f"/lib/{name}",
@@ -139,12 +139,12 @@ def default_folders(machine: str) -> tuple[str, ...]:
 
 
 def triplet(machine: str) -> str:
-    """Return Debian's name of the platform, which its folders of libraries have."""
+    """Return Debian's name of the platform, which is part of its library folders."""
     return f"{machine or 'x86_64'}-linux-gnu".replace("ppc64le", "powerpc64le")
 
 
 def _rank(path: str, levels: list[str]) -> int | None:
-    """Return how good an entry of the cache is, 0 the best; None for another processor."""
+    """Return the rank of a cache entry, 0 is the best; None for another processor."""
     if _HWCAPS not in path:
         return len(levels)
     level = path.partition(_HWCAPS)[2].partition("/")[0]

@@ -1,6 +1,6 @@
-"""Whether a line is source code: a script, a traceback's quotation of one, a Dockerfile, a diff.
+"""Whether a line is source code: a script, a quotation in a traceback, a Dockerfile, a diff.
 
-Code names errors that it only wants to catch; what a program does is no message of what befell it.
+Code names errors that it only wants to catch. Such a line is not a message about what happened.
 """
 
 import re
@@ -58,18 +58,18 @@ _AFTER_CALL = re.compile(r"\s{0,8}(?:$|[#,;)\]}\[]|\.\w)")
 _REST = re.compile(
     r"^\s{0,120}(?:[frbu]{0,2}[\"']|[)\]}]|-?\d|[*#]|[A-Za-z_][\w.]{0,80}\s?(?:[=(\[,)]|$))"
 )
-"""What a line that goes on with a statement begins with; a sentence does not."""
+"""The first words of a line that continues with a statement; a sentence has no such start."""
 _TELLS = re.compile(r"\s{0,80}(?:raise|assert|warnings\.warn)\b")
-"""What a traceback quotes alone: the program did come there. In a script its condition is above."""
+"""Statements that count in a traceback, which shows that they ran. In a script they may not."""
 _NOTED = re.compile(r"(?:Error|Exception|Warning)\b(?::|\s{0,4}$)")
-"""A comment that quotes what the program answered."""
+"""A comment that quotes the output of a program."""
 _COMMENT = re.compile(r"^\s{0,80}(?:[+-]\s{0,60})?(?:#|//|\*\s)")
 _QUOTES = ('"""', "'''")
 _BEFORE_QUOTES = " \trfbu"
 _FENCE = ("```", "~~~")
 _OPEN, _CLOSE = "([{", ")]}"
 _FAR, _LONG_TEXT, _CONTINUED = 4, 40, 12
-"""Lines: from a comment to its code, of a text in quotes, of a statement."""
+"""Lines: from a comment to its code, of a quoted text, of a statement."""
 
 
 def is_statement(text: str) -> bool:
@@ -78,7 +78,7 @@ def is_statement(text: str) -> bool:
 
 
 def is_code(whole: Text, index: int) -> bool:
-    """Whether a line is code, also a comment, a text in quotes or the rest of a statement."""
+    """Whether a line is code, including a comment, a quoted text or the rest of a statement."""
     lines = whole.lines
     text = lines[index].text
     if is_statement(text):
@@ -95,7 +95,7 @@ def is_code(whole: Text, index: int) -> bool:
 
 
 def _is_call(text: str) -> bool:
-    """Whether nothing but a call stands there, complete or left open."""
+    """Whether the line is only a call, complete or unfinished."""
     found = _CALL.match(text)
     if found is None:
         return False
@@ -111,7 +111,7 @@ def _is_call(text: str) -> bool:
 
 
 def _in_script(lines: Sequence[Line], index: int) -> bool:
-    """Whether a statement stands in the same paragraph, at most a few lines away."""
+    """Whether there is a statement in the same paragraph, at most a few lines away."""
     for step in (1, -1):
         for at in range(index + step, index + step * (_CONTINUED + 1), step):
             if not 0 <= at < len(lines) or not lines[at].text or is_statement(lines[at].text):
@@ -141,7 +141,7 @@ def _near_code(lines: Sequence[Line], index: int) -> bool:
 
 
 def _is_continued(lines: Sequence[Line], index: int) -> bool:
-    """Whether a statement above is still open: it has more brackets opened than closed."""
+    """Whether a statement above is unfinished: it opens more brackets than it closes."""
     if _REST.match(lines[index].text) is None:
         return False
     closed = 0
@@ -157,7 +157,7 @@ def _is_continued(lines: Sequence[Line], index: int) -> bool:
 
 
 def _in_quotes(lines: Sequence[Line], index: int) -> bool:
-    """Whether a text in three quotes began above, as a statement or as the value of one."""
+    """Whether a triple-quoted text began above, as a statement or as the value of one."""
     for at in range(index - 1, max(-1, index - 1 - _LONG_TEXT), -1):
         text = lines[at].text
         if text.startswith(_FENCE):

@@ -14,9 +14,9 @@ T = TypeVar("T")
 
 
 class Line(msgspec.Struct, frozen=True, gc=False):
-    """One line without quoting, prefixes, escape sequences; ``number`` counts as an editor does.
+    """One line without quoting, prefixes and escape sequences; ``number`` is the line number.
 
-    ``speaker`` is the rank or the host that a prefix names ("rank 3"), "" where none does.
+    ``speaker`` is the rank or the host that a prefix names ("rank 3"), "" without one.
     """
 
     number: int
@@ -26,12 +26,12 @@ class Line(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def source(self) -> str:
-        """How evidence names the line: ``line 12``, or ``log.txt line 12`` of several files."""
+        """The name of the line in evidence: ``line 12``, with several files ``log.txt line 12``."""
         return f"{self.file} line {self.number}".lstrip() if self.number else self.file
 
 
 class Text:
-    """Lines of a paste; of a long log those that may matter, so numbers may have gaps."""
+    """Lines of a paste; of a long log only relevant lines, so numbers may have gaps."""
 
     def __init__(self, lines: Iterable[Line]) -> None:
         self.lines = list(lines)
@@ -40,7 +40,7 @@ class Text:
         if not self.lower.isascii():  # some letters of other scripts change their length
             texts = [text.lower() for text in texts]
             self.lower = "\n".join(texts)
-        lengths = map((1).__add__, map(len, texts))  # with the ends of the lines
+        lengths = map((1).__add__, map(len, texts))  # including the line ends
         self._starts = list(itertools.accumulate(lengths, initial=0))
         self._shapes = Shapes(self.lower, self._starts)
         self._words = self._shapes.words()
@@ -50,7 +50,7 @@ class Text:
         self._runs: set[str] | None = None
 
     def holds(self, literal: str) -> bool:
-        """Whether a lower-case literal stands in the text."""
+        """Whether a lower-case literal occurs in the text."""
         known = self._held.get(literal)
         if known is None:
             word, shape, look = shape_of(literal)
@@ -60,24 +60,26 @@ class Text:
         return known
 
     def held(self, literals: tuple[str, ...]) -> list[str]:
-        """Return which of the lower-case literals stand in the text, in any order."""
+        """Return which of the lower-case literals occur in the text, in any order."""
         possible = by_piece(literals).possible(self._pieces)
         return list(filter(self.holds, possible)) if possible else possible
 
     def possible(self, things: ByPiece[T]) -> list[T]:
-        """Return the things whose literal may stand in the text; ``holds`` tells of each."""
+        """Return the things whose literal may occur in the text; ``holds`` is exact for each."""
         return things.possible(self._pieces)
 
     def words(self) -> set[str]:
-        """Return the runs of letters of ASCII in the text, in lower case."""
+        """Return the runs of ASCII letters in the text, in lower case."""
         if self._runs is None:
             self._runs = runs(self._words)
         return self._runs
 
     def find(self, *literals: str, most: int = sys.maxsize) -> list[int]:
-        """Return the indexes of the lines that hold one of the lower-case literals, in order.
+        """Return the indexes of the lines that contain one of the lower-case literals, in order.
 
-        Of each literal at most so many lines are looked for.
+        Args:
+            literals: the texts to search for.
+            most: the maximum number of lines per literal.
         """
         held = self.held(literals) if len(literals) > 1 else list(filter(self.holds, literals))
         if len(held) == 1:
@@ -85,7 +87,7 @@ class Text:
         return sorted({index for literal in held for index in self._lines_with(literal, most)})
 
     def _lines_with(self, literal: str, most: int) -> list[int]:
-        """Return the first lines that hold a literal; several messages ask for the same one."""
+        """Return the first lines with a literal; cached, as several messages search for it."""
         found = self._found.get((literal, most))
         if found is not None:
             return found
@@ -105,7 +107,7 @@ class Text:
         return found
 
     def after(self, index: int, most: int) -> list[Line]:
-        """Return the lines that follow an index, at most so many, up to a gap in the numbers."""
+        """Return the lines after an index, at most so many, up to a gap in the numbers."""
         found = self.lines[index + 1 : index + 1 + most]
         last = self.lines[index]
         for at, line in enumerate(found):

@@ -1,4 +1,4 @@
-"""What a text is made of, so that most literals are known not to stand there without a search."""
+"""An index of a text, which excludes most literals without searching for them."""
 
 import bisect
 import functools
@@ -8,30 +8,30 @@ from collections.abc import Iterable
 from typing import Generic, TypeVar
 
 _SHAPE = bytes.maketrans(b"0123456789", b"0" * 10)
-"""Makes a 0 of every digit of ASCII."""
+"""Replaces every ASCII digit by 0."""
 _LETTERS = bytes(code if chr(code) in "abcdefghijklmnopqrstuvwxyz" else 32 for code in range(256))
-"""Makes a blank of every byte that is no letter of ASCII."""
+"""Replaces every byte that is not an ASCII letter by a blank."""
 _FREQUENT = b"0etaoinsrhldcumf/._-gpwybvk"
 """Characters of technical texts, the most frequent first."""
 _RARITY = bytes(_FREQUENT.find(code) % 64 for code in range(256))
 _PIECE = 4
-"""Bytes of a piece; four make a number at once."""
+"""Bytes of a piece; four are converted to a number at once."""
 _MOST_IN_PIECES = 32 * 1024
-"""Bytes of different words: with more of them most pieces would stand there."""
+"""Bytes of different words; in more of them most pieces would occur."""
 
 T = TypeVar("T")
 
 
 class Shapes:
-    """The different lines of a lower-case text, each digit as 0, and where each of them stands.
+    """The different lines of a lower-case text, with each digit as 0, and their positions.
 
-    With their digits alike the lines of a log are a few that repeat: they are searched instead.
+    Without their digits the lines of a log are a few that repeat, and only these are searched.
     """
 
     def __init__(self, lower: str, starts: list[int]) -> None:
         shaped = _shaped(lower)
         lines = shaped.split("\n")
-        if len(lines) != len(starts) - 1:  # a line has ends of lines in it
+        if len(lines) != len(starts) - 1:  # a line contains line ends
             lines = [shaped[first : last - 1] for first, last in itertools.pairwise(starts)]
         at: dict[str, list[int]] = {}
         for index, line in enumerate(lines):
@@ -49,7 +49,7 @@ class Shapes:
         return " ".join(set(self.text.split()))
 
     def find(self, shape: str, most: int) -> list[int]:
-        """Return the indexes of the first lines that hold a shape, in order."""
+        """Return the indexes of the first lines that contain a shape, in order."""
         starts, found, index = self._starts, [], 0
         at = self.text.find(shape)
         while at >= 0:
@@ -63,9 +63,10 @@ class Shapes:
 
 @functools.lru_cache(maxsize=8192)
 def shape_of(literal: str) -> tuple[str, str, bool]:
-    """Return the longest word and line of a literal, each digit as 0.
+    """Return the longest word and line of a literal, with each digit as 0.
 
-    The third tells whether to look for the literal itself, too: it has digits or several lines.
+    The third value is whether the literal itself has to be searched too: it has digits or several
+    lines.
     """
     shaped = _shaped(literal)
     word = max(shaped.split(), key=len, default="")
@@ -73,12 +74,12 @@ def shape_of(literal: str) -> tuple[str, str, bool]:
 
 
 def runs(lower: str) -> set[str]:
-    """Return the runs of letters of ASCII in a lower-case text."""
+    """Return the runs of ASCII letters in a lower-case text."""
     return set(lower.encode("utf-8", "replace").translate(_LETTERS).decode("ascii").split())
 
 
 def pieces(words: str) -> set[int] | None:
-    """Return every four bytes that follow each other in these words; None of too many words."""
+    """Return every sequence of four bytes in these words; None if there are too many words."""
     data = words.encode("utf-8", "replace")
     if len(data) > _MOST_IN_PIECES:
         return None
@@ -90,9 +91,9 @@ def pieces(words: str) -> set[int] | None:
 
 
 class ByPiece(Generic[T]):
-    """Things by a piece of the literal without which they do not matter to a text.
+    """Things by a piece of the literal that a text must contain for them to be relevant.
 
-    One look tells which few of them a text may be about.
+    One look-up returns the few of them that may be relevant to a text.
     """
 
     def __init__(self, things: Iterable[tuple[str, T]]) -> None:
@@ -107,7 +108,7 @@ class ByPiece(Generic[T]):
         self._pieces = frozenset(self._by_piece)
 
     def possible(self, pieces: set[int] | None) -> list[T]:
-        """Return the things whose literal may stand in a text of these pieces, in any order."""
+        """Return the things whose literal may occur in a text with these pieces, in any order."""
         if pieces is None:
             known = self._pieces
         elif self._pieces.isdisjoint(pieces):

@@ -1,7 +1,8 @@
-"""Probes: one module = one section of facts and the ``collect`` that fills it.
+"""Probes: one module is one section of facts and the ``collect`` function that fills it.
 
-A probe asks for what it needs by the types of ``collect``'s parameters: a :class:`Host`, tables,
-or other sections, after which it then runs. Nothing is registered by hand.
+The types of ``collect``'s parameters declare what a probe needs: a :class:`Host`, tables, or other
+sections. A probe that needs a section runs after the one that fills it. Nothing is registered by
+hand.
 """
 
 import functools
@@ -27,11 +28,11 @@ class Probe(msgspec.Struct, frozen=True):
     deadline: float
     """Seconds."""
     lane: str = ""
-    """Probes of one lane share a child, one after the other; "" is a lane of its own."""
+    """Probes of one lane share a child process and run one after the other; "" is its own lane."""
 
     @property
     def sections(self) -> set[type[Section]]:
-        """The sections that it needs."""
+        """The sections that the probe needs."""
         return {need for need in self.needs.values() if issubclass(need, Section)}
 
 
@@ -39,14 +40,14 @@ class Probe(msgspec.Struct, frozen=True):
 def all_probes() -> tuple[Probe, ...]:
     """Return every probe, by the name of its module."""
     names = [module.name for module in pkgutil.iter_modules(__path__)]
-    # What a probe is made of has a name with "_", and is imported when it is used.
+    # A name with "_" is a helper of a probe; it is imported when it is used.
     probes = (probe_of(name) for name in names if not name.startswith("_"))
     return tuple(probe for probe in probes if probe is not None)
 
 
 @functools.cache
 def probe_of(name: str) -> Probe | None:
-    """Return the probe of a module of this package; None when it is no probe."""
+    """Return the probe of a module of this package; None if the module is not a probe."""
     module = importlib.import_module(f"{__name__}.{name}")
     collect = getattr(module, "collect", None)
     if collect is None:
@@ -60,9 +61,9 @@ def probe_of(name: str) -> Probe | None:
 def lanes(
     probes: Iterable[Probe], lane_of: Callable[[Probe], str] | None = None
 ) -> dict[str, list[Probe]]:
-    """Group probes by lane; within one, what needs another's section comes after it.
+    """Group probes by lane, with each probe after those whose sections it needs.
 
-    A fork costs more than most probes: those that read the same kind of thing share one.
+    A fork costs more than most probes, so probes that read the same kind of thing share one.
     """
     found: dict[str, list[Probe]] = {}
     for probe in _needed_first(list(probes)):
@@ -72,21 +73,21 @@ def lanes(
 
 
 def _needed_first(probes: list[Probe]) -> list[Probe]:
-    """Put every probe behind those whose sections it needs; else the order stays."""
+    """Put every probe after those whose sections it needs; otherwise keep the order."""
     ordered: list[Probe] = []
     left = probes
     while left:
         coming = {probe.section for probe in left}
         ready = [probe for probe in left if not probe.sections & coming]
-        ordered += ready or left  # a circle is no fault of the order
+        ordered += ready or left  # in a circle of needs, any order is as good as another
         left = [probe for probe in left if ready and probe not in ready]
     return ordered
 
 
 @functools.cache
 def all_sections() -> dict[str, type[Section]]:
-    """Return every section by its name: those of the probes, the request, what ran."""
-    from gpucheck.probes.pasted import Pasted  # noqa: PLC0415  # they are no probes
+    """Return every section by its name: those of the probes, the request, the runs."""
+    from gpucheck.probes.pasted import Pasted  # noqa: PLC0415  # these are not probes
     from gpucheck.probes.preflight import Preflight  # noqa: PLC0415
     from gpucheck.probes.request import Request  # noqa: PLC0415
     from gpucheck.probes.selftests import SelfTests  # noqa: PLC0415

@@ -23,7 +23,7 @@ class FoundCompiler(msgspec.Struct, frozen=True):
 
 
 def compilers(host: Host) -> list[FoundCompiler]:
-    """Return the compilers; one is run only where the name of its file has no version."""
+    """Return the compilers; run one only if the name of its file has no version."""
     found: list[FoundCompiler] = []
     by_file: dict[str, Answer[str]] = {}
     for command in _COMMANDS:
@@ -42,7 +42,7 @@ def _version(host: Host, path: str, real: str) -> Answer[str]:
     if numbered:
         return Answer(numbered.group(1), real)
     clang = "clang" in name(real)
-    # gcc older than 7 knows only the second option, newer ones answer the first in full.
+    # gcc before 7 knows only the second option; newer releases answer the first in full.
     options = ["-dumpversion"] if clang else ["-dumpfullversion", "-dumpversion"]
     ran = host.run([path, *options], timeout=_LIMIT)
     return ran.map(lambda said: _only_version(said.out) if said.status == 0 else None)

@@ -1,4 +1,4 @@
-"""What conda has installed, as the names of its records in ``conda-meta`` tell."""
+"""The packages that conda has installed, from the names of its records in ``conda-meta``."""
 
 import msgspec
 
@@ -19,7 +19,7 @@ class CondaRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def conda_records(host: Host, prefix: str | None) -> list[CondaRecord]:
-    """Return conda's packages in this environment; [] where conda has not made it."""
+    """Return conda's packages in this environment; [] if conda did not create it."""
     if not prefix:
         return []
     found = []
@@ -36,7 +36,7 @@ def channel(host: Host, record: CondaRecord) -> Answer[str]:
 
 
 def _channel(text: str) -> str | None:
-    """Find ``"channel": "https://.../pytorch/linux-64"`` in the start of a record."""
+    """Find ``"channel": "https://.../pytorch/linux-64"`` at the start of a record."""
     _, found, rest = text.partition('"channel":')
     if not found:
         return None

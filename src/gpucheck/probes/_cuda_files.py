@@ -18,7 +18,7 @@ LIBRARIES = (
 )  # fmt: skip
 _NAMES = "|".join(LIBRARIES)
 _SO = rf"lib({_NAMES})(?:_host)?(?:-[0-9a-f]{{8}})?\.so((?:\.[0-9]+)*)"
-"""Wheels that carry libraries along put a hash into their names."""
+"""Wheels that bundle libraries put a hash into their names."""
 _DLL = rf"({_NAMES})64_([0-9]+(?:\.[0-9]+)*)(?:_0)?\.dll"
 _SO_PATTERN = "lib[cn][ucv]*.so*"
 _SYSTEM = (
@@ -31,13 +31,13 @@ _MOST_FOLDERS = 64
 
 
 class LibraryFile(msgspec.Struct, frozen=True, kw_only=True):
-    """One library in one folder, under the name that says most of its version."""
+    """One library in one folder, under the name with the most detailed version."""
 
     library: str
     path: str
     via: FoundVia
     number: str
-    """What stands behind ``.so.``; "" when nothing does."""
+    """The text after ``.so.``; "" if there is none."""
 
 
 def library_files(host: Host, python: Interpreter, torch: str | None) -> list[LibraryFile]:
@@ -88,7 +88,7 @@ def _toolkit_folders(host: Host) -> list[str]:
 
 
 def _best(paths: Iterable[str], via: FoundVia) -> list[LibraryFile]:
-    """Return one file a library and major version: links to it have shorter numbers."""
+    """Return one file per library and major version; links to it have shorter numbers."""
     best: dict[tuple[str, str, str], LibraryFile] = {}
     unnumbered = []
     for path in paths:

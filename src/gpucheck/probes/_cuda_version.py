@@ -13,9 +13,9 @@ _TEXT_VERSION = r"CUDA Version ([0-9]+(?:\.[0-9]+){1,3})"
 _NVCC_VERSION = r"release [0-9.]+, V([0-9]+(?:\.[0-9]+){1,3})"
 _HEADER_LIMIT = 64 * 1024
 _CUDNN_NEW_CODE = 90000
-"""From cuDNN 9 on the code has five digits and two of them for the minor release."""
+"""From cuDNN 9 on the code has five digits, two of them for the minor release."""
 _NCCL_NEW_CODE = 10000
-"""From NCCL 2.9 on likewise."""
+"""From NCCL 2.9 on the code has five digits as well."""
 
 _DAY_DIGITS = 8
 
@@ -46,7 +46,7 @@ def cuda_version(code: int) -> str:
 
 
 def defines(text: str) -> dict[str, int]:
-    """Return the numbers that a header defines, by name; the first definition counts."""
+    """Return the numbers that a header defines, by name; the first definition wins."""
     found: dict[str, int] = {}
     for name, number in re.findall(_DEFINE, text):
         found.setdefault(name, int(number[:9]))
@@ -91,10 +91,10 @@ def toolkit_version(host: Host, folder: str, *includes: str) -> Answer[str]:
 
 
 def _in_json(text: str) -> str | None:
-    """Return the version of the toolkit as a whole: ``12.4.1``, or 11.8 of ``11.8.20220929``.
+    """Return the version of the whole toolkit: ``12.4.1``, or 11.8 for ``11.8.20220929``.
 
     Raises:
-        ValueError: it is no JSON of the known form.
+        ValueError: the text is not JSON of the known form.
     """
     try:
         version = msgspec.json.decode(text, type=dict[str, _Part])["cuda"].version

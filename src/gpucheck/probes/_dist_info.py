@@ -1,4 +1,4 @@
-"""Installed distributions, as the names of their metadata folders tell."""
+"""Installed distributions, from the names of their metadata folders."""
 
 import msgspec
 
@@ -16,14 +16,14 @@ class DistInfo(msgspec.Struct, frozen=True, kw_only=True):
     project: str
     """Normalised name."""
     version: str
-    """"" where the folder's name has none."""
+    """"" if the folder name has none."""
     path: str
     entry: str
-    """The entry of sys.path that it lies in."""
+    """The entry of sys.path that contains it."""
 
 
 def normalise(project: str) -> str:
-    """Write a project's name with single dashes and in lower case."""
+    """Return a project name in lower case with single dashes."""
     words = project.lower().replace("_", "-").replace(".", "-").split("-")
     return "-".join(word for word in words if word)
 
@@ -45,7 +45,7 @@ def dist_infos(host: Host, folders: list[str]) -> list[DistInfo]:
 
 
 def header(host: Host, info: DistInfo) -> Answer[list[str]]:
-    """Return the lines of the metadata's header: what stands before the first empty line."""
+    """Return the header of the metadata: the lines before the first empty line."""
     answer = host.read(join(info.path, "METADATA"), _METADATA_LIMIT)
     if answer.missing:
         answer = host.read(join(info.path, "PKG-INFO"), _METADATA_LIMIT)
@@ -63,5 +63,5 @@ def values(lines: list[str], key: str) -> list[str]:
 
 
 def installer(host: Host, info: DistInfo) -> Answer[str]:
-    """Return who signed as the installer; "" when nobody did."""
+    """Return the installer named in the metadata; "" if none is."""
     return host.line(join(info.path, "INSTALLER")).absent("")

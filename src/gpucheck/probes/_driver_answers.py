@@ -12,10 +12,10 @@ class RawAnswers:
     """One object of raw answers, and the notes of the fields that are filled from it.
 
     Args:
-        raw: what was answered, by key.
+        raw: the answers, by key.
         source: who answered.
         words: the meaning of error codes.
-        unasked: why a key is not there.
+        unasked: why a key is missing.
     """
 
     def __init__(
@@ -28,7 +28,7 @@ class RawAnswers:
         self._unasked = unasked
 
     def answer(self, key: str) -> Answer[Any]:
-        """Return the value of a key, or the problem that stands in its place."""
+        """Return the value of a key, or the problem that is in its place."""
         if key not in self._raw:
             return Answer(None, self._source, self._unasked)
         value = self._raw[key]
@@ -39,7 +39,7 @@ class RawAnswers:
         return Answer(value, self._source, "it does not tell" if value is None else "")
 
     def error(self, key: str) -> object:
-        """Return the code (or the words) of what went wrong with a key; None when nothing did."""
+        """Return the error code (or message) of a key; None if there was no error."""
         value = self._raw.get(key)
         return value.get("error") if isinstance(value, dict) else None
 
@@ -48,7 +48,7 @@ class RawAnswers:
         return self.notes.take(field, self.answer(key).map(read))
 
     def say(self, field: str, value: T) -> T:
-        """Fill a field with what an answer means."""
+        """Fill a field with the meaning of an answer."""
         self.notes.said(field, self._source)
         return value
 
@@ -61,7 +61,7 @@ def integer(value: object) -> int:
     """Return a whole number.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the value is not a whole number.
     """
     if not isinstance(value, int) or isinstance(value, bool):
         raise ValueError(f"{str(value)[:40]!r} is no whole number")  # noqa: TRY004  # a bad answer
@@ -69,10 +69,10 @@ def integer(value: object) -> int:
 
 
 def text(value: object) -> str:
-    """Return a text without blanks around it.
+    """Return a text without surrounding blanks.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the value is not a text.
     """
     if not isinstance(value, str):
         raise ValueError(f"{str(value)[:40]!r} is no text")  # noqa: TRY004  # a bad answer
@@ -80,7 +80,7 @@ def text(value: object) -> str:
 
 
 def item(at: int, count: int) -> Callable[[object], int]:
-    """Read one of ``count`` whole numbers of a list."""
+    """Read the whole number at one index of a list of ``count`` numbers."""
 
     def read(value: object) -> int:
         if not isinstance(value, list) or len(value) != count:
@@ -91,7 +91,7 @@ def item(at: int, count: int) -> Callable[[object], int]:
 
 
 def within(key: str) -> Callable[[object], int]:
-    """Read one whole number of an object."""
+    """Read the whole number of one key of an object."""
 
     def read(value: object) -> int:
         return integer(value.get(key) if isinstance(value, dict) else None)
@@ -113,9 +113,9 @@ def cuda_version(value: object) -> str:
     """Read 12020 as ``12.2``.
 
     Raises:
-        ValueError: it is no version.
+        ValueError: the value is not a version.
     """
     number = integer(value)
-    if number < 1000:  # noqa: PLR2004  # the major version counts thousands
+    if number < 1000:  # noqa: PLR2004  # the major version is in thousands
         raise ValueError(f"{number} is no CUDA version")
     return f"{number // 1000}.{number % 1000 // 10}"

@@ -1,4 +1,4 @@
-"""The fabric manager of NVSwitch systems: installed, running, of which release."""
+"""The fabric manager of NVSwitch systems: whether it is installed and running, its release."""
 
 import re
 from typing import Any
@@ -8,7 +8,7 @@ from gpucheck.host import Host
 
 _PROGRAM = "/usr/bin/nv-fabricmanager"
 _NAME = "nv-fabricmanager"[:15]
-"""As the kernel cuts it."""
+"""The kernel cuts process names to 15 characters."""
 _PID_FILE = "/run/nvidia-fabricmanager/nv-fabricmanager.pid"
 _SWITCH_NODES = "/dev/nvidia-nvswitch*"
 _MOST_PROCESSES = 8192
@@ -19,7 +19,7 @@ _RPM_PACKAGE = r"nvidia-fabric-?manager-(\d{2,4}\.\d{1,4}(?:\.\d{1,4})?)"
 
 
 def program(host: Host) -> list[str]:
-    """Return the path of the program, [] when it is not installed."""
+    """Return the path of the program; [] if it is not installed."""
     return [_PROGRAM] if host.exists(_PROGRAM).value else []
 
 
@@ -49,7 +49,7 @@ def _running(host: Host, *, installed: bool) -> Answer[bool]:
             return Answer(value=True, source=path)
     if len(processes) > _MOST_PROCESSES:
         return Answer(None, "/proc", "too many processes to look through")
-    # Process 2 of a machine is a thread of the kernel; a container sees its own processes only.
+    # Process 2 of a machine is a kernel thread; a container sees only its own processes.
     if host.line("/proc/2/comm").value == "kthreadd":
         return Answer(value=False, source="/proc/*/comm")
     return Answer(None, "/proc", "only the processes of this container can be seen")
@@ -66,7 +66,7 @@ def _release(host: Host, packages: Answer[list[str]], *, installed: bool) -> Ans
 
 
 def _dpkg_release(entries: list[bytes]) -> str | None:
-    """Read the version of the first installed package among paragraphs of dpkg's status."""
+    """Return the version of the first installed package among paragraphs of dpkg's status."""
     for entry in b"\n\n".join(entries).split(b"\n\n"):
         version = re.search(_DPKG_VERSION, entry)
         ours = entry.startswith(_DPKG_PACKAGE) and b"\nStatus: install ok installed" in entry

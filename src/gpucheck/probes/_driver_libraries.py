@@ -1,4 +1,4 @@
-"""The driver's user-space libraries, as the dynamic loader would come to them."""
+"""The driver's user-space libraries, in the order in which the dynamic loader finds them."""
 
 import re
 from typing import Literal
@@ -22,12 +22,12 @@ _DRIVER_FOLDERS = (
 """Folders for the driver's libraries of WSL, Jetsons, GKE and NixOS."""
 _RELEASE = r"lib(?:cuda|nvidia-ml)\.so\.(\d{2,4}\.\d{1,4}(?:\.\d{1,4})?)"
 _SMALLEST_LIBCUDA = 300 * 1024
-"""Bytes; the driver's libcuda has more than ten times that, the toolkit's stub less."""
+"""Bytes; the driver's libcuda is more than ten times larger, the toolkit's stub is smaller."""
 _SMALL_DRIVERS = ("/tegra/", "/aarch64-linux-gnu/nvidia/")
 
 
 class Library(msgspec.Struct, frozen=True):
-    """A library file; ``release`` is "" when its name has none, ``size`` in bytes."""
+    """A library file; ``release`` is "" if its name has none, ``size`` is in bytes."""
 
     path: str
     real_path: str

@@ -1,4 +1,4 @@
-"""The driver's kernel modules: those that are loaded, and those that lie ready."""
+"""The driver's kernel modules: loaded ones, and files of installed ones."""
 
 import re
 from typing import Any
@@ -10,7 +10,7 @@ from gpucheck.probes import _modprobe, _platform
 _PROC_VERSION = "/proc/driver/nvidia/version"
 _MODULES = "/sys/module"
 _MODULE_ROOTS = ("/lib/modules", "/run/booted-system/kernel-modules/lib/modules")
-"""The second one is NixOS's."""
+"""The second path is that of NixOS."""
 _MODULE_FOLDERS = (
     "extra",
     "extra/*",
@@ -30,19 +30,19 @@ _MOST_FILES = 256
 _DKMS_BUILT = "/var/lib/dkms/nvidia*/*/*/*/module"
 _DKMS_SOURCES = ("/var/lib/dkms/nvidia*/*/source", "/usr/src/nvidia-*")
 _OTHER_MODULES = ("nvidia-fs", "nvidia-peer", "nvidia-gdr")
-"""Starts of names of NVIDIA's modules that are not the driver."""
+"""Prefixes of NVIDIA modules that do not belong to the driver."""
 _RELEASE = r"\d{2,4}\.\d{1,4}(?:\.\d{1,4})?"
 _PROC_RELEASE = r"NVRM version:[^\n]{0,120}?\s(\d{2,4}\.\d{1,4}(?:\.\d{1,4})?)\s"
 _JETSON_SIGNS = ("/sys/module/nvgpu", "/dev/nvgpu", "/dev/nvhost-ctrl-gpu")
 _SECURE_BOOT = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
 _SHIM_OFF = "/sys/firmware/efi/efivars/MokSBStateRT-605dab50-e046-4300-abb6-3dd810dd8b23"
 _VARIABLE_VALUE = 4
-"""An EFI variable's value stands behind four bytes of attributes."""
+"""Offset of the value of an EFI variable, after four bytes of attributes."""
 
 
 def loaded(host: Host, notes: Notes) -> dict[str, Any]:
     """Fill the fields about the running kernel's loaded modules."""
-    # The driver answers this file: where it hangs, it hangs here.
+    # The driver itself answers reads of this file: if the driver hangs, so does the read.
     host.stage(f"read {_PROC_VERSION}")
     proc = host.read(_PROC_VERSION, 4096)
     nvidia = _nvidia_loaded(host, proc)
@@ -81,7 +81,7 @@ def installed(host: Host, notes: Notes) -> dict[str, Any]:
 
 
 def _is_loaded(host: Host, module: str) -> Answer[bool]:
-    """Whether a module is loaded; where the kernel lists none at all, nobody knows."""
+    """Whether a module is loaded; unknown if the kernel lists no module at all."""
     path = f"{_MODULES}/{module}"
     there = host.exists(path)
     if there.value is False and host.exists(_MODULES).value is not True:
@@ -178,7 +178,7 @@ def _dkms_sources(host: Host) -> Answer[list[str]]:
 
 
 def _secure_boot(host: Host) -> Answer[bool]:
-    """Read the firmware's variable, and shim's that switches its effect off."""
+    """Read the firmware variable, and the one of shim that disables its effect."""
     variable = host.read_bytes(_SECURE_BOOT, 16).map(_efi_switch)
     if variable.value:
         shim = host.read_bytes(_SHIM_OFF, 16).map(_efi_switch)

@@ -1,4 +1,4 @@
-"""Packages of the distribution that carry a driver, mostly from the names of files."""
+"""Packages of the distribution that contain a driver, mostly from file names."""
 
 import re
 
@@ -36,9 +36,11 @@ _LIST_LIMIT = 65536
 
 
 def find(host: Host, files: list[str]) -> Answer[list[str]]:
-    """Return the names of the installed packages that have to do with a driver.
+    """Return the names of installed packages that are related to a driver.
 
-    ``files`` are those of the driver that were found: rpm is asked who owns them.
+    Args:
+        host: the machine.
+        files: the files of the driver that were found; rpm is asked which packages own them.
     """
     if host.exists(_DPKG).value:
         return _dpkg(host)
@@ -50,7 +52,7 @@ def find(host: Host, files: list[str]) -> Answer[list[str]]:
 
 
 def drivers(names: list[str]) -> list[str]:
-    """Return the packages without those for forward compatibility."""
+    """Return the packages except those for forward compatibility."""
     return [name for name in names if not name.startswith(_COMPAT_START)]
 
 
@@ -70,11 +72,11 @@ def compat(host: Host, packages: Answer[list[str]]) -> Answer[list[str]]:
 
 
 def _dpkg(host: Host) -> Answer[list[str]]:
-    """Take the packages that own files, by the lists that dpkg keeps.
+    """Return the packages that own files, from the file lists that dpkg keeps.
 
-    A package that was removed but not purged keeps a list of its configuration files alone.
+    The list of a package that was removed but not purged has only its configuration files.
     """
-    # One pass over a folder of thousands: names with "cuda" or "nvid" in them.
+    # One pass over a folder with thousands of files: names with "cuda" or "nvid" in them.
     paths = host.glob(f"{_DPKG}/*[cn][uv][di][ad]*.list")
     names = set()
     for path in paths.value or ():
@@ -97,11 +99,11 @@ def _pacman(host: Host) -> Answer[list[str]]:
 
 def _rpm(host: Host, files: list[str]) -> Answer[list[str]]:
     if not files:
-        # A package that carries a driver would have brought one of its files.
+        # If a package contained a driver, one of its files would have been found.
         return Answer([], "no file of a driver")
     if host.origin == "sysroot" or host.which("rpm").value is None:
         return Answer(None, "rpm", "cannot be asked here")
     query = ("rpm", "-q", "--qf", "%{NAME}-%{VERSION}\\n", "-f", *files)
     ran = host.run(query, timeout=_RPM_TIMEOUT)
-    # It says in a sentence which files are owned by no package.
+    # rpm reports a file that no package owns in a sentence, which contains blanks.
     return ran.map(lambda end: sorted({n for n in end.out.split("\n") if n and " " not in n}))

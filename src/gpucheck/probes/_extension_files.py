@@ -12,7 +12,7 @@ from gpucheck.probes._paths import distinct, join, name, pattern
 _SITES = ("site-packages", "dist-packages")
 _PROJECT_FILES = ("setup.py", "pyproject.toml")
 _SECONDS = 0.6
-"""How long folders below packages are looked into; a slow disk has only the packages' own files."""
+"""Time limit for looking below packages; on a slow disk only the packages' own files are read."""
 _MOST_SECONDS = 1.5
 _MOST_ENTRIES = 64
 _MOST_FOLDERS = 4000
@@ -24,16 +24,16 @@ _CPYTHON = re.compile(
     r"\.cpython-([0-9]{2,4})(t?)(?:d|-[^.]{1,60})?\.so|\.cp([0-9]{2,4})(t?)-[^.]{1,60}\.pyd"
 )
 _OF_TORCH = ("torch", "torchgen", "functorch")
-"""The folders that torch itself is installed in."""
+"""The folders of the torch installation itself."""
 LINUX, WINDOWS = (".so",), (".pyd", ".dll")
-"""How the names of compiled files end."""
+"""File name suffixes of compiled files."""
 _RECORDED = re.compile(r"\.(?:so|pyd|dll),")
 _VERSION = re.compile(r"[0-9]+")
 _KIND = re.compile(r"(?<=[-_.])(?:cpu|cuda|gpu|hip|rocm|xpu)(?=[-_.])")
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
-    """A compiled file: its path, the entry of sys.path that it lies in, and where below it."""
+    """A compiled file: its path, the entry of sys.path that contains it, and the path below it."""
 
     path: str
     entry: str
@@ -41,22 +41,22 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def top(self) -> str:
-        """The folder in the entry that it lies in, or its own name up to the first dot."""
+        """The folder below the entry that contains it, or its own name up to the first dot."""
         folder, slash, _ = self.inside.partition("/")
         return folder if slash else folder.partition(".")[0]
 
     @property
     def python(self) -> str:
-        """The CPython that its name is bound to, such as ``311``; "" when it is bound to none."""
+        """The CPython version in the file name's tag, such as ``311``; "" if there is no tag."""
         match = _CPYTHON.search(self.inside)
         return "".join(part or "" for part in match.groups()) if match else ""
 
     @property
     def variant_of(self) -> str:
-        """The name without what tells variants apart, of which a package takes one.
+        """The name without the part that differs between variants; a package loads one of them.
 
-        Such as ``libbitsandbytes_cuda118.so`` and ``libbitsandbytes_cuda128.so``, or
-        ``addon_torch29-cpu.so`` and ``addon_torch29-cuda.so``.
+        Variants are, for example, ``libbitsandbytes_cuda118.so`` and
+        ``libbitsandbytes_cuda128.so``, or ``addon_torch29-cpu.so`` and ``addon_torch29-cuda.so``.
         """
         plain = _CPYTHON.sub("", self.inside)
         numberless = _VERSION.sub("#", self.inside)
@@ -64,7 +64,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Candidates(msgspec.Struct, frozen=True):
-    """What was found, and why that is not all; "" when it is."""
+    """The files found, and why they may not be all; "" if they are."""
 
     files: list[Candidate]
     problem: str = ""
@@ -73,9 +73,9 @@ class Candidates(msgspec.Struct, frozen=True):
 def candidates(host: Host, sys_path: list[str], endings: tuple[str, ...] = LINUX) -> Candidates:
     """Return the compiled files at most two folders deep in the target's site-packages.
 
-    Of a name that stands in several entries an import takes the first. Beside site-packages only
-    the folders of projects are looked into, which an editable installation puts on sys.path.
-    torch's own folders are left out.
+    If several entries contain the same name, an import takes the first. Outside site-packages only
+    the folders of projects are searched that an editable installation puts on sys.path. torch's own
+    folders are left out.
     """
     look = _Look(host, endings)
     for entry in distinct(sys_path)[:_MOST_ENTRIES]:
@@ -91,7 +91,7 @@ def _is_project(host: Host, entry: str) -> bool:
 
 
 class _Look:
-    """Goes through the packages; a name that was seen is not looked at again."""
+    """Goes through the packages; each name is looked at once."""
 
     def __init__(self, host: Host, endings: tuple[str, ...]) -> None:
         self._host = host
@@ -102,7 +102,7 @@ class _Look:
         self.problems: list[str] = []
 
     def into(self, entry: str) -> None:
-        """Look at every file and folder in an entry of sys.path that may hold an extension."""
+        """Look at every file and folder in an entry of sys.path that may contain an extension."""
         listed = self._host.glob(pattern(entry, "*"))
         if listed.value is None:
             self.problems.append(f"{listed.source}: {listed.problem}")
@@ -122,7 +122,7 @@ class _Look:
             self._below(entry, top, deep=spent <= _SECONDS)
 
     def _may_hold_one(self, top: str) -> bool:
-        """Whether it is a compiled file or a package: no module, metadata or ``.libs``."""
+        """Whether it is a compiled file or a package, not a module, metadata or ``.libs``."""
         return "." not in top or top.endswith(self._endings)
 
     def _below(self, entry: str, top: str, *, deep: bool) -> None:
@@ -146,7 +146,7 @@ class _Look:
 
 
 class Owners:
-    """Tells to which installed distribution a file belongs."""
+    """Finds the installed distribution that owns a file."""
 
     def __init__(self, host: Host, infos: list[DistInfo]) -> None:
         self._host = host
@@ -154,16 +154,16 @@ class Owners:
         self._recorded: dict[tuple[str, str], DistInfo] | None = None
 
     def of(self, file: Candidate) -> DistInfo | None:
-        """Return the distribution by the name of the folder, then by what distributions list.
+        """Return the owner, by the name of the folder, then by the file lists of distributions.
 
-        None when none claims it: it was built in place, or copied there.
+        None if no distribution owns the file: it was built in place or copied there.
         """
         plain = normalise(file.top)
         here = [info for info in self._infos if info.entry == file.entry]
         for info in here:
             if info.project == plain:
                 return info
-        # transformer_engine is of transformer-engine-cu12, flash_attn_2_cuda of flash-attn.
+        # transformer_engine belongs to transformer-engine-cu12, flash_attn_2_cuda to flash-attn.
         related = [
             info
             for info in here
@@ -174,7 +174,7 @@ class Owners:
         return self._by_record().get((file.entry, file.inside))
 
     def _by_record(self) -> dict[tuple[str, str], DistInfo]:
-        """Read the lists of installed files, once, and only when a file's name says too little."""
+        """Read the lists of installed files, once, and only if a file name is not enough."""
         if self._recorded is None:
             self._recorded = {}
             for info in self._infos[:_MOST_RECORDS]:

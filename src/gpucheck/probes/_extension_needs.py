@@ -1,4 +1,4 @@
-"""What a compiled file needs of PyTorch and CUDA, and whether it is there."""
+"""What a compiled file needs of PyTorch and CUDA, and whether it is available."""
 
 import re
 from collections.abc import Sequence
@@ -23,13 +23,13 @@ _DRIVER = "libcuda.so.1"
 _OF_MAJOR = re.compile(
     r"lib(?:cudart|cublas|cublasLt|nvrtc)(?:[-.][0-9a-f]{8})?\.so\.(1[0-9])(?:\.[0-9.]{1,20})?"
 )
-"""Libraries whose number is the major release of their CUDA."""
+"""Libraries whose version number is the major release of their CUDA."""
 MOST_HEADERS = 2 * MOST_ENTRIES
-"""Headers of GPU code that are read in all files together."""
+"""Maximum number of GPU code headers that are read in all files together."""
 
 
 class Needs:
-    """One file that needs PyTorch or CUDA; the answers are filled in by the reader."""
+    """The needs of one file that uses PyTorch or CUDA; the reader fills in the answers."""
 
     def __init__(self, file: Candidate, needed: Sequence[str], *, torch: bool, cuda: str) -> None:
         self.file = file
@@ -43,18 +43,18 @@ class Needs:
 
     @property
     def cannot_load(self) -> bool:
-        """Whether something that it needs is known to be missing."""
+        """Whether something that the file needs is known to be missing."""
         return bool(self.missing_libraries.value or self.missing_symbols.value)
 
 
 class Reader:
-    """Reads compiled files and compares what they need with what one torch has."""
+    """Reads compiled files and compares their needs with what one torch provides."""
 
     def __init__(
         self, host: Host, torch: TorchBuild, interpreter: Interpreter, loading: Loading
     ) -> None:
         self._host = host
-        # Where conda's interpreter tells the loader to look, for itself and all that it loads.
+        # conda's interpreter makes the loader search here, for itself and for everything it loads.
         prefixes = dict.fromkeys((interpreter.prefix, interpreter.base_prefix))
         self._of_interpreter = [join(prefix, "lib") for prefix in prefixes if prefix]
         self._torch, self._prefix = torch, interpreter.prefix or ""
@@ -67,11 +67,11 @@ class Reader:
 
     @cached_property
     def _libraries(self) -> TorchLibraries:
-        """Those of torch, which are looked for when something needs them."""
+        """The libraries of torch; they are searched only when something needs them."""
         return TorchLibraries(self._host, self._torch.path or "", self._prefix)
 
     def read(self, file: Candidate) -> Needs | None:
-        """Return what the file needs; None for one that needs neither PyTorch nor CUDA."""
+        """Return what the file needs; None if it needs neither PyTorch nor CUDA."""
         answer = read_needed(self._host, file.path)
         needed = answer.value
         if needed is None:
@@ -89,7 +89,7 @@ class Reader:
         return Needs(file, needed, torch=of_torch, cuda=next(majors, ""))
 
     def resolve(self, files: list[Needs]) -> None:
-        """Fill in what is missing of libraries and symbols, and which GPU code is carried."""
+        """Fill in the missing libraries and symbols, and the GPU code in each file."""
         if not files:
             return
         self._loaded |= self._libraries.needed()
@@ -148,7 +148,7 @@ class Reader:
             self._leave_out_own([needs for needs in files if needs.file.top == top])
 
     def _leave_out_own(self, package: list[Needs]) -> None:
-        """Leave out what a library of the same package defines."""
+        """Leave out symbols that a library of the same package defines."""
         wanted = {name for needs in package for name in needs.missing_symbols.value or ()}
         left = set(wanted)
         for needs in package:
@@ -167,13 +167,13 @@ def _matters(soname: str) -> bool:
 
 
 def _is_looked_for(soname: str) -> bool:
-    """Whether a library comes from elsewhere: a wheel renames those that it brings along."""
+    """Whether a library comes from elsewhere: a wheel renames the libraries that it bundles."""
     of_cuda = is_cuda(soname) and _RENAMED.fullmatch(soname) is None
     return TorchLibraries.are(soname) or of_cuda
 
 
 def _own_folders(elf: Elf) -> list[str]:
-    """Return the folders of its DT_RUNPATH or DT_RPATH."""
+    """Return the folders in DT_RUNPATH or DT_RPATH of the file."""
     folders = elf.runpath if elf.runpath is not None else elf.rpath or ""
     origin = parent(elf.path)
     placed = [
@@ -187,7 +187,7 @@ def all_codes(found: DeviceCode) -> list[str]:
     """Return the codes.
 
     Raises:
-        ValueError: there is more than was read.
+        ValueError: not all GPU code was read.
     """
     if not found.complete:
         raise ValueError("more GPU code than is looked through")

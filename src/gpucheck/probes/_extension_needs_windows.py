@@ -1,9 +1,10 @@
-r"""What a compiled file of Windows (``.pyd``, ``.dll``) needs of PyTorch and CUDA, and what lacks.
+r"""What a compiled Windows file (``.pyd``, ``.dll``) needs of PyTorch and CUDA, and what it lacks.
 
-An import names the DLL that has the symbol, so a symbol is sought in that one alone. torch's DLLs
-are loaded by path before any extension; another DLL is sought in torch's folder, in those that
-torch adds to the search, beside the file, in the folders that wheels keep their DLLs in, in
-Windows and on PATH. Python itself leaves PATH out, but what lies there may have been loaded.
+An import entry names the DLL that has the symbol, so a symbol is looked up in that DLL only.
+torch's DLLs are loaded by path before any extension. Other DLLs are searched in torch's folder, in
+the folders that torch adds to the search path, next to the file, in the folders where wheels keep
+their DLLs, in Windows and on PATH. Python itself does not search PATH, but a DLL on PATH may
+already have been loaded.
 """
 
 import ntpath
@@ -27,20 +28,20 @@ _CUDA = re.compile(
     r"(?:cudart|cublas|cublaslt|cudnn[a-z_]{0,40}|cufft|cufftw|curand|cusolver|cusolvermg|cusparse"
     r"|cusparselt|nvrtc|nvjitlink|cupti)(?:64)?_[0-9_.]{1,20}\.dll"
 )
-"""CUDA's DLLs; a wheel renames those that it brings along, by a hash before ``.dll``."""
+"""CUDA's DLLs; a wheel renames the ones that it bundles, with a hash before ``.dll``."""
 _OF_MAJOR = re.compile(r"(?:cudart|cublas|cublaslt|nvrtc)64_(1[0-9])[0-9]?(?:_[0-9.]{1,10})?\.dll")
 """DLLs whose number is that of their CUDA: cudart64_110, cudart64_12, nvrtc64_120_0."""
 _DRIVER = "nvcuda.dll"
 _RUNTIME = re.compile(r"(?:vcruntime140(?:_1)?|msvcp140(?:_[12])?|concrt140|vcomp140)\.dll")
-"""Microsoft's Visual C++ runtime; Windows itself does not come with it."""
+"""Microsoft's Visual C++ runtime; it is not part of Windows."""
 _SECTIONS = (".nv_fatb", "__nv_rel")
-"""As in ELF files; a section's name has eight letters here."""
+"""The sections of ELF files under the names that fit into the eight characters of PE files."""
 _ALIGNMENT = 16
-"""Of the containers of GPU code, as Microsoft's linker puts them together."""
+"""Alignment of the GPU code containers that Microsoft's linker joins."""
 
 
 class Reader:
-    """Reads compiled files and compares what they need with what one torch has."""
+    """Reads compiled files and compares their needs with what one torch provides."""
 
     def __init__(self, host: Host, torch: TorchBuild, interpreter: Interpreter) -> None:
         self._host = host
@@ -54,7 +55,7 @@ class Reader:
         """The files that could not be read, and why."""
 
     def read(self, file: Candidate) -> Needs | None:
-        """Return what the file needs; None for one that needs neither PyTorch nor CUDA."""
+        """Return what the file needs; None if it needs neither PyTorch nor CUDA."""
         answer = read_pe(self._host, file.path)
         pe = answer.value
         wanted = libraries(self._host, pe) if pe is not None else None
@@ -73,7 +74,7 @@ class Reader:
         return Needs(file, names, torch=of_torch, cuda=next(majors, ""))
 
     def resolve(self, files: list[Needs]) -> None:
-        """Fill in what is missing of DLLs and symbols, and which GPU code is carried."""
+        """Fill in the missing DLLs and symbols, and the GPU code in each file."""
         for needs in files:
             needs.missing_libraries = self._missing(needs)
         self._compare_symbols([needs for needs in files if needs.needs_torch])
@@ -91,7 +92,7 @@ class Reader:
         return Answer(missing, needs.file.path)
 
     def _near(self, file: Candidate) -> list[Folder]:
-        """Return the folder of the file, those around it, and those that wheels keep DLLs in."""
+        """Return the folder of the file, those around it, and those where wheels keep DLLs."""
         package = ntpath.join(file.entry, file.top)
         own = [ntpath.dirname(file.path), package, ntpath.join(package, "lib")]
         own.append(ntpath.join(package, "bin"))
@@ -133,7 +134,7 @@ class Reader:
             needs.missing_symbols = Answer(found, needs.file.path)
 
     def _of_torch(self, dll: str) -> str | None:
-        """Return the path of one of torch's DLLs; None for any other, and where it lacks."""
+        """Return the path of one of torch's DLLs; None for any other or a missing one."""
         found = self._dlls.find(dll) if dll in _OF_TORCH else None
         return (
             found.path
@@ -142,7 +143,7 @@ class Reader:
         )
 
     def _complaint(self) -> str:
-        """Return why nothing can be said of torch's symbols, "" when something can."""
+        """Return why torch's symbols are unknown; "" if they are known."""
         lost = next((one for one in _INDISPENSABLE if self._of_torch(one) is None), None)
         return f"{self._lib}: no {lost} that can be read" if lost is not None else ""
 
@@ -177,7 +178,7 @@ def _matters(name: str) -> bool:
 
 
 def _is_looked_for(name: str) -> bool:
-    """Whether a DLL comes from elsewhere: a wheel renames those that it brings along."""
+    """Whether a DLL comes from elsewhere: a wheel renames the DLLs that it bundles."""
     return (
         name in _OF_TORCH
         or _CUDA.fullmatch(name) is not None

@@ -1,4 +1,4 @@
-"""What the Python side of a compiled package says: whether it needs torch, and what it loads."""
+"""The Python side of a compiled package: whether it requires torch, and what it loads."""
 
 import re
 from collections.abc import Iterable
@@ -14,13 +14,13 @@ from gpucheck.probes._requirements import torch_requirement
 _LOADS = re.compile(
     r"\b(?:CDLL|LoadLibrary[A-Za-z]{0,10}|dlopen|add_dll_directory|load_nvidia_dynamic_lib)\s{0,4}\("
 )
-"""How Python code has a library loaded, or a folder of DLLs searched."""
+"""Calls by which Python code loads a library or adds a DLL folder to the search path."""
 _FILES = (("*.py",), ("*", "__init__.py"))
 _MOST_FILES = 96
 
 
 class PythonSide:
-    """Reads metadata and modules of packages, each once, and only where something depends on it."""
+    """Reads metadata and modules of packages, each once, and only if the result depends on it."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
@@ -28,7 +28,7 @@ class PythonSide:
         self._texts: dict[str, list[str]] = {}
 
     def requires_torch(self, owner: DistInfo | None) -> Answer[bool]:
-        """Say whether the metadata of a distribution require torch, extras apart."""
+        """Return whether the metadata of a distribution requires torch, not counting extras."""
         if owner is None:
             return Answer(value=False, source="no distribution claims the file")
         if owner.path not in self._required:
@@ -39,10 +39,10 @@ class PythonSide:
         return self._required[owner.path]
 
     def loads(self, file: Candidate, owner: DistInfo | None, missing: Iterable[str]) -> bool:
-        """Say whether the package's modules load one of the missing libraries by themselves.
+        """Return whether the package's own modules load one of the missing libraries.
 
-        A module that calls the loader and names the library is taken to: ``cudart`` for
-        ``libcudart.so.12``. The modules of the package and the ``__init__`` below it are read.
+        This is assumed of a module that calls the loader and names the library: ``cudart`` for
+        ``libcudart.so.12``. The modules of the package and each ``__init__`` below are read.
         """
         names = [one for soname in missing if (one := _plain(soname))]
         tops = [file.top] if "/" in file.inside else []
@@ -51,7 +51,7 @@ class PythonSide:
         return any(name in text for text in texts for name in names)
 
     def _of(self, folder: str) -> list[str]:
-        """Return the modules that call the loader, in lower case."""
+        """Return the source of modules that call the loader, in lower case."""
         if folder not in self._texts:
             paths = [
                 path
@@ -64,7 +64,7 @@ class PythonSide:
 
 
 def _plain(soname: str) -> str:
-    """Return the name without what differs by system: ``cudart`` for ``cudart64_12.dll`` too."""
+    """Return the name without platform-specific parts: ``cudart``, for ``cudart64_12.dll`` too."""
     if soname.endswith(".dll"):
         return re.sub(r"(?:64)?_[0-9_]{1,20}\Z", "", soname.removesuffix(".dll")).lower()
     return stem(soname).lower()

@@ -23,14 +23,14 @@ _JOURNAL_LINE = r"\[\s{0,12}(\d{1,12}\.\d{1,9})\] \S{1,255} kernel: (.*)"
 
 
 class Record(msgspec.Struct, frozen=True):
-    """One message; ``seconds`` since the boot."""
+    """One message; ``seconds`` are counted from the boot."""
 
     seconds: float
     text: str
 
 
 class Xid(msgspec.Struct, frozen=True):
-    """An Xid message; ``address`` is "" when it names no PCI device."""
+    """An Xid message; ``address`` is "" if it names no PCI device."""
 
     number: int
     address: str
@@ -46,12 +46,12 @@ class Kill(msgspec.Struct, frozen=True):
 
 
 def split_kmsg(text: str) -> list[Record]:
-    """Split what /dev/kmsg gives: ``priority,number,microseconds,flags;message``."""
+    """Split the content of /dev/kmsg: ``priority,number,microseconds,flags;message``."""
     records = []
     for line in text.split("\n"):
         head, semicolon, message = line.partition(";")
         fields = head.split(",")
-        # Lines that begin with a blank are key=value pairs of the record above.
+        # Lines that begin with a blank are key=value pairs of the previous record.
         if semicolon and line[:1].isdigit() and len(fields) >= 4 and fields[2].isdecimal():  # noqa: PLR2004
             records.append(Record(int(fields[2]) / _MICROSECONDS, message))
     return records
@@ -65,7 +65,7 @@ def split_journal(text: str) -> list[Record]:
 
 
 def parse_xid(text: str) -> Xid | None:
-    """Read an Xid message; None when it is none."""
+    """Parse an Xid message; None if it is not one."""
     found = re.search(_XID, text) if "NVRM: Xid" in text else None
     if found is None:
         return None
@@ -73,7 +73,7 @@ def parse_xid(text: str) -> Xid | None:
 
 
 def parse_oom_kill(text: str) -> Kill | None:
-    """Read the kernel's line about a process that it killed for memory."""
+    """Parse the kernel's line about a process that it killed for memory."""
     found = re.search(_OOM, text) if "ut of memory" in text else None
     if found is None:
         return None
@@ -82,15 +82,15 @@ def parse_oom_kill(text: str) -> Kill | None:
 
 
 def speaks_of_driver(text: str) -> bool:
-    """Whether the message is one of NVIDIA's driver."""
+    """Whether the message comes from NVIDIA's driver."""
     return "NVRM:" in text or ("SXid" in text and "nvidia-nvswitch" in text)
 
 
 def fallen_off_bus(texts: list[str]) -> list[str]:
     """Return the PCI addresses of lost GPUs, each once.
 
-    A GPU that is missed while the driver loads is told in several lines, the address in an
-    earlier one than the words.
+    If a GPU is missing while the driver loads, the message has several lines, and the address is on
+    an earlier line than the words.
     """
     lost: dict[str, None] = {}
     earlier = ""
@@ -107,12 +107,12 @@ def fallen_off_bus(texts: list[str]) -> list[str]:
 
 
 def without_uuids(text: str) -> str:
-    """Cut a message to a sensible length, and UUIDs to their kind."""
+    """Shorten a message to a sensible length, and UUIDs to their kind."""
     return re.sub(_UUID, r"\1-...", text[:_LONGEST])
 
 
 def _address(text: str) -> str:
-    """Return the first PCI address as sysfs writes it; "" when there is none."""
+    """Return the first PCI address in the form of sysfs; "" if there is none."""
     found = re.search(_ADDRESS, text)
     if found is None:
         return ""

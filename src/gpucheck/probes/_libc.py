@@ -1,4 +1,4 @@
-"""The C library and the C++ library of the system, read from their files."""
+"""The system's C library and C++ library, read from their files."""
 
 import re
 from typing import Literal
@@ -14,14 +14,14 @@ _RELEASE = rb"release version (\d{1,3}\.\d{1,3}(?:\.\d{1,3})?)"
 _GLIBCXX = rb"GLIBCXX_(\d{1,3}\.\d{1,3}\.\d{1,3})\x00"
 _GLIBCXX_START = b"GLIBCXX_3.4."
 _REST_OF_NAME = 4
-"""Bytes behind a hit: the last number and a NUL. More would repeat the neighbours' names."""
+"""Bytes read after a match: the last number and a NUL. More would include adjacent names."""
 _MUSL = ("/lib/ld-musl-*.so.1", "/usr/lib/ld-musl-*.so.1")
 
 
 def find(host: Host) -> Answer[tuple[Libc, str]]:
-    """Return which C library the system has, and the version when it is glibc, else "".
+    """Return which C library the system has, and its version if it is glibc, otherwise "".
 
-    glibc is looked for first: musl can be installed beside it as a package.
+    glibc is checked first, because musl can be installed next to it as a package.
     """
     problem = ""
     for folder in default_folders(host.identity().machine):
@@ -39,7 +39,7 @@ def find(host: Host) -> Answer[tuple[Libc, str]]:
 
 
 def find_libstdcxx(host: Host) -> Answer[Found]:
-    """Return the libstdc++.so.6 that the loader takes when no variable changes its path."""
+    """Return the libstdc++.so.6 that the loader takes if no variable changes its search path."""
     found = Search(host).system_paths("libstdc++.so.6")
     if not found:
         return Answer(None, "ld.so.cache and the default folders", "not there", missing=True)
@@ -49,8 +49,8 @@ def find_libstdcxx(host: Host) -> Answer[Found]:
 def newest_glibcxx(host: Host, path: str) -> Answer[str]:
     """Return the newest GLIBCXX version that a libstdc++ defines.
 
-    The names stand once each in its dynamic string table, which comes before anything else that
-    could repeat them, so that the first hits that the door returns (64) hold them all.
+    Each name occurs once in the dynamic string table, which comes before anything that could repeat
+    it. So the first 64 matches, which is as many as the host returns, include all names.
     """
     return host.find_in_file(path, _GLIBCXX_START, _REST_OF_NAME).map(_newest)
 

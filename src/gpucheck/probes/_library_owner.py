@@ -1,4 +1,4 @@
-"""Whose a library is: a wheel's, torch's, conda's, a toolkit's, the system's, the driver's."""
+"""The owner of a library: a wheel, torch, conda, a toolkit, the system or the driver."""
 
 import posixpath
 import re
@@ -23,7 +23,7 @@ CUDA_STEMS = frozenset(
 _BASIC = frozenset(("c", "stdc++", "gomp", "iomp5", "omp", "gcc_s", "cuda", "nvidia-ml"))
 _DRIVER = r"lib(?:cuda|nvidia-[a-z-]+|nvcuvid)\.so(?:\.[0-9.]+)?"
 _DRIVER_FOLDER = r"/usr/lib/(?:[a-z0-9_]+-linux-gnu/(?:nvidia|tegra)|wsl/lib)/"
-"""Folders of the driver's libraries; on a Jetson and on WSL nothing else lies there."""
+"""Folders of the driver's libraries; on a Jetson and on WSL they contain nothing else."""
 _HASH = r"-[0-9a-f]{8}\Z"
 _TOOLKIT = (
     r"(?:/usr/local/cuda[^/]*|/opt/cuda[^/]*|/usr/lib/cuda|.*/hpc_sdk/.*|.*/targets/[a-z0-9_-]+-linux)"
@@ -34,12 +34,12 @@ _OWN = r"(?:c10|torch|caffe2|shm)(?:_[a-z_]+)?"
 
 
 def stem(soname: str) -> str:
-    """Return the name without ``lib``, ``.so`` and what follows; a wheel's hash goes too."""
+    """Return the name without ``lib``, ``.so``, everything after it, and a wheel's hash."""
     return re.sub(_HASH, "", soname.partition(".so")[0].removeprefix("lib"))
 
 
 def library_name(soname: str) -> str:
-    """Return the short name of a library that is of interest; "" for any other."""
+    """Return the short name of a relevant library; "" for any other."""
     name = stem(soname)
     if (
         name in CUDA_STEMS
@@ -52,12 +52,12 @@ def library_name(soname: str) -> str:
 
 
 def is_cuda(soname: str) -> bool:
-    """Whether it is one of CUDA's libraries, cuDNN and NCCL among them; libcuda is the driver's."""
+    """Whether it is one of CUDA's libraries, including cuDNN and NCCL; libcuda is the driver's."""
     return stem(soname) in CUDA_STEMS or stem(soname).startswith("cudnn_")
 
 
 class Owners:
-    """Tells the owner of a file of the target."""
+    """Determines the owner of a file of the target."""
 
     def __init__(self, host: Host, interpreter: Interpreter, torch: TorchBuild) -> None:
         self._torch = self._both(host, torch.path)
@@ -67,7 +67,7 @@ class Owners:
         self._conda = self._both(host, join(conda, "lib") if conda else None)
 
     def owner(self, soname: str, path: str, real_path: str) -> Owner:
-        """Return whose the file is; the path with links followed decides first."""
+        """Return the owner of the file; the path with links resolved decides first."""
         if re.fullmatch(_DRIVER, soname) or re.match(_DRIVER_FOLDER, real_path):
             return "driver"
         for one in (real_path, posixpath.normpath(path)):

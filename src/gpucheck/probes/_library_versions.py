@@ -1,4 +1,4 @@
-"""Which version a library file has, and which package brought it."""
+"""The version of a library file, and the package that installed it."""
 
 import re
 from typing import Literal
@@ -25,27 +25,27 @@ _HEADERS = {"cudnn": cudnn_header, "nccl": nccl_header}
 _SHARED_FOLDER = r"cu[0-9]{2}"
 _NUMBER = r"\.so\.([0-9]+(?:\.[0-9]+)*)\Z|64_([0-9]+(?:\.[0-9]+)*)(?:_0)?\.dll\Z"
 _FULL = 3
-"""Parts of a version that needs no header."""
+"""Number of parts of a complete version, which needs no header."""
 _CUDNN = r"libcudnn(?:_([a-z_]{1,40}))?\.so\.([0-9]{1,2})"
 _LEADING_PARTS = ("graph", "ops_infer")
-"""The first of these that is there knows the version of the whole."""
+"""The first of these that exists has the version of the whole."""
 VERSION_BYTES = 4
 
 
 def version_symbols(file: str) -> tuple[str, ...]:
-    """Return the variables that may hold the version of a part of cuDNN; () for other files."""
+    """Return the variables that may contain the version of a part of cuDNN; () for other files."""
     match = re.fullmatch(_CUDNN, file)
     part = match.group(1) if match is not None else None
     return (f"cudnn_{part}_version", f"cudnn_{part}_infer_version") if part else ()
 
 
 def file_number(path: str) -> str:
-    """Return the version in a file's name: 12.4.127 of libcudart.so.12.4.127, "" for none."""
+    """Return the version in a file name: 12.4.127 for libcudart.so.12.4.127, "" for none."""
     match = re.search(_NUMBER, name(path))
     return (match.group(1) or match.group(2)) if match else ""
 
 
-def library_version(  # what tells a version
+def library_version(  # several sources of a version
     host: Host,
     library: str,
     path: str,
@@ -53,11 +53,11 @@ def library_version(  # what tells a version
     infos: list[DistInfo],
     conda: list[CondaRecord],
 ) -> tuple[Answer[str], str]:
-    """Return the version of a library and the package that brought it, "" when unknown.
+    """Return the version of a library and the package that installed it, "" if unknown.
 
-    Where the file's name (``path``, links followed) has no full number, the file itself is asked
-    (cuDNN), then the header beside it, then the package's metadata; at last the number of the name
-    is taken.
+    If the file name (``path``, links resolved) has no complete version, these are asked in order:
+    the file itself (cuDNN), the header next to it, and the package metadata. The number in the name
+    is the last resort.
     """
     number = file_number(path)
     header = _inner_version(host, library, path, number)
@@ -75,9 +75,9 @@ def library_version(  # what tells a version
 
 
 def _inner_version(host: Host, library: str, path: str, number: str) -> Answer[str]:
-    """Return the version in a library of cuDNN, by which its parts check one another.
+    """Return the version in a cuDNN library, by which the parts of cuDNN check each other.
 
-    The main library has none: it is what its leading part says.
+    The main library has none; its version is that of its leading part.
     """
     match = re.fullmatch(_CUDNN, name(path))
     if library != "cudnn" or match is None or len(number.split(".")) >= _FULL:
@@ -106,13 +106,13 @@ def _version_of_part(host: Host, path: str) -> Answer[str]:
 
 
 def _code(data: bytes) -> str | None:
-    """Decode patch, minor and major release, a byte each."""
+    """Decode the patch, minor and major release, one byte each."""
     patch, minor, major, rest = data
     return f"{major}.{minor}.{patch}" if major and not rest else None
 
 
 def _header_version(host: Host, library: str, path: str, place: Place, number: str) -> Answer[str]:
-    """Return what the header beside the library says, where the file's name says too little."""
+    """Return the version in the header next to the library, if the file name is not enough."""
     read = _HEADERS.get(library)
     if read is None or len(number.split(".")) >= _FULL:
         return Answer(None, path, "no header is asked")
@@ -125,10 +125,10 @@ def _header_version(host: Host, library: str, path: str, place: Place, number: s
 
 
 def _owner(library: str, path: str, infos: list[DistInfo], version: str) -> DistInfo | None:
-    """Return the distribution of a wheel's library; None when two could have written it.
+    """Return the distribution that owns a wheel's library; None if two could have written it.
 
-    ``nvidia/cu13`` holds the libraries of projects without a suffix, ``nvidia/cudnn`` those of
-    ``nvidia-cudnn-cu12`` and its like.
+    ``nvidia/cu13`` contains the libraries of projects without a suffix, ``nvidia/cudnn`` those of
+    projects such as ``nvidia-cudnn-cu12``.
     """
     base = wheel_of(library)
     if base is None:

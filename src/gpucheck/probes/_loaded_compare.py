@@ -1,4 +1,4 @@
-"""Compares what was predicted to be loaded with what a live process has loaded."""
+"""Compares the predicted libraries with those that a live process has loaded."""
 
 from collections.abc import Iterable
 
@@ -9,7 +9,7 @@ from gpucheck.probes.loading import Loading
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """A library that is another file than predicted; "" where only one side has it."""
+    """A library whose file differs from the prediction; "" if only one side has it."""
 
     soname: str
     predicted: str
@@ -17,11 +17,11 @@ class Difference(msgspec.Struct, frozen=True):
 
 
 def compare(predicted: Loading, maps: Iterable[str]) -> list[Difference]:
-    """Return where the files of a live process (links followed) differ from the prediction.
+    """Return where the files of a live process (links resolved) differ from the prediction.
 
-    Only libraries that the section tells of are compared. One that is opened only when it is used
-    may be absent. Nothing is predicted of a library that torch does not bring: another package
-    may load it. An unknown prediction has no differences.
+    Only libraries in the section are compared. A library that is opened on first use may be absent.
+    There is no prediction for a library that torch does not bring, because another package may load
+    it. An unknown prediction has no differences.
     """
     if predicted.libraries is None:
         return []

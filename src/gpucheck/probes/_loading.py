@@ -1,4 +1,4 @@
-"""Fills the section ``loading`` from the process that the loader would make."""
+"""Fills the section ``loading`` from the simulated process of the dynamic loader."""
 
 import posixpath
 
@@ -37,7 +37,7 @@ _MOST_PASSED_OVER = 8
 def resolve(
     host: Host, interpreter: Interpreter, torch: TorchBuild, opens: RuntimeOpens
 ) -> Loading:
-    """Return what importing torch loads, what it lacks, and what it opens later."""
+    """Return what importing torch loads, what is missing, and what is opened later."""
     done = torch_process(host, interpreter, torch)
     if done.value is None:
         return Loading(problems={"*": f"{done.source}: {done.problem}".removeprefix(": ")})
@@ -93,7 +93,7 @@ class _Resolver:
 
     def _lacks(self, imported: list[Library], later: list[Library]) -> list[Lack]:
         libraries = imported + later
-        # The parts of cuDNN are compared by their versions: their symbols are too many.
+        # The parts of cuDNN have too many symbols; their versions are compared instead.
         sonames = {one.label for one in libraries if is_cuda(one.label)}
         sonames -= {name for name in sonames if name.startswith("libcudnn_")}
         preloaded = [one for one in libraries if one.via in ("LD_PRELOAD", "ld.so.preload")]
@@ -124,7 +124,7 @@ class _Resolver:
         )
 
     def _version(self, one: Library) -> Answer[str]:
-        """Return the version of one of CUDA's libraries; each file is asked once."""
+        """Return the version of one of CUDA's libraries; each file is read once."""
         known = self._versions.get(one.real_path)
         if known is None:
             places: dict[str, Place] = {"wheel": "wheel", "conda": "conda", "system": "system"}
@@ -137,11 +137,11 @@ class _Resolver:
         return known
 
     def _release(self, one: Library) -> str:
-        """Return the version of a library, "" for one that is not CUDA's or has none."""
+        """Return the version of a library; "" if it is not one of CUDA's or has no version."""
         return (self._version(one).value or "") if is_cuda(one.label) else ""
 
     def _passed_over(self, one: Library, soname: str, opener: Library | None) -> list[str]:
-        """Return the other copies on the way of an object that needs the library."""
+        """Return the other copies in the search path of an object that needs the library."""
         needing = opener or next(
             (other for other in self._done.libraries if other.needs.get(soname) is one), None
         )
@@ -190,6 +190,6 @@ class _Resolver:
         return self._host.real_path(path).value or path
 
     def _plain(self, path: str, real_path: str) -> str:
-        """Return the path without ``..``, where it leads to the same file."""
+        """Return the path without ``..``, if it leads to the same file."""
         plain = posixpath.normpath(path)
         return plain if plain == path or self._real(plain) == real_path else path

@@ -1,4 +1,4 @@
-"""Whether the libraries of a process fit each other: the versions and symbols that they need."""
+"""Checks that the libraries of a process fit each other: required versions and symbols."""
 
 import re
 from collections.abc import Iterable
@@ -11,27 +11,27 @@ from gpucheck.loader import Library
 
 _FAMILY = re.compile(r"([A-Za-z_]+?)_?([0-9]+(?:\.[0-9]+)*)\Z")
 _MOST = 16
-"""Complaints of one kind about one pair of libraries."""
+"""Maximum number of complaints of one kind about one pair of libraries."""
 
 
 class Lack(msgspec.Struct, frozen=True):
-    """A version or a symbol that ``needing`` wants of ``library``, which has none."""
+    """A version or symbol that ``needing`` requires of ``library``, which does not define it."""
 
     needing: Library
     library: Library
     soname: str
     name: str
     newest: str
-    """The newest version of that family that is there; "" for a symbol."""
+    """The newest available version of that family; "" for a symbol."""
 
 
 def missing_versions(libraries: Iterable[Library]) -> list[Lack]:
-    """Return the versions that are needed and not defined, as the loader checks them."""
+    """Return the required versions that are not defined, as the loader checks them."""
     found = []
     for needing in libraries:
         for need in needing.elf.versions_needed:
             library = needing.needs.get(need.library)
-            # A library without versions satisfies any: the loader says so only when asked.
+            # As in the loader, a library without version information satisfies any version.
             if need.weak or library is None or not library.elf.versions_defined:
                 continue
             if need.version not in library.elf.versions_defined:
@@ -43,13 +43,12 @@ def missing_versions(libraries: Iterable[Library]) -> list[Lack]:
 def missing_functions(
     host: Host, libraries: list[Library], sonames: set[str], extra: Iterable[Library] = ()
 ) -> list[Lack]:
-    """Return the functions of these libraries that others need and they do not have.
+    """Return the functions of these libraries that others need and that are not defined.
 
     Args:
         host: the machine.
-        libraries: what is loaded.
-        sonames: the libraries that are looked at; a symbol counts that is bound to one of their
-            versions.
+        libraries: the loaded libraries.
+        sonames: the libraries to check; a symbol counts if it is bound to one of their versions.
         extra: objects that may define a symbol in place of the library (LD_PRELOAD).
     """
     found: list[Lack] = []

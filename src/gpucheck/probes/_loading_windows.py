@@ -22,7 +22,7 @@ _MOST = 2000
 
 
 def resolve(host: Host, interpreter: Interpreter, torch: TorchBuild) -> Loading:
-    """Return what importing torch loads and what it lacks."""
+    """Return what importing torch loads and what is missing."""
     lib = ntpath.join(torch.path or "", "lib")
     folders = search_folders(host, interpreter, torch, lib)
     dlls = Dlls(host, folders)
@@ -43,7 +43,7 @@ def resolve(host: Host, interpreter: Interpreter, torch: TorchBuild) -> Loading:
             continue
         found[dll.name] = (dll, by)
         if dll.folder.place == "windows-system":
-            continue  # Windows' own needs are met
+            continue  # Windows satisfies the needs of its own DLLs
         wanted = imports(host, dll.path)
         if wanted.value is None:
             return Loading(problems={"*": f"{dll.path}: {wanted.problem}"})
@@ -63,7 +63,7 @@ def resolve(host: Host, interpreter: Interpreter, torch: TorchBuild) -> Loading:
 def search_folders(
     host: Host, interpreter: Interpreter, torch: TorchBuild, lib: str
 ) -> list[Folder]:
-    """Return the folders in the order of the search, as far as it has one."""
+    """Return the searched folders, in the order of the search as far as it is defined."""
     env = {name.upper(): value for name, value in host.env().items()}
     system = env.get("SYSTEMROOT") or r"C:\Windows"
     found = [Folder(lib, "windows-torch-lib")]
@@ -123,7 +123,7 @@ def _missing(name: str, by: str) -> MissingLibrary:
 
 
 def _short(name: str) -> str:
-    """Return the short name of a DLL of interest: ``cudart`` for cudart64_12.dll; "" for others."""
+    """Return the short name of a relevant DLL: ``cudart`` for cudart64_12.dll; "" for others."""
     match = _NAME.fullmatch(name)
     stem = match["stem"] if match is not None else ""
     short = next((one for one in _CUDA if one.lower() == stem.lower()), "")

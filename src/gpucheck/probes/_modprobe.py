@@ -1,4 +1,4 @@
-"""What keeps the modules nvidia and nouveau from loading: modprobe.d and the command line."""
+"""What prevents the modules nvidia and nouveau from loading: modprobe.d and the command line."""
 
 from gpucheck.facts import Answer
 from gpucheck.host import Host
@@ -15,7 +15,7 @@ _MODULES = (
     "nvidia_uvm",
 )
 _NO_OP = ("false", "true")
-"""Programs by which an ``install`` line loads nothing; other such lines load the module."""
+"""Programs in an ``install`` line that load nothing; other such lines load the module."""
 _MOST_FILES = 128
 _FILE_LIMIT = 65536
 
@@ -36,7 +36,7 @@ def blacklist(host: Host) -> Answer[list[str]]:
 
 
 def _configuration(host: Host) -> list[str]:
-    """Return the files that modprobe reads: of two of one name only the first folder's."""
+    """Return the files that modprobe reads: of two with the same name, the one found first."""
     by_name: dict[str, str] = {}
     for folder in _FOLDERS:
         for path in host.glob(f"{folder}/*.conf").value or ():

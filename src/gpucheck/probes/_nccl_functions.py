@@ -12,9 +12,9 @@ _SONAME = "libnccl.so"
 
 
 def missing_functions(host: Host, torch: TorchBuild, loading: Loading) -> Answer[list[str]]:
-    """Return the functions of NCCL that libtorch_cuda needs and that the copy lacks.
+    """Return the NCCL functions that libtorch_cuda needs and that the copy does not define.
 
-    An NCCL that is not older than the pinned one has them all, so that nothing is read of it.
+    An NCCL that is not older than the pinned one has them all, so it is not read.
     """
     copy = next((one for one in loading.libraries or () if one.soname.startswith(_SONAME)), None)
     if copy is None or not copy.real_path or not torch.path:

@@ -1,4 +1,4 @@
-"""Libraries that are there and that permissions hide from the loader."""
+"""Existing libraries that file permissions hide from the loader."""
 
 import posixpath
 from collections.abc import Sequence
@@ -10,15 +10,15 @@ from gpucheck.probes._paths import parent
 from gpucheck.probes._wheel_records import recorded_libraries
 
 _WHEELS = "/nvidia/"
-"""NVIDIA's wheels lie below it, most in a folder of the library's name."""
+"""NVIDIA's wheels are installed below it, mostly in a folder with the library's name."""
 _BRINGS_LIBRARIES = ("nvidia-", "torch")
 
 
 def kept_out(host: Host, lost: Lost, infos: Sequence[DistInfo]) -> str:
-    """Return the file that this user may not read, or the folder that hides it; else "".
+    """Return the file that this user may not read, or the folder that hides it; otherwise "".
 
-    A folder that cannot be searched counts only where the library surely is in it: a wheel's
-    record says so, or the folder is the one of the library's own wheel.
+    A folder that cannot be searched counts only if it certainly contains the library: a wheel's
+    RECORD says so, or it is the folder of the library's own wheel.
     """
     seen = next((path for path in lost.denied if host.stat(path).value is not None), None)
     if seen is not None:
@@ -44,7 +44,7 @@ def _recorded(host: Host, infos: Sequence[DistInfo]) -> set[str]:
 
 
 def _hiding(host: Host, path: str) -> str:
-    """Return the nearest folder above the path that can be seen: it cannot be searched."""
+    """Return the nearest visible folder above the path: that one cannot be searched."""
     folder = parent(path)
     while host.stat(folder).value is None and parent(folder) not in ("", folder):
         folder = parent(folder)

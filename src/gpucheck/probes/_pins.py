@@ -1,4 +1,4 @@
-"""What torch's metadata requires of the CUDA libraries and of triton."""
+"""The versions of the CUDA libraries and of triton that torch's metadata requires."""
 
 from collections.abc import Mapping
 
@@ -12,7 +12,7 @@ from gpucheck.tables.versions import parse as parse_version
 
 _STARTS = ("nvidia-", "cuda-", "triton", "pytorch-triton")
 _META = "cuda-toolkit"
-"""A distribution without files: its extras name the libraries of one CUDA release."""
+"""A distribution without files; its extras name the libraries of one CUDA release."""
 _SIGNS = ("==", "~=", "!=", "<=", ">=", "<", ">")
 _SYSTEMS = {
     "linux": ("linux", "Linux", "posix"),
@@ -25,7 +25,7 @@ _IMPLEMENTATIONS = {"cpython": "CPython", "pypy": "PyPy"}
 
 
 def marker_environment(python: Interpreter) -> dict[str, str]:
-    """Return what markers may ask of the target; what is unknown is left out."""
+    """Return the variables of the target that markers may use; unknown ones are left out."""
     environment = {"extra": ""}
     if python.version:
         environment["python_full_version"] = python.version
@@ -50,7 +50,7 @@ def marker_environment(python: Interpreter) -> dict[str, str]:
 def pins(
     host: Host, info: DistInfo, infos: list[DistInfo], environment: Mapping[str, str]
 ) -> Answer[dict[str, str]]:
-    """Return name to specifier, the extras of ``cuda-toolkit`` followed into its own metadata."""
+    """Return a specifier per name; the extras of ``cuda-toolkit`` come from its own metadata."""
     lines = header(host, info)
     if lines.value is None:
         return Answer(None, lines.source, lines.problem, lines.missing)
@@ -69,16 +69,16 @@ def pins(
 
 
 def exact(specifier: str) -> str:
-    """Return the version that ``==9.1.0.70`` or ``==13.2.86.*`` asks for; "" for a range."""
+    """Return the version that ``==9.1.0.70`` or ``==13.2.86.*`` requires; "" for a range."""
     if not specifier.startswith("==") or "," in specifier:
         return ""
     return specifier.lstrip("=").removesuffix(".*")
 
 
 def meets(specifier: str, version: str) -> bool | None:
-    """Say whether a version meets a specifier such as ``<14,>=13.2.86`` or ``==13.2.86.*``.
+    """Return whether a version meets a specifier such as ``<14,>=13.2.86`` or ``==13.2.86.*``.
 
-    None where either is no plain number, unless the two are the same text.
+    None if either is not purely numeric, unless the two are the same text.
     """
     answers = [_meets(part, version) for part in specifier.split(",") if part]
     if False in answers:
@@ -110,14 +110,14 @@ def _meets(part: str, version: str) -> bool | None:
 
 
 def _naming(extra: str, lines: list[str]) -> list[str]:
-    """Return the lines whose marker can name the extra: reading them all takes too long."""
+    """Return the lines whose marker may name the extra; parsing all lines takes too long."""
     return [line for line in lines if f"'{extra}'" in line or f'"{extra}"' in line]
 
 
 def _that_matter(lines: list[str], environment: Mapping[str, str]) -> list[Requirement]:
-    """Return the requirements of CUDA libraries and triton that hold for the target.
+    """Return the requirements of CUDA libraries and triton that apply to the target.
 
-    One that is not understood is left out: a pin that does not hold is worse than one not known.
+    One that cannot be parsed is left out: a wrong pin is worse than an unknown one.
     """
     kept = []
     for line in lines:

@@ -1,4 +1,4 @@
-"""What several probes must know of the platform first: Linux, WSL, Jetson."""
+"""Platform facts that several probes need first: Linux, WSL, Jetson."""
 
 from typing import Literal
 
@@ -18,10 +18,10 @@ def not_linux(host: Host) -> dict[str, str]:
 
 
 def wsl_version(host: Host) -> Wsl:
-    """Return 1 or 2 inside the Windows Subsystem for Linux, else 0.
+    """Return 1 or 2 inside the Windows Subsystem for Linux, otherwise 0.
 
-    The kernel of WSL 1 is always ``4.4.0-<Windows build>-Microsoft``. A self-built kernel of
-    WSL 2 may have any name, but it has Windows' GPU device and the driver folder.
+    The kernel of WSL 1 is always ``4.4.0-<Windows build>-Microsoft``. A custom kernel of WSL 2 may
+    have any name, but it has Windows' GPU device and the driver folder.
     """
     release = host.identity().release.lower()
     if release.startswith("4.4.0-") and release.endswith("-microsoft"):
@@ -33,20 +33,20 @@ def wsl_version(host: Host) -> Wsl:
 
 
 def jetson_model(host: Host) -> Answer[str]:
-    """Return the board's name in the device tree; "" on anything but a Jetson."""
+    """Return the board name in the device tree; "" on anything except a Jetson."""
     compatible = first_line(host, _COMPATIBLE_FILES)
     if compatible.missing:
         return Answer("", "no device tree")
     if compatible.value is None:
         return compatible
-    # The file is a list of names with a NUL after each.
+    # The file is a list of names, each terminated by a NUL.
     if not any(name.startswith("nvidia,tegra") for name in compatible.value.split("\x00")):
         return Answer("", compatible.source)
     return first_line(host, _MODEL_FILES)
 
 
 def first_line(host: Host, paths: tuple[str, ...]) -> Answer[str]:
-    """Return the first of the files that is there, as one line."""
+    """Return the content of the first file that exists, as one line."""
     answer: Answer[str] = Answer(None, paths[0], "not there", missing=True)
     for path in paths:
         answer = host.line(path)

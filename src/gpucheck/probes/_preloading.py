@@ -1,7 +1,7 @@
-"""What ``torch/__init__.py`` loads by path before its own libraries, read from its functions.
+"""The libraries that ``torch/__init__.py`` loads by path before its own, read from its source.
 
-Only the functions that load libraries are read, by their syntax trees; nothing is executed. They
-have had several forms since torch 1.13. A form that is not understood makes the answer unknown.
+Only the functions that load libraries are parsed; nothing is executed. They have had several forms
+since torch 1.13. If a form is not understood, the answer is unknown.
 """
 
 import ast
@@ -16,7 +16,7 @@ _FUNCTION = re.compile(
 _END_OF_FUNCTION = re.compile(r"^[^\s#)\]}]", re.MULTILINE)
 _LOAD = "_load_global_deps"
 _RUNTIME = "libcudart.so"
-"""What the newer forms look for among the loaded libraries before they load anything."""
+"""The newer forms check whether this library is loaded before they load anything."""
 _GLOBAL_DEPS = "libtorch_global_deps"
 
 
@@ -29,21 +29,21 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 class Preloading(msgspec.Struct, frozen=True, kw_only=True):
-    """What is loaded around ``libtorch_global_deps``, which is loaded first."""
+    """The libraries loaded before or after ``libtorch_global_deps``, which torch loads first."""
 
     always: tuple[Entry, ...] = ()
-    """Loaded afterwards when it brought libcudart along; a failure ends this in silence."""
+    """Loaded afterwards if it loaded libcudart; a failure silently ends this."""
     on_error: tuple[Entry, ...] = ()
-    """Loaded when it could not be loaded, before a second try; a failure ends the import."""
+    """Loaded if it could not be loaded, before a second attempt; a failure ends the import."""
     error_names: tuple[str, ...] = ()
-    """The second try is made only when the error names one of these."""
+    """The second attempt is made only if the error message contains one of these."""
     places: tuple[str, ...] = ()
-    """Where below an entry of sys.path: ``nvidia/{folder}/lib``, ``nvidia/cu{major}/lib`` ..."""
+    """Paths below an entry of sys.path: ``nvidia/{folder}/lib``, ``nvidia/cu{major}/lib`` ..."""
     together: bool = False
-    """Whether all must lie below one entry of sys.path (torch 1.13)."""
+    """Whether all must be below one entry of sys.path (torch 1.13)."""
 
     def words(self) -> str:
-        """Say in a few words what is loaded and when; "" for nothing."""
+        """Return in a few words what is loaded and when; "" for nothing."""
         parts = []
         if self.always:
             parts.append(f"{_stems(self.always)} after {_GLOBAL_DEPS}")
@@ -53,10 +53,10 @@ class Preloading(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def understand(text: str) -> Preloading:
-    """Read the functions of a ``torch/__init__.py``.
+    """Parse the functions of a ``torch/__init__.py``.
 
     Raises:
-        ValueError: a function is missing or has a form that is not understood.
+        ValueError: a function is missing or has an unknown form.
     """
     functions = {node.name: node for node in _functions(text)}
     load = functions.get(_LOAD)
@@ -84,7 +84,7 @@ def understand(text: str) -> Preloading:
 
 
 class _Reader:
-    """Follows the calls of one function to another and collects what is loaded, in order."""
+    """Follows the calls between functions and collects what is loaded, in order."""
 
     def __init__(self, functions: dict[str, ast.FunctionDef]) -> None:
         self._functions = functions
@@ -95,7 +95,7 @@ class _Reader:
         """Return what the statements load.
 
         Raises:
-            ValueError: one of them loads something in a way that is not understood.
+            ValueError: one of them loads something in an unknown way.
         """
         lists: dict[str, list[tuple[str, str]]] = {}
         for node in body:
@@ -132,7 +132,7 @@ class _Reader:
         if name == "CDLL" and not call.keywords:
             raise ValueError("a library is loaded by a path that is not understood")
         if function is None:
-            return  # with a mode, it is the second try of libtorch_global_deps
+            return  # a call with a mode is the second attempt at libtorch_global_deps
         parameters = [argument.arg for argument in function.args.args]
         if parameters[:2] == ["lib_folder", "lib_name"]:
             words = [argument.value for argument in call.args if isinstance(argument, ast.Constant)]
@@ -147,7 +147,7 @@ class _Reader:
             yield from self.entries(function.body, given)
 
     def _leaf(self, call: ast.Call) -> ast.FunctionDef:
-        """Return the function that loads one library, and note where it looks for it."""
+        """Return the function that loads one library, and note where it searches."""
         leaf = self._functions.get(_name(call.func))
         if leaf is None or not _opens(leaf):
             raise ValueError("a helper of preloading that is not understood")
@@ -157,7 +157,7 @@ class _Reader:
         return leaf
 
     def _by_names(self, function: ast.FunctionDef) -> Iterator[Entry]:
-        """Read the form of torch 1.13: paths of fixed names, all below one entry."""
+        """Parse the form of torch 1.13: paths of fixed names, all below one entry."""
         paths: dict[str, tuple[str, str]] = {}
         for node in ast.walk(function):
             if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
@@ -207,7 +207,7 @@ def _functions(text: str) -> Iterator[ast.FunctionDef]:
 
 
 def _places(function: ast.FunctionDef) -> list[str]:
-    """Return the patterns that the function looks for, in the order of its text."""
+    """Return the patterns that the function searches for, in source order."""
     found = []
     variables = {"nvidia_path": "nvidia"}
     for call in (node for node in ast.walk(function) if isinstance(node, ast.Call)):
@@ -252,7 +252,7 @@ def _pairs(node: ast.expr) -> list[tuple[str, str]]:
 
 
 def _error_names(handler: list[ast.stmt], on_error: tuple[Entry, ...]) -> tuple[str, ...]:
-    """Return what the message of the first try must name: one library, or any of them."""
+    """Return what the message of the first attempt must contain: one library, or any of them."""
     for node in handler:
         if isinstance(node, ast.If) and isinstance(node.test, ast.Compare):
             left = node.test.left

@@ -1,7 +1,7 @@
-"""Reads ``Requires-Dist`` lines: name, extras, specifier, and whether the marker holds.
+"""Parses ``Requires-Dist`` lines: name, extras, specifier, and whether the marker holds.
 
-The ``packaging`` library would do as well, but importing it takes a third of the time that
-gpucheck has for everything. Its answers are compared with these in the tests.
+The ``packaging`` library could do this too, but importing it takes a third of gpucheck's whole
+time budget. The tests compare the results with those of ``packaging``.
 """
 
 import re
@@ -22,7 +22,7 @@ _OPERATORS = ("===", "==", "~=", "!=", "<=", ">=", "<", ">", "in", "not in")
 
 
 class Requirement(msgspec.Struct, frozen=True, kw_only=True):
-    """One requirement; the specifier has no blanks: ``<14,>=13.0.3``."""
+    """One requirement; the specifier contains no blanks: ``<14,>=13.0.3``."""
 
     project: str
     extras: tuple[str, ...] = ()
@@ -31,10 +31,10 @@ class Requirement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse(text: str) -> Requirement:
-    """Read a requirement.
+    """Parse a requirement.
 
     Raises:
-        ValueError: it does not begin with a name.
+        ValueError: the text does not begin with a name.
     """
     found = re.match(_NAME, text)
     if found is None:
@@ -53,9 +53,9 @@ def parse(text: str) -> Requirement:
 
 
 def torch_requirement(lines: list[str]) -> str | None:
-    """Return the specifier of torch ("" for any) among requirements; None: torch is none of them.
+    """Return the specifier of torch among requirements: "" for any version, None if not required.
 
-    What an extra requires is another question.
+    Requirements of extras do not count.
     """
     for line in lines:
         if not line.lower().startswith("torch"):
@@ -70,7 +70,7 @@ def holds(marker: str, environment: Mapping[str, str]) -> bool:
     """Whether the marker holds in the environment; an empty marker does.
 
     Raises:
-        ValueError: it is not understood, or it asks for what the environment does not say.
+        ValueError: the marker is not understood, or it uses a variable that the environment lacks.
     """
     if not marker:
         return True
@@ -101,7 +101,7 @@ def _tokens(marker: str) -> list[tuple[str, str]]:
 
 
 class _Reader:
-    """Reads a marker by its grammar: ``or`` of ``and`` of comparisons and brackets."""
+    """Parses a marker by its grammar: ``or`` of ``and`` of comparisons and parentheses."""
 
     def __init__(self, tokens: list[tuple[str, str]], environment: Mapping[str, str]) -> None:
         self._tokens = tokens
@@ -153,7 +153,7 @@ class _Reader:
         return self._tokens[self._at - 1]
 
     def _operand(self) -> tuple[str, str]:
-        """Return the value, and the name of the variable that it is from ("" for a literal)."""
+        """Return the value, and the name of the variable that it comes from ("" for a literal)."""
         kind, text = self._next()
         if kind == "text":
             return text, ""
@@ -203,7 +203,7 @@ def _compare_versions(left: str, operator: str, right: str) -> bool:
 
 
 def _numbers(version: str) -> list[int]:
-    """Return the numbers of a plain version, filled up so that 3.10 and 3.10.0 are equal."""
+    """Return the numbers of a plain version, padded so that 3.10 and 3.10.0 are equal."""
     if not re.fullmatch(_VERSION, version):
         raise ValueError(f"marker with the version {version[:40]}")
     numbers = [int(part) for part in version.split(".")]

@@ -1,4 +1,4 @@
-"""Follows what libraries open by name when they are used, as the table ``runtime_opens`` has it."""
+"""Finds the libraries that others open by name at run time, from the table ``runtime_opens``."""
 
 from collections.abc import Callable, Iterable
 
@@ -9,7 +9,7 @@ from gpucheck.probes._library_owner import is_cuda, stem
 from gpucheck.tables.runtime_opens import OpenRow, RuntimeOpens
 
 _UNTOLD = ("driver", "plugin", "system")
-"""Kinds of libraries whose absence is judged elsewhere, or is no fault."""
+"""Kinds of libraries whose absence is judged elsewhere, or is not a fault."""
 
 
 class RuntimeOpened(msgspec.Struct, frozen=True):
@@ -29,19 +29,19 @@ def runtime_opened(
     cuda: str,
     release: Callable[[Library], str],
 ) -> list[RuntimeOpened]:
-    """Open what the table says, one after the other, as the process would.
+    """Open what the table lists, one after the other, as the process would.
 
     Args:
-        process: with torch loaded; it has what was opened afterwards.
-        imported: what importing torch loads, and of which nothing is told.
-        table: who opens what.
-        cuda: the major version of torch's CUDA, "" when unknown.
-        release: tells the release of a library, "" when unknown.
+        process: with torch loaded; afterwards it also contains what was opened.
+        imported: what importing torch loads; these are not reported.
+        table: which library opens which.
+        cuda: the major version of torch's CUDA, "" if unknown.
+        release: returns the release of a library, "" if unknown.
     """
     openers = list(imported)
     told = set(map(id, openers))
     done = []
-    for opener in openers:  # it grows: what is opened may open more
+    for opener in openers:  # the list grows: an opened library may open more
         for row in table.opened_by(_plain(opener.label), release(opener), cuda):
             names = row.names(release(opener))
             if not names:
@@ -60,7 +60,7 @@ def runtime_opened(
 def faults(opened: Iterable[RuntimeOpened], table: RuntimeOpens) -> list[Lost]:
     """Return what cannot be opened although something fails without it, each name once.
 
-    Of a library that may be absent only its needs of CUDA's libraries are told.
+    Of a library that may be absent, only missing CUDA libraries that it needs are reported.
     """
     found: dict[str, Lost] = {}
     for one in opened:
@@ -84,5 +84,5 @@ def _open(process: Process, names: tuple[str, ...], opener: Library) -> Opened:
 
 
 def _plain(label: str) -> str:
-    """Return a SONAME without the hash that a wheel's tools put into it."""
+    """Return a SONAME without the hash that wheel tools insert."""
     return f"lib{stem(label)}.so{label.partition('.so')[2]}"

@@ -1,4 +1,4 @@
-"""Names of C++ symbols: which are PyTorch's, and how a person would write them."""
+"""Names of C++ symbols: which ones belong to PyTorch, and how a person would write them."""
 
 import re
 
@@ -6,7 +6,7 @@ _OF_TORCH = re.compile(
     r"_Z(?:T[VISTCW]|GV)?N[rVKRO]{0,3}(?:3c10|2at|5torch|6caffe2)|_Z[0-9]{1,3}THPVariable"
 )
 _C_NAMES = ("aoti_torch_", "torch_", "THPVariable")
-"""How PyTorch's functions for C, its stable interface among them, and its Python types begin."""
+"""Prefixes of PyTorch's C functions, including its stable interface, and its Python types."""
 _SPECIAL = {"TV": "virtual table of ", "TI": "type information of ", "TS": "type name of "}
 _NEW_STRING = "7__cxx11"
 _OLD_STRING = re.compile(r"(?:R?K?)Ss$")
@@ -21,16 +21,16 @@ def is_of_torch(symbol: str) -> bool:
 
 
 def string_abi(symbols: list[str]) -> bool | None:
-    """Say whether the symbols use the strings of C++11 (True) or the older ones; None: neither."""
+    """Return True if the symbols use C++11 strings, False for older ones, None for neither."""
     if any(_NEW_STRING in symbol for symbol in symbols):
         return True
     return False if any(_OLD_STRING.search(symbol) for symbol in symbols) else None
 
 
 def short_name(symbol: str) -> str:
-    """Write a symbol as in C++, without parameters: ``c10::TensorImpl::decref_pyobject``.
+    """Return a symbol in C++ notation without parameters: ``c10::TensorImpl::decref_pyobject``.
 
-    What is not understood stays as it is.
+    A symbol that is not understood is returned as it is.
     """
     if symbol.startswith("?"):
         return (_of_msvc(symbol) or symbol)[:_LONGEST]
@@ -45,10 +45,10 @@ def short_name(symbol: str) -> str:
 
 
 def _of_msvc(symbol: str) -> str:
-    """Write a name of Microsoft's compiler as in C++; "" where it is not a plain one.
+    """Return a name of Microsoft's compiler in C++ notation; "" if it is not a plain one.
 
-    The scopes stand innermost first: ``?sizes@TensorImpl@c10@@QEBA...``; ``?0`` and ``?1`` begin
-    the name of a constructor and a destructor.
+    The innermost scope comes first: ``?sizes@TensorImpl@c10@@QEBA...``. The name of a constructor
+    begins with ``?0``, that of a destructor with ``?1``.
     """
     mark = symbol[1:3]
     inner = symbol[3:] if mark in ("?0", "?1") else symbol[1:]
@@ -61,7 +61,7 @@ def _of_msvc(symbol: str) -> str:
 
 
 def _nested(rest: str) -> list[str]:
-    """Return the parts of a nested name; a constructor is called after its class."""
+    """Return the parts of a nested name; a constructor gets the name of its class."""
     parts = _source_names(rest)
     ending = rest[sum(len(part) + len(str(len(part))) for part in parts) :][:2]
     if parts and ending[:1] == "C" and ending[1:].isdigit():
@@ -74,7 +74,7 @@ def _nested(rest: str) -> list[str]:
 
 
 def _source_names(rest: str) -> list[str]:
-    """Return the names at the start of the text, each written as its length and itself."""
+    """Return the names at the start of the text, each encoded as its length and the name."""
     parts = []
     at = 0
     while (match := _LENGTH.match(rest, at)) is not None:

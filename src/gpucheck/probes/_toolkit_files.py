@@ -1,4 +1,4 @@
-"""Where CUDA toolkits lie, and what their files tell."""
+"""The locations of CUDA toolkits, and the facts in their files."""
 
 import re
 from typing import Literal
@@ -33,14 +33,14 @@ class Root(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     via: FoundVia
     nvcc: str = ""
-    """The nvcc that led here, when it does not lie in ``bin``."""
+    """The nvcc that led here, if it is not in ``bin``."""
     version: str = ""
-    """As metadata of a wheel or of conda say."""
+    """The version in the metadata of a wheel or of conda."""
     exists: bool = True
 
 
 def roots(host: Host, interpreter: Interpreter) -> list[Root]:
-    """Return every toolkit once, under the way by which it is found first."""
+    """Return every toolkit once, with the way by which it is found first."""
     found = [
         *_of_environment(host),
         *_on_path(host),
@@ -55,7 +55,7 @@ def roots(host: Host, interpreter: Interpreter) -> list[Root]:
 
 
 def selected(host: Host) -> tuple[Root, str] | None:
-    """Return the toolkit that torch's extension builder takes and why, None without any."""
+    """Return the toolkit that torch's extension builder takes and why; None if there is none."""
     for root, why in (
         *((r, "CUDA_HOME or CUDA_PATH") for r in _of_environment(host)),
         *((r, "nvcc on PATH") for r in _on_path(host)),
@@ -83,7 +83,7 @@ def _on_path(host: Host) -> list[Root]:
         return []
     real = _behind_script(host, host.real_path(nvcc).value or nvcc)
     if name(real) not in _NVCC:
-        real = nvcc  # a compiler cache in its place
+        real = nvcc  # a compiler cache is in its place
     folder = parent(parent(real))
     if folder in ("/", "/usr", _IN_DISTRIBUTION):
         return [Root(path="/usr", via="distribution", nvcc=nvcc)]
@@ -91,7 +91,7 @@ def _on_path(host: Host) -> list[Root]:
 
 
 def _behind_script(host: Host, path: str) -> str:
-    """Return the nvcc that a wrapper script names, the path itself when it is none."""
+    """Return the nvcc that a wrapper script names; the path itself if it is not a script."""
     head = host.read_bytes(path, _SCRIPT_LIMIT).value or b""
     if not head.startswith(b"#!"):
         return path
@@ -101,7 +101,7 @@ def _behind_script(host: Host, path: str) -> str:
 
 
 def _installed(host: Host) -> list[Root]:
-    """Return what stands in the folders that installers use, the newest first."""
+    """Return the toolkits in the folders that installers use, the newest first."""
     if host.identity().os == "windows":
         on_windows = host.glob(pattern(_WINDOWS, "v*")).value or []
         return [Root(path=path, via="distribution") for path in sorted(on_windows, reverse=True)]
@@ -118,7 +118,7 @@ def _installed(host: Host) -> list[Root]:
 
 
 def _of_conda(host: Host, interpreter: Interpreter) -> list[Root]:
-    """Return the environment of conda, when it has an nvcc."""
+    """Return the conda environment, if it has an nvcc."""
     prefix = interpreter.prefix
     if interpreter.kind != "conda" or not prefix:
         return []
@@ -139,14 +139,14 @@ def _of_wheels(host: Host, interpreter: Interpreter) -> list[Root]:
 
 
 def _of_dist_info(host: Host, entry: str) -> str:
-    """Return the version of nvcc's wheel, cut to what a toolkit is called: 12.4."""
+    """Return the version of nvcc's wheel, shortened to the name of a toolkit: 12.4."""
     infos = dist_infos(host, [entry])
     nvcc = next((i for i in infos if i.project.startswith("nvidia-cuda-nvcc")), None)
     return ".".join(nvcc.version.split(".")[:2]) if nvcc is not None else ""
 
 
 def version_of(host: Host, root: Root) -> Answer[str]:
-    """Return the version from files, then from metadata and names, at last from nvcc itself."""
+    """Return the version from files, then from metadata and names, last from nvcc itself."""
     includes = [join(root.path, *folder.split("/")) for folder in _INCLUDES[1:]]
     answer = toolkit_version(host, root.path, *includes)
     if answer.value is not None:
@@ -168,17 +168,17 @@ def version_of(host: Host, root: Root) -> Answer[str]:
 
 
 def has_nvcc(host: Host, root: Root) -> bool:
-    """Whether the compiler is there."""
+    """Whether the compiler exists."""
     return bool(root.nvcc) or any(host.exists(path).value for path in _nvccs(root.path))
 
 
 def has_headers(host: Host, root: Root) -> bool:
-    """Whether the headers of the runtime are there."""
+    """Whether the headers of the runtime exist."""
     return _has_headers(host, root.path)
 
 
 def has_cudart(host: Host, root: Root) -> bool:
-    """Whether the runtime library, that programs are linked with, is there."""
+    """Whether the runtime library exists that programs are linked with."""
     if is_windows(root.path):
         return bool(host.exists(join(root.path, "lib", "x64", "cudart.lib")).value)
     real = host.real_path(root.path).value or root.path

@@ -1,4 +1,4 @@
-"""What torch's own libraries offer to an extension: their symbols, and what they have loaded."""
+"""What torch's own libraries provide to an extension: their symbols, and what they load."""
 
 from collections.abc import Iterable
 
@@ -12,7 +12,7 @@ OWN_STEMS = (
     "torch_cuda", "torch_cuda_cpp", "torch_cuda_cu", "torch_cuda_linalg", "torch_global_deps",
     "torch_hip", "torch_nvshmem", "torch_python", "torch_xpu", "torch_xpu_ops",
 )  # fmt: skip
-"""Names of PyTorch's own libraries, without what differs by system."""
+"""Names of PyTorch's own libraries, without platform-specific parts."""
 _OWN = frozenset(f"lib{stem}.so" for stem in OWN_STEMS)
 _INDISPENSABLE = ("libc10.so", "libtorch_cpu.so")
 _FIRST = (
@@ -50,7 +50,7 @@ class TorchLibraries:
         return soname in self._paths
 
     def complaint(self) -> str:
-        """Return why nothing can be said of its symbols, "" when something can."""
+        """Return why its symbols are unknown; "" if they are known."""
         for one in _INDISPENSABLE:
             if self._elf(one) is None:
                 return f"{self._lib}: no {one} that can be read"
@@ -62,7 +62,7 @@ class TorchLibraries:
         return {soname for elf in elves if elf is not None for soname in elf.needed}
 
     def lacks(self, symbols: Iterable[str]) -> Answer[set[str]]:
-        """Return those of the symbols that none of torch's libraries defines."""
+        """Return the symbols that none of torch's libraries defines."""
         left = set(symbols)
         for one in self._paths:
             elf = self._elf(one)

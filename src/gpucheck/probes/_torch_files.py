@@ -1,4 +1,4 @@
-"""What the files of an installed torch tell: where it lies and what ``torch/version.py`` says."""
+"""The location of an installed torch, and the content of ``torch/version.py``."""
 
 import ast
 from typing import Literal
@@ -11,21 +11,21 @@ from gpucheck.probes._paths import distinct, join, pattern
 
 _VERSION_FILE_LIMIT = 64 * 1024
 MAX_ENTRIES = 256
-"""Entries of sys.path that are looked into."""
+"""Maximum number of entries of sys.path that are searched."""
 
 
 class TorchFiles(msgspec.Struct, frozen=True, kw_only=True):
-    """A thing on sys.path that ``import torch`` would take."""
+    """Something on sys.path that ``import torch`` would take."""
 
     kind: Literal["package", "module", "folder"]
     path: str
     """The package's folder, or the file."""
     entry: str
-    """The entry of sys.path that it lies in."""
+    """The entry of sys.path that contains it."""
 
 
 class VersionFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """``torch/version.py``; "" stands for its None, None for a name that it does not have."""
+    """``torch/version.py``; "" is its None, None a name that it does not define."""
 
     version: str | None = None
     cuda: str | None = None
@@ -35,10 +35,11 @@ class VersionFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_torch(host: Host, sys_path: list[str]) -> tuple[list[TorchFiles], list[str]]:
-    """Return every torch in the order of import, and the problems of looking.
+    """Return every torch in the order of import, and the problems of the search.
 
-    Within one entry a package goes before a module. A folder without ``__init__.py`` is left out:
-    any package or module wins over it, wherever it stands, so it takes no torch's place.
+    Within one entry a package takes priority over a module. A folder without ``__init__.py`` is
+    left out: any package or module takes priority over it, wherever it is, so it never hides a
+    torch.
     """
     found: list[TorchFiles] = []
     problems: list[str] = []
@@ -66,7 +67,7 @@ def find_torch(host: Host, sys_path: list[str]) -> tuple[list[TorchFiles], list[
 
 
 def _kind(host: Host, folder: str) -> Literal["package", "folder"]:
-    """Tell an installed torch, even a damaged one, from a source checkout or a namesake."""
+    """Return whether this is an installed torch, even a damaged one, or a source checkout."""
     if host.exists(join(folder, "version.py")).value is not False:
         return "package"
     return "package" if host.glob(pattern(folder, "_C.*")).value else "folder"
@@ -78,10 +79,10 @@ def version_facts(host: Host, path: str) -> Answer[VersionFacts]:
 
 
 def _understand(text: str) -> VersionFacts:
-    """Take the literals that are assigned.
+    """Return the literals that are assigned.
 
     Raises:
-        ValueError: it is no Python, or no version is assigned in it.
+        ValueError: the text is not Python, or assigns no version.
     """
     try:
         tree = ast.parse(text)

@@ -1,4 +1,4 @@
-"""What torch's library folder holds: CUDA, cuDNN and NCCL, pinned or carried along."""
+"""The CUDA, cuDNN and NCCL of a torch package, pinned or bundled."""
 
 import re
 from typing import Literal
@@ -27,9 +27,9 @@ class Libraries:
 
     Args:
         host: the machine.
-        package: where torch lies.
-        prefix: of the interpreter; conda-forge puts torch's libraries there.
-        built_for: "cuda", another platform, or None when that is unknown.
+        package: the location of torch.
+        prefix: the prefix of the interpreter; conda-forge installs torch's libraries there.
+        built_for: "cuda", another platform, or None if unknown.
     """
 
     def __init__(
@@ -52,14 +52,14 @@ class Libraries:
         return _torch_binaries.arch_list(self._host, path)
 
     def has_cuda(self) -> Answer[bool]:
-        """Whether the library with the CUDA code is there."""
+        """Whether the library with the CUDA code exists."""
         path = self._find("torch_cuda") or self._find("torch_cuda_cpp")
         if path is not None:
             return Answer(value=True, source=path)
         return self._host.stat(self._lib).map(lambda _stat: False)
 
     def cxx11_abi(self) -> Answer[bool]:
-        """Whether std::string is the one of C++11; a question of Linux only."""
+        """Whether std::string is that of C++11; on Linux only."""
         if is_windows(self._lib):
             return Answer(None, self._lib, "Windows has one C++ ABI only")
         path = self._find("c10")
@@ -68,7 +68,7 @@ class Libraries:
         return _torch_binaries.cxx11_abi(self._host, path)
 
     def cudnn(self, pins: Answer[dict[str, str]], conda: list[CondaRecord]) -> Answer[str]:
-        """Return the cuDNN that is pinned or carried; "" when neither is there."""
+        """Return the cuDNN that is pinned or bundled; "" if there is neither."""
         found = self._pinned_or_carried("cudnn", pins)
         if found is not None:
             return found
@@ -86,7 +86,7 @@ class Libraries:
         return self._in_conda("cudnn", conda) or self._neither(pins)
 
     def nccl(self, pins: Answer[dict[str, str]], conda: list[CondaRecord]) -> Answer[str]:
-        """Return the NCCL that is pinned or carried; "" for a build without NCCL."""
+        """Return the NCCL that is pinned or bundled; "" for a build without NCCL."""
         found = self._pinned_or_carried("nccl", pins)
         if found is not None:
             return found
@@ -112,7 +112,7 @@ class Libraries:
         return Answer(*max(carried, key=lambda found: len(found[0]))) if carried else None
 
     def _in_conda(self, library: str, conda: list[CondaRecord]) -> Answer[str] | None:
-        """Return the version that conda has installed beside its own torch."""
+        """Return the version that conda has installed for its own torch."""
         if not any(record.project == "pytorch" for record in conda):
             return None
         records = [r for r in conda if r.project in _CONDA_NAMES[library]]

@@ -1,4 +1,4 @@
-"""torch's metadata: which dist-info is its own, who installed it, what was left behind."""
+"""torch's metadata: its own dist-info, its installer, and what was left behind."""
 
 import msgspec
 
@@ -10,7 +10,7 @@ from gpucheck.probes._paths import distinct, join, pattern
 from gpucheck.probes._torch_files import MAX_ENTRIES, TorchFiles, version_facts
 
 _LEFT_BY_PIP = ("~[o~.=-]rch", "~[o~.=-]rch-*")
-"""What pip renames a package to before it removes it."""
+"""pip renames a package to one of these before it removes it."""
 _CONDA_NAMES = ("pytorch", "pytorch-gpu", "pytorch-cpu", "libtorch")
 _MANY = 2
 
@@ -29,7 +29,7 @@ class Own(msgspec.Struct, frozen=True, kw_only=True):
     def of(
         cls, host: Host, package: TorchFiles, infos: list[DistInfo], conda: list[CondaRecord]
     ) -> "Own":
-        """Take the metadata beside the package; of several the one that fits its version."""
+        """Return the metadata next to the package; of several, the one that fits its version."""
         beside = [i for i in infos if i.project == "torch" and i.entry == package.entry]
         if len(beside) >= _MANY:
             said = version_facts(host, join(package.path, "version.py")).value
@@ -39,7 +39,7 @@ class Own(msgspec.Struct, frozen=True, kw_only=True):
         return cls(host=host, package=package, info=info, infos=infos, conda=conda)
 
     def version(self) -> Answer[str]:
-        """Return the version that the metadata says."""
+        """Return the version in the metadata."""
         if self.info is None:
             return Answer(None, self.package.entry, "no metadata of torch there")
         if self.info.version:
@@ -47,7 +47,7 @@ class Own(msgspec.Struct, frozen=True, kw_only=True):
         return header(self.host, self.info).map(lambda lines: _first(values(lines, "Version")))
 
     def installer(self) -> Answer[str]:
-        """Return who installed torch; "" when nobody signed."""
+        """Return the installer of torch; "" if the metadata names none."""
         signed = Answer("", self.package.entry)
         if self.info is not None:
             signed = installer(self.host, self.info)
@@ -58,7 +58,7 @@ class Own(msgspec.Struct, frozen=True, kw_only=True):
         return signed
 
     def wheel_tag(self) -> Answer[str]:
-        """Return the tag of the wheel; "" for what did not come as a wheel."""
+        """Return the tag of the wheel; "" if it was not installed from a wheel."""
         if self.info is None:
             return Answer(None, self.package.entry, "no metadata of torch there")
         text = self.host.read(join(self.info.path, "WHEEL"), 16 * 1024)
@@ -70,7 +70,7 @@ def _first(found: list[str]) -> str | None:
 
 
 def leftovers(host: Host, sys_path: list[str], infos: list[DistInfo]) -> list[str]:
-    """Return what an interrupted, overwritten or half-removed install has left."""
+    """Return what an interrupted, overwritten or half-removed installation has left."""
     found: list[str] = []
     for entry in distinct(sys_path)[:MAX_ENTRIES]:
         for name in _LEFT_BY_PIP:
@@ -86,7 +86,7 @@ def leftovers(host: Host, sys_path: list[str], infos: list[DistInfo]) -> list[st
 
 
 def editable_installs(host: Host, infos: list[DistInfo]) -> list[str]:
-    """Return why torch may be there although sys.path does not show it."""
+    """Return why torch may be installed although sys.path does not show it."""
     hidden = [i.path for i in infos if i.project == "torch" and _is_editable(host, i)]
     return [f"torch is an editable install whose files are not followed: {path}" for path in hidden]
 

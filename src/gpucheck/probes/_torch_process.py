@@ -1,4 +1,4 @@
-"""A process that has imported torch, as the dynamic loader would fill it; nothing is loaded."""
+"""A simulated process that has imported torch, as the dynamic loader would fill it."""
 
 import fnmatch
 import glob
@@ -23,20 +23,19 @@ class TorchProcess(msgspec.Struct, kw_only=True):
 
     process: Process
     preloading: Preloading | None = None
-    """What torch opens by path; None where nothing is: a CPU build, or a variable turns it off."""
+    """What torch opens by path; None for a CPU build, or if a variable turns it off."""
     libraries: list[Library]
-    """Everything that is loaded, in its order; of an import that fails, as far as it comes."""
+    """Everything that is loaded, in order; of an import that fails, up to the failure."""
     lost: list[Lost]
     """Needs that cannot be met; any of them ends the import."""
     preload_problem: str = ""
-    """Why torch's own preloading ends the import, in its words; "" when it does not."""
+    """Why torch's own preloading ends the import, in its words; "" if it does not."""
 
 
 def torch_process(host: Host, interpreter: Interpreter, torch: TorchBuild) -> Answer[TorchProcess]:
     """Follow ``import torch`` in the target interpreter through the dynamic loader.
 
-    The answer is a problem where the interpreter's loader or torch's own preloading is not
-    understood.
+    The answer is a problem if the interpreter's loader or torch's own preloading is not understood.
     """
     if not interpreter.executable or not torch.path or interpreter.sys_path is None:
         return Answer(None, "", "the interpreter or its torch is unknown")
@@ -60,7 +59,7 @@ def torch_process(host: Host, interpreter: Interpreter, torch: TorchBuild) -> An
 def _load_global_deps(
     host: Host, sys_path: list[str], torch: TorchBuild, done: TorchProcess
 ) -> None:
-    """Load libtorch_global_deps, with what torch loads after it, or in place of its needs.
+    """Load libtorch_global_deps, and what torch loads after it or instead of its needs.
 
     Raises:
         ValueError: what torch loads is not understood.
@@ -101,7 +100,7 @@ class _Preloader:
         self._major = major
 
     def load(self, entries: tuple[Entry, ...], plan: Preloading, *, fatal: bool = False) -> bool:
-        """Load the entries in their order; the first that fails ends it."""
+        """Load the entries in order; the first failure ends it."""
         for entry in entries:
             path = self._together(plan, entry) if plan.together else self._first(plan, entry)
             if path is None:
@@ -119,7 +118,7 @@ class _Preloader:
         return True
 
     def _first(self, plan: Preloading, entry: Entry) -> str | None:
-        """Return the first file of the pattern, as ``glob.glob`` tells them."""
+        """Return the first file of the pattern, in the order of ``glob.glob``."""
         for folder in self._sys_path:
             for place in plan.places:
                 if "{major}" in place and not self._major:

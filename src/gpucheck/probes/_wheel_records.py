@@ -1,4 +1,4 @@
-"""What the RECORD files of wheels say of the libraries they brought, against what is there."""
+"""Compares the libraries in the RECORD files of wheels with the files on disk."""
 
 import re
 from typing import Literal
@@ -13,27 +13,27 @@ from gpucheck.probes._paths import join
 State = Literal["missing", "cut-off", "changed"]
 
 _RECORD_LIMIT = 8 * 1024 * 1024
-"""torch's own has 1.5 MB."""
+"""torch's own RECORD has 1.5 MB."""
 _LIBRARY = re.compile(r"\.(?:so(?:\.[0-9.]{1,40})?|dll|pyd)\Z")
 _ENDINGS = (".so", ".dll", ".pyd")
 _MOST_LIBRARIES = 2000
 
 
 class Recorded(msgspec.Struct, frozen=True):
-    """A library that a distribution brought."""
+    """A library that a distribution installed."""
 
     info: DistInfo
     path: str
     size: int
-    """Bytes, as the RECORD says."""
+    """Bytes, from the RECORD."""
     hash: str = ""
-    """As in the RECORD: ``sha256=`` and base64."""
+    """In the form of the RECORD: ``sha256=`` and base64."""
 
 
 def recorded_libraries(host: Host, info: DistInfo) -> Answer[list[Recorded]]:
     """Return the libraries with their sizes that the RECORD of a distribution names.
 
-    What lies outside of the folder that the distribution was installed into is left out.
+    Files outside the folder that the distribution was installed into are left out.
     """
     return host.read(join(info.path, "RECORD"), _RECORD_LIMIT).map(
         lambda text: [
@@ -60,7 +60,7 @@ def _libraries(text: str) -> list[tuple[list[str], int, str]]:
 
 
 def _lines_with(text: str, literals: tuple[str, ...]) -> list[str]:
-    """Return the lines that hold one of the literals; of torch's 15,000 they are a hundred."""
+    """Return the lines with one of the literals: of torch's 15,000 lines about a hundred."""
     found: dict[str, None] = {}
     for literal in literals:
         at = text.find(literal)
@@ -73,9 +73,9 @@ def _lines_with(text: str, literals: tuple[str, ...]) -> list[str]:
 
 
 def damage(host: Host, path: str, size: int) -> State:
-    """Say what is wrong with a library whose size nobody recorded.
+    """Return what is wrong with a library whose size does not match the RECORD of its wheel.
 
-    It can be whole in spite of that: somebody may have stripped it, or put another in its place.
+    It may still be complete: somebody may have stripped it, or replaced it by another.
     """
     if not size:
         return "cut-off"

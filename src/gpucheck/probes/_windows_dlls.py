@@ -1,8 +1,8 @@
-r"""The libraries of a PE file and where Windows looks for them when torch loads its own.
+r"""The libraries of a PE file and where Windows searches them when torch loads its own.
 
-torch adds folders to the search (its own, ``Library\bin`` of the environment, a toolkit's) and
-loads each of its DLLs by path; what is not found so is sought once more with PATH. Only the import
-tables are read: what is loaded with delay, or by name, may be absent.
+torch adds folders to the search path (its own, ``Library\bin`` of the environment, a toolkit's) and
+loads each of its DLLs by path. A DLL that is not found in this way is searched again with PATH.
+Only the import tables are read: a DLL that is delay-loaded, or loaded by name, may be absent.
 """
 
 import ntpath
@@ -21,7 +21,7 @@ Place = Literal[
 ]  # fmt: skip
 _MOST_FOLDERS = 128
 _NOT_ASKED = r"(?:api|ext)-ms-.*\.dll|python3[0-9]*t?\.dll|nvcuda\.dll|nvml\.dll"
-"""Names that Windows maps to libraries of its own, Python itself, and the driver's libraries."""
+"""Names that Windows maps to its own libraries, Python itself, and the driver's libraries."""
 
 
 class Folder(msgspec.Struct, frozen=True):
@@ -30,7 +30,7 @@ class Folder(msgspec.Struct, frozen=True):
     path: str
     place: Place
     entry: str = ""
-    """The entry of PATH, "" for any other."""
+    """The entry of PATH, "" for any other folder."""
 
 
 class Dll(msgspec.Struct, frozen=True):
@@ -42,14 +42,14 @@ class Dll(msgspec.Struct, frozen=True):
 
 
 class Dlls:
-    """The folders in their order; each is listed once, since names differ in case."""
+    """The folders in order; each is listed once, because file names differ in case."""
 
     def __init__(self, host: Host, folders: list[Folder]) -> None:
         self._host = host
         self._folders = folders[:_MOST_FOLDERS]
         self._names: dict[str, dict[str, str]] = {}
         self.problem = ""
-        """Why a DLL that is not found may be there all the same."""
+        """Why a DLL that is not found may exist all the same."""
 
     def find(self, name: str) -> Dll | None:
         """Return the first DLL of that name."""
@@ -75,12 +75,12 @@ class Dlls:
 
 
 def is_given(name: str) -> bool:
-    """Whether a DLL need not be looked for: Windows has it, the process, or the driver."""
+    """Whether a DLL need not be searched: Windows, the process or the driver provides it."""
     return re.fullmatch(_NOT_ASKED, name.lower()) is not None
 
 
 def imports(host: Host, path: str) -> Answer[list[str]]:
-    """Return the names of the DLLs that a DLL for 64 bits needs when it is loaded."""
+    """Return the names of the DLLs that a 64-bit DLL needs when it is loaded."""
     pe = read_pe(host, path)
     if pe.value is None:
         return Answer(None, path, pe.problem, pe.missing)

@@ -1,4 +1,4 @@
-"""Whether this is a container, which one, and what of the GPU it was given."""
+"""The container around this process, if any, and the parts of the GPU that it was given."""
 
 import fnmatch
 from collections.abc import Mapping
@@ -36,10 +36,10 @@ _MANAGERS: dict[str, Runtime] = {
     "lxc": "lxc",
     "lxc-libvirt": "lxc",
     "kubernetes": "kubernetes",
-    # systemd calls WSL a container; it is none.
+    # systemd calls WSL a container, but it is not one.
     "wsl": "",
 }
-"""What a container manager says of itself by ``container=``."""
+"""The container managers, by the value of ``container=``, with which they announce themselves."""
 _CGROUP_WORDS: tuple[tuple[str, Runtime], ...] = (
     ("kubepods", "kubernetes"),
     ("libpod", "podman"),
@@ -69,18 +69,18 @@ class Container(Section, frozen=True, kw_only=True):
     runtime: Runtime | None = None
     """"" on a machine without a container."""
     injected: Annotated[list[str] | None, Private("paths")] = None
-    """Driver files and device nodes that a runtime mounted in (``/proc/self/mountinfo``)."""
+    """Driver files and device nodes that a runtime mounted (``/proc/self/mountinfo``)."""
     requirements: str | None = None
-    """``NVIDIA_REQUIRE_CUDA`` of the image; "" when it has none."""
+    """``NVIDIA_REQUIRE_CUDA`` of the image; "" if it has none."""
     visible_devices: str | None = None
-    """``NVIDIA_VISIBLE_DEVICES`` as set by the image or the runtime; "" when unset."""
+    """``NVIDIA_VISIBLE_DEVICES`` as the image or the runtime set it; "" if unset."""
     driver_capabilities: str | None = None
-    """``NVIDIA_DRIVER_CAPABILITIES``; "" when unset."""
+    """``NVIDIA_DRIVER_CAPABILITIES``; "" if unset."""
 
 
 def collect(host: Host) -> Container:
-    """Find the marks that container runtimes leave."""
-    # Below a sysroot the files are those of another system than the environment.
+    """Look for the traces that container runtimes leave."""
+    # The files below a sysroot belong to another system than the environment.
     env = {} if host.origin == "sysroot" else host.env()
     notes = Notes()
     runtime: Runtime | None = None
@@ -109,7 +109,7 @@ def _variable(env: Mapping[str, str], notes: Notes, field: str, name: str) -> st
 
 
 def _runtime(host: Host, env: Mapping[str, str], mounts: Answer[str]) -> Answer[Runtime]:
-    """Return the innermost runtime: what runs inside another one leaves the plainer mark."""
+    """Return the innermost runtime: one that runs inside another leaves a less specific trace."""
     root = mounts.map(_root_mount)
     name = next((name for name in _APPTAINER_NAMES if env.get(name)), "")
     if name:
@@ -127,14 +127,14 @@ def _runtime(host: Host, env: Mapping[str, str], mounts: Answer[str]) -> Answer[
 
 
 def _is_whole_machine(host: Host, root: str) -> bool:
-    """Whether this is a machine that was made of a container's image: its own disk and kernel."""
+    """Whether this is a machine built from a container image: its own disk and kernel."""
     disk = root.partition(" - ")[2].split(" ")[1:2]
     own_disk = bool(disk) and disk[0].startswith("/dev/") and "docker" not in disk[0]
     return own_disk and host.line("/proc/2/comm").value == "kthreadd"
 
 
 def _by_manager(host: Host, env: Mapping[str, str], root: Answer[str]) -> Answer[Runtime]:
-    """Ask what the manager says of itself, then the names that it gives to what it makes."""
+    """Check how the manager announces itself, then the names that it gives to its containers."""
     manager = host.line("/run/systemd/container")
     if not manager.value:
         manager = Answer(env.get("container", ""), "$container")
@@ -153,7 +153,7 @@ def _by_manager(host: Host, env: Mapping[str, str], root: Answer[str]) -> Answer
 
 
 def _root_mount(mounts: str) -> str:
-    """Return the line of the mount at ``/``; the last one is the one on top."""
+    """Return the line of the mount at ``/``; the last one is on top."""
     return next((line for line in reversed(mounts.splitlines()) if _point(line) == "/"), "")
 
 
@@ -164,6 +164,6 @@ def _injected(mounts: str) -> list[str]:
 
 
 def _point(line: str) -> str:
-    """Return the mount point of a line of mountinfo, its fifth word; "" in a broken line."""
+    """Return the mount point of a mountinfo line, its fifth word; "" in a broken line."""
     words = line.split(" ", 5)
     return words[4].replace("\\040", " ") if len(words) > 5 else ""  # noqa: PLR2004

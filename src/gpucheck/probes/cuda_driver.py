@@ -1,4 +1,4 @@
-"""What the CUDA driver itself says: ``cuInit``, its version, its devices (in a child)."""
+"""What the CUDA driver itself reports: ``cuInit``, its version, its devices (in a child)."""
 
 from typing import Annotated, Any, ClassVar
 
@@ -26,24 +26,24 @@ class CudaDevice(Facts, frozen=True, kw_only=True):
 
 
 class CudaDriver(Section, frozen=True, kw_only=True):
-    """The best single facts about a driver."""
+    """The most direct facts about a driver."""
 
     name: ClassVar[str] = "cuda_driver"
 
     library: Annotated[str | None, Private("path")] = None
-    """The libcuda that was loaded; "" when none can be."""
+    """The libcuda that was loaded; "" if none can be loaded."""
     load_error: str | None = None
-    """What the loader said; "" when the library loaded."""
+    """The error of the loader; "" if the library was loaded."""
     init_code: int | None = None
     """Result of ``cuInit(0)``; 0 is success."""
     cuda: str | None = None
-    """CUDA version that this driver speaks (``cuDriverGetVersion``), such as ``12.2``."""
+    """CUDA version that this driver supports (``cuDriverGetVersion``), such as ``12.2``."""
     device_count: int | None = None
     devices: list[CudaDevice] | None = None
 
 
 def collect(host: Host) -> CudaDriver:
-    """Ask libcuda and give its raw answers their meaning."""
+    """Query libcuda and decode its raw answers."""
     answer = host.cuinit()
     if answer.value is not None:
         return decode(answer.value)
@@ -53,7 +53,7 @@ def collect(host: Host) -> CudaDriver:
 
 
 def decode(raw: dict[str, Any]) -> CudaDriver:
-    """Give the raw answers (see ``host/cuinit.py``) their meaning."""
+    """Decode the raw answers (see ``host/cuinit.py``)."""
     asked = RawAnswers(raw, "libcuda", {}, _why_unasked(raw))
     loader = RawAnswers(raw, "dynamic loader", {})
     if raw.get("init_code") == _NO_DEVICE:
@@ -82,10 +82,10 @@ def _why_unasked(raw: dict[str, Any]) -> str:
 
 
 def _devices(value: object) -> list[CudaDevice]:
-    """Read the list of devices.
+    """Decode the list of devices.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the value is not a list of devices.
     """
     if not isinstance(value, list):
         raise ValueError("not a list of devices")  # noqa: TRY004  # a bad answer
@@ -95,7 +95,7 @@ def _devices(value: object) -> list[CudaDevice]:
 def _device(raw: object) -> CudaDevice:
     asked = RawAnswers(raw, "libcuda", {})
     name = asked.take("device_name", "name", text)
-    # libcuda gives the number alone; NVML and CUDA_VISIBLE_DEVICES write what it is the number of.
+    # libcuda returns only the number; NVML and CUDA_VISIBLE_DEVICES also write its kind.
     kind = "MIG" if name is not None and " MIG " in name else "GPU"
     return CudaDevice(
         device_name=name,

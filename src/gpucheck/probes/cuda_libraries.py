@@ -1,4 +1,4 @@
-"""cuDNN, NCCL and the CUDA libraries on disk: wheels, conda, toolkits, the system."""
+"""cuDNN, NCCL and the CUDA libraries on disk: in wheels, conda, toolkits and the system."""
 
 from typing import Annotated, ClassVar
 
@@ -21,11 +21,11 @@ class CudaLibrary(Facts, frozen=True, kw_only=True):
     library: str | None = None
     """``cudnn``, ``nccl``, ``cudart``, ``cublas`` ..."""
     version: str | None = None
-    """As far as metadata, headers or the file name tell: ``9.19.0``, ``12``."""
+    """As complete as metadata, headers or the file name allow: ``9.19.0``, ``12``."""
     path: Annotated[str | None, Private("path")] = None
     found_via: FoundVia | None = None
     package: str | None = None
-    """The distribution that owns it, such as ``nvidia-cudnn-cu12``; "" when unknown."""
+    """The distribution that owns it, such as ``nvidia-cudnn-cu12``; "" if unknown."""
 
 
 class CudaLibraries(Section, frozen=True, kw_only=True):
@@ -37,7 +37,7 @@ class CudaLibraries(Section, frozen=True, kw_only=True):
 
 
 def collect(host: Host, interpreter: Interpreter) -> CudaLibraries:
-    """Look through the wheels, torch's own folder, conda, LD_LIBRARY_PATH and the system."""
+    """Search the wheels, torch's own folder, conda, LD_LIBRARY_PATH and the system."""
     if interpreter.sys_path is None:
         why = interpreter.problem("sys_path") or "the target interpreter is unknown"
         return CudaLibraries(problems={"*": why})

@@ -1,4 +1,4 @@
-"""The device nodes of the driver and whether this user may open them."""
+"""The driver's device nodes, and whether this user may open them."""
 
 from typing import ClassVar
 
@@ -18,7 +18,7 @@ _PATTERNS = (
     "/dev/nvgpu/*/*",
 )
 _FOLDERS = ("/dev/nvidia-caps", "/dev/nvidia-caps-imex-channels")
-"""Folders that the driver makes itself, beside its nodes."""
+"""Folders that the driver itself creates, in addition to its nodes."""
 _OPENED = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/dxg", "/dev/nvmap")
 _ALWAYS_THERE = "/dev/null"
 _MOST_NODES = 128
@@ -29,7 +29,7 @@ class DeviceNode(Facts, frozen=True, kw_only=True):
 
     path: str | None = None
     is_device: bool | None = None
-    """False when a plain file or folder stands where the device should be."""
+    """False if there is a plain file or folder in place of the device."""
     mode: str | None = None
     """Permission bits in octal, such as ``0666``."""
     opens: OpenResult | None = None
@@ -92,7 +92,7 @@ def _node(host: Host, path: str, stat: Answer[Stat]) -> DeviceNode:
     if is_device is False:
         notes.unknown("opens", "it is no device")
     elif path in _OPENED or path.removeprefix("/dev/nvidia").isdecimal():
-        # A driver that hangs hangs here.
+        # If the driver hangs, opening its device hangs as well.
         host.stage(f"open {path}")
         opens = notes.take("opens", host.open_check(path))
     else:

@@ -1,4 +1,4 @@
-"""The NVIDIA driver as files and kernel modules: nothing of it is called here."""
+"""The NVIDIA driver as files and kernel modules; none of its code is called here."""
 
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -24,24 +24,23 @@ class DriverLibrary(Facts, frozen=True, kw_only=True):
     path: Annotated[str | None, Private("path")] = None
     real_path: Annotated[str | None, Private("path")] = None
     release: str | None = None
-    """Driver release from its file name, such as ``535.54.03``; None when the name has none."""
+    """Driver release from the file name, such as ``535.54.03``; None if the name has none."""
     kind: Literal["driver", "stub", "compat", "wsl"] | None = None
     found_via: str | None = None
-    """How the loader comes to it: ``LD_LIBRARY_PATH``, ``ld.so.cache``, ``default folder``;
-    ``not searched``: a folder of the driver that this process's loader does not look into."""
+    """How the loader finds it: ``LD_LIBRARY_PATH``, ``ld.so.cache``, ``default folder``;
+    ``not searched``: a folder of the driver that this process's loader does not search."""
     size_bytes: int | None = None
 
 
 class Driver(Section, frozen=True, kw_only=True):
-    """The kernel side and the user side of the driver."""
+    """The kernel side and the user-space side of the driver."""
 
     name: ClassVar[str] = "driver"
 
     module_loaded: bool | None = None
-    """The ``nvidia`` kernel module is loaded (on WSL ``/dev/dxg`` stands for it, on a Jetson
-    ``nvgpu``)."""
+    """The ``nvidia`` kernel module is loaded (on WSL ``/dev/dxg``, on a Jetson ``nvgpu``)."""
     module_release: str | None = None
-    """Release of the loaded kernel module; "" when none is loaded."""
+    """Release of the loaded kernel module; "" if none is loaded."""
     module_flavour: Literal["open", "proprietary", ""] | None = None
     uvm_loaded: bool | None = None
     modeset_loaded: bool | None = None
@@ -50,32 +49,32 @@ class Driver(Section, frozen=True, kw_only=True):
     module_files: Annotated[list[str] | None, Private("paths")] = None
     """``nvidia.ko`` files of the *running* kernel."""
     modules_folder: bool | None = None
-    """Whether ``/lib/modules/<running kernel>`` is there at all (a container has none)."""
+    """Whether ``/lib/modules/<running kernel>`` exists (it does not in a container)."""
     other_kernels_with_module: list[str] | None = None
     """Installed kernels, other than the running one, that have an ``nvidia.ko``."""
     dkms: list[str] | None = None
     """``<release> <kernel>`` for each nvidia module that DKMS has built."""
     dkms_sources: list[str] | None = None
-    """Driver releases whose module sources lie in ``/usr/src`` or are registered with DKMS."""
+    """Driver releases whose module sources are in ``/usr/src`` or registered with DKMS."""
     blacklist: list[str] | None = None
-    """Lines of modprobe.d that keep ``nvidia`` or ``nouveau`` from loading, as ``blacklist
-    nvidia``; those of the kernel's command line in the same words. The source names the files."""
+    """Lines of modprobe.d that prevent ``nvidia`` or ``nouveau`` from loading, such as ``blacklist
+    nvidia``; those of the kernel's command line in the same form. The source names the files."""
     secure_boot: bool | None = None
     libcuda: list[DriverLibrary] | None = None
-    """Every ``libcuda.so.1`` in the order of the loader: the first is the one it takes, unless
-    its ``found_via`` is ``not searched``."""
+    """Every ``libcuda.so.1`` in the order of the loader. The loader takes the first one, unless its
+    ``found_via`` is ``not searched``."""
     libnvidia_ml: list[DriverLibrary] | None = None
     packages: list[str] | None = None
-    """Installed packages of the distribution that carry a driver."""
+    """Installed packages of the distribution that contain a driver."""
     compat_packages: list[str] | None = None
-    """``cuda-compat`` folders and packages found, with their release where known."""
+    """``cuda-compat`` folders and packages found, with their release if known."""
     nvidia_smi: Annotated[str | None, Private("path")] = None
-    """"" when there is none."""
+    """"" if there is none."""
     nvidia_modprobe: bool | None = None
     fabric_manager_installed: bool | None = None
     fabric_manager_running: bool | None = None
     fabric_manager_release: str | None = None
-    """As the package says; "" when none is installed."""
+    """The release of the package; "" if none is installed."""
 
 
 def collect(host: Host) -> Driver:
@@ -104,7 +103,7 @@ def _linux(host: Host, notes: Notes) -> dict[str, Any]:
     values["nvidia_smi"] = notes.take("nvidia_smi", _program(host, "nvidia-smi", _SMI_PLACES))
     modprobe = _program(host, "nvidia-modprobe", ("/usr/bin/nvidia-modprobe",))
     values["nvidia_modprobe"] = notes.take("nvidia_modprobe", modprobe.map(bool))
-    # Only a package manager that is asked by command needs them: it names the owners of files.
+    # Only a package manager that is run as a command needs these: it returns the owners of files.
     files = [found.real_path for found in (*libraries.libcuda, *libraries.libnvidia_ml)]
     files += [values["nvidia_smi"]] if values["nvidia_smi"] else []
     files += (values["module_files"] or [])[:1]
@@ -137,7 +136,7 @@ def _libraries(
 
 
 def _program(host: Host, name: str, places: tuple[str, ...]) -> Answer[str]:
-    """Return the program on PATH or at one of its usual places; "" when it is nowhere."""
+    """Return the program on PATH or in one of its usual folders; "" if it does not exist."""
     on_path = host.which(name)
     if on_path.value is not None and host.origin != "sysroot":
         return on_path

@@ -1,7 +1,7 @@
-"""The environment variables that decide what CUDA, NCCL and the loader do, by name.
+"""The environment variables that control CUDA, NCCL and the loader, by name.
 
-Names are listed, never taken by prefix: a prefix may hold tokens. Values that look like secrets
-are never kept.
+Names are listed one by one and never selected by prefix, because a prefix may match tokens. Values
+that look like secrets are never kept.
 """
 
 import re
@@ -14,9 +14,9 @@ DEADLINE = 5.0
 LANE = "files"
 
 HIDDEN = "(hidden)"
-"""Stands for a value that looks like a secret."""
+"""Replaces a value that looks like a secret."""
 MOST_CHARACTERS = 4096
-"""A longer value is cut."""
+"""A longer value is truncated."""
 
 PATH_NAMES = (
     "CC",
@@ -48,7 +48,7 @@ PATH_NAMES = (
     "TORCH_HOME",
     "VIRTUAL_ENV",
 )
-"""Variables that hold paths, in which long hashes are common and no secrets."""
+"""Variables that contain paths, in which long hashes are common and not secret."""
 
 OTHER_NAMES = (
     # CUDA
@@ -182,19 +182,19 @@ _WORDS = r"[A-Za-z0-9_+=]{32,}"
 
 
 class Environment(Section, frozen=True, kw_only=True):
-    """Variables that are set; a listed name that is not in here is unset."""
+    """Variables that are set; a listed name that is missing here is unset."""
 
     name: ClassVar[str] = "environment"
 
     variables: Annotated[dict[str, str] | None, Private("variables")] = None
 
     def get(self, variable: str) -> str | None:
-        """Return the value, or None when it is unset or the environment is unknown."""
+        """Return the value, or None if it is unset or the environment is unknown."""
         return None if self.variables is None else self.variables.get(variable)
 
 
 def collect(host: Host) -> Environment:
-    """Take the listed variables that are set."""
+    """Return the listed variables that are set."""
     env = host.env()
     variables = {
         name: _kept(name, env[name]) for name in sorted(PATH_NAMES + OTHER_NAMES) if name in env
@@ -203,13 +203,13 @@ def collect(host: Host) -> Environment:
 
 
 def _kept(name: str, value: str) -> str:
-    # Bytes that are no UTF-8 reach us as lone surrogates, which no report could be written with.
+    # Bytes that are not UTF-8 arrive as lone surrogates, which cannot be written to a report.
     cut = value[:MOST_CHARACTERS].encode("utf-8", "replace").decode()
     return HIDDEN if _looks_secret(cut, is_path=name in PATH_NAMES) else cut
 
 
 def _looks_secret(value: str, *, is_path: bool) -> bool:
-    """Whether the value names a secret, carries a login, or has a word that can only be a key."""
+    """Whether the value names a secret, contains a login, or has a word that can only be a key."""
     lower = value.lower()
     if re.search(_LOGIN, value):
         return True

@@ -20,67 +20,68 @@ LANE = "target"
 _MOST_NAMES = 8
 _MOST = 600
 _MOST_SECONDS = 2.5
-"""After which no further file is read; what follows takes its time as well."""
+"""After this time no further file is read; the later steps take time as well."""
 
 
 class Extension(Facts, frozen=True, kw_only=True):
     """One compiled file that needs PyTorch or CUDA."""
 
     package: Annotated[str | None, Private("package")] = None
-    """The distribution that it belongs to, else the folder or module: ``flash-attn``."""
+    """The distribution that it belongs to, otherwise the folder or module: ``flash-attn``."""
     version: str | None = None
-    """Of the distribution; "" where none claims the file."""
+    """The version of the distribution; "" if none claims the file."""
     file: Annotated[str | None, Private("path")] = None
-    """Where it lies in site-packages: ``torchvision/_C.so``."""
+    """Its path in site-packages: ``torchvision/_C.so``."""
     path: Annotated[str | None, Private("path")] = None
     variant_of: Annotated[str | None, Private("path")] = None
-    """``file`` without its numbers: of files that share it the package takes one."""
+    """``file`` without its numbers; the package loads one of the files that share it."""
     python: str | None = None
-    """The CPython that its name is bound to, such as ``311``; "" when to none."""
+    """The CPython version in the file name's tag, such as ``311``; "" if there is no tag."""
     needs_torch: bool | None = None
     built_with: str | None = None
-    """The CUDA toolkit that compiled it, such as ``12.8``; no file tells it."""
+    """The CUDA toolkit that compiled it, such as ``12.8``; not available from files."""
     requires_torch: bool | None = None
-    """Whether the metadata of its distribution require torch."""
+    """Whether the metadata of its distribution requires torch."""
     optional: bool | None = None
-    """Whether its package does without torch: it requires none, and others of its files need none.
+    """Whether its package works without torch: it does not require torch, and some of its other
+    files do not need it.
 
-    So it is with a package for several frameworks, of which the part for torch may lie unused.
+    This is a package for several frameworks, whose part for torch may be unused.
     """
     cuda: str | None = None
-    """Major release of the CUDA libraries that it needs, such as ``12``; "" when it needs none."""
+    """Major release of the CUDA libraries that it needs, such as ``12``; "" if it needs none."""
     missing_libraries: list[str] | None = None
-    """Libraries of PyTorch and CUDA that it needs and the loader by itself would not find.
+    """Libraries of PyTorch and CUDA that it needs and that the loader alone would not find.
 
-    Of a file that is not linked with torch this is no fault: its package may load them before.
+    For a file that is not linked with torch this is not a fault: its package may load them first.
     """
     loads_missing: bool | None = None
     """Whether Python code of its package calls the loader for one of ``missing_libraries``."""
     missing_symbols: list[str] | None = None
-    """Some of the symbols that it needs of torch and this torch lacks, as in C++."""
+    """Some of the torch symbols that it needs and this torch does not have, in C++ notation."""
     missing_symbol_count: int | None = None
     cxx11_abi: bool | None = None
-    """Whether it was compiled with the strings of C++11, where its missing symbols tell."""
+    """Whether it was compiled with C++11 strings, if its missing symbols show this."""
     codes: list[str] | None = None
-    """GPU code that it carries: ``sm_80`` (cubin), ``compute_90`` (PTX); [] when none."""
+    """The GPU code in it: ``sm_80`` (cubin), ``compute_90`` (PTX); [] if there is none."""
 
 
 class Extensions(Section, frozen=True, kw_only=True):
-    """What is installed beside torch and was compiled against it, or against CUDA."""
+    """Installed files that were compiled against torch or CUDA, other than torch itself."""
 
     name: ClassVar[str] = "extensions"
 
     extensions: list[Extension] | None = None
     looked_at: int | None = None
-    """How many compiled files were looked at."""
+    """How many compiled files were examined."""
     left_out: str | None = None
-    """Why not all files were; "" when all were."""
+    """Why not all files were examined; "" if all were."""
 
 
 def collect(
     host: Host, interpreter: Interpreter, torch: TorchBuild, loading: Loading
 ) -> Extensions:
-    """Read the heads of the compiled files, and more of those that need torch or CUDA."""
+    """Read the headers of the compiled files, and more of those that need torch or CUDA."""
     if interpreter.sys_path is None or torch.path is None:
         why = interpreter.problem("sys_path") or torch.problem("path") or "torch is not installed"
         return Extensions(problems={"*": why})
@@ -104,12 +105,12 @@ def collect(
 
 
 class _Reader(Protocol):
-    """Reads the compiled files of one system; ``unread`` are those that it could not."""
+    """Reads the compiled files of one system; ``unread`` lists the files that failed."""
 
     unread: list[str]
 
     def read(self, file: _extension_files.Candidate) -> "Needs | None":
-        """Return what the file needs; None for one that needs neither PyTorch nor CUDA."""
+        """Return what the file needs; None if it needs neither PyTorch nor CUDA."""
 
     def resolve(self, files: "list[Needs]") -> None:
         """Fill in what is missing."""
@@ -118,7 +119,7 @@ class _Reader(Protocol):
 def _reader(
     host: Host, interpreter: Interpreter, torch: TorchBuild, loading: Loading, *, is_windows: bool
 ) -> _Reader:
-    # Each imports a good deal, and most environments are of one system.
+    # Each reader imports many modules, and most environments need only one of them.
     if is_windows:
         from gpucheck.probes import _extension_needs_windows  # noqa: PLC0415
 
@@ -155,10 +156,10 @@ def _described(
     needing: "list[Needs]",
     files: list[_extension_files.Candidate],
 ) -> list[Extension]:
-    """Say of each file what it is part of; the packages' own words are read for it."""
+    """Describe what each file belongs to; this reads the Python modules of its package."""
     if not needing:
         return []
-    from gpucheck.probes._extension_python import PythonSide  # noqa: PLC0415  # with what it imports
+    from gpucheck.probes._extension_python import PythonSide  # noqa: PLC0415  # imports much
 
     owners = _extension_files.Owners(host, dist_infos(host, sys_path))
     side = PythonSide(host)
@@ -179,7 +180,7 @@ def _described(
 def _extension(
     needs: "Needs", owner: DistInfo | None, required: Answer[bool], *, optional: bool, loads: bool
 ) -> Extension:
-    from gpucheck.probes._symbol_names import short_name, string_abi  # noqa: PLC0415  # as above
+    from gpucheck.probes._symbol_names import short_name, string_abi  # noqa: PLC0415  # imports much
 
     notes = Notes()
     notes.said("*", needs.file.path)

@@ -1,4 +1,4 @@
-"""The target interpreter: which Python is diagnosed, why that one, and what it says of itself."""
+"""The target interpreter: which Python is diagnosed, why that one, and its own description."""
 
 from typing import Annotated, ClassVar, Literal
 
@@ -23,7 +23,7 @@ _SITE_FOLDERS = (
 
 
 class OtherInterpreter(Facts, frozen=True, kw_only=True):
-    """Another candidate that the user might have meant, and that has torch as well."""
+    """Another candidate that the user may have meant, and that also has torch."""
 
     executable: Annotated[str | None, Private("path")] = None
     chosen_by: str | None = None
@@ -36,7 +36,7 @@ class Interpreter(Section, frozen=True, kw_only=True):
     name: ClassVar[str] = "interpreter"
 
     status: Status | None = None
-    """How asking it went; everything below is unknown unless it is ``ok``."""
+    """The result of querying it; everything below is unknown unless this is ``ok``."""
     executable: Annotated[str | None, Private("path")] = None
     chosen_by: str | None = None
     """Why this one: ``--python``, ``the active virtual environment`` ..."""
@@ -45,28 +45,28 @@ class Interpreter(Section, frozen=True, kw_only=True):
     implementation: str | None = None
     """``cpython``, ``pypy`` ..."""
     platform: str | None = None
-    """``linux-x86_64``, ``win-amd64`` ... as sysconfig says."""
+    """The platform according to sysconfig: ``linux-x86_64``, ``win-amd64`` ..."""
     bits: int | None = None
     free_threaded: bool | None = None
     prefix: Annotated[str | None, Private("path")] = None
     base_prefix: Annotated[str | None, Private("path")] = None
     kind: Kind | None = None
     sys_path: Annotated[list[str] | None, Private("paths")] = None
-    """As ``python script.py`` in the current folder would have it: that folder is first."""
+    """As for ``python script.py`` in the current folder: that folder comes first."""
     site_packages: Annotated[list[str] | None, Private("paths")] = None
     user_site: Annotated[str | None, Private("path")] = None
     user_site_enabled: bool | None = None
     externally_managed: bool | None = None
     has_pip: bool | None = None
     glibc: str | None = None
-    """What ``platform.libc_ver()`` says there; "" when it is no glibc."""
+    """The result of ``platform.libc_ver()`` in the target; "" if its C library is not glibc."""
     soabi: str | None = None
     """Tag of extension modules: ``cpython-311-x86_64-linux-gnu``."""
     others: list[OtherInterpreter] | None = None
 
 
 def collect(host: Host, wish: TargetWish) -> Interpreter:
-    """Find the target interpreter and ask it what it is."""
+    """Find the target interpreter and query it."""
     found = target.find(host, wish)
     notes = Notes()
     taken = notes.take("*", found)
@@ -80,7 +80,7 @@ def collect(host: Host, wish: TargetWish) -> Interpreter:
 
 
 def _silent(taken: Target) -> Interpreter:
-    """Say which interpreter did not answer, and why."""
+    """Return which interpreter did not answer, and why."""
     detail = taken.detail or f"the target interpreter did not answer: {taken.status}"
     return Interpreter(
         status=taken.status,
@@ -141,7 +141,7 @@ def _kind(host: Host, prefix: str, notes: Notes) -> Kind:
 
 
 def _with_torch(host: Host, candidate: Candidate) -> OtherInterpreter | None:
-    """Return the candidate when files say that it has torch; nothing is run for this."""
+    """Return the candidate if its files show that it has torch; nothing is run for this."""
     for names in _SITE_FOLDERS:
         found = host.glob(pattern(candidate.prefix, *names, "torch", "version.py"))
         for path in found.value or ():

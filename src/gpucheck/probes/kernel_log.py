@@ -1,4 +1,4 @@
-"""What the kernel log says of the GPUs, where this user may read it."""
+"""The messages about GPUs in the kernel log, if this user may read it."""
 
 from typing import ClassVar
 
@@ -32,7 +32,7 @@ _NVIDIA_SIGNS = (
 )
 _MOST_NVRM = 50
 _MOST_ALIKE = 20
-"""Events of one Xid on one GPU that are kept: a flood must not push out the rare one."""
+"""Maximum number of events of one Xid on one GPU: a flood must not displace a rare event."""
 _MOST_KILLS = 50
 
 
@@ -44,7 +44,7 @@ class XidEvent(Facts, frozen=True, kw_only=True):
     """In the form of ``pci.gpus``: ``0000:01:00.0``."""
     message: str | None = None
     seconds_ago: float | None = None
-    """Time asleep since then counts in."""
+    """Includes time during which the machine was suspended."""
 
 
 class OomKill(Facts, frozen=True, kw_only=True):
@@ -53,27 +53,27 @@ class OomKill(Facts, frozen=True, kw_only=True):
     pid: int | None = None
     process_name: str | None = None
     scope: str | None = None
-    """``host`` or ``cgroup``: whose memory had run out."""
+    """``host`` or ``cgroup``: whose memory was exhausted."""
     seconds_ago: float | None = None
-    """Time asleep since then counts in."""
+    """Includes time during which the machine was suspended."""
 
 
 class KernelLog(Section, frozen=True, kw_only=True):
-    """Since this boot, as far as the log's buffer reaches."""
+    """Messages since this boot, as far as the log's buffer reaches."""
 
     name: ClassVar[str] = "kernel_log"
 
     xids: list[XidEvent] | None = None
-    """Oldest first; of the same Xid on the same GPU the newest 20."""
+    """Oldest first; the newest 20 of the same Xid on the same GPU."""
     fallen_off_bus: list[str] | None = None
-    """PCI addresses of GPUs that the log says have fallen off the bus."""
+    """PCI addresses of GPUs that have fallen off the bus according to the log."""
     nvrm: list[str] | None = None
     """Other lines of the driver (``NVRM:``, NVSwitch SXids), newest last, 50 at most."""
     oom_kills: list[OomKill] | None = None
 
 
 def collect(host: Host) -> KernelLog:
-    """Read the log and sort out what speaks of GPUs or of memory."""
+    """Read the log and select the messages about GPUs and memory."""
     if problems := not_linux(host):
         return KernelLog(problems=problems)
     log = _records(host)
@@ -101,12 +101,12 @@ def collect(host: Host) -> KernelLog:
 
 
 def _records(host: Host) -> Answer[list[messages.Record]]:
-    """Read the kernel's buffer, else the journal's copy of it."""
+    """Read the kernel's buffer, or the journal's copy of it."""
     buffer = host.read(_KMSG, _KMSG_LIMIT).map(messages.split_kmsg)
     if buffer.value:
         return buffer
     if buffer.value is not None:
-        # The buffer of a booted kernel is never empty: a container's stand-in is.
+        # The buffer of a booted kernel is never empty, but the substitute in a container is.
         buffer = Answer(None, _KMSG, "empty")
     if not any(host.exists(sign).value for sign in _NVIDIA_SIGNS):
         return buffer
@@ -114,7 +114,7 @@ def _records(host: Host) -> Answer[list[messages.Record]]:
         return buffer
     ran = host.run(_JOURNAL, timeout=_JOURNAL_TIMEOUT)
     journal = ran.map(lambda end: messages.split_journal(end.out))
-    # A user without the right to read it is told of an empty journal.
+    # A user who may not read the journal gets an empty one.
     return journal if journal.value else buffer
 
 

@@ -1,4 +1,4 @@
-"""Limits of this process and of shared memory that GPU jobs run into."""
+"""Limits of this process, and the size of shared memory, that GPU jobs run into."""
 
 from typing import ClassVar
 
@@ -22,12 +22,12 @@ class LimitsOfProcess(Section, frozen=True, kw_only=True):
     memlock_bytes: int | None = None
     open_files: int | None = None
     infiniband_devices: list[str] | None = None
-    """RDMA devices of this machine (``/sys/class/infiniband``) but those whose ports are Ethernet,
-    as every newer network card's are."""
+    """RDMA devices of this machine (``/sys/class/infiniband``), except those whose ports are
+    Ethernet, like those of every recent network card."""
 
 
 def collect(host: Host) -> LimitsOfProcess:
-    """Ask for the sizes and limits."""
+    """Query the sizes and limits."""
     notes = Notes()
     limits = host.limits()
     for field in ("memlock_bytes", "open_files"):

@@ -1,7 +1,7 @@
-"""What nvidia-smi says where NVML did not answer.
+"""The facts that nvidia-smi reports if NVML did not answer.
 
-R610 and later print "KMD Version" and "CUDA UMD Version" where older releases print "Driver
-Version" and "CUDA Version": both are understood, and the table banner is read last.
+R610 and later print "KMD Version" and "CUDA UMD Version" instead of "Driver Version" and "CUDA
+Version". Both are understood, and the banner of the table is read last.
 """
 
 import itertools
@@ -17,7 +17,7 @@ DEADLINE = 30.0
 LANE = "nvml"
 
 _TIMEOUT = 9.5
-"""Seconds a command may take: all three fit the deadline."""
+"""Time limit of one command in seconds: three commands fit the probe's deadline."""
 _QUERY = ("--query-gpu=driver_version,name", "--format=csv,noheader")
 _WINDOWS_PLACES = (
     r"C:\Windows\System32\nvidia-smi.exe",
@@ -36,32 +36,32 @@ _COMPLAINTS = (
     "GPU is lost",
     "infoROM is corrupted",
 )
-"""What a banner may hold besides facts; everything else in it is no complaint."""
+"""The expected content of a banner besides facts; it is not an error message."""
 _NO_DEVICES = "No devices were found"
 _RELEASE_LABEL = rf"(?i:(?:driver|kmd) version) *: *({_RELEASE})"
 _CUDA_LABEL = r"(?i:cuda (?:umd )?version) *: *(\d{1,3}\.\d{1,3})"
 
 
 class NvidiaSmi(Section, frozen=True, kw_only=True):
-    """nvidia-smi's own words."""
+    """The facts and messages that nvidia-smi prints."""
 
     name: ClassVar[str] = "nvidia_smi"
 
     found: bool | None = None
     asked: bool | None = None
-    """False when NVML had answered already."""
+    """False if NVML had already answered."""
     exit_status: int | None = None
     message: str | None = None
-    """Its complaint, on either stream, first lines; "" when it had none."""
+    """Its error message, from either stream, first lines; "" if it had none."""
     driver_release: str | None = None
     cuda: str | None = None
     gpu_names: list[str] | None = None
 
 
 def collect(host: Host, nvml: Nvml) -> NvidiaSmi:
-    """Ask nvidia-smi when NVML did not tell the driver's release.
+    """Query nvidia-smi if NVML did not report the driver's release.
 
-    Where NVML did not answer in time nvidia-smi is left alone: it would block in the same call.
+    If NVML did not answer in time, nvidia-smi is not run: it would block in the same call.
     """
     place = _find(host)
     why_not = _why_not(nvml)
@@ -82,7 +82,7 @@ def _why_not(nvml: Nvml) -> str:
 
 
 def _find(host: Host) -> Answer[str]:
-    """Return the path of nvidia-smi; "" when there is none."""
+    """Return the path of nvidia-smi; "" if there is none."""
     on_path = host.which("nvidia-smi")
     if on_path.value is not None:
         return on_path
@@ -94,7 +94,7 @@ def _find(host: Host) -> Answer[str]:
 
 
 def _ask(host: Host, path: str) -> NvidiaSmi:
-    """Query it; what the query does not tell, ``--version`` and the plain table may."""
+    """Run the query; ``--version`` and the plain table fill in what it does not return."""
     notes = Notes()
     notes.said("found", path)
     notes.said("asked", path)
@@ -132,7 +132,7 @@ def _ask(host: Host, path: str) -> NvidiaSmi:
 
 
 class _Fact:
-    """One fact that several commands may tell: the first that does counts."""
+    """One fact that several commands may report; the first one that does counts."""
 
     def __init__(self, label: str, values: Sequence[str], source: str) -> None:
         self._label = label
@@ -151,13 +151,13 @@ class _Fact:
 
 
 def _lines(ran: Ran) -> list[str]:
-    """Return the lines of both streams that are not blank, bounded."""
+    """Return the lines of both streams that are not blank, up to a limit."""
     lines = [line.strip()[:_MAX_LENGTH] for line in f"{ran.out}\n{ran.err}".splitlines()]
     return [line for line in lines if line][:_MAX_LINES]
 
 
 def _row(line: str) -> tuple[str, str] | None:
-    """Read ``535.54.03, NVIDIA A100-SXM4-80GB``; what stands in brackets is no value."""
+    """Parse ``535.54.03, NVIDIA A100-SXM4-80GB``; text in brackets is not a value."""
     first, comma, name = line.partition(",")
     if not comma or not (re.fullmatch(_RELEASE, first) or first.startswith("[")):
         return None
@@ -169,7 +169,7 @@ def _unbracketed(word: str) -> str:
 
 
 def _is_complaint(line: str) -> bool:
-    """Whether a line says more than that this release does not know the question."""
+    """Whether a line means more than that this release does not support the query."""
     return not line.startswith(('Field "', "Invalid combination of input arguments"))
 
 
@@ -180,7 +180,7 @@ def _first_lines(lines: Iterable[str]) -> str:
 def _names(
     rows: Sequence[tuple[str, str]], complaint: str, query: Answer[Ran]
 ) -> Answer[list[str]]:
-    """Return the names of all GPUs; a list that lacks one is no answer."""
+    """Return the names of all GPUs; an incomplete list does not count as an answer."""
     names = [name for _, name in rows]
     if not names and _NO_DEVICES in complaint:
         return Answer([], query.source)

@@ -1,4 +1,4 @@
-"""The wheels that torch pins: which are installed, and whether their libraries are whole."""
+"""The wheels that torch pins: which are installed, and whether their libraries are complete."""
 
 from typing import Annotated, ClassVar, Literal
 
@@ -27,26 +27,26 @@ class PinnedWheel(Facts, frozen=True, kw_only=True):
     project: str | None = None
     """Normalised name: ``nvidia-cudnn-cu12``."""
     specifier: str | None = None
-    """What torch asks for: ``==9.10.2.21``."""
+    """The version that torch requires: ``==9.10.2.21``."""
     installed: str | None = None
-    """The version that is installed; "" when it is not."""
+    """The installed version; "" if it is not installed."""
     state: Literal["ok", "other-version", "missing"] | None = None
 
 
 class DamagedLibrary(Facts, frozen=True, kw_only=True):
-    """A library of a wheel that is not as the wheel brought it."""
+    """A library that is not as its wheel installed it."""
 
     project: str | None = None
     version: str | None = None
     library: str | None = None
-    """Its file's name: ``libcudnn_ops.so.9``."""
+    """Its file name: ``libcudnn_ops.so.9``."""
     path: Annotated[str | None, Private("path")] = None
     state: State | None = None
-    """``cut-off``: shorter than its own head says; ``changed``: of another size than recorded."""
+    """``cut-off``: shorter than its own header says; ``changed``: of another size than recorded."""
     recorded_size: int | None = None
-    """Bytes, by the wheel's RECORD."""
+    """Bytes, from the RECORD of the wheel."""
     size: int | None = None
-    """Bytes of what is there; 0 when nothing is."""
+    """Bytes of the existing file; 0 if there is none."""
 
 
 class SharedLibrary(Facts, frozen=True, kw_only=True):
@@ -55,13 +55,13 @@ class SharedLibrary(Facts, frozen=True, kw_only=True):
     library: str | None = None
     path: Annotated[str | None, Private("path")] = None
     projects: list[str] | None = None
-    """All that claim it: ``nvidia-cudnn-cu12``, ``nvidia-cudnn-cu13``."""
+    """All wheels that claim it: ``nvidia-cudnn-cu12``, ``nvidia-cudnn-cu13``."""
     owner: str | None = None
-    """Whose file it is, by its size; "" when it is nobody's of them."""
+    """The wheel whose file it is, by its size; "" if it is from none of them."""
 
 
 class NvidiaWheels(Section, frozen=True, kw_only=True):
-    """The wheels that torch requires and every nvidia-* wheel, as metadata and files tell."""
+    """The wheels that torch requires and every nvidia-* wheel, from their metadata and files."""
 
     name: ClassVar[str] = "nvidia_wheels"
 
@@ -70,13 +70,13 @@ class NvidiaWheels(Section, frozen=True, kw_only=True):
     damaged: list[DamagedLibrary] | None = None
     shared: list[SharedLibrary] | None = None
     unrecorded: list[str] | None = None
-    """Wheels that were not compared, since they have no RECORD that can be read."""
+    """Wheels that were not compared because they have no readable RECORD."""
     nccl_functions_missing: list[str] | None = None
-    """Functions that torch calls and that the NCCL it would load does not have. Looked for only
-    where that NCCL is older than the pinned one."""
+    """Functions that torch calls and that the NCCL it would load does not have. They are searched
+    only if that NCCL is older than the pinned one."""
 
     def pinned(self, project: str) -> PinnedWheel | None:
-        """Return the pin of a project, None when torch has none."""
+        """Return the pin of a project, None if torch has none."""
         return next((pin for pin in self.pins or () if pin.project == project), None)
 
 
@@ -139,7 +139,7 @@ def _pins(torch: TorchBuild, infos: list[DistInfo], notes: Notes) -> list[Pinned
 
 
 def _installed(project: str, infos: list[DistInfo], torch: str) -> DistInfo | None:
-    """Return the wheel of a project that torch would use: the one beside it, else the first."""
+    """Return the wheel of a project that torch would use: the one next to it, else the first."""
     found = [info for info in infos if info.project == project]
     beside = [info for info in found if info.entry == parent(torch)]
     return next(iter(beside or found), None)
@@ -148,7 +148,7 @@ def _installed(project: str, infos: list[DistInfo], torch: str) -> DistInfo | No
 def pinned_wheel(
     project: str, specifier: str, installed: str, sources: dict[str, str]
 ) -> PinnedWheel:
-    """Compare the installed version of a wheel, "" when it is not installed, with torch's pin."""
+    """Compare the installed version of a wheel, "" if it is not installed, with torch's pin."""
     fits = meets(specifier, installed) if installed else None
     missing = not installed
     problems = {} if missing or fits is not None else {"state": f"{specifier} is not understood"}
@@ -165,7 +165,7 @@ def pinned_wheel(
 def _compared(
     host: Host, claims: dict[str, list[Recorded]]
 ) -> tuple[list[DamagedLibrary], list[SharedLibrary]]:
-    """Return the libraries that are not as they were brought, and those that several brought."""
+    """Return the libraries that differ from their record, and those that several wheels wrote."""
     damaged: list[DamagedLibrary] = []
     shared: list[SharedLibrary] = []
     for path, owners in claims.items():

@@ -1,4 +1,4 @@
-"""The state of each GPU as NVML tells it (in a child, with a deadline)."""
+"""The state of each GPU as NVML reports it (in a child, with a deadline)."""
 
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, ClassVar, Literal
@@ -57,7 +57,7 @@ class GpuProcess(Facts, frozen=True, kw_only=True):
     used_bytes: int | None = None
     kind: Literal["compute", "graphics"] | None = None
     process_name: str | None = None
-    """The base name of its program; "" when it is not to be seen (another container or user)."""
+    """The base name of its program; "" if it is not visible (another container or user)."""
 
 
 class MigDevice(Facts, frozen=True, kw_only=True):
@@ -69,13 +69,13 @@ class MigDevice(Facts, frozen=True, kw_only=True):
 
 
 class NvmlGpu(Facts, frozen=True, kw_only=True):
-    """One GPU. A call that the driver does not support leaves its own field unknown, no other."""
+    """One GPU. A call that the driver does not support leaves only its own field unknown."""
 
     index: int | None = None
     lost: bool | None = None
     """NVML answered "GPU is lost", or "unknown error" for its handle."""
     handle_code: int | None = None
-    """NVML's code for getting the handle; 0 is success."""
+    """NVML's result code for the handle; 0 is success."""
     device_name: str | None = None
     uuid: Annotated[str | None, Private("uuid")] = None
     pci_address: str | None = None
@@ -105,7 +105,7 @@ class NvmlGpu(Facts, frozen=True, kw_only=True):
     sm_clock_mhz: int | None = None
     sm_clock_max_mhz: int | None = None
     throttle: list[str] | None = None
-    """Names of the reasons that hold the clocks down now: those of ``CLOCK_REASONS``."""
+    """The reasons that currently reduce the clocks: names from ``CLOCK_REASONS``."""
     temperature_c: int | None = None
     temperature_slowdown_c: int | None = None
     power_w: float | None = None
@@ -116,18 +116,18 @@ class NvmlGpu(Facts, frozen=True, kw_only=True):
     pcie_width: int | None = None
     pcie_width_max: int | None = None
     nvlinks: list[bool] | None = None
-    """For each NVLink that the GPU has: is it active; [] for a GPU without NVLink.
+    """Whether each NVLink of the GPU is active; [] for a GPU without NVLink.
 
-    Unknown in MIG mode, where NVML answers nothing about links.
+    Unknown in MIG mode, because NVML then does not report links.
     """
     fabric_state: Literal["not-supported", "not-started", "in-progress", "completed"] | None = None
-    """Before Hopper always ``not-supported``, with or without NVSwitch."""
+    """Always ``not-supported`` before Hopper, with or without NVSwitch."""
     fabric_status: int | None = None
     """NVML's result of the registration with the fabric; 0 is success."""
 
 
 class Nvml(Section, frozen=True, kw_only=True):
-    """What NVML says of the driver and of each GPU."""
+    """What NVML reports about the driver and each GPU."""
 
     name: ClassVar[str] = "nvml"
 
@@ -138,12 +138,12 @@ class Nvml(Section, frozen=True, kw_only=True):
     driver_release: str | None = None
     """On WSL this is the release of the Windows driver."""
     cuda: str | None = None
-    """CUDA version that the driver speaks (UMD), such as ``13.0``."""
+    """CUDA version that the driver supports (UMD), such as ``13.0``."""
     gpus: list[NvmlGpu] | None = None
 
 
 def collect(host: Host) -> Nvml:
-    """Ask NVML and give its raw answers their meaning."""
+    """Query NVML and decode its raw answers."""
     answer = host.nvml()
     if answer.value is not None:
         return decode(answer.value)
@@ -156,7 +156,7 @@ def collect(host: Host) -> Nvml:
 
 
 def decode(raw: dict[str, Any]) -> Nvml:
-    """Give the raw answers (see ``host/nvml.py``) their meaning."""
+    """Decode the raw answers (see ``host/nvml.py``)."""
     code = raw.get("init_code")
     message = str(raw.get("init_message", ""))
     asked = RawAnswers(raw, "NVML", _WORDS, "not asked" if code == 0 else _why(code, message))
@@ -184,7 +184,7 @@ def _objects(value: object) -> list[dict[str, Any]]:
     """Return a list of objects.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the value is not a list of objects.
     """
     if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
         raise ValueError("not a list of objects")
@@ -212,7 +212,7 @@ def _gpu(index: int, raw: dict[str, Any]) -> NvmlGpu:
 
 
 def _pci_address(value: object) -> str:
-    """Read ``00000000:3B:00.0`` as ``0000:3b:00.0``, the form of the kernel."""
+    """Convert ``00000000:3B:00.0`` to the kernel's form ``0000:3b:00.0``."""
     domain, _, rest = text(value).partition(":")
     return f"{int(domain, 16):04x}:{rest.lower()}"
 
@@ -233,7 +233,7 @@ def _name_of(value: object, names: Sequence[str]) -> str:
 
 
 def _reasons(value: object) -> list[str]:
-    """Read the bits that are set; one that has no name yet is told by its value."""
+    """Return the reasons whose bits are set; one without a name yet is given by its value."""
     bits = [at for at in range(64) if integer(value) >> at & 1]
     return [CLOCK_REASONS[at] if at < len(CLOCK_REASONS) else hex(1 << at) for at in bits]
 
@@ -271,11 +271,11 @@ _FIELDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "pcie_width_max": ("pcie_width_max", integer),
     "fabric_status": ("fabric", within("status")),
 }
-"""Fields of a GPU that one raw answer fills: its key and how it is read."""
+"""The fields of a GPU that are filled from one raw answer: its key and how it is read."""
 
 
 def _mig(gpu: RawAnswers) -> dict[str, Any]:
-    """MIG mode and instances; a GPU or a driver that knows no MIG has it switched off."""
+    """MIG mode and instances; a GPU or driver without MIG support has it disabled."""
     if gpu.error("mig_mode") in (_NOT_SUPPORTED, _NO_FUNCTION):
         off = {"mig_enabled": False, "mig_pending": False, "mig_devices": []}
         return {field: gpu.say(field, value) for field, value in off.items()}
@@ -305,7 +305,7 @@ def _mig_device(raw: dict[str, Any]) -> MigDevice:
 
 
 def _processes(gpu: RawAnswers) -> list[GpuProcess] | None:
-    """Return both kinds; a process that computes and draws is counted once."""
+    """Return both kinds; a process that does compute and graphics is counted once."""
     compute = gpu.take("processes", "compute_processes", _objects)
     if compute is None:
         return None
@@ -341,7 +341,7 @@ def _nvlinks(gpu: RawAnswers, *, mig_enabled: bool) -> list[bool] | None:
 
 
 def _states_of_links(value: object) -> list[bool]:
-    """Read the state of each link that the GPU has; links that it has not are left out.
+    """Return the state of each link that the GPU has; absent links are left out.
 
     Raises:
         ValueError: a link did not answer.

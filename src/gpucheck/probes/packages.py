@@ -1,4 +1,4 @@
-"""Installed distributions that matter to PyTorch, from their metadata."""
+"""Installed distributions that are relevant to PyTorch, from their metadata."""
 
 from typing import Annotated, ClassVar
 
@@ -14,10 +14,10 @@ DEADLINE = 5.0
 LANE = "target"
 
 _STARTS = ("nvidia-", "cuda-", "torch", "pytorch-", "triton")
-"""Beside the packages of the table: CUDA's own, and whatever calls itself after torch."""
+"""In addition to the packages of the table: CUDA's own, and names that begin with torch."""
 _CUDAS_OWN = ("nvidia-", "cuda-")
 _SAY_NOTHING = frozenset(("torch", "numpy"))
-"""Whose requirement of torch nobody asks for."""
+"""Distributions whose requirement of torch is not needed."""
 _CONDA_STARTS = ("pytorch", "torch", "libtorch", "cuda", "cudnn", "nccl", "triton", "libcu",
                  "libnv", "numpy", "python", "mkl", "magma", "libcudnn", "nvidia")  # fmt: skip
 _MOST = 1000
@@ -32,25 +32,25 @@ class Distribution(Facts, frozen=True, kw_only=True):
     location: Annotated[str | None, Private("path")] = None
     installer: str | None = None
     torch_requirement: str | None = None
-    """Its requirement of torch, such as ``==2.6.0``; "" when it states none."""
+    """Its requirement of torch, such as ``==2.6.0``; "" if it states none."""
 
 
 class Packages(Section, frozen=True, kw_only=True):
-    """Distributions of the target, first found first; one project may stand there twice."""
+    """Distributions of the target, in the order found; one project may occur twice."""
 
     name: ClassVar[str] = "packages"
 
     distributions: list[Distribution] | None = None
     conda_packages: list[str] | None = None
-    """``name version build channel`` of conda's packages that matter; [] without conda."""
+    """``name version build channel`` of conda's relevant packages; [] without conda."""
 
     def find(self, project: str) -> Distribution | None:
-        """Return the distribution that an import would take, None when it is not installed."""
+        """Return the distribution that an import would take, None if it is not installed."""
         return next((d for d in self.distributions or () if d.project == project), None)
 
 
 def collect(host: Host, interpreter: Interpreter, known: KnownPackages) -> Packages:
-    """Read the names of the metadata folders, and the few metadata that matter."""
+    """Read the names of the metadata folders, and the metadata of a few distributions."""
     if interpreter.sys_path is None:
         why = interpreter.problem("sys_path") or "the target interpreter is unknown"
         return Packages(problems={"*": why})

@@ -1,4 +1,4 @@
-"""What only a pasted text says: the signs of a cause that stand in it."""
+"""Facts that only a pasted text provides: the messages that point to a cause."""
 
 from typing import ClassVar
 
@@ -10,41 +10,41 @@ class Sign(Facts, frozen=True, kw_only=True):
 
     slug: str | None = None
     signature: str | None = None
-    """The name of the message of this finding that it matches."""
+    """The name of the message of the finding that it matches."""
     text: str | None = None
-    """The line, cut."""
+    """The line, shortened."""
     values: dict[str, str] | None = None
-    """What the message drew from the line."""
+    """The values that the message extracted from the line."""
 
 
 class Taken(Facts, frozen=True, kw_only=True):
-    """A format that was recognised in a text (of several files, in one of them): what it gave."""
+    """A format that was recognised in a text (or in one of several files), and its facts."""
 
     format: str | None = None
     file: str | None = None
-    """The name of the file where several are one ticket, else empty."""
+    """The name of the file if a ticket has several, otherwise empty."""
     first_line: int | None = None
     last_line: int | None = None
-    """The last line from which something was taken: others may stand between."""
+    """The last line from which something was read; there may be other text in between."""
     facts: int | None = None
-    """How many facts were read in it."""
+    """How many facts were read from it."""
     messages: int | None = None
     """How many known messages were found in it."""
 
 
 class Pasted(Section, frozen=True, kw_only=True):
-    """Filled by ``gpucheck triage`` alone."""
+    """Filled only by ``gpucheck triage``."""
 
     name: ClassVar[str] = "pasted"
 
     cuda_available: bool | None = None
-    """What ``torch.cuda.is_available()`` was said to answer."""
+    """The result of ``torch.cuda.is_available()`` in the text."""
     gpu_error: str | None = None
     """A line in which CUDA or one of its libraries reports an error."""
     own_verdict: str | None = None
-    """What a report of gpucheck in the text says: ``healthy``, ``broken`` ..."""
+    """The verdict of a gpucheck report in the text: ``healthy``, ``broken`` ..."""
     signs: list[Sign] | None = None
     readers: list[str] | None = None
     """The formats that were recognised."""
     taken: list[Taken] | None = None
-    """What was taken of each of them, and of formats in which nothing tells a cause."""
+    """What was read from each format, including formats that do not point to a cause."""

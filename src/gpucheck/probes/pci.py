@@ -1,4 +1,4 @@
-"""NVIDIA devices on the PCI bus, seen without any driver; on a Jetson the device tree."""
+"""NVIDIA devices on the PCI bus, found without any driver; on a Jetson in the device tree."""
 
 from typing import Annotated, ClassVar
 
@@ -16,7 +16,7 @@ _AMD = "0x1002"
 _GPU_CLASSES = ("0x0300", "0x0302")
 """VGA controller and 3D controller."""
 _SWITCH_CLASS = "0x0680"
-"""Other bridge: NVIDIA's are NVSwitches."""
+"""Other bridge: those from NVIDIA are NVSwitches."""
 _DISPLAY_CLASS = "0x03"
 _ACCELERATOR_CLASS = "0x12"
 _LOOKED_AT = (_DISPLAY_CLASS, _SWITCH_CLASS, _ACCELERATOR_CLASS)
@@ -42,7 +42,7 @@ _JETSON_NODES = (
     "/sys/devices/gpu.0",
 )
 _NO_LANES = (0, 255)
-"""Widths by which the kernel says that it could not read the register."""
+"""Widths that mean that the kernel could not read the register."""
 
 
 class PciGpu(Facts, frozen=True, kw_only=True):
@@ -53,20 +53,20 @@ class PciGpu(Facts, frozen=True, kw_only=True):
     device_id: str | None = None
     """Four hexadecimal digits in lower case."""
     product: str | None = None
-    """The product of that device id; None when the tables do not know it. Several products that
+    """The product of that device id; None if the tables do not know it. Several products that
     share an id are joined by " / "."""
     chip: str | None = None
     compute_capability: str | None = None
     bound_driver: str | None = None
-    """The kernel driver bound to it (nvidia, nouveau, vfio-pci ...); "" when none is."""
+    """The kernel driver bound to it (nvidia, nouveau, vfio-pci ...); "" if none is."""
     link_width: int | None = None
-    """Lanes now."""
+    """Current number of lanes."""
     link_width_max: int | None = None
-    """Lanes at most, as the card says."""
+    """Maximum number of lanes of the card."""
     port_width_max: int | None = None
-    """Lanes at most of the port above it."""
+    """Maximum number of lanes of the port above it."""
     link_speed: float | None = None
-    """GT/s now; an idle GPU lowers it."""
+    """Current GT/s; an idle GPU lowers it."""
     link_speed_max: float | None = None
     numa_node: int | None = None
     """-1: the firmware names none."""
@@ -74,21 +74,21 @@ class PciGpu(Facts, frozen=True, kw_only=True):
 
 
 class Pci(Section, frozen=True, kw_only=True):
-    """What is on the bus."""
+    """The devices on the bus."""
 
     name: ClassVar[str] = "pci"
 
     gpus: list[PciGpu] | None = None
-    """[] is none seen on the bus: WSL and some virtual machines show no GPU there."""
+    """[] if none was found on the bus: WSL and some virtual machines show no GPU there."""
     nvswitches: int | None = None
     other_display_vendors: list[str] | None = None
-    """Vendors of display controllers that are not NVIDIA's: ``amd``, ``intel``, ``virtual`` ..."""
+    """Vendors of display controllers other than NVIDIA: ``amd``, ``intel``, ``virtual`` ..."""
     jetson_gpu: Annotated[str | None, Private("path")] = None
-    """The GPU's node in a Jetson's device tree; "" on a machine that has none."""
+    """The node of the GPU in a Jetson's device tree; "" if the machine has none."""
 
 
 def collect(host: Host, devices: PciDevices) -> Pci:
-    """Walk the bus and look closer at what is NVIDIA's."""
+    """Walk the bus and examine NVIDIA's devices."""
     family = host.identity().os
     if family != "linux":
         return Pci(problems={"*": f"no PCI tree on {family}"})
@@ -120,7 +120,7 @@ def collect(host: Host, devices: PciDevices) -> Pci:
 
 
 def _displays_and_bridges(host: Host) -> list[tuple[str, str, str]]:
-    """Return folder, class and vendor of each device of a class that is looked at.
+    """Return folder, class and vendor of each device of a relevant class.
 
     The folder is the device's place in the tree, below that of its port.
     """
@@ -194,7 +194,7 @@ def _lanes(text: str) -> int | None:
 
 
 def _speed(host: Host, file: str) -> Answer[float]:
-    """Read ``16.0 GT/s PCIe``; an unknown speed is a word, or a number that makes no sense."""
+    """Parse ``16.0 GT/s PCIe``; an unknown speed is a word, or an impossible number."""
     return host.line(file).map(_gigatransfers)
 
 

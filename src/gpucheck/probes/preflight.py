@@ -1,4 +1,4 @@
-"""What a pre-flight found: not probed, but filled in after it has been run."""
+"""The results of a pre-flight; they are not probed, but filled in after the run."""
 
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -18,31 +18,31 @@ OutcomeStatus = Literal["passed", "failed", "crashed", "timed-out", "stopped", "
 class Culprit(Facts, frozen=True, kw_only=True):
     """A rank, a GPU, a node or a link that is to blame, or may be.
 
-    One culprit is one cause. A rank or a GPU has one entry in ``ranks``, a node all of its ranks,
-    a link the two ranks at its ends (``is_link``). ``hosts`` are the hosts of ``ranks``, each
-    once, in their order; "a link or either node" has both hosts and a lesser confidence.
+    One culprit is one cause. In ``ranks`` a rank or a GPU has one entry, a node all of its ranks,
+    and a link the two ranks at its ends (``is_link``). ``hosts`` are the hosts of ``ranks``, each
+    once, in the same order. "A link or either node" has both hosts and a lower confidence.
     """
 
     slug: str
     severity: Severity = Severity.ERROR
     confidence: Confidence = Confidence.CERTAIN
     rank: int | None = None
-    """The rank, else the first of ``ranks``."""
+    """The rank, or the first of ``ranks``."""
     ranks: tuple[int, ...] = ()
     is_link: bool = False
     host: Annotated[str | None, Private("host")] = None
     hosts: Annotated[tuple[str, ...], Private("host")] = ()
     addresses: Annotated[tuple[str, ...], Private("address")] = ()
-    """Of a way between two hosts that was not found: of its ends, the near one first."""
+    """The ends of a path between two hosts that do not reach each other, the near end first."""
     gpu: int | None = None
-    """The index of the GPU on its node, as nvidia-smi counts; None on the CPU, or of a node."""
+    """The index of the GPU on its node, as nvidia-smi counts; None for the CPU or a node."""
     pci: str | None = None
     uuid: Annotated[str | None, Private("uuid")] = None
     phase: Phase | None = None
     evidence: str = ""
-    """One sentence: what was seen, with the figures and what they were compared with."""
+    """One sentence: what was observed, with the values and what they were compared with."""
     data: dict[str, Any] = msgspec.field(default_factory=dict)
-    """More, such as ``variables`` (of the control arm that passed), ``ratio``, ``from_ranks``."""
+    """More, such as ``variables`` (of the control run that passed), ``ratio``, ``from_ranks``."""
 
 
 class RankOutcome(Facts, frozen=True, kw_only=True):
@@ -50,10 +50,10 @@ class RankOutcome(Facts, frozen=True, kw_only=True):
 
     rank: int
     task: int
-    """The process of the launcher that looked after it."""
+    """The launcher process that managed it."""
     host: Annotated[str | None, Private("host")] = None
     address: Annotated[str | None, Private("address")] = None
-    """By which other hosts reach this one, where that is known."""
+    """The address by which other hosts reach this one, if known."""
     node: int | None = None
     device: str = "cpu"
     gpu: int | None = None
@@ -61,7 +61,7 @@ class RankOutcome(Facts, frozen=True, kw_only=True):
     uuid: Annotated[str | None, Private("uuid")] = None
     model: str | None = None
     status: OutcomeStatus = "passed"
-    """The worst of its steps; ``stopped``: it waited for another and is not to blame."""
+    """The worst result of its steps; ``stopped``: it waited for another and is not to blame."""
     phase: Phase = "done"
     detail: str = ""
     rates: dict[str, float] = msgspec.field(default_factory=dict)
@@ -78,14 +78,14 @@ class Bandwidth(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes."""
     seconds: float
     busbw: float | None
-    """None of one rank: it has none."""
+    """None for a single rank, which has no bus bandwidth."""
     compared_with: str = ""
     share: float | None = None
-    """Of what it was compared with; None when there is nothing."""
+    """The fraction of the reference; None if there is no reference."""
 
 
 class Preflight(Section, frozen=True, kw_only=True):
-    """The pre-flight; all unknown, with the reason, when none was run."""
+    """The pre-flight; everything is unknown, with the reason, if none was run."""
 
     name: ClassVar[str] = "preflight"
 
@@ -101,15 +101,15 @@ class Preflight(Section, frozen=True, kw_only=True):
     steps: list[str] | None = None
     """What was done, in order: ``alone``, ``together``, ``pairs`` ..."""
     step_notes: list[str] = msgspec.field(default_factory=list)
-    """Of each of ``steps``, in a line: how many groups passed, who did not, what was measured."""
+    """One line for each of ``steps``: how many groups passed, who did not, what was measured."""
     notices: list[str] = msgspec.field(default_factory=list)
-    """What is no fault, and good to know: GPUs that no task takes."""
+    """Useful facts that are not faults, such as GPUs that no task uses."""
     finished: bool | None = None
-    """Whether every step that was needed was done in time; else ``stopped_because`` says why."""
+    """Whether every necessary step ended in time; if not, ``stopped_because`` says why."""
     stopped_because: str = ""
     inconclusive: str = ""
-    """Why no culprit could be named although something went wrong; "" when that is not so."""
+    """Why no culprit could be named although something failed; "" if this does not apply."""
     drill: str = ""
-    """The drill that was asked for: nothing found then is the machine's own fault."""
+    """The requested drill; if nothing is found then, the machine itself is at fault."""
     seconds: float | None = None
     deadline: float | None = None

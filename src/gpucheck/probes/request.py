@@ -1,4 +1,4 @@
-"""What the user said about this machine: not read from it."""
+"""What the user said about this machine; it is not read from the machine."""
 
 from typing import ClassVar, Literal
 
@@ -14,7 +14,7 @@ class Request(Section, frozen=True, kw_only=True):
 
     sources: dict[str, str] = msgspec.field(default_factory=lambda: {"*": "the command line"})
     gpus: int | None = None
-    """How many GPUs must be here; 0: this host only builds or submits; None: not said."""
+    """How many GPUs must be here; 0: this host only builds or submits jobs; None: not given."""
     purpose: Literal["run", "build"] = "run"
     hash_seconds: float = 0.0
     """How long libraries may be compared with the hashes of their wheels; 0: not at all."""

@@ -1,4 +1,4 @@
-"""What the run-time self-tests found: not probed, but filled in after they have been run."""
+"""The results of the self-tests; they are not probed, but filled in after the run."""
 
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -10,14 +10,15 @@ SelfTestStatus = Literal["passed", "failed", "skipped", "timed-out", "crashed"]
 Level = Literal["quick", "standard", "stress"]
 
 LONG_ENOUGH = ("standard", "stress")
-"""Levels whose speeds say something: at the quick one a GPU may not have left its idle clocks."""
+"""Levels whose speeds are meaningful; at the quick level a GPU may still have idle clocks."""
 _CUDA = "cuda"
 
 
 class Measurement(msgspec.Struct, frozen=True, kw_only=True):
-    """One number that a self-test measured; None when it was not finite.
+    """One number that a self-test measured; None if it was not finite.
 
-    ``bound`` is what it was held against, if anything, and ``bound_from`` where that comes from.
+    ``bound`` is the limit that it was compared with, if any, and ``bound_from`` the origin of the
+    limit.
     """
 
     name: str
@@ -28,16 +29,16 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SelfTest(Facts, frozen=True, kw_only=True):
-    """What came of one self-test on one device, or in one rank."""
+    """The result of one self-test on one device, or in one rank."""
 
     name: str
     rank: int = 0
     world_size: int = 1
     device: str = "cpu"
-    """``cuda:0`` as torch counts, ``cuda:0,cuda:1`` of a test of several, or ``cpu``."""
+    """``cuda:0`` as torch counts, ``cuda:0,cuda:1`` for a test of several devices, or ``cpu``."""
     status: SelfTestStatus
     stage: str = ""
-    """The dangerous step that was named last, when it did not pass."""
+    """The last dangerous step that was announced, if the test did not pass."""
     seconds: float = 0.0
     measurements: list[Measurement] = msgspec.field(default_factory=list)
     kind: str = ""
@@ -53,7 +54,7 @@ class SelfTest(Facts, frozen=True, kw_only=True):
         return self.status not in ("passed", "skipped")
 
     def words(self) -> list[str]:
-        """Return what it, torch and NCCL said when it went wrong."""
+        """Return the messages of the test, torch and NCCL if it failed."""
         said = [self.detail, self.data.get("message"), self.data.get("printed")]
         warnings = self.data.get("nccl_warnings")
         said += warnings if isinstance(warnings, list) else []
@@ -61,7 +62,7 @@ class SelfTest(Facts, frozen=True, kw_only=True):
 
     @property
     def is_import(self) -> bool:
-        """Whether it went wrong in ``import torch`` itself."""
+        """Whether ``import torch`` itself failed."""
         of_import = self.kind == "import-failed" or (
             self.name == "import-torch" and self.stage == "import torch"
         )
@@ -74,7 +75,7 @@ class SelfTest(Facts, frozen=True, kw_only=True):
 
 
 class GpuUnderLoad(Facts, frozen=True, kw_only=True):
-    """What NVML said of a GPU during the self-tests, in a few ``looks``."""
+    """What NVML reported about a GPU during the self-tests, in a few ``looks``."""
 
     index: int | None = None
     device_name: str | None = None
@@ -83,30 +84,30 @@ class GpuUnderLoad(Facts, frozen=True, kw_only=True):
     power_max_w: float | None = None
     sm_clock_min_mhz: int | None = None
     held_down: dict[str, float] | None = None
-    """Reasons for low clocks that are a trouble, each with the share of looks that showed it."""
+    """Reasons for low clocks that are a problem, each with the share of looks that showed it."""
     ecc_corrected_added: int | None = None
     ecc_uncorrected_added: int | None = None
     looks: int | None = None
 
 
 class SelfTests(Section, frozen=True, kw_only=True):
-    """The self-tests; all unknown, with the reason, when none was run."""
+    """The self-tests; everything is unknown, with the reason, if none was run."""
 
     name: ClassVar[str] = "selftests"
 
     level: Level | None = None
     devices: list[str] | None = None
-    """The CUDA devices that torch sees, tested or not; [] when it sees none."""
+    """The CUDA devices that torch sees, tested or not; [] if it sees none."""
     results: list[SelfTest] | None = None
     under_load: list[GpuUnderLoad] | None = None
-    """Only of levels beyond quick, where the load lasts long enough to say something."""
+    """Only for levels beyond quick, where the load lasts long enough to be meaningful."""
     import_seconds: float | None = None
     """How long ``import torch`` took in the target interpreter."""
     seconds: float | None = None
     """Wall time of all tests together."""
 
     def of(self, *names: str) -> list[tuple[str, SelfTest]]:
-        """Return the results of tests of these names (of all without), each with its path."""
+        """Return the results of the tests of these names (of all if none), each with its path."""
         return [
             (f"selftests.results.{at}", result)
             for at, result in enumerate(self.results or ())
@@ -114,7 +115,7 @@ class SelfTests(Section, frozen=True, kw_only=True):
         ]
 
     def device_names(self) -> dict[str, str]:
-        """Return the names that torch has for the CUDA devices it sees, by ``cuda:0``."""
+        """Return torch's names of the CUDA devices that it sees, by ``cuda:0``."""
         found = {}
         for _path, first in self.of("import-torch"):
             seen = first.data.get("devices")
@@ -124,7 +125,7 @@ class SelfTests(Section, frozen=True, kw_only=True):
         return found
 
     def wrong(self) -> list[tuple[str, SelfTest]]:
-        """Return the results that show something wrong, each with its path."""
+        """Return the results that show that something is wrong, each with its path."""
         return [(path, result) for path, result in self.of() if result.went_wrong]
 
     def passed_on_every_gpu(self, name: str) -> bool:

@@ -21,7 +21,7 @@ _MANAGERS: tuple[tuple[PackageManager, str, tuple[str, ...]], ...] = (
     ("pacman", "/usr/bin/pacman", ("arch",)),
     ("apk", "/sbin/apk", ("alpine",)),
 )
-"""Package manager, its program, and the families of distributions whose own it is."""
+"""Package manager, its program, and the families of distributions that it belongs to."""
 _CPUINFO_LIMIT = 8192
 _VIRTUAL_VENDORS = (
     "alibaba cloud",
@@ -39,40 +39,40 @@ _VIRTUAL_VENDORS = (
     "vmware",
     "xen",
 )
-"""Vendors in DMI that stand for a virtual machine where the processor does not say so."""
+"""DMI vendors that mean a virtual machine if the processor does not report one."""
 _L4T = re.compile(r"R(\d+) \(release\), REVISION: ([\d.]+)")
 
 
 class System(Section, frozen=True, kw_only=True):
-    """What runs this machine."""
+    """The operating system and the machine."""
 
     name: ClassVar[str] = "system"
 
     os: OsFamily | None = None
     distribution: str | None = None
-    """``ID`` of os-release, such as ``ubuntu``; "" where there is none."""
+    """``ID`` of os-release, such as ``ubuntu``; "" if there is none."""
     distribution_version: str | None = None
     distribution_like: list[str] | None = None
     pretty_name: str | None = None
     kernel: str | None = None
     machine: str | None = None
-    """``x86_64``, ``aarch64`` ... as ``uname -m`` says (AMD64 is given as x86_64)."""
+    """``x86_64``, ``aarch64`` ... from ``uname -m`` (AMD64 is given as x86_64)."""
     hostname: Annotated[str | None, Private("host")] = None
     user: Annotated[str | None, Private("user")] = None
     home: Annotated[str | None, Private("path")] = None
     libc: Literal["glibc", "musl", "other"] | None = None
     glibc: str | None = None
-    """Version of glibc, such as ``2.35``; "" where the C library is another."""
+    """Version of glibc, such as ``2.35``; "" if the C library is another."""
     libstdcxx: Annotated[str | None, Private("path")] = None
-    """The system's libstdc++.so.6; "" where there is none."""
+    """The system's libstdc++.so.6; "" if there is none."""
     glibcxx: str | None = None
     """The newest GLIBCXX symbol version in it, such as ``3.4.30``; "" without libstdc++."""
     virtualization: str | None = None
-    """The hypervisor or cloud as DMI names it; "" on bare metal."""
+    """The hypervisor or cloud according to DMI; "" on bare metal."""
     wsl: Literal[0, 1, 2] | None = None
     """0: not the Windows Subsystem for Linux."""
     jetson: str | None = None
-    """The board as the device tree names it; "" on anything but a Jetson."""
+    """The board according to the device tree; "" on anything except a Jetson."""
     l4t: str | None = None
     """Jetson's Linux for Tegra release, such as ``36.4.0``; "" elsewhere."""
     package_manager: PackageManager | None = None
@@ -107,7 +107,7 @@ def _identity(host: Host, notes: Notes) -> dict[str, Any]:
         "machine": ("x86_64" if machine.lower() == "amd64" else machine, "uname"),
         "hostname": (identity.node, "uname"),
         "user": (identity.user, "$USER"),
-        # An unknown home is given back as the tilde itself.
+        # An unknown home is returned as the tilde itself.
         "home": ("" if identity.home == "~" else identity.home, "$HOME"),
     }
     for field, (value, source) in said.items():
@@ -143,12 +143,12 @@ def _distribution(host: Host, notes: Notes) -> dict[str, Any]:
 
 
 def _distribution_id(names: dict[str, str]) -> str:
-    # The file without an ID means "linux", says its definition; no file means nothing.
+    # By its specification, a file without an ID means "linux"; no file means nothing.
     return names.get("ID", "linux") if names else ""
 
 
 def _assignments(text: str) -> dict[str, str]:
-    """Read ``NAME=value`` lines with the quotes that a shell would take away."""
+    """Parse ``NAME=value`` lines and remove the quotes, as a shell does."""
     names = {}
     for line in text.splitlines():
         name, equals, value = line.strip().partition("=")
@@ -158,7 +158,7 @@ def _assignments(text: str) -> dict[str, str]:
 
 
 def _package_manager(host: Host, families: set[str]) -> Answer[PackageManager]:
-    """Return the manager that is there, the distribution's own before a foreign one."""
+    """Return the installed manager; the distribution's own comes before a foreign one."""
     own_first = sorted(_MANAGERS, key=lambda entry: families.isdisjoint(entry[2]))
     for manager, program, _families in own_first:
         if host.exists(program).value:
@@ -207,7 +207,7 @@ def _l4t_release(text: str) -> str | None:
 
 
 def _virtualization(host: Host, *, wsl: bool) -> Answer[str]:
-    """Name the hypervisor: the processor says whether there is one, DMI which."""
+    """Name the hypervisor: the processor shows whether there is one, DMI which one."""
     if wsl:
         return Answer("Windows Subsystem for Linux", "uname")
     vendor = host.line("/sys/class/dmi/id/sys_vendor")
@@ -216,7 +216,7 @@ def _virtualization(host: Host, *, wsl: bool) -> Answer[str]:
     cpu = host.read("/proc/cpuinfo", _CPUINFO_LIMIT)
     flags = cpu.map(_cpu_flags).value
     if flags is not None:
-        # Also a cloud's bare-metal machine has the cloud's name in DMI.
+        # The DMI data of a bare-metal machine in a cloud also names the cloud.
         virtual = "hypervisor" in flags
         return Answer((name or "unnamed hypervisor") if virtual else "", cpu.source)
     if vendor.value is None:
@@ -226,7 +226,7 @@ def _virtualization(host: Host, *, wsl: bool) -> Answer[str]:
 
 
 def _cpu_flags(text: str) -> list[str] | None:
-    """Return the flags of the first x86 processor; None where there is no such line."""
+    """Return the flags of the first x86 processor; None if there is no such line."""
     line = next((line for line in text.splitlines() if line.startswith("flags")), None)
     return None if line is None else line.partition(":")[2].split()
 

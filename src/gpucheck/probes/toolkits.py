@@ -1,4 +1,4 @@
-"""CUDA toolkits on disk, the one that a build would take, and the host compilers."""
+"""CUDA toolkits on disk, the one that a build would use, and the host compilers."""
 
 from typing import Annotated, ClassVar
 
@@ -18,7 +18,7 @@ class Toolkit(Facts, frozen=True, kw_only=True):
 
     path: Annotated[str | None, Private("path")] = None
     version: str | None = None
-    """``12.4`` or ``12.4.1``, as far as its files tell."""
+    """``12.4`` or ``12.4.1``, as complete as its files allow."""
     has_nvcc: bool | None = None
     has_headers: bool | None = None
     has_cudart: bool | None = None
@@ -40,17 +40,17 @@ class Toolkits(Section, frozen=True, kw_only=True):
 
     toolkits: list[Toolkit] | None = None
     selected: Annotated[str | None, Private("path")] = None
-    """The toolkit that torch's extension builder would take (CUDA_HOME, CUDA_PATH, nvcc on PATH,
-    /usr/local/cuda, in this order); "" when there is none."""
+    """The toolkit that torch's extension builder would use (CUDA_HOME, CUDA_PATH, nvcc on PATH,
+    /usr/local/cuda, in this order); "" if there is none."""
     selected_version: str | None = None
     selected_via: str | None = None
     compilers: list[Compiler] | None = None
     python_headers: bool | None = None
-    """Whether Python.h of the target is there, which extensions are compiled with."""
+    """Whether Python.h of the target exists, which extensions are compiled with."""
 
 
 def collect(host: Host, interpreter: Interpreter) -> Toolkits:
-    """Look where toolkits lie; nvcc and a compiler are run only where no file tells."""
+    """Search for toolkits; run nvcc or a compiler only if no file has the version."""
     notes = Notes()
     notes.said("*", "CUDA_HOME, CUDA_PATH, PATH, /usr/local, the distribution, conda and wheels")
     found = _toolkit_files.roots(host, interpreter)
@@ -87,7 +87,7 @@ def _toolkit(host: Host, root: Root) -> Toolkit:
 
 
 def _python_headers(host: Host, interpreter: Interpreter) -> Answer[bool]:
-    """Look where a Python that was not moved keeps its headers."""
+    """Look where a Python that was not relocated keeps its headers."""
     if not interpreter.base_prefix or not interpreter.version:
         return Answer(None, "", interpreter.problem("base_prefix") or "the interpreter is unknown")
     if is_windows(interpreter.base_prefix):

@@ -1,4 +1,4 @@
-"""The PyTorch build of the target, read from its files; nothing of it is imported or executed."""
+"""The PyTorch build of the target, read from its files; nothing is imported or executed."""
 
 from typing import Annotated, ClassVar, Literal
 
@@ -23,8 +23,8 @@ class TorchInstall(Facts, frozen=True, kw_only=True):
     path: Annotated[str | None, Private("path")] = None
     version: str | None = None
     kind: Literal["package", "module", "folder"] | None = None
-    """``package``: an installed torch; ``module``: a file torch.py; ``folder``: one called torch
-    that is no PyTorch."""
+    """``package``: an installed torch; ``module``: a file torch.py; ``folder``: a folder named
+    torch that is not PyTorch."""
 
 
 class TorchBuild(Section, frozen=True, kw_only=True):
@@ -33,43 +33,44 @@ class TorchBuild(Section, frozen=True, kw_only=True):
     name: ClassVar[str] = "torch"
 
     installed: bool | None = None
-    """Whether what ``import torch`` finds is a PyTorch."""
+    """Whether ``import torch`` finds a PyTorch."""
     path: Annotated[str | None, Private("path")] = None
     version: str | None = None
-    """As ``torch/version.py`` says, with the local part: ``2.6.0+cu124``."""
+    """The version in ``torch/version.py``, with the local part: ``2.6.0+cu124``."""
     metadata_version: str | None = None
-    """As the dist-info says; differs from ``version`` when two installs overwrote each other."""
+    """The version in the dist-info; differs from ``version`` if two installs were mixed."""
     built_for: Platform | None = None
     cuda: str | None = None
     """CUDA that torch was built for, such as ``12.4``; "" for another kind of build."""
     hip: str | None = None
     git_version: str | None = None
     installer: str | None = None
-    """``pip``, ``uv``, ``conda`` ...; "" when nobody signed."""
+    """``pip``, ``uv``, ``conda`` ...; "" if the metadata names none."""
     arch_list: list[str] | None = None
     """``sm_80`` (cubin) and ``compute_90`` (PTX) codes compiled in; [] for a CPU build."""
     cuda_library: bool | None = None
-    """Whether ``libtorch_cuda`` lies in ``torch/lib``."""
+    """Whether ``libtorch_cuda`` is in ``torch/lib``."""
     pins: dict[str, str] | None = None
-    """What its metadata requires of nvidia-* and triton, extras followed: name to specifier."""
+    """What its metadata requires of nvidia-* and triton, extras resolved: name to specifier."""
     cudnn: str | None = None
-    """cuDNN that it pins or, in a build that bundles it, carries; "" when neither is there."""
+    """The cuDNN that it pins or bundles; "" if there is neither."""
     cudnn_compiled: str | None = None
-    """cuDNN that it was compiled against, which may be older than the one that it pins. The files
-    of a build do not tell it; ``gpucheck compat`` is told, and a table knows some wheels."""
+    """The cuDNN that it was compiled against, which may be older than the one that it pins. The
+    files of a build do not contain it; it is given to ``gpucheck compat``, and a table has it for
+    some wheels."""
     nccl: str | None = None
-    """NCCL that it pins or carries; "" for a build without NCCL."""
+    """The NCCL that it pins or bundles; "" for a build without NCCL."""
     cxx11_abi: bool | None = None
     wheel_tag: str | None = None
     """Tag of the wheel it came from, such as ``cp311-cp311-manylinux_2_28_x86_64``."""
     installs: list[TorchInstall] | None = None
-    """Every torch on sys.path, in the order of import: the first is the one that is taken."""
+    """Every torch on sys.path, in the order of import: the first one is taken."""
     leftovers: list[str] | None = None
     """Damaged or half-removed installs (``~orch``, a dist-info without its package)."""
 
 
 def collect(host: Host, interpreter: Interpreter) -> TorchBuild:
-    """Read what the files of torch tell; nothing of it is imported."""
+    """Read the facts in torch's files; nothing is imported."""
     if interpreter.sys_path is None:
         why = interpreter.problem("sys_path") or "the target interpreter is unknown"
         return TorchBuild(problems={"*": why})
@@ -161,7 +162,7 @@ def _build(
 
 
 def _built_for(said: VersionFacts) -> Platform | None:
-    """Return what the build is for; None when the file does not even name ``cuda``."""
+    """Return what the build is for; None if the file does not even define ``cuda``."""
     if said.cuda is None:
         return None
     if said.cuda:

@@ -1,4 +1,4 @@
-"""Whether the libraries of nvidia-* wheels have the content that the wheels brought (``-v``)."""
+"""Whether the libraries of nvidia-* wheels have their original content (``-v``)."""
 
 import time
 from typing import Annotated, ClassVar
@@ -20,33 +20,33 @@ _DIGEST_BYTES = 32
 
 
 class AlteredLibrary(Facts, frozen=True, kw_only=True):
-    """A library of the size that its wheel recorded, with another content."""
+    """A library with the size that its wheel recorded, but different content."""
 
     project: str | None = None
     version: str | None = None
     library: str | None = None
-    """Its file's name: ``libcudnn_ops.so.9``."""
+    """Its file name: ``libcudnn_ops.so.9``."""
     path: Annotated[str | None, Private("path")] = None
     sha256: str | None = None
-    """Of what is there, in hexadecimal digits."""
+    """The hash of the existing file, in hexadecimal digits."""
 
 
 class WheelHashes(Section, frozen=True, kw_only=True):
-    """The contents of the libraries of every nvidia-* wheel, against the hashes in RECORD."""
+    """The contents of the libraries of every nvidia-* wheel, compared with the hashes in RECORD."""
 
     name: ClassVar[str] = "wheel_hashes"
 
     altered: list[AlteredLibrary] | None = None
     compared: int | None = None
-    """How many libraries were compared; unknown unless ``-v`` asked for it."""
+    """How many libraries were compared; unknown without ``-v``."""
     left_out: str | None = None
-    """Why not all were; "" when all were."""
+    """Why not all libraries were compared; "" if all were."""
 
 
 def collect(
     host: Host, request: Request, interpreter: Interpreter, wheels: NvidiaWheels
 ) -> WheelHashes:
-    """Sum up the libraries whose sizes are as recorded, the small ones first."""
+    """Hash the libraries whose sizes match the record, the small ones first."""
     if not request.hash_seconds:
         return WheelHashes(problems={"*": "hashes are compared with -v only"})
     if interpreter.sys_path is None or wheels.damaged is None:
@@ -63,7 +63,7 @@ def collect(
 
 
 def _compared(host: Host, claims: dict[str, list[Recorded]], seconds: float) -> WheelHashes:
-    """Compare each file with the hashes of all wheels that brought it."""
+    """Compare each file with the hashes of all wheels that contain it."""
     end = time.monotonic() + seconds
     altered: list[AlteredLibrary] = []
     problems: list[str] = []
@@ -103,7 +103,7 @@ def _altered(one: Recorded, found: str) -> AlteredLibrary:
 
 def _hexadecimal(hashed: str) -> str:
     """Return the SHA-256 of a RECORD in hexadecimal digits; "" for anything else."""
-    import base64  # noqa: PLC0415  # with -v alone
+    import base64  # noqa: PLC0415  # with -v only
     import binascii  # noqa: PLC0415
 
     if not hashed.startswith(_ALGORITHM):

@@ -1,1 +1,1 @@
-"""Readers turn what somebody wrote into the same sections of facts that the probes fill."""
+"""Readers convert what somebody wrote into the same sections of facts that the probes fill."""

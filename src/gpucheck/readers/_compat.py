@@ -1,8 +1,8 @@
-"""What a cuda-compat library that is loaded does, as NVIDIA's table of forward compatibility says.
+"""The effect of a loaded cuda-compat library, from NVIDIA's table of forward compatibility.
 
-On a machine ``cuInit`` is asked. Here the table answers in its place: on a kind of GPU that is not
-allowed it fails with 804, on a branch that does not fit with 803, and where it fits the library
-speaks its own CUDA version.
+On a live machine ``cuInit`` is called. Here the table answers instead: on a kind of GPU that is not
+allowed, cuInit fails with 804; on a branch that does not fit, with 803. If the library fits, it
+supports its own CUDA version.
 """
 
 from typing import cast
@@ -20,13 +20,13 @@ _SAME: dict[GpuKind, tuple[GpuKind, ...]] = {
     "data-center": ("data-center", "workstation"),
     "workstation": ("workstation", "data-center", "geforce"),
 }
-"""Kinds that a GPU of a kind may be called as well: a Titan is both, so are some server boards."""
+"""Other kinds that a GPU of a kind may be called: a Titan is both, like some server boards."""
 _LIBRARY = "/usr/local/cuda/compat/libcuda.so.1"
 _NOT_ALLOWED, _DOES_NOT_FIT = 804, 803
 
 
 def read_cuda_compat(given: Given, drafts: Drafts, tables: Tables, names: list[str]) -> None:
-    """Fill ``cuda_driver`` where a cuda-compat library is said to be loaded."""
+    """Fill ``cuda_driver`` if a cuda-compat library is given as loaded."""
     if given.get("cuda_compat_active") != ["true"] or not names:
         return
     draft = drafts.of(CudaDriver)
@@ -61,17 +61,17 @@ def _on_branch(given: Given, drafts: Drafts, draft: Draft, tables: Tables) -> No
 
 
 def _unread(drafts: Drafts, draft: Draft, field: str, why: str) -> None:
-    """Leave open what the library speaks: the release of the driver does not tell it."""
+    """Leave open which CUDA the library supports: the driver's release does not determine it."""
     drafts.miss(f"cuda_driver.{field}", why)
     draft.said("library", _LIBRARY, "as given: cuda_compat_active=true")
     draft.unknown("cuda", why)
 
 
 def refuse_other_kind(given: Given, tables: Tables, names: list[str]) -> None:
-    """Refuse a gpu_kind that a named GPU surely is not.
+    """Refuse a gpu_kind that certainly does not apply to a named GPU.
 
     Raises:
-        GivenError: the tables have the GPU as one of another kind.
+        GivenError: the tables list the GPU as another kind.
     """
     said = given["gpu_kind"][0] if given.get("gpu_kind") else ""
     for name in names if said else ():

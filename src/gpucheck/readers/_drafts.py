@@ -1,4 +1,4 @@
-"""Sections under way, while the keys that were given are turned into their fields."""
+"""Draft sections, which are filled from the given keys."""
 
 from typing import Any, TypeVar
 
@@ -7,7 +7,7 @@ import msgspec
 from gpucheck.facts import Facts, Section
 
 NOT_GIVEN = "not given"
-"""The problem of every field that no key speaks of."""
+"""The problem of every field that no key mentions."""
 
 F = TypeVar("F", bound=Facts)
 
@@ -28,13 +28,13 @@ class Draft:
         self.problems: dict[str, str] = {"*": NOT_GIVEN}
 
     def said(self, field: str, value: object, source: str) -> None:
-        """Fill a field; what was said first stays."""
+        """Fill a field; the first value stays."""
         if field not in self.fields:
             self.fields[field] = value
             self.sources[field] = source
 
     def unknown(self, field: str, why: str) -> None:
-        """Say why a field stays unknown, although somebody spoke of it."""
+        """Note why a field stays unknown, although the input mentions it."""
         self.problems[field] = why
 
     def build(self, kind: type[F]) -> F:
@@ -43,7 +43,7 @@ class Draft:
 
 
 class Drafts:
-    """One draft a section, and what the tables do not have."""
+    """One draft per section, and the given values that the tables do not have."""
 
     def __init__(self) -> None:
         self._drafts: dict[type[Section], Draft] = {}
@@ -58,5 +58,5 @@ class Drafts:
         self.missing.append(Missing(fact, reason))
 
     def sections(self) -> dict[str, Section]:
-        """Return every section that was spoken of, by its name."""
+        """Return every section that was mentioned, by its name."""
         return {kind.name: draft.build(kind) for kind, draft in self._drafts.items()}

@@ -1,4 +1,4 @@
-"""The compiled extension that somebody describes, beside the torch that was described before."""
+"""The compiled extension that the user describes, after the torch has been described."""
 
 from gpucheck.probes.extensions import Extension, Extensions
 from gpucheck.probes.torch_build import TorchBuild
@@ -34,7 +34,7 @@ def describe_extension(given: Given, drafts: Drafts, tables: Tables) -> None:
 
 
 def _cuda(given: Given, draft: Draft, drafts: Drafts, tables: Tables) -> None:
-    """Say which CUDA it needs, and whether torch or a package that was given brings that one."""
+    """Note which CUDA it needs, and whether torch or a given package provides it."""
     version = given["extension.built_with_cuda"][0]
     source = f"as given: extension.built_with_cuda={version}"
     major = version.partition(".")[0]

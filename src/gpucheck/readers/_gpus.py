@@ -1,4 +1,4 @@
-"""The GPUs and the driver of a machine that somebody describes."""
+"""The GPUs and the driver of a machine that the user describes."""
 
 from gpucheck.probes.cuda_driver import CudaDriver
 from gpucheck.probes.device_nodes import DeviceNode, DeviceNodes
@@ -20,17 +20,17 @@ from gpucheck.tables.gpu_products import GpuProducts
 from gpucheck.tables.nvml_errors import NvmlErrors
 
 _OF_CUINIT = (0, 34, 100, 214, 220, 304, 802, 803, 804, 999)
-"""Results that ``cuInit`` itself gives; others come from programs that already run."""
+"""Results that ``cuInit`` itself returns; others come from programs that are already running."""
 _OFF_THE_BUS = 79
 _LIBRARY_NOT_FOUND = 12
 _OF_ONE_GPU = (14, 15, 16)
-"""What NVML answers about one GPU: corrupted inforom, lost, needs a reset."""
+"""NVML's codes about one GPU: corrupted infoROM, lost, needs a reset."""
 _LOST = 15
 _NO_DEVICE = 100
 
 
 class _Gpu:
-    """One described GPU: its name ("" when not given), its capability, where both were said."""
+    """One described GPU: its name ("" if not given), its capability, and where both were given."""
 
     def __init__(self, at: int, name: str, capability: str | None, source: str) -> None:
         self.at = at
@@ -38,11 +38,11 @@ class _Gpu:
         self.capability = capability
         self.source = source
         self.place = f"gpu {at}"
-        """Stands for the PCI address: the same in every section, and no address."""
+        """Replaces the PCI address: the same in every section, but not a real address."""
 
 
 class GpuReader:
-    """Reads the keys of GPUs and driver into ``pci``, ``nvml``, ``cuda_driver`` and ``driver``."""
+    """Reads the GPU and driver keys into ``pci``, ``nvml``, ``cuda_driver`` and ``driver``."""
 
     def __init__(self, given: Given, drafts: Drafts, tables: Tables) -> None:
         self._given = given
@@ -51,11 +51,11 @@ class GpuReader:
         self._gpus = self._described()
 
     def capabilities(self) -> list[str]:
-        """Return the compute capabilities that are known."""
+        """Return the known compute capabilities."""
         return [gpu.capability for gpu in self._gpus or () if gpu.capability]
 
     def describe(self, unread: dict[str, str]) -> None:
-        """Fill the sections; ``unread`` hears of values that say nothing to this version."""
+        """Fill the sections; ``unread`` gets the values that this version cannot interpret."""
         self._bus()
         self._driver_files()
         self._cuda_error(unread)
@@ -74,11 +74,11 @@ class GpuReader:
         return values[0] if values else ""
 
     def _said_not(self, key: str) -> bool:
-        """Whether a key says that the thing is not there."""
+        """Whether a key states that something does not exist."""
         return key in self._given and self._given[key] in ([], ["false"], ["0"])
 
     def _described(self) -> list[_Gpu] | None:
-        """Return the GPUs; None when nobody spoke of any, [] when there are none."""
+        """Return the GPUs; None if the input mentions none, [] if it says that there are none."""
         given = self._given
         keys = [key for key in ("gpu", "compute_capability", "gpu_count") if key in given]
         absent = [key for key in keys if self._said_not(key)]
@@ -163,13 +163,13 @@ class GpuReader:
         return self._said_not("driver_package_installed") and not given.get("driver")
 
     def _runs(self) -> bool:
-        """Whether a driver is named that was not said to fail."""
+        """Whether a driver is named and not said to fail."""
         if not (self._given.get("driver") or self._given.get("driver_cuda")):
             return False
         return not self._said_not("nvidia_module_loaded") and not self._without_driver()
 
     def _kept_out(self) -> bool:
-        """Whether a program in a container was told that there is no GPU: then none is assumed."""
+        """Whether a program in a container reported that there is no GPU: then none is assumed."""
         code = self._drafts.of(CudaDriver).fields.get("init_code")
         return bool(self._given.get("container")) and code == _NO_DEVICE
 
@@ -271,7 +271,7 @@ class GpuReader:
         return found
 
     def _nvml_gpus(self, draft: Draft, code: int | None) -> None:
-        """List the GPUs that the driver serves; a state that is given is the state of some GPU."""
+        """List the GPUs that the driver serves; a given state is the state of some GPU."""
         states = ("compute_mode", "other_processes", "row_remap_pending", "row_remap_failure")
         spoken_of = any(self._given.get(key) for key in states) or code in _OF_ONE_GPU
         gpus = self._gpus
@@ -285,7 +285,7 @@ class GpuReader:
         draft.said("gpus", [self._nvml_gpu(gpu, code) for gpu in served], self._gpu_source())
 
     def _drives(self, gpu: _Gpu) -> bool:
-        """Whether the branch and the modules drive this GPU, as far as the tables tell."""
+        """Whether the branch and the modules support this GPU, as far as the tables know."""
         architectures = self._tables.get(GpuArchitectures)
         if gpu.capability is None or self._drafts.of(System).fields.get("jetson"):
             return True
@@ -304,7 +304,7 @@ class GpuReader:
         return allowed != "unsupported"
 
     def _doubt(self, gpu: _Gpu, support: DriverSupport) -> None:
-        """Leave open whether a driver older than the GPU's first compiler drives it."""
+        """Leave open whether a driver older than the GPU's first compiler supports the GPU."""
         toolkit = ".".join(map(str, support.first_toolkit(gpu.capability or "") or ()))
         driver = self._first("driver") or f"of CUDA {self._first('driver_cuda')}"
         reason = (
@@ -334,7 +334,7 @@ class GpuReader:
         return draft.build(NvmlGpu)
 
     def _first_gpu(self, draft: Draft, code: int | None) -> None:
-        """What is said of some GPU is said of the first."""
+        """Assign a state that was given for some GPU to the first one."""
         for key, field in (
             ("row_remap_pending", "rows_pending"), ("row_remap_failure", "rows_failed")
         ):  # fmt: skip

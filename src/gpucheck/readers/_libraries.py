@@ -1,4 +1,4 @@
-"""The wheels of CUDA libraries, cuDNN and NCCL that somebody describes."""
+"""The wheels of CUDA libraries, cuDNN and NCCL that the user describes."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ _SAME_FILE = {
     "nvidia-nvshmem": "libnvshmem_host.so.{}",
     "nvidia-cusparselt": "libcusparseLt.so.{}",
 }
-"""Wheels that go into one folder whatever CUDA they are for, and their main file by its major."""
+"""Wheels installed into one folder for every CUDA, and their main file by major release."""
 _TOOLKIT = "cuda-toolkit"
 _TOOLKIT_WHEELS = (
     "nvidia-cublas", "nvidia-cuda-cupti", "nvidia-cuda-nvrtc", "nvidia-cuda-runtime",
@@ -37,10 +37,10 @@ _TOOLKIT_WHEELS = (
 
 
 def describe_libraries(given: Given, drafts: Drafts, tables: Tables) -> None:
-    """Fill ``loading`` and ``nvidia_wheels`` from what is said of cuDNN, NCCL and the wheels.
+    """Fill ``loading`` and ``nvidia_wheels`` from what is given about cuDNN, NCCL and the wheels.
 
-    Comes after ``torch`` and ``packages``. Only what was named is compared: that a wheel was not
-    named does not say that it is not installed.
+    This must run after ``torch`` and ``packages``. Only named wheels are compared: a wheel that was
+    not named may be installed all the same.
     """
     _wheels(given, drafts, tables)
     _loaded(given, drafts)
@@ -76,7 +76,7 @@ def _wheels(given: Given, drafts: Drafts, tables: Tables) -> None:
 
 
 def _pin(project: str, specifier: str, installed: dict[str, tuple[str, str]]) -> PinnedWheel | None:
-    """Compare a pin with what was named: the wheel itself, or one of it for another CUDA."""
+    """Compare a pin with what was named: the wheel itself, or its variant for another CUDA."""
     sources = {"specifier": "the tables: the metadata of PyPI's wheel"}
     if project in installed:
         version, source = installed[project]
@@ -88,7 +88,7 @@ def _pin(project: str, specifier: str, installed: dict[str, tuple[str, str]]) ->
 
 
 def _shared(installed: dict[str, tuple[str, str]], source: str) -> list[SharedLibrary]:
-    """Return the files that two of the named wheels write: those of one major for two CUDAs."""
+    """Return the files that two of the named wheels write: the same major release for two CUDAs."""
     found = []
     for base, library in _SAME_FILE.items():
         majors: dict[str, list[str]] = {}
@@ -109,9 +109,9 @@ def _shared(installed: dict[str, tuple[str, str]], source: str) -> list[SharedLi
 
 
 def _pins(drafts: Drafts, tables: Tables) -> dict[str, str] | None:
-    """Return what PyPI's wheel of the release requires; None for another build, or unknown.
+    """Return what PyPI's wheel of the release requires; None for another build, or if unknown.
 
-    A build for the CPU requires none, and wheels for Windows bring CUDA's libraries along.
+    A CPU build requires none, and wheels for Windows bundle CUDA's libraries.
     """
     torch, system = drafts.of(TorchBuild).fields, drafts.of(System).fields
     version, cuda = torch.get("version"), torch.get("cuda")
@@ -138,7 +138,7 @@ def _pins(drafts: Drafts, tables: Tables) -> dict[str, str] | None:
 
 
 def _of_build(torch: dict[str, Any], cuda: str, *, is_linux: bool) -> dict[str, str] | None:
-    """Return what is known of a build outside of PyPI: its cuDNN and NCCL."""
+    """Return what is known about a build outside PyPI: its cuDNN and NCCL."""
     if not is_linux:
         return None
     suffix = f"-cu{cuda.partition('.')[0]}"
@@ -148,7 +148,7 @@ def _of_build(torch: dict[str, Any], cuda: str, *, is_linux: bool) -> dict[str, 
 
 
 def _of_toolkit(specifier: str, extras: tuple[str, ...], tables: Tables) -> dict[str, str]:
-    """Return the wheels that the extras of ``cuda-toolkit`` stand for."""
+    """Return the wheels that belong to the extras of ``cuda-toolkit``."""
     release = specifier.removeprefix("==")
     found = {}
     for project in _TOOLKIT_WHEELS:
@@ -162,12 +162,12 @@ def _of_toolkit(specifier: str, extras: tuple[str, ...], tables: Tables) -> dict
 
 
 def _loaded(given: Given, drafts: Drafts) -> None:
-    """Say which cuDNN and NCCL would be loaded, by their versions."""
+    """Note which cuDNN and NCCL would be loaded, by their versions."""
     found = []
     for key, library in (("cudnn_runtime", "cudnn"), ("nccl", "nccl")):
         for version in given.get(key, ()):
             source = _source(given, key)
-            # Another name stands for the main library as well: only its start is looked at.
+            # Rules check only the start of the name, so any name of the main library serves here.
             one = LoadedLibrary(
                 soname=library, library=library, version=version, sources={"*": source}
             )
@@ -178,7 +178,7 @@ def _loaded(given: Given, drafts: Drafts) -> None:
 
 
 def _sonames(given: Given, drafts: Drafts, tables: Tables) -> None:
-    """Say whether the cuDNN that is needed is among the names that were found."""
+    """Return whether the required cuDNN is among the names that were found."""
     key = next((k for k in ("cudnn_sonames_found", "cudnn_runtime") if k in given), "")
     is_absent = key == "cudnn_runtime" and not given[key]
     if not key or (key == "cudnn_runtime" and not is_absent):

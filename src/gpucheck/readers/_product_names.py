@@ -1,4 +1,4 @@
-"""Names of GPUs as people write them, and what the tables know of each."""
+"""Names of GPUs as people write them, and the facts that the tables have about each."""
 
 import re
 from collections.abc import Iterator
@@ -10,13 +10,13 @@ from gpucheck.tables.pci_devices import PciDevices
 
 _FAMILIES = ("", "GeForce ", "Tesla ", "Quadro ")
 _VARIANT = re.compile(r"[0-9]{1,3}GB|PCIE|NVL|SXM[0-9]?|HBM[0-9]E?")
-"""The last words of a product's name that say its memory or its form, not its chip."""
+"""The last words of a product name that describe its memory or its form, not its chip."""
 
 
 def spellings(name: str) -> Iterator[str]:
-    """Return the names under which the tables may have a product: as it is, then completed.
+    """Return the names under which the tables may have a product: first as it is, then completed.
 
-    A slice is named behind its GPU: ``NVIDIA A100-SXM4-40GB MIG 3g.20gb``.
+    The name of a MIG instance follows that of its GPU: ``NVIDIA A100-SXM4-40GB MIG 3g.20gb``.
     """
     name = name.partition(" MIG ")[0]
     for family in _FAMILIES:
@@ -31,13 +31,13 @@ def spellings(name: str) -> Iterator[str]:
 
 
 def capability_of(name: str, tables: Tables) -> str | None:
-    """Return the compute capability on which a table's entries of a name agree."""
+    """Return the compute capability on which the table's entries of a name agree."""
     products = tables.get(GpuProducts).capability(name)
     return products or tables.get(PciDevices).capability_named(name)
 
 
 def refuse_other_capability(name: str, capability: str, tables: Tables) -> None:
-    """Refuse a capability that no GPU of this name has, where all of them are known.
+    """Refuse a capability that no GPU of this name has, if all of them are known.
 
     Raises:
         GivenError: the tables have another capability for the name.

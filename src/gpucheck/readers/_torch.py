@@ -1,4 +1,4 @@
-"""The PyTorch build that somebody describes: what a release alone says, by the tables."""
+"""The PyTorch build that the user describes, with the facts that follow from its release."""
 
 from gpucheck.probes.interpreter import Interpreter
 from gpucheck.probes.system import System
@@ -33,7 +33,7 @@ def describe_torch(given: Given, drafts: Drafts, tables: Tables) -> None:
         return
     if given.get("torch") == []:
         draft.said("installed", value=False, source=_source(given, "torch"))
-        # Somebody looked: there is an interpreter that answered.
+        # Somebody looked, so there is an interpreter that answered.
         drafts.of(Interpreter).said("status", "ok", _source(given, "torch"))
         return
     _Build(given, drafts, draft, tables).describe()
@@ -44,7 +44,7 @@ def _source(given: Given, key: str) -> str:
 
 
 class _Build:
-    """One build: where from, which release, for which platform."""
+    """One build: its source, its release and its platform."""
 
     def __init__(self, given: Given, drafts: Drafts, draft: Draft, tables: Tables) -> None:
         self._given = given
@@ -96,7 +96,7 @@ class _Build:
             self._default()
 
     def _by_local(self, local: str) -> tuple[str, str] | None:
-        """Return what the local part of the version says: ``cu124``, ``cpu``, ``rocm6.2``."""
+        """Return the meaning of the local part of the version: ``cu124``, ``cpu``, ``rocm6.2``."""
         word = local.partition(".")[0]
         if (cuda := minor(word)) is not None and word.startswith("cu"):
             return "cuda", cuda
@@ -121,7 +121,7 @@ class _Build:
             self._draft.said("arch_list", [], source)
 
     def _content(self) -> None:
-        """Say what the tables have of a wheel of PyTorch's own."""
+        """Note what the tables have about an official PyTorch wheel."""
         if self._where not in _OF_PYTORCH or not self._version:
             return
         draft, cuda = self._draft, self._draft.fields["cuda"]
@@ -137,7 +137,7 @@ class _Build:
         if row.nccl:
             draft.said("nccl", row.nccl, source)
         if self._drafts.of(System).fields.get("jetson") and row.confirmed and not row.ptx:
-            # On a board the wheels of servers are judged by what is in them.
+            # On a Jetson board, server wheels are judged by their content.
             draft.said("arch_list", list(row.arch_list), source)
 
     def _wheel_tag(self) -> None:

@@ -1,7 +1,7 @@
-"""The keys of ``gpucheck compat``: what each means, which facts it fills, how its value is read.
+"""The keys of ``gpucheck compat``: their meaning, the facts they fill, how values are read.
 
-An absent key says nothing. ``none`` on the command line and ``null`` in JSON say that the thing was
-looked for and is not there.
+An absent key says nothing. ``none`` on the command line and ``null`` in JSON mean that something
+was looked for and does not exist.
 """
 
 import re
@@ -23,7 +23,7 @@ _PACKAGE = re.compile(r"([0-9A-Za-z][0-9A-Za-z._-]{0,80})==([0-9][0-9A-Za-z.+_-]
 _YES, _NO = ("true", "yes", "1"), ("false", "no", "0")
 
 Given = dict[str, list[str]]
-"""Each key that was given with its values as they are read; [] is "looked for and not there"."""
+"""Each given key with its parsed values; [] means "looked for and not there"."""
 
 
 class GivenError(ValueError):
@@ -44,7 +44,7 @@ class Key(msgspec.Struct, frozen=True, kw_only=True):
     read: Callable[[str], str]
     many: bool = False
     decimal: bool = False
-    """A JSON number with a fraction is taken: its last digit is never a trailing zero."""
+    """Whether a JSON number with a fraction is accepted: it can never end in a zero."""
 
 
 def _version(text: str) -> str:
@@ -94,7 +94,7 @@ def _count(text: str) -> str:
 
 
 def _some(text: str) -> str:
-    """Read a count, or a word that says that there are some or none."""
+    """Read a count, or a word that means some or none."""
     lower = text.lower()
     if lower in _YES or lower in _NO:
         return "1" if lower in _YES else "0"
@@ -113,7 +113,7 @@ def _word(text: str) -> str:
 
 
 def _code(text: str) -> str:
-    """Read GPU code: ``sm_80``, ``compute_90``, or a compute capability for its cubin."""
+    """Read GPU code: ``sm_80``, ``compute_90``, or a compute capability, which means its cubin."""
     lower = text.lower()
     numbers = capability_numbers(lower)
     return _matched(_CODE, lower if numbers is None else f"sm_{numbers[0]}{numbers[1]}")
@@ -262,7 +262,7 @@ def read_object(facts: object) -> Given:
     """Read a JSON object of facts; ``extension`` may be an object of its parts.
 
     Raises:
-        GivenError: it is none, or a key or a value cannot be read.
+        GivenError: it is not an object, or a key or a value cannot be read.
     """
     if not isinstance(facts, Mapping):
         raise GivenError("the facts must be a JSON object.")
@@ -334,7 +334,7 @@ def _value(key: Key, text: str) -> str:
         raise GivenError(f"{key.name} has no value: it takes {key.form}, or none.")
     try:
         if len(text) > LONGEST_VALUE:
-            raise ValueError  # noqa: TRY301  # it is refused as any other value
+            raise ValueError  # noqa: TRY301  # refused like any other value
         return key.read(text)
     except ValueError:
         raise GivenError(f"{key.name} takes {key.form}, not {_safe(text)}.") from None

@@ -1,8 +1,8 @@
-"""The keys of ``gpucheck compat`` as sections: a machine that somebody describes.
+"""The keys of ``gpucheck compat`` as sections: a machine that the user describes.
 
-What is not given stays unknown. Three things are taken as given, for nobody writes them down: no
-mask hides a GPU, a driver that is named serves the GPUs that its branch drives, and where neither
-``os`` nor ``arch`` is given, wheels are those for Linux on x86_64.
+What is not given stays unknown, with three exceptions that nobody writes down. No mask hides a GPU.
+A named driver serves the GPUs that its branch supports. If neither ``os`` nor ``arch`` is given,
+wheels are those for Linux on x86_64.
 """
 
 import msgspec
@@ -35,19 +35,19 @@ _COMPILERS = {"gcc": "gcc", "clang": "clang", "msc_ver": "cl"}
 
 
 class Described(msgspec.Struct, frozen=True):
-    """The sections, what of the given values no table has, and what was given but is not read."""
+    """The sections, the given values that no table has, and those that were given but not read."""
 
     sections: dict[str, Section]
     missing: tuple[Missing, ...]
     unread: dict[str, str]
-    """Key to why its value says nothing to this version."""
+    """Key to why this version cannot interpret its value."""
 
 
 def describe(given: Given, tables: Tables) -> Described:
-    """Turn the keys into sections.
+    """Convert the keys into sections.
 
     Raises:
-        GivenError: values that contradict one another.
+        GivenError: values contradict each other.
     """
     drafts = Drafts()
     unread: dict[str, str] = {}
@@ -98,7 +98,7 @@ def _system(given: Given, drafts: Drafts, tables: Tables, capabilities: list[str
 def _jetson(
     given: Given, draft: Draft, drafts: Drafts, tables: Tables, capabilities: list[str]
 ) -> None:
-    """Tell a Jetson by its board, its JetPack, or a GPU that only such boards have."""
+    """Recognise a Jetson by its board, its JetPack, or a GPU that only such boards have."""
     rows = tables.get(GpuProducts).rows
     boards = {row.compute_capability for row in rows if row.segment == "jetson"}
     board = given["board"][0] if given.get("board") else ""

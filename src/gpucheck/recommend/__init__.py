@@ -1,4 +1,4 @@
-"""The PyTorch build that works on every GPU of a machine, why that one, or why there is none."""
+"""The PyTorch build that works on every GPU of a machine, and why; or why there is none."""
 
 from collections.abc import Collection
 from itertools import combinations
@@ -29,14 +29,14 @@ _LIMITS_OF_MACHINES: tuple[Limit, ...] = ("python", "driver", "glibc")
 
 
 class Recommendation(Struct, frozen=True, kw_only=True):
-    """The best offer, None when nothing fits.
+    """The best offer, None if nothing fits.
 
-    ``reasons`` say why this one, or what excludes what; ``would_fit`` are the offers that a change
+    ``reasons`` say why this one, or what excludes what. ``would_fit`` are the offers that a change
     would allow, in the order of the reasons that name it. ``driver_update`` is the newer release
-    that a newer driver would allow, ``driver_needed`` the driver release it takes.
-    ``oldest_driver`` is the oldest release that runs the best offer. ``unheard_of``: the tables do
-    not know a GPU. ``left_out`` says which GPUs that a mask hides the best offer does not fit.
-    ``alternatives`` are older releases that fit as well, the newest first.
+    that a newer driver would allow, ``driver_needed`` the driver release that it requires.
+    ``oldest_driver`` is the oldest driver release that runs the best offer. ``unheard_of``: the
+    tables do not know a GPU. ``left_out`` says which GPUs hidden by a mask the best offer does not
+    fit. ``alternatives`` are older releases that fit as well, the newest first.
     """
 
     best: Offer | None
@@ -52,7 +52,7 @@ class Recommendation(Struct, frozen=True, kw_only=True):
 
 
 class Recommender:
-    """Recommends builds from one set of tables; what it worked out of them is kept."""
+    """Recommends builds from one set of tables, and keeps what it has computed."""
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
@@ -62,7 +62,7 @@ class Recommender:
         """Return the newest build that fits, with reasons, or the reasons why none does.
 
         Raises:
-            SpecifierError: ``situation.torch`` is no specifier.
+            SpecifierError: ``situation.torch`` is not a specifier.
         """
         offers = self.offers(situation.platform)
         seen = replace(situation, hidden=())
@@ -137,14 +137,14 @@ class _Search:
     def _fitting(
         self, among: frozenset[Offer], ignored: Collection[Limit] = ()
     ) -> frozenset[Offer]:
-        """Return the offers that meet every limit but those ignored."""
+        """Return the offers that meet every limit except those ignored."""
         for limit in LIMITS:
             if limit not in ignored:
                 among &= self._meets[limit]
         return among
 
     def _no_code(self) -> tuple[str, ...]:
-        """Say which GPU no build serves, or that the GPUs share none."""
+        """Return which GPU no build supports, or that the GPUs have no build in common."""
         cards = self._situation.cards
         lone = [card for card in cards if not self._with_code([card])]
         if lone:
@@ -178,7 +178,7 @@ class _Search:
     def _with_another_driver(
         self, undriven: tuple[str, ...], runnable: frozenset[Offer]
     ) -> Recommendation:
-        """Say what a driver that drives the GPUs would allow, with the fewest other changes."""
+        """Return what a driver for the GPUs would allow, with the fewest other changes."""
         others = [limit for limit in LIMITS if limit != "driver"]
         for count in range(len(others) + 1):
             for limits in combinations(others, count):
@@ -208,10 +208,10 @@ class _Search:
         return Recommendation(best=None, reasons=(self._reasons.no_builds(),))
 
     def _freed(self, runnable: frozenset[Offer], limits: Collection[Limit]) -> Offer | None:
-        """Return the best offer once these limits are changed, None when that cannot help."""
+        """Return the best offer once these limits are changed, None if that cannot help."""
         found = self._fitting(runnable, ignored=limits)
         if "driver" in limits and self._situation.cards:
-            # A driver that the GPUs do not have is no change that anybody can make.
+            # If no driver supports the GPUs, changing the driver is not possible.
             found = frozenset(o for o in found if self._reasons.driver_for(o) is not None)
         return next(iter(newest_first(found)), None)
 

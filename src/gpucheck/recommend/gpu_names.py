@@ -1,4 +1,4 @@
-"""GPUs as people name them: a product, or a compute capability."""
+"""GPUs by the names that people use: a product, or a compute capability."""
 
 import re
 from collections.abc import Iterable
@@ -14,11 +14,13 @@ _LONGEST = 100
 
 
 class GpuNameError(ValueError):
-    """A name stands for no GPU, or for several of different compute capabilities."""
+    """A name that matches no GPU, or several with different compute capabilities."""
 
 
 def cards_named(names: Iterable[str], tables: Tables) -> tuple[Card, ...] | None:
-    """Return the GPUs named, one by one or by commas: () for "none", None when none was named.
+    """Return the named GPUs, given one by one or separated by commas.
+
+    () for "none", None if no GPU was named.
 
     Raises:
         GpuNameError: the tables do not know a name.
@@ -46,8 +48,8 @@ def _card(name: str, tables: Tables) -> Card:
 
 
 def _capabilities(name: str, tables: Tables) -> set[str]:
-    """Return the compute capabilities of a name as it is, and behind the usual first words."""
-    name = name.partition(" MIG ")[0]  # a slice runs what its GPU runs
+    """Return the compute capabilities of a name as it is, and after the usual first words."""
+    name = name.partition(" MIG ")[0]  # a MIG instance runs the same code as its GPU
     products, devices = tables.get(GpuProducts), tables.get(PciDevices)
     return {
         capability

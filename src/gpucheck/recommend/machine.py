@@ -1,4 +1,4 @@
-"""What a recommendation has to fit, taken from a snapshot of a machine."""
+"""The requirements of a recommendation, from a snapshot of a machine."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -17,10 +17,10 @@ _BITS = 64
 
 
 class Cards(Struct, frozen=True, kw_only=True):
-    """The GPUs to serve. ``served``: the driver was seen to serve them.
+    """The GPUs to support. ``served``: the driver is known to serve them.
 
-    ``hidden`` are those of the machine that CUDA_VISIBLE_DEVICES hides: a build is to fit them,
-    too. ``unclear`` are hidden ones whose compute capability nobody knows.
+    ``hidden`` are GPUs of the machine that CUDA_VISIBLE_DEVICES hides; a build should fit them too.
+    ``unclear`` are hidden GPUs of unknown compute capability.
     """
 
     cards: tuple[Card, ...]
@@ -30,7 +30,7 @@ class Cards(Struct, frozen=True, kw_only=True):
 
 
 class MachineFacts(View):
-    """The facts of one machine that a recommendation needs; None where one is unknown."""
+    """The facts of one machine that a recommendation needs; None for an unknown one."""
 
     def __init__(
         self, system: System, interpreter: Interpreter, gpus: Gpus, driver: DriverState
@@ -41,13 +41,13 @@ class MachineFacts(View):
         self._driver = driver
 
     def platform(self) -> str | None:
-        """Return the platform as the tables name it, or a name that they do not have."""
+        """Return the platform as in the tables, or a name that they do not have."""
         if self._system.os is None or self._system.machine is None:
             return None
         return wheel_platform(self._system) or f"{self._system.os}_{self._system.machine}"
 
     def without_wheels(self) -> tuple[str, ...]:
-        """Say why no CUDA wheel of PyTorch is made for this system or Python; empty if some are."""
+        """Return why PyTorch has no CUDA wheel for this system or Python; empty if it has one."""
         found = []
         if self._system.os == "macos":
             found.append("PyTorch has no CUDA build for macOS.")
@@ -56,7 +56,7 @@ class MachineFacts(View):
         return (*found, *self.without_cpu_wheels())
 
     def without_cpu_wheels(self) -> tuple[str, ...]:
-        """Say why no wheel at all, not even for the CPU, is made for this system or Python."""
+        """Return why PyTorch has no wheel at all, not even for the CPU; empty if it has one."""
         found = []
         if self._system.libc == "musl":
             found.append("This system has musl as its C library; PyTorch's wheels need glibc.")
@@ -67,7 +67,7 @@ class MachineFacts(View):
         return tuple(found)
 
     def python(self) -> str | None:
-        """Return the Python as wheels name it: "3.12", or "3.13t" when it is free-threaded."""
+        """Return the Python as wheels name it: "3.12", or "3.13t" if it is free-threaded."""
         version = self._interpreter.version
         if not version:
             return None
@@ -78,9 +78,9 @@ class MachineFacts(View):
         return self._interpreter.glibc or self._system.glibc or None
 
     def gpus(self) -> Cards | None:
-        """Return the GPUs that a program started here would see, all where a mask hides each one.
+        """Return the GPUs that a program started here would see; all if a mask hides every one.
 
-        None: it is unknown whether there are any, or what one of them is.
+        None if it is unknown whether there are any, or which model one of them is.
         """
         try:
             if not self._gpus.present():
@@ -104,8 +104,7 @@ class MachineFacts(View):
     def situation(self) -> Situation | None:
         """Return what a build for this machine has to fit.
 
-        None where the platform or the GPUs are unknown. A driver or a Python that is unknown
-        limits nothing.
+        None if the platform or the GPUs are unknown. An unknown driver or Python is not a limit.
         """
         platform, gpus = self.platform(), self.gpus()
         if platform is None or gpus is None:
@@ -151,7 +150,7 @@ class MachineFacts(View):
 
 
 def left_aside(unclear: Sequence[str]) -> str:
-    """Say which hidden GPUs could not be counted, for nobody knows what they are."""
+    """Return which hidden GPUs were not considered because they are unknown."""
     return (
         f"CUDA_VISIBLE_DEVICES hides {', '.join(unclear)}, of unknown compute capability: "
         "whether the build fits it is unknown, too."

@@ -1,4 +1,4 @@
-"""The published PyTorch builds, and which limits of a machine each of them meets."""
+"""The published PyTorch builds, and the limits of a machine that each of them meets."""
 
 from collections.abc import Collection, Iterator
 from typing import Literal
@@ -21,7 +21,7 @@ LIMITS: tuple[Limit, ...] = ("python", "driver", "torch", "glibc")
 
 
 class Card(Struct, frozen=True):
-    """A GPU: how to call it, and its compute capability ("8.9")."""
+    """A GPU: its name, and its compute capability ("8.9")."""
 
     label: str
     capability: str
@@ -35,11 +35,11 @@ class Card(Struct, frozen=True):
 class Situation(Struct, frozen=True, kw_only=True):
     """What a build has to fit.
 
-    ``torch`` is a PEP 440 specifier or a version ("" admits all), ``python`` such as "3.12" or
-    "3.13t", None where no Python limits the choice. ``driver_serves``: the driver was seen to
-    serve these GPUs, so that no table is asked whether it can. ``hidden`` are GPUs of the machine
-    that CUDA_VISIBLE_DEVICES hides: a build that fits them as well is preferred. ``driver_os`` is
-    the system whose driver it is, where that is not the platform's (Windows's, inside WSL).
+    ``torch`` is a PEP 440 specifier or a version ("" admits all). ``python`` is such as "3.12" or
+    "3.13t", None if no Python limits the choice. ``driver_serves``: the driver is known to serve
+    these GPUs, so no table is asked whether it can. ``hidden`` are GPUs of the machine that
+    CUDA_VISIBLE_DEVICES hides; a build that fits them as well is preferred. ``driver_os`` is the
+    system of the driver, if it differs from the platform (Windows, inside WSL).
     """
 
     platform: str
@@ -57,8 +57,8 @@ class Situation(Struct, frozen=True, kw_only=True):
 class Offer(Struct, frozen=True, kw_only=True):
     """A build that can be installed; ``build`` is "cpu" and ``cuda`` "" for one without CUDA.
 
-    ``is_default``: a plain ``pip install torch`` of this release gets it. ``confirmed`` false: the
-    list of its GPU code is not fully confirmed, ``note`` says why. ``announced`` false: PyTorch
+    ``is_default``: a plain ``pip install torch`` of this release installs it. ``confirmed`` false:
+    the list of its GPU code is not fully confirmed, ``note`` says why. ``announced`` false: PyTorch
     published it without naming it in its release plan.
     """
 
@@ -106,7 +106,7 @@ class Offers:
         ]
 
     def with_code_for(self, capability: str) -> frozenset[Offer]:
-        """Return the builds with machine code for a GPU. PTX does not count: wheels hold none."""
+        """Return the builds with machine code for a GPU. PTX does not count: wheels have none."""
         if capability not in self._code:
             machine = Machine(self.platform, capabilities=(capability,))
             self._code[capability] = frozenset(
@@ -117,13 +117,13 @@ class Offers:
         return self._code[capability]
 
     def reaches(self, capability: str) -> bool:
-        """Say whether any build has machine code or PTX for a GPU, whatever the driver."""
+        """Return whether any build has machine code or PTX for a GPU, whatever the driver."""
         machine = Machine(self.platform, capabilities=(capability,))
         runs = (Runs.CUBIN, Runs.PTX)
         return any(fits_gpus(self.tables, row, machine) in runs for row in self._rows.values())
 
     def pythons(self, offer: Offer) -> tuple[str, ...]:
-        """Return the Pythons that the release of an offer has wheels for."""
+        """Return the Pythons for which the release of an offer has wheels."""
         return self._releases[offer.torch].pythons.get(self.platform, ())
 
     def releases_for(self, python: str | None) -> frozenset[str]:
@@ -136,7 +136,7 @@ class Offers:
         )
 
     def cuda_for(self, situation: Situation) -> frozenset[str]:
-        """Return the CUDA versions whose builds the driver runs, all of them when it is unknown."""
+        """Return the CUDA versions whose builds the driver runs; all of them if it is unknown."""
         machine = Machine(
             self.platform,
             driver=situation.driver,
@@ -155,9 +155,9 @@ class Offers:
         return self.tables.get(CudaDrivers).oldest_driver(offer.cuda, os)
 
     def oldest_driver(self, offer: Offer, situation: Situation) -> str | None:
-        """Return the oldest driver release that runs an offer and drives the GPUs.
+        """Return the oldest driver release that runs an offer and supports the GPUs.
 
-        None when the table does not know it, or when none does both.
+        None if the table does not have it, or if no release does both.
         """
         oldest = self.least_driver(offer, situation)
         if oldest is None:
@@ -192,23 +192,23 @@ def newest_first(offers: Collection[Offer]) -> list[Offer]:
 
 
 def runs_on_glibc(offer: Offer, glibc: str | None) -> bool:
-    """Say whether a C library is new enough for an offer; one that is unknown is."""
+    """Return whether a C library is new enough for an offer; an unknown one counts as such."""
     have, need = parse(glibc), parse(offer.glibc)
     return have is None or need is None or at_least(have, need)
 
 
 class SpecifierError(ValueError):
-    """What was asked for is neither a version of torch nor a PEP 440 specifier."""
+    """The text is neither a version of torch nor a PEP 440 specifier."""
 
 
 def admitted(specifier: str, releases: Collection[str]) -> tuple[frozenset[str], str]:
     """Return the releases that a specifier or a version admits, and the build that it names.
 
-    A version without operator ("2.6") admits its patch releases. A local part ("2.6.0+cu126")
-    names a build, "" stands for any.
+    A version without an operator ("2.6") admits its patch releases. A local part ("2.6.0+cu126")
+    names a build; "" means any.
 
     Raises:
-        SpecifierError: it is neither ("<2.9", "~=2.6" are specifiers).
+        SpecifierError: the text is neither ("<2.9", "~=2.6" are specifiers).
     """
     text = specifier.strip()
     if not text:
@@ -218,7 +218,7 @@ def admitted(specifier: str, releases: Collection[str]) -> tuple[frozenset[str],
     if (version := released(text)) is not None:
         length = len(version)
         return frozenset(torch for torch in releases if numbers(torch)[:length] == version), build
-    # packaging takes milliseconds to import, and few ask for a specifier.
+    # Imported late: packaging takes milliseconds to import, and a specifier is rare.
     from packaging.specifiers import InvalidSpecifier, SpecifierSet  # noqa: PLC0415
 
     try:

@@ -18,7 +18,7 @@ _PLATFORMS = {
 
 
 class Reasons:
-    """Puts the limits of one situation into words."""
+    """Describes the limits of one situation in words."""
 
     def __init__(self, offers: Offers, situation: Situation) -> None:
         self._offers = offers
@@ -34,7 +34,7 @@ class Reasons:
         return f"The tables know no PyTorch {what} for {platform}."
 
     def no_code(self, card: Card) -> str:
-        """Say that no build serves a GPU."""
+        """Say that no build supports a GPU."""
         architecture = self._architectures.architecture(card.capability)
         platform = _PLATFORMS.get(self._situation.platform, self._situation.platform)
         return f"No build for {platform} is known to have code for {card}, of {architecture}."
@@ -48,7 +48,7 @@ class Reasons:
         )
 
     def jetsons(self) -> tuple[str, ...]:
-        """Say which GPUs are those of Jetson boards, whose PyTorch and driver come otherwise."""
+        """Say which GPUs are on Jetson boards, whose PyTorch and driver come from elsewhere."""
         products = self._offers.tables.get(GpuProducts).rows
         segments: dict[str | None, set[str]] = {}
         for row in products:
@@ -60,17 +60,17 @@ class Reasons:
         )
 
     def none_admitted(self, newest: str) -> str:
-        """Say that no release is what was asked for."""
+        """Say that no release matches the request."""
         asked = self._situation.torch
         return f"--torch {asked} admits no release of the tables, whose newest is {newest}."
 
     def no_code_admitted(self) -> str:
-        """Say that no release that was asked for has code for the GPUs."""
+        """Say that no release that matches the request has code for the GPUs."""
         cards = _listed([str(card) for card in _one_a_capability(self._situation.cards)])
         return f"No build that --torch {self._situation.torch} admits has code for {cards}."
 
     def share_none(self) -> tuple[str, ...]:
-        """Say that the GPUs share no build, and what each of them needs."""
+        """Say that the GPUs have no build in common, and what each of them needs."""
         cards = _one_a_capability(self._situation.cards)
         first = f"{_listed([str(card) for card in cards])} share no build of PyTorch:"
         return (
@@ -80,7 +80,7 @@ class Reasons:
         )
 
     def undriven(self) -> tuple[str, ...]:
-        """Say which GPUs the driver does not drive; empty when it was seen to, or nobody knows."""
+        """Say which GPUs the driver does not support; empty if it is known to, or if unknown."""
         if self._situation.driver_serves:
             return ()
         return tuple(
@@ -107,7 +107,7 @@ class Reasons:
         return tuple(found)
 
     def caveats(self, offer: Offer) -> tuple[str, ...]:
-        """Say what is not certain of an offer."""
+        """Say what is not certain about an offer."""
         found = []
         if not offer.confirmed:
             why = f": {offer.note}" if offer.note else ""
@@ -139,7 +139,7 @@ class Reasons:
         return _sentence(f"{why}: {how} would allow {offer}")
 
     def with_a_driver(self, limits: Collection[Limit], offer: Offer) -> str:
-        """Say what a driver that drives the GPUs would allow, with other changes where needed."""
+        """Say what a driver that supports the GPUs would allow, with other changes if needed."""
         dropped = any(self._drives(card) == "dropped" for card in self._situation.cards)
         driver = "that driver" if dropped else f"driver {self.driver_for(offer)} or newer"
         changes = [driver, *(self._change(limit, offer) for limit in limits)]
@@ -178,7 +178,7 @@ class Reasons:
         return self._support.drives(card.capability, release=release, cuda=cuda)
 
     def _doubtful(self, card: Card) -> str:
-        """Say that nobody has said whether so old a driver drives a GPU."""
+        """Say that it is unknown whether so old a driver supports a GPU."""
         toolkit = ".".join(map(str, self._support.first_toolkit(card.capability) or ()))
         return (
             f"{self._driver()} is not known to drive {card}: it is older than CUDA {toolkit}, the "
@@ -205,7 +205,7 @@ class Reasons:
         return "a --torch that admits it"
 
     def _nearest_python(self, offer: Offer) -> str:
-        """Return the Python with wheels that is nearest to this one, of the same kind if any is."""
+        """Return the nearest Python with wheels, of the same kind if there is one."""
         pythons = self._offers.pythons(offer)
         wanted = self._situation.python or ""
         free_threaded = wanted.endswith("t")

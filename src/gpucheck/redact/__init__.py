@@ -1,8 +1,8 @@
-"""Takes out of a snapshot who and where the user is, field by field.
+"""Removes from a snapshot who and where the user is, field by field.
 
-What is private is said by the fields themselves (``Annotated[..., Private(kind)]``). Free text
-is searched for the values found there, and for paths, never for patterns of names or addresses:
-a pattern of addresses would eat ``nvidia-cudnn-cu12==9.1.0.70``.
+The fields themselves declare what is private (``Annotated[..., Private(kind)]``). Free text is
+searched for the values found there, and for paths, but never for patterns of names or addresses:
+a pattern for addresses would match ``nvidia-cudnn-cu12==9.1.0.70``.
 """
 
 import enum
@@ -30,7 +30,7 @@ Replace = Callable[[Kind, Any], Any]
 
 
 class Redaction:
-    """The stand-ins of one snapshot, ready to be put into it and into texts about it."""
+    """The pseudonyms of one snapshot, ready for use in it and in texts about it."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
@@ -42,7 +42,7 @@ class Redaction:
         self._standins.settle()
 
     def snapshot(self) -> Snapshot:
-        """Return the snapshot with stand-ins in place of what is private."""
+        """Return the snapshot with pseudonyms in place of private values."""
         old = self._snapshot
         if old.redacted:
             return old
@@ -62,20 +62,20 @@ class Redaction:
         )
 
     def text(self, words: str) -> str:
-        """Return a text with stand-ins in place of what is private in the snapshot."""
+        """Return a text with pseudonyms in place of values that are private in the snapshot."""
         return words if self._snapshot.redacted else self._standins.text(words)
 
     def _learn_names(self, system: System) -> None:
-        """Names come before paths, in which they may stand."""
+        """Names come before paths, because paths may contain them."""
         if system.user:
             self._standins.learn_user(system.user)
         if system.hostname:
             self._standins.learn_host(system.hostname)
 
     def _learn_values(self, snapshot: Snapshot) -> None:
-        """Let every private value have its stand-in before a text is searched.
+        """Give every private value its pseudonym before a text is searched.
 
-        UUIDs come first, and packages, whose names stand in those of files.
+        UUIDs come first, then packages, because file names contain package names.
         """
         found: list[tuple[Kind, Any]] = []
 
@@ -141,17 +141,17 @@ def redaction(snapshot: Snapshot) -> Redaction:
 
 
 def redact(snapshot: Snapshot) -> Snapshot:
-    """Return the snapshot without what says who or where the user is."""
+    """Return the snapshot without anything that shows who or where the user is."""
     return redaction(snapshot).snapshot()
 
 
 def redact_text(text: str, snapshot: Snapshot) -> str:
-    """Return a text about the machine with the same stand-ins as its redacted snapshot."""
+    """Return a text about the machine with the same pseudonyms as its redacted snapshot."""
     return redaction(snapshot).text(text)
 
 
 def _walk(value: Any, replace: Replace, kind: Kind = "any") -> Any:  # noqa: ANN401  # as it comes
-    """Return the value with every text in it replaced, by the kind that its field has."""
+    """Return the value with every text in it replaced, according to the kind of its field."""
     if isinstance(value, msgspec.Struct):
         kinds = _kinds(type(value))
         return type(value)(
@@ -173,7 +173,7 @@ def _walk(value: Any, replace: Replace, kind: Kind = "any") -> Any:  # noqa: ANN
 
 @functools.cache
 def _kinds(kind: type[msgspec.Struct]) -> dict[str, Kind]:
-    """Return what each field of a struct holds; a choice among fixed words is public."""
+    """Return the kind of each field of a struct; a choice among fixed words is public."""
     hints = typing.get_type_hints(kind, include_extras=True)
     return {field: _kind(hints[field]) for field in kind.__struct_fields__}
 

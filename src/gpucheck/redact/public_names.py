@@ -1,4 +1,4 @@
-"""Names in paths that say nothing of the user: what redaction leaves as it is."""
+"""Names in paths that reveal nothing about the user: redaction keeps them."""
 
 import re
 from functools import cache
@@ -11,7 +11,7 @@ SYSTEM_ROOTS = (
     "usr/share", "usr/src", "lib", "lib32", "lib64", "bin", "sbin", "proc", "sys", "dev", "etc",
     "boot", "opt/conda", "opt/nvidia", "opt/hpcx", "nix/store",
 )  # fmt: skip
-"""Folders of a Linux system below which every name is public; ``/run`` holds media and users."""
+"""Folders of a Linux system below which every name is public; ``/run`` has media and users."""
 
 _NAMES = """
 . .. ~ usr local lib lib32 lib64 libexec bin sbin include share src etc var opt run tmp proc sys dev
@@ -36,7 +36,7 @@ Python.framework Versions Current Applications linuxbrew .linuxbrew modules modu
 easybuild eb stack cvmfs sw linux-x86_64 singularity apptainer enroot docker containers hpc_sdk
 Linux_x86_64 comm_libs math_libs compilers runfile overlay kaggle working content drive site
 .dockerenv .singularity.d .containerenv __init__.py EXTERNALLY-MANAGED top_level.txt glibc-hwcaps
-""".split()  # noqa: SIM905  # a list of words is best read as words
+""".split()  # noqa: SIM905  # a list of words is most readable as words
 
 NAMES = frozenset(
     (*_NAMES, "Program Files", "Program Files (x86)", "NVIDIA Corporation",
@@ -55,7 +55,7 @@ _PATTERN = re.compile(
 )
 _FOR_CUDA = re.compile(r"-cu(?:da)?[0-9]{2,3}x?\Z")
 HOMES = frozenset(("home", "homes", "users"))
-"""The name that follows one of these, in lower case, is a user's."""
+"""The name that follows one of these, in lower case, is a user name."""
 NO_USERS = frozenset(("Public", "Shared", "Default", "root", "linuxbrew", ".linuxbrew"))
 
 ORDINARY = frozenset(
@@ -72,14 +72,14 @@ ORDINARY = frozenset(
     version release answer answered environment command timed out output input number name names
     """.split()  # noqa: SIM905
 )
-"""Words that stand in messages with a meaning of their own, were they a host's or a user's name."""
+"""Words that have a meaning of their own in messages, even if they are a host or user name."""
 
 
 _LOWER = frozenset(name.lower() for name in NAMES)
 
 
 def is_public(name: str, *, windows: bool = False) -> bool:
-    """Whether the name of a folder or a file says nothing of the user."""
+    """Whether the name of a folder or a file reveals nothing about the user."""
     found = name.lower() in _LOWER if windows else name in NAMES
     if found or _PATTERN.fullmatch(name) is not None:
         return True
@@ -87,14 +87,15 @@ def is_public(name: str, *, windows: bool = False) -> bool:
 
 
 def is_public_package(name: str) -> bool:
-    """Whether a distribution, or the folder of one, is known to be public.
+    """Whether a distribution, or its folder, is known to be public.
 
-    Those for one CUDA (``spconv-cu120``) are as public as the others; words are no name.
+    Those for one CUDA (``spconv-cu120``) are as public as the others. An ordinary word is not a
+    name.
     """
     return " " in name or _packages().known(_FOR_CUDA.sub("", name.lower())) is not None
 
 
 @cache
 def _packages() -> KnownPackages:
-    """Read the table of packages when the first name is asked for: not each run redacts."""
+    """Read the table of packages on first use: not every run redacts."""
     return Tables().get(KnownPackages)

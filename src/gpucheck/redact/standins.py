@@ -1,4 +1,4 @@
-"""Stand-ins for what is private: of the same kind and form, equal where the values are equal."""
+"""Pseudonyms for private values: of the same kind and form, equal if the values are equal."""
 
 import re
 from collections.abc import Iterable
@@ -20,14 +20,14 @@ _UUID = re.compile(r"(MIG-GPU-|MIG-|GPU-)([^/\s]*)((?:/[0-9]{1,3}){0,2})", re.IG
 _WHOLE_UUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 _ADDRESS_OF_NOBODY = frozenset(("", "localhost", "127.0.0.1", "::1", "0.0.0.0", "::"))  # noqa: S104
 _SHORTEST_UUID = 8
-"""Hexadecimal digits of a stand-in that name it alone."""
+"""Number of hexadecimal digits that identify a pseudonym."""
 _SHORTEST_WORD = 3
 _ENDS = r"\x00-\x20\"'<>|:;,()\[\]{}=`\\"
 _RUN = rf"[^{_ENDS}]*"
 
 
 class Standins:
-    """The stand-ins of one snapshot, numbered by first appearance."""
+    """The pseudonyms of one snapshot, numbered by first appearance."""
 
     def __init__(self) -> None:
         self._components: dict[str, str] = {}
@@ -45,10 +45,10 @@ class Standins:
         self._names: dict[str, str] = {}
         self._words: re.Pattern[str] | None = None
 
-    # Learning: what is private, before any text is searched.
+    # Learning: which values are private, before any text is searched.
 
     def learn_host(self, name: str) -> None:
-        """Know the name of this machine, whole and up to its first dot."""
+        """Learn the name of this machine, whole and up to its first dot."""
         if name in _ADDRESS_OF_NOBODY or name in self._hosts:
             return
         short, _, domain = name.partition(".")
@@ -58,12 +58,12 @@ class Standins:
             self._hosts[name] = f"{self._hosts[short]}.domain{number}"
 
     def learn_user(self, name: str) -> None:
-        """Know a user's name."""
+        """Learn a user name."""
         if name and name not in NO_USERS:
             self._users.setdefault(name, f"user{len(self._users) + 1}")
 
     def learn_uuid(self, value: str) -> None:
-        """Know the whole UUID of a device."""
+        """Learn the whole UUID of a device."""
         found = _UUID.fullmatch(value)
         body = found[2] if found else value
         if body and body not in self._bodies:
@@ -71,7 +71,7 @@ class Standins:
         self._full_uuids[value] = None
 
     def settle(self) -> None:
-        """End the learning: from here on texts are searched for all that was learned."""
+        """End the learning; from now on texts are searched for all learned values."""
         self._texts.clear()
         self._finder = self._new_finder()
         names = {**self._packages, **self._users, **self._hosts, **self._addresses}
@@ -81,19 +81,19 @@ class Standins:
     # Replacing a value of a known kind.
 
     def host(self, name: str) -> str:
-        """Return the stand-in of a machine's name."""
+        """Return the pseudonym of a machine name."""
         if name in _ADDRESS_OF_NOBODY:
             return name
         self.learn_host(name)
         return self._hosts[name]
 
     def user(self, name: str) -> str:
-        """Return the stand-in of a user's name; root is nobody in particular."""
+        """Return the pseudonym of a user name; root is not private."""
         self.learn_user(name)
         return self._users.get(name, name)
 
     def address(self, value: str) -> str:
-        """Return the stand-in of a network address, or of the machine's name where it is that."""
+        """Return the pseudonym of a network address, or of the machine if the value is its name."""
         if value in _ADDRESS_OF_NOBODY:
             return value
         if value in self._hosts:
@@ -101,7 +101,7 @@ class Standins:
         return self._addresses.setdefault(value, f"address{len(self._addresses) + 1}")
 
     def package(self, name: str) -> str:
-        """Return the stand-in of a distribution's name, unless everybody may know it."""
+        """Return the pseudonym of a distribution name, unless the name is public."""
         if is_public_package(name):
             return name
         return self._packages.setdefault(name, f"package{len(self._packages) + 1}")
@@ -122,7 +122,7 @@ class Standins:
         return "".join(part if at % 2 else self.path(part) for at, part in enumerate(parts))
 
     def _component(self, name: str, *, windows: bool) -> str:
-        """Return the stand-in of one name in a path."""
+        """Return the pseudonym of one name in a path."""
         if not name or (is_public(name, windows=windows) and not self._tells_a_package(name)):
             return name
         name = self._spelling(name) if windows else name
@@ -138,15 +138,15 @@ class Standins:
         return self._components[name]
 
     def _tells_a_package(self, name: str) -> bool:
-        """Whether a file's name holds that of a package of somebody's own: ``libacme_ops.so``."""
+        """Whether a file name contains that of a private package: ``libacme_ops.so``."""
         plain = name.lower().replace("-", "_")
         return any(package.replace("-", "_") in plain for package in self._packages)
 
     def text(self, words: str) -> str:
-        """Return free text in which the private values learned, and absolute paths, are replaced.
+        """Return free text in which the learned private values, and absolute paths, are replaced.
 
-        A host's or a user's name is sought in sentences only, and only when it is no ordinary
-        word: a user called nvidia leaves the messages of the driver alone.
+        A host or user name is replaced only in sentences, and only if it is not an ordinary word: a
+        user called nvidia does not change the messages of the driver.
         """
         if words not in self._texts:
             self._texts[words] = self._new_text(words)
@@ -163,9 +163,9 @@ class Standins:
         return self._words.sub(lambda found: self._names[found[0]], replaced)
 
     def _new_finder(self) -> re.Pattern[str]:
-        """Find UUIDs and paths in text; a path with blanks only where it is known.
+        """Return a pattern for UUIDs and paths in text; a path with blanks only if it is known.
 
-        A pattern of every UUID would take seconds for the ten thousand GPUs of a cluster.
+        A pattern with every UUID would take seconds for the ten thousand GPUs of a cluster.
         """
         odd_bodies = [body for body in self._bodies if not _WHOLE_UUID.fullmatch(body)]
         self._odd_bodies = sorted(odd_bodies, key=len, reverse=True)
@@ -188,7 +188,7 @@ class Standins:
         return self.path(path) + found["path"][len(path) :]
 
     def _body(self, seen: str) -> str:
-        """Return the stand-in of a UUID in a text; of an unknown one what is known of its start."""
+        """Return the pseudonym of a UUID in a text; for an unknown one, by its known start."""
         if seen in self._bodies:
             return self._bodies[seen]
         start = next((body for body in self._odd_bodies if seen.startswith(body)), "")
@@ -198,7 +198,7 @@ class Standins:
         return f"{len(self._bodies) + 1:08d}-0000-0000-0000-000000000000"
 
     def _device(self, entry: str) -> str:
-        """Replace one entry such that it names exactly the devices that it named before."""
+        """Replace one entry so that it names exactly the devices that it named before."""
         found = _UUID.fullmatch(entry.strip())
         if found is None:
             return self.text(entry)
@@ -238,7 +238,7 @@ class Standins:
         return "".join(parts)
 
     def _spelling(self, name: str) -> str:
-        """Return the spelling seen first: Windows does not tell capitals apart."""
+        """Return the spelling seen first: file names on Windows are not case-sensitive."""
         lower = name.lower()
         for known in (self._users, self._hosts):
             for seen in known:
@@ -248,8 +248,8 @@ class Standins:
 
 
 def _is_of_system(names: list[str]) -> bool:
-    """Whether an absolute path lies in a folder of the system, all of which is public."""
-    if ".." in names or len(names) < 2:  # noqa: PLR2004  # "/x" has two, the first one empty
+    """Whether an absolute path is in a folder of the system, in which everything is public."""
+    if ".." in names or len(names) < 2:  # noqa: PLR2004  # "/x" has two names, the first one empty
         return False
     if re.fullmatch("[A-Za-z]:", names[0]):
         return names[1].lower() == "windows"
@@ -257,7 +257,7 @@ def _is_of_system(names: list[str]) -> bool:
 
 
 def _tells(name: str) -> bool:
-    """Whether a name may be sought in sentences: no ordinary word, nothing well known."""
+    """Whether a name may be searched in sentences: no ordinary word, nothing well known."""
     ordinary = name.lower() in ORDINARY or is_public(name)
     return len(name) >= _SHORTEST_WORD and not ordinary
 
@@ -269,7 +269,7 @@ def _common_start(words: list[str]) -> str:
 
 
 def _alternatives(values: Iterable[str]) -> str:
-    """Return a pattern of any of these values, the longest first; it never matches without any."""
+    """Return a pattern of any of these values, the longest first; without values, of nothing."""
     ordered = sorted(values, key=len, reverse=True)
     return f"(?:{'|'.join(map(re.escape, ordered))})" if ordered else r"(?!)"
 

@@ -1,1 +1,1 @@
-"""Faces of a report: one file = one format, and what the formats share."""
+"""Renderers of a report: one file is one format; the rest is what the formats share."""

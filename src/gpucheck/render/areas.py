@@ -1,4 +1,4 @@
-"""The machine in six lines: one an area, with its state in a word and its facts in a few."""
+"""The machine in six lines: one per area, with its state in a word and a few facts."""
 
 from collections.abc import Iterable, Sequence
 from typing import Literal
@@ -38,7 +38,7 @@ _BUILDS = {"cpu": "CPU build", "rocm": "ROCm build", "xpu": "XPU build", "cuda":
 
 
 class Area(msgspec.Struct, frozen=True):
-    """One line: ``none`` is said of what is not there, ``unknown`` of what could not be read."""
+    """One line: ``none`` is used for what does not exist, ``unknown`` for what is unknown."""
 
     name: Name
     status: Status
@@ -62,7 +62,7 @@ def areas(report: Report) -> list[Area]:
 
 
 def _judged(area: Area, mine: Sequence[Finding]) -> Area:
-    """Give an area the state of its worst finding; the findings come worst first."""
+    """Give an area the state of its worst finding; the findings are sorted worst first."""
     if not mine:
         return area
     slugs = tuple(finding.slug for finding in mine)
@@ -86,7 +86,7 @@ def _area_of(finding: Finding, snapshot: Snapshot) -> Name | None:
 
 
 def _area_of_selftest(index: str, snapshot: Snapshot) -> Name | None:
-    """Return what went wrong in a self-test: what it ran on, or the library that refused."""
+    """Return the area of a failed self-test: the device it ran on, or the library that failed."""
     results = snapshot.get(SelfTests).results or []
     result = results[int(index)] if index.isdigit() and int(index) < len(results) else None
     if result is None:

@@ -1,4 +1,4 @@
-"""What changed between two snapshots, for a person."""
+"""The changes between two snapshots, for a person."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from gpucheck.render.words import clean, plural, shown
 
 
 def render(changes: Sequence[Change], *, color: bool = False, width: int | None = None) -> str:
-    """Return one paragraph a change, the paths of facts as in the report."""
+    """Return one paragraph per change, with the paths of facts as in the report."""
     page = Page(width, color=color)
     page.words(plural(len(changes), "change") if changes else "Nothing changed.", style="bold")
     for change in changes:
@@ -34,7 +34,7 @@ def _said(change: Change) -> str:
 
 
 def _lists(old: list[str], new: list[str]) -> str:
-    """Return only what differs of two lists of words."""
+    """Return only the differences between two lists of words."""
     before, after = set(old), set(new)
     gone = [one for one in old if one not in after]
     come = [one for one in new if one not in before]

@@ -1,6 +1,6 @@
 """A page of plain text: wrapped, indented, readable without colour.
 
-Made by hand because rich alone takes as long to import as all the rest of a run.
+Written by hand, because importing rich alone takes as long as all the rest of a run.
 """
 
 from collections.abc import Sequence
@@ -19,10 +19,10 @@ STYLES = {
 
 
 class Page:
-    """Lines that are being written.
+    """Lines of a page while it is written.
 
     Args:
-        width: columns; long lines are no easier to read, so that 100 are the most.
+        width: columns, limited to 100, because longer lines are harder to read.
         color: whether styles are written as SGR codes.
     """
 
@@ -36,7 +36,7 @@ class Page:
         return "\n".join(self._lines).rstrip("\n") + "\n"
 
     def blank(self) -> None:
-        """Write an empty line, never two of them."""
+        """Write an empty line, but never two in a row."""
         if self._lines and self._lines[-1]:
             self._lines.append("")
 
@@ -54,9 +54,9 @@ class Page:
         hang: int | None = None,
         style: str = "",
     ) -> None:
-        """Write a paragraph; its lead stands out.
+        """Write a paragraph with an emphasised lead.
 
-        Further lines stand ``hang`` columns in (as far as the first one if None).
+        Further lines are indented by ``hang`` columns (like the first one if None).
         """
         hang = indent if hang is None else hang
         first, *rest = self._wrapped(lead + words, indent, hang) or [""]
@@ -68,7 +68,7 @@ class Page:
     def labelled(
         self, label: str, words: str, *, indent: int = 0, column: int = 9, style: str = ""
     ) -> None:
-        """Write a label and, beside it from ``column`` on, a paragraph."""
+        """Write a label and next to it, starting at ``column``, a paragraph."""
         self.columns([(label, column, style)], words, indent=indent)
 
     def columns(
@@ -89,14 +89,14 @@ class Page:
         self._lines.append(" " * indent + self.styled(line, style))
 
     def styled(self, words: str, style: str) -> str:
-        """Return the words in a style, blanks at the edges left out of it."""
+        """Return the words in a style, except blanks at the edges."""
         inner = words.strip(" ")
         if not (self._color and style and inner):
             return words
         return words.replace(inner, f"\x1b[{STYLES[style]}m{inner}\x1b[0m", 1)
 
     def _wrapped(self, words: str, indent: int, hang: int) -> Sequence[str]:
-        """Break between words only: a path or a name is never broken."""
+        """Break only between words: a path or a name is never broken."""
         lines: list[str] = []
         line, start = "", indent
         for word in words.split():
@@ -109,7 +109,7 @@ class Page:
 
 
 def encodable(text: str, encoding: str | None) -> str:
-    """Return the text such that writing it in this encoding cannot fail."""
+    """Return the text in a form that can always be written in this encoding."""
     encoding = encoding or "utf-8"
     try:
         text.encode(encoding)

@@ -36,7 +36,7 @@ def render(report: Report) -> str:
 
 
 def escaped(text: str, limit: int = _LONGEST_WORDS) -> str:
-    """Return untrusted text such that it is shown as it stands.
+    """Return untrusted text, escaped so that it is shown literally.
 
     Markup, tables, HTML, mentions, issue numbers and bare links lose their meaning.
     """
@@ -51,7 +51,7 @@ def code(text: str, limit: int = _LONGEST_WORDS) -> str:
 
 
 def block(lines: tuple[str, ...]) -> str:
-    """Return lines as a fenced block whose fence no line can close."""
+    """Return lines as a fenced block with a fence that no line can close."""
     cleaned = [clean(line, _LONGEST_COMMAND) for line in lines]
     longest = max((len(run) for line in cleaned for run in _FENCE.findall(line)), default=2)
     fence = "`" * (longest + 1)

@@ -1,4 +1,4 @@
-"""What was given to ``gpucheck compat`` and is not judged by this version, in one line."""
+"""The values given to ``gpucheck compat`` that this version does not judge, in one line."""
 
 from collections.abc import Mapping
 
@@ -6,7 +6,7 @@ from gpucheck.render.words import clean
 
 
 def sentence(not_judged: Mapping[str, str]) -> str:
-    """Return the line; "" when everything that was given is judged."""
+    """Return the line; "" if everything that was given is judged."""
     if not not_judged:
         return ""
     names = [f"{name} ({why})" if why else name for name, why in not_judged.items()]

@@ -27,7 +27,7 @@ class RuleRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProbeRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A probe: what it finds out, and how many seconds it may take."""
+    """A probe: what it determines, and how many seconds it may take."""
 
     name: str
     subject: str
@@ -35,7 +35,7 @@ class ProbeRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SelfTestRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A self-test: what it tests, per what it is run, and at which levels."""
+    """A self-test: what it tests, what it is repeated for, and its levels."""
 
     name: str
     about: str
@@ -44,7 +44,7 @@ class SelfTestRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def explain(slug: str) -> str | None:
-    """Return the page of a finding, or None when there is none of that name."""
+    """Return the page of a finding, or None if there is none with that name."""
     rules = all_rules()
     newer = RETIRED.names.get(slug)
     if newer is not None:
@@ -73,7 +73,7 @@ def list_probes() -> list[ProbeRow]:
 
 
 def list_selftests() -> list[SelfTestRow]:
-    """Return every self-test, the one that is run first at the start."""
+    """Return every self-test, in the order in which they run."""
     return [
         SelfTestRow(name=one.name, about=one.about, per=one.per, levels=list(one.levels))
         for one in headers().values()
@@ -118,7 +118,7 @@ def _page(rule: Rule) -> str:
 
 
 def reflow(paragraph: str) -> str:
-    """Wrap a paragraph for a terminal: the items of a list singly, indented lines not at all."""
+    """Wrap a paragraph for a terminal: list items one by one, indented lines not at all."""
     items: list[str] = []
     for line in paragraph.split("\n"):
         if not items or line.startswith(("- ", "    ")):
@@ -139,6 +139,6 @@ def _fill(item: str) -> str:
 
 
 def _subject(section: type[Any]) -> str:
-    """Return the first sentence of the module that holds the probe."""
+    """Return the first paragraph of the module that defines the probe."""
     words = inspect.getdoc(sys.modules[section.__module__]) or ""
     return clean(words.partition("\n\n")[0])

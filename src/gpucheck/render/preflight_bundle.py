@@ -1,6 +1,7 @@
-"""A pre-flight as one file for a ticket: redacted, with everything that somebody else needs.
+"""A pre-flight as one file for a ticket: redacted, with everything that other people need.
 
-Names, paths, addresses and UUIDs have stand-ins, the same ones in every file of the bundle.
+Names, paths, addresses and UUIDs are replaced by pseudonyms, the same ones in every file of the
+bundle.
 """
 
 import io
@@ -27,17 +28,17 @@ _PEER = re.compile(
     r"(?<![\w.:])(?:(?P<v4>(?!127\.)(?:[0-9]{1,3}\.){3}[0-9]{1,3})(?=\]?:[0-9])"
     r"|(?<=\[)(?P<v6>[0-9A-Fa-f:]{4,39})(?=\]:[0-9]))"
 )
-"""An address with its port, as gloo, NCCL and torch name their peers; a version has none."""
+"""An address with its port, as gloo, NCCL and torch name their peers; a version has no port."""
 
 
 def bundle(path: str, result: Result, history: Sequence[StepResult] = ()) -> tuple[bytes, str]:
-    """Return the archive, and in a sentence what is in it.
+    """Return the archive, and its content in a sentence.
 
     Args:
-        path: where it will stand; a name that ends in .tar.gz or .tgz makes it a tar archive, any
-            other a zip archive.
+        path: where it will be written; a name that ends in .tar.gz or .tgz makes it a tar archive,
+            any other a zip archive.
         result: the pre-flight.
-        history: the steps, for what became of each rank in each of them.
+        history: the steps, for the result of each rank in each of them.
     """
     files = _without_peers(dict(_files(result, history)))
     packed = _tar(files) if path.lower().endswith(_TAR_ENDS) else _zip(files)
@@ -62,7 +63,7 @@ def _files(result: Result, history: Sequence[StepResult]) -> Iterator[tuple[str,
 
 
 def _steps(names: Public, history: Sequence[StepResult]) -> Iterator[dict[str, Any]]:
-    """Return each rank of each step; what it said is redacted like any other text."""
+    """Return each rank of each step; its output is redacted like any other text."""
     for done in history:
         told = {"step": done.step.kind, "number": done.step.number}
         env = {"env": names.data(done.step.env)} if done.step.env else {}
@@ -71,7 +72,7 @@ def _steps(names: Public, history: Sequence[StepResult]) -> Iterator[dict[str, A
 
 
 def _without_peers(files: dict[str, str]) -> dict[str, bytes]:
-    """Put stand-ins for the addresses of peers, which stand in what torch and NCCL said."""
+    """Replace the addresses of peers, which occur in messages of torch and NCCL."""
     peers = dict.fromkeys(
         found["v4"] or found["v6"] for text in files.values() for found in _PEER.finditer(text)
     )

@@ -1,4 +1,4 @@
-"""The files that a pre-flight writes on request; each failure is a sentence and no more."""
+"""The files that a pre-flight writes on request; a failure is only reported in a sentence."""
 
 from collections.abc import Callable, Sequence
 
@@ -19,16 +19,16 @@ def write_files(
     bundle_file: str | None = None,
     history: Sequence[StepResult] = (),
 ) -> list[str]:
-    """Write what was asked for; return what is to be said of it, a line each.
+    """Write the requested files; return what to report about it, one line each.
 
-    That a file cannot be written changes nothing of the verdict and of the exit status.
+    A file that cannot be written does not change the verdict or the exit status.
 
     Args:
         result: the pre-flight.
         exclude_file: for the hosts that srun --exclude should leave out.
         metrics: for Prometheus.
         bundle_file: the archive for a ticket.
-        history: the steps, which go into the bundle.
+        history: the steps, which are included in the bundle.
     """
     writers: tuple[tuple[str, str | None, Callable[[str], str]], ...] = (
         ("--exclude-file", exclude_file, lambda path: _exclude(path, result)),

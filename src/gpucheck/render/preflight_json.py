@@ -1,7 +1,7 @@
-"""A pre-flight as JSON: the report of the contract, its culprits, every rank, the exit status.
+"""A pre-flight as JSON: the report schema, its culprits, every rank, the exit status.
 
-Nothing is redacted: whoever runs a cluster needs the names of hosts and the UUIDs of GPUs. The
-report in a bundle (``--bundle``) is.
+Nothing is redacted, because the operators of a cluster need the names of hosts and the UUIDs of
+GPUs. The report in a bundle (``--bundle``) is redacted.
 """
 
 from typing import Any
@@ -41,6 +41,6 @@ def as_json(result: Result) -> dict[str, Any]:
 
 
 def _plain(facts: Facts) -> dict[str, Any]:
-    """Return facts without where each comes from: outside the snapshot they say so themselves."""
+    """Return facts without their sources; outside the snapshot their origin is obvious."""
     plain: dict[str, Any] = builtins(facts)
     return {key: value for key, value in plain.items() if key not in ("sources", "problems")}

@@ -57,7 +57,7 @@ def _next(result: Result) -> str:
 
 
 def _ranks(result: Result) -> str:
-    """Return the ranks that did not pass in rows, the worst first, and how many others passed."""
+    """Return rows for the ranks that did not pass, the worst first, and the count of the others."""
     groups = words.by_status(result.preflight.ranks or ())
     others = [one for status, these in groups if status != "passed" for one in these]
     counts = ", ".join(f"{len(these):,} {status}" for status, these in groups)

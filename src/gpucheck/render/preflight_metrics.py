@@ -1,7 +1,7 @@
-"""A pre-flight as metrics in Prometheus' text format, for the textfile collector of node_exporter.
+"""A pre-flight as metrics in Prometheus' text format, for node_exporter's textfile collector.
 
-Their number does not grow with the ranks: only what is to blame has series of its own. They have
-no time stamps, which the collector refuses; the time is a metric.
+Their number does not grow with the ranks: only culprits have series of their own. They have no time
+stamps, because the collector rejects them; the time is a metric.
 """
 
 import time
@@ -22,7 +22,7 @@ Sample = tuple[Mapping[str, str], float]
 
 
 def render(result: Result, now: float | None = None) -> str:
-    """Return the metrics; ``now`` is the time in seconds since 1970, this moment if None."""
+    """Return the metrics; ``now`` is the time in seconds since 1970, by default now."""
     drill = words.drill_words(result)
     loud = [f"# {drill}"] if drill else []
     lines = list(loud)
@@ -110,7 +110,7 @@ def _bandwidths(result: Result) -> Sequence[Sample]:
 
 
 def _unique(name: str, samples: Sequence[Sample]) -> list[str]:
-    """Return the lines of a metric; two of the same labels would make the whole file void."""
+    """Return the lines of a metric; two with the same labels would make the whole file invalid."""
     found: dict[str, str] = {}
     for labels, value in samples:
         inner = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())

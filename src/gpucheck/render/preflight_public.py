@@ -1,4 +1,4 @@
-"""A pre-flight as it may leave the cluster: names, paths, addresses and UUIDs have stand-ins."""
+"""A pre-flight for publication: names, paths, addresses and UUIDs are pseudonyms."""
 
 import re
 from collections.abc import Iterator
@@ -17,11 +17,11 @@ _replace = msgspec.structs.replace
 
 
 class Public:
-    """The stand-ins of one pre-flight, for itself and for every text about it.
+    """The pseudonyms of one pre-flight, for itself and for every text about it.
 
-    The redaction of a machine leaves a host's name in a sentence alone where it could be any other
-    word, and an address that could be a version. The nodes of a cluster are often called n1 and n2,
-    and a text about a pre-flight is full of them: here they are replaced whatever they look like.
+    The redaction of a machine keeps a host name in a sentence if it could be any other word, and an
+    address that could be a version. The nodes of a cluster are often called n1 and n2, and a text
+    about a pre-flight is full of them, so here they are always replaced.
     """
 
     def __init__(self, result: Result) -> None:
@@ -35,7 +35,7 @@ class Public:
         self._finder = re.compile(rf"(?<![\w.-])(?:{'|'.join(longest)})(?![\w-])")
 
     def text(self, words: str) -> str:
-        """Return a text with stand-ins."""
+        """Return a text with pseudonyms."""
         shown = redact_text(words, self._private)
         if not self._left:
             return shown
@@ -52,7 +52,7 @@ class Public:
         return value
 
     def result(self) -> Result:
-        """Return the pre-flight with stand-ins."""
+        """Return the pre-flight with pseudonyms."""
         result = self._result
         preflight = self._preflight()
         report = self._report(public(result.report), preflight)
@@ -89,7 +89,7 @@ class Public:
         )
 
     def _report(self, shown: Report, preflight: Preflight) -> Report:
-        """Return the report; of words as they were: a stand-in may be another's name."""
+        """Return the report, redacted from the original: a pseudonym may be another's name."""
         own = self._result.report
         return _replace(
             shown,
@@ -110,7 +110,7 @@ class Public:
         )
 
     def _evidence(self, own: Evidence, shown: Evidence) -> Evidence:
-        """Return evidence; what is the machine's has lost its private fields already."""
+        """Return evidence; facts of the machine have already lost their private fields."""
         said = own if own.fact.startswith("preflight.") else shown
         return _replace(shown, value=self.data(said.value))
 
@@ -122,7 +122,7 @@ class Public:
 
 
 def _hosts(preflight: Preflight) -> Iterator[str]:
-    """Return the name, and the address, of a host wherever one stands, in a fixed order."""
+    """Return the name and the address of every host, in a fixed order."""
     for rank in preflight.ranks or ():
         yield rank.host or ""
         yield rank.address or ""

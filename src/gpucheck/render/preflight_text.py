@@ -1,4 +1,4 @@
-"""A pre-flight for a person at a terminal: one line when all is well, else the culprits first."""
+"""A pre-flight for a person at a terminal: one line if all is well, else the culprits first."""
 
 from collections.abc import Iterator
 from itertools import groupby
@@ -15,10 +15,10 @@ _SEVERITIES = {"error": "red", "warning": "yellow"}
 _VERDICT_COLUMN = _SEVERITY_COLUMN = 9
 _RANK_COLUMNS = 9, 11
 _SAID, _IN_FULL = 8, 2
-"""Findings that are said at all, and slugs whose fixes are shown."""
+"""How many findings are shown, and how many slugs with their fixes."""
 _ROWS = 8
 _FEW_RANKS = 16
-"""As many ranks have a line each; of more, those that went wrong, by host."""
+"""Up to this many ranks have a line each; otherwise only those that failed, by host."""
 
 
 def render(
@@ -32,11 +32,11 @@ def render(
     """Return the pre-flight as text, at most a screen or two of it whatever the number of ranks.
 
     Args:
-        result: what to show; nothing is redacted, since whoever runs a cluster needs its names.
-        verbose: adds the table, every step and all figures also when all is well.
+        result: what to show; nothing is redacted, because a cluster's operators need its names.
+        verbose: adds the table, every step and all figures even if all is well.
         quiet: only the verdict.
-        color: with SGR codes; no meaning rests on them.
-        width: columns; 80 when it is not known.
+        color: with SGR codes; no meaning depends on them.
+        width: columns; 80 if unknown.
     """
     page = Page(width, color=color)
     found = words.causes(result)
@@ -69,7 +69,7 @@ def _drill(page: Page, drill: str, *, in_one_line: bool) -> None:
 
 
 def _verdict(page: Page, result: Result, *, in_one_line: bool) -> None:
-    """Write the verdict; what a log is searched for stands on one line, however long."""
+    """Write the verdict; the part that scripts search for in a log is always on one line."""
     word = words.verdict_word(result)
     label, said, style = word.upper(), words.verdict(result), _VERDICTS[word]
     if in_one_line:
@@ -79,7 +79,7 @@ def _verdict(page: Page, result: Result, *, in_one_line: bool) -> None:
 
 
 def _findings(page: Page, found: list[words.Cause], result: Result) -> None:
-    """Write who else is to blame, and what to do about the gravest causes."""
+    """Write who else is to blame, and the fixes for the most severe causes."""
     named = words.verdict_word(result) == "broken" and not result.ending.why
     rest = words.said(found)[1 if named else 0 :]
     if rest:
@@ -109,7 +109,7 @@ def _explain(causes: list[words.Cause]) -> str:
 
 
 def _open_end(page: Page, result: Result) -> None:
-    """Write what could not be told, what is known all the same, and what to do next."""
+    """Write what could not be determined, what is known nevertheless, and the next steps."""
     preflight = result.preflight
     if result.ending.status != words.INCONCLUSIVE:
         for open_end in (preflight.inconclusive, preflight.stopped_because):
@@ -140,7 +140,7 @@ def _ranks(page: Page, result: Result) -> None:
 
 
 def _hosts(page: Page, ranks: list[RankOutcome]) -> None:
-    """Write where it went wrong, the worst host first, and how many others there are."""
+    """Write where the failures were, the worst host first, and how many others there are."""
     groups = words.by_status(ranks)
     hosts = _by_host([one for one in ranks if one.status in words.BAD])
     if len(hosts) > 1:
@@ -179,7 +179,7 @@ def _by_host(ranks: list[RankOutcome]) -> list[tuple[str, list[RankOutcome]]]:
 
 
 def _counted_steps(steps: list[str]) -> Iterator[str]:
-    """Return the steps in order, repeated ones once with their number."""
+    """Return the steps in order, repeated ones once with their count."""
     for step, same in groupby(steps):
         count = len(list(same))
         yield clean(step) + (f" ({count} rounds)" if count > 1 else "")

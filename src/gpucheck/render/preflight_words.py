@@ -1,4 +1,4 @@
-"""What every face of a pre-flight says in the same words: who is to blame, what it comes to."""
+"""The sentences that all formats of a pre-flight share: who is to blame, what the result is."""
 
 import statistics
 from collections import Counter
@@ -33,7 +33,7 @@ _SHORT_SECONDS = 10
 
 
 class Cause(msgspec.Struct, frozen=True):
-    """A slug with everything about it; ``finding`` is None where no rule knows the slug."""
+    """A slug with everything about it; ``finding`` is None if no rule has the slug."""
 
     slug: str
     severity: str
@@ -42,7 +42,7 @@ class Cause(msgspec.Struct, frozen=True):
 
 
 def causes(result: Result) -> list[Cause]:
-    """Return what was found, each slug once: what decided the exit status comes first."""
+    """Return what was found, each slug once; what decided the exit status comes first."""
     by_slug: dict[str, list[Culprit]] = {}
     for one in result.preflight.culprits or ():
         by_slug.setdefault(one.slug, []).append(one)
@@ -69,7 +69,7 @@ def _class_place(slug: str) -> int:
 
 
 def verdict_word(result: Result) -> Verdict:
-    """Return the verdict of the report, with what is open and with culprits that no rule knows."""
+    """Return the verdict of the report, including open questions and culprits without a rule."""
     severities = {one.severity for one in causes(result)}
     if "error" in severities:
         return "broken"
@@ -79,7 +79,7 @@ def verdict_word(result: Result) -> Verdict:
 
 
 def verdict(result: Result) -> str:
-    """Return one sentence that says how it stands."""
+    """Return one sentence with the overall result."""
     found = causes(result)
     if result.ending.status == INCONCLUSIVE and (result.ending.why or not found):
         return f"Inconclusive: {clean(result.ending.why, _LONGEST_EVIDENCE)}"
@@ -103,7 +103,7 @@ def said(found: list[Cause]) -> list[tuple[str, str]]:
 
 
 def notices(result: Result) -> list[str]:
-    """Return what is no fault, and good to know."""
+    """Return useful facts that are not faults."""
     return [clean(one, _LONGEST_EVIDENCE) for one in result.preflight.notices]
 
 
@@ -113,14 +113,14 @@ def _warnings(found: list[Cause]) -> str:
 
 
 def healthy(result: Result) -> str:
-    """Return the one line that is shown when all is well: who, what was reached, how long."""
+    """Return the one line that is shown if all is well: who, the measured values, the time."""
     fastest = headline_bandwidth(result.preflight.bandwidths or ())
     reached = bandwidth_words(fastest) if fastest is not None else "each passed its tests"
     return f"{population(result)}: {reached}; {seconds(result.seconds)}"
 
 
 def population(result: Result) -> str:
-    """Return how many ranks on how many nodes, and what they are."""
+    """Return how many ranks on how many nodes, and on which devices."""
     ranks = result.preflight.ranks or []
     world = result.preflight.world_size or len(ranks)
     nodes = result.preflight.nodes or len({one.host or one.node for one in ranks})
@@ -135,7 +135,7 @@ def population(result: Result) -> str:
 
 
 def headline_bandwidth(bandwidths: Sequence[Bandwidth]) -> Bandwidth | None:
-    """Return the all-reduce of the most ranks at its largest size; None without any."""
+    """Return the all-reduce of the most ranks at its largest size; None if there is none."""
     told = [one for one in bandwidths if one.collective == "all-reduce" and one.busbw is not None]
     return max(told, key=lambda one: (one.ranks, one.size), default=None)
 
@@ -151,7 +151,7 @@ def bandwidth_words(one: Bandwidth) -> str:
 
 
 def sentence(culprit: Culprit) -> str:
-    """Return who is to blame, in which phase, and what was seen."""
+    """Return who is to blame, in which phase, and what was observed."""
     phase = f", phase {culprit.phase}" if culprit.phase not in (None, "done") else ""
     seen = f": {clean(culprit.evidence, _LONGEST_EVIDENCE)}" if culprit.evidence else ""
     sure = "" if culprit.confidence.value == "certain" else f" ({culprit.confidence.value})"
@@ -159,7 +159,7 @@ def sentence(culprit: Culprit) -> str:
 
 
 def who(culprit: Culprit) -> str:
-    """Return the rank, GPU, node or link with everything that says where it is."""
+    """Return the rank, GPU, node or link with everything that shows where it is."""
     ranks = culprit.ranks or ((culprit.rank,) if culprit.rank is not None else ())
     hosts = [host(one) for one in culprit.hosts or (culprit.host,) if one]
     if culprit.is_link:
@@ -192,7 +192,7 @@ def _ends(ranks: Sequence[int], hosts: list[str]) -> str:
 
 
 def host(name: str) -> str:
-    """Return a host's name, harmless and of bounded length."""
+    """Return a host name, made harmless and limited in length."""
     return clean(name, _LONGEST_HOST)
 
 
@@ -203,7 +203,7 @@ def few(names: Sequence[str]) -> str:
 
 
 def spans(ranks: Sequence[int]) -> str:
-    """Return ranks as spans, ``0-7, 16``, cut where they become many."""
+    """Return ranks as ranges, ``0-7, 16``, shortened if there are many."""
     packed = pack(sorted(ranks)).split(",")
     shown = packed
     while len(", ".join(shown)) > _LONGEST_SPANS:
@@ -212,14 +212,14 @@ def spans(ranks: Sequence[int]) -> str:
 
 
 def exit_words(result: Result) -> str:
-    """Return the exit status, its class, and what that means."""
+    """Return the exit status, its class, and its meaning."""
     status = result.ending.status
     counts = "" if status or not causes(result) else " (see --fail-on)"
     return f"Exit status {status}, {result.ending.word}: {_CLASSES[status]}{counts}."
 
 
 def drill_words(result: Result) -> str:
-    """Return what must be said of a drill; "" when there is none."""
+    """Return the note about a drill; "" if it was not a drill."""
     drill = result.drill or result.preflight.drill
     if not drill:
         return ""
@@ -230,7 +230,7 @@ def drill_words(result: Result) -> str:
 
 
 def next_steps(result: Result) -> list[str]:
-    """Return what to do where nobody could be named."""
+    """Return the next steps if nobody could be named."""
     preflight = result.preflight
     if result.ending.status != INCONCLUSIVE:
         return []
@@ -257,7 +257,7 @@ def next_steps(result: Result) -> list[str]:
 
 
 def by_status(ranks: Sequence[RankOutcome]) -> list[tuple[str, list[RankOutcome]]]:
-    """Return the ranks by how they ended, the worst first."""
+    """Return the ranks by their results, the worst first."""
     found: dict[str, list[RankOutcome]] = {}
     for one in ranks:
         found.setdefault(one.status, []).append(one)
@@ -265,7 +265,7 @@ def by_status(ranks: Sequence[RankOutcome]) -> list[tuple[str, list[RankOutcome]
 
 
 def host_words(ranks: Sequence[RankOutcome]) -> str:
-    """Return how these ranks of a host ended, and what the worst of them said."""
+    """Return the results of these ranks of a host, and the messages of the worst one."""
     counts = ", ".join(
         f"{len(these)} {status} ({_ranks(these)})" for status, these in by_status(ranks)
     )
@@ -284,7 +284,7 @@ def _ranks(these: Sequence[RankOutcome]) -> str:
 
 
 def rate_lines(ranks: Sequence[RankOutcome]) -> Iterator[str]:
-    """Return for each rate what the ranks reached: the slowest, the median, the fastest."""
+    """Return for each rate the values of the ranks: the slowest, the median, the fastest."""
     rates: dict[str, list[tuple[float, int]]] = {}
     for one in ranks:
         for name, value in one.rates.items():
@@ -299,7 +299,7 @@ def rate_lines(ranks: Sequence[RankOutcome]) -> Iterator[str]:
 
 
 def seconds(value: float) -> str:
-    """Return a time as a person reads it."""
+    """Return a time in a form for people."""
     return f"{value:.1f} s" if value < _SHORT_SECONDS else f"{value:.0f} s"
 
 

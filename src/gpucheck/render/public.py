@@ -1,4 +1,4 @@
-"""The report as it may leave the machine: names, paths, addresses and UUIDs have stand-ins."""
+"""The report for publication: names, paths, addresses and UUIDs are pseudonyms."""
 
 import msgspec
 
@@ -42,7 +42,7 @@ def _finding(finding: Finding, private: Snapshot, redacted: Snapshot) -> Finding
 
 
 def _evidence(evidence: Evidence, private: Snapshot, redacted: Snapshot) -> Evidence:
-    """Quote the redacted snapshot: a value is replaced by its field, not by its looks."""
+    """Quote the redacted snapshot: a value is replaced according to its field."""
     _owner, _field, value = redacted.look_up(evidence.fact)
     return _replace(evidence, value=builtins(value), source=redact_text(evidence.source, private))
 

@@ -16,14 +16,14 @@ _LONGEST_COMMAND = 4000
 
 
 class Missing(Struct, frozen=True):
-    """A fact that a recommendation needs and nobody knows, and the option that supplies it."""
+    """A fact that a recommendation needs and that is unknown, and the option that supplies it."""
 
     fact: str
     option: str
 
 
 class Shown(Struct, frozen=True, kw_only=True):
-    """What there is to show: the answer, the commands that install it, and what is missing."""
+    """Everything to show: the answer, the commands that install it, and what is missing."""
 
     answer: Recommendation
     commands: tuple[str, ...] = ()
@@ -41,7 +41,7 @@ class Shown(Struct, frozen=True, kw_only=True):
 
 
 def text(shown: Shown, *, quiet: bool = False, color: bool = False) -> str:
-    """Return the recommendation for a terminal; ``quiet`` leaves the commands only."""
+    """Return the recommendation for a terminal; with ``quiet`` only the commands."""
     page = Page(color=color)
     answer = shown.answer
     if quiet and shown.commands:

@@ -1,6 +1,6 @@
-"""JSON Schemas of everything that gpucheck writes as JSON, made from its types.
+"""JSON Schemas of everything that gpucheck writes as JSON, generated from its types.
 
-Further properties are allowed everywhere: keys may be added within a schema's version.
+Additional properties are allowed everywhere: keys may be added within a version of a schema.
 """
 
 import functools
@@ -27,7 +27,7 @@ _TEMPLATE = "#/$defs/{name}"
 _TEXT = {"type": "string"}
 
 _NOTES = ("sources", "problems")
-"""Of facts that stand outside the snapshot, which say in themselves where they come from."""
+"""Left out of facts outside the snapshot, whose origin is obvious."""
 
 Schema = dict[str, Any]
 
@@ -56,7 +56,7 @@ def _types() -> tuple[dict[type, Schema], Schema]:
     types: tuple[type, ...] = (*complete, *sections)
     refs, parts = msgspec.json.schema_components(types, ref_template=_TEMPLATE)
     for kind in complete:
-        # Defaults are for us: what is written has every key.
+        # Defaults exist only in the code: the output has every key.
         properties = parts[kind.__name__]["properties"]
         parts[kind.__name__]["required"] = [name for name in properties if name not in _NOTES]
     return dict(zip(types, refs, strict=True)), parts
@@ -106,7 +106,7 @@ def _report() -> Schema:
 
 
 def _of_a_preflight(refs: dict[type, Schema]) -> Schema:
-    """Return what the report of a pre-flight has beside the others."""
+    """Return the properties that only the report of a pre-flight has."""
     return {
         "exit": {"enum": list(outcome.Status.__args__)},  # type: ignore[attr-defined]  # a Literal
         "class": {"enum": list(outcome.Word.__args__)},  # type: ignore[attr-defined]  # a Literal
@@ -144,7 +144,7 @@ def _batch_line() -> Schema:
         root_causes=_list(_TEXT),
         confidence={"enum": [*(one.value for one in Confidence), None]},
     )
-    body["properties"]["error"] = _TEXT  # of a line that could not be read
+    body["properties"]["error"] = _TEXT  # for a line that could not be read
     return body
 
 
@@ -178,7 +178,7 @@ def _tables_diff() -> Schema:
 
 
 def _table() -> Schema:
-    """Return the schema of a file of compat_tables/: one of the tables, told apart by name."""
+    """Return the schema of a file in compat_tables/: one of the tables, identified by name."""
     refs, parts = msgspec.json.schema_components(ALL, ref_template=_TEMPLATE)
     named = [
         {"if": {"properties": {"table": {"const": kind.name}}}, "then": ref}

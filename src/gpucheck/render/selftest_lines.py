@@ -1,4 +1,4 @@
-"""The self-tests as a reader wants them: one line for what is alike, with the figures."""
+"""The self-tests for a reader: one line for equal results, with the figures."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ class Line(msgspec.Struct, frozen=True):
 
 
 def lines_of(tests: SelfTests) -> list[Line]:
-    """Return a line for each test and each way in which it ended; the order is that of the run."""
+    """Return a line for each test and each kind of result, in the order of the run."""
     groups: dict[tuple[str, str, str], list[SelfTest]] = {}
     for result in tests.results or ():
         groups.setdefault((result.name, result.status, result.detail), []).append(result)
@@ -34,13 +34,13 @@ def lines_of(tests: SelfTests) -> list[Line]:
 
 
 def totals(tests: SelfTests) -> str:
-    """Return how many tests ended how; one of several devices or ranks counts once."""
+    """Return the number of tests by result; one with several devices or ranks counts once."""
     counts = Counter(_status(tests, name) for name in _names(tests))
     return ", ".join(f"{count} {status}" for status, count in counts.items())
 
 
 def passed(tests: SelfTests) -> str:
-    """Return in a sentence what has passed, where and in which time, and how much was left out."""
+    """Return in a sentence what passed, where and in which time, and how much was left out."""
     statuses = Counter(_status(tests, name) for name in _names(tests))
     good = [result for _path, result in tests.of() if result.status == "passed"]
     sentence = (
@@ -55,7 +55,7 @@ def passed(tests: SelfTests) -> str:
 
 
 def basis(tests: SelfTests) -> str:
-    """Return what stands behind a run of the self-tests alone."""
+    """Return the basis of the verdict if only the self-tests were run."""
     imported = tests.import_seconds
     words = f"Level {tests.level}" + (f", import torch in {imported:.1f} s." if imported else ".")
     if any(device != "cpu" for device in _devices([result for _path, result in tests.of()])):
@@ -82,7 +82,7 @@ def _names(tests: SelfTests) -> list[str]:
 
 
 def _status(tests: SelfTests, name: str) -> str:
-    """Return how a test ended over all: badly, when it did so anywhere."""
+    """Return the overall result of a test: failed if it failed anywhere."""
     results = [result for _path, result in tests.of(name)]
     bad = next((result.status for result in results if result.went_wrong), None)
     is_passed = any(result.status == "passed" for result in results)
@@ -105,7 +105,7 @@ def _where(tests: SelfTests, devices: list[str]) -> str:
 
 
 def places(results: list[SelfTest]) -> str:
-    """Return where the results come from, in few words."""
+    """Return the places of the results, in few words."""
     names = [result.place for result in sorted(results, key=lambda result: result.rank)]
     if len(names) > _MOST_PLACES and results[0].world_size > 1:
         return plural(len(names), "rank")
@@ -128,7 +128,7 @@ def measured(tests: SelfTests) -> Iterator[str]:
 
 
 def loaded_otherwise(tests: SelfTests) -> Iterator[str]:
-    """Return each library that was not the file that gpucheck had expected."""
+    """Return each library that was loaded from another file than gpucheck had predicted."""
     for result in tests.results or ():
         for one in result.data.get("loaded_otherwise") or ():
             yield (

@@ -1,4 +1,4 @@
-"""What every face says in the same words: verdict, target, how far the judgement reaches."""
+"""The sentences that all formats share: verdict, target, and the limits of the judgement."""
 
 from gpucheck.engine import Report
 from gpucheck.findings import Finding, Outcome, Severity
@@ -18,7 +18,7 @@ from gpucheck.snapshot import Snapshot
 
 
 def verdict(report: Report) -> str:
-    """Return one sentence that says how it stands."""
+    """Return one sentence with the overall result."""
     causes = [finding for finding in report.standing if finding.slug in report.root_causes]
     if causes:
         return f"{headline(causes[0])}{_more(causes)}"
@@ -35,13 +35,13 @@ def verdict(report: Report) -> str:
 
 
 def headline(finding: Finding) -> str:
-    """Return the headline of a finding, with a word when the cause is not certain."""
+    """Return the headline of a finding, with a word if the cause is not certain."""
     sure = "" if finding.confidence.value == "certain" else f" ({finding.confidence.value})"
     return f"{clean(finding.headline, 600)}{sure}"
 
 
 def reach(report: Report) -> str:
-    """Return how far the judgement reaches: what was not tested is said."""
+    """Return the limits of the judgement, including what was not tested."""
     if report.snapshot.origin == "described":
         return "Nothing was run or read: this rests on the facts that were given."
     tests = report.snapshot.get(SelfTests)
@@ -66,7 +66,7 @@ def _tested(tests: SelfTests) -> str:
 
 
 def open_questions(report: Report) -> list[str]:
-    """Return what is open and why; questions that lack the same fact stand together."""
+    """Return the open questions and why; questions that lack the same fact are combined."""
     by_lack: dict[tuple[str, str], list[str]] = {}
     for one in report.open_questions:
         by_lack.setdefault((one.fact, one.reason), []).append(one.question)
@@ -77,7 +77,7 @@ def open_questions(report: Report) -> list[str]:
 
 
 def target(snapshot: Snapshot) -> str:
-    """Return which Python was looked at and why that one."""
+    """Return which Python was examined and why that one."""
     python = snapshot.get(Interpreter)
     if python.status is None:
         why = python.problem("status") or python.problem("executable")
@@ -108,7 +108,7 @@ def other_targets(snapshot: Snapshot) -> list[str]:
 
 
 def gpu_names(snapshot: Snapshot) -> list[str]:
-    """Return the names of the GPUs that a CUDA program sees, else of those that are there."""
+    """Return the names of the GPUs that a CUDA program sees, otherwise of all GPUs."""
     cuda = snapshot.get(CudaDriver)
     if cuda.init_code == 0 and cuda.devices:
         return [device.device_name or "NVIDIA GPU" for device in cuda.devices]
@@ -122,7 +122,7 @@ def gpu_names(snapshot: Snapshot) -> list[str]:
 
 
 def driver_release(snapshot: Snapshot) -> str:
-    """Return the release of the driver that runs, "" when nobody told it."""
+    """Return the release of the running driver, "" if unknown."""
     return (
         snapshot.get(Nvml).driver_release
         or snapshot.get(Driver).module_release
@@ -132,7 +132,7 @@ def driver_release(snapshot: Snapshot) -> str:
 
 
 def driver_cuda(snapshot: Snapshot) -> str:
-    """Return the CUDA version that the driver says it speaks, "" when it did not say."""
+    """Return the CUDA version that the driver reports, "" if it does not."""
     return (
         snapshot.get(CudaDriver).cuda
         or snapshot.get(Nvml).cuda

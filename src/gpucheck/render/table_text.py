@@ -1,4 +1,4 @@
-"""Compatibility tables as aligned text and as JSON-like data, and what differs between two sets."""
+"""Compatibility tables as aligned text and as JSON-like data, and differences between sets."""
 
 from collections.abc import Sequence
 from difflib import get_close_matches
@@ -13,7 +13,7 @@ from gpucheck.tables import Row, Table, Tables
 from gpucheck.tables.catalogue import BY_NAME
 
 _APART = ("source", "note")
-"""Columns of every table, too long to stand among the others."""
+"""Columns of every table that are too long for the aligned columns."""
 _WIDEST = 40
 _MOST_NEAR = 5
 DIFF_SCHEMA = "gpucheck.tables-diff/1"
@@ -30,7 +30,7 @@ class TableSize(Struct, frozen=True):
 
 
 class RowChange(Struct, frozen=True, kw_only=True):
-    """A row that only one set has, or that both have with other values."""
+    """A row that only one set has, or that both have with different values."""
 
     table: str
     change: How
@@ -69,7 +69,7 @@ def columns(table: Table) -> list[str]:
     filled: dict[str, object] = {}
     for row in table.rows:
         filled.update(_data(row))
-    tag = [] if "kind" in fields else ["kind"]  # where a table has rows of several kinds
+    tag = [] if "kind" in fields else ["kind"]  # for a table with rows of several kinds
     present = [field for field in (*tag, *fields) if field in filled]
     return sorted(present, key=lambda field: _place(field, filled[field]))
 
@@ -80,7 +80,7 @@ def matching(table: Table, wanted: Sequence[tuple[str, str]]) -> list[Row]:
 
 
 def near_values(table: Table, key: str, wanted: str) -> list[str]:
-    """Return up to five values of a column that are like a value that no row has."""
+    """Return up to five values of a column that are similar to a value that no row has."""
     values = dict.fromkeys(
         _cell(one) for row in table.rows for one in _several(_data(row).get(key)) if one is not None
     )
@@ -91,7 +91,7 @@ def near_values(table: Table, key: str, wanted: str) -> list[str]:
 
 
 def rows_text(table: Table, rows: Sequence[Row], *, sources: bool, color: bool) -> str:
-    """Return rows as text: one line a row, its columns aligned; notes and sources below it."""
+    """Return rows as text: one line per row with aligned columns, then notes and sources."""
     page = Page(color=color)
     found = [_data(row) for row in rows]
     shown = [
@@ -166,7 +166,7 @@ def _place(field: str, value: object) -> int:
 
 
 def _compared(name: str, ours: Table, theirs: Table) -> list[RowChange]:
-    """Pair rows that only one table has by what they are about; the others were added or went."""
+    """Pair rows that only one table has by their subject; the others were added or removed."""
     before = [data for row in ours.rows if (data := _data(row))]
     after = [data for row in theirs.rows if (data := _data(row))]
     gone = [data for data in before if data not in after]
@@ -215,7 +215,7 @@ def _has(data: Data, key: str, value: str) -> bool:
 
 
 def _cell(value: object) -> str:
-    """Return a value in one line; "" where the table does not know it."""
+    """Return a value in one line; "" if the table does not have it."""
     if value is None:
         return ""
     if isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""A report for a person at a terminal: the verdict first, then its cause, evidence and cure."""
+"""A report for a person at a terminal: the verdict first, then its cause, evidence and fix."""
 
 from collections.abc import Iterator
 from typing import TextIO
@@ -62,8 +62,8 @@ def render(
         report: what to show.
         verbose: 1 adds every check, every probe and all of each finding; 2 every fact.
         quiet: only the verdict and the slugs.
-        color: with SGR codes; no meaning rests on them.
-        width: columns; 80 when it is not known.
+        color: with SGR codes; no meaning depends on them.
+        width: columns; 80 if unknown.
     """
     page = Page(width, color=color)
     _verdict(page, report)
@@ -108,7 +108,7 @@ def _target(page: Page, report: Report) -> None:
 def _finding(page: Page, report: Report, finding: Finding) -> None:
     severity = finding.severity.value
     page.heading(f"{severity}: {finding.slug}", style=_STYLES[severity])
-    if finding.slug not in report.root_causes[:1]:  # the verdict has said that one
+    if finding.slug not in report.root_causes[:1]:  # the verdict already has this one
         page.words(headline(finding), indent=2)
     if finding.evidence:
         page.words("", lead="Evidence", indent=2)
@@ -124,7 +124,7 @@ def _finding(page: Page, report: Report, finding: Finding) -> None:
 
 
 def show_fixes(page: Page, finding: Finding) -> None:
-    """Write what to do about a finding, its commands ready to copy."""
+    """Write the fixes of a finding, with commands ready to copy."""
     for number, fix in enumerate(finding.fixes, start=1):
         label = f"Fix {number}" if len(finding.fixes) > 1 else "Fix"
         page.words(clean(fix.text, _LONGEST_WORDS), lead=f"{label}: ", indent=2, hang=4)
@@ -220,7 +220,7 @@ def _facts(page: Page, snapshot: Snapshot) -> None:
 
 
 def _flat(group: Facts, path: str) -> Iterator[tuple[str, str, str]]:
-    """Return each fact below a group: its path, its value, and where from or why unknown."""
+    """Return each fact below a group: its path, its value, and its source or problem."""
     for field in group.__struct_fields__:
         if field in ("sources", "problems"):
             continue
@@ -235,7 +235,7 @@ def _flat(group: Facts, path: str) -> Iterator[tuple[str, str, str]]:
 
 
 def show_footer(page: Page, report: Report) -> None:
-    """Write which gpucheck it was, with which tables, and when."""
+    """Write the version of gpucheck and of its tables, and the time."""
     snapshot = report.snapshot
     versions = snapshot.versions
     origin = "" if snapshot.origin == "live" else f", {snapshot.origin} machine"

@@ -1,4 +1,4 @@
-"""What triage found, for a person at a terminal: the cause, the lines that show it, the cure."""
+"""The result of triage for a person at a terminal: the cause, the lines that show it, the fix."""
 
 from gpucheck.engine import Report
 from gpucheck.findings import Evidence, Finding
@@ -18,21 +18,21 @@ _SETTLE = (
     "torch.version", "torch.built_for", "torch.cuda", "nvml.driver_release", "nvml.gpus.0.name",
     "pci.gpus.0.product",
 )  # fmt: skip
-"""Facts by which a text without a cause is called healthy, or is left open."""
+"""The facts that decide whether a text without a cause is called healthy, or is left open."""
 
 
 def render(
     report: Report, *, lines: bool = False, quiet: bool = False, color: bool = False,
     width: int | None = None,
 ) -> str:  # fmt: skip
-    """Return what triage found as text.
+    """Return the result of triage as text.
 
     Args:
         report: what to show.
         lines: every line and fact that decided, not only the first few.
         quiet: only the verdict and the slugs.
-        color: with SGR codes; no meaning rests on them.
-        width: columns; 80 when it is not known.
+        color: with SGR codes; no meaning depends on them.
+        width: columns; 80 if unknown.
     """
     report = public(report)
     page = Page(width, color=color)
@@ -59,7 +59,7 @@ def render(
 
 
 def _settling(page: Page, report: Report) -> None:
-    """Write the facts that a text without a cause was judged by, and the messages in it."""
+    """Write the facts by which a text without a cause was judged, and the messages in it."""
     facts = [one for one in (_fact(report, path) for path in _SETTLE) if one is not None]
     signs = range(len(report.snapshot.get(Pasted).signs or ()))
     texts = (_fact(report, f"pasted.signs.{at}.text") for at in signs)
@@ -72,7 +72,7 @@ def _settling(page: Page, report: Report) -> None:
 
 
 def _fact(report: Report, path: str) -> Evidence | None:
-    """Return a fact with its source, None when it is not known."""
+    """Return a fact with its source, None if it is unknown."""
     try:
         owner, field, value = report.snapshot.look_up(path)
     except (LookupError, ValueError):
@@ -82,7 +82,7 @@ def _fact(report: Report, path: str) -> Evidence | None:
 
 
 def _read(page: Page, pasted: Pasted, *, lines: bool) -> None:
-    """Write which formats were recognised; in full also what each of them gave, and where."""
+    """Write which formats were recognised; in full also the facts from each, and their lines."""
     page.blank()
     if not lines or not pasted.taken:
         read = ", ".join(clean(one) for one in pasted.readers or ()) or "nothing"
@@ -119,7 +119,7 @@ def verdict(report: Report) -> str:
 
 
 def where(evidence: Evidence) -> str:
-    """Return a line of the text, or a fact read from it, with where it stands."""
+    """Return a line of the text, or a fact read from it, with its position."""
     value = evidence.value
     text = value if isinstance(value, str) else shown(value, evidence.fact.rpartition(".")[2])
     name = "" if evidence.fact.startswith("pasted.signs") else f"{evidence.fact} = "

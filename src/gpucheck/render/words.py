@@ -1,26 +1,26 @@
-"""Values in words. What was read from a machine is untrusted: it is cleaned here, only here."""
+"""Values in words. What was read from a machine is untrusted; it is cleaned here and only here."""
 
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 LONGEST = 300
-"""Characters of one value that are shown."""
+"""Maximum number of characters shown of one value."""
 _MOST_ITEMS = 12
 _GIB = 1024**3
 _MIB = 1024**2
 _BLANKS = re.compile(r"\s+")
 _NAMES = ("device_name", "product", "project", "library", "executable", "path", "command",
           "address", "xid", "uuid", "process_name", "pid")  # fmt: skip
-"""Fields that name a thing in a list, the best first."""
+"""Fields that identify an item of a list, the best first."""
 
 
 def clean(text: str, limit: int = LONGEST) -> str:
     """Return the text on one line, harmless to a terminal and to a reader.
 
-    Blanks of every kind become one space. What does not print (control characters, escape
-    sequences, bidirectional overrides, invisible characters, lone surrogates) is written out as an
-    escape, so that nothing hides and nothing acts.
+    Blanks of every kind become one space. Characters that do not print (control characters, escape
+    sequences, bidirectional overrides, invisible characters, lone surrogates) are written as
+    escapes, so that nothing is hidden and nothing takes effect.
     """
     if len(text) > limit:
         text = text[: limit - 3] + "..."
@@ -35,7 +35,7 @@ def _escaped(char: str) -> str:
 
 
 def shown(value: object, field: str = "") -> str:
-    """Return a value as a person reads it; ``field`` is the last word of its path."""
+    """Return a value in a form for people; ``field`` is the last part of its path."""
     if value is None:
         return "unknown"
     if isinstance(value, bool):
@@ -52,7 +52,7 @@ def shown(value: object, field: str = "") -> str:
 
 
 def size(number: int) -> str:
-    """Return bytes as a person reads them; -1 is unlimited."""
+    """Return a number of bytes in a form for people; -1 is unlimited."""
     if number < 0:
         return "unlimited"
     for unit, name in ((_GIB, "GiB"), (_MIB, "MiB")):
@@ -67,7 +67,7 @@ def plural(count: int, noun: str) -> str:
 
 
 def counted(names: Sequence[str]) -> str:
-    """Return ``2 x NVIDIA H100, 1 x NVIDIA T4``; a single thing without its count."""
+    """Return ``2 x NVIDIA H100, 1 x NVIDIA T4``; a single item without its count."""
     kinds = dict.fromkeys(names)
     if len(names) == 1:
         return clean(names[0])
@@ -83,7 +83,7 @@ def _items(values: Sequence[Any]) -> str:
 
 
 def _item(value: object) -> str:
-    """Return one thing of a list by its name, with its version where it has one."""
+    """Return one item of a list by its name, with its version if it has one."""
     if not isinstance(value, Mapping):
         return shown(value)
     name = next((value[key] for key in _NAMES if value.get(key) not in (None, "")), None)

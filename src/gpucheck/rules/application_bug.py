@@ -1,18 +1,18 @@
-"""The text shows a fault of the program itself; the machine and the installation are not to blame.
+"""The text shows a bug in the program itself; the machine and the installation are not to blame.
 
-An index out of range in a kernel ("device-side assert triggered"), shapes that do not fit,
-tensors of different devices or types, ranks that call different collectives, more processes than
-GPUs.
+Examples: an index out of range in a kernel ("device-side assert triggered"), shapes that do not
+match, tensors on different devices or of different types, ranks that call different collectives,
+more processes than GPUs.
 
-What one sees: a Python exception that names the fault; or a CUDA error far away from it, because
-kernels run asynchronously. After a device-side assert every further CUDA call fails, also cuBLAS
-and cuDNN: the first line counts.
+Symptoms: a Python exception that names the bug; or a CUDA error that appears far away from it,
+because kernels run asynchronously. After a device-side assert every further CUDA call fails,
+including calls to cuBLAS and cuDNN. Only the first error counts.
 
-A bug of a compiler or a library that is reported from a working environment is none of this: the
+A compiler or library bug that is reported from a working environment does not belong here: the
 environment is healthy.
 
-Cure: run with CUDA_LAUNCH_BLOCKING=1, or on the CPU, where the same fault gives a plain exception
-at its own line.
+Fix: run the program with CUDA_LAUNCH_BLOCKING=1, or on the CPU, where the same bug raises a plain
+exception at the line that causes it.
 """
 
 from gpucheck.findings import Severity

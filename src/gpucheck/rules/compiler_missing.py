@@ -1,21 +1,21 @@
-"""Something must be compiled here, and there is no C or C++ compiler, or Python's headers lack.
+"""Something must be compiled here, but a C or C++ compiler or Python's header files are missing.
 
-An extension is compiled by a C++ compiler against Python.h. Triton, and with it ``torch.compile``
-on a GPU, compiles a small C file for the kernels that it makes: without a compiler the first
-compiled function fails. Slim container images have neither.
+A C++ compiler compiles an extension against Python.h. Triton, and with it ``torch.compile`` on a
+GPU, compiles a small C file for the kernels that it generates: without a compiler the first
+compiled function fails. Slim container images have neither a compiler nor the headers.
 
-What you see: "Failed to find C compiler. Please specify via CC environment variable or set
+Symptoms: "Failed to find C compiler. Please specify via CC environment variable or set
 triton.knobs.build.impl", "error: command 'gcc' failed: No such file or directory", "fatal error:
 Python.h: No such file or directory".
 
-Plain PyTorch compiles nothing, so this is judged only when you say that something is to be compiled
-(``--for build``), or when a package is installed that always goes through Triton (vllm, sglang,
-unsloth, deepspeed) on a machine with a GPU; then it is a warning.
+When it is reported: plain PyTorch compiles nothing. So gpucheck reports this as an error only when
+you say that something is to be compiled (``--for build``). It is a warning on a machine with a GPU
+where a package is installed that always uses Triton (vllm, sglang, unsloth, deepspeed).
 
-The self-test ``jit`` compiles for real when you name it (``gpucheck selftest --tests jit``): what
-it lacked is an error here, whatever the files say.
+The self-test ``jit`` compiles for real when you name it (``gpucheck selftest --tests jit``). What
+it finds missing is an error here, whatever the files say.
 
-Cure: install the compiler and the headers of this Python.
+Fix: install a compiler and the header files of this Python.
 """
 
 import msgspec

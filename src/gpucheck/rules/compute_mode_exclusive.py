@@ -1,16 +1,17 @@
 """The compute mode of the GPU keeps this process out.
 
-A GPU's compute mode says how many processes may use it: ``Default`` any number,
+The compute mode of a GPU determines how many processes may use it: ``Default`` allows any number,
 ``Exclusive_Process`` one, ``Prohibited`` none. PyTorch then says "CUDA error: all CUDA-capable
 devices are busy or unavailable" (error 46), although nvidia-smi shows free memory.
 
-Exclusive mode by itself is a usual setting of clusters, and with NVIDIA's MPS it is even advised:
-gpucheck fires only when another process holds the GPU, or when no process may.
+When it is reported: exclusive mode by itself is a common setting on clusters, and NVIDIA recommends
+it together with MPS. gpucheck reports this only when another process holds the GPU, or when no
+process may use it.
 
-A prohibited GPU beside open ones is only mentioned: somebody closed it on purpose, and a DGX
-Station ships its display card so.
+A prohibited GPU next to usable ones is only mentioned: somebody closed it on purpose, and a DGX
+Station ships with its display card in this mode.
 
-Cure: end the process that holds it, take another GPU, or set the mode back to the default.
+Fix: end the process that holds the GPU, use another GPU, or set the mode back to the default.
 """
 
 from gpucheck.facts import known

@@ -1,19 +1,20 @@
-"""The container's image requires a newer driver than its host has.
+"""The container image requires a newer driver than the host has.
 
-Images made on NVIDIA's CUDA images carry a requirement in NVIDIA_REQUIRE_CUDA, such as "cuda>=12.4
-brand=tesla,driver>=470,driver<471": words apart are alternatives, what is joined by commas must
-hold together. NVIDIA's container runtime checks it before it starts the container.
+Images based on NVIDIA's CUDA images carry a requirement in NVIDIA_REQUIRE_CUDA, such as "cuda>=12.4
+brand=tesla,driver>=470,driver<471". Terms separated by spaces are alternatives; terms joined by
+commas must all hold. NVIDIA's container runtime checks the requirement before it starts the
+container.
 
-What one sees: "nvidia-container-cli: requirement error: unsatisfied condition: cuda>=12.4, please
-update your driver to a newer version, or use an earlier cuda container". A runtime that does not
-check (CDI, Apptainer, enroot by its settings) starts the container all the same; then what was
-built with the image's CUDA may fail.
+Symptoms: "nvidia-container-cli: requirement error: unsatisfied condition: cuda>=12.4, please update
+your driver to a newer version, or use an earlier cuda container". A runtime that does not check
+(CDI, Apptainer, enroot with some settings) starts the container anyway; then programs built with
+the CUDA of the image may fail.
 
-In a container that has started, with a driver that runs the CUDA of its PyTorch, the requirement is
-of no consequence and nothing is said: PyTorch's wheels bring their own CUDA. NVIDIA_DISABLE_REQUIRE
-switches the check off.
+When it is reported: the requirement does not matter in a container that has started with a driver
+that runs the CUDA of its PyTorch, because PyTorch's wheels bring their own CUDA. Then nothing is
+reported. NVIDIA_DISABLE_REQUIRE turns the check off.
 
-Cure: a newer driver on the host, or an image made for an older CUDA.
+Fix: install a newer driver on the host, or use an image made for an older CUDA.
 """
 
 from gpucheck.facts import UnknownFactError, known

@@ -1,18 +1,23 @@
 """This container was started without access to the GPU of its host.
 
-The host has an NVIDIA GPU, but neither the driver's libraries nor its device files came into the
-container: ``torch.cuda.is_available()`` is False, nvidia-smi is not found, PyTorch says "Found no
-NVIDIA driver on your system", and Docker may have said "could not select device driver "" with
-capabilities: [[gpu]]". A driver is never installed inside a container: the runtime brings in the
-one of the host.
+The host has an NVIDIA GPU, but neither the driver's libraries nor its device files are in the
+container. A driver is never installed inside a container: the runtime mounts the one of the host.
 
-Why: no ``--gpus all``; the NVIDIA Container Toolkit is not installed or not configured on the host;
-a pod that asks for no GPU or has no runtime class; NVIDIA_VISIBLE_DEVICES says void or none;
-NVIDIA_DRIVER_CAPABILITIES leaves out ``compute``, so that nvidia-smi works but libcuda is missing.
+Symptoms: ``torch.cuda.is_available()`` is False, nvidia-smi is not found, PyTorch says "Found no
+NVIDIA driver on your system", and Docker may have said "could not select device driver "" with
+capabilities: [[gpu]]".
+
+Causes:
+- The container was started without ``--gpus all``.
+- The NVIDIA Container Toolkit is not installed or not configured on the host.
+- The pod requests no GPU or has no runtime class.
+- NVIDIA_VISIBLE_DEVICES is void or none.
+- NVIDIA_DRIVER_CAPABILITIES does not include ``compute``: nvidia-smi then works, but libcuda is
+  missing.
 
 A container with a CPU build of PyTorch, or on a host without a GPU, is fine as it is.
 
-Cure: start it with the GPU, as the runtime wants it.
+Fix: start the container with the GPU, in the way its runtime expects.
 """
 
 from gpucheck.facts import known

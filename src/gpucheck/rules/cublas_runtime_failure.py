@@ -1,16 +1,16 @@
 """cuBLAS fails in a self-test on a GPU where nothing else explains it.
 
-What one sees: "CUDA error: CUBLAS_STATUS_EXECUTION_FAILED when calling cublasSgemm(...)",
+Symptoms: "CUDA error: CUBLAS_STATUS_EXECUTION_FAILED when calling cublasSgemm(...)",
 CUBLAS_STATUS_NOT_INITIALIZED, CUBLAS_STATUS_INVALID_VALUE ... at the first matrix product or linear
 layer.
 
-In programs these errors mostly mean something else: an index out of range in a kernel before, or no
-memory left. gpucheck multiplies small matrices in a fresh process, so that neither is the cause
-here. Causes that it can see otherwise (an older libcublas or libcublasLt that is loaded in place of
-the wheel's, wheels of different versions, a driver that is too old, a broken GPU) are told instead.
+In programs these errors usually have another cause: an earlier kernel with an index out of range,
+or no memory left. gpucheck multiplies small matrices in a fresh process, which rules out both. If
+gpucheck finds another cause, it reports that one instead: an older libcublas or libcublasLt loaded
+in place of the wheel's, wheels of different versions, a driver that is too old, or a broken GPU.
 
-Cure: install PyTorch anew together with the cuBLAS that it was made for, and take folders of other
-CUDA versions out of LD_LIBRARY_PATH.
+Fix: reinstall PyTorch together with the cuBLAS that it was built for, and remove the folders of
+other CUDA versions from LD_LIBRARY_PATH.
 """
 
 from gpucheck.findings import Confidence, Fix, Hit, Judgement, NotApplicable, Severity

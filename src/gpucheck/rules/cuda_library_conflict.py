@@ -1,22 +1,26 @@
 """A CUDA library that does not fit is loaded in place of the one that PyTorch was built with.
 
-CUDA's libraries need functions of each other. When the loader takes an older copy of one of them,
+CUDA's libraries call functions of each other. When the loader takes an older copy of one of them,
 ``import torch`` fails: "undefined symbol: __nvJitLinkCreate_12_8, version libnvJitLink.so.12",
 "undefined symbol: cudaGetDriverEntryPointByVersion, version libcudart.so.12".
 
-Why another copy is taken: LD_PRELOAD names one; a toolkit's folder stands in LD_LIBRARY_PATH and
-the library that needs it has no path of its own that counts more; the wheel of one library was
-downgraded; a conda environment mixes releases of CUDA.
+Causes:
+- LD_PRELOAD names another copy.
+- The folder of a toolkit is in LD_LIBRARY_PATH, and the library that loads the copy has no search
+  path of its own that takes priority.
+- The wheel of one library was downgraded.
+- A conda environment mixes CUDA releases.
 
-Where the line is drawn: a copy from elsewhere is no fault. PyTorch's wheels load most libraries
-by their paths or have DT_RPATH, which counts more than LD_LIBRARY_PATH, so that a toolkit there is
-mostly ignored; and a copy of the same major release that has every function it is asked for, works.
-gpucheck follows the loader's rules and compares, for every library that would be loaded, the
-functions and versions that it needs with those that the copies have. Only a lack is reported.
-A missing version of the C or C++ library is told by system-library-too-old, a mixed cuDNN by
-cudnn-version-mismatch.
+When it is reported: a copy from elsewhere is not a fault. PyTorch's wheels load most libraries by
+their paths or have DT_RPATH, which takes priority over LD_LIBRARY_PATH, so a toolkit there is
+mostly ignored. A copy of the same major release also works if it has every function that is needed.
+gpucheck follows the loader's rules. For every library that would be loaded, it compares the
+functions and versions that the library needs with those that the copies provide. Only a missing one
+is reported. A missing version of the C or C++ library is reported as system-library-too-old, mixed
+cuDNN files as cudnn-version-mismatch.
 
-Cure: take the foreign copy off the loader's way, or install the release that PyTorch pins.
+Fix: remove the foreign copy from the loader's search path, or install the release that PyTorch
+pins.
 """
 
 from gpucheck.facts import known

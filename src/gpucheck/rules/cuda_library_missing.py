@@ -1,19 +1,21 @@
-"""PyTorch needs a library of CUDA, and the dynamic loader finds none.
+"""PyTorch needs a CUDA library that the dynamic loader does not find.
 
-What you see: "ImportError: libcusparse.so.12: cannot open shared object file: No such file or
+Symptoms: "ImportError: libcusparse.so.12: cannot open shared object file: No such file or
 directory", "OSError: libcublas.so.11: cannot open shared object file" or "ValueError:
 libcudart.so.*[0-9] not found in the system path" from ``import torch``.
 
-Typical causes: an nvidia-* wheel was removed, or pip removed its files along with another wheel
-that owned them; an interrupted install; a PyTorch that was built against a toolkit which is gone
-or not on the loader's path.
+Causes:
+- An nvidia-* wheel was removed, or pip removed its files along with another wheel that owned them.
+- An installation was interrupted.
+- PyTorch was built against a toolkit that has since been removed or is not in the loader's search
+  path.
 
-Where the line is drawn: only what the loader would do counts. A library that comes from a wheel,
-conda, a toolkit or the system alike is fine, and so is one that is opened only by a profiler.
-cuDNN and NCCL have findings of their own, and libcuda is the driver's.
+When it is reported: only what the loader would do counts. It does not matter whether a library
+comes from a wheel, conda, a toolkit or the system. A missing library that only a profiler opens is
+not a fault. cuDNN and NCCL have findings of their own, and libcuda belongs to the driver.
 
-Cure: install the wheel again that this PyTorch pins; the command names it. Where the library is
-there and only permissions keep this user from it, the command lifts them.
+Fix: reinstall the wheel that this PyTorch pins; the command names it. If the library is there and
+only its permissions keep this user out, the command changes them.
 """
 
 from gpucheck.facts import known

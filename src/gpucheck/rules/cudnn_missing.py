@@ -1,25 +1,28 @@
-"""PyTorch needs cuDNN, and the dynamic loader finds no copy of it, or not all of its parts.
+"""PyTorch needs cuDNN, but the dynamic loader finds no copy of it, or only some of its parts.
 
-What you see on Linux: "ImportError: libcudnn.so.9: cannot open shared object file: No such file or
-directory" from ``import torch``. Where only a part of cuDNN is gone, the import still works and the
+Symptoms on Linux: "ImportError: libcudnn.so.9: cannot open shared object file: No such file or
+directory" from ``import torch``. If only a part of cuDNN is gone, the import still works and the
 first convolution or RNN fails: "Unable to load any of {libcudnn_ops.so.9 ...}" and "Invalid handle.
 Cannot load symbol cudnnCreateTensorDescriptor". On Windows: "Could not locate cudnn64_9.dll".
 
-Typical causes: the nvidia-cudnn wheel was removed, or pip removed it along with another wheel that
-owned the same files (nvidia-cudnn-cu12 and -cu13 share a folder); a wheel of another cuDNN major
-was installed on top; an install that was interrupted; an install by another user, whose files this
-one may not read: the loader then says "No such file or directory" all the same.
+Causes:
+- The nvidia-cudnn wheel was removed, or pip removed its files along with another wheel that owned
+  them (nvidia-cudnn-cu12 and -cu13 share a folder).
+- A wheel of another cuDNN major release was installed on top.
+- An installation was interrupted.
+- Another user installed the files, and this user may not read them. The loader says "No such file
+  or directory" in this case too.
 
-Where the line is drawn: only what the loader would do counts. A PyTorch whose cuDNN comes from
-conda, from the system or from torch's own folder is fine, and so is a machine without any cuDNN of
-the system. A cuDNN of another major in the system does not help and is named. Parts of cuDNN count
-as far as this release of cuDNN is known to have them: where another release was put whole in the
-place of the wheel's, no part is gone, and cudnn-version-mismatch compares the two. The self-test
-cudnn-convolution refutes that all of cuDNN is gone, but not that a part is: a convolution does not
-use every part.
+When it is reported: only what the loader would do counts. A PyTorch that gets its cuDNN from conda,
+from the system or from torch's own folder is fine, and so is a machine without a system-wide cuDNN.
+A cuDNN of another major release in the system does not help; the report names it. Parts of cuDNN
+count only if this release of cuDNN is known to have them. If another complete release replaced the
+one of the wheel, no part is missing, and cudnn-version-mismatch compares the two. A pass of the
+self-test cudnn-convolution refutes that all of cuDNN is missing. It does not refute that a part is
+missing, because a convolution does not use every part.
 
-Cure: install the nvidia-cudnn wheel again that this PyTorch pins; the command names it. Where only
-permissions are in the way, the command lifts them.
+Fix: reinstall the nvidia-cudnn wheel that this PyTorch pins; the command names it. If only
+permissions are in the way, the command changes them.
 """
 
 from gpucheck.findings import Fine, Fix, Hit, Judgement, NotApplicable, Severity

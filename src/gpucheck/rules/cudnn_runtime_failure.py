@@ -1,17 +1,18 @@
 """cuDNN fails, or is not used, in a self-test on a GPU where nothing else explains it.
 
-What one sees: "cuDNN error: CUDNN_STATUS_EXECUTION_FAILED", CUDNN_STATUS_INTERNAL_ERROR,
+Symptoms: "cuDNN error: CUDNN_STATUS_EXECUTION_FAILED", CUDNN_STATUS_INTERNAL_ERROR,
 CUDNN_STATUS_NOT_INITIALIZED ... at the first convolution, while a matrix product works; or no error
-at all, and convolutions that run several times slower than they should, because PyTorch falls back
-to its own.
+at all, but convolutions run several times slower than they should, because PyTorch falls back to
+its own kernels.
 
-gpucheck runs convolutions through cuDNN itself, in the user's own Python, so that the failure is
-not one of a model. Causes that it can see otherwise (a GPU that this cuDNN has dropped, a foreign
-or missing libcudnn, wheels of different versions, no memory left, a broken GPU) are told instead.
+gpucheck itself runs convolutions through cuDNN, in your own Python, so a bug in a model is not the
+cause. If gpucheck finds another cause, it reports that one instead: a GPU that this cuDNN has
+dropped, a foreign or missing libcudnn, wheels of different versions, no memory left, or a broken
+GPU.
 
-Cure: install PyTorch anew together with the cuDNN that it was made for. Where that changes nothing,
-try the next older or newer build, and report it to PyTorch with the output of the self-test. Until
-then ``torch.backends.cudnn.enabled = False`` avoids cuDNN, at the price of speed.
+Fix: reinstall PyTorch together with the cuDNN that it was built for. If that changes nothing, try
+the next older or newer build, and report the problem to PyTorch with the output of the self-test.
+Until then ``torch.backends.cudnn.enabled = False`` avoids cuDNN, but convolutions become slower.
 """
 
 from gpucheck.findings import Confidence, Fix, Hit, Judgement, NotApplicable, Severity

@@ -1,26 +1,32 @@
 """The cuDNN that PyTorch would load does not fit the one that it was compiled against.
 
-What you see: "RuntimeError: cuDNN version incompatibility: PyTorch was compiled against (9, 8, 0)
-but found runtime version (9, 1, 0)", at the first use of cuDNN; or
-"CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH" where the parts of cuDNN come from two releases; or
-"cuDNN version 91100 is not compatible with devices with SM < 7.5".
+Symptoms: "RuntimeError: cuDNN version incompatibility: PyTorch was compiled against (9, 8, 0) but
+found runtime version (9, 1, 0)", at the first use of cuDNN; or
+"CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH" if the parts of cuDNN come from two releases; or "cuDNN
+version 91100 is not compatible with devices with SM < 7.5".
 
-Typical causes: another package pulled in an older nvidia-cudnn wheel; LD_LIBRARY_PATH or a conda
-package puts another cuDNN before the one that PyTorch brings; a newer wheel that has dropped an old
-GPU.
+Causes:
+- Another package pulled in an older nvidia-cudnn wheel.
+- LD_LIBRARY_PATH or a conda package puts another cuDNN before the one that PyTorch brings.
+- A newer wheel has dropped an old GPU.
 
-Where the line is drawn: as PyTorch draws it. The major release must be the same; a *newer* minor
-release is accepted, an older one is not, and the patch number does not count. PyTorch is compared
-with the cuDNN it was *compiled* against, which may be older than the one that its wheel pins; where
-only the pin is known, an older minor release stays undecided here, and so does a part of cuDNN of
-which nothing tells more than the major release. A cuDNN wheel that another wheel has overwritten is
-told by nvidia-wheel-mismatch. Where PYTORCH_SKIP_CUDNN_COMPATIBILITY_CHECK=1 tells PyTorch not to
-compare minor releases, an older one is a warning: nothing is refused then, but functions that the
-older cuDNN lacks fail when they are used. The self-test cudnn-convolution has PyTorch make the
-comparison itself: a pass refutes a refusal, and that a GPU was dropped; it refutes neither parts of
-two releases nor lacking functions, for a convolution does not use all of cuDNN.
+When it is reported: gpucheck applies PyTorch's own rule. The major release must be the same; a
+*newer* minor release is accepted, an older one is not, and the patch number does not count. The
+cuDNN that PyTorch was *compiled* against decides; it may be older than the one that its wheel pins.
+If only the pin is known, an older minor release stays undecided. A part of cuDNN also stays
+undecided if only its major release is known. A cuDNN wheel that another wheel has overwritten is
+reported as nvidia-wheel-mismatch.
 
-Cure: install the cuDNN that this PyTorch pins, or take the other copy off the loader's way.
+PYTORCH_SKIP_CUDNN_COMPATIBILITY_CHECK=1 tells PyTorch not to compare minor releases. An older one
+is then a warning: PyTorch refuses nothing, but functions that the older cuDNN lacks fail when they
+are used.
+
+In the self-test cudnn-convolution PyTorch makes the comparison itself. A pass refutes a refusal and
+a dropped GPU. It does not refute parts of two releases or missing functions, because a convolution
+does not use all of cuDNN.
+
+Fix: install the cuDNN that this PyTorch pins, or remove the other copy from the loader's search
+path.
 """
 
 from gpucheck.facts import UnknownFactError, known

@@ -1,15 +1,19 @@
 """A device file of the driver is missing or broken, so CUDA cannot start.
 
-CUDA talks to the driver through /dev/nvidiactl, /dev/nvidia-uvm and one /dev/nvidia0, /dev/nvidia1
-... for each GPU. nvidia-smi needs no /dev/nvidia-uvm: it works while PyTorch says "CUDA unknown
-error - this may be due to an incorrectly set up environment" (error 999). Without /dev/nvidia0 it
-is error 100, "No CUDA GPUs are available".
+CUDA talks to the driver through /dev/nvidiactl, /dev/nvidia-uvm and one file for each GPU
+(/dev/nvidia0, /dev/nvidia1 ...).
 
-Why: the module nvidia_uvm is not loaded, or was loaded after the container started; the files
-belong to another load of the driver; a plain file stands where the device should be; after a
-suspend the module has lost its state, although every file is there.
+Symptoms: without /dev/nvidia-uvm, nvidia-smi works, because it does not need that file, but PyTorch
+says "CUDA unknown error - this may be due to an incorrectly set up environment" (error 999).
+Without /dev/nvidia0 the error is 100, "No CUDA GPUs are available".
 
-Cure: let nvidia-modprobe make the files, or reload nvidia_uvm; start a container afterwards.
+Causes:
+- The module nvidia_uvm is not loaded, or was loaded after the container started.
+- The files are left over from an earlier load of the driver.
+- A plain file is in the place of the device.
+- After a suspend the module has lost its state, although every file is there.
+
+Fix: let nvidia-modprobe create the files, or reload nvidia_uvm; then start the container.
 """
 
 from gpucheck.facts import UnknownFactError, known

@@ -1,18 +1,21 @@
 """The driver's device files are there, but this process may not open them.
 
-Two causes look alike. The mode of the file keeps this user out (EACCES, "Permission denied"): then
+Two causes look alike. Either the file mode keeps this user out (EACCES, "Permission denied"): then
 root can use the GPU, and you cannot. Or a cgroup forbids the device (EPERM, "Operation not
-permitted"), even to root: a container, a batch job or a service that was not given the GPU.
+permitted"), even to root: this is a container, a batch job or a service that was not given the GPU.
 
-nvidia-smi says "Failed to initialize NVML: Insufficient Permissions", "Unknown Error", or "No
-devices were found"; PyTorch says "No CUDA GPUs are available" or error 304 or 999.
+Symptoms: nvidia-smi says "Failed to initialize NVML: Insufficient Permissions", "Unknown Error", or
+"No devices were found"; PyTorch says "No CUDA GPUs are available" or error 304 or 999.
 
-Why: NVreg_DeviceFileMode or a udev rule narrows the mode; on a Jetson the user is not in the group
-video; a container that had a GPU loses it when the host runs ``systemctl daemon-reload``; a
-container has the device files without leave to use them. In a Slurm job without a GPU the refusal
-is meant, and fine.
+Causes:
+- NVreg_DeviceFileMode or a udev rule restricts the file mode.
+- On a Jetson the user is not in the group video.
+- A container that had a GPU loses it when the host runs ``systemctl daemon-reload``.
+- A container has the device files, but no permission to use them.
 
-Cure: the group or the mode; or start the container, job or service with the GPU.
+In a Slurm job without a GPU the refusal is intended and not a fault.
+
+Fix: change the group or the file mode; or start the container, job or service with the GPU.
 """
 
 from gpucheck.facts import known

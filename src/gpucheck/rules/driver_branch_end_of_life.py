@@ -1,14 +1,13 @@
 """The driver branch gets no more updates from NVIDIA.
 
-NVIDIA supports each data-centre driver branch until a stated month. After it there are no more
-security fixes and no support for new GPUs. Everything that works goes on working, so this is
-information, no fault.
+NVIDIA supports each data-centre driver branch until a stated month. After that there are no more
+security fixes, and no support for new GPUs is added. Everything that works continues to work, so
+this is information, not a fault.
 
-What one sees: nothing. It matters when you plan the next maintenance, or when a security scan
-asks.
+Symptoms: none. It matters when you plan the next maintenance, or when a security scan asks for it.
 
-Cure: when it suits you, move to a long-lived branch that still supports your GPU. Old GPUs may
-have no newer branch; the last one for them is then the right one.
+Fix: move to a long-lived branch that still supports your GPU when it suits you. Old GPUs may have
+no newer branch; the last branch that supports them is then the right one.
 """
 
 from datetime import datetime, timezone

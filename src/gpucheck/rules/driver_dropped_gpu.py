@@ -1,17 +1,20 @@
-"""The installed driver no longer drives this GPU, or has the wrong kernel modules for it.
+"""The installed driver no longer supports this GPU, or has the wrong kernel modules for it.
 
-NVIDIA ends the support of an architecture with a driver branch: later branches do not serve these
-GPUs at all. And there are two flavours of the kernel modules: the open ones drive no GPU older
-than Turing, the proprietary ones no GPU from Blackwell on (nor Grace Hopper). In each case
-nvidia-smi says "No devices were found", or lists only the other GPUs; the kernel's log says "is
-supported through the NVIDIA 470.xx Legacy drivers", "not supported by open nvidia.ko" or "requires
-use of the NVIDIA open kernel modules"; and PyTorch says "No CUDA GPUs are available".
+NVIDIA ends the support of a GPU architecture with a driver branch: later branches do not support
+these GPUs at all. The kernel modules also come in two flavours: the open ones support no GPU older
+than Turing, the proprietary ones no GPU from Blackwell on (nor Grace Hopper).
 
-Why: an upgrade went past the last branch for the GPU, or took the other flavour.
+Symptoms: nvidia-smi says "No devices were found", or lists only the other GPUs; the kernel log says
+"is supported through the NVIDIA 470.xx Legacy drivers", "not supported by open nvidia.ko" or
+"requires use of the NVIDIA open kernel modules"; PyTorch says "No CUDA GPUs are available".
 
-Cure: the last branch that drives all GPUs of the machine; or the same branch with the other kernel
-modules. A GPU that NVML lists is driven, whatever a table says. A card for the screen, beside GPUs
-that are driven, is only mentioned when the installed PyTorch has no code for it.
+Causes: an upgrade went past the last branch that supports the GPU, or installed the other flavour.
+
+When it is reported: a GPU that NVML lists is supported, whatever a table says. A display card next
+to GPUs that work is only mentioned if the installed PyTorch has no code for it.
+
+Fix: install the last branch that supports all GPUs of the machine; or the same branch with the
+other kernel modules.
 """
 
 from gpucheck.findings import Confidence, Fine, Fix, Hit, Judgement, NotApplicable, Severity

@@ -1,16 +1,16 @@
 """The loaded kernel module and the driver's libraries are of different releases.
 
-nvidia-smi says "Failed to initialize NVML: Driver/library version mismatch" (NVML error 18), and
-CUDA answers 803 (cudaErrorSystemDriverMismatch): "system has unsupported display driver / cuda
-driver combination". PyTorch says "Unexpected error from cudaGetDeviceCount()", and
+Symptoms: nvidia-smi says "Failed to initialize NVML: Driver/library version mismatch" (NVML error
+18), and CUDA returns 803 (cudaErrorSystemDriverMismatch): "system has unsupported display driver /
+cuda driver combination". PyTorch says "Unexpected error from cudaGetDeviceCount()", and
 ``torch.cuda.is_available()`` is False.
 
-Why: the driver was updated, often by itself, while the old module stays loaded until a restart.
-Less often: two drivers are installed and the loader takes the wrong libcuda, an image carries
-libraries of its own, or a cuda-compat library is older than the driver. A cuda-compat library that
-is newer than the module is meant to differ and is no fault.
+Causes: the driver was updated, often automatically, while the old module stays loaded until a
+restart. Less often, two drivers are installed and the loader takes the wrong libcuda, an image has
+driver libraries of its own, or a cuda-compat library is older than the driver. A cuda-compat
+library that is newer than the module is meant to differ and is not a fault.
 
-Cure: restart, or reload the modules while nothing uses the GPU. No driver needs to be installed.
+Fix: restart, or reload the modules while nothing uses the GPU. No driver needs to be installed.
 """
 
 from gpucheck.findings import Confidence, Fine, Fix, Hit, Judgement, NotApplicable, Severity

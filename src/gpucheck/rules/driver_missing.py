@@ -1,16 +1,18 @@
 """There is an NVIDIA GPU, but its driver (or libcuda, the part that PyTorch calls) is missing.
 
-PyTorch brings the CUDA runtime, never the driver. Without one ``torch.cuda.is_available()`` is
-False and ``.cuda()`` says "Found no NVIDIA driver on your system. Please check that you have an
-NVIDIA GPU and installed a driver from https://www.nvidia.com/Download/index.aspx"; ``nvidia-smi``
-is "command not found"; a program of yours says "libcuda.so.1: cannot open shared object file".
-The CUDA toolkit alone, cuda-compat and the toolkit's stub of libcuda are no driver.
+PyTorch brings the CUDA runtime, but never the driver.
 
-Why: a fresh system; Linux runs the card with nouveau, which has no CUDA; some distributions put
-libcuda in a package of its own, which a minimal install leaves out.
+Symptoms: ``torch.cuda.is_available()`` is False and ``.cuda()`` says "Found no NVIDIA driver on
+your system. Please check that you have an NVIDIA GPU and installed a driver from
+https://www.nvidia.com/Download/index.aspx"; ``nvidia-smi`` is "command not found"; one of your
+programs says "libcuda.so.1: cannot open shared object file". The CUDA toolkit, cuda-compat and the
+toolkit's stub of libcuda do not replace the driver.
 
-Cure: install NVIDIA's driver for this system and restart; or the package that has libcuda, in the
-release of the driver that is there.
+Causes: the system is new; Linux uses nouveau for the card, which has no CUDA; some distributions
+put libcuda into a separate package, which a minimal installation leaves out.
+
+Fix: install NVIDIA's driver for this system and restart; or install the package that contains
+libcuda, in the release of the driver that is installed.
 """
 
 from gpucheck.facts import UnknownFactError, known

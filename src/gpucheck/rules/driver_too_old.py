@@ -1,26 +1,28 @@
 """The NVIDIA driver is too old for the CUDA that PyTorch was built with, or for the GPU.
 
-A CUDA build of PyTorch brings its own CUDA runtime, but not the driver. That runtime starts only
-on a driver that speaks at least CUDA 11.0 for builds of CUDA 11, 12.0 for builds of CUDA 12, and
-so on: within a major version any driver will do (minor-version compatibility). So CUDA 12.4 builds
-run on a driver whose nvidia-smi says "CUDA Version: 12.2", and the toolkit of the machine plays no
-part. Builds for CUDA 10.2 and older need the driver of their own CUDA release.
+A CUDA build of PyTorch brings its own CUDA runtime, but not the driver. The runtime starts only on
+a driver that supports at least CUDA 11.0 for builds of CUDA 11, 12.0 for builds of CUDA 12, and so
+on: within a major version any driver is enough (minor-version compatibility). So CUDA 12.4 builds
+run on a driver whose nvidia-smi says "CUDA Version: 12.2", and the toolkit of the machine does not
+matter. Builds for CUDA 10.2 and older need at least the driver of their own CUDA release.
 
-What PyTorch says: ``torch.cuda.is_available()`` is False, with the warning "The NVIDIA driver on
-your system is too old (found version 11040)", or CUDA error 35 (cudaErrorInsufficientDriver).
+Symptoms: ``torch.cuda.is_available()`` is False, with the warning "The NVIDIA driver on your system
+is too old (found version 11040)", or CUDA error 35 (cudaErrorInsufficientDriver).
 
-The CUDA version that the driver itself reports decides; it counts an installed cuda-compat
-library in. Only where it is unknown the driver's release number is compared with NVIDIA's table.
+When it is reported: the CUDA version that the driver itself reports decides. It already includes an
+installed cuda-compat library. Only if this version is unknown, gpucheck compares the driver's
+release number with NVIDIA's table.
 
-A driver that is older than the GPU does not drive it at all: nvidia-smi says "No devices were
-found", the kernel's log "installed in this system is not supported by the NVIDIA ... driver
+A driver that is older than the GPU does not support it at all: nvidia-smi says "No devices were
+found", and the kernel log says "installed in this system is not supported by the NVIDIA ... driver
 release". Then only a newer driver helps.
 
-A compiled extension that has only PTX for the GPU, made by a newer CUDA than the driver speaks, is
-refused on its first call: "the provided PTX was compiled with an unsupported toolchain" (CUDA error
-222). Machine code that fits the GPU is not affected.
+A compiled extension may have only PTX for the GPU, made with a newer CUDA than the driver supports.
+The driver refuses it on the first call: "the provided PTX was compiled with an unsupported
+toolchain" (CUDA error 222). Machine code that fits the GPU is not affected.
 
-Cure: a newer driver; or a PyTorch build for an older CUDA that still has code for your GPU.
+Fix: install a newer driver; or install a PyTorch build for an older CUDA that still has code for
+your GPU.
 """
 
 from gpucheck.facts import UnknownFactError, known

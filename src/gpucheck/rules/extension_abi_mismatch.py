@@ -1,32 +1,35 @@
 """A compiled extension was built for another PyTorch, another CUDA or another Python.
 
 Packages with C++ or CUDA code, such as flash-attn, xformers, vllm, detectron2, mmcv, bitsandbytes
-or one of your own, fit the PyTorch release that they were compiled against: PyTorch keeps no binary
-interface from release to release, unless a package uses its stable interface only. What one sees
-on import: "undefined symbol: _ZN3c10...", "libcudart.so.12: cannot open shared object file",
-"libtorch_cuda.so: cannot open shared object file", or that the package goes on without its
+or one of your own, fit the PyTorch release that they were compiled against. PyTorch does not keep
+its binary interface (ABI) from release to release, unless a package uses only its stable interface.
+
+Symptoms on import: "undefined symbol: _ZN3c10...", "libcudart.so.12: cannot open shared object
+file", "libtorch_cuda.so: cannot open shared object file"; or the package continues without its
 compiled code.
 
-It comes of upgrading torch alone, of installing a wheel that was made for another torch or CUDA
-(``--no-deps``, a file from a release page), or of a build that was left over.
+Causes: only torch was upgraded; a wheel was installed that was made for another torch or CUDA
+(``--no-deps``, a file from a release page); or an old build was left over.
 
-Nothing is imported for this: the symbols and libraries that the files need are compared with what
-the installed torch has. A file is blamed only if
+When it is reported: gpucheck imports nothing. It compares the symbols and libraries that the files
+need with those that the installed torch has. A file is blamed only if
 
-- it needs symbols of PyTorch that no library of this torch, and none of its own package, defines;
+- it needs symbols of PyTorch that neither a library of this torch nor one of its own package
+  defines;
 - it needs a library of PyTorch that this build lacks, as a CPU build lacks ``libtorch_cuda.so``;
-- it needs the CUDA libraries of another major release, and the loader would not find them (where
-  both releases are installed and found, nothing is wrong);
-- on Windows it needs a DLL of the Visual C++ runtime that is nowhere;
-- or all files of a package are bound by name to another Python.
+- it needs the CUDA libraries of another major release, and the loader would not find them (if both
+  releases are installed and found, nothing is wrong);
+- it needs a DLL of the Visual C++ runtime that is nowhere on this Windows machine;
+- or all files of the package carry the tag of another Python in their names.
 
-Of files for several CUDA releases side by side, as bitsandbytes has them, one that fits is enough.
-What is not linked with PyTorch (CuPy, ONNX Runtime, TensorFlow ...) is never blamed: such packages
-load CUDA's libraries by means of their own; nor is one that is linked with it and does the same.
-The part for PyTorch of a package that does without PyTorch is only mentioned.
-torchvision, torchaudio and torchtext are judged by torch-companion-mismatch.
+Some packages, such as bitsandbytes, have files for several CUDA releases side by side; one that
+fits is enough. Packages that are not linked with PyTorch (CuPy, ONNX Runtime, TensorFlow ...) are
+never blamed, because they load CUDA's libraries in their own way. A package that is linked with
+PyTorch and loads them in its own way is not blamed either. If a package works without PyTorch, its
+PyTorch part is only mentioned. torchvision, torchaudio and torchtext are judged by
+torch-companion-mismatch.
 
-Cure: install the release of the package that was made for your torch, or compile it again.
+Fix: install the release of the package that was made for your torch, or compile it again.
 """
 
 from gpucheck.facts import UnknownFactError, known

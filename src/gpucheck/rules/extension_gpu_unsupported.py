@@ -1,21 +1,23 @@
-"""A compiled extension carries no code for a GPU that PyTorch itself runs on.
+"""A compiled extension has no code for a GPU that PyTorch itself runs on.
 
-A package with CUDA kernels of its own, such as flash-attn, xformers or bitsandbytes, holds machine
-code for a list of GPU generations, as PyTorch does: ``sm_80`` runs on compute capability 8.0 to
-8.9, never on another major; PTX (``compute_80``) can be compiled by the driver for later GPUs. When
-nothing in it fits, PyTorch works and the first call into the package fails: "CUDA error: no kernel
-image is available for execution on the device", or the package says that it needs a newer GPU.
+A package with its own CUDA kernels, such as flash-attn, xformers or bitsandbytes, contains machine
+code for a list of GPU generations, as PyTorch does. ``sm_80`` runs on compute capability 8.0 to
+8.9, but never on another major version. The driver can compile PTX (``compute_80``) for later GPUs.
 
-The headers of the GPU code in the package's files are read, nothing is executed. A package is
-blamed only if no file of it has code that runs on the GPU, all its code was looked through, and
-PyTorch has code for the GPU. PTX of a newer CUDA than the driver speaks is refused by the driver:
-that is driver-too-old where it is known which CUDA made it, else it stays open. A package without
-GPU code of its own is never blamed; one whose kernels are an addition for some GPUs (torchao,
-DeepGEMM, FlashMLA) is only mentioned, and so is one that neither is linked with PyTorch nor
-requires it (ONNX Runtime, XGBoost): what it does without such code is its own affair.
+Symptoms: PyTorch works, but the first call into the package fails: "CUDA error: no kernel image is
+available for execution on the device", or the package says that it needs a newer GPU.
 
-Cure: a release of the package with code for the GPU; or compile it here for it. A GPU that is
-older than everything the package is made for needs another package.
+When it is reported: gpucheck reads the headers of the GPU code in the package's files and executes
+nothing. A package is blamed only if none of its files has code that runs on the GPU, all its code
+could be read, and PyTorch has code for the GPU. The driver refuses PTX of a newer CUDA than it
+supports: this is driver-too-old if it is known which CUDA made the PTX, otherwise the question
+stays open. A package without GPU code of its own is never blamed. Two kinds of packages are only
+mentioned: those whose kernels are optional and exist for some GPUs only (torchao, DeepGEMM,
+FlashMLA), and those that are neither linked with PyTorch nor require it (ONNX Runtime, XGBoost),
+because gpucheck does not know what they do without such code.
+
+Fix: install a release of the package that has code for the GPU; or compile the package here for it.
+If the GPU is older than everything the package supports, use another package.
 """
 
 from gpucheck.facts import UnknownFactError

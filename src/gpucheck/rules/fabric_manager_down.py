@@ -1,15 +1,17 @@
-"""The NVSwitch fabric is not ready: NVIDIA's Fabric Manager does not run, or not in this release.
+"""The NVSwitch fabric is not ready: its Fabric Manager is not running or has the wrong release.
 
-On machines with NVSwitch (HGX and DGX boards) CUDA starts only after the Fabric Manager, a service
-of the host, has set the fabric up. Without it CUDA answers 802 (cudaErrorSystemNotReady): "system
-not yet initialized". PyTorch says "Unexpected error from cudaGetDeviceCount() ... Error 802", and
-``torch.cuda.is_available()`` is False, while nvidia-smi shows every GPU and no fault.
+On machines with NVSwitch (HGX and DGX boards) CUDA starts only after NVIDIA's Fabric Manager, a
+service of the host, has set up the fabric.
 
-Why: the package is not installed, the service is not enabled, or its release is not exactly the one
-of the driver, as after an update of the driver alone: then it refuses to start. Right after a start
-of the machine it may need a minute.
+Symptoms: CUDA returns 802 (cudaErrorSystemNotReady): "system not yet initialized". PyTorch says
+"Unexpected error from cudaGetDeviceCount() ... Error 802", and ``torch.cuda.is_available()`` is
+False, while nvidia-smi shows every GPU and no fault.
 
-Cure: install the Fabric Manager in the driver's release and enable its service.
+Causes: the package is not installed; the service is not enabled; or its release is not exactly that
+of the driver, for example after an update of the driver alone: then the service refuses to start.
+Right after the machine has booted the service may need a minute.
+
+Fix: install the Fabric Manager in the driver's release and enable its service.
 """
 
 from gpucheck.facts import UnknownFactError, known

@@ -1,20 +1,20 @@
 """A cuda-compat library is loaded on a GPU that does not support forward compatibility.
 
 NVIDIA's cuda-compat packages put a newer ``libcuda`` in front of the driver's, so that an older
-driver runs programs of a newer CUDA. That works on NVIDIA's data-centre GPUs, on selected RTX
-boards and on Jetson, with Linux drivers only. On any other GPU (GeForce above all) ``cuInit``
-refuses with error 804. CUDA images carry such a library below ``/usr/local/cuda/compat``, and some
+driver runs programs built for a newer CUDA. This works on NVIDIA's data-centre GPUs, on selected
+RTX boards and on Jetson, with Linux drivers only. On any other GPU (GeForce above all) ``cuInit``
+fails with error 804. CUDA images contain such a library below ``/usr/local/cuda/compat``, and some
 put it on LD_LIBRARY_PATH.
 
-What you see: ``torch.cuda.is_available()`` is False with "Error 804: forward compatibility was
+Symptoms: ``torch.cuda.is_available()`` is False with "Error 804: forward compatibility was
 attempted on non supported HW".
 
-The same error comes when the kernel module and the libraries are of different releases after an
-update; where their releases show it, that is told as driver-library-mismatch. On a GPU that is
-known to support cuda-compat it is the likely reason.
+The same error appears when the kernel module and the libraries are of different releases after an
+update. If their releases show this, it is reported as driver-library-mismatch. On a GPU that is
+known to support cuda-compat, different releases are the likely cause.
 
-Cure: take the compat folder out of LD_LIBRARY_PATH, so that the driver's own libcuda is loaded.
-If the driver is then too old for this PyTorch, update it.
+Fix: remove the compat folder from LD_LIBRARY_PATH, so that the driver's own libcuda is loaded. If
+the driver is then too old for this PyTorch, update it.
 """
 
 import posixpath

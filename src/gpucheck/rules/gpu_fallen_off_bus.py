@@ -1,17 +1,19 @@
-"""A GPU does not answer any more: it has fallen off the bus, or never came up.
+"""A GPU no longer answers: it has fallen off the bus, or never came up.
 
-nvidia-smi says "Unable to determine the device handle for GPU 0000:05:00.0: GPU is lost. Reboot the
-system to recover this GPU", or simply lists one GPU fewer; the kernel's log has "NVRM: Xid
-(PCI:0000:05:00): 79, GPU has fallen off the bus". Programs die with "CUDA error: unspecified launch
-failure" or error 999, and new ones see fewer GPUs, or none.
+Symptoms: nvidia-smi says "Unable to determine the device handle for GPU 0000:05:00.0: GPU is lost.
+Reboot the system to recover this GPU", or simply lists one GPU fewer; the kernel log has "NVRM: Xid
+(PCI:0000:05:00): 79, GPU has fallen off the bus". Running programs fail with "CUDA error:
+unspecified launch failure" or error 999, and new ones see fewer GPUs, or none.
 
-Why: power (a weak or shared cable, a supply that cannot follow the peaks), heat, a riser or slot
-with a bad contact, firmware, or a card that dies. gpucheck also fires where the driver holds a GPU
-on the PCI bus that it does not list, unless the branch or the flavour of the driver explains it.
-A GPU that answers again is fine: it was reset.
+Causes: power (a weak or shared cable, a power supply that cannot follow the peaks), heat, a riser
+or slot with a bad contact, firmware, or a failing card.
 
-Cure: restart; if the GPU stays away, switch the power off and on. If it comes back, look for the
-cause before the next long job.
+When it is reported: gpucheck also reports a GPU on the PCI bus that the driver is bound to but does
+not list, unless the branch or the flavour of the driver explains it. A GPU that answers again is
+fine: it was reset.
+
+Fix: restart. If the GPU stays away, switch the power off and on. If it comes back, find the cause
+before the next long job.
 """
 
 from gpucheck.facts import known

@@ -1,17 +1,21 @@
 """A GPU reports a hardware fault.
 
-Any of these counts: uncorrected ECC errors since the driver was loaded that no remapping covers; a
-failed row remapping (the card has no spare rows left); an Xid in the kernel's log for which
-NVIDIA's catalogue advises a reset of the GPU (48 double-bit ECC error, 95 uncontained error, 119
-and 120 GSP errors ...); NVML's "GPU requires reset". Programs die with "CUDA error: uncorrectable
-ECC error encountered" (214), "uncorrectable NVLink error" (220), or hang.
+When it is reported: any of these counts.
+- The GPU has had uncorrected ECC errors since the driver was loaded, and no remapping covers them.
+- A row remapping failed (the card has no spare rows left).
+- The kernel log has an Xid for which NVIDIA's catalogue advises a reset of the GPU (48 double-bit
+  ECC error, 95 uncontained error, 119 and 120 GSP errors ...).
+- NVML reports "GPU requires reset".
 
-Corrected errors are no fault, nor are Xids that a program causes itself (13, 31, 43 ...). An Xid of
-long ago, or of an unknown time, on a GPU that answers is only a warning: a reset may have cured it
-since.
+Symptoms: programs fail with "CUDA error: uncorrectable ECC error encountered" (214) or
+"uncorrectable NVLink error" (220), or hang.
 
-Cure: take the GPU out of work, reset it or restart, run NVIDIA's diagnostics; replace the card if
-the fault comes back, or at once after a failed remapping.
+Corrected errors are not a fault, nor are Xids that a program causes itself (13, 31, 43 ...). On a
+GPU that answers, an Xid from long ago or from an unknown time is only a warning: a reset may have
+cleared it since.
+
+Fix: take the GPU out of service, reset it or restart, and run NVIDIA's diagnostics. Replace the
+card if the fault comes back, or at once after a failed remapping.
 """
 
 from gpucheck.facts import known

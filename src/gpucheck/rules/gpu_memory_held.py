@@ -1,24 +1,25 @@
 """Another process holds the memory of the GPU.
 
-The memory of a GPU is shared by all processes on it. One that is still running (a notebook kernel
-that was left open, a colleague's job), or one that died without being cleaned up, leaves too
-little for yours.
+All processes on a GPU share its memory. A process that is still running (a notebook kernel that was
+left open, a colleague's job), or one that ended without being cleaned up, leaves too little for
+yours.
 
-What one sees: "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate ... GPU 0 has a total
+Symptoms: "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate ... GPU 0 has a total
 capacity of 23.64 GiB of which 9.06 MiB is free. Process 4242 has 23.5 GiB memory in use" right at
 the start, with a small model.
 
-gpucheck looks at the GPUs that your program would see. It is an error when less than 5 % of one is
-free and no other GPU is (or fewer than ``--gpus N``), else a warning; a warning too when other
-processes hold more than half of it, or when more than a tenth (and more than 1 GiB) is in use and
-no process is shown that holds it. That is either a process of another container or user, or one
-that did not die properly. A desktop's few hundred MiB are normal. On Windows the driver does not
-tell which process holds how much, and moves memory out by itself.
+When it is reported: gpucheck looks at the GPUs that your program would see. A GPU with less than 5
+% free memory is an error if no other GPU is free (or fewer than ``--gpus N`` are), otherwise a
+warning. Two more cases are a warning: other processes hold more than half of the memory; or more
+than a tenth (and more than 1 GiB) is in use and no process is shown that holds it. Then either a
+process of another container or user holds it, or a process did not end properly. A few hundred MiB
+for a desktop are normal. On Windows the driver does not say how much each process holds, and moves
+memory out of the GPU by itself.
 
-Where the driver does not tell who holds what, a self-test that runs out of memory may: torch then
-names the other process. It counts when that holds at least half of the GPU.
+If the driver does not say who holds the memory, a self-test that runs out of it may: torch then
+names the other process. It counts if that process holds at least half of the GPU.
 
-Cure: end the process, or use another GPU.
+Fix: end the process, or use another GPU.
 """
 
 import re

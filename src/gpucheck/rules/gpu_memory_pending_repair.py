@@ -1,16 +1,15 @@
-"""Bad memory of a GPU has been found, and its repair waits for a reset.
+"""Bad memory was found on a GPU, and its repair waits for a reset.
 
-Data-centre GPUs replace bad rows (row remapping, from Ampere on) or leave bad pages out (page
-retirement, before) by themselves. The repair takes effect at the next reset of the GPU; until then
-the bad place may be used again.
+Data-centre GPUs replace bad rows (row remapping, from Ampere on) or exclude bad pages (page
+retirement, before Ampere) by themselves. The repair takes effect at the next reset of the GPU;
+until then the bad memory may be used again.
 
-What one sees: ``nvidia-smi -q`` says "Pending : Yes" under Remapped Rows or Retired Pages; Xid 63
-in the kernel log; jobs that die of an ECC error (Xid 48, 94 or 95) now and then.
+Symptoms: ``nvidia-smi -q`` says "Pending : Yes" under Remapped Rows or Retired Pages; the kernel
+log has Xid 63; jobs occasionally fail with an ECC error (Xid 48, 94 or 95).
 
-The GPU works, so this is a warning. A repair that has failed is another finding,
-gpu-hardware-fault.
+The GPU works, so this is a warning. A failed repair is another finding, gpu-hardware-fault.
 
-Cure: when no job runs on the GPU, reset it or reboot.
+Fix: reset the GPU or reboot when no job runs on it.
 """
 
 from gpucheck.facts import UnknownFactError, known

@@ -1,30 +1,31 @@
 """A GPU is far slower than others of the same model in this machine.
 
-What one sees: one rank is always the last, and every step takes as long as the slowest GPU needs.
+Symptoms: one rank is always the last, and every step takes as long as the slowest GPU needs.
 
-gpucheck compares the self-tests of GPUs of one model that ran at the same time, from ``--level
-standard`` on: the load of ``sustained`` where it was run, else products of matrices, in the format
-in which a GPU does best against the others. It is an error under 50 % and a warning under 80 % of
-their median. A GPU on which another process computes is not judged.
+When it is reported: gpucheck compares the self-tests of GPUs of one model that ran at the same
+time, from ``--level standard`` on. It takes the load of ``sustained`` if that test ran, otherwise
+matrix products, in the format in which a GPU compares best with the others. Below 50 % of their
+median it is an error, below 80 % a warning. A GPU on which another process computes is not judged.
 
-Where that shows nothing, each is compared with what was published for its board. This accuses
-nobody: the published rates come from other sizes, releases and power limits. Under half of the
-highest of them you get a note, which changes neither the verdict nor the exit status. The share of
-the vendor's peak is among the measurements of the self-tests (``-v``, JSON); sound boards reach
-58 % to 94 % of it with their best shape, so that no line can be drawn there.
+If this shows nothing, each GPU is compared with the rates that were published for its board. This
+comparison never blames a GPU, because published rates come from other sizes, releases and power
+limits. Below half of the highest rate you get a note, which changes neither the verdict nor the
+exit status. The share of the vendor's peak is among the measurements of the self-tests (``-v``,
+JSON). Sound boards reach 58 % to 94 % of it with their best shape, so it gives no usable threshold.
 
-Heat and power (thermal-or-power-throttle), a PCIe link with too few lanes (pcie-link-degraded),
-or another process on the GPU (gpu-memory-held) are told in place of this where they are seen.
+Heat and power (thermal-or-power-throttle), a PCIe link with too few lanes (pcie-link-degraded), or
+another process on the GPU (gpu-memory-held) are reported instead if they are seen.
 
 ``gpucheck preflight`` compares every GPU of the job with the median of its model, and with its own
-baseline where one was saved; a slow one is measured again before it is named. Copies of pinned
-memory are compared with the same slot of other nodes; where there are none, under half of the
-median is a warning, and under a quarter an error. CPU processes are accused under 40 % only.
+baseline if one was saved. A slow GPU is measured again before it is named. Copies of pinned memory
+are compared with the same slot of other nodes. If there are no other nodes, less than half of the
+median is a warning, and less than a quarter an error. Ranks on the CPU are reported below 40 %
+only.
 
-Cure: look at ``nvidia-smi -q -d CLOCK,PERFORMANCE,TEMPERATURE,POWER`` of this GPU and of a fast
-one under the same load; swap the two cards' slots to tell the card from the slot. After a note, see
-whether a power limit, locked clocks, a share set by MPS or the program of another container holds
-the GPU down: none of these is a fault.
+Fix: compare ``nvidia-smi -q -d CLOCK,PERFORMANCE,TEMPERATURE,POWER`` of this GPU and of a fast one
+under the same load. Swap the slots of the two cards to find out whether the card or the slot is
+slow. After a note, check whether a power limit, locked clocks, an MPS share or the program of
+another container slows the GPU down: none of these is a fault.
 """
 
 from gpucheck.findings import Confidence, Fine, Fix, Hit, Judgement, NotApplicable, Severity

@@ -1,19 +1,22 @@
 """The PyTorch build has no code for this GPU, which is newer than all the code in the build.
 
-A build holds machine code (cubins: ``sm_80``, ``sm_90``) for a list of GPU generations. A cubin
-runs on the compute capability it was made for and on higher minors of the same major: ``sm_86``
-serves an RTX 4090 (8.9), ``sm_120`` serves 12.1. It never runs on another major. Only PTX
-(``compute_90``) can be compiled by the driver for a later GPU, and PyTorch's wheels hold none.
+A build contains machine code (cubins: ``sm_80``, ``sm_90``) for a list of GPU generations. A cubin
+runs on the compute capability it was made for and on higher minor versions of the same major:
+``sm_86`` runs on an RTX 4090 (8.9), ``sm_120`` on 12.1. It never runs on another major version.
+Only PTX (``compute_90``) can be compiled by the driver for a later GPU, and PyTorch's wheels
+contain none.
 
-What one sees: the warning "NVIDIA GeForce RTX 5090 with CUDA capability sm_120 is not compatible
-with the current PyTorch installation", then at the first kernel "CUDA error: no kernel image is
-available for execution on the device". ``torch.cuda.is_available()`` is True all the same.
-A self-test on the GPU that ends like this says so where the list of the build's codes does not.
-Where a build does hold PTX but the driver is older than the CUDA it was made with, the driver
-refuses to compile it: "the provided PTX was compiled with an unsupported toolchain" (error 222).
+Symptoms: the warning "NVIDIA GeForce RTX 5090 with CUDA capability sm_120 is not compatible with
+the current PyTorch installation", then at the first kernel "CUDA error: no kernel image is
+available for execution on the device". ``torch.cuda.is_available()`` is True all the same. If a
+build does contain PTX but the driver is older than the CUDA it was made with, the driver refuses to
+compile it: "the provided PTX was compiled with an unsupported toolchain" (error 222).
 
-Cure: a PyTorch build for a newer CUDA, which has code for the GPU. Updating the driver or the
-CUDA toolkit of the machine does not add code to PyTorch.
+If the list of the build's architectures does not show the problem, a self-test that fails on the
+GPU in this way does.
+
+Fix: install a PyTorch build for a newer CUDA, which has code for the GPU. An update of the driver
+or of the machine's CUDA toolkit does not add code to PyTorch.
 """
 
 from gpucheck.facts import UnknownFactError

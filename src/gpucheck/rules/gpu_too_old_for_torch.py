@@ -1,22 +1,23 @@
 """The PyTorch build, or the cuDNN that it brings, has dropped this older GPU.
 
-A build holds machine code (cubins) for a list of GPU generations, and newer builds leave old ones
-out: CUDA 13 cannot produce code for Maxwell, Pascal and Volta (5.x, 6.x, 7.0) at all, and builds
-for CUDA 12.8 and later leave them out in part. A cubin never runs on a GPU that is older
-than it, and PTX is of no use on an older GPU either.
+A build contains machine code (cubins) for a list of GPU generations, and newer builds leave old
+ones out: CUDA 13 cannot generate code for Maxwell, Pascal and Volta (5.x, 6.x, 7.0) at all, and
+builds for CUDA 12.8 and later leave some of them out. A cubin never runs on a GPU that is older
+than the cubin's target, and PTX does not help on an older GPU either.
 
-What one sees: the warning "Found GPU0 NVIDIA GeForce GTX 1080 which is of cuda capability 6.1.
-Minimum and Maximum cuda capability supported by this version of PyTorch is (7.0) - (12.0)", then
-"CUDA error: no kernel image is available for execution on the device".
-``torch.cuda.is_available()`` is True all the same. A self-test on the GPU that ends like this says
-so where the list of the build's codes does not. Where only cuDNN has dropped the GPU, matrix
-products work and convolutions fail: "cuDNN error: CUDNN_STATUS_ARCH_MISMATCH" or "FIND was unable
-to find an engine to execute this computation".
+Symptoms: the warning "Found GPU0 NVIDIA GeForce GTX 1080 which is of cuda capability 6.1. Minimum
+and Maximum cuda capability supported by this version of PyTorch is (7.0) - (12.0)", then "CUDA
+error: no kernel image is available for execution on the device". ``torch.cuda.is_available()`` is
+True all the same. If only cuDNN has dropped the GPU, matrix products work and convolutions fail:
+"cuDNN error: CUDNN_STATUS_ARCH_MISMATCH" or "FIND was unable to find an engine to execute this
+computation".
 
-A card of 4 GiB or less, beside a GPU that works, is taken for one that serves the screen: it is
-only mentioned.
+If the list of the build's architectures does not show the problem, a self-test that fails on the
+GPU in this way does.
 
-Cure: a PyTorch build that still has code for the GPU, most often one for CUDA 12.6 of the same
+A card with 4 GiB or less next to a GPU that works is taken for a display card and only mentioned.
+
+Fix: install a PyTorch build that still has code for the GPU, usually one for CUDA 12.6 of the same
 PyTorch release. The driver matters as well: branch 580 is the last one for these GPUs.
 """
 

@@ -1,21 +1,22 @@
 """The C++ compiler of this machine is too new or too old for nvcc or for PyTorch's headers.
 
-nvcc hands the host part of CUDA code to gcc, clang or Visual C++, and refuses releases that came
-after it; PyTorch's extension builder refuses some more. PyTorch's headers refuse an old gcc: any
-before 9 from PyTorch 2.2 on, and from 2.12 on before 10, which does not know C++20. Running PyTorch
-needs no compiler of this kind, so this is judged only when something is to be compiled (``--for
-build``, or an installed package that compiles while it runs).
+nvcc passes the host part of CUDA code to gcc, clang or Visual C++, and refuses compiler releases
+that are newer than itself. PyTorch's extension builder refuses some more. PyTorch's headers reject
+an old gcc: from PyTorch 2.2 on any release before 9, and from 2.12 on any before 10, which does not
+support C++20.
 
-What you see: "#error -- unsupported GNU version! gcc versions later than 13 are not supported!",
-"The current installed version of g++ (15.1.0) is greater than the maximum required version by CUDA
+Symptoms: "#error -- unsupported GNU version! gcc versions later than 13 are not supported!", "The
+current installed version of g++ (15.1.0) is greater than the maximum required version by CUDA
 12.8", "unsupported Microsoft Visual Studio version!", or "unrecognized command line option
 '-std=c++20'".
 
-The compiler that is judged is the one that NVCC_CCBIN, CC or CXX names, else gcc on PATH. Where
-nvcc was told to take any (``-allow-unsupported-compiler`` in NVCC_PREPEND_FLAGS), or PyTorch not to
-look (TORCH_DONT_CHECK_COMPILER_ABI=1), that bound is left out.
+When it is reported: PyTorch itself runs without such a compiler. So this is judged only when
+something is to be compiled (``--for build``, or an installed package that compiles at run time).
+The compiler is the one that NVCC_CCBIN, CC or CXX names, otherwise gcc on PATH.
+``-allow-unsupported-compiler`` in NVCC_PREPEND_FLAGS turns off the limit of nvcc,
+TORCH_DONT_CHECK_COMPILER_ABI=1 that of PyTorch.
 
-Cure: install a compiler that both take beside the one that is there, and let CC and CXX name it.
+Fix: install a compiler that both accept next to the existing one, and set CC and CXX to it.
 """
 
 from gpucheck.facts import known

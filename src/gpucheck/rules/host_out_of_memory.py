@@ -1,17 +1,17 @@
-"""The kernel killed a Python process because the machine's memory (not the GPU's) had run out.
+"""The kernel killed a Python process because the machine (not the GPU) ran out of memory.
 
-When RAM, or the limit of a container, Slurm job or pod, is used up, the kernel ends a process.
-DataLoader workers that each hold a copy of the data, a checkpoint loaded on every rank at once,
-and pinned memory are the usual reasons.
+When RAM, or the memory limit of a container, Slurm job or pod, is exhausted, the kernel kills a
+process. Typical causes are DataLoader workers that each hold a copy of the data, a checkpoint that
+every rank loads at once, and pinned memory.
 
-What one sees: "Killed", exit status 137 or signal 9 with no traceback; "DataLoader worker (pid
-123) is killed by signal: Killed"; from torchrun "exitcode: -9"; from Slurm "oom_kill event".
+Symptoms: "Killed", exit status 137 or signal 9 with no traceback; "DataLoader worker (pid 123) is
+killed by signal: Killed"; from torchrun "exitcode: -9"; from Slurm "oom_kill event".
 
-From the kernel's log alone this is a warning, and only processes whose names are those of Python
-programs count: the log shows that it happened since the last boot, not that it is what you see
-now. A text that shows the failure itself makes it an error.
+When it is reported: from the kernel log alone this is a warning, and only processes with the names
+of Python programs count. The log shows that a process was killed since the last boot, not that this
+is the problem you see now. A text that shows the failure itself makes it an error.
 
-Cure: fewer DataLoader workers, smaller batches in memory, or a larger limit for the job.
+Fix: use fewer DataLoader workers, keep less data in memory, or raise the limit of the job.
 """
 
 from gpucheck.facts import known

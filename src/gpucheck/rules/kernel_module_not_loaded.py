@@ -1,15 +1,19 @@
 """The NVIDIA driver is installed, but its kernel module is not loaded.
 
-nvidia-smi says "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make
-sure that the latest NVIDIA driver is installed and running." NVML answers 9 (driver not loaded),
-/proc/driver/nvidia is not there, and PyTorch says "Found no NVIDIA driver on your system".
+Symptoms: nvidia-smi says "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA
+driver. Make sure that the latest NVIDIA driver is installed and running." NVML returns 9 (driver
+not loaded), /proc/driver/nvidia does not exist, and PyTorch says "Found no NVIDIA driver on your
+system".
 
-Why, in the order in which gpucheck looks: the kernel was updated and no module was built for the
-one that runs (DKMS had no headers, or the machine was not restarted); a line of modprobe.d keeps
-the module out; nouveau holds the card; Secure Boot refuses a module that nobody signed; or nobody
-loaded it.
+Causes, in the order in which gpucheck checks them:
+- The kernel was updated, and no module was built for the running kernel (DKMS had no headers, or
+  the machine was not restarted).
+- A line in modprobe.d blocks the module.
+- nouveau holds the card.
+- Secure Boot refuses an unsigned module.
+- Nothing has loaded the module.
 
-Cure: what fits the cause. Reinstalling CUDA or PyTorch does not help.
+Fix: it depends on the cause; gpucheck prints it. Reinstalling CUDA or PyTorch does not help.
 """
 
 from gpucheck.facts import known

@@ -1,19 +1,20 @@
 """Programs load the CUDA toolkit's stub of libcuda instead of the driver's libcuda.
 
-The toolkit has an empty libcuda in a folder called ``stubs``, only to link against. When the loader
-finds it first, CUDA answers 34 (cudaErrorStubLibrary): "CUDA driver is a stub library"; PyTorch
-warns of it in ``torch.cuda.is_available()``, which is False. nvidia-smi works all the while.
+The toolkit has an empty libcuda in a folder named ``stubs``, which exists only to link against.
 
-Why: ``.../stubs`` stands in LD_LIBRARY_PATH or in a file of /etc/ld.so.conf.d, often for a build
-that needed it, or somebody linked the stub as libcuda.so.1. Folders of stubs belong in
-LIBRARY_PATH, which only the linker reads.
+Symptoms: when the loader finds the stub first, CUDA returns 34 (cudaErrorStubLibrary): "CUDA driver
+is a stub library". ``torch.cuda.is_available()`` is False and PyTorch prints this as a warning.
+nvidia-smi still works.
 
-What torch's own libraries would take counts as well: a DT_RPATH or a conda environment can lead
-them to a stub that no other program finds.
+Causes: ``.../stubs`` is in LD_LIBRARY_PATH or in a file in /etc/ld.so.conf.d, often for a build
+that needed it; or somebody linked the stub as libcuda.so.1. Stub folders belong in LIBRARY_PATH,
+which only the linker reads.
 
-A host without a GPU, on which programs are only built, is fine with the stub.
+When it is reported: the libcuda that torch's own libraries would load counts as well. A DT_RPATH or
+a conda environment can lead them to a stub that no other program finds. On a host without a GPU,
+where programs are only built, the stub is fine.
 
-Cure: take that folder out of the loader's path.
+Fix: remove that folder from the loader's search path.
 """
 
 import posixpath

@@ -1,20 +1,19 @@
-"""The links between GPUs or nodes carry far less than they should.
+"""The links between GPUs or nodes are far slower than they should be.
 
-What one sees: nccl-tests show a bus bandwidth far below that of equal machines; NVLink, PCIe
+Symptoms: nccl-tests show a bus bandwidth far below that of equal machines. NVLink, PCIe
 peer-to-peer, InfiniBand or the network may be the cause.
 
-It is an error under 50 % and a warning under 80 % of what it is compared with.
+When it is reported: below 50 % of the reference it is an error, below 80 % a warning. If the cause
+is visible, it is reported instead: a link that is down (nvlink-down, nccl-infiniband), or NCCL that
+uses sockets in place of InfiniBand (nccl-network-interface).
 
-A link that is down (nvlink-down, nccl-infiniband) or NCCL that uses sockets in place of
-InfiniBand (nccl-network-interface) is told in place of this where it is seen.
+``gpucheck preflight`` measures the bus bandwidth (as nccl-tests define it) of pairs and groups. It
+compares each with groups of the same kind in the job, otherwise with the baseline of this machine,
+otherwise with a published value for exactly this board, number of GPUs, NVLinks and size. A slow
+group is measured again before it is named. Ranks on the CPU are reported below 40 % only.
 
-``gpucheck preflight`` compares the bus bandwidth (by the definitions of nccl-tests) of pairs and
-groups with groups of the same kind in the job, else with this machine's own baseline, else with
-a published figure for exactly this board, number, NVLinks and size. A slow one is measured again
-before it is named. CPU processes are accused under 40 % only.
-
-Cure: ``nvidia-smi topo -m`` and ``nvidia-smi nvlink --status`` on the machine, ``ibstat`` and the
-lines "NET/" of NCCL_DEBUG=INFO between nodes.
+Fix: check ``nvidia-smi topo -m`` and ``nvidia-smi nvlink --status`` on the machine. Between nodes,
+check ``ibstat`` and the lines "NET/" of NCCL_DEBUG=INFO.
 """
 
 from gpucheck.findings import Severity

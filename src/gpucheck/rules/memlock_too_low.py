@@ -1,19 +1,20 @@
 """The limit of locked memory is too low for InfiniBand.
 
-InfiniBand and RoCE (RDMA) need memory that the kernel may not move. A process may lock only so
-much as its memlock limit says, and the usual default is 64 KiB or 8 MiB. NCCL registers its
-buffers, several MiB for each connection, so more than that is needed as soon as it talks to other
-machines through InfiniBand.
+InfiniBand and RoCE (RDMA) need memory that the kernel may not move. A process may lock only as much
+as its memlock limit allows, and the usual default is 64 KiB or 8 MiB. NCCL registers its buffers,
+several MiB for each connection, so it exceeds the default as soon as it talks to other machines
+over InfiniBand.
 
-What one sees: NCCL's "Call to ibv_reg_mr failed with error Cannot allocate memory" or
-"ibv_create_cq failed", in the start of a job over several machines.
+Symptoms: NCCL says "Call to ibv_reg_mr failed with error Cannot allocate memory" or "ibv_create_cq
+failed" at the start of a job on several machines.
 
-It is judged only where the machine has InfiniBand devices, and it is a warning: a job on this
-machine alone does not notice.
+When it is reported: only on machines with InfiniBand devices, and as a warning, because a job on
+this machine alone is not affected.
 
-``gpucheck preflight`` says so of every host of a job over several nodes with InfiniBand.
+``gpucheck preflight`` reports every host with a low limit if the job uses InfiniBand between
+several nodes.
 
-Cure: lift the limit for whatever starts the job: the login, the container, or Slurm's daemon.
+Fix: raise the limit for whatever starts the job: the login, the container, or Slurm's daemon.
 """
 
 from gpucheck.facts import known

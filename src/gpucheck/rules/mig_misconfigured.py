@@ -1,14 +1,16 @@
-"""A GPU is in MIG mode, and not so that CUDA can use it as meant.
+"""A GPU is in MIG mode, but CUDA cannot use it as intended.
 
-MIG splits a GPU into instances. Three things go wrong. In MIG mode without any instance a GPU is
-invisible to CUDA: "No CUDA GPUs are available", although nvidia-smi shows it. CUDA_VISIBLE_DEVICES
-names an instance that is not there: the names change whenever the instances are made anew. And one
-process sees only one instance, the first that is named: several of them do not work as several GPUs
-for DistributedDataParallel or ``device_map="auto"``.
+MIG splits a GPU into instances. Three things can go wrong:
+- In MIG mode without any instance the GPU is invisible to CUDA: "No CUDA GPUs are available",
+  although nvidia-smi shows it.
+- CUDA_VISIBLE_DEVICES names an instance that does not exist. The names change whenever the
+  instances are created again.
+- One process sees only one instance, the first in the list. Several instances do not work as
+  several GPUs for DistributedDataParallel or ``device_map="auto"``.
 
-A change of the mode waits for a reset of the GPU or a restart.
+A change of the mode takes effect after a reset of the GPU or a restart.
 
-Cure: make instances, or switch MIG off; name an instance that ``nvidia-smi -L`` lists; start one
+Fix: create instances, or turn MIG off; name an instance that ``nvidia-smi -L`` lists; start one
 process for each instance.
 """
 

@@ -1,18 +1,19 @@
 """Two ranks of one job use the same GPU, which NCCL refuses.
 
-Every rank must have a GPU of its own. Without ``torch.cuda.set_device(LOCAL_RANK)`` all ranks of
-a node take GPU 0; with more processes than GPUs some must share.
+Every rank must have a GPU of its own. Without ``torch.cuda.set_device(LOCAL_RANK)`` all ranks of a
+node use GPU 0. With more processes than GPUs some must share.
 
-What one sees: "Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 7000", then
+Symptoms: "Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 7000", then
 "ncclInvalidUsage".
 
-Schedulers that bind each task to one GPU (Slurm with --gpus-per-task) and a script that calls
-set_device(LOCAL_RANK) as well contradict one another.
+Another cause is a scheduler that binds each task to one GPU (Slurm with --gpus-per-task) together
+with a script that calls set_device(LOCAL_RANK): the two contradict each other.
 
 ``gpucheck preflight`` compares the UUIDs of all ranks and names those that share a GPU.
 
-Cure: one process per GPU (``torchrun --nproc-per-node`` at most the number of GPUs), set_device
-before the first collective, and the same CUDA_VISIBLE_DEVICES for all ranks of a node.
+Fix: start one process per GPU (``torchrun --nproc-per-node`` at most the number of GPUs), call
+set_device before the first collective, and use the same CUDA_VISIBLE_DEVICES for all ranks of a
+node.
 """
 
 from gpucheck.findings import Fix, Hit, Judgement, NotApplicable, Severity

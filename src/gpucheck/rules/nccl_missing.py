@@ -1,20 +1,21 @@
-"""PyTorch was built with NCCL and the loader finds none, or it was built without NCCL.
+"""PyTorch was built with NCCL, but the loader does not find it; or PyTorch was built without NCCL.
 
-NCCL carries the data between GPUs. What you see: "ImportError: libnccl.so.2: cannot open shared
-object file: No such file or directory" from ``import torch``, even where one GPU is used; or, with
-a build without NCCL, "Distributed package doesn't have NCCL built in".
+NCCL transfers the data between GPUs.
 
-Typical causes: the nvidia-nccl wheel was removed, or pip removed it along with another wheel that
-owned the same file (nvidia-nccl-cu12 and -cu13 both are nvidia/nccl/lib/libnccl.so.2).
+Symptoms: "ImportError: libnccl.so.2: cannot open shared object file: No such file or directory"
+from ``import torch``, even if only one GPU is used; or, with a build without NCCL, "Distributed
+package doesn't have NCCL built in".
 
-Where the line is drawn: for a CUDA build on Linux, only what the loader would do counts; an NCCL
-from conda or the system is fine. Windows and CPU builds never have NCCL, and nothing in a machine's
-files says that it is wanted: there this finding needs somebody to say so, such as ``nccl=none``
-with several GPUs in ``gpucheck compat``.
+Causes: the nvidia-nccl wheel was removed, or pip removed its file along with another wheel that
+owned it (nvidia-nccl-cu12 and -cu13 both own nvidia/nccl/lib/libnccl.so.2).
 
-Cure: install the nvidia-nccl wheel again that this PyTorch pins. Where only permissions keep this
-user from the library, the command lifts them. On Windows, use the backend
-"gloo".
+When it is reported: for a CUDA build on Linux, only what the loader would do counts; an NCCL from
+conda or the system is fine. Windows and CPU builds never have NCCL, and nothing in the files of a
+machine says that it is wanted. There somebody must say so, for example with ``nccl=none`` and
+several GPUs in ``gpucheck compat``.
+
+Fix: reinstall the nvidia-nccl wheel that this PyTorch pins. If only permissions keep this user from
+the library, the command changes them. On Windows, use the backend "gloo" instead.
 """
 
 from gpucheck.facts import UnknownFactError, known

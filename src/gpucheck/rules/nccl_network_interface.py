@@ -1,23 +1,23 @@
-"""NCCL or Gloo uses a network interface over which the other nodes cannot be reached.
+"""NCCL or Gloo uses a network interface that does not reach the other nodes.
 
-NCCL chooses an interface by itself: it may take docker's bridge, a VPN, the loopback interface,
-or one that a firewall closes. NCCL_SOCKET_IFNAME and GLOO_SOCKET_IFNAME choose another, and a
-name that does not exist on one of the nodes leaves it with none.
+NCCL chooses an interface by itself. It may choose Docker's bridge, a VPN, the loopback interface,
+or one that a firewall blocks. NCCL_SOCKET_IFNAME and GLOO_SOCKET_IFNAME choose another. If a node
+has no interface of that name, it is left without any.
 
-What one sees: "Connect to 172.17.0.9<40001> failed : Connection refused", "No route to host",
-"Bootstrap : no socket interface found", Gloo's "Unable to find address for: eth0" or
-"connectFullMesh failed".
+Symptoms: "Connect to 172.17.0.9<40001> failed : Connection refused", "No route to host", "Bootstrap
+: no socket interface found", Gloo's "Unable to find address for: eth0" or "connectFullMesh failed".
 
-The port of the rendezvous itself is another matter: see rendezvous-failed.
+A problem with the port of the rendezvous itself is rendezvous-failed.
 
-gpucheck says it when a self-test goes wrong over NCCL or Gloo and what was printed names it.
+When it is reported: gpucheck reports this when a self-test over NCCL or Gloo fails and the printed
+messages point to the interface.
 
-``gpucheck preflight`` says so of nodes that have met at its board and do not connect afterwards;
-of two hosts one of which does not reach a port of the other it tells both addresses, and leaves
-open whether a firewall, a route or a switch is between them.
+``gpucheck preflight`` reports nodes that reached its own store and cannot connect to each other
+afterwards. If one of two hosts does not reach a port of the other, it names both addresses. It does
+not say whether a firewall, a route or a switch between them is the cause.
 
-Cure: name the interface that leads to the other nodes on every node (``ip route get ADDRESS``
-tells it), open the ports between the nodes, and run containers with the host's network.
+Fix: set the variable on every node to the interface that leads to the other nodes (``ip route get
+ADDRESS`` shows it), open the ports between the nodes, and run containers with the host's network.
 """
 
 from gpucheck.findings import Severity

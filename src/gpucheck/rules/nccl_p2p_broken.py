@@ -1,23 +1,24 @@
-"""Peer-to-peer copies between GPUs hang or arrive wrong; NCCL_P2P_DISABLE=1 cures it.
+"""Peer-to-peer copies between GPUs hang or corrupt data; NCCL_P2P_DISABLE=1 avoids this.
 
-GPUs of one machine exchange data directly over PCIe or NVLink. An IOMMU or PCIe ACS that
-redirects these transfers, or a driver that offers them on boards that cannot do them, makes NCCL
-hang right after its set-up, or delivers wrong bytes without any error.
+The GPUs of a machine exchange data directly over PCIe or NVLink. An IOMMU or PCIe ACS may redirect
+these transfers, and a driver may offer them on boards that do not support them. NCCL then hangs
+right after its initialisation, or transfers wrong bytes without any error.
 
-What one sees: all GPUs at 100 % and no progress after "Init COMPLETE"; a tensor that changes when
-it is moved from one GPU to another; "AMD-Vi: Event logged [IO_PAGE_FAULT" or "DMAR" faults in
-dmesg.
+Symptoms: all GPUs at 100 % and no progress after "Init COMPLETE"; a tensor that changes when it is
+moved from one GPU to another; "AMD-Vi: Event logged [IO_PAGE_FAULT" or "DMAR" faults in dmesg.
 
-gpucheck says it when a self-test has shown it: a copy from one GPU to another arrives wrong, and
-the same values arrive right by way of the CPU; or a collective that hangs or comes out wrong passes
-with NCCL_P2P_DISABLE=1 and goes wrong again without (only likely where no time was left to see
-that).
+When it is reported: a self-test has shown one of two things.
+- A copy from one GPU to another is wrong, and the same values are right when they are copied
+  through the CPU.
+- A collective that hangs or gives a wrong result passes with NCCL_P2P_DISABLE=1 and fails again
+  without it (only "likely" if no time was left for the last run).
 
-``gpucheck preflight`` says the same of the smallest group of ranks that fails, and names the host.
+``gpucheck preflight`` reports the same for the smallest group of ranks that fails, and names the
+host.
 
-Cure: switch the IOMMU off in the BIOS or start the kernel with ``iommu=pt`` (a virtual machine
-needs its hypervisor's settings), switch ACS off on the PCIe bridges, update the driver. Until
-then NCCL_P2P_DISABLE=1 for NCCL; copies by ``tensor.to`` are not covered by that variable.
+Fix: disable the IOMMU in the BIOS or start the kernel with ``iommu=pt`` (a virtual machine needs
+settings of its hypervisor), disable ACS on the PCIe bridges, and update the driver. Until then use
+NCCL_P2P_DISABLE=1 for NCCL; the variable does not affect copies with ``tensor.to``.
 """
 
 from gpucheck.findings import Confidence, Fix, Hit, Judgement, Severity

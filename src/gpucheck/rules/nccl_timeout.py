@@ -1,23 +1,23 @@
-"""A collective of NCCL did not end in time, and nothing more specific is visible.
+"""An NCCL collective did not finish in time, and no more specific cause is visible.
 
-All ranks must come to the same collective. When one of them hangs, dies, computes much longer
-than the others, or calls another collective, the rest wait until the watchdog ends the job.
+All ranks must enter the same collective. If one of them hangs, dies, computes much longer than the
+others, or calls another collective, the rest wait until the watchdog ends the job.
 
-What one sees: "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=2, OpType=ALLREDUCE,
-...) ran for 1800328 milliseconds before timing out", on every rank but the guilty one.
+Symptoms: "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=2, OpType=ALLREDUCE, ...)
+ran for 1800328 milliseconds before timing out", on every rank except the one that caused it.
 
-The line is drawn where a better cause shows: a network or InfiniBand error, a rank that died, or
-ranks that call different collectives is told in place of this.
+When it is reported: a more specific cause is reported instead if it shows: a network or InfiniBand
+error, a rank that died, or ranks that call different collectives. A self-test over NCCL that no
+rank finishes in time also gets this name if neither NCCL's messages nor a run without one of its
+transports shows more.
 
-A self-test over NCCL that no rank leaves in time is told by this name, too, where neither NCCL's
-words nor a run without one of its transports tell more.
+``gpucheck preflight`` reports this for two ranks, or nodes, that never finish a collective with
+each other while each finishes one with others. If it cannot name anybody, it ends with exit status
+3.
 
-``gpucheck preflight`` says it of two ranks, or nodes, that never leave a collective with each other
-while each does with others; where nobody can be named it ends with 3.
-
-Cure: find the rank that did not arrive (TORCH_NCCL_TRACE_BUFFER_SIZE=20000 with
-TORCH_NCCL_DUMP_ON_TIMEOUT=1 writes what each rank was doing; py-spy dump --pid shows its stack).
-If one rank prepares data or writes a checkpoint while the others wait, raise the timeout of
+Fix: find the rank that did not arrive (TORCH_NCCL_TRACE_BUFFER_SIZE=20000 with
+TORCH_NCCL_DUMP_ON_TIMEOUT=1 writes what each rank was doing; py-spy dump --pid shows its stack). If
+one rank prepares data or writes a checkpoint while the others wait, raise the timeout of
 init_process_group, or let all ranks wait at a barrier of a CPU group (gloo).
 """
 

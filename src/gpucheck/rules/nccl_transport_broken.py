@@ -1,21 +1,22 @@
 """One of NCCL's transports (NVLink SHARP, cuMem, shared memory, a protocol) fails here.
 
-NCCL chooses among several ways to move data. When one of them is broken by a driver, a
-container's limits or a fabric, switching that one off lets the job run.
+NCCL chooses among several ways to move data. If a driver, the limits of a container or the fabric
+breaks one of them, the job runs with this one turned off.
 
-What one sees: "transport/nvls.cc ... NCCL WARN Cuda failure", "Failed to bind NVLink SHARP (NVLS)
-Multicast memory", cuMem calls that fail, or a job that runs with NCCL_NVLS_ENABLE=0,
-NCCL_CUMEM_ENABLE=0, NCCL_SHM_DISABLE=1 or NCCL_PROTO=Simple and not without.
+Symptoms: "transport/nvls.cc ... NCCL WARN Cuda failure", "Failed to bind NVLink SHARP (NVLS)
+Multicast memory", cuMem calls that fail, or a job that runs only with NCCL_NVLS_ENABLE=0,
+NCCL_CUMEM_ENABLE=0, NCCL_SHM_DISABLE=1 or NCCL_PROTO=Simple.
 
 Peer-to-peer has its own page: nccl-p2p-broken. A full /dev/shm is shm-too-small; a fabric manager
-that does not run is fabric-manager-down.
+that is not running is fabric-manager-down.
 
-gpucheck says it when a collective of the self-tests goes wrong, passes with one of these variables,
-and goes wrong again without (only likely where no time was left to see that).
+When it is reported: a collective of the self-tests fails, passes with one of these variables, and
+fails again without it (only "likely" if no time was left for the last run).
 
-``gpucheck preflight`` says the same of the smallest group of ranks that fails, and names the host.
+``gpucheck preflight`` reports the same for the smallest group of ranks that fails, and names the
+host.
 
-Cure: set the one variable that helps while you update the driver, the fabric manager (same
+Fix: set the one variable that helps until you have updated the driver, the fabric manager (same
 release as the driver) and NCCL.
 """
 

@@ -1,20 +1,21 @@
-"""The NCCL that PyTorch would load is older than the one that it was built with, or has a fault.
+"""PyTorch would load an NCCL that is older than the one it was built with, or that has a known bug.
 
-What you see: "undefined symbol: ncclGroupSimulateEnd" (or ncclCommRegister, ncclCommResume ...)
-from ``import torch``, since each minor release of NCCL brings functions that PyTorch calls; or,
-with a release that has a known fault, jobs of several GPUs that hang.
+Symptoms: "undefined symbol: ncclGroupSimulateEnd" (or ncclCommRegister, ncclCommResume ...) from
+``import torch``, because each minor release of NCCL adds functions that PyTorch calls; or, with a
+release that has a known bug, multi-GPU jobs that hang.
 
-Typical causes: another package pulled in an older nvidia-nccl wheel; LD_LIBRARY_PATH puts the NCCL
-of the system or of an image before the one that PyTorch brings.
+Causes: another package pulled in an older nvidia-nccl wheel; or LD_LIBRARY_PATH puts the NCCL of
+the system or of an image before the one that PyTorch brings.
 
-Where the line is drawn: a newer NCCL than PyTorch pins is fine, as long as no fault of it is known
-that the pinned one does not have. An older *minor* release is an error where functions are known to
-be missing in it or that cannot be told, else a warning; an older patch release is fine unless it
-has a known fault. An NCCL wheel that another wheel has overwritten is told by
-nvidia-wheel-mismatch. Different releases on the ranks of one job are an error as well:
-NCCL says so in a self-test, and ``gpucheck preflight`` names the hosts that differ.
+When it is reported: a newer NCCL than PyTorch pins is fine unless it has a known bug that the
+pinned release does not have. An older *minor* release is an error if it is known to lack functions
+or if gpucheck cannot determine this, otherwise a warning. An older patch release is fine unless it
+has a known bug. An NCCL wheel that another wheel has overwritten is reported as
+nvidia-wheel-mismatch. Different releases on the ranks of one job are an error as well: NCCL reports
+them in a self-test, and ``gpucheck preflight`` names the hosts that differ.
 
-Cure: install the NCCL that this PyTorch pins, or take the other copy off the loader's way.
+Fix: install the NCCL that this PyTorch pins, or remove the other copy from the loader's search
+path.
 """
 
 from gpucheck.facts import known

@@ -1,13 +1,14 @@
-"""Something here is newer than what this gpucheck knows.
+"""Something here is newer than this gpucheck knows.
 
-gpucheck judges with tables of drivers, GPUs, CUDA versions and PyTorch releases. What came out
-after the tables were made is not guessed: every check that needs a missing row says "unknown", and
-the others go on. This finding only says so; nothing is wrong with the machine.
+gpucheck judges with tables of drivers, GPUs, CUDA versions and PyTorch releases. It does not guess
+about anything that appeared after the tables were made: every check that needs a missing row says
+"unknown", and the others continue. This finding only tells you so; nothing is wrong with the
+machine.
 
-What one sees: checks with the outcome "unknown" whose reason names this driver, GPU or release. A
-nightly or self-made PyTorch of a coming version is among the things that no table has.
+Symptoms: checks with the outcome "unknown" whose reason names this driver, GPU or release. A
+nightly build or your own build of a coming PyTorch version is never in the tables.
 
-Cure: a newer gpucheck, which brings newer tables; or tables of your own by ``--tables``.
+Fix: install a newer gpucheck, which brings newer tables; or use your own tables with ``--tables``.
 """
 
 from collections.abc import Iterator

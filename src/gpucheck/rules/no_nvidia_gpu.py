@@ -1,18 +1,20 @@
-"""There is no NVIDIA GPU here, or fewer than there must be.
+"""There is no NVIDIA GPU here, or fewer than required.
 
-A CUDA build of PyTorch runs on a machine without an NVIDIA GPU, but only on the CPU:
-``torch.cuda.is_available()`` is False, ``torch.cuda.device_count()`` is 0, and ``.cuda()`` says
-"Found no NVIDIA driver on your system", "No CUDA GPUs are available" or CUDA error 100
-(cudaErrorNoDevice). Integrated, AMD and Intel GPUs do not run CUDA, nor does a Mac.
+A CUDA build of PyTorch runs on a machine without an NVIDIA GPU, but only on the CPU. Integrated,
+AMD and Intel GPUs do not run CUDA, nor does a Mac.
 
-Why: the machine has another vendor's graphics; a cloud machine of a type without GPU; a GPU that
-is switched off in the firmware, unplugged or given to a virtual machine. With ``--gpus N`` it also
-fires where some GPUs are here, but fewer than N.
+Symptoms: ``torch.cuda.is_available()`` is False, ``torch.cuda.device_count()`` is 0, and
+``.cuda()`` says "Found no NVIDIA driver on your system", "No CUDA GPUs are available" or CUDA error
+100 (cudaErrorNoDevice).
 
-Where a host only builds or submits work, nothing is wrong: say so with ``--gpus 0``. A CPU build on
-a machine without a GPU is right as it is.
+Causes: the machine has graphics of another vendor; a cloud machine is of a type without a GPU; or
+the GPU is disabled in the firmware, unplugged or assigned to a virtual machine.
 
-Cure: run where there is a GPU; or take the CPU build, which is far smaller.
+When it is reported: with ``--gpus N`` also if there are some GPUs here, but fewer than N. If a host
+only builds or submits jobs, nothing is wrong: say so with ``--gpus 0``. A CPU build on a machine
+without a GPU is fine.
+
+Fix: run on a machine with a GPU; or install the CPU build, which is far smaller.
 """
 
 from gpucheck.facts import known

@@ -1,13 +1,14 @@
 """The failure has nothing to do with PyTorch's use of a GPU.
 
-A full disk, a limit on open files, a download that fails, a Python package that is not installed.
+Examples: a full disk, a limit on open files, a download that fails, a Python package that is not
+installed.
 
-What one sees: "No space left on device" on a disk, "Too many open files", a certificate error, an
-HTTP error, "No module named" of a package that is not torch.
+Symptoms: "No space left on device" on a disk, "Too many open files", a certificate error, an HTTP
+error, "No module named" with a package other than torch.
 
-It is named only where nothing in the text points to torch, CUDA or a GPU as the cause.
+When it is reported: only if nothing in the text points to torch, CUDA or a GPU as the cause.
 
-Cure: as the message says; for open files ``ulimit -n 65535``, or
+Fix: do what the message says; for open files use ``ulimit -n 65535``, or
 ``torch.multiprocessing.set_sharing_strategy('file_system')`` in DataLoader workers.
 """
 

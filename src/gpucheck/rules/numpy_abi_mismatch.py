@@ -1,15 +1,15 @@
-"""NumPy 2 is installed beside a PyTorch that was compiled for NumPy 1.
+"""NumPy 2 is installed with a PyTorch that was compiled for NumPy 1.
 
-NumPy 2 changed its binary interface. PyTorch releases before 2.3 (on Windows before 2.4.1) were
-compiled against NumPy 1 and cannot talk to NumPy 2.
+NumPy 2 changed its binary interface (ABI). PyTorch releases before 2.3 (on Windows before 2.4.1)
+were compiled against NumPy 1 and do not work with NumPy 2.
 
-What one sees: "A module that was compiled using NumPy 1.x cannot be run in NumPy 2.x as it may
-crash" and "UserWarning: Failed to initialize NumPy: _ARRAY_API not found" on import, then
-"RuntimeError: Numpy is not available" from ``tensor.numpy()`` or ``torch.from_numpy()``.
+Symptoms: "A module that was compiled using NumPy 1.x cannot be run in NumPy 2.x as it may crash"
+and "UserWarning: Failed to initialize NumPy: _ARRAY_API not found" on import, then "RuntimeError:
+Numpy is not available" from ``tensor.numpy()`` or ``torch.from_numpy()``.
 
-Everything that does not touch NumPy goes on working, GPUs included, so this is a warning.
+Everything that does not use NumPy continues to work, including GPUs, so this is a warning.
 
-Cure: ``numpy<2``, or a newer PyTorch.
+Fix: install ``numpy<2``, or a newer PyTorch.
 """
 
 from gpucheck.facts import known

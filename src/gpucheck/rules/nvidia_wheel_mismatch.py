@@ -1,27 +1,39 @@
 """The nvidia-* wheels are not the ones that this PyTorch requires, or their files are damaged.
 
-PyTorch's wheels for Linux pin the wheels of CUDA, cuDNN and NCCL that they were tested with. What
-you see when these do not fit: "undefined symbol: ncclCommResume" or "__nvJitLinkComplete_12_8" from
-``import torch``, a bus error there (a file that was cut off), libraries that are missing although
-their wheel is installed, or failures of single operations.
+PyTorch's wheels for Linux pin the wheels of CUDA, cuDNN and NCCL that they were tested with.
 
-Typical causes: another package asked for other versions; wheels for two CUDA releases that write
-the same files (nvidia-cudnn-cu12 and -cu13, nvidia-nccl-cu12 and -cu13: the last one installed has
-overwritten the other, and removing either takes the files of both away); a full disk or an
-interrupted install.
+Symptoms: "undefined symbol: ncclCommResume" or "__nvJitLinkComplete_12_8" from ``import torch``, a
+bus error there (a truncated file), libraries that are missing although their wheel is installed, or
+single operations that fail.
 
-Where the line is drawn. An error: a library that torch uses is missing or cut off although its
-wheel is installed; the pinned wheel's file was overwritten by the wheel for another CUDA; the wheel
-for another CUDA is there in place of the pinned one; another major release; an NCCL that is older
-by a minor release. A warning: older than the pin; a library whose size is right and whose content
-is another (looked at with ``-v`` only, since whole libraries must be read for it); two wheels own
-one file, and the pinned one's is there; another Triton, cuSPARSELt or NVSHMEM. For information: a
-library of another size than its wheel brought, which somebody may have stripped. Fine: a *newer*
-cuDNN, NCCL or CUDA library of the same major, which PyTorch accepts and whose makers keep it
-compatible; wheels for another CUDA that write no file of these; a pinned wheel that is not
-installed while the loader finds its libraries elsewhere.
+Causes:
+- Another package required other versions.
+- Wheels for two CUDA releases write the same files (nvidia-cudnn-cu12 and -cu13, nvidia-nccl-cu12
+  and -cu13). The one installed last has overwritten the other, and removing either removes the
+  files of both.
+- The disk was full, or an installation was interrupted.
 
-Cure: install the pinned wheels again; the command names them.
+Errors:
+- A library that torch uses is missing or truncated although its wheel is installed.
+- The wheel for another CUDA has overwritten a file of the pinned wheel.
+- The wheel for another CUDA is installed in place of the pinned one.
+- A wheel is of another major release.
+- NCCL is older by a minor release.
+
+Warnings:
+- A wheel is older than the pin.
+- A library has the right size and different content (checked only with ``-v``, because whole
+  libraries must be read for it).
+- Two wheels own one file, and the content is that of the pinned one.
+- Triton, cuSPARSELt or NVSHMEM is of another version.
+
+For information: a library has another size than the wheel's file; somebody may have stripped it.
+
+Fine: a *newer* cuDNN, NCCL or CUDA library of the same major release, which PyTorch accepts and
+whose makers keep it compatible; wheels for another CUDA that write none of these files; a pinned
+wheel that is not installed if the loader finds its libraries elsewhere.
+
+Fix: reinstall the pinned wheels; the command names them.
 """
 
 import msgspec

@@ -1,18 +1,19 @@
-"""A GPU has fewer NVLinks up than others of its model in this machine.
+"""A GPU has fewer active NVLinks than others of its model in this machine.
 
 GPUs of one model in one server are wired alike, so a GPU with 17 active links among seven with 18
-has lost one. Which links are wired differs from board to board, so nothing else is compared: a
-single GPU, or two that agree, are taken as they are.
+has lost one.
 
-What one sees: collectives (all-reduce) far slower than on other machines, NCCL using another path,
-or errors on start of the fabric manager; Xid 74 or 144 to 150 in the kernel log.
+Symptoms: collectives (all-reduce) are far slower than on other machines, NCCL uses another path, or
+the fabric manager reports errors when it starts; Xid 74 or 144 to 150 in the kernel log.
 
-It is a warning as long as nothing fails of it.
+When it is reported: the wiring differs from board to board, so gpucheck compares only GPUs of one
+machine. A single GPU, or two with the same number, are accepted as they are. It is a warning as
+long as nothing fails because of it.
 
-``gpucheck preflight`` compares all GPUs of a model in the job in the same way, and makes an error
-of it where a collective fails as well.
+``gpucheck preflight`` compares all GPUs of a model in the job in the same way, and reports an error
+if a collective fails as well.
 
-Cure: reset or reboot; if the link stays down, the bridge, the baseboard or the GPU needs service.
+Fix: reset or reboot. If the link stays down, the bridge, the baseboard or the GPU needs service.
 """
 
 from collections import defaultdict

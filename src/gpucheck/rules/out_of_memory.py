@@ -1,16 +1,16 @@
-"""The memory of a GPU did not suffice.
+"""The GPU ran out of memory.
 
-What one sees: "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a
-total capacity of 23.64 GiB of which ..."; "CUDA error: out of memory" already when CUDA starts;
+Symptoms: "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total
+capacity of 23.64 GiB of which ..."; "CUDA error: out of memory" already when CUDA starts;
 CUBLAS_STATUS_ALLOC_FAILED; CUDNN_STATUS_ALLOC_FAILED.
 
-In a program it usually means what it says: model, batch and optimiser state are larger than the
-GPU. The self-tests take at most 256 MiB at their quick level; when even they run out of it,
-somebody else holds the memory. Another process that holds it is told as gpu-memory-held.
+In a program this usually means what it says: model, batch and optimiser state are larger than the
+GPU. The self-tests take at most 256 MiB at their quick level. If even they run out of memory,
+another process holds it; such a process is reported as gpu-memory-held.
 
-Cure for the machine: look who holds the memory, and end what is left over. Cure for a program: a
-smaller batch, gradient accumulation, mixed precision, activation checkpointing; and
-``PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`` where the message tells of much memory that is
+Fix for the machine: check which processes hold the memory, and end those left over. Fix for a
+program: use a smaller batch, gradient accumulation, mixed precision or activation checkpointing;
+and ``PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`` if the message reports much memory that is
 "reserved but unallocated".
 """
 

@@ -1,18 +1,18 @@
-"""A GPU's PCIe link has fewer lanes than both the card and its slot can have.
+"""A GPU's PCIe link uses fewer lanes than both the card and its slot support.
 
 A card with 16 lanes in a slot with 16 lanes that came up with 8 or 1 moves data to and from the
-machine's memory at a fraction of the speed. The GPU's own work is not slower.
+machine's memory at a fraction of the speed. Computation on the GPU is not slower.
 
-What one sees: slow data loading and slow ``tensor.cuda()``, slow exchange between GPUs without
-NVLink, while ``nvidia-smi`` shows the GPU waiting.
+Symptoms: slow data loading and slow ``tensor.cuda()``, slow exchange between GPUs without NVLink,
+while ``nvidia-smi`` shows that the GPU waits.
 
-Only the number of lanes is judged, and only against the smaller of the two maxima. An x16 card in
-an x8 slot is what it is. The speed of a lane is not judged: an idle GPU lowers it to save power. In
-a virtual machine the slot is often not shown; then there is no answer. The GPU of a laptop, or one
-that is joined to its processor by NVLink-C2C (GH200, GB200), has the lanes that its maker wired: it
-is not judged either.
+When it is reported: only the number of lanes is judged, and only against the smaller of the two
+maxima. An x16 card in an x8 slot is fine. The speed of a lane is not judged, because an idle GPU
+lowers it to save power. In a virtual machine the slot is often not visible; the result is then
+unknown. In a laptop, or with NVLink-C2C between the GPU and its processor (GH200, GB200), the lanes
+are wired by the manufacturer; these GPUs are not judged either.
 
-Cure: reseat the card, look at the riser or cable, the slot, and the BIOS settings (bifurcation).
+Fix: reseat the card; check the riser or cable, the slot, and the BIOS settings (bifurcation).
 """
 
 import re

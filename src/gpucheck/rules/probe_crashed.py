@@ -1,14 +1,14 @@
-"""A part of gpucheck crashed while it looked at the machine.
+"""A part of gpucheck crashed while it examined the machine.
 
-Each probe runs in a process of its own, so a crash costs its own facts and nothing else. Either
-gpucheck has a bug, or a library of the machine brought the process down: asking NVML or libcuda
-runs the driver's own code, and that code can crash when driver and kernel module do not match.
+Each probe runs in a process of its own, so a crash loses only the facts of that probe. Either
+gpucheck has a bug, or a library of the machine crashed the process: a query to NVML or libcuda runs
+the driver's own code, which can crash when driver and kernel module do not match.
 
-What one sees: checks whose outcome is "unknown" with "crashed" in the reason.
+Symptoms: checks whose outcome is "unknown" with "crashed" in the reason.
 
-Cure: for a crash in the driver's code, first clear the other findings about the driver; if
-``nvidia-smi`` crashes too, reinstall the driver. Otherwise it is gpucheck's bug: please report it,
-with the output of ``gpucheck collect``, in which names, paths and serial numbers are replaced.
+Fix: for a crash in the driver's code, first fix the other findings about the driver; if
+``nvidia-smi`` crashes too, reinstall the driver. Otherwise it is a bug in gpucheck. Please report
+it with the output of ``gpucheck collect``, in which names, paths and serial numbers are replaced.
 """
 
 from gpucheck.findings import Fine, Fix, Hit, Judgement, NotApplicable, Severity

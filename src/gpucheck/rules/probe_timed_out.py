@@ -1,17 +1,19 @@
-"""A part of gpucheck got no answer from the machine within its time.
+"""A part of gpucheck got no answer from the machine in time.
 
-Each probe runs in a process of its own with a deadline: 5 seconds for files, 30 for the driver.
-One that hangs is left behind, its facts are unknown, and everything else goes on.
+Each probe runs in a process of its own with a deadline: 5 seconds for files, 30 for the driver. A
+probe that hangs is abandoned, its facts are unknown, and everything else continues.
 
-What one sees: checks whose outcome is "unknown" with "timed-out" in the reason. Very often
-``nvidia-smi`` hangs as well. A driver that hangs is a fault of its own: a GPU that has fallen off
-the bus, a driver stuck in an ioctl, or a first start that is slow for want of persistence mode. A
-probe of files hangs on a network disk that does not answer.
+Symptoms: checks whose outcome is "unknown" with "timed-out" in the reason. Very often
+``nvidia-smi`` hangs as well.
 
-It is a warning; an error when NVML or libcuda did not answer although a GPU is on the bus, because
-PyTorch would hang there in the same way.
+Causes: a driver that hangs is a fault in its own right: a GPU has fallen off the bus, the driver is
+stuck in an ioctl, or its first start is slow because persistence mode is off. A probe of files
+hangs on a network disk that does not answer.
 
-Cure: try by hand what did not answer; look at the kernel's log; reboot if the driver is stuck.
+When it is reported: it is a warning. It is an error if NVML or libcuda did not answer although a
+GPU is on the bus, because PyTorch would hang there in the same way.
+
+Fix: try by hand what did not answer, check the kernel log, and reboot if the driver is stuck.
 """
 
 from collections.abc import Sequence

@@ -1,20 +1,21 @@
-"""A rank died of a signal: a segmentation fault, an abort.
+"""A rank was killed by a signal, such as a segmentation fault or an abort.
 
-What one sees: "Signal 11 (SIGSEGV) received by PID 4242", "exitcode : -11", "Segmentation fault
-(core dumped)", and on the other ranks a lost connection or a time-out.
+Symptoms: "Signal 11 (SIGSEGV) received by PID 4242", "exitcode : -11", "Segmentation fault (core
+dumped)", and on the other ranks a lost connection or a timeout.
 
-A negative exit code of torchrun is the number of the signal: -9 is most often the kernel's
-(host-out-of-memory), -7 a bus error (shm-too-small), -15 the launcher's own end of the others.
+A negative exit code of torchrun is the number of the signal: -9 usually comes from the kernel
+(host-out-of-memory), -7 is a bus error (shm-too-small), -15 is how the launcher ends the other
+ranks.
 
-The message alone does not tell why; the first lines of that rank's own output do.
+The message alone does not say why; the first lines of that rank's own output do.
 
-gpucheck says it of a self-test in several ranks when some died in it and others did not.
+When it is reported: some ranks of a self-test with several ranks died and others did not.
 
-``gpucheck preflight`` names the rank whose end came first; those that lost their connection after
-it are its victims.
+``gpucheck preflight`` names the rank that ended first. Ranks that lost their connection to it
+afterwards are its victims.
 
-Cure: read the output of the rank that failed first (torchrun's "Root Cause" table names it), run
-it alone with PYTHONFAULTHANDLER=1, and look into dmesg.
+Fix: read the output of the rank that failed first (torchrun's "Root Cause" table names it), run it
+alone with PYTHONFAULTHANDLER=1, and check dmesg.
 """
 
 from gpucheck.findings import Hit, Severity

@@ -1,15 +1,15 @@
-"""The error that is shown is only the echo of another rank's failure.
+"""The error shown is only a consequence of another rank's failure.
 
-When one rank dies, the others lose their connection to it, and each prints an error of its own,
-often longer than the true one.
+When one rank dies, the others lose their connection to it. Each prints an error of its own, often
+longer than the original one.
 
-What one sees: "Connection closed by remote peer", "Connection reset by peer", "failed to recv,
-got 0 bytes", "store->get('0') got error", "ncclRemoteError", "ChildFailedError" with an exit code
-of -15.
+Symptoms: "Connection closed by remote peer", "Connection reset by peer", "failed to recv, got 0
+bytes", "store->get('0') got error", "ncclRemoteError", "ChildFailedError" with an exit code of -15.
 
-When the text holds the other rank's own error, that one is named instead.
+When it is reported: only if the text does not contain the other rank's own error. Otherwise that
+error is named.
 
-Cure: read the output of the rank that failed first: torchrun names it under "Root Cause (first
+Fix: read the output of the rank that failed first: torchrun names it under "Root Cause (first
 observed failure)"; ``--redirects 3 --log-dir logs`` writes each rank's output into a file.
 """
 

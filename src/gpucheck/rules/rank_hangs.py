@@ -1,19 +1,18 @@
-"""A rank is stuck: it runs, and does not come to the collective that the others wait in.
+"""A rank is stuck: it is running, but does not reach the collective in which the others wait.
 
-What one sees: the others' watchdogs time out; a flight recorder or a monitored barrier names the
-rank that did not join.
+Symptoms: the watchdogs of the other ranks time out; a flight recorder or a monitored barrier names
+the rank that did not join.
 
-It may wait for data, a lock or a file system, or compute longer than the others.
+The rank may wait for data, a lock or a file system, or compute longer than the others.
 
-Without the name of the rank the finding is nccl-timeout.
+When it is reported: a rank does not enter or finish a self-test with several ranks while others do.
+If the rank is not known, the finding is nccl-timeout.
 
-A self-test in several ranks that one of them does not enter or leave names it, while others do.
+``gpucheck preflight`` names the rank, its host and GPU: a rank that never reached the all-reduce in
+which the others were, or one that hangs with every partner while the partners pass with others.
 
-``gpucheck preflight`` names the rank, its host and GPU: the one that never came to the all-reduce
-that the others were in, or that hangs with every partner that passes with others.
-
-Cure: ``py-spy dump --pid PID`` on that rank shows the line; TORCH_NCCL_TRACE_BUFFER_SIZE=20000
-lets the flight recorder note every collective.
+Fix: ``py-spy dump --pid PID`` on that rank shows the line; TORCH_NCCL_TRACE_BUFFER_SIZE=20000 makes
+the flight recorder log every collective.
 """
 
 from gpucheck.findings import Hit, Severity

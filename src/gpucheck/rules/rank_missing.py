@@ -1,19 +1,18 @@
 """A rank of the job never arrived at the rendezvous.
 
-What one sees: the others wait, and at last "Timed out initializing process group in store based
-barrier ... (world_size=4, worker_count=2)".
+Symptoms: the others wait, and finally "Timed out initializing process group in store based barrier
+... (world_size=4, worker_count=2)".
 
-The missing rank may not have been started (wrong --nnodes or node list), may have died while it
-imported torch, or may not reach the master.
+Causes: the missing rank was not started (wrong --nnodes or node list), died while it imported
+torch, or does not reach the master.
 
-A self-test in several ranks says it of a rank that does not come to the meeting of the ranks.
+When it is reported: a rank of a self-test with several ranks does not come to their rendezvous. If
+an address or a port fails, rendezvous-failed reports it.
 
-When an address or a port is what fails, rendezvous-failed says so.
+``gpucheck preflight`` names the rank, and the host if the launcher tells it.
 
-``gpucheck preflight`` names the rank, and the host where the launcher tells it.
-
-Cure: look at the output of the rank that is missing, on its own node; compare --nnodes and
---node-rank on all nodes.
+Fix: read the output of the missing rank on its own node; compare --nnodes and --node-rank on all
+nodes.
 """
 
 from gpucheck.findings import Hit, Severity

@@ -1,20 +1,22 @@
-"""The ranks of a job do not find one another: store, port, address or name.
+"""The ranks of a job do not find each other: store, port, address or name.
 
-Before any GPU is used the ranks meet at a store on MASTER_ADDR:MASTER_PORT. The port may be
-taken, a name may lead to the wrong address, a firewall may stand between, or a rank never starts.
+Before any GPU is used, the ranks meet at a store on MASTER_ADDR:MASTER_PORT.
 
-What one sees: "Address already in use" (EADDRINUSE), "The client socket has timed out after
-300000ms while trying to connect to (10.0.0.1, 29500)", "RendezvousConnectionError", "gai error:
--3", "1/2 clients joined".
+Symptoms: "Address already in use" (EADDRINUSE), "The client socket has timed out after 300000ms
+while trying to connect to (10.0.0.1, 29500)", "RendezvousConnectionError", "gai error: -3", "1/2
+clients joined".
 
-What fails later, between nodes that have already met, is nccl-network-interface.
+Causes: the port is taken, a name resolves to the wrong address, a firewall blocks the connection,
+or a rank never starts.
 
-``gpucheck preflight`` names the ranks that came to its board and not to the store of their group,
-unless it was a host that another one did not reach: that is nccl-network-interface.
+A failure later on, between nodes that have already met, is nccl-network-interface.
 
-Cure: a port that is free on the master (``ss -ltn``), the master's address as the other nodes
-reach it (not 127.0.0.1, nor a name that only its own host knows), the same values on all nodes,
-all nodes started, the port open in the firewall; start one launcher per node.
+``gpucheck preflight`` names the ranks that reached its own store, but not the store of their group.
+If one host does not reach another, it reports nccl-network-interface instead.
+
+Fix: choose a free port on the master (``ss -ltn``) and the address of the master by which the other
+nodes reach it (not 127.0.0.1, nor a name that only its own host knows). Use the same values on all
+nodes, start all nodes, open the port in the firewall, and start one launcher per node.
 """
 
 from gpucheck.findings import Severity

@@ -1,15 +1,15 @@
 """A node does not meet what ``gpucheck preflight --require`` demands of it.
 
-A site can demand a model of GPU, and the oldest driver, torch, CUDA or NCCL, of every node of a
-job. Each host that has something else is named with what it has and what is required. What nobody
-could find out is no violation: it is told as unknown.
+A site can require a GPU model, and a minimum version of the driver, torch, CUDA or NCCL, on every
+node of a job. gpucheck names each host that differs, with the value found and the value required. A
+value that could not be determined is not a violation; it is reported as unknown.
 
-What one sees: nothing else. The job may run well; it is the site that does not want it.
+Symptoms: none. The job may run well; the site does not allow it.
 
-Other demands have findings of their own: fewer GPUs than required is rank-missing, a lower
+Other requirements have findings of their own: fewer GPUs than required is rank-missing, a lower
 bandwidth link-slow, a slower GPU gpu-slow.
 
-Cure: bring the host to what is required, or change the requirement.
+Fix: bring the host to what is required, or change the requirement.
 """
 
 from gpucheck.findings import Severity

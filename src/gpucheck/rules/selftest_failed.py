@@ -1,24 +1,29 @@
-"""A self-test went wrong, and no cause for it was found.
+"""A self-test failed, and no cause for it was found.
 
-gpucheck imports torch in your Python and has it compute on each GPU, in processes of its own. One
-that raised an exception, crashed, or did not end in time shows that programs will meet the same,
-even where every version and every file looks right. This finding stands only while nothing else
-explains the failure.
+gpucheck imports torch in your Python and runs computations on each GPU, in separate processes. A
+test that raises an exception, crashes, or does not finish in time shows that programs will meet the
+same problem, even if every version and every file looks right. This finding is reported only if
+nothing else explains the failure.
 
-What you see is in the line itself: the test, the device, the step at which it happened (the stage)
-and the error. ``gpucheck selftest -v`` repeats it with everything that was measured; ``--format
-json`` has the last frames of the Python stack, also of a test that was stopped while it hung.
+Symptoms: the line of the finding shows the test, the device, the step at which it failed (the
+stage) and the error. ``gpucheck selftest -v`` repeats the test with everything that was measured;
+``--format json`` has the last frames of the Python stack, also for a test that was stopped while it
+hung.
 
-Four kinds of failure are told here and not as wrong values, because repeating them or examining the
-GPU leads nowhere: what was asked of one device ended on another (wrong-device), tensors of two
-devices were added without a refusal (devices-mixed), one PiB of memory was granted
-(out-of-memory-not-raised), or memory stayed taken after it was released (memory-not-returned). They
-show a torch that something has changed at its start, or an allocator that another library put in.
+Four kinds of failure are reported here and not as wrong values, because repeating the test or
+examining the GPU would not help:
+- An operation that was requested on one device ran on another (wrong-device).
+- Tensors on two devices were added without an error (devices-mixed).
+- One PiB of memory was granted (out-of-memory-not-raised).
+- Memory stayed in use after it was released (memory-not-returned).
 
-A test that was only cut short by the time limit of the whole run is a warning: say a larger
+They show that something modified torch at its start, or that another library installed an
+allocator.
+
+A test that was only cut short by the time limit of the whole run is a warning: set a larger
 ``--timeout``.
 
-Cure: look up the error under "It usually means", if such a line is there; else repeat that test
+Fix: look up the error under "It usually means", if there is such a line; otherwise repeat that test
 alone, and report it with the JSON.
 """
 

@@ -1,23 +1,22 @@
 """The shared memory of this machine or container (/dev/shm) is small.
 
 Two things need it: the worker processes of a DataLoader, which pass tensors through it, and NCCL,
-which joins the processes of several GPUs through it. Nothing else does, so a program on one GPU
-without workers never notices. 64 MB is what every container gets by default.
+which connects the processes of several GPUs through it. Nothing else does, so a program on one GPU
+without workers is never affected. Every container gets 64 MB by default.
 
-What one sees: "RuntimeError: DataLoader worker (pid 123) is killed by signal: Bus error. It is
-possible that dataloader's workers are out of shared memory", or from NCCL "Error while creating
-shared memory segment /dev/shm/nccl-..." and "No space left on device".
+Symptoms: "RuntimeError: DataLoader worker (pid 123) is killed by signal: Bus error. It is possible
+that dataloader's workers are out of shared memory", or from NCCL "Error while creating shared
+memory segment /dev/shm/nccl-..." and "No space left on device".
 
-Since the size alone proves no failure, gpucheck only warns, and only where several GPUs are
-visible, which NCCL would join. With one GPU it is information, and the 64 MB that a container has
-by default are not even mentioned.
+When it is reported: the size alone does not prove a failure. So gpucheck only warns, and only if
+several GPUs are visible, which NCCL would connect. With one GPU it is for information, and the
+default 64 MB of a container are not even mentioned. It is an error if a self-test over NCCL fails
+and NCCL says that it finds no space there.
 
-When a self-test over NCCL goes wrong and NCCL says that it finds no room there, it is an error.
+``gpucheck preflight`` reports hosts on which several ranks share a /dev/shm that is too small; a
+container for each rank is fine.
 
-``gpucheck preflight`` says so of the hosts where several ranks share what is too small; a container
-for each rank is fine.
-
-Cure: start the container with more shared memory.
+Fix: start the container with more shared memory.
 """
 
 from gpucheck.facts import known

@@ -1,19 +1,20 @@
 """The GPU slows itself down because it is too hot or its power supply fails.
 
-Four of the reasons that the driver gives for low clocks are troubles: the hardware slowdown and
-its two kinds (overheated, external power brake), and the driver's thermal slowdown. The others are
-normal life and never reported: idle, clocks set by the user, synchronous boost, a display, and the
-software power cap, at which a busy GPU works all day.
+Four of the reasons that the driver gives for low clocks are problems: the hardware slowdown and its
+two kinds (overheated, external power brake), and the driver's thermal slowdown. The others are
+normal and never reported: idle, clocks set by the user, synchronous boost, a display, and the
+software power cap, at which a busy GPU runs all day.
 
-What one sees: the same job takes two or ten times as long, for some minutes or on one of the GPUs;
+Symptoms: the same job takes two or ten times as long, for some minutes or on one of the GPUs;
 ``nvidia-smi -q -d PERFORMANCE`` shows "HW Thermal Slowdown : Active" or "HW Power Brake Slowdown :
 Active".
 
-It is what the driver says of this moment, and during the self-tests of the levels standard and
-stress: a GPU that is idle while gpucheck looks may throttle under load all the same.
+When it is reported: gpucheck reports what the driver says at this moment, and what it says during
+the self-tests of the levels standard and stress. A GPU that is idle while gpucheck runs may still
+throttle under load.
 
-Cure: cooling (dust, fans, air flow, ambient temperature); for the power brake the power supply,
-its cables and the limits of the rack.
+Fix: check the cooling (dust, fans, air flow, ambient temperature); for the power brake check the
+power supply, its cables and the limits of the rack.
 """
 
 from gpucheck.facts import UnknownFactError, known

@@ -1,18 +1,18 @@
-"""The CUDA toolkit that a build would take cannot compile for the GPU of this machine.
+"""The CUDA toolkit that a build would use cannot compile for the GPU of this machine.
 
-Each nvcc knows the GPU generations of its time: one that is older than the GPU does not know it
+Each nvcc supports the GPU generations of its time: one that is older than the GPU does not know it
 yet, and newer ones drop old generations (CUDA 13 dropped all before compute capability 7.5).
 
-What you see when building: "nvcc fatal : Unsupported gpu architecture 'compute_89'".
+Symptoms when building: "nvcc fatal : Unsupported gpu architecture 'compute_89'".
 
-PyTorch's extension builder compiles for the GPUs that are visible, but for none newer than the code
-in PyTorch itself; where TORCH_CUDA_ARCH_LIST is set, for what it lists. Exactly that is compared
-with the targets of the toolkit's nvcc. Running PyTorch needs no toolkit, so this is judged only
-when something is to be compiled (``--for build``, or an installed package that compiles while it
-runs).
+When it is reported: PyTorch's extension builder compiles for the visible GPUs, but for none newer
+than the code in PyTorch itself. If TORCH_CUDA_ARCH_LIST is set, it compiles for that list. gpucheck
+compares exactly these targets with those of the toolkit's nvcc. PyTorch runs without a toolkit, so
+this is judged only when something is to be compiled (``--for build``, or an installed package that
+compiles at run time).
 
-Cure: build with a toolkit that knows the GPU, of the CUDA major that PyTorch was built with. Where
-nvcc is too old, code for an older GPU of the same generation runs as well.
+Fix: build with a toolkit that supports the GPU, of the CUDA major release that PyTorch was built
+with. If nvcc is too old, code for an older GPU of the same generation works as well.
 """
 
 import re

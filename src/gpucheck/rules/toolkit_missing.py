@@ -1,19 +1,20 @@
 """There is no CUDA toolkit, although CUDA code is to be compiled here.
 
-Running PyTorch needs no toolkit: the wheels bring every CUDA library they use. Only compiling does,
-such as building flash-attn, apex or an extension of your own with ``torch.utils.cpp_extension``.
-So this is judged only when you say so, with ``--for build``, or when a package is installed that
-compiles CUDA code while it runs (deepspeed, deep-gemm, flashinfer without its compiled cache); then
-it is a warning, for nobody knows whether you use it.
+PyTorch runs without a toolkit: the wheels bring every CUDA library they use. Only compiling needs
+one, for example building flash-attn, apex or your own extension with ``torch.utils.cpp_extension``.
 
-What you see: "CUDA_HOME environment variable is not set. Please set it to your CUDA install root",
-or "nvcc: command not found".
+Symptoms: "CUDA_HOME environment variable is not set. Please set it to your CUDA install root", or
+"nvcc: command not found".
 
-The builder looks at CUDA_HOME, then CUDA_PATH, then for nvcc on PATH, then at /usr/local/cuda. A
-toolkit that lies elsewhere is not found.
+When it is reported: only when you say so with ``--for build``, or when a package is installed that
+compiles CUDA code at run time (deepspeed, deep-gemm, flashinfer without its compiled cache). In the
+second case it is a warning, because gpucheck does not know whether you use the package.
 
-Cure: point CUDA_HOME at the toolkit that is there; or install one of the CUDA release that PyTorch
-was built with.
+The builder looks at CUDA_HOME, then CUDA_PATH, then for nvcc on PATH, then at /usr/local/cuda. It
+does not find a toolkit anywhere else.
+
+Fix: set CUDA_HOME to the toolkit that is there; or install one of the CUDA release that PyTorch was
+built with.
 """
 
 from gpucheck.facts import known

@@ -1,18 +1,18 @@
 """The CUDA toolkit on this machine is of another release than the one PyTorch was built with.
 
-PyTorch brings its own CUDA libraries, so running it does not care which toolkit lies in
-/usr/local/cuda or what ``nvcc --version`` says. Compiling an extension does: code that a toolkit of
-another *major* release compiled does not fit the PyTorch that loads it, and PyTorch's builder
-refuses. Another minor release is only warned of by PyTorch, and works as a rule.
+PyTorch brings its own CUDA libraries. When it runs, it does not matter which toolkit is in
+/usr/local/cuda or what ``nvcc --version`` says. When an extension is compiled, it does: code
+compiled by a toolkit of another *major* release does not fit the PyTorch that loads it, and
+PyTorch's builder refuses. For another minor release PyTorch only warns, and this usually works.
 
-What you see when building: "The detected CUDA version (13.0) mismatches the version that was used
-to compile PyTorch (12.8)".
+Symptoms when building: "The detected CUDA version (13.0) mismatches the version that was used to
+compile PyTorch (12.8)".
 
-It is an error when something is to be compiled here (``--for build``), a warning when a package is
-installed that compiles CUDA code while it runs (such as deepspeed), otherwise for information:
-nothing needs to be done.
+When it is reported: it is an error if something is to be compiled here (``--for build``), and a
+warning if a package is installed that compiles CUDA code at run time (such as deepspeed). Otherwise
+it is for information, and you need not do anything.
 
-Cure, when compiling: let CUDA_HOME name a toolkit of PyTorch's own CUDA release.
+Fix, if you compile: set CUDA_HOME to a toolkit of PyTorch's own CUDA release.
 """
 
 from gpucheck.facts import known

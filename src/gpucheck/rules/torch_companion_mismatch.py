@@ -1,22 +1,24 @@
-"""torchvision, torchaudio or torchtext was made for another PyTorch than the one installed.
+"""torchvision, torchaudio or torchtext was built for another PyTorch than the one installed.
 
-These packages hold compiled code that fits the one PyTorch release (and CUDA major) it was built
-with. What one sees: "RuntimeError: operator torchvision::nms does not exist", "undefined symbol"
-on import, "Couldn't load custom C++ ops", "Could not run 'torchvision::nms' with arguments from
-the 'CUDA' backend" (a CPU build of torchvision beside a CUDA build of torch), or "PyTorch and
-torchvision were compiled with different CUDA major versions".
+These packages contain compiled code that fits only the PyTorch release (and CUDA major release) it
+was built with.
 
-It comes of upgrading torch alone, or of installing the two from different indexes.
+Symptoms: "RuntimeError: operator torchvision::nms does not exist", "undefined symbol" on import,
+"Couldn't load custom C++ ops", "Could not run 'torchvision::nms' with arguments from the 'CUDA'
+backend" (a CPU build of torchvision with a CUDA build of torch), or "PyTorch and torchvision were
+compiled with different CUDA major versions".
 
-What counts is the package's own requirement of torch in its metadata; the table of releases is
-asked only where that is unknown. A package that states no requirement (torchaudio from 2.11 on
-uses only PyTorch's stable interface) is never blamed for the version. A pair that differs in the
-patch release alone is a warning: it usually works, and in a pasted text it is no answer. On Linux
-the compiled files are looked at as well, without importing anything: when they need symbols or
-libraries of PyTorch that this torch does not have, they do not belong to it, whatever the versions
-say.
+Causes: only torch was upgraded, or the two were installed from different indexes.
 
-Cure: install the release that belongs to your torch, from the same index as torch.
+When it is reported: the package's own requirement of torch in its metadata decides; the table of
+releases is used only if this requirement is unknown. A package that states no requirement
+(torchaudio from 2.11 on uses only PyTorch's stable interface) is never blamed for its version. A
+pair that differs only in the patch release is a warning: it usually works, and it does not count as
+the answer to a pasted text. On Linux gpucheck also examines the compiled files, without importing
+anything. If they need symbols or libraries of PyTorch that this torch does not have, they do not
+belong to it, whatever the versions say.
+
+Fix: install the release that belongs to your torch, from the same index as torch.
 """
 
 from typing import NamedTuple

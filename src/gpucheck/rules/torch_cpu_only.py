@@ -1,15 +1,17 @@
 """PyTorch is a CPU-only build, although the machine has a GPU that it could use.
 
-There is a GPU and a driver that serves it, but the PyTorch of this interpreter was built without
-CUDA, so ``torch.cuda.is_available()`` is False and ``.cuda()`` says "Torch not compiled with CUDA
-enabled". Neither the CUDA toolkit nor cuDNN of the machine matters: a CUDA build brings its own.
+There is a GPU, and the driver supports it, but the PyTorch of this interpreter was built without
+CUDA. Neither the CUDA toolkit nor the cuDNN of the machine matters: a CUDA build brings its own.
 
-How it comes about: on Windows, a plain ``pip install torch`` takes the CPU build; on Linux,
-``--index-url .../whl/cpu`` or a lock file made on another machine; with conda, a solver that
-prefers the CPU variant, or a Python for which there is no CUDA build.
+Symptoms: ``torch.cuda.is_available()`` is False and ``.cuda()`` says "Torch not compiled with CUDA
+enabled".
 
-Cure: take the CPU build away and install a CUDA build from PyTorch's own wheel index. Removing it
-first matters: pip takes ``torch==2.6.0`` for satisfied by ``2.6.0+cpu``.
+Causes: on Windows, a plain ``pip install torch`` installs the CPU build; on Linux, ``--index-url
+.../whl/cpu`` was used, or a lock file made on another machine; with conda, the solver preferred the
+CPU variant, or there is no CUDA build for this Python.
+
+Fix: uninstall the CPU build and install a CUDA build from PyTorch's own wheel index. Uninstall
+first: for pip, ``2.6.0+cpu`` already satisfies ``torch==2.6.0``.
 """
 
 from gpucheck.facts import UnknownFactError, known

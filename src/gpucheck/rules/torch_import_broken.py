@@ -1,19 +1,22 @@
 """``import torch`` fails because one of its files is missing, damaged or for another machine.
 
-What you see: "ImportError: libtorch_cpu.so: cannot open shared object file", "file too short",
-"invalid ELF header", "No module named 'torch._C'", on Windows "[WinError 126] ... Error loading
-fbgemm.dll or one of its dependencies", or a bus error (the process dies without a
-message) where a library was cut off.
+Symptoms: "ImportError: libtorch_cpu.so: cannot open shared object file", "file too short", "invalid
+ELF header", "No module named 'torch._C'", on Windows "[WinError 126] ... Error loading fbgemm.dll
+or one of its dependencies", or a bus error (the process dies without a message) if a library is
+truncated.
 
-Typical causes: a full disk or an interrupted install or copy; a virtual environment that was moved
-from a machine with another processor or used with another Python; files fetched from git without
-their contents (git-lfs); libgomp or another library of the system that is not installed.
+Causes:
+- The disk was full, or an installation or copy was interrupted.
+- A virtual environment was moved from a machine with another processor, or is used with another
+  Python.
+- Files were fetched from git without their contents (git-lfs).
+- libgomp or another library of the system is not installed.
 
-Where the line is drawn: gpucheck follows the dynamic loader through everything that ``import
-torch`` loads, without loading it. Libraries of CUDA that are not there have findings of their own,
-and so have damaged files of nvidia-* wheels and a C or C++ library that is too old.
+When it is reported: gpucheck follows the dynamic loader through everything that ``import torch``
+loads, without loading it. Missing CUDA libraries have findings of their own, and so have damaged
+files of nvidia-* wheels and a C or C++ library that is too old.
 
-Cure: install the same PyTorch again, or the missing library of the system.
+Fix: reinstall the same PyTorch, or install the missing library of the system.
 """
 
 from gpucheck.facts import known

@@ -1,14 +1,14 @@
-"""PyTorch is not installed in the Python that was asked.
+"""PyTorch is not installed in the Python that gpucheck examined.
 
-What one sees: ``ModuleNotFoundError: No module named 'torch'``.
+Symptoms: ``ModuleNotFoundError: No module named 'torch'``.
 
-Very often PyTorch is installed, only elsewhere: in another virtual or conda environment that is
-not active, in the Python of a notebook kernel, or under another user. gpucheck names the Python it
-asked and why it took that one, and lists the others it came across that do have PyTorch.
+Very often PyTorch is installed elsewhere: in another virtual or conda environment that is not
+active, in the Python of a notebook kernel, or under another user. gpucheck names the Python it
+examined and why it chose that one, and lists other Pythons it found that have PyTorch.
 
-Cure: start the Python that has it (activate its environment), or install it here. A plain
-``pip install torch`` is not right everywhere: on Windows it brings a CPU-only build, and for an
-old GPU or an old driver it brings a build that cannot use them. The command below is made for the
+Fix: start the Python that has it (activate its environment), or install it here. A plain ``pip
+install torch`` is not right everywhere: on Windows it installs a CPU-only build, and for an old GPU
+or an old driver it installs a build that cannot use them. The command that gpucheck prints fits the
 GPUs and the driver of this machine.
 """
 

@@ -1,23 +1,23 @@
-"""Several things called torch are in one Python's way, and the wrong one, or a blend, is taken.
+"""One Python finds several things named torch, and imports the wrong one or a mixture.
 
-The kinds, in the order in which they are told:
+The kinds, in the order in which gpucheck reports them:
 
-- A file ``torch.py`` or a folder ``torch`` of your own stands before the installed PyTorch on
+- A file ``torch.py`` or a folder ``torch`` of your own comes before the installed PyTorch on
   ``sys.path``, usually in the folder of your script: "module 'torch' has no attribute 'cuda'", or
   "partially initialized module 'torch' ... (most likely due to a circular import)".
-- Another PyTorch, in the user site (``~/.local``) or on ``PYTHONPATH``, wins over the one of the
-  environment: the version that is printed is not the one that you installed, and torchvision or
-  the nvidia-* wheels belong to the other.
-- Two installs overwrote each other's files in one place (pip over conda, an interrupted upgrade):
-  the version in the files is not the one in the package's metadata. "undefined symbol" and
-  "cannot import name" come of it.
-- Left-overs of a removed install (``~orch``), about which pip warns "Ignoring invalid
+- Another PyTorch, in the user site (``~/.local``) or on ``PYTHONPATH``, takes priority over the one
+  of the environment: the printed version is not the one that you installed, and torchvision or the
+  nvidia-* wheels belong to the other.
+- Two installations overwrote each other's files in one place (pip over conda, an interrupted
+  upgrade): the version in the files differs from the one in the package's metadata. This causes
+  "undefined symbol" and "cannot import name".
+- Left-overs of a removed installation (``~orch``), about which pip warns "Ignoring invalid
   distribution". They do no harm by themselves, so they are only mentioned; metadata without its
   package is a warning.
 
 A PyTorch further back on ``sys.path`` than the environment's own is never imported; that is fine.
 
-Cure: rename your own file; or remove every install until none is left, and install once.
+Fix: rename your own file; or remove every installation until none is left, and install once.
 """
 
 from gpucheck.facts import UnknownFactError, known

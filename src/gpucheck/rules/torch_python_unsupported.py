@@ -1,17 +1,17 @@
 """PyTorch has no wheel for this Python or this system.
 
-What one sees: "ERROR: Could not find a version that satisfies the requirement torch (from versions:
+Symptoms: "ERROR: Could not find a version that satisfies the requirement torch (from versions:
 none)" and "No matching distribution found for torch".
 
-PyTorch publishes wheels for CPython of 64 bits, and each release for a handful of Python versions
-only: a Python that has just come out has none for months, one that is past its end of life gets
-none any more. There are none for PyPy, for 32-bit Pythons and for systems with musl in place of
-glibc (Alpine Linux).
+Causes: PyTorch publishes wheels only for 64-bit CPython, and each release supports only a few
+Python versions. A Python that has just been released has no wheels for months, and one past its end
+of life gets no new ones. There are no wheels for PyPy, for 32-bit Pythons and for systems with musl
+in place of glibc (Alpine Linux).
 
-A PyTorch that is installed all the same (from conda-forge, a distribution or one's own build) is
-not judged here.
+When it is reported: a PyTorch that is installed anyway (from conda-forge, a distribution or your
+own build) is not judged here.
 
-Cure: an environment with a Python that has wheels; uv and conda fetch the Python themselves.
+Fix: use an environment with a Python that has wheels; uv and conda install such a Python for you.
 """
 
 from gpucheck.facts import UnknownFactError, known

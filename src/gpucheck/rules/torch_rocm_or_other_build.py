@@ -8,11 +8,11 @@ Three builds look like PyTorch and cannot use the NVIDIA GPU of the machine:
   GPU: "no kernel image is available for execution on the device", or ``is_available()`` is False.
 - On a server, a wheel made for Jetson boards, which has code for their GPUs only.
 
-With an AMD or Intel GPU in the machine as well, a build for that one may be what you want; then
-this is a warning only.
+If the machine also has an AMD or Intel GPU, you may want a build for that one; then this is only a
+warning.
 
-Cure: replace the build by one for CUDA. For Jetson take NVIDIA's wheel or container that belongs
-to your JetPack release.
+Fix: replace the build by one for CUDA. For Jetson use NVIDIA's wheel or container for your JetPack
+release.
 """
 
 from gpucheck.facts import known

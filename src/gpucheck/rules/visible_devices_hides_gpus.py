@@ -1,16 +1,18 @@
-"""CUDA_VISIBLE_DEVICES hides GPUs that this program is to use.
+"""CUDA_VISIBLE_DEVICES hides GPUs that this program should use.
 
-CUDA reads the list from the left and stops at the first entry that names no GPU; what follows is
-hidden. So an empty value, ``-1``, an index that does not exist, a wrong UUID, a word (``all``) or
-an entry that stands there twice can hide every GPU: ``torch.cuda.is_available()`` is False,
-``device_count()`` is 0, and ``.cuda()`` says "No CUDA GPUs are available" (error 100). Where only
-the end of the list is lost, ``torch.device("cuda:3")`` says "invalid device ordinal" (error 101).
-nvidia-smi ignores the variable and shows every GPU.
+CUDA reads the list from the left and stops at the first entry that names no GPU; everything after
+it is hidden. So an empty value, ``-1``, an index that does not exist, a wrong UUID, a word
+(``all``) or a duplicate entry can hide every GPU. nvidia-smi ignores the variable and shows every
+GPU.
 
-A list that names GPUs of this machine is fine, however short: that is what it is for. Where a
-process is to see no GPU, say so with ``--gpus 0``.
+Symptoms: ``torch.cuda.is_available()`` is False, ``device_count()`` is 0, and ``.cuda()`` says "No
+CUDA GPUs are available" (error 100). If only the end of the list is lost,
+``torch.device("cuda:3")`` says "invalid device ordinal" (error 101).
 
-Cure: unset it, or name GPUs that are there, before Python starts.
+When it is reported: a list that names GPUs of this machine is fine, however short, because that is
+its purpose. If a process should see no GPU, say so with ``--gpus 0``.
+
+Fix: unset the variable, or name GPUs that exist, before Python starts.
 """
 
 from gpucheck.facts import known

@@ -1,22 +1,25 @@
 """A self-test computed wrong values.
 
-gpucheck multiplies, convolves, copies and sums numbers whose results it knows, and compares every
-value with a computation in double precision on the CPU. The bounds follow from the arithmetic of
-the data type (``gpucheck selftest -v`` shows each with its figure): a result outside them is not
-rounding. Training on such a machine gives losses that jump or become NaN, or models that are
-quietly worse. A training whose loss does not fall, or that does not give the same bits twice where
-deterministic algorithms are asked for, counts as well.
+gpucheck multiplies, convolves, copies and sums numbers with known results, and compares every value
+with a computation in double precision on the CPU. The tolerances follow from the arithmetic of the
+data type (``gpucheck selftest -v`` shows each with its value): a result outside them is not a
+rounding error. A training run whose loss does not decrease, or that does not give bitwise identical
+results with deterministic algorithms, counts as well.
 
-Causes: a GPU or its memory that is failing, above all when only one of several alike is wrong, or
-the wrong values come and go; a link between GPUs that corrupts data (then only the tests of several
-GPUs fail); a library that computes wrongly on this kind of GPU, when all of that kind are wrong in
-the same way.
+Symptoms: losses that jump or become NaN, or models that silently get worse.
 
-``gpucheck preflight`` adds an all-reduce in which every rank contributes a power of two: a sum that
-lacks one, or has one twice, names the rank.
+Causes:
+- A GPU or its memory fails. This is most likely if only one of several GPUs of a model is wrong, or
+  if the wrong values come and go.
+- A link between GPUs corrupts data. Then only the tests of several GPUs fail.
+- A library computes wrongly on this kind of GPU. Then all GPUs of that kind are wrong in the same
+  way.
 
-Cure: repeat the test on that GPU alone. If it is wrong again and its like are right, take it out of
-work and have it examined; if all are wrong, another build of PyTorch helps.
+``gpucheck preflight`` adds an all-reduce in which every rank contributes a power of two. If the
+contribution of a rank is missing or counted twice, the sum identifies the rank.
+
+Fix: repeat the test on that GPU alone. If it is wrong again and other GPUs of its model are right,
+take the GPU out of service and have it examined. If all are wrong, another build of PyTorch helps.
 """
 
 from gpucheck.findings import Fix, Hit, Judgement, NotApplicable, Severity

@@ -1,15 +1,21 @@
-"""WSL does not bring the Windows driver's CUDA to this Linux.
+"""WSL does not give this Linux access to the CUDA of the Windows driver.
 
-In WSL 2 the NVIDIA driver of Windows serves Linux programs too, through /dev/dxg and a libcuda that
-Windows puts into /usr/lib/wsl/lib. WSL 1 has no GPU at all. PyTorch then says "Found no NVIDIA
-driver on your system" or "No CUDA GPUs are available", and nvidia-smi is missing or fails.
+In WSL 2 the NVIDIA driver of Windows also serves Linux programs, through /dev/dxg and a libcuda
+that Windows puts into /usr/lib/wsl/lib. WSL 1 has no GPU at all.
 
-Why: WSL 1; a Linux driver was installed inside WSL, and its libcuda hides the one of Windows; an
-old WSL without /dev/dxg; no NVIDIA driver in Windows; the loader does not look into
-/usr/lib/wsl/lib; the driver of Windows was updated while WSL kept running.
+Symptoms: PyTorch says "Found no NVIDIA driver on your system" or "No CUDA GPUs are available", and
+nvidia-smi is missing or fails.
 
-Cure: a driver in Windows only. Remove any Linux driver from WSL, update WSL, and restart it with
-``wsl.exe --shutdown``.
+Causes:
+- The system is WSL 1.
+- A Linux driver was installed inside WSL, and its libcuda hides the one of Windows.
+- WSL is old and has no /dev/dxg.
+- Windows has no NVIDIA driver.
+- The loader does not search /usr/lib/wsl/lib.
+- The Windows driver was updated while WSL kept running.
+
+Fix: install a driver in Windows only. Remove any Linux driver from WSL, update WSL, and restart it
+with ``wsl.exe --shutdown``.
 """
 
 from gpucheck.facts import known

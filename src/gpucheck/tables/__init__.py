@@ -1,4 +1,4 @@
-"""The compatibility tables: one module a table, its row type and its questions in domain words."""
+"""The compatibility tables: one module per table, with its row type and domain questions."""
 
 from gpucheck.tables.base import OperatingSystem, Row, Source, Table, serialise
 from gpucheck.tables.errors import TablesError

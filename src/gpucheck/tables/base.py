@@ -1,4 +1,4 @@
-"""What all tables have in common: rows, each with its sources, and their one JSON form."""
+"""What all tables have in common: rows with sources, and one JSON form."""
 
 from typing import ClassVar, Literal
 
@@ -9,14 +9,14 @@ OperatingSystem = Literal["linux", "windows"]
 
 
 class Source(Struct, frozen=True, forbid_unknown_fields=True):
-    """A public document or artefact a fact was read from, and the day (YYYY-MM-DD) it was."""
+    """A public document or artefact from which a fact was read, and the day (YYYY-MM-DD)."""
 
     title: str
     read: str
 
 
 class Row(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
-    """A fact. A column that is absent means that nobody knows, not that the answer is no."""
+    """A fact. A missing column means that the value is unknown, not that the answer is no."""
 
     source: tuple[str, ...]
     confirmed: bool = True
@@ -24,7 +24,7 @@ class Row(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, k
 
 
 class Table(Struct, frozen=True, forbid_unknown_fields=True, dict=True, kw_only=True):
-    """A table: `name` is its file's, `sources` says what the ids in `Row.source` stand for."""
+    """A table: `name` is that of its file, `sources` describes the ids in `Row.source`."""
 
     name: ClassVar[str]
     table: str
@@ -37,7 +37,7 @@ class Table(Struct, frozen=True, forbid_unknown_fields=True, dict=True, kw_only=
 
 
 def serialise(table: Table) -> str:
-    """Return the one JSON form of a table: one line a source, one line a row."""
+    """Return the one JSON form of a table: one line per source, one line per row."""
     sources = [f"  {_line(key)}: {_line(source)}" for key, source in sorted(table.sources.items())]
     rows = [f"  {_line(row)}" for row in table.rows]
     return "\n".join(
@@ -55,6 +55,6 @@ def serialise(table: Table) -> str:
 
 
 def _line(value: object) -> str:
-    import json  # noqa: PLC0415  # to write a table; msgspec reads it
+    import json  # noqa: PLC0415  # only needed to write a table; msgspec reads it
 
     return json.dumps(msgspec.to_builtins(value), ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""Bus bandwidths of collectives that others have measured and published, with their conditions."""
+"""Measured and published bus bandwidths of collectives, with their conditions."""
 
 from typing import ClassVar, Literal
 
@@ -11,10 +11,10 @@ Collective = Literal["all-reduce", "all-gather", "reduce-scatter"]
 class BusBandwidthRow(Row, frozen=True):
     """A bus bandwidth in GB/s (10^9 bytes), as nccl-tests define it, on one node.
 
-    `products` are names as the driver reports them, which tell the form factor. `links` is how many
-    NVLinks of each GPU are up, 0 where the GPUs are joined by PCIe alone. `size` in bytes. `nvls`:
-    whether NVLink SHARP took part (NCCL's algorithm NVLS). `threshold`: a limit below which an
-    operator sorts nodes out, and not what was measured.
+    `products` are names as the driver reports them, which include the form factor. `links` is how
+    many NVLinks of each GPU are active, 0 if only PCIe joins the GPUs. `size` is in bytes. `nvls`:
+    whether NVLink SHARP (NCCL's algorithm NVLS) was used. `threshold`: not a measured value, but
+    the limit below which an operator rejects nodes.
     """
 
     products: tuple[str, ...]
@@ -28,7 +28,7 @@ class BusBandwidthRow(Row, frozen=True):
 
 
 class BusBandwidths(Table, frozen=True):
-    """Answers what a collective reached on a machine of the same kind."""
+    """Answers what bandwidth a collective has reached on a machine of the same kind."""
 
     name: ClassVar[str] = "bus_bandwidth"
     rows: tuple[BusBandwidthRow, ...]
@@ -43,11 +43,11 @@ class BusBandwidths(Table, frozen=True):
         size: int,
         nvls_is_off: bool = False,
     ) -> BusBandwidthRow | None:
-        """Return the row that fits in everything; None when there is none, or links are unknown.
+        """Return the row that matches in everything; None if there is none, or links are unknown.
 
-        A larger message is never slower than a smaller one, so a row of the next smaller size
-        holds for a size in between; of a smaller message nothing is said. Where NVLink SHARP
-        (NVLS) is not switched off and a GPU count has rows of both kinds, the lower one is taken.
+        A larger message is never slower than a smaller one, so a row of the next smaller size is
+        valid for a size in between; there is no answer for a smaller message. If NVLink SHARP
+        (NVLS) is not turned off and a GPU count has rows of both kinds, the lower one is taken.
         """
         wanted = plain_product(product)
         fitting = [

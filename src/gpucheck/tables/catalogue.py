@@ -1,4 +1,4 @@
-"""All tables by name, for what has to go through each of them."""
+"""All tables by name, for code that must go through every one of them."""
 
 from gpucheck.tables.base import Table
 from gpucheck.tables.bus_bandwidth import BusBandwidths

@@ -1,4 +1,4 @@
-"""What can be wrong in a folder of tables although each file can be read."""
+"""Problems in a folder of tables whose files can all be read."""
 
 from gpucheck.tables.base import serialise
 from gpucheck.tables.catalogue import BY_NAME
@@ -8,9 +8,10 @@ from gpucheck.tables.store import Tables
 
 
 def problems(tables: Tables) -> tuple[str, ...]:
-    """Return one sentence for each problem: files, sources and form. Empty when all is well.
+    """Return one sentence for each problem: files, sources and form. Empty if there is none.
 
-    Raises TablesError when index.json itself cannot be read.
+    Raises:
+        TablesError: index.json itself cannot be read.
     """
     found = list(_listing(tables))
     for name in tables.index().tables:

@@ -1,4 +1,4 @@
-"""The joins of the tables that everyone needs: which limits of a machine a PyTorch build meets."""
+"""The joins of tables that everyone needs: which limits of a machine a PyTorch build meets."""
 
 from msgspec import Struct
 
@@ -16,8 +16,8 @@ from gpucheck.tables.versions import at_least, numbers, parse
 class Machine(Struct, frozen=True):
     """What a build has to fit; None and an empty sequence leave the question open.
 
-    `driver_os` is the system whose driver it is, where that is not the platform's: inside WSL the
-    driver is that of Windows.
+    `driver_os` is the system of the driver, if it differs from the platform: inside WSL the driver
+    is that of Windows.
     """
 
     platform: str
@@ -29,7 +29,7 @@ class Machine(Struct, frozen=True):
 
 
 def fits_python(release: ReleaseRow, machine: Machine) -> bool | None:
-    """Say whether a release has wheels for the machine's Python; None when that is unknown."""
+    """Return whether a release has wheels for the machine's Python; None if unknown."""
     pythons = release.pythons.get(machine.platform)
     if machine.python is None or pythons is None:
         return None
@@ -41,7 +41,7 @@ def fits_python(release: ReleaseRow, machine: Machine) -> bool | None:
 
 
 def fits_driver(tables: Tables, cuda: str, machine: Machine) -> bool | None:
-    """Say whether the machine's driver runs builds of CUDA `cuda`; None when that is unknown."""
+    """Return whether the machine's driver runs builds of CUDA `cuda`; None if unknown."""
     return tables.get(CudaDrivers).driver_runs(
         cuda,
         machine.driver_os or operating_system(machine.platform),
@@ -71,7 +71,7 @@ def operating_system(platform: str) -> OperatingSystem:
 def _driver_cuda(tables: Tables, machine: Machine) -> str | None:
     """Return the CUDA version that the driver reports.
 
-    Of a driver given only as a branch ("580") it is the branch's: the release number says nothing.
+    If the driver is given only as a branch ("580"), it is that of the branch.
     """
     if machine.driver_cuda is None and machine.driver and "." not in machine.driver:
         return tables.get(DriverBranches).cuda_of(machine.driver)

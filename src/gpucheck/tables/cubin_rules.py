@@ -1,8 +1,8 @@
 """Which device code runs on which GPU: cubins (sm_XY), PTX (compute_XY), a- and f-targets.
 
 The general rule is in the code: a cubin runs on its own major capability from its own minor up,
-PTX is compiled by the driver for any capability from its own up. The table holds what torch's
-own list of requirements says for each code, which includes the exceptions of the Tegra boards.
+PTX is compiled by the driver for any capability from its own up. The table has what torch's own
+list of requirements says for each code, which includes the exceptions of the Tegra boards.
 """
 
 import re
@@ -21,7 +21,7 @@ _CODE = r"(sm|compute)_([0-9]{1,3})([0-9])([af]?)"
 
 
 class Runs(Enum):
-    """How code runs on a GPU: as it is, after the driver compiled its PTX, or not at all."""
+    """How code runs on a GPU: directly, after the driver has compiled its PTX, or not at all."""
 
     CUBIN = "cubin"
     PTX = "ptx"
@@ -29,9 +29,9 @@ class Runs(Enum):
 
 
 class CubinRow(Row, frozen=True):
-    """A cubin runs on capabilities `first` to `last` but for `excluded`, and on `also`.
+    """A cubin runs on capabilities `first` to `last` except `excluded`, and on `also`.
 
-    The row holds for builds with a CUDA below `build_below` or from `build_from` on, where given.
+    The row applies to builds with a CUDA below `build_below` or from `build_from` on, if given.
     """
 
     code: str
@@ -56,22 +56,22 @@ class CubinRules(Table, frozen=True):
     rows: tuple[CubinRow, ...]
 
     def runs(self, code: str, capability: str, build_cuda: str | None) -> bool | None:
-        """Say whether `code` runs on a GPU of this capability, as cubin or by PTX."""
+        """Return whether `code` runs on a GPU of this capability, as cubin or by PTX."""
         how = self.how(code, capability, build_cuda)
         return None if how is None else how is not Runs.NO
 
     def how(self, code: str, capability: str, build_cuda: str | None) -> Runs | None:
         """Return how `code` ("sm_86", "sm_90a", "compute_90") runs on a GPU ("8.9").
 
-        `build_cuda` is the CUDA version the code was built with: from 13.2 on the code for 8.0
-        runs on 8.7 too. None: the answer depends on what is unknown. Whether the driver knows the
-        PTX version is another question.
+        `build_cuda` is the CUDA version the code was built with: from 13.2 on the code for 8.0 runs
+        on 8.7 too. None if the answer depends on something unknown. This does not consider whether
+        the driver supports the PTX version.
         """
         return self._answer(code, capability, build_cuda)
 
     @cached_property
     def _answer(self) -> Callable[[str, str, str | None], Runs | None]:
-        """Answers ``how``: each question once, for a build has the same codes wherever it is."""
+        """A cached ``how``: the codes of a build are the same wherever it is."""
         return lru_cache(maxsize=4096)(self._how)
 
     def _how(self, code: str, capability: str, build_cuda: str | None) -> Runs | None:
@@ -92,7 +92,7 @@ class CubinRules(Table, frozen=True):
     ) -> Runs | None:
         """Return the best way in which one of a build's codes runs on a GPU of this capability.
 
-        None when none is known to run and one is unknown, and for an empty list.
+        None if none is known to run and one is unknown, and for an empty list.
         """
         found = {self.how(code, capability, build_cuda) for code in arch_list}
         for best in (Runs.CUBIN, Runs.PTX):
@@ -106,7 +106,7 @@ class CubinRules(Table, frozen=True):
         device: Capability,
         build_cuda: str | None,
     ) -> Runs | None:
-        # Thor was 10.1 and became 11.0: whether an a-target followed the new name is not stated.
+        # Thor was 10.1 and became 11.0: no source says whether an a-target followed the new number.
         renamed = code.target[0] != device[0]
         plain = self._cubin(code.target, device, build_cuda) if renamed else Runs.NO
         return None if plain is Runs.CUBIN else Runs.NO
@@ -153,7 +153,7 @@ def _ptx_fits(code: _Code, device: Capability) -> bool:
 
 
 def _holds(row: CubinRow, build_cuda: str | None) -> bool:
-    """Say whether a row can hold for a build; with an unknown CUDA each one can."""
+    """Return whether a row can apply to a build; with an unknown CUDA every row can."""
     built = parse(build_cuda)
     if built is None:
         return True

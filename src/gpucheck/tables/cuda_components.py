@@ -74,8 +74,8 @@ class CudaComponents(Table, frozen=True):
     def toolkits_of(self, package: str, version: str) -> tuple[str, ...] | None:
         """Return the toolkit releases that a package's version belongs to.
 
-        `package` is such as nvidia-cublas-cu12. Empty: of none in the table. None: this package
-        is no toolkit component (cuDNN, NCCL), or the version cannot be read.
+        `package` is such as nvidia-cublas-cu12. Empty if it belongs to none in the table. None if
+        the package is not a toolkit component (cuDNN, NCCL), or the version cannot be parsed.
         """
         component, wanted = component_of(package), parse(version)
         if component is None or wanted is None:
@@ -84,5 +84,5 @@ class CudaComponents(Table, frozen=True):
 
 
 def component_of(package: str) -> Component | None:
-    """Return the component that a package such as nvidia-cublas-cu12 holds."""
+    """Return the component in a package such as nvidia-cublas-cu12."""
     return _PACKAGES.get(_SUFFIX.sub("", package))

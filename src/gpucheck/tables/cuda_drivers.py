@@ -1,8 +1,8 @@
 """Which NVIDIA driver a CUDA version needs at run time, and which one its toolkit shipped with.
 
-Two kinds of rows. `minor-version-compatibility`, one per CUDA major (and 11.0, which has its own):
-the oldest driver that runs any program built with that major. `toolkit`, one per toolkit release:
-the driver that it shipped with, which from CUDA 11 on is not what a program needs.
+There are two kinds of rows. `minor-version-compatibility`, one per CUDA major (and 11.0, which has
+its own): the oldest driver that runs any program built with that major. `toolkit`, one per toolkit
+release: the driver that it shipped with, which from CUDA 11 on is not what a program needs.
 """
 
 from typing import ClassVar
@@ -16,8 +16,9 @@ _FIRST_WITH_MINOR_COMPATIBILITY = 11
 class MinorCompatibilityRow(Row, frozen=True, tag_field="kind", tag="minor-version-compatibility"):
     """What a CUDA major (`cuda`, such as 12) needs.
 
-    `linux` and `windows` are driver releases; `driver_cuda` is the least CUDA version which the
-    driver has to report for cudart to start, `gate_measured` the cudart releases it was seen with.
+    `linux` and `windows` are driver releases. `driver_cuda` is the lowest CUDA version that the
+    driver has to report for cudart to start, `gate_measured` the cudart releases for which this was
+    measured.
     """
 
     cuda: str
@@ -46,17 +47,18 @@ class CudaDrivers(Table, frozen=True):
     def oldest_driver(self, cuda: str, os: OperatingSystem) -> str | None:
         """Return the oldest driver release that runs programs built with CUDA `cuda`.
 
-        From CUDA 11 on minor-version compatibility counts; before, each release needs its own
-        toolkit's driver (of two patch releases of one minor, the older driver is returned).
+        From CUDA 11 on minor-version compatibility applies. Before that, each release needs the
+        driver of its own toolkit (for two patch releases of one minor, the older driver is
+        returned).
         """
         row = self._needed(cuda)
         return None if row is None else _driver(row, os)
 
     def least_driver_cuda(self, cuda: str) -> str | None:
-        """Return the least CUDA version the driver must report for cudart `cuda` not to fail (35).
+        """Return the lowest CUDA version the driver must report for cudart `cuda` not to fail (35).
 
         Measured for cudart 11.8, 12.4 and 13.0; for other minors of these majors NVIDIA's
-        minor-version compatibility says the same. Before CUDA 11: the same minor.
+        minor-version compatibility says the same. Before CUDA 11 it is the same minor.
         """
         row = self._needed(cuda)
         if isinstance(row, MinorCompatibilityRow):
@@ -71,9 +73,9 @@ class CudaDrivers(Table, frozen=True):
         driver: str | None = None,
         driver_cuda: str | None = None,
     ) -> bool | None:
-        """Say whether a driver starts programs built with CUDA `cuda`; forward compatibility apart.
+        """Return whether a driver starts programs built with CUDA `cuda`, without cuda-compat.
 
-        `driver_cuda`, the version that the driver reports, decides where it is known, else the
+        `driver_cuda`, the version that the driver reports, decides if it is known, otherwise the
         release number `driver`.
         """
         reported, wanted = parse(driver_cuda), parse(cuda)
@@ -86,7 +88,7 @@ class CudaDrivers(Table, frozen=True):
         if release is None or oldest is None:
             return None
         if len(release) < len(oldest) and release == oldest[: len(release)]:
-            return None  # "525" alone does not say on which side of 525.60.13 it is
+            return None  # "525" alone may be older or newer than 525.60.13
         return at_least(release, oldest)
 
     def toolkit_driver(self, cuda: str, os: OperatingSystem) -> str | None:
@@ -95,7 +97,7 @@ class CudaDrivers(Table, frozen=True):
         return None if row is None else _driver(row, os)
 
     def toolkit(self, cuda: str) -> ToolkitRow | None:
-        """Return the row of a toolkit release; of "12.4" the first release."""
+        """Return the row of a toolkit release; for "12.4" the first release."""
         rows = self._toolkits(cuda)
         return rows[0] if rows else None
 
@@ -114,7 +116,7 @@ class CudaDrivers(Table, frozen=True):
         return rows.get(minor(cuda) or "") or rows.get(str(wanted[0]))
 
     def _toolkits(self, cuda: str) -> list[ToolkitRow]:
-        """Return the rows of a release, oldest first: all of a minor when no patch is named."""
+        """Return the rows of a release, oldest first: all of a minor if no patch is given."""
         wanted = parse(cuda)
         if wanted is None or len(wanted) == 1:
             return []

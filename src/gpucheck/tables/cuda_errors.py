@@ -6,11 +6,11 @@ from gpucheck.tables.base import Row, Table
 
 
 class CudaErrorRow(Row, frozen=True):
-    """A code with its names in the runtime and the driver interface, and its meaning in our words.
+    """A code with its names in the runtime and the driver interface, and a short explanation.
 
-    `before_10_1` is the number that the runtime had for this error before CUDA 10.1, where it was
-    another. `message` is what cudaGetErrorString says. `slugs` are the findings it usually stands
-    for, the most usual first; none is a conclusion.
+    `before_10_1` is the number of this error in the runtime before CUDA 10.1, if it was different.
+    `message` is the text of cudaGetErrorString. `slugs` are the findings it usually indicates, the
+    most usual first; none of them is a conclusion.
     """
 
     code: int
@@ -33,7 +33,7 @@ class CudaErrors(Table, frozen=True):
         return next((row for row in self.rows if row.code == code), None)
 
     def error_before_10_1(self, code: int) -> CudaErrorRow | None:
-        """Return the row of the error that had another number, this one, before CUDA 10.1."""
+        """Return the row of the error that had this number, and not its own, before CUDA 10.1."""
         return next((row for row in self.rows if row.before_10_1 == code), None)
 
     def named(self, name: str) -> CudaErrorRow | None:

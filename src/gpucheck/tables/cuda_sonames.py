@@ -26,7 +26,7 @@ class CudaSonames(Table, frozen=True):
         return next(found, None)
 
     def majors_of(self, soname: str) -> tuple[str, ...]:
-        """Return the CUDA majors that have a SONAME; empty when the table does not know it."""
+        """Return the CUDA majors that have a SONAME; empty if the table does not know it."""
         return tuple(row.cuda for row in self.rows if row.soname == soname)
 
     def library_of(self, soname: str) -> str | None:

@@ -1,4 +1,4 @@
-"""What PyTorch itself demands of the cuDNN that it loads."""
+"""What PyTorch itself requires of the cuDNN that it loads."""
 
 from typing import ClassVar
 
@@ -17,11 +17,11 @@ from gpucheck.tables.versions import (
 class RuleRow(Row, frozen=True):
     """A rule, its effect, and the minor releases of torch (first and last) it was read in.
 
-    `accepted` says whether torch goes on; `variable` is the environment variable that switches
-    the check off; the rule about GPUs holds from cuDNN `cudnn_from` on and for compute
-    capabilities below `capability_below`. The rule `compiled` names the cuDNN that the wheel of
-    one release (`torch_from`) for one CUDA (`build`) was compiled against: it can be older than
-    the one that the wheel pins.
+    `accepted` says whether torch continues. `variable` is the environment variable that turns the
+    check off. The rule about GPUs applies from cuDNN `cudnn_from` on and for compute capabilities
+    below `capability_below`. The rule `compiled` names the cuDNN that the wheel of one release
+    (`torch_from`) for one CUDA (`build`) was compiled against; it can be older than the one that
+    the wheel pins.
     """
 
     rule: str
@@ -37,15 +37,16 @@ class RuleRow(Row, frozen=True):
 
 
 class CudnnRules(Table, frozen=True):
-    """Answers whether torch accepts a cuDNN. Each answer is None for a torch nobody has read."""
+    """Answers whether torch accepts a cuDNN; None for a torch whose source nobody has read."""
 
     name: ClassVar[str] = "cudnn_rules"
     rows: tuple[RuleRow, ...]
 
     def runtime_accepted(self, torch: str | None, compiled: str, runtime: str) -> bool | None:
-        """Say whether a torch built with cuDNN `compiled` accepts `runtime` when it loads it.
+        """Return whether a torch built with cuDNN `compiled` accepts `runtime` when it loads it.
 
-        With `torch` None, what all releases have in common; one number says the major alone.
+        If `torch` is None, the rules that all releases share apply. A single number is a major
+        release.
         """
         built, loaded = parse(compiled), parse(runtime)
         if built is None or loaded is None:
@@ -68,7 +69,7 @@ class CudnnRules(Table, frozen=True):
         return next((row.compiled for row in same if row.rule == "compiled"), None)
 
     def refuses_gpus(self, torch: str, runtime: str, capability: str) -> bool | None:
-        """Say whether torch refuses a cuDNN for the lowest capability among the visible GPUs."""
+        """Return whether torch refuses a cuDNN for the lowest capability among the visible GPUs."""
         row = self._rule("old-gpu", torch)
         loaded, lowest = parse(runtime), capability_numbers(capability)
         if row is None or loaded is None or lowest is None:
@@ -79,7 +80,7 @@ class CudnnRules(Table, frozen=True):
         return row.accepted is False and at_least(loaded, first) and lowest < below
 
     def override(self, torch: str) -> str | None:
-        """Return the environment variable that switches the version check off."""
+        """Return the environment variable that turns the version check off."""
         row = self._rule("override", torch)
         return None if row is None else row.variable
 

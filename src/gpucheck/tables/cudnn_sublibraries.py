@@ -7,7 +7,7 @@ from gpucheck.tables.versions import compare, numbers, parse
 
 
 class SublibraryRow(Row, frozen=True):
-    """A library of a cuDNN major; the releases it was seen in, and those seen without it."""
+    """A library of a cuDNN major; the releases that contain it, and those that do not."""
 
     cudnn: str
     soname: str
@@ -27,9 +27,9 @@ class CudnnSublibraries(Table, frozen=True):
         return next((row.soname for row in self._of(cudnn) if row.role != "part"), None)
 
     def expected(self, cudnn: str) -> tuple[str, ...] | None:
-        """Return the SONAMEs that a cuDNN ("9.1.0.70", "9") surely has; None: unknown major.
+        """Return the SONAMEs that a cuDNN ("9.1.0.70", "9") certainly has; None: unknown major.
 
-        A library that some releases of the major lack is among them for releases that have it.
+        A library that only some releases of the major contain is included for those releases.
         """
         wanted = parse(cudnn)
         rows = self._of(cudnn)
@@ -47,5 +47,5 @@ class CudnnSublibraries(Table, frozen=True):
 
 
 def _is_one_of(version: tuple[int, ...], row: SublibraryRow) -> bool:
-    """Say whether the library was seen in this release; the fourth number does not count."""
+    """Return whether this release contains the library; the fourth number does not count."""
     return any(compare(numbers(seen)[:3], version[:3]) == 0 for seen in row.seen_in)

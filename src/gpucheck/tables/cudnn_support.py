@@ -11,10 +11,10 @@ Capability = tuple[int, int]
 class CudnnRow(Row, frozen=True):
     """A cuDNN release for a CUDA major (or minor, before 11).
 
-    `toolkits` are the CUDA versions in NVIDIA's words, the drivers its minimum, and
-    `capabilities` the compute capabilities listed; a minor that is not listed is served by the
-    listed one below it. `dropped_for_good`: no later release supports what is older than the
-    oldest capability of this row.
+    `toolkits` are the CUDA versions in NVIDIA's words, the drivers its minimum, and `capabilities`
+    the listed compute capabilities; a minor that is not listed is covered by the listed one below
+    it. `dropped_for_good`: no later release supports anything older than the oldest capability of
+    this row.
     """
 
     cudnn: str
@@ -33,10 +33,10 @@ class CudnnSupport(Table, frozen=True):
     rows: tuple[CudnnRow, ...]
 
     def supports(self, cudnn: str, cuda_major: str, capability: str) -> bool | None:
-        """Say whether cuDNN `cudnn` ("9.10.2.21") for CUDA `cuda_major` ("12") supports a GPU.
+        """Return whether cuDNN `cudnn` ("9.10.2.21") for CUDA `cuda_major` ("12") supports a GPU.
 
         None for releases without a row, for GPUs newer than those listed, and for Tegra boards,
-        whose cuDNN is another package; but a GPU that a release dropped for good stays dropped.
+        whose cuDNN is another package. A GPU that a release dropped for good stays dropped.
         """
         version, device = parse(cudnn), capability_numbers(capability)
         if version is None or device is None:
@@ -61,7 +61,7 @@ class CudnnSupport(Table, frozen=True):
         ]
 
 
-# Jetson boards; their cuDNN comes with JetPack and is not what NVIDIA's matrix is about.
+# Jetson boards; their cuDNN comes with JetPack and is not in NVIDIA's support matrix.
 _TEGRA = frozenset({(3, 2), (5, 3), (6, 2), (7, 2), (8, 7), (11, 0)})
 
 

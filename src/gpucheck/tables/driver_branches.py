@@ -1,4 +1,4 @@
-"""Driver branches: the CUDA version each one speaks, its kind and its end of life."""
+"""Driver branches: the CUDA version each one supports, its kind and its end of life."""
 
 from datetime import date
 from functools import cached_property
@@ -11,10 +11,10 @@ from gpucheck.tables.versions import parse
 class BranchRow(Row, frozen=True):
     """A driver branch.
 
-    `branch` is its number ("535"), `kind` NVIDIA's word (LTSB, PB production, NFB new feature),
-    `cuda` the CUDA version its drivers report, or a range where it is only known to lie in one,
-    `eol` the last month (YYYY-MM) of support; `first_linux` and `last_linux` are releases seen in
-    the tags of the open kernel modules, `first_seen` the day (YYYY-MM-DD) of the first.
+    `branch` is its number ("535"), `kind` NVIDIA's term (LTSB, PB production, NFB new feature),
+    `cuda` the CUDA version its drivers report, or the range in which it is known to be, `eol` the
+    last month (YYYY-MM) of support. `first_linux` and `last_linux` are releases from the tags of
+    the open kernel modules, `first_seen` is the day (YYYY-MM-DD) of the first.
     """
 
     branch: str
@@ -38,14 +38,14 @@ class DriverBranches(Table, frozen=True):
         if release is None:
             return None
         # Windows numbers run up to four above the branch: NVIDIA pairs 528.33 with R525, 576.57
-        # with R575. Branches are multiples of five but for a few old ones, which match as such.
+        # with R575. Branches are multiples of five, except a few old ones that match exactly.
         rows = self._by_branch
         return rows.get(str(release[0])) or rows.get(str(_rounded(release[0])))
 
     def number_of(self, driver: str) -> int | None:
-        """Return the number of a release's branch: 580 of 580.65.06, and of Windows's 581.15.
+        """Return the branch number of a release: 580 for 580.65.06, and for Windows's 581.15.
 
-        Of a branch that the table does not have it is the first number of the release.
+        For a branch that the table does not have, it is the first number of the release.
         """
         row = self.branch_of(driver)
         if row is not None:
@@ -59,7 +59,7 @@ class DriverBranches(Table, frozen=True):
         return row.cuda if row and parse(row.cuda) else None
 
     def is_end_of_life(self, driver: str, today: date) -> bool | None:
-        """Say whether the month in which the support of this branch ended is over."""
+        """Return whether the month in which support of this branch ended is over."""
         row = self.branch_of(driver)
         if row is None or row.eol is None:
             return None
@@ -70,13 +70,13 @@ class DriverBranches(Table, frozen=True):
         return max((row.branch for row in self.rows), key=int)
 
     def knows(self, driver: str) -> bool:
-        """Say whether the table reaches this driver: False when it is newer than all its rows."""
+        """Return whether the table covers this driver: False if it is newer than all its rows."""
         release = parse(driver)
         return release is not None and _rounded(release[0]) <= int(self.newest())
 
     @cached_property
     def newest_cuda(self) -> list[tuple[int, tuple[int, ...]]]:
-        """Each branch with the CUDA version it speaks; of a range ("8.0-9.1") the upper end."""
+        """Each branch with the CUDA version it supports; for a range ("8.0-9.1") the upper end."""
         spoken = ((row.branch, parse((row.cuda or "").rpartition("-")[2])) for row in self.rows)
         return [(int(branch), newest) for branch, newest in spoken if newest]
 

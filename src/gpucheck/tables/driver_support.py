@@ -1,4 +1,4 @@
-"""Which driver branches drive a GPU: the one answer of diagnosis, what-if, fixes and recommend."""
+"""Which driver branches support a GPU: one answer for diagnosis, what-if, fixes and recommend."""
 
 from collections.abc import Collection
 from typing import Literal
@@ -11,11 +11,11 @@ Drives = Literal["drives", "too-old", "dropped", "not-known"]
 
 
 class DriverSupport:
-    """Joins what is known of a compute capability with what is known of the branches.
+    """Joins the facts about a compute capability with those about the branches.
 
-    Not every capability has a sourced first branch. There the first toolkit that knows it is the
-    bound: whether a branch whose CUDA is older than that drives the GPU, nobody has said, so no
-    such branch is taken for granted, and none is blamed.
+    Not every capability has a sourced first branch. If it has none, the first toolkit that supports
+    it is the bound. No source says whether a branch with an older CUDA than that supports the GPU,
+    so no such branch is recommended, and none is blamed.
     """
 
     def __init__(self, architectures: GpuArchitectures, branches: DriverBranches) -> None:
@@ -25,10 +25,10 @@ class DriverSupport:
     def drives(
         self, capability: str, *, release: str | None = None, cuda: str | None = None
     ) -> Drives | None:
-        """Say whether a driver drives a GPU; None when nothing is known of the driver or the GPU.
+        """Return whether a driver supports a GPU; None if the driver or the GPU is unknown.
 
-        ``release`` is a release or a branch; only where it is unknown ``cuda``, the CUDA version
-        that the driver reports, stands in for it.
+        ``release`` is a release or a branch. Only if it is unknown, ``cuda`` is used, the CUDA
+        version that the driver reports.
         """
         branch = self._branches.number_of(release) if release else None
         last = self._architectures.last_driver_branch(capability)
@@ -42,7 +42,7 @@ class DriverSupport:
         return "not-known" if self._is_doubtful(capability, branch, cuda) else "drives"
 
     def first(self, capability: str) -> int | None:
-        """Return the oldest branch of the table that is known to drive a GPU; None: no bound."""
+        """Return the oldest branch in the table that is known to support a GPU; None: no bound."""
         sourced = self._architectures.first_driver_branch(capability)
         if sourced is not None:
             return sourced
@@ -57,12 +57,12 @@ class DriverSupport:
         return min(new_enough, default=None)
 
     def last(self, capabilities: Collection[str]) -> int | None:
-        """Return the last branch that drives all of these GPUs; None where there is no end yet."""
+        """Return the last branch that supports all of these GPUs; None if support has not ended."""
         lasts = [self._architectures.last_driver_branch(one) for one in capabilities]
         return min((last for last in lasts if last is not None), default=None)
 
     def driving_all(self, capabilities: Collection[str]) -> list[int]:
-        """Return the branches of the table that are known to drive all of these GPUs, in order."""
+        """Return the branches in the table known to support all of these GPUs, in order."""
         return sorted(
             int(row.branch)
             for row in self._branches.rows
@@ -70,7 +70,7 @@ class DriverSupport:
         )
 
     def first_toolkit(self, capability: str) -> tuple[int, ...] | None:
-        """Return the CUDA version of the first toolkit whose compiler knows a GPU."""
+        """Return the CUDA version of the first toolkit whose compiler supports a GPU."""
         row = self._architectures.row(capability)
         return parse(row.first_toolkit) if row is not None else None
 

@@ -1,4 +1,4 @@
-"""Extensions of PyTorch: which torch, CUDA and GPUs their releases are for."""
+"""Extensions of PyTorch: which torch, CUDA and GPUs their releases support."""
 
 import re
 from typing import ClassVar
@@ -10,10 +10,10 @@ _SEPARATORS = r"[-_.]+"
 
 
 class ExtensionRow(Row, frozen=True, tag_field="kind", tag="release"):
-    """A release of an extension; a column is absent where no primary source says it.
+    """A release of an extension; a column is missing if no primary source has it.
 
-    `torch` is what its metadata requires ("==2.7.1"), `built_for_torch` and `built_with_cuda` the
-    releases that its own build makes wheels for, `cuda` and `cudnn` what it needs at run time
+    `torch` is what its metadata requires ("==2.7.1"). `built_for_torch` and `built_with_cuda` are
+    the releases that its own build makes wheels for, `cuda` and `cudnn` what it needs at run time
     ("12" is all of 12, "12.0+" this and newer), `capability_from` the lowest compute capability.
     """
 
@@ -30,7 +30,7 @@ class ExtensionRow(Row, frozen=True, tag_field="kind", tag="release"):
 class ExtensionWheelsRow(Row, frozen=True, tag_field="kind", tag="wheels"):
     """Wheels that a project makes for each torch: the index for a minor release and its builds.
 
-    `address` has {build} where the build ("cu121") goes.
+    `address` contains {build} as a placeholder for the build ("cu121").
     """
 
     packages: tuple[str, ...]
@@ -40,10 +40,10 @@ class ExtensionWheelsRow(Row, frozen=True, tag_field="kind", tag="wheels"):
 
 
 class ExtensionSourceBuildRow(Row, frozen=True, tag_field="kind", tag="source-build"):
-    """What a package that is compiled on the user's machine demands of nvcc.
+    """What a package that is compiled on the user's machine requires of nvcc.
 
-    The CUDA of nvcc has to be that of torch to the minor version; within `majors_alike` the major
-    version is enough. `override` is the variable that skips the comparison.
+    The CUDA of nvcc has to be that of torch to the minor version; within `majors_alike` the same
+    major version is enough. `override` is the variable that skips the comparison.
     """
 
     package: str
@@ -52,23 +52,23 @@ class ExtensionSourceBuildRow(Row, frozen=True, tag_field="kind", tag="source-bu
 
 
 class Extensions(Table, frozen=True):
-    """Answers what a release of an extension goes with. Names compare as PyPI compares them."""
+    """Answers what a release of an extension works with. Names compare as on PyPI."""
 
     name: ClassVar[str] = "extensions"
     rows: tuple[ExtensionRow | ExtensionWheelsRow | ExtensionSourceBuildRow, ...]
 
     def release(self, package: str, version: str) -> ExtensionRow | None:
-        """Return the row of a release such as xformers 0.0.30, a local part (+cu126) apart."""
+        """Return the row of a release such as xformers 0.0.30, without a local part (+cu126)."""
         wanted = (_plain(package), version.partition("+")[0])
         rows = self._releases()
         return next((row for row in rows if (_plain(row.package), row.version) == wanted), None)
 
     def fits_torch(self, package: str, version: str, torch: str) -> bool | None:
-        """Say whether a release's metadata admits a torch; None where they do not name one."""
+        """Return whether a release's metadata admits a torch; None if it names none."""
         row = self.release(package, version)
         if row is None or row.torch is None:
             return None
-        # packaging takes milliseconds to import, and few questions need it.
+        # Imported late: packaging takes milliseconds to import, and few questions need it.
         from packaging.specifiers import SpecifierSet  # noqa: PLC0415
         from packaging.version import InvalidVersion, Version  # noqa: PLC0415
 
@@ -78,13 +78,13 @@ class Extensions(Table, frozen=True):
             return None
 
     def for_torch(self, package: str, torch: str) -> tuple[str, ...]:
-        """Return the releases of a package whose metadata admit a torch, as in the table."""
+        """Return the releases of a package in the table whose metadata admits a torch."""
         plain = _plain(package)
         rows = [row for row in self._releases() if _plain(row.package) == plain]
         return tuple(r.version for r in rows if self.fits_torch(package, r.version, torch))
 
     def serves_gpu(self, package: str, version: str, capability: str) -> bool | None:
-        """Say whether a GPU is new enough for a release; None where no lower end is known."""
+        """Return whether a GPU is new enough for a release; None if no lower bound is known."""
         row, device = self.release(package, version), capability_numbers(capability)
         lowest = None if row is None else capability_numbers(row.capability_from)
         return None if device is None or lowest is None else at_least(device, lowest)
@@ -100,14 +100,14 @@ class Extensions(Table, frozen=True):
         return None
 
     def source_build(self, package: str) -> ExtensionSourceBuildRow | None:
-        """Return what a package that is compiled on the machine demands of nvcc."""
+        """Return what a package that is compiled on the machine requires of nvcc."""
         rows = (row for row in self.rows if isinstance(row, ExtensionSourceBuildRow))
         return next((row for row in rows if row.package == _plain(package)), None)
 
     def takes_nvcc(self, package: str, nvcc: str, torch_cuda: str) -> bool | None:
-        """Say whether a package compiles with an nvcc ("12.8") for a torch of a CUDA ("12.6").
+        """Return whether a package compiles with an nvcc ("12.8") for a torch of a CUDA ("12.6").
 
-        None where the package is not in the table or a version cannot be read.
+        None if the package is not in the table or a version cannot be parsed.
         """
         row, ours, theirs = self.source_build(package), parse(nvcc), parse(torch_cuda)
         if row is None or not ours or not theirs:

@@ -12,9 +12,9 @@ _SEGMENTS: dict[str, GpuKind] = {"data center": "data-center", "jetson": "jetson
 
 
 class PackageRow(Row, frozen=True, tag_field="kind", tag="package"):
-    """A cuda-compat package (`cuda` is its CUDA version) on a driver branch, as NVIDIA says.
+    """A cuda-compat package (`cuda` is its CUDA version) on a driver branch, according to NVIDIA.
 
-    not-applicable: the branch's own libcuda already is of this CUDA version.
+    not-applicable: the branch's own libcuda already has this CUDA version.
     """
 
     cuda: str
@@ -23,14 +23,14 @@ class PackageRow(Row, frozen=True, tag_field="kind", tag="package"):
 
 
 class GpuKindRow(Row, frozen=True, tag_field="kind", tag="gpu-kind"):
-    """Whether a kind of GPU may use the package; `allowed` is absent where the product decides."""
+    """Whether a kind of GPU may use the package; `allowed` is missing if the product decides."""
 
     gpu_kind: GpuKind
     allowed: bool | None = None
 
 
 class RuleRow(Row, frozen=True, tag_field="kind", tag="rule"):
-    """A rule that holds for all packages, and the CUDA error codes that show it was broken."""
+    """A rule for all packages, and the CUDA error codes that show that it was violated."""
 
     rule: str
     value: str
@@ -61,7 +61,7 @@ class ForwardCompat(Table, frozen=True):
     def package_for(self, cuda: str, branch: str) -> str | None:
         """Return the oldest package ("cuda-compat-12-8") that brings CUDA `cuda` to a branch.
 
-        None also where no package is needed: the branch's own libcuda is as new or newer.
+        Also None if no package is needed because the branch's own libcuda is as new or newer.
         """
         wanted = parse(minor(cuda))
         if wanted is None or self.state(cuda, branch) in ("not-applicable", "not-compatible"):
@@ -75,7 +75,7 @@ class ForwardCompat(Table, frozen=True):
         return None if oldest is None else "cuda-compat-" + oldest.replace(".", "-")
 
     def allowed_on(self, gpu_kind: GpuKind) -> bool | None:
-        """Say whether a kind of GPU may use the packages; None where the product decides."""
+        """Return whether a kind of GPU may use the packages; None if the product decides."""
         kinds = [row for row in self.rows if isinstance(row, GpuKindRow)]
         return next((row.allowed for row in kinds if row.gpu_kind == gpu_kind), None)
 
@@ -89,13 +89,13 @@ class ForwardCompat(Table, frozen=True):
 
 
 def kind_of(product: str, products: GpuProducts) -> GpuKind | None:
-    """Return the kind of a product, as its name or the table of products tells it."""
+    """Return the kind of a product, from its name or the table of products."""
     plain = plain_product(product)
     if plain.startswith("geforce"):
         return "geforce"
     if plain.startswith("tesla"):
         return "data-center"
     segments = {plain_product(row.product): row.segment for row in products.rows}
-    # "A100-SXM4-80GB" is an A100, and "H100 PCIe" an H100.
+    # "A100-SXM4-80GB" is an A100, "H100 PCIe" an H100.
     segment = segments.get(plain) or segments.get(plain.partition(" ")[0], "")
     return _SEGMENTS.get(segment) or ("workstation" if segment else None)

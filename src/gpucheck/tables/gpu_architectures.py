@@ -1,4 +1,4 @@
-"""GPU architectures: which toolkits and driver branches serve a compute capability."""
+"""GPU architectures: which toolkits and driver branches support a compute capability."""
 
 from functools import cached_property
 from typing import ClassVar, Literal
@@ -11,7 +11,7 @@ Support = Literal["required", "supported", "unsupported"]
 
 
 class ModuleSupport(Struct, frozen=True):
-    """Which flavour of the kernel modules drives a GPU; None where nobody knows."""
+    """Which flavour of the kernel modules supports a GPU; None if unknown."""
 
     open: Support | None
     proprietary: Support | None
@@ -21,8 +21,8 @@ class ArchitectureRow(Row, frozen=True):
     """A compute capability ("8.9").
 
     Toolkits are CUDA versions whose nvcc accepts it, driver branches the first and the last that
-    drive it. `last_...` is absent while nothing has dropped it. `open_only_products` are words in
-    product names of boards that need the open modules although others of this capability do not.
+    support it. `last_...` is missing while nothing has dropped it. `open_only_products` are words
+    in product names of boards that need the open modules although others of this capability do not.
     """
 
     compute_capability: str
@@ -37,7 +37,7 @@ class ArchitectureRow(Row, frozen=True):
 
 
 class GpuArchitectures(Table, frozen=True):
-    """Answers what serves a compute capability."""
+    """Answers what supports a compute capability."""
 
     name: ClassVar[str] = "gpu_architectures"
     rows: tuple[ArchitectureRow, ...]
@@ -47,7 +47,7 @@ class GpuArchitectures(Table, frozen=True):
         return self._by_capability.get(capability)
 
     def knows(self, capability: str) -> bool:
-        """Say whether the table has this compute capability."""
+        """Return whether the table has this compute capability."""
         return self.row(capability) is not None
 
     def architecture(self, capability: str) -> str | None:
@@ -56,20 +56,21 @@ class GpuArchitectures(Table, frozen=True):
         return None if row is None else row.architecture
 
     def first_driver_branch(self, capability: str) -> int | None:
-        """Return the first driver branch (such as 570) that drives this GPU."""
+        """Return the first driver branch (such as 570) that supports this GPU."""
         row = self.row(capability)
         return None if row is None else row.first_driver_branch
 
     def last_driver_branch(self, capability: str) -> int | None:
-        """Return the last driver branch (such as 580) that drives this GPU, None: still driven."""
+        """Return the last driver branch (such as 580) for this GPU, None: still supported."""
         row = self.row(capability)
         return None if row is None else row.last_driver_branch
 
     def modules(self, capability: str, product: str | None = None) -> ModuleSupport | None:
-        """Return which kernel-module flavours drive this GPU.
+        """Return which kernel-module flavours support this GPU.
 
-        Grace Hopper needs the open modules and shares 9.0 with boards that do not: without the
-        product's name the proprietary flavour is unknown there. None: the capability is unknown.
+        Grace Hopper needs the open modules and has the same capability 9.0 as boards that do not.
+        Without the product name the proprietary flavour is unknown there. None if the capability is
+        unknown.
         """
         row = self.row(capability)
         if row is None:

@@ -1,4 +1,4 @@
-"""GPU products by name, as NVIDIA's pages of compute capabilities give them."""
+"""GPU products by name, from NVIDIA's pages of compute capabilities."""
 
 from collections.abc import Iterable, Iterator
 from typing import ClassVar
@@ -7,7 +7,7 @@ from gpucheck.tables.base import Row, Table
 
 
 class ProductRow(Row, frozen=True):
-    """A product; its compute capability is absent where sources contradict each other."""
+    """A product; its compute capability is missing if sources contradict each other."""
 
     product: str
     segment: str
@@ -23,12 +23,12 @@ class GpuProducts(Table, frozen=True):
     def capability(self, name: str) -> str | None:
         """Return the compute capability of a product ("NVIDIA GeForce RTX 3090").
 
-        Case, hyphens and a leading "NVIDIA" do not count; nothing else is guessed.
+        Case, hyphens and a leading "NVIDIA" are ignored; nothing else is guessed.
         """
         return unanimous(self._named(), name)
 
     def capabilities(self, name: str) -> set[str | None]:
-        """Return every compute capability that is sold under a name, None where one is open."""
+        """Return every compute capability sold under a name, with None for an unknown one."""
         return all_named(self._named(), name)
 
     def _named(self) -> Iterator[tuple[str, str | None]]:
@@ -36,17 +36,17 @@ class GpuProducts(Table, frozen=True):
 
 
 def unanimous(named: Iterable[tuple[str, str | None]], wanted: str) -> str | None:
-    """Return the capability on which all entries of one name agree, None when they do not."""
+    """Return the capability on which all entries of one name agree, None if they do not."""
     found = all_named(named, wanted)
     return found.pop() if len(found) == 1 else None
 
 
 def all_named(named: Iterable[tuple[str, str | None]], wanted: str) -> set[str | None]:
-    """Return the capabilities of all entries of one name; None of one that does not tell it."""
+    """Return the capabilities of all entries of one name, with None for an unknown one."""
     plain = plain_product(wanted)
     return {capability for name, capability in named if plain_product(name) == plain}
 
 
 def plain_product(name: str) -> str:
-    """Return a product's name as names are compared: without case, hyphens and "NVIDIA"."""
+    """Return a product name in the form used for comparison: without case, hyphens and "NVIDIA"."""
     return " ".join(name.lower().replace("-", " ").split()).removeprefix("nvidia ")

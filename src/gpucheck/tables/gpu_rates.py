@@ -1,4 +1,4 @@
-"""Peak rates of GPUs as their makers state them, and the rates that programs have reached."""
+"""Peak rates of GPUs according to their makers, and the rates that programs have reached."""
 
 from typing import ClassVar
 
@@ -9,12 +9,12 @@ from gpucheck.tables.gpu_products import plain_product
 class RateRow(Row, frozen=True):
     """The peak rates of the boards in `products` (names as the driver reports them).
 
-    Arithmetic in TFLOP/s, without sparsity: `fp64` and `fp32` on the ordinary units, `fp64_tensor`,
-    `tf32`, `fp16`, `bf16` and `fp8` on the tensor cores with sums in fp32. `memory` in GB/s,
-    `nvlink` in GB/s over all links and both directions. 1 GB is 10^9 bytes.
+    Arithmetic rates are in TFLOP/s, without sparsity: `fp64` and `fp32` on the ordinary units,
+    `fp64_tensor`, `tf32`, `fp16`, `bf16` and `fp8` on the tensor cores with sums in fp32. `memory`
+    is in GB/s, `nvlink` in GB/s over all links and both directions. 1 GB is 10^9 bytes.
 
-    `bf16_reached` is the highest TFLOP/s of a product of bf16 matrices by torch that somebody
-    published for this board, after a search for its best shape.
+    `bf16_reached` is the highest published TFLOP/s of a product of bf16 matrices by torch on this
+    board, after a search for its best shape.
     """
 
     products: tuple[str, ...]
@@ -37,10 +37,10 @@ class GpuRates(Table, frozen=True):
     rows: tuple[RateRow, ...]
 
     def rates(self, product: str) -> RateRow | None:
-        """Return the row of a product such as "NVIDIA H100 PCIe"; None: nobody wrote it down.
+        """Return the row of a product such as "NVIDIA H100 PCIe"; None if it is unknown.
 
-        Case, hyphens and a leading "NVIDIA" do not count; nothing else is guessed, since boards
-        of one chip differ.
+        Case, hyphens and a leading "NVIDIA" are ignored. Nothing else is guessed, because boards
+        with the same chip differ.
         """
         wanted = plain_product(product)
         found = (r for r in self.rows if any(plain_product(name) == wanted for name in r.products))

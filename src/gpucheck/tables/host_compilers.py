@@ -1,4 +1,4 @@
-"""Which C++ compilers nvcc takes, and which ones PyTorch's extension builder takes."""
+"""The C++ compilers that nvcc accepts, and those that PyTorch's extension builder accepts."""
 
 from typing import ClassVar, Literal
 
@@ -9,9 +9,10 @@ Compiler = Literal["gcc", "clang"]
 
 
 class NvccRow(Row, frozen=True, tag_field="kind", tag="nvcc"):
-    """A toolkit minor: the newest major of gcc and clang, and the _MSC_VER it takes.
+    """A toolkit minor: the newest major of gcc and clang, and the _MSC_VER that it accepts.
 
-    `msc_ver_below` is the first _MSC_VER refused, `override` nvcc's option that skips the check.
+    `msc_ver_below` is the first _MSC_VER refused, `override` the option of nvcc that skips the
+    check.
     """
 
     cuda: str
@@ -24,9 +25,9 @@ class NvccRow(Row, frozen=True, tag_field="kind", tag="nvcc"):
 
 
 class TorchBoundsRow(Row, frozen=True, tag_field="kind", tag="torch"):
-    """What torch `torch_from` to `torch_to` demands for a CUDA version.
+    """What torch `torch_from` to `torch_to` requires for a CUDA version.
 
-    `..._below` are the first versions refused, `..._to` the last ones taken.
+    `..._below` are the first versions refused, `..._to` the last ones accepted.
     """
 
     torch_from: str
@@ -40,7 +41,7 @@ class TorchBoundsRow(Row, frozen=True, tag_field="kind", tag="torch"):
 
 
 class BuildRuleRow(Row, frozen=True, tag_field="kind", tag="rule"):
-    """A rule of torch's extension builder and its effect, by torch release where that matters."""
+    """A rule of torch's extension builder and its effect, by torch release if it differs."""
 
     rule: str
     effect: str
@@ -50,7 +51,7 @@ class BuildRuleRow(Row, frozen=True, tag_field="kind", tag="rule"):
 
 
 class HostCompilers(Table, frozen=True):
-    """Answers whether a compiler is taken."""
+    """Answers whether a compiler is accepted."""
 
     name: ClassVar[str] = "host_compilers"
     rows: tuple[NvccRow | TorchBoundsRow | BuildRuleRow, ...]
@@ -61,7 +62,7 @@ class HostCompilers(Table, frozen=True):
         return next((r for r in self.rows if isinstance(r, NvccRow) and r.cuda == wanted), None)
 
     def nvcc_takes(self, cuda: str, compiler: Compiler, version: str) -> bool | None:
-        """Say whether nvcc of a toolkit takes a compiler ("gcc", "13.2.0")."""
+        """Return whether nvcc of a toolkit accepts a compiler ("gcc", "13.2.0")."""
         row, wanted = self.nvcc(cuda), parse(version)
         newest = parse(getattr(row, compiler)) if row else None
         if newest is None or wanted is None:
@@ -69,14 +70,14 @@ class HostCompilers(Table, frozen=True):
         return compare(wanted[: len(newest)], newest) <= 0
 
     def nvcc_takes_msvc(self, cuda: str, msc_ver: int) -> bool | None:
-        """Say whether nvcc of a toolkit takes a Visual C++ with this _MSC_VER (1939)."""
+        """Return whether nvcc of a toolkit accepts a Visual C++ with this _MSC_VER (1939)."""
         row = self.nvcc(cuda)
         if row is None or row.msc_ver_from is None or row.msc_ver_below is None:
             return None
         return row.msc_ver_from <= msc_ver < row.msc_ver_below
 
     def torch_bounds(self, torch: str, cuda: str) -> TorchBoundsRow | None:
-        """Return torch's own bounds for a toolkit; None also where torch leaves it to nvcc."""
+        """Return torch's own bounds for a toolkit; also None if torch leaves the check to nvcc."""
         version, wanted = released(torch), minor(cuda)
         if version is None:
             return None
@@ -84,7 +85,7 @@ class HostCompilers(Table, frozen=True):
         return next((row for row in rows if _covers(row, version[:2])), None)
 
     def torch_takes(self, torch: str, cuda: str, compiler: Compiler, version: str) -> bool | None:
-        """Say whether torch's extension builder takes a compiler for a toolkit."""
+        """Return whether torch's extension builder accepts a compiler for a toolkit."""
         row, wanted = self.torch_bounds(torch, cuda), parse(version)
         if row is None or wanted is None:
             return None
@@ -100,7 +101,7 @@ class HostCompilers(Table, frozen=True):
         return last is not None and compare(wanted, last) <= 0
 
     def rule(self, name: str, torch: str) -> BuildRuleRow | None:
-        """Return a rule such as "nvcc-other-major" as a torch release has it."""
+        """Return a rule such as "nvcc-other-major" for a torch release."""
         version = released(torch)
         rows = [row for row in self.rows if isinstance(row, BuildRuleRow) and row.rule == name]
         if version is None:

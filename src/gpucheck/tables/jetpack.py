@@ -1,4 +1,4 @@
-"""JetPack releases of Jetson boards: Linux for Tegra and the CUDA version that comes with it."""
+"""JetPack releases of Jetson boards: Linux for Tegra and its CUDA version."""
 
 from typing import ClassVar
 

@@ -7,9 +7,9 @@ from gpucheck.tables.versions import released
 
 
 class JetsonWheelRow(Row, frozen=True):
-    """A wheel for Jetson: the torch release, the JetPacks and Linux for Tegra it is for.
+    """A wheel for Jetson: the torch release, the JetPack and Linux for Tegra releases it is for.
 
-    `python` is absent where the source does not name it.
+    `python` is missing if the source does not name it.
     """
 
     torch: str
@@ -25,11 +25,11 @@ class JetsonWheels(Table, frozen=True):
     rows: tuple[JetsonWheelRow, ...]
 
     def for_jetpack(self, jetpack: str) -> tuple[JetsonWheelRow, ...]:
-        """Return the wheels of a JetPack release; empty when the table knows none."""
+        """Return the wheels of a JetPack release; empty if the table has none."""
         return tuple(row for row in self.rows if jetpack in row.jetpack)
 
     def made_for(self, torch: str, jetpack: str) -> bool | None:
-        """Say that a torch release was made for a JetPack; None when no row says so."""
+        """Return True if a torch release was made for a JetPack; None if no row says so."""
         wanted = released(torch)
         rows = self.for_jetpack(jetpack)
         known = wanted is not None and any(released(row.torch) == wanted for row in rows)

@@ -1,4 +1,4 @@
-"""Packages that everybody can download: where their source is, and what they compile."""
+"""Public packages: the location of their source, and what they compile."""
 
 import re
 from functools import cached_property
@@ -15,12 +15,13 @@ Code = Literal["cuda", "triton", "c++"]
 class KnownPackageRow(Row, frozen=True):
     """A distribution by its name on PyPI, and the public repository of its source.
 
-    `pypi` is what PyPI has of it, absent where nobody looked: with the source alone, pip compiles
-    it for the torch that is there. `compiles` is the code that it compiles when it is used: "cuda"
-    with nvcc, "triton" kernels, for which Triton compiles C, or "c++"; beside one of `unless` it
-    need not. torch is brought to an `application`, not the application to torch. A package with a
-    `library_per_cuda` takes the one for torch's CUDA; one that `goes_on_without` its compiled code
-    says so and works; one `for_some_gpus` has kernels that are an addition for some generations.
+    `pypi` is what PyPI has of it, missing if nobody has looked. If PyPI has only the source, pip
+    compiles it for the installed torch. `compiles` is the code that it compiles when it is used:
+    "cuda" with nvcc, "triton" kernels, for which Triton compiles C, or "c++". If one of `unless` is
+    installed, it need not compile. For an `application` torch is adapted to it, not vice versa. A
+    package with a `library_per_cuda` loads the one for torch's CUDA. One that `goes_on_without` its
+    compiled code reports this and works. One `for_some_gpus` has kernels that are optional and
+    exist only for some generations.
     """
 
     package: str
@@ -35,13 +36,13 @@ class KnownPackageRow(Row, frozen=True):
 
 
 class KnownPackages(Table, frozen=True):
-    """Answers what is known of a package. Names compare as PyPI compares them."""
+    """Answers what is known about a package. Names compare as on PyPI."""
 
     name: ClassVar[str] = "known_packages"
     rows: tuple[KnownPackageRow, ...]
 
     def known(self, package: str) -> KnownPackageRow | None:
-        """Return the row of a package; None: the table does not have it."""
+        """Return the row of a package; None if the table does not have it."""
         return self._by_name.get(re.sub(_SEPARATORS, "-", package).lower())
 
     def compiling(self, *codes: Code) -> tuple[KnownPackageRow, ...]:

@@ -8,10 +8,10 @@ Library = Literal["cudnn", "cublas", "nccl"]
 
 
 class LibraryErrorRow(Row, frozen=True):
-    """A code (`error` is the name in the header), its meaning in our words, its findings.
+    """A code (`error` is the name in the header), a short explanation, its findings.
 
-    `also` are older names of the same code; `slugs` are what it usually stands for, none is a
-    conclusion.
+    `also` are older names of the same code. `slugs` are what it usually indicates; none of them is
+    a conclusion.
     """
 
     library: Library
@@ -29,7 +29,7 @@ class LibraryErrors(Table, frozen=True):
     rows: tuple[LibraryErrorRow, ...]
 
     def error(self, library: Library, code: int) -> LibraryErrorRow | None:
-        """Return the row of a code; of cuDNN 1 to 14 are codes of version 8, the others of 9."""
+        """Return the row of a code; for cuDNN, 1 to 14 are codes of version 8, the others of 9."""
         found = (row for row in self.rows if (row.library, row.code) == (library, code))
         return next(found, None)
 

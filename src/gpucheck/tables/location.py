@@ -1,4 +1,4 @@
-"""Where the compatibility tables of this installation lie."""
+"""The location of the compatibility tables of this installation."""
 
 from pathlib import Path
 
@@ -9,10 +9,13 @@ INDEX = "index.json"
 
 
 def tables_dir(explicit: str | None = None) -> Path:
-    """Return the folder that holds index.json and one JSON file a table.
+    """Return the folder with index.json and one JSON file per table.
 
-    `explicit` wins and must exist. Otherwise the folder inside the package (a wheel), else the
-    one beside `src` (an sdist or an editable checkout). Raises TablesError when there is none.
+    `explicit` wins and must exist. Otherwise it is the folder inside the package (a wheel), or the
+    one next to `src` (an sdist or an editable checkout).
+
+    Raises:
+        TablesError: there is none.
     """
     if explicit is not None:
         folder = Path(explicit)

@@ -1,4 +1,4 @@
-"""Where minor-version compatibility ends: what a driver older than the toolkit does not run."""
+"""Limits of minor-version compatibility: what a driver older than the toolkit does not run."""
 
 from typing import ClassVar
 
@@ -24,5 +24,5 @@ class MinorCompatLimits(Table, frozen=True):
         return next((row for row in self.rows if row.limit == name), None)
 
     def behind_error(self, code: int) -> tuple[LimitRow, ...]:
-        """Return the limits that a CUDA error code such as 222 can stand for."""
+        """Return the limits that a CUDA error code such as 222 can indicate."""
         return tuple(row for row in self.rows if code in row.errors)

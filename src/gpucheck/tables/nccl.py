@@ -1,4 +1,4 @@
-"""NCCL: the one in each PyTorch build, its GPU code, and its known faults."""
+"""NCCL: the one in each PyTorch build, its GPU code, and its known bugs."""
 
 from typing import ClassVar, Literal
 
@@ -24,9 +24,9 @@ class NcclCodeRow(Row, frozen=True, tag_field="kind", tag="code"):
 
 
 class NcclIssueRow(Row, frozen=True, tag_field="kind", tag="issue"):
-    """A fault in NCCL `first` to `last` (no `first`: in all before too), in the makers' words.
+    """A bug in NCCL `first` to `last` (no `first`: in all earlier ones too), in its makers' words.
 
-    `torch` and `driver_branch` name what else has to be there, where the fault depends on it.
+    `torch` and `driver_branch` name the other conditions, if the bug depends on them.
     """
 
     effect: Literal["hang", "crash", "data corruption", "other"]
@@ -39,7 +39,7 @@ class NcclIssueRow(Row, frozen=True, tag_field="kind", tag="issue"):
 
 
 class Nccl(Table, frozen=True):
-    """Answers which NCCL a build has and what is wrong with it."""
+    """Answers which NCCL a build has and which bugs are known."""
 
     name: ClassVar[str] = "nccl"
     rows: tuple[TorchNcclRow | NcclCodeRow | NcclIssueRow, ...]
@@ -60,9 +60,9 @@ class Nccl(Table, frozen=True):
         return next((r for r in rows if (r.nccl, r.cuda) == (nccl, cuda_major)), None)
 
     def issues(self, nccl: str) -> tuple[NcclIssueRow, ...] | None:
-        """Return the faults known of an NCCL release, whatever else they depend on.
+        """Return the known bugs of an NCCL release, whatever else they depend on.
 
-        None when the version cannot be read or is newer than all that the table knows.
+        None if the version cannot be parsed or is newer than all that the table knows.
         """
         version = parse(nccl)
         if version is None or not at_least(numbers(self.newest()), version):
@@ -71,7 +71,7 @@ class Nccl(Table, frozen=True):
         return tuple(row for row in rows if _is_within(version, row))
 
     def newest(self) -> str:
-        """Return the newest NCCL of the table."""
+        """Return the newest NCCL in the table."""
         found = [row.nccl for row in self.rows if not isinstance(row, NcclIssueRow)]
         return max(found, key=numbers)
 

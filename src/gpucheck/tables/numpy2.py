@@ -1,4 +1,4 @@
-"""Which PyTorch releases work with NumPy 2, and what is seen when one does not."""
+"""Which PyTorch releases work with NumPy 2, and what happens if one does not."""
 
 from typing import ClassVar
 
@@ -23,12 +23,12 @@ class Numpy2(Table, frozen=True):
     rows: tuple[Numpy2Row, ...]
 
     def works(self, torch: str, os: OperatingSystem) -> bool | None:
-        """Say whether a release works with NumPy 2."""
+        """Return whether a release works with NumPy 2."""
         row = self._row(torch, os)
         return None if row is None else row.works
 
     def effect(self, torch: str, os: OperatingSystem) -> str | None:
-        """Return what is seen with NumPy 2; None when it works or nobody has written it down."""
+        """Return what happens with NumPy 2; None if it works or the effect is unknown."""
         row = self._row(torch, os)
         return None if row is None else row.effect
 

@@ -6,7 +6,7 @@ from gpucheck.tables.base import Row, Table
 
 
 class NvmlErrorRow(Row, frozen=True):
-    """A code (`error` is NVIDIA's name), its meaning in our words, the findings it stands for."""
+    """A code (`error` is NVIDIA's name), a short explanation, and the findings it indicates."""
 
     code: int
     error: str

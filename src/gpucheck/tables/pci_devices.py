@@ -1,4 +1,4 @@
-"""PCI device ids of NVIDIA GPUs; names of older ones are from pci.ids, under its BSD-3 licence."""
+"""PCI device ids of NVIDIA GPUs; names of older ones are from pci.ids (BSD-3 licence)."""
 
 from collections.abc import Iterator
 from functools import cached_property
@@ -9,9 +9,9 @@ from gpucheck.tables.gpu_products import all_named, unanimous
 
 
 class PciDeviceRow(Row, frozen=True):
-    """A device: `device_id` is four lower-case hexadecimal digits, vendor 10de understood.
+    """A device: `device_id` is four lower-case hexadecimal digits; the vendor is 10de.
 
-    `products` are the names sold under this id, `chip` the one inside ("GA102").
+    `products` are the names sold under this id, `chip` is the chip in them ("GA102").
     """
 
     device_id: str
@@ -21,13 +21,13 @@ class PciDeviceRow(Row, frozen=True):
 
 
 class PciDevices(Table, frozen=True):
-    """Answers what a PCI device id stands for."""
+    """Answers which device has a PCI device id."""
 
     name: ClassVar[str] = "pci_devices"
     rows: tuple[PciDeviceRow, ...]
 
     def device(self, device_id: str) -> PciDeviceRow | None:
-        """Return the device with this id: "2684", "0x2684", in either case."""
+        """Return the device with this id: "2684" or "0x2684", in either case."""
         return self._by_id.get(device_id.lower().removeprefix("0x"))
 
     def capability_named(self, product: str) -> str | None:
@@ -35,7 +35,7 @@ class PciDevices(Table, frozen=True):
         return unanimous(self._named(), product)
 
     def capabilities_named(self, product: str) -> set[str | None]:
-        """Return the compute capabilities of all devices of this name, None where one is open."""
+        """Return the compute capabilities of all devices of this name, None for an unknown one."""
         return all_named(self._named(), product)
 
     def _named(self) -> Iterator[tuple[str, str | None]]:

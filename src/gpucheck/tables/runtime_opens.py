@@ -1,4 +1,4 @@
-"""Libraries that a library opens by name while a program runs, which no NEEDED entry tells."""
+"""Libraries that a library opens by name at run time, without a NEEDED entry."""
 
 from functools import cached_property
 from typing import ClassVar, Literal
@@ -10,19 +10,19 @@ Need = Literal["required", "feature", "optional"]
 Kind = Literal["driver", "cuda", "cudnn", "nccl", "torch", "system", "plugin"]
 
 _RELEASE = 3
-"""Numbers of a release: fewer, such as the 11.2 of libnvrtc.so.11.2, are a SONAME's."""
+"""Numbers of a release; fewer, such as the 11.2 of libnvrtc.so.11.2, belong to a SONAME."""
 
 
 class OpenRow(Row, frozen=True):
     """`opener` (a SONAME) opens `opened`.
 
-    `need`: "required", without it the opener does not work at all; "feature", `purpose`, which
-    PyTorch asks for, fails; "optional", the opener goes on, and at most `purpose` is left out.
-    `kind` is what the opened library belongs to: "driver" comes with the driver, never with a
-    toolkit. `seen_in` are the releases of the opener in which it was seen. The row holds from the
-    release `since` of the opener on, where there is one, and for the CUDA major `cuda`, where the
-    opener's SONAME is the same for several. `{version}` in a name stands for the opener's own
-    release ("12.8"); with `by_release` the name is asked for with the opener's release first
+    `need`: with "required", the opener does not work at all without it; with "feature", `purpose`,
+    which PyTorch uses, fails; with "optional", the opener continues and at most `purpose` is left
+    out. `kind` is what the opened library belongs to: "driver" comes with the driver, never with a
+    toolkit. `seen_in` are the releases of the opener in which it was seen. The row applies from the
+    release `since` of the opener on, if given, and for the CUDA major `cuda`, if the opener's
+    SONAME is the same for several. `{version}` in a name is replaced by the opener's own release
+    ("12.8"). With `by_release` the names with the opener's release are tried first
     (libcudnn_ops.so.9.10.2, then .so.9.10, then .so.9).
     """
 
@@ -37,9 +37,9 @@ class OpenRow(Row, frozen=True):
     purpose: str = ""
 
     def names(self, release: str) -> tuple[str, ...]:
-        """Return the names that are tried, in their order; none where the release has to be known.
+        """Return the names that are tried, in order; none if the release must be known and is not.
 
-        `release` is the opener's, such as "9.10.2", "" when it is unknown.
+        `release` is that of the opener, such as "9.10.2", "" if unknown.
         """
         known = (parse(release) or ())[:_RELEASE]
         parts = [str(number) for number in known] if len(known) == _RELEASE else []
@@ -52,17 +52,17 @@ class OpenRow(Row, frozen=True):
 
 
 class RuntimeOpens(Table, frozen=True):
-    """Answers what a library opens while a program runs."""
+    """Answers what a library opens at run time."""
 
     name: ClassVar[str] = "runtime_opens"
     rows: tuple[OpenRow, ...]
 
     def opened_by(self, soname: str, release: str, cuda: str) -> tuple[OpenRow, ...]:
-        """Return what the library of this SONAME opens, each name once.
+        """Return what the library with this SONAME opens, each name once.
 
-        `release` is its own ("9.26.0"), `cuda` the CUDA major it is used with ("13"); both are ""
-        when unknown, and rows that depend on them do not hold then. Where several rows tell of one
-        name, that of the newest release counts.
+        `release` is its own release ("9.26.0"), `cuda` the CUDA major it is used with ("13"). Both
+        are "" if unknown, and rows that depend on them then do not apply. If several rows have the
+        same name, that of the newest release counts.
         """
         version = parse(release)
         found: dict[str, OpenRow] = {}

@@ -1,4 +1,4 @@
-"""Opens tables: each is read once, when it is first asked for, and checked while it is read."""
+"""Opens tables: each is read on first use, and checked while it is read."""
 
 import re
 import stat
@@ -21,7 +21,7 @@ S = TypeVar("S", bound=Struct)
 
 
 class Index(Struct, frozen=True, forbid_unknown_fields=True):
-    """What index.json says of all tables: CalVer version, date (YYYY-MM-DD), names."""
+    """The content of index.json: CalVer version, date (YYYY-MM-DD), table names."""
 
     schema: str
     version: str
@@ -30,10 +30,10 @@ class Index(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Tables:
-    """The compatibility tables of one folder. All reading raises TablesError and nothing else."""
+    """The compatibility tables of one folder. Reading raises TablesError and nothing else."""
 
     def __init__(self, directory: Path | None = None) -> None:
-        """Open `directory`, or the tables of this installation. Reads nothing yet."""
+        """Open `directory`, or the tables of this installation, without reading anything yet."""
         self.directory = tables_dir() if directory is None else directory
         self._index: Index | None = None
         self._tables: dict[str, Table] = {}
@@ -49,7 +49,7 @@ class Tables:
         return self.index().date
 
     def index(self) -> Index:
-        """Return what index.json says."""
+        """Return the content of index.json."""
         if self._index is None:
             index = _decode(self.directory / INDEX, Index)
             if index.schema != SCHEMA:
@@ -77,7 +77,7 @@ def _decode(path: Path, cls: type[S]) -> S:
         return msgspec.json.decode(_content(path), type=cls)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         row = re.search(_ROW, str(error))
-        # People count rows from 1, msgspec from 0.
+        # Users count rows from 1, msgspec from 0.
         place = f", row {int(row[1]) + 1}" if row else ""
         message = f"{path}{place} does not have the form of a table: {error}."
         raise TablesError(message) from error

@@ -1,4 +1,4 @@
-"""Which -arch values each nvcc takes."""
+"""The -arch values that each nvcc accepts."""
 
 import re
 from typing import ClassVar
@@ -35,12 +35,12 @@ class ToolkitTargets(Table, frozen=True):
         return found[0].targets + found[0].specific_targets if found else None
 
     def accepts(self, cuda: str, code: str) -> bool | None:
-        """Say whether nvcc takes a code such as sm_86, compute_90 or sm_100f."""
+        """Return whether nvcc accepts a code such as sm_86, compute_90 or sm_100f."""
         targets, match = self.targets(cuda), re.fullmatch(_TARGET, code)
         if targets is None or match is None:
             return None
         return f"sm_{match[1]}" in targets
 
     def compiles_for(self, cuda: str, capability: str) -> bool | None:
-        """Say whether nvcc has a target of its own for a compute capability such as "8.9"."""
+        """Return whether nvcc has a target of its own for a compute capability such as "8.9"."""
         return self.accepts(cuda, "sm_" + capability.replace(".", ""))

@@ -1,4 +1,4 @@
-"""PyTorch builds: for a minor release, a CUDA version and a platform, the code inside."""
+"""PyTorch builds: the GPU code for a minor release, a CUDA version and a platform."""
 
 from typing import ClassVar
 
@@ -9,12 +9,12 @@ from gpucheck.tables.versions import minor, released
 class BuildRow(Row, frozen=True):
     """A build of a minor release (`torch`, such as 2.6).
 
-    `available` is true, false, or absent when nobody looked; `releases` are the only patch
-    releases that have the build, where not all do. `announced` is false for builds which
-    PyTorch's RELEASE.md does not list. `arch_list` holds cubins ("sm_86"), `ptx` PTX
-    ("compute_120") as the build script has it: the wheels that were opened hold none.
-    `confirmed` false: see `note` for where the list is from. glibc and `cxx11_abi` are given
-    where they differ from PyPI's wheel of the release.
+    `available` is true, false, or missing if nobody has looked. `releases` are the only patch
+    releases that have the build, if not all do. `announced` is false for builds that PyTorch's
+    RELEASE.md does not list. `arch_list` has cubins ("sm_86"), `ptx` the PTX ("compute_120") in the
+    build script; the wheels that were opened have none. `confirmed` false: see `note` for the
+    origin of the list. glibc and `cxx11_abi` are given if they differ from PyPI's wheel of the
+    release.
     """
 
     torch: str
@@ -34,23 +34,23 @@ class BuildRow(Row, frozen=True):
 
 
 class TorchBuilds(Table, frozen=True):
-    """Answers what a build of PyTorch holds.
+    """Answers what a build of PyTorch contains.
 
-    `torch` is "2.6.0+cu124", "2.6.0" or "2.6", `cuda` "12.4" or "cu124", `platform`
-    linux_x86_64, linux_aarch64 or windows. Pre-releases and development builds are unknown.
+    `torch` is "2.6.0+cu124", "2.6.0" or "2.6", `cuda` "12.4" or "cu124", `platform` linux_x86_64,
+    linux_aarch64 or windows. Pre-releases and development builds are unknown.
     """
 
     name: ClassVar[str] = "torch_builds"
     rows: tuple[BuildRow, ...]
 
     def build(self, torch: str, cuda: str, platform: str) -> BuildRow | None:
-        """Return the row of a build, one that does not exist or is only announced included."""
+        """Return the row of a build, including one that does not exist or is only announced."""
         wanted_cuda = minor(cuda)
         rows = self.of_release(torch, platform)
         return next((row for row in rows if row.cuda == wanted_cuda), None)
 
     def available(self, torch: str, cuda: str, platform: str) -> bool | None:
-        """Say whether this build was published."""
+        """Return whether this build was published."""
         row = self.build(torch, cuda, platform)
         if row is None:
             return None

@@ -11,7 +11,7 @@ Package = Literal["torchvision", "torchaudio", "torchtext"]
 class CompanionRow(Row, frozen=True, tag_field="kind", tag="companions"):
     """The companions of a torch release; `torchvision_also` says which others fit, in words.
 
-    torchtext is absent from torch 2.4 on: 0.18.0 was its last release.
+    torchtext is missing from torch 2.4 on: 0.18.0 was its last release.
     """
 
     torch: str
@@ -24,8 +24,8 @@ class CompanionRow(Row, frozen=True, tag_field="kind", tag="companions"):
 class PinRow(Row, frozen=True, tag_field="kind", tag="pin"):
     """What a companion's metadata requires: `torch` is "==2.6.0", ">=2.14.0", or "" for no pin.
 
-    `known_to` is the newest minor release of torch it was made for, where the metadata leave the
-    end open although the package does not keep to torch's stable ABI.
+    `known_to` is the newest minor release of torch it was made for, if the metadata has no upper
+    bound although the package does not use only torch's stable ABI.
     """
 
     package: Package
@@ -36,7 +36,7 @@ class PinRow(Row, frozen=True, tag_field="kind", tag="pin"):
 
 
 class TorchCompanions(Table, frozen=True):
-    """Answers which companions go with a torch. Local parts (+cu124) of versions do not count."""
+    """Answers which companions fit a torch. Local parts (+cu124) of versions are ignored."""
 
     name: ClassVar[str] = "torch_companions"
     rows: tuple[CompanionRow | PinRow, ...]
@@ -53,16 +53,17 @@ class TorchCompanions(Table, frozen=True):
         return None
 
     def pin(self, package: Package, version: str) -> str | None:
-        """Return the torch requirement of a companion release; "" when it was seen to have none."""
+        """Return the torch requirement of a companion release; "" if it is known to have none."""
         row = self._pin(package, version)
         return None if row is None else row.torch
 
     def agrees(self, package: Package, version: str, torch_version: str) -> bool | None:
-        """Say whether a companion release fits a torch release.
+        """Return whether a companion release fits a torch release.
 
-        A companion without a pin fits the torch it was made for and later ones, for it uses only
-        torch's stable ABI; whether it fits an earlier one is unknown. So it is whether one with
-        an open end and no stable ABI (torchtext 0.18.0) fits a later torch.
+        A companion without a pin fits the torch it was made for and later ones, because it uses
+        only torch's stable ABI; for an earlier one the answer is unknown. The answer is also
+        unknown for a later torch if the companion has no upper bound and no stable ABI (torchtext
+        0.18.0).
         """
         row, torch = self._pin(package, version), released(torch_version)
         if row is None or torch is None:
@@ -72,7 +73,7 @@ class TorchCompanions(Table, frozen=True):
             return None
         if not pin:
             return True if self._made_for_this_or_older(package, version, torch) else None
-        # packaging takes milliseconds to import, and few questions need it.
+        # Imported late: packaging takes milliseconds to import, and few questions need it.
         from packaging.specifiers import SpecifierSet  # noqa: PLC0415
 
         return SpecifierSet(pin).contains(".".join(str(number) for number in torch))

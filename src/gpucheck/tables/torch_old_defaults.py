@@ -1,4 +1,4 @@
-"""For which CUDA PyPI's Linux wheels of PyTorch before 1.13 were built."""
+"""The CUDA version of PyPI's Linux wheels of PyTorch before 1.13."""
 
 from typing import ClassVar
 
@@ -14,15 +14,15 @@ class OldDefaultRow(Row, frozen=True):
 
 
 class TorchOldDefaults(Table, frozen=True):
-    """Answers what a PyPI wheel is that is too old for the table of releases."""
+    """Answers which build a PyPI wheel is that is too old for the table of releases."""
 
     name: ClassVar[str] = "torch_old_defaults"
     rows: tuple[OldDefaultRow, ...]
 
     def cuda(self, version: str) -> str | None:
-        """Return the CUDA ("10.1") of the wheel for Linux x86_64, None when nobody knows.
+        """Return the CUDA ("10.1") of the wheel for Linux x86_64, None if unknown.
 
-        A version with a local part ("1.4.0+cu92") is not PyPI's.
+        A version with a local part ("1.4.0+cu92") is not from PyPI.
         """
         wanted = released(version)
         if wanted is None or "+" in version:

@@ -12,8 +12,8 @@ _SEPARATORS = re.compile(r"[-_.]+")
 class PinRow(Row, frozen=True, tag_field="kind", tag="pin"):
     """A direct requirement of a release on a platform.
 
-    `specifier` is as in the metadata ("==9.1.0.70"), `python` the Pythons it holds for where not
-    for all ("<3.15"), `extras` the extras of the package that are asked for.
+    `specifier` is as in the metadata ("==9.1.0.70"), `python` the Pythons it applies to, if not all
+    ("<3.15"), `extras` the requested extras of the package.
     """
 
     torch: str
@@ -25,7 +25,7 @@ class PinRow(Row, frozen=True, tag_field="kind", tag="pin"):
 
 
 class NoPinsRow(Row, frozen=True, tag_field="kind", tag="no-pins"):
-    """A release that was seen to require none of these packages on a platform."""
+    """A release that is known to require none of these packages on a platform."""
 
     torch: str
     platform: str
@@ -38,7 +38,7 @@ class TorchPins(Table, frozen=True):
     rows: tuple[PinRow | NoPinsRow, ...]
 
     def pins(self, torch: str, platform: str) -> tuple[PinRow, ...] | None:
-        """Return the pins of PyPI's wheel; empty when it was seen to have none."""
+        """Return the pins of PyPI's wheel; empty if it is known to have none."""
         wanted = released(torch)
         if wanted is None:
             return None
@@ -50,17 +50,17 @@ class TorchPins(Table, frozen=True):
         return tuple(row for row in rows if isinstance(row, PinRow)) if rows else None
 
     def pin(self, torch: str, platform: str, package: str) -> PinRow | None:
-        """Return the requirement of a package such as nvidia-cudnn-cu12, None also for no pin."""
+        """Return the requirement of a package such as nvidia-cudnn-cu12; None also without pin."""
         wanted = _SEPARATORS.sub("-", package).lower()
         pins = self.pins(torch, platform) or ()
         return next((row for row in pins if row.package == wanted), None)
 
     def admits(self, torch: str, platform: str, package: str, version: str) -> bool | None:
-        """Say whether a version of a package meets the pin; None where there is no known pin."""
+        """Return whether a version of a package meets the pin; None if there is no known pin."""
         row = self.pin(torch, platform, package)
         if row is None or released(version) is None:
             return None
-        # packaging takes milliseconds to import, and few questions need it.
+        # Imported late: packaging takes milliseconds to import, and few questions need it.
         from packaging.specifiers import SpecifierSet  # noqa: PLC0415
 
         return SpecifierSet(row.specifier).contains(version)

@@ -13,10 +13,10 @@ _LEADING = r"[0-9]{1,9}(?:\.[0-9]{1,9}){0,3}"
 class ReleaseRow(Row, frozen=True):
     """A release.
 
-    `pythons` maps a platform to Python versions ("3.13t" is free-threaded), `default_builds` to
-    the build ("cu130", "cpu") that PyPI has. glibc, GLIBCXX, CXXABI (newest symbol versions
-    needed), `cxx11_abi` and the pins are those of PyPI's Linux x86_64 wheel. `numpy2_...`: works
-    with NumPy 2.
+    `pythons` maps a platform to Python versions ("3.13t" is free-threaded), `default_builds` to the
+    build ("cu130", "cpu") on PyPI. glibc, GLIBCXX, CXXABI (newest symbol versions needed),
+    `cxx11_abi` and the pins are those of PyPI's Linux x86_64 wheel. `numpy2_...`: works with NumPy
+    2.
     """
 
     torch: str
@@ -41,9 +41,9 @@ class ReleaseRow(Row, frozen=True):
 
 
 class TorchReleases(Table, frozen=True):
-    """Answers what a PyTorch release is. Versions may carry a local part ("2.6.0+cu124").
+    """Answers facts about a PyTorch release. Versions may have a local part ("2.6.0+cu124").
 
-    A pre-release or a development build is not the release: the answer to it is None.
+    A pre-release or a development build is not the release, so the answer for it is None.
     """
 
     name: ClassVar[str] = "torch_releases"
@@ -61,27 +61,27 @@ class TorchReleases(Table, frozen=True):
         return self._newest_first
 
     def newest(self) -> str:
-        """Return the newest release of the table."""
+        """Return the newest release in the table."""
         return self._newest_first[0].torch
 
     def knows(self, version: str) -> bool:
-        """Say whether the table reaches this version: False when it is newer than all its rows."""
+        """Return whether the table covers this version: False if it is newer than all its rows."""
         leading = re.match(_LEADING, version)
         parsed = parse(leading[0]) if leading else None
         return parsed is not None and compare(parsed, numbers(self.newest())) <= 0
 
     def pythons(self, version: str, platform: str) -> tuple[str, ...] | None:
-        """Return the Pythons ("3.12", "3.13t") that PyPI has wheels for on this platform."""
+        """Return the Pythons ("3.12", "3.13t") for which PyPI has wheels on this platform."""
         row = self.release(version)
         return None if row is None else row.pythons.get(platform)
 
     def default_build(self, version: str, platform: str) -> str | None:
-        """Return the build ("cu128", "cpu") that a plain `pip install torch` gets."""
+        """Return the build ("cu128", "cpu") that a plain `pip install torch` installs."""
         row = self.release(version)
         return None if row is None else row.default_builds.get(platform)
 
     def numpy2(self, version: str, platform: Literal["linux", "windows"]) -> bool | None:
-        """Say whether this release works with NumPy 2."""
+        """Return whether this release works with NumPy 2."""
         row = self.release(version)
         if row is None:
             return None

@@ -7,7 +7,7 @@ from gpucheck.tables.versions import at_least, compare, numbers, parse, released
 
 
 class TritonRow(Row, frozen=True):
-    """A release: first and last Python ("3.9", "3.13"), glibc; PyPI has Linux wheels alone."""
+    """A release: first and last Python ("3.9", "3.13"), glibc; PyPI has only Linux wheels."""
 
     triton: str
     python_first: str
@@ -17,7 +17,7 @@ class TritonRow(Row, frozen=True):
 
 
 class Triton(Table, frozen=True):
-    """Answers where a Triton release runs."""
+    """Answers on which systems a Triton release runs."""
 
     name: ClassVar[str] = "triton"
     rows: tuple[TritonRow, ...]
@@ -30,7 +30,7 @@ class Triton(Table, frozen=True):
         return next((r for r in self.rows if compare(numbers(r.triton), wanted) == 0), None)
 
     def has_python(self, triton: str, python: str) -> bool | None:
-        """Say whether a release supports a Python such as "3.12"."""
+        """Return whether a release supports a Python such as "3.12"."""
         row, version = self.release(triton), parse(python)
         if row is None or version is None or len(version) == 1:
             return None

@@ -13,7 +13,8 @@ _PUBLIC = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9}){0,7})(?:\+[A-Za-z0-9.]+)?")
 def numbers(version: str) -> tuple[int, ...]:
     """Return "525.60.13" as (525, 60, 13).
 
-    At most 64 characters and eight numbers of nine digits. Raises ValueError on anything else.
+    Raises:
+        ValueError: the text is not at most eight numbers of nine digits, or has over 64 characters.
     """
     if len(version) > _MAX_LENGTH or not _NUMBERS.fullmatch(version):
         message = f"not a version number: {version[:_MAX_LENGTH]!r}"
@@ -22,7 +23,7 @@ def numbers(version: str) -> tuple[int, ...]:
 
 
 def parse(version: str | None) -> tuple[int, ...] | None:
-    """Return the numbers of a version, None when it is None or no version number."""
+    """Return the numbers of a version, None if it is None or not a version number."""
     try:
         return None if version is None else numbers(version)
     except ValueError:
@@ -38,15 +39,15 @@ def compare(left: tuple[int, ...], right: tuple[int, ...]) -> int:
 
 
 def at_least(left: tuple[int, ...], right: tuple[int, ...]) -> bool:
-    """Say whether `left` is the same version as `right` or a newer one."""
+    """Return whether `left` is the same version as `right` or a newer one."""
     return compare(left, right) >= 0
 
 
 def released(version: str | None) -> tuple[int, ...] | None:
     """Return the numbers of a release: "2.6.0+cu124" is (2, 6, 0).
 
-    None for pre-releases and development builds ("2.6.0a0+git", "2.9.0.dev20250801"): what the
-    tables say of a release need not hold for them.
+    None for pre-releases and development builds ("2.6.0a0+git", "2.9.0.dev20250801"), because facts
+    in the tables about a release need not apply to them.
     """
     if version is None or len(version) > _MAX_LENGTH:
         return None

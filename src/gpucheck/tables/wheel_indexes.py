@@ -1,4 +1,4 @@
-"""The wheel index that holds the PyTorch builds for one CUDA version."""
+"""The wheel index with the PyTorch builds for one CUDA version."""
 
 from typing import ClassVar
 
@@ -13,7 +13,7 @@ class IndexRow(Row, frozen=True):
 
 
 class WheelIndexes(Table, frozen=True):
-    """Answers where a build of PyTorch is found."""
+    """Answers where a build of PyTorch is published."""
 
     name: ClassVar[str] = "wheel_indexes"
     rows: tuple[IndexRow, ...]

@@ -1,4 +1,4 @@
-"""The names of NVIDIA's wheels: which library is in which, and for which CUDA it is."""
+"""The names of NVIDIA's wheels: which library is in which wheel, and for which CUDA."""
 
 import re
 
@@ -15,22 +15,22 @@ _LIBRARY = r"lib([A-Za-z0-9]+)(?:[_-][A-Za-z0-9_-]+)?\.so"
 
 
 def wheel_of(library: str) -> str | None:
-    """Return the wheel of a library ("cublas"), without the part that says for which CUDA."""
+    """Return the wheel of a library ("cublas"), without the CUDA suffix."""
     return _WHEELS.get(library)
 
 
 def wheel_of_file(file: str) -> str | None:
-    """Return the wheel of a library file such as ``libcudnn_ops.so.9``, likewise."""
+    """Return the wheel of a library file such as ``libcudnn_ops.so.9``, without the CUDA suffix."""
     match = re.match(_LIBRARY, file)
     return wheel_of(match.group(1)) if match else None
 
 
 def stem(project: str) -> str:
-    """Return a project's name without the part that says for which CUDA: ``nvidia-cudnn``."""
+    """Return a project name without the CUDA suffix: ``nvidia-cudnn``."""
     return re.sub(_SUFFIX, "", project)
 
 
 def cuda_of(project: str) -> str:
-    """Return the CUDA major of a project ("12"); "" where its name has none, from CUDA 13 on."""
+    """Return the CUDA major of a project ("12"); "" if its name has none, from CUDA 13 on."""
     match = re.search(_SUFFIX, project)
     return match.group(1) if match else ""

@@ -1,13 +1,13 @@
-"""NVIDIA's catalogue of Xid errors, the numbers in the kernel's "NVRM: Xid" lines."""
+"""NVIDIA's catalogue of Xid errors: the numbers in the kernel's "NVRM: Xid" lines."""
 
 from typing import ClassVar
 
 from gpucheck.tables.base import Row, Table
 
-# Reset of the GPU or restart of the machine. Workflow 48 (a double-bit ECC error) ends in a reset
-# on each of its paths.
+# A reset of the GPU or a restart of the machine. Every path of workflow 48 (a double-bit ECC error)
+# ends in a reset.
 _FATAL = frozenset({"RESET_GPU", "RESTART_BM", "WORKFLOW_XID_48"})
-# The catalogue leaves these to the sub-code or to other Xids of the same moment.
+# For these, the catalogue depends on the sub-code or on other Xids at the same moment.
 _DEPENDS = frozenset(
     {"", "WORKFLOW_NVLINK_ERR", "WORKFLOW_NVLINK5_ERR", "WORKFLOW_XID_45", "XID_154"},
 )
@@ -24,10 +24,10 @@ class XidRow(Row, frozen=True):
 
     @property
     def is_fatal(self) -> bool | None:
-        """Say whether this is a hardware fault: the immediate action is a reset or a restart.
+        """Return whether this is a hardware fault: the immediate action is a reset or a restart.
 
-        False for CONTACT_SUPPORT alone: the catalogue says so of numbers that are unused or
-        reserved. None where the catalogue has no action or leaves it to a sub-code or another Xid.
+        False for CONTACT_SUPPORT alone, which the catalogue lists for unused and reserved numbers.
+        None if the catalogue has no action, or if the action depends on a sub-code or another Xid.
         """
         if self.immediate_action in _FATAL:
             return True

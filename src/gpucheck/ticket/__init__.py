@@ -13,6 +13,8 @@ the messages: ``intake`` asks it which lines of a long log to keep.
    claims; ``questions`` says what is open.
 """
 
+from functools import cache
+
 from gpucheck.engine import Report
 from gpucheck.tables import Tables, tables_dir
 from gpucheck.ticket.given import IntakeError, saved
@@ -33,10 +35,16 @@ def triage(text: str | bytes, tables: Tables | None = None) -> Report:
         IntakeError: it is no text.
     """
     data = text.encode("utf-8", "replace") if isinstance(text, str) else text
-    known = tables or Tables(tables_dir(None))
+    known = tables or _built_in()
     snapshot = saved(data)
     if snapshot is not None:
         return judge_saved(snapshot, known)
     intake = Intake()
     intake.add_bytes(data)
     return judge(intake.text(), known)
+
+
+@cache
+def _built_in() -> Tables:
+    """Return the tables of this installation: read once, however many texts are asked about."""
+    return Tables(tables_dir(None))

@@ -1,7 +1,7 @@
-"""Questions that several sections answer together: which GPUs, which driver, does it work.
+"""Views: facts that several sections provide together, such as which GPUs and which driver.
 
-A rule asks for a view by its type as it asks for a section. A view answers from the best source
-that spoke and raises ``UnknownFactError`` when none did.
+A rule asks for a view by its type, in the same way as for a section. A view uses the best source
+that answered, and raises ``UnknownFactError`` if none did.
 """
 
 from gpucheck.views.base import View

@@ -6,11 +6,11 @@ from gpucheck.facts import UnknownFactError
 
 
 class View:
-    """Base of the views: ``__init__`` names what it is made of by its parameter types."""
+    """Base of the views: the parameter types of ``__init__`` name what a view is built from."""
 
 
 def or_none(ask: Callable[[], str]) -> str | None:
-    """Return what a question of a view answers, None where it is unknown."""
+    """Return the answer of a view to a question, None if it is unknown."""
     try:
         return ask()
     except UnknownFactError:

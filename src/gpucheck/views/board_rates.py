@@ -1,4 +1,4 @@
-"""How fast each GPU was in the self-tests, against what was published for its board."""
+"""The rate of each GPU in the self-tests, compared with the rate published for its board."""
 
 import msgspec
 
@@ -10,7 +10,7 @@ _TEST, _RATE = "cublas-matmul", "bf16 rate"
 
 
 class Published(msgspec.Struct, frozen=True):
-    """A GPU's rate (TFLOP/s in bf16) and the highest that was published for its board."""
+    """The rate of a GPU (TFLOP/s in bf16) and the highest rate published for its board."""
 
     path: str
     device: str
@@ -20,12 +20,12 @@ class Published(msgspec.Struct, frozen=True):
 
     @property
     def share(self) -> float:
-        """Its rate as a share of the published one."""
+        """The rate as a fraction of the published one."""
         return self.value / self.best
 
 
 class BoardRates(View):
-    """The rates of GPUs whose board has a published one."""
+    """The rates of GPUs whose board has a published rate."""
 
     def __init__(self, tests: SelfTests, rates: GpuRates) -> None:
         self._tests = tests

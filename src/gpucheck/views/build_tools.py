@@ -1,4 +1,4 @@
-"""The compilers that a build of an extension would take on this machine."""
+"""The compilers that an extension build would use on this machine."""
 
 import posixpath
 import re
@@ -18,7 +18,7 @@ _ANY_COMPILER = "allow-unsupported-compiler"
 
 
 class Taken(msgspec.Struct, frozen=True, kw_only=True):
-    """A compiler that would be taken: its kind, its version and the facts that tell both."""
+    """A compiler that would be used: its kind, its version and the facts that show both."""
 
     kind: Kind
     version: str
@@ -26,7 +26,7 @@ class Taken(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BuildTools(View):
-    """Tells which host compiler nvcc and torch's extension builder would take."""
+    """Determines which host compiler nvcc and torch's extension builder would use."""
 
     def __init__(self, toolkits: Toolkits, environment: Environment, system: System) -> None:
         self._toolkits = toolkits
@@ -34,10 +34,10 @@ class BuildTools(View):
         self._system = system
 
     def host_compiler(self) -> Taken | None:
-        """Return the C++ compiler behind nvcc: CC's, else gcc, else clang; None without any.
+        """Return the C++ compiler behind nvcc: CC, otherwise gcc, otherwise clang; None if none.
 
         Raises:
-            UnknownFactError: the compilers are unknown, or a variable names one that is not known.
+            UnknownFactError: the compilers are unknown, or a variable names an unknown one.
         """
         compilers = known(self._toolkits.compilers, "toolkits.compilers")
         for variable in ("NVCC_CCBIN", "CC", "CXX"):
@@ -67,19 +67,19 @@ class BuildTools(View):
         return Taken(kind=kind, version=match[1], facts=(fact,))
 
     def visual_c(self) -> tuple[int, str] | None:
-        """Return the _MSC_VER of Visual C++ and its fact; None where there is none."""
+        """Return the _MSC_VER of Visual C++ and its fact; None if it is not installed."""
         for at, one in enumerate(self._toolkits.compilers or ()):
             if one.command == "cl" and one.version and one.version.isdigit():
                 return int(one.version), f"toolkits.compilers.{at}.version"
         return None
 
     def takes_any(self) -> bool:
-        """Whether nvcc was told not to look at the compiler's version, or to take another one."""
+        """Whether nvcc was told to ignore the compiler's version, or to use another compiler."""
         words = " ".join(self._environment.get(name) or "" for name in _FLAGS)
         return _ANY_COMPILER in words or "ccbin" in words or "compiler-bindir" in words
 
     def torch_does_not_look(self) -> bool:
-        """Whether torch's extension builder was told not to compare the compiler's version."""
+        """Whether torch's extension builder was told not to check the compiler's version."""
         value = (self._environment.get("TORCH_DONT_CHECK_COMPILER_ABI") or "").upper()
         return value in ("ON", "1", "YES", "TRUE", "Y") or self._system.os != "linux"
 

@@ -1,4 +1,4 @@
-"""The driver as a whole: its release, the CUDA it speaks, whether it serves the GPUs."""
+"""The driver as a whole: its release, the CUDA it supports, whether it serves the GPUs."""
 
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.probes.container import Container
@@ -14,14 +14,14 @@ from gpucheck.views.base import View
 from gpucheck.views.gpus import Gpus
 
 _NO_DEVICE = 100
-"""What ``cuInit`` answers when a mask, or anything else, hides every GPU."""
+"""The result of ``cuInit`` if a mask, or anything else, hides every GPU."""
 _STUB = 34
 
 
 class DriverState(View):
-    """The driver as a whole: its release, the CUDA it speaks, whether it serves the GPUs."""
+    """The driver as a whole: its release, the CUDA it supports, whether it serves the GPUs."""
 
-    def __init__(  # noqa: PLR0913, PLR0917  # all that may know the driver
+    def __init__(  # noqa: PLR0913, PLR0917  # every section that may describe the driver
         self,
         driver: Driver,
         nvml: Nvml,
@@ -46,38 +46,38 @@ class DriverState(View):
         self._cuda_errors = cuda_errors
 
     def release(self) -> str:
-        """Return the release of the driver that runs (on WSL: of the Windows driver).
+        """Return the release of the running driver (on WSL: of the Windows driver).
 
         Raises:
-            UnknownFactError: nobody told it.
+            UnknownFactError: no source has it.
         """
         return self._release()[0]
 
     def release_fact(self) -> str:
-        """Return the path of the fact that tells the release."""
+        """Return the path of the fact that contains the release."""
         return self._release()[1]
 
     def cuda(self) -> str:
-        """Return the CUDA version that the driver speaks, such as ``12.2``.
+        """Return the CUDA version that the driver supports, such as ``12.2``.
 
-        What ``libcuda`` itself says comes first, since a cuda-compat library raises it; then NVML,
-        then nvidia-smi; the table of driver branches last.
+        ``libcuda`` itself comes first, because a cuda-compat library raises the version; then NVML,
+        then nvidia-smi, and last the table of driver branches.
 
         Raises:
-            UnknownFactError: nobody told it.
+            UnknownFactError: no source has it.
         """
         return self._cuda_version()[0]
 
     def cuda_fact(self) -> str:
-        """Return the path of the fact that tells the CUDA version."""
+        """Return the path of the fact that contains the CUDA version."""
         return self._cuda_version()[1]
 
     def reports_cuda(self) -> bool:
-        """Whether the driver itself said which CUDA it speaks (not the table)."""
+        """Whether the driver itself reported which CUDA it supports (not the table)."""
         return bool(self._cuda.cuda or self._nvml.cuda or self._smi.cuda)
 
     def unread_compat(self) -> str:
-        """Return why nobody knows the CUDA of the cuda-compat library that is loaded, else ""."""
+        """Return why the CUDA version of the loaded cuda-compat library is unknown, else ""."""
         asked = self._cuda.cuda is not None or self._cuda.init_code is not None
         if asked or "compat" not in (self._cuda.library or "").split("/"):
             return ""
@@ -86,11 +86,10 @@ class DriverState(View):
     def serves(self) -> bool:
         """Whether the driver answers for at least one GPU, hidden by a mask or not.
 
-        False only where the reason is one that a rule names: a failure that nobody can explain
-        must leave the question open.
+        False only if a rule names the reason: an unexplained failure must leave the question open.
 
         Raises:
-            UnknownFactError: neither NVML nor libcuda could be asked, or their answer says nothing.
+            UnknownFactError: neither NVML nor libcuda answered, or their answers prove nothing.
         """
         if self._cuda.init_code == 0 and self._cuda.device_count:
             return True
@@ -110,11 +109,11 @@ class DriverState(View):
         raise UnknownFactError("nvml.init_code", reason)
 
     def works(self) -> bool:
-        """Whether CUDA was seen to start: what a rule about starting it must not contradict."""
+        """Whether CUDA was seen to start; rules about starting it must not contradict this."""
         return self._cuda.init_code == 0
 
     def has_libcuda(self) -> bool:
-        """Whether a driver's libcuda is there: stubs and cuda-compat are none.
+        """Whether the driver's libcuda exists; stubs and cuda-compat do not count.
 
         Raises:
             UnknownFactError: the library folders could not be read.
@@ -125,10 +124,10 @@ class DriverState(View):
         return any(library.kind not in ("stub", "compat") for library in libraries)
 
     def any_release(self) -> tuple[str, str]:
-        """Return the release that runs, else that of the installed libraries, and its fact.
+        """Return the running release, or that of the installed libraries, and its fact.
 
         Raises:
-            UnknownFactError: nobody told it.
+            UnknownFactError: no source has it.
         """
         try:
             return self._release()
@@ -139,7 +138,7 @@ class DriverState(View):
             raise
 
     def _explained(self, fact: str, code: int | None) -> bool:
-        """Answer False for a code that stands for a finding, else leave the question open."""
+        """Return False for a code that belongs to a finding; otherwise leave the question open."""
         table = self._cuda_errors if fact.startswith("cuda") else self._nvml_errors
         row = table.error(code or 0)
         if row is not None and row.slugs:
@@ -149,7 +148,7 @@ class DriverState(View):
     def _unmasked(self) -> bool:
         """Answer for GPUs that NVML lists; cuInit may see none of them because of the mask.
 
-        NVML's word is not enough where libcuda could not be loaded, hung or crashed.
+        NVML's answer is not enough if libcuda could not be loaded, hung or crashed.
         """
         if self._cuda.init_code != _NO_DEVICE and self._cuda.device_count != 0:
             why = self._cuda.problem("init_code") if self._cuda.init_code is None else ""

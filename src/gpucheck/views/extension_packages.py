@@ -1,4 +1,4 @@
-"""The compiled packages beside torch, and the files of each that this Python would load."""
+"""The compiled packages installed with torch, and their files that this Python would load."""
 
 import msgspec
 
@@ -15,20 +15,20 @@ class File(msgspec.Struct, frozen=True):
     extension: Extension
     fact: str
     is_variant: bool = False
-    """Whether the package has others like it and takes one, such as one for each torch."""
+    """Whether the package has alternatives and loads one of them, such as one for each torch."""
 
     @property
     def cannot_load(self) -> bool:
-        """Whether something that it needs is known to be missing."""
+        """Whether something that the file needs is known to be missing."""
         return bool(self.extension.missing_libraries or self.extension.missing_symbols)
 
 
 class CompiledPackage(msgspec.Struct, frozen=True, kw_only=True):
     """A package with compiled code.
 
-    ``files`` are those that count here: none that is bound to another Python, and of variants,
-    of which a package takes one, those that can be loaded when there are any. ``foreign`` are the
-    files that are bound to another Python, when the package has no others.
+    ``files`` are the relevant ones. They are for this Python; of variants, of which a package loads
+    one, they are those that can be loaded, if there are any. ``foreign`` are the files for another
+    Python, if the package has no others.
     """
 
     name: str
@@ -36,11 +36,11 @@ class CompiledPackage(msgspec.Struct, frozen=True, kw_only=True):
     files: tuple[File, ...]
     foreign: tuple[File, ...] = ()
     for_some_gpus: bool = False
-    """Whether its kernels are an addition for some generations."""
+    """Whether its kernels are optional and exist only for some GPU generations."""
 
     @property
     def for_torch(self) -> bool:
-        """Whether a file of it is linked with torch, or its metadata require torch."""
+        """Whether one of its files is linked with torch, or its metadata requires torch."""
         files = (*self.files, *self.foreign)
         return any(one.extension.needs_torch or one.extension.requires_torch for one in files)
 
@@ -51,7 +51,7 @@ class CompiledPackage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ExtensionPackages(View):
-    """Groups the compiled files by the packages that they belong to."""
+    """Groups the compiled files by the packages that own them."""
 
     def __init__(
         self, extensions: Extensions, interpreter: Interpreter, known: KnownPackages
@@ -74,7 +74,7 @@ class ExtensionPackages(View):
         return [self._package(name, files) for name, files in packages.items()]
 
     def left_out(self) -> str:
-        """Return why not all compiled files were looked at; "" when all were."""
+        """Return why not all compiled files were examined; "" if all were."""
         return self._extensions.left_out or ""
 
     def _package(self, name: str, files: list[File]) -> CompiledPackage:

@@ -14,22 +14,22 @@ from gpucheck.views.torch_code import TorchCode
 
 
 class NewerPtx(msgspec.Struct, frozen=True, kw_only=True):
-    """A package whose PTX is, or may be, of a newer CUDA than the driver speaks."""
+    """A package whose PTX is, or may be, from a newer CUDA than the driver supports."""
 
     package: CompiledPackage
     gpus: tuple[Gpu, ...]
-    """Those for which nothing but the PTX fits."""
+    """The GPUs on which only the PTX could run."""
     speaks: str
-    """The CUDA that the driver speaks."""
+    """The CUDA version that the driver supports."""
     built_with: str
-    """The toolkit that made the PTX; "" when unknown, and torch's own CUDA is newer."""
+    """The toolkit that made the PTX; "" if unknown and torch's own CUDA is newer."""
     facts: tuple[str, ...]
 
 
 class ExtensionPtx(View):
     """Compares the toolkits that made the PTX of compiled packages with the driver.
 
-    A driver compiles PTX of its own CUDA and of older ones; newer PTX it refuses (error 222).
+    A driver compiles PTX of its own CUDA and of older ones; it refuses newer PTX (error 222).
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class ExtensionPtx(View):
         self._rules = rules
 
     def newer(self) -> list[NewerPtx]:
-        """Return the packages with such PTX; none where GPUs, code or driver are unknown."""
+        """Return the packages with such PTX; none if GPUs, code or driver are unknown."""
         try:
             if self._code.nothing_to_judge() or self._driver.unread_compat():
                 return []

@@ -9,12 +9,12 @@ _SUPERCHIP = r"\bG[BH][0-9]{2,3}\b"
 
 
 def is_superchip(product: str) -> bool:
-    """Whether a GPU of this name is joined to its processor by NVLink-C2C: GH200, GB200, GB10."""
+    """Whether NVLink-C2C joins a GPU of this name to its processor: GH200, GB200, GB10."""
     return re.search(_SUPERCHIP, product) is not None
 
 
 def gpu_index(gpus: Sequence[NvmlGpu], at: int) -> int:
-    """Return the index by which nvidia-smi knows the GPU at this place of ``nvml.gpus``."""
+    """Return the index that nvidia-smi uses for the GPU at this place of ``nvml.gpus``."""
     index = gpus[at].index
     return at if index is None else index
 
@@ -28,11 +28,11 @@ def gpu_names(gpus: Sequence[NvmlGpu], places: Sequence[int]) -> str:
 
 
 def gpus_are(gpus: Sequence[NvmlGpu], places: Sequence[int]) -> str:
-    """Return the names with their verb."""
+    """Return the names and the matching verb."""
     return f"{gpu_names(gpus, places)} {'is' if len(places) == 1 else 'are'}"
 
 
 def at_pci(addresses: Sequence[str | None]) -> str:
-    """Return ``the GPU at PCI 0000:3b:00.0``; the stand-in of a described GPU is no address."""
+    """Return ``the GPU at PCI 0000:3b:00.0``; a described GPU has a placeholder, no address."""
     real = [address for address in addresses if address and ":" in address]
     return f"the GPU at PCI {', '.join(real)}" if real else "a GPU"

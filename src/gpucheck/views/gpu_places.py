@@ -1,4 +1,4 @@
-"""Which of NVML's GPUs a CUDA program sees."""
+"""The GPUs of NVML's list that a CUDA program sees."""
 
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.probes.cuda_driver import CudaDriver
@@ -18,7 +18,7 @@ class GpuPlaces(View):
         """Return the places of the GPUs that a CUDA program started here would see.
 
         Raises:
-            UnknownFactError: it cannot be told which ones.
+            UnknownFactError: they cannot be determined.
         """
         gpus = known(self._nvml.gpus, "nvml.gpus")
         uuids = [gpu.uuid for gpu in gpus]

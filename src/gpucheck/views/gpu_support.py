@@ -1,4 +1,4 @@
-"""Whether the installed driver can drive a GPU that it does not serve: its branch, its modules."""
+"""Whether the installed driver can support a GPU that it does not list: branch and modules."""
 
 import re
 
@@ -21,10 +21,10 @@ _LEGACY = r"supported through the NVIDIA ([0-9]{2,4})\.xx Legacy"
 
 
 class Unsupported(msgspec.Struct, frozen=True, kw_only=True):
-    """A GPU that the driver cannot drive, why, and the facts that show it.
+    """A GPU that the driver cannot support, why, and the facts that prove it.
 
-    ``branch`` is the last branch that drives it where the driver is too new for the GPU, the first
-    where it is too old; None where the flavour of the kernel modules is wrong.
+    ``branch`` is the last branch that supports the GPU if the driver is too new for it, and the
+    first one if the driver is too old. It is None if the kernel modules have the wrong flavour.
     """
 
     gpu: Gpu
@@ -35,7 +35,7 @@ class Unsupported(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GpuSupport(View):
-    """Judges each GPU on the bus that NVML does not list: a GPU that is served needs no table."""
+    """Judges each GPU on the bus that NVML does not list; a listed GPU needs no table."""
 
     def __init__(  # noqa: PLR0913, PLR0917  # the driver, the bus, the log and two tables
         self,
@@ -60,7 +60,7 @@ class GpuSupport(View):
         self._architectures = architectures
 
     def unserved(self) -> list[Gpu]:
-        """Return the GPUs on the bus that no answer of the driver shows."""
+        """Return the GPUs on the bus that do not occur in any answer of the driver."""
         on_bus = self._gpus.on_bus()
         listed = self._nvml.gpus or []
         if len(listed) >= len(on_bus) or (self._cuda.device_count or 0) >= len(on_bus):
@@ -71,7 +71,7 @@ class GpuSupport(View):
         return [gpu for gpu in on_bus if gpu.pci_address not in addresses]
 
     def unsupported(self) -> list[Unsupported]:
-        """Return the unserved GPUs that the driver cannot drive.
+        """Return the unserved GPUs that the driver cannot support.
 
         Raises:
             UnknownFactError: there are unserved GPUs, and the driver's release is unknown.
@@ -107,7 +107,7 @@ class GpuSupport(View):
         return None
 
     def _installed(self) -> tuple[str | None, str | None, str]:
-        """Return the driver's release, or the CUDA that it reports, and the fact that tells it."""
+        """Return the driver's release, or the CUDA that it reports, and the fact that has it."""
         try:
             release, fact = self._state.any_release()
         except UnknownFactError:
@@ -132,7 +132,7 @@ class GpuSupport(View):
         return None
 
     def _by_log(self, gpu: Gpu) -> Unsupported | None:
-        """Read the driver's own words, which it spreads over several lines of the log.
+        """Read the driver's own messages, which span several lines of the log.
 
         They begin with the address of the GPU, or with its name.
         """

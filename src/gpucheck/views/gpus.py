@@ -13,21 +13,21 @@ from gpucheck.views.base import View
 from gpucheck.visible import Mask, read_mask
 
 _NO_DEVICE = 100
-"""What ``cuInit`` answers when a mask, or anything else, hides every GPU."""
+"""The result of ``cuInit`` if a mask, or anything else, hides every GPU."""
 _PASSED_ON = ("pci-stub", "xen-pciback", "pciback")
-"""Drivers that keep a device for virtual machines, beside those called vfio."""
+"""Drivers, other than those called vfio, that reserve a device for virtual machines."""
 
 
 def is_passed_on(gpu: PciGpu) -> bool:
-    """Whether the host keeps this GPU for its virtual machines."""
+    """Whether the host reserves this GPU for its virtual machines."""
     driver = (gpu.bound_driver or "").replace("_", "-")
     return "vfio" in driver.split("-") or driver in _PASSED_ON
 
 
 class Gpu(msgspec.Struct, frozen=True, kw_only=True):
-    """One GPU, from whichever source knows it best.
+    """One GPU, from the source with the most details.
 
-    ``facts`` are the paths that prove it: of the name first, then of the compute capability.
+    ``facts`` are the paths that prove it: first of the name, then of the compute capability.
     """
 
     label: str
@@ -38,7 +38,7 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def has_product(self) -> bool:
-        """Whether the product's name is known."""
+        """Whether the product name is known."""
         return bool(self.product) and self.facts[0].endswith(("device_name", "product"))
 
 
@@ -65,7 +65,7 @@ class Gpus(View):
         """Whether this machine has an NVIDIA GPU of its own, with or without a driver.
 
         Raises:
-            UnknownFactError: nothing that could tell was readable.
+            UnknownFactError: no source that could answer was readable.
         """
         if self.seen_by():
             return True
@@ -83,7 +83,7 @@ class Gpus(View):
         return False
 
     def seen_by(self) -> tuple[str, ...]:
-        """Return the facts that show a GPU; empty when none does."""
+        """Return the facts that show a GPU; empty if none does."""
         seen = []
         if self._nvml.gpus:
             seen.append("nvml.gpus")
@@ -96,10 +96,10 @@ class Gpus(View):
         return tuple(seen)
 
     def all(self) -> list[Gpu]:
-        """Return every GPU: as NVML knows them, else the bus, else the CUDA driver.
+        """Return every GPU, from NVML, otherwise from the bus, otherwise from the CUDA driver.
 
         Raises:
-            UnknownFactError: nothing that could tell was readable.
+            UnknownFactError: no source that could answer was readable.
         """
         if self._nvml.gpus:
             return [self._from_nvml(at) for at in range(len(self._nvml.gpus))]
@@ -112,12 +112,12 @@ class Gpus(View):
         raise UnknownFactError("nvml.gpus", self._nvml.problem("gpus") or "no list of the GPUs")
 
     def on_bus(self) -> list[Gpu]:
-        """Return every GPU on the PCI bus, served or not; where the bus is silent, ``all()``.
+        """Return every GPU on the PCI bus, served or not; ``all()`` if the bus shows none.
 
         In a container these are the GPUs of the host.
 
         Raises:
-            UnknownFactError: nothing that could tell was readable.
+            UnknownFactError: no source that could answer was readable.
         """
         cards = self._cards()
         if len(self._nvml.gpus or ()) > len(cards) or not cards:
@@ -127,10 +127,10 @@ class Gpus(View):
         return [by_address.get(gpu.pci_address, gpu) for gpu in from_bus]
 
     def mask(self) -> Mask:
-        """Return what CUDA_VISIBLE_DEVICES lets through.
+        """Return which GPUs CUDA_VISIBLE_DEVICES leaves visible.
 
         Raises:
-            UnknownFactError: the environment or the GPUs are unknown, or UUIDs that would decide.
+            UnknownFactError: the environment, the GPUs, or the UUIDs that would decide are unknown.
         """
         known(self._environment.variables, "environment.variables")
         value = self._environment.get("CUDA_VISIBLE_DEVICES")
@@ -144,12 +144,12 @@ class Gpus(View):
     def visible(self) -> list[Gpu]:
         """Return the GPUs that a CUDA program started here would see.
 
-        The CUDA driver's own list decides. Without it the mask is applied to all GPUs; an index
-        counts them by speed unless ``CUDA_DEVICE_ORDER`` says PCI_BUS_ID, so with GPUs of several
-        kinds an index alone does not tell which one is meant.
+        The CUDA driver's own list decides. Without it the mask is applied to all GPUs. An index
+        counts them by speed unless ``CUDA_DEVICE_ORDER`` is PCI_BUS_ID, so it does not identify a
+        GPU if the machine has several kinds.
 
         Raises:
-            UnknownFactError: it cannot be told which ones.
+            UnknownFactError: they cannot be determined.
         """
         if self._cuda.init_code == 0 and self._cuda.devices is not None:
             return [self._from_cuda(at) for at in range(len(self._cuda.devices))]
@@ -169,7 +169,7 @@ class Gpus(View):
         return [gpus[at] for at in mask.chosen]
 
     def _cards(self) -> list[int]:
-        """Return the places on the bus of all GPUs but those reserved for virtual machines."""
+        """Return the places on the bus of all GPUs except those reserved for virtual machines."""
         gpus = self._pci.gpus or []
         return [at for at, gpu in enumerate(gpus) if not is_passed_on(gpu)]
 
@@ -226,7 +226,7 @@ class Gpus(View):
 
 
 class NoGpu(View):
-    """Whether this machine surely has no NVIDIA GPU: many rules ask, and it is found out once."""
+    """Whether this machine certainly has no NVIDIA GPU; many rules ask, so it is computed once."""
 
     def __init__(self, gpus: Gpus) -> None:
         try:

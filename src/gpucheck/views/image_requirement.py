@@ -1,4 +1,4 @@
-"""Whether driver and GPUs meet what a container's image requires (``NVIDIA_REQUIRE_CUDA``)."""
+"""Whether driver and GPUs meet the requirement of a container image (``NVIDIA_REQUIRE_CUDA``)."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -12,17 +12,17 @@ from gpucheck.views.gpus import Gpu, Gpus
 
 _CONDITION = r"([a-z]{1,16})(>=|<=|!=|=|<|>)([A-Za-z0-9.]{1,32})"
 _CUT = 4096
-"""Characters of a variable that are kept: of a longer one the end is unknown."""
+"""Number of characters kept of a variable: the end of a longer one is unknown."""
 _BRANDS = {
     "geforce": ("geforce", "geforcertx"),
     "tesla": ("tesla",),
     "titan": ("titan", "titanrtx"),
 }
-"""Words of product names that tell the brand, and the brands that it can be to NVML."""
+"""Words in product names that show the brand, and the brands that NVML may report."""
 
 
 class ImageRequirement(View):
-    """The requirement as alternatives, each a list of conditions that hold together."""
+    """The requirement as alternatives, each a list of conditions that must all hold."""
 
     def __init__(self, container: Container, driver: DriverState, gpus: Gpus) -> None:
         text = container.requirements or ""
@@ -32,14 +32,14 @@ class ImageRequirement(View):
         self._gpus = gpus
 
     def holds(self) -> bool | None:
-        """Whether some alternative holds; None when what is unknown decides."""
+        """Whether some alternative holds; None if an unknown value decides."""
         found = [_all(map(self._condition, words)) for words in self._alternatives]
         if True in found:
             return True
         return None if None in found or self._is_cut else False
 
     def unknown(self) -> str:
-        """Say which condition could not be judged."""
+        """Return which condition could not be evaluated."""
         for words in self._alternatives:
             if _all(map(self._condition, words)) is None:
                 unclear = next(word for word in words if self._condition(word) is None)
@@ -47,7 +47,7 @@ class ImageRequirement(View):
         return "the requirement is longer than what was kept of it"
 
     def least_cuda(self) -> str | None:
-        """Return the least CUDA that an alternative asks for by itself, such as 12.4."""
+        """Return the lowest CUDA that an alternative without other conditions requires: 12.4."""
         asked = [
             found[3]
             for words in self._alternatives
@@ -57,7 +57,7 @@ class ImageRequirement(View):
         return min(asked, key=lambda cuda: parse(cuda) or (), default=None)
 
     def driver(self) -> str:
-        """Say what the driver is."""
+        """Return a description of the driver."""
         release, cuda = _known(self._driver.release), _known(self._driver.cuda)
         name = f"driver {release}" if release else "the driver"
         return f"{name} speaks CUDA {cuda}" if cuda else f"this is {name}"
@@ -93,7 +93,7 @@ class ImageRequirement(View):
 
 
 def _all(answers: Iterable[bool | None]) -> bool | None:
-    """Say whether all hold: one that does not decides, then one that is unknown."""
+    """Return whether all hold: a False decides first, then an unknown one."""
     found = list(answers)
     if False in found:
         return False
@@ -101,7 +101,7 @@ def _all(answers: Iterable[bool | None]) -> bool | None:
 
 
 def _same(answers: Iterable[bool | None]) -> bool | None:
-    """Return what holds for every GPU alike, None where they differ or there is none."""
+    """Return the common answer of all GPUs, None if they differ or there is no GPU."""
     found = set(answers)
     return found.pop() if len(found) == 1 else None
 
@@ -111,7 +111,7 @@ def _compared(have: str | None, operator: str, wanted: str) -> bool | None:
     if left is None or right is None:
         return None
     if len(left) == 1 < len(right) and left == right[:1]:
-        return None  # "535" alone does not say on which side of 535.54 it is
+        return None  # "535" alone may be older or newer than 535.54
     order = compare(left, right)
     return {
         "=": order == 0,
@@ -124,7 +124,7 @@ def _compared(have: str | None, operator: str, wanted: str) -> bool | None:
 
 
 def _is_brand(gpu: Gpu, wanted: str) -> bool | None:
-    """Say whether a GPU is of a brand, as far as its name tells: A100 is Tesla to some drivers."""
+    """Return whether a GPU is of a brand, by its name: some drivers call the A100 Tesla."""
     if not gpu.has_product or wanted == "unknown":
         return None
     words = gpu.product.lower().split()

@@ -1,4 +1,4 @@
-"""Which copies of cuDNN and NCCL torch would load, and what it lacks of them."""
+"""The copies of cuDNN and NCCL that torch would load, and what is missing."""
 
 import re
 from collections.abc import Callable
@@ -40,7 +40,7 @@ class Copy(msgspec.Struct, frozen=True):
 
 
 _OF_CUDA = ("libcu", "libnv", "libnccl")
-"""How the libraries begin of which other rules speak, whoever needs them."""
+"""Prefixes of libraries that other rules judge, whichever library needs them."""
 
 
 class Lost(msgspec.Struct, frozen=True):
@@ -51,17 +51,17 @@ class Lost(msgspec.Struct, frozen=True):
 
 
 class Loaded(View):
-    """What the dynamic loader would do, asked by library."""
+    """The result of the dynamic loader, by library."""
 
     def __init__(self, loading: Loading, wheels: NvidiaWheels) -> None:
         self._loading = loading
         self._wheels = wheels
 
     def copy(self, which: Callable[[str], bool]) -> Copy | None:
-        """Return the copy that torch would load; None when it loads none.
+        """Return the copy that torch would load; None if it loads none.
 
         Raises:
-            UnknownFactError: it is not known what torch loads.
+            UnknownFactError: it is unknown what torch loads.
         """
         libraries = known(self._loading.libraries, "loading.libraries")
         found = (
@@ -72,7 +72,7 @@ class Loaded(View):
         return next(found, None)
 
     def opened(self, which: Callable[[str], bool]) -> list[Copy]:
-        """Return the copies that would be opened when they are used; [] when that is unknown."""
+        """Return the copies that would be opened on first use; [] if that is unknown."""
         return [
             Copy(one, f"loading.runtime_opened.{at}")
             for at, one in enumerate(self._loading.runtime_opened or ())
@@ -80,10 +80,10 @@ class Loaded(View):
         ]
 
     def lost(self, which: Callable[[str], bool]) -> Lost | None:
-        """Return the library that would not be found, the worst first; None when all are.
+        """Return the library that would not be found, the worst first; None if all are found.
 
         Raises:
-            UnknownFactError: it is not known what torch lacks.
+            UnknownFactError: it is unknown what torch lacks.
         """
         missing = known(self._loading.missing, "loading.missing")
         found = [
@@ -94,10 +94,10 @@ class Loaded(View):
         return min(found, key=lambda one: one.library.fatal is False, default=None)
 
     def lost_by(self, which: Callable[[str], bool]) -> Lost | None:
-        """Return a library of the system that one of these needs and that would not be found.
+        """Return a system library that one of these needs and that would not be found.
 
         Raises:
-            UnknownFactError: it is not known what torch lacks.
+            UnknownFactError: it is unknown what torch lacks.
         """
         missing = known(self._loading.missing, "loading.missing")
         return next(
@@ -110,7 +110,7 @@ class Loaded(View):
         )
 
     def overwritten(self, copy: Copy, pinned: str) -> SharedLibrary | None:
-        """Return the claim of another wheel on this file, unless it is the pinned wheel's file."""
+        """Return the claim of another wheel on this file, unless the file is the pinned wheel's."""
         for one in self._wheels.shared or ():
             if one.path in (copy.library.path, copy.library.real_path) and one.owner != pinned:
                 return one
@@ -129,17 +129,17 @@ class Loaded(View):
 
 
 def named(torch: TorchBuild) -> str:
-    """Return PyTorch with its release, as far as that is known."""
+    """Return PyTorch with its release, if known."""
     return f"PyTorch {torch.version}" if torch.version else "PyTorch"
 
 
 def keeps_out(library: MissingLibrary) -> bool:
-    """Whether a library is there and only permissions keep the loader from it."""
+    """Whether a library exists and only permissions hide it from the loader."""
     return library.why == NOT_READABLE and bool(library.path)
 
 
 def needs_permission(who: str, library: MissingLibrary) -> str:
-    """Return the sentence that says what cannot be read."""
+    """Return the sentence about a file that cannot be read."""
     return (
         f"{who} needs {library.soname}, which is there but {NOT_READABLE}: the permissions of "
         f"{library.path} keep it out"
@@ -147,7 +147,7 @@ def needs_permission(who: str, library: MissingLibrary) -> str:
 
 
 def place(copy: Copy) -> str:
-    """Return where a copy lies and which variable leads to it, "" when that is unknown."""
+    """Return where a copy is and which variable leads to it, "" if unknown."""
     path, by = copy.library.path, copy.library.found_via
     variable = f", found by {by}" if by in ("LD_LIBRARY_PATH", "LD_PRELOAD") else ""
     return f" from {path}{variable}" if path else ""

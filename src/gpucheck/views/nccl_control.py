@@ -1,4 +1,4 @@
-"""What NCCL's control arm showed: which of its transports a collective passes without."""
+"""The results of the NCCL control runs: the transports without which a collective passes."""
 
 import re
 
@@ -13,9 +13,9 @@ _DUPLICATE = (
 
 
 class Cured(msgspec.Struct, frozen=True):
-    """A self-test that went wrong, and passed with other variables.
+    """A self-test that failed, and passed with other variables.
 
-    ``again`` is whether it went wrong once more without them; None: there was no time to see.
+    ``again`` is whether it failed once more without them; None if there was no time to run it.
     """
 
     path: str
@@ -25,13 +25,13 @@ class Cured(msgspec.Struct, frozen=True):
 
 
 class NcclControl(View):
-    """The collectives that went wrong over NCCL."""
+    """The collectives that failed over NCCL."""
 
     def __init__(self, tests: SelfTests) -> None:
         self._tests = tests
 
     def cured(self) -> list[Cured]:
-        """Return the tests that a variable cures; not those that pass unchanged as well."""
+        """Return the tests that a variable makes pass, except those that also pass unchanged."""
         found = []
         for path, result in self._tests.wrong():
             control = result.data.get("control")
@@ -53,5 +53,5 @@ class NcclControl(View):
 
 
 def settings(variables: dict[str, str]) -> str:
-    """Return variables as a shell sets them."""
+    """Return the variables in shell notation."""
     return " ".join(f"{name}={value}" for name, value in variables.items())

@@ -1,4 +1,4 @@
-"""What the nvcc of a CUDA toolkit compiles for."""
+"""The GPUs for which the nvcc of a CUDA toolkit compiles."""
 
 from gpucheck.tables.cubin_rules import CubinRules
 from gpucheck.tables.gpu_architectures import GpuArchitectures
@@ -8,7 +8,7 @@ from gpucheck.views.base import View
 
 
 class NvccTargets(View):
-    """Answers by the targets of each nvcc, else by the first and last toolkit of each GPU."""
+    """Answers from the targets of each nvcc, or from the first and last toolkit of each GPU."""
 
     def __init__(
         self, targets: ToolkitTargets, architectures: GpuArchitectures, cubins: CubinRules
@@ -18,7 +18,7 @@ class NvccTargets(View):
         self._cubins = cubins
 
     def knows(self, cuda: str, capability: str) -> bool | None:
-        """Say whether a toolkit compiles for a compute capability such as "8.9" or "9.0a"."""
+        """Return whether a toolkit compiles for a compute capability such as "8.9" or "9.0a"."""
         told = self._targets.compiles_for(cuda, capability)
         row, have = self._architectures.row(capability.rstrip("af")), parse(cuda)
         if told is not None or row is None or have is None:
@@ -30,7 +30,7 @@ class NvccTargets(View):
         return False if last is not None and have[0] > last[0] else None
 
     def why_not(self, cuda: str, capability: str) -> str:
-        """Return which toolkits know the capability, as words that follow it."""
+        """Return which toolkits support the capability, in words that follow it."""
         row, have = self._architectures.row(capability.rstrip("af")), parse(cuda)
         if row is None or have is None:
             return ""
@@ -42,12 +42,12 @@ class NvccTargets(View):
         return f" ({row.architecture})"
 
     def first(self, capability: str) -> str:
-        """Return the first toolkit that knows a capability; "" where the table does not say."""
+        """Return the first toolkit that supports a capability; "" if the table does not have it."""
         row = self._architectures.row(capability.rstrip("af"))
         return (row.first_toolkit or "") if row is not None else ""
 
     def stand_in(self, cuda: str, capability: str) -> str:
-        """Return the highest lower capability whose code runs on this one and that nvcc knows."""
+        """Return the highest lower capability that nvcc supports and whose code runs here."""
         wanted = capability_numbers(capability)
         if wanted is None:
             return ""

@@ -1,4 +1,4 @@
-"""How fast each GPU was in the self-tests, against others of the same model."""
+"""The speed of each GPU in the self-tests, compared with others of the same model."""
 
 from collections.abc import Iterable
 
@@ -12,7 +12,7 @@ _PRODUCTS = ("cublas-matmul", ("fp64 rate", "fp32 rate", "tf32 rate", "fp16 rate
 
 
 class Speed(msgspec.Struct, frozen=True):
-    """A GPU against the median of the others of its model, in what it does best against them."""
+    """A GPU compared with the median of the others of its model, in its best measurement."""
 
     path: str
     device: str
@@ -25,13 +25,13 @@ class Speed(msgspec.Struct, frozen=True):
 
 
 class SameModel(View):
-    """The rates of GPUs that are of one model."""
+    """The rates of GPUs of the same model."""
 
     def __init__(self, tests: SelfTests) -> None:
         self._tests = tests
 
     def speeds(self) -> list[Speed]:
-        """Return every GPU that has a peer, by what was measured longest; [] without any."""
+        """Return every GPU that has a peer, by what was measured longest; [] if there is none."""
         if self._tests.level not in LONG_ENOUGH:
             return []
         for test, names in (_LOAD, _PRODUCTS):
@@ -43,7 +43,7 @@ class SameModel(View):
     def _compared(
         self, results: list[tuple[str, SelfTest]], names: tuple[str, ...]
     ) -> Iterable[Speed]:
-        import statistics  # noqa: PLC0415  # slow to import, for GPUs that were tested
+        import statistics  # noqa: PLC0415  # slow to import, and only needed for tested GPUs
 
         models = self._tests.device_names()
         for path, result in results:

@@ -1,4 +1,4 @@
-"""Where gpucheck runs: a plain Linux, a container, WSL, a Jetson; and the commands of its shell."""
+"""The environment of gpucheck: plain Linux, a container, WSL, a Jetson; and its shell commands."""
 
 import posixpath
 import shlex
@@ -35,7 +35,7 @@ _INSTALLATION = {
 
 
 class Surroundings(View):
-    """What kind of place this is, and how one sets a variable or removes a package here."""
+    """The kind of environment, and how to set a variable or remove a package in it."""
 
     def __init__(self, system: System, container: Container, environment: Environment) -> None:
         self._system = system
@@ -43,11 +43,11 @@ class Surroundings(View):
         self._environment = environment
 
     def in_container(self) -> bool:
-        """Whether a container is around us, as far as anyone knows."""
+        """Whether this is known to be a container."""
         return bool(self._container.runtime)
 
     def without_linux_driver(self) -> str:
-        """Say why NVIDIA's Linux driver plays no part here; "" where it does.
+        """Return why NVIDIA's Linux driver is not relevant here; "" if it is.
 
         Raises:
             UnknownFactError: the system, or whether it is WSL or a Jetson, is unknown.
@@ -61,21 +61,21 @@ class Surroundings(View):
         return ""
 
     def unset(self, variable: str) -> tuple[str, ...]:
-        """Return the commands that unset a variable; on Windows PowerShell's, then cmd's."""
+        """Return the commands that unset a variable; on Windows first PowerShell's, then cmd's."""
         if self._system.os == "windows":
             return f"Remove-Item Env:{variable}", f"set {variable}="
         return (f"unset {variable}",)
 
     def set(self, variable: str, value: str) -> tuple[str, ...]:
-        """Return the commands that set a variable; on Windows PowerShell's, then cmd's."""
+        """Return the commands that set a variable; on Windows first PowerShell's, then cmd's."""
         if self._system.os == "windows":
             return f'$env:{variable} = "{value}"', f"set {variable}={value}"
         return (f"export {variable}={shlex.quote(value)}",)
 
     def path_without(self, variable: str, folders: Collection[str]) -> tuple[str, ...]:
-        """Return the commands that take folders out of a search path; none when none is in it.
+        """Return the commands that remove folders from a search path; none if it contains none.
 
-        Empty entries go too: to the loader they mean the current folder.
+        Empty entries are removed too: to the loader they mean the current folder.
         """
         unwanted = {posixpath.normpath(folder) for folder in folders}
         entries = [entry for entry in (self._environment.get(variable) or "").split(":") if entry]
@@ -95,6 +95,6 @@ class Surroundings(View):
         return (f"{removal} {shlex.join(names)}",) if removal and names else ()
 
     def rebuild_initramfs(self) -> tuple[str, ...]:
-        """Return the command that rebuilds the early boot image; none when it is unknown."""
+        """Return the command that rebuilds the initramfs; none if it is unknown."""
         command = _INITRAMFS.get(self._system.package_manager or "")
         return (command,) if command else ()

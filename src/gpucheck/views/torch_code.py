@@ -1,4 +1,4 @@
-"""Which code the installed torch carries, and on which of the visible GPUs it runs."""
+"""The GPU code in the installed torch, and the visible GPUs on which it runs."""
 
 from typing import Literal
 
@@ -18,7 +18,7 @@ Trouble = Literal["too-new", "too-old", "ptx-refused", "cudnn", ""]
 
 
 class CodeOnGpu(msgspec.Struct, frozen=True, kw_only=True):
-    """What the build's code is to one GPU: ``trouble`` is "" when it runs, None when unknown.
+    """How the build's code runs on one GPU: ``trouble`` is "" if it runs, None if unknown.
 
     ``ptx-refused``: only PTX would fit, and the driver is older than the CUDA that made it.
     ``cudnn``: torch's own code runs, but its cuDNN has dropped this GPU.
@@ -50,10 +50,10 @@ class TorchCode(View):
         self._cudnn = cudnn
 
     def nothing_to_judge(self) -> str:
-        """Return why there is no device code to ask for, "" when there is.
+        """Return why there is no device code to judge, "" if there is.
 
         Raises:
-            UnknownFactError: it is not known for what torch was built, or whether there is a GPU.
+            UnknownFactError: the kind of the torch build, or whether there is a GPU, is unknown.
         """
         if self._torch.installed is False:
             return "torch is not installed"
@@ -62,31 +62,31 @@ class TorchCode(View):
         return "" if self._gpus.present() else "there is no NVIDIA GPU"
 
     def codes(self) -> tuple[str, ...]:
-        """Return the codes in the build: as read from it, else as the table has the release.
+        """Return the codes in the build: as read from it, otherwise from the table of builds.
 
         Raises:
-            UnknownFactError: neither tells.
+            UnknownFactError: neither has them.
         """
         return tuple(self._torch.arch_list or ()) or self._from_table()
 
     def facts(self) -> tuple[str, ...]:
-        """Return the paths of the facts that tell the codes."""
+        """Return the paths of the facts that contain the codes."""
         if self._torch.arch_list:
             return ("torch.version", "torch.arch_list")
         return ("torch.version", "torch.cuda")
 
     def driver_facts(self) -> tuple[str, ...]:
-        """Return the path of the fact that tells which CUDA the driver speaks."""
+        """Return the path of the fact that shows which CUDA the driver supports."""
         return (self._driver.cuda_fact(),)
 
     def on_gpus(self) -> list[CodeOnGpu]:
         """Judge each GPU that a CUDA program would see.
 
-        When it cannot be told which GPUs those are, all are judged, and the answer holds only if
-        it is the same for every one.
+        If these GPUs cannot be determined, all GPUs are judged, and the result counts only if it is
+        the same for every one.
 
         Raises:
-            UnknownFactError: the GPUs or the codes are unknown, or the answers differ.
+            UnknownFactError: the GPUs or the codes are unknown, or the results differ.
         """
         try:
             gpus, unclear = self._gpus.visible(), None
@@ -98,7 +98,7 @@ class TorchCode(View):
         return judged
 
     def unknown_gpu(self, judged: list[CodeOnGpu]) -> UnknownFactError | None:
-        """Return the error that says for which GPU there is no answer, None when there is none."""
+        """Return the error that names the GPU without an answer, None if there is none."""
         gpu = next((one.gpu for one in judged if one.trouble is None), None)
         if gpu is None:
             return None
@@ -121,12 +121,12 @@ class TorchCode(View):
         if runs is None:
             return None
         trouble: Trouble = "too-old" if _newest(codes) > device else "too-new"
-        # What the table has of a build nobody opened is no ground to call a GPU unsupported.
+        # A table entry about a build that nobody has opened proves nothing against a GPU.
         return trouble if self._torch.arch_list or self._is_confirmed() else None
 
     def _by_ptx(self) -> Trouble | None:
         if not self._torch.arch_list:
-            return None  # the tables know PTX from the build scripts only, not from the wheels
+            return None  # the tables know PTX only from the build scripts, not from the wheels
         if not self._driver.reports_cuda():
             return ""
         speaks, built = parse(self._driver.cuda()), parse(self._torch.cuda)
@@ -155,7 +155,7 @@ class TorchCode(View):
         return codes
 
     def _is_official(self, version: str) -> bool:
-        """Whether this can be one of PyTorch's own wheels: the tables know no others."""
+        """Whether this can be one of PyTorch's own wheels; the tables contain no others."""
         local = version.partition("+")[2]
         return self._torch.installer not in ("conda", "") and local[:2] in ("", "cu")
 

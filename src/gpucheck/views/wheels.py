@@ -1,10 +1,10 @@
-"""Which wheels of PyTorch there are for a machine."""
+"""The platforms for which PyTorch has wheels."""
 
 from gpucheck.probes.system import System
 
 
 def wheel_platform(system: System) -> str | None:
-    """Return the platform as the table of builds names it; None when torch has no CUDA there.
+    """Return the platform as in the table of builds; None if torch has no CUDA there.
 
     "windows" is Windows on x86_64: nobody publishes CUDA builds for Windows on ARM.
     """

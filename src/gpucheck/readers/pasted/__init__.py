@@ -1,9 +1,9 @@
-"""Readers of what people paste: one module = one format, read into the sections of the probes.
+"""Readers of pasted texts: one module is one format, read into the sections of the probes.
 
-A reader module has ``NAME`` (the format as a user knows it), ``MARKS`` (lower-case texts of which
-one stands in every paste of this format) and ``read(text, machine)``. Nothing is registered: a
+A reader module has ``NAME`` (the format as a user knows it), ``MARKS`` (lower-case texts, one of
+which occurs in every paste of this format) and ``read(text, machine)``. Nothing is registered: a
 module of this package that has a ``read`` is a reader. Readers run in the order of their ``RANK``
-(0 where there is none), lowest first: of two that speak of one fact the first is believed.
+(0 by default), lowest first: if two report the same fact, the first one is believed.
 """
 
 import functools
@@ -40,9 +40,9 @@ def all_readers() -> tuple[Reader, ...]:
 
 
 def read_pasted(text: Text, machine: Machine) -> tuple[str, ...]:
-    """Let every reader whose mark stands in the text fill the machine; return their names.
+    """Let every reader whose mark occurs in the text fill the machine; return their names.
 
-    A reader that took nothing did not recognise anything.
+    A reader that took nothing has not recognised its format.
     """
     recognised = []
     marked = {name for name, mark in text.possible(_by_mark()) if text.holds(mark)}

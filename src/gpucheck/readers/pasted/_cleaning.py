@@ -1,4 +1,4 @@
-"""Makes lines of a pasted text plain: no quoting, escape sequences, prefixes, odd punctuation."""
+"""Cleans lines of a pasted text: removes quoting, escape sequences, prefixes, odd punctuation."""
 
 import html
 import re
@@ -8,7 +8,7 @@ import msgspec
 from gpucheck.messages.text import Line
 
 LONGEST_LINE = 4096
-"""Characters; what follows in a line is not looked at."""
+"""Characters; the rest of a longer line is ignored."""
 _MOST_LINES_IN_ONE = 512
 _ESCAPES = re.compile(
     r"\x1b(?:\[[0-9;:?<=>]{0,48}[ -/]{0,4}[@-~]|\][^\x07\x1b]{0,2048}(?:\x07|\x1b\\)?|[@-Z\\-_]?)"
@@ -20,18 +20,18 @@ _CONTROL = dict.fromkeys(
 _PUNCTUATION = {
     ord(odd): plain
     for odd, plain in zip(
-        "：；，（）［］＝＋－．／！？　\xa0“”‘’｜＜＞＿％＃",  # noqa: RUF001  # what is to be replaced
+        "：；，（）［］＝＋－．／！？　\xa0“”‘’｜＜＞＿％＃",  # noqa: RUF001  # characters to replace
         ":;,()[]=+-./!?  \"\"''|<>_%#",
         strict=True,
     )
 }
 _WITH_BLANK = {"\uff1a": ": ", "\uff0c": ", "}
-"""Full-width punctuation fills the place of the blank, too."""
+"""Full-width punctuation also replaces a blank."""
 _MOJIBAKE = ("ï¼\x9a", "ï¼š", "£º")
-"""The colon of Chinese texts, in UTF-8 and in GBK, that was read as Latin-1."""
+"""The colon of Chinese texts, in UTF-8 and in GBK, decoded as Latin-1."""
 _PLAIN = {**_CONTROL, **_PUNCTUATION}
 _ORDINARY = bytes(code for code in range(128) if code not in _CONTROL)
-"""What a block of ASCII may hold for nothing of it to be replaced."""
+"""The bytes of an ASCII block in which nothing has to be replaced."""
 _TAGS = re.compile(
     r"</?(?:p|br|div|span|pre|code|td|tr|th|table|tbody|thead|a|b|i|em|strong|li|ul|ol|h[1-6]"
     r"|details|summary|blockquote|font|hr)(?:\s[^<>]{0,300})?/?>",
@@ -57,11 +57,11 @@ _HOST = (
 )
 """A host or, with a number, a service of docker compose."""
 _PREFIXES = {"[": _BRACKETED, "(": _ACTOR, **dict.fromkeys("0123456789", _NUMBERED)}
-"""What may stand in front of a line, by its first character: else only the name of a host."""
+"""The possible prefixes of a line, by its first character; any other may only be a host name."""
 _QUOTES = (">", "|")
 _MAY_START = frozenset("[(0123456789>|{")
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz")
-"""The name of a host begins with one of these."""
+"""The first character of a host name."""
 _JSON_LOG = '{"log":'
 
 
@@ -72,11 +72,11 @@ class _Logged(msgspec.Struct):
 
 
 _HOST_STANDS_IN = 70
-"""Characters from the beginning of a line: the name of a host and the bar behind it."""
+"""Characters at the start of a line that may contain a host name and the bar after it."""
 
 
 def clean(block: str, first: int, file: str = "") -> list[Line]:
-    r"""Split a block of text into plain lines, the first of which has this number.
+    r"""Split a block of text into plain lines, of which the first has this number.
 
     Carriage returns of progress bars, and ``\n`` written out in long lines of JSON, start new
     texts under the same number.
@@ -110,7 +110,7 @@ def clean(block: str, first: int, file: str = "") -> list[Line]:
 
 
 def _line(number: int, text: str, file: str) -> Line:
-    """Take quoting and prefixes off; a prefix may stand behind another."""
+    """Remove quoting and prefixes; there may be several prefixes."""
     begins = text[:1]
     if begins == "{" and text.startswith(_JSON_LOG):
         text = _logged(text)
@@ -127,7 +127,7 @@ def _line(number: int, text: str, file: str) -> Line:
         found = pattern.match(text)
         if found is None:
             break
-        if found.lastindex is not None:  # else a time stamp: nobody speaks
+        if found.lastindex is not None:  # a time stamp has no speaker
             speaker = kind + found[found.lastindex]
         text = text[found.end() :]
         begins = text[:1]
@@ -135,7 +135,7 @@ def _line(number: int, text: str, file: str) -> Line:
 
 
 def _logged(text: str) -> str:
-    """Return the line in a line of a container's log in JSON, the line itself where it is none."""
+    """Return the message in a JSON line of a container log; otherwise the line itself."""
     try:
         found = msgspec.json.decode(text, type=_Logged)
     except msgspec.DecodeError:

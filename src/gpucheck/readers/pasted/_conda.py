@@ -1,6 +1,6 @@
 """A package as conda names it: ``pytorch 2.0.1 py3.10_cuda11.7_cudnn8.5.0_0 pytorch``.
 
-The build says what torch was made for; ``pytorch-mutex`` says it in a word.
+The build string shows what torch was made for; ``pytorch-mutex`` has it in one word.
 """
 
 import re
@@ -20,9 +20,9 @@ _TORCH = ("pytorch", "pytorch-gpu", "pytorch-cpu", "libtorch")
 
 
 def read_conda_package(cells: list[str], line: Line, machine: Machine) -> None:
-    """Take name, version, build and channel; one from PyPI is pip's."""
+    """Take name, version, build and channel; a package from PyPI belongs to pip."""
     name, version = cells[0].lower(), cells[1]
-    build = cells[2] if len(cells) > 2 else ""  # noqa: PLR2004  # the third
+    build = cells[2] if len(cells) > 2 else ""  # noqa: PLR2004  # the third cell
     if cells[-1] == _OF_PIP or build.startswith(_OF_PIP):
         said.package(name, version, line, machine)
         return

@@ -18,7 +18,7 @@ _UNKNOWN = (
 def split_label(text: str) -> tuple[str, str]:
     """Return a line's label, lower case and without bullets and examples, and its value.
 
-    Both are "" where the line has no label.
+    Both are "" if the line has no label.
     """
     bullet = _BULLET.match(text)
     if bullet is not None:
@@ -34,5 +34,5 @@ def split_label(text: str) -> tuple[str, str]:
 
 
 def is_unknown(value: str) -> bool:
-    """Whether the value says that nobody knows; that is not absence."""
+    """Whether the value means unknown, which is not the same as absent."""
     return value.lower().strip(".") in _UNKNOWN

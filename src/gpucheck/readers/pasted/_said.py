@@ -30,26 +30,26 @@ _CODE = re.compile(r"(?:sm|compute)_\d{2,3}[af]?")
 _OTHERS = re.compile(
     r"\b(?:AMD|ATI|Radeon|Instinct|gfx\d|Intel|Arc|Apple|Ascend|MTT|HL-\d)", re.IGNORECASE
 )
-"""Makers and products of GPUs that are not NVIDIA's."""
+"""Makers and products of GPUs other than NVIDIA's."""
 _WITHOUT_CUDA = ("none", "no", "not supported", "could not collect")
 _YES, _NO = ("true", "yes"), ("false", "no")
 _NEITHER = ("none", "null")
 
 
 def torch_version(value: str, line: Line, machine: Machine) -> None:
-    """A release of torch that is installed: ``2.1.0+cu118``."""
+    """Read the release of an installed torch: ``2.1.0+cu118``."""
     found = _TORCH.match(value)
     known = machine.value(TorchBuild, "version") or ""
-    if found is not None and known.partition("+")[0] != found[1]:  # pip's list cuts "+cu118"
+    if found is not None and known.partition("+")[0] != found[1]:  # pip's list truncates "+cu118"
         machine.said(TorchBuild, "installed", value=True, line=line)
         machine.said(TorchBuild, "version", found[1], line)
 
 
 def torch_cuda(value: str, line: Line, machine: Machine) -> None:
-    """The CUDA that torch was built for, as torch itself says; None and its like: none at all.
+    """Read the CUDA that torch was built for, as torch reports it; "None" means no CUDA.
 
-    That counts only beside a release of torch: a report that could not import torch prints the
-    same.
+    It counts only together with a release of torch, because a report that could not import torch
+    prints the same.
     """
     if value.lower() in _WITHOUT_CUDA and machine.knows(TorchBuild, "version"):
         if not machine.knows(TorchBuild, "built_for"):
@@ -64,7 +64,7 @@ def torch_cuda(value: str, line: Line, machine: Machine) -> None:
 
 
 def torch_hip(value: str, line: Line, machine: Machine) -> None:
-    """The ROCm that torch was built for."""
+    """Read the ROCm that torch was built for."""
     found = VERSION.match(value)
     if found is not None:
         machine.said(TorchBuild, "built_for", "rocm", line)
@@ -72,7 +72,7 @@ def torch_hip(value: str, line: Line, machine: Machine) -> None:
 
 
 def cuda_available(value: str, line: Line, machine: Machine) -> None:
-    """What ``torch.cuda.is_available()`` answered."""
+    """Read the result of ``torch.cuda.is_available()``."""
     word = value.lower()
     if word.startswith(_YES):
         machine.said(Pasted, "cuda_available", value=True, line=line)
@@ -82,14 +82,14 @@ def cuda_available(value: str, line: Line, machine: Machine) -> None:
 
 
 def arch_list(value: str, line: Line, machine: Machine) -> None:
-    """GPU code that torch carries: ``sm_80``, ``compute_90``."""
+    """Read the GPU code in torch: ``sm_80``, ``compute_90``."""
     codes = list(dict.fromkeys(_CODE.findall(value)))
     if codes:
         machine.said(TorchBuild, "arch_list", codes, line)
 
 
 def toolkit(value: str, line: Line, machine: Machine) -> None:
-    """The release of nvcc."""
+    """Read the release of nvcc."""
     found = VERSION.search(value)
     version = minor(found[1]) if found is not None else None
     if version is None:
@@ -102,7 +102,7 @@ def toolkit(value: str, line: Line, machine: Machine) -> None:
 
 
 def driver_release(value: str, line: Line, machine: Machine) -> None:
-    """The driver's release, as NVML tells it."""
+    """Read the driver's release, as NVML reports it."""
     found = _DRIVER.match(value)
     if found is not None:
         machine.said(Nvml, "driver_release", found[1], line)
@@ -112,7 +112,7 @@ def driver_release(value: str, line: Line, machine: Machine) -> None:
 
 
 def gpu(index: int, name: str, line: Line, machine: Machine) -> None:
-    """A GPU of NVIDIA's with its number; others' are listed by the same words."""
+    """Read an NVIDIA GPU with its number; the same words may list GPUs of other makers."""
     if _OTHERS.search(name) is not None:
         return
     draft = machine.item(Nvml, "gpus", NvmlGpu, index, line)
@@ -123,14 +123,14 @@ def gpu(index: int, name: str, line: Line, machine: Machine) -> None:
 
 
 def capability(index: int, value: str, line: Line, machine: Machine) -> None:
-    """The compute capability of a GPU, such as ``8.6``."""
+    """Read the compute capability of a GPU, such as ``8.6``."""
     draft = machine.item(Nvml, "gpus", NvmlGpu, index, line)
     draft.said("index", index, line.source)
     draft.said("compute_capability", value, line.source)
 
 
 def python_version(value: str, line: Line, machine: Machine) -> None:
-    """The release of the interpreter."""
+    """Read the release of the interpreter."""
     found = _RELEASE.match(value)
     if found is not None:
         machine.said(Interpreter, "status", "ok", line)
@@ -138,7 +138,7 @@ def python_version(value: str, line: Line, machine: Machine) -> None:
 
 
 def libc(value: str, line: Line, machine: Machine) -> None:
-    """``glibc-2.35``."""
+    """Read a C library such as ``glibc-2.35``."""
     found = _GLIBC.match(value.lower())
     if found is not None:
         machine.said(System, "libc", "glibc", line)
@@ -146,7 +146,7 @@ def libc(value: str, line: Line, machine: Machine) -> None:
 
 
 def gcc(value: str, line: Line, machine: Machine) -> None:
-    """What ``gcc --version`` says first: the release stands last."""
+    """Read the first line of ``gcc --version``: the release is at its end."""
     found = _GCC.search(value)
     if found is not None:
         compiler = machine.item(Toolkits, "compilers", Compiler, "gcc", line)
@@ -155,7 +155,7 @@ def gcc(value: str, line: Line, machine: Machine) -> None:
 
 
 def shm_size(value: str, line: Line, machine: Machine) -> None:
-    """How large ``/dev/shm`` is: ``64M``, ``64.00 MB``."""
+    """Read the size of ``/dev/shm``: ``64M``, ``64.00 MB``."""
     found = _SIZE.search(value)
     if found is not None:
         size = int(float(found[1]) * _UNITS[found[2].upper()])
@@ -163,12 +163,12 @@ def shm_size(value: str, line: Line, machine: Machine) -> None:
 
 
 def cannot_import_torch(text: Text) -> bool:
-    """Whether a Python had no torch: a list that has it is then another environment's."""
+    """Whether a Python had no torch: a list with torch is then from another environment."""
     return "no module named 'torch'" in text.lower or "no module named torch\n" in text.lower
 
 
 def package(name: str, version: str, line: Line, machine: Machine) -> str:
-    """An installed distribution; return its normalised name."""
+    """Read an installed distribution; return its normalised name."""
     project = re.sub(r"[-_.]+", "-", name).lower()
     one = machine.item(Packages, "distributions", Distribution, project, line)
     one.said("project", project, line.source)

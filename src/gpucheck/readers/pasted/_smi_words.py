@@ -1,4 +1,4 @@
-"""Words of nvidia-smi's several outputs, as the fields of a GPU have them."""
+"""Values in the outputs of nvidia-smi, in the form of the fields of a GPU."""
 
 import re
 
@@ -22,15 +22,15 @@ def pci_address(value: str) -> str | None:
 
 
 def compute_mode(value: str) -> str | None:
-    """Return the mode as a fact has it: ``E. Process`` and ``Exclusive_Process`` are one."""
+    """Return the mode as a fact: ``E. Process`` and ``Exclusive_Process`` are the same."""
     low = value.lower()
     return next((mode for word, mode in _MODES if word in low), None)
 
 
 def usage_matters(text: Text) -> bool:
-    """Whether memory in use says anything: it does where memory ran out.
+    """Whether the memory in use is relevant: only if memory ran out.
 
-    Else the table may show the very program that the text is about, at work.
+    Otherwise the table may show the program that the text is about while it runs.
     """
     return any(words in text.lower for words in _RAN_OUT)
 

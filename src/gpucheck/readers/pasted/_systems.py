@@ -23,7 +23,7 @@ _KERNEL = re.compile(r"Linux[- ](\d{1,2}\.\d{1,3}\.[\w.+~-]{1,80})")
 
 
 def read_system(value: str, line: Line, machine: Machine) -> None:
-    """Take what a label such as ``OS:`` says."""
+    """Read the value of a label such as ``OS:``."""
     low = value.lower()
     if _is_wsl(low):
         machine.said(System, "os", "linux", line)
@@ -46,7 +46,7 @@ def read_system(value: str, line: Line, machine: Machine) -> None:
 
 
 def read_platform(value: str, line: Line, machine: Machine) -> None:
-    """Take what ``platform.platform()`` printed."""
+    """Read the output of ``platform.platform()``."""
     low = value.lower()
     if low.startswith("linux"):
         machine.said(System, "os", "linux", line)

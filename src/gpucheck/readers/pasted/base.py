@@ -1,4 +1,4 @@
-"""The machine that readers put together from a pasted text."""
+"""The machine that readers reconstruct from a pasted text."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ NOT_PASTED = "nothing pasted says it"
 
 
 class Contradiction(msgspec.Struct, frozen=True):
-    """A fact that was said twice and differently: two machines, environments or ranks."""
+    """A fact that was stated twice and differently: two machines, environments or ranks."""
 
     fact: str
     first: Any
@@ -23,7 +23,7 @@ class Contradiction(msgspec.Struct, frozen=True):
 
 
 class _Recorded(Draft):
-    """A draft that notes what was said differently later on."""
+    """A draft that notes later statements that differ."""
 
     def __init__(self, path: str, others: list[Contradiction]) -> None:
         super().__init__()
@@ -32,7 +32,7 @@ class _Recorded(Draft):
         self._others = others
 
     def said(self, field: str, value: object, source: str) -> None:
-        """Fill a field; what was said first stays, and a contradiction is noted."""
+        """Fill a field; the first statement stays, and a contradiction is noted."""
         first = self.fields.get(field, value)
         if first != value:
             self._others.append(Contradiction(f"{self._path}.{field}", first, value, source))
@@ -43,8 +43,8 @@ class Machine:
     """The sections of the machine that a paste is about, while readers fill them.
 
     ``said`` fills one field, ``item`` one entry of a list of facts, ``add`` a plain list and
-    ``variable`` the environment. What is said first stays: a reader that is to be believed more
-    runs earlier. ``others`` holds what contradicts.
+    ``variable`` the environment. The first statement stays, so a more reliable reader runs earlier.
+    ``others`` has the statements that contradict.
     """
 
     def __init__(self) -> None:
@@ -53,9 +53,9 @@ class Machine:
         self._items: dict[tuple[type[Section], str], dict[Any, tuple[type[Facts], _Recorded]]] = {}
         self._lists: dict[tuple[type[Section], str], list[Any]] = {}
         self.spoken: list[Line] = []
-        """The line of each thing that was said: a reader that took nothing leaves it as it was."""
+        """The line of each statement; a reader that took nothing does not change it."""
         self.taken: dict[str, list[Line]] = {}
-        """Of each reader that took something the lines of what it took."""
+        """The lines that each reader used, for readers that took something."""
 
     def said(self, kind: type[Section], field: str, value: object, line: Line) -> None:
         """Fill a field of a section."""
@@ -67,11 +67,11 @@ class Machine:
         return field in self._of(kind).fields or (kind, field) in self._lists
 
     def value(self, kind: type[Section], field: str) -> Any:  # noqa: ANN401  # of any field
-        """Return what a field was filled with, None when it was not."""
+        """Return the value of a filled field, None if it was not filled."""
         return self._of(kind).fields.get(field)
 
     def line_of(self, kind: type[Section], field: str) -> Line:
-        """Return a line that stands for the source of a field: what follows from it has the same.
+        """Return the source line of a field, which is also the source of what follows from it.
 
         Raises:
             KeyError: the field was not filled.
@@ -79,15 +79,16 @@ class Machine:
         return Line(0, "", file=self._of(kind).sources[field])
 
     def unknown(self, kind: type[Section], field: str, why: str) -> None:
-        """Say why a field stays unknown although somebody spoke of it ("Could not collect")."""
+        """Note why a field stays unknown although the text mentions it ("Could not collect")."""
         self._of(kind).unknown(field, why)
 
     def item(
         self, kind: type[Section], field: str, of: type[Facts], key: object, line: Line
     ) -> Draft:
-        """Return the draft of one entry of a list, made when its key is first seen.
+        """Return the draft of one entry of a list, created when its key is first seen.
 
-        Entries are listed in the order of their keys where these are numbers, else as they came.
+        Entries are listed in the order of their keys if these are numbers, otherwise in order of
+        arrival.
         """
         self.spoken.append(line)
         entries = self._items.setdefault((kind, field), {})
@@ -102,7 +103,7 @@ class Machine:
         return {key: draft for key, (_, draft) in self._items.get((kind, field), {}).items()}
 
     def add(self, kind: type[Section], field: str, value: object, line: Line) -> None:
-        """Append to a list of plain values; what is there already is not repeated."""
+        """Append to a list of plain values, without duplicates."""
         self.spoken.append(line)
         values = self._lists.setdefault((kind, field), [])
         if value not in values:
@@ -120,7 +121,7 @@ class Machine:
         draft.sources.setdefault("variables", line.source)
 
     def sections(self) -> dict[str, Section]:
-        """Return every section that was spoken of, by its name."""
+        """Return every section that was mentioned, by its name."""
         for (kind, field), values in self._lists.items():
             self._of(kind).fields.setdefault(field, values)
         for (kind, field), entries in self._items.items():

@@ -1,8 +1,8 @@
 """``python -m torch.utils.collect_env`` of every generation, and reports with the same labels.
 
-Among these are issue forms ("PyTorch Version (e.g., 1.0): 1.2"), ``vllm collect-env``, the tables
-of mmcv, mmengine and sglang. "CUDA runtime version" there is nvcc's; "Could not collect" is
-unknown, not absent.
+These include issue forms ("PyTorch Version (e.g., 1.0): 1.2"), ``vllm collect-env``, and the tables
+of mmcv, mmengine and sglang. "CUDA runtime version" in them is that of nvcc. "Could not collect"
+means unknown, not absent.
 """
 
 import re
@@ -31,7 +31,7 @@ _MOST_GPUS = 64
 
 
 def read(text: Text, machine: Machine) -> None:
-    """Read every labelled line, wherever it stands."""
+    """Read every labelled line, wherever it is."""
     for index, line in enumerate(text.lines):
         label, value = split_label(line.text)
         reader = _LABELS.get(label)
@@ -53,7 +53,7 @@ def _torch_version(value: str, line: Line, machine: Machine) -> None:
 
 
 def _gpus(value: str, line: Line, machine: Machine) -> None:
-    """One GPU behind the label; where there are several they follow below."""
+    """Read one GPU after the label; several GPUs follow on the lines below."""
     if is_unknown(value):
         if value:
             machine.unknown(Nvml, "gpus", f"{line.source}: {value}")
@@ -79,7 +79,7 @@ def _name_gpus(found: re.Match[str], line: Line, machine: Machine) -> None:
 
 
 def _other(line: Line, machine: Machine) -> None:
-    """A GPU line of its own (mmcv, sglang), or a line of the list of packages."""
+    """Read a GPU line of its own (mmcv, sglang), or a line of the package list."""
     plain = line.text.strip(" -*`")
     found = _PIP.match(plain)
     if found is not None:

@@ -34,7 +34,7 @@ _MEMLOCK = re.compile(r"--ulimit[= ][\"']?memlock=(-1|\d{1,15})")
 
 
 def read(text: Text, machine: Machine) -> None:
-    """Read images first; one image only, for several do not tell which is meant."""
+    """Read images first; only a single image, because with several the relevant one is unknown."""
     _image(text, machine)
     for index in text.find("shm-size", "shm_size"):
         found = _SHM.search(text.lines[index].text)
@@ -47,7 +47,7 @@ def read(text: Text, machine: Machine) -> None:
 
 
 def _once(text: Text, *words: str) -> bool:
-    """Whether the size is given once: a second one is somebody's attempt."""
+    """Whether the size is given once: a second one is a later attempt."""
     return len(text.find(*words, most=2)) == 1
 
 

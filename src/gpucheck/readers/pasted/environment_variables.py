@@ -1,8 +1,8 @@
 """Variables as shells, notebooks, scripts and containers set them or print them.
 
-A variable that is given two values is left out: ranks differ, and people try things. So is a mask
-that hides every GPU in front of a single command ("on the CPU it works"), or where CUDA was seen
-to work.
+A variable with two different values is left out: ranks differ, and people experiment. A mask that
+hides every GPU is also left out if it precedes a single command ("on the CPU it works"), or if CUDA
+was seen to work.
 """
 
 import re
@@ -42,7 +42,7 @@ _MOST = 400
 
 
 def read(text: Text, machine: Machine) -> None:
-    """Collect what is said of each variable, then note those on which all agree."""
+    """Collect the values of each variable, then note those with only one value."""
     found: dict[str, dict[str, tuple[Line, bool]]] = {}
     for index in text.find(*MARKS, "env:", most=_MOST):
         line = text.lines[index]
@@ -61,7 +61,7 @@ def _is_doubtful(machine: Machine, *, firm: bool) -> bool:
 
 
 def _assignments(text: Text, index: int) -> list[tuple[str, str, bool]]:
-    """Return name, value, and whether it holds for more than one command."""
+    """Return name, value, and whether it applies to more than one command."""
     line = text.lines[index].text
     if _UNSET in line:
         return []
@@ -86,7 +86,7 @@ def _pair(found: re.Match[str]) -> tuple[str, str]:
 
 
 def _echoed(name: str, below: list[Line]) -> list[tuple[str, str, bool]]:
-    """The line below ``echo $NAME`` is its value, where it is one word; an empty one is unset."""
+    """The line after ``echo $NAME`` is its value if it is one word; an empty line means unset."""
     value = below[0].text.strip() if below else ""
     if not value or " " in value or value.endswith(("$", "#", ">")) or HIDDEN in value:
         return []

@@ -1,4 +1,4 @@
-"""Facts in error messages: which GPU, which code a build has, which CUDA a driver speaks."""
+"""Facts in error messages: which GPU, which code a build has, which CUDA a driver supports."""
 
 import re
 
@@ -14,7 +14,7 @@ MARKS = (
     "is of cuda capability", "shows the ccs",
 )  # fmt: skip
 RANK = -2
-"""What a message states of the machine it failed on is the surest."""
+"""A message about the machine on which it failed is the most reliable source."""
 
 _INCOMPATIBLE = re.compile(r"(\S.{0,60}) with CUDA capability sm_(\d{2,3}) is not compatible")
 _SUPPORTS = re.compile(r"supports CUDA capabilities((?: (?:sm|compute)_\d{2,3}[af]?){1,24})")
@@ -29,11 +29,11 @@ _ARCH_LIST = re.compile(r"arch_list\W{0,12}((?:'?(?:sm|compute)_\d{2,3}[af]?'?[,
 _CODE = re.compile(r"(?:sm|compute)_\d{2,3}[af]?")
 _CAPABILITIES = ("3.5", "3.7", "5.0", "5.2", "6.0", "6.1", "7.0", "7.5", "8.0", "8.6", "8.9",
                  "9.0", "10.0", "10.3", "11.0", "12.0", "12.1")  # fmt: skip
-"""What lies between the ends of a range that a build was made for: a test compares the tables."""
+"""The capabilities within the range that a build was made for; a test compares the tables."""
 
 
 def read(text: Text, machine: Machine) -> None:
-    """Look for each message; where several GPUs are named each is noted."""
+    """Look for each message; if several GPUs are named, each is noted."""
     for index in text.find(*MARKS):
         line = text.lines[index]
         for pattern in (_INCOMPATIBLE, _OF_CAPABILITY):
@@ -58,7 +58,7 @@ def _codes(text: Text, index: int, machine: Machine) -> None:
     line = text.lines[index]
     found = _SUPPORTS.search(line.text) or _ARCH_LIST.search(line.text)
     if found is not None:
-        # The message counts code for GPUs only: PTX that might be compiled did not save this GPU.
+        # The message lists only cubins: PTX, which the driver might compile, did not help this GPU.
         _build([one for one in _CODE.findall(found[1]) if one.startswith("sm")], line, machine)
         return
     if "shows the ccs" in line.text.lower():

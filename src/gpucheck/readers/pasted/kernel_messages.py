@@ -15,7 +15,7 @@ _KERNEL = re.compile(r"(?:NVRM:|nvidia-nvswitch)(.{0,400})")
 
 
 def read(text: Text, machine: Machine) -> None:
-    """Read the messages in their order."""
+    """Read the messages in order."""
     lines = [text.lines[index] for index in text.find(*MARKS, most=_MOST)]
     for at, line in enumerate(lines):
         xid = messages.parse_xid(line.text)

@@ -1,6 +1,7 @@
-"""What people write in passing: "RTX 3090", "torch 2.0.1", "driver 535.54", "on Windows 11".
+"""What people mention in sentences: "RTX 3090", "torch 2.0.1", "driver 535.54", "on Windows 11".
 
-A name in a sentence is believed last, and a version only where the text names no other one.
+A name in a sentence is the least reliable source, and a version counts only if the text names no
+other one.
 """
 
 import re
@@ -31,12 +32,12 @@ _SYSTEM_WORDS = (
     "rhel", "fedora", "arch linux", "manjaro", "rocky",
 )  # fmt: skip
 _TORCH_WORDS = (*(f"torch{sign}" for sign in " \t=:v`'\"*"), "torch.__version__")
-"""What stands before a release: "torch" alone stands in every path of a traceback."""
+"""The words before a release: "torch" alone occurs in every path of a traceback."""
 _NOT_FOUND_WORDS = ("no matching distribution found for torch", "satisfies the requirement torch")
 _AVAILABLE_WORDS = (
     "available", "可用", "not used", "not detected", "not found", "initialization",
 )  # fmt: skip
-MARKS = ("",)  # any text may say something
+MARKS = ("",)  # any text may mention something
 RANK = 50
 
 _GPU = re.compile(
@@ -50,9 +51,9 @@ _GPU = re.compile(
 _BARE = re.compile(
     r"(?<![\w./:-])(?:NVIDIA )?((?:20|30|40|50)[5-9]0)\s?(Ti|SUPER)?(?![\w./:])", re.IGNORECASE
 )
-"""A 4090 without its family; a 2080 is none of the years that stand in dates."""
+"""A 4090 without its family; a 2080 cannot be the year of a date."""
 _A_NUMBER = re.compile(r"0(?<=[2-5]0)[5-9]0")
-"""Stands in each of the numbers; it begins with a plain character, which ``re`` finds quickly."""
+"""Occurs in each of the numbers; it begins with a plain character, which ``re`` finds fast."""
 _SERIES = re.compile(r"(RTX|GTX|GT)[ -]?(?=\d)", re.IGNORECASE)
 _VARIANT = re.compile(r"(?<=\d)\s?(Ti|SUPER)$", re.IGNORECASE)
 _TORCH = re.compile(
@@ -65,13 +66,13 @@ _CONDA = re.compile(
     r"((?:py\d\.?\d{1,2}_)?(?:cuda\d|cpu)[\w.]{0,40})",
     re.IGNORECASE,
 )
-"""A release with conda's name of its build: ``pytorch 0.4.1_cuda9.2_cudnn7.1.4``."""
+"""A release with conda's build string: ``pytorch 0.4.1_cuda9.2_cudnn7.1.4``."""
 _PIP = re.compile(
     r"\bpip[23]?(?:\.\d{1,2})? install\b(?:\s[^\s`]{1,60}){0,8}?"
     r"\storch(?:={2,3}[\d.]{3,8})?(?=[\s`]|$)"
 )
 _OTHER_INDEX = (" -f ", "--find-links", "index-url", " -i ", "--pre")
-"""In pip's command these lead to other wheels than PyPI's."""
+"""In a pip command these select other wheels than PyPI's."""
 _DRIVER = re.compile(
     r"driver(?: version)?[\s=:`*]{1,4}v?(\d{3}\.\d{2,3}(?:\.\d{2})?)(?![\w.])", re.IGNORECASE
 )
@@ -100,7 +101,7 @@ _AVAILABLE = re.compile(
 _FALSE = re.compile(r"(?<![A-Za-z])False(?![A-Za-z])")
 _ANSWER = re.compile(r"\W{0,8}(?:is |returns? |gives? |->)?\W{0,4}(true|false)\b", re.IGNORECASE)
 _CONDITION = re.compile(r"\s{0,60}(?:if|elif|while|assert|return|raise)\s")
-"""What begins a line of a script that only asks."""
+"""The start of a script line that only tests something."""
 _NOT_AVAILABLE = re.compile(
     r"CUDA (?:is |was )?(?:not|un) ?available|cuda.{0,12}不可用"
     r"|GPU (?:is )?not (?:available|used|detected|found)"
@@ -108,9 +109,9 @@ _NOT_AVAILABLE = re.compile(
     re.IGNORECASE,
 )
 _MOST = 200
-"""Lines with one word that are looked at."""
+"""Maximum number of lines with one word that are examined."""
 _LONGEST = 400
-"""Longer lines are the output of programs rather than sentences."""
+"""Longer lines are program output and not sentences."""
 
 
 def read(text: Text, machine: Machine) -> None:
@@ -158,10 +159,10 @@ def _as_sold(name: str) -> str:
 
 
 def _not_found(text: Text) -> set[str]:
-    """Return the releases of torch that an installer looked for in vain: they are not there."""
+    """Return the releases of torch that an installer did not find; they are not installed."""
     words: tuple[str, ...] = _NOT_FOUND_WORDS
     if text.holds("packagesnotfounderror"):
-        words = (*words, "- pytorch")  # conda lists them below
+        words = (*words, "- pytorch")  # conda lists them on the following lines
     lines = _lines(text, *words)
     return {found[1] for line in lines for found in _TORCH.finditer(line.text)}
 
@@ -180,7 +181,7 @@ def _one(
 
 
 def _conda(text: Text, machine: Machine) -> None:
-    """Take the first release that stands with conda's name of its build."""
+    """Take the first release that is followed by conda's build string."""
     for line in _lines(text, "_cuda", "_cpu", "=cuda", "=cpu", " cpu_"):
         found = _CONDA.search(line.text)
         if found is not None:
@@ -189,7 +190,7 @@ def _conda(text: Text, machine: Machine) -> None:
 
 
 def _torch(release: str, line: Line, machine: Machine, *, imports: bool) -> None:
-    """Note the release; that it is installed only where no Python lacked it."""
+    """Note the release; it is installed only if no Python lacked it."""
     machine.said(TorchBuild, "version", release, line)
     if imports:
         machine.said(TorchBuild, "installed", value=True, line=line)
@@ -199,7 +200,7 @@ def _torch(release: str, line: Line, machine: Machine, *, imports: bool) -> None
 
 
 def _installer(text: Text, machine: Machine) -> None:
-    """Note pip where its plain command stands in the text and no other way to install torch."""
+    """Note pip if its plain command occurs in the text and no other way to install torch does."""
     lines = [line for line in _lines(text, "install ") if "torch" in line.text]
     if any(
         "conda" in line.text or any(map(line.text.__contains__, _OTHER_INDEX)) for line in lines
@@ -229,7 +230,7 @@ def _system(text: Text, machine: Machine) -> None:
 
 
 def _available(text: Text, machine: Machine) -> None:
-    """Take what ``torch.cuda.is_available()`` answered; a False where it answered both."""
+    """Take the result of ``torch.cuda.is_available()``; if there are both, the False."""
     answers: list[tuple[bool, Line]] = []
     for index in text.find(*_AVAILABLE_WORDS, most=_MOST):
         line = text.lines[index]

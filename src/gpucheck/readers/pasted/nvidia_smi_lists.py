@@ -1,4 +1,4 @@
-"""``nvidia-smi -L``, ``--query-gpu=... --format=csv`` and ``topo -m``: a line for each GPU."""
+"""``nvidia-smi -L``, ``--query-gpu=... --format=csv`` and ``topo -m``: one line per GPU."""
 
 import re
 from collections.abc import Callable
@@ -76,7 +76,7 @@ def _table(columns: list[str], rows: list[Line], machine: Machine, *, usage: boo
 
 
 def _topology(rows: list[Line], machine: Machine) -> None:
-    """The matrix names no products: it says that the driver answers, and how many GPUs it has."""
+    """The matrix has no products; it shows that the driver answers, and how many GPUs it has."""
     for line in rows:
         found = _TOPOLOGY.match(line.text.strip())
         if found is None:

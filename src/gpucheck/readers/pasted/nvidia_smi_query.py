@@ -1,6 +1,6 @@
 """``nvidia-smi -q``: a block of labelled lines for each GPU.
 
-A label such as "Current" says something only below its heading, which has no colon.
+A label such as "Current" has a meaning only below its heading, which has no colon.
 """
 
 import re
@@ -72,7 +72,7 @@ def read(text: Text, machine: Machine) -> None:
 
 
 class _Block:
-    """The lines of one GPU, under way."""
+    """The lines of one GPU while they are read."""
 
     def __init__(self, text: Text, index: int, machine: Machine, *, usage: bool) -> None:
         self._machine = machine
@@ -144,7 +144,7 @@ class _Block:
 
 
 def _near(text: Text, index: int) -> list[Line]:
-    """Return the lines that follow; of a long log some between them were not kept."""
+    """Return the following lines; in a long log some of them may have been dropped."""
     first = text.lines[index]
     return [
         line

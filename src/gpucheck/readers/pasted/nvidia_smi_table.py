@@ -1,7 +1,7 @@
-"""The table that ``nvidia-smi`` prints: the releases in its head, a block of rows for each GPU.
+"""The table that ``nvidia-smi`` prints: the releases in its header, a block of rows per GPU.
 
-The head of newer drivers (R610 on) and ``nvidia-smi --version`` name the kernel module's release
-and the "CUDA UMD Version" apart; drivers before R410 do not name CUDA.
+Newer drivers (R610 on) and ``nvidia-smi --version`` list the release of the kernel module and the
+"CUDA UMD Version" separately; drivers before R410 do not name CUDA.
 """
 
 import re
@@ -21,7 +21,7 @@ from gpucheck.readers.pasted.base import Machine
 NAME = "nvidia-smi"
 MARKS = ("driver version", "nvidia-smi ", "kmd version", "mib /", "cuda umd version")
 RANK = -1
-"""What the driver itself prints is believed before what others say of it."""
+"""The driver's own output is more reliable than what others report."""
 
 _DRIVER = re.compile(
     r"(?:Driver|KMD) Version\s{0,40}:\s{0,8}(\d{2,4}\.[\d.]{1,12}\d)", re.IGNORECASE
@@ -44,7 +44,7 @@ _PROCESS = re.compile(
 
 
 def read(text: Text, machine: Machine) -> None:
-    """Read heads, GPUs with the rows below them, and processes where memory ran out."""
+    """Read headers, GPUs with the rows below them, and processes if memory ran out."""
     for index in text.find("driver version", "kmd version"):
         _head(text, index, machine)
     usage = usage_matters(text)
@@ -63,7 +63,7 @@ def _head(text: Text, index: int, machine: Machine) -> None:
         return
     machine.said(Nvml, "driver_release", driver[1], line)
     machine.said(Nvml, "init_code", 0, line)
-    for near in (line, *text.after(index, 2)):  # --version and -q name it below
+    for near in (line, *text.after(index, 2)):  # --version and -q have it on the following lines
         cuda = _CUDA.search(near.text)
         if cuda is not None:
             machine.said(Nvml, "cuda", cuda[1], near)
@@ -118,7 +118,7 @@ def _second(line: Line, memory: re.Match[str] | None, gpu: Draft, *, usage: bool
 
 
 def _ecc(line: Line, gpu: Draft) -> None:
-    """The last column of the first row counts uncorrectable errors since the driver's start."""
+    """The last column of the first row counts uncorrectable errors since the driver was loaded."""
     found = _ECC.search(line.text)
     if found is not None:
         gpu.said("ecc_enabled", found[1] != "Off", line.source)

@@ -1,6 +1,6 @@
-"""What installers print: pip, uv, poetry and conda, and pip's complaint about what does not fit.
+"""The output of installers: pip, uv, poetry and conda, and pip's message about conflicts.
 
-Only what they say is installed counts; what they look at or download is not there yet.
+Only packages reported as installed count; those that are examined or downloaded are not there yet.
 """
 
 import re
@@ -40,7 +40,7 @@ _CONDA = re.compile(
 
 
 def read(text: Text, machine: Machine) -> None:
-    """Read the summary of an installation first, then what was there already."""
+    """Read the summary of an installation first, then what was already installed."""
     if said.cannot_import_torch(text):
         return
     for index in text.find("successfully installed"):

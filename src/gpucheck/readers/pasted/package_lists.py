@@ -1,7 +1,7 @@
-"""Lists of installed packages: pip, uv, conda and poetry, whole or cut down to some lines.
+"""Lists of installed packages: pip, uv, conda and poetry, complete or reduced to some lines.
 
-A line is taken below the list's heading; elsewhere only when it names a package that matters here,
-for much text has a word and a number on a line.
+A line counts below the heading of a list. Elsewhere it counts only if it names a relevant package,
+because many texts have a word and a number on a line.
 """
 
 import re
@@ -42,11 +42,11 @@ _WANTED = (
 )
 _MOST = 5000
 _FEW = 3
-"""Pinned lines that make a list: one or two may be somebody's words."""
+"""Number of pinned lines that make a list: one or two may be part of a sentence."""
 
 
 def read(text: Text, machine: Machine) -> None:
-    """Read whole lists, then lines that stand alone."""
+    """Read whole lists, then single lines."""
     if said.cannot_import_torch(text):
         return
     for index in text.find("package  ", "# name  "):
@@ -84,7 +84,7 @@ def _conda_rows(lines: list[Line], machine: Machine) -> None:
 
 
 def _row(line: Line, machine: Machine) -> None:
-    """Take a line that names a known package, in the form of pip or of conda."""
+    """Read a line that names a known package, in the form of pip or of conda."""
     found = _ROW.match(line.text)
     if found is None or "==" in line.text[:60] or _has(machine, found[1]):
         return
@@ -99,7 +99,7 @@ def _row(line: Line, machine: Machine) -> None:
 
 
 def _has(machine: Machine, project: str) -> bool:
-    """Whether a list named the project already."""
+    """Whether a list has already named the project."""
     return project.replace("_", "-") in machine.items(Packages, "distributions")
 
 
@@ -113,7 +113,7 @@ def _is_build(cell: str) -> bool:
 
 
 def _shown(text: Text, index: int, machine: Machine) -> None:
-    """``pip show``: the version stands below the name."""
+    """``pip show``: the version is on a line below the name."""
     name = _SHOWN.match(text.lines[index].text)
     below = text.after(index, 1)
     version = _VERSION.match(below[0].text) if name is not None and below else None

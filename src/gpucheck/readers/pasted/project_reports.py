@@ -1,4 +1,4 @@
-"""Environment reports of projects upon torch, and the lines with which programs greet.
+"""Environment reports of projects based on torch, and the start-up lines of programs.
 
 ``accelerate env``, ``transformers env``, ``diffusers env``; PyTorch Lightning; detectron2's table
 of two columns; ``python -m xformers.info``; ``python -m bitsandbytes``; Ultralytics and ComfyUI.
@@ -45,7 +45,7 @@ _MEMORY = re.compile(r",? ?\d{3,7} ?Mi?B$")
 
 
 def read(text: Text, machine: Machine) -> None:
-    """Read labelled lines, the table of two columns, and single lines of known form."""
+    """Read labelled lines, the table of two columns, and single lines of a known form."""
     named = bool(machine.items(Nvml, "gpus"))
     for index in text.find(*_STARTS):
         line = text.lines[index]
@@ -83,7 +83,7 @@ def _gpu_behind(text: Text, index: int, value: str, machine: Machine) -> None:
 
 
 def _greeting(line: Line, machine: Machine, *, named: bool) -> None:
-    """The line with which a program begins: its torch and its GPU."""
+    """Read the line that a program prints at its start: its torch and its GPU."""
     banner = _BANNER.search(line.text)
     if banner is not None:
         said.torch_version(banner[1], line, machine)
@@ -102,8 +102,8 @@ def _greeting(line: Line, machine: Machine, *, named: bool) -> None:
 
 
 def _code(line: Line, machine: Machine) -> None:
-    """What a build was made for, and the capability of the one GPU."""
-    # Build logs have such flags as well, for what is built; a list that was cut off says nothing.
+    """Read what a build was made for, and the capability of the only GPU."""
+    # Build logs have such flags too, for what is being built; a truncated list proves nothing.
     flags = _FLAGS.findall(line.text) if "architecture flags" in line.text else []
     if flags and not line.text.endswith(("...", "…", ";", ",")):
         said.arch_list(" ".join(flags), line, machine)
@@ -119,7 +119,7 @@ def _code(line: Line, machine: Machine) -> None:
 
 
 def _table(text: Text, machine: Machine) -> None:
-    """detectron2's, without colons."""
+    """Read detectron2's table, which has no colons."""
     named = bool(machine.items(Nvml, "gpus"))
     for line in text.lines:
         found = _COLUMNS.match(line.text)

@@ -1,6 +1,6 @@
 """Answers of torch itself in a Python session, a notebook, or below ``python -c "..."``.
 
-The expressions of a line are matched, in order, with what stands in the lines below it.
+The expressions of a line are matched, in order, with the lines below it.
 """
 
 import re
@@ -32,7 +32,7 @@ _NO_BUILD_OF_CUDA = ("+rocm", "+xpu", "+hip")
 
 
 def read(text: Text, machine: Machine) -> None:
-    """Look at each line that asks torch something; a False first: it is what is complained of."""
+    """Read each line that queries torch, a False first, because it is the user's problem."""
     asked = []
     for index in text.find(*MARKS):
         line = text.lines[index]
@@ -44,7 +44,7 @@ def read(text: Text, machine: Machine) -> None:
 
 
 class _Output:
-    """What stands below an input, read from its beginning."""
+    """The output below an input, read from its start."""
 
     def __init__(self, text: Text, index: int) -> None:
         self._lines: list[tuple[str, Line]] = []
@@ -53,7 +53,7 @@ class _Output:
         for line in text.after(index, _MOST_LINES):
             if _PROMPT.match(line.text) or _EXPRESSION.search(line.text):
                 if not self._lines and not _PROMPT.match(line.text):
-                    return  # a script, whose output stands elsewhere
+                    return  # a script, whose output is elsewhere
                 break
             plain = _OUT.sub("", line.text)[:_LONGEST]
             if plain.strip():
@@ -110,7 +110,7 @@ def _available(found: re.Match[str], line: Line, machine: Machine) -> None:
 
 
 def _count(found: re.Match[str], line: Line, machine: Machine) -> None:
-    del found, line, machine  # a mask or a fault may lower it: no count of this machine's GPUs
+    del found, line, machine  # a mask or a fault may lower it: not a fact about the machine
 
 
 def _name(found: re.Match[str], line: Line, machine: Machine) -> None:

@@ -1,4 +1,4 @@
-"""What ordinary commands say of a machine: nvcc, gcc, uname, os-release, ldd, lspci, df, ulimit."""
+"""Output of ordinary commands: nvcc, gcc, uname, os-release, ldd, lspci, df, ulimit."""
 
 import re
 
@@ -45,7 +45,7 @@ _MEMLOCK = re.compile(r"max locked memory\s{1,24}\(kbytes, -l\)\s{1,4}(\d{1,15}|
 
 
 def read(text: Text, machine: Machine) -> None:
-    """Look for each command's own line."""
+    """Look for the line of each command."""
     for index in text.find(
         "cuda compilation tools", "pretty_name=", "description:", "linux ", "ldd (", "gcc (",
         "g++ (", "nvidia corporation", "kernel module  ", _SHM_PLACE, "max locked memory",

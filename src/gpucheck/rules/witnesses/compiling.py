@@ -19,26 +19,26 @@ _DOES: dict[Code, str] = {
 
 
 class Reason(msgspec.Struct, frozen=True, kw_only=True):
-    """Why something is compiled: ``words`` are a whole clause, ``facts`` show it."""
+    """Why something is compiled: ``words`` is a complete clause, ``facts`` prove it."""
 
     words: str
     facts: tuple[str, ...]
     asked: bool
-    """Whether the user said so; else an installed package does it when it is used."""
+    """Whether the user said so; otherwise an installed package compiles when it is used."""
 
     @property
     def severity(self) -> Severity:
-        """How bad it is that it cannot be done: nobody knows whether the package is used."""
+        """How severe it is if compiling fails: it is unknown whether the package is used."""
         return Severity.ERROR if self.asked else Severity.WARNING
 
     @property
     def confidence(self) -> Confidence:
-        """How sure it is that it will be done."""
+        """How certain it is that something will be compiled."""
         return Confidence.CERTAIN if self.asked else Confidence.LIKELY
 
 
 class Compiling(View):
-    """What must be compiled here: asked for by the user, or done by an installed package."""
+    """What must be compiled here: requested by the user, or done by an installed package."""
 
     def __init__(
         self,
@@ -57,13 +57,13 @@ class Compiling(View):
         self._table = table
 
     def cuda_code(self) -> Reason | None:
-        """Return why CUDA code is compiled with nvcc; None where it is not."""
+        """Return why CUDA code is compiled with nvcc; None if it is not."""
         if self._request.purpose == "build":
             return self._asked("CUDA code is to be compiled here")
         return self._by_package("cuda")
 
     def c_code(self) -> Reason | None:
-        """Return why C or C++ code is compiled; None where it is not."""
+        """Return why C or C++ code is compiled; None if it is not."""
         if self._request.purpose == "build":
             return self._asked("An extension is to be compiled here")
         return self._by_package("triton", "c++")
@@ -88,7 +88,7 @@ class Compiling(View):
         return None
 
     def _is_linux_with_gpu(self) -> bool:
-        """Whether such packages do their work here: elsewhere they bring what they need."""
+        """Whether such packages compile here: on other systems they bring what they need."""
         if self._system.os != "linux" or self._torch.built_for != "cuda":
             return False
         try:

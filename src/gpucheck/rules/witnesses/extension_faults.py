@@ -1,4 +1,4 @@
-"""Why a compiled package cannot be loaded beside the installed torch."""
+"""The reason why a compiled package cannot be loaded with the installed torch."""
 
 import msgspec
 
@@ -22,15 +22,15 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
     severity: Severity = Severity.ERROR
     confidence: Confidence = Confidence.CERTAIN
     of_system: str = ""
-    """The library of the system that lacks, where that is the fault."""
+    """The missing library of the system, if that is the fault."""
 
 
 class ExtensionFaults(View):
     """Judges the files of a compiled package.
 
-    Only a file that is linked with torch is ever at fault for a library that the loader by itself
-    does not find: what is not linked with it may have its libraries loaded by its package, when
-    they are used, and is no matter of PyTorch.
+    Only a file that is linked with torch is at fault for a library that the loader alone does not
+    find. Other files may have their libraries loaded by their package on first use, which does not
+    concern PyTorch.
     """
 
     def __init__(
@@ -42,17 +42,17 @@ class ExtensionFaults(View):
         self._known = known
 
     def of(self, package: CompiledPackage) -> Fault | None:
-        """Return what keeps the package from being loaded; None when nothing is known to."""
+        """Return what prevents the package from being loaded; None if nothing is known to."""
         fault = self._found(package)
         row = self._known.known(package.name)
         if fault is None or row is None or not row.goes_on_without:
             return fault
-        # Its compiled code is for CUDA alone: with another build nothing is missed.
+        # Its compiled code is only for CUDA: with another build nothing is missing.
         for_cuda = self._torch.built_for == "cuda"
         return msgspec.structs.replace(fault, severity=Severity.WARNING) if for_cuda else None
 
     def open_fact(self, package: CompiledPackage) -> str:
-        """Return the fact that leaves open what the package lacks; "" when none does."""
+        """Return the fact that leaves open what the package lacks; "" if none does."""
         for file in package.files:
             one = file.extension
             if not one.needs_torch:
@@ -66,7 +66,7 @@ class ExtensionFaults(View):
         return ""
 
     def _found(self, package: CompiledPackage) -> Fault | None:
-        """Return the first fault; one that keeps nobody from using the package stands back."""
+        """Return the first fault; a fault that does not prevent use of the package comes last."""
         of_torch = [file for file in package.files if file.extension.needs_torch]
         judges = (
             self._for_cuda_build,
@@ -91,7 +91,7 @@ class ExtensionFaults(View):
         )
 
     def _for_cuda_build(self, file: File) -> Fault | None:
-        """Return the fault of a file that was built for CUDA beside a CPU build."""
+        """Return the fault of a file that was built for CUDA, with a CPU build of torch."""
         missing = [
             one for one in file.extension.missing_libraries or () if one.startswith(_OF_TORCH)
         ]
@@ -151,7 +151,7 @@ class ExtensionFaults(View):
         )
 
     def _without_runtime(self, file: File) -> Fault | None:
-        """Return the fault of a file for which a DLL of Visual C++'s runtime lacks."""
+        """Return the fault of a file that lacks a DLL of the Visual C++ runtime."""
         lost = file.extension.missing_libraries or ()
         missing = next((one for one in lost if one.startswith(_OF_VISUAL_CPP)), "")
         if not missing:
@@ -190,7 +190,7 @@ def _is_indispensable(file: File) -> bool:
 
 
 def _mentioned(file: File, fault: Fault) -> Fault:
-    """Return the fault of a file that others stand beside, as information."""
+    """Return the fault of a file that has alternatives, as information."""
     if file.extension.optional:
         more = "; its package requires no PyTorch, and others of its files do without"
     else:

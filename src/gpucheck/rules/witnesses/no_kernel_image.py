@@ -1,4 +1,4 @@
-"""A kernel of torch that has no code for a GPU, although nothing known of the build says so."""
+"""A self-test of torch that found no code for a GPU, although the known build should have it."""
 
 import msgspec
 
@@ -13,7 +13,7 @@ from gpucheck.views.torch_code import TorchCode, capabilities_of
 
 _TOO_NEW, _TOO_OLD = "gpu-too-new-for-torch", "gpu-too-old-for-torch"
 _BUILDS_ITS_OWN = ("jit",)
-"""Tests that compile: what has no code for the GPU there is not torch."""
+"""Tests that compile their own code: if code is missing there, torch is not the cause."""
 _CPU = "cpu"
 
 
@@ -37,8 +37,8 @@ class NoKernelImage(View):
     def hit(self, slug: str, remedies: TorchRemedies) -> Hit | None:
         """Return the finding for one of the two rules; None when the other one fits, or neither.
 
-        Where the GPU lies within what the build was made for, both are possible: the code of one
-        library or operator has been left out.
+        If the GPU is within the range of the build, both are possible: the code of one library or
+        operator was left out.
         """
         refused = self._refused()
         if refused is None or self._explained():
@@ -80,7 +80,7 @@ class NoKernelImage(View):
         return None
 
     def _seen(self, device: str) -> tuple[str, str]:
-        """Return what torch calls a device, and its compute capability; "" where it did not say."""
+        """Return torch's name of a device, and its compute capability; "" if not reported."""
         for _path, first in self._tests.of("import-torch"):
             seen = first.data.get("devices")
             for one in seen if isinstance(seen, list) else ():
@@ -89,18 +89,18 @@ class NoKernelImage(View):
         return "", ""
 
     def _fits(self, capability: str) -> str:
-        """Return the slug that the list of the build's codes speaks for, "" for neither."""
+        """Return the slug that the list of the build's codes suggests, "" for neither."""
         device, built = capability_numbers(capability), capabilities_of(self._codes())
         if device is None or not built:
             return ""
         if any(one[0] == device[0] and one <= device for one in built):
-            return ""  # code of a lower minor runs as well
+            return ""  # code of a lower minor version runs as well
         if device > max(built):
             return _TOO_NEW
         return _TOO_OLD if device < min(built) else ""
 
     def _explained(self) -> bool:
-        """Whether what is known of the build says already for which GPU it has no code."""
+        """Whether the known facts of the build already show for which GPU it has no code."""
         try:
             return any(one.trouble for one in self._code.on_gpus())
         except UnknownFactError:

@@ -1,4 +1,4 @@
-"""What a pre-flight has found, as findings: its culprits of one kind, and where they are."""
+"""The findings of a pre-flight: its culprits by kind, and where they are."""
 
 from gpucheck.findings import Claim, Confidence, Fine, Hit, Judgement, NotApplicable, Severity
 from gpucheck.probes.preflight import Culprit, Preflight, RankOutcome
@@ -57,7 +57,7 @@ class PreflightSays(View):
         )
 
     def place(self, culprit: Culprit) -> str:
-        """Return who is meant: the rank with its host and GPU, a node, or the ends of a link."""
+        """Return the place: the rank with its host and GPU, a node, or the ends of a link."""
         ranks = culprit.ranks or ((culprit.rank,) if culprit.rank is not None else ())
         hosts = culprit.hosts or ((culprit.host,) if culprit.host else ())
         if culprit.is_link and len(ranks) == 2:  # noqa: PLR2004  # its ends
@@ -74,7 +74,7 @@ class PreflightSays(View):
         return where or who or "the job"
 
     def _end(self, rank: int, culprit: Culprit) -> str:
-        """Return a rank with all that is known of where it is."""
+        """Return a rank with everything that is known about where it is."""
         known = next((one for one in self._preflight.ranks or () if one.rank == rank), None)
         own = rank == culprit.rank or culprit.rank is None
         of = known or RankOutcome(rank=rank, task=-1)
@@ -93,7 +93,7 @@ class PreflightSays(View):
 
 
 def _weight(culprit: Culprit) -> tuple[int, int]:
-    """Sort the gravest first, then the most certain; else the order of the pre-flight stays."""
+    """Sort the most severe first, then the most certain; otherwise keep the order."""
     return _SEVERITIES.index(culprit.severity), _CONFIDENCES.index(culprit.confidence)
 
 

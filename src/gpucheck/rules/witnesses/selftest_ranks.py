@@ -1,4 +1,4 @@
-"""Which rank of a self-test is to blame: it never came, it is stuck, or it died."""
+"""The rank of a self-test that is to blame: it never arrived, it hangs, or it died."""
 
 from collections.abc import Callable
 
@@ -12,34 +12,34 @@ _Found = list[tuple[str, SelfTest]]
 _DIED = ("signal", "exit-status", "no-answer")
 _HUNG = ("timed-out", "collective-timeout")
 MEETING = "the ranks come together"
-"""The stage in which those wait that one has never come to (worker/groups.py)."""
+"""The stage in which the ranks wait for one that never arrives (worker/groups.py)."""
 _CPU = "cpu"
 _MOST_FACTS = 6
 
 
 class SelfTestRanks(View):
-    """The tests in several ranks in which some ranks went wrong, and others did not.
+    """The tests with several ranks in which some ranks failed and others did not.
 
-    Where all of them went wrong there is no rank to name.
+    If all of them failed, no rank can be named.
     """
 
     def __init__(self, tests: SelfTests) -> None:
         self._tests = tests
 
     def missing(self) -> Hit | None:
-        """Return the finding of a rank that never came to the meeting of the ranks."""
+        """Return the finding about a rank that never came to the rendezvous of the ranks."""
         return self._hit("A rank never arrived", _is_missing)
 
     def hanging(self) -> Hit | None:
-        """Return the finding of a rank for which the others waited in a collective."""
+        """Return the finding about a rank for which the others waited in a collective."""
         return self._hit("A rank is stuck", lambda one: _has_hung(one) and not _is_missing(one))
 
     def died(self) -> Hit | None:
-        """Return the finding of a rank whose process ended in the middle of a test."""
+        """Return the finding about a rank whose process ended during a test."""
         return self._hit("A rank died", lambda one: one.kind in _DIED)
 
     def timeout(self) -> Hit | None:
-        """Return the finding of a collective over NCCL that no rank has left."""
+        """Return the finding about an NCCL collective that no rank finished."""
         found = [
             (path, result)
             for path, result in self._tests.wrong()
@@ -99,7 +99,7 @@ def _has_hung(result: SelfTest) -> bool:
 
 
 def _names_some(result: SelfTest, of_its_test: _Found) -> bool:
-    """Whether some ranks of a test are to blame, and others are not."""
+    """Whether some ranks of a test are to blame and others are not."""
     wrong = sum(one.went_wrong for _path, one in of_its_test)
     return 0 < wrong < len(of_its_test) and result.world_size > 1
 

@@ -10,7 +10,7 @@ _MOST_PLACES = 4
 
 
 class SelfTestSays(View):
-    """The self-tests that went wrong, by what their error codes mean."""
+    """The self-tests that failed, by the meaning of their error codes."""
 
     def __init__(
         self, tests: SelfTests, cuda_errors: CudaErrors, library_errors: LibraryErrors
@@ -20,7 +20,7 @@ class SelfTestSays(View):
         self._library_errors = library_errors
 
     def points_at(self, slug: str) -> tuple[str, ...]:
-        """Return the facts of tests that failed with a code that stands for this finding alone."""
+        """Return the facts of tests that failed with a code that indicates only this finding."""
         return tuple(
             f"{path}.detail"
             for path, result in self._tests.wrong()
@@ -28,15 +28,15 @@ class SelfTestSays(View):
         )
 
     def failed_with(self, *kinds: str) -> list[tuple[str, SelfTest]]:
-        """Return the tests that went wrong in one of these ways, each with its path."""
+        """Return the tests that failed in one of these ways, each with its path."""
         return [(path, result) for path, result in self._tests.wrong() if result.kind in kinds]
 
     def import_failure(self) -> tuple[str, SelfTest] | None:
-        """Return the result that shows ``import torch`` itself going wrong, with its path."""
+        """Return the result that shows that ``import torch`` itself failed, with its path."""
         return next((one for one in self._tests.wrong() if one[1].is_import), None)
 
     def fine(self, *names: str) -> Judgement:
-        """Return what a rule says where none of its tests went wrong."""
+        """Return the judgement of a rule if none of its tests failed."""
         results = [result for _path, result in self._tests.of(*names)]
         passed = sorted({result.name for result in results if result.status == "passed"})
         if passed:
@@ -47,7 +47,7 @@ class SelfTestSays(View):
         return NotApplicable(f"no such self-test was run: {why}")
 
     def stands_for(self, result: SelfTest) -> tuple[str, ...]:
-        """Return the findings that the error of a result usually stands for; () when none."""
+        """Return the findings that the error of a result usually indicates; () if none."""
         code = self.code(result)
         if code is not None:
             row = self._cuda_errors.error(code)
@@ -56,7 +56,7 @@ class SelfTestSays(View):
         return named.slugs if named is not None else ()
 
     def code(self, result: SelfTest) -> int | None:
-        """Return the CUDA error code of a result; None when it has none."""
+        """Return the CUDA error code of a result; None if it has none."""
         code = result.data.get("cuda_code")
         if isinstance(code, int):
             return code
@@ -65,7 +65,7 @@ class SelfTestSays(View):
         return row.code if row is not None else None
 
     def meaning(self, result: SelfTest) -> str:
-        """Return what the tables say of the error of a result, "" when they say nothing."""
+        """Return the tables' explanation of the error of a result, "" if there is none."""
         code = self.code(result)
         row = self._cuda_errors.error(code) if code is not None else None
         if row is not None:
@@ -74,7 +74,7 @@ class SelfTestSays(View):
         return named.meaning if named is not None else ""
 
     def _library_error(self, result: SelfTest) -> LibraryErrorRow | None:
-        """Return the row of the status of cuDNN, cuBLAS or NCCL that a result has."""
+        """Return the row of the cuDNN, cuBLAS or NCCL status of a result."""
         name = result.data.get("status") or result.data.get("nccl_result")
         return self._library_errors.named(name) if isinstance(name, str) else None
 
@@ -88,7 +88,7 @@ def where(results: list[tuple[str, SelfTest]]) -> str:
 
 
 def repeated(result: SelfTest) -> str:
-    """Return the command that repeats a self-test where it was run."""
+    """Return the command that repeats a self-test on the same device."""
     command = f"gpucheck selftest --tests {result.name}"
     if result.device == "cpu":
         ranks = f" --ranks {result.world_size}" if result.world_size > 1 else ""

@@ -1,4 +1,4 @@
-"""What NCCL and Gloo said in self-tests that went wrong, and which causes their words name."""
+"""The messages of NCCL and Gloo in failed self-tests, and the causes that they name."""
 
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,7 @@ from gpucheck.rules import Library, all_rules
 from gpucheck.rules.witnesses.selftest_says import repeated
 from gpucheck.views.base import View
 
-if TYPE_CHECKING:  # imported where a test went wrong only: a healthy run does not pay for them
+if TYPE_CHECKING:  # imported only if a test failed: a healthy run does not need them
     from gpucheck.messages.form import FindingMessages, Message
 
 _MOST_LINES, _LONGEST, _MOST = 400, 2000, 1 << 16
@@ -38,7 +38,7 @@ class _Found(msgspec.Struct, frozen=True):
 
 
 class SelfTestWords(View):
-    """The words of NCCL and Gloo in self-tests of several ranks that went wrong."""
+    """The messages of NCCL and Gloo in failed self-tests with several ranks."""
 
     def __init__(self, tests: SelfTests) -> None:
         self._tests = tests
@@ -88,18 +88,18 @@ def _most_telling(path: str, result: SelfTest) -> _Found | None:
 
 
 def _counts(message: "Message", text: str) -> bool:
-    """Whether it points to a cause by itself: words beside it matter in a person's text only."""
+    """Whether it points to a cause by itself; conditions on other words are for a user's text."""
     if not message.points or message.beside or message.elsewhere or message.distinct:
         return False
     return message.unless is None or not any(words in text for words in message.unless.any_of)
 
 
 def _lines(result: SelfTest) -> list[tuple[str, str]]:
-    """Return what was said, line by line, each with the field in which it stands."""
+    """Return the messages line by line, each with the field that contains it."""
     said = [("detail", result.detail)]
     warnings = result.data.get("nccl_warnings")
     warnings = warnings if isinstance(warnings, list) else []
-    said.extend((_WARNINGS, f"NCCL WARN {one}") for one in warnings)  # as NCCL printed it
+    said.extend((_WARNINGS, f"NCCL WARN {one}") for one in warnings)  # as NCCL prints it
     for name in ("message", "printed"):
         text = result.data.get(name)
         lines = text[-_MOST:].splitlines() if isinstance(text, str) else []
@@ -130,7 +130,7 @@ def _claim(found: _Found) -> Claim:
     evidence = [f"{found.path}.detail"]
     sure = message.strength.confidence
     if sure is Confidence.CERTAIN and not message.stands:
-        sure = Confidence.LIKELY  # NCCL may have warned of it and gone on
+        sure = Confidence.LIKELY  # NCCL may have printed a warning and continued
     again = repeated(result)
     fixes = wording.fixes(found.finding, message, match.values)
     if match.field == _WARNINGS:

@@ -1,2 +1,0 @@
-#define CUDA_VERSION 13000
-#define CUDA_VERSION 13000
