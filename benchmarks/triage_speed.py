@@ -2,7 +2,7 @@
 
     PYTHON benchmarks/triage_speed.py [--tickets 400]
 
-The tickets are made of the messages that the signatures know, between lines of ordinary logs; in
+The tickets are made of the messages that gpucheck knows, between lines of ordinary logs; in
 one mix most are short, in the other every length is as frequent. CPU time decides, since other
 programs may share the core; wall time is shown beside it.
 Budget: 200 tickets and 5 MB a second on one core after start-up; the log in 15 s and 300 MiB.
@@ -16,8 +16,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from gpucheck.signatures import all_signs
-from gpucheck.signatures.base import compiled
+from gpucheck.messages import all_messages
+from gpucheck.messages.form import compiled
 from gpucheck.tables import Tables
 from gpucheck.ticket import triage
 from gpucheck.ticket.intake import Intake
@@ -34,7 +34,7 @@ _FILLER = (
     "Downloading model-{n}.safetensors:  4%|#     | {n}M/4.9G [00:{m:02}<10:21, 7.6MB/s]",
 )
 _TELLING = 0.01
-"""Share of the lines that hold a message which a signature knows."""
+"""Share of the lines that hold a message that gpucheck knows."""
 _MIXES = {
     "mostly short": (1_000, 2_000, 4_000, 8_000, 16_000, 50_000),
     "every length": tuple(range(1_000, 50_001, 1_000)),
@@ -56,9 +56,9 @@ def _ticket(chance: random.Random, size: int, samples: list[str]) -> bytes:
 
 
 def _many(count: int, tables: Tables) -> bool:
-    samples = [one.sample for signs in all_signs().values() for one in signs.signatures]
-    for signs in all_signs().values():
-        for one in signs.signatures:
+    samples = [one.sample for finding in all_messages().values() for one in finding.messages]
+    for finding in all_messages().values():
+        for one in finding.messages:
             compiled(one.pattern)  # what a long batch compiles once
             triage(one.sample, tables)
     fine = [_mix(name, count, samples, tables) for name in _MIXES]

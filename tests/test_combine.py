@@ -3,11 +3,12 @@
 from rules_support import TABLES, snapshot
 
 from gpucheck.engine import CheckResult, Diagnosis, combine
-from gpucheck.findings import Check, Claim, Confidence, Fix, Hit, Outcome, Severity
+from gpucheck.findings import Check, Claim, Confidence, Fix, Hit, Outcome, Severity, Weight
 from gpucheck.probes.pasted import Pasted
 from gpucheck.probes.selftests import SelfTest, SelfTests
 from gpucheck.rules import Rule
 
+NAMES, POINTS, FITS = Weight(4), Weight(3), Weight(2)
 CUDA_WORKS = Pasted(cuda_available=True)
 PASSED = SelfTests(
     devices=["cuda:0"], results=[SelfTest(name="sum", device="cuda:0", status="passed")]
@@ -19,7 +20,7 @@ def rule(slug: str, **header: object) -> Rule:
     return Rule(slug.replace("-", "_"), **fields)  # type: ignore[arg-type]  # of its fields
 
 
-def claim(slug: str, weight: float | None = None, **more: object) -> Claim:
+def claim(slug: str, weight: Weight | None = None, **more: object) -> Claim:
     said = {name: more.pop(name) for name in ("severity", "confidence") if name in more}
     hit = Hit(headline=f"{slug} it is", evidence=(), fixes=(Fix(text="mend it"),), **said)  # type: ignore[arg-type]
     return Claim(slug=slug, hit=hit, weight=weight, **more)  # type: ignore[arg-type]
@@ -37,7 +38,7 @@ def judged(
     return combine({one.slug: one for one in rules}, by_slug, claims, here, TABLES)
 
 
-def texts(weights: dict[str, float], **header: object) -> Diagnosis:
+def texts(weights: dict[str, Weight], **header: object) -> Diagnosis:
     """Return what comes of a text whose messages weigh so much."""
     rules = [rule(slug, **header) for slug in weights]
     results: list[CheckResult] = [outcome(slug, Outcome.NOT_APPLICABLE) for slug in weights]
@@ -53,9 +54,11 @@ def test_a_symptom_stands_unless_the_check_has_looked_and_is_fine() -> None:
         (Outcome.FINE, []), (Outcome.NOT_APPLICABLE, ["a"]), (Outcome.UNKNOWN, ["a"]),
         (Outcome.CRASHED, ["a"]),
     ):  # fmt: skip
-        found = judged([rule("a")], [outcome("a", what)], (claim("a", 60, stands=False),))
+        found = judged([rule("a")], [outcome("a", what)], (claim("a", FITS, stands=False),))
         assert standing(found) == expected
-    assert standing(judged([rule("a")], [outcome("a", Outcome.FINE)], (claim("a", 90),))) == ["a"]
+    assert standing(judged([rule("a")], [outcome("a", Outcome.FINE)], (claim("a", NAMES),))) == [
+        "a"
+    ]
 
 
 def test_the_check_speaks_first_and_the_gravest_severity_counts() -> None:
@@ -77,24 +80,29 @@ def test_a_claim_about_a_rule_that_was_not_asked_is_left_out() -> None:
 
 def test_a_cuda_that_started_disproves_what_facts_say_and_no_message_names() -> None:
     always, symptom = rule("a", refuted_by_cuda="always"), rule("b", refuted_by_cuda="symptom")
-    rules, both = [always, symptom, rule("c")], [claim("a", 84), claim("b", 84), claim("c", 84)]
+    rules, both = [always, symptom, rule("c")], [claim(slug, POINTS) for slug in "abc"]
     found = judged(rules, [*both], pasted=CUDA_WORKS)
     assert standing(found) == ["b", "c"]
     assert found.checks[0].outcome is Outcome.FINE
     assert standing(judged(rules, [*both])) == ["a", "b", "c"]
-    assert standing(judged(rules, [*both], (claim("a", 90),), pasted=CUDA_WORKS))[0] == "a"
+    assert standing(judged(rules, [*both], (claim("a", NAMES),), pasted=CUDA_WORKS))[0] == "a"
 
 
-def test_what_weighs_far_less_than_the_first_is_suppressed() -> None:
-    found = texts({"a": 77.9, "b": 90.0, "c": 78.0})
+def test_what_is_weaker_than_the_first_is_suppressed() -> None:
+    found = texts({"a": POINTS._replace(agreed=True), "b": NAMES, "c": NAMES})
     assert standing(found) == ["b", "c"]
     assert [one.silenced_by for one in found.findings] == [None, None, "b"]
     assert {one.slug: one.outcome for one in found.checks}["a"] is Outcome.SILENCED
 
 
+def test_findings_of_the_same_strength_stand_in_the_order_of_their_weight() -> None:
+    weights = {"a": FITS, "b": FITS._replace(tie_break=1), "c": FITS._replace(agreed=True)}
+    assert standing(texts(weights)) == ["c", "b", "a"]
+
+
 def test_no_more_than_three_errors_of_a_text_stand() -> None:
-    assert standing(texts(dict.fromkeys("dcba", 90.0))) == ["a", "b", "c"]
-    four = dict.fromkeys("dcba", 90.0)
+    assert standing(texts(dict.fromkeys("dcba", FITS))) == ["a", "b", "c"]
+    four = dict.fromkeys("dcba", FITS)
     assert len(texts(four, severity=Severity.WARNING).standing) == 4
 
 
@@ -105,6 +113,7 @@ def test_what_was_seen_on_a_machine_is_never_outweighed() -> None:
 
 def test_what_explains_must_weigh_as_much() -> None:
     rules = [rule("cause"), rule("other", suppressed_by=("cause",))]
-    for weight, left in ((90.0, ["cause"]), (89.0, ["other", "cause"])):
-        results: list[CheckResult] = [claim("cause", weight), claim("other", 90.0)]
+    more = FITS._replace(tie_break=1)
+    for weight, left in ((more, ["cause"]), (FITS, ["other", "cause"])):
+        results: list[CheckResult] = [claim("cause", weight), claim("other", more)]
         assert standing(judged(rules, results)) == left

@@ -1,4 +1,4 @@
-"""What is shipped: the tables are found in a wheel, in an sdist and in an editable checkout."""
+"""What is shipped: tables and messages are found in a wheel, an sdist and an editable checkout."""
 
 import os
 import subprocess
@@ -32,10 +32,25 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def unpacked(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Unpack the wheel as an installer does."""
+    folder = tmp_path_factory.mktemp("site-packages")
+    (wheel,) = built.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder)  # noqa: S202  # an archive of our own
+    return folder
+
+
 def _tables(package: Path) -> list[str]:
     """Return the folder, version and number of the tables that this package finds."""
+    return _printed(package, "-c", SHOW).split()
+
+
+def _printed(package: Path, *arguments: str) -> str:
+    """Return what a Python prints that finds this package before any other."""
     done = subprocess.run(
-        [sys.executable, "-c", SHOW],
+        [sys.executable, *arguments],
         env={**os.environ, "PYTHONPATH": str(package)},
         cwd=package,
         check=True,
@@ -43,17 +58,44 @@ def _tables(package: Path) -> list[str]:
         text=True,
         timeout=60,
     )
-    return done.stdout.split()
+    return done.stdout
 
 
-def test_a_wheel_carries_its_tables(built: Path, tmp_path: Path) -> None:
-    (wheel,) = built.glob("*.whl")
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(tmp_path)  # noqa: S202  # an archive of our own
-    folder, *rest = _tables(tmp_path)
-    assert Path(folder) == tmp_path / "gpucheck" / "compat_tables"
+def test_a_wheel_carries_its_tables(unpacked: Path) -> None:
+    folder, *rest = _tables(unpacked)
+    assert Path(folder) == unpacked / "gpucheck" / "compat_tables"
     assert rest == _tables(ROOT / "src")[1:]
-    assert (tmp_path / "gpucheck" / "py.typed").is_file()
+    assert (unpacked / "gpucheck" / "py.typed").is_file()
+
+
+def test_a_wheel_carries_the_same_messages_as_json(unpacked: Path) -> None:
+    shown = (
+        "import gpucheck.messages as m; print(m.__file__); "
+        "print(*(f'{slug}: {finding}' for slug, finding in m.all_messages().items()), sep='\\n')"
+    )
+    place, *shipped = _printed(unpacked, "-c", shown).splitlines()
+    _, *authored = _printed(ROOT / "src", "-c", shown).splitlines()
+    assert Path(place).is_relative_to(unpacked)
+    assert len(authored) > 60
+    assert shipped == authored
+    assert not list(unpacked.rglob("*.toml"))
+    assert (unpacked / "gpucheck" / "messages" / "messages.json").is_file()
+
+
+def test_triage_works_from_a_wheel(unpacked: Path, tmp_path: Path) -> None:
+    text = tmp_path / "ticket.txt"
+    text.write_text("RuntimeError: CUDA error: out of memory\n")
+    said = _printed(unpacked, "-m", "gpucheck", "triage", "--fail-on", "never", str(text))
+    assert "[out-of-memory]" in said
+
+
+def test_an_sdist_carries_what_makes_the_messages_of_a_wheel(built: Path) -> None:
+    (sdist,) = built.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    assert "hatch_build.py" in names
+    assert "src/gpucheck/rules/driver_missing.toml" in names
+    assert not [name for name in names if name.endswith("messages.json")]
 
 
 def test_an_sdist_carries_its_tables(built: Path, tmp_path: Path) -> None:

@@ -8,9 +8,9 @@ import gpucheck
 
 ROOT = Path(gpucheck.__file__).parent
 ORDER = (
-    "facts", "findings", "visible", "host", "tables", "elf", "pe", "loader", "target", "probes",
-    "readers", "signatures", "snapshot", "collect", "views", "recommend", "fixes", "rules",
-    "engine", "selftest", "preflight", "whatif", "ticket", "redact", "record",
+    "facts", "findings", "messages", "visible", "host", "tables", "elf", "pe", "loader", "target",
+    "probes", "readers", "snapshot", "collect", "views", "recommend", "fixes", "rules", "engine",
+    "selftest", "preflight", "whatif", "ticket", "redact", "record",
     "diff", "render", "cli", "__main__",
 )  # fmt: skip
 

@@ -18,7 +18,7 @@ print(*sys.modules, sep="\\n")
 """
 NOT_NEEDED = (
     "ctypes", "gpucheck.cli.triage", "gpucheck.probes._loading_windows", "gpucheck.readers",
-    "gpucheck.record", "gpucheck.render.junit", "gpucheck.selftest", "gpucheck.signatures",
+    "gpucheck.record", "gpucheck.render.junit", "gpucheck.selftest", "gpucheck.messages",
     "gpucheck.ticket", "gpucheck.worker", "pynvml", "queue", "statistics",
 )  # fmt: skip
 

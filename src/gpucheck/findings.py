@@ -1,7 +1,7 @@
 """The answers of a rule (a hit, fine or not applicable) and their form in a report."""
 
 import enum
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -80,6 +80,21 @@ class NotApplicable(msgspec.Struct, frozen=True):
 Judgement = Hit | Fine | NotApplicable
 
 
+class Weight(NamedTuple):
+    """How much a text speaks for a cause; the greater one comes first."""
+
+    level: int
+    """Of the strength of what is said or shown: 4 names the cause, 1 is a symptom."""
+    agreed: bool = False
+    """Whether facts show it, and a message at least points to it."""
+    tie_break: int = 0
+
+    @property
+    def place(self) -> tuple[int, bool, int]:
+        """What sorts the greatest first."""
+        return -self.level, not self.agreed, -self.tie_break
+
+
 class Claim(msgspec.Struct, frozen=True, kw_only=True):
     """A witness says that the cause of a finding is at work.
 
@@ -91,9 +106,9 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     hit: Hit
     stands: bool = True
     """Whether it stands where the check has looked and its cause is not there."""
-    weight: float | None = None
-    """How much a text speaks for it, 1 to 99; None of what was seen on a machine. There several
-    causes may be at work at once, while a text is about one failure and all that followed it."""
+    weight: Weight | None = None
+    """How much a text speaks for it; None of what was seen on a machine. There several causes may
+    be at work at once, while a text is about one failure and all that followed it."""
     place: str = ""
     """Where a pre-flight saw it: a rank, a node, a link. What this machine shows says nothing
     against it."""

@@ -4,10 +4,10 @@ from typing import get_args
 
 import pytest
 
+from gpucheck.messages import all_messages
 from gpucheck.preflight.diagnose import finding_of
 from gpucheck.preflight.diagnose.control_runs import VARIABLES, ControlRun
 from gpucheck.rules import GroupFailure, InPreflight, Rule, all_rules
-from gpucheck.signatures import all_signs
 
 RULES = all_rules()
 
@@ -37,11 +37,11 @@ def test_what_a_text_alone_shows_has_messages_and_no_check() -> None:
     for slug, rule in RULES.items():
         if rule.seen_in == ("text",):
             assert rule.judge is None
-            assert slug in all_signs()
+            assert slug in all_messages()
 
 
 def test_what_a_library_names_has_messages() -> None:
-    assert {slug for slug, rule in RULES.items() if rule.named_by} <= all_signs().keys()
+    assert {slug for slug, rule in RULES.items() if rule.named_by} <= all_messages().keys()
 
 
 def test_a_fix_of_a_preflight_stands_where_its_commands_stand() -> None:

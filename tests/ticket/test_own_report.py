@@ -6,8 +6,8 @@ import pytest
 from test_machines import NAMES, TABLES, reported
 
 from gpucheck.engine import Report
+from gpucheck.messages import all_messages
 from gpucheck.render import json_format, markdown, terminal, ticket_reply, ticket_text
-from gpucheck.signatures import all_signs
 from gpucheck.ticket import triage
 
 FORMS: dict[str, Callable[[Report], str]] = {
@@ -35,7 +35,7 @@ OF_TRIAGE: dict[str, Callable[[Report], str]] = {
     "markdown": markdown.render,
     "json": json_format.render,
 }
-SAMPLES = [one.sample for signs in all_signs().values() for one in signs.signatures]
+SAMPLES = [one.sample for finding in all_messages().values() for one in finding.messages]
 """Every message that is known; each is tried in one of the forms."""
 
 

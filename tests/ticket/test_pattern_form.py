@@ -10,6 +10,7 @@ from types import ModuleType
 import pytest
 from pattern_form import example, faults, parsed
 
+import gpucheck.messages
 import gpucheck.readers.pasted
 import gpucheck.ticket
 
@@ -20,7 +21,7 @@ LEAST = 150
 
 
 def modules() -> Iterator[ModuleType]:
-    for package in (gpucheck.readers.pasted, gpucheck.ticket):
+    for package in (gpucheck.messages, gpucheck.readers.pasted, gpucheck.ticket):
         yield package
         for info in pkgutil.iter_modules(package.__path__):
             yield importlib.import_module(f"{package.__name__}.{info.name}")

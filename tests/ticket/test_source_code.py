@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from gpucheck import triage
+from gpucheck.messages import all_messages
+from gpucheck.messages.source_code import is_code, is_statement
+from gpucheck.messages.text import Line, Text
 from gpucheck.probes.pasted import Pasted
-from gpucheck.readers.pasted._source_code import is_code, is_statement
-from gpucheck.readers.pasted.base import Line, Text
-from gpucheck.signatures import all_signs
 from gpucheck.ticket.unwrap import unwrapped
 
 SCRIPTS = sorted((Path(__file__).parent / "harmless").glob("*.txt"))
@@ -180,9 +180,9 @@ def test_statements_are_not_joined_with_the_next_line() -> None:
 
 
 def test_what_a_program_sets_counts_in_code() -> None:
-    """These samples are settings; every other signature would be silent on its own sample."""
-    for slug, signs in all_signs().items():
-        for one in signs.signatures:
+    """These samples are settings; every other message would be silent on its own sample."""
+    for slug, finding in all_messages().items():
+        for one in finding.messages:
             if is_statement(one.sample):
                 assert one.code or one.name in ("ifname-words", "env-set"), slug
 

@@ -5,9 +5,9 @@
 2. What is left of one slug is one finding. Where a pre-flight saw it, that place speaks first;
    else the finding's own check, then the others.
 3. A finding is suppressed by one that explains it: one that its header names, is as grave, and
-   weighs as much. Among errors of a text it is also suppressed when it weighs far less than the
-   first, or when enough others come before it: a text is about one failure, and what follows from
-   it is complained of as well. Nothing that was seen on a machine is ever outweighed.
+   weighs as much. Among errors of a text it is also suppressed when it is weaker than the first, or
+   when enough others come before it: a text is about one failure, and what follows from it is
+   complained of as well. Nothing that was seen on a machine is ever outweighed.
 4. Standing findings come first, then the gravest. What was seen on a machine follows by confidence
    and area, from the driver up; what a text says by weight, in which its confidence is counted.
 """
@@ -20,7 +20,16 @@ import msgspec
 from gpucheck.engine.ask import CheckResult
 from gpucheck.engine.supply import supply
 from gpucheck.facts import builtins
-from gpucheck.findings import Check, Claim, Confidence, Evidence, Finding, Outcome, Severity
+from gpucheck.findings import (
+    Check,
+    Claim,
+    Confidence,
+    Evidence,
+    Finding,
+    Outcome,
+    Severity,
+    Weight,
+)
 from gpucheck.rules import Family, Rule
 from gpucheck.rules.witnesses.refutation import Refutation
 from gpucheck.snapshot import Snapshot
@@ -29,8 +38,6 @@ from gpucheck.tables import Tables
 _FAMILIES = get_args(Family)
 _SEVERITIES = tuple(Severity)
 _CONFIDENCES = tuple(Confidence)
-_FAR_LESS = 12.0
-"""A finding of a text that weighs less than the first by more than this is suppressed by it."""
 _MOST = 3
 """So many errors of a text stand."""
 
@@ -52,20 +59,20 @@ class _Found(msgspec.Struct, frozen=True):
 
     rule: Rule
     finding: Finding
-    weight: float | None
+    weight: Weight | None
 
     @property
     def gravity(self) -> int:
         return _SEVERITIES.index(self.finding.severity)
 
     @property
-    def place(self) -> tuple[int, float, int, str]:
+    def place(self) -> tuple[int, tuple[int, ...], str]:
         """Its place among findings that are suppressed like it: the first is the likeliest."""
         slug = self.finding.slug
         if self.weight is not None:
-            return self.gravity, -self.weight, 0, slug
+            return self.gravity, self.weight.place, slug
         confidence = _CONFIDENCES.index(self.finding.confidence)
-        return self.gravity, confidence, _FAMILIES.index(self.rule.family), slug
+        return self.gravity, (confidence, _FAMILIES.index(self.rule.family)), slug
 
     def can_explain(self, other: "_Found") -> bool:
         """Whether it is grave and heavy enough: a warning explains no error."""
@@ -180,15 +187,12 @@ def _root_cause(slug: str, found: Mapping[str, _Found]) -> str | None:
 def _outweighed(standing: Iterable[_Found]) -> dict[str, str]:
     """Return the errors of a text that stand back behind the first; none that was seen."""
     errors = sorted(
-        (
-            one
-            for one in standing
-            if one.weight is not None and one.finding.severity is Severity.ERROR
-        ),
-        key=lambda one: one.place,
+        (one.place, one.weight.level, one.finding.slug)
+        for one in standing
+        if one.weight is not None and one.finding.severity is Severity.ERROR
     )
     return {
-        one.finding.slug: errors[0].finding.slug
-        for at, one in enumerate(errors)
-        if at >= _MOST or (one.weight or 0.0) < (errors[0].weight or 0.0) - _FAR_LESS
+        slug: errors[0][2]
+        for at, (_place, level, slug) in enumerate(errors)
+        if at >= _MOST or level < errors[0][1]
     }

@@ -10,11 +10,11 @@ class Sign(Facts, frozen=True, kw_only=True):
 
     slug: str | None = None
     signature: str | None = None
-    """The signature of the finding that it matches."""
+    """The name of the message of the finding that it matches."""
     text: str | None = None
     """The line, shortened."""
     values: dict[str, str] | None = None
-    """The values that the signature extracted from the line."""
+    """The values that the message extracted from the line."""
 
 
 class Taken(Facts, frozen=True, kw_only=True):

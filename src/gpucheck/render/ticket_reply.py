@@ -6,12 +6,12 @@ import msgspec
 
 from gpucheck.engine import Report
 from gpucheck.findings import Confidence, Finding, Fix
+from gpucheck.messages import all_messages
 from gpucheck.render.markdown import block, code, escaped
 from gpucheck.render.public import public
 from gpucheck.render.summary import headline
 from gpucheck.render.ticket_text import where
 from gpucheck.rules import all_rules
-from gpucheck.signatures import all_signs
 
 Language = Literal["en", "zh"]
 _QUOTED, _FIXES = 3, 2
@@ -110,8 +110,8 @@ def _cause(report: Report, language: Language) -> list[str]:
 
 
 def _named(finding: Finding, language: Language) -> str:
-    signs = all_signs().get(finding.slug)
-    sentence = signs.zh if language == "zh" and signs is not None else headline_of(finding)
+    known = all_messages().get(finding.slug)
+    sentence = known.zh if language == "zh" and known is not None else headline_of(finding)
     return f"{escaped(sentence)} ({code(finding.slug)})"
 
 
@@ -122,11 +122,11 @@ def headline_of(finding: Finding) -> str:
 
 def _instruction(finding: Finding, at: int, fix: Fix, language: Language) -> str:
     """Return what to do; a rule's own words have no Chinese, its finding's cure has."""
-    signs = all_signs().get(finding.slug)
-    if language == "en" or signs is None:
+    known = all_messages().get(finding.slug)
+    if language == "en" or known is None:
         return escaped(fix.text)
-    general = signs.cures[at].zh if at < len(signs.cures) else fix.text
-    return escaped(signs.in_chinese(fix.text) or general)
+    general = known.fixes[at].zh if at < len(known.fixes) else fix.text
+    return escaped(known.in_chinese(fix.text) or general)
 
 
 def _to_send(finding: Finding) -> tuple[str, ...]:

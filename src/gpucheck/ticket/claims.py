@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from gpucheck.engine import CheckResult
-from gpucheck.findings import Claim, Confidence, Hit, Severity
+from gpucheck.findings import Claim, Confidence, Hit, Severity, Weight
+from gpucheck.messages import all_messages, wording
+from gpucheck.messages.matcher import Match
 from gpucheck.rules import all_rules
-from gpucheck.signatures import all_signs, suspicion
 from gpucheck.ticket import weighing
-from gpucheck.ticket.search import Match
 
 _MOST_LINES = 8
 
@@ -23,8 +23,9 @@ def claims_of(matches: Sequence[Match]) -> list[Claim]:
 
 
 def _claim(slug: str, own: Sequence[tuple[int, Match]]) -> Claim:
-    at, best = max(own, key=lambda one: one[1].signature.weight)
-    signature = best.signature
+    finding = all_messages()[slug]
+    at, best = max(own, key=lambda one: finding.rank(one[1].message))
+    message = best.message
     lines = {best.line.source: at}
     for other, match in own:
         lines.setdefault(match.line.source, other)
@@ -32,13 +33,13 @@ def _claim(slug: str, own: Sequence[tuple[int, Match]]) -> Claim:
     return Claim(
         slug=slug,
         hit=Hit(
-            headline=suspicion.headline(signature, best.values),
+            headline=wording.headline(message, best.values),
             evidence=tuple(f"pasted.signs.{one}.text" for one in evidence),
-            fixes=suspicion.fixes(all_signs()[slug], signature, best.values),
-            severity=signature.severity,
-            confidence=suspicion.confidence(signature.weight),
+            fixes=wording.fixes(finding, message, best.values),
+            severity=message.severity,
+            confidence=message.strength.confidence,
         ),
-        stands=signature.stands or weighing.names_cause(signature),
+        stands=not message.refutable,
         weight=weighing.of_messages([match for _at, match in own]),
     )
 
@@ -52,7 +53,7 @@ def weighed(results: Mapping[str, CheckResult], claims: Sequence[Claim]) -> dict
     }
 
 
-def _weighed(claim: Claim, said: float | None) -> Claim:
+def _weighed(claim: Claim, said: Weight | None) -> Claim:
     """Weigh a claim of facts; what is merely possible, and of which no line complains, is a note.
 
     ``said`` is what the messages of the same slug weigh, None without any.

@@ -2,6 +2,8 @@
 
 import functools
 
+from gpucheck.messages.form import KnownFacts
+from gpucheck.messages.text import Line
 from gpucheck.probes.environment import Environment
 from gpucheck.probes.nvml import Nvml
 from gpucheck.probes.pasted import Pasted
@@ -10,7 +12,7 @@ from gpucheck.probes.system import System
 from gpucheck.probes.torch_build import TorchBuild
 from gpucheck.readers._drafts import Draft
 from gpucheck.readers._product_names import capability_of, spellings
-from gpucheck.readers.pasted.base import Line, Machine
+from gpucheck.readers.pasted.base import Machine
 from gpucheck.tables import Tables
 from gpucheck.tables.torch_old_defaults import TorchOldDefaults
 from gpucheck.tables.torch_releases import TorchReleases
@@ -92,22 +94,17 @@ def _platform(machine: Machine) -> None:
             machine.said(System, "machine", "x86_64", _ASSUMED)
 
 
-def words_of(machine: Machine) -> list[str]:
-    """Return facts as words that a signature may want beside it (``fact:wsl``)."""
-    found = [f"fact:os={machine.value(System, 'os')}"]
-    if machine.value(System, "wsl"):
-        found.append("fact:wsl")
-    if machine.value(System, "jetson"):
-        found.append("fact:jetson")
-    if machine.items(Nvml, "gpus") or machine.items(Pci, "gpus"):
-        found.append("fact:gpu")
-    if _is_full(machine):
-        found.append("fact:gpu_full")
-    available = machine.value(Pasted, "cuda_available")
-    if available is not None:
-        found.append(f"fact:cuda_available={str(available).lower()}")
-    found.append(f"fact:built_for={machine.value(TorchBuild, 'built_for')}")
-    return found
+def known_facts(machine: Machine) -> KnownFacts:
+    """Return what messages can ask about the facts that stand in the same text."""
+    return KnownFacts(
+        os=machine.value(System, "os"),
+        built_for=machine.value(TorchBuild, "built_for"),
+        cuda_available=machine.value(Pasted, "cuda_available"),
+        gpu=bool(machine.items(Nvml, "gpus") or machine.items(Pci, "gpus")),
+        gpu_full=_is_full(machine),
+        wsl=bool(machine.value(System, "wsl")),
+        jetson=bool(machine.value(System, "jetson")),
+    )
 
 
 def _is_full(machine: Machine) -> bool:

@@ -1,14 +1,14 @@
 """Formats of messages: their lines in a text, and how many of its messages each of them holds.
 
-Readers name the formats that hold facts. A log or a traceback holds messages, which the signatures
-find; which format a message stood in is told here, so that nobody has to guess what was read.
+Readers name the formats that hold facts. A log or a traceback holds messages, which the matcher
+finds; which format a message stood in is told here, so that nobody has to guess what was read.
 """
 
 from collections.abc import Iterator, Sequence
 
+from gpucheck.messages.matcher import Match
+from gpucheck.messages.text import Line, Text
 from gpucheck.probes.pasted import Taken
-from gpucheck.readers.pasted.base import Line, Text
-from gpucheck.ticket.search import Match
 
 _TRACEBACK = "Python traceback"
 _FAMILIES: dict[str, tuple[str, ...]] = {

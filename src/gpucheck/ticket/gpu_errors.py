@@ -2,8 +2,8 @@
 
 import re
 
-from gpucheck.readers.pasted._source_code import is_code
-from gpucheck.readers.pasted.base import Line, Text
+from gpucheck.messages.source_code import is_code
+from gpucheck.messages.text import Line, Text
 
 _LITERALS = (
     "cuda error",

@@ -1,7 +1,7 @@
 """Turns what somebody gives (files, a pipe, a text) into bounded clean lines.
 
 A text of ordinary size is kept whole. Of a long log the lines that may matter are kept: those with
-a literal of a signature and those that a reader starts at, with what stands around them, and the
+a literal of a message and those that a reader starts at, with what stands around them, and the
 beginning and the end. Nothing is unpacked to disk, and no more than a fixed amount is looked at.
 """
 
@@ -14,11 +14,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, cast
 
+from gpucheck.messages.matcher import candidates
+from gpucheck.messages.text import Line, Text
 from gpucheck.readers.pasted import all_readers
 from gpucheck.readers.pasted._cleaning import clean
-from gpucheck.readers.pasted.base import Line, Text
 from gpucheck.ticket.given import SNIFF, Given, IntakeError, Reads, Rejoined, opened
-from gpucheck.ticket.search import candidates
 
 WHOLE = 2 * 1024 * 1024
 """Bytes: a text up to this size is kept as it is."""
@@ -31,7 +31,7 @@ _LONGEST_LINE = 64 * 1024
 """Bytes of a line that are decoded at all."""
 _EDGE = 400
 """Lines at the beginning and at the end of a long text that are kept."""
-_OF_SIGNATURE, _OF_DISTINCT, _OF_READER = 8, 64, 1500
+_OF_MESSAGE, _OF_DISTINCT, _OF_READER = 8, 64, 1500
 _BEFORE, _AFTER, _AFTER_MARK = 3, 3, 60
 _MOST_KEPT = 60_000
 _MANY_LINES, _DENSE = 20_000, 8
@@ -164,9 +164,9 @@ class Intake:
         self._lines.extend(line for line in last if (line.file, line.number) not in known)
 
     def _want(self, text: Text, wanted: set[int]) -> None:
-        for slug, signature in candidates(text):
-            most = _OF_DISTINCT if signature.distinct else _OF_SIGNATURE
-            self._around(text, (signature.literal,), f"{slug} {signature.name}", most, wanted)
+        for slug, message in candidates(text):
+            most = _OF_DISTINCT if message.distinct else _OF_MESSAGE
+            self._around(text, (message.literal,), f"{slug} {message.name}", most, wanted)
         for reader in all_readers():
             name = reader.name
             if self._taken[name] < _OF_READER:

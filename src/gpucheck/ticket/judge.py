@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 
 from gpucheck.engine import Report, ask_each, combine, judge_machine, make_report
+from gpucheck.messages.matcher import Match
+from gpucheck.messages.text import Text
 from gpucheck.probes.pasted import Pasted
-from gpucheck.readers.pasted.base import Text
 from gpucheck.rules import all_rules
 from gpucheck.snapshot import Snapshot
 from gpucheck.tables import Tables
 from gpucheck.ticket.claims import claims_of, weighed
 from gpucheck.ticket.questions import open_questions
 from gpucheck.ticket.reading import Reading, read
-from gpucheck.ticket.search import Match
 from gpucheck.ticket.settled import settled_with, silent_rules
 from gpucheck.ticket.signs import matches_of, snapshot_of
 from gpucheck.ticket.unwrap import unwrapped

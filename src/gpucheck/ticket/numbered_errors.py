@@ -1,14 +1,14 @@
 """Says in words what an error of CUDA is that a text names by its number or its name alone.
 
-The words are put behind the line in brackets, as the tables have them, for the signatures to find.
+The words are put behind the line in brackets, as the tables have them, for the matcher to find.
 """
 
 import re
 
 import msgspec
 
-from gpucheck.readers.pasted._source_code import is_statement
-from gpucheck.readers.pasted.base import Line, Text
+from gpucheck.messages.source_code import is_statement
+from gpucheck.messages.text import Line, Text
 from gpucheck.rules import out_of_memory
 from gpucheck.tables import Tables
 from gpucheck.tables.cuda_errors import CudaErrorRow, CudaErrors

@@ -4,7 +4,7 @@ import re
 
 import msgspec
 
-from gpucheck.readers.pasted.base import Text
+from gpucheck.messages.text import Text
 
 _LITERALS = (
     "the cause is", "a possible cause is: ", "原因是: ",

@@ -1,7 +1,7 @@
 """A report of gpucheck's own in a text: what it found is taken, its lines are not read again.
 
-A report speaks of many causes in words that a signature would take for messages: in its fixes, in
-what it lists as fine.
+A report speaks of many causes in words that look like messages: in its fixes, in what it lists as
+fine.
 """
 
 import re
@@ -10,12 +10,12 @@ from collections.abc import Sequence
 import msgspec
 
 from gpucheck.findings import Severity
-from gpucheck.readers.pasted.base import Line, Text
+from gpucheck.messages import all_messages
+from gpucheck.messages.form import Message, Strength
+from gpucheck.messages.matcher import Match
+from gpucheck.messages.text import Line, Text
 from gpucheck.rules import all_rules
-from gpucheck.signatures import all_signs
-from gpucheck.signatures.base import Signature
 from gpucheck.ticket import own_reply
-from gpucheck.ticket.search import Match
 
 NAME = "gpucheck report"
 
@@ -44,7 +44,7 @@ _SURE = (
 _VERDICTS = ("broken   ", "warning  ")
 _MOST_LINES = 2000
 _HEADLINE = r"(?P<headline>.+)"
-_WEIGHTS = (98, 95, 92)
+_TIE_BREAKS = (3, 2, 1)
 """Of the first, second and further findings: a report puts the cause first."""
 _SCHEMA = '"gpucheck.report/1"', '"gpucheck.snapshot/1"'
 _JSON_VERDICT = re.compile(r'"verdict":\s{0,8}"(healthy|warning|broken|unknown)"')
@@ -119,7 +119,7 @@ def _take_out_json(text: Text, begin: int) -> tuple[Text, OwnReport]:
     matches = [
         own_match(slug, severity, first, {"headline": _headline("", slug, at)}, at)
         for at, slug in enumerate(slugs)
-        if slug in all_rules() and slug in all_signs()
+        if slug in all_rules() and slug in all_messages()
     ]
     rest = Text(text.lines[:begin] + text.lines[end:])
     return rest, OwnReport(said, first, tuple(matches))
@@ -163,7 +163,7 @@ def _headline_at(lines: Sequence[Line], at: int) -> str:
 
 def is_known(slug: str) -> bool:
     """Whether a word is the name of a finding that can be taken over."""
-    return slug in all_rules() and slug in all_signs()
+    return slug in all_rules() and slug in all_messages()
 
 
 def _finding(line: Line) -> tuple[str, str] | None:
@@ -202,16 +202,16 @@ def _headline(headline: str, slug: str, at: int) -> str:
 
 
 def own_match(slug: str, severity: str, line: Line, values: dict[str, str], at: int = 0) -> Match:
-    """Return what a report found as if a signature had."""
-    signature = Signature(
+    """Return what a report found as if a message had."""
+    message = Message(
         name=f"{NAME}: {severity}",
         literal="gpucheck",
         pattern=_HEADLINE,
-        weight=_WEIGHTS[min(at, len(_WEIGHTS) - 1)],
+        strength=Strength.NAMES,
+        tie_break=_TIE_BREAKS[min(at, len(_TIE_BREAKS) - 1)],
         says="{headline}",
         sample="",
         other="",
-        stands=True,
         severity=Severity(severity),
     )
-    return Match(slug, signature, line, values)
+    return Match(slug, message, line, values)

@@ -5,18 +5,18 @@ from collections.abc import Sequence
 import msgspec
 
 from gpucheck.facts import Section
+from gpucheck.messages.matcher import Match, search
+from gpucheck.messages.text import Text
 from gpucheck.probes.pasted import Pasted
 from gpucheck.readers.pasted import read_pasted
-from gpucheck.readers.pasted.base import Machine, Text
+from gpucheck.readers.pasted.base import Machine
 from gpucheck.rules import all_rules
 from gpucheck.tables import Tables
-from gpucheck.ticket.completion import complete, words_of
+from gpucheck.ticket.completion import complete, known_facts
 from gpucheck.ticket.gpu_errors import first_complaint, first_gpu_error
 from gpucheck.ticket.numbered_errors import with_names
 from gpucheck.ticket.own_report import NAME as NAME_OF_REPORT
 from gpucheck.ticket.own_report import OwnReport, take_out
-from gpucheck.ticket.search import Match, search
-from gpucheck.ticket.weighing import names_cause
 
 LONGEST = 300
 """Characters of a line that are kept of it."""
@@ -59,7 +59,7 @@ def read(text: Text, tables: Tables) -> Reading:
         machine.said(Pasted, "own_verdict", own.verdict, own.line)
         readers = (NAME_OF_REPORT, *readers)
     complete(machine, tables)
-    found = search(text, words_of(machine))
+    found = search(text, known_facts(machine))
     matches = _not_refuted(found, machine)
     failed = first_gpu_error(text)
     if failed is None and not matches:
@@ -85,5 +85,5 @@ def _not_refuted(matches: list[Match], machine: Machine) -> list[Match]:
     return [
         match
         for match in matches
-        if rules[match.slug].refuted_by_cuda == "never" or names_cause(match.signature)
+        if rules[match.slug].refuted_by_cuda == "never" or not match.message.refutable
     ]

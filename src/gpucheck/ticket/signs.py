@@ -6,17 +6,17 @@ from collections.abc import Sequence
 import msgspec
 
 from gpucheck.facts import Section
+from gpucheck.messages import all_messages
+from gpucheck.messages.matcher import Match
+from gpucheck.messages.text import Line
 from gpucheck.probes import all_sections
 from gpucheck.probes.pasted import Pasted, Sign, Taken
-from gpucheck.readers.pasted.base import Line
-from gpucheck.signatures import all_signs
 from gpucheck.snapshot import ProbeRuns, Snapshot
 from gpucheck.tables import Tables
 from gpucheck.ticket.families import formats, spans
 from gpucheck.ticket.own_report import NAME as NAME_OF_REPORT
 from gpucheck.ticket.own_report import own_match
 from gpucheck.ticket.reading import LONGEST, Reading
-from gpucheck.ticket.search import Match
 from gpucheck.ticket.settled import nothing_said
 
 
@@ -62,7 +62,7 @@ def _silent_sections() -> dict[str, Section]:
 def _sign(match: Match) -> Sign:
     return Sign(
         slug=match.slug,
-        signature=match.signature.name,
+        signature=match.message.name,
         text=match.line.text.strip()[:LONGEST],
         values=match.values,
         sources={"*": match.line.source},
@@ -70,14 +70,14 @@ def _sign(match: Match) -> Sign:
 
 
 def _match(sign: Sign) -> Match | None:
-    """Return a saved sign as it was found; None when this version has no such signature."""
+    """Return a saved sign as it was found; None when this version has no such message."""
     if (sign.signature or "").startswith(NAME_OF_REPORT):
         line = Line(0, sign.text or "", file=sign.source("text"))
         severity = (sign.signature or "").rpartition(" ")[2]
         return own_match(sign.slug or "", severity, line, sign.values or {})
-    signs = all_signs().get(sign.slug or "")
-    for signature in signs.signatures if signs is not None else ():
-        if signature.name == sign.signature:
+    finding = all_messages().get(sign.slug or "")
+    for message in finding.messages if finding is not None else ():
+        if message.name == sign.signature:
             line = Line(0, sign.text or "", file=sign.source("text"))
-            return Match(sign.slug or "", signature, line, sign.values or {})
+            return Match(sign.slug or "", message, line, sign.values or {})
     return None

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterator
 
-from gpucheck.readers.pasted._source_code import is_statement
-from gpucheck.readers.pasted.base import Line, Text
+from gpucheck.messages.source_code import is_statement
+from gpucheck.messages.text import Line, Text
 
 _NARROWEST, _WIDEST = 40, 240
 """Columns: narrower are lists of words, wider lines are hardly broken by anything."""

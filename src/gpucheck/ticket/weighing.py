@@ -1,36 +1,38 @@
-"""How much a text speaks for a cause: by its messages, by its facts, by both together."""
+"""How much a text speaks for a cause: by its messages, by its facts, by both together.
+
+1. A finding is as strong as the strongest claim that is made for it. A message claims with its own
+   strength: it names the cause, points to it, fits it best, or is a symptom. Facts that stand in a
+   text claim with the strength that their confidence has, but at most "points": they may be of
+   another machine or another day.
+2. Of findings of the same strength the one weighs most for which facts and a message agree, then
+   the one with the higher tie-break. The engine puts them in order, the last of all by name.
+3. The engine suppresses a finding that is weaker than the first, and one that another explains
+   which weighs at least as much.
+"""
 
 from collections.abc import Sequence
 
-from gpucheck.findings import Confidence
-from gpucheck.signatures.base import Signature
-from gpucheck.ticket.search import Match
+from gpucheck.findings import Confidence, Weight
+from gpucheck.messages.form import Strength
+from gpucheck.messages.matcher import Match
 
-_OF_FACTS = {Confidence.CERTAIN: 84.0, Confidence.LIKELY: 74.0, Confidence.POSSIBLE: 56.0}
-_BOTH = 8.0
-"""What facts add to a text that names the same cause; a mere symptom adds nothing to facts."""
-_NAMES_IT = 70
-_STANDS = 84
-"""From this weight on a message names its cause whatever facts of other lines look like."""
-_FURTHER = 0.5
-"""What each further message of one slug adds."""
-_MOST_FURTHER = 3
+_OF_FACTS = {
+    Confidence.CERTAIN: Strength.POINTS,
+    Confidence.LIKELY: Strength.POINTS,
+    Confidence.POSSIBLE: Strength.SYMPTOM,
+}
 
 
-def names_cause(signature: Signature) -> bool:
-    """Whether a message names its cause, and is no mere symptom of it."""
-    return signature.weight >= _STANDS
+def of_messages(matches: Sequence[Match]) -> Weight:
+    """Return the weight of all messages of one finding: of the strongest."""
+    level, tie_break = max(match.message.rank for match in matches)
+    return Weight(level, tie_break=tie_break)
 
 
-def of_messages(matches: Sequence[Match]) -> float:
-    """Return the weight of all messages of one slug."""
-    own = {match.signature.name: match.signature.weight for match in matches}
-    return max(own.values()) + _FURTHER * min(len(own) - 1, _MOST_FURTHER)
-
-
-def of_facts(confidence: Confidence, said: float | None) -> float:
+def of_facts(confidence: Confidence, said: Weight | None) -> Weight:
     """Return the weight of what facts show, beside that of messages (None without any)."""
-    seen = _OF_FACTS[confidence]
+    shown = Weight(_OF_FACTS[confidence].level)
     if said is None:
-        return seen
-    return max(seen, said) + (_BOTH if said >= _NAMES_IT else 0.0)
+        return shown
+    agreed = said.level >= Strength.POINTS.level
+    return (said if said.level >= shown.level else shown)._replace(agreed=agreed)

@@ -13,8 +13,9 @@ from collections.abc import Callable
 
 import msgspec
 
-from gpucheck.readers.pasted._words import ByPiece
-from gpucheck.readers.pasted.base import Machine, Text
+from gpucheck.messages.text import Text
+from gpucheck.messages.word_index import ByPiece
+from gpucheck.readers.pasted.base import Machine
 
 
 class Reader(msgspec.Struct, frozen=True):

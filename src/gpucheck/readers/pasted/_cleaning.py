@@ -5,7 +5,7 @@ import re
 
 import msgspec
 
-from gpucheck.readers.pasted.base import Line
+from gpucheck.messages.text import Line
 
 LONGEST_LINE = 4096
 """Characters; the rest of a longer line is ignored."""

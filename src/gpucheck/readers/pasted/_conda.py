@@ -5,10 +5,11 @@ The build string shows what torch was made for; ``pytorch-mutex`` has it in one 
 
 import re
 
+from gpucheck.messages.text import Line
 from gpucheck.probes.packages import Packages
 from gpucheck.probes.torch_build import TorchBuild
 from gpucheck.readers.pasted import _said as said
-from gpucheck.readers.pasted.base import Line, Machine
+from gpucheck.readers.pasted.base import Machine
 from gpucheck.tables.versions import minor
 
 _OF_PIP = "pypi"

@@ -2,6 +2,7 @@
 
 import re
 
+from gpucheck.messages.text import Line, Text
 from gpucheck.probes.cuda_driver import CudaDriver
 from gpucheck.probes.interpreter import Interpreter
 from gpucheck.probes.limits import LimitsOfProcess
@@ -12,7 +13,7 @@ from gpucheck.probes.system import System
 from gpucheck.probes.toolkits import Compiler, Toolkit, Toolkits
 from gpucheck.probes.torch_build import TorchBuild
 from gpucheck.readers.pasted._labels import is_unknown
-from gpucheck.readers.pasted.base import Line, Machine, Text
+from gpucheck.readers.pasted.base import Machine
 from gpucheck.tables.versions import minor
 
 VERSION = re.compile(r"(?<![\w.])v?(\d{1,4}(?:\.\d{1,6}){1,4}(?:[abc.+-]\w[\w.+]{0,40})?)")

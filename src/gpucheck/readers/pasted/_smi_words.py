@@ -2,9 +2,9 @@
 
 import re
 
+from gpucheck.messages.text import Text
 from gpucheck.probes.nvml import GpuProcess
 from gpucheck.readers._drafts import Draft
-from gpucheck.readers.pasted.base import Text
 
 MIB = 1024 * 1024
 _ADDRESS = re.compile(r"([0-9A-Fa-f]{4,8}):([0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])")

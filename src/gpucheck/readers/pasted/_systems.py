@@ -2,8 +2,9 @@
 
 import re
 
+from gpucheck.messages.text import Line
 from gpucheck.probes.system import System
-from gpucheck.readers.pasted.base import Line, Machine
+from gpucheck.readers.pasted.base import Machine
 
 _DISTRIBUTIONS = {
     "ubuntu": "ubuntu", "debian": "debian", "centos": "centos", "red hat": "rhel", "rhel": "rhel",

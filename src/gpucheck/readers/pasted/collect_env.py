@@ -8,12 +8,13 @@ means unknown, not absent.
 import re
 from collections.abc import Callable
 
+from gpucheck.messages.text import Line, Text
 from gpucheck.probes.nvml import Nvml
 from gpucheck.readers.pasted import _said as said
 from gpucheck.readers.pasted._conda import read_conda_package
 from gpucheck.readers.pasted._labels import is_unknown, split_label
 from gpucheck.readers.pasted._systems import read_platform, read_system
-from gpucheck.readers.pasted.base import Line, Machine, Text
+from gpucheck.readers.pasted.base import Machine
 
 NAME = "collect_env"
 MARKS = (

@@ -2,11 +2,12 @@
 
 import re
 
+from gpucheck.messages.text import Text
 from gpucheck.probes.limits import LimitsOfProcess
 from gpucheck.probes.toolkits import Toolkits
 from gpucheck.probes.torch_build import TorchBuild
 from gpucheck.readers.pasted import _said as said
-from gpucheck.readers.pasted.base import Machine, Text
+from gpucheck.readers.pasted.base import Machine
 
 NAME = "container set-up"
 MARKS = (

@@ -2,8 +2,9 @@
 
 import re
 
+from gpucheck.messages.text import Line, Text
 from gpucheck.readers.pasted import _said as said
-from gpucheck.readers.pasted.base import Line, Machine, Text
+from gpucheck.readers.pasted.base import Machine
 
 NAME = "ds_report"
 _SHM = "/dev/shm) size"  # noqa: S108  # words to look for

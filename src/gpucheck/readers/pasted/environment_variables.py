@@ -7,9 +7,10 @@ was seen to work.
 
 import re
 
+from gpucheck.messages.text import Line, Text
 from gpucheck.probes.environment import HIDDEN, OTHER_NAMES, PATH_NAMES
 from gpucheck.probes.pasted import Pasted
-from gpucheck.readers.pasted.base import Line, Machine, Text
+from gpucheck.readers.pasted.base import Machine
 
 NAME = "environment variables"
 MARKS = (

@@ -2,10 +2,11 @@
 
 import re
 
+from gpucheck.messages.text import Line, Text
 from gpucheck.probes.cuda_driver import CudaDriver
 from gpucheck.probes.pci import Pci, PciGpu
 from gpucheck.probes.torch_build import TorchBuild
-from gpucheck.readers.pasted.base import Line, Machine, Text
+from gpucheck.readers.pasted.base import Machine
 
 NAME = "error messages"
 MARKS = (

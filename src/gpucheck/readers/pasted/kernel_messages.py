@@ -2,9 +2,10 @@
 
 import re
 
+from gpucheck.messages.text import Line, Text
 from gpucheck.probes import _kernel_messages as messages
 from gpucheck.probes.kernel_log import KernelLog, OomKill, XidEvent
-from gpucheck.readers.pasted.base import Line, Machine, Text
+from gpucheck.readers.pasted.base import Machine
 
 NAME = "kernel log"
 MARKS = ("nvrm:", "nvidia-nvswitch", "out of memory: kill", "memory cgroup out of memory")

@@ -7,6 +7,8 @@ other one.
 import re
 from collections.abc import Container, Iterator, Sequence
 
+from gpucheck.messages.source_code import is_code
+from gpucheck.messages.text import Line, Text
 from gpucheck.probes.nvml import Nvml
 from gpucheck.probes.pasted import Pasted
 from gpucheck.probes.pci import Pci, PciGpu
@@ -14,8 +16,7 @@ from gpucheck.probes.system import System
 from gpucheck.probes.torch_build import TorchBuild
 from gpucheck.readers.pasted._conda import read_conda_package
 from gpucheck.readers.pasted._said import cannot_import_torch
-from gpucheck.readers.pasted._source_code import is_code
-from gpucheck.readers.pasted.base import Line, Machine, Text
+from gpucheck.readers.pasted.base import Machine
 
 NAME = "free text"
 _GPU_WORDS = (

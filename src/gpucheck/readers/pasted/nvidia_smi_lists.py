@@ -3,11 +3,12 @@
 import re
 from collections.abc import Callable
 
+from gpucheck.messages.text import Line, Text
 from gpucheck.probes.nvml import MigDevice, Nvml, NvmlGpu
 from gpucheck.readers._drafts import Draft
 from gpucheck.readers.pasted import _said as said
 from gpucheck.readers.pasted._smi_words import MIB, compute_mode, pci_address, usage_matters
-from gpucheck.readers.pasted.base import Line, Machine, Text
+from gpucheck.readers.pasted.base import Machine
 
 NAME = "nvidia-smi lists"
 MARKS = ("(uuid: gpu-", "(uuid: mig-", "driver_version", "memory.", "pci.bus_id", "cpu affinity")

@@ -6,6 +6,7 @@ Newer drivers (R610 on) and ``nvidia-smi --version`` list the release of the ker
 
 import re
 
+from gpucheck.messages.text import Line, Text
 from gpucheck.probes.nvml import GpuProcess, Nvml, NvmlGpu
 from gpucheck.readers._drafts import Draft
 from gpucheck.readers.pasted._smi_words import (
@@ -15,7 +16,7 @@ from gpucheck.readers.pasted._smi_words import (
     pci_address,
     usage_matters,
 )
-from gpucheck.readers.pasted.base import Line, Machine, Text
+from gpucheck.readers.pasted.base import Machine
 
 NAME = "nvidia-smi"
 MARKS = ("driver version", "nvidia-smi ", "kmd version", "mib /", "cuda umd version")

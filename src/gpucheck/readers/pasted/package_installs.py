@@ -5,11 +5,12 @@ Only packages reported as installed count; those that are examined or downloaded
 
 import re
 
+from gpucheck.messages.text import Line, Text
 from gpucheck.probes.packages import Distribution, Packages
 from gpucheck.probes.torch_build import TorchBuild
 from gpucheck.readers.pasted import _said as said
 from gpucheck.readers.pasted._conda import read_conda_package
-from gpucheck.readers.pasted.base import Line, Machine, Text
+from gpucheck.readers.pasted.base import Machine
 
 NAME = "installer output"
 MARKS = (

@@ -6,11 +6,12 @@ because many texts have a word and a number on a line.
 
 import re
 
+from gpucheck.messages.text import Line, Text
 from gpucheck.probes.packages import Packages
 from gpucheck.probes.torch_build import TorchBuild
 from gpucheck.readers.pasted import _said as said
 from gpucheck.readers.pasted._conda import read_conda_package
-from gpucheck.readers.pasted.base import Line, Machine, Text
+from gpucheck.readers.pasted.base import Machine
 
 NAME = "package list"
 MARKS = (

@@ -7,10 +7,11 @@ of two columns; ``python -m xformers.info``; ``python -m bitsandbytes``; Ultraly
 import re
 from collections.abc import Callable
 
+from gpucheck.messages.text import Line, Text
 from gpucheck.probes.nvml import Nvml
 from gpucheck.readers.pasted import _said as said
 from gpucheck.readers.pasted._labels import is_unknown, split_label
-from gpucheck.readers.pasted.base import Line, Machine, Text
+from gpucheck.readers.pasted.base import Machine
 
 NAME = "environment report of a project"
 MARKS = (

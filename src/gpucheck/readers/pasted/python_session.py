@@ -6,10 +6,11 @@ The expressions of a line are matched, in order, with the lines below it.
 import re
 from collections.abc import Callable
 
+from gpucheck.messages.text import Line, Text
 from gpucheck.probes.nvml import Nvml
 from gpucheck.probes.torch_build import TorchBuild
 from gpucheck.readers.pasted import _said as said
-from gpucheck.readers.pasted.base import Line, Machine, Text
+from gpucheck.readers.pasted.base import Machine
 
 NAME = "Python session"
 MARKS = ("torch.__version__", "torch.version.cuda", "torch.cuda.")

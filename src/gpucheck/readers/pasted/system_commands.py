@@ -2,13 +2,14 @@
 
 import re
 
+from gpucheck.messages.text import Line, Text
 from gpucheck.probes.driver import Driver
 from gpucheck.probes.limits import LimitsOfProcess
 from gpucheck.probes.pci import Pci, PciGpu
 from gpucheck.probes.system import System
 from gpucheck.readers.pasted import _said as said
 from gpucheck.readers.pasted._systems import read_platform, read_system
-from gpucheck.readers.pasted.base import Line, Machine, Text
+from gpucheck.readers.pasted.base import Machine
 
 NAME = "system commands"
 _SHM_PLACE = "/dev/shm"  # noqa: S108  # words to look for

@@ -1,6 +1,5 @@
 """The messages of NCCL and Gloo in failed self-tests, and the causes that they name."""
 
-import importlib
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -12,25 +11,30 @@ from gpucheck.rules.witnesses.selftest_says import repeated
 from gpucheck.views.base import View
 
 if TYPE_CHECKING:  # imported only if a test failed: a healthy run does not need them
-    from gpucheck.signatures.base import Signature, Signs
+    from gpucheck.messages.form import FindingMessages, Message
 
-_NAMES_IT = 76
-"""A signature with a lower weight fits several causes, or is something that people write."""
 _MOST_LINES, _LONGEST, _MOST = 400, 2000, 1 << 16
 _SHOWN = 200
 _WARNINGS = "data.nccl_warnings"
 
 
-class _Found(msgspec.Struct, frozen=True):
-    """A line of a self-test in which a signature was found."""
+class _Match(msgspec.Struct, frozen=True):
+    """The field and the line in which a message was found, with the named groups of its pattern."""
 
-    signs: "Signs"
-    signature: "Signature"
-    values: dict[str, str]
-    path: str
-    result: SelfTest
     field: str
     line: str
+    values: dict[str, str]
+
+
+class _Found(msgspec.Struct, frozen=True):
+    """A line of a self-test in which a message was found."""
+
+    slug: str
+    finding: "FindingMessages"
+    message: "Message"
+    path: str
+    result: SelfTest
+    match: _Match
 
 
 class SelfTestWords(View):
@@ -47,11 +51,11 @@ class SelfTestWords(View):
             if found is None:
                 continue
             before = of_test.get(result.name)
-            if before is None or found.signature.weight > before.signature.weight:
+            if before is None or found.message.rank > before.message.rank:
                 of_test[result.name] = found
         claims: dict[str, Claim] = {}
         for found in of_test.values():
-            claims.setdefault(found.signs.slug, _claim(found))
+            claims.setdefault(found.slug, _claim(found))
         return list(claims.values())
 
 
@@ -64,27 +68,30 @@ def _library(result: SelfTest) -> Library | None:
 
 
 def _most_telling(path: str, result: SelfTest) -> _Found | None:
+    from gpucheck.messages import messages_of  # noqa: PLC0415  # see above
+
     lines = _lines(result)
     text = "\n".join(line for _field, line in lines).lower()
     best: _Found | None = None
     library = _library(result)
     for slug in (slug for slug, rule in all_rules().items() if library in rule.named_by):
-        module = importlib.import_module(f"gpucheck.signatures.{slug.replace('-', '_')}")
-        signs: Signs = module.SIGNS
-        for signature in signs.signatures:
-            if signature.literal not in text or not _counts(signature, text):
+        finding = messages_of(slug)
+        for message in finding.messages:
+            if message.literal not in text or not _counts(message, text):
                 continue
-            if best is not None and signature.weight <= best.signature.weight:
+            if best is not None and message.rank <= best.message.rank:
                 continue
-            best = _match(signs, signature, path, result, lines) or best
+            match = _match(message, lines)
+            if match is not None:
+                best = _Found(slug, finding, message, path, result, match)
     return best
 
 
-def _counts(signature: "Signature", text: str) -> bool:
-    """Whether it names a cause by itself; conditions on other words are for a user's text."""
-    if signature.weight < _NAMES_IT or signature.beside or signature.elsewhere:
+def _counts(message: "Message", text: str) -> bool:
+    """Whether it points to a cause by itself; conditions on other words are for a user's text."""
+    if not message.points or message.beside or message.elsewhere or message.distinct:
         return False
-    return not signature.distinct and not any(words in text for words in signature.unless)
+    return message.unless is None or not any(words in text for words in message.unless.any_of)
 
 
 def _lines(result: SelfTest) -> list[tuple[str, str]]:
@@ -100,46 +107,42 @@ def _lines(result: SelfTest) -> list[tuple[str, str]]:
     return [(field, line[:_LONGEST]) for field, line in said[:_MOST_LINES]]
 
 
-def _match(
-    signs: "Signs",
-    signature: "Signature",
-    path: str,
-    result: SelfTest,
-    lines: list[tuple[str, str]],
-) -> _Found | None:
-    from gpucheck.signatures.base import compiled  # noqa: PLC0415  # see above
+def _match(message: "Message", lines: list[tuple[str, str]]) -> _Match | None:
+    """Return the first line that it matches."""
+    from gpucheck.messages.form import compiled  # noqa: PLC0415  # see above
+    from gpucheck.messages.named_conditions import holds  # noqa: PLC0415  # see above
 
-    pattern = compiled(signature.pattern)
+    pattern = compiled(message.pattern)
     for field, line in lines:
-        found = pattern.search(line) if signature.literal in line.lower() else None
+        found = pattern.search(line) if message.literal in line.lower() else None
         if found is None:
             continue
         values = {name: value for name, value in found.groupdict().items() if value}
-        if signature.check is None or signature.check(values):
-            return _Found(signs, signature, values, path, result, field, line.strip()[:_SHOWN])
+        if message.when is None or holds(message.when, values):
+            return _Match(field, line.strip()[:_SHOWN], values)
     return None
 
 
 def _claim(found: _Found) -> Claim:
-    from gpucheck.signatures import suspicion  # noqa: PLC0415  # see above
+    from gpucheck.messages import wording  # noqa: PLC0415  # see above
 
-    signature, result = found.signature, found.result
+    message, result, match = found.message, found.result, found.match
     evidence = [f"{found.path}.detail"]
-    sure = suspicion.confidence(signature.weight)
-    if sure is Confidence.CERTAIN and not signature.stands:
+    sure = message.strength.confidence
+    if sure is Confidence.CERTAIN and not message.stands:
         sure = Confidence.LIKELY  # NCCL may have printed a warning and continued
     again = repeated(result)
-    fixes = suspicion.fixes(found.signs, signature, found.values)
-    if found.field == _WARNINGS:
+    fixes = wording.fixes(found.finding, message, match.values)
+    if match.field == _WARNINGS:
         evidence.append(f"{found.path}.{_WARNINGS}")
     return Claim(
-        slug=found.signs.slug,
+        slug=found.slug,
         hit=Hit(
-            headline=f"{suspicion.headline(signature, found.values)}: the self-test {result.name} "
-            f"on {result.place} went wrong with “{found.line}”",
+            headline=f"{wording.headline(message, match.values)}: the self-test {result.name} "
+            f"on {result.place} went wrong with “{match.line}”",
             evidence=tuple(evidence),
             fixes=tuple(msgspec.structs.replace(fix, verify=again) for fix in fixes),
-            severity=signature.severity,
+            severity=message.severity,
             confidence=sure,
         ),
     )

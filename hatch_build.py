@@ -1,0 +1,40 @@
+"""Makes one JSON file of the messages of all findings when a wheel is built."""
+
+import json
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+_AUTHORED = "src/gpucheck/rules"
+_SHIPPED = "gpucheck/messages/messages.json"
+
+
+class MessagesHook(BuildHookInterface[Any]):
+    """Puts the values of the TOML files into the wheel, by slug; they are checked when loaded."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Write the file and have it included; an editable install reads the TOML files."""
+        if version == "editable":
+            return
+        files = sorted(Path(self.root, _AUTHORED).glob("*.toml"))
+        messages = {
+            file.stem.replace("_", "-"): tomllib.loads(file.read_text(encoding="utf-8"))
+            for file in files
+        }
+        self._folder = tempfile.TemporaryDirectory()
+        made = Path(self._folder.name, "messages.json")
+        made.write_text(json.dumps(messages, ensure_ascii=False, separators=(",", ":")), "utf-8")
+        build_data["force_include"][str(made)] = _SHIPPED
+
+    def finalize(self, _version: str, _build_data: dict[str, Any], _artifact: str) -> None:
+        """Remove the temporary file."""
+        if hasattr(self, "_folder"):
+            self._folder.cleanup()

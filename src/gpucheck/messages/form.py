@@ -1,0 +1,231 @@
+"""The form of a message, as its TOML file has it: what it looks like, and what it says."""
+
+import enum
+import functools
+import re
+from typing import Literal
+
+import msgspec
+
+from gpucheck.findings import Confidence, Fix, Severity
+from gpucheck.messages.word_index import runs
+
+_COMMON = frozenset(
+    [
+        "nvidia", "driver", "device", "version", "failed", "error", "cannot", "available", "memory",
+        "module", "package", "python", "torch", "pytorch", "install", "found", "process", "loaded",
+        "library", "could", "compiled", "system", "attribute", "container", "killed", "cuda",
+        "no", "not", "out", "open", "kernel", "unknown", "supported", "mismatch", "runtime",
+        "import", "requires", "line", "file", "from", "with", "that", "this", "have", "been",
+        "does", "unsupported",
+        "required", "undefined", "symbol", "object", "shared", "unable", "named", "connection",
+    ]
+)  # fmt: skip
+"""Words that stand in most reports: a rarer one of the same literal saves looking for it."""
+_ENDS = re.compile(r"^[a-z]+|[a-z]+$")
+
+NamedCondition = Literal[
+    "memory-held-by-others", "memory-held-by-a-process", "fewer-workers-than-expected"
+]
+
+
+class Strength(enum.Enum):
+    """How much a message, or a fact, says about the cause; the strongest first."""
+
+    NAMES = "names"
+    """It names the cause itself, whatever else the text shows: certain."""
+    POINTS = "points"
+    """It points to the cause, unless facts disagree: likely."""
+    FITS = "fits"
+    """It fits this cause best of several: likely."""
+    SYMPTOM = "symptom"
+    """It is a symptom that several causes have: possible."""
+
+    @property
+    def level(self) -> int:
+        """The place in the order: 4 of the strongest, 1 of the weakest."""
+        return _LEVELS[self]
+
+    @property
+    def confidence(self) -> Confidence:
+        """How sure a finding is that rests on a message of this strength."""
+        return _CONFIDENCE[self]
+
+
+_LEVELS = {one: level for level, one in enumerate(reversed(Strength), 1)}
+_CONFIDENCE = {
+    Strength.NAMES: Confidence.CERTAIN,
+    Strength.POINTS: Confidence.LIKELY,
+    Strength.FITS: Confidence.LIKELY,
+    Strength.SYMPTOM: Confidence.POSSIBLE,
+}
+
+
+class _Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A table of a TOML file: a key that nobody knows is a mistake."""
+
+
+class FactCondition(_Strict, frozen=True, kw_only=True):
+    """Facts that readers found in the same text; each key that is given is one condition."""
+
+    os: tuple[Literal["linux", "windows", "macos"], ...] = ()
+    """It is one of these."""
+    built_for: tuple[Literal["cuda", "cpu", "rocm", "xpu"], ...] = ()
+    """The installed torch was built for one of these."""
+    cuda_available: bool | None = None
+    gpu: bool | None = None
+    """The text lists a GPU."""
+    gpu_full: bool | None = None
+    """The GPU that a program takes first has no memory left."""
+    wsl: bool | None = None
+    jetson: bool | None = None
+
+    def holds(self, facts: "KnownFacts") -> bool:
+        """Whether one of these is so."""
+        return (
+            facts.os in self.os
+            or facts.built_for in self.built_for
+            or (self.cuda_available is not None and self.cuda_available is facts.cuda_available)
+            or (self.gpu is not None and self.gpu is facts.gpu)
+            or (self.gpu_full is not None and self.gpu_full is facts.gpu_full)
+            or (self.wsl is not None and self.wsl is facts.wsl)
+            or (self.jetson is not None and self.jetson is facts.jetson)
+        )
+
+
+class KnownFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What readers found in a text, as far as a message can ask about it."""
+
+    os: str | None = None
+    built_for: str | None = None
+    cuda_available: bool | None = None
+    gpu: bool = False
+    gpu_full: bool = False
+    wsl: bool = False
+    jetson: bool = False
+
+
+class Condition(_Strict, frozen=True, kw_only=True):
+    """What stands anywhere in a text. It holds if one of its parts does."""
+
+    any_of: tuple[str, ...] = ()
+    """Lower-case literals."""
+    words: tuple[str, ...] = ()
+    """Whole words of letters: "ray" alone stands in "array" as well."""
+    said: tuple[str, ...] = ()
+    """Lower-case literals in a line that is not source code."""
+    facts: FactCondition | None = None
+    named: tuple[str, ...] = ()
+    """Names of conditions of this file."""
+
+
+class TranslatedFix(Fix, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What to do, in English and in Chinese.
+
+    ``{group}`` in a command stands for a named group of the pattern, which matches digits only.
+    """
+
+    zh: str
+
+
+class Message(_Strict, frozen=True, kw_only=True):
+    """A message that points to the finding of its file."""
+
+    name: str
+    strength: Strength
+    tie_break: int = 0
+    """Of findings of the same strength the higher one comes first, and yields to no lower one."""
+    literal: str
+    """Lower case; only lines that hold it are matched."""
+    pattern: str
+    """Matched without regard to case; no nested and no adjacent unbounded repeats."""
+    says: str
+    """The headline; ``{group}`` stands for a named group of the pattern."""
+    sample: str
+    """A line that must match."""
+    other: str
+    """A line that holds something like it and must not match."""
+    beside: tuple[Condition, ...] = ()
+    """Each of these must hold."""
+    unless: Condition | None = None
+    """This must not hold."""
+    when: NamedCondition | None = None
+    """A condition on the named groups of the match."""
+    stands: bool = False
+    """It stands even where the facts of the same text look fine, as one that names its cause."""
+    severity: Severity = Severity.ERROR
+    elsewhere: bool = False
+    """It counts only in a text that says nothing about PyTorch, CUDA or a GPU."""
+    code: bool = False
+    """It counts in source code, too: what a program sets, not what it says."""
+    distinct: str = ""
+    """A named group that must be found with two different values: ranks or nodes that differ."""
+    fixes: tuple[TranslatedFix, ...] = msgspec.field(default=(), name="fix")
+    """What to do where this message tells more than its finding."""
+    fixes_of: str | None = None
+    """The name of another message of this file that has the same fixes."""
+
+    @property
+    def refutable(self) -> bool:
+        """Whether facts that look fine refute it."""
+        return self.strength is not Strength.NAMES and not self.stands
+
+    @property
+    def points(self) -> bool:
+        """Whether it points to one cause by itself, or even names it."""
+        return self.strength in (Strength.NAMES, Strength.POINTS)
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        """How it compares with messages of other findings."""
+        return self.strength.level, self.tie_break
+
+    @property
+    def anchor(self) -> str:
+        """The rarest word of the literal that is not at its ends, else "".
+
+        It is a whole word of every line that holds the literal; the first and the last one may go
+        on beyond it: "driver" in "drivers", "oom" in "OOMKilled".
+        """
+        within = _ENDS.sub(" ", self.literal)
+        return max(
+            sorted(runs(within)), key=lambda word: (word not in _COMMON, len(word)), default=""
+        )
+
+
+class FindingMessages(_Strict, frozen=True, kw_only=True):
+    """Everything that the TOML file of a finding says."""
+
+    zh: str
+    """The cause in Chinese, as a short sentence."""
+    any_program: bool = False
+    """Other programs print these messages as well.
+
+    They count only in a text about PyTorch, CUDA or a GPU, except for those with ``elsewhere``.
+    """
+    conditions: dict[str, Condition] = msgspec.field(default_factory=dict, name="condition")
+    """Conditions that several messages share, by name."""
+    fixes: tuple[TranslatedFix, ...] = msgspec.field(name="fix")
+    """What to do about the finding when no fact tells more."""
+    messages: tuple[Message, ...] = msgspec.field(name="message")
+
+    def rank(self, message: Message) -> tuple[int, int, int]:
+        """How a message compares with others of this finding: the first in the file comes first."""
+        names = [one.name for one in self.messages]
+        place = names.index(message.name) if message.name in names else len(names)
+        return *message.rank, -place
+
+    def fixes_for(self, message: Message) -> tuple[TranslatedFix, ...]:
+        """Return what to do about a message."""
+        return message.fixes or self.fixes
+
+    def in_chinese(self, text: str) -> str | None:
+        """Return the Chinese of the fix with exactly this English text, None without such."""
+        every = (*self.fixes, *(fix for one in self.messages for fix in one.fixes))
+        return next((fix.zh for fix in every if fix.text == text), None)
+
+
+@functools.lru_cache(maxsize=4096)
+def compiled(pattern: str) -> re.Pattern[str]:
+    """Compile a pattern at its first use: most are never used in a run."""
+    return re.compile(pattern, re.IGNORECASE | re.ASCII)

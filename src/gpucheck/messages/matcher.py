@@ -1,0 +1,176 @@
+"""Finds the messages that stand in a text: by a rare word first, then literal, then pattern."""
+
+import functools
+from collections.abc import Sequence
+
+import msgspec
+
+from gpucheck.messages.form import Condition, KnownFacts, Message, Strength, compiled
+from gpucheck.messages.loading import all_messages
+from gpucheck.messages.named_conditions import holds
+from gpucheck.messages.source_code import is_code
+from gpucheck.messages.text import Line, Text
+from gpucheck.messages.word_index import ByPiece, has_piece
+
+_MOST_LINES, _MOST_LINES_OF_WEAK = 200, 40
+"""Of the lines that hold the literal of a message so many are matched."""
+_MOST_CHARACTERS = 64 * 1024
+_MOST_MATCHES = 4
+_CONTEXT = (
+    "torch", "cuda", "nvidia", "gpu", "nccl", "cudnn", "cublas", "nvrm", "xid", "nvcc", "triton",
+    "c10d", "tensor", "deepspeed", "transformers", "vllm", "dataloader", "rank", "diffus", "nvml",
+    "显卡", "显存", "site-packages", "nvtop", "infiniband", "ibv_", "numpy", "slurm", "libcu",
+    "raylet", "master_port", "server socket has failed", "c++ ops", "bitsandbytes", "onnxruntime",
+    "scalar type", "mat1", "state_dict", "not implemented for 'half'", ".cu:", "thread: [",
+    "finished reduction", "process group", "mmcv", "huggingface", "device-plugin",
+)  # fmt: skip
+"""A text without any of these may be about any program."""
+_MOST_SAID = 20
+_WISHES = (
+    "feature request", "documentation:", "documentation issue", "typo", "please add",
+    "please document", "please support", "proposal", "rfc:", "[rfc]", "would be nice",
+    "would like to have", "is this expected",
+)  # fmt: skip
+_FAILURES = (
+    "traceback", "error:", "exception", "fatal", "failed", "core dumped", "segmentation fault",
+    "killed", "timed out", "stuck", "hangs", "crash", "false", "not work", "n't work",
+    "not available", "unavailable", "not detected", "not recogni",
+)  # fmt: skip
+"""A text with a wish and none of these complains of nothing."""
+_INFORMS = "] NCCL INFO "
+
+
+class Match(msgspec.Struct, frozen=True):
+    """A line in which a message was found, with the named groups of its pattern."""
+
+    slug: str
+    message: Message
+    line: Line
+    values: dict[str, str]
+
+
+class _Candidate(msgspec.Struct, frozen=True, gc=False):
+    slug: str
+    message: Message
+    anchor: str
+    """The rarest word of the literal, "" where it has none (other scripts)."""
+    any_program: bool
+
+
+class _Index:
+    """Tells which few messages a text may hold, without a look at each of them."""
+
+    def __init__(self) -> None:
+        of_piece: list[tuple[str, _Candidate]] = []
+        self._of_word: dict[str, list[_Candidate]] = {}
+        for slug, finding in all_messages().items():
+            for message in finding.messages:
+                one = _Candidate(slug, message, message.anchor, finding.any_program)
+                if one.anchor and not has_piece(message.literal):
+                    self._of_word.setdefault(one.anchor, []).append(one)
+                else:
+                    of_piece.append((message.literal, one))
+        self._of_piece = ByPiece(of_piece)
+
+    def possible(self, text: Text) -> list[_Candidate]:
+        """Return the messages whose literal stands in a text, its rarest word as a whole one."""
+        words = text.words()
+        short = [one for word in self._of_word.keys() & words for one in self._of_word[word]]
+        return [
+            one
+            for one in (*text.possible(self._of_piece), *short)
+            if (not one.anchor or one.anchor in words) and text.holds(one.message.literal)
+        ]
+
+
+@functools.cache
+def _index() -> _Index:
+    return _Index()
+
+
+def candidates(text: Text) -> list[tuple[str, Message]]:
+    """Return the messages whose literal stands in a text, each with the slug of its finding."""
+    return [(one.slug, one.message) for one in _index().possible(text)]
+
+
+def search(text: Text, facts: KnownFacts | None = None) -> list[Match]:
+    """Return what matches, at most a few lines of each message."""
+    facts = facts or KnownFacts()
+    found = []
+    elsewhere = not facts.gpu and not text.held(_CONTEXT)
+    around = _Around(text, facts)
+    wish = bool(text.held(_WISHES)) and not text.held(_FAILURES)
+    for one in _index().possible(text):
+        message = one.message
+        if message.elsewhere != elsewhere and (message.elsewhere or one.any_program):
+            continue
+        if wish and message.strength is not Strength.NAMES:
+            continue
+        if around.fits(message):
+            found.extend(_matches(one.slug, message, text))
+    return sorted(found, key=lambda match: (match.slug, match.message.name, match.line.number))
+
+
+class _Around:
+    """What stands anywhere in a text; messages often want the same words beside them."""
+
+    def __init__(self, text: Text, facts: KnownFacts) -> None:
+        self._text = text
+        self._facts = facts
+        self._known: dict[int, bool] = {}
+
+    def fits(self, message: Message) -> bool:
+        """Whether what must stand beside a message does, and what must not does not."""
+        if message.unless is not None and self._holds(message.unless):
+            return False
+        return all(map(self._holds, message.beside))
+
+    def _holds(self, condition: Condition) -> bool:
+        """Whether a condition holds; equal ones of a finding are one object."""
+        known = self._known.get(id(condition))
+        if known is None:
+            known = self._known[id(condition)] = self._is_met(condition)
+        return known
+
+    def _is_met(self, condition: Condition) -> bool:
+        if condition.facts is not None and condition.facts.holds(self._facts):
+            return True
+        if condition.any_of and self._text.held(condition.any_of):
+            return True
+        if condition.words and not self._text.words().isdisjoint(condition.words):
+            return True
+        return self._is_said(condition.said)
+
+    def _is_said(self, literals: Sequence[str]) -> bool:
+        """Whether one of these stands in a line that is not source code."""
+        found = self._text.find(*literals, most=_MOST_SAID) if literals else ()
+        return any(not is_code(self._text, index) for index in found)
+
+
+def _may_inform(message: Message) -> bool:
+    """Whether it counts in a line that tells what NCCL does, not that something fails."""
+    return message.strength is Strength.NAMES or _INFORMS.strip("] ") in message.sample
+
+
+def _matches(slug: str, message: Message, text: Text) -> list[Match]:
+    pattern = compiled(message.pattern)
+    found: list[Match] = []
+    left = _MOST_CHARACTERS
+    most = _MOST_LINES if message.points or message.distinct else _MOST_LINES_OF_WEAK
+    for index in text.find(message.literal, most=most):
+        enough = len(found) == _MOST_MATCHES and not message.distinct
+        if left <= 0 or enough:
+            break
+        line = text.lines[index]
+        left -= len(line.text)
+        match = pattern.search(line.text)
+        if match is None or (not message.code and is_code(text, index)):
+            continue
+        if _INFORMS in line.text and not _may_inform(message):
+            continue
+        values = {name: value for name, value in match.groupdict().items() if value}
+        if message.when is None or holds(message.when, values):
+            found.append(Match(slug, message, line, values))
+    if message.distinct and len({match.values[message.distinct] for match in found}) == 1:
+        return []
+    return found

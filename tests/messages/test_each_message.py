@@ -1,0 +1,150 @@
+"""Messages are data: each is tried against its own samples, its form and the clock."""
+
+import re
+import time
+from collections.abc import Iterator
+
+import pytest
+from pattern_form import faults, parsed
+from slugs import SLUGS
+
+from gpucheck.messages import all_messages
+from gpucheck.messages.form import FindingMessages, Message, compiled
+from gpucheck.messages.loading import AUTHORED
+from gpucheck.messages.matcher import candidates
+from gpucheck.messages.text import Line, Text
+from gpucheck.messages.word_index import runs
+from gpucheck.rules import all_rules
+
+pytestmark = pytest.mark.every_finding
+
+LONGEST_LINE = 4096
+SLOWEST = 0.5
+"""Seconds of one search in one hostile line, on a busy machine."""
+ALL = [(slug, one) for slug, finding in all_messages().items() for one in finding.messages]
+EACH = pytest.mark.parametrize(
+    ("slug", "message"), ALL, ids=[f"{slug}-{one.name}" for slug, one in ALL]
+)
+EACH_FINDING = pytest.mark.parametrize("slug", all_messages())
+
+
+@EACH_FINDING
+def test_every_file_speaks_of_a_rule(slug: str) -> None:
+    finding = all_messages()[slug]
+    assert slug in SLUGS
+    assert slug in all_rules()
+    assert finding.zh
+    assert not finding.zh.isascii()
+    assert finding.fixes
+    assert all(fix.text.isascii() and not fix.zh.isascii() for fix in finding.fixes)
+    names = [one.name for one in finding.messages]
+    assert len(names) == len(set(names))
+
+
+@EACH_FINDING
+def test_what_has_a_name_is_used(slug: str) -> None:
+    text = (AUTHORED / f"{slug.replace('-', '_')}.toml").read_text()
+    for name in all_messages()[slug].conditions:
+        assert text.count(f'"{name}"') >= 1
+        assert text.count(f"[condition.{name}]") == 1
+
+
+@EACH_FINDING
+def test_patterns_and_samples_stand_in_one_line(slug: str) -> None:
+    """Somebody who looks for a message in the folder finds it."""
+    lines = (AUTHORED / f"{slug.replace('-', '_')}.toml").read_text().splitlines()
+    for key in ("literal", "pattern", "says", "sample", "other"):
+        assert sum(line.startswith(f"{key} = ") for line in lines) == len(_of(slug).messages)
+
+
+@EACH_FINDING
+def test_each_section_starts_with_the_strongest(slug: str) -> None:
+    """Of messages that are equally strong the first gives the headline."""
+    text = (AUTHORED / f"{slug.replace('-', '_')}.toml").read_text()
+    for section in text.split("\n# --- "):
+        names = re.findall(r'^\[\[message\]\]\n(?:#.*\n)*name = "(.+)"$', section, re.MULTILINE)
+        ranks = [next(one.rank for one in _of(slug).messages if one.name == name) for name in names]
+        assert ranks == sorted(ranks, reverse=True)
+
+
+def _of(slug: str) -> FindingMessages:
+    return all_messages()[slug]
+
+
+@EACH
+def test_it_finds_its_sample_and_not_the_other_line(slug: str, message: Message) -> None:
+    pattern = compiled(message.pattern)
+    assert pattern.search(message.sample)
+    assert message.literal in message.sample.lower()
+    assert message.literal == message.literal.lower()
+    assert not (message.literal in message.other.lower() and pattern.search(message.other))
+    assert (slug, message) in candidates(Text([Line(1, message.sample)]))
+    assert message.says.format(**dict.fromkeys(pattern.groupindex, "x"))
+    assert not message.says.endswith(".")
+
+
+@EACH
+def test_its_conditions_can_be_met(slug: str, message: Message) -> None:
+    del slug
+    for condition in (*message.beside, *filter(None, [message.unless])):
+        literals = (*condition.any_of, *condition.said)
+        assert all(literals)
+        assert all(one == one.lower() for one in literals)
+        assert all(runs(word) == {word} for word in condition.words)
+        assert literals or condition.words or condition.facts
+    assert not message.distinct or message.distinct in compiled(message.pattern).groupindex
+    assert not message.fixes_of or message.fixes
+
+
+@EACH
+def test_its_pattern_is_linear_in_form(slug: str, message: Message) -> None:
+    del slug
+    assert list(faults(parsed(message.pattern))) == []
+
+
+@EACH
+def test_only_numbers_get_into_a_command(slug: str, message: Message) -> None:
+    del slug
+    found = compiled(message.pattern).search(message.sample)
+    assert found is not None
+    for command in (one for fix in message.fixes for one in fix.commands):
+        named = [name for name in found.groupdict() if f"{{{name}}}" in command]
+        assert all(found[name].isdigit() for name in named)
+
+
+@pytest.mark.hostile
+@EACH
+def test_it_is_quick_on_hostile_lines(slug: str, message: Message) -> None:
+    del slug
+    pattern = compiled(message.pattern)
+    for line in hostile(message):
+        begun = time.process_time()
+        pattern.search(line[:LONGEST_LINE])
+        assert time.process_time() - begun < SLOWEST
+
+
+def hostile(message: Message) -> Iterator[str]:
+    yield f"{message.sample} " * 400
+    yield message.sample[: len(message.sample) // 2] * 400
+    yield f"{message.literal} " * 800
+    yield f"{message.literal}{'a' * 60}" * 100
+    yield " " * LONGEST_LINE
+    yield "a" * LONGEST_LINE
+    yield "1" * LONGEST_LINE
+
+
+def test_no_message_serves_two_findings_by_mistake() -> None:
+    """The same pattern with the same rank under two slugs could not be told apart."""
+    seen: dict[tuple[object, ...], str] = {}
+    for slug, one in ALL:
+        key = (re.sub(r"\s+", " ", one.pattern), one.rank, one.beside, one.unless)
+        assert seen.setdefault(key, slug) == slug
+
+
+@EACH
+def test_its_anchor_is_a_whole_word_wherever_its_literal_stands(
+    slug: str, message: Message
+) -> None:
+    """Letters may follow a literal's end: "driver" stands in "drivers", "oom" in "OOMKilled"."""
+    del slug
+    assert message.anchor in ("", *runs(f"x{message.literal}x"))
