@@ -3,10 +3,9 @@
 import re
 import time
 from collections.abc import Iterator
-from re import _parser as parser  # type: ignore[attr-defined]
 
 import pytest
-from pattern_form import faults
+from pattern_form import faults, parsed
 from slugs import SLUGS
 
 from gpucheck.readers.pasted._words import runs
@@ -62,7 +61,7 @@ def test_its_conditions_are_lower_case(slug: str, signature: Signature) -> None:
 @EACH
 def test_its_pattern_is_linear_in_form(slug: str, signature: Signature) -> None:
     del slug
-    assert list(faults(parser.parse(signature.pattern))) == []
+    assert list(faults(parsed(signature.pattern))) == []
 
 
 @EACH
