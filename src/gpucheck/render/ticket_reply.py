@@ -100,7 +100,7 @@ def _cause(report: Report, language: Language) -> list[str]:
         parts.append("\n".join((words.seen, "", *(f"- {code(one)}" for one in quoted))))
     for at, fix in enumerate(first.fixes[:_FIXES]):
         lead = f"{words.do} " if at == 0 else ""
-        parts.append(lead + _instruction(first, at, fix, language))
+        parts.append(lead + _instruction(first, fix, language))
         if fix.commands:
             parts.append(block(fix.commands))
     if others:
@@ -120,13 +120,15 @@ def headline_of(finding: Finding) -> str:
     return headline(msgspec.structs.replace(finding, confidence=Confidence.CERTAIN)).rstrip(".")
 
 
-def _instruction(finding: Finding, at: int, fix: Fix, language: Language) -> str:
-    """Return what to do; a rule's own words have no Chinese, its finding's cure has."""
-    signs = all_signs().get(finding.slug)
-    if language == "en" or signs is None:
-        return escaped(fix.text)
-    general = signs.cures[at].zh if at < len(signs.cures) else fix.text
-    return escaped(signs.in_chinese(fix.text) or general)
+def _instruction(finding: Finding, fix: Fix, language: Language) -> str:
+    """Return what to do, in English where exactly this sentence has no translation.
+
+    A rule chooses its fixes by the machine: the Chinese of another fix of the same finding may say
+    the opposite.
+    """
+    signs = all_signs().get(finding.slug) if language == "zh" else None
+    translated = signs.in_chinese(fix.text) if signs is not None else None
+    return escaped(translated or fix.text)
 
 
 def _to_send(finding: Finding) -> tuple[str, ...]:

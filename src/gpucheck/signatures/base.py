@@ -101,7 +101,7 @@ class Signs(msgspec.Struct, frozen=True, kw_only=True):
     cures: tuple[Cure, ...] = ()
 
     def in_chinese(self, text: str) -> str | None:
-        """Return what a cure says in Chinese, None when it is none of these."""
+        """Return the Chinese of the cure with exactly this English text, None without such."""
         every = (*self.cures, *(cure for one in self.signatures for cure in one.cures))
         return next((cure.zh for cure in every if cure.text == text), None)
 

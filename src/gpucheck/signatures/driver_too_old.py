@@ -193,7 +193,7 @@ SIGNS = Signs(
     cures=(
         Cure(
             text="Update the NVIDIA driver of the machine (of the host for a container).",
-            zh="升级机器（容器则是宿主机）的 NVIDIA 驱动。",
+            zh="更新机器（容器则为宿主机）的 NVIDIA 驱动。",
         ),
         Cure(
             text=(
