@@ -20,7 +20,7 @@ def untranslated(report: Report) -> list[tuple[str, str]]:
     Every finding has its turn as the cause that is answered.
     """
     # Nothing is redacted here, which takes long: a reply shows no fact beyond its findings.
-    nothing = Snapshot({}, ProbeRuns(), tables="", origin="machine", redacted=True)
+    nothing = Snapshot({}, ProbeRuns(), tables="", origin="recorded", redacted=True)
     shown = msgspec.structs.replace(report, snapshot=nothing)
     return [
         pair

@@ -79,7 +79,7 @@ def _read(text: Text, tables: Tables) -> _Read:
     """Read the text and look for signs."""
     text, own = take_out(text)
     text = with_names(text, tables)
-    machine = Machine()
+    machine = Machine(tables)
     readers = read_pasted(text, machine)
     if own is not None:
         machine.said(Pasted, "own_verdict", own.verdict, own.line)

@@ -12,6 +12,7 @@ from gpucheck.facts import Facts, Section
 from gpucheck.probes.environment import Environment
 from gpucheck.readers._drafts import Draft
 from gpucheck.readers.pasted._words import ByPiece, Shapes, by_piece, pieces, runs, shape_of
+from gpucheck.tables import Tables
 
 T = TypeVar("T")
 
@@ -149,10 +150,11 @@ class Machine:
 
     ``said`` fills one field, ``item`` one entry of a list of facts, ``add`` a plain list and
     ``variable`` the environment. What is said first stays: a reader that is to be believed more
-    runs earlier. ``others`` holds what contradicts.
+    runs earlier. ``others`` holds what contradicts; ``tables`` are for readers that look up names.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, tables: Tables) -> None:
+        self.tables = tables
         self.others: list[Contradiction] = []
         self._sections: dict[type[Section], _Recorded] = {}
         self._items: dict[tuple[type[Section], str], dict[Any, tuple[type[Facts], _Recorded]]] = {}
