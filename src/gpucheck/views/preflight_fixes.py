@@ -7,6 +7,11 @@ import shlex
 import msgspec
 
 from gpucheck.findings import Confidence, Fix, Severity
+from gpucheck.fixes.nccl_surroundings import (
+    enlarge_shared_memory,
+    lift_memlock,
+    look_at_nvlinks,
+)
 from gpucheck.probes.preflight import Culprit, Preflight
 
 _AGAIN = "gpucheck preflight"
@@ -29,6 +34,11 @@ _XIDS = "sudo dmesg | grep -i -e NVRM -e Xid | tail -n 20"
 
 def _cure(text: str, *commands: str) -> Fix:
     return Fix(text=text, commands=commands, verify=_AGAIN)
+
+
+def _checked(fix: Fix) -> Fix:
+    """Return a fix that another pre-flight verifies: on all hosts, not only here."""
+    return msgspec.structs.replace(fix, verify=_AGAIN)
 
 
 _CURES: dict[str, Fix] = {
@@ -71,12 +81,7 @@ _CURES: dict[str, Fix] = {
         "Look at its clocks, temperature and power beside a fast one's, under load.",
         "nvidia-smi -q -d CLOCK,PERFORMANCE,TEMPERATURE,POWER",
     ),
-    "nvlink-down": _cure(
-        "Look which link is down and at its error counters; then reboot. If it stays down, the "
-        "bridge, the baseboard or the GPU needs service.",
-        "nvidia-smi nvlink --status",
-        "nvidia-smi nvlink -e",
-    ),
+    "nvlink-down": _checked(look_at_nvlinks()),
     "ranks-heterogeneous": _cure(
         "Give every node the same image or environment, and every rank the same variables."
     ),
@@ -96,14 +101,8 @@ _CURES: dict[str, Fix] = {
         "ibv_devinfo",
         "ibstat",
     ),
-    "memlock-too-low": _cure(
-        "Lift the limit of locked memory for whatever starts the ranks: LimitMEMLOCK=infinity in "
-        "the unit of slurmd, --ulimit memlock=-1 for a container."
-    ),
-    "shm-too-small": _cure(
-        "Start the container with more shared memory: --shm-size=8g or --ipc=host, in Kubernetes "
-        "an emptyDir volume with medium: Memory at /dev/shm."
-    ),
+    "memlock-too-low": _checked(lift_memlock(None, under_slurm=None)),
+    "shm-too-small": _checked(enlarge_shared_memory(None)),
     "rendezvous-failed": _cure(
         "Give every rank an address and a port of the master that the other nodes reach (not "
         "127.0.0.1), free on the master and open in the firewall.",
