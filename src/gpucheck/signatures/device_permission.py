@@ -71,7 +71,7 @@ SIGNS = Signs(
             sample="in the container non-root users do not see a CUDA device",
             other="an ordinary user cannot write to site-packages",
             beside=("cuda|gpu|nvidia", "word:root|nonroot|sudo|privileged"),
-            unless=("permission denied: '/home", "podman: command not found"),
+            unless=("permission denied: '/home", "command not found"),
         ),
         Signature(
             name="nvml-unknown",

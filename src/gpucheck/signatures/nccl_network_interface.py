@@ -246,7 +246,7 @@ SIGNS = Signs(
             sample="NCCL INFO NET/Socket : Using [0]lo:127.0.0.1<0>",
             other="eth0",
             beside=("machines|nodes|nnodes|host|slurm|horovod|word:ray",),
-            unless=("libibverbs.so[.1]\n--one node",),
+            unless=("single node", "single-node", "only one node", "nnodes 1", "nnodes=1"),
         ),
         Signature(
             name="virtual",

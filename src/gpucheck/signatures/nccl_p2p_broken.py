@@ -161,7 +161,7 @@ SIGNS = Signs(
                 "mpirun",
                 "hosts",
                 "nodes",
-                "-n 16",
+                "srun",
                 "nvswitch",
                 "nvls",
             ),

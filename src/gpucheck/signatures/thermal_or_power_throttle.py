@@ -11,7 +11,7 @@ _RESTARTED_ON_PURPOSE = (
     "reboot fixes",
     "reboot solves",
     "reboot helps",
-    "worked until the restart",
+    "until the restart",
     "systemctl",
     "upgrade",
     "update",

@@ -5,11 +5,10 @@ from gpucheck.signatures.base import Cure, Signature, Signs
 _WANTS_CPU = (
     "n't need cuda", "not need cuda", "n't need gpu", "not need gpu", "n't need the gpu",
     "n't need a gpu", "no need for cuda", "no need of cuda", "not need a gpu", "not need the gpu",
-    "without the cuda", "n't want cuda", "not want cuda", "which i don't need",
-    "that i don't need", "packages i don't need", "want the cpu", "want a cpu", "only want cpu",
-    "want to install the cpu", "only need the cpu", "only need cpu", "cpu-only machine",
-    "cpu only machine", "no gpu", "n't have a gpu", "do not have a gpu", "cpu-only install",
-    "instead of the cpu", "not the cpu", "respect `cpuonly`", "respect cpuonly",
+    "without the cuda", "n't want cuda", "not want cuda", "i don't need", "want the cpu",
+    "want a cpu", "only want cpu", "want to install the cpu", "only need the cpu", "only need cpu",
+    "cpu-only machine", "cpu only machine", "no gpu", "n't have a gpu", "do not have a gpu",
+    "cpu-only install", "instead of the cpu", "not the cpu", "not respect", "n't respect",
 )  # fmt: skip
 """Words of somebody for whom a CPU build is the right one."""
 _CUDA_IS_MISSED = (

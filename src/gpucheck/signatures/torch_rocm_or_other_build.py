@@ -159,7 +159,6 @@ SIGNS = Signs(
             unless=(
                 "macos",
                 "apple",
-                "docker compose",
                 "static tls",
             ),
         ),

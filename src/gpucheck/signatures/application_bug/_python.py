@@ -75,7 +75,7 @@ SIGNATURES = (
             "ImportError: libc10.so: cannot open shared object file: No such file or directory"
         ),
         other="libfoo.so: cannot open shared object",
-        beside=("is_available()\ntrue",),
+        beside=("fact:cuda_available=true",),
         cures=_IMPORT_TORCH_FIRST,
     ),
     Signature(
