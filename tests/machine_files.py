@@ -51,7 +51,8 @@ def parsed(text: str) -> Table:
     Raises:
         ValueError: it is not TOML.
     """
-    return tomllib.loads(text)
+    table: Table = tomllib.loads(text)
+    return table
 
 
 def names() -> list[str]:

@@ -1,9 +1,16 @@
 """What a pattern is made of: whether its form is linear in time, and a text that it matches."""
 
+import sys
 from collections.abc import Iterator
-from re import _constants as codes  # type: ignore[attr-defined]  # the parser of patterns
-from re import _parser as parser  # type: ignore[attr-defined]
 from typing import Any
+
+# The parser of patterns.
+if sys.version_info >= (3, 11):
+    from re import _constants as codes
+    from re import _parser as parser
+else:
+    import sre_constants as codes
+    import sre_parse as parser
 
 _REPEATS = (codes.MAX_REPEAT, codes.MIN_REPEAT)
 _ZERO_WIDTH = (codes.AT, codes.ASSERT, codes.ASSERT_NOT)
@@ -88,4 +95,4 @@ def _member(members: Any) -> str:  # noqa: ANN401
 
 def parsed(pattern: str | bytes, flags: int = 0) -> Any:  # noqa: ANN401
     """Return the parse tree of a pattern."""
-    return parser.parse(pattern, flags)
+    return parser.parse(pattern, flags)  # type: ignore[arg-type]  # it takes bytes too

@@ -5,8 +5,10 @@ from typing import TypeVar
 from gpucheck.facts import Section
 from gpucheck.readers.pasted import all_readers, read_pasted
 from gpucheck.readers.pasted.base import Machine
+from gpucheck.tables import Tables
 from gpucheck.ticket.intake import read_text
 
+TABLES = Tables()
 S = TypeVar("S", bound=Section)
 
 
@@ -15,7 +17,7 @@ class Read:
 
     def __init__(self, text: str, *only: str) -> None:
         """Ask the readers of these names, all where none is given."""
-        machine = Machine()
+        machine = Machine(TABLES)
         lines = read_text(text.encode("utf-8", "surrogatepass"))
         self.formats = only or read_pasted(lines, machine)
         for reader in all_readers() if only else ():

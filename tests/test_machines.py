@@ -8,6 +8,7 @@ import machine_files
 import msgspec
 import pytest
 from machine_files import MACHINES
+from replies import untranslated
 
 from gpucheck.collect import Collector
 from gpucheck.engine import Report, Verdict, diagnose, make_report, open_questions
@@ -134,6 +135,11 @@ def test_every_finding_has_evidence_and_a_fix(name: str) -> None:
         assert all(evidence.source for evidence in shown), f"{finding.slug}: {shown}"
         assert finding.fixes, f"{finding.slug} has no fix"
         assert all(fix.text.strip() for fix in finding.fixes), finding.slug
+
+
+@EACH
+def test_no_chinese_stands_beside_a_different_english_fix(name: str) -> None:
+    assert untranslated(reported(name)) == []
 
 
 def failing_libcudas() -> list[CudaDriver]:

@@ -216,6 +216,24 @@ def test_the_time_limit_holds_even_when_it_is_too_short_to_learn_anything(job: J
     assert set(statuses) <= {1, 3}
 
 
+def test_a_baseline_is_saved_and_dated(job: Job) -> None:
+    command = [
+        sys.executable, "-m", "gpucheck", "preflight", "--device", "cpu", "--ranks", "1",
+        "--baseline", "save",
+    ]  # fmt: skip
+    state = job.folder / "state"
+    env = {
+        **gate_runs.environment(sys.executable, job.folder),
+        "XDG_STATE_HOME": str(state), MARK: job.mark,
+    }  # fmt: skip
+    done = subprocess.run(
+        command, env=env, cwd=job.folder, timeout=LIMIT + SLACK, check=False, capture_output=True
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    saved = json.loads((state / "gpucheck" / "baseline.json").read_text())
+    assert saved["schema"] == "gpucheck.baseline/1"
+
+
 @pytest.mark.parametrize("where", ["/dev/full", None])
 def test_output_that_cannot_be_written_changes_no_status(job: Job, where: str | None) -> None:
     options = ["-o", where] if where else []

@@ -9,6 +9,7 @@ from readers_support import Read
 from gpucheck.probes.nvml import Nvml
 from gpucheck.readers.pasted import read_pasted
 from gpucheck.readers.pasted.base import Machine
+from gpucheck.tables import Tables
 from gpucheck.ticket.intake import Intake
 
 MIB = 1024 * 1024
@@ -88,7 +89,7 @@ def test_a_long_log_that_is_packed_keeps_every_field_of_the_long_form() -> None:
     spread = QUERY.replace("    ECC Errors", f"{OTHER * 70}    ECC Errors")
     intake = Intake()
     intake.add_bytes(gzip.compress(f"{noise}{spread}{noise}".encode()))
-    machine = Machine()
+    machine = Machine(Tables())
     assert len(intake.text().lines) < 4000
     assert "nvidia-smi -q" in read_pasted(intake.text(), machine)
     nvml = machine.sections()[Nvml.name]

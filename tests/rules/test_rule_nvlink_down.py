@@ -30,6 +30,12 @@ def test_no_link_at_all_is_a_loss_behind_switches_only() -> None:
     hit(judge(gpu(0, 18), gpu(1, 0), switches=4))
 
 
+def test_without_a_majority_nobody_knows_who_has_lost_links() -> None:
+    fine(judge(gpu(0, 18), gpu(1, 17)))
+    fine(judge(gpu(0, 18), gpu(1, 18), gpu(2, 12), gpu(3, 12)))
+    hit(judge(gpu(0, 18), gpu(1, 18), gpu(2, 12)))
+
+
 def test_peers_that_agree_are_fine() -> None:
     fine(judge(gpu(0, 18), gpu(1, 18)))
     fine(judge(gpu(0, 0, 0), gpu(1, 0, 0)))

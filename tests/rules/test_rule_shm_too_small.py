@@ -44,6 +44,14 @@ def test_one_gpu_is_information() -> None:
     assert hit(judge(32 * MIB, nvml(A100))).severity is Severity.INFO
 
 
+def test_several_gpus_that_nccl_does_not_join_through_it_are_information() -> None:
+    limits = LimitsOfProcess(shm_total_bytes=32 * MIB)
+    disabled = Environment(variables={"NCCL_SHM_DISABLE": "1"})
+    answer = hit(ask(SLUG, limits, UBUNTU, DOCKER, disabled, nvml(A100, A100)))
+    assert answer.severity is Severity.INFO
+    assert "NCCL" not in answer.headline
+
+
 def test_one_gpu_and_a_containers_default_are_fine() -> None:
     fine(judge(64 * MIB, nvml(A100)))
 

@@ -44,7 +44,7 @@ def written(path: Path, data: bytes, *, after: float = 0.0, pause: float = 0.0) 
 
 
 def shell(command: str, data: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    program = f"{sys.executable} -P -m gpucheck"
+    program = f"{sys.executable} -m gpucheck"
     return subprocess.run(
         ["/bin/bash", "-c", command.replace("GPUCHECK", program)],
         input=data,

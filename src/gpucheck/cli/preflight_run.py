@@ -1,7 +1,6 @@
 """One task's run of ``gpucheck preflight``: from its options to its exit status."""
 
 import contextlib
-import datetime as dt
 import os
 import select
 import signal
@@ -9,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -194,7 +194,7 @@ class Run:
             for rank, device in zip(sorted(rates), devices, strict=False)
         ]
         groups = [(one["uuids"], one["size"], one["busbw"]) for one in verdict.get("groups") or ()]
-        new = baseline.measured(seen, groups, dt.datetime.now(dt.UTC).date().isoformat())
+        new = baseline.measured(seen, groups, datetime.now(tz=timezone.utc).date().isoformat())
         try:
             path = baseline.default_path(self._host.env())
             baseline.save(path, baseline.with_news(baseline.load(path), new))

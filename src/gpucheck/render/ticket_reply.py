@@ -100,7 +100,7 @@ def _cause(report: Report, language: Language) -> list[str]:
         parts.append("\n".join((words.seen, "", *(f"- {code(one)}" for one in quoted))))
     for at, fix in enumerate(first.fixes[:_FIXES]):
         lead = f"{words.do} " if at == 0 else ""
-        parts.append(lead + _instruction(first, at, fix, language))
+        parts.append(lead + _instruction(first, fix, language))
         if fix.commands:
             parts.append(block(fix.commands))
     if others:
@@ -120,13 +120,15 @@ def headline_of(finding: Finding) -> str:
     return headline(msgspec.structs.replace(finding, confidence=Confidence.CERTAIN)).rstrip(".")
 
 
-def _instruction(finding: Finding, at: int, fix: Fix, language: Language) -> str:
-    """Return what to do; a rule's own words have no Chinese, its finding's cure has."""
-    known = all_messages().get(finding.slug)
-    if language == "en" or known is None:
-        return escaped(fix.text)
-    general = known.fixes[at].zh if at < len(known.fixes) else fix.text
-    return escaped(known.in_chinese(fix.text) or general)
+def _instruction(finding: Finding, fix: Fix, language: Language) -> str:
+    """Return what to do, in English where exactly this sentence has no translation.
+
+    A rule chooses its fixes by the machine: the Chinese of another fix of the same finding may say
+    the opposite.
+    """
+    known = all_messages().get(finding.slug) if language == "zh" else None
+    translated = known.in_chinese(fix.text) if known is not None else None
+    return escaped(translated or fix.text)
 
 
 def _to_send(finding: Finding) -> tuple[str, ...]:

@@ -21,17 +21,18 @@ from gpucheck.facts import known
 from gpucheck.findings import (
     Confidence,
     Fine,
-    Fix,
     Hit,
     Judgement,
     NotApplicable,
     Severity,
 )
+from gpucheck.fixes.nccl_surroundings import lift_memlock
 from gpucheck.probes.container import Container
 from gpucheck.probes.limits import LimitsOfProcess
 from gpucheck.probes.system import System
 from gpucheck.rules import InPreflight, Rule
 from gpucheck.views import Gpus
+from gpucheck.views.process_limits import in_words, locks_too_little
 
 RULE = Rule(
     __name__,
@@ -40,19 +41,8 @@ RULE = Rule(
     family="cluster",
     preflight=InPreflight(
         exit_class=4,
-        fix="Lift the limit of locked memory for whatever starts the ranks: "
-        "LimitMEMLOCK=infinity in the unit of slurmd, --ulimit memlock=-1 for a "
-        "container.",
+        fix=lift_memlock(None, under_slurm=None).text,
     ),
-)
-
-_MIB = 1024 * 1024
-# A few NCCL connections with their 4 MiB buffers; the defaults of 64 KiB and 8 MiB lie below.
-_ENOUGH = 64 * _MIB
-_UNLIMITED = -1
-_LIFT = (
-    "printf '* soft memlock unlimited\\n* hard memlock unlimited\\n' | "
-    "sudo tee /etc/security/limits.d/90-memlock.conf"
 )
 
 
@@ -65,37 +55,14 @@ def check(limits: LimitsOfProcess, system: System, container: Container, gpus: G
     if not devices:
         return NotApplicable("there is no InfiniBand device")
     memlock = known(limits.memlock_bytes, "limits.memlock_bytes")
-    if memlock == _UNLIMITED or memlock >= _ENOUGH:
+    if not locks_too_little(memlock):
         return Fine("enough memory may be locked")
     if not gpus.present():
         return NotApplicable("there is no NVIDIA GPU")
-    size = f"{memlock // _MIB} MiB" if memlock >= _MIB else f"{memlock // 1024} KiB"
     return Hit(
-        headline=f"Only {size} of memory may be locked: too little for NCCL over InfiniBand "
-        f"({', '.join(devices[:4])})",
+        headline=f"Only {in_words(memlock)} of memory may be locked: too little for NCCL over "
+        f"InfiniBand ({', '.join(devices[:4])})",
         evidence=("limits.memlock_bytes", "limits.infiniband_devices"),
-        fixes=(_fix(container, system),),
+        fixes=(lift_memlock(container.runtime or "", under_slurm=system.under_slurm),),
         confidence=Confidence.LIKELY,
-    )
-
-
-def _fix(container: Container, system: System) -> Fix:
-    verify = "ulimit -l"
-    if container.runtime in ("docker", "podman"):
-        text = f"Start the container with --ulimit memlock=-1 ({container.runtime} run)."
-        return Fix(text=text, verify=verify)
-    if container.runtime:
-        text = "Lift the memlock limit of the container's runtime: LimitMEMLOCK=infinity in the "
-        return Fix(text=f"{text}unit of its daemon, then restart it.", verify=verify)
-    if system.under_slurm:
-        return Fix(
-            text="Set LimitMEMLOCK=infinity in the unit of slurmd on every node and restart it; "
-            "Slurm passes its own limit on to the jobs.",
-            commands=("sudo systemctl edit slurmd", "sudo systemctl restart slurmd"),
-            verify=f"srun bash -c '{verify}'",
-        )
-    return Fix(
-        text="Lift the limit, then log in again.",
-        commands=(_LIFT,),
-        verify=verify,
     )

@@ -63,6 +63,10 @@ class TorchBuilds(Table, frozen=True):
         row = self.build(torch, cuda, platform)
         return row.arch_list + row.ptx if row and row.arch_list else None
 
+    def codes(self) -> set[str]:
+        """Return the code for GPUs that at least one build has: "sm_86"."""
+        return {code for row in self.rows for code in row.arch_list}
+
     def of_release(self, torch: str, platform: str) -> tuple[BuildRow, ...]:
         """Return the rows of a release on a platform."""
         wanted = released(torch)

@@ -53,7 +53,7 @@ def read(text: Text, tables: Tables) -> Reading:
     """Read a text and search it for messages."""
     text, own = take_out(text)
     text = with_names(text, tables)
-    machine = Machine()
+    machine = Machine(tables)
     readers = read_pasted(text, machine)
     if own is not None:
         machine.said(Pasted, "own_verdict", own.verdict, own.line)

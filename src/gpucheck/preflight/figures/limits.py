@@ -14,12 +14,14 @@ from gpucheck.rules import (
     nvlink_down,
     shm_too_small,
 )
+from gpucheck.views.nvlinks import lost_links
+from gpucheck.views.process_limits import (
+    in_words,
+    locks_too_little,
+    nccl_uses_shared_memory,
+    shares_too_little,
+)
 
-_MIB = 1 << 20
-# As the pages of memlock-too-low and shm-too-small explain.
-_LOCKED_ENOUGH = 64 * _MIB
-_SHARED_ENOUGH = 512 * _MIB
-_UNLIMITED = -1
 _ACTIVE = "ACTIVE"
 
 
@@ -59,35 +61,25 @@ def shared_gpus(roster: Roster) -> list[Culprit]:
 
 
 def nvlinks_down(roster: Roster, facts: Facts, severity: Severity) -> list[Culprit]:
-    """Return the GPUs with fewer NVLinks up than most GPUs of their model in the job.
-
-    Models that come with different numbers of links have no majority. Where bridges join only some
-    of the GPUs, having no link is no fault.
-    """
-    by_model: dict[str, list[tuple[Rank, int]]] = {}
+    """Return the GPUs with fewer NVLinks up than most of their model in the job."""
+    by_model: dict[str, dict[int, int]] = {}
     for one in roster.ranks:
         links = _links(facts, one)
         if links is not None and one.model:
-            by_model.setdefault(one.model, []).append((one, links))
-    found = []
-    for model, ranks in by_model.items():
-        (usual, votes), *_rest = Counter(links for _one, links in ranks).most_common(1)
-        if 2 * votes <= len(ranks):
-            continue
-        found += [
-            blamed(
-                nvlink_down.RULE.slug,
-                roster,
-                [one.rank],
-                severity=severity,
-                evidence=f"{counted(links, 'NVLink')} up, {usual} on {votes} others of its model "
-                f"({model})",
-                data={"links": links, "usual": usual},
-            )
-            for one, links in ranks
-            if 0 < links < usual
-        ]
-    return found
+            by_model.setdefault(one.model, {})[one.rank] = links
+    return [
+        blamed(
+            nvlink_down.RULE.slug,
+            roster,
+            [rank],
+            severity=severity,
+            evidence=f"{counted(lost.links, 'NVLink')} up, {lost.usual} on {lost.votes} others of "
+            f"its model ({model})",
+            data={"links": lost.links, "usual": lost.usual},
+        )
+        for model, active in by_model.items()
+        for rank, lost in lost_links(active, switched=None).items()
+    ]
 
 
 def _links(facts: Facts, rank: Rank) -> int | None:
@@ -138,7 +130,7 @@ def locked_memory(roster: Roster, facts: Facts) -> list[Culprit]:
         task: one.memlock_bytes
         for task, one in facts.items()
         if one.memlock_bytes is not None
-        and _UNLIMITED < one.memlock_bytes < _LOCKED_ENOUGH
+        and locks_too_little(one.memlock_bytes)
         and any(port.upper().endswith(_ACTIVE) for port in one.infiniband or ())
     }
     if not low:
@@ -152,7 +144,7 @@ def locked_memory(roster: Roster, facts: Facts) -> list[Culprit]:
             hosts=[facts[task].host for task in low],
             severity=Severity.WARNING,
             confidence=Confidence.LIKELY,
-            evidence=f"only {_words(least)} of memory may be locked on "
+            evidence=f"only {in_words(least)} of memory may be locked on "
             f"{words_of(_hosts(facts, low))}, too little for NCCL over InfiniBand",
         )
     ]
@@ -172,9 +164,9 @@ def shared_memory(roster: Roster, facts: Facts) -> list[Culprit]:
         task: one.shm_bytes
         for task, one in facts.items()
         if one.shm_bytes is not None
-        and 0 <= one.shm_bytes < _SHARED_ENOUGH
+        and shares_too_little(one.shm_bytes)
         and on_host[one.host] > 1
-        and (one.variables or {}).get("NCCL_SHM_DISABLE") != "1"
+        and nccl_uses_shared_memory(one.variables)
     }
     if not low:
         return []
@@ -186,7 +178,7 @@ def shared_memory(roster: Roster, facts: Facts) -> list[Culprit]:
             hosts=[facts[task].host for task in low],
             severity=Severity.WARNING,
             confidence=Confidence.POSSIBLE,
-            evidence=f"shared memory (/dev/shm) of {_words(min(low.values()))} on "
+            evidence=f"shared memory (/dev/shm) of {in_words(min(low.values()))} on "
             f"{words_of(_hosts(facts, low))}, where NCCL joins several ranks through it",
         )
     ]
@@ -199,7 +191,3 @@ def _ranks_of(roster: Roster, tasks: Iterable[int]) -> list[int]:
 
 def _hosts(facts: Facts, tasks: Iterable[int]) -> list[str]:
     return list(dict.fromkeys(facts[task].host for task in tasks))
-
-
-def _words(size: int) -> str:
-    return f"{size // _MIB} MiB" if size >= _MIB else f"{size // 1024} KiB"

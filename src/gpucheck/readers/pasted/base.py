@@ -8,6 +8,7 @@ from gpucheck.facts import Facts, Section
 from gpucheck.messages.text import Line
 from gpucheck.probes.environment import Environment
 from gpucheck.readers._drafts import Draft
+from gpucheck.tables import Tables
 
 NOT_PASTED = "nothing pasted says it"
 """The problem of every field that no reader filled."""
@@ -44,10 +45,11 @@ class Machine:
 
     ``said`` fills one field, ``item`` one entry of a list of facts, ``add`` a plain list and
     ``variable`` the environment. The first statement stays, so a more reliable reader runs earlier.
-    ``others`` has the statements that contradict.
+    ``others`` has the statements that contradict; ``tables`` are for readers that look up names.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, tables: Tables) -> None:
+        self.tables = tables
         self.others: list[Contradiction] = []
         self._sections: dict[type[Section], _Recorded] = {}
         self._items: dict[tuple[type[Section], str], dict[Any, tuple[type[Facts], _Recorded]]] = {}

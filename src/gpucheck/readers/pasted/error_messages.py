@@ -7,6 +7,8 @@ from gpucheck.probes.cuda_driver import CudaDriver
 from gpucheck.probes.pci import Pci, PciGpu
 from gpucheck.probes.torch_build import TorchBuild
 from gpucheck.readers.pasted.base import Machine
+from gpucheck.tables import Tables
+from gpucheck.tables.torch_builds import TorchBuilds
 
 NAME = "error messages"
 MARKS = (
@@ -27,9 +29,6 @@ _RANGE = re.compile(r"\((\d{1,2}\.\d)\) - \((\d{1,2}\.\d)\)")
 _FOUND_VERSION = re.compile(r"too old \(found version (\d{1,2})0(\d)0\)")
 _ARCH_LIST = re.compile(r"arch_list\W{0,12}((?:'?(?:sm|compute)_\d{2,3}[af]?'?[, ]{0,3}){1,24})")
 _CODE = re.compile(r"(?:sm|compute)_\d{2,3}[af]?")
-_CAPABILITIES = ("3.5", "3.7", "5.0", "5.2", "6.0", "6.1", "7.0", "7.5", "8.0", "8.6", "8.9",
-                 "9.0", "10.0", "10.3", "11.0", "12.0", "12.1")  # fmt: skip
-"""The capabilities within the range that a build was made for; a test compares the tables."""
 
 
 def read(text: Text, machine: Machine) -> None:
@@ -68,9 +67,7 @@ def _codes(text: Text, index: int, machine: Machine) -> None:
     for near in (line, *text.after(index, 2)):
         ends = _RANGE.search(near.text)
         if ends is not None:
-            least, most = _number(ends[1]), _number(ends[2])
-            between = [one for one in _CAPABILITIES if least <= _number(one) <= most]
-            _build([f"sm_{one.replace('.', '')}" for one in between], near, machine)
+            _build(_between(ends[1], ends[2], machine.tables), near, machine)
             return
 
 
@@ -87,6 +84,11 @@ def _build(codes: list[str], line: Line, machine: Machine) -> None:
     machine.said(TorchBuild, "arch_list", codes, line)
 
 
-def _number(capability: str) -> tuple[int, int]:
-    major, _, minor = capability.partition(".")
-    return int(major), int(minor)
+def _between(least: str, most: str, tables: Tables) -> list[str]:
+    """Return the ends of a range, and what builds are known to have between them.
+
+    The ends are believed: this build may be newer than the tables.
+    """
+    low, high = (int(end.replace(".", "")) for end in (least, most))
+    known = (int(code.removeprefix("sm_")) for code in tables.get(TorchBuilds).codes())
+    return [f"sm_{one}" for one in sorted({low, high, *(one for one in known if low < one < high)})]

@@ -15,18 +15,11 @@ from gpucheck.probes.pci import Pci, PciGpu
 from gpucheck.probes.system import System
 from gpucheck.probes.torch_build import TorchBuild
 from gpucheck.readers.pasted._conda import read_conda_package
+from gpucheck.readers.pasted._gpu_names import gpu_names
 from gpucheck.readers.pasted._said import cannot_import_torch
 from gpucheck.readers.pasted.base import Machine
 
 NAME = "free text"
-_GPU_WORDS = (
-    "rtx", "gtx", "geforce gt", "tesla", "quadro", "titan", "a100", "a800", "h100", "h800", "h200",
-    "b200", "v100", "p100", "k80", "l40", "a10g", "a40", "a30", "a6000", "a5000", "gt ",
-)  # fmt: skip
-_GPU_NUMBERS = (
-    "2080", "3060", "3070", "3080", "3090", "4060", "4070", "4080", "4090", "5060", "5070", "5080",
-    "5090",
-)  # fmt: skip
 _SYSTEM_WORDS = (
     "mac", "os x", "osx", "apple silicon", "/users/", "win", ":\\", "ubuntu", "debian", "centos",
     "rhel", "fedora", "arch linux", "manjaro", "rocky",
@@ -40,22 +33,6 @@ _AVAILABLE_WORDS = (
 MARKS = ("",)  # any text may mention something
 RANK = 50
 
-_GPU = re.compile(
-    r"(?<![\w/.-])(?:NVIDIA )?(?:GeForce )?"
-    r"((?:RTX|GTX|GT)\s?-?(?:PRO )?(?:A?\d{3,4})\s?(?:Ti\b|SUPER\b)?"
-    r"|Quadro [A-Z]{0,3}\s?\d{3,4}|Tesla [A-Z]\d{1,3}|TITAN (?:Xp|X|V|RTX)|RTX A\d{4}"
-    r"|(?:A100|A800|H100|H800|H200|H20|B200|GB200|V100|P100|K80|L40S|L40|A10G|A40|A30|A6000|A5000))"
-    r"(?![\w.]|-\w{0,3}\.)",
-    re.IGNORECASE,
-)
-_BARE = re.compile(
-    r"(?<![\w./:-])(?:NVIDIA )?((?:20|30|40|50)[5-9]0)\s?(Ti|SUPER)?(?![\w./:])", re.IGNORECASE
-)
-"""A 4090 without its family; a 2080 cannot be the year of a date."""
-_A_NUMBER = re.compile(r"0(?<=[2-5]0)[5-9]0")
-"""Occurs in each of the numbers; it begins with a plain character, which ``re`` finds fast."""
-_SERIES = re.compile(r"(RTX|GTX|GT)[ -]?(?=\d)", re.IGNORECASE)
-_VARIANT = re.compile(r"(?<=\d)\s?(Ti|SUPER)$", re.IGNORECASE)
 _TORCH = re.compile(
     r"(?<![\w/.-])(?:py)?torch(?:\.__version__)?(?: version| ver\.?)?[\s=:v`'\"*]{1,6}"
     r"(\d\.\d{1,2}(?:\.\d{1,2})?(?:\+(?:cu\d{2,3}|cpu|rocm[\d.]{1,5}))?)(?![\w.]|-\w)",
@@ -142,20 +119,11 @@ def _lines(text: Text, *words: str) -> Iterator[Line]:
 
 
 def _gpus(text: Text, machine: Machine) -> None:
-    numbers = _GPU_NUMBERS if _A_NUMBER.search(text.lower) else ()
-    for line in _lines(text, *_GPU_WORDS, *numbers):
-        for found in (*_GPU.finditer(line.text), *_BARE.finditer(line.text)):
-            name = _as_sold(" ".join(part for part in found.groups() if part))
+    names = gpu_names(machine.tables)
+    for line in _lines(text, *names.marks(text.lower)):
+        for name in names.named(line.text):
             gpu = machine.item(Pci, "gpus", PciGpu, name.lower(), line)
             gpu.said("product", name, line.source)
-
-
-def _as_sold(name: str) -> str:
-    """Return ``RTX 3090 Ti`` for ``rtx3090ti`` and for a bare ``3090 ti``."""
-    name = " ".join(name.split())
-    name = _SERIES.sub(lambda found: found[1].upper() + " ", name)
-    name = _VARIANT.sub(lambda found: " Ti" if found[1].lower() == "ti" else " SUPER", name)
-    return f"RTX {name}" if name[0].isdigit() else name
 
 
 def _not_found(text: Text) -> set[str]:

@@ -138,7 +138,7 @@ _ANSWERS: dict[str, tuple[re.Pattern[str], Callable[[re.Match[str], Line, Machin
     "cuda.device_count": (re.compile(r"(?<![\w.])(\d{1,3})(?![\w.])"), _count),
     "cuda.get_device_name": (
         re.compile(
-            r"((?:NVIDIA|GeForce|Tesla|Quadro|TITAN|GRID|RTX|GTX|[AH]\d{2,3})"
+            r"((?:NVIDIA|GeForce|Tesla|Quadro|TITAN|GRID|RTX|GTX|[A-Z]{1,2}\d{2,3})"
             r"[\w .()-]{0,50})"
         ),
         _name,
