@@ -13,7 +13,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-_AUTHORED = "src/gpucheck/rules"
+_AUTHORED = "src/gpucheck/findings"
 _SHIPPED = "gpucheck/messages/messages.json"
 
 

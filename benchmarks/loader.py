@@ -8,7 +8,7 @@ For each interpreter two comparisons are printed, with every difference (there m
    section ``loading``;
 2. for every shared object in its site-packages: a fork of one process opens it under
    ``LD_DEBUG=libs``; the file taken for each name that the loader searched for, the files that
-   are mapped afterwards and the library that a failure names, against ``gpucheck.loader``.
+   are mapped afterwards and the library that a failure names, against ``gpucheck.binaries.loader``.
 
 ``--conda-like`` first makes a copy of the first interpreter's environment in which, as conda has
 it, CUDA's libraries lie in PREFIX/lib and torch's DT_RPATH leads there (needs ``patchelf``).
@@ -26,17 +26,17 @@ import time
 from pathlib import Path
 from typing import Any
 
+from gpucheck.binaries.loader import Process
 from gpucheck.facts import Answer
-from gpucheck.host import LiveHost
-from gpucheck.loader import Process
-from gpucheck.probes import interpreter as interpreter_probe
-from gpucheck.probes import loading as loading_probe
-from gpucheck.probes import torch_build
-from gpucheck.probes._loaded_compare import compare
-from gpucheck.probes._loading_checks import missing_versions
+from gpucheck.machine import LiveHost
+from gpucheck.machine.target import TargetWish
+from gpucheck.probes.loading import loading as loading_probe
+from gpucheck.probes.loading.reading.checks import missing_versions
+from gpucheck.probes.loading.reading.compare import compare
+from gpucheck.probes.torch import interpreter as interpreter_probe
+from gpucheck.probes.torch import torch_build
 from gpucheck.tables.runtime_opens import RuntimeOpens
 from gpucheck.tables.store import Tables
-from gpucheck.target import TargetWish
 
 _WORKER = Path(interpreter_probe.__file__).parents[1] / "worker" / "loaded.py"
 _FORKER = r"""

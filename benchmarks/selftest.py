@@ -16,7 +16,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 
-from gpucheck.host import LiveHost
+from gpucheck.machine import LiveHost
 from gpucheck.selftest.catalogue import IMPORT, SelfTestHeader, headers
 from gpucheck.selftest.launcher import Launcher
 from gpucheck.selftest.plan import Wish

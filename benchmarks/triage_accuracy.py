@@ -10,7 +10,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from gpucheck.rules import all_rules
+from gpucheck.findings import all_rules
 from gpucheck.tables import Tables
 from gpucheck.ticket import triage
 

@@ -3,15 +3,15 @@
 Written from the format of these programs; what they do not ask stays out.
 """
 
-from gpucheck.probes.cuda_driver import CudaDriver
-from gpucheck.probes.interpreter import Interpreter
-from gpucheck.probes.nvml import Nvml, NvmlGpu
-from gpucheck.probes.packages import Packages
-from gpucheck.probes.selftests import SelfTests
-from gpucheck.probes.system import System
-from gpucheck.probes.toolkits import Toolkits
-from gpucheck.probes.torch_build import TorchBuild
-from gpucheck.snapshot import Snapshot
+from gpucheck.facts.cuda_driver import CudaDriver
+from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.nvml import Nvml, NvmlGpu
+from gpucheck.facts.packages import Packages
+from gpucheck.facts.selftests import SelfTests
+from gpucheck.facts.snapshot import Snapshot
+from gpucheck.facts.system import System
+from gpucheck.facts.toolkits import Toolkits
+from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.tables import Tables
 from gpucheck.tables.nvml_errors import NvmlErrors
 

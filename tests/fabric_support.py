@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
+from gpucheck.facts.preflight import Culprit
 from gpucheck.preflight.diagnose.localise import Conclusion, Limits, culprits, next_step
 from gpucheck.preflight.model import Rank, RankResult, Roster, Step, StepResult
-from gpucheck.probes.preflight import Culprit
 
 Results = dict[int, RankResult]
 Behaviour = Callable[[Step, tuple[int, ...]], Results | None]

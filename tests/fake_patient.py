@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from gpucheck.host import LiveHost
-from gpucheck.probes.selftests import SelfTest, SelfTests
+from gpucheck.facts.selftests import SelfTest, SelfTests
+from gpucheck.machine import LiveHost
 from gpucheck.selftest.catalogue import IMPORT, SelfTestHeader
 from gpucheck.selftest.launcher import Launcher
 from gpucheck.selftest.plan import Wish

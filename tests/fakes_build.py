@@ -19,11 +19,13 @@ _NAMES = {"nvml": "libnvidia-ml.so.1", "cuda": "libcuda.so.1"}
 # Asks one probe as the collector does: a child with a deadline, a live host that tells its stages.
 _ASK = """
 import json, sys, time
-import importlib, msgspec
-from gpucheck.host import LiveHost
-from gpucheck.host.children import Children, Said
+import msgspec
+from gpucheck.machine import LiveHost
+from gpucheck.machine.children import Children, Said
 
-probe = importlib.import_module(f"gpucheck.probes.{sys.argv[1]}")
+from gpucheck.probes import probe_of
+
+probe = probe_of(sys.argv[1])
 host = LiveHost()
 
 def work(tell):

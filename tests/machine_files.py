@@ -22,7 +22,7 @@ from machine_sections import (
     without,
 )
 
-from gpucheck.host import Identity, Limits, RecordedHost, Recording, Stat
+from gpucheck.machine import Identity, Limits, RecordedHost, Recording, Stat
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -6,10 +6,10 @@ import report_samples
 from rules_support import TABLES
 
 from gpucheck.engine import FailOn, diagnose, make_report
-from gpucheck.findings import Confidence, Severity
+from gpucheck.facts.claims import Confidence, Severity
+from gpucheck.facts.preflight import Bandwidth, Culprit, Phase, Preflight, RankOutcome
 from gpucheck.preflight.judgement import Result
 from gpucheck.preflight.outcome import ending
-from gpucheck.probes.preflight import Bandwidth, Culprit, Phase, Preflight, RankOutcome
 
 MODEL = "NVIDIA H100 80GB HBM3"
 HOSTILE = "\x1b[2J\x1b]0;t\x07 n1\n<b>&\"'|`@all`](http://x) ;$(id)\x00\u202e\ud800]]>"

@@ -3,10 +3,10 @@
 from typing import TypeVar
 
 from gpucheck.facts import Section
-from gpucheck.readers.pasted import all_readers, read_pasted
-from gpucheck.readers.pasted.base import Machine
 from gpucheck.tables import Tables
 from gpucheck.ticket.intake import read_text
+from gpucheck.ticket.readers import all_readers, read_pasted
+from gpucheck.ticket.readers.base import Machine
 
 TABLES = Tables()
 S = TypeVar("S", bound=Section)

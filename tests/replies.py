@@ -6,10 +6,10 @@ from itertools import zip_longest
 import msgspec
 
 from gpucheck.engine import Report
+from gpucheck.facts.snapshot import ProbeRuns, Snapshot
 from gpucheck.messages import all_messages
-from gpucheck.render.markdown import escaped
-from gpucheck.render.ticket_reply import reply
-from gpucheck.snapshot import ProbeRuns, Snapshot
+from gpucheck.output.markdown import escaped
+from gpucheck.output.ticket_reply import reply
 
 _DO = {"What to do: ", "解决办法： "}  # noqa: RUF001  # as replies in Chinese write it
 

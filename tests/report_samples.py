@@ -4,22 +4,23 @@ from rules_support import TABLES, snapshot
 
 from gpucheck.engine import OpenQuestion, Report, diagnose, make_report, open_questions
 from gpucheck.facts import Section
-from gpucheck.findings import Check, Confidence, Evidence, Finding, Fix, Outcome, Severity
-from gpucheck.probes.container import Container
-from gpucheck.probes.cuda_driver import CudaDevice, CudaDriver
-from gpucheck.probes.cuda_libraries import CudaLibraries, CudaLibrary
-from gpucheck.probes.device_nodes import DeviceNodes
-from gpucheck.probes.driver import Driver
-from gpucheck.probes.environment import Environment
-from gpucheck.probes.interpreter import Interpreter, OtherInterpreter
-from gpucheck.probes.nvidia_smi import NvidiaSmi
-from gpucheck.probes.nvml import Nvml, NvmlGpu
-from gpucheck.probes.packages import Packages
-from gpucheck.probes.pci import Pci, PciGpu
-from gpucheck.probes.system import System
-from gpucheck.probes.toolkits import Toolkits
-from gpucheck.probes.torch_build import TorchBuild, TorchInstall
-from gpucheck.snapshot import ProbeRun, ProbeRuns
+from gpucheck.facts.claims import Confidence, Fix, Severity
+from gpucheck.facts.container import Container
+from gpucheck.facts.cuda_driver import CudaDevice, CudaDriver
+from gpucheck.facts.cuda_libraries import CudaLibraries, CudaLibrary
+from gpucheck.facts.device_nodes import DeviceNodes
+from gpucheck.facts.driver import Driver
+from gpucheck.facts.environment import Environment
+from gpucheck.facts.interpreter import Interpreter, OtherInterpreter
+from gpucheck.facts.nvidia_smi import NvidiaSmi
+from gpucheck.facts.nvml import Nvml, NvmlGpu
+from gpucheck.facts.packages import Packages
+from gpucheck.facts.pci import Pci, PciGpu
+from gpucheck.facts.snapshot import ProbeRun, ProbeRuns
+from gpucheck.facts.system import System
+from gpucheck.facts.toolkits import Toolkits
+from gpucheck.facts.torch_build import TorchBuild, TorchInstall
+from gpucheck.findings.form import Check, Evidence, Finding, Outcome
 
 UUIDS = (
     "GPU-8f2c1c55-0b8d-4c39-9d2b-7f3f4c1e5a90",

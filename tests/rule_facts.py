@@ -1,15 +1,15 @@
 """Sections of usual machines, for tests of the rules about the driver."""
 
-from gpucheck.findings import Fine, Hit, Judgement, NotApplicable
-from gpucheck.probes.container import Container
-from gpucheck.probes.cuda_driver import CudaDevice, CudaDriver
-from gpucheck.probes.device_nodes import DeviceNode, DeviceNodes
-from gpucheck.probes.driver import Driver, DriverLibrary
-from gpucheck.probes.environment import Environment
-from gpucheck.probes.nvml import Nvml, NvmlGpu
-from gpucheck.probes.pci import Pci, PciGpu
-from gpucheck.probes.system import System
-from gpucheck.probes.torch_build import TorchBuild
+from gpucheck.facts.container import Container
+from gpucheck.facts.cuda_driver import CudaDevice, CudaDriver
+from gpucheck.facts.device_nodes import DeviceNode, DeviceNodes
+from gpucheck.facts.driver import Driver, DriverLibrary
+from gpucheck.facts.environment import Environment
+from gpucheck.facts.nvml import Nvml, NvmlGpu
+from gpucheck.facts.pci import Pci, PciGpu
+from gpucheck.facts.system import System
+from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable
 
 LINUX = System(
     os="linux",

@@ -4,14 +4,14 @@ from typing import Any
 
 import msgspec
 
-from gpucheck.findings import Fine, Hit, Judgement, NotApplicable
-from gpucheck.probes.container import Container
-from gpucheck.probes.environment import Environment
-from gpucheck.probes.interpreter import Interpreter
-from gpucheck.probes.nvml import Nvml, NvmlGpu
-from gpucheck.probes.packages import Distribution, Packages
-from gpucheck.probes.system import System
-from gpucheck.probes.torch_build import TorchBuild, TorchInstall
+from gpucheck.facts.container import Container
+from gpucheck.facts.environment import Environment
+from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.nvml import Nvml, NvmlGpu
+from gpucheck.facts.packages import Distribution, Packages
+from gpucheck.facts.system import System
+from gpucheck.facts.torch_build import TorchBuild, TorchInstall
+from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable
 
 PYTHON = "/home/ada/venv/bin/python"
 SITE = "/home/ada/venv/lib/python3.12/site-packages"

@@ -4,9 +4,9 @@ from typing import Any
 
 from gpucheck.engine.ask import judge
 from gpucheck.facts import Section
-from gpucheck.findings import Judgement
-from gpucheck.rules import all_rules
-from gpucheck.snapshot import ProbeRuns, Snapshot
+from gpucheck.facts.snapshot import ProbeRuns, Snapshot
+from gpucheck.findings import all_rules
+from gpucheck.findings.form import Judgement
 from gpucheck.tables import Tables
 
 TABLES = Tables()

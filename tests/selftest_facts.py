@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from gpucheck.probes.selftests import SelfTest, SelfTests
+from gpucheck.facts.selftests import SelfTest, SelfTests
 
 NOT_RUN = SelfTests(problems={"*": "there is no device of an NVIDIA driver"})
 

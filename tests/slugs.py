@@ -5,7 +5,7 @@ from pathlib import Path
 
 import gpucheck
 
-_FOLDER = Path(gpucheck.__file__).parent / "rules"
+_FOLDER = Path(gpucheck.__file__).parent / "findings"
 SLUGS = frozenset(
     info.name.replace("_", "-") for info in pkgutil.iter_modules([str(_FOLDER)]) if not info.ispkg
 )

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from gpucheck.host import RecordedHost
-from gpucheck.host.record_folder import place_in_folder
+from gpucheck.machine import RecordedHost
+from gpucheck.machine.record_folder import place_in_folder
 
 
 def machine(  # one keyword per file of a recorded machine

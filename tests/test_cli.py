@@ -10,13 +10,13 @@ from typing import Any
 import jsonschema
 import pytest
 
-from gpucheck.collect import Collector
 from gpucheck.engine import diagnose, make_report, open_questions
-from gpucheck.host import RecordedHost
-from gpucheck.probes.request import Request
-from gpucheck.render.schema import schema
+from gpucheck.facts.request import Request
+from gpucheck.machine import RecordedHost
+from gpucheck.machine.target import TargetWish
+from gpucheck.output.schema import schema
+from gpucheck.probes.collector import Collector
 from gpucheck.tables import Tables
-from gpucheck.target import TargetWish
 
 pytestmark = pytest.mark.process
 

@@ -15,8 +15,8 @@ import pytest
 from gpucheck import cli
 from gpucheck.cli import check as check_module
 from gpucheck.cli.run import Progress
-from gpucheck.render.schema import names, schema
-from gpucheck.rules import all_rules
+from gpucheck.findings import all_rules
+from gpucheck.output.schema import names, schema
 from gpucheck.tables import tables_dir
 
 HERE = ("--python", sys.executable)

@@ -25,11 +25,11 @@ from rules_support import snapshot
 from gpucheck import cli
 from gpucheck.cli import recommend as module
 from gpucheck.facts import Section
-from gpucheck.probes.container import Container
-from gpucheck.probes.environment import Environment
-from gpucheck.probes.interpreter import Interpreter
-from gpucheck.probes.nvml import Nvml
-from gpucheck.probes.pci import Pci
+from gpucheck.facts.container import Container
+from gpucheck.facts.environment import Environment
+from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.nvml import Nvml
+from gpucheck.facts.pci import Pci
 
 TURING_BOX = ("--gpu", "GTX 1080", "--driver", "580", "--python-version", "3.12", "--os", "linux")
 CU126 = "https://download.pytorch.org/whl/cu126"

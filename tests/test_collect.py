@@ -10,21 +10,21 @@ import msgspec
 import pytest
 from support import machine
 
-from gpucheck import collect as collect_module
-from gpucheck.collect import Collected, Collector
 from gpucheck.facts import Answer, Section
-from gpucheck.host import Host, LiveHost
-from gpucheck.host.children import Tell, Work
+from gpucheck.facts.driver import Driver
+from gpucheck.facts.limits import LimitsOfProcess
+from gpucheck.facts.nvml import Nvml, NvmlGpu
+from gpucheck.facts.pci import Pci
+from gpucheck.facts.request import Request
+from gpucheck.facts.system import System
+from gpucheck.machine import Host, LiveHost
+from gpucheck.machine.children import Tell, Work
+from gpucheck.machine.target import TargetWish
 from gpucheck.probes import Probe, all_probes, lanes
-from gpucheck.probes.driver import Driver
-from gpucheck.probes.limits import LimitsOfProcess
-from gpucheck.probes.nvml import Nvml, NvmlGpu
-from gpucheck.probes.pci import Pci
-from gpucheck.probes.request import Request
-from gpucheck.probes.system import System
+from gpucheck.probes import collector as collect_module
+from gpucheck.probes.collector import Collected, Collector
 from gpucheck.tables import Tables
 from gpucheck.tables.pci_devices import PciDevices
-from gpucheck.target import TargetWish
 
 pytestmark = pytest.mark.process
 

@@ -3,10 +3,10 @@
 from rules_support import TABLES, snapshot
 
 from gpucheck.engine import CheckResult, Diagnosis, combine
-from gpucheck.findings import Check, Claim, Confidence, Fix, Hit, Outcome, Severity, Weight
-from gpucheck.probes.pasted import Pasted
-from gpucheck.probes.selftests import SelfTest, SelfTests
-from gpucheck.rules import Rule
+from gpucheck.facts.claims import Confidence, Fix, Severity
+from gpucheck.facts.pasted import Pasted
+from gpucheck.facts.selftests import SelfTest, SelfTests
+from gpucheck.findings.form import Check, Claim, Hit, Outcome, Rule, Weight
 
 NAMES, POINTS, FITS = Weight(4), Weight(3), Weight(2)
 CUDA_WORKS = Pasted(cuda_available=True)

@@ -9,13 +9,13 @@ from click.testing import CliRunner, Result
 
 from gpucheck.cli import gpucheck
 from gpucheck.engine import sections_behind
-from gpucheck.findings import Outcome
-from gpucheck.probes import all_sections
-from gpucheck.readers.compat_keys import ALIASES, KEYS, GivenError, read_object, read_words
-from gpucheck.render.schema import schema
-from gpucheck.rules import all_rules
+from gpucheck.facts.sections import all_sections
+from gpucheck.findings import all_rules
+from gpucheck.findings.form import Outcome
+from gpucheck.output.schema import schema
 from gpucheck.tables import Tables
-from gpucheck.whatif import WhatIf, judge_described
+from gpucheck.whatif.judge import WhatIf, judge_described
+from gpucheck.whatif.keys import ALIASES, KEYS, GivenError, read_object, read_words
 
 TABLES = Tables()
 CASES = [

@@ -5,15 +5,16 @@ from preflight_facts import facts, gpus, uuid
 from rules_machines import A100, DOCKER, H100, NO_CONTAINER, NO_VARIABLES, UBUNTU, nvml, nvml_of
 from rules_support import ask
 
-from gpucheck.findings import Fix, Hit, Severity
-from gpucheck.fixes import nccl_surroundings
+from gpucheck.advice import nccl_surroundings
+from gpucheck.facts.claims import Fix, Severity
+from gpucheck.facts.limits import LimitsOfProcess
+from gpucheck.facts.nvml import NvmlGpu
+from gpucheck.facts.pci import Pci
+from gpucheck.facts.preflight import Culprit, Preflight
+from gpucheck.findings import all_rules
+from gpucheck.findings.form import Hit
+from gpucheck.findings.witnesses.preflight_fixes import fixes_for
 from gpucheck.preflight.figures import limits
-from gpucheck.probes.limits import LimitsOfProcess
-from gpucheck.probes.nvml import NvmlGpu
-from gpucheck.probes.pci import Pci
-from gpucheck.probes.preflight import Culprit, Preflight
-from gpucheck.rules import all_rules
-from gpucheck.rules.witnesses.preflight_fixes import fixes_for
 
 MIB = 1 << 20
 SIZES = [-1, 0, 64 << 10, 8 * MIB, 64 * MIB - 1, 64 * MIB, 512 * MIB - 1, 512 * MIB, 8 << 30]

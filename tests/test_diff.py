@@ -2,21 +2,21 @@ import json
 
 from rules_support import snapshot
 
-from gpucheck.diff import Change, as_json, compare
 from gpucheck.facts import Section
-from gpucheck.probes.cuda_libraries import CudaLibraries, CudaLibrary
-from gpucheck.probes.environment import Environment
-from gpucheck.probes.interpreter import Interpreter
-from gpucheck.probes.kernel_log import KernelLog, XidEvent
-from gpucheck.probes.limits import LimitsOfProcess
-from gpucheck.probes.nvml import GpuProcess, Nvml, NvmlGpu
-from gpucheck.probes.packages import Distribution, Packages
-from gpucheck.probes.request import Request
-from gpucheck.probes.system import System
-from gpucheck.probes.torch_build import TorchBuild
-from gpucheck.probes.wheel_hashes import AlteredLibrary, WheelHashes
-from gpucheck.redact import redact
-from gpucheck.render.diff_text import render as render_diff
+from gpucheck.facts.cuda_libraries import CudaLibraries, CudaLibrary
+from gpucheck.facts.environment import Environment
+from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.kernel_log import KernelLog, XidEvent
+from gpucheck.facts.limits import LimitsOfProcess
+from gpucheck.facts.nvml import GpuProcess, Nvml, NvmlGpu
+from gpucheck.facts.packages import Distribution, Packages
+from gpucheck.facts.request import Request
+from gpucheck.facts.system import System
+from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.wheel_hashes import AlteredLibrary, WheelHashes
+from gpucheck.output.diff import Change, as_json, compare
+from gpucheck.output.diff_text import render as render_diff
+from gpucheck.output.redact import redact
 
 
 def diff(before: Section, after: Section) -> list[Change]:

@@ -94,7 +94,7 @@ def test_an_sdist_carries_what_makes_the_messages_of_a_wheel(built: Path) -> Non
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     assert "hatch_build.py" in names
-    assert "src/gpucheck/rules/driver_missing.toml" in names
+    assert "src/gpucheck/findings/driver_missing.toml" in names
     assert not [name for name in names if name.endswith("messages.json")]
 
 

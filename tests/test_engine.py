@@ -6,25 +6,16 @@ from rules_machines import A100, NO_TORCH, RTX_4090, UBUNTU, nvml, torch_of
 from rules_support import TABLES, snapshot
 
 from gpucheck import engine
+from gpucheck.derived import Gpus
 from gpucheck.facts import UnknownFactError, known
-from gpucheck.findings import (
-    Confidence,
-    Fine,
-    Fix,
-    Hit,
-    Judgement,
-    NotApplicable,
-    Outcome,
-    Severity,
-)
-from gpucheck.probes.nvml import Nvml, NvmlGpu
-from gpucheck.probes.request import Request
-from gpucheck.probes.torch_build import TorchBuild
-from gpucheck.rules import Rule
-from gpucheck.snapshot import ProbeRun, ProbeRuns, Snapshot
+from gpucheck.facts.claims import Confidence, Fix, Severity
+from gpucheck.facts.nvml import Nvml, NvmlGpu
+from gpucheck.facts.request import Request
+from gpucheck.facts.snapshot import ProbeRun, ProbeRuns, Snapshot
+from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Outcome, Rule
 from gpucheck.tables import Tables
 from gpucheck.tables.cuda_drivers import CudaDrivers
-from gpucheck.views import Gpus
 
 Rules = Callable[..., None]
 HIT = Hit(headline="broken", evidence=(), fixes=(Fix(text="mend it"),))

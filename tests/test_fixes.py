@@ -23,19 +23,19 @@ from rules_machines import (
 )
 from rules_support import TABLES, snapshot
 
+from gpucheck.advice import DriverRemedies, Python, TorchRemedies
+from gpucheck.advice.recommender import Offer, Recommender
+from gpucheck.derived import Gpu
+from gpucheck.derived.wheels import wheel_platform
 from gpucheck.engine import supply
 from gpucheck.facts import Section
-from gpucheck.findings import Fix
-from gpucheck.fixes import DriverRemedies, Python, TorchRemedies
-from gpucheck.probes.environment import Environment
-from gpucheck.probes.interpreter import Interpreter
-from gpucheck.probes.nvml import NvmlGpu
-from gpucheck.probes.packages import Distribution, Packages
-from gpucheck.probes.pci import Pci, PciGpu
-from gpucheck.probes.system import System
-from gpucheck.recommend import Offer, Recommender
-from gpucheck.views import Gpu
-from gpucheck.views.wheels import wheel_platform
+from gpucheck.facts.claims import Fix
+from gpucheck.facts.environment import Environment
+from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.nvml import NvmlGpu
+from gpucheck.facts.packages import Distribution, Packages
+from gpucheck.facts.pci import Pci, PciGpu
+from gpucheck.facts.system import System
 
 CPU = torch_of("2.6.0+cpu")
 

@@ -31,16 +31,17 @@ from test_compat import CASES
 from test_machines import NAMES, reported
 
 from gpucheck.engine import diagnose
-from gpucheck.findings import Finding, Fix
-from gpucheck.probes.driver import Driver
-from gpucheck.probes.environment import Environment
-from gpucheck.probes.interpreter import Interpreter
-from gpucheck.probes.nvml import Nvml
-from gpucheck.probes.pci import Pci
-from gpucheck.probes.system import System
-from gpucheck.readers.compat_keys import read_object
-from gpucheck.snapshot import Snapshot
-from gpucheck.whatif import judge_described
+from gpucheck.facts.claims import Fix
+from gpucheck.facts.driver import Driver
+from gpucheck.facts.environment import Environment
+from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.nvml import Nvml
+from gpucheck.facts.pci import Pci
+from gpucheck.facts.snapshot import Snapshot
+from gpucheck.facts.system import System
+from gpucheck.findings.form import Finding
+from gpucheck.whatif.judge import judge_described
+from gpucheck.whatif.keys import read_object
 
 pytestmark = pytest.mark.exhaustive
 

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from gpucheck.diff import _by_name
 from gpucheck.facts import Facts
-from gpucheck.host import LiveHost
-from gpucheck.probes._torch_files import MAX_ENTRIES, find_torch
-from gpucheck.redact.standins import Standins
-from gpucheck.render.diff_text import _lists
-from gpucheck.snapshot import FILE_LIMIT, SnapshotError, load
+from gpucheck.facts.snapshot import FILE_LIMIT, SnapshotError, load
+from gpucheck.machine import LiveHost
+from gpucheck.output.diff import _by_name
+from gpucheck.output.diff_text import _lists
+from gpucheck.output.redact.pseudonyms import Standins
+from gpucheck.probes.torch.reading.files import MAX_ENTRIES, find_torch
 
 SOURCE = Path(__file__).resolve().parent.parent / "src"
 pytestmark = [

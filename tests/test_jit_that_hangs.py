@@ -9,10 +9,10 @@ import msgspec
 import pytest
 from left_behind import MARK, alive, wait_until
 
-from gpucheck.host import LiveHost
-from gpucheck.host.worker_pool.ladder import Send
-from gpucheck.host.worker_pool.process import WorkerProcess
-from gpucheck.probes.selftests import SelfTest
+from gpucheck.facts.selftests import SelfTest
+from gpucheck.machine import LiveHost
+from gpucheck.machine.worker_pool.ladder import Send
+from gpucheck.machine.worker_pool.process import WorkerProcess
 from gpucheck.selftest.catalogue import headers
 from gpucheck.selftest.launcher import Launcher
 from gpucheck.selftest.plan import Wish

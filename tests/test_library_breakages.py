@@ -11,11 +11,11 @@ import pytest
 from elf_support import elf
 from test_machines import TABLES, judged, story
 
-from gpucheck.collect import Collector
 from gpucheck.engine import Report
-from gpucheck.host import RecordedHost
-from gpucheck.probes.request import Request
-from gpucheck.target import TargetWish
+from gpucheck.facts.request import Request
+from gpucheck.machine import RecordedHost
+from gpucheck.machine.target import TargetWish
+from gpucheck.probes.collector import Collector
 
 pytestmark = pytest.mark.exhaustive
 

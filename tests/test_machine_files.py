@@ -6,10 +6,10 @@ import machine_files
 import pytest
 from test_machines import TABLES, judged
 
-from gpucheck.collect import Collector
-from gpucheck.host import RecordedHost
-from gpucheck.probes.request import Request
-from gpucheck.target import TargetWish
+from gpucheck.facts.request import Request
+from gpucheck.machine import RecordedHost
+from gpucheck.machine.target import TargetWish
+from gpucheck.probes.collector import Collector
 
 SITE = "/home/ana/project/venv/lib/python3.11/site-packages"
 CHANGED = """

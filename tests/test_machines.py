@@ -10,15 +10,16 @@ import pytest
 from machine_files import MACHINES
 from replies import untranslated
 
-from gpucheck.collect import Collector
 from gpucheck.engine import Report, Verdict, diagnose, make_report, open_questions
-from gpucheck.findings import Outcome
-from gpucheck.probes.cuda_driver import CudaDriver, decode
-from gpucheck.probes.request import Request
-from gpucheck.snapshot import Snapshot
+from gpucheck.facts.cuda_driver import CudaDriver
+from gpucheck.facts.request import Request
+from gpucheck.facts.snapshot import Snapshot
+from gpucheck.findings.form import Outcome
+from gpucheck.machine.target import TargetWish
+from gpucheck.probes.collector import Collector
+from gpucheck.probes.driver.cuda_driver import decode
 from gpucheck.tables import Tables
 from gpucheck.tables.cuda_errors import CudaErrors
-from gpucheck.target import TargetWish
 
 pytestmark = pytest.mark.every_finding
 

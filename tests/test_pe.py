@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from support import machine
 from tiny_pe import tiny_pe
 
-from gpucheck.host import RecordedHost
-from gpucheck.pe import Pe, imported, is_none, libraries, missing_exports, read_pe
+from gpucheck.binaries.pe import Pe, imported, is_none, libraries, missing_exports, read_pe
+from gpucheck.machine import RecordedHost
 
 PATH = r"C:\x.dll"
 DECREF = "?decref_pyobject@TensorImpl@c10@@QEBAXXZ"

@@ -10,8 +10,8 @@ import msgspec
 import pytest
 from test_cli import run
 
-from gpucheck.host import LiveHost
-from gpucheck.probes.selftests import SelfTest
+from gpucheck.facts.selftests import SelfTest
+from gpucheck.machine import LiveHost
 from gpucheck.selftest.catalogue import headers
 from gpucheck.selftest.launcher import Launcher
 from gpucheck.selftest.plan import Wish

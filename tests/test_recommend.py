@@ -8,9 +8,9 @@ import pytest
 from msgspec.structs import replace
 from rules_support import TABLES
 
-from gpucheck.recommend import Card, Recommendation, Recommender, Situation, SpecifierError
-from gpucheck.recommend.gpu_names import GpuNameError, cards_named
-from gpucheck.recommend.offers import Offer, admitted
+from gpucheck.advice.gpu_names import GpuNameError, cards_named
+from gpucheck.advice.offers import Offer, admitted
+from gpucheck.advice.recommender import Card, Recommendation, Recommender, Situation, SpecifierError
 from gpucheck.tables import Tables, tables_dir
 from gpucheck.tables.choice import Machine, fits_driver, fits_gpus, fits_python
 from gpucheck.tables.cubin_rules import Runs

@@ -5,12 +5,12 @@ import itertools
 import pytest
 from rules_support import TABLES
 
-from gpucheck.readers.compat_keys import read_object
-from gpucheck.recommend import Card, Recommender, Situation
+from gpucheck.advice.recommender import Card, Recommender, Situation
 from gpucheck.tables.driver_branches import DriverBranches
 from gpucheck.tables.gpu_architectures import GpuArchitectures
 from gpucheck.tables.versions import numbers, parse
-from gpucheck.whatif import judge_described
+from gpucheck.whatif.judge import judge_described
+from gpucheck.whatif.keys import read_object
 
 pytestmark = pytest.mark.exhaustive
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from gpucheck.host import LiveHost, RecordedHost, RecordingHost
-from gpucheck.probes.environment import Environment
-from gpucheck.record import RecordError, write
-from gpucheck.snapshot import ProbeRuns, Snapshot
+from gpucheck.facts.environment import Environment
+from gpucheck.facts.snapshot import ProbeRuns, Snapshot
+from gpucheck.machine import LiveHost, RecordedHost, RecordingHost
+from gpucheck.output.machine_folder import RecordError, write
 
 LOG = {
     "files": {

@@ -7,26 +7,26 @@ import msgspec
 import pytest
 from rules_support import TABLES, snapshot
 
-from gpucheck.collect import Collector
+from gpucheck.derived.visible_devices import read_mask
 from gpucheck.engine import diagnose
 from gpucheck.facts import Section
-from gpucheck.probes.container import Container
-from gpucheck.probes.cuda_driver import CudaDevice, CudaDriver
-from gpucheck.probes.cuda_libraries import CudaLibraries, CudaLibrary
-from gpucheck.probes.environment import Environment
-from gpucheck.probes.extensions import Extension, Extensions
-from gpucheck.probes.interpreter import Interpreter
-from gpucheck.probes.kernel_log import KernelLog, XidEvent
-from gpucheck.probes.nvidia_smi import NvidiaSmi
-from gpucheck.probes.nvml import MigDevice, Nvml, NvmlGpu
-from gpucheck.probes.request import Request
-from gpucheck.probes.system import System
-from gpucheck.probes.torch_build import TorchBuild
-from gpucheck.redact import redact, redact_text
-from gpucheck.redact.public_names import ORDINARY
-from gpucheck.snapshot import ProbeRun, ProbeRuns, Snapshot, decode
-from gpucheck.target import TargetWish
-from gpucheck.visible import read_mask
+from gpucheck.facts.container import Container
+from gpucheck.facts.cuda_driver import CudaDevice, CudaDriver
+from gpucheck.facts.cuda_libraries import CudaLibraries, CudaLibrary
+from gpucheck.facts.environment import Environment
+from gpucheck.facts.extensions import Extension, Extensions
+from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.kernel_log import KernelLog, XidEvent
+from gpucheck.facts.nvidia_smi import NvidiaSmi
+from gpucheck.facts.nvml import MigDevice, Nvml, NvmlGpu
+from gpucheck.facts.request import Request
+from gpucheck.facts.snapshot import ProbeRun, ProbeRuns, Snapshot, decode
+from gpucheck.facts.system import System
+from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.machine.target import TargetWish
+from gpucheck.output.redact import redact, redact_text
+from gpucheck.output.redact.public_names import ORDINARY
+from gpucheck.probes.collector import Collector
 
 UUIDS = [
     "GPU-8f2c1c55-0b8d-4c39-9d2b-7f3f4c1e5a90",

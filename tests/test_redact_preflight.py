@@ -6,10 +6,10 @@ import preflight_samples as samples
 import pytest
 from rules_support import snapshot
 
-from gpucheck.findings import Confidence, Severity
-from gpucheck.probes.environment import Environment
-from gpucheck.probes.preflight import Bandwidth, Preflight
-from gpucheck.redact import redact, redact_text
+from gpucheck.facts.claims import Confidence, Severity
+from gpucheck.facts.environment import Environment
+from gpucheck.facts.preflight import Bandwidth, Preflight
+from gpucheck.output.redact import redact, redact_text
 
 
 def test_a_choice_among_fixed_words_stays_what_it_is() -> None:

@@ -20,16 +20,16 @@ from working_machine import (
     torch,
 )
 
-from gpucheck.probes.container import Container
-from gpucheck.probes.driver import Driver
-from gpucheck.probes.environment import Environment
-from gpucheck.probes.interpreter import Interpreter
-from gpucheck.probes.nvidia_smi import NvidiaSmi
-from gpucheck.probes.nvml import Nvml
-from gpucheck.probes.pci import Pci
-from gpucheck.probes.toolkits import Toolkits
-from gpucheck.probes.torch_build import TorchBuild
-from gpucheck.render.json_format import render
+from gpucheck.facts.container import Container
+from gpucheck.facts.driver import Driver
+from gpucheck.facts.environment import Environment
+from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.nvidia_smi import NvidiaSmi
+from gpucheck.facts.nvml import Nvml
+from gpucheck.facts.pci import Pci
+from gpucheck.facts.toolkits import Toolkits
+from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.output.json_format import render
 
 replace = msgspec.structs.replace
 A100 = ("NVIDIA A100-SXM4-80GB", "8.0")

@@ -22,7 +22,7 @@ EXCEPTIONS = {
     "worker/tests/jit.py": "compiler-missing",
     "worker/tests/memory.py": "out-of-memory",
     # A word that stands in texts.
-    "readers/pasted/_smi_words.py": "out-of-memory",
+    "ticket/readers/_smi_words.py": "out-of-memory",
 }
 
 

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from support import machine
 
-from gpucheck.host import LiveHost, RecordedHost, RecordingHost
-from gpucheck.target import Status, TargetWish, ThisProcess, ask, choose, find
+from gpucheck.facts.interpreter import Status
+from gpucheck.machine import LiveHost, RecordedHost, RecordingHost
+from gpucheck.machine.target import TargetWish, ThisProcess, ask, choose, find
 
 VENV = "/home/user/venv/bin/python"
 CONDA = "/home/user/miniforge3/envs/ml/bin/python"

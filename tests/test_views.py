@@ -22,15 +22,15 @@ from rule_facts import (
 )
 from rules_support import TABLES, snapshot
 
+from gpucheck.derived import DriverState, Gpus
 from gpucheck.engine import supply
 from gpucheck.facts import Section, UnknownFactError
-from gpucheck.probes.cuda_driver import CudaDevice, CudaDriver
-from gpucheck.probes.driver import Driver
-from gpucheck.probes.environment import Environment
-from gpucheck.probes.nvidia_smi import NvidiaSmi
-from gpucheck.probes.nvml import Nvml, NvmlGpu
-from gpucheck.probes.pci import Pci, PciGpu
-from gpucheck.views import DriverState, Gpus
+from gpucheck.facts.cuda_driver import CudaDevice, CudaDriver
+from gpucheck.facts.driver import Driver
+from gpucheck.facts.environment import Environment
+from gpucheck.facts.nvidia_smi import NvidiaSmi
+from gpucheck.facts.nvml import Nvml, NvmlGpu
+from gpucheck.facts.pci import Pci, PciGpu
 
 
 def gpus(*sections: Section) -> Gpus:

@@ -1,6 +1,6 @@
 import pytest
 
-from gpucheck.visible import read_mask
+from gpucheck.derived.visible_devices import read_mask
 
 UUIDS = [
     "GPU-8a2f3c61-0b8d-4c39-9d2b-7f3f4c1e5a90",

@@ -4,9 +4,10 @@ from typing import Any
 
 from rules_machines import SITE, torch_of
 
-from gpucheck.probes.loading import NOT_READABLE, LoadedLibrary, Loading, MissingLibrary
-from gpucheck.probes.nvidia_wheels import NvidiaWheels, PinnedWheel, SharedLibrary, pinned_wheel
-from gpucheck.probes.torch_build import TorchBuild
+from gpucheck.derived.pinned_wheels import pinned_wheel
+from gpucheck.facts.loading import NOT_READABLE, LoadedLibrary, Loading, MissingLibrary
+from gpucheck.facts.nvidia_wheels import NvidiaWheels, PinnedWheel, SharedLibrary
+from gpucheck.facts.torch_build import TorchBuild
 
 CUDNN_PATH = f"{SITE}/nvidia/cudnn/lib/libcudnn.so.9"
 NCCL_PATH = f"{SITE}/nvidia/nccl/lib/libnccl.so.2"

@@ -17,13 +17,13 @@ from rules_support import TABLES, snapshot
 
 from gpucheck.engine import Report, diagnose, make_report, open_questions
 from gpucheck.facts import Section
-from gpucheck.probes.interpreter import Interpreter
-from gpucheck.probes.kernel_log import KernelLog
-from gpucheck.probes.limits import LimitsOfProcess
-from gpucheck.probes.nvidia_smi import NvidiaSmi
-from gpucheck.probes.packages import Packages
-from gpucheck.probes.request import Request
-from gpucheck.probes.torch_build import TorchBuild, TorchInstall
+from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.kernel_log import KernelLog
+from gpucheck.facts.limits import LimitsOfProcess
+from gpucheck.facts.nvidia_smi import NvidiaSmi
+from gpucheck.facts.packages import Packages
+from gpucheck.facts.request import Request
+from gpucheck.facts.torch_build import TorchBuild, TorchInstall
 
 SITE = "/home/ada/venv/lib/python3.12/site-packages"
 VENV = Interpreter(

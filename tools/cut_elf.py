@@ -20,7 +20,7 @@ from pathlib import Path
 
 import msgspec
 
-from gpucheck.elf import (
+from gpucheck.binaries.elf import (
     Elf,
     Needed,
     Symbol,
@@ -29,10 +29,10 @@ from gpucheck.elf import (
     symbol_data,
     undefined_symbols,
 )
-from gpucheck.host import Host, LiveHost
-from gpucheck.probes._library_owner import is_cuda
-from gpucheck.probes._library_versions import VERSION_BYTES, version_symbols
-from gpucheck.probes._symbol_names import is_of_torch
+from gpucheck.machine import Host, LiveHost
+from gpucheck.probes.extensions.reading.symbol_names import is_of_torch
+from gpucheck.probes.loading.reading.owners import is_cuda
+from gpucheck.probes.loading.reading.versions import VERSION_BYTES, version_symbols
 
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SEGMENT = struct.Struct("<IIQQQQQQ")
@@ -43,7 +43,7 @@ _NO_DEFAULT_FOLDERS = 0x800
 
 
 class Parts(msgspec.Struct, frozen=True, kw_only=True):
-    """What an ELF file is to say; see ``gpucheck.elf.Elf`` for the fields."""
+    """What an ELF file is to say; see ``gpucheck.binaries.elf.Elf`` for the fields."""
 
     machine: int = 62
     kind: int = 3

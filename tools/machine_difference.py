@@ -14,7 +14,7 @@ from machine_files import MODES
 from machine_sections import BY_PATH, CONTENTS, DEPTH, SECTIONS, Sections, Table
 from toml_text import Octal
 
-from gpucheck.host import Recording, Stat
+from gpucheck.machine import Recording, Stat
 
 _BINARY = (b"\x7fELF", b"MZ")
 _FEW = 0.2

@@ -26,7 +26,7 @@ from machine_instead import instead_of
 from machine_sections import Sections, Table, said_instead
 from toml_text import written
 
-from gpucheck.host import Recording, read_folder
+from gpucheck.machine import Recording, read_folder
 
 _COMPARED = 8
 """Machines that are alike at first sight and are then compared word by word."""

@@ -24,20 +24,21 @@ import cut_elf
 import machine_files
 from machine_from_folder import write
 
-from gpucheck.elf import read_elf
-from gpucheck.host import LiveHost, Recording, Stat
-from gpucheck.probes import interpreter as interpreter_probe
-from gpucheck.probes import loading as loading_probe
-from gpucheck.probes import torch_build
-from gpucheck.probes._dist_info import dist_infos
-from gpucheck.probes._extension_files import Owners, candidates
-from gpucheck.probes._extension_needs import Reader
-from gpucheck.probes._library_owner import is_cuda, library_name
-from gpucheck.probes._preloading import understand
-from gpucheck.probes._torch_process import torch_process
+from gpucheck.binaries.elf import read_elf
+from gpucheck.facts.loading import Loading
+from gpucheck.machine import LiveHost, Recording, Stat
+from gpucheck.machine.target import TargetWish
+from gpucheck.probes.extensions.reading.files import Owners, candidates
+from gpucheck.probes.extensions.reading.needs import Reader
+from gpucheck.probes.loading import loading as loading_probe
+from gpucheck.probes.loading.reading.owners import is_cuda, library_name
+from gpucheck.probes.loading.reading.preloading import understand
+from gpucheck.probes.loading.reading.torch_process import torch_process
+from gpucheck.probes.torch import interpreter as interpreter_probe
+from gpucheck.probes.torch import torch_build
+from gpucheck.probes.torch.reading.dist_info import dist_infos
 from gpucheck.tables.runtime_opens import RuntimeOpens
 from gpucheck.tables.store import Tables
-from gpucheck.target import TargetWish
 
 _SYSTEM = "/usr/lib/x86_64-linux-gnu"
 _WHEELS = ("nvidia", "torch-", "triton-", "cuda_")
@@ -105,7 +106,7 @@ class Environment:
         paths = f"{elf.rpath or ''}:{elf.runpath or ''}" if elf is not None else ""
         return [folder for folder in paths.split(":") if folder.startswith("/")]
 
-    def _extensions(self, loading: loading_probe.Loading) -> dict[str, str]:
+    def _extensions(self, loading: Loading) -> dict[str, str]:
         """Return the compiled files that need torch or CUDA, and their distributions' folders.
 
         Of a package that has others as well one of them is kept: it tells that there are some.

@@ -44,7 +44,7 @@ from refresh_sources import (  # noqa: E402
 )
 
 from gpucheck.tables import serialise  # noqa: E402
-from gpucheck.tables.catalogue import BY_NAME  # noqa: E402
+from gpucheck.tables.catalogue import all_tables  # noqa: E402
 from gpucheck.tables.versions import numbers  # noqa: E402
 
 KEYS = {
@@ -89,7 +89,7 @@ def candidate_pythons() -> list[str]:
 def merge(proposal: Proposal, today: str) -> tuple[str, str, list[str]]:
     """Return the table's text before and after, and remarks on rows that are there and differ."""
     data = _load(proposal.table)
-    before = serialise(msgspec.convert(data, BY_NAME[proposal.table]))
+    before = serialise(msgspec.convert(data, all_tables()[proposal.table]))
     remarks = list(proposal.remarks)
     for row in proposal.rows:
         there = [
@@ -101,7 +101,7 @@ def merge(proposal: Proposal, today: str) -> tuple[str, str, list[str]]:
                 source = {"title": proposal.sources[name], "read": today}
                 data["sources"].setdefault(name, source)
         remarks += [remark for old in there for remark in _differences(proposal.table, old, row)]
-    return before, serialise(msgspec.convert(data, BY_NAME[proposal.table])), remarks
+    return before, serialise(msgspec.convert(data, all_tables()[proposal.table])), remarks
 
 
 def apply(proposals: Sequence[Proposal], *, today: str, write: bool) -> int:

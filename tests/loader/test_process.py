@@ -11,8 +11,8 @@ import pytest
 from elf_support import elf, program
 from support import machine
 
-from gpucheck.host import LiveHost
-from gpucheck.loader import Process
+from gpucheck.binaries.loader import Process
+from gpucheck.machine import LiveHost
 
 LOADER = "/lib64/ld-linux-x86-64.so.2"
 PYTHON = "/usr/bin/python3"

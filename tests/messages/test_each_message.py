@@ -8,13 +8,13 @@ import pytest
 from pattern_form import faults, parsed
 from slugs import SLUGS
 
+from gpucheck.findings import all_rules
 from gpucheck.messages import all_messages
 from gpucheck.messages.form import FindingMessages, Message, compiled
 from gpucheck.messages.loading import AUTHORED
 from gpucheck.messages.matcher import candidates
 from gpucheck.messages.text import Line, Text
 from gpucheck.messages.word_index import runs
-from gpucheck.rules import all_rules
 
 pytestmark = pytest.mark.every_finding
 

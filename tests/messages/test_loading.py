@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gpucheck.findings import Confidence, Severity
+from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.messages import MessagesError, messages_of
 from gpucheck.messages.form import Condition, FactCondition, KnownFacts, Strength
 from gpucheck.messages.loading import read_toml

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from fabric_support import hung
 
-from gpucheck.findings import Confidence
+from gpucheck.facts.claims import Confidence
 from gpucheck.preflight.diagnose.direct_evidence import DirectEvidence, alone, together
 from gpucheck.preflight.model import RankResult
 

@@ -5,13 +5,13 @@ from typing import Any
 import fabric_support
 import pytest
 
+from gpucheck.facts.snapshot import ProbeRuns, Snapshot
+from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.preflight.coordinator.coordinator import Heard
 from gpucheck.preflight.diagnose.localise import Limits
 from gpucheck.preflight.figures.policy import Requirements
 from gpucheck.preflight.judgement import Judgement, Wanted, roots
 from gpucheck.preflight.model import Rank, RankResult, Roster, Step, StepResult, TaskFacts
-from gpucheck.probes.torch_build import TorchBuild
-from gpucheck.snapshot import ProbeRuns, Snapshot
 from gpucheck.tables import Tables, tables_dir
 
 RANKS = 4

@@ -22,7 +22,7 @@ from fabric_support import (
     wrong_sums,
 )
 
-from gpucheck.findings import Confidence, Severity
+from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.preflight.diagnose import plans
 from gpucheck.preflight.diagnose.evidence import Evidence
 from gpucheck.preflight.diagnose.localise import Limits, culprits, next_step

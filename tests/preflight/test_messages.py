@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from gpucheck.findings import Confidence, Fix
+from gpucheck.facts.claims import Confidence, Fix
+from gpucheck.facts.preflight import Culprit
 from gpucheck.preflight.figures.baseline import Baseline, SavedGpu
 from gpucheck.preflight.model import Device, RankResult, RootCause, TaskFacts
 from gpucheck.preflight.store import messages
@@ -31,7 +32,6 @@ from gpucheck.preflight.store.messages import (
     Topic,
     Verdict,
 )
-from gpucheck.probes.preflight import Culprit
 
 FACTS = TaskFacts(
     task=3, host="node03", node=1, pid=77, address="10.0.0.3", python="3.11", torch="2.9.1",

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from preflight_facts import cpus, facts, gpus, measured, uuid
 
-from gpucheck.findings import Confidence, Severity
+from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.preflight.figures.bandwidth import algbw, busbw, of_table, timed
 from gpucheck.preflight.figures.baseline import Baseline, SavedGroup
 from gpucheck.preflight.figures.slow_links import Known, culprits, report, suspects

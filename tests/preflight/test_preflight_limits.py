@@ -3,7 +3,7 @@
 import msgspec
 from preflight_facts import cpus, facts, gpus, uuid
 
-from gpucheck.findings import Severity
+from gpucheck.facts.claims import Severity
 from gpucheck.preflight.figures import limits
 from gpucheck.preflight.model import Roster, TaskFacts
 

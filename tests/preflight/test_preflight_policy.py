@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from preflight_facts import H200, alone, cpus, facts, gpus, measured, uuid
 
-from gpucheck.findings import Severity
+from gpucheck.facts.claims import Severity
 from gpucheck.preflight.figures.bandwidth import timed
 from gpucheck.preflight.figures.baseline import Baseline, SavedGpu
 from gpucheck.preflight.figures.policy import (

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from preflight_facts import H200, alone, cpus, gpus, measured, uuid
 
-from gpucheck.findings import Severity
+from gpucheck.facts.claims import Severity
 from gpucheck.preflight.figures.baseline import Baseline, SavedGpu
 from gpucheck.preflight.figures.slow import culprits, readings, spread, suspects, to_repeat
 from gpucheck.preflight.model import StepResult

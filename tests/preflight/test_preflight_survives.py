@@ -22,7 +22,7 @@ import pytest
 from left_behind import MARK, alive, wait_until
 
 import gpucheck
-from gpucheck.host import LiveHost
+from gpucheck.machine import LiveHost
 from gpucheck.preflight.coordinator.coordinator import Heard
 from gpucheck.preflight.diagnose.localise import Limits, next_step
 from gpucheck.preflight.drill import parse

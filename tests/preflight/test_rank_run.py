@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 
-from gpucheck.host.supervised import KILL, TERMINATE
-from gpucheck.host.worker_pool.messages import Message
-from gpucheck.host.worker_pool.process import StopReason, WorkerProcess
+from gpucheck.machine.supervised import KILL, TERMINATE
+from gpucheck.machine.worker_pool.messages import Message
+from gpucheck.machine.worker_pool.process import StopReason, WorkerProcess
 from gpucheck.preflight.model import RankResult
 from gpucheck.preflight.task.rank_run import Deadlines, RankRun
 
 CLOCKS = (
-    "gpucheck.host.worker_pool.ladder.time",
-    "gpucheck.host.worker_pool.process.time",
+    "gpucheck.machine.worker_pool.ladder.time",
+    "gpucheck.machine.worker_pool.process.time",
     "gpucheck.preflight.task.rank_run.time",
 )
 

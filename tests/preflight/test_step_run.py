@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from memory_store import MemoryStore
 
-from gpucheck.host.worker_pool.process import WorkerProcess
+from gpucheck.machine.worker_pool.process import WorkerProcess
 from gpucheck.preflight.model import Kind, RankResult
 from gpucheck.preflight.store import messages
 from gpucheck.preflight.store.messages import Group, GroupEnd, Rendezvous, StepOrders, StepResults

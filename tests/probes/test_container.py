@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from support import machine
 
-from gpucheck.probes.container import collect
+from gpucheck.probes.system.container import collect
 
 DISK = "27 1 259:2 / / rw,relatime shared:1 - ext4 /dev/nvme0n1p2 rw\n"
 OVERLAY = (

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from support import machine
 
-from gpucheck.probes import cuda_driver
-from gpucheck.probes.cuda_driver import CudaDriver
+from gpucheck.facts.cuda_driver import CudaDriver
+from gpucheck.probes.driver import cuda_driver
 
 A100: dict[str, Any] = {
     "library": "/usr/lib/x86_64-linux-gnu/libcuda.so.535.54.03",

@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 from support import machine
 
-from gpucheck.probes._cuda_version import cudnn_header, nccl_header
-from gpucheck.probes.cuda_libraries import CudaLibraries, collect
-from gpucheck.probes.interpreter import Interpreter
+from gpucheck.facts.cuda_libraries import CudaLibraries
+from gpucheck.facts.interpreter import Interpreter
+from gpucheck.probes.loading.cuda_libraries import collect
+from gpucheck.probes.toolkit.reading.cuda_version import cudnn_header, nccl_header
 
 PREFIX = "/home/user/venv"
 SITE = f"{PREFIX}/lib/python3.11/site-packages"

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 from support import machine
 
-from gpucheck.host import LiveHost
-from gpucheck.probes.device_nodes import DeviceNode, DeviceNodes, collect
+from gpucheck.facts.device_nodes import DeviceNode, DeviceNodes
+from gpucheck.machine import LiveHost
+from gpucheck.probes.driver.device_nodes import collect
 
 
 def device(mode: int = 0o666) -> dict[str, Any]:

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 from support import machine
 
-from gpucheck.host import Host
-from gpucheck.loader import _cache as _ld_cache
-from gpucheck.probes.driver import Driver, collect
+from gpucheck.binaries.loader import _cache as _ld_cache
+from gpucheck.facts.driver import Driver
+from gpucheck.machine import Host
+from gpucheck.probes.driver.driver import collect
 
 PROPRIETARY = (
     "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.54.03  Tue Jun  6 22:20:39 UTC 2023\n"

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 from support import machine
 
-from gpucheck.host import LiveHost
-from gpucheck.probes.environment import HIDDEN, OTHER_NAMES, PATH_NAMES, collect
+from gpucheck.facts.environment import HIDDEN, OTHER_NAMES, PATH_NAMES
+from gpucheck.machine import LiveHost
+from gpucheck.probes.system.environment import collect
 
 
 def kept(tmp_path: Path, **env: str) -> dict[str, str]:

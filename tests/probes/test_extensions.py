@@ -9,13 +9,13 @@ from support import machine
 from tiny_elf import fat_binary, tiny_elf
 
 from gpucheck.facts import Section
-from gpucheck.probes import extensions
-from gpucheck.probes._extension_files import Candidate, candidates
-from gpucheck.probes._symbol_names import is_of_torch, short_name, string_abi
-from gpucheck.probes.extensions import Extension, Extensions
-from gpucheck.probes.interpreter import Interpreter
-from gpucheck.probes.loading import Loading
-from gpucheck.probes.torch_build import TorchBuild
+from gpucheck.facts.extensions import Extension, Extensions
+from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.loading import Loading
+from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.probes.extensions import extensions
+from gpucheck.probes.extensions.reading.files import Candidate, candidates
+from gpucheck.probes.extensions.reading.symbol_names import is_of_torch, short_name, string_abi
 
 SITE = "/env/lib/python3.11/site-packages"
 TORCH = f"{SITE}/torch"

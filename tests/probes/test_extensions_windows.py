@@ -8,12 +8,12 @@ from support import machine
 from tiny_elf import fat_binary
 from tiny_pe import tiny_pe
 
-from gpucheck.probes import extensions
-from gpucheck.probes._symbol_names import short_name, string_abi
-from gpucheck.probes.extensions import Extension, Extensions
-from gpucheck.probes.interpreter import Interpreter
-from gpucheck.probes.loading import Loading
-from gpucheck.probes.torch_build import TorchBuild
+from gpucheck.facts.extensions import Extension, Extensions
+from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.loading import Loading
+from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.probes.extensions import extensions
+from gpucheck.probes.extensions.reading.symbol_names import short_name, string_abi
 
 PREFIX = r"C:\venv"
 SITE = rf"{PREFIX}\Lib\site-packages"

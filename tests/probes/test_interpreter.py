@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 from support import machine
 
-from gpucheck.host import OsFamily
-from gpucheck.probes.interpreter import Interpreter, collect
-from gpucheck.target import TargetWish
+from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.system import OsFamily
+from gpucheck.machine.target import TargetWish
+from gpucheck.probes.torch.interpreter import collect
 
 SITE = "/home/user/venv/lib/python3.11/site-packages"
 ANSWER: dict[str, Any] = {

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 from support import machine
 
-from gpucheck.host import LiveHost
-from gpucheck.probes import _kernel_messages as messages
-from gpucheck.probes.kernel_log import KernelLog, collect
+from gpucheck.facts.kernel_log import KernelLog
+from gpucheck.machine import LiveHost
+from gpucheck.messages import kernel_log as messages
+from gpucheck.probes.driver.kernel_log import collect
 
 UUID = "GPU-8f6d1f0e-3b1c-4c0a-9d5e-0a1b2c3d4e5f"
 JOURNAL = "journalctl -k -b -q -o short-monotonic --no-pager -n 5000"
@@ -249,7 +250,7 @@ def scripted_reads(monkeypatch: pytest.MonkeyPatch, steps: list[bytes | int]) ->
             raise OSError(step, os.strerror(step))
         return step
 
-    monkeypatch.setattr("gpucheck.host.live.os.read", read)
+    monkeypatch.setattr("gpucheck.machine.live.os.read", read)
 
 
 def test_reading_goes_on_over_lost_messages_until_the_end(monkeypatch: pytest.MonkeyPatch) -> None:

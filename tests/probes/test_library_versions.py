@@ -7,9 +7,9 @@ import pytest
 from elf_support import elf
 from support import machine
 
-from gpucheck.elf import read_elf, symbol_data
-from gpucheck.probes._dist_info import dist_infos
-from gpucheck.probes._library_versions import Place, file_number, library_version
+from gpucheck.binaries.elf import read_elf, symbol_data
+from gpucheck.probes.loading.reading.versions import Place, file_number, library_version
+from gpucheck.probes.torch.reading.dist_info import dist_infos
 
 SITE = "/home/user/venv/lib/python3.11/site-packages"
 LIB = f"{SITE}/nvidia/cudnn/lib"

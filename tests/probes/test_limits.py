@@ -4,7 +4,7 @@ from pathlib import Path
 
 from support import machine
 
-from gpucheck.probes.limits import collect
+from gpucheck.probes.system.limits import collect
 
 
 def test_container_with_the_default_shm(tmp_path: Path) -> None:

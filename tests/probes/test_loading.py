@@ -9,16 +9,17 @@ import pytest
 from elf_support import elf
 from support import machine
 
-from gpucheck.host import Host, LiveHost, RecordedHost, Recording
-from gpucheck.probes import interpreter, loading, torch_build
-from gpucheck.probes._library_owner import Owners, is_cuda, library_name, stem
-from gpucheck.probes._loaded_compare import Difference, compare
-from gpucheck.probes.interpreter import Interpreter
-from gpucheck.probes.loading import LoadedLibrary, Loading
-from gpucheck.probes.torch_build import TorchBuild
+from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.loading import NOT_READABLE, LoadedLibrary, Loading
+from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.machine import Host, LiveHost, RecordedHost, Recording
+from gpucheck.machine.target import TargetWish
+from gpucheck.probes.loading import loading
+from gpucheck.probes.loading.reading.compare import Difference, compare
+from gpucheck.probes.loading.reading.owners import Owners, is_cuda, library_name, stem
+from gpucheck.probes.torch import interpreter, torch_build
 from gpucheck.tables.runtime_opens import RuntimeOpens
 from gpucheck.tables.store import Tables
-from gpucheck.target import TargetWish
 
 MACHINE = "real-torch29-foreign-copies-ok"
 FOREIGN = "/opt/cuda-12.1/lib64"
@@ -98,7 +99,7 @@ def test_a_wheel_that_this_user_may_not_read_is_no_wheel_that_is_gone() -> None:
     _without(copy, "libcudnn.so.9")
     found = section(RecordedHost(copy))
     lost = next(one for one in found.missing or () if one.soname == "libcudnn.so.9")
-    assert (lost.why, lost.path) == (loading.NOT_READABLE, f"{WHEELS}/cudnn")
+    assert (lost.why, lost.path) == (NOT_READABLE, f"{WHEELS}/cudnn")
     assert lost.fatal
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from support import machine
 
-from gpucheck.host import RecordedHost
-from gpucheck.probes import loading
-from gpucheck.probes._windows_dlls import imports
-from gpucheck.probes.interpreter import Interpreter
-from gpucheck.probes.loading import Loading
-from gpucheck.probes.torch_build import TorchBuild
+from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.loading import Loading
+from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.machine import RecordedHost
+from gpucheck.probes.loading import loading
+from gpucheck.probes.loading.reading.dlls import imports
 from gpucheck.tables.runtime_opens import RuntimeOpens
 from gpucheck.tables.store import Tables
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from support import machine
 
-from gpucheck.host import Host
-from gpucheck.probes import nvidia_smi
-from gpucheck.probes.nvidia_smi import NvidiaSmi
-from gpucheck.probes.nvml import Nvml
+from gpucheck.facts.nvidia_smi import NvidiaSmi
+from gpucheck.facts.nvml import Nvml
+from gpucheck.machine import Host
+from gpucheck.probes.driver import nvidia_smi
 
 SMI = "/usr/bin/nvidia-smi"
 QUERY = f"{SMI} --query-gpu=driver_version,name --format=csv,noheader"

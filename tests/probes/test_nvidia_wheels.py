@@ -8,12 +8,13 @@ import pytest
 from packaging.specifiers import SpecifierSet
 from support import machine
 
-from gpucheck.host import RecordedHost
-from gpucheck.probes._pins import meets
-from gpucheck.probes.interpreter import Interpreter
-from gpucheck.probes.loading import LoadedLibrary, Loading
-from gpucheck.probes.nvidia_wheels import NvidiaWheels, collect
-from gpucheck.probes.torch_build import TorchBuild
+from gpucheck.derived.pinned_wheels import meets
+from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.loading import LoadedLibrary, Loading
+from gpucheck.facts.nvidia_wheels import NvidiaWheels
+from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.machine import RecordedHost
+from gpucheck.probes.torch.nvidia_wheels import collect
 
 SITE = "/home/user/venv/lib/python3.11/site-packages"
 USER = "/home/user/.local/lib/python3.11/site-packages"

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from support import machine
 
-from gpucheck.probes import nvml
-from gpucheck.probes.nvml import Nvml, NvmlGpu
+from gpucheck.facts.nvml import Nvml, NvmlGpu
+from gpucheck.probes.driver import nvml
 
 RTX_4090: dict[str, Any] = {
     "handle": 0,

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 from support import machine
 
-from gpucheck.probes._dist_info import normalise
-from gpucheck.probes.interpreter import Interpreter
-from gpucheck.probes.packages import Packages, collect
+from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.packages import Packages
+from gpucheck.probes.torch.packages import collect
+from gpucheck.probes.torch.reading.dist_info import normalise
 from gpucheck.tables import Tables
 from gpucheck.tables.known_packages import KnownPackages
 

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 from support import machine
 
-from gpucheck.host import Host
-from gpucheck.probes.pci import PciGpu, collect
+from gpucheck.facts.pci import PciGpu
+from gpucheck.machine import Host
+from gpucheck.probes.system.pci import collect
 from gpucheck.tables import Tables
 from gpucheck.tables.pci_devices import PciDevices
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 from support import machine
 
-from gpucheck.host import RecordedHost
-from gpucheck.loader import Lost
-from gpucheck.probes._dist_info import DistInfo
-from gpucheck.probes._permissions import kept_out
+from gpucheck.binaries.loader import Lost
+from gpucheck.machine import RecordedHost
+from gpucheck.probes.loading.reading.permissions import kept_out
+from gpucheck.probes.torch.reading.dist_info import DistInfo
 
 SITE = "/v/lib/python3.11/site-packages"
 CUDNN = f"{SITE}/nvidia/cudnn/lib/libcudnn.so.9"

@@ -4,7 +4,7 @@ import textwrap
 
 import pytest
 
-from gpucheck.probes._preloading import Entry, understand
+from gpucheck.probes.loading.reading.preloading import Entry, understand
 
 PLACES = ("nvidia/{folder}/lib", "nvidia/cu{major}/lib", "{folder}/lib")
 

@@ -3,12 +3,14 @@
 import machine_files
 import pytest
 
-from gpucheck.host import RecordedHost
-from gpucheck.probes import cuda_libraries, interpreter, packages, toolkits, torch_build
-from gpucheck.probes.interpreter import Interpreter
+from gpucheck.facts.interpreter import Interpreter
+from gpucheck.machine import RecordedHost
+from gpucheck.machine.target import TargetWish
+from gpucheck.probes.loading import cuda_libraries
+from gpucheck.probes.toolkit import toolkits
+from gpucheck.probes.torch import interpreter, packages, torch_build
 from gpucheck.tables import Tables
 from gpucheck.tables.known_packages import KnownPackages
-from gpucheck.target import TargetWish
 
 
 @pytest.fixture(name="host")

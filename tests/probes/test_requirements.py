@@ -6,8 +6,8 @@ import pytest
 from packaging.markers import default_environment
 from packaging.requirements import Requirement
 
-from gpucheck.probes import _pins, _requirements
-from gpucheck.probes.interpreter import Interpreter
+from gpucheck.facts.interpreter import Interpreter
+from gpucheck.probes.torch.reading import pins, requirements
 
 ENVIRONMENT = {
     "python_version": "3.11", "python_full_version": "3.11.7", "implementation_name": "cpython",
@@ -43,7 +43,7 @@ def test_markers_hold_as_packaging_says(marker: str, extra: str) -> None:
     truth = Requirement(f"x; {marker}").marker
     assert truth is not None
     everything = {**{k: str(v) for k, v in default_environment().items()}, **environment}
-    assert _requirements.holds(marker, environment) is truth.evaluate(everything)
+    assert requirements.holds(marker, environment) is truth.evaluate(everything)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_markers_hold_as_packaging_says(marker: str, extra: str) -> None:
 )  # fmt: skip
 def test_a_marker_that_is_not_understood(marker: str) -> None:
     with pytest.raises(ValueError, match=r"."):
-        _requirements.holds(marker, ENVIRONMENT)
+        requirements.holds(marker, ENVIRONMENT)
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_a_marker_that_is_not_understood(marker: str) -> None:
      "cuda-toolkit[cublas, cu_dart]==13.0.3", "nvidia-cudnn-cu12 >= 9 , < 10"],
 )  # fmt: skip
 def test_requirements_are_read_as_packaging_reads_them(line: str) -> None:
-    ours, theirs = _requirements.parse(line), Requirement(line)
+    ours, theirs = requirements.parse(line), Requirement(line)
     assert ours.project == re.sub(r"[-_.]+", "-", theirs.name).lower()
     assert set(filter(None, ours.specifier.split(","))) == {str(s) for s in theirs.specifier}
     assert set(ours.extras) == {extra.replace("_", "-") for extra in theirs.extras}
@@ -74,7 +74,7 @@ def test_requirements_are_read_as_packaging_reads_them(line: str) -> None:
 @pytest.mark.parametrize("line", ["", "==3", "[x]", "; os_name == 'nt'"])
 def test_no_requirement(line: str) -> None:
     with pytest.raises(ValueError, match="no requirement"):
-        _requirements.parse(line)
+        requirements.parse(line)
 
 
 @pytest.mark.parametrize(
@@ -82,13 +82,13 @@ def test_no_requirement(line: str) -> None:
     [("win-amd64", "AMD64"), ("macosx-14.0-arm64", "arm64"), ("linux-aarch64", "aarch64")],
 )
 def test_the_environment_of_markers(platform: str, machine: str) -> None:
-    environment = _pins.marker_environment(Interpreter(version="3.13.0rc1", platform=platform))
+    environment = pins.marker_environment(Interpreter(version="3.13.0rc1", platform=platform))
     assert environment["platform_machine"] == machine
     assert environment["python_version"] == "3.13"
 
 
 def test_what_is_unknown_of_the_target_is_not_guessed() -> None:
-    assert _pins.marker_environment(Interpreter()) == {"extra": ""}
+    assert pins.marker_environment(Interpreter()) == {"extra": ""}
 
 
 @pytest.mark.parametrize(
@@ -97,4 +97,4 @@ def test_what_is_unknown_of_the_target_is_not_guessed() -> None:
      ("===1.0", "1.0"), ("==1,!=2", "")],
 )  # fmt: skip
 def test_exact_pins(specifier: str, version: str) -> None:
-    assert _pins.exact(specifier) == version
+    assert pins.exact(specifier) == version

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from support import machine
 
-from gpucheck.probes.system import System, collect
+from gpucheck.facts.system import System
+from gpucheck.probes.system.system import collect
 
 UBUNTU = (
     'PRETTY_NAME="Ubuntu 22.04.4 LTS"\nNAME="Ubuntu"\nVERSION_ID="22.04"\n'

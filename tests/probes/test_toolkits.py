@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 from support import machine
 
-from gpucheck.probes import _cuda_version
-from gpucheck.probes.interpreter import Interpreter
-from gpucheck.probes.toolkits import Toolkits, collect
+from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.toolkits import Toolkits
+from gpucheck.probes.toolkit.reading import cuda_version
+from gpucheck.probes.toolkit.toolkits import collect
 
 SITE = "/home/user/venv/lib/python3.11/site-packages"
 PYTHON = Interpreter(status="ok", prefix="/home/user/venv", kind="venv", sys_path=[SITE])
@@ -300,7 +301,7 @@ def test_compilers_that_have_to_be_asked(tmp_path: Path) -> None:
      (8000, "8.0.0")],
 )  # fmt: skip
 def test_cudnn_codes(code: int, version: str) -> None:
-    assert _cuda_version.cudnn_version(code) == version
+    assert cuda_version.cudnn_version(code) == version
 
 
 @pytest.mark.parametrize(
@@ -308,11 +309,11 @@ def test_cudnn_codes(code: int, version: str) -> None:
     [(2708, "2.7.8"), (22105, "2.21.5"), (20903, "2.9.3"), (23007, "2.30.7"), (2402, "2.4.2")],
 )
 def test_nccl_codes(code: int, version: str) -> None:
-    assert _cuda_version.nccl_version(code) == version
+    assert cuda_version.nccl_version(code) == version
 
 
 @pytest.mark.parametrize(
     ("code", "version"), [(12040, "12.4"), (11080, "11.8"), (10020, "10.2"), (13000, "13.0")]
 )
 def test_cuda_codes(code: int, version: str) -> None:
-    assert _cuda_version.cuda_version(code) == version
+    assert cuda_version.cuda_version(code) == version

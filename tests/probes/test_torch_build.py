@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 from support import machine
 
-from gpucheck.probes._torch_files import version_facts
-from gpucheck.probes.interpreter import Interpreter
-from gpucheck.probes.torch_build import TorchBuild, collect
+from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.probes.torch.reading.files import version_facts
+from gpucheck.probes.torch.torch_build import collect
 
 PREFIX = "/home/user/venv"
 SITE = f"{PREFIX}/lib/python3.11/site-packages"

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 from support import machine
 
-from gpucheck.probes.interpreter import Interpreter
-from gpucheck.probes.nvidia_wheels import DamagedLibrary, NvidiaWheels
-from gpucheck.probes.request import Request
-from gpucheck.probes.wheel_hashes import WheelHashes, collect
+from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.nvidia_wheels import DamagedLibrary, NvidiaWheels
+from gpucheck.facts.request import Request
+from gpucheck.facts.wheel_hashes import WheelHashes
+from gpucheck.probes.torch.wheel_hashes import collect
 
 SITE = "/home/user/venv/lib/python3.11/site-packages"
 PYTHON = Interpreter(status="ok", sys_path=[SITE], kind="venv")

@@ -6,12 +6,12 @@ from rule_facts import A100, CPU_TORCH, CUDA_TORCH, NO_TORCH, cuda_sees, nvml
 from rules_support import TABLES
 
 from gpucheck.facts import Section
-from gpucheck.probes.device_nodes import DeviceNode, DeviceNodes
-from gpucheck.probes.interpreter import Interpreter
-from gpucheck.probes.nvml import GpuProcess, Nvml
-from gpucheck.probes.request import Request
+from gpucheck.facts.device_nodes import DeviceNode, DeviceNodes
+from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.nvml import GpuProcess, Nvml
+from gpucheck.facts.request import Request
+from gpucheck.facts.snapshot import Origin, ProbeRuns, Snapshot
 from gpucheck.selftest import eligibility
-from gpucheck.snapshot import Origin, ProbeRuns, Snapshot
 
 PYTHON = Interpreter(status="ok", executable="/home/user/venv/bin/python")
 NODE = DeviceNodes(nodes=[DeviceNode(path="/dev/nvidia0", is_device=True)])

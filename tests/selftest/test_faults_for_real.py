@@ -16,9 +16,9 @@ from fake_patient import Patient
 from rules_support import TABLES, snapshot
 
 from gpucheck.engine import diagnose
-from gpucheck.findings import Severity
-from gpucheck.host import LiveHost
-from gpucheck.probes.selftests import SelfTests
+from gpucheck.facts.claims import Severity
+from gpucheck.facts.selftests import SelfTests
+from gpucheck.machine import LiveHost
 from gpucheck.selftest.catalogue import headers
 from gpucheck.selftest.launcher import Launcher
 from gpucheck.selftest.plan import Wish

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from fake_patient import Patient, by_name
 
-from gpucheck.probes.selftests import SelfTest
+from gpucheck.facts.selftests import SelfTest
 from gpucheck.selftest.plan import Wish
 
 pytestmark = pytest.mark.process

@@ -1,6 +1,6 @@
 """What NVML says under load."""
 
-from gpucheck.probes.nvml import NvmlGpu
+from gpucheck.facts.nvml import NvmlGpu
 from gpucheck.selftest.load import strain
 
 

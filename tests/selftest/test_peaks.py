@@ -7,7 +7,7 @@ import pytest
 from rules_support import TABLES
 from selftest_facts import ran, result
 
-from gpucheck.probes.selftests import Measurement, SelfTest, SelfTests
+from gpucheck.facts.selftests import Measurement, SelfTest, SelfTests
 from gpucheck.selftest.peaks import with_shares
 from gpucheck.tables.gpu_rates import GpuRates
 

@@ -6,7 +6,7 @@ import types
 
 import pytest
 
-from gpucheck.probes.selftests import Level
+from gpucheck.facts.selftests import Level
 from gpucheck.selftest import catalogue
 from gpucheck.selftest.catalogue import IMPORT, Per, SelfTestHeader, headers
 from gpucheck.selftest.plan import Wish, order, plan

@@ -8,7 +8,7 @@ import pytest
 from fake_patient import Patient
 from selftest_facts import result
 
-from gpucheck.probes.selftests import SelfTest
+from gpucheck.facts.selftests import SelfTest
 from gpucheck.selftest.outcome import ended
 from gpucheck.selftest.plan import Job, Wish
 from gpucheck.selftest.ranks import settled

@@ -10,10 +10,10 @@ from rules_support import ask
 from selftest_facts import ran, result
 
 from gpucheck.facts import Answer
-from gpucheck.findings import Hit
-from gpucheck.host import LiveHost
-from gpucheck.probes.kernel_log import KernelLog
-from gpucheck.probes.nvml import NvmlGpu
+from gpucheck.facts.kernel_log import KernelLog
+from gpucheck.facts.nvml import NvmlGpu
+from gpucheck.findings.form import Hit
+from gpucheck.machine import LiveHost
 from gpucheck.selftest import watching
 from gpucheck.selftest.watching import Watch, summary
 

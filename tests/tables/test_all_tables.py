@@ -9,7 +9,7 @@ from typing import Literal
 import pytest
 
 from gpucheck.tables import Table, Tables, serialise, tables_dir
-from gpucheck.tables.catalogue import ALL, BY_NAME
+from gpucheck.tables.catalogue import all_tables
 from gpucheck.tables.check import problems
 from gpucheck.tables.cuda_drivers import CudaDrivers, ToolkitRow
 from gpucheck.tables.driver_branches import DriverBranches
@@ -19,7 +19,7 @@ from gpucheck.tables.torch_builds import TorchBuilds
 from gpucheck.tables.torch_releases import TorchReleases
 from gpucheck.tables.versions import at_least, numbers
 
-each_table = pytest.mark.parametrize("cls", ALL, ids=lambda cls: cls.name)
+each_table = pytest.mark.parametrize("cls", all_tables().values(), ids=lambda cls: cls.name)
 
 
 @each_table
@@ -59,7 +59,7 @@ def test_an_unconfirmed_row_says_why(tables: Tables, cls: type[Table]) -> None:
 def test_the_index_lists_exactly_the_files(tables: Tables) -> None:
     index = json.loads((tables.directory / "index.json").read_text(encoding="utf-8"))
     files = {path.stem for path in tables.directory.iterdir()} - {"index", "checks"}
-    assert set(index["tables"]) == files == set(BY_NAME)
+    assert set(index["tables"]) == files == set(all_tables())
     assert index["schema"] == "gpucheck.tables/1"
     assert tables.version == "2026.11.5"
     assert tables.date == "2026-11-21"

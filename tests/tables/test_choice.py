@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tables.some import some
 
-from gpucheck.recommend import Card, Recommender, Situation
+from gpucheck.advice.recommender import Card, Recommender, Situation
 from gpucheck.tables import Tables, tables_dir
 from gpucheck.tables.choice import Machine, fits_driver, fits_gpus, fits_python
 from gpucheck.tables.cubin_rules import Runs

@@ -7,7 +7,7 @@ from slugs import SLUGS
 from tables.some import some
 
 from gpucheck.tables import Table, Tables
-from gpucheck.tables.catalogue import ALL
+from gpucheck.tables.catalogue import all_tables
 from gpucheck.tables.cuda_components import CudaComponents, component_of
 from gpucheck.tables.cuda_drivers import CudaDrivers
 from gpucheck.tables.cudnn_sublibraries import CudnnSublibraries
@@ -32,7 +32,7 @@ from gpucheck.tables.wheel_indexes import WheelIndexes
 NO_PRODUCT = {"8.8"}
 
 
-@pytest.mark.parametrize("cls", ALL, ids=lambda cls: cls.name)
+@pytest.mark.parametrize("cls", all_tables().values(), ids=lambda cls: cls.name)
 def test_slugs_are_of_the_contract(tables: Tables, cls: type[Table]) -> None:
     found = {slug for row in tables.get(cls).rows for slug in getattr(row, "slugs", ())}
     assert found <= SLUGS

@@ -3,7 +3,7 @@
 import pytest
 
 from gpucheck import triage
-from gpucheck.findings import Severity
+from gpucheck.facts.claims import Severity
 
 NPM = "$ npm install\nnpm ERR! code ERESOLVE\nnpm ERR! peer react@^17 from react-dom@17.0.2\n"
 CARGO = "   Compiling foo v0.1.0\nerror[E0308]: mismatched types\nerror: could not compile `foo`\n"

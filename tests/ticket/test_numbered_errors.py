@@ -6,7 +6,7 @@ import time
 import pytest
 
 from gpucheck import triage
-from gpucheck.probes.pasted import Pasted
+from gpucheck.facts.pasted import Pasted
 from gpucheck.tables import Tables
 from gpucheck.tables.cuda_errors import CudaErrorRow, CudaErrors
 from gpucheck.ticket.intake import read_text

@@ -7,7 +7,7 @@ from test_machines import NAMES, TABLES, reported
 
 from gpucheck.engine import Report
 from gpucheck.messages import all_messages
-from gpucheck.render import json_format, markdown, terminal, ticket_reply, ticket_text
+from gpucheck.output import json_format, markdown, terminal, ticket_reply, ticket_text
 from gpucheck.ticket import triage
 
 FORMS: dict[str, Callable[[Report], str]] = {

@@ -11,8 +11,8 @@ import pytest
 from pattern_form import example, faults, parsed
 
 import gpucheck.messages
-import gpucheck.readers.pasted
 import gpucheck.ticket
+import gpucheck.ticket.readers
 
 LONGEST_LINE = 4096
 SLOWEST = 0.5
@@ -21,7 +21,7 @@ LEAST = 150
 
 
 def modules() -> Iterator[ModuleType]:
-    for package in (gpucheck.messages, gpucheck.readers.pasted, gpucheck.ticket):
+    for package in (gpucheck.messages, gpucheck.ticket.readers, gpucheck.ticket):
         yield package
         for info in pkgutil.iter_modules(package.__path__):
             yield importlib.import_module(f"{package.__name__}.{info.name}")

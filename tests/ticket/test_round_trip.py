@@ -4,7 +4,7 @@ import pytest
 from as_pasted import collect_env, nvidia_smi
 from test_machines import NAMES, TABLES, reported
 
-from gpucheck.render import json_format
+from gpucheck.output import json_format
 from gpucheck.ticket import triage
 
 pytestmark = pytest.mark.exhaustive

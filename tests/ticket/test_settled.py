@@ -5,10 +5,10 @@ from typing import Any
 from rules_support import TABLES
 
 from gpucheck.engine import ask_each, diagnose, sections_behind
-from gpucheck.findings import Claim, Hit, Outcome
-from gpucheck.probes import all_sections
-from gpucheck.rules import all_rules
-from gpucheck.snapshot import ProbeRuns, Snapshot
+from gpucheck.facts.sections import all_sections
+from gpucheck.facts.snapshot import ProbeRuns, Snapshot
+from gpucheck.findings import all_rules
+from gpucheck.findings.form import Claim, Hit, Outcome
 from gpucheck.ticket import triage
 from gpucheck.ticket.settled import Settled, nothing_said, settled_with, silent_rules
 

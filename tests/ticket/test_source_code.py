@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from gpucheck import triage
+from gpucheck.facts.pasted import Pasted
 from gpucheck.messages import all_messages
 from gpucheck.messages.source_code import is_code, is_statement
 from gpucheck.messages.text import Line, Text
-from gpucheck.probes.pasted import Pasted
 from gpucheck.ticket.unwrap import unwrapped
 
 SCRIPTS = sorted((Path(__file__).parent / "harmless").glob("*.txt"))

@@ -4,8 +4,8 @@ import pytest
 
 from gpucheck import triage
 from gpucheck.engine import Report
-from gpucheck.findings import Confidence
-from gpucheck.render import json_format
+from gpucheck.facts.claims import Confidence
+from gpucheck.output import json_format
 
 HEALTHY = """
 Collecting environment information...

@@ -2,7 +2,8 @@
 
 import pytest
 
-from gpucheck.findings import Confidence, Weight
+from gpucheck.facts.claims import Confidence
+from gpucheck.findings.form import Weight
 from gpucheck.messages.form import Message, Strength
 from gpucheck.messages.matcher import Match
 from gpucheck.messages.text import Line

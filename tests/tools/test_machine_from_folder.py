@@ -11,7 +11,7 @@ import machine_files
 import pytest
 from support import machine
 
-from gpucheck.host import Recording, read_folder
+from gpucheck.machine import Recording, read_folder
 
 machine_from_folder = pytest.importorskip(
     "machine_from_folder", reason="tools/ is in the repository alone"

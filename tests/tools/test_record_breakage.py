@@ -9,11 +9,11 @@ import pytest
 from elf_support import elf
 from test_machines import TABLES
 
-from gpucheck.collect import Collector
-from gpucheck.host import RecordedHost, Recording
-from gpucheck.probes.loading import Loading
-from gpucheck.probes.request import Request
-from gpucheck.target import TargetWish
+from gpucheck.facts.loading import Loading
+from gpucheck.facts.request import Request
+from gpucheck.machine import RecordedHost, Recording
+from gpucheck.machine.target import TargetWish
+from gpucheck.probes.collector import Collector
 
 pytestmark = pytest.mark.process
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from fake_patient import Patient
 
-from gpucheck.host import LiveHost
-from gpucheck.host.worker_pool.spawners import ForkingSpawner, SeparateSpawner, Spawner
+from gpucheck.machine import LiveHost
+from gpucheck.machine.worker_pool.spawners import ForkingSpawner, SeparateSpawner, Spawner
 from gpucheck.worker import BOOTSTRAP, census
 
 Message = dict[str, Any]

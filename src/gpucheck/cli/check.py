@@ -57,7 +57,7 @@ def check(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  # cli
     """Diagnose this machine: the root cause first, its evidence, the command that fixes it."""
     start = time.monotonic()
     from gpucheck.engine import judge_machine  # noqa: PLC0415
-    from gpucheck.probes.request import Request  # noqa: PLC0415
+    from gpucheck.facts.request import Request  # noqa: PLC0415
 
     tables = open_tables(options["tables"])
     request = Request(
@@ -101,8 +101,8 @@ def _chosen(only: Sequence[str], skip: Sequence[str]) -> tuple[list[str], list[s
     """
     if not only and not skip:
         return [], [], []
+    from gpucheck.findings import all_rules  # noqa: PLC0415
     from gpucheck.probes import all_probes  # noqa: PLC0415
-    from gpucheck.rules import all_rules  # noqa: PLC0415
 
     slugs, probes = set(all_rules()), {probe.name for probe in all_probes()}
     for name in (*only, *skip):
@@ -130,7 +130,7 @@ def show_report(report: "Report", options: dict[str, Any], *, after: str = "") -
         after: a line that follows a report for people.
     """
     if options["form"] == "terminal":
-        from gpucheck.render import terminal  # noqa: PLC0415
+        from gpucheck.output import terminal  # noqa: PLC0415
 
         text = terminal.render(
             report,
@@ -139,15 +139,15 @@ def show_report(report: "Report", options: dict[str, Any], *, after: str = "") -
             color=colored(options),
         )
     elif options["form"] == "json":
-        from gpucheck.render import json_format  # noqa: PLC0415
+        from gpucheck.output import json_format  # noqa: PLC0415
 
         text = json_format.render(report)
     elif options["form"] == "junit":
-        from gpucheck.render import junit  # noqa: PLC0415
+        from gpucheck.output import junit  # noqa: PLC0415
 
         text = junit.render(report)
     else:
-        from gpucheck.render import markdown  # noqa: PLC0415
+        from gpucheck.output import markdown  # noqa: PLC0415
 
         text = markdown.render(report)
     if after and options["form"] in ("terminal", "markdown"):

@@ -11,7 +11,7 @@ from gpucheck.cli.run import open_tables, run_probes
 from gpucheck.cli.text import write_out
 
 if TYPE_CHECKING:  # imported late: --help does not need them
-    from gpucheck.collect import Collected
+    from gpucheck.probes.collector import Collected
     from gpucheck.tables import Tables
 
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:  # imported late: --help does not need them
 @output_options
 def collect(**options: Any) -> None:  # noqa: ANN401  # click's options
     """Collect what is known about this machine as JSON, without your names, paths and UUIDs."""
-    from gpucheck.host import LiveHost, RecordingHost  # noqa: PLC0415
-    from gpucheck.redact import redact  # noqa: PLC0415
+    from gpucheck.machine import LiveHost, RecordingHost  # noqa: PLC0415
+    from gpucheck.output.redact import redact  # noqa: PLC0415
 
     tables = open_tables(options["tables"])
     live = LiveHost(options["sysroot"] or "")
@@ -43,8 +43,8 @@ def _record(
     options: dict[str, Any],
 ) -> None:
     from gpucheck.engine import judge_machine  # noqa: PLC0415
-    from gpucheck.record import RecordError, write  # noqa: PLC0415
-    from gpucheck.redact import redaction  # noqa: PLC0415
+    from gpucheck.output.machine_folder import RecordError, write  # noqa: PLC0415
+    from gpucheck.output.redact import redaction  # noqa: PLC0415
 
     report = judge_machine(collected.snapshot, tables)
     public = (lambda text: text) if options["no_redact"] else redaction(collected.snapshot).text

@@ -15,7 +15,7 @@ from gpucheck.cli.text import printable, write_out
 
 if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.tables import Tables
-    from gpucheck.whatif import WhatIf
+    from gpucheck.whatif.judge import WhatIf
 
 _FACTS_LIMIT = 1024 * 1024
 _BATCH_LIMIT = 64 * 1024 * 1024
@@ -60,12 +60,8 @@ def compat(ctx: click.Context, /, words: tuple[str, ...], **options: Any) -> Non
 
 
 def _ask(words: tuple[str, ...], file: str | None, tables: "Tables") -> "WhatIf":
-    from gpucheck.readers.compat_keys import (  # noqa: PLC0415
-        GivenError,
-        read_object,
-        read_words,
-    )
-    from gpucheck.whatif import judge_described  # noqa: PLC0415
+    from gpucheck.whatif.judge import judge_described  # noqa: PLC0415
+    from gpucheck.whatif.keys import GivenError, read_object, read_words  # noqa: PLC0415
 
     if not words and file is None:
         raise click.UsageError("say what to judge: KEY=VALUE..., --facts FILE or --batch FILE.")
@@ -147,8 +143,8 @@ def _line(answer: dict[str, Any]) -> str:
 
 
 def _answer(line: bytes, number: int, tables: "Tables") -> dict[str, Any]:
-    from gpucheck.readers.compat_keys import GivenError, read_object  # noqa: PLC0415
-    from gpucheck.whatif import judge_described  # noqa: PLC0415
+    from gpucheck.whatif.judge import judge_described  # noqa: PLC0415
+    from gpucheck.whatif.keys import GivenError, read_object  # noqa: PLC0415
 
     name = None
     try:
@@ -177,10 +173,10 @@ def _error(name: object, number: int, why: str) -> dict[str, Any]:
 
 def _show(asked: "WhatIf", options: dict[str, Any]) -> None:
     """Print the report; what this version does not judge is listed in one line."""
-    from gpucheck.render import not_judged  # noqa: PLC0415
+    from gpucheck.output import not_judged  # noqa: PLC0415
 
     if options["form"] == "json":
-        from gpucheck.render.public import public  # noqa: PLC0415
+        from gpucheck.output.public import public  # noqa: PLC0415
 
         data = {**public(asked.report).as_json(), "not_judged": sorted(asked.not_judged)}
         write_out(json.dumps(data, indent=2) + "\n", options["output"])

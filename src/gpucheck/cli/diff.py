@@ -26,8 +26,8 @@ def diff(ctx: click.Context, /, before: str, after: str | None, **options: Any) 
 
     Exit status: 0 nothing changed, 1 something did.
     """
-    from gpucheck.diff import as_json, compare  # noqa: PLC0415
-    from gpucheck.render import diff_text  # noqa: PLC0415
+    from gpucheck.output import diff_text  # noqa: PLC0415
+    from gpucheck.output.diff import as_json, compare  # noqa: PLC0415
 
     old = load_snapshot(before)
     if after is not None:

@@ -13,7 +13,7 @@ from gpucheck.cli.text import printable, write_out
 @output_options
 def explain(slug: str, **options: Any) -> None:  # noqa: ANN401  # click's options
     """Print the page of a finding: what it means, its symptoms, its causes and the fix."""
-    from gpucheck.render.pages import explain as page_of  # noqa: PLC0415
+    from gpucheck.output.pages import explain as page_of  # noqa: PLC0415
 
     page = page_of(slug)
     if page is None:

@@ -14,7 +14,7 @@ from gpucheck.cli.text import write_out
 @output_options
 def list_all(**options: Any) -> None:  # noqa: ANN401  # click's options
     """List every finding that gpucheck can name, and every probe."""
-    from gpucheck.render.pages import listing, listing_json  # noqa: PLC0415
+    from gpucheck.output.pages import listing, listing_json  # noqa: PLC0415
 
     if options["form"] == "json":
         write_out(json.dumps(listing_json(), indent=2) + "\n", options["output"])

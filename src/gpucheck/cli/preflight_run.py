@@ -19,7 +19,8 @@ from gpucheck.cli.run import open_tables
 from gpucheck.cli.selftests import test_names
 from gpucheck.cli.text import colored, printable, write_out
 from gpucheck.facts import builtins
-from gpucheck.host import LiveHost
+from gpucheck.machine import LiveHost
+from gpucheck.machine.target import TargetWish, choose
 from gpucheck.preflight import drill as drills
 from gpucheck.preflight.diagnose.localise import Limits
 from gpucheck.preflight.figures import baseline, policy
@@ -29,7 +30,6 @@ from gpucheck.preflight.launchers.variables import EntranceError
 from gpucheck.preflight.session import Policy, Session, Settings
 from gpucheck.preflight.store.wire import StoreError
 from gpucheck.preflight.task.supervisor import ExitReason
-from gpucheck.target import TargetWish, choose
 
 _INCONCLUSIVE, _HIGHEST = 3, 5
 _LATE, _AFTER_SIGNAL, _LOOK = 5.0, 9.0, 0.25
@@ -141,7 +141,7 @@ class Run:
     def _print(self, result: Result) -> None:
         options = self._options
         if options["form"] == "terminal":
-            from gpucheck.render import preflight_text  # noqa: PLC0415
+            from gpucheck.output import preflight_text  # noqa: PLC0415
 
             text = preflight_text.render(
                 result,
@@ -155,7 +155,7 @@ class Run:
         sys.stdout.flush()
 
     def _write_files(self, result: Result) -> None:
-        from gpucheck.render import preflight_files  # noqa: PLC0415
+        from gpucheck.output import preflight_files  # noqa: PLC0415
 
         options = self._options
         said = preflight_files.write_files(
@@ -407,14 +407,14 @@ def _content(name: str) -> str:
 def _renderer(form: str) -> Callable[[Result], str]:
     """Return the function that renders a machine-readable format."""
     if form == "json":
-        from gpucheck.render import preflight_json  # noqa: PLC0415
+        from gpucheck.output import preflight_json  # noqa: PLC0415
 
         return preflight_json.render
     if form == "junit":
-        from gpucheck.render import preflight_junit  # noqa: PLC0415
+        from gpucheck.output import preflight_junit  # noqa: PLC0415
 
         return preflight_junit.render
-    from gpucheck.render import preflight_markdown  # noqa: PLC0415
+    from gpucheck.output import preflight_markdown  # noqa: PLC0415
 
     return preflight_markdown.render
 

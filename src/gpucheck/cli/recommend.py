@@ -13,11 +13,11 @@ from gpucheck.cli.run import open_host, open_tables, run_probes
 from gpucheck.cli.text import colored, printable, write_out
 
 if TYPE_CHECKING:  # imported late: --help does not need them
-    from gpucheck.fixes import Python
-    from gpucheck.recommend import Card, Offer, Recommendation
-    from gpucheck.recommend.machine import Cards, MachineFacts
-    from gpucheck.render.recommendation import Missing, Shown
-    from gpucheck.snapshot import Snapshot
+    from gpucheck.advice import Python
+    from gpucheck.advice.recommender import Card, Offer, Recommendation
+    from gpucheck.advice.situations import Cards, MachineFacts
+    from gpucheck.facts.snapshot import Snapshot
+    from gpucheck.output.recommendation import Missing, Shown
     from gpucheck.tables import Tables
 
 _COMPANIONS = ("torchvision", "torchaudio")
@@ -80,7 +80,7 @@ def recommend(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  #
 
     Exit status: 0 a command, 1 nothing fits, 2 usage, 3 a fact that decides is unknown.
     """
-    from gpucheck.render import recommendation  # noqa: PLC0415
+    from gpucheck.output import recommendation  # noqa: PLC0415
 
     wanted = _Wanted(options, open_tables(options["tables"]))
     shown = wanted.shown()
@@ -107,10 +107,10 @@ class _Wanted:
 
     def shown(self) -> "Shown":
         """Return the recommendation with everything that is shown about it."""
+        from gpucheck.advice.recommender import Recommendation  # noqa: PLC0415
+        from gpucheck.advice.situations import MachineFacts  # noqa: PLC0415
         from gpucheck.engine import supply  # noqa: PLC0415
-        from gpucheck.recommend import Recommendation  # noqa: PLC0415
-        from gpucheck.recommend.machine import MachineFacts  # noqa: PLC0415
-        from gpucheck.render.recommendation import Shown  # noqa: PLC0415
+        from gpucheck.output.recommendation import Shown  # noqa: PLC0415
 
         snapshot = self._snapshot()
         facts: MachineFacts = supply(MachineFacts, snapshot, self._tables)
@@ -133,10 +133,10 @@ class _Wanted:
 
     def _commands(self, offer: "Offer", target: "Snapshot") -> tuple[tuple[str, ...], str]:
         """Return the commands that install an offer, and the one that verifies it."""
+        from gpucheck.advice import Python  # noqa: PLC0415
         from gpucheck.engine import supply  # noqa: PLC0415
-        from gpucheck.fixes import Python  # noqa: PLC0415
-        from gpucheck.probes.interpreter import Interpreter  # noqa: PLC0415
-        from gpucheck.probes.torch_build import TorchBuild  # noqa: PLC0415
+        from gpucheck.facts.interpreter import Interpreter  # noqa: PLC0415
+        from gpucheck.facts.torch_build import TorchBuild  # noqa: PLC0415
         from gpucheck.tables.versions import released  # noqa: PLC0415
 
         python: Python = supply(Python, target, self._tables)
@@ -171,8 +171,8 @@ class _Wanted:
 
         Nothing is known about a Python that was not probed. With uv the target is one of uv's.
         """
-        from gpucheck.probes.interpreter import Interpreter  # noqa: PLC0415
-        from gpucheck.probes.system import System  # noqa: PLC0415
+        from gpucheck.facts.interpreter import Interpreter  # noqa: PLC0415
+        from gpucheck.facts.system import System  # noqa: PLC0415
 
         if self._python_version is not None:
             return _of_sections(self._tables, snapshot.get(System))
@@ -183,7 +183,7 @@ class _Wanted:
         return _of_sections(self._tables, *sections.values())
 
     def _answer(self, facts: "MachineFacts") -> "tuple[Recommendation, tuple[Missing, ...]]":
-        from gpucheck.recommend import Recommender, Situation, SpecifierError  # noqa: PLC0415
+        from gpucheck.advice.recommender import Recommender, Situation, SpecifierError  # noqa: PLC0415
 
         gpus = self._gpus(facts)
         driver, driver_cuda, seen = self._driver(facts)
@@ -217,7 +217,7 @@ class _Wanted:
         return _unless(answer, gpus, platform), missing
 
     def _gpus(self, facts: "MachineFacts") -> "Cards | None":
-        from gpucheck.recommend.machine import Cards, left_aside  # noqa: PLC0415
+        from gpucheck.advice.situations import Cards, left_aside  # noqa: PLC0415
 
         if self._cards is not None:
             return Cards(cards=self._cards)
@@ -235,7 +235,7 @@ class _Wanted:
 
     def _arguments(self, offer: "Offer", python: "Python") -> list[str]:
         """Return pip's arguments that install an offer and the wanted or installed companions."""
-        from gpucheck.fixes.torch_install import companion_doubts, requirement  # noqa: PLC0415
+        from gpucheck.advice.torch_install import companion_doubts, requirement  # noqa: PLC0415
 
         wanted = (*self._companions, *python.torch_family())
         self._notes.extend(companion_doubts(offer, wanted, self._tables))
@@ -244,7 +244,7 @@ class _Wanted:
 
 def _describe(options: dict[str, Any], tables: "Tables", notes: list[str]) -> "Snapshot":
     """Return the described machine; its system is this one unless the user names another."""
-    from gpucheck.probes.system import System  # noqa: PLC0415
+    from gpucheck.facts.system import System  # noqa: PLC0415
 
     here = open_host(None).identity()
     os = options["os"] or (here.os if here.os in ("linux", "windows") else None)
@@ -263,7 +263,7 @@ def _describe(options: dict[str, Any], tables: "Tables", notes: list[str]) -> "S
 
 
 def _of_sections(tables: "Tables", *sections: Any) -> "Snapshot":  # noqa: ANN401  # sections
-    from gpucheck.snapshot import ProbeRuns, Snapshot  # noqa: PLC0415
+    from gpucheck.facts.snapshot import ProbeRuns, Snapshot  # noqa: PLC0415
 
     return Snapshot(
         {section.name: section for section in sections},
@@ -281,7 +281,7 @@ def _missing(
     driver: str | None,
     described: bool,
 ) -> "tuple[Missing, ...]":
-    from gpucheck.render.recommendation import Missing  # noqa: PLC0415
+    from gpucheck.output.recommendation import Missing  # noqa: PLC0415
 
     found = []
     if platform is None:
@@ -300,7 +300,7 @@ def _unless(
     answer: "Recommendation", gpus: "Cards | None", platform: str | None
 ) -> "Recommendation":
     """Return what is certain although a fact is missing: what fits if it does not matter."""
-    from gpucheck.recommend import Recommendation  # noqa: PLC0415
+    from gpucheck.advice.recommender import Recommendation  # noqa: PLC0415
 
     if gpus is None or platform is None:
         return Recommendation(best=None, reasons=())
@@ -325,8 +325,8 @@ def _uv_commands(arguments: Sequence[str], python: "Python", executable: str) ->
 
 def _is_of_ngc(snapshot: "Snapshot") -> bool:
     """Whether NVIDIA built the installed torch for its images: ``2.6.0a0+ecf3bae40a.nv25.01``."""
-    from gpucheck.probes.container import Container  # noqa: PLC0415
-    from gpucheck.probes.torch_build import TorchBuild  # noqa: PLC0415
+    from gpucheck.facts.container import Container  # noqa: PLC0415
+    from gpucheck.facts.torch_build import TorchBuild  # noqa: PLC0415
 
     local = (snapshot.get(TorchBuild).version or "").partition("+")[2]
     return ".nv" in local and bool(snapshot.get(Container).runtime)
@@ -343,7 +343,7 @@ def _companions(names: str) -> tuple[str, ...]:
 
 
 def _cards(names: tuple[str, ...], tables: "Tables") -> "tuple[Card, ...] | None":
-    from gpucheck.recommend.gpu_names import GpuNameError, cards_named  # noqa: PLC0415
+    from gpucheck.advice.gpu_names import GpuNameError, cards_named  # noqa: PLC0415
 
     try:
         return cards_named(names, tables)

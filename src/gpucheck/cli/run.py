@@ -10,9 +10,9 @@ import click
 from gpucheck.cli.text import printable
 
 if TYPE_CHECKING:  # imported late: --help does not need them
-    from gpucheck.collect import Collected
-    from gpucheck.host import Host
-    from gpucheck.snapshot import Snapshot
+    from gpucheck.facts.snapshot import Snapshot
+    from gpucheck.machine import Host
+    from gpucheck.probes.collector import Collected
     from gpucheck.tables import Tables
 
 _SLOW = 3.0
@@ -61,7 +61,7 @@ def _is_serious(problem: str) -> bool:
 
 def open_host(sysroot: str | None) -> "Host":
     """Return the host for this machine, or for the files below a sysroot."""
-    from gpucheck.host import LiveHost  # noqa: PLC0415
+    from gpucheck.machine import LiveHost  # noqa: PLC0415
 
     return LiveHost(sysroot or "")
 
@@ -75,9 +75,9 @@ def run_probes(
     skip: Sequence[str] = (),
 ) -> "Collected":
     """Run the probes with progress on a terminal, and return what they found."""
-    from gpucheck.collect import Collector  # noqa: PLC0415
-    from gpucheck.probes.request import Request  # noqa: PLC0415
-    from gpucheck.target import TargetWish  # noqa: PLC0415
+    from gpucheck.facts.request import Request  # noqa: PLC0415
+    from gpucheck.machine.target import TargetWish  # noqa: PLC0415
+    from gpucheck.probes.collector import Collector  # noqa: PLC0415
 
     progress = Progress(sys.stderr) if sys.stderr.isatty() and not options["quiet"] else None
     collector = Collector(
@@ -99,8 +99,8 @@ def run_probes(
 
 def load_rules() -> None:
     """Import the modules that judge and print while the probes are running."""
-    from gpucheck.render import terminal  # noqa: F401, PLC0415
-    from gpucheck.rules import all_rules  # noqa: PLC0415
+    from gpucheck.findings import all_rules  # noqa: PLC0415
+    from gpucheck.output import terminal  # noqa: F401, PLC0415
 
     all_rules()
 
@@ -132,7 +132,7 @@ class Progress:
 
 def load_snapshot(file: str) -> "Snapshot":
     """Read a saved snapshot or report; one that cannot be read is a usage error."""
-    from gpucheck.snapshot import SnapshotError, load  # noqa: PLC0415
+    from gpucheck.facts.snapshot import SnapshotError, load  # noqa: PLC0415
 
     try:
         return load(Path(file))

@@ -14,7 +14,7 @@ from gpucheck.cli.text import printable, write_out
 @output_options
 def show_schema(name: str | None, **options: Any) -> None:  # noqa: ANN401  # click's options
     """Print a JSON Schema; without NAME, the names."""
-    from gpucheck.render.schema import names, schema  # noqa: PLC0415
+    from gpucheck.output.schema import names, schema  # noqa: PLC0415
 
     if name is None:
         write_out("\n".join(names()) + "\n", options["output"])

@@ -18,7 +18,7 @@ from gpucheck.cli.text import printable
 
 if TYPE_CHECKING:  # they cost time, and --help needs none of them
     from gpucheck.engine import Report
-    from gpucheck.snapshot import Snapshot
+    from gpucheck.facts.snapshot import Snapshot
     from gpucheck.tables import Tables
 
 _DEVICE = re.compile(r"cpu|cuda:[0-9]{1,3}")
@@ -111,8 +111,8 @@ def _devices(text: str | None) -> tuple[str, ...] | None:
 def _judge(snapshot: "Snapshot", tables: "Tables") -> "Report":
     """Judge what the tests found; where one went wrong, every rule may know the cause."""
     from gpucheck.engine import diagnose, make_report, untested  # noqa: PLC0415
-    from gpucheck.probes.selftests import SelfTests  # noqa: PLC0415
-    from gpucheck.rules import all_rules  # noqa: PLC0415
+    from gpucheck.facts.selftests import SelfTests  # noqa: PLC0415
+    from gpucheck.findings import all_rules  # noqa: PLC0415
 
     of_tests = [slug for slug, rule in all_rules().items() if SelfTests in rule.needs.values()]
     wrong = snapshot.get(SelfTests).wrong()

@@ -11,11 +11,11 @@ from gpucheck.cli.text import printable
 
 if TYPE_CHECKING:  # imported late: most runs do not need them
     from gpucheck.cli.live_table import LiveTable
-    from gpucheck.host import Host
+    from gpucheck.facts.snapshot import Snapshot
+    from gpucheck.machine import Host
     from gpucheck.selftest.plan import Wish
     from gpucheck.selftest.progress import ProgressGrid
     from gpucheck.selftest.watching import Watch
-    from gpucheck.snapshot import Snapshot
     from gpucheck.tables import Tables
 
 
@@ -58,7 +58,7 @@ def with_selftests(
 
 def without_selftests(snapshot: "Snapshot", why: str) -> "Snapshot":
     """Return the snapshot with the reason why no self-test was run."""
-    from gpucheck.probes.selftests import SelfTests  # noqa: PLC0415
+    from gpucheck.facts.selftests import SelfTests  # noqa: PLC0415
 
     return snapshot.with_section(SelfTests(problems={"*": why}))
 
@@ -74,8 +74,8 @@ def run_selftests(
     import msgspec  # noqa: PLC0415
 
     from gpucheck.cli.live_table import LiveTable  # noqa: PLC0415
-    from gpucheck.host import LiveHost  # noqa: PLC0415
-    from gpucheck.probes.interpreter import Interpreter  # noqa: PLC0415
+    from gpucheck.facts.interpreter import Interpreter  # noqa: PLC0415
+    from gpucheck.machine import LiveHost  # noqa: PLC0415
     from gpucheck.selftest import eligibility  # noqa: PLC0415
     from gpucheck.selftest.catalogue import headers  # noqa: PLC0415
     from gpucheck.selftest.launcher import Launcher  # noqa: PLC0415

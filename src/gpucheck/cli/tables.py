@@ -37,7 +37,7 @@ def show(name: str | None, filters: tuple[str, ...], **options: Any) -> None:  #
     KEY=VALUE keeps the rows whose column has the value, or whose list contains it. -v adds the
     sources of each row.
     """
-    from gpucheck.render import table_text  # noqa: PLC0415
+    from gpucheck.output import table_text  # noqa: PLC0415
 
     tables = _checked(options["tables"])
     if name is None:
@@ -85,7 +85,7 @@ def diff_sets(ctx: click.Context, /, other: str, **options: Any) -> None:  # noq
 
     Exit status: 0 no row differs, 1 some do, 2 one of them cannot be read.
     """
-    from gpucheck.render import table_text  # noqa: PLC0415
+    from gpucheck.output import table_text  # noqa: PLC0415
 
     changes = table_text.compare(_checked(options["tables"]), _checked(other))
     text = table_text.changes_text(changes, color=colored(options))
@@ -121,16 +121,16 @@ def _checked(directory: str | None) -> "Tables":
 
 
 def _named(tables: "Tables", name: str) -> "Table":
-    from gpucheck.tables.catalogue import BY_NAME  # noqa: PLC0415
+    from gpucheck.tables.catalogue import all_tables  # noqa: PLC0415
 
-    if name not in BY_NAME:
-        known = ", ".join(sorted(BY_NAME))
+    if name not in all_tables():
+        known = ", ".join(sorted(all_tables()))
         raise click.UsageError(f"There is no table {printable(name)!r}; there are: {known}.")
-    return tables.get(BY_NAME[name])
+    return tables.get(all_tables()[name])
 
 
 def _filter(table: "Table", said: str) -> tuple[str, str]:
-    from gpucheck.render.table_text import columns  # noqa: PLC0415
+    from gpucheck.output.table_text import columns  # noqa: PLC0415
 
     key, equals, value = said.partition("=")
     known = columns(table)
@@ -143,7 +143,7 @@ def _filter(table: "Table", said: str) -> tuple[str, str]:
 
 def _hint(table: "Table", wanted: list[tuple[str, str]]) -> str:
     """Return, for each value that no row has, which values are close to it."""
-    from gpucheck.render.table_text import matching, near_values  # noqa: PLC0415
+    from gpucheck.output.table_text import matching, near_values  # noqa: PLC0415
 
     lines = []
     for key, value in wanted:

@@ -9,7 +9,7 @@ import click
 
 def colored(options: dict[str, Any]) -> bool:
     """Whether to colour: on a terminal, unless the user or NO_COLOR disables it."""
-    from gpucheck.host import LiveHost  # noqa: PLC0415
+    from gpucheck.machine import LiveHost  # noqa: PLC0415
 
     env = LiveHost().env()
     return bool(
@@ -23,7 +23,7 @@ def colored(options: dict[str, Any]) -> bool:
 
 def write_out(text: str, output: str | None) -> None:
     """Write to stdout or to a file; characters that the stream cannot encode are replaced."""
-    from gpucheck.render.layout import encodable  # noqa: PLC0415
+    from gpucheck.output.layout import encodable  # noqa: PLC0415
 
     if output is None:
         click.echo(encodable(text, sys.stdout.encoding), nl=False, color=True)

@@ -85,19 +85,19 @@ def _given(file: str, name: str) -> "contextlib.AbstractContextManager[Given]":
 
 def _show(report: "Report", options: dict[str, Any]) -> None:
     if options["reply"]:
-        from gpucheck.render.ticket_reply import reply  # noqa: PLC0415
+        from gpucheck.output.ticket_reply import reply  # noqa: PLC0415
 
         text = reply(report, options["lang"])
     elif options["form"] == "json":
-        from gpucheck.render import json_format  # noqa: PLC0415
+        from gpucheck.output import json_format  # noqa: PLC0415
 
         text = json_format.render(report)
     elif options["form"] == "markdown":
-        from gpucheck.render import markdown  # noqa: PLC0415
+        from gpucheck.output import markdown  # noqa: PLC0415
 
         text = markdown.render(report)
     else:
-        from gpucheck.render import ticket_text  # noqa: PLC0415
+        from gpucheck.output import ticket_text  # noqa: PLC0415
 
         text = ticket_text.render(
             report,

@@ -2,15 +2,14 @@
 
 from collections.abc import Mapping
 
+from gpucheck.derived.gpus import NoGpu
 from gpucheck.engine.supply import supply, supply_each
 from gpucheck.facts import UnknownFactError
-from gpucheck.findings import Check, Claim, Fine, Hit, Judgement, NotApplicable, Outcome
-from gpucheck.probes.request import Request
-from gpucheck.rules import Rule
-from gpucheck.rules.witnesses.preflight_says import PreflightSays
-from gpucheck.snapshot import Snapshot
+from gpucheck.facts.request import Request
+from gpucheck.facts.snapshot import Snapshot
+from gpucheck.findings.form import Check, Claim, Fine, Hit, Judgement, NotApplicable, Outcome, Rule
+from gpucheck.findings.witnesses.preflight_says import PreflightSays
 from gpucheck.tables import Tables, TablesError
-from gpucheck.views.gpus import NoGpu
 
 CheckResult = Claim | Check
 """What came of asking a check: a claim where it has found its cause, else the outcome."""

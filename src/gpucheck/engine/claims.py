@@ -1,10 +1,10 @@
 """What others than the findings' own checks claim: words in self-tests, a pre-flight's culprits."""
 
 from gpucheck.engine.supply import supply
-from gpucheck.findings import Claim
-from gpucheck.rules.witnesses.preflight_says import PreflightSays
-from gpucheck.rules.witnesses.selftest_words import SelfTestWords
-from gpucheck.snapshot import Snapshot
+from gpucheck.facts.snapshot import Snapshot
+from gpucheck.findings.form import Claim
+from gpucheck.findings.witnesses.preflight_says import PreflightSays
+from gpucheck.findings.witnesses.selftest_words import SelfTestWords
 from gpucheck.tables import Tables
 
 

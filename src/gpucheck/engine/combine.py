@@ -20,19 +20,10 @@ import msgspec
 from gpucheck.engine.ask import CheckResult
 from gpucheck.engine.supply import supply
 from gpucheck.facts import builtins
-from gpucheck.findings import (
-    Check,
-    Claim,
-    Confidence,
-    Evidence,
-    Finding,
-    Outcome,
-    Severity,
-    Weight,
-)
-from gpucheck.rules import Family, Rule
-from gpucheck.rules.witnesses.refutation import Refutation
-from gpucheck.snapshot import Snapshot
+from gpucheck.facts.claims import Confidence, Severity
+from gpucheck.facts.snapshot import Snapshot
+from gpucheck.findings.form import Check, Claim, Evidence, Family, Finding, Outcome, Rule, Weight
+from gpucheck.findings.witnesses.refutation import Refutation
 from gpucheck.tables import Tables
 
 _FAMILIES = get_args(Family)

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from gpucheck.engine.ask import ask_each
 from gpucheck.engine.claims import claims_in
 from gpucheck.engine.combine import Diagnosis, combine
-from gpucheck.rules import all_rules
-from gpucheck.snapshot import Snapshot
+from gpucheck.facts.snapshot import Snapshot
+from gpucheck.findings import all_rules
 from gpucheck.tables import Tables
 
 

@@ -10,9 +10,10 @@ from gpucheck.engine.combine import Diagnosis
 from gpucheck.engine.diagnosis import diagnose
 from gpucheck.engine.verdict import OpenQuestion, open_questions
 from gpucheck.facts import builtins
-from gpucheck.findings import Check, Finding, Outcome, Severity
-from gpucheck.probes.selftests import SelfTest, SelfTests
-from gpucheck.snapshot import REPORT_SCHEMA, Snapshot
+from gpucheck.facts.claims import Severity
+from gpucheck.facts.selftests import SelfTest, SelfTests
+from gpucheck.facts.snapshot import REPORT_SCHEMA, Snapshot
+from gpucheck.findings.form import Check, Finding, Outcome
 from gpucheck.tables import Tables
 
 Verdict = Literal["healthy", "warning", "broken", "unknown"]

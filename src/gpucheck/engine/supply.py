@@ -5,13 +5,13 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
+from gpucheck.derived import Derived, Gpus
 from gpucheck.facts import Section
-from gpucheck.probes.preflight import Preflight
-from gpucheck.probes.request import Request
-from gpucheck.rules import Rule
-from gpucheck.snapshot import ProbeRuns, Snapshot
+from gpucheck.facts.preflight import Preflight
+from gpucheck.facts.request import Request
+from gpucheck.facts.snapshot import ProbeRuns, Snapshot
+from gpucheck.findings.form import Rule
 from gpucheck.tables import Table, Tables
-from gpucheck.views import Gpus, View
 
 _NEEDS_OF_VIEWS: dict[type[Any], dict[str, type[Any]]] = {}
 
@@ -38,7 +38,7 @@ def supply_each(
 def _made(kind: type[Any], snapshot: Snapshot, tables: Tables) -> Any:  # noqa: ANN401  # of that type
     if issubclass(kind, Section):
         return snapshot.get(kind)
-    if issubclass(kind, View):
+    if issubclass(kind, Derived):
         return kind(**supply_each(_needs_of_view(kind), snapshot, tables))
     if issubclass(kind, ProbeRuns):
         return snapshot.runs
@@ -70,7 +70,7 @@ def sections_behind(rule: Rule) -> frozenset[type[Section]]:
 
 
 def _sections_of(kind: type[Any]) -> frozenset[type[Section]]:
-    if issubclass(kind, View):
+    if issubclass(kind, Derived):
         needs = _needs_of_view(kind).values()
         return frozenset(section for need in needs for section in _sections_of(need))
     return frozenset([kind]) if issubclass(kind, Section) else frozenset()

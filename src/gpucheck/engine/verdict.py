@@ -4,15 +4,15 @@ from collections.abc import Callable
 
 import msgspec
 
+from gpucheck.derived import DriverState, Gpus
+from gpucheck.derived.torch_code import TorchCode
 from gpucheck.engine.supply import supply
 from gpucheck.facts import UnknownFactError, known
-from gpucheck.probes.request import Request
-from gpucheck.probes.selftests import SelfTests
-from gpucheck.probes.torch_build import TorchBuild
-from gpucheck.snapshot import Snapshot
+from gpucheck.facts.request import Request
+from gpucheck.facts.selftests import SelfTests
+from gpucheck.facts.snapshot import Snapshot
+from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.tables import Tables
-from gpucheck.views import DriverState, Gpus
-from gpucheck.views.torch_code import TorchCode
 
 
 class OpenQuestion(msgspec.Struct, frozen=True, kw_only=True):

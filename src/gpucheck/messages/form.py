@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from gpucheck.findings import Confidence, Fix, Severity
+from gpucheck.facts.claims import Confidence, Fix, Severity
 from gpucheck.messages.word_index import runs
 
 _COMMON = frozenset(

@@ -17,7 +17,7 @@ from gpucheck.messages.form import Condition, FindingMessages, Message
 
 SHIPPED = Path(__file__).with_name("messages.json")
 """Where the build hook puts the messages of every finding, by slug."""
-AUTHORED = Path(__file__).parent.parent / "rules"
+AUTHORED = Path(__file__).parent.parent / "findings"
 """Where each finding has its TOML file."""
 _MESSAGE = re.compile(r"\$\.message\[(\d+)\]")
 _decoder = msgspec.json.Decoder(FindingMessages)

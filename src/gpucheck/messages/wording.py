@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from gpucheck.findings import Fix
+from gpucheck.facts.claims import Fix
 from gpucheck.messages.form import FindingMessages, Message, compiled
 
 

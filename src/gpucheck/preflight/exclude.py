@@ -8,9 +8,9 @@ import re
 
 import msgspec
 
-from gpucheck.findings import Confidence, Severity
-from gpucheck.probes.preflight import Culprit, Preflight
-from gpucheck.rules import all_rules
+from gpucheck.facts.claims import Confidence, Severity
+from gpucheck.facts.preflight import Culprit, Preflight
+from gpucheck.findings import all_rules
 
 _HOST = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,253}")
 _CULPRIT = 1

@@ -11,7 +11,10 @@ import msgspec
 
 from gpucheck.engine import FailOn, OpenQuestion, Report, diagnose, make_report
 from gpucheck.facts import builtins
-from gpucheck.findings import Confidence, Severity
+from gpucheck.facts.claims import Confidence, Severity
+from gpucheck.facts.preflight import Culprit, OutcomeStatus, Preflight, RankOutcome
+from gpucheck.facts.snapshot import ProbeRuns, Snapshot
+from gpucheck.findings import rank_missing
 from gpucheck.preflight import outcome
 from gpucheck.preflight.coordinator.coordinator import Heard
 from gpucheck.preflight.diagnose import localise
@@ -41,9 +44,6 @@ from gpucheck.preflight.model import (
 )
 from gpucheck.preflight.outcome import Ending
 from gpucheck.preflight.store.messages import GroupBandwidth, Verdict
-from gpucheck.probes.preflight import Culprit, OutcomeStatus, Preflight, RankOutcome
-from gpucheck.rules import rank_missing
-from gpucheck.snapshot import ProbeRuns, Snapshot
 from gpucheck.tables import Tables
 from gpucheck.tables.bus_bandwidth import BusBandwidths
 

@@ -6,9 +6,9 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from gpucheck.findings import Confidence, Fix
+from gpucheck.facts.claims import Confidence, Fix
+from gpucheck.facts.preflight import Phase
 from gpucheck.preflight.figures.baseline import Baseline
-from gpucheck.probes.preflight import Phase
 
 Name = Annotated[str, Meta(max_length=1000)]
 Text = Annotated[str, Meta(max_length=65_536)]

@@ -5,10 +5,11 @@ from collections.abc import Iterable
 import msgspec
 
 from gpucheck.engine import FailOn
-from gpucheck.findings import Confidence, Finding, Severity
+from gpucheck.facts.claims import Confidence, Severity
+from gpucheck.facts.preflight import Culprit, Preflight
+from gpucheck.findings import all_rules
+from gpucheck.findings.form import Finding
 from gpucheck.preflight.model import ExitClass, ExitStatus
-from gpucheck.probes.preflight import Culprit, Preflight
-from gpucheck.rules import all_rules
 
 ORDER: tuple[ExitStatus, ...] = (1, 4, 3, 5)
 """The precedence of the classes: the first that occurs is the exit status."""

@@ -7,7 +7,9 @@ from typing import Any
 
 import msgspec
 
-from gpucheck.host import LiveHost
+from gpucheck.facts.selftests import Level
+from gpucheck.facts.snapshot import Snapshot
+from gpucheck.machine import LiveHost
 from gpucheck.preflight.coordinator.coordinator import Coordinator, Finish, Next, Plan
 from gpucheck.preflight.coordinator.rank_assignment import JobSpec
 from gpucheck.preflight.drill import Drill
@@ -18,8 +20,6 @@ from gpucheck.preflight.store.server import Store
 from gpucheck.preflight.store.wire import ports
 from gpucheck.preflight.task import node_facts
 from gpucheck.preflight.task.supervisor import ExitReason, Judge, Supervisor, TaskPlace
-from gpucheck.probes.selftests import Level
-from gpucheck.snapshot import Snapshot
 
 _ARRIVAL = _IMPORT = _CONNECT = 60.0
 """Seconds for all tasks to arrive (pods may be late), to import torch, and to connect."""

@@ -37,25 +37,34 @@ class Probe(msgspec.Struct, frozen=True):
 
 
 @functools.cache
+def _modules() -> dict[str, str]:
+    """Return the full name of each probe's module by its last part."""
+    return {
+        module.name: f"{__name__}.{subject.name}.{module.name}"
+        for subject in pkgutil.iter_modules(__path__)
+        if subject.ispkg
+        for module in pkgutil.iter_modules([f"{path}/{subject.name}" for path in __path__])
+        if not module.ispkg
+    }
+
+
+@functools.cache
 def all_probes() -> tuple[Probe, ...]:
     """Return every probe, by the name of its module."""
-    names = [module.name for module in pkgutil.iter_modules(__path__)]
-    # A name with "_" is a helper of a probe; it is imported when it is used.
-    probes = (probe_of(name) for name in names if not name.startswith("_"))
+    probes = (probe_of(name) for name in sorted(_modules()))
     return tuple(probe for probe in probes if probe is not None)
 
 
 @functools.cache
 def probe_of(name: str) -> Probe | None:
-    """Return the probe of a module of this package; None if the module is not a probe."""
-    module = importlib.import_module(f"{__name__}.{name}")
-    collect = getattr(module, "collect", None)
-    if collect is None:
+    """Return the probe in the module of this name; None where there is no such module."""
+    if name not in _modules():
         return None
-    needs = dict(inspect.get_annotations(collect))
+    module = importlib.import_module(_modules()[name])
+    needs = dict(inspect.get_annotations(module.collect))
     section = needs.pop("return")
     lane = getattr(module, "LANE", "")
-    return Probe(section.name, section, collect, needs, module.DEADLINE, lane)
+    return Probe(section.name, section, module.collect, needs, module.DEADLINE, lane)
 
 
 def lanes(
@@ -82,15 +91,3 @@ def _needed_first(probes: list[Probe]) -> list[Probe]:
         ordered += ready or left  # in a circle of needs, any order is as good as another
         left = [probe for probe in left if ready and probe not in ready]
     return ordered
-
-
-@functools.cache
-def all_sections() -> dict[str, type[Section]]:
-    """Return every section by its name: those of the probes, the request, the runs."""
-    from gpucheck.probes.pasted import Pasted  # noqa: PLC0415  # these are not probes
-    from gpucheck.probes.preflight import Preflight  # noqa: PLC0415
-    from gpucheck.probes.request import Request  # noqa: PLC0415
-    from gpucheck.probes.selftests import SelfTests  # noqa: PLC0415
-
-    sections = [probe.section for probe in all_probes()] + [Request, Pasted, SelfTests, Preflight]
-    return {section.name: section for section in sections}

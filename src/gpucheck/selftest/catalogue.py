@@ -5,7 +5,7 @@ from typing import Literal
 
 import msgspec
 
-from gpucheck.probes.selftests import Level
+from gpucheck.facts.selftests import Level
 from gpucheck.worker import tests
 
 Per = Literal["gpu", "machine", "ranks"]

@@ -7,7 +7,7 @@ Otherwise the failure may just be rare.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
-from gpucheck.probes.selftests import SelfTest
+from gpucheck.facts.selftests import SelfTest
 
 Env = dict[str, str]
 Verdict = Literal["passed", "wrong", "not-run"]

@@ -1,12 +1,12 @@
 """Whether self-tests can run here, on which GPUs they must not, and why."""
 
-from gpucheck.probes.cuda_driver import CudaDriver
-from gpucheck.probes.device_nodes import DeviceNodes
-from gpucheck.probes.interpreter import Interpreter
-from gpucheck.probes.nvml import Nvml, NvmlGpu
-from gpucheck.probes.request import Request
-from gpucheck.probes.torch_build import TorchBuild
-from gpucheck.snapshot import Snapshot
+from gpucheck.facts.cuda_driver import CudaDriver
+from gpucheck.facts.device_nodes import DeviceNodes
+from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.nvml import Nvml, NvmlGpu
+from gpucheck.facts.request import Request
+from gpucheck.facts.snapshot import Snapshot
+from gpucheck.facts.torch_build import TorchBuild
 
 LEAST_FREE = 256 * 1024 * 1024
 """Bytes that must be free on a GPU: the most that the quick level uses there."""

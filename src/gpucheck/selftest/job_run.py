@@ -2,10 +2,10 @@
 
 import msgspec
 
-from gpucheck.host.worker_pool.exits import last_words
-from gpucheck.host.worker_pool.messages import Message
-from gpucheck.host.worker_pool.process import WorkerProcess
-from gpucheck.probes.selftests import SelfTest
+from gpucheck.facts.selftests import SelfTest
+from gpucheck.machine.worker_pool.exits import last_words
+from gpucheck.machine.worker_pool.messages import Message
+from gpucheck.machine.worker_pool.process import WorkerProcess
 from gpucheck.selftest import outcome
 from gpucheck.selftest.plan import Job
 

@@ -5,11 +5,11 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from gpucheck.host.worker_pool.messages import Message
-from gpucheck.host.worker_pool.pool import WorkerPool
-from gpucheck.host.worker_pool.process import WorkerProcess
-from gpucheck.host.worker_pool.spawners import ZYGOTE, StartProgram
-from gpucheck.probes.selftests import SelfTest
+from gpucheck.facts.selftests import SelfTest
+from gpucheck.machine.worker_pool.messages import Message
+from gpucheck.machine.worker_pool.pool import WorkerPool
+from gpucheck.machine.worker_pool.process import WorkerProcess
+from gpucheck.machine.worker_pool.spawners import ZYGOTE, StartProgram
 from gpucheck.selftest import outcome
 from gpucheck.selftest.catalogue import SelfTestHeader
 from gpucheck.selftest.folder import step_folder

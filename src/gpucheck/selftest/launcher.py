@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
-from gpucheck.host.worker_pool.pool import CAN_FORK
-from gpucheck.host.worker_pool.spawners import StartProgram
-from gpucheck.probes.selftests import SelfTest, SelfTests
+from gpucheck.facts.selftests import SelfTest, SelfTests
+from gpucheck.machine.worker_pool.pool import CAN_FORK
+from gpucheck.machine.worker_pool.spawners import StartProgram
 from gpucheck.selftest import control
 from gpucheck.selftest.catalogue import IMPORT, SelfTestHeader
 from gpucheck.selftest.folder import sweep

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from gpucheck.probes.nvml import NvmlGpu
+from gpucheck.facts.nvml import NvmlGpu
 
 _TROUBLES = (
     "hw-slowdown",

@@ -3,11 +3,11 @@
 import msgspec
 
 from gpucheck.facts import builtins
-from gpucheck.probes._loaded_compare import compare
-from gpucheck.probes.loading import Loading
-from gpucheck.probes.selftests import SelfTest, SelfTests
+from gpucheck.facts.loading import Loading
+from gpucheck.facts.selftests import SelfTest, SelfTests
+from gpucheck.facts.snapshot import Snapshot
+from gpucheck.probes.loading.reading.compare import compare
 from gpucheck.selftest.catalogue import IMPORT
-from gpucheck.snapshot import Snapshot
 
 _LIBRARIES = "libraries"
 _MOST = 20

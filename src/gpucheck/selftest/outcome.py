@@ -4,9 +4,9 @@ from typing import Any
 
 import msgspec
 
-from gpucheck.host.worker_pool.exits import worker_exit
-from gpucheck.host.worker_pool.messages import Message
-from gpucheck.probes.selftests import Measurement, SelfTest, SelfTestStatus
+from gpucheck.facts.selftests import Measurement, SelfTest, SelfTestStatus
+from gpucheck.machine.worker_pool.exits import worker_exit
+from gpucheck.machine.worker_pool.messages import Message
 from gpucheck.selftest.plan import Job
 
 _LONGEST = 2000

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from gpucheck.probes.selftests import LONG_ENOUGH, Measurement, SelfTest, SelfTests
+from gpucheck.facts.selftests import LONG_ENOUGH, Measurement, SelfTest, SelfTests
 from gpucheck.tables.gpu_rates import GpuRates, RateRow
 
 _TESTS = ("cublas-matmul", "sustained")

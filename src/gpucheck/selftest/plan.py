@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from gpucheck.probes.selftests import Level, SelfTest
+from gpucheck.facts.selftests import Level, SelfTest
 from gpucheck.selftest.catalogue import IMPORT, SelfTestHeader
 
 CPU = "cpu"

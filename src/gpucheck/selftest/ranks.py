@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from gpucheck.probes.selftests import SelfTest
+from gpucheck.facts.selftests import SelfTest
 
 _WAITED = ("collective-timeout", "peer-lost")
 """Kinds of results that only say that another rank is missing."""

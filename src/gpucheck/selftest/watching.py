@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 
-from gpucheck.host import Host, LiveHost
-from gpucheck.host.children import Children, Said, Tell
-from gpucheck.probes import nvml
-from gpucheck.probes.nvml import NvmlGpu
-from gpucheck.probes.selftests import GpuUnderLoad
+from gpucheck.facts.nvml import NvmlGpu
+from gpucheck.facts.selftests import GpuUnderLoad
+from gpucheck.machine import Host, LiveHost
+from gpucheck.machine.children import Children, Said, Tell
+from gpucheck.probes.driver import nvml
 from gpucheck.selftest.load import strain
 
 _EVERY = 2.0

@@ -1,7 +1,7 @@
 """Problems in a folder of tables whose files can all be read."""
 
 from gpucheck.tables.base import serialise
-from gpucheck.tables.catalogue import BY_NAME
+from gpucheck.tables.catalogue import all_tables
 from gpucheck.tables.errors import TablesError
 from gpucheck.tables.location import INDEX
 from gpucheck.tables.store import Tables
@@ -15,7 +15,7 @@ def problems(tables: Tables) -> tuple[str, ...]:
     """
     found = list(_listing(tables))
     for name in tables.index().tables:
-        if name in BY_NAME:
+        if name in all_tables():
             found += _table(tables, name)
     return tuple(found)
 
@@ -28,18 +28,18 @@ def _listing(tables: Tables) -> list[str]:
         *(f"{INDEX} lists {name}.json, which is not there." for name in sorted(listed - present)),
         *(
             f"{name}.json is no table this gpucheck knows."
-            for name in sorted(listed - set(BY_NAME))
+            for name in sorted(listed - set(all_tables()))
         ),
         *(
             f"{INDEX} does not list {name}, which is needed."
-            for name in sorted(set(BY_NAME) - listed)
+            for name in sorted(set(all_tables()) - listed)
         ),
     ]
 
 
 def _table(tables: Tables, name: str) -> list[str]:
     try:
-        table = tables.get(BY_NAME[name])
+        table = tables.get(all_tables()[name])
     except TablesError as error:
         return [str(error)]
     found = []

@@ -5,10 +5,11 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from gpucheck.engine import CheckResult
-from gpucheck.findings import Claim, Confidence, Hit, Severity, Weight
+from gpucheck.facts.claims import Confidence, Severity
+from gpucheck.findings import all_rules
+from gpucheck.findings.form import Claim, Hit, Weight
 from gpucheck.messages import all_messages, wording
 from gpucheck.messages.matcher import Match
-from gpucheck.rules import all_rules
 from gpucheck.ticket import weighing
 
 _MOST_LINES = 8

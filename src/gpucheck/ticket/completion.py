@@ -2,21 +2,21 @@
 
 import functools
 
+from gpucheck.facts.drafts import Draft
+from gpucheck.facts.environment import Environment
+from gpucheck.facts.nvml import Nvml
+from gpucheck.facts.pasted import Pasted
+from gpucheck.facts.pci import Pci
+from gpucheck.facts.system import System
+from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.messages.form import KnownFacts
 from gpucheck.messages.text import Line
-from gpucheck.probes.environment import Environment
-from gpucheck.probes.nvml import Nvml
-from gpucheck.probes.pasted import Pasted
-from gpucheck.probes.pci import Pci
-from gpucheck.probes.system import System
-from gpucheck.probes.torch_build import TorchBuild
-from gpucheck.readers._drafts import Draft
-from gpucheck.readers._product_names import capability_of, spellings
-from gpucheck.readers.pasted.base import Machine
 from gpucheck.tables import Tables
+from gpucheck.tables.product_names import capability_of, spellings
 from gpucheck.tables.torch_old_defaults import TorchOldDefaults
 from gpucheck.tables.torch_releases import TorchReleases
 from gpucheck.tables.versions import minor
+from gpucheck.ticket.readers.base import Machine
 
 _ASSUMED = Line(0, "", file="assumed: nothing pasted says otherwise")
 _FULL = 0.9

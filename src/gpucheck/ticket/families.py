@@ -6,9 +6,9 @@ finds; which format a message stood in is told here, so that nobody has to guess
 
 from collections.abc import Iterator, Sequence
 
+from gpucheck.facts.pasted import Taken
 from gpucheck.messages.matcher import Match
 from gpucheck.messages.text import Line, Text
-from gpucheck.probes.pasted import Taken
 
 _TRACEBACK = "Python traceback"
 _FAMILIES: dict[str, tuple[str, ...]] = {

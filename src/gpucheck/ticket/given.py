@@ -13,7 +13,7 @@ from typing import BinaryIO, Protocol
 
 import msgspec
 
-from gpucheck.snapshot import FILE_LIMIT, Snapshot, decode
+from gpucheck.facts.snapshot import FILE_LIMIT, Snapshot, decode
 
 SNIFF = 8192
 """Bytes of the beginning, by which it is told what it is."""

@@ -16,9 +16,9 @@ from typing import BinaryIO, cast
 
 from gpucheck.messages.matcher import candidates
 from gpucheck.messages.text import Line, Text
-from gpucheck.readers.pasted import all_readers
-from gpucheck.readers.pasted._cleaning import clean
 from gpucheck.ticket.given import SNIFF, Given, IntakeError, Reads, Rejoined, opened
+from gpucheck.ticket.readers import all_readers
+from gpucheck.ticket.readers._cleaning import clean
 
 WHOLE = 2 * 1024 * 1024
 """Bytes: a text up to this size is kept as it is."""

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 
 from gpucheck.engine import Report, ask_each, combine, judge_machine, make_report
+from gpucheck.facts.pasted import Pasted
+from gpucheck.facts.snapshot import Snapshot
+from gpucheck.findings import all_rules
 from gpucheck.messages.matcher import Match
 from gpucheck.messages.text import Text
-from gpucheck.probes.pasted import Pasted
-from gpucheck.rules import all_rules
-from gpucheck.snapshot import Snapshot
 from gpucheck.tables import Tables
 from gpucheck.ticket.claims import claims_of, weighed
 from gpucheck.ticket.questions import open_questions

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 
 import msgspec
 
-from gpucheck.findings import Severity
+from gpucheck.facts.claims import Severity
+from gpucheck.findings import all_rules
 from gpucheck.messages import all_messages
 from gpucheck.messages.form import Message, Strength
 from gpucheck.messages.matcher import Match
 from gpucheck.messages.text import Line, Text
-from gpucheck.rules import all_rules
 from gpucheck.ticket import own_reply
 
 NAME = "gpucheck report"

@@ -1,12 +1,12 @@
 """What a pasted text leaves open, and the one command whose output would decide it."""
 
 from gpucheck.engine import Diagnosis, OpenQuestion
-from gpucheck.findings import Severity
-from gpucheck.probes.cuda_driver import CudaDriver
-from gpucheck.probes.nvml import Nvml
-from gpucheck.probes.pasted import Pasted
-from gpucheck.probes.torch_build import TorchBuild
-from gpucheck.snapshot import Snapshot
+from gpucheck.facts.claims import Severity
+from gpucheck.facts.cuda_driver import CudaDriver
+from gpucheck.facts.nvml import Nvml
+from gpucheck.facts.pasted import Pasted
+from gpucheck.facts.snapshot import Snapshot
+from gpucheck.facts.torch_build import TorchBuild
 
 ASK_FOR = "ask for: {command}"
 _COLLECT_ENV = "python -m torch.utils.collect_env"

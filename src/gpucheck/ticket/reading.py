@@ -5,18 +5,18 @@ from collections.abc import Sequence
 import msgspec
 
 from gpucheck.facts import Section
+from gpucheck.facts.pasted import Pasted
+from gpucheck.findings import all_rules
 from gpucheck.messages.matcher import Match, search
 from gpucheck.messages.text import Text
-from gpucheck.probes.pasted import Pasted
-from gpucheck.readers.pasted import read_pasted
-from gpucheck.readers.pasted.base import Machine
-from gpucheck.rules import all_rules
 from gpucheck.tables import Tables
 from gpucheck.ticket.completion import complete, known_facts
 from gpucheck.ticket.gpu_errors import first_complaint, first_gpu_error
 from gpucheck.ticket.numbered_errors import with_names
 from gpucheck.ticket.own_report import NAME as NAME_OF_REPORT
 from gpucheck.ticket.own_report import OwnReport, take_out
+from gpucheck.ticket.readers import read_pasted
+from gpucheck.ticket.readers.base import Machine
 
 LONGEST = 300
 """Characters of a line that are kept of it."""

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 
 from gpucheck.engine import CheckResult, sections_behind
 from gpucheck.facts import Section
-from gpucheck.findings import Check, Outcome
-from gpucheck.readers.pasted.base import NOT_PASTED
-from gpucheck.rules import all_rules
-from gpucheck.snapshot import Snapshot
+from gpucheck.facts.snapshot import Snapshot
+from gpucheck.findings import all_rules
+from gpucheck.findings.form import Check, Outcome
 from gpucheck.tables import Tables
+from gpucheck.ticket.readers.base import NOT_PASTED
 
 _LASTING = (Outcome.FINE, Outcome.NOT_APPLICABLE, Outcome.UNKNOWN)
 

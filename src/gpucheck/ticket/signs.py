@@ -6,12 +6,12 @@ from collections.abc import Sequence
 import msgspec
 
 from gpucheck.facts import Section
+from gpucheck.facts.pasted import Pasted, Sign, Taken
+from gpucheck.facts.sections import all_sections
+from gpucheck.facts.snapshot import ProbeRuns, Snapshot
 from gpucheck.messages import all_messages
 from gpucheck.messages.matcher import Match
 from gpucheck.messages.text import Line
-from gpucheck.probes import all_sections
-from gpucheck.probes.pasted import Pasted, Sign, Taken
-from gpucheck.snapshot import ProbeRuns, Snapshot
 from gpucheck.tables import Tables
 from gpucheck.ticket.families import formats, spans
 from gpucheck.ticket.own_report import NAME as NAME_OF_REPORT

@@ -12,7 +12,8 @@
 
 from collections.abc import Sequence
 
-from gpucheck.findings import Confidence, Weight
+from gpucheck.facts.claims import Confidence
+from gpucheck.findings.form import Weight
 from gpucheck.messages.form import Strength
 from gpucheck.messages.matcher import Match
 

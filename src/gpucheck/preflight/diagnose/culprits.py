@@ -5,7 +5,9 @@ from typing import Any
 
 import msgspec
 
-from gpucheck.findings import Confidence, Severity
+from gpucheck.facts.claims import Confidence, Severity
+from gpucheck.facts.preflight import Culprit, Phase
+from gpucheck.findings import nccl_infiniband, rank_hangs, rank_missing
 from gpucheck.preflight.diagnose import direct_evidence, finding_of, ways
 from gpucheck.preflight.diagnose.causes import Cause, causes, scale
 from gpucheck.preflight.diagnose.control_runs import ControlRun, Course, course
@@ -13,8 +15,6 @@ from gpucheck.preflight.diagnose.evidence import Evidence, Trial
 from gpucheck.preflight.diagnose.naming import between, blamed
 from gpucheck.preflight.diagnose.sentences import HOW, Sentence, form_of, phase_of
 from gpucheck.preflight.model import RankResult, Roster, StepResult
-from gpucheck.probes.preflight import Culprit, Phase
-from gpucheck.rules import nccl_infiniband, rank_hangs, rank_missing
 
 _ORDER = tuple(Confidence)
 _INFINIBAND = ("NET/IB", "ibv_", "mlx5_")

@@ -10,16 +10,16 @@ from typing import get_args
 
 import msgspec
 
-from gpucheck.findings import Confidence
-from gpucheck.preflight.model import RankResult
-from gpucheck.probes.preflight import Phase
-from gpucheck.rules import (
+from gpucheck.facts.claims import Confidence
+from gpucheck.facts.preflight import Phase
+from gpucheck.findings import (
     no_nvidia_gpu,
     rank_crashed,
     rank_hangs,
     torch_import_broken,
     wrong_result,
 )
+from gpucheck.preflight.model import RankResult
 
 PHASES: tuple[str, ...] = get_args(Phase)
 _ENTER = PHASES.index("enter")

@@ -2,8 +2,9 @@
 
 import functools
 
+from gpucheck.findings import all_rules
+from gpucheck.findings.form import GroupFailure
 from gpucheck.preflight.diagnose.control_runs import ControlRun
-from gpucheck.rules import GroupFailure, all_rules
 
 
 @functools.cache

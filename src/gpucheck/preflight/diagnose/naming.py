@@ -5,9 +5,9 @@ from typing import Any
 
 import msgspec
 
-from gpucheck.findings import Confidence, Severity
+from gpucheck.facts.claims import Confidence, Severity
+from gpucheck.facts.preflight import Culprit
 from gpucheck.preflight.model import Roster
-from gpucheck.probes.preflight import Culprit
 
 _MOST = 4
 

@@ -2,13 +2,13 @@
 
 from collections.abc import Collection, Iterable
 
-from gpucheck.findings import Confidence
+from gpucheck.facts.claims import Confidence
+from gpucheck.facts.preflight import Phase
+from gpucheck.findings.form import GroupFailure
 from gpucheck.preflight.diagnose import direct_evidence, ways
 from gpucheck.preflight.diagnose.causes import Cause
 from gpucheck.preflight.diagnose.evidence import Evidence, Trial
 from gpucheck.preflight.diagnose.naming import words_of
-from gpucheck.probes.preflight import Phase
-from gpucheck.rules import GroupFailure
 
 _CONNECT = direct_evidence.PHASES.index("connect")
 _PAIR = 2

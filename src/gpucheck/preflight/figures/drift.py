@@ -7,11 +7,11 @@ from itertools import chain
 
 import msgspec
 
-from gpucheck.findings import Severity
+from gpucheck.facts.claims import Severity
+from gpucheck.facts.preflight import Culprit
+from gpucheck.findings import nccl_version_mismatch, ranks_heterogeneous
 from gpucheck.preflight.diagnose.naming import blamed, counted, words_of
 from gpucheck.preflight.model import Facts, Roster, TaskFacts
-from gpucheck.probes.preflight import Culprit
-from gpucheck.rules import nccl_version_mismatch, ranks_heterogeneous
 
 VARIABLES = (
     "NCCL_ALGO", "NCCL_BUFFSIZE", "NCCL_COLLNET_ENABLE", "NCCL_CROSS_NIC", "NCCL_CUMEM_ENABLE",

@@ -3,24 +3,24 @@
 from collections import Counter
 from collections.abc import Iterable
 
-from gpucheck.findings import Confidence, Severity
-from gpucheck.preflight.diagnose.naming import blamed, counted, words_of
-from gpucheck.preflight.model import Facts, Rank, Roster
-from gpucheck.probes.preflight import Culprit
-from gpucheck.rules import (
+from gpucheck.derived.nvlinks import lost_links
+from gpucheck.derived.process_limits import (
+    in_words,
+    locks_too_little,
+    nccl_uses_shared_memory,
+    shares_too_little,
+)
+from gpucheck.facts.claims import Confidence, Severity
+from gpucheck.facts.preflight import Culprit
+from gpucheck.findings import (
     memlock_too_low,
     nccl_duplicate_gpu,
     nccl_infiniband,
     nvlink_down,
     shm_too_small,
 )
-from gpucheck.views.nvlinks import lost_links
-from gpucheck.views.process_limits import (
-    in_words,
-    locks_too_little,
-    nccl_uses_shared_memory,
-    shares_too_little,
-)
+from gpucheck.preflight.diagnose.naming import blamed, counted, words_of
+from gpucheck.preflight.model import Facts, Rank, Roster
 
 _ACTIVE = "ACTIVE"
 

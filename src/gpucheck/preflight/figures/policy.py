@@ -9,13 +9,13 @@ from typing import Any
 
 import msgspec
 
-from gpucheck.findings import Confidence, Severity
+from gpucheck.facts.claims import Confidence, Severity
+from gpucheck.facts.preflight import Culprit
+from gpucheck.findings import gpu_slow, link_slow, rank_missing, requirement_not_met
 from gpucheck.preflight.diagnose.naming import blamed, words_of
 from gpucheck.preflight.figures.bandwidth import Timed
 from gpucheck.preflight.figures.slow import Reading
 from gpucheck.preflight.model import Facts, Roster, TaskFacts
-from gpucheck.probes.preflight import Culprit
-from gpucheck.rules import gpu_slow, link_slow, rank_missing, requirement_not_met
 from gpucheck.tables.gpu_products import plain_product
 from gpucheck.tables.versions import at_least, parse, released
 

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from gpucheck.findings import Severity
+from gpucheck.facts.claims import Severity
+from gpucheck.facts.preflight import Culprit
+from gpucheck.findings import gpu_slow
 from gpucheck.preflight.diagnose.naming import blamed, counted
 from gpucheck.preflight.figures.baseline import Baseline
 from gpucheck.preflight.figures.peers import Peers
 from gpucheck.preflight.model import Rank, Roster, StepResult
-from gpucheck.probes.preflight import Culprit
-from gpucheck.rules import gpu_slow
 
 WARNING_SHARE, ERROR_SHARE = 0.8, 0.5
 """Below this share of what it is compared with a GPU is slow; see the page of gpu-slow."""

@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from gpucheck.findings import Confidence, Severity
+from gpucheck.facts.claims import Confidence, Severity
+from gpucheck.facts.preflight import Bandwidth, Culprit
+from gpucheck.findings import link_slow
 from gpucheck.preflight.diagnose.naming import between, blamed, counted
 from gpucheck.preflight.figures.bandwidth import Expected, Groups, Timed, of_table, timed
 from gpucheck.preflight.figures.baseline import Baseline
 from gpucheck.preflight.figures.slow import CPU_SHARE
 from gpucheck.preflight.model import Backend, Facts, Roster, StepResult
-from gpucheck.probes.preflight import Bandwidth, Culprit
-from gpucheck.rules import link_slow
 from gpucheck.tables.bus_bandwidth import BusBandwidths
 
 _TIMES = 2

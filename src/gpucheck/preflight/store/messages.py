@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Meta
 
 from gpucheck.engine import Verdict as ReportVerdict
+from gpucheck.facts.preflight import Culprit, Phase
 from gpucheck.preflight.diagnose.control_runs import VARIABLES
 from gpucheck.preflight.model import (
     Backend,
@@ -27,7 +28,6 @@ from gpucheck.preflight.model import (
     Text,
 )
 from gpucheck.preflight.spans import unpack
-from gpucheck.probes.preflight import Culprit, Phase
 
 _Port = Annotated[int, Meta(ge=1, le=65535)]
 

@@ -7,13 +7,13 @@ from typing import Any
 import msgspec
 
 from gpucheck.facts import Answer
-from gpucheck.host import Host
-from gpucheck.host.supervised import Supervised
+from gpucheck.facts.driver import Driver
+from gpucheck.facts.nvml import Nvml
+from gpucheck.facts.snapshot import Snapshot, decode
+from gpucheck.machine import Host
+from gpucheck.machine.supervised import Supervised
 from gpucheck.preflight.model import Device, TaskFacts
-from gpucheck.probes import environment, limits
-from gpucheck.probes.driver import Driver
-from gpucheck.probes.nvml import Nvml
-from gpucheck.snapshot import Snapshot, decode
+from gpucheck.probes.system import environment, limits
 
 _COLLECTIVE = ("NCCL_", "TORCH_", "GLOO_", "CUDA_", "PYTORCH_", "OMP_")
 """How the names of those variables begin that are compared; ``environment`` lists them singly."""

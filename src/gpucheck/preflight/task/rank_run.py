@@ -5,13 +5,13 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
-from gpucheck.host.supervised import TERMINATE
-from gpucheck.host.worker_pool.exits import worker_exit
-from gpucheck.host.worker_pool.messages import Message
-from gpucheck.host.worker_pool.process import StopReason, WorkerProcess
+from gpucheck.facts.preflight import Phase
+from gpucheck.machine.supervised import TERMINATE
+from gpucheck.machine.worker_pool.exits import worker_exit
+from gpucheck.machine.worker_pool.messages import Message
+from gpucheck.machine.worker_pool.process import StopReason, WorkerProcess
 from gpucheck.preflight.model import RankResult
 from gpucheck.preflight.store.messages import check_data
-from gpucheck.probes.preflight import Phase
 
 _VICTIM_SECONDS = 2.0
 """How long a rank may still report what it saw when another one of its group has failed."""

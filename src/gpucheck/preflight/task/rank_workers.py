@@ -4,12 +4,12 @@ from collections.abc import Callable
 
 import msgspec
 
-from gpucheck.host.supervised import is_running
-from gpucheck.host.worker_pool.exits import worker_exit
-from gpucheck.host.worker_pool.messages import Message
-from gpucheck.host.worker_pool.pool import State, WorkerPool
-from gpucheck.host.worker_pool.process import WorkerProcess
-from gpucheck.host.worker_pool.spawners import StartProgram
+from gpucheck.machine.supervised import is_running
+from gpucheck.machine.worker_pool.exits import worker_exit
+from gpucheck.machine.worker_pool.messages import Message
+from gpucheck.machine.worker_pool.pool import State, WorkerPool
+from gpucheck.machine.worker_pool.process import WorkerProcess
+from gpucheck.machine.worker_pool.spawners import StartProgram
 from gpucheck.preflight.task.rank_run import Deadlines, RankRun
 from gpucheck.worker import BOOTSTRAP
 

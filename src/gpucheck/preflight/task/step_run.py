@@ -5,8 +5,8 @@ from typing import Literal, Protocol
 
 import msgspec
 
-from gpucheck.host.worker_pool import messages as worker_messages
-from gpucheck.host.worker_pool.process import StopReason
+from gpucheck.machine.worker_pool import messages as worker_messages
+from gpucheck.machine.worker_pool.process import StopReason
 from gpucheck.preflight.model import RankResult, Status
 from gpucheck.preflight.spans import unpack
 from gpucheck.preflight.store import messages

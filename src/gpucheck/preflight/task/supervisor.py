@@ -12,8 +12,9 @@ from typing import Any, Literal, Protocol
 import msgspec
 
 from gpucheck.facts import builtins
-from gpucheck.host.worker_pool.messages import Message
-from gpucheck.host.worker_pool.spawners import StartProgram
+from gpucheck.facts.snapshot import Snapshot
+from gpucheck.machine.worker_pool.messages import Message
+from gpucheck.machine.worker_pool.spawners import StartProgram
 from gpucheck.preflight.model import RootCause, TaskFacts
 from gpucheck.preflight.store import messages
 from gpucheck.preflight.store.messages import (
@@ -32,7 +33,6 @@ from gpucheck.preflight.task import node_facts
 from gpucheck.preflight.task.rank_run import Deadlines, RankRun
 from gpucheck.preflight.task.rank_workers import RankWorkers
 from gpucheck.preflight.task.step_run import StepRun, StoreConnection
-from gpucheck.snapshot import Snapshot
 
 TICK = 0.02
 _BEAT = 1.0

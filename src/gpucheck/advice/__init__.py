@@ -1,0 +1,18 @@
+"""Exact commands that fix findings, adapted to this machine: its OS, packages and Python.
+
+A command that may not fit is not given; the text then says where to look.
+"""
+
+from gpucheck.advice.driver import CONTAINER_GUIDE, DRIVER_GUIDE, DRIVER_PAGE, DriverRemedies
+from gpucheck.advice.torch_install import START_PAGE, WHEEL_INDEX, Python, TorchRemedies
+
+__all__ = [
+    "CONTAINER_GUIDE",
+    "DRIVER_GUIDE",
+    "DRIVER_PAGE",
+    "START_PAGE",
+    "WHEEL_INDEX",
+    "DriverRemedies",
+    "Python",
+    "TorchRemedies",
+]

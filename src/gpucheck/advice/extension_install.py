@@ -1,0 +1,175 @@
+"""Exact commands that adapt a compiled package to the installed torch."""
+
+from collections.abc import Sequence
+
+from gpucheck.advice.torch_install import Python
+from gpucheck.derived import Derived, Gpu
+from gpucheck.derived.extension_packages import CompiledPackage
+from gpucheck.facts.claims import Fix
+from gpucheck.facts.packages import Packages
+from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.tables.extensions import Extensions as ExtensionTable
+from gpucheck.tables.known_packages import Form, KnownPackages
+from gpucheck.tables.versions import minor
+
+
+class ExtensionRemedies(Derived):
+    """How to replace a compiled package that does not fit torch."""
+
+    def __init__(
+        self,
+        torch: TorchBuild,
+        packages: Packages,
+        python: Python,
+        table: ExtensionTable,
+        known: KnownPackages,
+    ) -> None:
+        self._torch = torch
+        self._packages = packages
+        self._python = python
+        self._table = table
+        self._known = known
+
+    def refit(self, package: str, version: str) -> Fix:
+        """Return the fix that adapts a package to the installed torch."""
+        torch = self._torch.version or ""
+        own = self._with_its_own_torch(package, version)
+        return (
+            (own if self._is_application(package) else None)
+            or self._made_for_torch(package, torch)
+            or own
+            or self._from_source(package, torch)
+            or Fix(text=self._in_words(package, version, torch), verify=self._python.verify())
+        )
+
+    def _is_application(self, package: str) -> bool:
+        """Whether torch is installed for this package: torch is adapted to it, not vice versa."""
+        row = self._known.known(package)
+        return row is not None and row.application
+
+    def _on_pypi(self, package: str) -> tuple[Form, ...]:
+        """Return the forms of a package on PyPI; an unknown name may belong to someone else."""
+        row = self._known.known(package)
+        return () if row is None else row.pypi
+
+    def _in_words(self, package: str, version: str, torch: str) -> str:
+        if not version:
+            return f"Compile {package} again against torch {torch}, from a clean build folder."
+        words = (
+            f"Replace {package} by the release that was built for torch {torch}, as its "
+            "installation page says; or compile it here against this torch"
+        )
+        if "source" not in self._on_pypi(package):
+            return f"{words}, from its source."
+        return (
+            f"{words}: pip builds it from its source with --no-build-isolation and "
+            f"--no-binary {package}."
+        )
+
+    def for_gpus(self, package: CompiledPackage, gpus: Sequence[Gpu]) -> tuple[Fix, ...]:
+        """Return the fixes that provide code for these GPUs, or avoid the package."""
+        name, version = package.name, package.version
+        capabilities = sorted({gpu.compute_capability or "" for gpu in gpus})
+        listed = " and ".join(capabilities)
+        if version and any(
+            self._table.serves_gpu(name, version, one) is False for one in capabilities
+        ):
+            return (self._without(name, f"{name} is not made for compute capability {listed}"),)
+        build = Fix(
+            text=f"Compile {name} here for compute capability {listed}, with a CUDA toolkit whose "
+            "nvcc knows it.",
+            commands=(
+                self._python.variable("TORCH_CUDA_ARCH_LIST", f'"{";".join(capabilities)}"'),
+                *self._python.get_pip(),
+                self._python.pip(
+                    "install", "--force-reinstall", "--no-deps", "--no-cache-dir",
+                    "--no-build-isolation", "--no-binary", name,
+                    f"{name}=={version.partition('+')[0]}",
+                ),
+            )
+            if version and "source" in self._on_pypi(name)
+            else (),
+            verify=self._python.verify(),
+        )  # fmt: skip
+        if not version:
+            return (build,)
+        newer = Fix(
+            text=f"Install a release of {name} with code for compute capability {listed}, if there "
+            f"is one for torch {self._torch.version}.",
+            verify=self._python.verify(),
+        )
+        return newer, build
+
+    def _without(self, package: str, why: str) -> Fix:
+        return Fix(
+            text=f"Do without it: {why}. PyTorch's own functions, such as "
+            "torch.nn.functional.scaled_dot_product_attention, run on this GPU.",
+            commands=(*self._python.get_pip(), self._python.pip("uninstall", "-y", package)),
+            verify=self._python.verify(),
+        )
+
+    def _made_for_torch(self, package: str, torch: str) -> Fix | None:
+        """Return the release, or the index of wheels, that the tables have for this torch."""
+        index = self._table.wheels(package, torch, self._build())
+        if index is not None:
+            words = ["--no-deps", package, "--find-links", index]
+            text = f"Install the {package} that was built for torch {torch}."
+        else:
+            fitting = self._table.for_torch(package, torch)
+            pinned = [one for one in fitting if self._is_pinned(package, one)]
+            if not pinned:
+                return None
+            words = [f"{package}=={pinned[-1]}"]
+            text = f"Install {package} {pinned[-1]}, which was built for torch {torch}."
+        return self._install(text, words, package)
+
+    def _is_pinned(self, package: str, version: str) -> bool:
+        """Whether a release requires exactly one torch: a range proves nothing about its code."""
+        row = self._table.release(package, version)
+        return row is not None and (row.torch or "").startswith("==")
+
+    def _with_its_own_torch(self, package: str, version: str) -> Fix | None:
+        """Return the fix for a package whose own metadata requires another torch."""
+        found = self._packages.find(package)
+        wanted = found.torch_requirement if found is not None else None
+        plain = (self._torch.version or "").partition("+")[0]
+        if not wanted or not wanted.startswith("==") or wanted[2:].partition("+")[0] == plain:
+            return None
+        return Fix(
+            text=f"{package} {version} demands torch {wanted[2:]}: let pip bring that torch with "
+            "it. Where something else here needs this torch, do so in an environment of its own.",
+            commands=(
+                *self._python.get_pip(),
+                self._python.pip("install", f"{package}=={version}", f"torch{wanted}"),
+            ),
+            verify=self._python.verify(),
+        )
+
+    def _from_source(self, package: str, torch: str) -> Fix | None:
+        """Return the fix for a package of which PyPI has only the source.
+
+        Its setup script compiles it for the installed torch, or downloads the wheel made for it.
+        """
+        if self._on_pypi(package) != ("source",):
+            return None
+        text = f"Build {package} again for torch {torch}."
+        return self._install(
+            text, ["--no-deps", "--no-cache-dir", "--no-build-isolation", package], package
+        )
+
+    def _install(self, text: str, words: list[str], package: str) -> Fix:
+        return Fix(
+            text=text,
+            commands=(
+                *self._python.get_pip(),
+                self._python.pip("uninstall", "-y", package),
+                self._python.pip("install", *words),
+            ),
+            verify=self._python.verify(),
+        )
+
+    def _build(self) -> str:
+        """Return the name of the build in wheel indexes: ``cu128`` or ``cpu``."""
+        if self._torch.built_for != "cuda":
+            return self._torch.built_for or ""
+        return "cu" + (minor(self._torch.cuda) or "").replace(".", "")

@@ -1,0 +1,59 @@
+"""GPUs by the names that people use: a product, or a compute capability."""
+
+import re
+from collections.abc import Iterable
+
+from gpucheck.advice.offers import Card
+from gpucheck.tables import Tables
+from gpucheck.tables.gpu_products import GpuProducts
+from gpucheck.tables.pci_devices import PciDevices
+
+_CAPABILITY = re.compile(r"(?:sm_?)?([0-9]{1,2})\.?([0-9])")
+_SERIES = ("", "GeForce ", "Tesla ", "Quadro ")
+_LONGEST = 100
+
+
+class GpuNameError(ValueError):
+    """A name that matches no GPU, or several with different compute capabilities."""
+
+
+def cards_named(names: Iterable[str], tables: Tables) -> tuple[Card, ...] | None:
+    """Return the named GPUs, given one by one or separated by commas.
+
+    () for "none", None if no GPU was named.
+
+    Raises:
+        GpuNameError: the tables do not know a name.
+    """
+    wanted = [part.strip() for name in names for part in name.split(",")]
+    if not wanted:
+        return None
+    if [name.lower() for name in wanted] == ["none"]:
+        return ()
+    return tuple(_card(name, tables) for name in wanted)
+
+
+def _card(name: str, tables: Tables) -> Card:
+    if code := _CAPABILITY.fullmatch(name.lower()):
+        capability = f"{code[1]}.{code[2]}"
+        return Card(capability, capability)
+    found = _capabilities(name, tables)
+    if len(found) == 1:
+        return Card(name, found.pop())
+    what = "can be several GPUs" if found else "is no GPU that the tables know"
+    raise GpuNameError(
+        f"{name[:_LONGEST]!r} {what}: give its compute capability, such as 8.9 (nvidia-smi "
+        "--query-gpu=compute_cap --format=csv shows it)"
+    )
+
+
+def _capabilities(name: str, tables: Tables) -> set[str]:
+    """Return the compute capabilities of a name as it is, and after the usual first words."""
+    name = name.partition(" MIG ")[0]  # a MIG instance runs the same code as its GPU
+    products, devices = tables.get(GpuProducts), tables.get(PciDevices)
+    return {
+        capability
+        for series in _SERIES
+        for ask in (products.capability, devices.capability_named)
+        if (capability := ask(series + name))
+    }

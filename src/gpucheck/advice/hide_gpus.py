@@ -1,0 +1,34 @@
+"""Hides GPUs from a program whose torch cannot use them."""
+
+from gpucheck.derived import Derived, Gpu
+from gpucheck.facts.claims import Fix
+from gpucheck.facts.nvml import Nvml
+from gpucheck.facts.system import System
+
+
+class HideGpus(Derived):
+    """Hides GPUs from a program whose torch cannot use them."""
+
+    def __init__(self, nvml: Nvml, system: System) -> None:
+        self._nvml = nvml
+        self._system = system
+
+    def fix(self, works: list[Gpu]) -> Fix | None:
+        """Return the fix that leaves only these GPUs visible; None if there are none."""
+        if not works:
+            return None
+        names = ", ".join(gpu.label for gpu in works)
+        products = {gpu.product for gpu in works}
+        places = [
+            place for place, gpu in enumerate(self._nvml.gpus or ()) if gpu.device_name in products
+        ]
+        text = f"Or use only {names}, which this build does run on: show it no other GPU."
+        if len(places) != len(works):
+            return Fix(text=f"{text} CUDA_VISIBLE_DEVICES takes their numbers or UUIDs.")
+        values = ("PCI_BUS_ID", ",".join(str(place) for place in places))
+        names_of = ("CUDA_DEVICE_ORDER", "CUDA_VISIBLE_DEVICES")
+        form = "set {}={}" if self._system.os == "windows" else "export {}={}"
+        return Fix(
+            text=text,
+            commands=tuple(form.format(*pair) for pair in zip(names_of, values, strict=True)),
+        )

@@ -1,0 +1,220 @@
+"""Why the driver's kernel module is not loaded, and the commands that load it."""
+
+import msgspec
+
+from gpucheck.derived import Derived
+from gpucheck.derived.surroundings import Surroundings
+from gpucheck.facts.claims import Confidence, Fix
+from gpucheck.facts.container import Container
+from gpucheck.facts.driver import Driver
+from gpucheck.facts.system import System
+
+_HEADERS = {
+    "apt": "sudo apt-get install -y linux-headers-$(uname -r)",
+    "dnf": "sudo dnf install -y kernel-devel-$(uname -r)",
+    "yum": "sudo yum install -y kernel-devel-$(uname -r)",
+}
+_NO_NOUVEAU = (
+    r"printf 'blacklist nouveau\noptions nouveau modeset=0\n' | "
+    "sudo tee /etc/modprobe.d/blacklist-nouveau.conf"
+)
+_LOAD = "sudo modprobe nvidia"
+_REBOOT = "sudo reboot"
+_WHOLE_MODULE = ("nvidia", "nvidia-current", "nvidia_current")
+_FIND_LINE = (
+    "grep -rn nvidia /etc/modprobe.d /run/modprobe.d /usr/lib/modprobe.d /lib/modprobe.d "
+    "/proc/cmdline"
+)
+_IN_ORDER = ("nvidia_drm", "nvidia_modeset", "nvidia_uvm", "nvidia")
+
+
+class Cause(msgspec.Struct, frozen=True, kw_only=True):
+    """Why the module is not loaded, the facts that prove it, and the fix."""
+
+    why: str
+    facts: tuple[str, ...]
+    fixes: tuple[Fix, ...]
+    confidence: Confidence = Confidence.CERTAIN
+
+
+class ModuleRemedies(Derived):
+    """Loads, builds and reloads the kernel module."""
+
+    def __init__(
+        self,
+        driver: Driver,
+        system: System,
+        container: Container,
+        around: Surroundings,
+    ) -> None:
+        self._driver = driver
+        self._system = system
+        self._container = container
+        self._around = around
+
+    def cause(self) -> Cause:
+        """Return the first cause that the facts show; if there is none, that nothing loaded it."""
+        if self._container.runtime:
+            return Cause(
+                why="the host of this container has not loaded it",
+                facts=("container.runtime",),
+                fixes=(self.load(),),
+            )
+        return (
+            self._updated_kernel()
+            or self._not_built()
+            or self._blocked()
+            or self._held_by_nouveau()
+            or self._refused()
+            or Cause(
+                why="nothing that was read says why",
+                facts=(),
+                fixes=(self.load(),),
+                confidence=Confidence.LIKELY,
+            )
+        )
+
+    def load(self) -> Fix:
+        """Return the fix that loads the module and shows the kernel's message if it refuses."""
+        return Fix(
+            text="Load the module; if that fails, the kernel's log says why.",
+            commands=(_LOAD, "sudo dmesg | grep -i -E 'nvrm|nvidia|nouveau' | tail -n 20"),
+        )
+
+    def reload(self) -> Fix:
+        """Return the fix that unloads the modules and loads the installed ones."""
+        loaded = {
+            "nvidia_drm": self._driver.drm_loaded,
+            "nvidia_modeset": self._driver.modeset_loaded,
+            "nvidia_uvm": self._driver.uvm_loaded,
+        }
+        modules = " ".join(name for name in _IN_ORDER if loaded.get(name) is not False)
+        return Fix(
+            text="Or, without a restart, reload the modules: stop every program that uses a GPU "
+            "(lsof names them), the desktop and nvidia-persistenced first.",
+            commands=("sudo lsof /dev/nvidia*", f"sudo rmmod {modules}", _LOAD),
+        )
+
+    def _updated_kernel(self) -> Cause | None:
+        """A distribution may remove the modules of the old kernel while it is still running."""
+        if self._driver.modules_folder is not False:
+            return None
+        return Cause(
+            why=f"the modules of the running kernel{self._kernel()} are gone from the disk, as "
+            "after an update of the kernel",
+            facts=("driver.modules_folder", "system.kernel"),
+            fixes=(Fix(text="Restart, so that the updated kernel runs.", commands=(_REBOOT,)),),
+            confidence=Confidence.LIKELY,
+        )
+
+    def _not_built(self) -> Cause | None:
+        driver = self._driver
+        if driver.module_files != []:
+            return None
+        facts = ["driver.module_files", "system.kernel"]
+        why = f"there is none for the running kernel{self._kernel()}"
+        others = driver.other_kernels_with_module or []
+        if others:
+            facts.append("driver.other_kernels_with_module")
+            why += f", only for {', '.join(others)}"
+        if driver.dkms_sources:
+            facts.append("driver.dkms_sources")
+        if driver.nouveau_loaded:
+            facts.append("driver.nouveau_loaded")
+        return Cause(why=why, facts=tuple(facts), fixes=self._build(others))
+
+    def _build(self, others: list[str]) -> tuple[Fix, ...]:
+        fixes = []
+        headers = _HEADERS.get(self._system.package_manager or "")
+        if self._driver.dkms_sources != []:
+            fixes.append(
+                Fix(
+                    text="Build the module for the running kernel; DKMS needs the kernel's headers "
+                    "for it.",
+                    commands=(*((headers,) if headers else ()), "sudo dkms autoinstall", _LOAD),
+                )
+            )
+        else:
+            fixes.append(
+                Fix(
+                    text="Install the module for the running kernel from where the driver came: "
+                    "the package of prebuilt modules for this kernel, or the driver's DKMS package "
+                    "with the kernel's headers; then load it.",
+                    commands=(*((headers,) if headers else ()), _LOAD),
+                )
+            )
+        if others:
+            fixes.append(
+                Fix(
+                    text=f"Or restart into a kernel that has the module: {', '.join(others)} "
+                    "(choose it in the boot menu, under advanced options).",
+                    commands=(_REBOOT,),
+                )
+            )
+        return tuple(fixes)
+
+    def _blocked(self) -> Cause | None:
+        lines = [
+            line
+            for line in self._driver.blacklist or ()
+            if (words := line.split()) and len(words) > 1 and words[1] in _WHOLE_MODULE
+        ]
+        if not lines:
+            return None
+        files = self._driver.source("blacklist") or "the file that has it"
+        return Cause(
+            why=f"modprobe.d or the kernel's command line keeps it out ({'; '.join(lines)})",
+            facts=("driver.blacklist",),
+            fixes=(
+                Fix(
+                    text=f"Take the line out of {files}, then load the module. On a laptop with "
+                    "two GPUs prime-select puts it there: then `sudo prime-select nvidia`, and "
+                    "restart.",
+                    commands=(
+                        _FIND_LINE,
+                        *self._around.rebuild_initramfs(),
+                        _LOAD,
+                    ),
+                ),
+            ),
+        )
+
+    def _held_by_nouveau(self) -> Cause | None:
+        if not self._driver.nouveau_loaded:
+            return None
+        return Cause(
+            why="nouveau, which cannot run CUDA, holds the GPU",
+            facts=("driver.nouveau_loaded",),
+            fixes=(
+                Fix(
+                    text="Keep nouveau from loading, then restart.",
+                    commands=(_NO_NOUVEAU, *self._around.rebuild_initramfs(), _REBOOT),
+                ),
+            ),
+        )
+
+    def _refused(self) -> Cause | None:
+        if not self._driver.secure_boot:
+            return None
+        ubuntu = self._system.distribution == "ubuntu"
+        key = "/var/lib/shim-signed/mok/MOK.der" if ubuntu else "/var/lib/dkms/mok.pub"
+        return Cause(
+            why="Secure Boot is on, which refuses a module that no enrolled key has signed",
+            facts=("driver.secure_boot", "driver.module_files"),
+            fixes=(
+                Fix(
+                    text='See whether the kernel refuses it ("Key was rejected by service").',
+                    commands=(_LOAD,),
+                ),
+                Fix(
+                    text="If it does, enrol the key that signs modules here: choose a password, "
+                    "restart, and enter it under Enroll MOK before the system starts.",
+                    commands=(f"sudo mokutil --import {key}", _REBOOT),
+                ),
+                Fix(text="Or switch Secure Boot off in the firmware's setup."),
+            ),
+            confidence=Confidence.LIKELY,
+        )
+
+    def _kernel(self) -> str:
+        return f" {self._system.kernel}" if self._system.kernel else ""

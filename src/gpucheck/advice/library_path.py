@@ -1,0 +1,94 @@
+"""The fixes for a copy of a library that does not fit: remove it, or install another."""
+
+import shlex
+
+from gpucheck.advice.nvidia_wheels import WheelRemedies
+from gpucheck.advice.torch_install import TorchRemedies
+from gpucheck.derived import Derived
+from gpucheck.derived.surroundings import Surroundings
+from gpucheck.facts.claims import Fix
+from gpucheck.facts.environment import Environment
+from gpucheck.facts.loading import LoadedLibrary
+from gpucheck.tables.wheel_names import wheel_of_file
+
+WHERE = "here and where it is set (~/.bashrc, the image, a module file)"
+
+
+class CopyRemedies(Derived):
+    """How to make the loader take the copy that belongs to this PyTorch."""
+
+    def __init__(
+        self,
+        around: Surroundings,
+        environment: Environment,
+        wheels: WheelRemedies,
+        torch: TorchRemedies,
+    ) -> None:
+        self._around = around
+        self._environment = environment
+        self._wheels = wheels
+        self._torch = torch
+
+    def instead_of(self, copy: LoadedLibrary) -> Fix:
+        """Return the fix that makes the loader skip this copy, or replaces it."""
+        entry = copy.variable_entry or ""
+        base = wheel_of_file(copy.soname)
+        project = self._wheels.pinned(base) if base else ""
+        if copy.found_via == "LD_LIBRARY_PATH":
+            commands = self._around.path_without("LD_LIBRARY_PATH", {entry})
+            if project and not copy.passed_over:
+                again = self._wheels.reinstall([project])
+                return Fix(
+                    text=f"{again.text} Take {entry} out of LD_LIBRARY_PATH, {WHERE}.",
+                    commands=(*again.commands, *commands),
+                    verify=again.verify,
+                )
+            return Fix(
+                text=f"Take {entry} out of LD_LIBRARY_PATH, {WHERE}. PyTorch's wheels find their "
+                "own libraries without it.",
+                commands=commands,
+            )
+        if copy.found_via == "LD_PRELOAD":
+            return Fix(
+                text=f"Take {entry} out of LD_PRELOAD, {WHERE}.",
+                commands=self._without_preload(entry),
+            )
+        if copy.found_via == "ld.so.preload":
+            return Fix(text=f"Take {copy.path} out of /etc/ld.so.preload.")
+        if project:
+            return self._wheels.reinstall([project])
+        return Fix(
+            text=f"Replace {copy.path or copy.soname} by the release that this PyTorch was built "
+            "with: in a conda environment, update the package it belongs to; of a toolkit or the "
+            "system, take its folder out of the loader's path."
+        )
+
+    def newer_system(self, needed: str, have: str) -> list[Fix]:
+        """Return the fixes for a C or C++ library that is too old.
+
+        Args:
+            needed: the version that is needed, such as ``GLIBC_2.28``.
+            have: the newest version available, such as ``GLIBC_2.17``. The release of the C library
+                decides which PyTorch runs; for libstdc++ this is unknown.
+        """
+        fixes = [
+            Fix(
+                text=f"Run it on a system, or in a container image, with {needed} or newer. "
+                "Do not replace the C library of a running system."
+            )
+        ]
+        if have.startswith("GLIBC_"):
+            glibc = have.removeprefix("GLIBC_")
+            older = self._torch.install(f"the newest that runs on glibc {glibc}")
+            if older is not None:
+                fixes.append(older)
+        return fixes
+
+    def _without_preload(self, entry: str) -> tuple[str, ...]:
+        words = (self._environment.get("LD_PRELOAD") or "").replace(":", " ").split()
+        kept = [word for word in words if word != entry]
+        if len(kept) == len(words):
+            return ()
+        if not kept:
+            return ("unset LD_PRELOAD",)
+        return (f"export LD_PRELOAD={shlex.quote(' '.join(kept))}",)

@@ -1,0 +1,72 @@
+"""Exact commands that restore the wheels of CUDA libraries that the installed torch pins."""
+
+import shlex
+from collections.abc import Sequence
+
+from gpucheck.advice.torch_install import Python
+from gpucheck.derived import Derived
+from gpucheck.facts.claims import Fix
+from gpucheck.facts.torch_build import TorchBuild
+
+_OF_THE_SYSTEM = ("/lib", "/usr/lib")
+
+
+class WheelRemedies(Derived):
+    """How to restore the nvidia-* wheels that torch was released with."""
+
+    def __init__(self, python: Python, torch: TorchBuild) -> None:
+        self._python = python
+        self._torch = torch
+
+    def pinned(self, start: str) -> str:
+        """Return the project that torch pins whose name has this prefix; "" if it pins none."""
+        pins = self._torch.pins or {}
+        return next((project for project in pins if project.startswith(start)), "")
+
+    def reinstall(self, projects: Sequence[str], remove: Sequence[str] = ()) -> Fix:
+        """Return the fix that reinstalls these wheels, in the versions that torch pins.
+
+        Args:
+            projects: the wheels to reinstall.
+            remove: wheels that wrote the same files. They are removed first, because removing them
+                later would delete these files.
+        """
+        names = " and ".join(projects)
+        pins = self._torch.pins or {}
+        text = f"Install {names} again, in the version that this PyTorch requires"
+        if remove:
+            text += (
+                f"; {' and '.join(remove)} must go first, for both own the same files. A program "
+                "that needs the other one needs an environment of its own"
+            )
+        fix = self._python.install(
+            f"{text}.",
+            [
+                "install",
+                "--force-reinstall",
+                "--no-deps",
+                *(f"{project}{pins.get(project, '')}" for project in projects),
+            ],
+            remove=False,
+        )
+        if not remove or self._python.managed_by_system():
+            return fix
+        first = self._python.pip("uninstall", "-y", *remove)
+        return Fix(text=fix.text, commands=(first, *fix.commands), verify=fix.verify)
+
+    def readable(self, path: str, soname: str) -> Fix:
+        """Return the fix that lets every user read a library and the files next to it.
+
+        Args:
+            path: the library, or the folder that cannot be searched for it.
+            soname: the name of the library.
+        """
+        folder, _, name = path.rpartition("/")
+        is_file = name.startswith(soname)
+        target = folder if is_file and not folder.startswith(_OF_THE_SYSTEM) else path
+        return Fix(
+            text="The library is there: let every user read it. The owner of the files, or root, "
+            "can do so.",
+            commands=(f"chmod -R a+rX {shlex.quote(target)}",),
+            verify=self._python.verify(),
+        )

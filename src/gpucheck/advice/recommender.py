@@ -1,0 +1,229 @@
+"""The PyTorch build that works on every GPU of a machine, and why; or why there is none."""
+
+from collections.abc import Collection
+from itertools import combinations
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gpucheck.advice.offers import (
+    LIMITS,
+    Card,
+    Limit,
+    Offer,
+    Offers,
+    Situation,
+    SpecifierError,
+    admitted,
+    newest_first,
+    runs_on_glibc,
+)
+from gpucheck.advice.reasons import Reasons, left_out
+from gpucheck.tables import Tables
+from gpucheck.tables.versions import numbers
+
+__all__ = ["Card", "Offer", "Recommendation", "Recommender", "Situation", "SpecifierError"]
+
+_MOST_ALTERNATIVES = 4
+_LIMITS_OF_MACHINES: tuple[Limit, ...] = ("python", "driver", "glibc")
+
+
+class Recommendation(Struct, frozen=True, kw_only=True):
+    """The best offer, None if nothing fits.
+
+    ``reasons`` say why this one, or what excludes what. ``would_fit`` are the offers that a change
+    would allow, in the order of the reasons that name it. ``driver_update`` is the newer release
+    that a newer driver would allow, ``driver_needed`` the driver release that it requires.
+    ``oldest_driver`` is the oldest driver release that runs the best offer. ``unheard_of``: the
+    tables do not know a GPU. ``left_out`` says which GPUs hidden by a mask the best offer does not
+    fit. ``alternatives`` are older releases that fit as well, the newest first.
+    """
+
+    best: Offer | None
+    reasons: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    alternatives: tuple[Offer, ...] = ()
+    would_fit: tuple[Offer, ...] = ()
+    driver_update: Offer | None = None
+    driver_needed: str | None = None
+    oldest_driver: str | None = None
+    unheard_of: bool = False
+    left_out: tuple[str, ...] = ()
+
+
+class Recommender:
+    """Recommends builds from one set of tables, and keeps what it has computed."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+        self._offers: dict[str, Offers] = {}
+
+    def recommend(self, situation: Situation) -> Recommendation:
+        """Return the newest build that fits, with reasons, or the reasons why none does.
+
+        Raises:
+            SpecifierError: ``situation.torch`` is not a specifier.
+        """
+        offers = self.offers(situation.platform)
+        seen = replace(situation, hidden=())
+        if not situation.hidden:
+            return _Search(offers, seen).result()
+        fits_all = _Search(offers, replace(seen, cards=seen.cards + situation.hidden)).result()
+        if fits_all.best is not None:
+            return fits_all
+        fits_seen = _Search(offers, seen).result()
+        if fits_seen.best is None:
+            return fits_seen
+        return replace(fits_seen, left_out=(left_out(offers, fits_seen.best, situation.hidden),))
+
+    def offers(self, platform: str) -> Offers:
+        """Return the offers for a platform."""
+        if platform not in self._offers:
+            self._offers[platform] = Offers(self._tables, platform)
+        return self._offers[platform]
+
+
+class _Search:
+    """Which offers meet which limits of one situation."""
+
+    def __init__(self, offers: Offers, situation: Situation) -> None:
+        self._offers = offers
+        self._situation = situation
+        self._reasons = Reasons(offers, situation)
+        self._all: Collection[Offer] = (
+            offers.with_cuda() if situation.cards else offers.without_cuda()
+        )
+        pythons = offers.releases_for(situation.python)
+        cuda = offers.cuda_for(situation)
+        releases, build = admitted(situation.torch, {offer.torch for offer in self._all})
+        self._meets: dict[Limit, frozenset[Offer]] = {
+            "python": frozenset(o for o in self._all if o.torch in pythons),
+            "driver": frozenset(o for o in self._all if not o.cuda or o.cuda in cuda),
+            "torch": frozenset(
+                o for o in self._all if o.torch in releases and build in ("", o.build)
+            ),
+            "glibc": frozenset(o for o in self._all if runs_on_glibc(o, situation.glibc)),
+        }
+
+    def result(self) -> Recommendation:
+        cards = self._situation.cards
+        if not self._all:
+            return Recommendation(best=None, reasons=(self._reasons.no_builds(),))
+        if not self._meets["torch"]:
+            newest = newest_first(self._all)[0].torch
+            return Recommendation(best=None, reasons=(self._reasons.none_admitted(newest),))
+        if unheard_of := self._reasons.unheard_of():
+            return Recommendation(best=None, reasons=unheard_of, unheard_of=True)
+        if jetsons := self._reasons.jetsons():
+            return Recommendation(best=None, reasons=jetsons)
+        runnable = self._with_code(cards)
+        if not runnable:
+            return Recommendation(best=None, reasons=self._no_code())
+        undriven = self._reasons.undriven()
+        if undriven:
+            return self._with_another_driver(undriven, runnable)
+        fitting = newest_first(self._fitting(runnable))
+        if not fitting:
+            return self._nothing(runnable)
+        return self._something(fitting, runnable)
+
+    def _with_code(self, cards: Collection[Card]) -> frozenset[Offer]:
+        """Return the offers with code for all of these GPUs."""
+        found = frozenset(self._all)
+        for card in cards:
+            found &= self._offers.with_code_for(card.capability)
+        return found
+
+    def _fitting(
+        self, among: frozenset[Offer], ignored: Collection[Limit] = ()
+    ) -> frozenset[Offer]:
+        """Return the offers that meet every limit except those ignored."""
+        for limit in LIMITS:
+            if limit not in ignored:
+                among &= self._meets[limit]
+        return among
+
+    def _no_code(self) -> tuple[str, ...]:
+        """Return which GPU no build supports, or that the GPUs have no build in common."""
+        cards = self._situation.cards
+        lone = [card for card in cards if not self._with_code([card])]
+        if lone:
+            return tuple(self._reasons.no_code(card) for card in lone)
+        return self._reasons.share_none()
+
+    def _something(self, fitting: list[Offer], runnable: frozenset[Offer]) -> Recommendation:
+        best = fitting[0]
+        reasons = list(self._reasons.fits(best))
+        newest = newest_first(self._all)[0]
+        if _newer(newest, best) and newest.torch not in {offer.torch for offer in runnable}:
+            reasons.append(self._reasons.code_ends(newest_first(runnable)[0], newest))
+        update, needed = None, None
+        for limit in _LIMITS_OF_MACHINES:
+            freed = self._freed(runnable, (limit,))
+            if freed is None or not _newer(freed, best):
+                continue
+            reasons.append(self._reasons.would_allow(limit, freed))
+            if limit == "driver":
+                update, needed = freed, self._reasons.driver_for(freed)
+        return Recommendation(
+            best=best,
+            reasons=tuple(reasons),
+            notes=self._reasons.caveats(best),
+            alternatives=_one_a_minor(fitting)[:_MOST_ALTERNATIVES],
+            driver_update=update,
+            driver_needed=needed,
+            oldest_driver=self._reasons.driver_for(best) if best.cuda else None,
+        )
+
+    def _with_another_driver(
+        self, undriven: tuple[str, ...], runnable: frozenset[Offer]
+    ) -> Recommendation:
+        """Return what a driver for the GPUs would allow, with the fewest other changes."""
+        others = [limit for limit in LIMITS if limit != "driver"]
+        for count in range(len(others) + 1):
+            for limits in combinations(others, count):
+                freed = self._freed(runnable, ("driver", *limits))
+                if freed is not None:
+                    then = self._reasons.with_a_driver(limits, freed)
+                    return Recommendation(best=None, reasons=(*undriven, then), would_fit=(freed,))
+        return Recommendation(best=None, reasons=undriven)
+
+    def _nothing(self, runnable: frozenset[Offer]) -> Recommendation:
+        """Find the fewest limits that exclude everything, and what each change would allow."""
+        for count in range(1, len(LIMITS) + 1):
+            changes = [
+                (limits, freed)
+                for limits in combinations(LIMITS, count)
+                if (freed := self._freed(runnable, limits)) is not None
+            ]
+            if changes:
+                reasons = [self._reasons.excludes(limits, freed) for limits, freed in changes]
+                newest, overall = newest_first(runnable)[0], newest_first(self._all)[0]
+                if not runnable & self._meets["torch"]:
+                    reasons.insert(0, self._reasons.no_code_admitted())
+                elif _newer(overall, newest):
+                    reasons.insert(0, self._reasons.code_ends(newest, overall))
+                would = tuple(freed for _limits, freed in changes)
+                return Recommendation(best=None, reasons=tuple(reasons), would_fit=would)
+        return Recommendation(best=None, reasons=(self._reasons.no_builds(),))
+
+    def _freed(self, runnable: frozenset[Offer], limits: Collection[Limit]) -> Offer | None:
+        """Return the best offer once these limits are changed, None if that cannot help."""
+        found = self._fitting(runnable, ignored=limits)
+        if "driver" in limits and self._situation.cards:
+            # If no driver supports the GPUs, changing the driver is not possible.
+            found = frozenset(o for o in found if self._reasons.driver_for(o) is not None)
+        return next(iter(newest_first(found)), None)
+
+
+def _newer(left: Offer, right: Offer) -> bool:
+    return numbers(left.torch) > numbers(right.torch)
+
+
+def _one_a_minor(fitting: list[Offer]) -> tuple[Offer, ...]:
+    """Return the best offer of each older minor release, the newest first."""
+    found: dict[tuple[int, ...], Offer] = {}
+    for offer in fitting:
+        found.setdefault(numbers(offer.torch)[:2], offer)
+    best = numbers(fitting[0].torch)
+    return tuple(offer for minor, offer in found.items() if minor < best[:2])

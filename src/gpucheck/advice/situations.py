@@ -1,0 +1,174 @@
+"""The requirements of a recommendation, from a snapshot of a machine."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from gpucheck.advice.offers import Card, Situation
+from gpucheck.derived import Derived, DriverState, Gpu, Gpus
+from gpucheck.derived.wheels import wheel_platform
+from gpucheck.facts import UnknownFactError
+from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.system import System
+from gpucheck.tables import OperatingSystem
+
+_BITS = 64
+
+
+class Cards(Struct, frozen=True, kw_only=True):
+    """The GPUs to support. ``served``: the driver is known to serve them.
+
+    ``hidden`` are GPUs of the machine that CUDA_VISIBLE_DEVICES hides; a build should fit them too.
+    ``unclear`` are hidden GPUs of unknown compute capability.
+    """
+
+    cards: tuple[Card, ...]
+    served: bool = False
+    hidden: tuple[Card, ...] = ()
+    unclear: tuple[str, ...] = ()
+
+
+class MachineFacts(Derived):
+    """The facts of one machine that a recommendation needs; None for an unknown one."""
+
+    def __init__(
+        self, system: System, interpreter: Interpreter, gpus: Gpus, driver: DriverState
+    ) -> None:
+        self._system = system
+        self._interpreter = interpreter
+        self._gpus = gpus
+        self._driver = driver
+
+    def platform(self) -> str | None:
+        """Return the platform as in the tables, or a name that they do not have."""
+        if self._system.os is None or self._system.machine is None:
+            return None
+        return wheel_platform(self._system) or f"{self._system.os}_{self._system.machine}"
+
+    def without_wheels(self) -> tuple[str, ...]:
+        """Return why PyTorch has no CUDA wheel for this system or Python; empty if it has one."""
+        found = []
+        if self._system.os == "macos":
+            found.append("PyTorch has no CUDA build for macOS.")
+        if self._system.jetson:
+            found.append("This is a Jetson, whose PyTorch comes with its JetPack from NVIDIA.")
+        return (*found, *self.without_cpu_wheels())
+
+    def without_cpu_wheels(self) -> tuple[str, ...]:
+        """Return why PyTorch has no wheel at all, not even for the CPU; empty if it has one."""
+        found = []
+        if self._system.libc == "musl":
+            found.append("This system has musl as its C library; PyTorch's wheels need glibc.")
+        if self._interpreter.bits not in (None, _BITS):
+            found.append(f"This Python has {self._interpreter.bits} bits; the wheels need {_BITS}.")
+        if self._interpreter.implementation not in (None, "cpython"):
+            found.append(f"PyTorch has no wheels for {self._interpreter.implementation}.")
+        return tuple(found)
+
+    def python(self) -> str | None:
+        """Return the Python as wheels name it: "3.12", or "3.13t" if it is free-threaded."""
+        version = self._interpreter.version
+        if not version:
+            return None
+        return ".".join(version.split(".")[:2]) + ("t" if self._interpreter.free_threaded else "")
+
+    def glibc(self) -> str | None:
+        """Return the version of glibc that the target Python runs on."""
+        return self._interpreter.glibc or self._system.glibc or None
+
+    def gpus(self) -> Cards | None:
+        """Return the GPUs that a program started here would see; all if a mask hides every one.
+
+        None if it is unknown whether there are any, or which model one of them is.
+        """
+        try:
+            if not self._gpus.present():
+                return Cards(cards=())
+            everything = self._gpus.all()
+        except UnknownFactError:
+            return None
+        gpus = self._visible() or everything
+        cards = [_card(gpu) for gpu in gpus]
+        known = tuple(card for card in cards if card is not None)
+        if not known or len(known) < len(cards):
+            return None
+        hidden = _beyond(everything, gpus)
+        return Cards(
+            cards=known,
+            served=self._serves(),
+            hidden=tuple(card for gpu in hidden if (card := _card(gpu)) is not None),
+            unclear=tuple(gpu.label for gpu in hidden if _card(gpu) is None),
+        )
+
+    def situation(self) -> Situation | None:
+        """Return what a build for this machine has to fit.
+
+        None if the platform or the GPUs are unknown. An unknown driver or Python is not a limit.
+        """
+        platform, gpus = self.platform(), self.gpus()
+        if platform is None or gpus is None:
+            return None
+        driver, driver_cuda = self.driver()
+        return Situation(
+            platform=platform,
+            python=self.python(),
+            cards=gpus.cards,
+            hidden=gpus.hidden,
+            driver=driver,
+            driver_cuda=driver_cuda,
+            driver_os=self.driver_os(),
+            glibc=self.glibc(),
+            driver_serves=gpus.served,
+        )
+
+    def driver(self) -> tuple[str | None, str | None]:
+        """Return the driver's release and the CUDA that it reports itself."""
+        cuda = self._driver.cuda() if self._driver.reports_cuda() else None
+        try:
+            return self._driver.release(), cuda
+        except UnknownFactError:
+            return None, cuda
+
+    def driver_os(self) -> OperatingSystem | None:
+        """Return the system whose driver serves the GPUs: Windows inside WSL; None: unknown."""
+        if self._system.os == "windows" or self._system.wsl:
+            return "windows"
+        return "linux" if self._system.os == "linux" else None
+
+    def _visible(self) -> list[Gpu]:
+        try:
+            return self._gpus.visible()
+        except UnknownFactError:
+            return []
+
+    def _serves(self) -> bool:
+        try:
+            return self._driver.serves()
+        except UnknownFactError:
+            return False
+
+
+def left_aside(unclear: Sequence[str]) -> str:
+    """Return which hidden GPUs were not considered because they are unknown."""
+    return (
+        f"CUDA_VISIBLE_DEVICES hides {', '.join(unclear)}, of unknown compute capability: "
+        "whether the build fits it is unknown, too."
+    )
+
+
+def _beyond(everything: list[Gpu], visible: list[Gpu]) -> list[Gpu]:
+    """Return the GPUs that are not among the visible ones, which another source may have named."""
+    seen = Counter(gpu.compute_capability for gpu in visible)
+    beyond = []
+    for gpu in everything:
+        if seen[gpu.compute_capability] > 0:
+            seen[gpu.compute_capability] -= 1
+        else:
+            beyond.append(gpu)
+    return beyond
+
+
+def _card(gpu: Gpu) -> Card | None:
+    capability = gpu.compute_capability
+    return Card(gpu.product or gpu.label, capability) if capability else None

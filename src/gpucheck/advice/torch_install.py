@@ -1,0 +1,347 @@
+"""Exact commands that install, replace or remove PyTorch in the target interpreter."""
+
+import ntpath
+import shlex
+from collections.abc import Collection, Sequence
+
+from msgspec.structs import replace
+
+from gpucheck.advice.recommender import Offer, Recommendation, Recommender
+from gpucheck.advice.situations import MachineFacts, left_aside
+from gpucheck.derived import Derived, Gpu
+from gpucheck.derived.wheels import wheel_platform
+from gpucheck.facts.claims import Fix
+from gpucheck.facts.container import Container
+from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.packages import Packages
+from gpucheck.facts.system import System
+from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.tables import OperatingSystem, Tables
+from gpucheck.tables.torch_builds import TorchBuilds
+from gpucheck.tables.torch_companions import Package, TorchCompanions
+from gpucheck.tables.torch_releases import TorchReleases
+from gpucheck.tables.versions import released
+from gpucheck.tables.wheel_indexes import WheelIndexes
+
+WHEEL_INDEX = "https://download.pytorch.org/whl/"
+START_PAGE = "https://pytorch.org/get-started/locally/"
+PREVIOUS_PAGE = "https://pytorch.org/get-started/previous-versions/"
+JETSON_PAGE = (
+    "https://docs.nvidia.com/deeplearning/frameworks/install-pytorch-jetson-platform/index.html"
+)
+COMPANIONS: tuple[Package, ...] = ("torchvision", "torchaudio")
+_CONDA_NAMES = ("pytorch", "torchvision", "torchaudio", "cpuonly", "pytorch-cpu")
+_MOST_REASONS = 4
+_SPECIAL_ON_WINDOWS = frozenset(" <>&|^%")
+
+
+class Python(Derived):
+    """How to run the target interpreter and install into it."""
+
+    def __init__(
+        self, interpreter: Interpreter, system: System, packages: Packages, torch: TorchBuild
+    ) -> None:
+        self._interpreter = interpreter
+        self._system = system
+        self._packages = packages
+        self._torch = torch
+
+    def command(self, *arguments: str) -> str:
+        """Return a command line that runs the target with these arguments."""
+        return self.quoted([self._interpreter.executable or "python", *arguments])
+
+    def get_pip(self) -> tuple[str, ...]:
+        """Return the command that installs pip if it is missing and has no replacement."""
+        if self._interpreter.has_pip is not False or self._interpreter.kind == "uv":
+            return ()
+        return (self.command("-m", "ensurepip"),)
+
+    def pip(self, *arguments: str) -> str:
+        """Return a command line that installs into, or removes from, the target.
+
+        A uv environment has no pip of its own, so ``uv pip`` is used for it.
+        """
+        executable = self._interpreter.executable or "python"
+        if self._interpreter.has_pip is False and self._interpreter.kind == "uv":
+            verb, *rest = [word for word in arguments if word != "-y"]
+            return self.quoted(["uv", "pip", verb, "--python", executable, *rest])
+        return self.quoted([executable, "-m", "pip", *arguments])
+
+    def remove_torch(self) -> tuple[str, ...]:
+        """Return the commands that uninstall torch and its companions.
+
+        They must run first: for pip, ``2.6.0+cpu`` already satisfies ``torch==2.6.0``.
+        """
+        commands = []
+        conda = [line.split()[0] for line in self._packages.conda_packages or () if line.strip()]
+        from_conda = [name for name in conda if name in _CONDA_NAMES]
+        if from_conda and self._interpreter.prefix:
+            commands.append(
+                self.quoted(["conda", "remove", "-y", "-p", self._interpreter.prefix, *from_conda])
+            )
+        if self._torch.installer != "conda" and self._torch.installed:
+            commands.append(self.pip("uninstall", "-y", *self.torch_family()))
+        return tuple(commands)
+
+    def torch_family(self) -> list[str]:
+        """Return torch and its installed companions."""
+        return ["torch", *(name for name in COMPANIONS if self._packages.find(name))]
+
+    def managed_by_system(self) -> bool:
+        """Whether pip refuses to install here (PEP 668) outside a virtual environment."""
+        return bool(self._interpreter.externally_managed)
+
+    def new_environment(self, install: Sequence[str]) -> tuple[str, ...]:
+        """Return the commands that create a virtual environment and install into it."""
+        return (*self.make_environment(), self.install_there(*install))
+
+    def make_environment(self) -> tuple[str, ...]:
+        """Return the commands that create a virtual environment from the target."""
+        if self._system.os == "windows":
+            return (self.command("-m", "venv", "gpu-env"),)
+        # Debian and Ubuntu have the venv module of their Python in a separate package.
+        apart = self._system.package_manager == "apt" and self._interpreter.kind == "system"
+        return (
+            *(("sudo apt-get install -y python3-venv",) if apart else ()),
+            f"{self.command('-m', 'venv')} ~/gpu-env",
+        )
+
+    def install_there(self, *arguments: str) -> str:
+        """Return the command that calls pip in the new virtual environment."""
+        if self._system.os == "windows":
+            return self.quoted([ntpath.join("gpu-env", "Scripts", "pip.exe"), *arguments])
+        return f"~/gpu-env/bin/pip {self.quoted(arguments)}"
+
+    def new_python(self) -> str:
+        """Return the Python of the new virtual environment."""
+        if self._system.os == "windows":
+            return ntpath.join("gpu-env", "Scripts", "python.exe")
+        return "~/gpu-env/bin/python"
+
+    def quoted(self, words: Sequence[str]) -> str:
+        """Return the words as one command line for this machine's shell."""
+        if self._system.os != "windows":
+            return shlex.join(words)
+        # In PowerShell a quoted program needs &, in cmd it does not; most paths need no quotes.
+        return " ".join(f'"{w}"' if _SPECIAL_ON_WINDOWS & set(w) else w for w in words)
+
+    def variable(self, name: str, value: str) -> str:
+        """Return the command that sets an environment variable in this machine's shell."""
+        return f"{'set' if self._system.os == 'windows' else 'export'} {name}={value}"
+
+    def install(self, text: str, arguments: Sequence[str], *, remove: bool = True) -> Fix:
+        """Return the fix that installs with these pip arguments, ``install`` first.
+
+        Args:
+            text: what the fix does, in words.
+            arguments: the arguments of pip.
+            remove: whether to uninstall torch and its companions first.
+        """
+        if self.managed_by_system():
+            return Fix(
+                text=f"{text} pip may not change this Python, which another program manages, so "
+                "use a virtual environment.",
+                commands=self.new_environment(arguments),
+                verify=f"gpucheck --python {self.new_python()}",
+            )
+        before = (*self.get_pip(), *(self.remove_torch() if remove else ()))
+        return Fix(text=text, commands=(*before, self.pip(*arguments)), verify=self.verify())
+
+    def verify(self) -> str:
+        """Return the command that shows whether the fix worked."""
+        executable = self._interpreter.executable
+        return f"gpucheck --python {self.quoted([executable])}" if executable else "gpucheck"
+
+
+class TorchRemedies(Derived):
+    """Which torch to install, according to ``recommend``, and the commands that install it."""
+
+    def __init__(
+        self,
+        python: Python,
+        system: System,
+        torch: TorchBuild,
+        container: Container,
+        facts: MachineFacts,
+        packages: Packages,
+        tables: Tables,
+    ) -> None:
+        self._python = python
+        self._system = system
+        self._torch = torch
+        self._container = container
+        self._facts = facts
+        self._packages = packages
+        self._tables = tables
+
+    def offer(self) -> Offer | None:
+        """Return the build to install: of the installed release if one fits, otherwise the newest.
+
+        None if no build is known to fit, or too little is known about the machine.
+        """
+        found = self._recommended()
+        return found.best if found is not None else None
+
+    def install(self, why: str = "") -> Fix | None:
+        """Return the fix that replaces torch by a build that fits every GPU and the driver.
+
+        None if no build is known to fit.
+        """
+        found = self._recommended()
+        if found is None or found.best is None:
+            return None
+        what = _what(found.best)
+        more = self._more(found)
+        if self._is_of_ngc():
+            return Fix(
+                text=f"Use an image or a new virtual environment with {what}"
+                f"{': ' + why if why else ''}.{more} Do not replace the PyTorch of this NGC image "
+                "by pip: the image pins it, and its other libraries are built for it."
+            )
+        text = f"Install {what}{': ' + why if why else ''}.{more}"
+        return self._python.install(text, self._requirement(found.best))
+
+    def why_none(self) -> str:
+        """Return why no build fits, after a colon; "" if unknown."""
+        found = self._recommended()
+        if found is None or found.best is not None or not found.reasons:
+            return ""
+        return f" {' '.join(found.reasons[:_MOST_REASONS])}"
+
+    def install_cpu(self, why: str) -> Fix | None:
+        """Return the fix that installs a CPU build; None if PyTorch has no wheels for it here."""
+        if self._facts.without_cpu_wheels():
+            return None
+        words = ["install", *self._python.torch_family()]
+        if self._system.os == "linux":
+            words += ["--index-url", f"{WHEEL_INDEX}cpu"]
+        return self._python.install(f"Install the CPU build: {why}.", words)
+
+    def new_environment(self, text: str) -> Fix:
+        """Return the fix that creates an environment, for a Python that pip may not modify.
+
+        The environment gets a build that fits the machine, the companions that are installed here,
+        and a NumPy that works with this build. If no build is known to fit, the fix refers to
+        ``recommend``.
+        """
+        found = self._recommended(without_gpu=True)
+        best = found.best if found is not None else None
+        inside = self._python.new_python()
+        if best is None:
+            commands = (
+                *self._python.make_environment(),
+                f"gpucheck recommend --python {inside}",
+            )
+        else:
+            commands = self._python.new_environment(self._requirement(best))
+            if self._packages.find("numpy"):
+                commands += (self._python.install_there("install", self._numpy_for(best)),)
+        what = f" with {_what(best)}" if best is not None else ""
+        return Fix(
+            text=f"{text} pip may not change this Python, which another program manages: make a "
+            f"virtual environment{what}. (If the system's package manager brought this PyTorch, "
+            "let it bring what belongs to it instead.)",
+            commands=commands,
+            verify=f"gpucheck --python {inside}",
+        )
+
+    def verify(self) -> str:
+        """Return the command that shows whether the fix worked."""
+        return self._python.verify()
+
+    def has_no_build(self, gpus: Sequence[Gpu]) -> bool:
+        """Whether no build of the tables has code for any of these GPUs, whatever the driver."""
+        platform = wheel_platform(self._system)
+        capabilities = {gpu.compute_capability for gpu in gpus}
+        if platform is None or None in capabilities or not capabilities:
+            return False
+        offers = Recommender(self._tables).offers(platform)
+        return not any(offers.reaches(capability) for capability in capabilities if capability)
+
+    def _recommended(self, *, without_gpu: bool = False) -> Recommendation | None:
+        """Return a build that fits every GPU; None if too little is known or nothing can fit."""
+        situation = self._facts.situation()
+        if situation is None or self._facts.without_wheels():
+            return None
+        if not situation.cards and not without_gpu:
+            return None
+        recommender = Recommender(self._tables)
+        if released(self._torch.version) is not None:
+            release = (self._torch.version or "").partition("+")[0]
+            same = recommender.recommend(replace(situation, torch=release))
+            if same.best is not None and released(same.best.torch) == released(release):
+                return same
+        return recommender.recommend(situation)
+
+    def _requirement(self, offer: Offer) -> list[str]:
+        """Return pip's arguments that install this build and the installed companions."""
+        return requirement(offer, self._python.torch_family(), self._tables, name_index=True)
+
+    def _numpy_for(self, offer: Offer) -> str:
+        os: OperatingSystem = "windows" if self._system.os == "windows" else "linux"
+        works = self._tables.get(TorchReleases).numpy2(offer.torch, os)
+        return "numpy<2" if works is False else "numpy"
+
+    def _more(self, found: Recommendation) -> str:
+        """Return what else the user must know: GPUs that are left out, and the required driver."""
+        sentences = list(found.left_out)
+        gpus = self._facts.gpus()
+        if gpus is not None and gpus.unclear:
+            sentences.append(left_aside(gpus.unclear))
+        if found.oldest_driver and not any(self._facts.driver()):
+            sentences.append(f"It needs driver {found.oldest_driver} or newer.")
+        if found.best is not None:
+            wanted = self._python.torch_family()
+            sentences += companion_doubts(found.best, wanted, self._tables)
+        return "".join(f" {sentence}" for sentence in sentences)
+
+    def _is_of_ngc(self) -> bool:
+        """Whether NVIDIA built this torch for its images: ``2.6.0a0+ecf3bae40a.nv25.01``."""
+        local = (self._torch.version or "").partition("+")[2]
+        return ".nv" in local and bool(self._container.runtime)  # Jetson's wheels have it too
+
+
+def requirement(
+    offer: Offer, wanted: Collection[str], tables: Tables, *, name_index: bool
+) -> list[str]:
+    """Return pip's arguments that install a build and those of the wanted packages it has.
+
+    ``name_index``: name the index even if PyPI has this very build, because the pip settings of
+    the machine may use another index.
+    """
+    companions = tables.get(TorchCompanions)
+    words = [f"torch=={offer.torch}"]
+    for package in COMPANIONS:
+        if package in wanted:
+            version = companions.companion_for(offer.torch, package)
+            words.append(f"{package}=={version}" if version else package)
+    if offer.is_default and not name_index:
+        return ["install", *words]
+    address = tables.get(WheelIndexes).address(offer.build)
+    return ["install", *words, "--index-url", address or f"{WHEEL_INDEX}{offer.build}"]
+
+
+def companion_doubts(offer: Offer, wanted: Collection[str], tables: Tables) -> list[str]:
+    """Return what is uncertain about the wanted companions: torchaudio may not be in the index."""
+    companions, builds = tables.get(TorchCompanions), tables.get(TorchBuilds)
+    from_index = offer.cuda and not offer.is_default
+    doubts = []
+    for package in COMPANIONS:
+        if package not in wanted:
+            continue
+        version = companions.companion_for(offer.torch, package)
+        if version is None:
+            doubts.append(f"The tables do not know the {package} of torch {offer.torch}.")
+            continue
+        listed = builds.available(version, offer.cuda, offer.platform) if from_index else True
+        if package == "torchaudio" and listed is not True:
+            doubts.append(
+                f"The tables do not say whether {package} {version} is in the index of "
+                f"{offer.build}: where it is missing, install it from PyPI by itself."
+            )
+    return doubts
+
+
+def _what(offer: Offer) -> str:
+    made_for = f"built for CUDA {offer.cuda} ({offer.build})" if offer.cuda else "for the CPU"
+    return f"PyTorch {offer.torch} {made_for}"

@@ -1,0 +1,1 @@
+"""Compiled files, read without running them: ELF, PE, GPU code, and what a loader would find."""

@@ -1,0 +1,17 @@
+"""What all derived facts have in common."""
+
+from collections.abc import Callable
+
+from gpucheck.facts import UnknownFactError
+
+
+class Derived:
+    """Base of derived facts: the parameter types of ``__init__`` name what they come from."""
+
+
+def or_none(ask: Callable[[], str]) -> str | None:
+    """Return the answer of a view to a question, None if it is unknown."""
+    try:
+        return ask()
+    except UnknownFactError:
+        return None

@@ -1,0 +1,89 @@
+"""The compilers that an extension build would use on this machine."""
+
+import posixpath
+import re
+
+import msgspec
+
+from gpucheck.derived.base import Derived
+from gpucheck.facts import UnknownFactError, known
+from gpucheck.facts.environment import Environment
+from gpucheck.facts.system import System
+from gpucheck.facts.toolkits import Compiler, Toolkits
+from gpucheck.tables.host_compilers import Compiler as Kind
+
+_NUMBERED = r"(?:gcc|g\+\+|clang|clang\+\+)-([0-9]{1,2}(?:\.[0-9]{1,2}){0,2})"
+_FLAGS = ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS")
+_ANY_COMPILER = "allow-unsupported-compiler"
+
+
+class Taken(msgspec.Struct, frozen=True, kw_only=True):
+    """A compiler that would be used: its kind, its version and the facts that show both."""
+
+    kind: Kind
+    version: str
+    facts: tuple[str, ...]
+
+
+class BuildTools(Derived):
+    """Determines which host compiler nvcc and torch's extension builder would use."""
+
+    def __init__(self, toolkits: Toolkits, environment: Environment, system: System) -> None:
+        self._toolkits = toolkits
+        self._environment = environment
+        self._system = system
+
+    def host_compiler(self) -> Taken | None:
+        """Return the C++ compiler behind nvcc: CC, otherwise gcc, otherwise clang; None if none.
+
+        Raises:
+            UnknownFactError: the compilers are unknown, or a variable names an unknown one.
+        """
+        compilers = known(self._toolkits.compilers, "toolkits.compilers")
+        for variable in ("NVCC_CCBIN", "CC", "CXX"):
+            named = self._environment.get(variable)
+            if named:
+                return self._named(named, f"environment.variables.{variable}")
+        for command in ("gcc", "g++", "c++", "cc", "clang", "clang++"):
+            for at, one in enumerate(compilers):
+                if one.command == command:
+                    return self._of(at, one)
+        return None
+
+    def _of(self, at: int, one: Compiler) -> Taken:
+        fact = f"toolkits.compilers.{at}.version"
+        return Taken(kind=_kind(one), version=known(one.version, fact), facts=(fact,))
+
+    def _named(self, named: str, fact: str) -> Taken:
+        command = posixpath.basename(named.partition(" ")[0])
+        for at, one in enumerate(self._toolkits.compilers or ()):
+            if one.command == command or one.path == named:
+                taken = self._of(at, one)
+                return msgspec.structs.replace(taken, facts=(fact, *taken.facts))
+        match = re.fullmatch(_NUMBERED, command)
+        if match is None:
+            raise UnknownFactError(fact, "it names a compiler whose version is not known")
+        kind: Kind = "clang" if command.startswith("clang") else "gcc"
+        return Taken(kind=kind, version=match[1], facts=(fact,))
+
+    def visual_c(self) -> tuple[int, str] | None:
+        """Return the _MSC_VER of Visual C++ and its fact; None if it is not installed."""
+        for at, one in enumerate(self._toolkits.compilers or ()):
+            if one.command == "cl" and one.version and one.version.isdigit():
+                return int(one.version), f"toolkits.compilers.{at}.version"
+        return None
+
+    def takes_any(self) -> bool:
+        """Whether nvcc was told to ignore the compiler's version, or to use another compiler."""
+        words = " ".join(self._environment.get(name) or "" for name in _FLAGS)
+        return _ANY_COMPILER in words or "ccbin" in words or "compiler-bindir" in words
+
+    def torch_does_not_look(self) -> bool:
+        """Whether torch's extension builder was told not to check the compiler's version."""
+        value = (self._environment.get("TORCH_DONT_CHECK_COMPILER_ABI") or "").upper()
+        return value in ("ON", "1", "YES", "TRUE", "Y") or self._system.os != "linux"
+
+
+def _kind(one: Compiler) -> Kind:
+    named = f"{one.command} {posixpath.basename(one.path or '')}"
+    return "clang" if "clang" in named else "gcc"

@@ -1,0 +1,38 @@
+"""Names NVML's GPUs in a sentence."""
+
+import re
+from collections.abc import Sequence
+
+from gpucheck.facts.nvml import NvmlGpu
+
+_SUPERCHIP = r"\bG[BH][0-9]{2,3}\b"
+
+
+def is_superchip(product: str) -> bool:
+    """Whether NVLink-C2C joins a GPU of this name to its processor: GH200, GB200, GB10."""
+    return re.search(_SUPERCHIP, product) is not None
+
+
+def gpu_index(gpus: Sequence[NvmlGpu], at: int) -> int:
+    """Return the index that nvidia-smi uses for the GPU at this place of ``nvml.gpus``."""
+    index = gpus[at].index
+    return at if index is None else index
+
+
+def gpu_names(gpus: Sequence[NvmlGpu], places: Sequence[int]) -> str:
+    """Return ``GPU 0 (NVIDIA H100), GPU 1 (NVIDIA H100)``."""
+    names = (gpus[at].device_name or "an NVIDIA GPU" for at in places)
+    return ", ".join(
+        f"GPU {gpu_index(gpus, at)} ({name})" for at, name in zip(places, names, strict=True)
+    )
+
+
+def gpus_are(gpus: Sequence[NvmlGpu], places: Sequence[int]) -> str:
+    """Return the names and the matching verb."""
+    return f"{gpu_names(gpus, places)} {'is' if len(places) == 1 else 'are'}"
+
+
+def at_pci(addresses: Sequence[str | None]) -> str:
+    """Return ``the GPU at PCI 0000:3b:00.0``; a described GPU has a placeholder, no address."""
+    real = [address for address in addresses if address and ":" in address]
+    return f"the GPU at PCI {', '.join(real)}" if real else "a GPU"

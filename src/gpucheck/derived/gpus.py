@@ -1,0 +1,235 @@
+"""The GPUs of this machine, and those that a CUDA program would see."""
+
+import msgspec
+
+from gpucheck.derived.base import Derived
+from gpucheck.derived.visible_devices import Mask, read_mask
+from gpucheck.facts import UnknownFactError, known
+from gpucheck.facts.cuda_driver import CudaDriver
+from gpucheck.facts.device_nodes import DeviceNodes
+from gpucheck.facts.environment import Environment
+from gpucheck.facts.nvml import Nvml
+from gpucheck.facts.pci import Pci, PciGpu
+from gpucheck.facts.system import System
+
+_NO_DEVICE = 100
+"""The result of ``cuInit`` if a mask, or anything else, hides every GPU."""
+_PASSED_ON = ("pci-stub", "xen-pciback", "pciback")
+"""Drivers, other than those called vfio, that reserve a device for virtual machines."""
+
+
+def is_passed_on(gpu: PciGpu) -> bool:
+    """Whether the host reserves this GPU for its virtual machines."""
+    driver = (gpu.bound_driver or "").replace("_", "-")
+    return "vfio" in driver.split("-") or driver in _PASSED_ON
+
+
+class Gpu(msgspec.Struct, frozen=True, kw_only=True):
+    """One GPU, from the source with the most details.
+
+    ``facts`` are the paths that prove it: first of the name, then of the compute capability.
+    """
+
+    label: str
+    compute_capability: str | None
+    facts: tuple[str, ...]
+    product: str = ""
+    pci_address: str = ""
+
+    @property
+    def has_product(self) -> bool:
+        """Whether the product name is known."""
+        return bool(self.product) and self.facts[0].endswith(("device_name", "product"))
+
+
+class Gpus(Derived):
+    """The GPUs of this machine, and those that a CUDA program would see."""
+
+    def __init__(
+        self,
+        pci: Pci,
+        nvml: Nvml,
+        cuda_driver: CudaDriver,
+        nodes: DeviceNodes,
+        system: System,
+        environment: Environment,
+    ) -> None:
+        self._pci = pci
+        self._nvml = nvml
+        self._cuda = cuda_driver
+        self._nodes = nodes
+        self._system = system
+        self._environment = environment
+
+    def present(self) -> bool:
+        """Whether this machine has an NVIDIA GPU of its own, with or without a driver.
+
+        Raises:
+            UnknownFactError: no source that could answer was readable.
+        """
+        if self.seen_by():
+            return True
+        if self._system.os == "macos":
+            return False
+        driver_sees_none = self._nvml.init_code == 0 and self._nvml.gpus == []
+        if driver_sees_none and (self._system.os == "windows" or self._system.wsl):
+            return False
+        if self._system.os == "windows" and self._pci.gpus is None:
+            reason = self._nvml.problem("gpus") or "only the driver tells on Windows"
+            raise UnknownFactError("nvml.gpus", reason)
+        if self._system.wsl:
+            raise UnknownFactError("nvml.gpus", "WSL shows a GPU only through its driver")
+        known(self._pci.gpus, "pci.gpus")
+        return False
+
+    def seen_by(self) -> tuple[str, ...]:
+        """Return the facts that show a GPU; empty if none does."""
+        seen = []
+        if self._nvml.gpus:
+            seen.append("nvml.gpus")
+        if self._cards():
+            seen.append("pci.gpus")
+        if self._cuda.device_count:
+            seen.append("cuda_driver.device_count")
+        if self._pci.jetson_gpu:
+            seen.append("pci.jetson_gpu")
+        return tuple(seen)
+
+    def all(self) -> list[Gpu]:
+        """Return every GPU, from NVML, otherwise from the bus, otherwise from the CUDA driver.
+
+        Raises:
+            UnknownFactError: no source that could answer was readable.
+        """
+        if self._nvml.gpus:
+            return [self._from_nvml(at) for at in range(len(self._nvml.gpus))]
+        if self._cards():
+            return [self._from_pci(at) for at in self._cards()]
+        if self._cuda.devices:
+            return [self._from_cuda(at) for at in range(len(self._cuda.devices))]
+        if not self.present():
+            return []
+        raise UnknownFactError("nvml.gpus", self._nvml.problem("gpus") or "no list of the GPUs")
+
+    def on_bus(self) -> list[Gpu]:
+        """Return every GPU on the PCI bus, served or not; ``all()`` if the bus shows none.
+
+        In a container these are the GPUs of the host.
+
+        Raises:
+            UnknownFactError: no source that could answer was readable.
+        """
+        cards = self._cards()
+        if len(self._nvml.gpus or ()) > len(cards) or not cards:
+            return self.all()
+        by_address = {gpu.pci_address: gpu for gpu in (self.all() if self._nvml.gpus else ())}
+        from_bus = [self._from_pci(at) for at in cards]
+        return [by_address.get(gpu.pci_address, gpu) for gpu in from_bus]
+
+    def mask(self) -> Mask:
+        """Return which GPUs CUDA_VISIBLE_DEVICES leaves visible.
+
+        Raises:
+            UnknownFactError: the environment, the GPUs, or the UUIDs that would decide are unknown.
+        """
+        known(self._environment.variables, "environment.variables")
+        value = self._environment.get("CUDA_VISIBLE_DEVICES")
+        gpus = self.all()
+        uuids = [gpu.uuid for gpu in self._nvml.gpus or ()] or [None] * len(gpus)
+        mask = read_mask(value, len(gpus), uuids)
+        if mask.kind == "uuids" and mask.bad and None in uuids:
+            raise UnknownFactError("nvml.gpus", "CUDA_VISIBLE_DEVICES names UUIDs, unknown here")
+        return mask
+
+    def visible(self) -> list[Gpu]:
+        """Return the GPUs that a CUDA program started here would see.
+
+        The CUDA driver's own list decides. Without it the mask is applied to all GPUs. An index
+        counts them by speed unless ``CUDA_DEVICE_ORDER`` is PCI_BUS_ID, so it does not identify a
+        GPU if the machine has several kinds.
+
+        Raises:
+            UnknownFactError: they cannot be determined.
+        """
+        if self._cuda.init_code == 0 and self._cuda.devices is not None:
+            return [self._from_cuda(at) for at in range(len(self._cuda.devices))]
+        if self._cuda.init_code == _NO_DEVICE:
+            return []
+        gpus = self.all()
+        mask = self.mask()
+        if mask.kind == "mig":
+            raise UnknownFactError("cuda_driver.devices", "CUDA_VISIBLE_DEVICES names MIG devices")
+        everything = len(mask.chosen) in (0, len(gpus))
+        by_bus = self._environment.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID"
+        alike = len({(gpu.product, gpu.compute_capability) for gpu in gpus}) <= 1
+        if not (everything or by_bus or alike or mask.kind == "uuids"):
+            raise UnknownFactError(
+                "cuda_driver.devices", "GPUs of several kinds, and an index does not tell which"
+            )
+        return [gpus[at] for at in mask.chosen]
+
+    def _cards(self) -> list[int]:
+        """Return the places on the bus of all GPUs except those reserved for virtual machines."""
+        gpus = self._pci.gpus or []
+        return [at for at, gpu in enumerate(gpus) if not is_passed_on(gpu)]
+
+    def _from_nvml(self, at: int) -> Gpu:
+        gpu = (self._nvml.gpus or [])[at]
+        name = gpu.device_name or "an NVIDIA GPU"
+        index = gpu.index if gpu.index is not None else at
+        fact = f"nvml.gpus.{at}"
+        facts = [f"{fact}.device_name"] if gpu.device_name else [f"{fact}.index"]
+        capability = gpu.compute_capability
+        if capability:
+            facts.append(f"{fact}.compute_capability")
+        elif (on_bus := self._on_bus(gpu.pci_address)) is not None:
+            capability = (self._pci.gpus or [])[on_bus].compute_capability
+            facts.append(f"pci.gpus.{on_bus}.compute_capability")
+        return Gpu(
+            label=f"GPU {index} ({name})",
+            compute_capability=capability,
+            facts=tuple(facts),
+            product=name,
+            pci_address=gpu.pci_address or "",
+        )
+
+    def _on_bus(self, address: str | None) -> int | None:
+        places = [gpu.address for gpu in self._pci.gpus or ()]
+        return places.index(address) if address and address in places else None
+
+    def _from_pci(self, at: int) -> Gpu:
+        gpu = (self._pci.gpus or [])[at]
+        device = f"NVIDIA device {gpu.device_id}" if gpu.device_id else "an NVIDIA GPU"
+        name = gpu.product or device
+        facts = [f"pci.gpus.{at}.product" if gpu.product else f"pci.gpus.{at}.device_id"]
+        if gpu.compute_capability:
+            facts.append(f"pci.gpus.{at}.compute_capability")
+        return Gpu(
+            label=f"{name} at {gpu.address}" if ":" in (gpu.address or "") else name,
+            compute_capability=gpu.compute_capability,
+            facts=tuple(facts),
+            product=name,
+            pci_address=gpu.address or "",
+        )
+
+    def _from_cuda(self, at: int) -> Gpu:
+        device = (self._cuda.devices or [])[at]
+        name = device.device_name or "an NVIDIA GPU"
+        fact = f"cuda_driver.devices.{at}"
+        facts = [f"{fact}.{field}" for field in ("device_name", "compute_capability")]
+        return Gpu(
+            label=f"GPU {at} ({name})",
+            compute_capability=device.compute_capability,
+            facts=tuple(facts),
+            product=name,
+        )
+
+
+class NoGpu(Derived):
+    """Whether this machine certainly has no NVIDIA GPU; many rules ask, so it is computed once."""
+
+    def __init__(self, gpus: Gpus) -> None:
+        try:
+            self.surely = not gpus.present()
+        except UnknownFactError:
+            self.surely = False

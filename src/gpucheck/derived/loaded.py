@@ -1,0 +1,153 @@
+"""The copies of cuDNN and NCCL that torch would load, and what is missing."""
+
+import re
+from collections.abc import Callable
+
+import msgspec
+
+from gpucheck.derived.base import Derived
+from gpucheck.facts import UnknownFactError, known
+from gpucheck.facts.loading import NOT_READABLE, LoadedLibrary, Loading, MissingLibrary
+from gpucheck.facts.nvidia_wheels import NvidiaWheels, SharedLibrary
+from gpucheck.facts.torch_build import TorchBuild
+
+_CUDNN = r"(?:lib)?cudnn(_[a-z_]+[a-z])?(?:-[0-9a-f]{8})?(?:64_|\.so|\.dll|\Z)"
+_NCCL = r"(?:lib)?nccl(?:-[0-9a-f]{8})?(?:\.so|\.dll|\Z)"
+
+
+def is_cudnn(soname: str) -> bool:
+    """Whether this is cuDNN's main library, the one that torch itself needs."""
+    match = re.match(_CUDNN, soname)
+    return match is not None and match.group(1) is None
+
+
+def is_cudnn_part(soname: str) -> bool:
+    """Whether this is one of the libraries that cuDNN's main library opens."""
+    match = re.match(_CUDNN, soname)
+    return match is not None and match.group(1) is not None
+
+
+def is_nccl(soname: str) -> bool:
+    """Whether this is NCCL; its plugins are not."""
+    return re.match(_NCCL, soname) is not None
+
+
+class Copy(msgspec.Struct, frozen=True):
+    """A library that would be loaded, and the path of the fact."""
+
+    library: LoadedLibrary
+    fact: str
+
+
+_OF_CUDA = ("libcu", "libnv", "libnccl")
+"""Prefixes of libraries that other rules judge, whichever library needs them."""
+
+
+class Lost(msgspec.Struct, frozen=True):
+    """A library that would not be found, and the path of the fact."""
+
+    library: MissingLibrary
+    fact: str
+
+
+class Loaded(Derived):
+    """The result of the dynamic loader, by library."""
+
+    def __init__(self, loading: Loading, wheels: NvidiaWheels) -> None:
+        self._loading = loading
+        self._wheels = wheels
+
+    def copy(self, which: Callable[[str], bool]) -> Copy | None:
+        """Return the copy that torch would load; None if it loads none.
+
+        Raises:
+            UnknownFactError: it is unknown what torch loads.
+        """
+        libraries = known(self._loading.libraries, "loading.libraries")
+        found = (
+            Copy(one, f"loading.libraries.{at}")
+            for at, one in enumerate(libraries)
+            if which(one.soname)
+        )
+        return next(found, None)
+
+    def opened(self, which: Callable[[str], bool]) -> list[Copy]:
+        """Return the copies that would be opened on first use; [] if that is unknown."""
+        return [
+            Copy(one, f"loading.runtime_opened.{at}")
+            for at, one in enumerate(self._loading.runtime_opened or ())
+            if which(one.soname)
+        ]
+
+    def lost(self, which: Callable[[str], bool]) -> Lost | None:
+        """Return the library that would not be found, the worst first; None if all are found.
+
+        Raises:
+            UnknownFactError: it is unknown what torch lacks.
+        """
+        missing = known(self._loading.missing, "loading.missing")
+        found = [
+            Lost(one, f"loading.missing.{at}")
+            for at, one in enumerate(missing)
+            if which(one.soname)
+        ]
+        return min(found, key=lambda one: one.library.fatal is False, default=None)
+
+    def lost_by(self, which: Callable[[str], bool]) -> Lost | None:
+        """Return a system library that one of these needs and that would not be found.
+
+        Raises:
+            UnknownFactError: it is unknown what torch lacks.
+        """
+        missing = known(self._loading.missing, "loading.missing")
+        return next(
+            (
+                Lost(one, f"loading.missing.{at}")
+                for at, one in enumerate(missing)
+                if which(one.needed_by) and not one.soname.startswith(_OF_CUDA)
+            ),
+            None,
+        )
+
+    def overwritten(self, copy: Copy, pinned: str) -> SharedLibrary | None:
+        """Return the claim of another wheel on this file, unless the file is the pinned wheel's."""
+        for one in self._wheels.shared or ():
+            if one.path in (copy.library.path, copy.library.real_path) and one.owner != pinned:
+                return one
+        return None
+
+    def version(self, copy: Copy) -> str:
+        """Return the version of the copy.
+
+        Raises:
+            UnknownFactError: it is unknown.
+        """
+        if not copy.library.version:
+            why = copy.library.problem("version") or "nothing tells the version of this copy"
+            raise UnknownFactError(f"{copy.fact}.version", why)
+        return copy.library.version
+
+
+def named(torch: TorchBuild) -> str:
+    """Return PyTorch with its release, if known."""
+    return f"PyTorch {torch.version}" if torch.version else "PyTorch"
+
+
+def keeps_out(library: MissingLibrary) -> bool:
+    """Whether a library exists and only permissions hide it from the loader."""
+    return library.why == NOT_READABLE and bool(library.path)
+
+
+def needs_permission(who: str, library: MissingLibrary) -> str:
+    """Return the sentence about a file that cannot be read."""
+    return (
+        f"{who} needs {library.soname}, which is there but {NOT_READABLE}: the permissions of "
+        f"{library.path} keep it out"
+    )
+
+
+def place(copy: Copy) -> str:
+    """Return where a copy is and which variable leads to it, "" if unknown."""
+    path, by = copy.library.path, copy.library.found_via
+    variable = f", found by {by}" if by in ("LD_LIBRARY_PATH", "LD_PRELOAD") else ""
+    return f" from {path}{variable}" if path else ""

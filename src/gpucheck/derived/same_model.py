@@ -1,0 +1,68 @@
+"""The speed of each GPU in the self-tests, compared with others of the same model."""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from gpucheck.derived.base import Derived
+from gpucheck.facts.selftests import LONG_ENOUGH, SelfTest, SelfTests
+
+_LOAD = ("sustained", ("sustained rate",))
+_PRODUCTS = ("cublas-matmul", ("fp64 rate", "fp32 rate", "tf32 rate", "fp16 rate", "bf16 rate"))
+
+
+class Speed(msgspec.Struct, frozen=True):
+    """A GPU compared with the median of the others of its model, in its best measurement."""
+
+    path: str
+    device: str
+    model: str
+    share: float
+    rate: str
+    value: float
+    peers: float
+    others: int
+
+
+class SameModel(Derived):
+    """The rates of GPUs of the same model."""
+
+    def __init__(self, tests: SelfTests) -> None:
+        self._tests = tests
+
+    def speeds(self) -> list[Speed]:
+        """Return every GPU that has a peer, by what was measured longest; [] if there is none."""
+        if self._tests.level not in LONG_ENOUGH:
+            return []
+        for test, names in (_LOAD, _PRODUCTS):
+            passed = [one for one in self._tests.of(test) if one[1].status == "passed"]
+            if found := list(self._compared(passed, names)):
+                return found
+        return []
+
+    def _compared(
+        self, results: list[tuple[str, SelfTest]], names: tuple[str, ...]
+    ) -> Iterable[Speed]:
+        import statistics  # noqa: PLC0415  # slow to import, and only needed for tested GPUs
+
+        models = self._tests.device_names()
+        for path, result in results:
+            model = models.get(result.device)
+            peers = [
+                one for _path, one in results
+                if model and one.device != result.device and models.get(one.device) == model
+            ]  # fmt: skip
+            own, others = _rates(result), [_rates(one) for one in peers]
+            shares = [
+                Speed(path, result.device, model or "", own[name] / middle, name, own[name],
+                      middle, len(peers))
+                for name in names
+                if name in own and others and all(name in one for one in others)
+                and (middle := statistics.median(one[name] for one in others)) > 0
+            ]  # fmt: skip
+            if shares:
+                yield max(shares, key=lambda one: one.share)
+
+
+def _rates(result: SelfTest) -> dict[str, float]:
+    return {one.name: one.value for one in result.measurements if one.value is not None}

@@ -1,0 +1,100 @@
+"""The environment of gpucheck: plain Linux, a container, WSL, a Jetson; and its shell commands."""
+
+import posixpath
+import shlex
+from collections.abc import Collection
+
+from gpucheck.derived import Derived
+from gpucheck.facts import known
+from gpucheck.facts.container import Container
+from gpucheck.facts.environment import Environment
+from gpucheck.facts.system import System
+
+_INITRAMFS = {
+    "apt": "sudo update-initramfs -u",
+    "dnf": "sudo dracut --force",
+    "yum": "sudo dracut --force",
+    "zypper": "sudo dracut --force",
+    "pacman": "sudo mkinitcpio -P",
+}
+_REMOVAL = {
+    "apt": "sudo apt-get purge -y",
+    "dnf": "sudo dnf remove -y",
+    "yum": "sudo yum remove -y",
+    "zypper": "sudo zypper remove -y",
+    "pacman": "sudo pacman -R",
+}
+_INSTALLATION = {
+    "apt": "sudo apt-get install -y",
+    "dnf": "sudo dnf install -y",
+    "yum": "sudo yum install -y",
+    "zypper": "sudo zypper install -y",
+    "pacman": "sudo pacman -S",
+    "apk": "sudo apk add",
+}
+
+
+class Surroundings(Derived):
+    """The kind of environment, and how to set a variable or remove a package in it."""
+
+    def __init__(self, system: System, container: Container, environment: Environment) -> None:
+        self._system = system
+        self._container = container
+        self._environment = environment
+
+    def in_container(self) -> bool:
+        """Whether this is known to be a container."""
+        return bool(self._container.runtime)
+
+    def without_linux_driver(self) -> str:
+        """Return why NVIDIA's Linux driver is not relevant here; "" if it is.
+
+        Raises:
+            UnknownFactError: the system, or whether it is WSL or a Jetson, is unknown.
+        """
+        if known(self._system.os, "system.os") != "linux":
+            return "only Linux has kernel modules and device nodes of this kind"
+        if known(self._system.wsl, "system.wsl"):
+            return "WSL uses the driver of Windows"
+        if known(self._system.jetson, "system.jetson"):
+            return "a Jetson's driver is part of its JetPack"
+        return ""
+
+    def unset(self, variable: str) -> tuple[str, ...]:
+        """Return the commands that unset a variable; on Windows first PowerShell's, then cmd's."""
+        if self._system.os == "windows":
+            return f"Remove-Item Env:{variable}", f"set {variable}="
+        return (f"unset {variable}",)
+
+    def set(self, variable: str, value: str) -> tuple[str, ...]:
+        """Return the commands that set a variable; on Windows first PowerShell's, then cmd's."""
+        if self._system.os == "windows":
+            return f'$env:{variable} = "{value}"', f"set {variable}={value}"
+        return (f"export {variable}={shlex.quote(value)}",)
+
+    def path_without(self, variable: str, folders: Collection[str]) -> tuple[str, ...]:
+        """Return the commands that remove folders from a search path; none if it contains none.
+
+        Empty entries are removed too: to the loader they mean the current folder.
+        """
+        unwanted = {posixpath.normpath(folder) for folder in folders}
+        entries = [entry for entry in (self._environment.get(variable) or "").split(":") if entry]
+        kept = [entry for entry in entries if posixpath.normpath(entry) not in unwanted]
+        if len(kept) == len(entries):
+            return ()
+        return self.set(variable, ":".join(kept)) if kept else self.unset(variable)
+
+    def install_packages(self, *names: str) -> tuple[str, ...]:
+        """Return the command that installs packages; none for an unknown package manager."""
+        installation = _INSTALLATION.get(self._system.package_manager or "")
+        return (f"{installation} {shlex.join(names)}",) if installation and names else ()
+
+    def remove_packages(self, names: Collection[str]) -> tuple[str, ...]:
+        """Return the command that removes packages; none for an unknown package manager."""
+        removal = _REMOVAL.get(self._system.package_manager or "")
+        return (f"{removal} {shlex.join(names)}",) if removal and names else ()
+
+    def rebuild_initramfs(self) -> tuple[str, ...]:
+        """Return the command that rebuilds the initramfs; none if it is unknown."""
+        command = _INITRAMFS.get(self._system.package_manager or "")
+        return (command,) if command else ()

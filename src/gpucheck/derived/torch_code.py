@@ -1,0 +1,189 @@
+"""The GPU code in the installed torch, and the visible GPUs on which it runs."""
+
+from typing import Literal
+
+import msgspec
+
+from gpucheck.derived import Derived, DriverState, Gpu, Gpus
+from gpucheck.derived.wheels import wheel_platform
+from gpucheck.facts import UnknownFactError, known
+from gpucheck.facts.system import System
+from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.tables.cubin_rules import CubinRules, Runs
+from gpucheck.tables.cudnn_support import CudnnSupport
+from gpucheck.tables.torch_builds import TorchBuilds
+from gpucheck.tables.versions import at_least, capability_numbers, parse
+
+Trouble = Literal["too-new", "too-old", "ptx-refused", "cudnn", ""]
+
+
+class CodeOnGpu(msgspec.Struct, frozen=True, kw_only=True):
+    """How the build's code runs on one GPU: ``trouble`` is "" if it runs, None if unknown.
+
+    ``ptx-refused``: only PTX would fit, and the driver is older than the CUDA that made it.
+    ``cudnn``: torch's own code runs, but its cuDNN has dropped this GPU.
+    """
+
+    gpu: Gpu
+    trouble: Trouble | None
+
+
+class TorchCode(Derived):
+    """The device code in the installed CUDA build of torch."""
+
+    def __init__(
+        self,
+        torch: TorchBuild,
+        system: System,
+        gpus: Gpus,
+        driver: DriverState,
+        builds: TorchBuilds,
+        rules: CubinRules,
+        cudnn: CudnnSupport,
+    ) -> None:
+        self._torch = torch
+        self._system = system
+        self._gpus = gpus
+        self._driver = driver
+        self._builds = builds
+        self._rules = rules
+        self._cudnn = cudnn
+
+    def nothing_to_judge(self) -> str:
+        """Return why there is no device code to judge, "" if there is.
+
+        Raises:
+            UnknownFactError: the kind of the torch build, or whether there is a GPU, is unknown.
+        """
+        if self._torch.installed is False:
+            return "torch is not installed"
+        if known(self._torch.built_for, "torch.built_for") != "cuda":
+            return "this torch was not built for CUDA"
+        return "" if self._gpus.present() else "there is no NVIDIA GPU"
+
+    def codes(self) -> tuple[str, ...]:
+        """Return the codes in the build: as read from it, otherwise from the table of builds.
+
+        Raises:
+            UnknownFactError: neither has them.
+        """
+        return tuple(self._torch.arch_list or ()) or self._from_table()
+
+    def facts(self) -> tuple[str, ...]:
+        """Return the paths of the facts that contain the codes."""
+        if self._torch.arch_list:
+            return ("torch.version", "torch.arch_list")
+        return ("torch.version", "torch.cuda")
+
+    def driver_facts(self) -> tuple[str, ...]:
+        """Return the path of the fact that shows which CUDA the driver supports."""
+        return (self._driver.cuda_fact(),)
+
+    def on_gpus(self) -> list[CodeOnGpu]:
+        """Judge each GPU that a CUDA program would see.
+
+        If these GPUs cannot be determined, all GPUs are judged, and the result counts only if it is
+        the same for every one.
+
+        Raises:
+            UnknownFactError: the GPUs or the codes are unknown, or the results differ.
+        """
+        try:
+            gpus, unclear = self._gpus.visible(), None
+        except UnknownFactError as unknown:
+            gpus, unclear = self._gpus.all(), unknown
+        judged = [CodeOnGpu(gpu=gpu, trouble=self._trouble(gpu)) for gpu in gpus]
+        if unclear is not None and len({one.trouble for one in judged}) != 1:
+            raise unclear
+        return judged
+
+    def unknown_gpu(self, judged: list[CodeOnGpu]) -> UnknownFactError | None:
+        """Return the error that names the GPU without an answer, None if there is none."""
+        gpu = next((one.gpu for one in judged if one.trouble is None), None)
+        if gpu is None:
+            return None
+        if gpu.compute_capability is None:
+            why = f"the compute capability of {gpu.label} is unknown"
+            return UnknownFactError(gpu.facts[0], why)
+        why = f"whether this build has code for {gpu.label} ({gpu.compute_capability}) is unknown"
+        return UnknownFactError(self.facts()[-1], why)
+
+    def _trouble(self, gpu: Gpu) -> Trouble | None:
+        device = capability_numbers(gpu.compute_capability)
+        if gpu.compute_capability is None or device is None:
+            return None
+        codes = self.codes()
+        runs = self._rules.covers(codes, gpu.compute_capability, self._torch.cuda)
+        if runs is Runs.CUBIN:
+            return "cudnn" if self._cudnn_dropped(gpu.compute_capability) else ""
+        if runs is Runs.PTX:
+            return self._by_ptx()
+        if runs is None:
+            return None
+        trouble: Trouble = "too-old" if _newest(codes) > device else "too-new"
+        # A table entry about a build that nobody has opened proves nothing against a GPU.
+        return trouble if self._torch.arch_list or self._is_confirmed() else None
+
+    def _by_ptx(self) -> Trouble | None:
+        if not self._torch.arch_list:
+            return None  # the tables know PTX only from the build scripts, not from the wheels
+        if not self._driver.reports_cuda():
+            return ""
+        speaks, built = parse(self._driver.cuda()), parse(self._torch.cuda)
+        if speaks is None or built is None:
+            return None
+        return "" if at_least(speaks, built[:2]) else "ptx-refused"
+
+    def _cudnn_dropped(self, capability: str) -> bool:
+        if not self._torch.cudnn or not self._torch.cuda:
+            return False
+        major = self._torch.cuda.partition(".")[0]
+        return self._cudnn.supports(self._torch.cudnn, major, capability) is False
+
+    def _from_table(self) -> tuple[str, ...]:
+        version = known(self._torch.version, "torch.version")
+        cuda = known(self._torch.cuda, "torch.cuda")
+        platform = wheel_platform(self._system)
+        codes = None
+        if platform is not None and self._is_official(version):
+            codes = self._builds.arch_list(version, cuda, platform)
+        if codes is None:
+            why = self._torch.problem("arch_list") or "not read from this build"
+            raise UnknownFactError(
+                "torch.arch_list", f"{why}, and the tables do not have torch {version}"
+            )
+        return codes
+
+    def _is_official(self, version: str) -> bool:
+        """Whether this can be one of PyTorch's own wheels; the tables contain no others."""
+        local = version.partition("+")[2]
+        return self._torch.installer not in ("conda", "") and local[:2] in ("", "cu")
+
+    def _is_confirmed(self) -> bool:
+        platform = wheel_platform(self._system)
+        if platform is None or not self._torch.version or not self._torch.cuda:
+            return False
+        row = self._builds.build(self._torch.version, self._torch.cuda, platform)
+        return row is not None and row.confirmed
+
+
+def some_of(gpus: list[Gpu], judged: list[CodeOnGpu]) -> str:
+    """Return the names of these GPUs with their capabilities, and how many of how many."""
+    names = ", ".join(f"{gpu.label}, compute capability {gpu.compute_capability}" for gpu in gpus)
+    if len(judged) == 1:
+        return names
+    working = [one.gpu.label for one in judged if one.trouble == ""]
+    verb = "works" if len(working) == 1 else "work"
+    still = f"; {', '.join(working)} still {verb}" if working else ""
+    return f"{len(gpus)} of {len(judged)} visible GPUs ({names}){still}"
+
+
+def _newest(codes: tuple[str, ...]) -> tuple[int, int]:
+    """Return the highest capability that any of the codes was compiled for."""
+    return max(capabilities_of(codes), default=(0, 0))
+
+
+def capabilities_of(codes: tuple[str, ...]) -> list[tuple[int, int]]:
+    """Return the capabilities that codes such as ``sm_90a`` were compiled for."""
+    digits = [code.rpartition("_")[2].rstrip("af") for code in codes]
+    return [(int(d[:-1]), int(d[-1])) for d in digits if d[:-1].isdigit() and d[-1].isdigit()]

@@ -1,0 +1,26 @@
+"""Whether this is a container, of which kind, and what of the GPU it was given."""
+
+from typing import Annotated, ClassVar, Literal
+
+from gpucheck.facts import Private, Section
+
+Runtime = Literal[
+    "docker", "podman", "kubernetes", "apptainer", "enroot", "lxc", "containerd", "other", ""
+]
+
+
+class Container(Section, frozen=True, kw_only=True):
+    """The container around this process."""
+
+    name: ClassVar[str] = "container"
+
+    runtime: Runtime | None = None
+    """"" on a machine without a container."""
+    injected: Annotated[list[str] | None, Private("paths")] = None
+    """Driver files and device nodes that a runtime mounted (``/proc/self/mountinfo``)."""
+    requirements: str | None = None
+    """``NVIDIA_REQUIRE_CUDA`` of the image; "" if it has none."""
+    visible_devices: str | None = None
+    """``NVIDIA_VISIBLE_DEVICES`` as the image or the runtime set it; "" if unset."""
+    driver_capabilities: str | None = None
+    """``NVIDIA_DRIVER_CAPABILITIES``; "" if unset."""

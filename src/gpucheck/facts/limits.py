@@ -1,0 +1,19 @@
+"""Limits of this process and of shared memory that GPU jobs run into."""
+
+from typing import ClassVar
+
+from gpucheck.facts import Section
+
+
+class LimitsOfProcess(Section, frozen=True, kw_only=True):
+    """Sizes in bytes; -1 is unlimited."""
+
+    name: ClassVar[str] = "limits"
+
+    shm_total_bytes: int | None = None
+    shm_free_bytes: int | None = None
+    memlock_bytes: int | None = None
+    open_files: int | None = None
+    infiniband_devices: list[str] | None = None
+    """RDMA devices of this machine (``/sys/class/infiniband``), except those whose ports are
+    Ethernet, like those of every recent network card."""

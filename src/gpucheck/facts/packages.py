@@ -1,0 +1,31 @@
+"""Installed distributions that matter to PyTorch."""
+
+from typing import Annotated, ClassVar
+
+from gpucheck.facts import Facts, Private, Section
+
+
+class Distribution(Facts, frozen=True, kw_only=True):
+    """One installed distribution."""
+
+    project: str | None = None
+    """Normalised name: ``torchvision``, ``nvidia-cudnn-cu12``."""
+    version: str | None = None
+    location: Annotated[str | None, Private("path")] = None
+    installer: str | None = None
+    torch_requirement: str | None = None
+    """Its requirement of torch, such as ``==2.6.0``; "" if it states none."""
+
+
+class Packages(Section, frozen=True, kw_only=True):
+    """Distributions of the target, in the order found; one project may occur twice."""
+
+    name: ClassVar[str] = "packages"
+
+    distributions: list[Distribution] | None = None
+    conda_packages: list[str] | None = None
+    """``name version build channel`` of conda's relevant packages; [] without conda."""
+
+    def find(self, project: str) -> Distribution | None:
+        """Return the distribution that an import would take, None if it is not installed."""
+        return next((d for d in self.distributions or () if d.project == project), None)

@@ -1,0 +1,50 @@
+"""What only a pasted text says: the messages of a cause that stand in it."""
+
+from typing import ClassVar
+
+from gpucheck.facts import Facts, Section
+
+
+class Sign(Facts, frozen=True, kw_only=True):
+    """A line that points to a cause."""
+
+    slug: str | None = None
+    signature: str | None = None
+    """The name of the message of the finding that it matches."""
+    text: str | None = None
+    """The line, shortened."""
+    values: dict[str, str] | None = None
+    """The values that the message extracted from the line."""
+
+
+class Taken(Facts, frozen=True, kw_only=True):
+    """A format that was recognised in a text (or in one of several files), and its facts."""
+
+    format: str | None = None
+    file: str | None = None
+    """The name of the file if a ticket has several, otherwise empty."""
+    first_line: int | None = None
+    last_line: int | None = None
+    """The last line from which something was read; there may be other text in between."""
+    facts: int | None = None
+    """How many facts were read from it."""
+    messages: int | None = None
+    """How many known messages were found in it."""
+
+
+class Pasted(Section, frozen=True, kw_only=True):
+    """Filled only by ``gpucheck triage``."""
+
+    name: ClassVar[str] = "pasted"
+
+    cuda_available: bool | None = None
+    """The result of ``torch.cuda.is_available()`` in the text."""
+    gpu_error: str | None = None
+    """A line in which CUDA or one of its libraries reports an error."""
+    own_verdict: str | None = None
+    """The verdict of a gpucheck report in the text: ``healthy``, ``broken`` ..."""
+    signs: list[Sign] | None = None
+    readers: list[str] | None = None
+    """The formats that were recognised."""
+    taken: list[Taken] | None = None
+    """What was read from each format, including formats that do not point to a cause."""

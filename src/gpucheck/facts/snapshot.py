@@ -1,0 +1,221 @@
+"""A snapshot: everything that is known about a machine, typed, with sources and problems."""
+
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, Literal, TypeVar, cast
+
+import msgspec
+
+from gpucheck import __version__
+from gpucheck.facts import Facts, Section, builtins
+from gpucheck.facts.sections import all_sections
+
+SCHEMA = "gpucheck.snapshot/1"
+REPORT_SCHEMA = "gpucheck.report/1"
+FILE_LIMIT = 32 * 1024 * 1024
+"""A larger file is not one of our snapshots: most have some 20 KiB, and the report of a pre-flight
+of ten thousand ranks has 10 MiB."""
+
+S = TypeVar("S", bound=Section)
+Origin = Literal["live", "sysroot", "recorded", "pasted", "described"]
+
+
+class ProbeRun(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of one probe run; ``seconds`` is wall time."""
+
+    name: str
+    status: Literal["ok", "unknown", "crashed", "timed-out"]
+    seconds: float = 0.0
+    problem: str | None = None
+
+
+class ProbeRuns(msgspec.Struct, frozen=True):
+    """The results of all probe runs; rules about gpucheck itself ask for this type."""
+
+    runs: tuple[ProbeRun, ...] = ()
+
+
+class Versions(msgspec.Struct, frozen=True, kw_only=True):
+    """Versions of gpucheck and of its tables."""
+
+    version: str
+    tables: str
+
+
+class SnapshotError(Exception):
+    """A file is not a readable snapshot; the message is one sentence for the user."""
+
+
+class Snapshot:
+    """Sections by type. A section that nobody filled exists as well, with everything unknown."""
+
+    def __init__(
+        self,
+        sections: dict[str, Section],
+        runs: ProbeRuns,
+        *,
+        tables: str,
+        origin: Origin,
+        taken: str = "",
+        gpucheck: str = __version__,
+        redacted: bool = False,
+    ) -> None:
+        self.sections = {
+            name: sections.get(name) or kind() for name, kind in all_sections().items()
+        }
+        self.runs = runs
+        self.origin: Origin = origin
+        self.taken = taken or _now()
+        self.versions = Versions(version=gpucheck, tables=tables)
+        self.redacted = redacted
+        self.views: dict[Any, dict[type[Any], Any]] = {}
+        """The views that rules asked for, by the tables used and their type; each is made once."""
+
+    def get(self, kind: type[S]) -> S:
+        """Return the section of this type."""
+        return cast("S", self.sections[kind.name])
+
+    def with_section(self, section: Section) -> "Snapshot":
+        """Return the snapshot with this section in place of its own."""
+        return Snapshot(
+            {**self.sections, section.name: section},
+            self.runs,
+            tables=self.versions.tables,
+            origin=self.origin,
+            taken=self.taken,
+            gpucheck=self.versions.version,
+            redacted=self.redacted,
+        )
+
+    def look_up(self, fact: str) -> tuple[Facts, str, Any]:
+        """Find a fact by its path, such as ``nvml.gpus.0.uuid``.
+
+        Returns:
+            The nearest group of facts that has a source for it, its field there, and the value.
+
+        Raises:
+            LookupError: there is no such fact.
+        """
+        section_name, *steps = fact.split(".")
+        if section_name == "probes":
+            return self._look_up_run(*steps)
+        owner: Facts = self.sections[section_name]
+        field = ""
+        value: Any = owner
+        for at, step in enumerate(steps):
+            if isinstance(value, Facts):
+                if step not in value.__struct_fields__:
+                    raise LookupError(f"no fact {fact}")
+                inner_says = value.source(step) or value.problem(step)
+                if inner_says or not field:
+                    owner, field = value, step
+                value = getattr(value, step)
+            elif isinstance(value, list):
+                value = value[int(step)]
+            elif isinstance(value, dict):
+                value = value.get(".".join(steps[at:]))
+                break
+            else:
+                raise LookupError(f"no fact {fact}")  # noqa: TRY004  # a path that leads nowhere
+        return owner, field, value
+
+    def _look_up_run(self, name: str, field: str) -> tuple[Facts, str, Any]:
+        """Find a fact about a probe's run, such as ``probes.nvml.status``."""
+        run = next((run for run in self.runs.runs if run.name == name), None)
+        if run is None or field not in run.__struct_fields__:
+            raise LookupError(f"no fact probes.{name}.{field}")
+        return Facts(sources={"*": "gpucheck itself"}), field, getattr(run, field)
+
+    def problem(self, fact: str) -> str:
+        """Return why a fact is unknown, "" if no reason was given."""
+        name, _, field = fact.partition(".")
+        section = self.sections.get(name)
+        if section is not None and field in section.__struct_fields__:
+            return section.problem(field)
+        try:
+            owner, inner, _value = self.look_up(fact)
+        except (LookupError, ValueError):
+            return ""
+        return owner.problem(inner)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the snapshot as JSON-like data (schema ``gpucheck.snapshot/1``)."""
+        return {
+            "schema": SCHEMA,
+            "gpucheck": builtins(self.versions),
+            "origin": self.origin,
+            "taken": self.taken,
+            "redacted": self.redacted,
+            "facts": {name: builtins(section) for name, section in self.sections.items()},
+            "probes": builtins(self.runs.runs),
+        }
+
+
+class _Saved(msgspec.Struct, frozen=True, kw_only=True):
+    """The form of a saved snapshot; sections are decoded by their own types."""
+
+    schema: Literal["gpucheck.snapshot/1"]
+    gpucheck: Versions
+    origin: Origin
+    taken: str
+    redacted: bool
+    facts: dict[str, msgspec.Raw]
+    probes: tuple[ProbeRun, ...]
+
+
+class _SavedReport(msgspec.Struct, frozen=True):
+    """The relevant part of a saved report."""
+
+    schema: Literal["gpucheck.report/1"]
+    snapshot: msgspec.Raw
+
+
+def load(file: Path) -> Snapshot:
+    """Read a saved snapshot, or the snapshot inside a saved report.
+
+    Raises:
+        SnapshotError: it cannot be read; the message is one sentence.
+    """
+    try:
+        with file.open("rb") as opened:  # a pipe is fine: diff <(ssh ...) b.json
+            data = opened.read(FILE_LIMIT + 1)
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise SnapshotError(f"{file} cannot be read: {why}") from error
+    if len(data) > FILE_LIMIT:
+        raise SnapshotError(f"{file} is larger than {FILE_LIMIT >> 20} MiB: no snapshot")
+    try:
+        return decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise SnapshotError(f"{file} is not a gpucheck snapshot or report: {error}") from error
+
+
+def decode(data: bytes) -> Snapshot:
+    """Read a snapshot or report from JSON.
+
+    Sections that this version does not know are left out: a newer gpucheck wrote them.
+
+    Raises:
+        msgspec.DecodeError: the data is neither.
+    """
+    if b'"gpucheck.report/1"' in data[:200]:
+        data = bytes(msgspec.json.decode(data, type=_SavedReport).snapshot)
+    saved = msgspec.json.decode(data, type=_Saved)
+    sections = {
+        name: msgspec.json.decode(saved.facts[name], type=kind)
+        for name, kind in all_sections().items()
+        if name in saved.facts
+    }
+    return Snapshot(
+        sections,
+        ProbeRuns(saved.probes),
+        tables=saved.gpucheck.tables,
+        origin=saved.origin,
+        taken=saved.taken,
+        gpucheck=saved.gpucheck.version,
+        redacted=saved.redacted,
+    )
+
+
+def _now() -> str:
+    return datetime.now(tz=timezone.utc).isoformat(timespec="seconds")

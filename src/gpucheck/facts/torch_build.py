@@ -1,0 +1,59 @@
+"""The PyTorch build of the target."""
+
+from typing import Annotated, ClassVar, Literal
+
+from gpucheck.facts import Facts, Private, Section
+
+Platform = Literal["cuda", "rocm", "xpu", "cpu"]
+
+
+class TorchInstall(Facts, frozen=True, kw_only=True):
+    """One torch on sys.path."""
+
+    path: Annotated[str | None, Private("path")] = None
+    version: str | None = None
+    kind: Literal["package", "module", "folder"] | None = None
+    """``package``: an installed torch; ``module``: a file torch.py; ``folder``: a folder named
+    torch that is not PyTorch."""
+
+
+class TorchBuild(Section, frozen=True, kw_only=True):
+    """The torch that ``import torch`` would find."""
+
+    name: ClassVar[str] = "torch"
+
+    installed: bool | None = None
+    """Whether ``import torch`` finds a PyTorch."""
+    path: Annotated[str | None, Private("path")] = None
+    version: str | None = None
+    """The version in ``torch/version.py``, with the local part: ``2.6.0+cu124``."""
+    metadata_version: str | None = None
+    """The version in the dist-info; differs from ``version`` if two installs were mixed."""
+    built_for: Platform | None = None
+    cuda: str | None = None
+    """CUDA that torch was built for, such as ``12.4``; "" for another kind of build."""
+    hip: str | None = None
+    git_version: str | None = None
+    installer: str | None = None
+    """``pip``, ``uv``, ``conda`` ...; "" if the metadata names none."""
+    arch_list: list[str] | None = None
+    """``sm_80`` (cubin) and ``compute_90`` (PTX) codes compiled in; [] for a CPU build."""
+    cuda_library: bool | None = None
+    """Whether ``libtorch_cuda`` is in ``torch/lib``."""
+    pins: dict[str, str] | None = None
+    """What its metadata requires of nvidia-* and triton, extras resolved: name to specifier."""
+    cudnn: str | None = None
+    """The cuDNN that it pins or bundles; "" if there is neither."""
+    cudnn_compiled: str | None = None
+    """The cuDNN that it was compiled against, which may be older than the one that it pins. The
+    files of a build do not contain it; it is given to ``gpucheck compat``, and a table has it for
+    some wheels."""
+    nccl: str | None = None
+    """The NCCL that it pins or bundles; "" for a build without NCCL."""
+    cxx11_abi: bool | None = None
+    wheel_tag: str | None = None
+    """Tag of the wheel it came from, such as ``cp311-cp311-manylinux_2_28_x86_64``."""
+    installs: list[TorchInstall] | None = None
+    """Every torch on sys.path, in the order of import: the first one is taken."""
+    leftovers: list[str] | None = None
+    """Damaged or half-removed installs (``~orch``, a dist-info without its package)."""

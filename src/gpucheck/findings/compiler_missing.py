@@ -1,0 +1,141 @@
+"""Something must be compiled here, but a C or C++ compiler or Python's header files are missing.
+
+A C++ compiler compiles an extension against Python.h. Triton, and with it ``torch.compile`` on a
+GPU, compiles a small C file for the kernels that it generates: without a compiler the first
+compiled function fails. Slim container images have neither a compiler nor the headers.
+
+Symptoms: "Failed to find C compiler. Please specify via CC environment variable or set
+triton.knobs.build.impl", "error: command 'gcc' failed: No such file or directory", "fatal error:
+Python.h: No such file or directory".
+
+When it is reported: plain PyTorch compiles nothing. So gpucheck reports this as an error only when
+you say that something is to be compiled (``--for build``). It is a warning on a machine with a GPU
+where a package is installed that always uses Triton (vllm, sglang, unsloth, deepspeed).
+
+The self-test ``jit`` compiles for real when you name it (``gpucheck selftest --tests jit``). What
+it finds missing is an error here, whatever the files say.
+
+Fix: install a compiler and the header files of this Python.
+"""
+
+import msgspec
+
+from gpucheck.derived.surroundings import Surroundings
+from gpucheck.facts import known
+from gpucheck.facts.claims import Fix, Severity
+from gpucheck.facts.environment import Environment
+from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.selftests import SelfTest
+from gpucheck.facts.system import System
+from gpucheck.facts.toolkits import Toolkits
+from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+from gpucheck.findings.witnesses.compiling import NOTHING, Compiling, Reason
+from gpucheck.findings.witnesses.selftest_says import SelfTestSays, repeated
+
+RULE = Rule(
+    __name__,
+    title="no C or C++ compiler to compile with",
+    severity=Severity.ERROR,
+    family="libraries",
+    suppressed_by=("torch-missing",),
+    compat_keys=("action", "gcc", "clang", "msc_ver"),
+)
+
+_FOR_CPP = frozenset(("g++", "c++", "clang++"))
+_COMPILERS = {
+    "apt": ("gcc", "g++"),
+    "dnf": ("gcc", "gcc-c++"),
+    "yum": ("gcc", "gcc-c++"),
+    "zypper": ("gcc", "gcc-c++"),
+    "pacman": ("gcc",),
+    "apk": ("gcc", "g++", "musl-dev"),
+}
+_HEADERS = {"dnf": "python3-devel", "yum": "python3-devel", "zypper": "python3-devel",
+            "apk": "python3-dev"}  # fmt: skip
+
+
+@RULE.check
+def check(  # what was met in a self-test, else all that the files say
+    says: SelfTestSays,
+    compiling: Compiling,
+    toolkits: Toolkits,
+    environment: Environment,
+    interpreter: Interpreter,
+    system: System,
+    around: Surroundings,
+) -> Judgement:
+    """What a self-test lacked; else ask for a compiler and Python.h, where they are needed."""
+    met = says.failed_with("compiler-missing")
+    if met:
+        return _met(*met[0], around, system, interpreter)
+    why = compiling.c_code()
+    if why is None:
+        return NotApplicable(NOTHING)
+    if system.os == "windows":
+        return NotApplicable("Visual C++ is found by its own command prompt, not on PATH")
+    compilers = known(toolkits.compilers, "toolkits.compilers")
+    if environment.get("CC") or environment.get("CXX"):
+        return Fine("CC or CXX names the compiler")
+    if not compilers:
+        return _hit(
+            "there is no C compiler on PATH", "toolkits.compilers", why, _compiler(around, system)
+        )
+    # A described machine names compilers without their paths: gcc stands for both languages.
+    is_here = any(one.path for one in compilers)
+    if why.asked and is_here and not any(one.command in _FOR_CPP for one in compilers):
+        words = "there is a C compiler, but no C++ compiler on PATH"
+        return _hit(words, "toolkits.compilers", why, _compiler(around, system))
+    if toolkits.python_headers is False:
+        words = f"Python.h of Python {interpreter.version} is not there"
+        return _hit(words, "toolkits.python_headers", why, _headers(around, system, interpreter))
+    return Fine("a compiler is there")
+
+
+def _hit(words: str, fact: str, why: Reason, fix: Fix) -> Hit:
+    return Hit(
+        headline=f"{why.words}, but {words}",
+        evidence=(fact, *why.facts),
+        fixes=(fix,),
+        severity=why.severity,
+        confidence=why.confidence,
+    )
+
+
+def _met(
+    path: str, test: SelfTest, around: Surroundings, system: System, interpreter: Interpreter
+) -> Hit:
+    wanted = test.data.get("wanted")
+    lacks_headers = wanted == "Python.h"
+    fix = _headers(around, system, interpreter) if lacks_headers else _compiler(around, system)
+    return Hit(
+        headline=f"The self-test {test.name} could not compile on {test.place}: "
+        f"{wanted or 'a compiler'} is not there",
+        evidence=(f"{path}.detail", f"{path}.data"),
+        fixes=(msgspec.structs.replace(fix, verify=repeated(test)),),
+    )
+
+
+def _compiler(around: Surroundings, system: System) -> Fix:
+    names = _COMPILERS.get(system.package_manager or "", ())
+    if system.os == "macos":
+        return Fix(text="Install Apple's command line tools.", commands=("xcode-select --install",))
+    return Fix(
+        text="Install gcc and g++.",
+        commands=around.install_packages(*names) if names else (),
+    )
+
+
+def _headers(around: Surroundings, system: System, interpreter: Interpreter) -> Fix:
+    """Return the fix for a Python of the system; others come with their headers."""
+    short = ".".join((interpreter.version or "").split(".")[:2])
+    if interpreter.base_prefix != "/usr":
+        return Fix(
+            text=f"Use a Python {short} that comes with its headers, such as one of uv, conda or "
+            "python.org: this one was stripped of them."
+        )
+    names = {"apt": f"python{short}-dev", **_HEADERS}
+    name = names.get(system.package_manager or "")
+    return Fix(
+        text=f"Install the headers of Python {short}.",
+        commands=around.install_packages(name) if name else (),
+    )

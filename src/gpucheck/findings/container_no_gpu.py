@@ -1,0 +1,244 @@
+"""This container was started without access to the GPU of its host.
+
+The host has an NVIDIA GPU, but neither the driver's libraries nor its device files are in the
+container. A driver is never installed inside a container: the runtime mounts the one of the host.
+
+Symptoms: ``torch.cuda.is_available()`` is False, nvidia-smi is not found, PyTorch says "Found no
+NVIDIA driver on your system", and Docker may have said "could not select device driver "" with
+capabilities: [[gpu]]".
+
+Causes:
+- The container was started without ``--gpus all``.
+- The NVIDIA Container Toolkit is not installed or not configured on the host.
+- The pod requests no GPU or has no runtime class.
+- NVIDIA_VISIBLE_DEVICES is void or none.
+- NVIDIA_DRIVER_CAPABILITIES does not include ``compute``: nvidia-smi then works, but libcuda is
+  missing.
+
+A container with a CPU build of PyTorch, or on a host without a GPU, is fine as it is.
+
+Fix: start the container with the GPU, in the way its runtime expects.
+"""
+
+from gpucheck.advice import CONTAINER_GUIDE, DriverRemedies
+from gpucheck.derived import DriverState
+from gpucheck.derived.gpus import is_passed_on
+from gpucheck.facts import known
+from gpucheck.facts.claims import Confidence, Fix, Severity
+from gpucheck.facts.container import Container
+from gpucheck.facts.cuda_driver import CudaDriver
+from gpucheck.facts.device_nodes import DeviceNodes
+from gpucheck.facts.driver import Driver
+from gpucheck.facts.environment import Environment
+from gpucheck.facts.nvml import Nvml
+from gpucheck.facts.pci import Pci
+from gpucheck.facts.request import Request
+from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+
+RULE = Rule(
+    __name__,
+    title="the container has no access to the GPU",
+    severity=Severity.ERROR,
+    family="driver",
+    refuted_by=("device-placement", "cublas-matmul"),
+    suppressed_by=("kernel-module-not-loaded",),
+    refuted_by_cuda="always",
+    compat_keys=("container",),
+)
+
+_NOTHING = ("void", "none")
+_NO_DEVICE = 100
+
+
+@RULE.check
+def check(  # noqa: PLR0913, PLR0917  # the container, what came into it, and who wants it
+    container: Container,
+    driver: Driver,
+    nodes: DeviceNodes,
+    pci: Pci,
+    state: DriverState,
+    torch: TorchBuild,
+    request: Request,
+    install: DriverRemedies,
+    cuda: CudaDriver,
+    nvml: Nvml,
+    environment: Environment,
+) -> Judgement:
+    """A trace of the host's GPU, somebody who wants it, and no way to it."""
+    if not known(container.runtime, "container.runtime"):
+        return NotApplicable("this is no container")
+    if state.works():
+        return Fine("CUDA starts in this container")
+    if request.gpus == 0:
+        return Fine("this container was said to use no GPU")
+    traces = _traces(pci, driver)
+    if nodes.nodes is None and _was_told(cuda, nvml, environment, pci, driver):
+        return _told_of_no_device(container, torch, request, traces)
+    if not traces:
+        known(pci.gpus, "pci.gpus")
+        return Fine("nothing here shows an NVIDIA GPU on the host")
+    if not _wanted(container, torch, request):
+        return Fine("the host has a GPU, but nothing in this container wants one")
+    has_libcuda = state.has_libcuda()
+    paths = [node.path or "" for node in known(nodes.nodes, "device_nodes.nodes")]
+    has_nodes = any(path == "/dev/dxg" or _is_gpu(path) for path in paths)
+    if has_libcuda and has_nodes:
+        return Fine("the driver's libraries and device files are in the container")
+    capabilities = container.driver_capabilities or ""
+    evidence = ["container.runtime", *traces]
+    evidence += [] if has_libcuda else ["driver.libcuda"]
+    evidence += [] if has_nodes else ["device_nodes.nodes"]
+    if has_nodes and capabilities and not {"compute", "all"} & set(capabilities.split(",")):
+        return Hit(
+            headline="The container was given the GPU without libcuda: "
+            f"NVIDIA_DRIVER_CAPABILITIES={capabilities} leaves out compute",
+            evidence=(*evidence, "container.driver_capabilities"),
+            fixes=(_capabilities(),),
+        )
+    why = ""
+    if container.visible_devices in _NOTHING:
+        evidence.append("container.visible_devices")
+        why = f": NVIDIA_VISIBLE_DEVICES is {container.visible_devices}"
+    lacks = " nor ".join(
+        (*(() if has_libcuda else ("libcuda",)), *(() if has_nodes else ("the GPU's device file",)))
+    )
+    unloaded = driver.module_loaded is False
+    neither = "neither " if " nor " in lacks else "not "
+    return Hit(
+        headline=f"This container was started without its host's GPU{why}; "
+        f"{neither}{lacks} came into it",
+        evidence=(*evidence, "driver.module_loaded") if unloaded else tuple(evidence),
+        fixes=(*((install.install(),) if unloaded else ()), *_start_with_gpu(container)),
+    )
+
+
+def _told_of_no_device(
+    container: Container, torch: TorchBuild, request: Request, traces: list[str]
+) -> Judgement:
+    if not _wanted(container, torch, request):
+        return Fine("nothing in this container wants a GPU")
+    return Hit(
+        headline="CUDA finds no GPU in this container (error 100), and nothing hides one: it was "
+        "most likely started without its host's GPU",
+        evidence=("container.runtime", "cuda_driver.init_code", *traces),
+        fixes=_start_with_gpu(container),
+        confidence=Confidence.LIKELY,
+    )
+
+
+def _was_told(
+    cuda: CudaDriver, nvml: Nvml, environment: Environment, pci: Pci, driver: Driver
+) -> bool:
+    """Whether cuInit saw no device, and no fact speaks for another reason than the container."""
+    if cuda.init_code != _NO_DEVICE or nvml.gpus or driver.module_loaded is False:
+        return False
+    if environment.variables is None or environment.get("CUDA_VISIBLE_DEVICES") is not None:
+        return False
+    return pci.gpus is None or any(not is_passed_on(gpu) for gpu in pci.gpus)
+
+
+def _is_gpu(path: str) -> bool:
+    """Whether this is the device file of one GPU, not one of the driver as a whole."""
+    return path.removeprefix("/dev/nvidia").isdecimal()
+
+
+def _traces(pci: Pci, driver: Driver) -> list[str]:
+    """Return the facts that show a GPU, or its driver, on the host."""
+    traces = []
+    if any(not is_passed_on(gpu) for gpu in pci.gpus or ()):
+        traces.append("pci.gpus")
+    if driver.module_loaded:
+        traces.append("driver.module_loaded")
+    return traces
+
+
+def _wanted(container: Container, torch: TorchBuild, request: Request) -> bool:
+    """Whether PyTorch, the user or the one who started the container wants a GPU.
+
+    Raises:
+        UnknownFactError: nobody else does, and the build of PyTorch is unknown.
+    """
+    if request.gpus:
+        return True
+    asked = container.visible_devices or ""
+    if asked in _NOTHING and torch.built_for == "cpu":
+        return False
+    if container.injected or (asked and asked not in _NOTHING):
+        return True
+    if torch.installed is False:
+        return False
+    return known(torch.built_for, "torch.built_for") == "cuda"
+
+
+def _capabilities() -> Fix:
+    return Fix(
+        text="Start the container with the capabilities that CUDA needs.",
+        commands=("docker run --gpus all -e NVIDIA_DRIVER_CAPABILITIES=compute,utility ...",),
+    )
+
+
+def _start_with_gpu(container: Container) -> tuple[Fix, ...]:
+    runtime = container.runtime
+    if runtime == "kubernetes":
+        return (
+            Fix(
+                text="Let the pod ask for a GPU, and name the runtime class of NVIDIA where the "
+                "cluster has one.",
+                commands=(
+                    "resources: {limits: {nvidia.com/gpu: 1}}",
+                    "runtimeClassName: nvidia",
+                    "kubectl describe node | grep nvidia.com/gpu",
+                ),
+            ),
+        )
+    if runtime == "podman":
+        return (
+            Fix(
+                text="Start it with the GPU, after the host has written its CDI file (with the "
+                f"NVIDIA Container Toolkit: {CONTAINER_GUIDE}).",
+                commands=(
+                    "sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml",
+                    "podman run --device nvidia.com/gpu=all ...",
+                ),
+            ),
+        )
+    if runtime == "apptainer":
+        return (Fix(text="Start it with --nv.", commands=("apptainer exec --nv IMAGE gpucheck",)),)
+    if runtime == "enroot":
+        return (
+            Fix(
+                text="Start it with NVIDIA_VISIBLE_DEVICES set, and the NVIDIA Container Toolkit "
+                f"on the host, whose enroot hook brings the driver in: {CONTAINER_GUIDE}",
+                commands=("NVIDIA_VISIBLE_DEVICES=all enroot start IMAGE",),
+            ),
+        )
+    if runtime == "lxc":
+        return (
+            Fix(
+                text="Give the container the GPU and NVIDIA's runtime, on the host.",
+                commands=(
+                    "lxc config device add CONTAINER gpu gpu",
+                    "lxc config set CONTAINER nvidia.runtime=true",
+                    "lxc restart CONTAINER",
+                ),
+            ),
+        )
+    return _docker()
+
+
+def _docker() -> tuple[Fix, ...]:
+    return (
+        Fix(
+            text="Start it with the GPU.",
+            commands=("docker run --gpus all ...",),
+        ),
+        Fix(
+            text='If Docker then says "could not select device driver", install the NVIDIA '
+            f"Container Toolkit on the host ({CONTAINER_GUIDE}) and make it known to Docker.",
+            commands=(
+                "sudo nvidia-ctk runtime configure --runtime=docker",
+                "sudo systemctl restart docker",
+            ),
+        ),
+    )

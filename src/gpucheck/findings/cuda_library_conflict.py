@@ -1,0 +1,97 @@
+"""A CUDA library that does not fit is loaded in place of the one that PyTorch was built with.
+
+CUDA's libraries call functions of each other. When the loader takes an older copy of one of them,
+``import torch`` fails: "undefined symbol: __nvJitLinkCreate_12_8, version libnvJitLink.so.12",
+"undefined symbol: cudaGetDriverEntryPointByVersion, version libcudart.so.12".
+
+Causes:
+- LD_PRELOAD names another copy.
+- The folder of a toolkit is in LD_LIBRARY_PATH, and the library that loads the copy has no search
+  path of its own that takes priority.
+- The wheel of one library was downgraded.
+- A conda environment mixes CUDA releases.
+
+When it is reported: a copy from elsewhere is not a fault. PyTorch's wheels load most libraries by
+their paths or have DT_RPATH, which takes priority over LD_LIBRARY_PATH, so a toolkit there is
+mostly ignored. A copy of the same major release also works if it has every function that is needed.
+gpucheck follows the loader's rules. For every library that would be loaded, it compares the
+functions and versions that the library needs with those that the copies provide. Only a missing one
+is reported. A missing version of the C or C++ library is reported as system-library-too-old, mixed
+cuDNN files as cudnn-version-mismatch.
+
+Fix: remove the foreign copy from the loader's search path, or install the release that PyTorch
+pins.
+"""
+
+from gpucheck.advice.library_path import CopyRemedies
+from gpucheck.facts import known
+from gpucheck.facts.claims import Fix, Severity
+from gpucheck.facts.loading import LoadedLibrary, Loading, MissingVersion
+from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+from gpucheck.tables.wheel_names import wheel_of_file
+
+RULE = Rule(
+    __name__,
+    title="a CUDA library of another release is loaded",
+    severity=Severity.ERROR,
+    family="libraries",
+    suppressed_by=("torch-missing", "torch-mixed-install", "cudnn-version-mismatch"),
+)
+
+_CUDNN = "nvidia-cudnn"
+
+_WAYS = {
+    "LD_PRELOAD": "which LD_PRELOAD loads first",
+    "ld.so.preload": "which /etc/ld.so.preload loads first",
+    "LD_LIBRARY_PATH": "which LD_LIBRARY_PATH puts first",
+    "ld.so.cache": "which the system's loader configuration names",
+    "default": "which lies in a folder of the system",
+}
+
+
+@RULE.check
+def check(torch: TorchBuild, loading: Loading, remedies: CopyRemedies) -> Judgement:
+    """Report the copies that lack what others need of them."""
+    if torch.installed is False:
+        return NotApplicable("torch is not installed")
+    libraries = known(loading.libraries, "loading.libraries")
+    lacking = known(loading.symbol_versions_missing, "loading.symbol_versions_missing")
+    found = [
+        (at, one)
+        for at, one in enumerate(lacking)
+        if (wheel := wheel_of_file(one.library)) and (one.fatal or wheel != _CUDNN)
+    ]
+    found.sort(key=lambda one: one[1].fatal is False)
+    if not found:
+        return Fine("every library that would be loaded has what the others need of it")
+    at, first = found[0]
+    copies = [("libraries", libraries), ("runtime_opened", loading.runtime_opened or [])]
+    copy, fact = next(
+        (
+            (one, f"loading.{field}.{number}")
+            for field, several in copies
+            for number, one in enumerate(several)
+            if one.path == first.path
+        ),
+        (None, ""),
+    )
+    evidence = [f"loading.symbol_versions_missing.{at}"]
+    if copy is None:
+        fix = Fix(text=f"Replace {first.path} by the release that this PyTorch was built with.")
+        return Hit(headline=_headline(first, None), evidence=tuple(evidence), fixes=(fix,))
+    return Hit(
+        headline=_headline(first, copy),
+        evidence=(*evidence, fact),
+        fixes=(remedies.instead_of(copy),),
+    )
+
+
+def _headline(lack: MissingVersion, copy: LoadedLibrary | None) -> str:
+    version = f" {copy.version}" if copy is not None and copy.version else ""
+    way = _WAYS.get(copy.found_via or "") if copy is not None else None
+    what = "import torch fails" if lack.fatal else "what uses that fails"
+    return (
+        f"{lack.library}{version} ({lack.path}){f', {way},' if way else ''} lacks {lack.version}, "
+        f"which {lack.needed_by} needs: {what}"
+    )

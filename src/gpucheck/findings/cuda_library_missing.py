@@ -1,0 +1,94 @@
+"""PyTorch needs a CUDA library that the dynamic loader does not find.
+
+Symptoms: "ImportError: libcusparse.so.12: cannot open shared object file: No such file or
+directory", "OSError: libcublas.so.11: cannot open shared object file" or "ValueError:
+libcudart.so.*[0-9] not found in the system path" from ``import torch``.
+
+Causes:
+- An nvidia-* wheel was removed, or pip removed its files along with another wheel that owned them.
+- An installation was interrupted.
+- PyTorch was built against a toolkit that has since been removed or is not in the loader's search
+  path.
+
+When it is reported: only what the loader would do counts. It does not matter whether a library
+comes from a wheel, conda, a toolkit or the system. A missing library that only a profiler opens is
+not a fault. cuDNN and NCCL have findings of their own, and libcuda belongs to the driver.
+
+Fix: reinstall the wheel that this PyTorch pins; the command names it. If the library is there and
+only its permissions keep this user out, the command changes them.
+"""
+
+from gpucheck.advice.nvidia_wheels import WheelRemedies
+from gpucheck.derived.loaded import keeps_out, needs_permission
+from gpucheck.facts import known
+from gpucheck.facts.claims import Fix, Severity
+from gpucheck.facts.loading import Loading, MissingLibrary
+from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+from gpucheck.tables.wheel_names import wheel_of_file
+
+RULE = Rule(
+    __name__,
+    title="a CUDA library cannot be found",
+    severity=Severity.ERROR,
+    family="libraries",
+    suppressed_by=("torch-missing", "torch-mixed-install"),
+)
+
+_OF_OTHERS = ("nvidia-cudnn", "nvidia-nccl")
+
+
+@RULE.check
+def check(torch: TorchBuild, loading: Loading, remedies: WheelRemedies) -> Judgement:
+    """Report the libraries of CUDA that the loader does not find, the fatal ones first."""
+    if torch.installed is False:
+        return NotApplicable("torch is not installed")
+    missing = known(loading.missing, "loading.missing")
+    found = [
+        (at, one, wheel)
+        for at, one in enumerate(missing)
+        if (one.why == "not found" or keeps_out(one))
+        and (wheel := wheel_of_file(one.soname)) is not None
+        and wheel not in _OF_OTHERS
+    ]
+    if not found:
+        return Fine("the loader finds every library of CUDA that this torch needs")
+    found.sort(key=lambda one: one[1].fatal is False)
+    if keeps_out(found[0][1]):
+        return _unreadable([(at, one) for at, one, _ in found if keeps_out(one)], remedies)
+    names = list(dict.fromkeys(one.soname for _, one, _ in found))
+    wheels = dict.fromkeys(wheel for _, _, wheel in found)
+    pinned = [project for wheel in wheels if (project := remedies.pinned(wheel))]
+    return Hit(
+        headline=_headline(found[0][1], names),
+        evidence=tuple(f"loading.missing.{at}" for at, _, _ in found),
+        fixes=(remedies.reinstall(pinned) if pinned else _elsewhere(names[0], torch),),
+    )
+
+
+def _unreadable(found: list[tuple[int, MissingLibrary]], remedies: WheelRemedies) -> Hit:
+    first = found[0][1]
+    fixes = {one.path: remedies.readable(one.path or "", one.soname) for _, one in found}
+    commands = dict.fromkeys(command for fix in fixes.values() for command in fix.commands)
+    fix = fixes[first.path]
+    return Hit(
+        headline=needs_permission(first.needed_by, first),
+        evidence=tuple(f"loading.missing.{at}" for at, _ in found),
+        fixes=(Fix(text=fix.text, commands=tuple(commands), verify=fix.verify),),
+    )
+
+
+def _headline(first: MissingLibrary, names: list[str]) -> str:
+    more = f" (and {len(names) - 1} more)" if len(names) > 1 else ""
+    what = "import torch fails" if first.fatal else "what needs it fails when it is used"
+    return f"The loader finds no {names[0]}{more}, which {first.needed_by} needs: {what}"
+
+
+def _elsewhere(soname: str, torch: TorchBuild) -> Fix:
+    if torch.installer == "conda":
+        return Fix(text=f"Reinstall the conda package that has {soname} in this environment.")
+    cuda = f"CUDA {torch.cuda}" if torch.cuda else "the CUDA"
+    return Fix(
+        text=f"This PyTorch pins no wheels: it needs {soname} of {cuda}, which it was built with, "
+        "from a toolkit on the loader's path. Install that toolkit, or a PyTorch from its wheels."
+    )

@@ -1,0 +1,172 @@
+"""PyTorch needs cuDNN, but the dynamic loader finds no copy of it, or only some of its parts.
+
+Symptoms on Linux: "ImportError: libcudnn.so.9: cannot open shared object file: No such file or
+directory" from ``import torch``. If only a part of cuDNN is gone, the import still works and the
+first convolution or RNN fails: "Unable to load any of {libcudnn_ops.so.9 ...}" and "Invalid handle.
+Cannot load symbol cudnnCreateTensorDescriptor". On Windows: "Could not locate cudnn64_9.dll".
+
+Causes:
+- The nvidia-cudnn wheel was removed, or pip removed its files along with another wheel that owned
+  them (nvidia-cudnn-cu12 and -cu13 share a folder).
+- A wheel of another cuDNN major release was installed on top.
+- An installation was interrupted.
+- Another user installed the files, and this user may not read them. The loader says "No such file
+  or directory" in this case too.
+
+When it is reported: only what the loader would do counts. A PyTorch that gets its cuDNN from conda,
+from the system or from torch's own folder is fine, and so is a machine without a system-wide cuDNN.
+A cuDNN of another major release in the system does not help; the report names it. Parts of cuDNN
+count only if this release of cuDNN is known to have them. If another complete release replaced the
+one of the wheel, no part is missing, and cudnn-version-mismatch compares the two. A pass of the
+self-test cudnn-convolution refutes that all of cuDNN is missing. It does not refute that a part is
+missing, because a convolution does not use every part.
+
+Fix: reinstall the nvidia-cudnn wheel that this PyTorch pins; the command names it. If only
+permissions are in the way, the command changes them.
+"""
+
+from gpucheck.advice.nvidia_wheels import WheelRemedies
+from gpucheck.derived.loaded import (
+    Copy,
+    Loaded,
+    Lost,
+    is_cudnn,
+    is_cudnn_part,
+    keeps_out,
+    named,
+    needs_permission,
+    place,
+)
+from gpucheck.facts.claims import Fix, Severity
+from gpucheck.facts.nvidia_wheels import DamagedLibrary, NvidiaWheels
+from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+from gpucheck.tables.cudnn_sublibraries import CudnnSublibraries
+from gpucheck.tables.versions import parse
+
+RULE = Rule(
+    __name__,
+    title="cuDNN cannot be found",
+    severity=Severity.ERROR,
+    family="libraries",
+    suppressed_by=("torch-missing", "torch-mixed-install"),
+    refuted_by=("cudnn-convolution",),
+    compat_keys=("cudnn_runtime", "cudnn_soname_needed", "cudnn_sonames_found"),
+)
+
+_PROJECT = "nvidia-cudnn"
+
+
+@RULE.check
+def check(
+    torch: TorchBuild,
+    loaded: Loaded,
+    wheels: NvidiaWheels,
+    remedies: WheelRemedies,
+    sublibraries: CudnnSublibraries,
+) -> Judgement:
+    """Ask the loader for cuDNN's main library, then for its parts."""
+    if torch.installed is False:
+        return NotApplicable("torch is not installed")
+    if torch.built_for not in ("cuda", None):
+        return NotApplicable("this torch was not built for CUDA")
+    lost = loaded.lost(is_cudnn)
+    if lost is not None:
+        if keeps_out(lost.library):
+            return _unreadable(named(torch), lost, remedies)
+        return _whole(lost, torch, wheels, remedies)
+    part = loaded.lost(is_cudnn_part)
+    if part is not None:
+        if keeps_out(part.library):
+            return _unreadable("cuDNN", part, remedies)
+        return _part(part.library.soname, part.fact, remedies)
+    needed = loaded.lost_by(is_cudnn_part)
+    if needed is not None:
+        return _cannot_open(needed)
+    copy = loaded.copy(is_cudnn)
+    gone = _gone(wheels, remedies.pinned(_PROJECT), copy, sublibraries)
+    if gone is not None:
+        at = (wheels.damaged or []).index(gone)
+        return _part(gone.library or "", f"nvidia_wheels.damaged.{at}", remedies)
+    if copy is None:
+        return NotApplicable("this torch does not load cuDNN")
+    return Fine(f"{copy.library.soname} is loaded{place(copy)}")
+
+
+def _whole(
+    lost: Lost, torch: TorchBuild, wheels: NvidiaWheels, remedies: WheelRemedies
+) -> Judgement:
+    project = remedies.pinned(_PROJECT)
+    pin = wheels.pinned(project) if project else None
+    facts = [lost.fact]
+    because = ""
+    if pin is not None:
+        facts.append(f"nvidia_wheels.pins.{(wheels.pins or []).index(pin)}")
+        if pin.installed == "":
+            because = f": {project} is not installed"
+        elif pin.state == "other-version":
+            because = f": {project} {pin.installed} is installed, not {pin.specifier}"
+    return Hit(
+        headline=f"{named(torch)} needs {lost.library.soname}, and the loader finds none{because}",
+        evidence=tuple(facts),
+        fixes=(_fix(project, remedies),),
+    )
+
+
+def _unreadable(who: str, lost: Lost, remedies: WheelRemedies) -> Judgement:
+    return Hit(
+        headline=needs_permission(who, lost.library),
+        evidence=(lost.fact,),
+        fixes=(remedies.readable(lost.library.path or "", lost.library.soname),),
+        refutable=lost.library.fatal is not False,
+    )
+
+
+def _cannot_open(lost: Lost) -> Judgement:
+    """A part is there, but not what it needs itself."""
+    part, soname = lost.library.needed_by, lost.library.soname
+    return Hit(
+        headline=f"cuDNN's part {part} cannot be opened: it needs {soname}, and the loader finds "
+        "none; what needs the part fails when it is used",
+        evidence=(lost.fact,),
+        fixes=(Fix(text=f"Install the package of this system that brings {soname}."),),
+        refutable=False,  # a convolution does not use every part
+    )
+
+
+def _part(soname: str, fact: str, remedies: WheelRemedies) -> Judgement:
+    return Hit(
+        headline=f"cuDNN is incomplete: its part {soname} is gone; what needs it fails when it is "
+        "used",
+        evidence=(fact,),
+        fixes=(_fix(remedies.pinned(_PROJECT), remedies),),
+        refutable=False,  # a convolution does not use every part
+    )
+
+
+def _gone(
+    wheels: NvidiaWheels, project: str, copy: Copy | None, sublibraries: CudnnSublibraries
+) -> DamagedLibrary | None:
+    """Return a part of cuDNN that its wheel brought and that is not there any more."""
+    gone = (d for d in wheels.damaged or () if d.project == project and d.state == "missing")
+    parts = (one for one in gone if is_cudnn_part(one.library or ""))
+    return next((one for one in parts if _belongs(one, copy, sublibraries)), None)
+
+
+def _belongs(part: DamagedLibrary, copy: Copy | None, sublibraries: CudnnSublibraries) -> bool:
+    """Whether the cuDNN that is loaded has such a part, be it not the one the wheel brought."""
+    brought, here = parse(part.version), parse(copy.library.version if copy is not None else None)
+    if brought is None or here is None or brought[:3] == here[:3]:
+        return True
+    expected = sublibraries.expected(copy.library.version or "") if copy is not None else None
+    return expected is None or part.library in expected
+
+
+def _fix(project: str, remedies: WheelRemedies) -> Fix:
+    if project:
+        return remedies.reinstall([project])
+    return Fix(
+        text="Install the cuDNN that this PyTorch was built with where its loader finds it: with "
+        "conda, reinstall cudnn in this environment; a PyTorch that carries cuDNN in its own "
+        "folder has to be reinstalled itself."
+    )

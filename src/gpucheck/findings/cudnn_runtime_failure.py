@@ -1,0 +1,85 @@
+"""cuDNN fails, or is not used, in a self-test on a GPU where nothing else explains it.
+
+Symptoms: "cuDNN error: CUDNN_STATUS_EXECUTION_FAILED", CUDNN_STATUS_INTERNAL_ERROR,
+CUDNN_STATUS_NOT_INITIALIZED ... at the first convolution, while a matrix product works; or no error
+at all, but convolutions run several times slower than they should, because PyTorch falls back to
+its own kernels.
+
+gpucheck itself runs convolutions through cuDNN, in your own Python, so a bug in a model is not the
+cause. If gpucheck finds another cause, it reports that one instead: a GPU that this cuDNN has
+dropped, a foreign or missing libcudnn, wheels of different versions, no memory left, or a broken
+GPU.
+
+Fix: reinstall PyTorch together with the cuDNN that it was built for. If that changes nothing, try
+the next older or newer build, and report the problem to PyTorch with the output of the self-test.
+Until then ``torch.backends.cudnn.enabled = False`` avoids cuDNN, but convolutions become slower.
+"""
+
+from gpucheck.advice import TorchRemedies
+from gpucheck.facts.claims import Confidence, Fix, Severity
+from gpucheck.facts.selftests import SelfTest, SelfTests
+from gpucheck.findings.form import Hit, InPreflight, Judgement, NotApplicable, Rule
+from gpucheck.findings.witnesses.selftest_says import SelfTestSays, where
+
+RULE = Rule(
+    __name__,
+    title="cuDNN fails or is not used",
+    severity=Severity.ERROR,
+    family="runtime",
+    suppressed_by=(
+        "gpu-fallen-off-bus",
+        "gpu-hardware-fault",
+        "driver-too-old",
+        "gpu-too-old-for-torch",
+        "gpu-too-new-for-torch",
+        "torch-mixed-install",
+        "cudnn-missing",
+        "cudnn-version-mismatch",
+        "cuda-library-conflict",
+        "cuda-library-missing",
+        "nvidia-wheel-mismatch",
+        "out-of-memory",
+        "gpu-memory-held",
+    ),
+    preflight=InPreflight(exit_class=1, breaks_node=False),
+)
+
+_FAILS, _NOT_USED = "cudnn-status", "cudnn-not-used"
+_AGAIN = "gpucheck selftest --tests cudnn-convolution"
+
+
+@RULE.check
+def check(tests: SelfTests, says: SelfTestSays, reinstall: TorchRemedies) -> Judgement:
+    """A cuDNN status, or a convolution that did not go through cuDNN."""
+    if tests.results is None:
+        return NotApplicable(f"no self-test was run: {tests.problem('results')}")
+    found = says.failed_with(_FAILS) or says.failed_with(_NOT_USED)
+    if not found:
+        return says.fine("cudnn-convolution")
+    path, first = found[0]
+    return Hit(
+        headline=_headline(first, where(found), says.meaning(first)),
+        evidence=(f"{path}.detail", *(f"{one}.status" for one, _result in found[1:4])),
+        fixes=_fixes(reinstall),
+        confidence=Confidence.LIKELY,
+    )
+
+
+def _headline(first: SelfTest, places: str, meaning: str) -> str:
+    if first.kind == _NOT_USED:
+        return f"PyTorch does not use cuDNN on {places}: {first.detail}"
+    status = first.data.get("status") or first.detail
+    means = f" ({meaning})" if meaning else ""
+    return f"cuDNN fails on {places}: {status}{means}"
+
+
+def _fixes(reinstall: TorchRemedies) -> tuple[Fix, ...]:
+    again = reinstall.install("with the cuDNN that it was made for")
+    avoid = Fix(
+        text="Until it works, avoid cuDNN: set torch.backends.cudnn.enabled = False in the program "
+        "(slower).",
+        verify=_AGAIN,
+    )
+    if again is None:
+        return (avoid,)
+    return (Fix(text=again.text, commands=again.commands, verify=_AGAIN), avoid)

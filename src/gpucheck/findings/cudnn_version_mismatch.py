@@ -1,0 +1,227 @@
+"""The cuDNN that PyTorch would load does not fit the one that it was compiled against.
+
+Symptoms: "RuntimeError: cuDNN version incompatibility: PyTorch was compiled against (9, 8, 0) but
+found runtime version (9, 1, 0)", at the first use of cuDNN; or
+"CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH" if the parts of cuDNN come from two releases; or "cuDNN
+version 91100 is not compatible with devices with SM < 7.5".
+
+Causes:
+- Another package pulled in an older nvidia-cudnn wheel.
+- LD_LIBRARY_PATH or a conda package puts another cuDNN before the one that PyTorch brings.
+- A newer wheel has dropped an old GPU.
+
+When it is reported: gpucheck applies PyTorch's own rule. The major release must be the same; a
+*newer* minor release is accepted, an older one is not, and the patch number does not count. The
+cuDNN that PyTorch was *compiled* against decides; it may be older than the one that its wheel pins.
+If only the pin is known, an older minor release stays undecided. A part of cuDNN also stays
+undecided if only its major release is known. A cuDNN wheel that another wheel has overwritten is
+reported as nvidia-wheel-mismatch.
+
+PYTORCH_SKIP_CUDNN_COMPATIBILITY_CHECK=1 tells PyTorch not to compare minor releases. An older one
+is then a warning: PyTorch refuses nothing, but functions that the older cuDNN lacks fail when they
+are used.
+
+In the self-test cudnn-convolution PyTorch makes the comparison itself. A pass refutes a refusal and
+a dropped GPU. It does not refute parts of two releases or missing functions, because a convolution
+does not use all of cuDNN.
+
+Fix: install the cuDNN that this PyTorch pins, or remove the other copy from the loader's search
+path.
+"""
+
+from gpucheck.advice.nvidia_wheels import WheelRemedies
+from gpucheck.derived import Gpu, Gpus
+from gpucheck.derived.loaded import Copy, Loaded, is_cudnn, is_cudnn_part, named, place
+from gpucheck.facts import UnknownFactError, known
+from gpucheck.facts.claims import Fix, Severity
+from gpucheck.facts.environment import Environment
+from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+from gpucheck.tables.cudnn_rules import CudnnRules
+from gpucheck.tables.cudnn_support import CudnnSupport
+from gpucheck.tables.versions import at_least, parse
+
+RULE = Rule(
+    __name__,
+    title="cuDNN is not the one that PyTorch was built for",
+    severity=Severity.ERROR,
+    family="libraries",
+    suppressed_by=("torch-missing", "torch-mixed-install", "cudnn-missing"),
+    refuted_by=("cudnn-convolution",),
+    compat_keys=("cudnn_compiled", "cudnn_runtime", "cudnn_soname_needed", "cudnn_sonames_found"),
+)
+
+_PROJECT = "nvidia-cudnn"
+_ON = "1"
+
+
+@RULE.check
+def check(  # a comparison of seven things
+    torch: TorchBuild,
+    environment: Environment,
+    loaded: Loaded,
+    remedies: WheelRemedies,
+    rules: CudnnRules,
+    support: CudnnSupport,
+    gpus: Gpus,
+) -> Judgement:
+    """Compare the copy that would be loaded with what torch accepts."""
+    if torch.installed is False:
+        return NotApplicable("torch is not installed")
+    if torch.built_for not in ("cuda", None):
+        return NotApplicable("this torch was not built for CUDA")
+    copy = loaded.copy(is_cudnn)
+    if copy is None:
+        return NotApplicable("no cuDNN would be loaded")
+    if loaded.overwritten(copy, remedies.pinned(_PROJECT)) is not None:
+        return NotApplicable("two wheels claim its files: see nvidia-wheel-mismatch")
+    runtime = loaded.version(copy)
+    parts = loaded.opened(is_cudnn_part)
+    mixed = _mixed(copy, parts)
+    if mixed is not None:
+        return _of_two_releases(copy, mixed, remedies)
+    compiled, fact = _compiled(torch, rules)
+    accepted = rules.runtime_accepted(torch.version, compiled, runtime)
+    if accepted is None and fact == "torch.cudnn" and _is_newer(runtime, compiled):
+        accepted = True
+    if accepted is False and not (fact == "torch.cudnn" and _same_major(runtime, compiled)):
+        skipped = _comparison_is_off(torch, environment, rules)
+        lenient = bool(skipped) and _same_major(runtime, compiled)
+        return Hit(
+            headline=f"{named(torch)} was compiled against cuDNN {compiled}, and "
+            f"would load cuDNN {runtime}{place(copy)}"
+            + (f"; {skipped}=1 lets it, and what {runtime} lacks fails" if lenient else ""),
+            evidence=(
+                f"{copy.fact}.version",
+                *dict.fromkeys((fact, "torch.version")),
+                *((f"environment.variables.{skipped}",) if lenient else ()),
+            ),
+            fixes=_fixes(copy, remedies),
+            severity=Severity.WARNING if lenient else None,
+            refutable=not lenient,
+        )
+    dropped = _dropped(torch, runtime, support, gpus)
+    if dropped is not None:
+        return Hit(
+            headline=f"cuDNN {runtime}{place(copy)} has dropped {dropped.label}, compute "
+            f"capability {dropped.compute_capability}; cuDNN {torch.cudnn}, which this PyTorch "
+            "pins, supports it",
+            evidence=(f"{copy.fact}.version", "torch.cudnn", *dropped.facts),
+            fixes=_fixes(copy, remedies),
+        )
+    if not accepted:
+        raise UnknownFactError(
+            "torch.cudnn_compiled",
+            f"cuDNN {runtime} is older than {compiled}, which this PyTorch pins; against which "
+            "cuDNN it was compiled is not known",
+        )
+    _all_known(parts)
+    return Fine(f"torch accepts cuDNN {runtime}")
+
+
+def _all_known(parts: list[Copy]) -> None:
+    """Look whether the release of each part is known.
+
+    Raises:
+        UnknownFactError: of one only the major release is, which all of them share.
+    """
+    for part in parts:
+        version = part.library.version
+        if version is None or "." not in version:
+            why = f"nothing tells of which release {part.library.soname}{place(part)} is"
+            raise UnknownFactError(f"{part.fact}.version", why)
+
+
+def _compiled(torch: TorchBuild, rules: CudnnRules) -> tuple[str, str]:
+    """Return the cuDNN torch was compiled against, else the pinned one, which is never older.
+
+    Raises:
+        UnknownFactError: neither is known.
+    """
+    if torch.cudnn_compiled:
+        return torch.cudnn_compiled, "torch.cudnn_compiled"
+    listed = rules.compiled(torch.version, torch.cuda) if torch.installer != "conda" else None
+    if listed:
+        return listed, "torch.version"
+    pinned = known(torch.cudnn, "torch.cudnn")
+    if not pinned:
+        raise UnknownFactError("torch.cudnn", "this torch names no cuDNN")
+    return pinned, "torch.cudnn"
+
+
+def _comparison_is_off(torch: TorchBuild, environment: Environment, rules: CudnnRules) -> str:
+    """Return the variable that tells torch not to compare; "" where none does."""
+    variable = rules.override(torch.version) if torch.version else None
+    return variable if variable and environment.get(variable) == _ON else ""
+
+
+def _is_newer(runtime: str, pinned: str) -> bool:
+    one, other = parse(runtime), parse(pinned)
+    return one is not None and other is not None and one[0] == other[0] and at_least(one, other)
+
+
+def _same_major(runtime: str, compiled: str) -> bool:
+    return runtime.partition(".")[0] == compiled.partition(".")[0]
+
+
+def _mixed(copy: Copy, parts: list[Copy]) -> Copy | None:
+    """Return a part of cuDNN of another release than its main library.
+
+    Only what a part's own file says counts: a header beside it may be older than the libraries.
+    """
+    main = parse(copy.library.version)
+    for part in parts:
+        if part.library.source("version") != part.library.real_path:
+            continue
+        other = parse(part.library.version)
+        if main and other and len(main) > 1 and len(other) > 1 and main[:2] != other[:2]:
+            return part
+    return None
+
+
+def _dropped(torch: TorchBuild, runtime: str, support: CudnnSupport, gpus: Gpus) -> Gpu | None:
+    """Return a visible GPU that torch's own cuDNN supports and the one that is loaded does not."""
+    if not torch.cudnn or not torch.cuda:
+        return None
+    major = torch.cuda.partition(".")[0]
+    try:
+        visible = gpus.visible()
+    except UnknownFactError:
+        return None
+    for gpu in visible:
+        capability = gpu.compute_capability
+        if not capability or support.supports(runtime, major, capability) is not False:
+            continue
+        if support.supports(torch.cudnn, major, capability) is not False:
+            return gpu
+    return None
+
+
+def _of_two_releases(copy: Copy, part: Copy, remedies: WheelRemedies) -> Judgement:
+    return Hit(
+        headline=f"cuDNN is mixed from two releases: {copy.library.soname} is "
+        f"{copy.library.version}{place(copy)}, {part.library.soname} is {part.library.version}"
+        f"{place(part)}",
+        evidence=(f"{copy.fact}.version", f"{part.fact}.version"),
+        fixes=_fixes(part if part.library.variable_entry else copy, remedies),
+        refutable=False,
+    )
+
+
+def _fixes(copy: Copy, remedies: WheelRemedies) -> tuple[Fix, ...]:
+    project = remedies.pinned(_PROJECT)
+    entry = copy.library.variable_entry
+    if entry:
+        return (
+            Fix(
+                text=f"Take {entry} out of {copy.library.found_via}: PyTorch brings its own cuDNN.",
+            ),
+        )
+    if project:
+        return (remedies.reinstall([project]),)
+    return (
+        Fix(
+            text="Install the cuDNN that this PyTorch was built with in the place of this copy, or "
+            "take the copy off the way of the loader.",
+        ),
+    )

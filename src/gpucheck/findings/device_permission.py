@@ -1,0 +1,194 @@
+"""The driver's device files are there, but this process may not open them.
+
+Two causes look alike. Either the file mode keeps this user out (EACCES, "Permission denied"): then
+root can use the GPU, and you cannot. Or a cgroup forbids the device (EPERM, "Operation not
+permitted"), even to root: this is a container, a batch job or a service that was not given the GPU.
+
+Symptoms: nvidia-smi says "Failed to initialize NVML: Insufficient Permissions", "Unknown Error", or
+"No devices were found"; PyTorch says "No CUDA GPUs are available" or error 304 or 999.
+
+Causes:
+- NVreg_DeviceFileMode or a udev rule restricts the file mode.
+- On a Jetson the user is not in the group video.
+- A container that had a GPU loses it when the host runs ``systemctl daemon-reload``.
+- A container has the device files, but no permission to use them.
+
+In a Slurm job without a GPU the refusal is intended and not a fault.
+
+Fix: change the group or the file mode; or start the container, job or service with the GPU.
+"""
+
+from gpucheck.facts import known
+from gpucheck.facts.claims import Fix, Severity
+from gpucheck.facts.container import Container
+from gpucheck.facts.cuda_driver import CudaDriver
+from gpucheck.facts.device_nodes import DeviceNode, DeviceNodes
+from gpucheck.facts.environment import Environment
+from gpucheck.facts.request import Request
+from gpucheck.facts.system import System
+from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+
+RULE = Rule(
+    __name__,
+    title="no permission to open the GPU",
+    severity=Severity.ERROR,
+    family="driver",
+    refuted_by=("device-placement", "cublas-matmul"),
+    suppressed_by=("kernel-module-not-loaded", "driver-missing", "container-no-gpu"),
+    refuted_by_cuda="always",
+)
+
+_SLURM_INDICES = ("SLURM_JOB_GPUS", "SLURM_STEP_GPUS")
+_SLURM_COUNT = "SLURM_GPUS_ON_NODE"
+_GROUP_MAY = 0o060
+_ALL_MAY = 0o006
+
+
+@RULE.check
+def check(
+    nodes: DeviceNodes,
+    cuda: CudaDriver,
+    container: Container,
+    environment: Environment,
+    request: Request,
+    system: System,
+) -> Judgement:
+    """A file that must open and does not: by its mode, or by the cgroup."""
+    if cuda.init_code == 0:
+        return Fine("CUDA starts")
+    if system.os in ("windows", "macos"):
+        return NotApplicable("device files are Linux's")
+    all_nodes = known(nodes.nodes, "device_nodes.nodes")
+    needed = [at for at, node in enumerate(all_nodes) if not _is_numbered(node)]
+    numbered = [at for at, node in enumerate(all_nodes) if _is_numbered(node)]
+    one_opens = any(all_nodes[at].opens == "opens" for at in numbered)
+    refused = [
+        at
+        for at in (*needed, *(() if one_opens else numbered))
+        if all_nodes[at].opens in ("EACCES", "EPERM")
+    ]
+    if not refused:
+        return Fine("this user may open the device files")
+    forbidden = [at for at in refused if all_nodes[at].opens == "EPERM"]
+    if forbidden and _slurm_gave_none(environment) and not request.gpus:
+        return Fine("Slurm gave this job no GPU, and keeps it from those of others")
+    at = (forbidden or refused)[0]
+    path = all_nodes[at].path
+    evidence = (f"device_nodes.nodes.{at}.path", f"device_nodes.nodes.{at}.opens")
+    if forbidden:
+        return Hit(
+            headline=f"{path} may not be opened (EPERM): the cgroup of this process was not given "
+            "the GPU",
+            evidence=evidence,
+            fixes=_grant(container, environment),
+        )
+    return Hit(
+        headline=f"{path} may not be opened by this user (EACCES, mode {all_nodes[at].mode})",
+        evidence=(*evidence, f"device_nodes.nodes.{at}.mode", "device_nodes.uid"),
+        fixes=_open_up(all_nodes[at], system),
+    )
+
+
+def _is_numbered(node: DeviceNode) -> bool:
+    return (node.path or "").removeprefix("/dev/nvidia").isdecimal()
+
+
+def _slurm_gave_none(environment: Environment) -> bool:
+    """Whether this is a Slurm job, and none of its variables names a GPU."""
+    if not environment.get("SLURM_JOB_ID"):
+        return False
+    named = any(environment.get(name) for name in _SLURM_INDICES)
+    return not named and environment.get(_SLURM_COUNT) in (None, "", "0")
+
+
+def _grant(container: Container, environment: Environment) -> tuple[Fix, ...]:
+    runtime = container.runtime or ""
+    if runtime == "kubernetes":
+        return (
+            Fix(
+                text="Let the pod ask for a GPU, so that NVIDIA's device plugin gives it one; a "
+                "privileged mount of /dev does not.",
+                commands=("resources: {limits: {nvidia.com/gpu: 1}}",),
+            ),
+        )
+    if runtime == "lxc":
+        return (
+            Fix(
+                text="Allow the devices in the container's configuration on the host (195 is "
+                "nvidia's number; nvidia-uvm's stands in /proc/devices).",
+                commands=("lxc.cgroup2.devices.allow: c 195:* rwm", "grep nvidia /proc/devices"),
+            ),
+        )
+    if runtime:
+        return _grant_container(container)
+    if environment.get("SLURM_JOB_ID"):
+        return (Fix(text="Ask Slurm for a GPU.", commands=("srun --gres=gpu:1 gpucheck",)),)
+    return (
+        Fix(
+            text="Allow the devices to the service or session that runs this: in a systemd unit "
+            "DeviceAllow= for /dev/nvidia0, /dev/nvidiactl and /dev/nvidia-uvm, and no "
+            "PrivateDevices=yes."
+        ),
+    )
+
+
+def _grant_container(container: Container) -> tuple[Fix, ...]:
+    given = Fix(
+        text="Start the container with the GPU, not only with its device files mounted.",
+        commands=(
+            "podman run --device nvidia.com/gpu=all ..."
+            if container.runtime == "podman"
+            else "docker run --gpus all ...",
+        ),
+    )
+    if not container.injected:
+        return (given,)
+    again = Fix(
+        text="Restart this container: it had the GPU, and `systemctl daemon-reload` on the host "
+        "took it away."
+    )
+    lasting = Fix(
+        text="So that it does not come back: name the device files when the container starts, or "
+        "set Docker's option native.cgroupdriver=cgroupfs in /etc/docker/daemon.json.",
+        commands=("docker run --gpus all --device /dev/nvidiactl --device /dev/nvidia-uvm ...",),
+    )
+    return again, lasting
+
+
+def _open_up(node: DeviceNode, system: System) -> tuple[Fix, ...]:
+    mode = int(node.mode, 8) if node.mode else 0
+    if mode & _ALL_MAY == _ALL_MAY:
+        return (
+            Fix(
+                text="The mode lets everybody in, so something else refuses: SELinux or AppArmor "
+                "(their log says so), or a user namespace.",
+                commands=("sudo ausearch -m avc -ts recent | grep nvidia",),
+            ),
+        )
+    fixes = []
+    if system.jetson:
+        return (
+            Fix(
+                text="Add this user to the group video, then log in again.",
+                commands=('sudo usermod -aG video "$USER"',),
+            ),
+        )
+    if mode & _GROUP_MAY == _GROUP_MAY:
+        fixes.append(
+            Fix(
+                text="Add this user to the group of the file (often video, render or vglusers; not "
+                "if it is root), then log in again.",
+                commands=(f"stat -c %G {node.path}", 'sudo usermod -aG GROUP "$USER"'),
+            )
+        )
+    fixes.append(
+        Fix(
+            text="Let every user in, as is the driver's default: find the line that narrows the "
+            "mode, take it out, and restart; until then set the mode by hand.",
+            commands=(
+                "grep -rn NVreg_DeviceFile /etc/modprobe.d; grep -rln nvidia /etc/udev/rules.d",
+                "sudo chmod 0666 /dev/nvidiactl /dev/nvidia-uvm /dev/nvidia[0-9]*",
+            ),
+        )
+    )
+    return tuple(fixes)

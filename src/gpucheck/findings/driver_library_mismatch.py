@@ -1,0 +1,163 @@
+"""The loaded kernel module and the driver's libraries are of different releases.
+
+Symptoms: nvidia-smi says "Failed to initialize NVML: Driver/library version mismatch" (NVML error
+18), and CUDA returns 803 (cudaErrorSystemDriverMismatch): "system has unsupported display driver /
+cuda driver combination". PyTorch says "Unexpected error from cudaGetDeviceCount()", and
+``torch.cuda.is_available()`` is False.
+
+Causes: the driver was updated, often automatically, while the old module stays loaded until a
+restart. Less often, two drivers are installed and the loader takes the wrong libcuda, an image has
+driver libraries of its own, or a cuda-compat library is older than the driver. A cuda-compat
+library that is newer than the module is meant to differ and is not a fault.
+
+Fix: restart, or reload the modules while nothing uses the GPU. No driver needs to be installed.
+"""
+
+from gpucheck.advice import DriverRemedies
+from gpucheck.advice.kernel_module import ModuleRemedies
+from gpucheck.derived.surroundings import Surroundings
+from gpucheck.facts.claims import Confidence, Fix, Severity
+from gpucheck.facts.cuda_driver import CudaDriver
+from gpucheck.facts.driver import Driver, DriverLibrary
+from gpucheck.facts.nvidia_smi import NvidiaSmi
+from gpucheck.facts.nvml import Nvml
+from gpucheck.facts.system import System
+from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+from gpucheck.findings.witnesses.selftest_says import SelfTestSays
+from gpucheck.tables.versions import compare, parse
+
+RULE = Rule(
+    __name__,
+    title="kernel module and driver libraries differ",
+    severity=Severity.ERROR,
+    family="driver",
+    refuted_by=("device-placement", "cublas-matmul"),
+    compat_keys=("cuda_error", "nvml_error"),
+)
+
+_NVML_MISMATCH = 18
+_CUDA_MISMATCH = 803
+_COMPAT_REFUSED = 804
+_MESSAGE = "Driver/library version mismatch"
+
+
+@RULE.check
+def check(  # noqa: PLR0913, PLR0917  # it joins both sides of the driver and both ways to ask it
+    driver: Driver,
+    nvml: Nvml,
+    cuda: CudaDriver,
+    smi: NvidiaSmi,
+    system: System,
+    around: Surroundings,
+    update: DriverRemedies,
+    modules: ModuleRemedies,
+    says: SelfTestSays,
+) -> Judgement:
+    """The driver says so itself, or the releases show it where it could not be asked."""
+    if system.wsl:
+        return NotApplicable("WSL takes module and libraries from Windows together")
+    said = _said(nvml, cuda, smi) + says.points_at(RULE.slug)
+    at = _first(driver.libcuda)
+    library = driver.libcuda[at] if driver.libcuda and at is not None else None
+    differ = _differ(driver.module_release, library)
+    if not said and nvml.init_code == 0 and cuda.init_code != _COMPAT_REFUSED:
+        return Fine("the driver answers")
+    if cuda.init_code == 0 and not says.points_at(RULE.slug):
+        return Fine("CUDA starts")
+    if cuda.init_code == _COMPAT_REFUSED and differ:
+        said = ("cuda_driver.init_code",)
+    if not said and not differ:
+        return _nothing(driver, library)
+    shown = ("driver.module_release", f"driver.libcuda.{at}.release") if differ else ()
+    return Hit(
+        headline=_headline(driver, library if differ else None),
+        evidence=(*said, *shown),
+        fixes=_fixes(driver, library if differ else None, around, update, modules),
+        confidence=Confidence.CERTAIN if said else Confidence.LIKELY,
+    )
+
+
+def _said(nvml: Nvml, cuda: CudaDriver, smi: NvidiaSmi) -> tuple[str, ...]:
+    facts = []
+    if nvml.init_code == _NVML_MISMATCH:
+        facts.append("nvml.init_code")
+    if cuda.init_code == _CUDA_MISMATCH:
+        facts.append("cuda_driver.init_code")
+    if _MESSAGE in (smi.message or ""):
+        facts.append("nvidia_smi.message")
+    return tuple(facts)
+
+
+def _first(libraries: list[DriverLibrary] | None) -> int | None:
+    """Return the place of the libcuda that the loader takes; a stub is another rule's."""
+    if not libraries or libraries[0].kind not in ("driver", "compat"):
+        return None
+    return 0
+
+
+def _differ(module: str | None, library: DriverLibrary | None) -> bool:
+    """Whether both releases are known and cannot work together."""
+    loaded, installed = parse(module), parse(library.release if library else None)
+    if not loaded or not installed or library is None:
+        return False
+    order = compare(installed, loaded)
+    return order < 0 if library.kind == "compat" else order != 0
+
+
+def _nothing(driver: Driver, library: DriverLibrary | None) -> Judgement:
+    if driver.module_loaded is False:
+        return NotApplicable("no kernel module is loaded")
+    if library is None or not library.release or not driver.module_release:
+        return Fine("nothing says that the releases differ")
+    return Fine(f"module and libcuda fit: {driver.module_release}, {library.release}")
+
+
+def _headline(driver: Driver, library: DriverLibrary | None) -> str:
+    if library is None or not driver.module_release:
+        return "The loaded kernel module and the libraries of NVIDIA's driver differ in release"
+    kind = "cuda-compat library" if library.kind == "compat" else "libcuda"
+    return (
+        f"The kernel module that is loaded is {driver.module_release}, but the {kind} that "
+        f"programs load is {library.release}"
+    )
+
+
+def _fixes(
+    driver: Driver,
+    library: DriverLibrary | None,
+    around: Surroundings,
+    update: DriverRemedies,
+    modules: ModuleRemedies,
+) -> tuple[Fix, ...]:
+    if library is not None and (wrong := _wrong_library(driver, library, around)) is not None:
+        return (wrong,)
+    if around.in_container():
+        return (
+            Fix(
+                text="Restart this container, so that it gets the libraries of the driver that "
+                "runs now. If nvidia-smi says the same on the host, restart the host first. An "
+                "image must not carry driver libraries of its own."
+            ),
+        )
+    return (update.reboot("that loads the module of the installed release"), modules.reload())
+
+
+def _wrong_library(driver: Driver, library: DriverLibrary, around: Surroundings) -> Fix | None:
+    """Return the cure where a restart would not help: the loader takes a library not meant."""
+    others = [one.release for one in driver.libcuda or () if one.kind == "driver"]
+    if library.kind != "compat" and driver.module_release not in others:
+        return None
+    path = library.path or "that library"
+    folder = path.rpartition("/")[0]
+    commands = around.path_without("LD_LIBRARY_PATH", {folder}) if folder else ()
+    what = "older than the driver" if library.kind == "compat" else "left by another driver"
+    if commands:
+        return Fix(
+            text=f"Take {folder} out of LD_LIBRARY_PATH: the libcuda in it is {what}.",
+            commands=commands,
+        )
+    return Fix(
+        text=f"Remove {path}, or the package that owns it: it is {what}, and the loader takes it "
+        "before the right one. Then refresh the loader's cache.",
+        commands=("sudo ldconfig",),
+    )

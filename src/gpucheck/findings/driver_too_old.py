@@ -1,0 +1,232 @@
+"""The NVIDIA driver is too old for the CUDA that PyTorch was built with, or for the GPU.
+
+A CUDA build of PyTorch brings its own CUDA runtime, but not the driver. The runtime starts only on
+a driver that supports at least CUDA 11.0 for builds of CUDA 11, 12.0 for builds of CUDA 12, and so
+on: within a major version any driver is enough (minor-version compatibility). So CUDA 12.4 builds
+run on a driver whose nvidia-smi says "CUDA Version: 12.2", and the toolkit of the machine does not
+matter. Builds for CUDA 10.2 and older need at least the driver of their own CUDA release.
+
+Symptoms: ``torch.cuda.is_available()`` is False, with the warning "The NVIDIA driver on your system
+is too old (found version 11040)", or CUDA error 35 (cudaErrorInsufficientDriver).
+
+When it is reported: the CUDA version that the driver itself reports decides. It already includes an
+installed cuda-compat library. Only if this version is unknown, gpucheck compares the driver's
+release number with NVIDIA's table.
+
+A driver that is older than the GPU does not support it at all: nvidia-smi says "No devices were
+found", and the kernel log says "installed in this system is not supported by the NVIDIA ... driver
+release". Then only a newer driver helps.
+
+A compiled extension may have only PTX for the GPU, made with a newer CUDA than the driver supports.
+The driver refuses it on the first call: "the provided PTX was compiled with an unsupported
+toolchain" (CUDA error 222). Machine code that fits the GPU is not affected.
+
+Fix: install a newer driver; or install a PyTorch build for an older CUDA that still has code for
+your GPU.
+"""
+
+from gpucheck.advice import DriverRemedies, TorchRemedies
+from gpucheck.derived import DriverState, Gpus
+from gpucheck.derived.extension_ptx import ExtensionPtx, NewerPtx
+from gpucheck.derived.gpu_support import GpuSupport
+from gpucheck.derived.surroundings import Surroundings
+from gpucheck.facts import UnknownFactError, known
+from gpucheck.facts.claims import Confidence, Fix, Severity
+from gpucheck.facts.nvml import Nvml
+from gpucheck.facts.system import System
+from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, Rule
+from gpucheck.findings.witnesses.selftest_says import SelfTestSays
+from gpucheck.tables import OperatingSystem
+from gpucheck.tables.cuda_drivers import CudaDrivers
+from gpucheck.tables.versions import at_least, parse
+
+RULE = Rule(
+    __name__,
+    title="the driver is too old for this PyTorch or this GPU",
+    severity=Severity.ERROR,
+    family="driver",
+    refuted_by=("device-placement", "cublas-matmul"),
+    suppressed_by=("driver-library-mismatch", "libcuda-stub-loaded", "torch-mixed-install"),
+    refuted_by_cuda="always",
+    decides_use=True,
+    compat_keys=(
+        "os",
+        "arch",
+        "driver",
+        "driver_cuda",
+        "torch",
+        "torch_source",
+        "cuda",
+        "extension.name",
+        "extension.built_with_cuda",
+        "extension.code",
+        "extension.cubins",
+    ),
+    preflight=InPreflight(
+        fix="Update the NVIDIA driver on the host that is named.",
+    ),
+)
+
+
+@RULE.check
+def check(  # noqa: PLR0913, PLR0917  # the rule joins GPU, driver, torch and tables
+    gpus: Gpus,
+    nvml: Nvml,
+    support: GpuSupport,
+    driver: DriverState,
+    torch: TorchBuild,
+    system: System,
+    around: Surroundings,
+    drivers: CudaDrivers,
+    update: DriverRemedies,
+    reinstall: TorchRemedies,
+    says: SelfTestSays,
+    ptx: ExtensionPtx,
+) -> Judgement:
+    """Compare the driver with the CUDA that torch was built for, then with the GPUs."""
+    if _surely_no_gpu(gpus):
+        return NotApplicable("there is no NVIDIA GPU")
+    older_than_gpu = None if around.in_container() and nvml.gpus else _for_gpu(support, update)
+    if torch.installed is False:
+        return older_than_gpu or NotApplicable("torch is not installed")
+    if older_than_gpu is None or torch.built_for is not None:
+        built_for = known(torch.built_for, "torch.built_for")
+        if built_for != "cuda":
+            return older_than_gpu or NotApplicable("this torch was not built for CUDA")
+        judged = _for_torch(driver, torch, system, drivers, update, reinstall)
+        if isinstance(judged, Hit):
+            return judged
+        if seen := says.points_at(RULE.slug):
+            return _refused(seen, torch, update)
+        newer = [one for one in ptx.newer() if one.built_with]
+        if newer and older_than_gpu is None:
+            return _refused_ptx(newer[0], update)
+        return older_than_gpu or judged
+    return older_than_gpu
+
+
+def _refused(seen: tuple[str, ...], torch: TorchBuild, update: DriverRemedies) -> Hit:
+    """The driver refused what a self-test asked of it, although its release should do."""
+    return Hit(
+        headline=f"The driver refuses code of PyTorch {torch.version or ''} (CUDA {torch.cuda}) as "
+        "newer than itself",
+        evidence=(*seen, "torch.cuda"),
+        fixes=(update.install(reason=f"for PyTorch builds of CUDA {torch.cuda}"),),
+        confidence=Confidence.LIKELY,
+    )
+
+
+def _refused_ptx(newer: NewerPtx, update: DriverRemedies) -> Hit:
+    """The driver runs torch, but cannot compile what an extension has for the GPU."""
+    name = newer.package.title
+    gpus = ", ".join(gpu.label for gpu in newer.gpus)
+    return Hit(
+        headline=f"{name} has only PTX of CUDA {newer.built_with} for {gpus}, and the driver "
+        f"speaks CUDA {newer.speaks}, so it refuses to compile it",
+        evidence=newer.facts,
+        fixes=(
+            update.install(None, f"one that speaks CUDA {newer.built_with}"),
+            Fix(
+                text=f"Or take a build of {name} with machine code for {gpus}, or compile it with "
+                f"CUDA {newer.speaks} or older.",
+            ),
+        ),
+        confidence=Confidence.LIKELY,
+        refutable=False,  # a self-test runs PyTorch's own code
+    )
+
+
+def _surely_no_gpu(gpus: Gpus) -> bool:
+    """A driver that answers is judged although nobody listed the GPUs."""
+    try:
+        return not gpus.present()
+    except UnknownFactError:
+        return False
+
+
+def _for_gpu(support: GpuSupport, update: DriverRemedies) -> Hit | None:
+    """Find a GPU that only newer branches drive; an unknown release is the other part's."""
+    try:
+        found = [one for one in support.unsupported() if one.kind == "too-new"]
+    except UnknownFactError:
+        return None
+    if not found:
+        return None
+    newest = max(found, key=lambda one: one.branch or 0)
+    return Hit(
+        headline=f"The driver is too old for {newest.gpu.label}: {newest.why}",
+        evidence=tuple(dict.fromkeys(fact for one in found for fact in one.facts)),
+        fixes=(update.install(str(newest.branch), f"the first branch for {newest.gpu.label}"),),
+    )
+
+
+def _for_torch(  # driver, torch and tables
+    driver: DriverState,
+    torch: TorchBuild,
+    system: System,
+    drivers: CudaDrivers,
+    update: DriverRemedies,
+    reinstall: TorchRemedies,
+) -> Judgement:
+    cuda = known(torch.cuda, "torch.cuda")
+    os: OperatingSystem = "windows" if system.os == "windows" or system.wsl else "linux"
+    reported = driver.cuda() if driver.reports_cuda() else None
+    release = _release(driver) if reported else driver.release()
+    runs = known(drivers.driver_runs(cuda, os, driver=release, driver_cuda=reported), "torch.cuda")
+    name = f"Driver {release}" if release else "The driver"
+    speaks = f" (CUDA {reported})" if reported else ""
+    if runs:
+        return Fine(f"{name}{speaks} runs builds of CUDA {cuda}")
+    if why := driver.unread_compat():
+        raise UnknownFactError("cuda_driver.cuda", why)
+    oldest = drivers.oldest_driver(cuda, os)
+    older = f"is older than {oldest}, the oldest" if oldest else "is too old: no driver of its age"
+    if oldest and _is_new_enough(release, oldest):
+        return _old_libcuda(f"{name}{speaks}", cuda, driver)
+    evidence = [driver.release_fact()] if release else []
+    evidence += [driver.cuda_fact()] if reported else []
+    return Hit(
+        headline=f"{name}{speaks} {older} that runs CUDA {cuda} builds of PyTorch",
+        evidence=(*evidence, "torch.cuda", "torch.version"),
+        fixes=_fixes(update, reinstall, oldest, cuda),
+    )
+
+
+def _is_new_enough(release: str | None, oldest: str) -> bool:
+    have, need = parse(release), parse(oldest)
+    return bool(have and need and at_least(have, need))
+
+
+def _old_libcuda(name: str, cuda: str, driver: DriverState) -> Hit:
+    """The release would do: then another libcuda than the driver's own is loaded."""
+    return Hit(
+        headline=f"{name} is new enough for CUDA {cuda} builds of PyTorch, but the libcuda that "
+        "was loaded speaks an older CUDA: it is not the driver's own",
+        evidence=(driver.release_fact(), driver.cuda_fact(), "cuda_driver.library", "torch.cuda"),
+        fixes=(
+            Fix(
+                text="Find the older libcuda that the loader takes first (cuda-compat, or one left "
+                "by another driver) and take its folder out of LD_LIBRARY_PATH, or remove it.",
+                commands=("ldconfig -p | grep libcuda.so",),
+            ),
+        ),
+        confidence=Confidence.LIKELY,
+    )
+
+
+def _release(driver: DriverState) -> str | None:
+    try:
+        return driver.release()
+    except UnknownFactError:
+        return None
+
+
+def _fixes(
+    update: DriverRemedies, reinstall: TorchRemedies, oldest: str | None, cuda: str
+) -> tuple[Fix, ...]:
+    newer = update.install(oldest, f"for PyTorch builds of CUDA {cuda}")
+    older_build = reinstall.install("the newest that runs on the driver you have")
+    if older_build is None:
+        return (newer,)
+    return (older_build,) if update.conflict(oldest) else (newer, older_build)

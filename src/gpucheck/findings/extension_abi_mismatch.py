@@ -1,0 +1,163 @@
+"""A compiled extension was built for another PyTorch, another CUDA or another Python.
+
+Packages with C++ or CUDA code, such as flash-attn, xformers, vllm, detectron2, mmcv, bitsandbytes
+or one of your own, fit the PyTorch release that they were compiled against. PyTorch does not keep
+its binary interface (ABI) from release to release, unless a package uses only its stable interface.
+
+Symptoms on import: "undefined symbol: _ZN3c10...", "libcudart.so.12: cannot open shared object
+file", "libtorch_cuda.so: cannot open shared object file"; or the package continues without its
+compiled code.
+
+Causes: only torch was upgraded; a wheel was installed that was made for another torch or CUDA
+(``--no-deps``, a file from a release page); or an old build was left over.
+
+When it is reported: gpucheck imports nothing. It compares the symbols and libraries that the files
+need with those that the installed torch has. A file is blamed only if
+
+- it needs symbols of PyTorch that neither a library of this torch nor one of its own package
+  defines;
+- it needs a library of PyTorch that this build lacks, as a CPU build lacks ``libtorch_cuda.so``;
+- it needs the CUDA libraries of another major release, and the loader would not find them (if both
+  releases are installed and found, nothing is wrong);
+- it needs a DLL of the Visual C++ runtime that is nowhere on this Windows machine;
+- or all files of the package carry the tag of another Python in their names.
+
+Some packages, such as bitsandbytes, have files for several CUDA releases side by side; one that
+fits is enough. Packages that are not linked with PyTorch (CuPy, ONNX Runtime, TensorFlow ...) are
+never blamed, because they load CUDA's libraries in their own way. A package that is linked with
+PyTorch and loads them in its own way is not blamed either. If a package works without PyTorch, its
+PyTorch part is only mentioned. torchvision, torchaudio and torchtext are judged by
+torch-companion-mismatch.
+
+Fix: install the release of the package that was made for your torch, or compile it again.
+"""
+
+from gpucheck.advice.extension_install import ExtensionRemedies
+from gpucheck.advice.torch_again import TorchAgain
+from gpucheck.advice.torch_install import COMPANIONS
+from gpucheck.derived.extension_packages import CompiledPackage, ExtensionPackages
+from gpucheck.facts import UnknownFactError, known
+from gpucheck.facts.claims import Confidence, Fix, Severity
+from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+from gpucheck.findings.witnesses.extension_faults import ExtensionFaults, Fault
+
+RULE = Rule(
+    __name__,
+    title="a compiled extension was built for another PyTorch",
+    severity=Severity.ERROR,
+    family="torch",
+    suppressed_by=("torch-missing", "torch-mixed-install", "torch-cpu-only", "torch-import-broken"),
+    compat_keys=(
+        "extension.name",
+        "extension.built_with_cuda",
+        "extension.code",
+        "extension.cubins",
+    ),
+)
+
+_ELSEWHERE = (*COMPANIONS, "torchtext")
+_MOST_NAMED = 4
+
+
+@RULE.check
+def check(
+    torch: TorchBuild,
+    interpreter: Interpreter,
+    packages: ExtensionPackages,
+    faults: ExtensionFaults,
+    remedies: ExtensionRemedies,
+    again: TorchAgain,
+) -> Judgement:
+    """Look at every compiled package but the companions of torch."""
+    if torch.installed is False:
+        return NotApplicable("torch is not installed")
+    every = [one for one in packages.all() if one.name not in _ELSEWHERE]
+    judged = [one for one in every if one.for_torch]
+    found = [(one, fault) for one in every if (fault := faults.of(one)) is not None]
+    if found:
+        order = (Severity.ERROR, Severity.WARNING, Severity.INFO)
+        found.sort(key=lambda pair: order.index(pair[1].severity))
+    if found and found[0][1].severity is not Severity.INFO:
+        return _hit([one for one in found if one[1].severity is not Severity.INFO], remedies, again)
+    foreign = next((one for one in judged if one.foreign), None)
+    if foreign is not None:
+        return _of_other_python(foreign, interpreter, remedies)
+    if found:
+        return _hit(found, remedies, again)
+    if left_out := packages.left_out():
+        raise UnknownFactError("extensions.left_out", left_out)
+    for one in judged:
+        if fact := faults.open_fact(one):
+            raise UnknownFactError(fact, _why_open(one, fact))
+    if not judged:
+        return NotApplicable(
+            "no compiled extension of PyTorch is installed" + _by_themselves(every)
+        )
+    return Fine(f"torch and CUDA have what is needed by {_names(judged)}{_by_themselves(every)}")
+
+
+def _why_open(package: CompiledPackage, fact: str) -> str:
+    """Return the reason; "" for the one that stands with the fact."""
+    if not fact.endswith(".loads_missing"):
+        return ""
+    lost = next(iter(_not_found(package)), "")
+    return f"the loader by itself finds no {lost} for {package.title}, which may load it itself"
+
+
+def _by_themselves(packages: list[CompiledPackage]) -> str:
+    """Tell of the needs that the loader does not meet, where that is no fault of PyTorch."""
+    named = [
+        f"{one.title} needs {lost[0]}, which the loader by itself does not find: it is not linked "
+        "with PyTorch, and may load it itself"
+        for one in packages
+        if not any(file.extension.needs_torch for file in one.files) and (lost := _not_found(one))
+    ]
+    return "".join(f"; {words}" for words in named[:_MOST_NAMED])
+
+
+def _not_found(package: CompiledPackage) -> list[str]:
+    return [lost for file in package.files for lost in file.extension.missing_libraries or ()]
+
+
+def _hit(
+    found: list[tuple[CompiledPackage, Fault]], remedies: ExtensionRemedies, again: TorchAgain
+) -> Hit:
+    first, fault = found[0]
+    others = [one for one, _ in found[1:]]
+    more = f"; the same goes for {_names(others)}" if others else ""
+    aside = Fix(text="Nothing is to be done, unless you need what it is for.")
+    return Hit(
+        headline=f"{first.title} {fault.words}{more}",
+        evidence=(*fault.evidence, "torch.version"),
+        fixes=(aside,) * (fault.severity is Severity.INFO)
+        + tuple(
+            again.of_system(why.of_system)
+            if why.of_system
+            else remedies.refit(one.name, one.version)
+            for one, why in found[:_MOST_NAMED]
+        ),
+        severity=fault.severity,
+        confidence=fault.confidence,
+    )
+
+
+def _of_other_python(
+    package: CompiledPackage, interpreter: Interpreter, remedies: ExtensionRemedies
+) -> Hit:
+    file = package.foreign[0]
+    bound = file.extension.python or ""
+    return Hit(
+        headline=f"{package.title} was compiled for CPython {bound[:1]}.{bound[1:]}, and this is "
+        f"{known(interpreter.version, 'interpreter.version')}: its module cannot be imported",
+        evidence=(f"{file.fact}.file", "interpreter.version"),
+        fixes=(remedies.refit(package.name, package.version),),
+        confidence=Confidence.LIKELY,
+    )
+
+
+def _names(packages: list[CompiledPackage]) -> str:
+    named = [one.title for one in packages[:_MOST_NAMED]]
+    left = len(packages) - len(named)
+    return ", ".join(named) + (f" and {left} more" if left else "")

@@ -1,0 +1,176 @@
+"""A compiled extension has no code for a GPU that PyTorch itself runs on.
+
+A package with its own CUDA kernels, such as flash-attn, xformers or bitsandbytes, contains machine
+code for a list of GPU generations, as PyTorch does. ``sm_80`` runs on compute capability 8.0 to
+8.9, but never on another major version. The driver can compile PTX (``compute_80``) for later GPUs.
+
+Symptoms: PyTorch works, but the first call into the package fails: "CUDA error: no kernel image is
+available for execution on the device", or the package says that it needs a newer GPU.
+
+When it is reported: gpucheck reads the headers of the GPU code in the package's files and executes
+nothing. A package is blamed only if none of its files has code that runs on the GPU, all its code
+could be read, and PyTorch has code for the GPU. The driver refuses PTX of a newer CUDA than it
+supports: this is driver-too-old if it is known which CUDA made the PTX, otherwise the question
+stays open. A package without GPU code of its own is never blamed. Two kinds of packages are only
+mentioned: those whose kernels are optional and exist for some GPUs only (torchao, DeepGEMM,
+FlashMLA), and those that are neither linked with PyTorch nor require it (ONNX Runtime, XGBoost),
+because gpucheck does not know what they do without such code.
+
+Fix: install a release of the package that has code for the GPU; or compile the package here for it.
+If the GPU is older than everything the package supports, use another package.
+"""
+
+from gpucheck.advice.extension_install import ExtensionRemedies
+from gpucheck.derived import Gpu
+from gpucheck.derived.extension_packages import CompiledPackage, ExtensionPackages
+from gpucheck.derived.extension_ptx import ExtensionPtx
+from gpucheck.derived.torch_code import TorchCode
+from gpucheck.facts import UnknownFactError
+from gpucheck.facts.claims import Fix, Severity
+from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+from gpucheck.tables.cubin_rules import CubinRules, Runs
+
+RULE = Rule(
+    __name__,
+    title="a compiled extension has no code for this GPU",
+    severity=Severity.ERROR,
+    family="torch",
+    suppressed_by=(
+        "torch-mixed-install",
+        "extension-abi-mismatch",
+        "gpu-too-new-for-torch",
+        "gpu-too-old-for-torch",
+    ),
+    needs_gpu=True,
+    compat_keys=(
+        "extension.name",
+        "extension.built_with_cuda",
+        "extension.code",
+        "extension.cubins",
+    ),
+)
+
+
+@RULE.check
+def check(
+    code: TorchCode,
+    packages: ExtensionPackages,
+    rules: CubinRules,
+    remedies: ExtensionRemedies,
+    ptx: ExtensionPtx,
+) -> Judgement:
+    """Compare the code of each package with the GPUs that torch itself runs on."""
+    if reason := code.nothing_to_judge():
+        return NotApplicable(reason)
+    judged = [one for one in packages.all() if _has_code(one)]
+    left_out = packages.left_out()
+    if not judged and not left_out:
+        return NotApplicable("no compiled extension with GPU code of its own is installed")
+    gpus = [one.gpu for one in code.on_gpus() if one.trouble in ("", "cudnn")]
+    if not gpus:
+        return NotApplicable("there is no visible GPU that torch itself has code for")
+    found = [(one, lacking) for one in judged if (lacking := _lacking(one, gpus, rules))]
+    if found:
+        found.sort(key=lambda pair: (_is_optional(pair[0]), not pair[0].for_torch))
+        return _hit(*found[0], gpus, remedies)
+    unread = next(
+        (
+            one
+            for one in judged
+            if one.for_torch and not _is_read(one) and not _runs(one, gpus, rules)
+        ),
+        None,
+    )
+    if unread is not None:
+        file = next(one for one in unread.files if one.extension.codes is None)
+        raise UnknownFactError(f"{file.fact}.codes")
+    for newer in ptx.newer():
+        if newer.built_with:
+            return NotApplicable(
+                f"the driver refuses the PTX of {newer.package.title}: see driver-too-old"
+            )
+        raise UnknownFactError(
+            next(fact for fact in newer.facts if fact.endswith(".built_with")),
+            f"{newer.package.title} has only PTX for {newer.gpus[0].label}; a driver that speaks "
+            f"CUDA {newer.speaks} compiles it only if no newer CUDA made it, and the file does "
+            "not tell which did",
+        )
+    if left_out:
+        raise UnknownFactError("extensions.left_out", left_out)
+    names = ", ".join(one.title for one in judged if _is_read(one))
+    if not names:
+        return NotApplicable("no GPU code of an extension of PyTorch is installed")
+    return Fine(f"the code in {names} runs on every visible GPU that torch runs on")
+
+
+def _has_code(package: CompiledPackage) -> bool:
+    """Whether there is GPU code; of what nobody installed only extensions of torch count."""
+    if not package.version and not any(one.extension.needs_torch for one in package.files):
+        return False
+    return any(one.extension.codes for one in package.files) or not _is_read(package)
+
+
+def _is_read(package: CompiledPackage) -> bool:
+    return all(one.extension.codes is not None or one.cannot_load for one in package.files)
+
+
+def _codes(package: CompiledPackage) -> list[str]:
+    return [code for one in package.files for code in one.extension.codes or ()]
+
+
+def _lacking(package: CompiledPackage, gpus: list[Gpu], rules: CubinRules) -> list[Gpu]:
+    """Return the GPUs on which none of the package's code runs; none while any is unread."""
+    codes = _codes(package)
+    if not codes or not _is_read(package):
+        return []
+    return [
+        gpu for gpu in gpus if rules.covers(codes, gpu.compute_capability or "", None) is Runs.NO
+    ]
+
+
+def _runs(package: CompiledPackage, gpus: list[Gpu], rules: CubinRules) -> bool:
+    codes = _codes(package)
+    ways = (rules.covers(codes, gpu.compute_capability or "", None) for gpu in gpus)
+    return bool(codes) and all(way in (Runs.CUBIN, Runs.PTX) for way in ways)
+
+
+def _hit(
+    package: CompiledPackage, lacking: list[Gpu], gpus: list[Gpu], remedies: ExtensionRemedies
+) -> Hit:
+    names = ", ".join(
+        f"{one.label}, compute capability {one.compute_capability}" for one in lacking
+    )
+    which = "" if len(lacking) == len(gpus) else f"{len(lacking)} of {len(gpus)} visible GPUs: "
+    carried = ", ".join(dict.fromkeys(_codes(package)))
+    optional = _is_optional(package)
+    return Hit(
+        headline=f"{package.title} has no code for {which}{names}; it carries {carried}"
+        + _aside(package),
+        evidence=(
+            *(f"{one.fact}.codes" for one in package.files if one.extension.codes),
+            *(fact for gpu in lacking for fact in gpu.facts),
+        ),
+        fixes=(_nothing(),) if optional else remedies.for_gpus(package, lacking),
+        severity=Severity.INFO
+        if optional
+        else Severity.ERROR
+        if len(lacking) == len(gpus)
+        else Severity.WARNING,
+    )
+
+
+def _is_optional(package: CompiledPackage) -> bool:
+    """Whether nobody need have its GPU code who uses PyTorch."""
+    of_torch = [one.extension for one in package.files if one.extension.needs_torch]
+    aside = bool(of_torch) and all(one.optional for one in of_torch)
+    return package.for_some_gpus or not package.for_torch or aside
+
+
+def _aside(package: CompiledPackage) -> str:
+    if not package.for_torch:
+        return ". It is not linked with PyTorch, which is not concerned"
+    return ". Its other functions do not need it" if _is_optional(package) else ""
+
+
+def _nothing() -> Fix:
+    return Fix(text="Nothing is to be done, unless you need these kernels.")

@@ -1,0 +1,112 @@
+"""The answers of a rule (a hit, fine or not applicable) and their form in a report."""
+
+import enum
+from typing import Any, NamedTuple
+
+import msgspec
+
+from gpucheck.facts.claims import Confidence, Fix, Severity
+
+
+class Outcome(str, enum.Enum):
+    """The result of evaluating one rule."""
+
+    FIRED = "fired"
+    FINE = "fine"
+    UNKNOWN = "unknown"
+    NOT_APPLICABLE = "not-applicable"
+    SILENCED = "silenced"
+    CRASHED = "crashed"
+
+
+class Evidence(msgspec.Struct, frozen=True, kw_only=True):
+    """A fact that the finding is based on: its path, its value and where it was read."""
+
+    fact: str
+    value: Any
+    source: str
+
+
+class Hit(msgspec.Struct, frozen=True, kw_only=True):
+    """A rule has found its cause.
+
+    ``evidence`` names facts by path (``driver.release``, ``nvml.gpus.0.name``); the engine adds
+    the values and sources, so that a rule cannot misquote them. ``refutable`` is False where the
+    self-tests that refute the rule do not use what is wrong here: then a pass leaves it standing.
+    """
+
+    headline: str
+    evidence: tuple[str, ...]
+    fixes: tuple[Fix, ...]
+    severity: Severity | None = None
+    confidence: Confidence = Confidence.CERTAIN
+    refutable: bool = True
+
+
+class Fine(msgspec.Struct, frozen=True):
+    """The rule has checked, and its cause is not present."""
+
+    reason: str = ""
+
+
+class NotApplicable(msgspec.Struct, frozen=True):
+    """The rule has nothing to check here."""
+
+    reason: str
+
+
+Judgement = Hit | Fine | NotApplicable
+
+
+class Weight(NamedTuple):
+    """How much a text speaks for a cause; the greater one comes first."""
+
+    level: int
+    """Of the strength of what is said or shown: 4 names the cause, 1 is a symptom."""
+    agreed: bool = False
+    """Whether facts show it, and a message at least points to it."""
+    tie_break: int = 0
+
+    @property
+    def place(self) -> tuple[int, bool, int]:
+        """What sorts the greatest first."""
+        return -self.level, not self.agreed, -self.tie_break
+
+
+class Claim(msgspec.Struct, frozen=True, kw_only=True):
+    """A witness says that the cause of a finding is at work.
+
+    Witnesses are the finding's own check, a message in a text, what NCCL or Gloo said in a
+    self-test, and the culprits of a pre-flight.
+    """
+
+    slug: str
+    hit: Hit
+    stands: bool = True
+    """Whether it stands where the check has looked and its cause is not there."""
+    weight: Weight | None = None
+    """How much a text speaks for it; None of what was seen on a machine. There several causes may
+    be at work at once, while a text is about one failure and all that followed it."""
+    place: str = ""
+    """Where a pre-flight saw it: a rank, a node, a link. What this machine shows says nothing
+    against it."""
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """A hit as the report shows it."""
+
+    slug: str
+    severity: Severity
+    confidence: Confidence
+    headline: str
+    evidence: tuple[Evidence, ...] = ()
+    fixes: tuple[Fix, ...] = ()
+    silenced_by: str | None = None
+
+
+class Check(msgspec.Struct, frozen=True, kw_only=True):
+    """The outcome of one rule, with its reason."""
+
+    slug: str
+    outcome: Outcome
+    reason: str = ""

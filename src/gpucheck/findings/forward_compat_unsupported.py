@@ -1,0 +1,124 @@
+"""A cuda-compat library is loaded on a GPU that does not support forward compatibility.
+
+NVIDIA's cuda-compat packages put a newer ``libcuda`` in front of the driver's, so that an older
+driver runs programs built for a newer CUDA. This works on NVIDIA's data-centre GPUs, on selected
+RTX boards and on Jetson, with Linux drivers only. On any other GPU (GeForce above all) ``cuInit``
+fails with error 804. CUDA images contain such a library below ``/usr/local/cuda/compat``, and some
+put it on LD_LIBRARY_PATH.
+
+Symptoms: ``torch.cuda.is_available()`` is False with "Error 804: forward compatibility was
+attempted on non supported HW".
+
+The same error appears when the kernel module and the libraries are of different releases after an
+update. If their releases show this, it is reported as driver-library-mismatch. On a GPU that is
+known to support cuda-compat, different releases are the likely cause.
+
+Fix: remove the compat folder from LD_LIBRARY_PATH, so that the driver's own libcuda is loaded. If
+the driver is then too old for this PyTorch, update it.
+"""
+
+import posixpath
+
+from gpucheck.advice import DriverRemedies
+from gpucheck.derived import Gpu, Gpus
+from gpucheck.derived.surroundings import Surroundings
+from gpucheck.facts import UnknownFactError, known
+from gpucheck.facts.claims import Confidence, Fix, Severity
+from gpucheck.facts.cuda_driver import CudaDriver
+from gpucheck.facts.driver import Driver
+from gpucheck.findings.form import Fine, Hit, Judgement, Rule
+from gpucheck.findings.witnesses.selftest_says import SelfTestSays
+from gpucheck.tables.forward_compat import ForwardCompat, kind_of
+from gpucheck.tables.gpu_products import GpuProducts
+
+RULE = Rule(
+    __name__,
+    title="forward compatibility is not supported on this GPU",
+    severity=Severity.ERROR,
+    family="driver",
+    refuted_by=("device-placement", "cublas-matmul"),
+    suppressed_by=("driver-library-mismatch", "wsl-driver-problem"),
+    needs_gpu=True,
+    refuted_by_cuda="always",
+    compat_keys=("gpu_kind", "cuda_compat", "cuda_compat_active"),
+)
+
+_NOT_SUPPORTED = 804
+_SAME_RELEASE = Fix(
+    text="Compare the release of the loaded kernel module with those of libcuda: they must be the "
+    "same. After an update of the driver, restart; remove a libcuda that another installer left.",
+    commands=("cat /proc/driver/nvidia/version", "ldconfig -p | grep libcuda.so"),
+)
+
+
+@RULE.check
+def check(
+    cuda: CudaDriver,
+    driver: Driver,
+    gpus: Gpus,
+    around: Surroundings,
+    update: DriverRemedies,
+    table: ForwardCompat,
+    products: GpuProducts,
+    says: SelfTestSays,
+) -> Judgement:
+    """Error 804 says it; a compat library that is loaded first is the usual reason."""
+    seen = says.points_at(RULE.slug)
+    if cuda.init_code == _NOT_SUPPORTED:
+        seen = ("cuda_driver.init_code",)
+    elif not seen:
+        known(cuda.init_code, "cuda_driver.init_code")
+        return Fine("cuInit did not refuse forward compatibility")
+    path = _compat_library(cuda, driver)
+    loaded = f": {path} is loaded" if path else ""
+    evidence = (*seen, *(("cuda_driver.library",) if cuda.library else ()))
+    able = _able(gpus, table, products)
+    if able:
+        return Hit(
+            headline=f"cuInit fails with error 804 although {able.label} supports cuda-compat: "
+            f"libcuda is most likely of another release than the loaded kernel module{loaded}",
+            evidence=(*evidence, able.facts[0]),
+            fixes=(*((_without(path, around),) if path else ()), _SAME_RELEASE),
+            confidence=Confidence.LIKELY,
+        )
+    return Hit(
+        headline=f"cuInit fails with error 804: this GPU does not support cuda-compat{loaded}",
+        evidence=evidence,
+        fixes=(
+            _without(path, around),
+            update.install(reason="a driver new enough needs no cuda-compat"),
+        ),
+        confidence=Confidence.CERTAIN if path else Confidence.LIKELY,
+    )
+
+
+def _able(gpus: Gpus, table: ForwardCompat, products: GpuProducts) -> Gpu | None:
+    """Return one of the GPUs when all are known to support cuda-compat."""
+    try:
+        found = gpus.all()
+    except UnknownFactError:
+        return None
+    kinds = [kind_of(gpu.product, products) if gpu.has_product else None for gpu in found]
+    allowed = [kind is not None and table.allowed_on(kind) for kind in kinds]
+    return found[0] if found and all(allowed) else None
+
+
+def _compat_library(cuda: CudaDriver, driver: Driver) -> str:
+    """Return the compat library that was loaded, or that the loader comes to first."""
+    loaded = cuda.library or ""
+    if "compat" in posixpath.dirname(loaded).split("/"):
+        return loaded
+    first = driver.libcuda[0] if driver.libcuda else None
+    return first.path or "" if first is not None and first.kind == "compat" else ""
+
+
+def _without(path: str, around: Surroundings) -> Fix:
+    folder = posixpath.dirname(path)
+    commands = around.path_without("LD_LIBRARY_PATH", {folder}) if folder else ()
+    text = "Load the driver's own libcuda: take the cuda-compat folder out of LD_LIBRARY_PATH"
+    if commands:
+        return Fix(text=f"{text}, here and where it is set.", commands=commands)
+    return Fix(
+        text=f"{text} and out of the loader's configuration, then refresh its cache.",
+        commands=("grep -rn compat /etc/ld.so.conf.d /etc/ld.so.conf", "sudo ldconfig"),
+    )

@@ -1,0 +1,137 @@
+"""A GPU no longer answers: it has fallen off the bus, or never came up.
+
+Symptoms: nvidia-smi says "Unable to determine the device handle for GPU 0000:05:00.0: GPU is lost.
+Reboot the system to recover this GPU", or simply lists one GPU fewer; the kernel log has "NVRM: Xid
+(PCI:0000:05:00): 79, GPU has fallen off the bus". Running programs fail with "CUDA error:
+unspecified launch failure" or error 999, and new ones see fewer GPUs, or none.
+
+Causes: power (a weak or shared cable, a power supply that cannot follow the peaks), heat, a riser
+or slot with a bad contact, firmware, or a failing card.
+
+When it is reported: gpucheck also reports a GPU on the PCI bus that the driver is bound to but does
+not list, unless the branch or the flavour of the driver explains it. A GPU that answers again is
+fine: it was reset.
+
+Fix: restart. If the GPU stays away, switch the power off and on. If it comes back, find the cause
+before the next long job.
+"""
+
+from gpucheck.advice import DriverRemedies
+from gpucheck.derived.gpu_labels import at_pci, gpu_names
+from gpucheck.derived.gpu_support import GpuSupport
+from gpucheck.derived.surroundings import Surroundings
+from gpucheck.facts import known
+from gpucheck.facts.claims import Confidence, Fix, Severity
+from gpucheck.facts.device_nodes import DeviceNodes
+from gpucheck.facts.kernel_log import KernelLog
+from gpucheck.facts.nvidia_smi import NvidiaSmi
+from gpucheck.facts.nvml import Nvml
+from gpucheck.facts.pci import Pci
+from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, Rule
+
+RULE = Rule(
+    __name__,
+    title="a GPU has fallen off the bus",
+    severity=Severity.ERROR,
+    family="driver",
+    suppressed_by=("driver-dropped-gpu", "driver-library-mismatch"),
+    preflight=InPreflight(exit_class=1),
+)
+
+_NO_HANDLE = "Unable to determine the device handle"
+_LOST = "GPU is lost"
+
+
+@RULE.check
+def check(
+    nvml: Nvml,
+    log: KernelLog,
+    smi: NvidiaSmi,
+    pci: Pci,
+    nodes: DeviceNodes,
+    support: GpuSupport,
+    around: Surroundings,
+    update: DriverRemedies,
+) -> Judgement:
+    """NVML or nvidia-smi says so; the log does; or the bus has what the driver does not list."""
+    restart = update.reboot("that brings the GPU back, if it can still run")
+    fixes = (restart, *_THEN)
+    lost = [at for at, gpu in enumerate(nvml.gpus or ()) if gpu.lost]
+    if lost:
+        found = [(nvml.gpus or [])[at].pci_address for at in lost]
+        where = [address for address in found if address and ":" in address]
+        return Hit(
+            headline=f"{gpu_names(nvml.gpus or [], lost)} does not answer: it has fallen off the "
+            f"bus{f' (PCI {_list(where)})' if where else ''}",
+            evidence=tuple(f"nvml.gpus.{at}.lost" for at in lost),
+            fixes=fixes,
+        )
+    if _NO_HANDLE in (smi.message or "") or _LOST in (smi.message or ""):
+        return Hit(
+            headline="nvidia-smi cannot reach a GPU: it has fallen off the bus",
+            evidence=("nvidia_smi.message",),
+            fixes=fixes,
+        )
+    answering = {gpu.pci_address for gpu in nvml.gpus or ()}
+    fallen = [address for address in log.fallen_off_bus or () if address not in answering]
+    ours = not nvml.gpus or not (around.in_container() or _is_refused(nodes))
+    if fallen and ours and None not in answering:
+        return Hit(
+            headline=f"The kernel's log says that {at_pci(fallen)} has fallen off the bus",
+            evidence=("kernel_log.fallen_off_bus", *(("nvml.gpus",) if nvml.gpus else ())),
+            fixes=fixes,
+            confidence=Confidence.LIKELY if nvml.gpus is None else Confidence.CERTAIN,
+        )
+    if around.in_container():
+        return NotApplicable("a container is shown more on the bus than it was given")
+    if nvml.gpus is None and pci.gpus == []:
+        return NotApplicable("there is no NVIDIA GPU on the bus, and the log tells of none")
+    return _compare(nvml, pci, nodes, support, fixes)
+
+
+def _compare(
+    nvml: Nvml, pci: Pci, nodes: DeviceNodes, support: GpuSupport, fixes: tuple[Fix, ...]
+) -> Judgement:
+    """Compare the bus with NVML's list, where nothing else keeps a GPU from it."""
+    gpus = known(nvml.gpus, "nvml.gpus")
+    if not gpus:
+        return NotApplicable("NVML lists no GPU: the driver as a whole is in question")
+    on_bus = known(pci.gpus, "pci.gpus")
+    if _is_refused(nodes):
+        return NotApplicable("this process may not open every GPU")
+    explained = {one.gpu.pci_address for one in support.unsupported()}
+    bound = {gpu.address for gpu in on_bus if gpu.bound_driver == "nvidia"}
+    missing = [
+        gpu.pci_address
+        for gpu in support.unserved()
+        if gpu.pci_address in bound and gpu.pci_address not in explained
+    ]
+    if not missing:
+        return Fine("every GPU that the driver holds answers")
+    places = [at for at, gpu in enumerate(on_bus) if gpu.address in missing]
+    return Hit(
+        headline=f"The driver holds the GPU at PCI {_list(missing)} but does not list it: it does "
+        "not answer",
+        evidence=("nvml.gpus", *(f"pci.gpus.{at}.bound_driver" for at in places)),
+        fixes=fixes,
+        confidence=Confidence.LIKELY,
+    )
+
+
+def _is_refused(nodes: DeviceNodes) -> bool:
+    """Whether some GPU is not this process's: a job was given a part of them."""
+    return any(node.opens in ("EPERM", "EACCES") for node in nodes.nodes or ())
+
+
+def _list(addresses: list[str]) -> str:
+    return ", ".join(addresses)
+
+
+_THEN = (
+    Fix(
+        text="If it stays away, or falls again: switch the power off and on, check the card's "
+        "cables, seat and temperature, and read what the kernel said. On a cloud machine stop and "
+        "start it, to get other hardware.",
+        commands=("sudo dmesg | grep -i -E 'xid|fallen off|pcieport'",),
+    ),
+)

@@ -1,0 +1,217 @@
+"""A GPU reports a hardware fault.
+
+When it is reported: any of these counts.
+- The GPU has had uncorrected ECC errors since the driver was loaded, and no remapping covers them.
+- A row remapping failed (the card has no spare rows left).
+- The kernel log has an Xid for which NVIDIA's catalogue advises a reset of the GPU (48 double-bit
+  ECC error, 95 uncontained error, 119 and 120 GSP errors ...).
+- NVML reports "GPU requires reset".
+
+Symptoms: programs fail with "CUDA error: uncorrectable ECC error encountered" (214) or
+"uncorrectable NVLink error" (220), or hang.
+
+Corrected errors are not a fault, nor are Xids that a program causes itself (13, 31, 43 ...). On a
+GPU that answers, an Xid from long ago or from an unknown time is only a warning: a reset may have
+cleared it since.
+
+Fix: take the GPU out of service, reset it or restart, and run NVIDIA's diagnostics. Replace the
+card if the fault comes back, or at once after a failed remapping.
+"""
+
+from gpucheck.advice import DriverRemedies
+from gpucheck.derived.gpu_labels import at_pci, gpu_index, gpu_names
+from gpucheck.derived.surroundings import Surroundings
+from gpucheck.facts import known
+from gpucheck.facts.claims import Confidence, Fix, Severity
+from gpucheck.facts.cuda_driver import CudaDriver
+from gpucheck.facts.kernel_log import KernelLog, XidEvent
+from gpucheck.facts.nvml import Nvml, NvmlGpu
+from gpucheck.facts.selftests import SelfTests
+from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, Rule
+from gpucheck.findings.witnesses.selftest_says import SelfTestSays
+from gpucheck.tables.cuda_errors import CudaErrors
+from gpucheck.tables.nvml_errors import NvmlErrors
+from gpucheck.tables.xids import Xids
+
+RULE = Rule(
+    __name__,
+    title="a GPU reports a hardware fault",
+    severity=Severity.ERROR,
+    family="driver",
+    suppressed_by=("gpu-fallen-off-bus",),
+    needs_gpu=True,
+    compat_keys=("xid", "row_remap_failure"),
+    preflight=InPreflight(exit_class=1),
+)
+
+_SLUG = "gpu-hardware-fault"
+_OFF_THE_BUS = 79
+_LONG_AGO = 24 * 3600.0
+_HOUR, _MINUTE = 3600, 60
+
+
+@RULE.check
+def check(  # noqa: PLR0913, PLR0917  # NVML, CUDA and the log, and the tables of their codes
+    nvml: Nvml,
+    cuda: CudaDriver,
+    log: KernelLog,
+    xids: Xids,
+    nvml_errors: NvmlErrors,
+    cuda_errors: CudaErrors,
+    around: Surroundings,
+    update: DriverRemedies,
+    tests: SelfTests,
+    says: SelfTestSays,
+) -> Judgement:
+    """What a GPU says of itself comes first, then the kernel's log."""
+    gpus = nvml.gpus or []
+    for at, gpu in enumerate(gpus):
+        fault = _failed_remap(at, gpu) or _uncorrected(at, gpu) or _code(at, gpu, nvml_errors)
+        if fault is not None:
+            what, facts = fault
+            replace = gpu.rows_failed is True
+            return Hit(
+                headline=f"{gpu_names(gpus, [at])} {what}",
+                evidence=facts,
+                fixes=_fixes(gpu_index(gpus, at), around, update, replace=replace),
+            )
+    row = cuda_errors.error(cuda.init_code or 0)
+    if row is not None and _SLUG in row.slugs:
+        return Hit(
+            headline=f"CUDA does not start: {row.meaning} (error {row.code})",
+            evidence=("cuda_driver.init_code",),
+            fixes=_fixes(None, around, update, replace=False),
+        )
+    if seen := says.points_at(_SLUG) or _added(tests):
+        return Hit(
+            headline="A GPU reported an error of its hardware during the self-tests",
+            evidence=seen,
+            fixes=_fixes(None, around, update, replace=False),
+        )
+    event = _worst(_of_ours(log, nvml, around), xids)
+    if event is not None:
+        return _hit_xid(event, nvml, log.xids or [], xids, around, update)
+    if nvml.gpus == []:
+        return NotApplicable("NVML lists no GPU")
+    known(nvml.gpus, "nvml.gpus")
+    if log.xids is None:
+        return Fine("no GPU reports a fault; the kernel's log could not be read")
+    return Fine("neither a GPU nor the kernel's log reports a fault")
+
+
+def _added(tests: SelfTests) -> tuple[str, ...]:
+    """Return the facts that show uncorrected memory errors which came under load."""
+    return tuple(
+        f"selftests.under_load.{at}.ecc_uncorrected_added"
+        for at, gpu in enumerate(tests.under_load or ())
+        if gpu.ecc_uncorrected_added
+    )
+
+
+def _failed_remap(at: int, gpu: NvmlGpu) -> tuple[str, tuple[str, ...]] | None:
+    if not gpu.rows_failed:
+        return None
+    return (
+        "could not remap a broken row of its memory: it has no spare rows left",
+        (f"nvml.gpus.{at}.rows_failed",),
+    )
+
+
+def _uncorrected(at: int, gpu: NvmlGpu) -> tuple[str, tuple[str, ...]] | None:
+    """Errors that a remapping covers, or will after a reset, are another rule's."""
+    if not gpu.ecc_uncorrected or gpu.rows_remapped_uncorrected:
+        return None
+    if gpu.rows_pending or gpu.pages_pending:
+        return None
+    errors = "error" if gpu.ecc_uncorrected == 1 else "errors"
+    facts = [f"nvml.gpus.{at}.ecc_uncorrected"]
+    if gpu.rows_remapped_uncorrected is not None:
+        facts.append(f"nvml.gpus.{at}.rows_remapped_uncorrected")
+    return (
+        f"has {gpu.ecc_uncorrected} uncorrected memory {errors} that no remapping covers",
+        tuple(facts),
+    )
+
+
+def _code(at: int, gpu: NvmlGpu, errors: NvmlErrors) -> tuple[str, tuple[str, ...]] | None:
+    row = errors.error(gpu.handle_code or 0)
+    if row is None or _SLUG not in row.slugs:
+        return None
+    return f"answers: {row.meaning} (NVML error {row.code})", (f"nvml.gpus.{at}.handle_code",)
+
+
+def _of_ours(log: KernelLog, nvml: Nvml, around: Surroundings) -> list[XidEvent]:
+    """Leave out, in a container, what befell GPUs of the host that it was not given."""
+    given = {gpu.pci_address for gpu in nvml.gpus or ()}
+    if not around.in_container() or not given or None in given:
+        return log.xids or []
+    return [event for event in log.xids or () if event.pci_address in given]
+
+
+def _worst(events: list[XidEvent], xids: Xids) -> XidEvent | None:
+    """Return the newest Xid for which NVIDIA advises a reset; 79 is another rule's."""
+    fatal = [
+        event
+        for event in events
+        if event.xid is not None
+        and event.xid != _OFF_THE_BUS
+        and (row := xids.xid(event.xid)) is not None
+        and row.is_fatal
+    ]
+    return min(fatal, key=lambda event: event.seconds_ago or 0.0, default=None)
+
+
+def _hit_xid(  # the event and what it is compared with
+    event: XidEvent,
+    nvml: Nvml,
+    events: list[XidEvent],
+    xids: Xids,
+    around: Surroundings,
+    update: DriverRemedies,
+) -> Hit:
+    row = xids.xid(event.xid or 0)
+    gpus = nvml.gpus or []
+    at = next((at for at, gpu in enumerate(gpus) if gpu.pci_address == event.pci_address), None)
+    where = at_pci([event.pci_address]) if at is None else gpu_names(gpus, [at])
+    ago = event.seconds_ago
+    when = f", {_ago(ago)} ago" if ago else ""  # none: a log without time, or "just now" assumed
+    answers = at is not None and not gpus[at].lost
+    old = answers and (ago is None or ago > _LONG_AGO)
+    place = events.index(event)
+    return Hit(
+        headline=f"The kernel's log has Xid {event.xid} of {where}"
+        f"{f' ({row.short_name})' if row else ''}{when}",
+        evidence=(f"kernel_log.xids.{place}.xid", f"kernel_log.xids.{place}.message"),
+        fixes=_fixes(None if at is None else gpu_index(gpus, at), around, update, replace=False),
+        severity=Severity.WARNING if old else Severity.ERROR,
+        confidence=Confidence.POSSIBLE if old else Confidence.LIKELY,
+    )
+
+
+def _ago(seconds: float) -> str:
+    if seconds >= 2 * _HOUR:
+        return f"{int(seconds // _HOUR)} hours"
+    return f"{max(int(seconds // _MINUTE), 1)} min"
+
+
+def _fixes(
+    index: int | None, around: Surroundings, update: DriverRemedies, *, replace: bool
+) -> tuple[Fix, ...]:
+    diagnose = Fix(
+        text="If it comes back, run NVIDIA's diagnostics (DCGM) and have the card replaced.",
+        commands=("dcgmi diag -r 3", "nvidia-smi -q -d ECC,ROW_REMAPPER,PAGE_RETIREMENT"),
+    )
+    if replace:
+        return (
+            Fix(
+                text="Take the GPU out of work and have the card replaced.",
+                commands=("nvidia-smi -q -d ECC,ROW_REMAPPER",),
+            ),
+        )
+    if around.in_container() or index is None:
+        return update.reboot("that resets the GPU"), diagnose
+    reset = Fix(
+        text="Stop all that uses the GPU and reset it; where that is refused, restart the machine.",
+        commands=(f"sudo nvidia-smi --gpu-reset -i {index}",),
+    )
+    return reset, diagnose

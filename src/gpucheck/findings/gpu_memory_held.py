@@ -1,0 +1,230 @@
+"""Another process holds the memory of the GPU.
+
+All processes on a GPU share its memory. A process that is still running (a notebook kernel that was
+left open, a colleague's job), or one that ended without being cleaned up, leaves too little for
+yours.
+
+Symptoms: "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate ... GPU 0 has a total
+capacity of 23.64 GiB of which 9.06 MiB is free. Process 4242 has 23.5 GiB memory in use" right at
+the start, with a small model.
+
+When it is reported: gpucheck looks at the GPUs that your program would see. A GPU with less than 5
+% free memory is an error if no other GPU is free (or fewer than ``--gpus N`` are), otherwise a
+warning. Two more cases are a warning: other processes hold more than half of the memory; or more
+than a tenth (and more than 1 GiB) is in use and no process is shown that holds it. Then either a
+process of another container or user holds it, or a process did not end properly. A few hundred MiB
+for a desktop are normal. On Windows the driver does not say how much each process holds, and moves
+memory out of the GPU by itself.
+
+If the driver does not say who holds the memory, a self-test that runs out of it may: torch then
+names the other process. It counts if that process holds at least half of the GPU.
+
+Fix: end the process, or use another GPU.
+"""
+
+import re
+
+import msgspec
+
+from gpucheck.derived.gpu_labels import is_superchip
+from gpucheck.derived.gpu_places import GpuPlaces
+from gpucheck.facts import UnknownFactError, known
+from gpucheck.facts.claims import Fix, Severity
+from gpucheck.facts.container import Container
+from gpucheck.facts.nvml import GpuProcess, Nvml, NvmlGpu
+from gpucheck.facts.request import Request
+from gpucheck.facts.selftests import SelfTests
+from gpucheck.facts.system import System
+from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+
+RULE = Rule(
+    __name__,
+    title="another process holds the GPU's memory",
+    severity=Severity.WARNING,
+    family="runtime",
+    suppressed_by=("gpu-fallen-off-bus",),
+    needs_gpu=True,
+)
+
+_GIB = 1024**3
+_FULL = 0.05
+_HALF = 0.5
+_TENTH = 0.1
+_SIZE = r"(\d{1,7}(?:\.\d{1,4})?) (GiB|MiB)"
+_TOTAL = rf"has a total capacity of {_SIZE}"
+_BY_OTHER = rf"\bProcess (\d{{1,10}}) has {_SIZE} memory in use"
+_BYTES = {"GiB": 1024**3, "MiB": 1024**2}
+
+
+class _Held(msgspec.Struct, frozen=True):
+    place: int
+    gpu: NvmlGpu
+    severity: Severity
+    headline: str
+
+
+@RULE.check
+def check(
+    nvml: Nvml,
+    places: GpuPlaces,
+    system: System,
+    container: Container,
+    request: Request,
+    tests: SelfTests,
+) -> Judgement:
+    """Judge each visible GPU, the fullest finding first; then what a self-test ran into."""
+    met = _by_self_test(tests)
+    try:
+        judged = _by_driver(nvml, places, system, container, request)
+    except UnknownFactError:
+        if met is None:
+            raise
+        return met
+    return judged if met is None or isinstance(judged, Hit) else met
+
+
+def _by_self_test(tests: SelfTests) -> Hit | None:
+    """Return the process that torch names in a self-test that ran out of memory."""
+    for path, result in tests.wrong():
+        if result.kind != "out-of-memory":
+            continue
+        for text in result.words():
+            total, other = re.search(_TOTAL, text), re.search(_BY_OTHER, text)
+            if not total or not other:
+                continue
+            held, whole = _in_bytes(other.group(2, 3)), _in_bytes(total.group(1, 2))
+            if held < _HALF * whole:
+                continue
+            return Hit(
+                headline=f"{result.device}: {_gib(held)} of {_gib(whole)} held by process "
+                f"{other.group(1)}; the self-test {result.name} ran out of memory",
+                evidence=(f"{path}.detail",),
+                fixes=(
+                    Fix(
+                        text="If that process is yours and no longer needed, end it.",
+                        commands=(f"kill {other.group(1)}",),
+                        verify=f"gpucheck selftest --tests {result.name}",
+                    ),
+                    Fix(text="Or use another GPU: set CUDA_VISIBLE_DEVICES to one that is free."),
+                ),
+                severity=Severity.ERROR,
+            )
+    return None
+
+
+def _in_bytes(said: tuple[str, ...]) -> int:
+    return int(float(said[0]) * _BYTES[said[1]])
+
+
+def _by_driver(
+    nvml: Nvml,
+    places: GpuPlaces,
+    system: System,
+    container: Container,
+    request: Request,
+) -> Judgement:
+    gpus = known(nvml.gpus, "nvml.gpus")
+    if not gpus:
+        return NotApplicable("there is no NVIDIA GPU")
+    windows = system.os == "windows" or bool(system.wsl)
+    seen = places.visible()
+    held = [one for at in seen if (one := _held(at, gpus[at], windows=windows)) is not None]
+    if held:
+        worst = min(held, key=lambda one: list(Severity).index(one.severity))
+        more = f" (and {len(held) - 1} more GPUs)" if len(held) > 1 else ""
+        enough = len(seen) - len(held) >= (request.gpus or 1)
+        return Hit(
+            headline=worst.headline + more,
+            evidence=tuple(fact for one in held for fact in _facts(one)),
+            fixes=_fixes(worst, container, windows=windows),
+            severity=Severity.WARNING if enough else worst.severity,
+        )
+    for at in seen:
+        if gpus[at].memory_used_bytes is None:
+            fact = f"nvml.gpus.{at}.memory_used_bytes"
+            raise UnknownFactError(fact, gpus[at].problem("memory_used_bytes"))
+    return Fine("no process holds much of the visible GPUs' memory")
+
+
+def _held(place: int, gpu: NvmlGpu, *, windows: bool) -> _Held | None:
+    total, used, free = (
+        gpu.memory_total_bytes,
+        gpu.memory_used_bytes,
+        gpu.memory_free_bytes,
+    )
+    if not total or used is None or gpu.mig_enabled:
+        return None
+    free = total - used if free is None else free
+    name = f"GPU {gpu.index if gpu.index is not None else place} ({gpu.device_name or 'NVIDIA'})"
+    nearly_full = free < _FULL * total
+    if windows:
+        if not nearly_full:
+            return None
+        headline = f"{name}: {_gib(free)} of {_gib(total)} free; other programs use the rest"
+        return _Held(place, gpu, Severity.WARNING, headline)
+    by_processes = sum(process.used_bytes or 0 for process in gpu.processes or ())
+    holder = _largest(gpu.processes or [])
+    if nearly_full:
+        by = f", held by {_name(holder)}" if holder else ", held by no process that is shown here"
+        headline = f"{name}: only {_gib(free)} of {_gib(total)} free{by}"
+        return _Held(place, gpu, Severity.ERROR, headline)
+    if by_processes > _HALF * total and holder is not None:
+        headline = f"{name}: {_gib(by_processes)} of {_gib(total)} held by {_name(holder)}"
+        return _Held(place, gpu, Severity.WARNING, headline)
+    if is_superchip(gpu.device_name or ""):
+        return None  # its memory is the system's as well, which may keep files there
+    if gpu.processes == [] and used > _TENTH * total and used > _GIB:
+        headline = f"{name}: {_gib(used)} of {_gib(total)} held by no process that is shown here"
+        return _Held(place, gpu, Severity.WARNING, headline)
+    return None
+
+
+def _largest(processes: list[GpuProcess]) -> GpuProcess | None:
+    return max(processes, key=lambda process: process.used_bytes or 0, default=None)
+
+
+def _name(process: GpuProcess | None) -> str:
+    if process is None:
+        return "a process"
+    return f"{process.process_name or 'a process'} (pid {process.pid})"
+
+
+def _gib(size: int) -> str:
+    return f"{size / _GIB:.1f} GiB"
+
+
+def _facts(held: _Held) -> tuple[str, ...]:
+    path = f"nvml.gpus.{held.place}"
+    facts = [f"{path}.memory_used_bytes", f"{path}.memory_total_bytes"]
+    if held.gpu.processes is not None:
+        facts.append(f"{path}.processes")
+    return tuple(facts)
+
+
+def _fixes(held: _Held, container: Container, *, windows: bool) -> tuple[Fix, ...]:
+    other_gpu = Fix(text="Or use another GPU: set CUDA_VISIBLE_DEVICES to one that is free.")
+    if windows:
+        return (
+            Fix(text="Close programs that use the GPU.", commands=("nvidia-smi",)),
+            other_gpu,
+        )
+    holder = _largest(held.gpu.processes or [])
+    if holder is not None and holder.pid is not None:
+        return (
+            Fix(
+                text=f"If that process is yours and no longer needed, end it: {_name(holder)}.",
+                commands=(f"kill {holder.pid}",),
+            ),
+            other_gpu,
+        )
+    if container.runtime:
+        text = "On the host, look which process holds the GPU; it may be another container's."
+        return (Fix(text=text, commands=("nvidia-smi",)), other_gpu)
+    return (
+        Fix(
+            text="Look which processes have the GPU open, those of other users too; end what is "
+            "left over.",
+            commands=("sudo fuser -v /dev/nvidia*",),
+        ),
+        other_gpu,
+    )

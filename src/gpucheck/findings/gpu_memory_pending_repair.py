@@ -1,0 +1,80 @@
+"""Bad memory was found on a GPU, and its repair waits for a reset.
+
+Data-centre GPUs replace bad rows (row remapping, from Ampere on) or exclude bad pages (page
+retirement, before Ampere) by themselves. The repair takes effect at the next reset of the GPU;
+until then the bad memory may be used again.
+
+Symptoms: ``nvidia-smi -q`` says "Pending : Yes" under Remapped Rows or Retired Pages; the kernel
+log has Xid 63; jobs occasionally fail with an ECC error (Xid 48, 94 or 95).
+
+The GPU works, so this is a warning. A failed repair is another finding, gpu-hardware-fault.
+
+Fix: reset the GPU or reboot when no job runs on it.
+"""
+
+from gpucheck.advice import DriverRemedies
+from gpucheck.facts import UnknownFactError, known
+from gpucheck.facts.claims import Fix, Severity
+from gpucheck.facts.container import Container
+from gpucheck.facts.nvml import Nvml, NvmlGpu
+from gpucheck.facts.system import System
+from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, Rule
+
+RULE = Rule(
+    __name__,
+    title="a repair of GPU memory waits for a reset",
+    severity=Severity.WARNING,
+    family="driver",
+    suppressed_by=("gpu-hardware-fault", "gpu-fallen-off-bus"),
+    needs_gpu=True,
+    compat_keys=("row_remap_pending",),
+    preflight=InPreflight(exit_class=1, breaks_node=False),
+)
+
+
+@RULE.check
+def check(nvml: Nvml, system: System, container: Container, driver: DriverRemedies) -> Judgement:
+    """Look for a pending row remap or page retirement."""
+    gpus = known(nvml.gpus, "nvml.gpus")
+    if not gpus:
+        return NotApplicable("there is no NVIDIA GPU")
+    pending = [
+        (at, field)
+        for at, gpu in enumerate(gpus)
+        for field in ("rows_pending", "pages_pending")
+        if getattr(gpu, field)
+    ]
+    if not pending:
+        for at, gpu in enumerate(gpus):
+            if gpu.rows_pending is None and gpu.pages_pending is None and not _has_none(at, nvml):
+                raise UnknownFactError(f"nvml.gpus.{at}.rows_pending", gpu.problem("rows_pending"))
+        return Fine("no repair of GPU memory is pending")
+    places = sorted({at for at, _ in pending})
+    indices = [_index(at, gpus[at]) for at in places]
+    names = ", ".join(f"GPU {index}" for index in indices)
+    return Hit(
+        headline=f"{names}: a repair of bad memory waits for a reset",
+        evidence=tuple(f"nvml.gpus.{at}.{field}" for at, field in pending),
+        fixes=(_reset(indices, system, container), driver.reboot("it resets every GPU")),
+    )
+
+
+def _index(at: int, gpu: NvmlGpu) -> int:
+    return at if gpu.index is None else gpu.index
+
+
+def _has_none(at: int, nvml: Nvml) -> bool:
+    """Whether the GPU has no such repair: consumer cards do not support it."""
+    gpu = (nvml.gpus or [])[at]
+    problems = (gpu.problem("rows_pending"), gpu.problem("pages_pending"))
+    return all("not supported" in problem.lower() for problem in problems)
+
+
+def _reset(indices: list[int], system: System, container: Container) -> Fix:
+    if container.runtime:
+        return Fix(text="On the host, when no job uses the GPU: nvidia-smi --gpu-reset -i INDEX.")
+    sudo = "" if system.os == "windows" else "sudo "
+    return Fix(
+        text="When no job uses the GPU, reset it. On an NVSwitch system all GPUs have to be idle.",
+        commands=tuple(f"{sudo}nvidia-smi --gpu-reset -i {index}" for index in indices),
+    )

@@ -1,0 +1,141 @@
+"""A GPU is far slower than others of the same model in this machine.
+
+Symptoms: one rank is always the last, and every step takes as long as the slowest GPU needs.
+
+When it is reported: gpucheck compares the self-tests of GPUs of one model that ran at the same
+time, from ``--level standard`` on. It takes the load of ``sustained`` if that test ran, otherwise
+matrix products, in the format in which a GPU compares best with the others. Below 50 % of their
+median it is an error, below 80 % a warning. A GPU on which another process computes is not judged.
+
+If this shows nothing, each GPU is compared with the rates that were published for its board. This
+comparison never blames a GPU, because published rates come from other sizes, releases and power
+limits. Below half of the highest rate you get a note, which changes neither the verdict nor the
+exit status. The share of the vendor's peak is among the measurements of the self-tests (``-v``,
+JSON). Sound boards reach 58 % to 94 % of it with their best shape, so it gives no usable threshold.
+
+Heat and power (thermal-or-power-throttle), a PCIe link with too few lanes (pcie-link-degraded), or
+another process on the GPU (gpu-memory-held) are reported instead if they are seen.
+
+``gpucheck preflight`` compares every GPU of the job with the median of its model, and with its own
+baseline if one was saved. A slow GPU is measured again before it is named. Copies of pinned memory
+are compared with the same slot of other nodes. If there are no other nodes, less than half of the
+median is a warning, and less than a quarter an error. Ranks on the CPU are reported below 40 %
+only.
+
+Fix: compare ``nvidia-smi -q -d CLOCK,PERFORMANCE,TEMPERATURE,POWER`` of this GPU and of a fast one
+under the same load. Swap the slots of the two cards to find out whether the card or the slot is
+slow. After a note, check whether a power limit, locked clocks, an MPS share or the program of
+another container slows the GPU down: none of these is a fault.
+"""
+
+from gpucheck.derived.board_rates import BoardRates, Published
+from gpucheck.derived.same_model import SameModel, Speed
+from gpucheck.facts.claims import Confidence, Fix, Severity
+from gpucheck.facts.cuda_driver import CudaDriver
+from gpucheck.facts.nvml import Nvml
+from gpucheck.facts.selftests import SelfTests
+from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, Rule
+
+_LOOK = "nvidia-smi -q -d CLOCK,PERFORMANCE,TEMPERATURE,POWER"
+
+RULE = Rule(
+    __name__,
+    title="a GPU is much slower than it should be",
+    severity=Severity.WARNING,
+    family="runtime",
+    suppressed_by=("thermal-or-power-throttle", "pcie-link-degraded", "gpu-memory-held"),
+    seen_in=("pre-flight", "text"),
+    preflight=InPreflight(
+        exit_class=5,
+        fix="Look at its clocks, temperature and power beside a fast one's, under load.",
+        commands=(_LOOK,),
+        breaks_node=True,
+    ),
+)
+
+_ERROR, _WARNING = 0.5, 0.8
+_NOTE = 0.5
+"""Below this share of what was published: half, since 8192 is not the best shape of a board, and
+its power limit may be a lower one."""
+_VERIFY = "gpucheck selftest --tests cublas-matmul,sustained --level stress"
+
+
+@RULE.check
+def check(
+    tests: SelfTests, same: SameModel, boards: BoardRates, cuda: CudaDriver, nvml: Nvml
+) -> Judgement | None:
+    """Compare each GPU with the median of the others of its model, else with published rates."""
+    if tests.results is None:
+        return None
+    busy = _busy(cuda, nvml)
+    speeds = same.speeds()
+    slow = [one for one in speeds if one.share < _WARNING and one.device not in busy]
+    if slow:
+        return _slower_than_peers(sorted(slow, key=lambda one: one.share))
+    published = boards.published()
+    low = [one for one in published if one.share < _NOTE and one.device not in busy]
+    if low:
+        return _far_below(min(low, key=lambda one: one.share))
+    if speeds:
+        return Fine("no GPU is much slower than the others of its model")
+    if published:
+        first = published[0]
+        return Fine(
+            f"{first.device} reaches {first.share:.0%} of the highest rate that was published "
+            f"for {first.model}"
+        )
+    return NotApplicable(
+        "nothing to compare: it needs --level standard, and two GPUs of one model or a "
+        "published rate of this board"
+    )
+
+
+def _slower_than_peers(slow: list[Speed]) -> Hit:
+    first = slow[0]
+    more = f" (and {len(slow) - 1} more)" if len(slow) > 1 else ""
+    return Hit(
+        headline=f"{first.device} ({first.model}) reaches {first.share:.0%} of what "
+        f"{_others(first)} of its model reach: {first.value:.4g} against {first.peers:.4g} "
+        f"TFLOP/s ({first.rate}){more}",
+        evidence=tuple(f"{one.path}.measurements" for one in slow[:4]),
+        fixes=(
+            Fix(
+                text="Look at its clocks, temperature and power beside a fast one's, under load.",
+                commands=(_LOOK,),
+                verify=_VERIFY,
+            ),
+        ),
+        severity=Severity.ERROR if first.share < _ERROR else Severity.WARNING,
+    )
+
+
+def _far_below(low: Published) -> Hit:
+    return Hit(
+        headline=f"{low.device} ({low.model}) multiplies bf16 matrices at {low.value:.4g} TFLOP/s, "
+        f"{low.share:.0%} of the highest rate that was published for this board ({low.best:.4g})",
+        evidence=(f"{low.path}.measurements",),
+        fixes=(
+            Fix(
+                text="See whether a power limit, locked clocks or another program holds it down.",
+                commands=(_LOOK, "nvidia-smi"),
+                verify=_VERIFY,
+            ),
+        ),
+        severity=Severity.INFO,
+        confidence=Confidence.POSSIBLE,
+    )
+
+
+def _others(speed: Speed) -> str:
+    return "the other one" if speed.others == 1 else f"{speed.others} others"
+
+
+def _busy(cuda: CudaDriver, nvml: Nvml) -> set[str]:
+    """Return the CUDA devices on which another process computes."""
+    by_uuid = {gpu.uuid: gpu for gpu in nvml.gpus or () if gpu.uuid}
+    found = set()
+    for at, device in enumerate(cuda.devices or ()):
+        gpu = by_uuid.get(device.uuid or "")
+        if gpu is not None and any(one.kind == "compute" for one in gpu.processes or ()):
+            found.add(f"cuda:{at}")
+    return found

@@ -1,0 +1,130 @@
+"""The PyTorch build has no code for this GPU, which is newer than all the code in the build.
+
+A build contains machine code (cubins: ``sm_80``, ``sm_90``) for a list of GPU generations. A cubin
+runs on the compute capability it was made for and on higher minor versions of the same major:
+``sm_86`` runs on an RTX 4090 (8.9), ``sm_120`` on 12.1. It never runs on another major version.
+Only PTX (``compute_90``) can be compiled by the driver for a later GPU, and PyTorch's wheels
+contain none.
+
+Symptoms: the warning "NVIDIA GeForce RTX 5090 with CUDA capability sm_120 is not compatible with
+the current PyTorch installation", then at the first kernel "CUDA error: no kernel image is
+available for execution on the device". ``torch.cuda.is_available()`` is True all the same. If a
+build does contain PTX but the driver is older than the CUDA it was made with, the driver refuses to
+compile it: "the provided PTX was compiled with an unsupported toolchain" (error 222).
+
+If the list of the build's architectures does not show the problem, a self-test that fails on the
+GPU in this way does.
+
+Fix: install a PyTorch build for a newer CUDA, which has code for the GPU. An update of the driver
+or of the machine's CUDA toolkit does not add code to PyTorch.
+"""
+
+from gpucheck.advice import START_PAGE, DriverRemedies, TorchRemedies
+from gpucheck.advice.hide_gpus import HideGpus
+from gpucheck.derived import Gpu
+from gpucheck.derived.torch_code import TorchCode, some_of
+from gpucheck.facts import UnknownFactError
+from gpucheck.facts.claims import Confidence, Fix, Severity
+from gpucheck.facts.system import System
+from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+from gpucheck.findings.witnesses.no_kernel_image import NoKernelImage
+from gpucheck.tables.gpu_architectures import GpuArchitectures
+from gpucheck.tables.versions import at_least, parse
+
+RULE = Rule(
+    __name__,
+    title="the PyTorch build is too old for this GPU",
+    severity=Severity.ERROR,
+    family="torch",
+    refuted_by=("device-placement", "cublas-matmul", "cudnn-convolution"),
+    suppressed_by=("torch-mixed-install", "torch-rocm-or-other-build"),
+    needs_gpu=True,
+    refuted_by_cuda="symptom",
+    decides_use=True,
+    compat_keys=("gpu", "compute_capability", "gpu_count"),
+)
+
+
+@RULE.check
+def check(
+    torch: TorchBuild,
+    system: System,
+    code: TorchCode,
+    architectures: GpuArchitectures,
+    reinstall: TorchRemedies,
+    update: DriverRemedies,
+    hide: HideGpus,
+    no_image: NoKernelImage,
+) -> Judgement:
+    """Look for a visible GPU that is newer than every code, or a test that found no code."""
+    if reason := code.nothing_to_judge():
+        return NotApplicable(reason)
+    seen = no_image.hit(RULE.slug, reinstall)
+    try:
+        judged = code.on_gpus()
+    except UnknownFactError:
+        if seen is None:
+            raise
+        return seen
+    new = [one.gpu for one in judged if one.trouble == "too-new"]
+    refused = [one.gpu for one in judged if one.trouble == "ptx-refused"]
+    if not new and not refused:
+        if seen is not None:
+            return seen
+        unknown = code.unknown_gpu(judged)
+        if unknown is not None:
+            raise unknown
+        return Fine("no visible GPU is newer than the code in this build")
+    if new and system.jetson:
+        return NotApplicable("a Jetson: torch-rocm-or-other-build judges its build")
+    works = [one.gpu for one in judged if one.trouble == ""]
+    fix = reinstall.install("it has code for this GPU") or Fix(
+        text=_look(new or refused) + reinstall.why_none()
+    )
+    others = hide.fix(works)
+    if not new:
+        return _ptx_refused(torch, code, refused, fix, update)
+    return Hit(
+        headline=f"PyTorch {torch.version or ''} (CUDA {torch.cuda}) has no code for "
+        f"{some_of(new, judged)}{_needs(new, torch, architectures)}",
+        evidence=(*code.facts(), *(fact for gpu in new for fact in gpu.facts)),
+        fixes=(fix,) if others is None else (fix, others),
+    )
+
+
+def _needs(new: list[Gpu], torch: TorchBuild, architectures: GpuArchitectures) -> str:
+    """Return from which CUDA on code for the first of the GPUs can be built."""
+    capability = new[0].compute_capability or ""
+    row = architectures.row(capability)
+    if row is None or row.first_toolkit is None:
+        return ""
+    built, first = parse(torch.cuda), parse(row.first_toolkit)
+    if built is None or first is None or at_least(built, first):
+        return ""
+    return f"; code for {capability} needs a build of CUDA {row.first_toolkit} or newer"
+
+
+def _look(gpus: list[Gpu]) -> str:
+    names = ", ".join(gpu.label for gpu in gpus)
+    return (
+        f"Look for a build with code for {names} at {START_PAGE} (the nightly builds included): "
+        "gpucheck knows none that fits every visible GPU and this driver."
+    )
+
+
+def _ptx_refused(
+    torch: TorchBuild, code: TorchCode, refused: list[Gpu], fix: Fix, update: DriverRemedies
+) -> Judgement:
+    names = ", ".join(gpu.label for gpu in refused)
+    return Hit(
+        headline=f"PyTorch {torch.version or ''} has only PTX of CUDA {torch.cuda} for {names}, "
+        "and the driver speaks an older CUDA, so it refuses to compile it",
+        evidence=(
+            *code.facts(),
+            *code.driver_facts(),
+            *(fact for gpu in refused for fact in gpu.facts),
+        ),
+        fixes=(fix, update.install(None, f"one that speaks CUDA {torch.cuda}")),
+        confidence=Confidence.LIKELY,
+    )

@@ -1,0 +1,121 @@
+"""The PyTorch build, or the cuDNN that it brings, has dropped this older GPU.
+
+A build contains machine code (cubins) for a list of GPU generations, and newer builds leave old
+ones out: CUDA 13 cannot generate code for Maxwell, Pascal and Volta (5.x, 6.x, 7.0) at all, and
+builds for CUDA 12.8 and later leave some of them out. A cubin never runs on a GPU that is older
+than the cubin's target, and PTX does not help on an older GPU either.
+
+Symptoms: the warning "Found GPU0 NVIDIA GeForce GTX 1080 which is of cuda capability 6.1. Minimum
+and Maximum cuda capability supported by this version of PyTorch is (7.0) - (12.0)", then "CUDA
+error: no kernel image is available for execution on the device". ``torch.cuda.is_available()`` is
+True all the same. If only cuDNN has dropped the GPU, matrix products work and convolutions fail:
+"cuDNN error: CUDNN_STATUS_ARCH_MISMATCH" or "FIND was unable to find an engine to execute this
+computation".
+
+If the list of the build's architectures does not show the problem, a self-test that fails on the
+GPU in this way does.
+
+A card with 4 GiB or less next to a GPU that works is taken for a display card and only mentioned.
+
+Fix: install a PyTorch build that still has code for the GPU, usually one for CUDA 12.6 of the same
+PyTorch release. The driver matters as well: branch 580 is the last one for these GPUs.
+"""
+
+from gpucheck.advice import TorchRemedies
+from gpucheck.advice.hide_gpus import HideGpus
+from gpucheck.advice.torch_install import PREVIOUS_PAGE
+from gpucheck.derived import Gpu
+from gpucheck.derived.torch_code import TorchCode, some_of
+from gpucheck.facts import UnknownFactError
+from gpucheck.facts.claims import Fix, Severity
+from gpucheck.facts.nvml import Nvml
+from gpucheck.facts.request import Request
+from gpucheck.facts.system import System
+from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+from gpucheck.findings.witnesses.no_kernel_image import NoKernelImage
+
+RULE = Rule(
+    __name__,
+    title="the PyTorch build has dropped this GPU",
+    severity=Severity.ERROR,
+    family="torch",
+    refuted_by=("device-placement", "cublas-matmul", "cudnn-convolution"),
+    suppressed_by=("torch-mixed-install", "torch-rocm-or-other-build"),
+    needs_gpu=True,
+    decides_use=True,
+    compat_keys=("gpu", "compute_capability", "gpu_count", "cudnn_compiled"),
+)
+
+
+_SMALL = 4 * 1024**3
+
+
+@RULE.check
+def check(  # torch, the GPUs and the ways out
+    torch: TorchBuild,
+    system: System,
+    code: TorchCode,
+    reinstall: TorchRemedies,
+    hide: HideGpus,
+    nvml: Nvml,
+    request: Request,
+    no_image: NoKernelImage,
+) -> Judgement:
+    """Look for a visible GPU whose code, or cuDNN's, was dropped."""
+    if reason := code.nothing_to_judge():
+        return NotApplicable(reason)
+    seen = no_image.hit(RULE.slug, reinstall)
+    try:
+        judged = code.on_gpus()
+    except UnknownFactError:
+        if seen is None:
+            raise
+        return seen
+    old = [one.gpu for one in judged if one.trouble == "too-old"]
+    without_cudnn = [one.gpu for one in judged if one.trouble == "cudnn"]
+    if not old and not without_cudnn:
+        if seen is not None:
+            return seen
+        unknown = code.unknown_gpu(judged)
+        if unknown is not None:
+            raise unknown
+        return Fine("this build has dropped no visible GPU")
+    if system.jetson:
+        return NotApplicable("a Jetson: torch-rocm-or-other-build judges its build")
+    fix = reinstall.install("it still has code for this GPU") or Fix(
+        text=_look(old or without_cudnn) + reinstall.why_none()
+    )
+    works = [one.gpu for one in judged if one.trouble == ""]
+    others = hide.fix(works)
+    spare = works and all(_is_for_the_screen(gpu, nvml) for gpu in old)
+    short = request.gpus is not None and request.gpus > len(works)
+    fixes = (fix,) if others is None else (fix, others)
+    if old:
+        return Hit(
+            headline=f"PyTorch {torch.version or ''} (CUDA {torch.cuda}) no longer has code for "
+            f"{some_of(old, judged)}",
+            evidence=(*code.facts(), *(fact for gpu in old for fact in gpu.facts)),
+            fixes=fixes,
+            severity=Severity.INFO if spare and not short else None,
+        )
+    return Hit(
+        headline=f"cuDNN {torch.cudnn}, which PyTorch {torch.version or ''} brings, has dropped "
+        f"{some_of(without_cudnn, judged)}: convolutions fail",
+        evidence=("torch.cudnn", "torch.cuda", *(f for g in without_cudnn for f in g.facts)),
+        fixes=fixes,
+    )
+
+
+def _is_for_the_screen(gpu: Gpu, nvml: Nvml) -> bool:
+    """Whether it is a small card, as one keeps beside a large one for the screen."""
+    sizes = [one.memory_total_bytes for one in nvml.gpus or () if one.device_name == gpu.product]
+    return bool(sizes) and all(size is not None and size <= _SMALL for size in sizes)
+
+
+def _look(gpus: list[Gpu]) -> str:
+    names = ", ".join(gpu.label for gpu in gpus)
+    return (
+        f"Look for an older release with code for {names} at {PREVIOUS_PAGE}: "
+        "gpucheck knows no build that fits every visible GPU and this driver."
+    )

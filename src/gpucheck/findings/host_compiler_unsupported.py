@@ -1,0 +1,187 @@
+"""The C++ compiler of this machine is too new or too old for nvcc or for PyTorch's headers.
+
+nvcc passes the host part of CUDA code to gcc, clang or Visual C++, and refuses compiler releases
+that are newer than itself. PyTorch's extension builder refuses some more. PyTorch's headers reject
+an old gcc: from PyTorch 2.2 on any release before 9, and from 2.12 on any before 10, which does not
+support C++20.
+
+Symptoms: "#error -- unsupported GNU version! gcc versions later than 13 are not supported!", "The
+current installed version of g++ (15.1.0) is greater than the maximum required version by CUDA
+12.8", "unsupported Microsoft Visual Studio version!", or "unrecognized command line option
+'-std=c++20'".
+
+When it is reported: PyTorch itself runs without such a compiler. So this is judged only when
+something is to be compiled (``--for build``, or an installed package that compiles at run time).
+The compiler is the one that NVCC_CCBIN, CC or CXX names, otherwise gcc on PATH.
+``-allow-unsupported-compiler`` in NVCC_PREPEND_FLAGS turns off the limit of nvcc,
+TORCH_DONT_CHECK_COMPILER_ABI=1 that of PyTorch.
+
+Fix: install a compiler that both accept next to the existing one, and set CC and CXX to it.
+"""
+
+from gpucheck.derived.build_tools import BuildTools, Taken
+from gpucheck.derived.surroundings import Surroundings
+from gpucheck.facts import known
+from gpucheck.facts.claims import Fix, Severity
+from gpucheck.facts.toolkits import Toolkits
+from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+from gpucheck.findings.witnesses.compiling import NOTHING, Compiling, Reason
+from gpucheck.tables.host_compilers import HostCompilers
+from gpucheck.tables.versions import at_least, parse
+
+RULE = Rule(
+    __name__,
+    title="the C++ compiler does not fit nvcc or PyTorch",
+    severity=Severity.ERROR,
+    family="libraries",
+    suppressed_by=("torch-missing", "toolkit-torch-mismatch"),
+    compat_keys=("action", "gcc", "clang", "msc_ver"),
+)
+
+_FOR_STANDARD, _FOR_HEADERS = "oldest-gcc-for-standard", "oldest-gcc-for-headers"
+
+
+@RULE.check
+def check(
+    compiling: Compiling,
+    toolkits: Toolkits,
+    torch: TorchBuild,
+    tools: BuildTools,
+    table: HostCompilers,
+    around: Surroundings,
+) -> Judgement:
+    """Compare the compiler with the bounds of nvcc and of torch."""
+    why = compiling.cuda_code()
+    if why is None:
+        return NotApplicable(NOTHING)
+    cuda = toolkits.selected_version or ""
+    if (visual := tools.visual_c()) is not None:
+        return _visual_c(*visual, cuda, table, tools, why)
+    taken = tools.host_compiler()
+    if taken is None:
+        return NotApplicable("no host compiler is there: compiler-missing judges that")
+    if torch.built_for not in (None, "cuda"):
+        cuda = ""  # without CUDA in torch no nvcc takes part
+    fault = _fault(taken, cuda, torch.version or "", table, tools)
+    if fault:
+        return Hit(
+            headline=f"{taken.kind} {taken.version} is {fault}; {why.words}",
+            evidence=(
+                *(("toolkits.selected_version",) if cuda else ()),
+                *taken.facts,
+                *(("torch.version",) if torch.version else ()),
+            ),
+            fixes=(_fix(taken, cuda, torch.version or "", table, around, why),),
+            severity=why.severity,
+            confidence=why.confidence,
+        )
+    if not cuda and torch.built_for != "cpu":
+        known(toolkits.selected_version, "toolkits.selected_version")
+    return Fine(f"nothing speaks against {taken.kind} {taken.version}")
+
+
+def _fault(taken: Taken, cuda: str, torch: str, table: HostCompilers, tools: BuildTools) -> str:
+    """Return what is wrong with the compiler, in words; "" for nothing known."""
+    row = table.nvcc(cuda) if cuda else None
+    limit = getattr(row, taken.kind) if row is not None else None
+    if (
+        limit
+        and not tools.takes_any()
+        and table.nvcc_takes(cuda, taken.kind, taken.version) is False
+    ):
+        return f"newer than nvcc of CUDA {cuda} takes ({limit} is the newest)"
+    first, have = _oldest_gcc(torch, table), parse(taken.version)
+    if taken.kind == "gcc" and have is not None and not at_least(have, (first,)):
+        why = "which needs C++20:" if table.rule(_FOR_STANDARD, torch) else "whose headers demand"
+        return f"too old for torch {torch}, {why} gcc {first} or newer"
+    if not cuda or tools.torch_does_not_look():
+        return ""
+    if table.torch_takes(torch, cuda, taken.kind, taken.version) is False:
+        return f"refused by the extension builder of torch {torch} for CUDA {cuda}" + _bounds(
+            taken, cuda, torch, table
+        )
+    return ""
+
+
+def _bounds(taken: Taken, cuda: str, torch: str, table: HostCompilers) -> str:
+    row = table.torch_bounds(torch, cuda)
+    if row is None:
+        return ""
+    below = row.gcc_below if taken.kind == "gcc" else row.clang_below
+    last = row.gcc_to if taken.kind == "gcc" else row.clang_to
+    lower = f"from {row.gcc_from} on, " if taken.kind == "gcc" and row.gcc_from else ""
+    if below:
+        return f" (it takes {taken.kind} {lower}below {below})"
+    return f" (it takes {taken.kind} {lower}up to {last})" if last else ""
+
+
+def _visual_c(
+    version: int, fact: str, cuda: str, table: HostCompilers, tools: BuildTools, why: Reason
+) -> Judgement:
+    if not cuda:
+        return NotApplicable("there is no toolkit that a build would take")
+    takes = table.nvcc_takes_msvc(cuda, version)
+    row = table.nvcc(cuda)
+    if takes is None or row is None:
+        return NotApplicable(f"which Visual C++ nvcc of CUDA {cuda} takes is not in the tables")
+    if takes or tools.takes_any():
+        return Fine(f"nvcc of CUDA {cuda} takes Visual C++ with _MSC_VER {version}")
+    years = f" (Visual Studio {row.msvc_years})" if row.msvc_years else ""
+    return Hit(
+        headline=f"nvcc of CUDA {cuda} does not take Visual C++ with _MSC_VER {version}: it takes "
+        f"{row.msc_ver_from} to below {row.msc_ver_below}{years}; {why.words}",
+        evidence=("toolkits.selected_version", fact),
+        fixes=(
+            Fix(
+                text=f"Install the C++ tools{years} beside the ones that are there, and build in "
+                "their command prompt; or build with a newer CUDA toolkit.",
+                verify="gpucheck --for build",
+            ),
+        ),
+        severity=why.severity,
+        confidence=why.confidence,
+    )
+
+
+def _fix(
+    taken: Taken, cuda: str, torch: str, table: HostCompilers, around: Surroundings, why: Reason
+) -> Fix:
+    verify = "gpucheck --for build" if why.asked else "gpucheck"
+    best = _newest_gcc(cuda, torch, table)
+    if best is None:
+        return Fix(
+            text=f"Install another release of {taken.kind} beside it, and let CC and CXX name it.",
+            verify=verify,
+        )
+    return Fix(
+        text=f"Install gcc {best} and g++ {best} beside it, and let CC and CXX name them while "
+        "building.",
+        commands=(
+            *around.install_packages(f"gcc-{best}", f"g++-{best}"),
+            *around.set("CC", f"gcc-{best}"),
+            *around.set("CXX", f"g++-{best}"),
+        ),
+        verify=verify,
+    )
+
+
+def _oldest_gcc(torch: str, table: HostCompilers) -> int:
+    """Return the oldest major of gcc that compiles torch's headers; 0 where nobody has read them.
+
+    A gcc that does not know -std=c++20 is refused by itself, an old one by the headers.
+    """
+    rows = (table.rule(name, torch) for name in (_FOR_STANDARD, _FOR_HEADERS))
+    return max(((parse(row.value) or (0,))[0] for row in rows if row is not None), default=0)
+
+
+def _newest_gcc(cuda: str, torch: str, table: HostCompilers) -> int | None:
+    """Return the newest major of gcc that all bounds admit; None where the tables do not tell."""
+    row = table.nvcc(cuda) if cuda else None
+    newest = parse(row.gcc) if row is not None else None
+    first = _oldest_gcc(torch, table)
+    for major in range(newest[0], max(first, 6) - 1, -1) if newest is not None else ():
+        # Some last minor of it, since bounds such as "below 15" are meant for a whole major.
+        if table.torch_takes(torch, cuda, "gcc", f"{major}.1") is not False:
+            return major
+    return None

@@ -1,0 +1,76 @@
+"""The kernel killed a Python process because the machine (not the GPU) ran out of memory.
+
+When RAM, or the memory limit of a container, Slurm job or pod, is exhausted, the kernel kills a
+process. Typical causes are DataLoader workers that each hold a copy of the data, a checkpoint that
+every rank loads at once, and pinned memory.
+
+Symptoms: "Killed", exit status 137 or signal 9 with no traceback; "DataLoader worker (pid 123) is
+killed by signal: Killed"; from torchrun "exitcode: -9"; from Slurm "oom_kill event".
+
+When it is reported: from the kernel log alone this is a warning, and only processes with the names
+of Python programs count. The log shows that a process was killed since the last boot, not that this
+is the problem you see now. A text that shows the failure itself makes it an error.
+
+Fix: use fewer DataLoader workers, keep less data in memory, or raise the limit of the job.
+"""
+
+from gpucheck.facts import known
+from gpucheck.facts.claims import Confidence, Fix, Severity
+from gpucheck.facts.kernel_log import KernelLog, OomKill
+from gpucheck.facts.system import System
+from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+
+RULE = Rule(
+    __name__,
+    title="a process was killed because the machine's memory ran out",
+    severity=Severity.ERROR,
+    family="runtime",
+)
+
+_RECENT = 3600.0
+"""Seconds."""
+# The kernel shows a thread's name: PyTorch calls its own pt_main_thread and pt_data_worker.
+_PYTHON = ("python", "torchrun", "pt_main_thread", "pt_data", "ray::", "ray_", "ipykernel")
+
+
+@RULE.check
+def check(log: KernelLog, system: System) -> Judgement:
+    """Look for Python programs among what the kernel killed."""
+    if system.os in ("windows", "macos"):
+        return NotApplicable("this is read from the Linux kernel's log")
+    kills = known(log.oom_kills, "kernel_log.oom_kills")
+    found = [at for at, kill in enumerate(kills) if _is_python(kill)]
+    if not found:
+        return Fine("the kernel's log shows no Python process killed for memory")
+    last = kills[found[-1]]
+    whose = {
+        "cgroup": "the memory limit of its container or job was reached",
+        "host": "the machine's memory had run out",
+    }.get(last.scope or "", "memory had run out")
+    times = f" ({len(found)} such kills since boot)" if len(found) > 1 else ""
+    return Hit(
+        headline=f"The kernel killed {last.process_name} (pid {last.pid}): {whose}{times}",
+        evidence=tuple(f"kernel_log.oom_kills.{at}" for at in found[-3:]),
+        fixes=(_fix(last),),
+        severity=Severity.WARNING if _is_recent(last) else Severity.INFO,
+        confidence=Confidence.POSSIBLE,
+    )
+
+
+def _is_python(kill: OomKill) -> bool:
+    return (kill.process_name or "").startswith(_PYTHON)
+
+
+def _is_recent(kill: OomKill) -> bool:
+    """Yesterday's kill says nothing of the program that fails now."""
+    return kill.seconds_ago is not None and kill.seconds_ago < _RECENT
+
+
+def _fix(kill: OomKill) -> Fix:
+    less = "Let the program use less memory: fewer DataLoader workers, no copy of the data in each"
+    if kill.scope == "cgroup":
+        text = (
+            f"{less}; or raise the limit of the container or job (docker --memory, sbatch --mem)."
+        )
+        return Fix(text=text, verify="cat /sys/fs/cgroup/memory.max")
+    return Fix(text=f"{less}; or use a machine with more memory.", verify="free -h")

@@ -1,0 +1,99 @@
+"""The NVIDIA driver is installed, but its kernel module is not loaded.
+
+Symptoms: nvidia-smi says "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA
+driver. Make sure that the latest NVIDIA driver is installed and running." NVML returns 9 (driver
+not loaded), /proc/driver/nvidia does not exist, and PyTorch says "Found no NVIDIA driver on your
+system".
+
+Causes, in the order in which gpucheck checks them:
+- The kernel was updated, and no module was built for the running kernel (DKMS had no headers, or
+  the machine was not restarted).
+- A line in modprobe.d blocks the module.
+- nouveau holds the card.
+- Secure Boot refuses an unsigned module.
+- Nothing has loaded the module.
+
+Fix: it depends on the cause; gpucheck prints it. Reinstalling CUDA or PyTorch does not help.
+"""
+
+from gpucheck.advice.kernel_module import ModuleRemedies
+from gpucheck.derived import DriverState, Gpus
+from gpucheck.derived.surroundings import Surroundings
+from gpucheck.facts import known
+from gpucheck.facts.claims import Confidence, Fix, Severity
+from gpucheck.facts.driver import Driver
+from gpucheck.facts.nvidia_smi import NvidiaSmi
+from gpucheck.facts.nvml import Nvml
+from gpucheck.facts.pci import Pci
+from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+
+RULE = Rule(
+    __name__,
+    title="the kernel module of the driver is not loaded",
+    severity=Severity.ERROR,
+    family="driver",
+    refuted_by=("device-placement", "cublas-matmul"),
+    suppressed_by=("driver-missing", "driver-dropped-gpu"),
+    refuted_by_cuda="always",
+    compat_keys=("nvml_error", "nvidia_module_loaded"),
+)
+
+_NOT_LOADED = 9
+_NO_COMMUNICATION = "couldn't communicate with the NVIDIA driver"
+
+
+@RULE.check
+def check(  # it joins the bus, both sides of the driver and the way to load it
+    driver: Driver,
+    nvml: Nvml,
+    smi: NvidiaSmi,
+    pci: Pci,
+    gpus: Gpus,
+    state: DriverState,
+    around: Surroundings,
+    remedies: ModuleRemedies,
+) -> Judgement:
+    """An installed driver without its module, and why."""
+    if driver.module_loaded or nvml.init_code == 0 or state.works():
+        return Fine("the kernel module is loaded")
+    said = _said(nvml, smi)
+    if driver.module_loaded is None and said:
+        if pci.gpus == []:
+            return NotApplicable("there is no NVIDIA GPU that the module could drive")
+        return Hit(
+            headline="NVIDIA's driver says that its kernel module is not loaded",
+            evidence=said,
+            fixes=(remedies.load(),),
+            confidence=Confidence.LIKELY,
+        )
+    if elsewhere := around.without_linux_driver():
+        return NotApplicable(elsewhere)
+    known(driver.module_loaded, "driver.module_loaded")
+    if not gpus.present():
+        return NotApplicable("there is no NVIDIA GPU that the module could drive")
+    if not state.installed():
+        return NotApplicable("no driver is installed")
+    cause = remedies.cause()
+    return Hit(
+        headline=f"NVIDIA's driver is installed, but its kernel module is not loaded: {cause.why}",
+        evidence=("driver.module_loaded", *said, *cause.facts, *gpus.seen_by()),
+        fixes=_on_host(cause.fixes) if around.in_container() else cause.fixes,
+        confidence=cause.confidence,
+    )
+
+
+def _said(nvml: Nvml, smi: NvidiaSmi) -> tuple[str, ...]:
+    """Return the facts by which the driver itself says so."""
+    facts = []
+    if nvml.init_code == _NOT_LOADED:
+        facts.append("nvml.init_code")
+    if _NO_COMMUNICATION in (smi.message or ""):
+        facts.append("nvidia_smi.message")
+    return tuple(facts)
+
+
+def _on_host(fixes: tuple[Fix, ...]) -> tuple[Fix, ...]:
+    return tuple(
+        Fix(text=f"On the host, not in this container: {fix.text}", commands=fix.commands)
+        for fix in fixes
+    )

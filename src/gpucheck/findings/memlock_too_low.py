@@ -1,0 +1,61 @@
+"""The limit of locked memory is too low for InfiniBand.
+
+InfiniBand and RoCE (RDMA) need memory that the kernel may not move. A process may lock only as much
+as its memlock limit allows, and the usual default is 64 KiB or 8 MiB. NCCL registers its buffers,
+several MiB for each connection, so it exceeds the default as soon as it talks to other machines
+over InfiniBand.
+
+Symptoms: NCCL says "Call to ibv_reg_mr failed with error Cannot allocate memory" or "ibv_create_cq
+failed" at the start of a job on several machines.
+
+When it is reported: only on machines with InfiniBand devices, and as a warning, because a job on
+this machine alone is not affected.
+
+``gpucheck preflight`` reports every host with a low limit if the job uses InfiniBand between
+several nodes.
+
+Fix: raise the limit for whatever starts the job: the login, the container, or Slurm's daemon.
+"""
+
+from gpucheck.advice.nccl_surroundings import lift_memlock
+from gpucheck.derived import Gpus
+from gpucheck.derived.process_limits import in_words, locks_too_little
+from gpucheck.facts import known
+from gpucheck.facts.claims import Confidence, Severity
+from gpucheck.facts.container import Container
+from gpucheck.facts.limits import LimitsOfProcess
+from gpucheck.facts.system import System
+from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, Rule
+
+RULE = Rule(
+    __name__,
+    title="the memlock limit is too low for InfiniBand",
+    severity=Severity.WARNING,
+    family="cluster",
+    preflight=InPreflight(
+        exit_class=4,
+        fix=lift_memlock(None, under_slurm=None).text,
+    ),
+)
+
+
+@RULE.check
+def check(limits: LimitsOfProcess, system: System, container: Container, gpus: Gpus) -> Judgement:
+    """Judge the limit where InfiniBand and a GPU are there."""
+    if system.os in ("windows", "macos"):
+        return NotApplicable("memlock is a limit of Linux")
+    devices = known(limits.infiniband_devices, "limits.infiniband_devices")
+    if not devices:
+        return NotApplicable("there is no InfiniBand device")
+    memlock = known(limits.memlock_bytes, "limits.memlock_bytes")
+    if not locks_too_little(memlock):
+        return Fine("enough memory may be locked")
+    if not gpus.present():
+        return NotApplicable("there is no NVIDIA GPU")
+    return Hit(
+        headline=f"Only {in_words(memlock)} of memory may be locked: too little for NCCL over "
+        f"InfiniBand ({', '.join(devices[:4])})",
+        evidence=("limits.memlock_bytes", "limits.infiniband_devices"),
+        fixes=(lift_memlock(container.runtime or "", under_slurm=system.under_slurm),),
+        confidence=Confidence.LIKELY,
+    )

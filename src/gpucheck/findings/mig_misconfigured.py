@@ -1,0 +1,170 @@
+"""A GPU is in MIG mode, but CUDA cannot use it as intended.
+
+MIG splits a GPU into instances. Three things can go wrong:
+- In MIG mode without any instance the GPU is invisible to CUDA: "No CUDA GPUs are available",
+  although nvidia-smi shows it.
+- CUDA_VISIBLE_DEVICES names an instance that does not exist. The names change whenever the
+  instances are created again.
+- One process sees only one instance, the first in the list. Several instances do not work as
+  several GPUs for DistributedDataParallel or ``device_map="auto"``.
+
+A change of the mode takes effect after a reset of the GPU or a restart.
+
+Fix: create instances, or turn MIG off; name an instance that ``nvidia-smi -L`` lists; start one
+process for each instance.
+"""
+
+from gpucheck.derived.gpu_labels import gpu_index, gpus_are
+from gpucheck.derived.surroundings import Surroundings
+from gpucheck.facts import UnknownFactError
+from gpucheck.facts.claims import Confidence, Fix, Severity
+from gpucheck.facts.cuda_driver import CudaDriver
+from gpucheck.facts.environment import Environment
+from gpucheck.facts.nvml import Nvml, NvmlGpu
+from gpucheck.facts.request import Request
+from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+
+RULE = Rule(
+    __name__,
+    title="MIG mode that CUDA cannot use as meant",
+    severity=Severity.ERROR,
+    family="driver",
+    suppressed_by=("driver-library-mismatch", "gpu-fallen-off-bus", "device-permission"),
+    needs_gpu=True,
+)
+
+_VARIABLE = "CUDA_VISIBLE_DEVICES"
+_FACT = f"environment.variables.{_VARIABLE}"
+_OLD_NAMES = "MIG-GPU-"
+
+
+@RULE.check
+def check(
+    nvml: Nvml, cuda: CudaDriver, environment: Environment, request: Request, around: Surroundings
+) -> Judgement:
+    """Look at the names in the mask first, then at each GPU in MIG mode."""
+    if request.gpus == 0:
+        return Fine("no GPU is to be used")
+    value = environment.get(_VARIABLE) or ""
+    names = [name for entry in value.split(",") if (name := entry.strip())]
+    gpus = nvml.gpus or []
+    if names and names[0].startswith("MIG-"):
+        return _judge_names(names, gpus, cuda, around)
+    if nvml.gpus is None:
+        if value:
+            return NotApplicable(f"{_VARIABLE} names no MIG instance")
+        raise UnknownFactError("nvml.gpus")
+    empty = [at for at, gpu in enumerate(gpus) if gpu.mig_enabled and gpu.mig_devices == []]
+    if empty and not (cuda.device_count and (value or around.in_container())):
+        return _hit_empty(empty, gpus, around, others_work=bool(cuda.device_count))
+    pending = [
+        at
+        for at, gpu in enumerate(gpus)
+        if None not in (gpu.mig_enabled, gpu.mig_pending) and gpu.mig_enabled != gpu.mig_pending
+    ]
+    if pending:
+        return _hit_pending(pending, gpus)
+    if not any(gpu.mig_enabled for gpu in gpus):
+        return NotApplicable("no GPU is known to be in MIG mode")
+    return Fine("every GPU in MIG mode that is used has instances")
+
+
+def _judge_names(
+    names: list[str], gpus: list[NvmlGpu], cuda: CudaDriver, around: Surroundings
+) -> Judgement:
+    instances = [mig.uuid for gpu in gpus for mig in gpu.mig_devices or ()]
+    if cuda.init_code != 0 and not names[0].startswith(_OLD_NAMES):
+        unknown = None in instances or any(gpu.mig_devices is None for gpu in gpus) or not gpus
+        if unknown:
+            raise UnknownFactError("nvml.gpus", "the names of the MIG instances are not known")
+        if not any(uuid and uuid.startswith(names[0]) for uuid in instances):
+            return Hit(
+                headline=f"{_VARIABLE} names the MIG instance {names[0]}, which is not there",
+                evidence=(_FACT, "nvml.gpus"),
+                fixes=(_name_one(around, [uuid for uuid in instances if uuid]),),
+            )
+    if len(names) > 1 and (cuda.device_count or 0) < len(names):
+        observed = cuda.device_count is not None
+        return Hit(
+            headline=f"{_VARIABLE} names {len(names)} MIG instances, but a process sees only the "
+            "first of them",
+            evidence=(_FACT, *(("cuda_driver.device_count",) if observed else ())),
+            fixes=(_one_each(),),
+            confidence=Confidence.CERTAIN if observed else Confidence.LIKELY,
+        )
+    return Fine(f"{_VARIABLE} names a MIG instance")
+
+
+def _name_one(around: Surroundings, instances: list[str]) -> Fix:
+    if not instances:
+        return Fix(
+            text="No MIG instance is there: make one on the host, or unset the variable.",
+            commands=("sudo nvidia-smi mig -lgip", *around.unset(_VARIABLE)),
+        )
+    return Fix(
+        text="Name an instance that is there (the list shows their sizes).",
+        commands=("nvidia-smi -L", *around.set(_VARIABLE, instances[0])),
+    )
+
+
+def _one_each() -> Fix:
+    return Fix(
+        text="Start one process for each instance, each with one name in the variable; for one "
+        "process with the whole GPU switch MIG off (as root, while nothing uses the GPU).",
+        commands=("CUDA_VISIBLE_DEVICES=MIG-... python script.py", "sudo nvidia-smi -mig 0"),
+    )
+
+
+def _hit_empty(
+    empty: list[int], gpus: list[NvmlGpu], around: Surroundings, *, others_work: bool
+) -> Hit:
+    index = gpu_index(gpus, empty[0])
+    if around.in_container():
+        fixes = [
+            Fix(
+                text="Give the container an instance when it starts: `GPU:INSTANCE` as nvidia-smi "
+                "-L counts them on the host; in Kubernetes a resource such as "
+                "nvidia.com/mig-1g.10gb.",
+                commands=(f"docker run --gpus '\"device={index}:0\"' ...",),
+            )
+        ]
+    else:
+        fixes = [
+            Fix(
+                text="Make instances: the list shows the profiles of this GPU, by number; the "
+                "second command makes one with its compute instance.",
+                commands=(
+                    f"sudo nvidia-smi mig -i {index} -lgip",
+                    f"sudo nvidia-smi mig -i {index} -cgi PROFILE -C",
+                ),
+            ),
+            Fix(
+                text="Or switch MIG off, to use the whole GPU (while nothing uses it).",
+                commands=(f"sudo nvidia-smi -i {index} -mig 0",),
+            ),
+        ]
+    return Hit(
+        headline=f"{gpus_are(gpus, empty)} in MIG mode without any instance: CUDA sees nothing of "
+        f"{'it' if len(empty) == 1 else 'them'}",
+        evidence=tuple(
+            f"nvml.gpus.{at}.{field}" for at in empty for field in ("mig_enabled", "mig_devices")
+        ),
+        fixes=tuple(fixes),
+        severity=Severity.WARNING if others_work else None,
+    )
+
+
+def _hit_pending(pending: list[int], gpus: list[NvmlGpu]) -> Hit:
+    reset = Fix(
+        text="Reset the GPU while nothing uses it, or restart.",
+        commands=(f"sudo nvidia-smi --gpu-reset -i {gpu_index(gpus, pending[0])}",),
+    )
+    return Hit(
+        headline=f"{gpus_are(gpus, pending)} to change MIG mode at the next reset, which has not "
+        "happened",
+        evidence=tuple(
+            f"nvml.gpus.{at}.{field}" for at in pending for field in ("mig_enabled", "mig_pending")
+        ),
+        fixes=(reset,),
+        severity=Severity.WARNING,
+    )

@@ -1,0 +1,115 @@
+"""PyTorch was built with NCCL, but the loader does not find it; or PyTorch was built without NCCL.
+
+NCCL transfers the data between GPUs.
+
+Symptoms: "ImportError: libnccl.so.2: cannot open shared object file: No such file or directory"
+from ``import torch``, even if only one GPU is used; or, with a build without NCCL, "Distributed
+package doesn't have NCCL built in".
+
+Causes: the nvidia-nccl wheel was removed, or pip removed its file along with another wheel that
+owned it (nvidia-nccl-cu12 and -cu13 both own nvidia/nccl/lib/libnccl.so.2).
+
+When it is reported: for a CUDA build on Linux, only what the loader would do counts; an NCCL from
+conda or the system is fine. Windows and CPU builds never have NCCL, and nothing in the files of a
+machine says that it is wanted. There somebody must say so, for example with ``nccl=none`` and
+several GPUs in ``gpucheck compat``.
+
+Fix: reinstall the nvidia-nccl wheel that this PyTorch pins. If only permissions keep this user from
+the library, the command changes them. On Windows, use the backend "gloo" instead.
+"""
+
+from gpucheck.advice.nvidia_wheels import WheelRemedies
+from gpucheck.derived import Gpus
+from gpucheck.derived.loaded import Loaded, Lost, is_nccl, keeps_out, named, needs_permission, place
+from gpucheck.facts import UnknownFactError, known
+from gpucheck.facts.claims import Fix, Severity
+from gpucheck.facts.nvidia_wheels import NvidiaWheels
+from gpucheck.facts.system import System
+from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+
+RULE = Rule(
+    __name__,
+    title="NCCL cannot be found",
+    severity=Severity.ERROR,
+    family="libraries",
+    suppressed_by=("torch-missing", "torch-mixed-install", "torch-cpu-only"),
+    named_by=("nccl",),
+    compat_keys=("nccl",),
+)
+
+_PROJECT = "nvidia-nccl"
+_SEVERAL = 2
+
+
+@RULE.check
+def check(  # two ways to lack NCCL
+    torch: TorchBuild,
+    system: System,
+    gpus: Gpus,
+    loaded: Loaded,
+    wheels: NvidiaWheels,
+    remedies: WheelRemedies,
+) -> Judgement:
+    """Ask the loader for NCCL; a build without it matters to several GPUs only."""
+    if torch.installed is False:
+        return NotApplicable("torch is not installed")
+    if known(torch.built_for, "torch.built_for") != "cuda":
+        return NotApplicable("this torch was not built for CUDA")
+    if known(system.os, "system.os") != "linux":
+        return NotApplicable("only builds for Linux have NCCL")
+    if torch.nccl == "":
+        return _without(torch, gpus)
+    lost = loaded.lost(is_nccl)
+    if lost is not None:
+        return _lost(lost, torch, wheels, remedies)
+    copy = loaded.copy(is_nccl)
+    if copy is None:
+        return NotApplicable("this torch loads no NCCL of its own: it is compiled in, or left out")
+    return Fine(f"{copy.library.soname} is loaded{place(copy)}")
+
+
+def _lost(
+    lost: Lost, torch: TorchBuild, wheels: NvidiaWheels, remedies: WheelRemedies
+) -> Judgement:
+    if keeps_out(lost.library):
+        return Hit(
+            headline=needs_permission(named(torch), lost.library),
+            evidence=(lost.fact,),
+            fixes=(remedies.readable(lost.library.path or "", lost.library.soname),),
+        )
+    project = remedies.pinned(_PROJECT)
+    pin = wheels.pinned(project) if project else None
+    facts, because = [lost.fact], ""
+    if pin is not None and pin.installed == "":
+        facts.append(f"nvidia_wheels.pins.{(wheels.pins or []).index(pin)}")
+        because = f": {project} is not installed"
+    fix = (
+        remedies.reinstall([project])
+        if project
+        else Fix(text="Install the NCCL that this PyTorch was built with, such as that of conda.")
+    )
+    return Hit(
+        headline=f"{named(torch)} needs {lost.library.soname}, and the loader finds none{because}",
+        evidence=tuple(facts),
+        fixes=(fix,),
+    )
+
+
+def _without(torch: TorchBuild, gpus: Gpus) -> Judgement:
+    try:
+        several = len(gpus.visible()) >= _SEVERAL
+    except UnknownFactError:
+        several = False
+    if not several:
+        return Fine("a build without NCCL; it is needed for several GPUs only")
+    return Hit(
+        headline=f"{named(torch)} was built without NCCL, which several GPUs need to work together",
+        evidence=("torch.nccl", "torch.version"),
+        fixes=(
+            Fix(
+                text="Use a build of PyTorch with NCCL: those of PyTorch's own wheels for Linux "
+                "have it. Until then, init_process_group('gloo') works, slowly."
+            ),
+        ),
+    )

@@ -1,0 +1,91 @@
+"""One of NCCL's transports (NVLink SHARP, cuMem, shared memory, a protocol) fails here.
+
+NCCL chooses among several ways to move data. If a driver, the limits of a container or the fabric
+breaks one of them, the job runs with this one turned off.
+
+Symptoms: "transport/nvls.cc ... NCCL WARN Cuda failure", "Failed to bind NVLink SHARP (NVLS)
+Multicast memory", cuMem calls that fail, or a job that runs only with NCCL_NVLS_ENABLE=0,
+NCCL_CUMEM_ENABLE=0, NCCL_SHM_DISABLE=1 or NCCL_PROTO=Simple.
+
+Peer-to-peer has its own page: nccl-p2p-broken. A full /dev/shm is shm-too-small; a fabric manager
+that is not running is fabric-manager-down.
+
+When it is reported: a collective of the self-tests fails, passes with one of these variables, and
+fails again without it (only "likely" if no time was left for the last run).
+
+``gpucheck preflight`` reports the same for the smallest group of ranks that fails, and names the
+host.
+
+Fix: set the one variable that helps until you have updated the driver, the fabric manager (same
+release as the driver) and NCCL.
+"""
+
+from gpucheck.derived.nccl_control import NcclControl, settings
+from gpucheck.facts.claims import Confidence, Fix, Severity
+from gpucheck.facts.selftests import SelfTests
+from gpucheck.findings.form import Hit, InPreflight, Judgement, Rule
+from gpucheck.findings.witnesses.selftest_says import SelfTestSays
+
+RULE = Rule(
+    __name__,
+    title="a transport of NCCL fails on this machine",
+    severity=Severity.ERROR,
+    family="cluster",
+    suppressed_by=(
+        "fabric-manager-down",
+        "shm-too-small",
+        "gpu-fallen-off-bus",
+        "gpu-hardware-fault",
+    ),
+    seen_in=("pre-flight", "text"),
+    preflight=InPreflight(
+        fix="Update the driver, with NVSwitch the fabric manager of the same release, and "
+        "torch with its NCCL.",
+        of_links=("error",),
+        cured_without=(
+            "NCCL_NVLS_ENABLE",
+            "NCCL_CUMEM_ENABLE",
+            "NCCL_SHM_DISABLE",
+            "NCCL_PROTO",
+            "gloo",
+        ),
+    ),
+)
+
+_TRANSPORTS = {
+    "NCCL_SHM_DISABLE": "shared memory",
+    "NCCL_NVLS_ENABLE": "NVLink SHARP (NVLS)",
+    "NCCL_CUMEM_ENABLE": "memory mapped by cuMem",
+}
+
+
+@RULE.check
+def check(tests: SelfTests, says: SelfTestSays, nccl: NcclControl) -> Judgement | None:
+    """A collective that passes without one of NCCL's transports."""
+    if tests.results is None:
+        return None
+    for one in nccl.cured():
+        name = next((name for name in _TRANSPORTS if name in one.variables), None)
+        if name is None:
+            continue
+        variables = settings(one.variables)
+        again = f"gpucheck selftest --tests {one.result.name}"
+        return Hit(
+            headline=f"NCCL's transport over {_TRANSPORTS[name]} fails here: the self-test "
+            f"{one.result.name} passes with {variables} and not without: {one.result.detail}",
+            evidence=(f"{one.path}.detail", f"{one.path}.data.control"),
+            fixes=(
+                Fix(
+                    text="Do without it for now.",
+                    commands=(f"export {variables}",),
+                    verify=f"{variables} {again}",
+                ),
+                Fix(
+                    text="Update the driver, with NVSwitch the fabric manager of the same "
+                    "release, and torch with its NCCL; then try without the variable.",
+                    verify=again,
+                ),
+            ),
+            confidence=Confidence.CERTAIN if one.again else Confidence.LIKELY,
+        )
+    return says.fine("all-reduce")

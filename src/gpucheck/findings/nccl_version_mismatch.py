@@ -1,0 +1,127 @@
+"""PyTorch would load an NCCL that is older than the one it was built with, or that has a known bug.
+
+Symptoms: "undefined symbol: ncclGroupSimulateEnd" (or ncclCommRegister, ncclCommResume ...) from
+``import torch``, because each minor release of NCCL adds functions that PyTorch calls; or, with a
+release that has a known bug, multi-GPU jobs that hang.
+
+Causes: another package pulled in an older nvidia-nccl wheel; or LD_LIBRARY_PATH puts the NCCL of
+the system or of an image before the one that PyTorch brings.
+
+When it is reported: a newer NCCL than PyTorch pins is fine unless it has a known bug that the
+pinned release does not have. An older *minor* release is an error if it is known to lack functions
+or if gpucheck cannot determine this, otherwise a warning. An older patch release is fine unless it
+has a known bug. An NCCL wheel that another wheel has overwritten is reported as
+nvidia-wheel-mismatch. Different releases on the ranks of one job are an error as well: NCCL reports
+them in a self-test, and ``gpucheck preflight`` names the hosts that differ.
+
+Fix: install the NCCL that this PyTorch pins, or remove the other copy from the loader's search
+path.
+"""
+
+from gpucheck.advice.nvidia_wheels import WheelRemedies
+from gpucheck.derived.loaded import Copy, Loaded, is_nccl, named, place
+from gpucheck.facts import known
+from gpucheck.facts.claims import Confidence, Fix, Severity
+from gpucheck.facts.nvidia_wheels import NvidiaWheels
+from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, Rule
+from gpucheck.tables.nccl import Nccl, NcclIssueRow
+from gpucheck.tables.versions import at_least, parse
+
+RULE = Rule(
+    __name__,
+    title="NCCL is not the one that PyTorch was built with",
+    severity=Severity.ERROR,
+    family="libraries",
+    suppressed_by=("torch-missing", "torch-mixed-install", "nccl-missing"),
+    named_by=("nccl",),
+    compat_keys=("nccl",),
+    preflight=InPreflight(
+        title="the ranks have different releases of NCCL",
+        fix="Give every node the same environment: torch and the nvidia-nccl wheel of the "
+        "same release, and no other NCCL in LD_LIBRARY_PATH.",
+        commands=("python -m pip list | grep -i -e torch -e nccl",),
+    ),
+)
+
+_PROJECT = "nvidia-nccl"
+_MOST_NAMES = 4
+_GRAVE = ("hang", "crash", "data corruption")
+
+
+@RULE.check
+def check(
+    torch: TorchBuild, wheels: NvidiaWheels, loaded: Loaded, remedies: WheelRemedies, nccl: Nccl
+) -> Judgement:
+    """Compare the copy that would be loaded with the one that torch pins."""
+    if torch.installed is False:
+        return NotApplicable("torch is not installed")
+    if torch.built_for not in ("cuda", None):
+        return NotApplicable("this torch was not built for CUDA")
+    copy = loaded.copy(is_nccl)
+    if copy is None:
+        return NotApplicable("no NCCL would be loaded")
+    if loaded.overwritten(copy, remedies.pinned(_PROJECT)) is not None:
+        return NotApplicable("two wheels claim its file: see nvidia-wheel-mismatch")
+    version = loaded.version(copy)
+    pinned = known(torch.nccl, "torch.nccl")
+    one, other = parse(version), parse(pinned)
+    if one is None or other is None or min(len(one), len(other)) == 1:
+        return NotApplicable("one of the two versions is no full release number")
+    if at_least(one[:2], other[:2]):
+        return _with_a_fault(copy, version, pinned, nccl, remedies) or Fine(
+            f"NCCL {version} serves a PyTorch that was built with {pinned}"
+        )
+    lacking = wheels.nccl_functions_missing
+    works = lacking == []
+    lacks = f", and lacks {', '.join(lacking[:_MOST_NAMES])}" if lacking else ""
+    return Hit(
+        headline=f"{named(torch)} was built with NCCL {pinned}, and would load NCCL "
+        f"{version}{place(copy)}, which is older{lacks}",
+        evidence=(
+            f"{copy.fact}.version",
+            "torch.nccl",
+            *(("nvidia_wheels.nccl_functions_missing",) if lacking is not None else ()),
+        ),
+        fixes=(_fix(copy, remedies),),
+        severity=Severity.WARNING if works else None,
+        confidence=Confidence.LIKELY if lacking is None else Confidence.CERTAIN,
+    )
+
+
+def _with_a_fault(
+    copy: Copy, version: str, pinned: str, nccl: Nccl, remedies: WheelRemedies
+) -> Hit | None:
+    """Return what is known against a release that is not the pinned one."""
+    if version == pinned:
+        return None
+    own = set(nccl.issues(pinned) or ())
+    issue = next((i for i in nccl.issues(version) or () if i not in own and _counts(i)), None)
+    if issue is None:
+        return None
+    fixed = f"; fixed in {issue.fixed_in}" if issue.fixed_in else ""
+    return Hit(
+        headline=f"NCCL {version}{place(copy)} has a known fault that the NCCL {pinned} of "
+        f"this PyTorch does not have: {issue.description}{fixed}",
+        evidence=(f"{copy.fact}.version", "torch.nccl"),
+        fixes=(_fix(copy, remedies),),
+        severity=Severity.WARNING,
+        confidence=Confidence.POSSIBLE,
+    )
+
+
+def _counts(issue: NcclIssueRow) -> bool:
+    """Whether a fault is grave, and depends on nothing that nobody looked at."""
+    return issue.effect in _GRAVE and not issue.torch and not issue.driver_branch
+
+
+def _fix(copy: Copy, remedies: WheelRemedies) -> Fix:
+    project = remedies.pinned(_PROJECT)
+    if copy.library.variable_entry:
+        return Fix(
+            text=f"Take {copy.library.variable_entry} out of {copy.library.found_via}: PyTorch "
+            "brings its own NCCL."
+        )
+    if project:
+        return remedies.reinstall([project])
+    return Fix(text="Install the NCCL that this PyTorch was built with in the place of this copy.")

@@ -1,0 +1,104 @@
+"""Something here is newer than this gpucheck knows.
+
+gpucheck judges with tables of drivers, GPUs, CUDA versions and PyTorch releases. It does not guess
+about anything that appeared after the tables were made: every check that needs a missing row says
+"unknown", and the others continue. This finding only tells you so; nothing is wrong with the
+machine.
+
+Symptoms: checks with the outcome "unknown" whose reason names this driver, GPU or release. A
+nightly build or your own build of a coming PyTorch version is never in the tables.
+
+Fix: install a newer gpucheck, which brings newer tables; or use your own tables with ``--tables``.
+"""
+
+from collections.abc import Iterator
+
+from gpucheck.derived import DriverState, Gpus
+from gpucheck.derived.base import or_none
+from gpucheck.facts import UnknownFactError, known
+from gpucheck.facts.claims import Fix, Severity
+from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.findings.form import Fine, Hit, Judgement, Rule
+from gpucheck.tables import Tables
+from gpucheck.tables.cuda_drivers import CudaDrivers, ToolkitRow
+from gpucheck.tables.driver_branches import DriverBranches
+from gpucheck.tables.gpu_architectures import GpuArchitectures
+from gpucheck.tables.torch_releases import TorchReleases
+from gpucheck.tables.versions import compare, numbers, parse, released
+
+RULE = Rule(
+    __name__,
+    title="newer than the tables of this gpucheck",
+    severity=Severity.INFO,
+    family="gpucheck",
+)
+
+_News = tuple[str, tuple[str, ...]]
+
+
+@RULE.check
+def check(driver: DriverState, gpus: Gpus, torch: TorchBuild, tables: Tables) -> Judgement:
+    """Ask each table whether it reaches what is here."""
+    news = [*_driver(driver, tables), *_gpus(gpus, tables), *_torch(torch, tables)]
+    if news:
+        names = ", ".join(name for name, _ in news)
+        facts = dict.fromkeys(fact for _, facts in news for fact in facts)
+        return Hit(
+            headline=f"Newer than the tables of {tables.date}, so not judged by them: {names}",
+            evidence=tuple(facts),
+            fixes=(
+                Fix(
+                    text="Update gpucheck, the way you installed it; if it is up to date, wait for "
+                    "new tables or give your own with --tables.",
+                    verify="gpucheck tables show",
+                ),
+            ),
+        )
+    if or_none(driver.release) is None:
+        known(torch.installed, "torch.installed")
+    return Fine("the tables reach everything that is known of this machine")
+
+
+def _driver(driver: DriverState, tables: Tables) -> Iterator[_News]:
+    branches = tables.get(DriverBranches)
+    release = or_none(driver.release)
+    if release and parse(release) and not branches.knows(release):
+        yield f"driver {release}", (driver.release_fact(),)
+    if not driver.reports_cuda():
+        return
+    speaks = driver.cuda()
+    spoken = [parsed for row in branches.rows if (parsed := parse(row.cuda))]
+    if _is_newer(speaks, spoken):
+        yield f"CUDA {speaks} of the driver", (driver.cuda_fact(),)
+
+
+def _gpus(gpus: Gpus, tables: Tables) -> Iterator[_News]:
+    try:
+        everyone = gpus.all()
+    except UnknownFactError:
+        return
+    architectures = tables.get(GpuArchitectures)
+    for gpu in everyone:
+        if gpu.compute_capability and not architectures.knows(gpu.compute_capability):
+            yield f"{gpu.label}, compute capability {gpu.compute_capability}", gpu.facts
+
+
+def _torch(torch: TorchBuild, tables: Tables) -> Iterator[_News]:
+    releases = tables.get(TorchReleases)
+    version = torch.version
+    if version and version[0].isdigit() and not releases.knows(version):
+        kind = "torch" if released(version) else "the development build torch"
+        yield f"{kind} {version}", ("torch.version",)
+    toolkits = [
+        numbers(row.cuda) for row in tables.get(CudaDrivers).rows if isinstance(row, ToolkitRow)
+    ]
+    if torch.cuda and _is_newer(torch.cuda, toolkits):
+        yield f"CUDA {torch.cuda} of torch", ("torch.cuda",)
+
+
+def _is_newer(version: str, known_versions: list[tuple[int, ...]]) -> bool:
+    parsed = parse(version)
+    newest = max(known_versions, default=None)
+    if parsed is None or newest is None:
+        return False
+    return compare(parsed[:2], newest[:2]) > 0

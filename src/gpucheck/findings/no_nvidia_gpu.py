@@ -1,0 +1,146 @@
+"""There is no NVIDIA GPU here, or fewer than required.
+
+A CUDA build of PyTorch runs on a machine without an NVIDIA GPU, but only on the CPU. Integrated,
+AMD and Intel GPUs do not run CUDA, nor does a Mac.
+
+Symptoms: ``torch.cuda.is_available()`` is False, ``torch.cuda.device_count()`` is 0, and
+``.cuda()`` says "Found no NVIDIA driver on your system", "No CUDA GPUs are available" or CUDA error
+100 (cudaErrorNoDevice).
+
+Causes: the machine has graphics of another vendor; a cloud machine is of a type without a GPU; or
+the GPU is disabled in the firmware, unplugged or assigned to a virtual machine.
+
+When it is reported: with ``--gpus N`` also if there are some GPUs here, but fewer than N. If a host
+only builds or submits jobs, nothing is wrong: say so with ``--gpus 0``. A CPU build on a machine
+without a GPU is fine.
+
+Fix: run on a machine with a GPU; or install the CPU build, which is far smaller.
+"""
+
+from gpucheck.advice import TorchRemedies
+from gpucheck.derived import Gpus
+from gpucheck.derived.surroundings import Surroundings
+from gpucheck.facts import known
+from gpucheck.facts.claims import Confidence, Fix, Severity
+from gpucheck.facts.nvml import Nvml
+from gpucheck.facts.pci import Pci
+from gpucheck.facts.request import Request
+from gpucheck.facts.system import System
+from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+
+RULE = Rule(
+    __name__,
+    title="no NVIDIA GPU, or fewer than there must be",
+    severity=Severity.ERROR,
+    family="driver",
+    refuted_by=("device-placement", "cublas-matmul"),
+    suppressed_by=(
+        "container-no-gpu",
+        "driver-missing",
+        "wsl-driver-problem",
+        "kernel-module-not-loaded",
+        "driver-library-mismatch",
+        "driver-dropped-gpu",
+        "gpu-fallen-off-bus",
+        "device-nodes-missing",
+        "device-permission",
+        "visible-devices-hides-gpus",
+    ),
+    refuted_by_cuda="always",
+    compat_keys=("gpu", "compute_capability", "gpu_count"),
+)
+
+
+@RULE.check
+def check(  # it joins the request, the bus, the driver and torch
+    request: Request,
+    gpus: Gpus,
+    nvml: Nvml,
+    pci: Pci,
+    torch: TorchBuild,
+    system: System,
+    around: Surroundings,
+    reinstall: TorchRemedies,
+) -> Judgement:
+    """A missing GPU is a fault only where somebody wants to use one."""
+    if request.gpus == 0:
+        return Fine("this host was said to use no GPU")
+    wanted = request.gpus or 0
+    if gpus.present():
+        return _enough(wanted, gpus, nvml)
+    evidence = ["pci.gpus" if pci.gpus is not None else "system.os"]
+    if pci.other_display_vendors:
+        evidence.append("pci.other_display_vendors")
+    confidence = Confidence.LIKELY if around.in_container() else Confidence.CERTAIN
+    where = "this container shows" if around.in_container() else "this machine has"
+    kept = " but what is reserved for virtual machines (vfio-pci)" if pci.gpus else ""
+    if wanted:
+        return Hit(
+            headline=f"{wanted} NVIDIA GPU{_s(wanted)} must be here, but {where} none{kept}",
+            evidence=("request.gpus", *evidence),
+            fixes=(_find_one(pci, system),),
+            confidence=confidence,
+        )
+    if torch.installed is False:
+        return NotApplicable("there is no GPU, and no PyTorch that would use one")
+    if known(torch.built_for, "torch.built_for") != "cuda":
+        return Fine("there is no NVIDIA GPU, and this PyTorch does not want one")
+    cpu_build = reinstall.install_cpu("this machine is to use PyTorch on its CPU")
+    only_builds = Fix(
+        text="If this host only builds or submits work for other machines, say so.",
+        commands=("gpucheck --gpus 0",),
+        verify="gpucheck --gpus 0",
+    )
+    return Hit(
+        headline=f"PyTorch {torch.version} is a CUDA build, but {where} no NVIDIA GPU{kept}",
+        evidence=("torch.built_for", *evidence),
+        fixes=(_find_one(pci, system), only_builds, *((cpu_build,) if cpu_build else ())),
+        confidence=confidence,
+    )
+
+
+def _enough(wanted: int, gpus: Gpus, nvml: Nvml) -> Judgement:
+    """Count the GPUs, each MIG instance as one: the request may mean either."""
+    if not wanted:
+        return Fine("there is an NVIDIA GPU")
+    found = len(gpus.all())
+    instances = sum(max(len(gpu.mig_devices or ()), 1) for gpu in nvml.gpus or ())
+    if max(found, instances) >= wanted:
+        return Fine(f"{found} NVIDIA GPU{_s(found)}, as wanted")
+    look = Fix(
+        text="Compare with what the machine or the job should have: the cards in their slots, "
+        "the GPUs given to this container, job or virtual machine.",
+        commands=("lspci -d 10de:", "nvidia-smi -L"),
+        verify=f"gpucheck --gpus {wanted}",
+    )
+    return Hit(
+        headline=f"{wanted} NVIDIA GPUs must be here, but there {_are(found)}",
+        evidence=("request.gpus", *gpus.seen_by()),
+        fixes=(look,),
+    )
+
+
+def _find_one(pci: Pci, system: System) -> Fix:
+    if system.os == "macos":
+        return Fix(text="Run on Linux or Windows with an NVIDIA GPU: CUDA does not exist on macOS.")
+    if pci.gpus:
+        return Fix(
+            text="Run inside the virtual machine that has the GPU; or give it back to the host: "
+            "take its ids out of the options of vfio-pci, and restart.",
+            commands=("grep -rn vfio /etc/modprobe.d /proc/cmdline",),
+        )
+    text = "Run on a machine with an NVIDIA GPU."
+    if system.virtualization:
+        text = "Choose an instance type with an NVIDIA GPU, or pass one through to this machine."
+    if "amd" in (pci.other_display_vendors or ()):
+        text += " An AMD GPU that ROCm supports needs PyTorch's ROCm build instead."
+    return Fix(text=text)
+
+
+def _s(count: int) -> str:
+    return "" if count == 1 else "s"
+
+
+def _are(count: int) -> str:
+    return "is 1" if count == 1 else f"are {count}"

@@ -1,0 +1,83 @@
+"""NumPy 2 is installed with a PyTorch that was compiled for NumPy 1.
+
+NumPy 2 changed its binary interface (ABI). PyTorch releases before 2.3 (on Windows before 2.4.1)
+were compiled against NumPy 1 and do not work with NumPy 2.
+
+Symptoms: "A module that was compiled using NumPy 1.x cannot be run in NumPy 2.x as it may crash"
+and "UserWarning: Failed to initialize NumPy: _ARRAY_API not found" on import, then "RuntimeError:
+Numpy is not available" from ``tensor.numpy()`` or ``torch.from_numpy()``.
+
+Everything that does not use NumPy continues to work, including GPUs, so this is a warning.
+
+Fix: install ``numpy<2``, or a newer PyTorch.
+"""
+
+from gpucheck.advice import Python, TorchRemedies
+from gpucheck.facts import known
+from gpucheck.facts.claims import Fix, Severity
+from gpucheck.facts.packages import Packages
+from gpucheck.facts.system import System
+from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+from gpucheck.tables.torch_releases import TorchReleases
+
+RULE = Rule(
+    __name__,
+    title="NumPy 2 with a PyTorch made for NumPy 1",
+    severity=Severity.WARNING,
+    family="torch",
+    suppressed_by=("torch-mixed-install",),
+    compat_keys=("numpy",),
+)
+
+
+@RULE.check
+def check(
+    torch: TorchBuild,
+    packages: Packages,
+    system: System,
+    releases: TorchReleases,
+    python: Python,
+    reinstall: TorchRemedies,
+) -> Judgement:
+    """NumPy 2 is wrong only beside a release that is known not to work with it."""
+    if torch.installed is False:
+        return NotApplicable("torch is not installed")
+    known(packages.distributions, "packages.distributions")
+    numpy = packages.find("numpy")
+    if numpy is None:
+        return NotApplicable("NumPy is not installed")
+    at = (packages.distributions or []).index(numpy)
+    version = known(numpy.version, f"packages.distributions.{at}.version")
+    if not version.partition(".")[0].isdigit() or int(version.partition(".")[0]) < 2:  # noqa: PLR2004  # NumPy 2
+        return Fine(f"NumPy {version} is older than 2")
+    os = known(system.os, "system.os")
+    if os not in ("linux", "windows"):
+        return NotApplicable("the table of PyTorch releases is about Linux and Windows")
+    if torch.installer == "conda":
+        return NotApplicable("conda rebuilds PyTorch for its own NumPy")
+    release = known(torch.version, "torch.version")
+    works = known(
+        releases.numpy2(release, "windows" if os == "windows" else "linux"), "torch.version"
+    )
+    if works:
+        return Fine(f"torch {release} works with NumPy {version}")
+    return Hit(
+        headline=f"NumPy {version} is installed, but torch {release} was compiled for NumPy 1",
+        evidence=("torch.version", f"packages.distributions.{at}.version"),
+        fixes=(
+            _older_numpy(python, reinstall),
+            Fix(text="Or move to a PyTorch release that works with NumPy 2."),
+        ),
+    )
+
+
+def _older_numpy(python: Python, reinstall: TorchRemedies) -> Fix:
+    text = "Install a NumPy that this PyTorch was made for."
+    if python.managed_by_system():
+        return reinstall.new_environment(text)
+    return Fix(
+        text=text,
+        commands=(*python.get_pip(), python.pip("install", "numpy<2")),
+        verify=python.command("-c", "import torch; print(torch.ones(1).numpy())"),
+    )

@@ -1,0 +1,89 @@
+"""A GPU has fewer active NVLinks than most others of its model in this machine.
+
+GPUs of one model in one server are wired alike, so a GPU with 17 active links among seven with 18
+has lost one. A GPU without any active link has lost them if NVSwitches connect the GPUs; bridges
+may connect only some of them.
+
+Symptoms: collectives (all-reduce) are far slower than on other machines, NCCL uses another path, or
+the fabric manager reports errors when it starts; Xid 74 or 144 to 150 in the kernel log.
+
+When it is reported: the wiring differs from board to board, so gpucheck compares only GPUs of one
+machine. A single GPU is accepted as it is, and so are GPUs without a number of links that most of
+them share. It is a warning as long as nothing fails because of it.
+
+``gpucheck preflight`` compares all GPUs of a model in the job in the same way, and reports an error
+if a collective fails as well.
+
+Fix: reset or reboot. If the link stays down, the bridge, the baseboard or the GPU needs service.
+"""
+
+from collections import defaultdict
+
+from gpucheck.advice.nccl_surroundings import look_at_nvlinks
+from gpucheck.derived.nvlinks import LostLinks, lost_links
+from gpucheck.facts import UnknownFactError, known
+from gpucheck.facts.claims import Severity
+from gpucheck.facts.nvml import Nvml, NvmlGpu
+from gpucheck.facts.pci import Pci
+from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, Rule
+
+_LOOK = look_at_nvlinks()
+
+RULE = Rule(
+    __name__,
+    title="a GPU has lost NVLinks",
+    severity=Severity.WARNING,
+    family="cluster",
+    suppressed_by=("fabric-manager-down", "gpu-fallen-off-bus", "gpu-hardware-fault"),
+    needs_gpu=True,
+    preflight=InPreflight(
+        fix=_LOOK.text,
+        commands=_LOOK.commands,
+    ),
+)
+
+
+@RULE.check
+def check(nvml: Nvml, pci: Pci) -> Judgement:
+    """Compare the active links of GPUs of one model."""
+    gpus = known(nvml.gpus, "nvml.gpus")
+    models: dict[str, list[int]] = defaultdict(list)
+    for at, gpu in enumerate(gpus):
+        if gpu.device_name:
+            models[gpu.device_name].append(at)
+    peers = {name: places for name, places in models.items() if len(places) > 1}
+    if not peers:
+        return NotApplicable("there are no two GPUs of one model to compare")
+    switched = bool(pci.nvswitches)
+    lost = {
+        at: told
+        for places in peers.values()
+        for at, told in _lost(gpus, places, switched=switched).items()
+    }
+    if lost:
+        return _hit(gpus, peers, lost)
+    for places in peers.values():
+        for at in places:
+            if gpus[at].nvlinks is None and gpus[at].mig_enabled is not True:
+                raise UnknownFactError(f"nvml.gpus.{at}.nvlinks", gpus[at].problem("nvlinks"))
+    return Fine("no GPU has fewer NVLinks up than most others of its model")
+
+
+def _lost(gpus: list[NvmlGpu], places: list[int], *, switched: bool) -> dict[int, LostLinks]:
+    """Return the GPUs of one model that have lost links, by their places."""
+    active = {at: sum(links) for at in places if (links := gpus[at].nvlinks) is not None}
+    return lost_links(active, switched=switched)
+
+
+def _hit(gpus: list[NvmlGpu], peers: dict[str, list[int]], lost: dict[int, LostLinks]) -> Hit:
+    first, told = next(iter(lost.items()))
+    model = gpus[first].device_name or ""
+    names = ", ".join(f"GPU {gpus[at].index if gpus[at].index is not None else at}" for at in lost)
+    other = next(at for at in peers[model] if sum(gpus[at].nvlinks or ()) == told.usual)
+    verb = "has" if len(lost) == 1 else "have"
+    return Hit(
+        headline=f"{names} ({model}) {verb} fewer NVLinks up than other GPUs of the "
+        f"model: {told.links} of {told.usual}",
+        evidence=tuple(f"nvml.gpus.{at}.nvlinks" for at in (*lost, other)),
+        fixes=(_LOOK,),
+    )

@@ -1,0 +1,89 @@
+"""A GPU's PCIe link uses fewer lanes than both the card and its slot support.
+
+A card with 16 lanes in a slot with 16 lanes that came up with 8 or 1 moves data to and from the
+machine's memory at a fraction of the speed. Computation on the GPU is not slower.
+
+Symptoms: slow data loading and slow ``tensor.cuda()``, slow exchange between GPUs without NVLink,
+while ``nvidia-smi`` shows that the GPU waits.
+
+When it is reported: only the number of lanes is judged, and only against the smaller of the two
+maxima. An x16 card in an x8 slot is fine. The speed of a lane is not judged, because an idle GPU
+lowers it to save power. In a virtual machine the slot is often not visible; the result is then
+unknown. In a laptop, or with NVLink-C2C between the GPU and its processor (GH200, GB200), the lanes
+are wired by the manufacturer; these GPUs are not judged either.
+
+Fix: reseat the card; check the riser or cable, the slot, and the BIOS settings (bifurcation).
+"""
+
+import re
+
+from gpucheck.derived.gpu_labels import is_superchip
+from gpucheck.facts import UnknownFactError, known
+from gpucheck.facts.claims import Confidence, Fix, Severity
+from gpucheck.facts.pci import Pci, PciGpu
+from gpucheck.facts.system import System
+from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, Rule
+
+_LAPTOP = r"\b(?:Mobile|Laptop|Max-Q)\b"
+
+RULE = Rule(
+    __name__,
+    title="the PCIe link of a GPU has lost lanes",
+    severity=Severity.WARNING,
+    family="driver",
+    suppressed_by=("gpu-fallen-off-bus",),
+    preflight=InPreflight(exit_class=5),
+)
+
+
+@RULE.check
+def check(pci: Pci, system: System) -> Judgement:
+    """Compare the lanes with what card and port can have."""
+    gpus = known(pci.gpus, "pci.gpus")
+    if not gpus:
+        return NotApplicable("there is no NVIDIA GPU on the bus")
+    degraded = [at for at, gpu in enumerate(gpus) if _is_degraded(gpu)]
+    if degraded:
+        return _hit(gpus, degraded, system)
+    for at, gpu in enumerate(gpus):
+        for field in ("link_width", "link_width_max", "port_width_max"):
+            if getattr(gpu, field) is None:
+                raise UnknownFactError(f"pci.gpus.{at}.{field}", gpu.problem(field))
+    return Fine("every GPU has as many lanes as card and slot allow")
+
+
+def _is_degraded(gpu: PciGpu) -> bool:
+    if not gpu.link_width or not gpu.link_width_max or not gpu.port_width_max:
+        return False
+    if _is_soldered(gpu.product or ""):
+        return False
+    return gpu.link_width < min(gpu.link_width_max, gpu.port_width_max)
+
+
+def _is_soldered(product: str) -> bool:
+    """Whether its maker wired it for good: in a laptop, or to its processor by NVLink-C2C."""
+    return re.search(_LAPTOP, product) is not None or is_superchip(product)
+
+
+def _hit(gpus: list[PciGpu], degraded: list[int], system: System) -> Hit:
+    first = gpus[degraded[0]]
+    widest = min(first.link_width_max or 0, first.port_width_max or 0)
+    more = f" (and {len(degraded) - 1} more GPUs)" if len(degraded) > 1 else ""
+    fields = ("link_width", "link_width_max", "port_width_max")
+    check_again = f"cat /sys/bus/pci/devices/{first.address}/current_link_width"
+    virtual = bool(system.virtualization)
+    return Hit(
+        headline=f"{first.product or 'The GPU'} at {first.address} runs with {first.link_width} of "
+        f"{widest} PCIe lanes{more}",
+        evidence=tuple(f"pci.gpus.{at}.{field}" for at in degraded for field in fields),
+        fixes=(
+            Fix(
+                text="Switch the machine off and reseat the card; then look at riser and power "
+                "cables, try another slot, and look at the slot's settings in the BIOS."
+                if not virtual
+                else "Report it to whoever runs the host: the card or its slot needs a look.",
+                verify=check_again,
+            ),
+        ),
+        confidence=Confidence.POSSIBLE if virtual else Confidence.CERTAIN,
+    )

@@ -1,0 +1,38 @@
+"""A rank of the job never arrived at the rendezvous.
+
+Symptoms: the others wait, and finally "Timed out initializing process group in store based barrier
+... (world_size=4, worker_count=2)".
+
+Causes: the missing rank was not started (wrong --nnodes or node list), died while it imported
+torch, or does not reach the master.
+
+When it is reported: a rank of a self-test with several ranks does not come to their rendezvous. If
+an address or a port fails, rendezvous-failed reports it.
+
+``gpucheck preflight`` names the rank, and the host if the launcher tells it.
+
+Fix: read the output of the missing rank on its own node; compare --nnodes and --node-rank on all
+nodes.
+"""
+
+from gpucheck.facts.claims import Severity
+from gpucheck.findings.form import Hit, InPreflight, Rule
+from gpucheck.findings.witnesses.selftest_ranks import SelfTestRanks
+
+RULE = Rule(
+    __name__,
+    title="a rank never arrived",
+    severity=Severity.ERROR,
+    family="cluster",
+    seen_in=("pre-flight", "text"),
+    preflight=InPreflight(
+        fix="Look at the output of the process that should have started there, and whether "
+        "the node is up and the launcher was given it.",
+    ),
+)
+
+
+@RULE.check
+def check(ranks: SelfTestRanks) -> Hit | None:
+    """A rank that never came to the meeting of the ranks of a self-test."""
+    return ranks.missing()

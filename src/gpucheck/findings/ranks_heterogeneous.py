@@ -1,0 +1,37 @@
+"""The nodes or ranks of a job differ in drivers, torch, CUDA libraries, GPUs or NCCL settings.
+
+Ranks must agree on protocols, buffer sizes and algorithms. Nodes with another NCCL, another network
+plugin, other NCCL_* variables or another number of adapters hang or fail together, although each of
+them works alone.
+
+Symptoms: a hang without an error that appears only with certain nodes; different lines "NCCL
+version" or "cudaDriverVersion"; a plugin that only some nodes load.
+
+When it is reported: it is an error if torch, CUDA's major version or NCCL differ, otherwise a
+warning. Different NCCL versions are reported as nccl-version-mismatch.
+
+``gpucheck preflight`` names the hosts that differ from the majority, with both values; every host
+has one vote. A tie is reported as a tie. A value that is unknown on a host does not count as a
+difference. Shared memory and the limit of locked memory count if one host has less than half of
+another. Interfaces and adapters (NCCL_SOCKET_IFNAME, NCCL_IB_HCA) count only if some hosts do not
+have the variable at all.
+
+Fix: use the same image or environment on every node, and the same environment variables for every
+rank.
+"""
+
+from gpucheck.facts.claims import Severity
+from gpucheck.findings.form import InPreflight, Rule
+
+RULE = Rule(
+    __name__,
+    title="the nodes or ranks differ in what must be the same",
+    severity=Severity.ERROR,
+    family="cluster",
+    suppressed_by=("nccl-version-mismatch",),
+    seen_in=("pre-flight", "text"),
+    preflight=InPreflight(
+        exit_class=4,
+        fix="Give every node the same image or environment, and every rank the same variables.",
+    ),
+)

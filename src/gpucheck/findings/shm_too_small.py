@@ -1,0 +1,85 @@
+"""The shared memory of this machine or container (/dev/shm) is small.
+
+Two things need it: the worker processes of a DataLoader, which pass tensors through it, and NCCL,
+which connects the processes of several GPUs through it. Nothing else does, so a program on one GPU
+without workers is never affected. Every container gets 64 MB by default.
+
+Symptoms: "RuntimeError: DataLoader worker (pid 123) is killed by signal: Bus error. It is possible
+that dataloader's workers are out of shared memory", or from NCCL "Error while creating shared
+memory segment /dev/shm/nccl-..." and "No space left on device".
+
+When it is reported: the size alone does not prove a failure. So gpucheck only warns, and only if
+several GPUs are visible, which NCCL would connect unless NCCL_SHM_DISABLE=1 is set. With one GPU it
+is for information, and the default 64 MB of a container are not even mentioned. It is an error if a
+self-test over NCCL fails and NCCL says that it finds no space there.
+
+``gpucheck preflight`` reports hosts on which several ranks share a /dev/shm that is too small; a
+container for each rank is fine.
+
+Fix: start the container with more shared memory.
+"""
+
+from gpucheck.advice.nccl_surroundings import enlarge_shared_memory
+from gpucheck.derived import Gpus
+from gpucheck.derived.process_limits import (
+    MIB,
+    in_words,
+    nccl_uses_shared_memory,
+    shares_too_little,
+)
+from gpucheck.facts import known
+from gpucheck.facts.claims import Confidence, Severity
+from gpucheck.facts.container import Container
+from gpucheck.facts.environment import Environment
+from gpucheck.facts.limits import LimitsOfProcess
+from gpucheck.facts.request import Request
+from gpucheck.facts.system import System
+from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, Rule
+
+RULE = Rule(
+    __name__,
+    title="the shared memory (/dev/shm) is small",
+    severity=Severity.WARNING,
+    family="runtime",
+    named_by=("nccl",),
+    preflight=InPreflight(
+        fix=enlarge_shared_memory(None).text,
+    ),
+)
+
+_DEFAULT = 64 * MIB
+"""What every container gets."""
+
+
+@RULE.check
+def check(
+    limits: LimitsOfProcess,
+    system: System,
+    container: Container,
+    gpus: Gpus,
+    request: Request,
+    environment: Environment,
+) -> Judgement:
+    """Judge the size only where GPUs are there to be used."""
+    if known(system.os, "system.os") != "linux":
+        return NotApplicable("shared memory has a size on Linux only")
+    total = known(limits.shm_total_bytes, "limits.shm_total_bytes")
+    if not shares_too_little(total):
+        return Fine("there is enough shared memory")
+    if request.gpus == 0 or not gpus.present():
+        return Fine("there is no GPU to use it for")
+    visible = gpus.visible()
+    if not visible:
+        return Fine("no GPU is visible")
+    several = len(visible) > 1 and nccl_uses_shared_memory(environment.variables)
+    if not several and container.runtime and total == _DEFAULT:
+        return Fine("the default of every container, and one GPU: only DataLoader workers use it")
+    who = "NCCL and DataLoader workers" if several else "DataLoader workers"
+    return Hit(
+        headline=f"Shared memory (/dev/shm) of {in_words(total)}: too little for {who}; nothing "
+        "else uses it",
+        evidence=("limits.shm_total_bytes", *gpus.seen_by()),
+        fixes=(enlarge_shared_memory(container.runtime or ""),),
+        severity=Severity.WARNING if several else Severity.INFO,
+        confidence=Confidence.POSSIBLE,
+    )

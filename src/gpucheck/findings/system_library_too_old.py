@@ -1,0 +1,196 @@
+"""The C library or the C++ library of this machine is older than PyTorch's wheel needs.
+
+PyTorch's wheels are linked against glibc and need at least a certain version of it. From torch 2.7
+on this is glibc 2.28, which CentOS 7 and Ubuntu 18.04 do not have. pip refuses such a wheel.
+However, a virtual environment or conda environment may contain it if the environment was made on
+another machine, copied, or mounted from a shared disk. Alpine Linux has musl in place of glibc;
+PyTorch's wheels do not run on it at all.
+
+Symptoms: "/lib64/libc.so.6: version `GLIBC_2.28' not found (required by
+.../torch/lib/libtorch_cpu.so)", or the same with ``GLIBCXX_3.4.22`` and libstdc++.so.6.
+
+When it is reported: if gpucheck can follow the loader, it looks up every version that torch's
+libraries need in the copies that would be loaded, even if LD_LIBRARY_PATH or conda brings another
+libstdc++. Otherwise it compares the wheel's tag and the table of releases with the system. Builds
+from conda bring their own C++ library and are judged only by following the loader.
+
+Fix: use a newer operating system or container image; or an older PyTorch.
+"""
+
+import re
+
+from gpucheck.advice.library_path import CopyRemedies
+from gpucheck.derived.wheels import wheel_platform
+from gpucheck.facts import UnknownFactError, known
+from gpucheck.facts.claims import Confidence, Fix, Severity
+from gpucheck.facts.environment import Environment
+from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.loading import Loading, MissingVersion
+from gpucheck.facts.system import System
+from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+from gpucheck.tables.torch_builds import TorchBuilds
+from gpucheck.tables.torch_releases import TorchReleases
+from gpucheck.tables.versions import at_least, parse
+
+RULE = Rule(
+    __name__,
+    title="the system's C or C++ library is too old for this PyTorch",
+    severity=Severity.ERROR,
+    family="torch",
+    suppressed_by=("torch-mixed-install",),
+    compat_keys=("glibc",),
+)
+
+_OF_SYSTEM = ("GLIBC_", "GLIBCXX_", "CXXABI_", "GCC_")
+_MANYLINUX = r"manylinux_([0-9]{1,3})_([0-9]{1,3})_"
+
+
+@RULE.check
+def check(
+    torch: TorchBuild,
+    system: System,
+    interpreter: Interpreter,
+    environment: Environment,
+    builds: TorchBuilds,
+    releases: TorchReleases,
+    loading: Loading,
+    remedies: CopyRemedies,
+) -> Judgement:
+    """Compare the libraries that are here with what the wheel was linked against."""
+    if torch.installed is False:
+        return NotApplicable("torch is not installed")
+    if known(system.os, "system.os") != "linux":
+        return NotApplicable("only Linux wheels depend on the system's C library")
+    if loading.symbol_versions_missing is not None:
+        followed = _followed(loading, torch, remedies)
+        if followed is not None:
+            return followed
+    if known(torch.installer, "torch.installer") in ("conda", ""):
+        return NotApplicable("this torch is no wheel of PyTorch's")
+    if system.libc == "musl":
+        return _on_musl(torch)
+    have, fact = _glibc(interpreter, system)
+    need, need_fact = _glibc_needed(torch, system, builds, releases)
+    if not at_least(parse(have) or (), parse(need) or ()):
+        return _too_old("glibc", have, need, (fact, need_fact), torch, remedies)
+    if have != system.glibc or releases.glibc(torch.version or "") != need:
+        return Fine(f"glibc {have} is new enough")  # another libstdc++, or a wheel of another kind
+    return _cxx(torch, system, interpreter, environment, releases, remedies)
+
+
+def _followed(loading: Loading, torch: TorchBuild, remedies: CopyRemedies) -> Judgement | None:
+    """Judge by the versions that the loader would miss; None where it did not come to the end."""
+    lacks = [
+        (at, one)
+        for at, one in enumerate(loading.symbol_versions_missing or ())
+        if one.version.startswith(_OF_SYSTEM)
+    ]
+    if not lacks:
+        whole = loading.missing == []
+        return Fine("the C and C++ libraries have every version that is needed") if whole else None
+    at, lack = min(lacks, key=_telling)
+    family = lack.version.partition("_")[0]
+    libraries = loading.libraries or []
+    copy = next((one for one in libraries if one.path == lack.path), None)
+    evidence = [f"loading.symbol_versions_missing.{at}"]
+    if copy is not None:
+        evidence.append(f"loading.libraries.{libraries.index(copy)}")
+    if copy is not None and copy.found_via in ("LD_LIBRARY_PATH", "LD_PRELOAD"):
+        fixes = [remedies.instead_of(copy)]
+    else:
+        fixes = remedies.newer_system(lack.version, lack.newest)
+    has = f"has {lack.newest} at most" if lack.newest else f"has no {family}"
+    return Hit(
+        headline=f"{lack.library} ({lack.path}) {has}, and {lack.needed_by} of torch "
+        f"{torch.version or ''} needs {lack.version}",
+        evidence=tuple(evidence),
+        fixes=tuple(fixes),
+    )
+
+
+def _telling(lack: tuple[int, MissingVersion]) -> tuple[bool, int, tuple[int, ...]]:
+    """Sort what ends the import first, then by family, then the newest version first."""
+    family, _, number = lack[1].version.partition("_")
+    newest = tuple(-part for part in parse(number) or ())
+    return lack[1].fatal is False, _OF_SYSTEM.index(f"{family}_"), newest
+
+
+def _on_musl(torch: TorchBuild) -> Judgement:
+    if "manylinux" not in known(torch.wheel_tag, "torch.wheel_tag"):
+        return Fine("this build was not made for glibc")
+    return Hit(
+        headline="This system has musl as its C library; PyTorch's wheels need glibc",
+        evidence=("system.libc", "torch.wheel_tag"),
+        fixes=(Fix(text="Use a system or image with glibc, such as Debian's in place of Alpine."),),
+    )
+
+
+def _glibc(interpreter: Interpreter, system: System) -> tuple[str, str]:
+    """Return the glibc that the target runs on, and the fact that tells it."""
+    if interpreter.glibc and parse(interpreter.glibc):
+        return interpreter.glibc, "interpreter.glibc"
+    glibc = known(system.glibc, "system.glibc")
+    if parse(glibc) is None:
+        raise UnknownFactError("system.glibc", "the C library is not glibc")
+    return glibc, "system.glibc"
+
+
+def _glibc_needed(
+    torch: TorchBuild, system: System, builds: TorchBuilds, releases: TorchReleases
+) -> tuple[str, str]:
+    """Return the glibc that the wheel needs, and the fact that tells it."""
+    tag = re.search(_MANYLINUX, torch.wheel_tag or "")
+    if tag is not None:
+        return f"{tag[1]}.{tag[2]}", "torch.wheel_tag"
+    version = known(torch.version, "torch.version")
+    if wheel_platform(system) != "linux_x86_64":
+        raise UnknownFactError("torch.wheel_tag", "the table is about wheels for x86_64")
+    row = builds.build(version, torch.cuda, "linux_x86_64") if torch.cuda else None
+    need = (row.glibc if row is not None else None) or releases.glibc(version)
+    if need is None:
+        raise UnknownFactError("torch.version", f"the glibc that torch {version} needs")
+    return need, "torch.version"
+
+
+def _cxx(
+    torch: TorchBuild,
+    system: System,
+    interpreter: Interpreter,
+    environment: Environment,
+    releases: TorchReleases,
+    remedies: CopyRemedies,
+) -> Judgement:
+    """Judge libstdc++ where it is the system's: conda and LD_LIBRARY_PATH bring others."""
+    release = releases.release(torch.version) if torch.version else None
+    need = parse(release.glibcxx) if release is not None else None
+    have = parse(system.glibcxx)
+    others = interpreter.kind == "conda" or environment.get("LD_LIBRARY_PATH")
+    if need is None or have is None or others or at_least(have, need) or release is None:
+        return Fine("the C library is new enough")
+    if wheel_platform(system) != "linux_x86_64":
+        return Fine("the C library is new enough")
+    facts = ("system.glibcxx", "torch.version")
+    return _too_old(
+        "libstdc++ (GLIBCXX)", system.glibcxx or "", release.glibcxx or "", facts, torch, remedies
+    )
+
+
+def _too_old(
+    what: str,
+    have: str,
+    need: str,
+    facts: tuple[str, ...],
+    torch: TorchBuild,
+    remedies: CopyRemedies,
+) -> Hit:
+    needed = f"{what} {need}"
+    glibc = f"GLIBC_{have}" if what == "glibc" else ""
+    fixes = remedies.newer_system(needed, glibc)
+    return Hit(
+        headline=f"{what} {have} of this system is older than {need}, which "
+        f"torch {torch.version or ''} needs",
+        evidence=facts,
+        fixes=tuple(fixes),
+        confidence=Confidence.CERTAIN if what == "glibc" else Confidence.LIKELY,
+    )

@@ -1,0 +1,161 @@
+"""The CUDA toolkit that a build would use cannot compile for the GPU of this machine.
+
+Each nvcc supports the GPU generations of its time: one that is older than the GPU does not know it
+yet, and newer ones drop old generations (CUDA 13 dropped all before compute capability 7.5).
+
+Symptoms when building: "nvcc fatal : Unsupported gpu architecture 'compute_89'".
+
+When it is reported: PyTorch's extension builder compiles for the visible GPUs, but for none newer
+than the code in PyTorch itself. If TORCH_CUDA_ARCH_LIST is set, it compiles for that list. gpucheck
+compares exactly these targets with those of the toolkit's nvcc. PyTorch runs without a toolkit, so
+this is judged only when something is to be compiled (``--for build``, or an installed package that
+compiles at run time).
+
+Fix: build with a toolkit that supports the GPU, of the CUDA major release that PyTorch was built
+with. If nvcc is too old, code for an older GPU of the same generation works as well.
+"""
+
+import re
+
+from gpucheck.derived import Gpus
+from gpucheck.derived.nvcc_targets import NvccTargets
+from gpucheck.derived.surroundings import Surroundings
+from gpucheck.derived.torch_code import TorchCode
+from gpucheck.facts import UnknownFactError, known
+from gpucheck.facts.claims import Fix, Severity
+from gpucheck.facts.environment import Environment
+from gpucheck.facts.toolkits import Toolkit, Toolkits
+from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+from gpucheck.findings.witnesses.compiling import NOTHING, Compiling, Reason
+from gpucheck.tables.versions import capability_numbers
+
+RULE = Rule(
+    __name__,
+    title="the CUDA toolkit does not know this GPU",
+    severity=Severity.ERROR,
+    family="libraries",
+    suppressed_by=(
+        "torch-missing",
+        "gpu-too-new-for-torch",
+        "gpu-too-old-for-torch",
+        "toolkit-torch-mismatch",
+    ),
+    compat_keys=("action", "nvcc"),
+)
+
+_LIST = "TORCH_CUDA_ARCH_LIST"
+_ARCHIVE = "https://developer.nvidia.com/cuda-toolkit-archive"
+_ENTRY = r"([0-9]{1,2})\.([0-9])([af]?)(?:\+PTX)?"
+_MOST_ENTRIES = 64
+
+
+@RULE.check
+def check(
+    compiling: Compiling,
+    toolkits: Toolkits,
+    torch: TorchBuild,
+    environment: Environment,
+    gpus: Gpus,
+    code: TorchCode,
+    nvcc: NvccTargets,
+    around: Surroundings,
+) -> Judgement:
+    """Compare what would be compiled for with what nvcc knows."""
+    why = compiling.cuda_code()
+    if why is None:
+        return NotApplicable(NOTHING)
+    if torch.built_for not in (None, "cuda"):
+        return NotApplicable("this torch was not built for CUDA")
+    if toolkits.selected == "" and not toolkits.selected_version:
+        return NotApplicable("there is no toolkit that a build would take")
+    version = known(toolkits.selected_version, "toolkits.selected_version")
+    wanted = _listed(environment) or _of_gpus(gpus, code)
+    if not wanted:
+        return NotApplicable("there is no GPU here to compile for, and none is named")
+    refused = [(one, facts) for one, facts in wanted if nvcc.knows(version, one) is False]
+    if not refused:
+        unknown = next((one for one, _ in wanted if nvcc.knows(version, one) is None), None)
+        if unknown is not None:
+            raise UnknownFactError(
+                "toolkits.selected_version",
+                f"whether CUDA {version} compiles for {unknown} is not in the tables",
+            )
+        return Fine(f"CUDA {version} compiles for {', '.join(one for one, _ in wanted)}")
+    capability, facts = refused[0]
+    return Hit(
+        headline=f"The toolkit that a build would take, CUDA {version}, cannot compile for compute "
+        f"capability {capability}{nvcc.why_not(version, capability)}; {why.words}",
+        evidence=("toolkits.selected_version", *facts),
+        fixes=_fixes(capability, nvcc, toolkits, torch, around, why),
+        severity=why.severity,
+        confidence=why.confidence,
+    )
+
+
+def _listed(environment: Environment) -> list[tuple[str, tuple[str, ...]]]:
+    """Return what TORCH_CUDA_ARCH_LIST asks for; names such as Ampere are left to torch."""
+    entries = re.split(r"[\s;,]+", environment.get(_LIST) or "")[:_MOST_ENTRIES]
+    found = [match for entry in entries if (match := re.fullmatch(_ENTRY, entry))]
+    return [(f"{m[1]}.{m[2]}{m[3]}", (f"environment.variables.{_LIST}",)) for m in found]
+
+
+def _of_gpus(gpus: Gpus, code: TorchCode) -> list[tuple[str, tuple[str, ...]]]:
+    """Return the capabilities of the visible GPUs, none above the highest code in torch."""
+    highest = _highest_code(code)
+    found: dict[str, tuple[str, ...]] = {}
+    for gpu in gpus.visible():
+        capability = capability_numbers(gpu.compute_capability)
+        if capability is None:
+            raise UnknownFactError(
+                gpu.facts[0], f"the compute capability of {gpu.label} is unknown"
+            )
+        taken = min(capability, highest) if highest is not None else capability
+        found.setdefault(f"{taken[0]}.{taken[1]}", gpu.facts)
+    return list(found.items())
+
+
+def _highest_code(code: TorchCode) -> tuple[int, int] | None:
+    try:
+        codes = code.codes()
+    except UnknownFactError:
+        return None
+    numbers = [one.removeprefix("sm_").rstrip("af") for one in codes if one.startswith("sm_")]
+    return max(((int(n[:-1]), int(n[-1])) for n in numbers if n[:-1].isdigit()), default=None)
+
+
+def _fixes(
+    capability: str,
+    nvcc: NvccTargets,
+    toolkits: Toolkits,
+    torch: TorchBuild,
+    around: Surroundings,
+    why: Reason,
+) -> tuple[Fix, ...]:
+    verify = "gpucheck --for build" if why.asked else "gpucheck"
+    major = (torch.cuda or "").partition(".")[0]
+    fixes = [
+        Fix(
+            text=f"Build with the toolkit of CUDA {one.version} that is here.",
+            commands=around.set("CUDA_HOME", one.path),
+            verify=verify,
+        )
+        for one in toolkits.toolkits or ()
+        if one.has_nvcc and one.path and _fits(one, major, capability, nvcc)
+    ]
+    if not fixes:
+        which = f"CUDA {major}" if major else f"CUDA {nvcc.first(capability)} or newer"
+        if torch.cuda and nvcc.knows(torch.cuda, capability):
+            which = f"CUDA {torch.cuda}, with which this PyTorch was built"
+        text = f"Install a toolkit for compute capability {capability}: {which}"
+        fixes.append(Fix(text=f"{text} ({_ARCHIVE}); let CUDA_HOME name it.", verify=verify))
+    lower = nvcc.stand_in(toolkits.selected_version or "", capability)
+    if lower:
+        text = f"Or compile for {lower}: that code runs on {capability} too."
+        fixes.append(Fix(text=text, commands=around.set(_LIST, lower), verify=verify))
+    return tuple(fixes)
+
+
+def _fits(one: Toolkit, major: str, capability: str, nvcc: NvccTargets) -> bool:
+    version = one.version or ""
+    return version.partition(".")[0] == major and bool(nvcc.knows(version, capability))

@@ -1,0 +1,88 @@
+"""There is no CUDA toolkit, although CUDA code is to be compiled here.
+
+PyTorch runs without a toolkit: the wheels bring every CUDA library they use. Only compiling needs
+one, for example building flash-attn, apex or your own extension with ``torch.utils.cpp_extension``.
+
+Symptoms: "CUDA_HOME environment variable is not set. Please set it to your CUDA install root", or
+"nvcc: command not found".
+
+When it is reported: only when you say so with ``--for build``, or when a package is installed that
+compiles CUDA code at run time (deepspeed, deep-gemm, flashinfer without its compiled cache). In the
+second case it is a warning, because gpucheck does not know whether you use the package.
+
+The builder looks at CUDA_HOME, then CUDA_PATH, then for nvcc on PATH, then at /usr/local/cuda. It
+does not find a toolkit anywhere else.
+
+Fix: set CUDA_HOME to the toolkit that is there; or install one of the CUDA release that PyTorch was
+built with.
+"""
+
+from gpucheck.derived.surroundings import Surroundings
+from gpucheck.facts import known
+from gpucheck.facts.claims import Fix, Severity
+from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.toolkits import Toolkit, Toolkits
+from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+from gpucheck.findings.witnesses.compiling import NOTHING, Compiling
+
+RULE = Rule(
+    __name__,
+    title="no CUDA toolkit to compile with",
+    severity=Severity.ERROR,
+    family="libraries",
+    suppressed_by=("torch-missing",),
+    compat_keys=("action", "nvcc"),
+)
+
+_ARCHIVE = "https://developer.nvidia.com/cuda-toolkit-archive"
+_VERIFY = "gpucheck --for build"
+
+
+@RULE.check
+def check(
+    compiling: Compiling,
+    toolkits: Toolkits,
+    torch: TorchBuild,
+    interpreter: Interpreter,
+    around: Surroundings,
+) -> Judgement:
+    """Ask for the toolkit that a build would take, where something is to be built."""
+    why = compiling.cuda_code()
+    if why is None:
+        return NotApplicable(NOTHING)
+    if torch.installed is False:
+        return NotApplicable("torch is not installed")
+    if known(torch.built_for, "torch.built_for") != "cuda":
+        return NotApplicable("this torch was not built for CUDA")
+    selected = known(toolkits.selected, "toolkits.selected")
+    if selected:
+        return Fine(f"a build would take the toolkit at {selected}")
+    usable = [toolkit for toolkit in toolkits.toolkits or () if toolkit.has_nvcc and toolkit.path]
+    return Hit(
+        headline=f"{why.words}, but a build would find no CUDA toolkit",
+        evidence=(*why.facts, "toolkits.selected"),
+        fixes=(
+            *(_point_at(toolkit, around) for toolkit in usable),
+            _install(torch.cuda or "", interpreter),
+        ),
+        severity=why.severity,
+        confidence=why.confidence,
+    )
+
+
+def _point_at(toolkit: Toolkit, around: Surroundings) -> Fix:
+    version = f" (CUDA {toolkit.version})" if toolkit.version else ""
+    return Fix(
+        text=f"Point CUDA_HOME at the toolkit that is there{version}.",
+        commands=around.set("CUDA_HOME", toolkit.path or ""),
+        verify=_VERIFY,
+    )
+
+
+def _install(cuda: str, interpreter: Interpreter) -> Fix:
+    which = f"CUDA {cuda}, for which this PyTorch was built" if cuda else "PyTorch's CUDA release"
+    conda = ""
+    if interpreter.kind == "conda" and cuda:
+        conda = f" In this conda environment: the package cuda-toolkit of channel nvidia, {cuda}."
+    return Fix(text=f"Install the toolkit of {which}: {_ARCHIVE}.{conda}", verify=_VERIFY)

@@ -1,0 +1,95 @@
+"""The CUDA toolkit on this machine is of another release than the one PyTorch was built with.
+
+PyTorch brings its own CUDA libraries. When it runs, it does not matter which toolkit is in
+/usr/local/cuda or what ``nvcc --version`` says. When an extension is compiled, it does: code
+compiled by a toolkit of another *major* release does not fit the PyTorch that loads it, and
+PyTorch's builder refuses. For another minor release PyTorch only warns, and this usually works.
+
+Symptoms when building: "The detected CUDA version (13.0) mismatches the version that was used to
+compile PyTorch (12.8)".
+
+When it is reported: it is an error if something is to be compiled here (``--for build``), and a
+warning if a package is installed that compiles CUDA code at run time (such as deepspeed). Otherwise
+it is for information, and you need not do anything.
+
+Fix, if you compile: set CUDA_HOME to a toolkit of PyTorch's own CUDA release.
+"""
+
+from gpucheck.derived.surroundings import Surroundings
+from gpucheck.facts import known
+from gpucheck.facts.claims import Fix, Severity
+from gpucheck.facts.toolkits import Toolkits
+from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+from gpucheck.findings.witnesses.compiling import Compiling
+from gpucheck.tables.versions import parse
+
+RULE = Rule(
+    __name__,
+    title="the toolkit is of another CUDA than PyTorch",
+    severity=Severity.INFO,
+    family="libraries",
+    suppressed_by=(
+        "torch-missing",
+        "gpu-too-old-for-torch",
+        "gpu-too-new-for-torch",
+        "driver-too-old",
+    ),
+    compat_keys=("action", "nvcc"),
+)
+
+_ARCHIVE = "https://developer.nvidia.com/cuda-toolkit-archive"
+
+
+@RULE.check
+def check(
+    compiling: Compiling, toolkits: Toolkits, torch: TorchBuild, around: Surroundings
+) -> Judgement:
+    """Compare the major releases of the toolkit that a build would take and of torch."""
+    if torch.installed is False:
+        return NotApplicable("torch is not installed")
+    if known(torch.built_for, "torch.built_for") != "cuda":
+        return NotApplicable("this torch was not built for CUDA")
+    if not known(toolkits.selected, "toolkits.selected"):
+        return NotApplicable("there is no toolkit that a build would take")
+    version = known(toolkits.selected_version, "toolkits.selected_version")
+    toolkit, built = parse(version), parse(known(torch.cuda, "torch.cuda"))
+    if toolkit is None or built is None or toolkit[0] == built[0]:
+        return Fine(f"the toolkit is CUDA {version}, torch was built with {torch.cuda}")
+    why = compiling.cuda_code()
+    matters = f", and {why.words}" if why else "; it matters only when something is compiled"
+    return Hit(
+        headline=f"The toolkit at {toolkits.selected} is CUDA {version}, but this PyTorch was "
+        f"built with CUDA {torch.cuda}{matters}",
+        evidence=("toolkits.selected", "toolkits.selected_version", "torch.cuda"),
+        fixes=_fixes(toolkits, torch, around) if why else (_nothing(),),
+        severity=why.severity if why else None,
+    )
+
+
+def _nothing() -> Fix:
+    return Fix(text="Nothing is to be done, unless you compile CUDA extensions here.")
+
+
+def _fixes(toolkits: Toolkits, torch: TorchBuild, around: Surroundings) -> tuple[Fix, ...]:
+    wanted = parse(torch.cuda) or (0,)
+    fitting = [
+        toolkit
+        for toolkit in toolkits.toolkits or ()
+        if toolkit.has_nvcc and toolkit.path and (parse(toolkit.version) or (0,))[0] == wanted[0]
+    ]
+    verify = "gpucheck --for build"
+    point = tuple(
+        Fix(
+            text=f"Build with the toolkit of CUDA {toolkit.version} that is here.",
+            commands=around.set("CUDA_HOME", toolkit.path or ""),
+            verify=verify,
+        )
+        for toolkit in fitting
+    )
+    install = Fix(
+        text=f"Install the toolkit of CUDA {torch.cuda} beside it ({_ARCHIVE}) and let CUDA_HOME "
+        "name it while building.",
+        verify=verify,
+    )
+    return point or (install,)

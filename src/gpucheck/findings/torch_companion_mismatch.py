@@ -1,0 +1,267 @@
+"""torchvision, torchaudio or torchtext was built for another PyTorch than the one installed.
+
+These packages contain compiled code that fits only the PyTorch release (and CUDA major release) it
+was built with.
+
+Symptoms: "RuntimeError: operator torchvision::nms does not exist", "undefined symbol" on import,
+"Couldn't load custom C++ ops", "Could not run 'torchvision::nms' with arguments from the 'CUDA'
+backend" (a CPU build of torchvision with a CUDA build of torch), or "PyTorch and torchvision were
+compiled with different CUDA major versions".
+
+Causes: only torch was upgraded, or the two were installed from different indexes.
+
+When it is reported: the package's own requirement of torch in its metadata decides; the table of
+releases is used only if this requirement is unknown. A package that states no requirement
+(torchaudio from 2.11 on uses only PyTorch's stable interface) is never blamed for its version. A
+pair that differs only in the patch release is a warning: it usually works, and it does not count as
+the answer to a pasted text. On Linux gpucheck also examines the compiled files, without importing
+anything. If they need symbols or libraries of PyTorch that this torch does not have, they do not
+belong to it, whatever the versions say.
+
+Fix: install the release that belongs to your torch, from the same index as torch.
+"""
+
+from typing import NamedTuple
+
+from gpucheck.advice import WHEEL_INDEX, Python, TorchRemedies
+from gpucheck.advice.torch_install import COMPANIONS
+from gpucheck.derived.extension_packages import ExtensionPackages
+from gpucheck.facts import UnknownFactError, known
+from gpucheck.facts.claims import Confidence, Fix, Severity
+from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.packages import Distribution, Packages
+from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+from gpucheck.findings.witnesses.extension_faults import ExtensionFaults, Fault
+from gpucheck.tables.torch_companions import Package, TorchCompanions
+from gpucheck.tables.versions import minor, released
+
+RULE = Rule(
+    __name__,
+    title="torchvision, torchaudio or torchtext does not belong to this PyTorch",
+    severity=Severity.ERROR,
+    family="torch",
+    suppressed_by=("torch-mixed-install",),
+    compat_keys=("torchvision", "torchaudio"),
+)
+
+_NAMES = (*COMPANIONS, "torchtext")
+
+
+class _Complaint(NamedTuple):
+    """What is wrong with a package beside this torch, and how bad that is."""
+
+    of: Distribution
+    why: str
+    severity: Severity
+
+
+@RULE.check
+def check(
+    torch: TorchBuild,
+    packages: Packages,
+    interpreter: Interpreter,
+    companions: TorchCompanions,
+    python: Python,
+    reinstall: TorchRemedies,
+    compiled: ExtensionPackages,
+    faults: ExtensionFaults,
+) -> Judgement:
+    """Compare each companion's requirement, CUDA and symbols with torch's."""
+
+    def cure(one: Distribution) -> Fix:
+        if python.managed_by_system() and "conda" not in (one.installer, torch.installer):
+            return reinstall.new_environment("Use releases that belong together.")
+        return _fix(one, torch, version, companions, interpreter, python)
+
+    if torch.installed is False:
+        return NotApplicable("torch is not installed")
+    known(packages.distributions, "packages.distributions")
+    found = [one for name in _NAMES if (one := packages.find(name)) is not None]
+    if not found:
+        return NotApplicable("no torchvision, torchaudio or torchtext is installed")
+    version = known(torch.version, "torch.version")
+    complaints, open_question = _complaints(found, torch, version, companions)
+    worst = min(complaints, key=lambda one: one.severity is not Severity.ERROR, default=None)
+    by_files = None
+    if worst is None or worst.severity is not Severity.ERROR:
+        by_files = _by_files(found, compiled, faults)
+    if by_files is not None:
+        one, fault = by_files
+        return Hit(
+            headline=f"{one.project} {one.version} {fault.words}",
+            evidence=(*fault.evidence, "torch.version"),
+            fixes=(cure(one),),
+            confidence=fault.confidence,
+        )
+    if worst is not None:
+        at = (packages.distributions or []).index(worst.of)
+        certain = worst.severity is Severity.ERROR
+        return Hit(
+            headline=worst.why,
+            evidence=("torch.version", f"packages.distributions.{at}"),
+            fixes=(cure(worst.of),),
+            severity=worst.severity,
+            confidence=Confidence.CERTAIN if certain else Confidence.POSSIBLE,
+        )
+    if open_question is not None:
+        raise open_question
+    names = ", ".join(f"{one.project} {one.version}" for one in found)
+    return Fine(f"made for torch {version}: {names}")
+
+
+def _complaints(
+    found: list[Distribution], torch: TorchBuild, version: str, companions: TorchCompanions
+) -> tuple[list[_Complaint], UnknownFactError | None]:
+    """Return what is wrong with each, and what is not known."""
+    complaints, open_question = [], None
+    for one in found:
+        try:
+            complaint = _complaint(one, torch, version, companions)
+        except UnknownFactError as unknown:
+            open_question = unknown
+            continue
+        if complaint is not None:
+            complaints.append(complaint)
+    return complaints, open_question
+
+
+def _complaint(
+    one: Distribution, torch: TorchBuild, version: str, companions: TorchCompanions
+) -> _Complaint | None:
+    """Return what is wrong with the pair; of two the worse."""
+    agrees, wanted = _agrees(one, version, companions)
+    why = f"{one.project} {one.version} was made for torch {wanted}, not {version}"
+    if agrees is False and minor(_plain(wanted)) != minor(_plain(version)):
+        return _Complaint(one, why, Severity.ERROR)
+    variant = _other_variant(one, torch)
+    if variant:
+        return _Complaint(one, variant, Severity.ERROR)
+    if agrees is False:
+        return _Complaint(one, why, Severity.WARNING)
+    if agrees is None:
+        raise UnknownFactError(
+            "packages.distributions",
+            f"which torch {one.project} {one.version} was made for is not known",
+        )
+    return None
+
+
+def _by_files(
+    found: list[Distribution], compiled: ExtensionPackages, faults: ExtensionFaults
+) -> tuple[Distribution, Fault] | None:
+    """Return the first whose compiled files cannot be loaded; None where that is not known."""
+    try:
+        packages = {package.name: package for package in compiled.all()}
+    except UnknownFactError:
+        return None
+    for one in found:
+        package = packages.get(one.project or "")
+        fault = faults.of(package) if package is not None else None
+        if fault is not None and not fault.of_system:
+            return one, fault
+    return None
+
+
+def _agrees(
+    one: Distribution, version: str, companions: TorchCompanions
+) -> tuple[bool | None, str]:
+    """Say whether the requirement of the package holds, and which torch it wants."""
+    wanted = one.torch_requirement
+    if wanted == "":
+        return True, ""
+    if wanted is None:
+        package = _package(one)
+        if package is None or not one.version:
+            return None, ""
+        pin = companions.pin(package, one.version)
+        return companions.agrees(package, one.version, version), (pin or "").lstrip("=")
+    if wanted.startswith("==") and _plain(wanted[2:]) == _plain(version):
+        return True, wanted[2:]
+    return _satisfies(version, wanted), wanted.removeprefix("==")
+
+
+def _satisfies(version: str, requirement: str) -> bool | None:
+    """Say whether a release meets a requirement; None for development builds."""
+    if released(version) is None:
+        return None
+    # packaging takes milliseconds to import, and few questions need it.
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet  # noqa: PLC0415
+
+    try:
+        return SpecifierSet(requirement).contains(_plain(version))
+    except InvalidSpecifier:
+        return None
+
+
+def _other_variant(one: Distribution, torch: TorchBuild) -> str:
+    """Return what is wrong with the CUDA of the package, as its local version tells it."""
+    local = (one.version or "").partition("+")[2]
+    if local.startswith("rocm") and torch.built_for == "cuda":
+        return f"{one.project} {one.version} is built for ROCm; torch {torch.version} for CUDA"
+    if local.startswith("cu") and torch.built_for == "rocm":
+        return f"{one.project} {one.version} is built for CUDA; torch {torch.version} for ROCm"
+    if local == "cpu" and torch.built_for == "cuda" and one.project == "torchvision":
+        return (
+            f"torchvision {one.version} is a CPU build; torch {torch.version} is built for CUDA "
+            f"{torch.cuda}"
+        )
+    cuda = minor(local)
+    if cuda is None:
+        return ""
+    if torch.built_for == "cpu":
+        return f"{one.project} {one.version} is built for CUDA {cuda}; torch is a CPU build"
+    if torch.built_for == "cuda" and torch.cuda and torch.cuda.split(".")[0] != cuda.split(".")[0]:
+        return f"{one.project} {one.version} is built for CUDA {cuda}; torch for CUDA {torch.cuda}"
+    return ""
+
+
+def _fix(  # what a command for one package is made of
+    one: Distribution,
+    torch: TorchBuild,
+    version: str,
+    companions: TorchCompanions,
+    interpreter: Interpreter,
+    python: Python,
+) -> Fix:
+    package = _package(one)
+    right = companions.companion_for(version, package) if package else None
+    name = one.project or ""
+    if right is None:
+        return Fix(
+            text=f"Remove {name}, or replace it by the release that was made for torch {version}.",
+            commands=(*python.get_pip(), python.pip("uninstall", "-y", name)),
+            verify=python.verify(),
+        )
+    if "conda" in (one.installer, torch.installer) and interpreter.prefix:
+        return Fix(
+            text=f"Let conda fit {name} to your torch.",
+            commands=(
+                python.quoted(["conda", "install", "-p", interpreter.prefix, f"{name}={right}"]),
+            ),
+            verify=python.verify(),
+        )
+    local = version.partition("+")[2]
+    index = ["--index-url", f"{WHEEL_INDEX}{local}"] if _is_index(local) else []
+    return Fix(
+        text=f"Install {name} {right}, which belongs to torch {version}"
+        + (", from the same index." if index else "."),
+        commands=(
+            *python.get_pip(),
+            python.pip("uninstall", "-y", name),
+            python.pip("install", f"{name}=={right}", *index),
+        ),
+        verify=python.verify(),
+    )
+
+
+def _package(one: Distribution) -> Package | None:
+    return next((name for name in COMPANIONS if name == one.project), None)
+
+
+def _is_index(local: str) -> bool:
+    return local in ("cpu", "xpu") or minor(local) is not None or local.startswith("rocm")
+
+
+def _plain(version: str) -> str:
+    return version.partition("+")[0]

@@ -1,0 +1,85 @@
+"""PyTorch is a CPU-only build, although the machine has a GPU that it could use.
+
+There is a GPU, and the driver supports it, but the PyTorch of this interpreter was built without
+CUDA. Neither the CUDA toolkit nor the cuDNN of the machine matters: a CUDA build brings its own.
+
+Symptoms: ``torch.cuda.is_available()`` is False and ``.cuda()`` says "Torch not compiled with CUDA
+enabled".
+
+Causes: on Windows, a plain ``pip install torch`` installs the CPU build; on Linux, ``--index-url
+.../whl/cpu`` was used, or a lock file made on another machine; with conda, the solver preferred the
+CPU variant, or there is no CUDA build for this Python.
+
+Fix: uninstall the CPU build and install a CUDA build from PyTorch's own wheel index. Uninstall
+first: for pip, ``2.6.0+cpu`` already satisfies ``torch==2.6.0``.
+"""
+
+from gpucheck.advice import START_PAGE, TorchRemedies
+from gpucheck.derived import DriverState, Gpus
+from gpucheck.facts import UnknownFactError, known
+from gpucheck.facts.claims import Fix, Severity
+from gpucheck.facts.environment import Environment
+from gpucheck.facts.nvml import Nvml
+from gpucheck.facts.request import Request
+from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+
+RULE = Rule(
+    __name__,
+    title="a CPU-only PyTorch on a machine with a GPU",
+    severity=Severity.ERROR,
+    family="torch",
+    suppressed_by=("torch-mixed-install",),
+    refuted_by_cuda="always",
+)
+
+
+_NO_GPU = ("", "-1", "NoDevFiles")
+"""What Slurm sets CUDA_VISIBLE_DEVICES to in a job without a GPU."""
+
+
+@RULE.check
+def check(
+    torch: TorchBuild,
+    gpus: Gpus,
+    driver: DriverState,
+    nvml: Nvml,
+    environment: Environment,
+    request: Request,
+    reinstall: TorchRemedies,
+) -> Judgement:
+    """A CPU build is wrong only where there is a GPU that a CUDA build could use."""
+    if torch.installed is False:
+        return NotApplicable("torch is not installed")
+    if known(torch.built_for, "torch.built_for") != "cpu":
+        return Fine(f"torch {torch.version} is no CPU build")
+    if request.gpus == 0:
+        return Fine("a CPU build is right: this host was said to use no GPU")
+    if not gpus.present():
+        return Fine("a CPU build is right: there is no NVIDIA GPU")
+    if _surely_unserved(driver):
+        return Fine("a CPU build is right: no driver serves the GPU here")
+    if nvml.init_code == 0 and nvml.gpus == []:
+        return Fine("a CPU build is right: the driver shows this process no GPU")
+    if environment.get("SLURM_JOB_ID") and environment.get("CUDA_VISIBLE_DEVICES") in _NO_GPU:
+        return Fine("a CPU build is right: Slurm gave this job no GPU")
+    present = gpus.all()
+    fix = reinstall.install()
+    if fix is None and reinstall.has_no_build(present):
+        return Fine("a CPU build is right: no CUDA build has code for the GPU")
+    names = ", ".join(gpu.label for gpu in present)
+    return Hit(
+        headline=f"PyTorch {torch.version} is a CPU-only build; it cannot use {names}",
+        evidence=("torch.built_for", "torch.version", *gpus.seen_by()),
+        fixes=(
+            fix or Fix(text=f"Install a CUDA build, chosen at {START_PAGE}.{reinstall.why_none()}"),
+        ),
+    )
+
+
+def _surely_unserved(driver: DriverState) -> bool:
+    """Whether the driver is known to serve no GPU, as in a container that was given none."""
+    try:
+        return not driver.serves()
+    except UnknownFactError:
+        return False

@@ -1,0 +1,218 @@
+"""One Python finds several things named torch, and imports the wrong one or a mixture.
+
+The kinds, in the order in which gpucheck reports them:
+
+- A file ``torch.py`` or a folder ``torch`` of your own comes before the installed PyTorch on
+  ``sys.path``, usually in the folder of your script: "module 'torch' has no attribute 'cuda'", or
+  "partially initialized module 'torch' ... (most likely due to a circular import)".
+- Another PyTorch, in the user site (``~/.local``) or on ``PYTHONPATH``, takes priority over the one
+  of the environment: the printed version is not the one that you installed, and torchvision or the
+  nvidia-* wheels belong to the other.
+- Two installations overwrote each other's files in one place (pip over conda, an interrupted
+  upgrade): the version in the files differs from the one in the package's metadata. This causes
+  "undefined symbol" and "cannot import name".
+- Left-overs of a removed installation (``~orch``), about which pip warns "Ignoring invalid
+  distribution". They do no harm by themselves, so they are only mentioned; metadata without its
+  package is a warning.
+
+A PyTorch further back on ``sys.path`` than the environment's own is never imported; that is fine.
+
+Fix: rename your own file; or remove every installation until none is left, and install once.
+"""
+
+from gpucheck.advice import Python, TorchRemedies
+from gpucheck.facts import UnknownFactError, known
+from gpucheck.facts.claims import Fix, Severity
+from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.system import System
+from gpucheck.facts.torch_build import TorchBuild, TorchInstall
+from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+
+RULE = Rule(
+    __name__,
+    title="several things called torch shadow one another",
+    severity=Severity.ERROR,
+    family="torch",
+)
+
+_ENVIRONMENTS = ("conda", "venv", "uv")
+
+
+@RULE.check
+def check(
+    interpreter: Interpreter,
+    torch: TorchBuild,
+    system: System,
+    python: Python,
+    reinstall: TorchRemedies,
+) -> Judgement:
+    """Tell shadowing, doubled, overwritten and half-removed installs, in this order."""
+    installs = known(torch.installs, "torch.installs")
+    packages = [one for one in installs if one.kind == "package"]
+    if (own := _own_file_first(torch, installs, packages)) is not None:
+        return _shadowed(own, installs, system, python)
+    if torch.installed is False:
+        return NotApplicable("torch is not installed")
+    if (hit := _overwritten(torch, python, reinstall)) is not None:
+        return hit
+    if (hit := _outsider_wins(installs, packages, interpreter, python)) is not None:
+        return hit
+    if torch.leftovers:
+        return _left_over(torch.leftovers, python)
+    known(torch.version, "torch.version")
+    known(torch.metadata_version, "torch.metadata_version")
+    if len(packages) > 1:
+        return Fine("another torch lies further back on sys.path and is never imported")
+    return Fine("there is one torch")
+
+
+def _own_file_first(
+    torch: TorchBuild, installs: list[TorchInstall], packages: list[TorchInstall]
+) -> TorchInstall | None:
+    """Return the file or folder that an import takes instead of a PyTorch.
+
+    A folder without ``__init__.py`` does not win over a package further back, so what counts is
+    what ``torch.path`` says was found, where it says anything.
+    """
+    if not installs or installs[0].kind == "package":
+        return None
+    if torch.path and any(torch.path == one.path for one in packages):
+        return None
+    if installs[0].kind == "folder" and packages and torch.installed:
+        return None
+    return installs[0]
+
+
+def _shadowed(
+    own: TorchInstall,
+    installs: list[TorchInstall],
+    system: System,
+    python: Python,
+) -> Hit:
+    what = "file" if own.kind == "module" else "folder"
+    path = own.path or "torch.py"
+    name = "not_torch.py" if own.kind == "module" else "not_torch"
+    slash = "\\" if system.os == "windows" else "/"
+    folder = path.rpartition(slash)[0]
+    target = f"{folder}{slash}{name}" if folder else name
+    windows = system.os == "windows"
+    move = ["ren", path, name] if windows else ["mv", path, target]
+    installed = any(one.kind == "package" for one in installs)
+    instead = "the installed PyTorch" if installed else "a PyTorch"
+    return Hit(
+        headline=f"import torch takes the {what} {path} instead of {instead}",
+        evidence=(f"torch.installs.{installs.index(own)}",),
+        fixes=(
+            Fix(
+                text=f"Rename that {what} of your own, and what imports it; or start your program "
+                "from another folder.",
+                commands=(python.quoted(move),),
+            ),
+        ),
+    )
+
+
+def _overwritten(torch: TorchBuild, python: Python, reinstall: TorchRemedies) -> Hit | None:
+    if not torch.version or not torch.metadata_version:
+        return None
+    public, _, local = torch.version.partition("+")
+    if public == torch.metadata_version.partition("+")[0] or local.startswith("git"):
+        return None  # a checkout that is built in place renews version.py, not its metadata
+    fix = reinstall.install("after every torch is gone from here") or Fix(
+        text="Remove torch until pip finds no more of it, then install it once.",
+        commands=python.remove_torch(),
+        verify=python.verify(),
+    )
+    return Hit(
+        headline=f"The files of torch are of version {torch.version}, its metadata says "
+        f"{torch.metadata_version}: two installs overwrote each other",
+        evidence=("torch.version", "torch.metadata_version"),
+        fixes=(fix,),
+    )
+
+
+def _outsider_wins(
+    installs: list[TorchInstall],
+    packages: list[TorchInstall],
+    interpreter: Interpreter,
+    python: Python,
+) -> Hit | None:
+    """Fire when a torch from outside the environment wins over the environment's own."""
+    if len(packages) < 2:  # noqa: PLR2004  # two make a mixture
+        return None
+    first, others = packages[0], packages[1:]
+    prefix = interpreter.prefix
+    if prefix and _inside(first.path, prefix):
+        return None
+    in_user_site = _inside(first.path, interpreter.user_site or "")
+    if in_user_site and interpreter.kind not in _ENVIRONMENTS:
+        return None  # pip install --user over the system's package: meant to win
+    hidden = [one for one in others if _inside(one.path, prefix)] if prefix else others
+    differing = [one for one in hidden if one.version and one.version != first.version]
+    if first.version is None or not differing:
+        if hidden and (first.version is None or any(one.version is None for one in hidden)):
+            raise UnknownFactError("torch.installs", "the version of one of them is unknown")
+        return None
+    return Hit(
+        headline=f"torch {first.version} in {first.path} hides torch {differing[0].version} in "
+        f"{differing[0].path}",
+        evidence=(
+            *(f"torch.installs.{installs.index(one)}" for one in (first, differing[0])),
+            *(("interpreter.prefix",) if prefix else ("interpreter.executable",)),
+        ),
+        fixes=_keep_one(first, python, in_user_site=in_user_site),
+        severity=None if prefix else Severity.WARNING,
+    )
+
+
+def _keep_one(first: TorchInstall, python: Python, *, in_user_site: bool) -> tuple[Fix, ...]:
+    if not in_user_site:
+        return (
+            Fix(
+                text=f"Take the folder of {first.path} out of PYTHONPATH (or of the module or "
+                ".pth file that adds it), if the environment's own torch is the one you mean.",
+                verify=python.verify(),
+            ),
+        )
+    return (
+        Fix(
+            text="Keep the user site out of this environment; put the line where you set your "
+            "environment up, too.",
+            commands=(python.variable("PYTHONNOUSERSITE", "1"),),
+            verify=python.verify(),
+        ),
+        Fix(
+            text="Or remove the torch of the user site for good.",
+            commands=(python.pip("uninstall", "-y", "torch"),),
+            verify=python.verify(),
+        ),
+    )
+
+
+def _left_over(leftovers: list[str], python: Python) -> Hit:
+    shown = ", ".join(leftovers[:3])
+    return Hit(
+        headline=f"Left-overs of a half-removed torch: {shown}",
+        evidence=("torch.leftovers",),
+        fixes=(
+            Fix(
+                text=f"Delete {shown} from the folder of torch ("
+                "the parts whose names start with ~ are pip's own backup).",
+                verify=python.verify(),
+            ),
+        ),
+        severity=Severity.INFO if _are_backups(leftovers) else Severity.WARNING,
+    )
+
+
+def _are_backups(leftovers: list[str]) -> bool:
+    """Whether all are folders that pip renamed before it removed them: Python never looks there."""
+    names = [path.replace("\\", "/").rpartition("/")[2] for path in leftovers]
+    return all(name.startswith("~") for name in names)
+
+
+def _inside(path: str | None, folder: str) -> bool:
+    if not path or not folder:
+        return False
+    plain, root = (text.replace("\\", "/").rstrip("/") for text in (path, folder))
+    return plain == root or plain.startswith(f"{root}/")

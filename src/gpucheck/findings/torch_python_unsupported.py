@@ -1,0 +1,149 @@
+"""PyTorch has no wheel for this Python or this system.
+
+Symptoms: "ERROR: Could not find a version that satisfies the requirement torch (from versions:
+none)" and "No matching distribution found for torch".
+
+Causes: PyTorch publishes wheels only for 64-bit CPython, and each release supports only a few
+Python versions. A Python that has just been released has no wheels for months, and one past its end
+of life gets no new ones. There are no wheels for PyPy, for 32-bit Pythons and for systems with musl
+in place of glibc (Alpine Linux).
+
+When it is reported: a PyTorch that is installed anyway (from conda-forge, a distribution or your
+own build) is not judged here.
+
+Fix: use an environment with a Python that has wheels; uv and conda install such a Python for you.
+"""
+
+from gpucheck.advice.new_environment import NewEnvironment
+from gpucheck.derived.wheels import wheel_platform
+from gpucheck.facts import UnknownFactError, known
+from gpucheck.facts.claims import Confidence, Fix, Severity
+from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.system import System
+from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+from gpucheck.tables.torch_releases import TorchReleases
+from gpucheck.tables.versions import capability_numbers
+
+RULE = Rule(
+    __name__,
+    title="PyTorch has no wheel for this Python or system",
+    severity=Severity.ERROR,
+    family="torch",
+    compat_keys=("python",),
+)
+
+_BITS = 64
+
+
+@RULE.check
+def check(
+    interpreter: Interpreter,
+    torch: TorchBuild,
+    system: System,
+    releases: TorchReleases,
+    environment: NewEnvironment,
+) -> Judgement:
+    """Look for any release with a wheel for the Python of a target that has no torch."""
+    if torch.installed is None and interpreter.status not in (None, "ok"):
+        raise UnknownFactError("interpreter.executable", interpreter.problem("executable"))
+    if known(torch.installed, "torch.installed"):
+        return _described(interpreter, torch, system, releases, environment)
+    os = known(system.os, "system.os")
+    if os not in ("linux", "windows"):
+        return NotApplicable("the tables are about Linux and Windows")
+    if system.jetson:
+        return NotApplicable("a Jetson takes the wheels of its JetPack")
+    platform = wheel_platform(system)
+    if platform is None:
+        raise UnknownFactError("system.machine", "the tables do not have this processor")
+    if system.libc == "musl":
+        return _on_musl()
+    pythons = _pythons(releases, platform)
+    if interpreter.implementation not in (None, "cpython"):
+        fact, what = "interpreter.implementation", f"{interpreter.implementation}"
+    elif interpreter.bits not in (None, _BITS):
+        fact, what = "interpreter.bits", f"a Python of {interpreter.bits} bits"
+    else:
+        version = _version(interpreter)
+        if version in pythons:
+            return Fine(f"some release has a wheel for Python {version}")
+        fact, what = "interpreter.version", f"Python {version}"
+    return Hit(
+        headline=f"PyTorch has no wheel for {what}; there are wheels for {_span(pythons)}",
+        evidence=(fact, "torch.installed"),
+        fixes=environment.fixes(_newest_first(pythons), platform),
+        confidence=_confidence(pythons, interpreter, fact),
+    )
+
+
+def _described(
+    interpreter: Interpreter,
+    torch: TorchBuild,
+    system: System,
+    releases: TorchReleases,
+    environment: NewEnvironment,
+) -> Judgement:
+    """Judge a wheel that somebody only asks about; what is on the disk came there somehow."""
+    platform = wheel_platform(system)
+    if torch.path is not None or torch.installer != "pip" or platform is None:
+        return Fine("torch is installed")
+    pythons = releases.pythons(torch.version or "", platform)
+    if not pythons or interpreter.version is None or interpreter.free_threaded:
+        return Fine("no wheel that the tables know is at odds with the Python")
+    version = _version(interpreter)
+    if version in pythons:
+        return Fine(f"torch {torch.version} has a wheel for Python {version}")
+    return Hit(
+        headline=f"torch {torch.version} has no wheel for Python {version}; "
+        f"it has wheels for {_span(pythons)}",
+        evidence=("interpreter.version", "torch.version"),
+        fixes=environment.fixes(_newest_first(pythons), platform),
+    )
+
+
+def _on_musl() -> Hit:
+    return Hit(
+        headline="PyTorch has no wheel for systems with musl; its wheels need glibc",
+        evidence=("system.libc", "torch.installed"),
+        fixes=(Fix(text="Use a system or image with glibc, such as Debian's in place of Alpine."),),
+    )
+
+
+def _version(interpreter: Interpreter) -> str:
+    """Return the Python as the tables name it, such as "3.12" or "3.13t"."""
+    version = ".".join(known(interpreter.version, "interpreter.version").split(".")[:2])
+    return f"{version}t" if interpreter.free_threaded else version
+
+
+def _pythons(releases: TorchReleases, platform: str) -> tuple[str, ...]:
+    """Return the Pythons that any release has wheels for."""
+    return tuple(
+        dict.fromkeys(
+            python
+            for release in releases.newest_first()
+            for python in release.pythons.get(platform, ())
+        )
+    )
+
+
+def _usual(pythons: tuple[str, ...]) -> list[tuple[int, int]]:
+    """Return the numbers of the Pythons that are not free-threaded, in order."""
+    found = [capability_numbers(python) for python in pythons if not python.endswith("t")]
+    return sorted(numbers for numbers in found if numbers)
+
+
+def _span(pythons: tuple[str, ...]) -> str:
+    usual = _usual(pythons)
+    return f"Python {usual[0][0]}.{usual[0][1]} to {usual[-1][0]}.{usual[-1][1]}"
+
+
+def _newest_first(pythons: tuple[str, ...]) -> list[str]:
+    return [f"{major}.{minor}" for major, minor in reversed(_usual(pythons))]
+
+
+def _confidence(pythons: tuple[str, ...], interpreter: Interpreter, fact: str) -> Confidence:
+    """A Python newer than all of the table may have got its wheels since."""
+    have = capability_numbers(".".join((interpreter.version or "").split(".")[:2]))
+    newer = fact == "interpreter.version" and have is not None and have > _usual(pythons)[-1]
+    return Confidence.LIKELY if newer else Confidence.CERTAIN

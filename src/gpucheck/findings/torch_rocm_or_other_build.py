@@ -1,0 +1,138 @@
+"""PyTorch was built for another accelerator or another kind of board than this one.
+
+Three builds look like PyTorch and cannot use the NVIDIA GPU of the machine:
+
+- A ROCm build (for AMD GPUs) or an XPU build (for Intel GPUs). ``torch.version.cuda`` is None and
+  ``torch.cuda.is_available()`` is False; XPU builds say "Torch not compiled with CUDA enabled".
+- On a Jetson board, the general wheel for ARM servers. Its CUDA code does not run on the board's
+  GPU: "no kernel image is available for execution on the device", or ``is_available()`` is False.
+- On a server, a wheel made for Jetson boards, which has code for their GPUs only.
+
+If the machine also has an AMD or Intel GPU, you may want a build for that one; then this is only a
+warning.
+
+Fix: replace the build by one for CUDA. For Jetson use NVIDIA's wheel or container for your JetPack
+release.
+"""
+
+from gpucheck.advice import START_PAGE, TorchRemedies
+from gpucheck.advice.torch_install import JETSON_PAGE
+from gpucheck.derived import Gpus
+from gpucheck.derived.torch_code import TorchCode
+from gpucheck.facts import known
+from gpucheck.facts.claims import Confidence, Fix, Severity
+from gpucheck.facts.pci import Pci
+from gpucheck.facts.request import Request
+from gpucheck.facts.system import System
+from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+from gpucheck.tables.cubin_rules import CubinRules
+
+RULE = Rule(
+    __name__,
+    title="a PyTorch build for another accelerator or board",
+    severity=Severity.ERROR,
+    family="torch",
+    suppressed_by=("torch-mixed-install",),
+    refuted_by_cuda="symptom",
+    compat_keys=("board", "jetpack"),
+)
+
+_MADE_FOR = {"rocm": ("ROCm (AMD GPUs)", "amd"), "xpu": ("XPU (Intel GPUs)", "intel")}
+
+
+@RULE.check
+def check(
+    torch: TorchBuild,
+    gpus: Gpus,
+    request: Request,
+    pci: Pci,
+    system: System,
+    code: TorchCode,
+    rules: CubinRules,
+    reinstall: TorchRemedies,
+) -> Judgement:
+    """Another accelerator's build is wrong where an NVIDIA GPU is there to be used."""
+    if torch.installed is False:
+        return NotApplicable("torch is not installed")
+    built_for = known(torch.built_for, "torch.built_for")
+    if request.gpus == 0:
+        return Fine("this host was said to use no GPU")
+    if built_for == "cpu":
+        return Fine("a CPU build is for no accelerator at all")
+    if not gpus.present():
+        return Fine("there is no NVIDIA GPU")
+    if built_for in _MADE_FOR:
+        return _other_accelerator(built_for, torch, gpus, pci, reinstall)
+    if known(system.os, "system.os") != "linux":
+        return Fine("a CUDA build")
+    if system.jetson:
+        return _server_build_on_jetson(torch, code)
+    if torch.arch_list and _only_for_jetson(torch.arch_list, rules):
+        return _jetson_build_elsewhere(torch, code, reinstall)
+    return Fine(f"torch {torch.version or ''} was built for CUDA {torch.cuda or ''}")
+
+
+def _other_accelerator(
+    built_for: str, torch: TorchBuild, gpus: Gpus, pci: Pci, reinstall: TorchRemedies
+) -> Judgement:
+    what, vendor = _MADE_FOR[built_for]
+    names = ", ".join(gpu.label for gpu in gpus.all())
+    also = vendor in (pci.other_display_vendors or ())
+    fix = reinstall.install()
+    return Hit(
+        headline=f"PyTorch {torch.version or ''} was built for {what}; it cannot use {names}",
+        evidence=(
+            "torch.built_for",
+            *(("torch.version",) if torch.version else ()),
+            *gpus.seen_by(),
+            *(("pci.other_display_vendors",) if also else ()),
+        ),
+        fixes=(fix or Fix(text=f"Install a CUDA build, chosen at {START_PAGE}"),),
+        severity=Severity.WARNING if also else None,
+        confidence=Confidence.POSSIBLE if also else Confidence.CERTAIN,
+    )
+
+
+def _server_build_on_jetson(torch: TorchBuild, code: TorchCode) -> Judgement:
+    judged = code.on_gpus()
+    bad = [one.gpu for one in judged if one.trouble in ("too-new", "too-old")]
+    if not bad:
+        unknown = code.unknown_gpu(judged)
+        if unknown is not None:
+            raise unknown
+        return Fine("this build has code for the board's GPU")
+    return Hit(
+        headline=f"PyTorch {torch.version or ''} has no code for the GPU of this Jetson "
+        f"({bad[0].compute_capability}): it is a build for ARM servers",
+        evidence=("system.jetson", *code.facts(), *bad[0].facts),
+        fixes=(
+            Fix(
+                text="Install NVIDIA's PyTorch wheel, or its l4t-pytorch container, that belongs "
+                f"to your JetPack release: {JETSON_PAGE}"
+            ),
+        ),
+    )
+
+
+def _only_for_jetson(arch_list: list[str], rules: CubinRules) -> bool:
+    """Whether all cubins are for capabilities which only boards have: others' code leaves them."""
+    boards = {name.replace(".", "") for row in rules.rows for name in row.excluded}
+    return all(code.partition("_")[2].rstrip("af") in boards for code in arch_list)
+
+
+def _jetson_build_elsewhere(
+    torch: TorchBuild, code: TorchCode, reinstall: TorchRemedies
+) -> Judgement:
+    judged = code.on_gpus()
+    bad = [one.gpu for one in judged if one.trouble in ("too-new", "too-old")]
+    if not bad:
+        return Fine("this build has code for the GPU")
+    names = ", ".join(gpu.label for gpu in bad)
+    fix = reinstall.install()
+    return Hit(
+        headline=f"PyTorch {torch.version or ''} is a build for Jetson boards; "
+        f"it has no code for {names}",
+        evidence=(*code.facts(), *(fact for gpu in bad for fact in gpu.facts)),
+        fixes=(fix or Fix(text=f"Install a CUDA build, chosen at {START_PAGE}"),),
+    )

@@ -1,0 +1,134 @@
+"""CUDA_VISIBLE_DEVICES hides GPUs that this program should use.
+
+CUDA reads the list from the left and stops at the first entry that names no GPU; everything after
+it is hidden. So an empty value, ``-1``, an index that does not exist, a wrong UUID, a word
+(``all``) or a duplicate entry can hide every GPU. nvidia-smi ignores the variable and shows every
+GPU.
+
+Symptoms: ``torch.cuda.is_available()`` is False, ``device_count()`` is 0, and ``.cuda()`` says "No
+CUDA GPUs are available" (error 100). If only the end of the list is lost,
+``torch.device("cuda:3")`` says "invalid device ordinal" (error 101).
+
+When it is reported: a list that names GPUs of this machine is fine, however short, because that is
+its purpose. If a process should see no GPU, say so with ``--gpus 0``.
+
+Fix: unset the variable, or name GPUs that exist, before Python starts.
+"""
+
+from gpucheck.derived import Gpus
+from gpucheck.derived.surroundings import Surroundings
+from gpucheck.derived.visible_devices import Mask
+from gpucheck.facts import known
+from gpucheck.facts.claims import Fix, Severity
+from gpucheck.facts.cuda_driver import CudaDriver
+from gpucheck.facts.environment import Environment
+from gpucheck.facts.request import Request
+from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+
+RULE = Rule(
+    __name__,
+    title="CUDA_VISIBLE_DEVICES hides GPUs",
+    severity=Severity.ERROR,
+    family="driver",
+    suppressed_by=(
+        "container-no-gpu",
+        "driver-missing",
+        "wsl-driver-problem",
+        "kernel-module-not-loaded",
+        "driver-library-mismatch",
+        "driver-dropped-gpu",
+        "libcuda-stub-loaded",
+        "gpu-fallen-off-bus",
+        "device-permission",
+        "fabric-manager-down",
+    ),
+)
+
+_VARIABLE = "CUDA_VISIBLE_DEVICES"
+_FACT = f"environment.variables.{_VARIABLE}"
+
+
+@RULE.check
+def check(  # the mask, the GPUs behind it, and who wants them
+    environment: Environment,
+    gpus: Gpus,
+    cuda: CudaDriver,
+    torch: TorchBuild,
+    request: Request,
+    around: Surroundings,
+) -> Judgement:
+    """Apply the mask as CUDA does; what CUDA itself was seen to count decides."""
+    known(environment.variables, "environment.variables")
+    value = environment.get(_VARIABLE)
+    if value is None:
+        return Fine(f"{_VARIABLE} is not set")
+    if request.gpus == 0:
+        return Fine("no GPU is to be used")
+    if torch.installed is not False and torch.built_for == "cpu":
+        return NotApplicable("a CPU build of PyTorch uses no GPU")
+    if not gpus.present():
+        return NotApplicable("there is no NVIDIA GPU")
+    mask = gpus.mask()
+    if mask.kind == "mig":
+        return NotApplicable("it names MIG instances")
+    seen = len(mask.chosen)
+    if cuda.init_code == 0 and cuda.device_count is not None:
+        seen = cuda.device_count
+    count = len(gpus.all())
+    short = request.gpus is not None and seen < request.gpus <= count
+    if seen >= count or (seen and not mask.lost and not short):
+        return Fine(f"{_VARIABLE}={value} shows {seen} of {count} GPUs, as it says")
+    evidence = [_FACT, *gpus.seen_by()]
+    if cuda.init_code is not None:
+        evidence.append("cuda_driver.init_code")
+    if short:
+        evidence.append("request.gpus")
+    return Hit(
+        headline=_headline(value, mask, seen, count),
+        evidence=tuple(evidence),
+        fixes=_fixes(value, mask, count, environment, around),
+        severity=Severity.WARNING if seen and not short else Severity.ERROR,
+    )
+
+
+def _headline(value: str, mask: Mask, seen: int, count: int) -> str:
+    shown = f'{_VARIABLE}="{value}"'
+    if not seen:
+        every = "the GPU" if count == 1 else f"all {count} GPUs"
+        why = "" if mask.kind == "empty" else f": {mask.why}"
+        return f"{shown} hides {every}{why}"
+    if mask.lost:
+        return f"{shown} shows {seen} of {count} GPUs, not {', '.join(mask.lost)}: {mask.why}"
+    return f"{shown} shows {seen} of {count} GPUs, fewer than wanted"
+
+
+def _fixes(
+    value: str, mask: Mask, count: int, environment: Environment, around: Surroundings
+) -> tuple[Fix, ...]:
+    fixes = []
+    empty = value.strip() in ("", "-1", "NoDevFiles")
+    if empty and environment.get("SLURM_JOB_ID"):
+        fixes.append(
+            Fix(
+                text="Slurm gave this job no GPU: ask for one.",
+                commands=("srun --gres=gpu:1 gpucheck",),
+            )
+        )
+    fixes.append(
+        Fix(
+            text="Unset it in the shell, script, notebook or image that sets it, before Python "
+            "starts: then CUDA sees every GPU.",
+            commands=around.unset(_VARIABLE),
+        )
+    )
+    if count > 1:
+        chosen = mask.chosen or range(count)
+        names = ",".join(str(at) for at in chosen)
+        fixes.append(
+            Fix(
+                text="Or name only GPUs that are there.",
+                commands=around.set(_VARIABLE, names),
+            )
+        )
+    return tuple(fixes)

@@ -1,0 +1,100 @@
+"""Whether something must be compiled on this machine, and why."""
+
+import msgspec
+
+from gpucheck.derived import Derived, Gpus
+from gpucheck.facts import UnknownFactError
+from gpucheck.facts.claims import Confidence, Severity
+from gpucheck.facts.packages import Packages
+from gpucheck.facts.request import Request
+from gpucheck.facts.system import System
+from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.tables.known_packages import Code, KnownPackages
+
+_DOES: dict[Code, str] = {
+    "cuda": "compiles CUDA code when it is used",
+    "c++": "compiles C++ code when it is used",
+    "triton": "runs kernels of Triton, which compiles C code",
+}
+
+
+class Reason(msgspec.Struct, frozen=True, kw_only=True):
+    """Why something is compiled: ``words`` is a complete clause, ``facts`` prove it."""
+
+    words: str
+    facts: tuple[str, ...]
+    asked: bool
+    """Whether the user said so; otherwise an installed package compiles when it is used."""
+
+    @property
+    def severity(self) -> Severity:
+        """How severe it is if compiling fails: it is unknown whether the package is used."""
+        return Severity.ERROR if self.asked else Severity.WARNING
+
+    @property
+    def confidence(self) -> Confidence:
+        """How certain it is that something will be compiled."""
+        return Confidence.CERTAIN if self.asked else Confidence.LIKELY
+
+
+class Compiling(Derived):
+    """What must be compiled here: requested by the user, or done by an installed package."""
+
+    def __init__(
+        self,
+        request: Request,
+        packages: Packages,
+        torch: TorchBuild,
+        system: System,
+        gpus: Gpus,
+        table: KnownPackages,
+    ) -> None:
+        self._request = request
+        self._packages = packages
+        self._torch = torch
+        self._system = system
+        self._gpus = gpus
+        self._table = table
+
+    def cuda_code(self) -> Reason | None:
+        """Return why CUDA code is compiled with nvcc; None if it is not."""
+        if self._request.purpose == "build":
+            return self._asked("CUDA code is to be compiled here")
+        return self._by_package("cuda")
+
+    def c_code(self) -> Reason | None:
+        """Return why C or C++ code is compiled; None if it is not."""
+        if self._request.purpose == "build":
+            return self._asked("An extension is to be compiled here")
+        return self._by_package("triton", "c++")
+
+    @staticmethod
+    def _asked(words: str) -> Reason:
+        return Reason(words=words, facts=("request.purpose",), asked=True)
+
+    def _by_package(self, *codes: Code) -> Reason | None:
+        if not self._is_linux_with_gpu():
+            return None
+        for row in self._table.compiling(*codes):
+            found = self._packages.find(row.package)
+            if found is None or any(self._packages.find(other) for other in row.unless):
+                continue
+            at = (self._packages.distributions or []).index(found)
+            fact = f"packages.distributions.{at}"
+            does = next(
+                words for code, words in _DOES.items() if code in {*codes} & {*row.compiles}
+            )
+            return Reason(words=f"{row.package} {does}", facts=(fact,), asked=False)
+        return None
+
+    def _is_linux_with_gpu(self) -> bool:
+        """Whether such packages compile here: on other systems they bring what they need."""
+        if self._system.os != "linux" or self._torch.built_for != "cuda":
+            return False
+        try:
+            return self._gpus.present()
+        except UnknownFactError:
+            return False
+
+
+NOTHING = "nothing is to be compiled here (--for build says that it is)"

@@ -1,0 +1,210 @@
+"""The reason why a compiled package cannot be loaded with the installed torch."""
+
+import msgspec
+
+from gpucheck.derived import Derived, Gpus
+from gpucheck.derived.extension_packages import CompiledPackage, File
+from gpucheck.facts import UnknownFactError
+from gpucheck.facts.claims import Confidence, Severity
+from gpucheck.facts.packages import Packages
+from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.tables.known_packages import KnownPackages
+
+_OF_VISUAL_CPP = ("vcruntime140", "msvcp140", "concrt140", "vcomp140")
+_OF_TORCH = ("libtorch", "libc10", "libcaffe2", "torch", "c10", "caffe2")
+
+
+class Fault(msgspec.Struct, frozen=True, kw_only=True):
+    """What is wrong, in words that follow the name of the package."""
+
+    words: str
+    evidence: tuple[str, ...]
+    severity: Severity = Severity.ERROR
+    confidence: Confidence = Confidence.CERTAIN
+    of_system: str = ""
+    """The missing library of the system, if that is the fault."""
+
+
+class ExtensionFaults(Derived):
+    """Judges the files of a compiled package.
+
+    Only a file that is linked with torch is at fault for a library that the loader alone does not
+    find. Other files may have their libraries loaded by their package on first use, which does not
+    concern PyTorch.
+    """
+
+    def __init__(
+        self, torch: TorchBuild, gpus: Gpus, packages: Packages, known: KnownPackages
+    ) -> None:
+        self._torch = torch
+        self._gpus = gpus
+        self._packages = packages
+        self._known = known
+
+    def of(self, package: CompiledPackage) -> Fault | None:
+        """Return what prevents the package from being loaded; None if nothing is known to."""
+        fault = self._found(package)
+        row = self._known.known(package.name)
+        if fault is None or row is None or not row.goes_on_without:
+            return fault
+        # Its compiled code is only for CUDA: with another build nothing is missing.
+        for_cuda = self._torch.built_for == "cuda"
+        return msgspec.structs.replace(fault, severity=Severity.WARNING) if for_cuda else None
+
+    def open_fact(self, package: CompiledPackage) -> str:
+        """Return the fact that leaves open what the package lacks; "" if none does."""
+        for file in package.files:
+            one = file.extension
+            if not one.needs_torch:
+                continue
+            if one.missing_symbols is None:
+                return f"{file.fact}.missing_symbols"
+            if one.missing_libraries is None:
+                return f"{file.fact}.missing_libraries"
+            if one.loads_missing and self._other_cuda(file) is not None:
+                return f"{file.fact}.loads_missing"
+        return ""
+
+    def _found(self, package: CompiledPackage) -> Fault | None:
+        """Return the first fault; a fault that does not prevent use of the package comes last."""
+        of_torch = [file for file in package.files if file.extension.needs_torch]
+        judges = (
+            self._for_cuda_build,
+            self._other_strings,
+            self._other_torch,
+            self._other_cuda,
+            self._without_runtime,
+        )
+        for indispensable in (True, False):
+            files = [file for file in of_torch if _is_indispensable(file) is indispensable]
+            for judge in judges:
+                for file in files:
+                    fault = judge(file)
+                    if fault is None or (
+                        judge == self._other_cuda and file.extension.loads_missing
+                    ):
+                        continue
+                    return fault if indispensable else _mentioned(file, fault)
+        row = self._known.known(package.name)
+        return (
+            self._without_this_cuda(package) if row is not None and row.library_per_cuda else None
+        )
+
+    def _for_cuda_build(self, file: File) -> Fault | None:
+        """Return the fault of a file that was built for CUDA, with a CPU build of torch."""
+        missing = [
+            one for one in file.extension.missing_libraries or () if one.startswith(_OF_TORCH)
+        ]
+        if not missing:
+            return None
+        build = {"cpu": "a CPU build", "rocm": "a ROCm build", "xpu": "an XPU build"}.get(
+            self._torch.built_for or ""
+        )
+        if build is None:
+            words = f"needs {missing[0]}, which torch {self._torch.version} does not have"
+            return Fault(words=words, evidence=(f"{file.fact}.missing_libraries",))
+        return Fault(
+            words=f"was compiled for a CUDA build of PyTorch (it needs {missing[0]}), and torch "
+            f"{self._torch.version} is {build}",
+            evidence=(f"{file.fact}.missing_libraries", "torch.built_for"),
+            severity=Severity.ERROR if self._may_have_gpu() else Severity.WARNING,
+        )
+
+    def _may_have_gpu(self) -> bool:
+        try:
+            return self._gpus.present()
+        except UnknownFactError:
+            return True
+
+    def _other_strings(self, file: File) -> Fault | None:
+        abi, here = file.extension.cxx11_abi, self._torch.cxx11_abi
+        if not file.extension.missing_symbols or abi is None or here is None or abi == here:
+            return None
+        kinds = {True: "the strings of C++11", False: "the strings of before C++11"}
+        return Fault(
+            words=f"was compiled with {kinds[abi]}, torch {self._torch.version} with "
+            f"{kinds[here]}: it lacks {_lacking(file)}",
+            evidence=(f"{file.fact}.missing_symbols", f"{file.fact}.cxx11_abi", "torch.cxx11_abi"),
+        )
+
+    def _other_torch(self, file: File) -> Fault | None:
+        if not file.extension.missing_symbols:
+            return None
+        return Fault(
+            words=f"was compiled for another PyTorch: torch {self._torch.version} lacks "
+            f"{_lacking(file)}",
+            evidence=(f"{file.fact}.missing_symbols",),
+        )
+
+    def _other_cuda(self, file: File) -> Fault | None:
+        needed, here = file.extension.cuda, (self._torch.cuda or "").partition(".")[0]
+        lost = file.extension.missing_libraries or ()
+        missing = [one for one in lost if not one.startswith(_OF_VISUAL_CPP)]
+        if not needed or not here or needed == here or not missing:
+            return None
+        stray = self._has_runtime_of(needed)
+        return Fault(
+            words=f"was compiled for CUDA {needed}, and nothing leads the loader to {missing[0]}: "
+            f"torch {self._torch.version} brings CUDA {here}",
+            evidence=(f"{file.fact}.missing_libraries", "torch.cuda"),
+            confidence=Confidence.LIKELY if stray else Confidence.CERTAIN,
+        )
+
+    def _without_runtime(self, file: File) -> Fault | None:
+        """Return the fault of a file that lacks a DLL of the Visual C++ runtime."""
+        lost = file.extension.missing_libraries or ()
+        missing = next((one for one in lost if one.startswith(_OF_VISUAL_CPP)), "")
+        if not missing:
+            return None
+        return Fault(
+            words=f"needs {missing} of Microsoft's Visual C++ runtime, which is not there",
+            evidence=(f"{file.fact}.missing_libraries",),
+            of_system=missing,
+        )
+
+    def _has_runtime_of(self, major: str) -> bool:
+        """Whether the wheel of a CUDA runtime is installed; from 13 on its name has no number."""
+        unnumbered = self._packages.find("nvidia-cuda-runtime")
+        return self._packages.find(f"nvidia-cuda-runtime-cu{major}") is not None or (
+            unnumbered is not None and (unnumbered.version or "").startswith(f"{major}.")
+        )
+
+    def _without_this_cuda(self, package: CompiledPackage) -> Fault | None:
+        here = (self._torch.cuda or "").partition(".")[0]
+        with_cuda = [file for file in package.files if file.extension.cuda]
+        if self._torch.built_for != "cuda" or not here or not with_cuda:
+            return None
+        majors = sorted({file.extension.cuda or "" for file in with_cuda}, key=int)
+        if here in majors:
+            return None
+        return Fault(
+            words=f"has libraries for CUDA {' and '.join(majors)} only, and torch "
+            f"{self._torch.version} is built for CUDA {self._torch.cuda}",
+            evidence=(f"{with_cuda[0].fact}.cuda", "torch.cuda"),
+        )
+
+
+def _is_indispensable(file: File) -> bool:
+    """Whether the package cannot be used without the file, as far as the files show."""
+    return not file.is_variant and not file.extension.optional
+
+
+def _mentioned(file: File, fault: Fault) -> Fault:
+    """Return the fault of a file that has alternatives, as information."""
+    if file.extension.optional:
+        more = "; its package requires no PyTorch, and others of its files do without"
+    else:
+        more = "; its package has several of this kind, and takes one or none"
+    return msgspec.structs.replace(
+        fault,
+        words=f"has {file.extension.file}, which {fault.words}{more}",
+        severity=Severity.INFO,
+        confidence=Confidence.LIKELY,
+    )
+
+
+def _lacking(file: File) -> str:
+    names = file.extension.missing_symbols or []
+    count = file.extension.missing_symbol_count or len(names)
+    more = f" and {count - 1} more symbols" if count > 1 else ""
+    return f"{names[0]}{more}"

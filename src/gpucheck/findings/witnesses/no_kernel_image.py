@@ -1,0 +1,120 @@
+"""A self-test of torch that found no code for a GPU, although the known build should have it."""
+
+import msgspec
+
+from gpucheck.advice import TorchRemedies
+from gpucheck.derived.base import Derived
+from gpucheck.derived.torch_code import TorchCode, capabilities_of
+from gpucheck.facts import UnknownFactError
+from gpucheck.facts.claims import Confidence, Fix
+from gpucheck.facts.selftests import SelfTest, SelfTests
+from gpucheck.findings.form import Hit
+from gpucheck.findings.witnesses.selftest_says import SelfTestSays, repeated
+from gpucheck.tables.versions import capability_numbers
+
+_TOO_NEW, _TOO_OLD = "gpu-too-new-for-torch", "gpu-too-old-for-torch"
+_BUILDS_ITS_OWN = ("jit",)
+"""Tests that compile their own code: if code is missing there, torch is not the cause."""
+_CPU = "cpu"
+
+
+class _Refused(msgspec.Struct, frozen=True):
+    """A self-test that ended with "no kernel image", and the GPU as torch sees it."""
+
+    path: str
+    result: SelfTest
+    device_name: str
+    compute_capability: str
+
+
+class NoKernelImage(Derived):
+    """The first self-test on a GPU that ended with "no kernel image is available"."""
+
+    def __init__(self, tests: SelfTests, says: SelfTestSays, code: TorchCode) -> None:
+        self._tests = tests
+        self._says = says
+        self._code = code
+
+    def hit(self, slug: str, remedies: TorchRemedies) -> Hit | None:
+        """Return the finding for one of the two rules; None when the other one fits, or neither.
+
+        If the GPU is within the range of the build, both are possible: the code of one library or
+        operator was left out.
+        """
+        refused = self._refused()
+        if refused is None or self._explained():
+            return None
+        fits = self._fits(refused.compute_capability)
+        if fits not in (slug, ""):
+            return None
+        again = repeated(refused.result)
+        fix = remedies.install("it has code for this GPU")
+        other = _TOO_OLD if slug == _TOO_NEW else _TOO_NEW
+        codes = self._codes()
+        built = f", and this build has code for {' '.join(codes)}" if codes else ""
+        which = {
+            _TOO_OLD: "the GPU is older than the build",
+            _TOO_NEW: "the GPU is newer than the build",
+        }.get(fits, f"a part of PyTorch has none for it ({slug} or {other})")
+        look = Fix(
+            text="See which operator it is, and whether another PyTorch was built for this GPU.",
+            commands=(f"{again} --format json", "gpucheck recommend"),
+            verify=again,
+        )
+        return Hit(
+            headline=f"CUDA finds no code for {_named(refused)} in the self-test "
+            f"{refused.result.name}{built}: {which}",
+            evidence=(f"{refused.path}.detail", *(self._code.facts() if codes else ())),
+            fixes=(look,) if fix is None else (fix, look) if fits else (look, fix),
+            confidence=Confidence.LIKELY if fits else Confidence.POSSIBLE,
+            refutable=False,
+        )
+
+    def _refused(self) -> _Refused | None:
+        for path, result in self._tests.wrong():
+            if result.name in _BUILDS_ITS_OWN or result.device == _CPU:
+                continue
+            is_of_cuda = self._says.code(result) is not None
+            if is_of_cuda and _TOO_NEW in self._says.stands_for(result):
+                name, capability = self._seen(result.device)
+                return _Refused(path, result, name, capability)
+        return None
+
+    def _seen(self, device: str) -> tuple[str, str]:
+        """Return torch's name of a device, and its compute capability; "" if not reported."""
+        for _path, first in self._tests.of("import-torch"):
+            seen = first.data.get("devices")
+            for one in seen if isinstance(seen, list) else ():
+                if isinstance(one, dict) and one.get("device") == device:
+                    return str(one.get("name") or ""), str(one.get("compute_capability") or "")
+        return "", ""
+
+    def _fits(self, capability: str) -> str:
+        """Return the slug that the list of the build's codes suggests, "" for neither."""
+        device, built = capability_numbers(capability), capabilities_of(self._codes())
+        if device is None or not built:
+            return ""
+        if any(one[0] == device[0] and one <= device for one in built):
+            return ""  # code of a lower minor version runs as well
+        if device > max(built):
+            return _TOO_NEW
+        return _TOO_OLD if device < min(built) else ""
+
+    def _explained(self) -> bool:
+        """Whether the known facts of the build already show for which GPU it has no code."""
+        try:
+            return any(one.trouble for one in self._code.on_gpus())
+        except UnknownFactError:
+            return False
+
+    def _codes(self) -> tuple[str, ...]:
+        try:
+            return self._code.codes()
+        except UnknownFactError:
+            return ()
+
+
+def _named(refused: _Refused) -> str:
+    parts = [refused.device_name, refused.compute_capability]
+    words = ", compute capability ".join(part for part in parts if part)
+    return f"{refused.result.device} ({words})" if words else refused.result.device

@@ -1,0 +1,131 @@
+"""What to do about a culprit of a pre-flight: about its kind, and to go on without its node."""
+
+import ipaddress
+import re
+import shlex
+
+import msgspec
+
+from gpucheck.facts.claims import Confidence, Fix, Severity
+from gpucheck.facts.preflight import Culprit, Preflight
+from gpucheck.findings.form import Rule
+
+_AGAIN = "gpucheck preflight"
+_MOST_FIXES = 4
+_MOST_HOSTS = 16
+"""More hosts than these stand in no command: --exclude-file has them all."""
+_NO_NAME = re.compile(r"[^A-Za-z0-9._:-]")
+"""What is in no name of a host, and in no address."""
+
+
+def _fix(text: str, *commands: str) -> Fix:
+    return Fix(text=text, commands=commands, verify=_AGAIN)
+
+
+_ELSE = _fix("Look at the host that is named.", f"{_AGAIN} -v")
+
+
+def fixes_for(rule: Rule, culprits: list[Culprit], preflight: Preflight) -> tuple[Fix, ...]:
+    """Return what to do about culprits of one rule; what lets the job run at once comes first."""
+    first = culprits[0]
+    variables = first.data.get("variables")
+    around = (_without_transport(variables),) if isinstance(variables, dict) and variables else ()
+    own = _own(first.data.get("fixes"))
+    way = _way(first.data.get("way")) if rule.preflight.is_of_ways else ()
+    leave = _left_out(culprits, preflight) if rule.breaks_node else None
+    return (*around, *((leave,) if leave is not None else ()), *(own or way or (_of(rule),)))
+
+
+def _of(rule: Rule) -> Fix:
+    """Return what the header of a rule says."""
+    said = rule.preflight
+    return _fix(said.fix, *said.commands) if said.fix else _ELSE
+
+
+def _way(raw: object) -> tuple[Fix, ...]:
+    """Return how to look at the way between two hosts; () when it is not known which it is."""
+    if not isinstance(raw, dict):
+        return ()
+    try:
+        address, port = str(ipaddress.ip_address(raw["address"])), int(raw["port"])
+    except (KeyError, TypeError, ValueError):
+        return ()
+    here, there = _NO_NAME.sub("", str(raw.get("from"))), _NO_NAME.sub("", str(raw.get("to")))
+    own = raw.get("from_address")
+    at = f" ({_NO_NAME.sub('', str(own))})" if own else ""
+    return (
+        _fix(
+            f"Look for what keeps {here}{at} from {there} ({address}): a firewall on one of them "
+            "or between, a route, a switch. TCP must pass both ways on every port that their "
+            "systems hand out (ip_local_port_range, 32768 to 60999 unless it was changed).",
+            f"ip route get {address}  # on {here}",
+            f"nc -l {port}  # on {there}",
+            f"nc -vz -w 5 {address} {port}  # on {here}, meanwhile",
+            "sysctl net.ipv4.ip_local_port_range  # on both",
+        ),
+    )
+
+
+def _own(raw: object) -> tuple[Fix, ...]:
+    """Return the fixes that the rules of the culprit's own node have found; () without any."""
+    try:
+        return tuple(msgspec.convert(raw or [], list[Fix])[:_MOST_FIXES])
+    except msgspec.ValidationError:
+        return ()
+
+
+def _without_transport(variables: dict[object, object]) -> Fix:
+    settings = " ".join(
+        f"{name}={shlex.quote(str(value))}" for name, value in sorted(variables.items(), key=str)
+    )
+    return Fix(
+        text="Until it is cured, let NCCL do without what fails, on every rank.",
+        commands=(f"export {settings}",),
+        verify=f"{settings} {_AGAIN}",
+    )
+
+
+def _left_out(culprits: list[Culprit], preflight: Preflight) -> Fix | None:
+    """Return how to go on without the nodes; None where the blame is not on a node for sure.
+
+    A drill takes no node out of work.
+    """
+    if preflight.drill:
+        return None
+    blamed = [
+        one for one in culprits
+        if one.confidence is not Confidence.POSSIBLE and one.severity is Severity.ERROR
+        and not one.is_link
+    ]  # fmt: skip
+    hosts = list(dict.fromkeys(host for one in blamed for host in _hosts(one)))
+    every = {one.host for one in preflight.ranks or () if one.host}
+    if not hosts or every <= set(hosts):
+        return None
+    if preflight.launcher != "slurm":
+        return Fix(
+            text=f"Start the job without {_some(hosts)} (--exclude-file FILE writes the list).",
+            verify=_AGAIN,
+        )
+    if len(hosts) > _MOST_HOSTS:
+        return Fix(
+            text=f"Leave out {_some(hosts)}: --exclude-file FILE writes what srun --exclude takes.",
+            verify=f"srun --exclude=FILE {_AGAIN}",
+        )
+    names = shlex.quote(",".join(hosts))
+    reason = f"gpucheck: {culprits[0].slug}"
+    return Fix(
+        text=f"Run the job without {_some(hosts)}, and drain it until it is cured.",
+        commands=(
+            f"scontrol update NodeName={names} State=DRAIN Reason='{reason}'",
+            f"srun --exclude={names} COMMAND",
+        ),
+        verify=f"srun --exclude={names} {_AGAIN}",
+    )
+
+
+def _hosts(culprit: Culprit) -> tuple[str, ...]:
+    return culprit.hosts or ((culprit.host,) if culprit.host else ())
+
+
+def _some(hosts: list[str]) -> str:
+    return hosts[0] if len(hosts) == 1 else f"{hosts[0]} and {len(hosts) - 1} more"

@@ -1,0 +1,108 @@
+"""The findings of a pre-flight: its culprits by kind, and where they are."""
+
+from gpucheck.derived.base import Derived
+from gpucheck.facts.claims import Confidence, Severity
+from gpucheck.facts.preflight import Culprit, Preflight, RankOutcome
+from gpucheck.findings import all_rules
+from gpucheck.findings.form import Claim, Fine, Hit, Judgement, NotApplicable, Rule
+
+_MOST_FACTS = 6
+_MOST_RANKS = 4
+_SEVERITIES = tuple(Severity)
+_CONFIDENCES = tuple(Confidence)
+
+
+class PreflightSays(Derived):
+    """The culprits by their slug. Every finding can be claimed by one."""
+
+    def __init__(self, preflight: Preflight) -> None:
+        self._preflight = preflight
+
+    def claims(self) -> list[Claim]:
+        """Return a claim for each finding that culprits are of; slugs of no rule are left out."""
+        slugs = dict.fromkeys(one.slug for one in self._preflight.culprits or ())
+        rules = all_rules() if slugs else {}
+        return [self._claim(rules[slug]) for slug in slugs if slug in rules]
+
+    def nothing(self) -> Judgement | None:
+        """Return what to say of a cause that no culprit has; None where no pre-flight was run."""
+        if self._preflight.finished:
+            return Fine("the pre-flight met nothing of it")
+        if self._preflight.culprits is not None:
+            why = self._preflight.stopped_because or "it was ended early"
+            return NotApplicable(f"the pre-flight met nothing of it, as far as it came: {why}")
+        return None
+
+    def _claim(self, rule: Rule) -> Claim:
+        """Return what all culprits of a rule come to: the words are those of the gravest."""
+        from gpucheck.findings.witnesses.preflight_fixes import fixes_for  # noqa: PLC0415  # rarely needed
+
+        culprits = self._preflight.culprits or []
+        order = [at for at, one in enumerate(culprits) if one.slug == rule.slug]
+        order.sort(key=lambda at: _weight(culprits[at]))
+        found = [culprits[at] for at in order]
+        first, place = found[0], self.place(found[0])
+        what = rule.preflight.title or rule.title
+        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+        said = f": {first.evidence}" if first.evidence else ""
+        return Claim(
+            slug=rule.slug,
+            hit=Hit(
+                headline=f"{what[:1].upper()}{what[1:]}: {place}{said}{more}",
+                evidence=tuple(f"preflight.culprits.{at}.evidence" for at in order[:_MOST_FACTS]),
+                fixes=fixes_for(rule, found, self._preflight),
+                severity=first.severity,
+                confidence=first.confidence,
+            ),
+            place=place,
+        )
+
+    def place(self, culprit: Culprit) -> str:
+        """Return the place: the rank with its host and GPU, a node, or the ends of a link."""
+        ranks = culprit.ranks or ((culprit.rank,) if culprit.rank is not None else ())
+        hosts = culprit.hosts or ((culprit.host,) if culprit.host else ())
+        if culprit.is_link and len(ranks) == 2:  # noqa: PLR2004  # its ends
+            ends = f"{self._end(ranks[0], culprit)} and {self._end(ranks[1], culprit)}"
+            return f"the link between {ends}"
+        if culprit.is_link and hosts:
+            return f"the links between {_few(hosts)} ({_counted(len(ranks))})"
+        if len(ranks) == 1:
+            return self._end(ranks[0], culprit)
+        where = f"host{'s' * (len(hosts) > 1)} {_few(hosts)}" if hosts else ""
+        who = f"rank{'s' * (len(ranks) > 1)} {_few(ranks)}" if ranks else ""
+        if where and who:
+            return f"{where} ({who})"
+        return where or who or "the job"
+
+    def _end(self, rank: int, culprit: Culprit) -> str:
+        """Return a rank with everything that is known about where it is."""
+        known = next((one for one in self._preflight.ranks or () if one.rank == rank), None)
+        own = rank == culprit.rank or culprit.rank is None
+        of = known or RankOutcome(rank=rank, task=-1)
+        host = of.host or (culprit.host if own else None)
+        gpu = of.gpu if of.gpu is not None else culprit.gpu if own else None
+        pci = of.pci or (culprit.pci if own else None)
+        uuid = of.uuid or (culprit.uuid if own else None)
+        parts = [
+            f"host {host}" if host else "",
+            f"GPU {gpu}" if gpu is not None else "",
+            f"PCI {pci}" if pci else "",
+            uuid or "",
+        ]
+        words = ", ".join(part for part in parts if part)
+        return f"rank {rank} ({words})" if words else f"rank {rank}"
+
+
+def _weight(culprit: Culprit) -> tuple[int, int]:
+    """Sort the most severe first, then the most certain; otherwise keep the order."""
+    return _SEVERITIES.index(culprit.severity), _CONFIDENCES.index(culprit.confidence)
+
+
+def _counted(number: int) -> str:
+    return f"{number} rank" if number == 1 else f"{number} ranks"
+
+
+def _few(these: tuple[object, ...]) -> str:
+    named = ", ".join(str(one) for one in these[:_MOST_RANKS])
+    more = len(these) - _MOST_RANKS
+    return f"{named} and {more} more" if more > 0 else named

@@ -1,0 +1,51 @@
+"""What disproves a finding that facts show: what was seen to work outweighs versions and files."""
+
+from gpucheck.derived import Derived, Gpus
+from gpucheck.facts import UnknownFactError
+from gpucheck.facts.container import Container
+from gpucheck.facts.pasted import Pasted
+from gpucheck.facts.selftests import SelfTests
+from gpucheck.findings.form import Hit, Rule
+
+
+class Refutation(Derived):
+    """Self-tests that have passed on every GPU, and a CUDA that a text shows to have started."""
+
+    def __init__(self, tests: SelfTests, gpus: Gpus, container: Container, pasted: Pasted) -> None:
+        self._tests = tests
+        self._gpus = gpus
+        self._container = container
+        self._pasted = pasted
+
+    def of(self, rule: Rule, hit: Hit, *, is_named: bool) -> str:
+        """Return what disproves what a check has found; "" when nothing does.
+
+        Args:
+            rule: the rule of the check.
+            hit: what it has found.
+            is_named: whether another witness names the cause: then a CUDA that started does not
+                disprove it.
+        """
+        if hit.refutable and self._have_passed(rule.refuted_by):
+            names = " and ".join(rule.refuted_by)
+            return f"refuted by a passed self-test ({names}); else: {hit.headline}"
+        if self._pasted.cuda_available and rule.refuted_by_cuda == "always" and not is_named:
+            return "torch.cuda.is_available() was seen to be true"
+        return ""
+
+    def _have_passed(self, names: tuple[str, ...]) -> bool:
+        """Whether every one of these tests has passed on every GPU that is meant to be used."""
+        if not names or not all(self._tests.passed_on_every_gpu(name) for name in names):
+            return False
+        try:
+            return len(self._tests.devices or ()) >= self._expected()
+        except UnknownFactError:
+            return False
+
+    def _expected(self) -> int:
+        """Return how many GPUs a program should see here: one that the driver drops counts."""
+        mask = self._gpus.mask()
+        if mask.kind != "unset":
+            return len(mask.chosen)
+        found = self._gpus.all() if self._container.runtime else self._gpus.on_bus()
+        return len(found)

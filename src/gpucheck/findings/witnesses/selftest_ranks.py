@@ -1,0 +1,125 @@
+"""The rank of a self-test that is to blame: it never arrived, it hangs, or it died."""
+
+from collections.abc import Callable
+
+from gpucheck.derived.base import Derived
+from gpucheck.facts.claims import Fix
+from gpucheck.facts.selftests import SelfTest, SelfTests
+from gpucheck.findings.form import Hit
+from gpucheck.findings.witnesses.selftest_says import repeated
+
+_Found = list[tuple[str, SelfTest]]
+
+_DIED = ("signal", "exit-status", "no-answer")
+_HUNG = ("timed-out", "collective-timeout")
+MEETING = "the ranks come together"
+"""The stage in which the ranks wait for one that never arrives (worker/groups.py)."""
+_CPU = "cpu"
+_MOST_FACTS = 6
+
+
+class SelfTestRanks(Derived):
+    """The tests with several ranks in which some ranks failed and others did not.
+
+    If all of them failed, no rank can be named.
+    """
+
+    def __init__(self, tests: SelfTests) -> None:
+        self._tests = tests
+
+    def missing(self) -> Hit | None:
+        """Return the finding about a rank that never came to the rendezvous of the ranks."""
+        return self._hit("A rank never arrived", _is_missing)
+
+    def hanging(self) -> Hit | None:
+        """Return the finding about a rank for which the others waited in a collective."""
+        return self._hit("A rank is stuck", lambda one: _has_hung(one) and not _is_missing(one))
+
+    def died(self) -> Hit | None:
+        """Return the finding about a rank whose process ended during a test."""
+        return self._hit("A rank died", lambda one: one.kind in _DIED)
+
+    def timeout(self) -> Hit | None:
+        """Return the finding about an NCCL collective that no rank finished."""
+        found = [
+            (path, result)
+            for path, result in self._tests.wrong()
+            if result.kind == "collective-timeout" and result.device != _CPU
+        ]
+        if not found or _names_some(found[0][1], self._of_its_test(found[0][1])):
+            return None
+        first = found[0][1]
+        again = repeated(first)
+        return Hit(
+            headline=f"A collective over NCCL did not end: the self-test {first.name}: "
+            f"{first.detail}",
+            evidence=tuple(f"{path}.detail" for path, _result in found[:_MOST_FACTS]),
+            fixes=(
+                Fix(
+                    text="See what NCCL does before it stops: its own words are in "
+                    "data.printed of each rank.",
+                    commands=(f"NCCL_DEBUG=INFO {again} --format json",),
+                    verify=again,
+                ),
+                Fix(
+                    text="See whether two GPUs alone pass, then two others.",
+                    commands=(f"gpucheck selftest --tests {first.name} --device cuda:0,cuda:1",),
+                    verify=again,
+                ),
+            ),
+        )
+
+    def _hit(self, what: str, is_one: Callable[[SelfTest], bool]) -> Hit | None:
+        found = [
+            (path, result)
+            for path, result in self._tests.wrong()
+            if is_one(result) and _names_some(result, self._of_its_test(result))
+        ]
+        if not found:
+            return None
+        first = found[0][1]
+        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+        return Hit(
+            headline=f"{what} in the self-test {first.name}: {first.place}: {first.detail}{more}",
+            evidence=tuple(f"{path}.detail" for path, _result in found[:_MOST_FACTS]),
+            fixes=_fixes(first),
+        )
+
+    def _of_its_test(self, result: SelfTest) -> _Found:
+        return [
+            one for one in self._tests.of(result.name) if one[1].world_size == result.world_size
+        ]
+
+
+def _is_missing(result: SelfTest) -> bool:
+    return _has_hung(result) and result.data.get("waited_in") == MEETING
+
+
+def _has_hung(result: SelfTest) -> bool:
+    return result.kind in _HUNG
+
+
+def _names_some(result: SelfTest, of_its_test: _Found) -> bool:
+    """Whether some ranks of a test are to blame and others are not."""
+    wrong = sum(one.went_wrong for _path, one in of_its_test)
+    return 0 < wrong < len(of_its_test) and result.world_size > 1
+
+
+def _fixes(first: SelfTest) -> tuple[Fix, ...]:
+    again = repeated(first)
+    report = Fix(
+        text="Repeat it: the last words of that rank and the stack it was in are in its data.",
+        commands=(f"{again} --format json",),
+        verify=again,
+    )
+    if first.device == _CPU:
+        return (report,)
+    alone = Fix(
+        text="Test that GPU alone, and look what the kernel says of it.",
+        commands=(
+            f"gpucheck selftest --device {first.device}",
+            "sudo dmesg | grep -i -e NVRM -e Xid",
+        ),
+        verify=again,
+    )
+    return (alone, report)

@@ -1,0 +1,194 @@
+"""WSL does not give this Linux access to the CUDA of the Windows driver.
+
+In WSL 2 the NVIDIA driver of Windows also serves Linux programs, through /dev/dxg and a libcuda
+that Windows puts into /usr/lib/wsl/lib. WSL 1 has no GPU at all.
+
+Symptoms: PyTorch says "Found no NVIDIA driver on your system" or "No CUDA GPUs are available", and
+nvidia-smi is missing or fails.
+
+Causes:
+- The system is WSL 1.
+- A Linux driver was installed inside WSL, and its libcuda hides the one of Windows.
+- WSL is old and has no /dev/dxg.
+- Windows has no NVIDIA driver.
+- The loader does not search /usr/lib/wsl/lib.
+- The Windows driver was updated while WSL kept running.
+
+Fix: install a driver in Windows only. Remove any Linux driver from WSL, update WSL, and restart it
+with ``wsl.exe --shutdown``.
+"""
+
+from gpucheck.advice import DriverRemedies
+from gpucheck.derived.surroundings import Surroundings
+from gpucheck.facts import known
+from gpucheck.facts.claims import Confidence, Fix, Severity
+from gpucheck.facts.cuda_driver import CudaDriver
+from gpucheck.facts.device_nodes import DeviceNodes
+from gpucheck.facts.driver import Driver
+from gpucheck.facts.environment import Environment
+from gpucheck.facts.nvml import Nvml
+from gpucheck.facts.request import Request
+from gpucheck.facts.system import System
+from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+
+RULE = Rule(
+    __name__,
+    title="WSL without the CUDA of the Windows driver",
+    severity=Severity.ERROR,
+    family="driver",
+    refuted_by=("device-placement", "cublas-matmul"),
+    refuted_by_cuda="always",
+)
+
+_DXG = "/dev/dxg"
+_MISMATCHES = (18, 803)
+_RESTART = "wsl.exe --shutdown"
+_ADD_FOLDER = "echo /usr/lib/wsl/lib | sudo tee /etc/ld.so.conf.d/ld.wsl.conf"
+_TOOLKIT_PACKAGES = ("nvidia-container-toolkit", "cuda-compat")
+
+
+@RULE.check
+def check(  # noqa: PLR0913, PLR0917  # all that WSL's way to the GPU is made of
+    system: System,
+    driver: Driver,
+    nodes: DeviceNodes,
+    cuda: CudaDriver,
+    nvml: Nvml,
+    torch: TorchBuild,
+    request: Request,
+    environment: Environment,
+    around: Surroundings,
+    install: DriverRemedies,
+) -> Judgement:
+    """Follow the way from WSL to the driver of Windows; the first break is the cause."""
+    if known(system.os, "system.os") != "linux" or not known(system.wsl, "system.wsl"):
+        return NotApplicable("this is not WSL")
+    if around.in_container():
+        return NotApplicable("this is a container: its runtime brings the driver in")
+    if cuda.init_code == 0:
+        return Fine("CUDA starts in this WSL")
+    if not request.gpus and (request.gpus == 0 or not _wants_cuda(torch)):
+        return Fine("nothing here wants a GPU")
+    if system.wsl == 1:
+        return _wsl_1(environment)
+    found = (
+        _linux_driver(driver, around)
+        or _no_device(nodes)
+        or _no_library(driver, install)
+        or _not_found(driver, cuda)
+        or _not_restarted(nvml, cuda)
+    )
+    return found or Fine("the driver of Windows reaches into this WSL")
+
+
+def _wants_cuda(torch: TorchBuild) -> bool:
+    if torch.installed is False:
+        return False
+    return known(torch.built_for, "torch.built_for") == "cuda"
+
+
+def _wsl_1(environment: Environment) -> Hit:
+    name = environment.get("WSL_DISTRO_NAME") or "NAME"
+    convert = Fix(
+        text="Convert this distribution to WSL 2, in PowerShell (the list shows its name).",
+        commands=("wsl.exe --list --verbose", f"wsl.exe --set-version {name} 2"),
+    )
+    return Hit(
+        headline="This is WSL 1, which has no GPU; WSL 2 has",
+        evidence=("system.wsl",),
+        fixes=(convert,),
+    )
+
+
+def _linux_driver(driver: Driver, around: Surroundings) -> Hit | None:
+    """A libcuda of Linux comes first: it looks for a kernel module that WSL does not have."""
+    first = driver.libcuda[0] if driver.libcuda else None
+    if first is None or first.kind != "driver":
+        return None
+    packages = [
+        name
+        for package in driver.packages or ()
+        if (name := package.partition(" ")[0]) and not name.startswith(_TOOLKIT_PACKAGES)
+    ]
+    evidence = ["system.wsl", "driver.libcuda.0.path", "driver.libcuda.0.kind"]
+    if packages:
+        evidence.append("driver.packages")
+    remove = Fix(
+        text="Remove the Linux driver from WSL (the CUDA toolkit may stay), then restart WSL.",
+        commands=(*around.remove_packages(packages), "sudo ldconfig", _RESTART),
+    )
+    by_hand = Fix(
+        text=f"Remove the Linux driver that {first.path} belongs to, with the installer that "
+        "brought it, then restart WSL.",
+        commands=("sudo ldconfig", _RESTART),
+    )
+    return Hit(
+        headline="A Linux driver is installed inside WSL, and its libcuda hides the one of Windows",
+        evidence=tuple(evidence),
+        fixes=(remove if len(remove.commands) > 2 else by_hand,),  # noqa: PLR2004  # a removal
+    )
+
+
+def _no_device(nodes: DeviceNodes) -> Hit | None:
+    if any(node.path == _DXG for node in known(nodes.nodes, "device_nodes.nodes")):
+        return None
+    update = Fix(
+        text="In PowerShell: update WSL and restart it. Windows must be Windows 11, or Windows 10 "
+        "21H2 or newer; inside a virtual machine Windows itself needs the GPU.",
+        commands=("wsl.exe --update", _RESTART),
+    )
+    return Hit(
+        headline="This WSL 2 has no /dev/dxg, the way to the GPU of Windows",
+        evidence=("system.wsl", "device_nodes.nodes"),
+        fixes=(update,),
+        confidence=Confidence.LIKELY,
+    )
+
+
+def _no_library(driver: Driver, install: DriverRemedies) -> Hit | None:
+    libraries = known(driver.libcuda, "driver.libcuda")
+    if any(library.kind == "wsl" for library in libraries):
+        return None
+    return Hit(
+        headline="Windows gives this WSL no libcuda: it has no NVIDIA GPU, or no driver that knows "
+        "WSL",
+        evidence=("system.wsl", "device_nodes.nodes", "driver.libcuda"),
+        fixes=(install.install(None, "it brings libcuda for WSL"),),
+        confidence=Confidence.LIKELY,
+    )
+
+
+def _not_found(driver: Driver, cuda: CudaDriver) -> Hit | None:
+    """The library is there, and the loader does not come to it."""
+    if cuda.library != "":
+        return None
+    at = next(at for at, one in enumerate(driver.libcuda or ()) if one.kind == "wsl")
+    add = Fix(
+        text="Add the folder to the loader's configuration.",
+        commands=(_ADD_FOLDER, "sudo ldconfig"),
+    )
+    return Hit(
+        headline="The loader does not find the libcuda of Windows in /usr/lib/wsl/lib",
+        evidence=(f"driver.libcuda.{at}.path", "cuda_driver.load_error"),
+        fixes=(add,),
+    )
+
+
+def _not_restarted(nvml: Nvml, cuda: CudaDriver) -> Hit | None:
+    facts = [
+        fact
+        for code, fact in (
+            (nvml.init_code, "nvml.init_code"),
+            (cuda.init_code, "cuda_driver.init_code"),
+        )
+        if code in _MISMATCHES
+    ]
+    if not facts:
+        return None
+    restart = Fix(text="Restart WSL, in PowerShell.", commands=(_RESTART,))
+    return Hit(
+        headline="The driver of Windows was changed while this WSL kept running",
+        evidence=("system.wsl", *facts),
+        fixes=(restart,),
+    )

@@ -1,0 +1,181 @@
+"""The questions that may be asked of a machine. Every probe asks through this one door."""
+
+import abc
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from gpucheck.facts import Answer
+from gpucheck.facts.device_nodes import OpenResult
+from gpucheck.facts.system import OsFamily
+
+READ_LIMIT = 256 * 1024
+"""How many bytes of a file are read when the caller names no limit."""
+RANGES_LIMIT = 64 * 1024 * 1024
+"""How many bytes one ``read_ranges`` reads in all."""
+OUTPUT_LIMIT = 1024 * 1024
+"""How many bytes of a command's output are kept, each stream."""
+COMMAND_TIMEOUT = 5.0
+"""Seconds a command may take when the caller names no limit."""
+
+
+class Stat(msgspec.Struct, frozen=True, kw_only=True):
+    """What ``stat`` says of a path; ``size`` in bytes, ``mode`` with the permission bits only."""
+
+    kind: Literal["file", "directory", "character", "block", "other"]
+    size: int = 0
+    mode: int = 0
+    uid: int = 0
+    gid: int = 0
+    device: tuple[int, int] | None = None
+    inode: tuple[int, int] | None = None
+    """Device and number of the file: two paths with the same are one file."""
+
+
+class Space(msgspec.Struct, frozen=True, kw_only=True):
+    """Size of a file system, in bytes."""
+
+    total: int
+    free: int
+
+
+class Ran(msgspec.Struct, frozen=True, kw_only=True):
+    """A command that ended: exit status (negative: the signal) and what it printed."""
+
+    status: int
+    out: str = ""
+    err: str = ""
+
+
+class Identity(msgspec.Struct, frozen=True, kw_only=True):
+    """Who asks and what the kernel says of itself (``uname``)."""
+
+    os: OsFamily
+    release: str = ""
+    version: str = ""
+    machine: str = ""
+    node: str = ""
+    uid: int = -1
+    groups: tuple[int, ...] = ()
+    user: str = ""
+    home: str = ""
+    cwd: str = ""
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """Soft resource limits of this process; -1 is unlimited, None not known."""
+
+    memlock_bytes: int | None = None
+    open_files: int | None = None
+
+
+class Host(abc.ABC):
+    """A machine. Nothing here raises because of the machine's state: an Answer describes it."""
+
+    origin: Literal["live", "sysroot", "recorded"]
+
+    @abc.abstractmethod
+    def identity(self) -> Identity:
+        """Who asks, and ``uname``."""
+
+    @abc.abstractmethod
+    def env(self) -> Mapping[str, str]:
+        """Return the environment variables of this process."""
+
+    @abc.abstractmethod
+    def limits(self) -> Limits:
+        """Return the resource limits of this process."""
+
+    @abc.abstractmethod
+    def read_bytes(self, path: str, limit: int = READ_LIMIT) -> Answer[bytes]:
+        """Read at most ``limit`` bytes from the start of a file."""
+
+    @abc.abstractmethod
+    def find_in_file(
+        self, path: str, literal: bytes, context: int = 256, section: str = ""
+    ) -> Answer[list[bytes]]:
+        """Find a literal in a file of any size; each hit with ``context`` bytes on both sides.
+
+        At most 64 hits are returned. The file is mapped, not read. ``section`` names the section
+        of an ELF file to look in (``.rodata`` holds the constants); any other file is searched
+        whole.
+        """
+
+    @abc.abstractmethod
+    def read_ranges(self, path: str, ranges: Sequence[tuple[int, int]]) -> Answer[list[bytes]]:
+        """Read parts of a regular file, each by offset and length in bytes.
+
+        A part that goes beyond the end of the file comes back shorter. At most ``RANGES_LIMIT``
+        bytes are read in all.
+        """
+
+    @abc.abstractmethod
+    def sha256(self, path: str, seconds: float) -> Answer[str]:
+        """Return the SHA-256 of a regular file in hexadecimal digits.
+
+        The whole file is read, which may take ``seconds``; beyond them it is a problem.
+        """
+
+    @abc.abstractmethod
+    def glob(self, pattern: str) -> Answer[list[str]]:
+        """Return the paths that match a shell pattern, sorted; a missing folder gives []."""
+
+    @abc.abstractmethod
+    def listing(self, folder: str) -> Answer[list[str]]:
+        """Return the names in a folder, in the order of the system."""
+
+    @abc.abstractmethod
+    def stat(self, path: str) -> Answer[Stat]:
+        """Describe what is at the path, links followed."""
+
+    @abc.abstractmethod
+    def real_path(self, path: str) -> Answer[str]:
+        """Follow every link of the path; missing when nothing is there."""
+
+    @abc.abstractmethod
+    def space(self, path: str) -> Answer[Space]:
+        """Size of the file system that holds the path."""
+
+    @abc.abstractmethod
+    def open_check(self, path: str) -> Answer[OpenResult]:
+        """Try to open a device node for reading and writing, and close it at once."""
+
+    @abc.abstractmethod
+    def which(self, name: str) -> Answer[str]:
+        """Return the first executable of that name on PATH."""
+
+    @abc.abstractmethod
+    def run(
+        self, argv: Sequence[str], timeout: float = COMMAND_TIMEOUT, stdin: bytes = b""
+    ) -> Answer[Ran]:
+        """Run a command without a shell, in the C locale, bounded in time and output."""
+
+    @abc.abstractmethod
+    def nvml(self) -> Answer[dict[str, Any]]:
+        """Ask NVML everything, as raw data (see ``machine/nvml.py``). May hang: only in a child."""
+
+    @abc.abstractmethod
+    def cuinit(self) -> Answer[dict[str, Any]]:
+        """``cuInit(0)`` and what follows (``machine/cuinit.py``). May hang: only in a child."""
+
+    # What follows is made of the questions above.
+
+    def read(self, path: str, limit: int = READ_LIMIT) -> Answer[str]:
+        """Read a text file; bytes that are no UTF-8 are replaced."""
+        return self.read_bytes(path, limit).map(lambda data: data.decode("utf-8", "replace"))
+
+    def line(self, path: str) -> Answer[str]:
+        """Read a file of one line, such as those of sysfs, without the blanks around it."""
+        return self.read(path, 4096).map(lambda text: text.strip("\x00 \t\r\n"))
+
+    def exists(self, path: str) -> Answer[bool]:
+        """Whether something is there; unknown when even that cannot be found out."""
+        return self.stat(path).map(lambda _stat: True).absent(value=False)
+
+    def stage(self, name: str) -> None:  # noqa: B027  # only a live child has someone to tell
+        """Name the dangerous step that comes next, so that a hang or a crash names it."""
+
+    def recorded(self) -> dict[str, Any]:
+        """Return what was asked and answered, when this door records; else nothing."""
+        return {}

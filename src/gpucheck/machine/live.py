@@ -1,0 +1,399 @@
+"""The machine that gpucheck runs on, or its files below ``--sysroot``."""
+
+import errno
+import glob
+import itertools
+import mmap
+import os
+import stat as stat_module
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from gpucheck.facts import Answer
+from gpucheck.facts.device_nodes import OpenResult
+from gpucheck.facts.system import OsFamily
+from gpucheck.machine import commands, lookup
+from gpucheck.machine.base import (
+    COMMAND_TIMEOUT,
+    RANGES_LIMIT,
+    READ_LIMIT,
+    Host,
+    Identity,
+    Limits,
+    Ran,
+    Space,
+    Stat,
+)
+from gpucheck.machine.children import Tell
+from gpucheck.machine.sections import elf_section
+
+if TYPE_CHECKING:
+    from gpucheck.machine.supervised import Supervised
+
+T = TypeVar("T")
+
+_FAMILIES: dict[str, OsFamily] = {"linux": "linux", "win32": "windows", "darwin": "macos"}
+_KINDS = (
+    (stat_module.S_ISREG, "file"),
+    (stat_module.S_ISDIR, "directory"),
+    (stat_module.S_ISCHR, "character"),
+    (stat_module.S_ISBLK, "block"),
+)
+_MAX_HITS = 64
+_PART = 65536
+_MOST_GAPS = 16
+_NO_OFFSET = 1 << 63
+_MAX_LINKS = 40
+_MAX_PATHS = 20_000
+_LARGEST_MAPPED = 8 << 30
+"""Bytes; the largest libraries have about 2 GiB, a sparse file may claim any size."""
+_BINARY = getattr(os, "O_BINARY", 0)
+
+
+class LiveHost(Host):
+    """This machine; with ``sysroot`` its files are read below that folder.
+
+    Commands, NVML, the environment and the limits stay those of this process: a container that
+    mounts its host at ``/host`` sees the host's files and its own driver access.
+    """
+
+    def __init__(self, sysroot: str = "") -> None:
+        self.origin = "sysroot" if sysroot else "live"
+        self._root = sysroot.rstrip("/")
+        self._tell: Tell | None = None
+
+    def speak_to(self, tell: Tell) -> None:
+        """Send the names of stages and of started processes to the parent."""
+        self._tell = tell
+
+    def stage(self, name: str) -> None:
+        """Name the dangerous step that comes next."""
+        if self._tell is not None:
+            self._tell.stage(name)
+
+    def identity(self) -> Identity:
+        """Who asks, and ``uname``."""
+        unix = hasattr(os, "uname")
+        release, version, machine, node = _uname()
+        return Identity(
+            os=_FAMILIES.get(sys.platform, "linux"),
+            release=release,
+            version=version,
+            machine=machine,
+            node=node,
+            uid=os.getuid() if unix else -1,
+            groups=tuple(os.getgroups()) if unix else (),
+            user=os.environ.get("USER") or os.environ.get("USERNAME", ""),
+            home=os.path.expanduser("~"),  # noqa: PTH111  # a string, "~" itself when unknown
+            cwd=_cwd(),
+        )
+
+    def env(self) -> Mapping[str, str]:
+        """Return the environment variables of this process."""
+        return os.environ
+
+    def limits(self) -> Limits:
+        """Return the resource limits of this process."""
+        try:
+            import resource  # noqa: PLC0415  # not on Windows
+        except ImportError:
+            return Limits()
+        return Limits(
+            memlock_bytes=resource.getrlimit(resource.RLIMIT_MEMLOCK)[0],
+            open_files=resource.getrlimit(resource.RLIMIT_NOFILE)[0],
+        )
+
+    def read_bytes(self, path: str, limit: int = READ_LIMIT) -> Answer[bytes]:
+        """Read at most ``limit`` bytes from the start of a file."""
+
+        def read() -> bytes:
+            # O_NONBLOCK: a FIFO where a file is expected must not block; sysfs ignores it.
+            handle = os.open(self._at(path), os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+            try:
+                parts: list[bytes] = []
+                left = limit
+                while left > 0 and (part := _next_part(handle, left, first=not parts)):
+                    parts.append(part)
+                    left -= len(part)
+                return b"".join(parts)
+            finally:
+                os.close(handle)
+
+        return _ask(path, read)
+
+    def find_in_file(
+        self, path: str, literal: bytes, context: int = 256, section: str = ""
+    ) -> Answer[list[bytes]]:
+        """Find a literal in a file of any size; each hit with its surroundings."""
+
+        def find() -> list[bytes]:
+            handle = os.open(self._at(path), os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | _BINARY)
+            try:
+                seen = os.fstat(handle)
+                if not stat_module.S_ISREG(seen.st_mode):
+                    raise OSError(errno.EINVAL, "no regular file")
+                if seen.st_size > _LARGEST_MAPPED:
+                    raise OSError(errno.EFBIG, "too large to search")
+                if seen.st_size == 0:
+                    return []
+                with mmap.mmap(handle, 0, access=mmap.ACCESS_READ) as data:
+                    window = elf_section(data, section) if section else None
+                    return surroundings(data, literal, context, window)
+            finally:
+                os.close(handle)
+
+        return _ask(path, find)
+
+    def read_ranges(self, path: str, ranges: Sequence[tuple[int, int]]) -> Answer[list[bytes]]:
+        """Read parts of a regular file, each by offset and length in bytes."""
+
+        def read() -> list[bytes]:
+            if sum(length for _, length in ranges) > RANGES_LIMIT:
+                raise OSError(errno.EFBIG, "more than is read at once")
+            handle = os.open(self._at(path), os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | _BINARY)
+            try:
+                if not stat_module.S_ISREG(os.fstat(handle).st_mode):
+                    raise OSError(errno.EINVAL, "no regular file")
+                return [_part_at(handle, start, length) for start, length in ranges]
+            finally:
+                os.close(handle)
+
+        return _ask(path, read)
+
+    def sha256(self, path: str, seconds: float) -> Answer[str]:
+        """Return the SHA-256 of a file in hexadecimal digits."""
+        from gpucheck.machine import hashes  # noqa: PLC0415  # with -v alone
+
+        return _ask(path, lambda: hashes.sha256(self._at(path), seconds))
+
+    def glob(self, pattern: str) -> Answer[list[str]]:
+        """Return the paths that match a shell pattern, sorted."""
+
+        def find() -> list[str]:
+            found = lookup.matching(glob.escape(self._root) + pattern)
+            return sorted(path[len(self._root) :] for path in itertools.islice(found, _MAX_PATHS))
+
+        return _ask(pattern, find)
+
+    def listing(self, folder: str) -> Answer[list[str]]:
+        """Return the names in a folder, in the order of the system."""
+
+        def look() -> list[str]:
+            with os.scandir(self._at(folder)) as entries:
+                return [entry.name for entry in itertools.islice(entries, _MAX_PATHS)]
+
+        return _ask(folder, look)
+
+    def stat(self, path: str) -> Answer[Stat]:
+        """Describe what is at the path, links followed."""
+
+        def look() -> Stat:
+            info = os.stat(self._at(path))  # noqa: PTH116  # paths are strings here
+            kind = next((name for test, name in _KINDS if test(info.st_mode)), "other")
+            device = None
+            if kind in ("character", "block"):
+                device = (os.major(info.st_rdev), os.minor(info.st_rdev))
+            return Stat(
+                kind=kind,  # type: ignore[arg-type]  # the names of _KINDS are those of Stat.kind
+                size=info.st_size,
+                mode=stat_module.S_IMODE(info.st_mode),
+                uid=info.st_uid,
+                gid=info.st_gid,
+                device=device,
+                inode=(info.st_dev, info.st_ino) if info.st_ino else None,
+            )
+
+        return _ask(path, look)
+
+    def real_path(self, path: str) -> Answer[str]:
+        """Follow every link of the path, within the sysroot."""
+
+        def follow() -> str:
+            real = self._resolve(path)
+            os.stat(self._root + real)  # noqa: PTH116  # missing shows here
+            return real
+
+        return _ask(path, follow)
+
+    def space(self, path: str) -> Answer[Space]:
+        """Size of the file system that holds the path."""
+
+        def look() -> Space:
+            if not hasattr(os, "statvfs"):
+                import shutil  # noqa: PLC0415  # slow to import, and needed on Windows only
+
+                usage = shutil.disk_usage(self._at(path))
+                return Space(total=usage.total, free=usage.free)
+            found = os.statvfs(self._at(path))
+            size = found.f_frsize
+            return Space(total=found.f_blocks * size, free=found.f_bavail * size)
+
+        return _ask(path, look)
+
+    def open_check(self, path: str) -> Answer[OpenResult]:
+        """Try to open a device node for reading and writing, and close it at once."""
+
+        def check() -> OpenResult:
+            try:
+                handle = os.open(self._at(path), os.O_RDWR | getattr(os, "O_CLOEXEC", 0))
+            except OSError as error:
+                return _open_result(error)
+            os.close(handle)
+            return "opens"
+
+        return _ask(path, check)
+
+    def which(self, name: str) -> Answer[str]:
+        """Return the first executable of that name on PATH."""
+        found = lookup.which(name)
+        if found is None:
+            return Answer(None, "PATH", f"no {name} on PATH", missing=True)
+        return Answer(found, "PATH")
+
+    def run(
+        self, argv: Sequence[str], timeout: float = COMMAND_TIMEOUT, stdin: bytes = b""
+    ) -> Answer[Ran]:
+        """Run a command without a shell, in the C locale, bounded in time and output."""
+        return commands.run(
+            argv, timeout=timeout, stdin=stdin, env=dict(self.env()), started=self._started
+        )
+
+    def supervise(self, argv: Sequence[str]) -> "Answer[Supervised]":
+        """Start a program that is listened to while it runs, with this process's environment."""
+        from gpucheck.machine import supervised  # noqa: PLC0415  # self-tests only
+
+        return supervised.start(argv, self.env())
+
+    def nvml(self) -> Answer[dict[str, Any]]:
+        """Ask NVML everything."""
+        from gpucheck.machine import nvml  # noqa: PLC0415  # pynvml only where a driver may be
+
+        return nvml.ask(self)
+
+    def cuinit(self) -> Answer[dict[str, Any]]:
+        """``cuInit(0)`` and what follows."""
+        from gpucheck.machine import cuinit  # noqa: PLC0415
+
+        return cuinit.ask(self)
+
+    def _started(self, pid: int) -> None:
+        if self._tell is not None:
+            self._tell.started(pid)
+
+    def _at(self, path: str) -> str:
+        """Return where the path lies on this machine: below the sysroot, links kept inside it."""
+        return self._root + self._resolve(path) if self._root else path
+
+    def _resolve(self, path: str) -> str:
+        """Follow links as a process whose root is the sysroot would."""
+        if not self._root:
+            return os.path.realpath(path)
+        done = ""
+        todo = [part for part in path.split("/") if part]
+        links = 0
+        while todo:
+            part = todo.pop(0)
+            if part == "..":
+                done = done.rpartition("/")[0]
+                continue
+            step = f"{done}/{part}"
+            if part == "." or not os.path.islink(self._root + step):  # noqa: PTH114
+                done = done if part == "." else step
+                continue
+            links += 1
+            if links > _MAX_LINKS:
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+            target = os.readlink(self._root + step)  # noqa: PTH115
+            done = "" if target.startswith("/") else done
+            todo[:0] = [piece for piece in target.split("/") if piece]
+        return done or "/"
+
+
+def _next_part(handle: int, left: int, *, first: bool) -> bytes:
+    """Read on; b"" at the end.
+
+    The kernel's log gives one message a call, EPIPE where messages were lost, EINVAL when the
+    next does not fit, and EAGAIN at its end: what was read until then is kept.
+    """
+    for _ in range(_MOST_GAPS):
+        try:
+            return os.read(handle, min(left, _PART))
+        except BrokenPipeError:
+            continue
+        except BlockingIOError:
+            return b""
+        except OSError as error:
+            if first or error.errno != errno.EINVAL:
+                raise
+            return b""
+    return b""
+
+
+def _part_at(handle: int, start: int, length: int) -> bytes:
+    if start >= _NO_OFFSET:
+        return b""  # a file that lies about its own places
+    if hasattr(os, "pread"):
+        return os.pread(handle, length, start)
+    os.lseek(handle, start, os.SEEK_SET)
+    return os.read(handle, length)
+
+
+def surroundings(
+    data: "mmap.mmap | bytes", literal: bytes, context: int, window: tuple[int, int] | None = None
+) -> list[bytes]:
+    """Return each place of the literal with ``context`` bytes on both sides, 64 at most."""
+    start, end = window or (0, len(data))
+    hits: list[bytes] = []
+    at = data.find(literal, start, end)
+    while at >= 0 and len(hits) < _MAX_HITS:
+        hits.append(data[max(0, at - context) : at + len(literal) + context])
+        at = data.find(literal, at + len(literal), end)
+    return hits
+
+
+def _uname() -> tuple[str, str, str, str]:
+    """Return release, version, machine and node name."""
+    if hasattr(os, "uname"):
+        name = os.uname()
+        return name.release, name.version, name.machine, name.nodename
+    import platform  # noqa: PLC0415  # slow to import, and needed on Windows only
+
+    windows = platform.uname()
+    return windows.release, windows.version, windows.machine, windows.node
+
+
+def _cwd() -> str:
+    try:
+        return os.getcwd()  # noqa: PTH109
+    except OSError:
+        return ""
+
+
+def _ask(what: str, ask: Callable[[], T]) -> Answer[T]:
+    """Turn every failure of a file into a problem."""
+    try:
+        return Answer(ask(), what)
+    except (FileNotFoundError, NotADirectoryError):
+        return Answer(None, what, "not there", missing=True)
+    except (OSError, ValueError) as error:
+        return Answer(None, what, _words(error))
+
+
+def _words(error: Exception) -> str:
+    if isinstance(error, OSError) and error.errno is not None:
+        return f"{errno.errorcode.get(error.errno, error.errno)}: {os.strerror(error.errno)}"
+    return str(error) or type(error).__name__
+
+
+def _open_result(error: OSError) -> OpenResult:
+    name = errno.errorcode.get(error.errno or 0, "other")
+    results: dict[str, OpenResult] = {
+        "EACCES": "EACCES",
+        "EPERM": "EPERM",
+        "ENOENT": "ENOENT",
+        "ENXIO": "ENXIO",
+        "ENODEV": "ENODEV",
+        "EIO": "EIO",
+    }
+    return results.get(name, "other")

@@ -1,0 +1,260 @@
+"""A recorded machine: what a test asks instead of a real one."""
+
+import fnmatch
+import glob
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from gpucheck.facts import Answer
+from gpucheck.facts.device_nodes import OpenResult
+from gpucheck.machine.base import (
+    COMMAND_TIMEOUT,
+    READ_LIMIT,
+    Host,
+    Identity,
+    Limits,
+    Ran,
+    Space,
+    Stat,
+)
+from gpucheck.machine.live import surroundings
+from gpucheck.machine.record_folder import Recording, read_folder
+
+T = TypeVar("T")
+
+_MAX_LINKS = 40
+
+
+class RecordedHost(Host):
+    """A machine that was recorded, from its folder or from memory.
+
+    Raises:
+        ValueError: the folder is not a recorded machine, in one sentence.
+    """
+
+    def __init__(self, machine: Path | Recording) -> None:
+        self.origin = "recorded"
+        self._record = read_folder(machine) if isinstance(machine, Path) else machine
+        self._windows = self._record.identity.os == "windows"
+        self._paths = {path: _parts(path) for path in self._known_paths()}
+
+    def identity(self) -> Identity:
+        """Who asked, and ``uname``."""
+        return self._record.identity
+
+    def env(self) -> Mapping[str, str]:
+        """Return the recorded environment."""
+        return self._record.env
+
+    def limits(self) -> Limits:
+        """Return the recorded resource limits."""
+        return self._record.limits
+
+    def read_bytes(self, path: str, limit: int = READ_LIMIT) -> Answer[bytes]:
+        """Read at most ``limit`` bytes from the start of a recorded file."""
+        whole = self._content(path)
+        return whole.map(lambda data: data[:limit])
+
+    def find_in_file(
+        self,
+        path: str,
+        literal: bytes,
+        context: int = 256,
+        section: str = "",  # noqa: ARG002  # what was kept of the file is searched whole
+    ) -> Answer[list[bytes]]:
+        """Find a literal in what was kept of the file."""
+        return self._content(path).map(lambda data: surroundings(data, literal, context))
+
+    def read_ranges(self, path: str, ranges: Sequence[tuple[int, int]]) -> Answer[list[bytes]]:
+        """Read parts of a recorded ELF or PE file, or those parts of one that were kept.
+
+        Of other libraries only what was searched in them was kept, in no place of its own.
+        """
+        kept = self._record.ranges.get(self._follow(path)) or self._record.ranges.get(path)
+        if kept is not None:
+            return Answer([_from_kept(kept, start, length) for start, length in ranges], path)
+        whole = self._content(path)
+        if whole.value is not None and not whole.value.startswith((b"\x7fELF", b"MZ")):
+            return Answer(None, path, "not recorded")
+        return whole.map(lambda data: [data[start : start + length] for start, length in ranges])
+
+    def sha256(
+        self,
+        path: str,
+        seconds: float,  # noqa: ARG002  # a record answers at once
+    ) -> Answer[str]:
+        """Return the SHA-256 that was recorded: of the file itself only parts were kept."""
+        if problem := self._record.problems.get(path):
+            return Answer(None, path, problem)
+        if path in self._record.sha256:
+            return Answer(self._record.sha256[path], path)
+        return self._unrecorded(path)
+
+    def glob(self, pattern: str) -> Answer[list[str]]:
+        """Return the recorded paths that match a shell pattern, sorted."""
+        if problem := self._record.problems.get(pattern):
+            return Answer(None, pattern, problem)
+        wanted = _parts(pattern)
+        found = [path for path, parts in self._paths.items() if _matches(parts, wanted)]
+        return Answer(sorted(found), pattern)
+
+    def listing(self, folder: str) -> Answer[list[str]]:
+        """Return the names in a folder as they were told, or by their names."""
+        told = self._record.listings.get(folder)
+        if told is not None:
+            return Answer(told, folder)
+        if self.stat(folder).value is None:
+            return self._unrecorded(folder)
+        paths = self.glob(f"{glob.escape(folder.rstrip('/'))}/*").value or []
+        return Answer([_parts(path)[-1] for path in paths], folder)
+
+    def stat(self, path: str) -> Answer[Stat]:
+        """Describe what was at the path."""
+        if problem := self._record.problems.get(path):
+            return Answer(None, path, problem)
+        real = self._follow(path)
+        for name in (path, real):
+            if name in self._record.stat:
+                return Answer(self._record.stat[name], path)
+        content = self._file(path)
+        if content is not None:
+            return Answer(Stat(kind="file", size=len(content), mode=0o644), path)
+        if real in self._paths:
+            return Answer(Stat(kind="directory", mode=0o755), path)
+        return Answer(None, path, "not there", missing=True)
+
+    def real_path(self, path: str) -> Answer[str]:
+        """Follow the recorded links of the path."""
+        real = self._follow(path)
+        return self.stat(real).map(lambda _stat: real)
+
+    def space(self, path: str) -> Answer[Space]:
+        """Size of the file system that held the path."""
+        if path in self._record.space:
+            return Answer(self._record.space[path], path)
+        return self._unrecorded(path)
+
+    def open_check(self, path: str) -> Answer[OpenResult]:
+        """Whether the device node could be opened."""
+        if path in self._record.open:
+            return Answer(self._record.open[path], path)
+        return self._unrecorded(path)
+
+    def which(self, name: str) -> Answer[str]:
+        """Return the executable of that name that was on PATH."""
+        if name in self._record.which:
+            return Answer(self._record.which[name], "PATH")
+        return Answer(None, "PATH", f"no {name} on PATH", missing=True)
+
+    def run(
+        self,
+        argv: Sequence[str],
+        timeout: float = COMMAND_TIMEOUT,  # noqa: ARG002  # a record answers at once
+        stdin: bytes = b"",  # noqa: ARG002
+    ) -> Answer[Ran]:
+        """Return what the command answered when it was recorded."""
+        words = " ".join(argv)
+        found = self._record.commands.get(words)
+        if found is None:
+            return Answer(None, words, "not there", missing=True)
+        if found.problem:
+            return Answer(None, words, found.problem)
+        return Answer(Ran(status=found.status, out=found.out, err=found.err), words)
+
+    def nvml(self) -> Answer[dict[str, Any]]:
+        """Return what NVML answered."""
+        return _raw(self._record.nvml, "NVML")
+
+    def cuinit(self) -> Answer[dict[str, Any]]:
+        """Return what the CUDA driver answered."""
+        return _raw(self._record.cuinit, "libcuda.so.1")
+
+    def worker(self) -> Answer[dict[str, Any]]:
+        """Return what the target interpreter answered."""
+        return _raw(self._record.worker, "target interpreter")
+
+    def selftests(self) -> Answer[dict[str, Any]]:
+        """Return what the self-tests found."""
+        return _raw(self._record.selftests, "self-tests")
+
+    def _unrecorded(self, path: str) -> Answer[T]:
+        seen = self.stat(path)
+        if seen.value is not None:
+            return Answer(None, path, "not recorded")
+        return Answer(None, path, seen.problem, seen.missing)
+
+    def _content(self, path: str) -> Answer[bytes]:
+        if problem := self._record.problems.get(path):
+            return Answer(None, path, problem)
+        content = self._file(path)
+        if content is not None:
+            return Answer(content, path)
+        if path in self._record.stat:
+            return Answer(None, path, "not recorded")
+        return Answer(None, path, "not there", missing=True)
+
+    def _file(self, path: str) -> bytes | None:
+        real = "\\".join(_parts(path)) if self._windows else self._follow(path)
+        return self._record.files.get(real)
+
+    def _follow(self, path: str) -> str:
+        """Follow recorded links, from the left, as a kernel does."""
+        if self._windows:
+            return path
+        done = ""
+        todo = [part for part in path.split("/") if part]
+        for _ in range(_MAX_LINKS * 10):
+            if not todo:
+                break
+            part = todo.pop(0)
+            if part in (".", ".."):
+                done = done if part == "." else done.rpartition("/")[0]
+                continue
+            target = self._record.links.get(f"{done}/{part}")
+            if target is None:
+                done = f"{done}/{part}"
+                continue
+            done = "" if target.startswith("/") else done
+            todo[:0] = [piece for piece in target.split("/") if piece]
+        return done or "/"
+
+    def _known_paths(self) -> set[str]:
+        """Return every path that is there, with the folders above it."""
+        record = self._record
+        paths = {*record.files, *record.links}
+        if not self._windows:
+            paths |= {*record.stat, *record.open}
+        sign = "\\" if self._windows else "/"
+        for path in tuple(paths):
+            above = path.rpartition(sign)[0]
+            while above and above not in paths:
+                paths.add(above)
+                above = above.rpartition(sign)[0]
+        return {*paths, *record.stat, *record.open}
+
+
+def _raw(raw: dict[str, Any] | None, source: str) -> Answer[dict[str, Any]]:
+    if raw is None:
+        return Answer(None, source, "not there", missing=True)
+    if "problem" in raw:
+        return Answer(None, source, str(raw["problem"]))
+    return Answer(raw, source)
+
+
+def _from_kept(kept: list[tuple[int, bytes]], start: int, length: int) -> bytes:
+    """Return what was kept from ``start`` on: what nobody asked for then is missing now."""
+    parts = (data[start - at : start - at + length] for at, data in kept if at <= start)
+    return max(parts, key=len, default=b"")
+
+
+def _parts(path: str) -> list[str]:
+    return [part for part in re.split(r"[/\\]", path) if part]
+
+
+def _matches(parts: list[str], wanted: list[str]) -> bool:
+    return len(parts) == len(wanted) and all(
+        fnmatch.fnmatchcase(part, pattern) and (part[0] != "." or pattern[0] == ".")
+        for part, pattern in zip(parts, wanted, strict=True)
+    )

@@ -1,0 +1,207 @@
+"""A program under supervision: it is written to, read from, signalled, and abandoned.
+
+It has no shell, a session of its own, and pipes that are read as they fill, with bounded memory.
+The supervisor never blocks on the program. A program that not even SIGKILL ends is stuck in a
+driver, and is left behind.
+"""
+
+import contextlib
+import os
+import queue
+import selectors
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO
+
+from gpucheck.facts import Answer
+from gpucheck.machine.sessions import end_session, has_ended
+
+_CHUNK = 65536
+_TAIL = 32 * 1024
+"""Bytes kept of the end of what the program prints on stderr."""
+_TICK = 0.05
+_SELECTS = os.name != "nt"
+TERMINATE = int(signal.SIGTERM)
+KILL = int(getattr(signal, "SIGKILL", signal.SIGTERM))
+
+
+class Supervised:
+    """One running program; made by :func:`start`."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
+        self._process = process
+        self._said = bytearray()
+        self._tail = bytearray()
+        self._open: dict[str, IO[bytes]] = {}
+        for name, stream in (("said", process.stdout), ("printed", process.stderr)):
+            if stream is not None:
+                self._open[name] = stream
+        self._queue: queue.SimpleQueue[tuple[str, bytes]] = queue.SimpleQueue()
+        if not _SELECTS:
+            for name, stream in self._open.items():
+                threading.Thread(target=self._pump, args=(name, stream), daemon=True).start()
+
+    @property
+    def pid(self) -> int:
+        """The process, which leads its own group."""
+        return self._process.pid
+
+    def send(self, data: bytes) -> None:
+        """Write to its stdin; a program that has ended is noticed elsewhere."""
+        if self._process.stdin is not None:
+            with contextlib.suppress(OSError, ValueError):
+                self._process.stdin.write(data)
+                self._process.stdin.flush()
+
+    def hang_up(self) -> None:
+        """Close its stdin."""
+        if self._process.stdin is not None:
+            with contextlib.suppress(OSError, ValueError):
+                self._process.stdin.close()
+
+    def said(self) -> bytes:
+        """Return what it has written to stdout since the last call."""
+        data = bytes(self._said)
+        self._said.clear()
+        return data
+
+    def printed(self) -> str:
+        """Return the end of what it has written to stderr."""
+        return self._tail.decode("utf-8", "replace")
+
+    def status(self) -> int | None:
+        """Return its exit status (negative: the signal), None while it runs.
+
+        By then everything that it had written has been read.
+        """
+        status = self._poll()
+        if status is not None:
+            self._take_rest()
+        return status
+
+    def _poll(self) -> int | None:
+        """Return its exit status; what is left of its session ends with it."""
+        if self._process.returncode is None and has_ended(self.pid):
+            end_session(self.pid)
+        return self._process.poll()
+
+    def signal(self, number: int) -> None:
+        """Send a signal to its process group."""
+        if os.name == "nt":
+            self._process.kill()
+            return
+        for send in (os.killpg, os.kill):
+            with contextlib.suppress(OSError):
+                send(self.pid, number)
+
+    def abandon(self) -> None:
+        """Stop listening; kill what still runs, or leave it behind when that is impossible."""
+        if self._poll() is None:
+            self.signal(KILL)
+            end_session(self.pid)
+        for stream in (self._process.stdin, *self._open.values()):
+            if stream is not None:
+                with contextlib.suppress(OSError, ValueError):
+                    stream.close()
+        self._open.clear()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(_TICK)
+        # Popen would warn about, and later poll, a child that is still there.
+        if self._process.returncode is None:
+            self._process.returncode = -KILL
+
+    def register(self, selector: selectors.BaseSelector) -> None:
+        """Let the selector wake up when there is something to read."""
+        for stream in self._open.values():
+            selector.register(stream, selectors.EVENT_READ, self)
+
+    def read(self, stream: object) -> None:
+        """Read from one of the streams."""
+        name = next((name for name, one in self._open.items() if one is stream), None)
+        if name is None:
+            return
+        data = os.read(self._open[name].fileno(), _CHUNK)
+        if data:
+            self._take(name, data)
+        else:
+            self._open.pop(name).close()
+
+    def take_pumped(self) -> bool:
+        """Take what the threads have read where pipes cannot be selected (Windows)."""
+        some = False
+        with contextlib.suppress(queue.Empty):
+            while True:
+                self._take(*self._queue.get_nowait())
+                some = True
+        return some
+
+    def _take(self, name: str, data: bytes) -> None:
+        if name == "said":
+            self._said += data
+        else:
+            self._tail += data
+            del self._tail[:-_TAIL]
+
+    def _take_rest(self) -> None:
+        """Read what is left in the pipes; another process may still hold them open."""
+        if not _SELECTS:
+            self.take_pumped()
+            return
+        for name, stream in list(self._open.items()):
+            with contextlib.suppress(OSError):
+                os.set_blocking(stream.fileno(), False)
+                while data := os.read(stream.fileno(), _CHUNK):
+                    self._take(name, data)
+            self._open.pop(name).close()
+
+    def _pump(self, name: str, stream: IO[bytes]) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            while data := os.read(stream.fileno(), _CHUNK):
+                self._queue.put((name, data))
+
+
+def start(argv: Sequence[str], env: Mapping[str, str]) -> Answer[Supervised]:
+    """Start a program with pipes for its three streams, in a session of its own."""
+    words = " ".join(argv[:2])
+    try:
+        process = subprocess.Popen(  # noqa: S603  # argv is ours, no shell
+            list(argv),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=dict(env),
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:
+        return Answer(None, words, f"did not start: {error}")
+    return Answer(Supervised(process), words)
+
+
+def wait(programs: Sequence[Supervised], seconds: float) -> None:
+    """Wait until one of the programs has written something, at most so long."""
+    if not _SELECTS:
+        end = time.monotonic() + seconds
+        while sum(one.take_pumped() for one in programs) == 0 and time.monotonic() < end:
+            time.sleep(_TICK / 5)
+        return
+    with selectors.DefaultSelector() as selector:
+        for one in programs:
+            one.register(selector)
+        if not selector.get_map():
+            time.sleep(min(seconds, _TICK))
+            return
+        for key, _events in selector.select(seconds):
+            key.data.read(key.fileobj)
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process still runs (Linux); a zombie does not."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0]
+    except (OSError, IndexError):
+        return False
+    return state not in (b"Z", b"X")

@@ -1,0 +1,97 @@
+"""What the end of a worker's process means, and what is worth keeping of its last words."""
+
+import re
+import signal
+from typing import Any, Literal
+
+import msgspec
+
+from gpucheck.machine.worker_pool.messages import Message
+
+_PRINTED = 3000
+_KILLED = 9
+_NCCL_WARN = re.compile(r"NCCL WARN ([^\n]{1,300})")
+_STACK = "Current thread"
+_PEER_LOST = (
+    "Watchdog caught collective operation timeout",
+    "remote process exited",
+    "NCCL communicator was aborted",
+    "Connection closed by remote peer",
+    "Connection closed by peer",
+    "Connection reset by peer",
+)
+"""Words of NCCL, gloo and torch's watchdog when another rank is gone or does not answer."""
+_OWN_FAULT = ("CUDA error", "Cuda failure", "CUDA out of memory")
+"""The watchdog also ends a process for a fault of its own GPU."""
+
+
+class WorkerExit(msgspec.Struct, frozen=True, kw_only=True):
+    """How a process ended in the middle of its work.
+
+    ``kind`` is ``timed-out``, ``signal``, ``exit-status`` or ``no-answer``.
+    """
+
+    status: Literal["timed-out", "crashed"]
+    kind: str
+    detail: str
+    data: dict[str, Any]
+
+
+def worker_exit(message: Message, stage: str, *, killed: str = "") -> WorkerExit:
+    """Return what the message ``ended`` means.
+
+    Args:
+        message: of the process, or of the zygote about it.
+        stage: what it was about to do; "" when that is unknown.
+        killed: why it was ended from here; "" when it was not.
+    """
+    printed = str(message.get("printed", ""))
+    data = last_words(printed)
+    if killed:
+        return WorkerExit(status="timed-out", kind="timed-out", detail=killed, data=data)
+    where = f" in: {stage}" if stage else ""
+    number, status = message.get("signal"), message.get("status")
+    if number:
+        name = _signal_name(number)
+        why = " (the kernel kills like this when memory runs out)" if number == _KILLED else ""
+        return _crashed("signal", f"killed by {name}{where}{why}", {**data, "signal": name})
+    if status:
+        last = next((line for line in reversed(printed.splitlines()) if line.strip()), "")
+        said = f": {last.strip()[:300]}" if last else ""
+        detail = f"its process ended with exit status {status}{where}{said}"
+        return _crashed("exit-status", detail, {**data, "exit_status": status})
+    return _crashed("no-answer", f"its process ended without an answer{where}", data)
+
+
+def last_words(printed: str) -> dict[str, Any]:
+    """Return what is worth keeping of what a process printed: NCCL's warnings, its last words."""
+    data: dict[str, Any] = {}
+    if warnings := _NCCL_WARN.findall(printed):
+        data["nccl_warnings"] = warnings[-5:]
+    if lost := _lost_peer(printed):
+        data["lost_peer"] = lost
+    if printed.strip():
+        # A stack that was dumped at the end is read from its top: the innermost call comes first.
+        at = printed.rfind(_STACK)
+        data["printed"] = printed[at : at + _PRINTED] if at >= 0 else printed[-_PRINTED:]
+    return data
+
+
+def _crashed(kind: str, detail: str, data: dict[str, Any]) -> WorkerExit:
+    return WorkerExit(status="crashed", kind=kind, detail=detail, data=data)
+
+
+def _lost_peer(printed: str) -> str:
+    """Return the line in which a process says that another rank is gone; "" when none does."""
+    if any(words in printed for words in _OWN_FAULT):
+        return ""
+    lines = printed.splitlines()
+    found = (line.strip() for line in lines if any(words in line for words in _PEER_LOST))
+    return next(found, "")[:300]
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

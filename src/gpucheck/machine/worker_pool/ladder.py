@@ -1,0 +1,46 @@
+"""The one ladder of signals: SIGTERM, then SIGKILL, then the process is given up.
+
+A worker prints its stack at SIGTERM. A process that SIGKILL does not end is stuck in a driver,
+where no signal reaches it.
+"""
+
+import time
+from collections.abc import Callable
+
+from gpucheck.machine.supervised import KILL, TERMINATE
+
+Send = Callable[[int], None]
+"""Sends a signal to the process."""
+
+
+class Ladder:
+    """Ends one process.
+
+    Args:
+        grace: seconds between one step and the next.
+    """
+
+    def __init__(self, grace: float) -> None:
+        self._grace = grace
+        self._sent = 0
+        self._next_step = 0.0
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether a signal has been sent."""
+        return self._sent != 0
+
+    def climb(self, send: Send) -> bool:
+        """Take the next step, if it is time for it; True when every step was in vain."""
+        now = time.monotonic()
+        if self._sent and now < self._next_step:
+            return False
+        if not self._sent:
+            self._sent = TERMINATE
+        elif self._sent != KILL:
+            self._sent = KILL
+        else:
+            return True
+        send(self._sent)
+        self._next_step = now + self._grace
+        return False

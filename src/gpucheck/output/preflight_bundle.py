@@ -1,0 +1,104 @@
+"""A pre-flight as one file for a ticket: redacted, with everything that other people need.
+
+Names, paths, addresses and UUIDs are replaced by pseudonyms, the same ones in every file of the
+bundle.
+"""
+
+import io
+import json
+import re
+import tarfile
+import time
+import zipfile
+from collections.abc import Iterator, Sequence
+from pathlib import PurePath
+from typing import Any
+
+from gpucheck.facts import builtins
+from gpucheck.output import preflight_json, preflight_text, preflight_words
+from gpucheck.output.preflight_public import Public
+from gpucheck.preflight.judgement import Result
+from gpucheck.preflight.model import StepResult
+
+_FOLDER = "gpucheck-preflight"
+_TAR_ENDS = (".tar.gz", ".tgz")
+_WIDTH = 100
+_STEPS = "steps.jsonl"
+_PEER = re.compile(
+    r"(?<![\w.:])(?:(?P<v4>(?!127\.)(?:[0-9]{1,3}\.){3}[0-9]{1,3})(?=\]?:[0-9])"
+    r"|(?<=\[)(?P<v6>[0-9A-Fa-f:]{4,39})(?=\]:[0-9]))"
+)
+"""An address with its port, as gloo, NCCL and torch name their peers; a version has no port."""
+
+
+def bundle(path: str, result: Result, history: Sequence[StepResult] = ()) -> tuple[bytes, str]:
+    """Return the archive, and its content in a sentence.
+
+    Args:
+        path: where it will be written; a name that ends in .tar.gz or .tgz makes it a tar archive,
+            any other a zip archive.
+        result: the pre-flight.
+        history: the steps, for the result of each rank in each of them.
+    """
+    files = _without_peers(dict(_files(result, history)))
+    packed = _tar(files) if path.lower().endswith(_TAR_ENDS) else _zip(files)
+    return packed, f"{PurePath(path).name} has {', '.join(files)}, all of it redacted"
+
+
+def _files(result: Result, history: Sequence[StepResult]) -> Iterator[tuple[str, str]]:
+    names = Public(result)
+    shown = names.result()
+    drill = preflight_words.drill_words(shown)
+    text = preflight_text.render(shown, verbose=1, width=_WIDTH)
+    about = (
+        f"{drill}\n\n" if drill else ""
+    ) + "Made by gpucheck preflight --bundle. Names, paths, addresses and UUIDs are stand-ins.\n"
+    yield "README.txt", f"{about}gpucheck triage report.json judges it anew.\n"
+    yield "report.txt", text
+    yield "report.json", preflight_json.render(shown)
+    ranks = (json.dumps(builtins(one)) for one in shown.preflight.ranks or ())
+    yield "ranks.jsonl", "".join(f"{line}\n" for line in ranks)
+    if history:
+        yield _STEPS, "".join(f"{json.dumps(one)}\n" for one in _steps(names, history))
+
+
+def _steps(names: Public, history: Sequence[StepResult]) -> Iterator[dict[str, Any]]:
+    """Return each rank of each step; its output is redacted like any other text."""
+    for done in history:
+        told = {"step": done.step.kind, "number": done.step.number}
+        env = {"env": names.data(done.step.env)} if done.step.env else {}
+        for rank in sorted(done.results):
+            yield {**told, **env, **names.data(builtins(done.results[rank]))}
+
+
+def _without_peers(files: dict[str, str]) -> dict[str, bytes]:
+    """Replace the addresses of peers, which occur in messages of torch and NCCL."""
+    peers = dict.fromkeys(
+        found["v4"] or found["v6"] for text in files.values() for found in _PEER.finditer(text)
+    )
+    names = {peer: f"peer{number}" for number, peer in enumerate(peers, 1)}
+    if names:
+        longest = sorted(map(re.escape, names), key=len, reverse=True)
+        known = re.compile(rf"(?<![\w.:])(?:{'|'.join(longest)})(?![\w.])")
+        files = {
+            name: known.sub(lambda found: names[found[0]], text) for name, text in files.items()
+        }
+    return {name: text.encode("utf-8", "backslashreplace") for name, text in files.items()}
+
+
+def _zip(files: dict[str, bytes]) -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in files.items():
+            archive.writestr(f"{_FOLDER}/{name}", data)
+    return packed.getvalue()
+
+
+def _tar(files: dict[str, bytes]) -> bytes:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+        for name, data in files.items():
+            entry = tarfile.TarInfo(f"{_FOLDER}/{name}")
+            entry.size, entry.mtime = len(data), int(time.time())
+            archive.addfile(entry, io.BytesIO(data))
+    return packed.getvalue()

@@ -1,0 +1,133 @@
+"""A pre-flight for publication: names, paths, addresses and UUIDs are pseudonyms."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from gpucheck.engine import Report
+from gpucheck.facts.claims import Fix
+from gpucheck.facts.preflight import Preflight
+from gpucheck.findings.form import Evidence, Finding
+from gpucheck.output.public import public
+from gpucheck.output.redact import redact, redact_text
+from gpucheck.preflight.judgement import Result
+
+_replace = msgspec.structs.replace
+
+
+class Public:
+    """The pseudonyms of one pre-flight, for itself and for every text about it.
+
+    The redaction of a machine keeps a host name in a sentence if it could be any other word, and an
+    address that could be a version. The nodes of a cluster are often called n1 and n2, and a text
+    about a pre-flight is full of them, so here they are always replaced.
+    """
+
+    def __init__(self, result: Result) -> None:
+        self._result = result
+        self._private = result.report.snapshot
+        self._shown = redact(self._private).get(Preflight)
+        known = self._private.get(Preflight)
+        hosts = dict(zip(_hosts(known), _hosts(self._shown), strict=True))
+        self._left = {old: new for old, new in hosts.items() if self._says(old)}
+        longest = sorted(map(re.escape, self._left), key=len, reverse=True)
+        self._finder = re.compile(rf"(?<![\w.-])(?:{'|'.join(longest)})(?![\w-])")
+
+    def text(self, words: str) -> str:
+        """Return a text with pseudonyms."""
+        shown = redact_text(words, self._private)
+        if not self._left:
+            return shown
+        return self._finder.sub(lambda found: self._left[found[0]], shown)
+
+    def data(self, value: Any) -> Any:  # noqa: ANN401  # JSON-like data
+        """Return JSON-like data with every text in it replaced."""
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, list):
+            return [self.data(one) for one in value]
+        if isinstance(value, dict):
+            return {self.text(str(key)): self.data(one) for key, one in value.items()}
+        return value
+
+    def result(self) -> Result:
+        """Return the pre-flight with pseudonyms."""
+        result = self._result
+        preflight = self._preflight()
+        report = self._report(public(result.report), preflight)
+        return _replace(
+            result,
+            report=report,
+            preflight=preflight,
+            ending=_replace(result.ending, why=self.text(result.ending.why)),
+            drill=self.text(result.drill),
+            requirements=[self.text(one) for one in result.requirements],
+        )
+
+    def _says(self, host: str) -> bool:
+        return bool(host) and host in redact_text(f"on {host}", self._private)
+
+    def _preflight(self) -> Preflight:
+        shown = self._shown
+        culprits = [
+            _replace(one, evidence=self.text(one.evidence), data=self.data(one.data))
+            for one in shown.culprits or ()
+        ]
+        ranks = [
+            _replace(one, detail=self.text(one.detail)) if one.detail else one
+            for one in shown.ranks or ()
+        ]
+        return _replace(
+            shown,
+            culprits=None if shown.culprits is None else culprits,
+            ranks=None if shown.ranks is None else ranks,
+            inconclusive=self.text(shown.inconclusive),
+            stopped_because=self.text(shown.stopped_because),
+            notices=list(map(self.text, shown.notices)),
+            step_notes=list(map(self.text, shown.step_notes)),
+        )
+
+    def _report(self, shown: Report, preflight: Preflight) -> Report:
+        """Return the report, redacted from the original: a pseudonym may be another's name."""
+        own = self._result.report
+        return _replace(
+            shown,
+            snapshot=shown.snapshot.with_section(preflight),
+            findings=tuple(map(self._finding, own.findings, shown.findings)),
+            checks=tuple(_replace(one, reason=self.text(one.reason)) for one in own.checks),
+            open_questions=tuple(
+                _replace(one, reason=self.text(one.reason)) for one in own.open_questions
+            ),
+        )
+
+    def _finding(self, own: Finding, shown: Finding) -> Finding:
+        return _replace(
+            shown,
+            headline=self.text(own.headline),
+            evidence=tuple(map(self._evidence, own.evidence, shown.evidence)),
+            fixes=tuple(map(self._fix, own.fixes)),
+        )
+
+    def _evidence(self, own: Evidence, shown: Evidence) -> Evidence:
+        """Return evidence; facts of the machine have already lost their private fields."""
+        said = own if own.fact.startswith("preflight.") else shown
+        return _replace(shown, value=self.data(said.value))
+
+    def _fix(self, fix: Fix) -> Fix:
+        commands = tuple(self.text(command) for command in fix.commands)
+        return _replace(
+            fix, text=self.text(fix.text), commands=commands, verify=self.text(fix.verify)
+        )
+
+
+def _hosts(preflight: Preflight) -> Iterator[str]:
+    """Return the name and the address of every host, in a fixed order."""
+    for rank in preflight.ranks or ():
+        yield rank.host or ""
+        yield rank.address or ""
+    for culprit in preflight.culprits or ():
+        yield culprit.host or ""
+        yield from culprit.hosts
+        yield from culprit.addresses

@@ -1,0 +1,208 @@
+"""A pre-flight for a person at a terminal: one line if all is well, else the culprits first."""
+
+from collections.abc import Iterator
+from itertools import groupby
+
+from gpucheck.facts.preflight import RankOutcome
+from gpucheck.output import preflight_words as words
+from gpucheck.output.layout import Page
+from gpucheck.output.terminal import show_fixes, show_footer
+from gpucheck.output.words import clean
+from gpucheck.preflight.judgement import Result
+
+_VERDICTS = {"healthy": "green", "warning": "yellow", "broken": "red", "unknown": "blue"}
+_SEVERITIES = {"error": "red", "warning": "yellow"}
+_VERDICT_COLUMN = _SEVERITY_COLUMN = 9
+_RANK_COLUMNS = 9, 11
+_SAID, _IN_FULL = 8, 2
+"""How many findings are shown, and how many slugs with their fixes."""
+_ROWS = 8
+_FEW_RANKS = 16
+"""Up to this many ranks have a line each; otherwise only those that failed, by host."""
+
+
+def render(
+    result: Result,
+    *,
+    verbose: int = 0,
+    quiet: bool = False,
+    color: bool = False,
+    width: int | None = None,
+) -> str:
+    """Return the pre-flight as text, at most a screen or two of it whatever the number of ranks.
+
+    Args:
+        result: what to show; nothing is redacted, because a cluster's operators need its names.
+        verbose: adds the table, every step and all figures even if all is well.
+        quiet: only the verdict.
+        color: with SGR codes; no meaning depends on them.
+        width: columns; 80 if unknown.
+    """
+    page = Page(width, color=color)
+    found = words.causes(result)
+    drill = words.drill_words(result)
+    _drill(page, drill, in_one_line=quiet)
+    is_good = not (result.ending.status or found)
+    _verdict(page, result, in_one_line=quiet or (is_good and not verbose))
+    if not quiet:
+        _findings(page, found, result)
+        for said in words.notices(result):
+            page.labelled("notice", said, column=_SEVERITY_COLUMN)
+        _open_end(page, result)
+        if verbose or result.ending.status:
+            _ranks(page, result)
+        if verbose:
+            _figures(page, result)
+        if verbose or found or result.ending.status:
+            page.blank()
+            page.words(words.exit_words(result))
+            show_footer(page, result.report)
+    _drill(page, drill, in_one_line=quiet)
+    return page.text()
+
+
+def _drill(page: Page, drill: str, *, in_one_line: bool) -> None:
+    if drill and in_one_line:
+        page.verbatim(drill, style="yellow")
+    elif drill:
+        page.words(drill, style="yellow")
+
+
+def _verdict(page: Page, result: Result, *, in_one_line: bool) -> None:
+    """Write the verdict; the part that scripts search for in a log is always on one line."""
+    word = words.verdict_word(result)
+    label, said, style = word.upper(), words.verdict(result), _VERDICTS[word]
+    if in_one_line:
+        page.verbatim(page.styled(label.ljust(_VERDICT_COLUMN), style) + said)
+    else:
+        page.labelled(label, said, column=_VERDICT_COLUMN, style=style)
+
+
+def _findings(page: Page, found: list[words.Cause], result: Result) -> None:
+    """Write who else is to blame, and the fixes for the most severe causes."""
+    named = words.verdict_word(result) == "broken" and not result.ending.why
+    rest = words.said(found)[1 if named else 0 :]
+    if rest:
+        page.blank()
+    for severity, said in rest[:_SAID]:
+        style = _SEVERITIES[severity]
+        page.labelled(severity, said, column=_SEVERITY_COLUMN, style=style)
+    if len(rest) > _SAID:
+        page.words(f"and {len(rest) - _SAID:,} more: --format json has all")
+    for cause in found[:_IN_FULL]:
+        page.heading(f"{cause.severity}: {cause.slug}", style=_SEVERITIES[cause.severity])
+        if cause.finding is None:
+            continue
+        if words.drill_words(result):
+            page.words("What to do is left out, since this is a drill.", indent=2)
+        else:
+            show_fixes(page, cause.finding)
+        page.words(f"More: gpucheck explain {cause.slug}", indent=2)
+    if len(found) > _IN_FULL:
+        page.blank()
+        page.words(f"What to do about the rest: {_explain(found[_IN_FULL:])}", hang=2)
+
+
+def _explain(causes: list[words.Cause]) -> str:
+    slugs = [cause.slug for cause in causes if cause.finding is not None][:_SAID]
+    return ", ".join(f"gpucheck explain {slug}" for slug in slugs)
+
+
+def _open_end(page: Page, result: Result) -> None:
+    """Write what could not be determined, what is known nevertheless, and the next steps."""
+    preflight = result.preflight
+    if result.ending.status != words.INCONCLUSIVE:
+        for open_end in (preflight.inconclusive, preflight.stopped_because):
+            if open_end:
+                page.blank()
+                page.words(f"Not settled: {clean(open_end, 600)}", hang=2)
+    steps = words.next_steps(result)
+    if steps:
+        page.heading("Next")
+        for step in steps:
+            page.words(step, lead="- ", indent=2, hang=4)
+
+
+def _ranks(page: Page, result: Result) -> None:
+    ranks = result.preflight.ranks
+    if not ranks:
+        return
+    page.heading(words.population(result))
+    if result.preflight.steps:
+        done = ", ".join(_counted_steps(result.preflight.steps))
+        page.words(f"Steps: {done}; {words.seconds(result.seconds)}", indent=2, hang=4)
+    if len(ranks) > _FEW_RANKS:
+        _hosts(page, ranks)
+        return
+    for status, these in words.by_status(ranks):
+        for one in these:
+            _rank(page, one, status)
+
+
+def _hosts(page: Page, ranks: list[RankOutcome]) -> None:
+    """Write where the failures were, the worst host first, and how many others there are."""
+    groups = words.by_status(ranks)
+    hosts = _by_host([one for one in ranks if one.status in words.BAD])
+    if len(hosts) > 1:
+        bad = (f"{len(these):,} {status}" for status, these in groups if status in words.BAD)
+        page.words(", ".join(bad), indent=2)
+    for host, those in hosts[:_ROWS]:
+        page.words(words.host_words(those), lead=f"{host}: ", indent=2, hang=4)
+    if len(hosts) > _ROWS:
+        page.words(f"and {len(hosts) - _ROWS:,} more hosts", indent=2)
+    more = ("and ", "more ") if hosts else ("", "")
+    did = {"stopped": "stopped while waiting for others", "passed": "passed"}
+    for status, these in groups:
+        if status in did:
+            page.words(f"{more[0]}{len(these):,} {more[1]}{did[status]}", indent=2)
+
+
+def _rank(page: Page, one: RankOutcome, status: str) -> None:
+    host = f" on {words.host(one.host)}" if one.host else ""
+    gpu = f" GPU {one.gpu}" if one.gpu is not None else ""
+    phase = f"phase {one.phase}" if status in words.BAD and status != "absent" else ""
+    detail = clean(one.detail, 200)
+    said = ", ".join(part for part in (f"{host}{gpu}".strip(), phase) if part)
+    style = "red" if status in words.BAD else ""
+    cells = [(f"rank {one.rank}", _RANK_COLUMNS[0], ""), (status, _RANK_COLUMNS[1], style)]
+    page.columns(cells, f"{said}{': ' if said and detail else ''}{detail}", indent=2)
+
+
+def _by_host(ranks: list[RankOutcome]) -> list[tuple[str, list[RankOutcome]]]:
+    """Return the ranks by their hosts; the host with the most of them first."""
+    ordered = sorted(ranks, key=lambda one: (one.host or "", words.WORST_FIRST.index(one.status)))
+    found = [
+        (words.host(name) or "host unknown", list(those))
+        for name, those in groupby(ordered, key=lambda one: one.host or "")
+    ]
+    return sorted(found, key=lambda pair: -len(pair[1]))
+
+
+def _counted_steps(steps: list[str]) -> Iterator[str]:
+    """Return the steps in order, repeated ones once with their count."""
+    for step, same in groupby(steps):
+        count = len(list(same))
+        yield clean(step) + (f" ({count} rounds)" if count > 1 else "")
+
+
+def _figures(page: Page, result: Result) -> None:
+    preflight = result.preflight
+    bandwidths = sorted(
+        preflight.bandwidths or (), key=lambda one: (one.ranks, one.size), reverse=True
+    )
+    if bandwidths:
+        page.heading("Bandwidth")
+    for one in bandwidths[: 2 * _ROWS]:
+        over = f"{words.number(one.ranks, 'rank')} on {words.number(one.nodes, 'node')}"
+        page.words(f"{over}: {words.bandwidth_words(one)}", indent=2, hang=4)
+    if len(bandwidths) > 2 * _ROWS:
+        page.words(f"and {len(bandwidths) - 2 * _ROWS} more: --format json has all", indent=2)
+    rates = list(words.rate_lines(preflight.ranks or ()))
+    if rates:
+        page.heading("Each rank alone")
+    for line in rates[: 2 * _ROWS]:
+        page.words(line, indent=2, hang=4)
+    if result.requirements:
+        page.heading("Required")
+    for required in result.requirements:
+        page.words(clean(required), indent=2, hang=4)

@@ -1,0 +1,111 @@
+"""A recommendation as text and as JSON-like data."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from gpucheck.advice.recommender import Offer, Recommendation
+from gpucheck.facts import builtins
+from gpucheck.output.layout import Page
+from gpucheck.output.words import clean
+
+SCHEMA = "gpucheck.recommendation/1"
+_LONGEST_COMMAND = 4000
+
+
+class Missing(Struct, frozen=True):
+    """A fact that a recommendation needs and that is unknown, and the option that supplies it."""
+
+    fact: str
+    option: str
+
+
+class Shown(Struct, frozen=True, kw_only=True):
+    """Everything to show: the answer, the commands that install it, and what is missing."""
+
+    answer: Recommendation
+    commands: tuple[str, ...] = ()
+    verify: str = ""
+    notes: tuple[str, ...] = ()
+    missing: tuple[Missing, ...] = ()
+    described: bool = False
+
+    @property
+    def outcome(self) -> str:
+        """Return ``command``, ``nothing-fits`` or ``unknown``."""
+        if self.missing or self.answer.unheard_of:
+            return "unknown"
+        return "nothing-fits" if self.answer.best is None else "command"
+
+
+def text(shown: Shown, *, quiet: bool = False, color: bool = False) -> str:
+    """Return the recommendation for a terminal; with ``quiet`` only the commands."""
+    page = Page(color=color)
+    answer = shown.answer
+    if quiet and shown.commands:
+        for command in shown.commands:
+            page.verbatim(clean(command, _LONGEST_COMMAND))
+        return page.text()
+    page.words(_headline(shown), style="bold")
+    for missing in shown.missing:
+        page.words(f"- {missing.fact}: give {missing.option}", indent=2, hang=4)
+    if shown.commands:
+        page.blank()
+    for command in shown.commands:
+        page.verbatim(clean(command, _LONGEST_COMMAND), indent=2)
+    _listed(page, "Why", answer.reasons)
+    _listed(page, "Note", (*shown.notes, *answer.left_out, *answer.notes))
+    if answer.alternatives:
+        older = ", ".join(str(offer) for offer in answer.alternatives)
+        _listed(page, "Older releases that fit as well", (f"{older}.",))
+    if shown.commands and shown.verify:
+        page.blank()
+        page.words(clean(shown.verify), lead="Verify: ")
+    return page.text()
+
+
+def as_json(shown: Shown) -> dict[str, Any]:
+    """Return the recommendation as JSON-like data."""
+    answer = shown.answer
+    needed = answer.driver_needed
+    update = answer.driver_update
+    return {
+        "schema": SCHEMA,
+        "outcome": shown.outcome,
+        "described": shown.described,
+        "commands": list(shown.commands),
+        "verify": shown.verify,
+        "build": None if shown.missing else _offer(answer.best),
+        "reasons": list(answer.reasons),
+        "notes": [*shown.notes, *answer.left_out, *answer.notes],
+        "missing": builtins(shown.missing),
+        "would_fit": [_offer(offer) for offer in answer.would_fit],
+        "driver_update": None if update is None else {"driver": needed, "build": _offer(update)},
+        "alternatives": [_offer(offer) for offer in answer.alternatives],
+    }
+
+
+def _headline(shown: Shown) -> str:
+    best = shown.answer.best
+    if shown.missing:
+        return "Too little is known to recommend a build."
+    if shown.answer.unheard_of:
+        return "Which build fits is unknown."
+    if best is None:
+        return "No PyTorch build fits."
+    if not best.cuda:
+        return f"Install PyTorch {best.torch}, the CPU build:"
+    return f"Install PyTorch {best.torch}, built for CUDA {best.cuda} ({best.build}):"
+
+
+def _listed(page: Page, heading: str, sentences: Sequence[str]) -> None:
+    if sentences:
+        page.heading(heading)
+    for sentence in sentences:
+        page.words(f"- {clean(sentence)}", indent=2, hang=4)
+
+
+def _offer(offer: Offer | None) -> dict[str, Any] | None:
+    return None if offer is None else msgspec.structs.asdict(offer)

@@ -1,0 +1,191 @@
+"""Removes from a snapshot who and where the user is, field by field.
+
+The fields themselves declare what is private (``Annotated[..., Private(kind)]``). Free text is
+searched for the values found there, and for paths, but never for patterns of names or addresses:
+a pattern for addresses would match ``nvidia-cudnn-cu12==9.1.0.70``.
+"""
+
+import enum
+import functools
+import types
+import typing
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, Union, cast
+
+import msgspec
+
+from gpucheck.facts import Private, PrivateKind, Section
+from gpucheck.facts.environment import HIDDEN, PATH_NAMES
+from gpucheck.facts.snapshot import ProbeRun, ProbeRuns, Snapshot
+from gpucheck.facts.system import System
+from gpucheck.output.redact.pseudonyms import Standins
+
+_DEVICE_LISTS = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
+_OF_DEVICES = ("GPU-", "MIG-")
+_NAMES_OF_FOLDERS = ("CONDA_DEFAULT_ENV",)
+_ADDRESSES = ("MASTER_ADDR",)
+
+Kind = PrivateKind | Literal["public", "any"]
+Replace = Callable[[Kind, Any], Any]
+
+
+class Redaction:
+    """The pseudonyms of one snapshot, ready for use in it and in texts about it."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._standins = Standins()
+        system = snapshot.get(System)
+        self._separators = ";" if system.os == "windows" else ":"
+        self._learn_names(system)
+        self._learn_values(snapshot)
+        self._standins.settle()
+
+    def snapshot(self) -> Snapshot:
+        """Return the snapshot with pseudonyms in place of private values."""
+        old = self._snapshot
+        if old.redacted:
+            return old
+        sections = {
+            name: cast("Section", _walk(section, self._replaced))
+            for name, section in old.sections.items()
+        }
+        runs = ProbeRuns(tuple(self._run(run) for run in old.runs.runs))
+        return Snapshot(
+            sections,
+            runs,
+            tables=old.versions.tables,
+            origin=old.origin,
+            taken=old.taken,
+            gpucheck=old.versions.version,
+            redacted=True,
+        )
+
+    def text(self, words: str) -> str:
+        """Return a text with pseudonyms in place of values that are private in the snapshot."""
+        return words if self._snapshot.redacted else self._standins.text(words)
+
+    def _learn_names(self, system: System) -> None:
+        """Names come before paths, because paths may contain them."""
+        if system.user:
+            self._standins.learn_user(system.user)
+        if system.hostname:
+            self._standins.learn_host(system.hostname)
+
+    def _learn_values(self, snapshot: Snapshot) -> None:
+        """Give every private value its pseudonym before a text is searched.
+
+        UUIDs come first, then packages, because file names contain package names.
+        """
+        found: list[tuple[Kind, Any]] = []
+
+        def note(kind: Kind, value: Any) -> Any:  # noqa: ANN401  # as it comes
+            if kind not in ("any", "public"):
+                found.append((kind, value))
+            return value
+
+        for section in snapshot.sections.values():
+            _walk(section, note)
+        for kind, value in found:
+            if kind == "uuid" and "," not in value:
+                self._standins.learn_uuid(value)
+            elif kind == "package":
+                self._standins.package(value)
+        for kind, value in found:
+            self._replaced(kind, value)
+
+    def _run(self, run: ProbeRun) -> ProbeRun:
+        if run.problem is None:
+            return run
+        return msgspec.structs.replace(run, problem=self._standins.text(run.problem))
+
+    def _replaced(self, kind: Kind, value: Any) -> Any:  # noqa: ANN401  # as it comes
+        standins = self._standins
+        if kind == "public":
+            return value
+        if kind == "variables":
+            return {name: self._variable(name, text) for name, text in value.items()}
+        if kind == "uuid" or value.startswith(_OF_DEVICES):
+            return standins.devices(value)
+        ways: dict[Kind, Callable[[str], str]] = {
+            "host": standins.host,
+            "user": standins.user,
+            "path": standins.path,
+            "paths": standins.path,
+            "address": standins.address,
+            "package": standins.package,
+            "any": standins.text,
+        }
+        return ways[kind](value)
+
+    def _variable(self, name: str, value: str) -> str:
+        standins = self._standins
+        if value == HIDDEN:
+            return value
+        if name in _DEVICE_LISTS:
+            return standins.devices(value)
+        if name in _ADDRESSES:
+            return standins.address(value)
+        if name in _NAMES_OF_FOLDERS:
+            return standins.path(value)
+        if name in PATH_NAMES:
+            more = " " if name == "LD_PRELOAD" else ""
+            return standins.paths(value, self._separators + more)
+        return standins.text(value)
+
+
+@functools.lru_cache(maxsize=4)
+def redaction(snapshot: Snapshot) -> Redaction:
+    """Return the redaction of a snapshot; the same one for the same snapshot."""
+    return Redaction(snapshot)
+
+
+def redact(snapshot: Snapshot) -> Snapshot:
+    """Return the snapshot without anything that shows who or where the user is."""
+    return redaction(snapshot).snapshot()
+
+
+def redact_text(text: str, snapshot: Snapshot) -> str:
+    """Return a text about the machine with the same pseudonyms as its redacted snapshot."""
+    return redaction(snapshot).text(text)
+
+
+def _walk(value: Any, replace: Replace, kind: Kind = "any") -> Any:  # noqa: ANN401  # as it comes
+    """Return the value with every text in it replaced, according to the kind of its field."""
+    if isinstance(value, msgspec.Struct):
+        kinds = _kinds(type(value))
+        return type(value)(
+            **{
+                field: _walk(getattr(value, field), replace, kinds[field])
+                for field in value.__struct_fields__
+            }
+        )
+    if isinstance(value, list):
+        return [_walk(one, replace, kind) for one in value]
+    if isinstance(value, tuple):
+        return tuple(_walk(one, replace, kind) for one in value)
+    if isinstance(value, dict):
+        if kind == "variables":
+            return replace(kind, value)
+        return {key: _walk(one, replace, kind) for key, one in value.items()}
+    return replace(kind, value) if isinstance(value, str) else value
+
+
+@functools.cache
+def _kinds(kind: type[msgspec.Struct]) -> dict[str, Kind]:
+    """Return the kind of each field of a struct; a choice among fixed words is public."""
+    hints = typing.get_type_hints(kind, include_extras=True)
+    return {field: _kind(hints[field]) for field in kind.__struct_fields__}
+
+
+def _kind(hint: Any) -> Kind:  # noqa: ANN401  # a type
+    if typing.get_origin(hint) is Annotated:
+        marks = [mark for mark in hint.__metadata__ if isinstance(mark, Private)]
+        return marks[0].kind if marks else _kind(hint.__origin__)
+    if isinstance(hint, type) and issubclass(hint, enum.Enum):
+        return "public"
+    parts = typing.get_args(hint)
+    if typing.get_origin(hint) in (Union, types.UnionType):
+        kinds = {_kind(part) for part in parts if part is not type(None)}
+        return kinds.pop() if len(kinds) == 1 else "any"
+    return "public" if typing.get_origin(hint) is Literal else "any"

@@ -1,0 +1,278 @@
+"""Pseudonyms for private values: of the same kind and form, equal if the values are equal."""
+
+import re
+from collections.abc import Iterable
+
+from gpucheck.output.redact.public_names import (
+    HOMES,
+    NO_USERS,
+    ORDINARY,
+    SYSTEM_ROOTS,
+    is_public,
+    is_public_package,
+)
+
+_SEPARATORS = re.compile(r"([\\/]+)")
+_SLASHES = re.compile("(/+)")
+_WINDOWS = re.compile(r"[A-Za-z]:[\\/]|\\\\")
+_SUFFIX = re.compile(r"\.(?:py|so|dll|exe|egg|zip|whl|pth|json|txt|log|sif|img|conf|xml|sh|ko)$")
+_UUID = re.compile(r"(MIG-GPU-|MIG-|GPU-)([^/\s]*)((?:/[0-9]{1,3}){0,2})", re.IGNORECASE)
+_WHOLE_UUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
+_ADDRESS_OF_NOBODY = frozenset(("", "localhost", "127.0.0.1", "::1", "0.0.0.0", "::"))  # noqa: S104
+_SHORTEST_UUID = 8
+"""Number of hexadecimal digits that identify a pseudonym."""
+_SHORTEST_WORD = 3
+_ENDS = r"\x00-\x20\"'<>|:;,()\[\]{}=`\\"
+_RUN = rf"[^{_ENDS}]*"
+
+
+class Standins:
+    """The pseudonyms of one snapshot, numbered by first appearance."""
+
+    def __init__(self) -> None:
+        self._components: dict[str, str] = {}
+        self._spellings: dict[str, str] = {}
+        self._users: dict[str, str] = {}
+        self._hosts: dict[str, str] = {}
+        self._addresses: dict[str, str] = {}
+        self._packages: dict[str, str] = {}
+        self._bodies: dict[str, str] = {}
+        self._full_uuids: dict[str, None] = {}
+        self._odd_bodies: list[str] = []
+        self._paths: dict[str, str] = {}
+        self._texts: dict[str, str] = {}
+        self._finder: re.Pattern[str] | None = None
+        self._names: dict[str, str] = {}
+        self._words: re.Pattern[str] | None = None
+
+    # Learning: which values are private, before any text is searched.
+
+    def learn_host(self, name: str) -> None:
+        """Learn the name of this machine, whole and up to its first dot."""
+        if name in _ADDRESS_OF_NOBODY or name in self._hosts:
+            return
+        short, _, domain = name.partition(".")
+        number = len(self._hosts) + 1
+        self._hosts.setdefault(short, f"host{number}")
+        if domain:
+            self._hosts[name] = f"{self._hosts[short]}.domain{number}"
+
+    def learn_user(self, name: str) -> None:
+        """Learn a user name."""
+        if name and name not in NO_USERS:
+            self._users.setdefault(name, f"user{len(self._users) + 1}")
+
+    def learn_uuid(self, value: str) -> None:
+        """Learn the whole UUID of a device."""
+        found = _UUID.fullmatch(value)
+        body = found[2] if found else value
+        if body and body not in self._bodies:
+            self._bodies[body] = self._new_body()
+        self._full_uuids[value] = None
+
+    def settle(self) -> None:
+        """End the learning; from now on texts are searched for all learned values."""
+        self._texts.clear()
+        self._finder = self._new_finder()
+        names = {**self._packages, **self._users, **self._hosts, **self._addresses}
+        self._names = {name: new for name, new in names.items() if _tells(name)}
+        self._words = _whole_words(self._names)
+
+    # Replacing a value of a known kind.
+
+    def host(self, name: str) -> str:
+        """Return the pseudonym of a machine name."""
+        if name in _ADDRESS_OF_NOBODY:
+            return name
+        self.learn_host(name)
+        return self._hosts[name]
+
+    def user(self, name: str) -> str:
+        """Return the pseudonym of a user name; root is not private."""
+        self.learn_user(name)
+        return self._users.get(name, name)
+
+    def address(self, value: str) -> str:
+        """Return the pseudonym of a network address, or of the machine if the value is its name."""
+        if value in _ADDRESS_OF_NOBODY:
+            return value
+        if value in self._hosts:
+            return self._hosts[value]
+        return self._addresses.setdefault(value, f"address{len(self._addresses) + 1}")
+
+    def package(self, name: str) -> str:
+        """Return the pseudonym of a distribution name, unless the name is public."""
+        if is_public_package(name):
+            return name
+        return self._packages.setdefault(name, f"package{len(self._packages) + 1}")
+
+    def devices(self, value: str) -> str:
+        """Return a list of devices with its UUIDs replaced; indices and words stay."""
+        return ",".join(self._device(entry) for entry in value.split(","))
+
+    def path(self, value: str) -> str:
+        """Return a path in which only private names are replaced."""
+        if value not in self._paths:
+            self._paths[value] = self._new_path(value)
+        return self._paths[value]
+
+    def paths(self, value: str, separators: str) -> str:
+        """Return a list of paths in one text, such as LD_LIBRARY_PATH."""
+        parts = re.split(f"([{re.escape(separators)}]+)", value)
+        return "".join(part if at % 2 else self.path(part) for at, part in enumerate(parts))
+
+    def _component(self, name: str, *, windows: bool) -> str:
+        """Return the pseudonym of one name in a path."""
+        if not name or (is_public(name, windows=windows) and not self._tells_a_package(name)):
+            return name
+        name = self._spelling(name) if windows else name
+        for known in (self._users, self._hosts):
+            if name in known:
+                return known[name]
+        if name not in self._components:
+            suffix = _SUFFIX.search(name)
+            dot = "." if name.startswith(".") else ""
+            kind, end = ("file", suffix[0]) if suffix else ("dir", "")
+            self._spellings.setdefault(name.lower(), name)
+            self._components[name] = f"{dot}{kind}{len(self._components) + 1}{end}"
+        return self._components[name]
+
+    def _tells_a_package(self, name: str) -> bool:
+        """Whether a file name contains that of a private package: ``libacme_ops.so``."""
+        plain = name.lower().replace("-", "_")
+        return any(package.replace("-", "_") in plain for package in self._packages)
+
+    def text(self, words: str) -> str:
+        """Return free text in which the learned private values, and absolute paths, are replaced.
+
+        A host or user name is replaced only in sentences, and only if it is not an ordinary word: a
+        user called nvidia does not change the messages of the driver.
+        """
+        if words not in self._texts:
+            self._texts[words] = self._new_text(words)
+        return self._texts[words]
+
+    def _new_text(self, words: str) -> str:
+        if words in self._paths:
+            return self._paths[words]
+        if self._finder is None or self._words is None:
+            return words
+        replaced = self._finder.sub(self._replacement, words)
+        if not any(char in words for char in " \t\n"):
+            return replaced
+        return self._words.sub(lambda found: self._names[found[0]], replaced)
+
+    def _new_finder(self) -> re.Pattern[str]:
+        """Return a pattern for UUIDs and paths in text; a path with blanks only if it is known.
+
+        A pattern with every UUID would take seconds for the ten thousand GPUs of a cluster.
+        """
+        odd_bodies = [body for body in self._bodies if not _WHOLE_UUID.fullmatch(body)]
+        self._odd_bodies = sorted(odd_bodies, key=len, reverse=True)
+        uuids = f"(?:{_WHOLE_UUID.pattern}|{_alternatives(odd_bodies)})"
+        ends = re.compile(f"[{_ENDS}]")
+        odd = _alternatives(
+            path for path, new in self._paths.items() if path != new and ends.search(path[2:])
+        )
+        before = r"(?<![\w/.~-])"
+        return re.compile(
+            rf"(?P<uuid>(?<!\w){uuids})"
+            rf"|(?P<path>{odd}(?:[\\/]{_RUN})*"
+            rf"|{before}(?:[A-Za-z]:(?:\\\\{_RUN})+|[A-Za-z]:(?:[\\/]{_RUN})+|/(?![/\s]){_RUN}))"
+        )
+
+    def _replacement(self, found: re.Match[str]) -> str:
+        if found["uuid"]:
+            return self._body(found["uuid"])
+        path = found["path"].rstrip(".")
+        return self.path(path) + found["path"][len(path) :]
+
+    def _body(self, seen: str) -> str:
+        """Return the pseudonym of a UUID in a text; for an unknown one, by its known start."""
+        if seen in self._bodies:
+            return self._bodies[seen]
+        start = next((body for body in self._odd_bodies if seen.startswith(body)), "")
+        return self._bodies[start] + seen[len(start) :] if start else seen
+
+    def _new_body(self) -> str:
+        return f"{len(self._bodies) + 1:08d}-0000-0000-0000-000000000000"
+
+    def _device(self, entry: str) -> str:
+        """Replace one entry so that it names exactly the devices that it named before."""
+        found = _UUID.fullmatch(entry.strip())
+        if found is None:
+            return self.text(entry)
+        word = entry.strip()
+        prefix, body, instance = found.groups()
+        if body in self._bodies:
+            return entry.replace(word, f"{prefix}{self._bodies[body]}{instance}")
+        shortest = max(len(word), len(prefix) + _SHORTEST_UUID)
+        named = [uuid for uuid in self._full_uuids if uuid.startswith(word)]
+        if len(named) > 1:
+            new = _common_start([self._whole(uuid) for uuid in named])
+        elif named:
+            new = self._whole(named[0])[:shortest]
+        else:
+            self._bodies[body] = self._new_body()
+            new = f"{prefix}{self._bodies[body]}"[:shortest]
+        return entry.replace(word, new)
+
+    def _whole(self, uuid: str) -> str:
+        found = _UUID.fullmatch(uuid)
+        if found is None:
+            return self._bodies[uuid]
+        return f"{found[1]}{self._bodies[found[2]]}{found[3]}"
+
+    def _new_path(self, value: str) -> str:
+        windows = _WINDOWS.match(value) is not None
+        parts = (_SEPARATORS if windows else _SLASHES).split(value)
+        names = parts[::2]
+        if _is_of_system(names):
+            return value
+        for at, name in enumerate(names):
+            above = names[at - 1].lower() if at else ""
+            if above in HOMES and name and name not in NO_USERS:
+                parts[2 * at] = self.user(self._spelling(name) if windows else name)
+            else:
+                parts[2 * at] = self._component(name, windows=windows)
+        return "".join(parts)
+
+    def _spelling(self, name: str) -> str:
+        """Return the spelling seen first: file names on Windows are not case-sensitive."""
+        lower = name.lower()
+        for known in (self._users, self._hosts):
+            for seen in known:
+                if seen.lower() == lower:
+                    return seen
+        return self._spellings.setdefault(lower, name)
+
+
+def _is_of_system(names: list[str]) -> bool:
+    """Whether an absolute path is in a folder of the system, in which everything is public."""
+    if ".." in names or len(names) < 2:  # noqa: PLR2004  # "/x" has two names, the first one empty
+        return False
+    if re.fullmatch("[A-Za-z]:", names[0]):
+        return names[1].lower() == "windows"
+    return not names[0] and (names[1] in SYSTEM_ROOTS or "/".join(names[1:3]) in SYSTEM_ROOTS)
+
+
+def _tells(name: str) -> bool:
+    """Whether a name may be searched in sentences: no ordinary word, nothing well known."""
+    ordinary = name.lower() in ORDINARY or is_public(name)
+    return len(name) >= _SHORTEST_WORD and not ordinary
+
+
+def _common_start(words: list[str]) -> str:
+    first, last = min(words), max(words)
+    same = next((at for at, char in enumerate(first) if char != last[at : at + 1]), len(first))
+    return first[:same]
+
+
+def _alternatives(values: Iterable[str]) -> str:
+    """Return a pattern of any of these values, the longest first; without values, of nothing."""
+    ordered = sorted(values, key=len, reverse=True)
+    return f"(?:{'|'.join(map(re.escape, ordered))})" if ordered else r"(?!)"
+
+
+def _whole_words(words: Iterable[str]) -> re.Pattern[str]:
+    return re.compile(rf"(?<![\w.-]){_alternatives(words)}(?![\w-])")

@@ -1,0 +1,237 @@
+"""Compatibility tables as aligned text and as JSON-like data, and differences between sets."""
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from gpucheck.output.layout import Page
+from gpucheck.output.words import clean
+from gpucheck.tables import Row, Table, Tables
+from gpucheck.tables.catalogue import all_tables
+
+_APART = ("source", "note")
+"""Columns of every table that are too long for the aligned columns."""
+_WIDEST = 40
+_MOST_NEAR = 5
+DIFF_SCHEMA = "gpucheck.tables-diff/1"
+
+How = Literal["added", "removed", "changed"]
+Data = dict[str, Any]
+
+
+class TableSize(Struct, frozen=True):
+    """A table and the number of its rows."""
+
+    name: str
+    rows: int
+
+
+class RowChange(Struct, frozen=True, kw_only=True):
+    """A row that only one set has, or that both have with different values."""
+
+    table: str
+    change: How
+    before: Data | None
+    after: Data | None
+
+
+def list_tables(tables: Tables) -> list[TableSize]:
+    """Return every table with its size."""
+    return [
+        TableSize(name, len(tables.get(kind).rows)) for name, kind in sorted(all_tables().items())
+    ]
+
+
+def listing(tables: Tables, found: Sequence[TableSize], *, color: bool) -> str:
+    """Return the list of tables as text."""
+    page = Page(color=color)
+    page.words(f"Compatibility tables {tables.version} of {tables.date}", style="bold")
+    for size in found:
+        page.columns([(size.name, 24, "")], f"{size.rows} rows", indent=2)
+    return page.text()
+
+
+def listing_json(tables: Tables, found: Sequence[TableSize]) -> Data:
+    """Return the list of tables as JSON-like data."""
+    return {
+        "version": tables.version,
+        "date": tables.date,
+        "tables": msgspec.to_builtins(list(found)),
+    }
+
+
+def columns(table: Table) -> list[str]:
+    """Return the columns that rows of a table fill: single values first, then lists, then notes."""
+    fields = dict.fromkeys(
+        field for row in table.rows for field in type(row).__struct_encode_fields__
+    )
+    filled: dict[str, object] = {}
+    for row in table.rows:
+        filled.update(_data(row))
+    tag = [] if "kind" in fields else ["kind"]  # for a table with rows of several kinds
+    present = [field for field in (*tag, *fields) if field in filled]
+    return sorted(present, key=lambda field: _place(field, filled[field]))
+
+
+def matching(table: Table, wanted: Sequence[tuple[str, str]]) -> list[Row]:
+    """Return the rows that have each of these values in its column, or in its list."""
+    return [row for row in table.rows if all(_has(_data(row), *pair) for pair in wanted)]
+
+
+def near_values(table: Table, key: str, wanted: str) -> list[str]:
+    """Return up to five values of a column that are similar to a value that no row has."""
+    values = dict.fromkeys(
+        _cell(one) for row in table.rows for one in _several(_data(row).get(key)) if one is not None
+    )
+    begins = [v for v in values if v and (wanted.startswith(v) or v.startswith(wanted))]
+    inside = [v for v in values if wanted.lower() in v.lower()]
+    alike = get_close_matches(wanted, list(values), n=_MOST_NEAR)
+    return (sorted(begins, key=len, reverse=True) or inside or alike)[:_MOST_NEAR]
+
+
+def rows_text(table: Table, rows: Sequence[Row], *, sources: bool, color: bool) -> str:
+    """Return rows as text: one line per row with aligned columns, then notes and sources."""
+    page = Page(color=color)
+    found = [_data(row) for row in rows]
+    shown = [
+        name for name in columns(table) if name not in _APART and any(name in d for d in found)
+    ]
+    cells = [[_cell(data.get(name)) for name in shown] for data in found]
+    widths = [
+        min(_WIDEST, max(len(name), *(len(line[at]) for line in cells)))
+        for at, name in enumerate(shown)
+    ]
+    if found:
+        page.verbatim(_aligned(shown, widths), style="bold")
+    for row, data, line in zip(rows, found, cells, strict=True):
+        page.verbatim(_aligned(line, widths))
+        if note := data.get("note"):
+            page.words(clean(note), lead="note: ", indent=4)
+        if sources:
+            for title in table.titles(row):
+                page.words(clean(title), lead="source: ", indent=4)
+    page.words(f"{len(found)} of {len(table.rows)} rows", style="dim")
+    return page.text()
+
+
+def rows_json(table: Table, rows: Sequence[Row]) -> Data:
+    """Return rows as JSON-like data, with the sources they name."""
+    used = {key for row in rows for key in row.source}
+    return {
+        "table": table.table,
+        "sources": {
+            key: msgspec.to_builtins(source) for key, source in table.sources.items() if key in used
+        },
+        "rows": [_data(row) for row in rows],
+    }
+
+
+def compare(ours: Tables, theirs: Tables) -> list[RowChange]:
+    """Return the rows that the second set adds, removes or changes."""
+    return [
+        change
+        for name, kind in sorted(all_tables().items())
+        for change in _compared(name, ours.get(kind), theirs.get(kind))
+    ]
+
+
+def changes_text(changes: Sequence[RowChange], *, color: bool) -> str:
+    """Return the changes as text, the table above its rows."""
+    page = Page(color=color)
+    if not changes:
+        page.words("No row differs.")
+    table = ""
+    for change in changes:
+        if change.table != table:
+            table = change.table
+            page.heading(table)
+        if change.change == "changed":
+            page.words(_changed(change.before or {}, change.after or {}), lead="~ ", indent=2)
+        else:
+            sign = "+ " if change.change == "added" else "- "
+            page.words(_row_words(change.after or change.before or {}), lead=sign, indent=2)
+    return page.text()
+
+
+def changes_json(changes: Sequence[RowChange]) -> Data:
+    """Return the changes as JSON-like data."""
+    return {"schema": DIFF_SCHEMA, "changes": msgspec.to_builtins(list(changes))}
+
+
+def _place(field: str, value: object) -> int:
+    if field in (*_APART, "confirmed"):
+        return 2
+    return int(isinstance(value, list | tuple | dict))
+
+
+def _compared(name: str, ours: Table, theirs: Table) -> list[RowChange]:
+    """Pair rows that only one table has by their subject; the others were added or removed."""
+    before = [data for row in ours.rows if (data := _data(row))]
+    after = [data for row in theirs.rows if (data := _data(row))]
+    gone = [data for data in before if data not in after]
+    new = [data for data in after if data not in before]
+    found = []
+    for data in gone:
+        heirs = [other for other in new if _subject(other) == _subject(data)]
+        if heirs:
+            heir = max(heirs, key=lambda other: sum(data.get(k) == v for k, v in other.items()))
+            new.remove(heir)
+            found.append(RowChange(table=name, change="changed", before=data, after=heir))
+        else:
+            found.append(RowChange(table=name, change="removed", before=data, after=None))
+    added = [RowChange(table=name, change="added", before=None, after=data) for data in new]
+    return found + added
+
+
+def _subject(data: Data) -> tuple[tuple[str, str], ...]:
+    """Return what a row is about: its first two columns of plain text."""
+    words = [(k, v) for k, v in data.items() if isinstance(v, str | int) and k not in _APART]
+    return tuple((key, str(value)) for key, value in words[:2])
+
+
+def _changed(before: Data, after: Data) -> str:
+    keys = [key for key in {**before, **after} if before.get(key) != after.get(key)]
+    about = " ".join(value for _key, value in _subject(after))
+    said = [f"{key}: {_cell(before.get(key))} -> {_cell(after.get(key))}" for key in keys]
+    return f"{clean(about)}: {'; '.join(said)}"
+
+
+def _row_words(data: Data) -> str:
+    shown = [f"{key}={_cell(value)}" for key, value in data.items() if key not in _APART]
+    return ", ".join(shown)
+
+
+def _data(row: Row) -> Data:
+    data: Data = msgspec.to_builtins(row)
+    return data
+
+
+def _has(data: Data, key: str, value: str) -> bool:
+    found = data.get(key, True if key == "confirmed" else None)
+    if isinstance(found, list | tuple | dict):
+        return value in [str(item) for item in found]
+    return found is not None and value in (_cell(found), str(found), str(found).lower())
+
+
+def _cell(value: object) -> str:
+    """Return a value in one line; "" if the table does not have it."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | tuple):
+        return clean(" ".join(str(item) for item in value))
+    if isinstance(value, dict):
+        return clean(", ".join(f"{key}: {_cell(item)}" for key, item in value.items()))
+    return clean(str(value))
+
+
+def _several(value: object) -> Sequence[object]:
+    return value if isinstance(value, list | tuple) else (value,)
+
+
+def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
+    return "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()

@@ -1,0 +1,147 @@
+"""A short answer to whoever reported a problem, as Markdown, in English or Chinese."""
+
+from typing import Literal
+
+import msgspec
+
+from gpucheck.engine import Report
+from gpucheck.engine.chinese import cause_in_chinese, fix_in_chinese
+from gpucheck.facts.claims import Confidence, Fix
+from gpucheck.findings import all_rules
+from gpucheck.findings.form import Finding
+from gpucheck.output.markdown import block, code, escaped
+from gpucheck.output.public import public
+from gpucheck.output.summary import headline
+from gpucheck.output.ticket_text import where
+
+Language = Literal["en", "zh"]
+_QUOTED, _FIXES = 3, 2
+_COLLECT_ENV = "python -m torch.utils.collect_env"
+_TO_SEND = {
+    "driver": ("nvidia-smi", "sudo dmesg | grep -iE 'nvrm|xid|nvidia'", _COLLECT_ENV),
+    "cluster": (_COLLECT_ENV, "NCCL_DEBUG=INFO torchrun SCRIPT"),
+}
+
+
+class _Words(msgspec.Struct, frozen=True):
+    """The sentences of one language."""
+
+    thanks: str
+    sure: str
+    likely: str
+    possible: str
+    seen: str
+    do: str
+    otherwise: str
+    healthy: str
+    unknown: str
+    send: str
+    also: str
+
+
+_WORDS: dict[Language, _Words] = {
+    "en": _Words(
+        thanks="Thank you for the report.",
+        sure="The cause is: {cause}.",
+        likely="The cause is most likely: {cause}.",
+        possible="A possible cause is: {cause}.",
+        seen="What shows it:",
+        do="What to do:",
+        otherwise="If that does not help, please send the complete output of:",
+        healthy="What you sent shows a working environment: PyTorch, CUDA and the GPU are in "
+        "order there. The failure is most likely in the program or library itself.",
+        unknown="What you sent does not show the cause yet.",
+        send="Please send the complete output of:",
+        also="It may also be: {causes}.",
+    ),
+    "zh": _Words(
+        thanks="感谢反馈。",
+        sure="原因是：{cause}。",
+        likely="最可能的原因是：{cause}。",
+        possible="一个可能的原因是：{cause}。",
+        seen="依据：",
+        do="解决办法：",
+        otherwise="如果没有解决，请提供以下命令的完整输出：",
+        healthy="从您提供的信息看，环境是正常的：PyTorch、CUDA 和 GPU 都没有问题，"
+        "错误多半出在程序或库本身。",
+        unknown="从目前提供的信息还看不出原因。",
+        send="请提供以下命令的完整输出：",
+        also="也可能是：{causes}。",
+    ),
+}
+
+
+def reply(report: Report, language: Language = "en") -> str:
+    """Return the answer: cause, evidence quoted, what to do, what to send if it does not help."""
+    report = public(report)
+    words = _WORDS[language]
+    parts = [words.thanks]
+    if report.root_causes:
+        parts += _cause(report, language)
+    else:
+        parts.append(words.healthy if report.verdict == "healthy" else words.unknown)
+        if report.verdict != "healthy":
+            parts += [words.send, block((_command(report),))]
+    return "\n\n".join(parts) + "\n"
+
+
+def _cause(report: Report, language: Language) -> list[str]:
+    words = _WORDS[language]
+    first, *others = (
+        next(one for one in report.findings if one.slug == slug) for slug in report.root_causes
+    )
+    sentence = {
+        Confidence.CERTAIN: words.sure,
+        Confidence.LIKELY: words.likely,
+        Confidence.POSSIBLE: words.possible,
+    }[first.confidence]
+    quoted = list(dict.fromkeys(where(one) for one in first.evidence if one.source))[:_QUOTED]
+    parts = [sentence.format(cause=_named(first, language))]
+    if quoted:
+        parts.append("\n".join((words.seen, "", *(f"- {code(one)}" for one in quoted))))
+    for at, fix in enumerate(first.fixes[:_FIXES]):
+        lead = f"{words.do} " if at == 0 else ""
+        parts.append(lead + _instruction(first, fix, language))
+        if fix.commands:
+            parts.append(block(fix.commands))
+    if others:
+        named = "; ".join(_named(one, language) for one in others)
+        parts.append(words.also.format(causes=named))
+    return [*parts, words.otherwise, block(_to_send(first))]
+
+
+def _named(finding: Finding, language: Language) -> str:
+    chinese = cause_in_chinese(finding.slug) if language == "zh" else None
+    sentence = chinese or headline_of(finding)
+    return f"{escaped(sentence)} ({code(finding.slug)})"
+
+
+def headline_of(finding: Finding) -> str:
+    """Return the headline without what headlines say of confidence, which the sentence says."""
+    return headline(msgspec.structs.replace(finding, confidence=Confidence.CERTAIN)).rstrip(".")
+
+
+def _instruction(finding: Finding, fix: Fix, language: Language) -> str:
+    """Return what to do, in English where exactly this sentence has no translation.
+
+    A rule chooses its fixes by the machine: the Chinese of another fix of the same finding may say
+    the opposite.
+    """
+    chinese = fix_in_chinese(finding.slug, fix.text) if language == "zh" else None
+    return escaped(chinese or fix.text)
+
+
+def _to_send(finding: Finding) -> tuple[str, ...]:
+    """Return what tells most when the cure did not help, by the area of the finding."""
+    rule = all_rules().get(finding.slug)
+    family = rule.family if rule is not None else ""
+    return _TO_SEND.get(family, (_COLLECT_ENV,))
+
+
+def _command(report: Report) -> str:
+    """Return the one command whose output would decide, as the open question names it."""
+    for question in report.open_questions:
+        _, found, command = question.reason.partition("ask for: ")
+        if found:
+            return command
+    return _COLLECT_ENV

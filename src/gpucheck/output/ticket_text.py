@@ -1,0 +1,150 @@
+"""The result of triage for a person at a terminal: the cause, the lines that show it, the fix."""
+
+from gpucheck.engine import Report
+from gpucheck.facts.pasted import Pasted, Taken
+from gpucheck.findings.form import Evidence, Finding
+from gpucheck.output.layout import Page
+from gpucheck.output.public import public
+from gpucheck.output.summary import headline
+from gpucheck.output.words import clean, plural, shown
+
+_STYLES = {"broken": "red", "warning": "yellow", "unknown": "blue", "healthy": "green"}
+_COLUMN = 9
+_FEW = 3
+_LONGEST_WORDS, _LONGEST_COMMAND = 1000, 10_000
+_LONGEST_LINE = 200
+_SETTLE = (
+    "pasted.own_verdict", "pasted.cuda_available", "pasted.gpu_error", "cuda_driver.init_code",
+    "torch.version", "torch.built_for", "torch.cuda", "nvml.driver_release", "nvml.gpus.0.name",
+    "pci.gpus.0.product",
+)  # fmt: skip
+"""The facts that decide whether a text without a cause is called healthy, or is left open."""
+
+
+def render(
+    report: Report, *, lines: bool = False, quiet: bool = False, color: bool = False,
+    width: int | None = None,
+) -> str:  # fmt: skip
+    """Return the result of triage as text.
+
+    Args:
+        report: what to show.
+        lines: every line and fact that decided, not only the first few.
+        quiet: only the verdict and the slugs.
+        color: with SGR codes; no meaning depends on them.
+        width: columns; 80 if unknown.
+    """
+    report = public(report)
+    page = Page(width, color=color)
+    style = _STYLES[report.verdict]
+    pasted = report.snapshot.get(Pasted)
+    if report.verdict == "unknown" and not (pasted.readers or pasted.signs):
+        (question,) = report.open_questions
+        page.labelled("UNKNOWN", _sentence(question.reason), column=_COLUMN, style=style)
+        return page.text()
+    page.labelled(report.verdict.upper(), verdict(report), column=_COLUMN, style=style)
+    if quiet:
+        for slug in report.root_causes:
+            page.words(slug, indent=_COLUMN)
+        return page.text()
+    for slug in report.root_causes:
+        _finding(page, report, _of(report, slug), lines=lines)
+    for question in report.open_questions:
+        page.heading("Not decided")
+        page.words(f"{question.question} {clean(question.reason)}", indent=2)
+    if lines and not report.root_causes:
+        _settling(page, report)
+    _read(page, pasted, lines=lines)
+    return page.text()
+
+
+def _settling(page: Page, report: Report) -> None:
+    """Write the facts by which a text without a cause was judged, and the messages in it."""
+    facts = [one for one in (_fact(report, path) for path in _SETTLE) if one is not None]
+    signs = range(len(report.snapshot.get(Pasted).signs or ()))
+    texts = (_fact(report, f"pasted.signs.{at}.text") for at in signs)
+    said = [one for one in texts if one is not None]
+    for heading, found in (("Judged by", facts), ("Said, and refuted by these facts", said)):
+        if found:
+            page.heading(heading)
+        for one in found:
+            page.words(where(one), indent=4, hang=6)
+
+
+def _fact(report: Report, path: str) -> Evidence | None:
+    """Return a fact with its source, None if it is unknown."""
+    try:
+        owner, field, value = report.snapshot.look_up(path)
+    except (LookupError, ValueError):
+        return None
+    source = owner.source(field)
+    return Evidence(fact=path, value=value, source=source) if value is not None and source else None
+
+
+def _read(page: Page, pasted: Pasted, *, lines: bool) -> None:
+    """Write which formats were recognised; in full also the facts from each, and their lines."""
+    page.blank()
+    if not lines or not pasted.taken:
+        read = ", ".join(clean(one) for one in pasted.readers or ()) or "nothing"
+        page.labelled("Read", read, column=_COLUMN, style="dim")
+        return
+    page.words("Read", style="dim")
+    for one in pasted.taken:
+        page.words(_given(one), indent=2, hang=4)
+
+
+def _given(taken: Taken) -> str:
+    numbers = f"line {taken.first_line}"
+    if taken.last_line != taken.first_line:
+        numbers = f"lines {taken.first_line} to {taken.last_line}"
+    file = f"{clean(taken.file)} " if taken.file else ""
+    counts = [
+        plural(count, noun)
+        for count, noun in ((taken.facts, "fact"), (taken.messages, "message"))
+        if count
+    ]
+    return (
+        f"{taken.format}: {file}{numbers}, {' and '.join(counts) or 'nothing that tells a cause'}"
+    )
+
+
+def verdict(report: Report) -> str:
+    """Return the first line: the cause, or that there is none, or what is missing."""
+    if report.root_causes:
+        first = _of(report, report.root_causes[0])
+        return f"{headline(first)} [{first.slug}]"
+    if report.verdict == "unknown":
+        return "The text does not tell the cause"
+    return "Nothing wrong with PyTorch, CUDA or a GPU is seen in the text"
+
+
+def where(evidence: Evidence) -> str:
+    """Return a line of the text, or a fact read from it, with its position."""
+    value = evidence.value
+    text = value if isinstance(value, str) else shown(value, evidence.fact.rpartition(".")[2])
+    name = "" if evidence.fact.startswith("pasted.signs") else f"{evidence.fact} = "
+    return f"{clean(evidence.source)}: {name}{clean(text, _LONGEST_LINE)}"
+
+
+def _sentence(reason: str) -> str:
+    return f"Nothing is known of this text: {clean(reason)}."
+
+
+def _of(report: Report, slug: str) -> Finding:
+    return next(finding for finding in report.findings if finding.slug == slug)
+
+
+def _finding(page: Page, report: Report, finding: Finding, *, lines: bool) -> None:
+    page.heading(f"{finding.slug} ({finding.confidence.value})")
+    if finding.slug != report.root_causes[0]:
+        page.words(headline(finding), indent=2)
+    found = list(dict.fromkeys(where(one) for one in finding.evidence if one.source))
+    for one in found if lines else found[:_FEW]:
+        page.words(one, indent=4, hang=6)
+    if finding.slug == report.root_causes[0] or lines:
+        for number, fix in enumerate(finding.fixes, start=1):
+            label = f"Fix {number}" if len(finding.fixes) > 1 else "Fix"
+            page.words(clean(fix.text, _LONGEST_WORDS), lead=f"{label}: ", indent=2, hang=4)
+            for command in fix.commands:
+                page.verbatim(clean(command, _LONGEST_COMMAND), indent=6)
+    page.words(f"More: gpucheck explain {finding.slug}", indent=2)

@@ -1,0 +1,294 @@
+"""Runs the probes in parallel in children with deadlines, and builds a snapshot."""
+
+import itertools
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from gpucheck.facts import Section
+from gpucheck.facts.request import Request
+from gpucheck.facts.selftests import SelfTests
+from gpucheck.facts.snapshot import ProbeRun, ProbeRuns, Snapshot
+from gpucheck.machine import Host, LiveHost, RecordedHost, RecordingHost
+from gpucheck.machine.children import Children, Done, Said, Tell, Work
+from gpucheck.machine.target import TargetWish
+from gpucheck.probes import Probe, all_probes, lanes, probe_of
+from gpucheck.tables import Table, Tables
+
+LONGEST = 30.0
+"""No probe ends later than this after the start, in seconds: deadlines do not add up."""
+_TICK = 0.25
+_LAST_WORD = 1.0
+_LANES_OF_THE_MACHINE = ("files", "driver", "nvml", "cuda_driver")
+_DRIVER_SIGNS = (
+    "/proc/driver/nvidia", "/sys/module/nvidia", "/dev/nvidiactl", "/dev/dxg", "/dev/nvmap",
+    "/dev/nvhost-ctrl",
+)  # fmt: skip
+_FIRST = "interpreter"
+"""This probe waits for another process to start; meanwhile the other probes are imported."""
+
+Progress = Callable[[Sequence[str], float], None]
+"""Called every quarter of a second with the probes still running and the seconds so far."""
+
+
+def _nothing() -> None:
+    """There is nothing left to do while waiting."""
+
+
+def _packed(section: Section) -> bytes:
+    """Encode a section, which may contain file names that are not UTF-8."""
+    try:
+        return msgspec.msgpack.encode(section)
+    except UnicodeEncodeError:
+        return msgspec.msgpack.encode(_told(msgspec.to_builtins(section)))
+
+
+def _told(value: Any) -> Any:  # noqa: ANN401  # JSON-like data
+    """Return the value with lone surrogates, which Python uses for invalid bytes, as escapes."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, dict):
+        return {_told(key): _told(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_told(item) for item in value]
+    return value
+
+
+class Collected(msgspec.Struct, frozen=True):
+    """A snapshot, and what a recording host noted while it was taken."""
+
+    snapshot: Snapshot
+    log: list[dict[str, Any]]
+
+
+class _Answer(msgspec.Struct):
+    """The message of a child about one probe; the section is decoded by its own type."""
+
+    section: msgspec.Raw
+    seconds: float
+    log: dict[str, Any]
+
+
+class Collector:
+    """One collection in progress.
+
+    Args:
+        host: the machine.
+        tables: for probes that look up names.
+        wish: which interpreter the user asked for.
+        request: what the user said about the machine.
+        timeout: seconds for the whole collection.
+        skip: names of probes that are not run.
+        progress: called with what is still running.
+        meanwhile: called once while the children work, for example to load the rules.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        tables: Tables,
+        *,
+        wish: TargetWish,
+        request: Request,
+        timeout: float = 120.0,
+        skip: Sequence[str] = (),
+        progress: Progress | None = None,
+        meanwhile: Callable[[], object] = _nothing,
+    ) -> None:
+        self._host = host
+        self._tables = tables
+        self._request = request
+        self._wish = wish
+        self._progress = progress
+        self._meanwhile = meanwhile
+        self._start = time.monotonic()
+        self._end = self._start + min(timeout, LONGEST)
+        self._skip = skip
+        self._waiting: list[Probe] = []
+        self._sections: dict[type[Section], Section] = {Request: request}
+        self._without_driver = host.origin == "live" and not any(
+            host.exists(sign).value for sign in _DRIVER_SIGNS
+        )
+        self._under_way: dict[str, list[Probe]] = {}
+        self._runs: list[ProbeRun] = []
+        self._log: list[dict[str, Any]] = []
+
+    def collect(self) -> Collected:
+        """Run every probe and return the results. A probe can never make it raise."""
+        if isinstance(self._host, RecordedHost):
+            self._load_probes()
+            self._run_inline()
+            self._load_selftests(self._host)
+        else:
+            self._run_children()
+        snapshot = Snapshot(
+            {section.name: section for section in self._sections.values()},
+            ProbeRuns(tuple(sorted(self._runs, key=lambda run: run.name))),
+            tables=self._tables.version,
+            origin=self._host.origin,
+        )
+        return Collected(snapshot, self._log)
+
+    def _load_probes(self) -> None:
+        """Import every probe; a skipped one leaves a section that says so."""
+        for probe in all_probes():
+            if probe.name in self._skip:
+                self._sections[probe.section] = probe.section(problems={"*": "skipped by --skip"})
+            elif probe.name not in self._under_way:
+                self._waiting.append(probe)
+
+    def _ready(self) -> list[Probe]:
+        """Remove and return the waiting probes whose needs are met, here or within their lane."""
+        ready = self._waiting
+        left = None
+        while left != []:  # a probe that waits for one that is not ready is not ready either
+            grouped = lanes(ready, self._lane)
+            coming = {lane: {probe.section for probe in group} for lane, group in grouped.items()}
+            known = {lane: {*self._sections, *sections} for lane, sections in coming.items()}
+            left = [probe for probe in ready if not probe.sections <= known[self._lane(probe)]]
+            ready = [probe for probe in ready if probe not in left]
+        self._waiting = [probe for probe in self._waiting if probe not in ready]
+        return ready
+
+    def _run_inline(self) -> None:
+        """Query a recorded machine: nothing there can block or crash the process."""
+        while ready := lanes(self._ready()):
+            for probe in itertools.chain.from_iterable(ready.values()):
+                start = time.perf_counter()
+                try:
+                    section = self._call(probe)
+                except Exception as error:  # noqa: BLE001  # a crash of a probe is a result
+                    problem = f"{type(error).__name__}: {error}"
+                    self._failed(probe, "crashed", problem, time.perf_counter() - start)
+                else:
+                    self._answered(probe, section, time.perf_counter() - start)
+
+    def _load_selftests(self, host: RecordedHost) -> None:
+        """Load the self-tests that were recorded with the machine, if any were run."""
+        answer = host.selftests().map(lambda raw: msgspec.convert(raw, SelfTests))
+        why = {"*": answer.problem or "none was recorded"}
+        self._sections[SelfTests] = answer.value or SelfTests(problems=why)
+
+    def _run_children(self) -> None:
+        children = Children()
+        try:
+            first = probe_of(_FIRST)
+            if first is not None and first.name not in self._skip:
+                self._launch(children, first.name, [first])
+            self._load_probes()
+            self._launch_ready(children)
+            # The children that wait for the first one's answer take longest.
+            while _FIRST in children.names() and self._under_way[_FIRST]:
+                self._step(children)
+            self._meanwhile()
+            while children.names():
+                self._step(children)
+        finally:
+            children.stop()
+
+    def _step(self, children: Children) -> None:
+        """Process the messages of the children, and start the probes that waited for them."""
+        for event in children.wait(time.monotonic() + _TICK):
+            self._hear(children, event)
+        self._launch_ready(children)
+        self._tell_progress(children)
+
+    def _tell_progress(self, children: Children) -> None:
+        # A child that has answered everything and is about to end is no longer waited for.
+        waiting = [left[0].name for lane in children.names() if (left := self._under_way[lane])]
+        if self._progress is not None and waiting:
+            self._progress(waiting, time.monotonic() - self._start)
+
+    def _launch_ready(self, children: Children) -> None:
+        for lane, probes in lanes(self._ready(), self._lane).items():
+            self._launch(children, lane, probes)
+
+    def _lane(self, probe: Probe) -> str:
+        """Return the lane of a probe; without a driver, nothing on the machine can hang in one."""
+        own = probe.lane or probe.name
+        return "machine" if self._without_driver and own in _LANES_OF_THE_MACHINE else own
+
+    def _launch(self, children: Children, name: str, probes: Sequence[Probe]) -> None:
+        self._under_way[name] = list(probes)
+        children.start(name, self._work(probes), self._deadline(probes[0]))
+
+    def _deadline(self, probe: Probe) -> float:
+        """Return its own deadline or the end of the run, but at least a second after a hung probe.
+
+        A probe that waited for the hung one only has to report that it did not ask.
+        """
+        now = time.monotonic()
+        return max(now + _LAST_WORD, min(now + probe.deadline, self._end))
+
+    def _work(self, probes: Sequence[Probe]) -> Work:
+        def work(tell: Tell) -> None:
+            live = self._host.live if isinstance(self._host, RecordingHost) else self._host
+            if isinstance(live, LiveHost):
+                live.speak_to(tell)
+            for probe in probes:
+                start = time.perf_counter()
+                section = self._call(probe)
+                self._sections[probe.section] = section
+                raw = msgspec.Raw(_packed(section))
+                log = _told(self._host.recorded())
+                answer = _Answer(raw, time.perf_counter() - start, log)
+                tell.answer(msgspec.msgpack.encode(answer))
+
+        return work
+
+    def _hear(self, children: Children, event: Said | Done) -> None:
+        """Process a message; after a failure the rest of that child continues, each on its own."""
+        left = self._under_way[event.name]
+        if isinstance(event, Said):
+            probe = left.pop(0)
+            answer = msgspec.msgpack.decode(event.data, type=_Answer)
+            section = msgspec.msgpack.decode(answer.section, type=probe.section)
+            self._log.append(answer.log)
+            self._answered(probe, section, answer.seconds)
+            if left:
+                children.extend(event.name, self._deadline(left[0]))
+        elif left:
+            status: Literal["crashed", "timed-out"]
+            status = "timed-out" if event.status == "timed-out" else "crashed"
+            self._failed(left[0], status, event.problem, event.seconds)
+            for probe in left[1:]:
+                if probe.sections <= self._sections.keys():
+                    self._launch(children, probe.name, [probe])
+                else:
+                    self._waiting.append(probe)
+
+    def _call(self, probe: Probe) -> Section:
+        return probe.collect(**{name: self._supply(need) for name, need in probe.needs.items()})
+
+    def _supply(self, need: type[Any]) -> object:
+        if issubclass(need, Section):
+            return self._sections[need]
+        if issubclass(need, Table):
+            return self._tables.get(need)
+        if issubclass(need, TargetWish):
+            return self._wish
+        return self._host
+
+    def _answered(self, probe: Probe, section: Section, seconds: float) -> None:
+        self._sections[probe.section] = section
+        fields = [f for f in section.__struct_fields__ if f not in ("sources", "problems")]
+        silent = all(getattr(section, field) is None for field in fields)
+        problem = next(iter(section.problems.values()), None) if silent else None
+        self._runs.append(
+            ProbeRun(
+                name=probe.name,
+                status="unknown" if silent else "ok",
+                seconds=round(seconds, 4),
+                problem=problem,
+            )
+        )
+
+    def _failed(
+        self, probe: Probe, status: Literal["crashed", "timed-out"], problem: str, seconds: float
+    ) -> None:
+        self._sections[probe.section] = probe.section(problems={"*": f"{status}: {problem}"})
+        self._runs.append(
+            ProbeRun(name=probe.name, status=status, seconds=round(seconds, 4), problem=problem)
+        )

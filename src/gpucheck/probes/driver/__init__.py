@@ -1,0 +1,1 @@
+"""Probes of the driver: NVML, libcuda, nvidia-smi, kernel modules, device nodes."""

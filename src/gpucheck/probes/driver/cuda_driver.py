@@ -1,0 +1,81 @@
+"""What the CUDA driver itself reports: ``cuInit``, its version, its devices (in a child)."""
+
+from typing import Any
+
+from gpucheck.facts.cuda_driver import CudaDevice, CudaDriver
+from gpucheck.machine import Host
+from gpucheck.probes.driver.reading.answers import (
+    RawAnswers,
+    capability,
+    cuda_version,
+    integer,
+    text,
+)
+
+DEADLINE = 30.0
+
+_NO_DEVICE = 100
+
+
+def collect(host: Host) -> CudaDriver:
+    """Query libcuda and decode its raw answers."""
+    answer = host.cuinit()
+    if answer.value is not None:
+        return decode(answer.value)
+    if answer.missing:
+        return decode({"library": "", "load_error": answer.problem or "not there"})
+    return CudaDriver(problems={"*": answer.problem})
+
+
+def decode(raw: dict[str, Any]) -> CudaDriver:
+    """Decode the raw answers (see ``machine/cuinit.py``)."""
+    asked = RawAnswers(raw, "libcuda", {}, _why_unasked(raw))
+    loader = RawAnswers(raw, "dynamic loader", {})
+    if raw.get("init_code") == _NO_DEVICE:
+        count: int | None = asked.say("device_count", 0)
+        devices: list[CudaDevice] | None = asked.say("devices", [])
+    else:
+        count = asked.take("device_count", "device_count", integer)
+        devices = asked.take("devices", "devices", _devices)
+    return CudaDriver(
+        library=loader.take("library", "library", text),
+        load_error=loader.take("load_error", "load_error", text),
+        init_code=asked.take("init_code", "init_code", integer),
+        cuda=asked.take("cuda", "cuda_version", cuda_version),
+        device_count=count,
+        devices=devices,
+        sources={**asked.notes.sources, **loader.notes.sources},
+        problems={**asked.notes.problems, **loader.notes.problems},
+    )
+
+
+def _why_unasked(raw: dict[str, Any]) -> str:
+    if raw.get("load_error"):
+        return f"not loaded: {raw['load_error']}"
+    code = raw.get("init_code", 0)
+    return f"cuInit returned {code}" if code != 0 else "not asked"
+
+
+def _devices(value: object) -> list[CudaDevice]:
+    """Decode the list of devices.
+
+    Raises:
+        ValueError: the value is not a list of devices.
+    """
+    if not isinstance(value, list):
+        raise ValueError("not a list of devices")  # noqa: TRY004  # a bad answer
+    return [_device(one) for one in value]
+
+
+def _device(raw: object) -> CudaDevice:
+    asked = RawAnswers(raw, "libcuda", {})
+    name = asked.take("device_name", "name", text)
+    # libcuda returns only the number; NVML and CUDA_VISIBLE_DEVICES also write its kind.
+    kind = "MIG" if name is not None and " MIG " in name else "GPU"
+    return CudaDevice(
+        device_name=name,
+        compute_capability=asked.take("compute_capability", "compute_capability", capability),
+        uuid=asked.take("uuid", "uuid", lambda value: f"{kind}-{text(value)}"),
+        sources=asked.notes.sources,
+        problems=asked.notes.problems,
+    )

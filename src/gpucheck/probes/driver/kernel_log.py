@@ -1,0 +1,128 @@
+"""The messages about GPUs in the kernel log, if this user may read it."""
+
+from gpucheck.facts import Answer, Notes
+from gpucheck.facts.kernel_log import KernelLog, OomKill, XidEvent
+from gpucheck.machine import Host
+from gpucheck.messages import kernel_log as messages
+from gpucheck.probes.system.reading.platform import not_linux
+
+DEADLINE = 5.0
+LANE = "files"
+
+_KMSG = "/dev/kmsg"
+_KMSG_LIMIT = 2 * 1024 * 1024
+_JOURNAL = (
+    "journalctl",
+    "-k",
+    "-b",
+    "-q",
+    "-o",
+    "short-monotonic",
+    "--no-pager",
+    "-n",
+    "5000",
+)
+_JOURNAL_TIMEOUT = 3.0
+_NVIDIA_SIGNS = (
+    "/sys/module/nvidia",
+    "/sys/module/nouveau",
+    "/dev/nvidiactl",
+    "/usr/bin/nvidia-smi",
+)
+_MOST_NVRM = 50
+_MOST_ALIKE = 20
+"""Maximum number of events of one Xid on one GPU: a flood must not displace a rare event."""
+_MOST_KILLS = 50
+
+
+def collect(host: Host) -> KernelLog:
+    """Read the log and select the messages about GPUs and memory."""
+    if problems := not_linux(host):
+        return KernelLog(problems=problems)
+    log = _records(host)
+    if log.value is None:
+        return KernelLog(problems={"*": f"{log.source}: {log.problem}"})
+    uptime = host.line("/proc/uptime").map(lambda text: float(text.split()[0]))
+    xids: list[XidEvent] = []
+    nvrm: list[str] = []
+    kills: dict[int, OomKill] = {}
+    off_bus = messages.fallen_off_bus([record.text for record in log.value])
+    for record in log.value:
+        if xid := messages.parse_xid(record.text):
+            xids.append(_event(xid, record, uptime, log.source))
+        elif messages.speaks_of_driver(record.text):
+            nvrm.append(messages.without_uuids(record.text))
+        elif kill := messages.parse_oom_kill(record.text):
+            kills[kill.pid] = _kill(kill, record, uptime, log.source)
+    return KernelLog(
+        xids=_newest_of_each(xids),
+        fallen_off_bus=off_bus,
+        nvrm=nvrm[-_MOST_NVRM:],
+        oom_kills=list(kills.values())[-_MOST_KILLS:],
+        sources={"*": log.source},
+    )
+
+
+def _records(host: Host) -> Answer[list[messages.Record]]:
+    """Read the kernel's buffer, or the journal's copy of it."""
+    buffer = host.read(_KMSG, _KMSG_LIMIT).map(messages.split_kmsg)
+    if buffer.value:
+        return buffer
+    if buffer.value is not None:
+        # The buffer of a booted kernel is never empty, but the substitute in a container is.
+        buffer = Answer(None, _KMSG, "empty")
+    if not any(host.exists(sign).value for sign in _NVIDIA_SIGNS):
+        return buffer
+    if host.origin == "sysroot" or host.which(_JOURNAL[0]).value is None:
+        return buffer
+    ran = host.run(_JOURNAL, timeout=_JOURNAL_TIMEOUT)
+    journal = ran.map(lambda end: messages.split_journal(end.out))
+    # A user who may not read the journal gets an empty one.
+    return journal if journal.value else buffer
+
+
+def _event(
+    xid: messages.Xid, record: messages.Record, uptime: Answer[float], source: str
+) -> XidEvent:
+    notes = Notes()
+    for field in ("xid", "message"):
+        notes.said(field, source)
+    if xid.address:
+        notes.said("pci_address", source)
+    else:
+        notes.unknown("pci_address", "the message names no PCI address")
+    return XidEvent(
+        xid=xid.number,
+        pci_address=xid.address or None,
+        message=xid.message,
+        seconds_ago=notes.take("seconds_ago", _ago(record, uptime)),
+        sources=notes.sources,
+        problems=notes.problems,
+    )
+
+
+def _kill(
+    kill: messages.Kill, record: messages.Record, uptime: Answer[float], source: str
+) -> OomKill:
+    return OomKill(
+        pid=kill.pid,
+        process_name=kill.process_name,
+        scope=kill.scope,
+        seconds_ago=_ago(record, uptime).value,
+        sources={"*": source},
+    )
+
+
+def _ago(record: messages.Record, uptime: Answer[float]) -> Answer[float]:
+    return uptime.map(lambda up: max(0.0, round(up - record.seconds, 1)))
+
+
+def _newest_of_each(events: list[XidEvent]) -> list[XidEvent]:
+    counts: dict[tuple[int | None, str | None], int] = {}
+    kept = []
+    for event in reversed(events):
+        key = (event.xid, event.pci_address)
+        counts[key] = counts.get(key, 0) + 1
+        if counts[key] <= _MOST_ALIKE:
+            kept.append(event)
+    return kept[::-1]

@@ -1,0 +1,199 @@
+"""The driver's kernel modules: loaded ones, and files of installed ones."""
+
+import re
+from typing import Any
+
+from gpucheck.facts import Answer, Notes
+from gpucheck.machine import Host
+from gpucheck.probes.driver.reading import modprobe
+from gpucheck.probes.system.reading import platform
+
+_PROC_VERSION = "/proc/driver/nvidia/version"
+_MODULES = "/sys/module"
+_MODULE_ROOTS = ("/lib/modules", "/run/booted-system/kernel-modules/lib/modules")
+"""The second path is that of NixOS."""
+_MODULE_FOLDERS = (
+    "extra",
+    "extra/*",
+    "extra/drivers/video/nvidia",
+    "extramodules",
+    "kernel/drivers/video",
+    "kernel/drivers/video/nvidia",
+    "kernel/nvidia*",
+    "misc",
+    "updates",
+    "updates/*",
+    "weak-updates/*",
+)
+_MODULE_FILE = r"nvidia(?:-(?:current|open|legacy|tesla)[-\w]{0,40})?\.ko(?:\.\w{2,4})?"
+_PARTS = ("-uvm", "-drm", "-modeset", "-peermem")
+_MOST_FILES = 256
+_DKMS_BUILT = "/var/lib/dkms/nvidia*/*/*/*/module"
+_DKMS_SOURCES = ("/var/lib/dkms/nvidia*/*/source", "/usr/src/nvidia-*")
+_OTHER_MODULES = ("nvidia-fs", "nvidia-peer", "nvidia-gdr")
+"""Prefixes of NVIDIA modules that do not belong to the driver."""
+_RELEASE = r"\d{2,4}\.\d{1,4}(?:\.\d{1,4})?"
+_PROC_RELEASE = r"NVRM version:[^\n]{0,120}?\s(\d{2,4}\.\d{1,4}(?:\.\d{1,4})?)\s"
+_JETSON_SIGNS = ("/sys/module/nvgpu", "/dev/nvgpu", "/dev/nvhost-ctrl-gpu")
+_SECURE_BOOT = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
+_SHIM_OFF = "/sys/firmware/efi/efivars/MokSBStateRT-605dab50-e046-4300-abb6-3dd810dd8b23"
+_VARIABLE_VALUE = 4
+"""Offset of the value of an EFI variable, after four bytes of attributes."""
+
+
+def loaded(host: Host, notes: Notes) -> dict[str, Any]:
+    """Fill the fields about the running kernel's loaded modules."""
+    # The driver itself answers reads of this file: if the driver hangs, so does the read.
+    host.stage(f"read {_PROC_VERSION}")
+    proc = host.read(_PROC_VERSION, 4096)
+    nvidia = _nvidia_loaded(host, proc)
+    there = notes.take("module_loaded", _stands_for_module(host, nvidia))
+    return {
+        "module_loaded": there,
+        "module_release": notes.take("module_release", _release(host, proc, nvidia)),
+        "module_flavour": notes.take("module_flavour", _flavour(proc, nvidia)),
+        "uvm_loaded": notes.take("uvm_loaded", _is_loaded(host, "nvidia_uvm")),
+        "modeset_loaded": notes.take("modeset_loaded", _is_loaded(host, "nvidia_modeset")),
+        "drm_loaded": notes.take("drm_loaded", _is_loaded(host, "nvidia_drm")),
+        "nouveau_loaded": notes.take("nouveau_loaded", _is_loaded(host, "nouveau")),
+    }
+
+
+def installed(host: Host, notes: Notes) -> dict[str, Any]:
+    """Fill the fields about module files, DKMS, modprobe.d and Secure Boot."""
+    running = host.identity().release
+    files = _module_files(host)
+    kernels = files.map(lambda paths: {_kernel_of(path) for path in paths})
+    folders = [host.exists(f"{root}/{running}") for root in _MODULE_ROOTS]
+    folder = next((answer for answer in folders if answer.value is not False), folders[0])
+    return {
+        "modules_folder": notes.take("modules_folder", folder),
+        "module_files": notes.take(
+            "module_files", files.map(lambda p: [path for path in p if _kernel_of(path) == running])
+        ),
+        "other_kernels_with_module": notes.take(
+            "other_kernels_with_module", kernels.map(lambda names: sorted(names - {running}))
+        ),
+        "dkms": notes.take("dkms", host.glob(_DKMS_BUILT).map(_dkms_builds)),
+        "dkms_sources": notes.take("dkms_sources", _dkms_sources(host)),
+        "blacklist": notes.take("blacklist", modprobe.blacklist(host)),
+        "secure_boot": notes.take("secure_boot", _secure_boot(host)),
+    }
+
+
+def _is_loaded(host: Host, module: str) -> Answer[bool]:
+    """Whether a module is loaded; unknown if the kernel lists no module at all."""
+    path = f"{_MODULES}/{module}"
+    there = host.exists(path)
+    if there.value is False and host.exists(_MODULES).value is not True:
+        return Answer(None, _MODULES, "not there")
+    return there
+
+
+def _nvidia_loaded(host: Host, proc: Answer[str]) -> Answer[bool]:
+    if proc.value is not None:
+        return Answer(value=True, source=proc.source)
+    return _is_loaded(host, "nvidia")
+
+
+def _stands_for_module(host: Host, nvidia: Answer[bool]) -> Answer[bool]:
+    if platform.wsl_version(host):
+        return host.exists("/dev/dxg")
+    if nvidia.value is not True and platform.jetson_model(host).value:
+        for sign in _JETSON_SIGNS:
+            if host.exists(sign).value:
+                return Answer(value=True, source=sign)
+    return nvidia
+
+
+def _release(host: Host, proc: Answer[str], nvidia: Answer[bool]) -> Answer[str]:
+    if platform.wsl_version(host):
+        return Answer(None, "", "the driver is that of Windows")
+    if nvidia.value is not True:
+        return nvidia.map(lambda _loaded: "")
+    module = host.line(f"{_MODULES}/nvidia/version")
+    return module if module.value else proc.map(_proc_release)
+
+
+def _proc_release(text: str) -> str | None:
+    found = re.search(_PROC_RELEASE, text)
+    return found[1] if found else None
+
+
+def _flavour(proc: Answer[str], nvidia: Answer[bool]) -> Answer[str]:
+    if nvidia.value is not True:
+        return nvidia.map(lambda _loaded: "")
+    return proc.map(_flavour_of_line)
+
+
+def _flavour_of_line(text: str) -> str | None:
+    line = next((line for line in text.splitlines() if line.startswith("NVRM version:")), "")
+    if "Kernel Module" not in line:
+        return None
+    return "open" if "Open Kernel Module" in line else "proprietary"
+
+
+def _module_files(host: Host) -> Answer[list[str]]:
+    """Return the nvidia.ko of every installed kernel."""
+    found: set[str] = set()
+    for root in _MODULE_ROOTS:
+        if host.exists(root).value is not True:
+            continue
+        for folder in _MODULE_FOLDERS:
+            paths = host.glob(f"{root}/*/{folder}/nvidia*.ko*").value or []
+            found.update(path for path in paths[:_MOST_FILES] if _is_main_module(path))
+    return Answer(sorted(found), ", ".join(_MODULE_ROOTS[:1]))
+
+
+def _is_main_module(path: str) -> bool:
+    name = path.rpartition("/")[2]
+    main = name.partition(".ko")[0]
+    return re.fullmatch(_MODULE_FILE, name) is not None and not main.endswith(_PARTS)
+
+
+def _kernel_of(path: str) -> str:
+    return path.partition("/modules/")[2].partition("/")[0]
+
+
+def _dkms_builds(paths: list[str]) -> list[str]:
+    builds = []
+    for path in paths:
+        module, release, kernel, _machine = path.split("/")[4:8]
+        if not module.startswith(_OTHER_MODULES) and re.fullmatch(_RELEASE, release):
+            builds.append(f"{release} {kernel}")
+    return sorted(set(builds))
+
+
+def _dkms_sources(host: Host) -> Answer[list[str]]:
+    releases = set()
+    for path in host.glob(_DKMS_SOURCES[0]).value or ():
+        module, release = path.split("/")[4:6]
+        releases.add("" if module.startswith(_OTHER_MODULES) else release)
+    for path in host.glob(_DKMS_SOURCES[1]).value or ():
+        name = path.rpartition("/")[2]
+        releases.add("" if name.startswith(_OTHER_MODULES) else name.rpartition("-")[2])
+    return Answer(
+        sorted(release for release in releases if re.fullmatch(_RELEASE, release)),
+        "/usr/src, /var/lib/dkms",
+    )
+
+
+def _secure_boot(host: Host) -> Answer[bool]:
+    """Read the firmware variable, and the one of shim that disables its effect."""
+    variable = host.read_bytes(_SECURE_BOOT, 16).map(_efi_switch)
+    if variable.value:
+        shim = host.read_bytes(_SHIM_OFF, 16).map(_efi_switch)
+        return Answer(not shim.value, shim.source if shim.value else variable.source)
+    if variable.value is False or not variable.missing:
+        return variable
+    if not host.glob("/sys/firmware/*").value:
+        return Answer(None, "/sys/firmware", "hidden from this container")
+    if host.exists("/sys/firmware/efi").value is False:
+        return Answer(value=False, source="/sys/firmware: no EFI")
+    if not host.glob("/sys/firmware/efi/efivars/*").value:
+        return Answer(None, "/sys/firmware/efi/efivars", "not mounted")
+    return Answer(value=False, source="/sys/firmware/efi/efivars")
+
+
+def _efi_switch(data: bytes) -> bool | None:
+    return data[_VARIABLE_VALUE] == 1 if len(data) > _VARIABLE_VALUE else None

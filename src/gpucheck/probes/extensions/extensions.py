@@ -1,0 +1,165 @@
+"""Compiled extensions of PyTorch in the target, read from their files; nothing is imported."""
+
+import time
+from typing import TYPE_CHECKING, Protocol
+
+from gpucheck.facts import Answer, Notes
+from gpucheck.facts.extensions import Extension, Extensions
+from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.loading import Loading
+from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.machine import Host
+from gpucheck.probes.extensions.reading import files as _extension_files
+from gpucheck.probes.torch.reading.dist_info import DistInfo, dist_infos
+
+if TYPE_CHECKING:
+    from gpucheck.probes.extensions.reading.needs import Needs
+
+DEADLINE = 5.0
+LANE = "target"
+
+_MOST_NAMES = 8
+_MOST = 600
+_MOST_SECONDS = 2.5
+"""After this time no further file is read; the later steps take time as well."""
+
+
+def collect(
+    host: Host, interpreter: Interpreter, torch: TorchBuild, loading: Loading
+) -> Extensions:
+    """Read the headers of the compiled files, and more of those that need torch or CUDA."""
+    if interpreter.sys_path is None or torch.path is None:
+        why = interpreter.problem("sys_path") or torch.problem("path") or "torch is not installed"
+        return Extensions(problems={"*": why})
+    platform = interpreter.platform or "linux"
+    if not platform.startswith(("linux", "win")):
+        return Extensions(problems={"*": "only the libraries of Linux and Windows are read"})
+    if torch.installed is not True:
+        return Extensions(problems={"*": "torch is not installed"})
+    is_windows = platform.startswith("win")
+    endings = _extension_files.WINDOWS if is_windows else _extension_files.LINUX
+    start = time.monotonic()
+    found = _extension_files.candidates(host, interpreter.sys_path, endings)
+    reader = _reader(host, interpreter, torch, loading, is_windows=is_windows)
+    needing, left_out = _needing(reader, found.files, start) if found.files else ([], "")
+    return Extensions(
+        extensions=_described(host, interpreter.sys_path, needing, found.files),
+        looked_at=len(found.files),
+        left_out=found.problem or left_out,
+        sources={"*": "the compiled files in the target's site-packages"},
+    )
+
+
+class _Reader(Protocol):
+    """Reads the compiled files of one system; ``unread`` lists the files that failed."""
+
+    unread: list[str]
+
+    def read(self, file: _extension_files.Candidate) -> "Needs | None":
+        """Return what the file needs; None if it needs neither PyTorch nor CUDA."""
+
+    def resolve(self, files: "list[Needs]") -> None:
+        """Fill in what is missing."""
+
+
+def _reader(
+    host: Host, interpreter: Interpreter, torch: TorchBuild, loading: Loading, *, is_windows: bool
+) -> _Reader:
+    # Each reader imports many modules, and most environments need only one of them.
+    if is_windows:
+        from gpucheck.probes.extensions.reading import needs_windows  # noqa: PLC0415
+
+        return needs_windows.Reader(host, torch, interpreter)
+    from gpucheck.probes.extensions.reading import needs as _extension_needs  # noqa: PLC0415
+
+    return _extension_needs.Reader(host, torch, interpreter, loading)
+
+
+def _needing(
+    reader: _Reader, files: list[_extension_files.Candidate], start: float
+) -> "tuple[list[Needs], str]":
+    """Return what the files need, and why some were left out."""
+    found: list[Needs] = []
+    left_out = ""
+    for at, file in enumerate(files):
+        if time.monotonic() - start > _MOST_SECONDS:
+            left_out = f"the disk is slow: {len(files) - at} of {len(files)} files were not read"
+            break
+        if (needs := reader.read(file)) is not None:
+            found.append(needs)
+    if reader.unread and not left_out:
+        more = f" and {len(reader.unread) - 1} more" if len(reader.unread) > 1 else ""
+        left_out = reader.unread[0] + more
+    if len(found) > _MOST:
+        left_out = f"{len(found)} extensions, {_MOST} were looked at"
+    reader.resolve(found[:_MOST])
+    return found[:_MOST], left_out
+
+
+def _described(
+    host: Host,
+    sys_path: list[str],
+    needing: "list[Needs]",
+    files: list[_extension_files.Candidate],
+) -> list[Extension]:
+    """Describe what each file belongs to; this reads the Python modules of its package."""
+    if not needing:
+        return []
+    from gpucheck.probes.extensions.reading.python_side import PythonSide  # noqa: PLC0415  # imports much
+
+    owners = _extension_files.Owners(host, dist_infos(host, sys_path))
+    side = PythonSide(host)
+    of_torch = {needs.file.path for needs in needing if needs.needs_torch}
+    others = {(one.entry, one.top) for one in files if one.path not in of_torch}
+    found = []
+    for needs in needing:
+        owner = owners.of(needs.file)
+        required = side.requires_torch(owner)
+        known = needs.needs_torch and owner is not None and required.value is False
+        optional = known and (needs.file.entry, needs.file.top) in others
+        missing = needs.missing_libraries.value
+        loads = bool(missing) and side.loads(needs.file, owner, missing or ())
+        found.append(_extension(needs, owner, required, optional=optional, loads=loads))
+    return found
+
+
+def _extension(
+    needs: "Needs", owner: DistInfo | None, required: Answer[bool], *, optional: bool, loads: bool
+) -> Extension:
+    from gpucheck.probes.extensions.reading.symbol_names import short_name, string_abi  # noqa: PLC0415  # imports much
+
+    notes = Notes()
+    notes.said("*", needs.file.path)
+    missing = notes.take("missing_libraries", needs.missing_libraries)
+    lacking = notes.take("missing_symbols", needs.missing_symbols)
+    codes = notes.take("codes", needs.codes)
+    if lacking is None:
+        notes.unknown("missing_symbol_count", notes.problems["missing_symbols"])
+    notes.unknown("built_with", "the file does not tell")
+    if (abi := string_abi(lacking or [])) is None:
+        notes.unknown("cxx11_abi", "no missing symbol tells")
+    return Extension(
+        package=owner.project if owner is not None else needs.file.top,
+        version=owner.version if owner is not None else "",
+        file=needs.file.inside,
+        path=needs.file.path,
+        variant_of=needs.file.variant_of,
+        python=needs.file.python,
+        needs_torch=needs.needs_torch,
+        requires_torch=notes.take("requires_torch", required),
+        optional=optional,
+        cuda=needs.cuda,
+        missing_libraries=missing,
+        loads_missing=loads,
+        missing_symbols=None if lacking is None else _some([short_name(one) for one in lacking]),
+        missing_symbol_count=None if lacking is None else len(lacking),
+        cxx11_abi=abi,
+        codes=codes,
+        sources=notes.sources,
+        problems=notes.problems,
+    )
+
+
+def _some(names: list[str]) -> list[str]:
+    """Return some of the names, each once."""
+    return list(dict.fromkeys(names))[:_MOST_NAMES]

@@ -1,0 +1,81 @@
+"""What torch's own libraries provide to an extension: their symbols, and what they load."""
+
+from collections.abc import Iterable
+
+from gpucheck.binaries.elf import Elf, missing_symbols, read_elf
+from gpucheck.facts import Answer
+from gpucheck.machine import Host
+from gpucheck.machine.paths import join, name, pattern
+
+OWN_STEMS = (
+    "c10", "c10_cuda", "c10_hip", "c10_xpu", "caffe2_nvrtc", "shm", "torch", "torch_cpu",
+    "torch_cuda", "torch_cuda_cpp", "torch_cuda_cu", "torch_cuda_linalg", "torch_global_deps",
+    "torch_hip", "torch_nvshmem", "torch_python", "torch_xpu", "torch_xpu_ops",
+)  # fmt: skip
+"""Names of PyTorch's own libraries, without platform-specific parts."""
+_OWN = frozenset(f"lib{stem}.so" for stem in OWN_STEMS)
+_INDISPENSABLE = ("libc10.so", "libtorch_cpu.so")
+_FIRST = (
+    "libc10.so",
+    "libtorch_cpu.so",
+    "libtorch_python.so",
+    "libc10_cuda.so",
+    "libtorch_cuda.so",
+)
+
+
+class TorchLibraries:
+    """The libraries of one torch package; conda keeps them in the library folder of its prefix."""
+
+    def __init__(self, host: Host, package: str, prefix: str) -> None:
+        self._host = host
+        self._lib = join(package, "lib")
+        found: dict[str, str] = {}
+        for folder in (self._lib, join(prefix, "lib")) if prefix else (self._lib,):
+            for stem in ("libc10*.so", "libtorch*.so", "libcaffe2*.so", "libshm.so"):
+                for path in host.glob(pattern(folder, stem)).value or ():
+                    if self.are(name(path)):
+                        found.setdefault(name(path), path)
+        ranked = [one for one in _FIRST if one in found] + [o for o in found if o not in _FIRST]
+        self._paths = {one: found[one] for one in ranked}
+        self._read: dict[str, Elf | None] = {}
+
+    @staticmethod
+    def are(soname: str) -> bool:
+        """Whether a library is one of PyTorch's own, by its name."""
+        return soname in _OWN
+
+    def has(self, soname: str) -> bool:
+        """Whether torch has this library."""
+        return soname in self._paths
+
+    def complaint(self) -> str:
+        """Return why its symbols are unknown; "" if they are known."""
+        for one in _INDISPENSABLE:
+            if self._elf(one) is None:
+                return f"{self._lib}: no {one} that can be read"
+        return ""
+
+    def needed(self) -> set[str]:
+        """Return the SONAMEs that torch's libraries need: they are loaded before an extension."""
+        elves = [self._elf(one) for one in self._paths]
+        return {soname for elf in elves if elf is not None for soname in elf.needed}
+
+    def lacks(self, symbols: Iterable[str]) -> Answer[set[str]]:
+        """Return the symbols that none of torch's libraries defines."""
+        left = set(symbols)
+        for one in self._paths:
+            elf = self._elf(one)
+            if not left or elf is None:
+                continue
+            answer = missing_symbols(self._host, elf, left)
+            if answer.value is None:
+                return answer
+            left = answer.value
+        return Answer(left, self._lib)
+
+    def _elf(self, one: str) -> Elf | None:
+        if one not in self._read:
+            path = self._paths.get(one)
+            self._read[one] = read_elf(self._host, path).value if path is not None else None
+        return self._read[one]

@@ -1,0 +1,1 @@
+"""Probes of the libraries that the target process would load."""

@@ -1,0 +1,33 @@
+"""The file that the dynamic loader would take for each of torch's libraries; none is loaded."""
+
+from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.loading import Loading
+from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.machine import Host
+from gpucheck.tables.runtime_opens import RuntimeOpens
+
+DEADLINE = 5.0
+LANE = "target"
+
+
+def collect(
+    host: Host, interpreter: Interpreter, torch: TorchBuild, opens: RuntimeOpens
+) -> Loading:
+    """Follow the loader from the interpreter through torch's libraries."""
+    if torch.installed is False:
+        none = "torch is not installed"
+        return Loading(
+            libraries=[], missing=[], runtime_opened=[], preloading="", symbol_versions_missing=[],
+            sources={"*": none},
+        )  # fmt: skip
+    if torch.installed is None:
+        return Loading(problems={"*": torch.problem("installed") or "torch is unknown"})
+    if host.identity().os == "macos":
+        return Loading(problems={"*": "the loader of macOS is not followed"})
+    if host.identity().os == "windows":
+        from gpucheck.probes.loading.reading import windows  # noqa: PLC0415  # needed there only
+
+        return windows.resolve(host, interpreter, torch)
+    from gpucheck.probes.loading.reading import process_libraries  # noqa: PLC0415  # needed in the child only
+
+    return process_libraries.resolve(host, interpreter, torch, opens)

@@ -1,0 +1,49 @@
+"""Compares the predicted libraries with those that a live process has loaded."""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from gpucheck.facts.loading import Loading
+from gpucheck.probes.loading.reading.owners import library_name, stem
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """A library whose file differs from the prediction; "" if only one side has it."""
+
+    soname: str
+    predicted: str
+    loaded: str
+
+
+def compare(predicted: Loading, maps: Iterable[str]) -> list[Difference]:
+    """Return where the files of a live process (links resolved) differ from the prediction.
+
+    Only libraries in the section are compared. A library that is opened on first use may be absent.
+    There is no prediction for a library that torch does not bring, because another package may load
+    it. An unknown prediction has no differences.
+    """
+    if predicted.libraries is None:
+        return []
+    files: dict[str, list[str]] = {}
+    for path in sorted(set(maps)):
+        files.setdefault(stem(path.rpartition("/")[2]), []).append(path)
+    differences: list[Difference] = []
+    expected: dict[str, set[str]] = {}
+    certain = [(one, True) for one in predicted.libraries]
+    for one, must in certain + [(one, False) for one in predicted.runtime_opened or []]:
+        real = one.real_path or ""
+        names = {stem(one.soname), stem(real.rpartition("/")[2])}
+        there = [path for name in names for path in files.get(name, ())]
+        for name in names:
+            expected.setdefault(name, set()).add(real)
+        if real not in there and (must or there):
+            differences.append(Difference(one.soname, real, there[0] if there else ""))
+    told = {one.loaded for one in differences}
+    for name, paths in files.items():
+        for path in paths:
+            known = expected.get(name)
+            unexpected = known is None or path not in known
+            if library_name(path.rpartition("/")[2]) and unexpected and path not in told:
+                differences.append(Difference(path.rpartition("/")[2], "", path))
+    return differences

@@ -1,0 +1,195 @@
+"""Fills the section ``loading`` from the simulated process of the dynamic loader."""
+
+import posixpath
+
+from gpucheck.binaries.loader import Library, Lost
+from gpucheck.facts import Answer, Notes
+from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.loading import (
+    NOT_READABLE,
+    FoundVia,
+    LoadedLibrary,
+    Loading,
+    MissingLibrary,
+    MissingVersion,
+)
+from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.machine import Host
+from gpucheck.probes.loading.reading.checks import Lack, missing_functions, missing_versions
+from gpucheck.probes.loading.reading.owners import Owners, is_cuda, library_name, stem
+from gpucheck.probes.loading.reading.permissions import kept_out
+from gpucheck.probes.loading.reading.runtime_opened import RuntimeOpened, faults, runtime_opened
+from gpucheck.probes.loading.reading.torch_process import TorchProcess, torch_process
+from gpucheck.probes.loading.reading.versions import Place, library_version
+from gpucheck.probes.torch.reading.conda import conda_records
+from gpucheck.probes.torch.reading.dist_info import dist_infos
+from gpucheck.tables.runtime_opens import RuntimeOpens
+
+_SOURCE = "the loader's rules, followed from the interpreter"
+_WAYS: dict[str, FoundVia] = {
+    "preload": "preload", "LD_PRELOAD": "LD_PRELOAD", "ld.so.preload": "ld.so.preload",
+    "path": "path", "rpath": "rpath", "LD_LIBRARY_PATH": "LD_LIBRARY_PATH", "runpath": "runpath",
+    "ld.so.cache": "ld.so.cache", "default": "default", "start": "path",
+}  # fmt: skip
+_MOST_PASSED_OVER = 8
+
+
+def resolve(
+    host: Host, interpreter: Interpreter, torch: TorchBuild, opens: RuntimeOpens
+) -> Loading:
+    """Return what importing torch loads, what is missing, and what is opened later."""
+    done = torch_process(host, interpreter, torch)
+    if done.value is None:
+        return Loading(problems={"*": f"{done.source}: {done.problem}".removeprefix(": ")})
+    return _Resolver(host, interpreter, torch, done.value).section(opens)
+
+
+class _Resolver:
+    def __init__(
+        self, host: Host, interpreter: Interpreter, torch: TorchBuild, done: TorchProcess
+    ) -> None:
+        self._host = host
+        self._torch = torch
+        self._done = done
+        self._owners = Owners(host, interpreter, torch)
+        self._infos = dist_infos(host, interpreter.sys_path or [])
+        self._conda = conda_records(host, interpreter.prefix)
+        self._versions: dict[str, Answer[str]] = {}
+
+    def section(self, opens: RuntimeOpens) -> Loading:
+        """Return the whole section."""
+        done = self._done
+        mine = [one for one in done.libraries if library_name(one.label)]
+        libraries = [self._library(one, one.label) for one in mine]
+        missing = [self._missing(lost, fatal=True) for lost in done.lost]
+        if done.preload_problem and not missing:
+            missing.append(MissingLibrary(
+                soname=done.preload_problem.partition(" ")[0], needed_by="torch",
+                why=done.preload_problem, path="", fatal=True, sources={"*": _SOURCE},
+            ))  # fmt: skip
+        missing += [self._cut_off(one) for one in done.libraries if one.elf.cut_off]
+        opened: list[RuntimeOpened] = []
+        if not missing:
+            cuda = (self._torch.cuda or "").partition(".")[0]
+            opened = runtime_opened(done.process, done.libraries, opens, cuda, self._release)
+            missing += [self._missing(lost, fatal=False) for lost in faults(opened, opens)]
+        later = [one for one in done.process.loaded if one not in done.libraries]
+        lacks = self._lacks(done.libraries, later)
+        plan = done.preloading
+        return Loading(
+            libraries=libraries,
+            missing=missing,
+            runtime_opened=[
+                self._library(one.library, one.soname, one.opener)
+                for one in opened
+                if one.library is not None
+            ],
+            preloading=plan.words() if plan is not None else "",
+            symbol_versions_missing=[
+                self._lack(lack, fatal=lack.needing not in later) for lack in lacks
+            ],
+            sources={"*": _SOURCE},
+        )
+
+    def _lacks(self, imported: list[Library], later: list[Library]) -> list[Lack]:
+        libraries = imported + later
+        # The parts of cuDNN have too many symbols; their versions are compared instead.
+        sonames = {one.label for one in libraries if is_cuda(one.label)}
+        sonames -= {name for name in sonames if name.startswith("libcudnn_")}
+        preloaded = [one for one in libraries if one.via in ("LD_PRELOAD", "ld.so.preload")]
+        functions = missing_functions(self._host, libraries, sonames, preloaded)
+        return missing_versions(libraries) + functions
+
+    def _library(self, one: Library, soname: str, opener: Library | None = None) -> LoadedLibrary:
+        notes = Notes()
+        notes.said("*", _SOURCE)
+        owner = self._owners.owner(soname, one.path, one.real_path)
+        version = notes.take("version", self._version(one)) if is_cuda(soname) else None
+        if not is_cuda(soname):
+            notes.unknown("version", "only those of CUDA's libraries are looked for")
+        variable = one.via in ("LD_LIBRARY_PATH", "LD_PRELOAD")
+        return LoadedLibrary(
+            soname=soname,
+            library=library_name(soname),
+            path=self._plain(one.path, one.real_path),
+            real_path=one.real_path,
+            found_via=_WAYS[one.via],
+            variable_entry=(one.entry or one.name) if variable else "",
+            needed_by=opener.label if opener is not None else one.needed_by,
+            owner=owner,
+            version=version,
+            passed_over=self._passed_over(one, soname, opener) if is_cuda(soname) else [],
+            sources=notes.sources,
+            problems=notes.problems,
+        )
+
+    def _version(self, one: Library) -> Answer[str]:
+        """Return the version of one of CUDA's libraries; each file is read once."""
+        known = self._versions.get(one.real_path)
+        if known is None:
+            places: dict[str, Place] = {"wheel": "wheel", "conda": "conda", "system": "system"}
+            place = places.get(self._owners.owner(one.label, one.path, one.real_path), "other")
+            name = stem(one.label).partition("_")[0]
+            known, _package = library_version(
+                self._host, name, one.real_path, place, self._infos, self._conda
+            )
+            self._versions[one.real_path] = known
+        return known
+
+    def _release(self, one: Library) -> str:
+        """Return the version of a library; "" if it is not one of CUDA's or has no version."""
+        return (self._version(one).value or "") if is_cuda(one.label) else ""
+
+    def _passed_over(self, one: Library, soname: str, opener: Library | None) -> list[str]:
+        """Return the other copies in the search path of an object that needs the library."""
+        needing = opener or next(
+            (other for other in self._done.libraries if other.needs.get(soname) is one), None
+        )
+        paths = self._done.process.candidates(soname, needing)
+        taken = (one.path, one.real_path)
+        others = [path for path in paths if self._real(path) not in taken]
+        return list(dict.fromkeys(self._plain(path, self._real(path)) for path in others))[
+            :_MOST_PASSED_OVER
+        ]
+
+    def _missing(self, lost: Lost, *, fatal: bool) -> MissingLibrary:
+        barrier = kept_out(self._host, lost, self._infos)
+        path = self._plain(lost.path, self._real(lost.path)) if lost.path else ""
+        return MissingLibrary(
+            soname=lost.name.rpartition("/")[2] if barrier else lost.name,
+            needed_by=lost.needed_by,
+            searched=", ".join(dict.fromkeys(lost.searched)),
+            why=NOT_READABLE if barrier else lost.why,
+            path=barrier or path,
+            fatal=fatal,
+            sources={"*": _SOURCE},
+        )
+
+    def _cut_off(self, one: Library) -> MissingLibrary:
+        return MissingLibrary(
+            soname=one.label if one.elf.soname else one.name.rpartition("/")[2],
+            needed_by=one.needed_by,
+            why=f"the file is cut off: {one.elf.size} bytes of at least {one.elf.whole_size}",
+            path=self._plain(one.path, one.real_path),
+            fatal=True,
+            sources={"*": _SOURCE},
+        )
+
+    def _lack(self, lack: Lack, *, fatal: bool) -> MissingVersion:
+        return MissingVersion(
+            needed_by=lack.needing.label,
+            library=lack.soname,
+            path=self._plain(lack.library.path, lack.library.real_path),
+            version=lack.name,
+            newest=lack.newest,
+            fatal=fatal,
+            sources={"*": _SOURCE},
+        )
+
+    def _real(self, path: str) -> str:
+        return self._host.real_path(path).value or path
+
+    def _plain(self, path: str, real_path: str) -> str:
+        """Return the path without ``..``, if it leads to the same file."""
+        plain = posixpath.normpath(path)
+        return plain if plain == path or self._real(plain) == real_path else path

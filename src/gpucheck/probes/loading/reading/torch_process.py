@@ -1,0 +1,178 @@
+"""A simulated process that has imported torch, as the dynamic loader would fill it."""
+
+import fnmatch
+import glob
+
+import msgspec
+
+from gpucheck.binaries.loader import Library, Lost, Process
+from gpucheck.facts import Answer
+from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.machine import Host
+from gpucheck.machine.paths import join, name
+from gpucheck.probes.loading.reading.preloading import Entry, Preloading, understand
+
+_INIT_LIMIT = 1024 * 1024
+_MOST_ENTRIES = 256
+_MOST_NAMED = 3
+
+
+class TorchProcess(msgspec.Struct, kw_only=True):
+    """What ``import torch`` loads."""
+
+    process: Process
+    preloading: Preloading | None = None
+    """What torch opens by path; None for a CPU build, or if a variable turns it off."""
+    libraries: list[Library]
+    """Everything that is loaded, in order; of an import that fails, up to the failure."""
+    lost: list[Lost]
+    """Needs that cannot be met; any of them ends the import."""
+    preload_problem: str = ""
+    """Why torch's own preloading ends the import, in its words; "" if it does not."""
+
+
+def torch_process(host: Host, interpreter: Interpreter, torch: TorchBuild) -> Answer[TorchProcess]:
+    """Follow ``import torch`` in the target interpreter through the dynamic loader.
+
+    The answer is a problem if the interpreter's loader or torch's own preloading is not understood.
+    """
+    if not interpreter.executable or not torch.path or interpreter.sys_path is None:
+        return Answer(None, "", "the interpreter or its torch is unknown")
+    process = Process(host, interpreter.executable)
+    if process.problem:
+        return Answer(None, interpreter.executable, process.problem)
+    done = TorchProcess(process=process, libraries=[], lost=[])
+    if not host.env().get("TORCH_USE_RTLD_GLOBAL"):
+        try:
+            _load_global_deps(host, interpreter.sys_path, torch, done)
+        except ValueError as error:
+            return Answer(None, join(torch.path, "__init__.py"), str(error))
+    if not done.lost and not done.preload_problem:
+        _open_module(host, interpreter, torch.path, done)
+    if process.unread:
+        return Answer(None, "", process.unread)
+    done.libraries[:0] = process.loaded
+    return Answer(done, torch.path)
+
+
+def _load_global_deps(
+    host: Host, sys_path: list[str], torch: TorchBuild, done: TorchProcess
+) -> None:
+    """Load libtorch_global_deps, and what torch loads after it or instead of its needs.
+
+    Raises:
+        ValueError: what torch loads is not understood.
+    """
+    path = join(torch.path or "", "lib", "libtorch_global_deps.so")
+    opened = done.process.open(path, via="path", needed_by="torch")
+    with_cuda = any("libcudart.so" in one.real_path for one in done.process.loaded)
+    if opened.library is not None and not with_cuda:
+        return
+    init = host.read(join(torch.path or "", "__init__.py"), _INIT_LIMIT)
+    if init.value is None:
+        raise ValueError(init.problem)
+    plan = done.preloading = understand(init.value)
+    folders = sys_path[:_MOST_ENTRIES]
+    preloader = _Preloader(host, done, folders, (torch.cuda or "").partition(".")[0])
+    if opened.library is not None:
+        preloader.load(plan.always, plan)
+        return
+    lost = opened.lost[0]
+    message = lost.path if lost.path and lost.why != "not found" else lost.name
+    if any(word in message for word in plan.error_names):
+        if preloader.load(plan.on_error, plan, fatal=True):
+            _open(done, path, "path")
+        elif not done.lost:
+            done.lost += opened.lost
+    else:
+        done.lost += opened.lost
+        done.libraries += opened.added
+
+
+class _Preloader:
+    """Loads libraries by path as torch's ``_preload_cuda_deps`` does."""
+
+    def __init__(self, host: Host, done: TorchProcess, sys_path: list[str], major: str) -> None:
+        self._host = host
+        self._done = done
+        self._sys_path = sys_path
+        self._major = major
+
+    def load(self, entries: tuple[Entry, ...], plan: Preloading, *, fatal: bool = False) -> bool:
+        """Load the entries in order; the first failure ends it."""
+        for entry in entries:
+            path = self._together(plan, entry) if plan.together else self._first(plan, entry)
+            if path is None:
+                if entry.required:
+                    if fatal:
+                        self._done.preload_problem = f"{entry.pattern} not found in the system path"
+                    return False
+                continue
+            opened = self._done.process.open(path, via="preload", needed_by="torch")
+            if opened.library is None:
+                if fatal:
+                    self._done.lost += opened.lost
+                    self._done.libraries += opened.added
+                return False
+        return True
+
+    def _first(self, plan: Preloading, entry: Entry) -> str | None:
+        """Return the first file of the pattern, in the order of ``glob.glob``."""
+        for folder in self._sys_path:
+            for place in plan.places:
+                if "{major}" in place and not self._major:
+                    continue
+                inner = place.replace("{folder}", entry.folder).replace("{major}", self._major)
+                found = self._in_folder(join(folder, *inner.split("/")), entry.pattern)
+                if found is not None:
+                    return found
+        return None
+
+    def _in_folder(self, folder: str, pattern: str) -> str | None:
+        names = self._host.listing(folder).value or ()
+        one = next((name for name in names if fnmatch.fnmatchcase(name, pattern)), None)
+        return join(folder, one) if one is not None else None
+
+    def _together(self, plan: Preloading, entry: Entry) -> str | None:
+        """Return the file below the first entry of sys.path that has them all."""
+        last = None
+        for folder in self._sys_path:
+            base = join(folder, "nvidia")
+            if not self._host.exists(base).value:
+                continue
+            last = join(base, entry.folder, "lib", entry.pattern)
+            paths = [join(base, one.folder, "lib", one.pattern) for one in plan.on_error]
+            if all(self._host.exists(path).value for path in paths):
+                break
+        return last
+
+
+def _open(done: TorchProcess, path: str, via: str) -> None:
+    opened = done.process.open(path, via=via, needed_by="torch")
+    if opened.library is None:
+        done.lost += opened.lost
+        done.libraries += opened.added
+
+
+def _open_module(host: Host, interpreter: Interpreter, torch: str, done: TorchProcess) -> None:
+    """Load the extension module that ``import torch`` imports."""
+    module = _module(host, torch, interpreter.soabi)
+    if module is not None:
+        _open(done, module, "path")
+        return
+    others = host.glob(join(glob.escape(torch), "_C.*.so")).value or []
+    names = ", ".join(name(path) for path in others[:_MOST_NAMED])
+    why = f"only {names} is there" if names else "not found"
+    done.lost.append(Lost(f"_C.{interpreter.soabi or '*'}.so", "torch", why))
+
+
+def _module(host: Host, torch: str, soabi: str | None) -> str | None:
+    """Return the path of the extension module ``torch._C`` for this interpreter."""
+    names = ([f"_C.{soabi}.so"] if soabi else []) + ["_C.abi3.so", "_C.so"]
+    for one in names:
+        if host.exists(join(torch, one)).value:
+            return join(torch, one)
+    found = host.glob(join(glob.escape(torch), "_C.*.so")).value or []
+    usable = [path for path in found if soabi is None and name(path).startswith("_C.")]
+    return usable[0] if len(usable) == 1 else None

@@ -1,0 +1,152 @@
+"""The version of a library file, and the package that installed it."""
+
+import re
+from typing import Literal
+
+from gpucheck.facts import Answer
+from gpucheck.machine import Host
+from gpucheck.machine.paths import join, name, parent
+from gpucheck.probes.toolkit.reading.cuda_version import cudnn_header, nccl_header
+from gpucheck.probes.torch.reading.conda import CondaRecord
+from gpucheck.probes.torch.reading.dist_info import DistInfo
+from gpucheck.tables.wheel_names import wheel_of
+
+Place = Literal["wheel", "conda", "system", "other"]
+
+_CONDA = {
+    "cudnn": ("libcudnn", "cudnn"), "nccl": ("nccl",), "cudart": ("cuda-cudart", "cudatoolkit"),
+    "cublas": ("libcublas", "cudatoolkit"), "cublasLt": ("libcublas", "cudatoolkit"),
+    "nvrtc": ("cuda-nvrtc", "cudatoolkit"), "nvJitLink": ("libnvjitlink",),
+    "cusparse": ("libcusparse", "cudatoolkit"), "cusolver": ("libcusolver", "cudatoolkit"),
+    "cufft": ("libcufft", "cudatoolkit"), "curand": ("libcurand", "cudatoolkit"),
+    "cupti": ("cuda-cupti", "cudatoolkit"),
+}  # fmt: skip
+_HEADERS = {"cudnn": cudnn_header, "nccl": nccl_header}
+_SHARED_FOLDER = r"cu[0-9]{2}"
+_NUMBER = r"\.so\.([0-9]+(?:\.[0-9]+)*)\Z|64_([0-9]+(?:\.[0-9]+)*)(?:_0)?\.dll\Z"
+_FULL = 3
+"""Number of parts of a complete version, which needs no header."""
+_CUDNN = r"libcudnn(?:_([a-z_]{1,40}))?\.so\.([0-9]{1,2})"
+_LEADING_PARTS = ("graph", "ops_infer")
+"""The first of these that exists has the version of the whole."""
+VERSION_BYTES = 4
+
+
+def version_symbols(file: str) -> tuple[str, ...]:
+    """Return the variables that may contain the version of a part of cuDNN; () for other files."""
+    match = re.fullmatch(_CUDNN, file)
+    part = match.group(1) if match is not None else None
+    return (f"cudnn_{part}_version", f"cudnn_{part}_infer_version") if part else ()
+
+
+def file_number(path: str) -> str:
+    """Return the version in a file name: 12.4.127 for libcudart.so.12.4.127, "" for none."""
+    match = re.search(_NUMBER, name(path))
+    return (match.group(1) or match.group(2)) if match else ""
+
+
+def library_version(  # several sources of a version
+    host: Host,
+    library: str,
+    path: str,
+    place: Place,
+    infos: list[DistInfo],
+    conda: list[CondaRecord],
+) -> tuple[Answer[str], str]:
+    """Return the version of a library and the package that installed it, "" if unknown.
+
+    If the file name (``path``, links resolved) has no complete version, these are asked in order:
+    the file itself (cuDNN), the header next to it, and the package metadata. The number in the name
+    is the last resort.
+    """
+    number = file_number(path)
+    header = _inner_version(host, library, path, number)
+    if header.value is None:
+        header = _header_version(host, library, path, place, number)
+    owner = _owner(library, path, infos, header.value or "") if place == "wheel" else None
+    record = _record(library, conda) if place == "conda" else None
+    package = owner.project if owner is not None else record.project if record is not None else ""
+    version = header
+    if version.value is None and owner is not None:
+        version = Answer(owner.version, owner.path)
+    if version.value is None:
+        version = Answer(number or None, path, "its name has no version")
+    return version, package
+
+
+def _inner_version(host: Host, library: str, path: str, number: str) -> Answer[str]:
+    """Return the version in a cuDNN library, by which the parts of cuDNN check each other.
+
+    The main library has none; its version is that of its leading part.
+    """
+    match = re.fullmatch(_CUDNN, name(path))
+    if library != "cudnn" or match is None or len(number.split(".")) >= _FULL:
+        return Answer(None, path, "it is not asked")
+    part, major = match.groups()
+    if part:
+        return _version_of_part(host, path)
+    beside = [
+        _version_of_part(host, join(parent(path), f"libcudnn_{each}.so.{major}"))
+        for each in _LEADING_PARTS
+    ]
+    return next((one for one in beside if not one.missing), beside[0])
+
+
+def _version_of_part(host: Host, path: str) -> Answer[str]:
+    from gpucheck.binaries.elf import read_elf, symbol_data  # noqa: PLC0415  # needed in the child only
+
+    elf = read_elf(host, path)
+    if elf.value is None:
+        return Answer(None, path, elf.problem, elf.missing)
+    for symbol in version_symbols(name(path)):
+        data = symbol_data(host, elf.value, symbol, VERSION_BYTES)
+        if data.value is not None and len(data.value) == VERSION_BYTES:
+            return data.map(_code)
+    return Answer(None, path, "no version in it")
+
+
+def _code(data: bytes) -> str | None:
+    """Decode the patch, minor and major release, one byte each."""
+    patch, minor, major, rest = data
+    return f"{major}.{minor}.{patch}" if major and not rest else None
+
+
+def _header_version(host: Host, library: str, path: str, place: Place, number: str) -> Answer[str]:
+    """Return the version in the header next to the library, if the file name is not enough."""
+    read = _HEADERS.get(library)
+    if read is None or len(number.split(".")) >= _FULL:
+        return Answer(None, path, "no header is asked")
+    folder = parent(path)
+    includes = [join(parent(folder), "include")]
+    if place == "system":
+        includes.append(join(parent(parent(folder)), "include"))
+    answers = [read(host, include) for include in includes]
+    return next((answer for answer in answers if answer.value is not None), answers[0])
+
+
+def _owner(library: str, path: str, infos: list[DistInfo], version: str) -> DistInfo | None:
+    """Return the distribution that owns a wheel's library; None if two could have written it.
+
+    ``nvidia/cu13`` contains the libraries of projects without a suffix, ``nvidia/cudnn`` those of
+    projects such as ``nvidia-cudnn-cu12``.
+    """
+    base = wheel_of(library)
+    if base is None:
+        return None
+    folder = parent(parent(path))
+    entry = parent(parent(folder))
+    shared = bool(re.fullmatch(_SHARED_FOLDER, name(folder)))
+    owners = [
+        info
+        for info in infos
+        if info.entry == entry
+        and (info.project == base if shared else info.project.startswith(f"{base}-cu"))
+    ]
+    if len(owners) > 1 and version:
+        owners = [info for info in owners if info.version.startswith(version)]
+    return owners[0] if len(owners) == 1 else None
+
+
+def _record(library: str, conda: list[CondaRecord]) -> CondaRecord | None:
+    projects = _CONDA.get(library, ())
+    return next((r for project in projects for r in conda if r.project == project), None)

@@ -1,0 +1,1 @@
+"""Probes of the operating system, the container, limits and the PCI bus."""

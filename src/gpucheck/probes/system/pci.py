@@ -1,0 +1,170 @@
+"""NVIDIA devices on the PCI bus, found without any driver; on a Jetson in the device tree."""
+
+from gpucheck.facts import Answer, Notes
+from gpucheck.facts.pci import Pci, PciGpu
+from gpucheck.machine import Host
+from gpucheck.probes.system.reading.platform import jetson_model
+from gpucheck.tables.pci_devices import PciDevices
+
+DEADLINE = 5.0
+LANE = "files"
+
+_DEVICES = "/sys/bus/pci/devices"
+_NVIDIA = "0x10de"
+_AMD = "0x1002"
+_GPU_CLASSES = ("0x0300", "0x0302")
+"""VGA controller and 3D controller."""
+_SWITCH_CLASS = "0x0680"
+"""Other bridge: those from NVIDIA are NVSwitches."""
+_DISPLAY_CLASS = "0x03"
+_ACCELERATOR_CLASS = "0x12"
+_LOOKED_AT = (_DISPLAY_CLASS, _SWITCH_CLASS, _ACCELERATOR_CLASS)
+_VENDORS = {
+    _AMD: "amd",
+    "0x8086": "intel",
+    "0x1a03": "aspeed",
+    "0x102b": "matrox",
+    "0x15ad": "virtual",
+    "0x1af4": "virtual",
+    "0x1b36": "virtual",
+    "0x1234": "virtual",
+    "0x1414": "virtual",
+    "0x1013": "virtual",
+    "0x80ee": "virtual",
+}
+_JETSON_NODES = (
+    "/sys/firmware/devicetree/base/gpu@*",
+    "/sys/firmware/devicetree/base/bus@0/gpu@*",
+    "/sys/firmware/devicetree/base/gpu",
+    "/proc/device-tree/gpu@*",
+    "/sys/devices/platform/*gpu*",
+    "/sys/devices/gpu.0",
+)
+_NO_LANES = (0, 255)
+"""Widths that mean that the kernel could not read the register."""
+
+
+def collect(host: Host, devices: PciDevices) -> Pci:
+    """Walk the bus and examine NVIDIA's devices."""
+    family = host.identity().os
+    if family != "linux":
+        return Pci(problems={"*": f"no PCI tree on {family}"})
+    notes = Notes()
+    jetson_gpu = notes.take("jetson_gpu", _jetson_gpu(host))
+    tree = host.stat(_DEVICES)
+    if tree.value is None:
+        return Pci(
+            jetson_gpu=jetson_gpu,
+            sources=notes.sources,
+            problems={"*": f"{_DEVICES}: {tree.problem}", **notes.problems},
+        )
+    found = _displays_and_bridges(host)
+    for field in ("gpus", "nvswitches", "other_display_vendors"):
+        notes.said(field, _DEVICES)
+    nvidia = [(path, kind) for path, kind, vendor in found if vendor == _NVIDIA]
+    return Pci(
+        gpus=[
+            _gpu(host, path, devices)
+            for path, kind in nvidia
+            if kind.startswith(_GPU_CLASSES) and not _is_virtual_function(host, path)
+        ],
+        nvswitches=sum(kind.startswith(_SWITCH_CLASS) for _path, kind in nvidia),
+        other_display_vendors=_other_vendors(found),
+        jetson_gpu=jetson_gpu,
+        sources=notes.sources,
+        problems=notes.problems,
+    )
+
+
+def _displays_and_bridges(host: Host) -> list[tuple[str, str, str]]:
+    """Return folder, class and vendor of each device of a relevant class.
+
+    The folder is the device's place in the tree, below that of its port.
+    """
+    found = []
+    for entry in host.glob(f"{_DEVICES}/*").value or ():
+        folder = host.real_path(entry).value or entry
+        kind = host.line(f"{folder}/class").value or ""
+        if kind.startswith(_LOOKED_AT):
+            found.append((folder, kind, (host.line(f"{folder}/vendor").value or "").lower()))
+    return found
+
+
+def _other_vendors(found: list[tuple[str, str, str]]) -> list[str]:
+    displays = [
+        vendor
+        for _path, kind, vendor in found
+        if kind.startswith(_DISPLAY_CLASS)
+        or (kind.startswith(_ACCELERATOR_CLASS) and vendor == _AMD)
+    ]
+    return list(dict.fromkeys(_VENDORS.get(v, v) for v in displays if v not in ("", _NVIDIA)))
+
+
+def _is_virtual_function(host: Host, path: str) -> bool:
+    """Whether it is a part of another device that the host keeps for its virtual machines."""
+    return host.exists(f"{path}/physfn").value is True
+
+
+def _gpu(host: Host, path: str, devices: PciDevices) -> PciGpu:
+    notes = Notes()
+    device_id = notes.take(
+        "device_id", host.line(f"{path}/device").map(lambda text: text.lower().removeprefix("0x"))
+    )
+    row = devices.device(device_id) if device_id else None
+    unlisted = f"the tables have no device 10de:{device_id}"
+    notes.said("address", _DEVICES)
+    above = path.rpartition("/")[0]
+
+    def table(field: str, value: str | None) -> str | None:
+        return notes.take(field, Answer(value or None, "tables: pci_devices", unlisted))
+
+    def lanes(field: str, file: str) -> int | None:
+        return notes.take(field, host.line(file).map(_lanes))
+
+    return PciGpu(
+        address=path.rpartition("/")[2].lower(),
+        device_id=device_id,
+        product=table("product", " / ".join(row.products) if row else None),
+        chip=table("chip", row.chip if row else None),
+        compute_capability=table("compute_capability", row.compute_capability if row else None),
+        bound_driver=notes.take("bound_driver", _bound_driver(host, path)),
+        link_width=lanes("link_width", f"{path}/current_link_width"),
+        link_width_max=lanes("link_width_max", f"{path}/max_link_width"),
+        port_width_max=lanes("port_width_max", f"{above}/max_link_width"),
+        link_speed=notes.take("link_speed", _speed(host, f"{path}/current_link_speed")),
+        link_speed_max=notes.take("link_speed_max", _speed(host, f"{path}/max_link_speed")),
+        numa_node=notes.take("numa_node", host.line(f"{path}/numa_node").map(int)),
+        enabled=notes.take("enabled", host.line(f"{path}/enable").map(lambda text: int(text) > 0)),
+        sources=notes.sources,
+        problems=notes.problems,
+    )
+
+
+def _bound_driver(host: Host, path: str) -> Answer[str]:
+    link = host.real_path(f"{path}/driver")
+    return link.map(lambda real: real.rpartition("/")[2]).absent("")
+
+
+def _lanes(text: str) -> int | None:
+    width = int(text)
+    return None if width in _NO_LANES else width
+
+
+def _speed(host: Host, file: str) -> Answer[float]:
+    """Parse ``16.0 GT/s PCIe``; an unknown speed is a word, or an impossible number."""
+    return host.line(file).map(_gigatransfers)
+
+
+def _gigatransfers(text: str) -> float | None:
+    number, _, unit = text.partition(" ")
+    return float(number) if unit.startswith("GT/s") and number[:1].isdigit() else None
+
+
+def _jetson_gpu(host: Host) -> Answer[str]:
+    model = jetson_model(host)
+    if not model.value:
+        return model
+    for pattern in _JETSON_NODES:
+        if found := host.glob(pattern).value:
+            return Answer(found[0], pattern)
+    return Answer(None, model.source, "a Jetson, but its device tree shows no GPU")

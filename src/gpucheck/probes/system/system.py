@@ -1,0 +1,202 @@
+"""The operating system, its libraries, and the machine below it."""
+
+import re
+from typing import Any
+
+from gpucheck.facts import Answer, Notes
+from gpucheck.facts.system import PackageManager, System
+from gpucheck.machine import Host
+from gpucheck.probes.system.reading import libc as _libc
+from gpucheck.probes.system.reading import platform
+
+DEADLINE = 5.0
+LANE = "files"
+
+_OS_RELEASE = ("/etc/os-release", "/usr/lib/os-release")
+_MANAGERS: tuple[tuple[PackageManager, str, tuple[str, ...]], ...] = (
+    ("apt", "/usr/bin/apt-get", ("debian", "ubuntu")),
+    ("zypper", "/usr/bin/zypper", ("suse", "opensuse", "sles")),
+    ("dnf", "/usr/bin/dnf", ("fedora", "rhel", "centos", "amzn")),
+    ("yum", "/usr/bin/yum", ("rhel", "centos", "amzn")),
+    ("pacman", "/usr/bin/pacman", ("arch",)),
+    ("apk", "/sbin/apk", ("alpine",)),
+)
+"""Package manager, its program, and the families of distributions that it belongs to."""
+_CPUINFO_LIMIT = 8192
+_VIRTUAL_VENDORS = (
+    "alibaba cloud",
+    "amazon ec2",
+    "bochs",
+    "digitalocean",
+    "google",
+    "hetzner",
+    "innotek",
+    "nutanix",
+    "openstack",
+    "parallels",
+    "qemu",
+    "red hat",
+    "vmware",
+    "xen",
+)
+"""DMI vendors that mean a virtual machine if the processor does not report one."""
+_L4T = re.compile(r"R(\d+) \(release\), REVISION: ([\d.]+)")
+
+
+def collect(host: Host) -> System:
+    """Read what identifies the system."""
+    notes = Notes()
+    values: dict[str, Any] = {**_identity(host, notes)}
+    notes.said("under_slurm", "$SLURM_JOB_ID")
+    values["under_slurm"] = bool(host.env().get("SLURM_JOB_ID"))
+    problems = platform.not_linux(host)
+    if not problems:
+        values |= _distribution(host, notes)
+        values |= _libraries(host, notes)
+        values |= _hardware(host, notes)
+    return System(
+        **values,
+        sources=notes.sources,
+        problems={**problems, **notes.problems},
+    )
+
+
+def _identity(host: Host, notes: Notes) -> dict[str, Any]:
+    identity = host.identity()
+    machine = identity.machine
+    said: dict[str, tuple[str, str]] = {
+        "os": (identity.os, "uname"),
+        "kernel": (identity.release, "uname"),
+        "machine": ("x86_64" if machine.lower() == "amd64" else machine, "uname"),
+        "hostname": (identity.node, "uname"),
+        "user": (identity.user, "$USER"),
+        # An unknown home is returned as the tilde itself.
+        "home": ("" if identity.home == "~" else identity.home, "$HOME"),
+    }
+    for field, (value, source) in said.items():
+        if value:
+            notes.said(field, source)
+        else:
+            notes.unknown(field, f"{source} does not say")
+    return {field: value or None for field, (value, _source) in said.items()}
+
+
+def _distribution(host: Host, notes: Notes) -> dict[str, Any]:
+    answer: Answer[str] = Answer(None, _OS_RELEASE[0])
+    for path in _OS_RELEASE:
+        answer = host.read(path)
+        if not answer.missing:
+            break
+    release = answer.map(_assignments).absent({})
+    likes = release.map(lambda names: names.get("ID_LIKE", "").split())
+    distribution = notes.take("distribution", release.map(_distribution_id))
+    return {
+        "distribution": distribution,
+        "distribution_version": notes.take(
+            "distribution_version", release.map(lambda names: names.get("VERSION_ID", ""))
+        ),
+        "distribution_like": notes.take("distribution_like", likes),
+        "pretty_name": notes.take(
+            "pretty_name", release.map(lambda names: names.get("PRETTY_NAME", ""))
+        ),
+        "package_manager": notes.take(
+            "package_manager", _package_manager(host, {distribution or "", *(likes.value or [])})
+        ),
+    }
+
+
+def _distribution_id(names: dict[str, str]) -> str:
+    # By its specification, a file without an ID means "linux"; no file means nothing.
+    return names.get("ID", "linux") if names else ""
+
+
+def _assignments(text: str) -> dict[str, str]:
+    """Parse ``NAME=value`` lines and remove the quotes, as a shell does."""
+    names = {}
+    for line in text.splitlines():
+        name, equals, value = line.strip().partition("=")
+        if equals and not name.startswith("#"):
+            names[name] = value.strip().strip("\"'")
+    return names
+
+
+def _package_manager(host: Host, families: set[str]) -> Answer[PackageManager]:
+    """Return the installed manager; the distribution's own comes before a foreign one."""
+    own_first = sorted(_MANAGERS, key=lambda entry: families.isdisjoint(entry[2]))
+    for manager, program, _families in own_first:
+        if host.exists(program).value:
+            return Answer(manager, program)
+    return Answer("", "/usr/bin")
+
+
+def _libraries(host: Host, notes: Notes) -> dict[str, Any]:
+    libc = _libc.find(host)
+    cxx = _libc.find_libstdcxx(host)
+    glibcxx = cxx.map(lambda _found: "").absent("")
+    if cxx.value is not None:
+        glibcxx = _libc.newest_glibcxx(host, cxx.value.real_path)
+    return {
+        "libc": notes.take("libc", libc.map(lambda pair: pair[0])),
+        "glibc": notes.take("glibc", libc.map(lambda pair: pair[1])),
+        "libstdcxx": notes.take("libstdcxx", cxx.map(lambda found: found.path).absent("")),
+        "glibcxx": notes.take("glibcxx", glibcxx),
+    }
+
+
+def _hardware(host: Host, notes: Notes) -> dict[str, Any]:
+    jetson = platform.jetson_model(host)
+    notes.said("wsl", "uname")
+    wsl = platform.wsl_version(host)
+    return {
+        "wsl": wsl,
+        "jetson": notes.take("jetson", jetson),
+        "l4t": notes.take("l4t", _l4t(host, jetson)),
+        "virtualization": notes.take("virtualization", _virtualization(host, wsl=wsl != 0)),
+        "memory_total_bytes": notes.take(
+            "memory_total_bytes", host.read("/proc/meminfo").map(_total_memory)
+        ),
+    }
+
+
+def _l4t(host: Host, jetson: Answer[str]) -> Answer[str]:
+    if not jetson.value:
+        return jetson
+    return host.line("/etc/nv_tegra_release").map(_l4t_release)
+
+
+def _l4t_release(text: str) -> str | None:
+    found = _L4T.search(text)
+    return f"{found[1]}.{found[2]}" if found else None
+
+
+def _virtualization(host: Host, *, wsl: bool) -> Answer[str]:
+    """Name the hypervisor: the processor shows whether there is one, DMI which one."""
+    if wsl:
+        return Answer("Windows Subsystem for Linux", "uname")
+    vendor = host.line("/sys/class/dmi/id/sys_vendor")
+    product = host.line("/sys/class/dmi/id/product_name")
+    name = " ".join(word for word in (vendor.value, product.value) if word)
+    cpu = host.read("/proc/cpuinfo", _CPUINFO_LIMIT)
+    flags = cpu.map(_cpu_flags).value
+    if flags is not None:
+        # The DMI data of a bare-metal machine in a cloud also names the cloud.
+        virtual = "hypervisor" in flags
+        return Answer((name or "unnamed hypervisor") if virtual else "", cpu.source)
+    if vendor.value is None:
+        return Answer(None, vendor.source, vendor.problem)
+    virtual = vendor.value.lower().startswith(_VIRTUAL_VENDORS) or "virtual" in name.lower()
+    return Answer(name if virtual else "", vendor.source)
+
+
+def _cpu_flags(text: str) -> list[str] | None:
+    """Return the flags of the first x86 processor; None if there is no such line."""
+    line = next((line for line in text.splitlines() if line.startswith("flags")), None)
+    return None if line is None else line.partition(":")[2].split()
+
+
+def _total_memory(text: str) -> int | None:
+    for line in text.splitlines():
+        words = line.split()
+        if words[:1] == ["MemTotal:"] and words[2:] == ["kB"]:
+            return int(words[1]) * 1024
+    return None

@@ -1,0 +1,1 @@
+"""Probes of CUDA toolkits and host compilers."""

@@ -1,0 +1,80 @@
+"""CUDA toolkits on disk, the one that a build would use, and the host compilers."""
+
+from gpucheck.facts import Answer, Notes
+from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.toolkits import Compiler, Toolkit, Toolkits
+from gpucheck.machine import Host
+from gpucheck.machine.paths import is_windows, join
+from gpucheck.probes.toolkit.reading import compilers, files
+from gpucheck.probes.toolkit.reading.files import Root
+
+DEADLINE = 5.0
+LANE = "target"
+
+
+def collect(host: Host, interpreter: Interpreter) -> Toolkits:
+    """Search for toolkits; run nvcc or a compiler only if no file has the version."""
+    notes = Notes()
+    notes.said("*", "CUDA_HOME, CUDA_PATH, PATH, /usr/local, the distribution, conda and wheels")
+    found = files.roots(host, interpreter)
+    taken = files.selected(host)
+    version: str | None = ""
+    if taken is not None:
+        notes.said("selected", taken[1])
+        version = notes.take("selected_version", files.version_of(host, taken[0]))
+    return Toolkits(
+        toolkits=[_toolkit(host, root) for root in found if root.exists],
+        selected=taken[0].path if taken is not None else "",
+        selected_version=version,
+        selected_via=taken[1] if taken is not None else "",
+        compilers=_compilers_of(host, notes),
+        python_headers=notes.take("python_headers", _python_headers(host, interpreter)),
+        sources=notes.sources,
+        problems=notes.problems,
+    )
+
+
+def _toolkit(host: Host, root: Root) -> Toolkit:
+    notes = Notes()
+    notes.said("*", root.path)
+    return Toolkit(
+        path=root.path,
+        version=notes.take("version", files.version_of(host, root)),
+        has_nvcc=files.has_nvcc(host, root),
+        has_headers=files.has_headers(host, root),
+        has_cudart=files.has_cudart(host, root),
+        found_via=root.via,
+        sources=notes.sources,
+        problems=notes.problems,
+    )
+
+
+def _python_headers(host: Host, interpreter: Interpreter) -> Answer[bool]:
+    """Look where a Python that was not relocated keeps its headers."""
+    if not interpreter.base_prefix or not interpreter.version:
+        return Answer(None, "", interpreter.problem("base_prefix") or "the interpreter is unknown")
+    if is_windows(interpreter.base_prefix):
+        return host.exists(join(interpreter.base_prefix, "include", "Python.h"))
+    version = ".".join(interpreter.version.split(".")[:2])
+    folder = f"python{version}{'t' if interpreter.free_threaded else ''}"
+    return host.exists(join(interpreter.base_prefix, "include", folder, "Python.h"))
+
+
+def _compilers_of(host: Host, notes: Notes) -> list[Compiler] | None:
+    if host.identity().os == "windows":
+        notes.unknown("compilers", "MSVC is not looked for")
+        return None
+    notes.said("compilers", "PATH")
+    return [_compiler(found) for found in compilers.compilers(host)]
+
+
+def _compiler(found: compilers.FoundCompiler) -> Compiler:
+    notes = Notes()
+    notes.said("*", found.path)
+    return Compiler(
+        command=found.command,
+        path=found.path,
+        version=notes.take("version", found.version),
+        sources=notes.sources,
+        problems=notes.problems,
+    )

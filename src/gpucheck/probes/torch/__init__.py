@@ -1,0 +1,1 @@
+"""Probes of the target interpreter, its PyTorch and its packages."""

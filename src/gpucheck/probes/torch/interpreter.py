@@ -1,0 +1,108 @@
+"""The target interpreter: which Python is diagnosed, why that one, and its own description."""
+
+from gpucheck.facts import Notes
+from gpucheck.facts.interpreter import Interpreter, Kind, OtherInterpreter
+from gpucheck.machine import Host, target
+from gpucheck.machine.paths import join, pattern
+from gpucheck.machine.target import Candidate, Description, Target, TargetWish
+from gpucheck.probes.torch.reading.files import version_facts
+
+DEADLINE = 10.0
+
+_SITE_FOLDERS = (
+    ("lib", "python3*", "site-packages"),
+    ("lib64", "python3*", "site-packages"),
+    ("lib", "python3*", "dist-packages"),
+    ("local", "lib", "python3*", "dist-packages"),
+    ("Lib", "site-packages"),
+)
+
+
+def collect(host: Host, wish: TargetWish) -> Interpreter:
+    """Find the target interpreter and query it."""
+    found = target.find(host, wish)
+    notes = Notes()
+    taken = notes.take("*", found)
+    if taken is None:
+        return Interpreter(problems=notes.problems)
+    if taken.answer is None:
+        return _silent(taken)
+    for field in ("status", "executable", "chosen_by", "others"):
+        notes.said(field, "gpucheck's search for the target interpreter")
+    return _described(host, taken, taken.answer, notes)
+
+
+def _silent(taken: Target) -> Interpreter:
+    """Return which interpreter did not answer, and why."""
+    detail = taken.detail or f"the target interpreter did not answer: {taken.status}"
+    return Interpreter(
+        status=taken.status,
+        executable=taken.executable or None,
+        chosen_by=taken.chosen_by or None,
+        sources=dict.fromkeys(
+            ("status", "executable", "chosen_by"), "gpucheck's search for the target interpreter"
+        ),
+        problems={"*": detail},
+    )
+
+
+def _described(host: Host, taken: Target, said: Description, notes: Notes) -> Interpreter:
+    for field in Description.__struct_fields__:
+        if getattr(said, field) is None:
+            notes.unknown(field, "the interpreter did not say")
+    executable = taken.executable or said.executable or None
+    if executable is not None:
+        notes.problems.pop("executable", None)
+    return Interpreter(
+        status=taken.status,
+        executable=executable,
+        chosen_by=taken.chosen_by or None,
+        version=said.version,
+        implementation=said.implementation,
+        platform=said.platform,
+        bits=said.bits,
+        free_threaded=said.free_threaded,
+        prefix=said.prefix,
+        base_prefix=said.base_prefix,
+        kind=_kind(host, said.prefix, notes),
+        sys_path=said.sys_path,
+        site_packages=said.site_packages,
+        user_site=said.user_site,
+        user_site_enabled=said.user_site_enabled,
+        externally_managed=said.externally_managed,
+        has_pip=said.has_pip,
+        glibc=said.glibc,
+        soabi=said.soabi,
+        others=[o for candidate in taken.others if (o := _with_torch(host, candidate))],
+        sources=notes.sources,
+        problems=notes.problems,
+    )
+
+
+def _kind(host: Host, prefix: str, notes: Notes) -> Kind:
+    config = host.read(join(prefix, "pyvenv.cfg"), 16 * 1024)
+    if config.value is not None:
+        notes.said("kind", config.source)
+        keys = [line.partition("=")[0].strip() for line in config.value.splitlines()]
+        return "uv" if "uv" in keys else "venv"
+    notes.said("kind", prefix)
+    if host.exists(join(prefix, "conda-meta")).value:
+        return "conda"
+    if "/.pyenv/versions/" in prefix or "\\.pyenv\\" in prefix:
+        return "pyenv"
+    return "system" if prefix == "/usr" else "other"
+
+
+def _with_torch(host: Host, candidate: Candidate) -> OtherInterpreter | None:
+    """Return the candidate if its files show that it has torch; nothing is run for this."""
+    for names in _SITE_FOLDERS:
+        found = host.glob(pattern(candidate.prefix, *names, "torch", "version.py"))
+        for path in found.value or ():
+            version = version_facts(host, path).value
+            return OtherInterpreter(
+                executable=candidate.executable,
+                chosen_by=candidate.chosen_by,
+                torch=version.version if version else None,
+                sources={"*": path},
+            )
+    return None

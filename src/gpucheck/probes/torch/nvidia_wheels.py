@@ -1,0 +1,140 @@
+"""The wheels that torch pins: which are installed, and whether their libraries are complete."""
+
+from gpucheck.derived.pinned_wheels import pinned_wheel
+from gpucheck.facts import Notes
+from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.loading import Loading
+from gpucheck.facts.nvidia_wheels import (
+    DamagedLibrary,
+    NvidiaWheels,
+    PinnedWheel,
+    SharedLibrary,
+    State,
+)
+from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.machine import Host
+from gpucheck.machine.paths import name, parent
+from gpucheck.probes.torch.reading.dist_info import DistInfo, dist_infos
+from gpucheck.probes.torch.reading.nccl_functions import missing_functions
+from gpucheck.probes.torch.reading.wheel_records import Recorded, damage, recorded_libraries
+
+DEADLINE = 5.0
+LANE = "target"
+
+_TRITON = ("triton", "pytorch-triton")
+_MOST_WHEELS = 200
+_SEVERAL = 2
+
+
+def collect(
+    host: Host, interpreter: Interpreter, torch: TorchBuild, loading: Loading
+) -> NvidiaWheels:
+    """Compare what is installed with torch's pins and with the wheels' own records."""
+    if interpreter.sys_path is None:
+        why = interpreter.problem("sys_path") or "the target interpreter is unknown"
+        return NvidiaWheels(problems={"*": why})
+    infos = dist_infos(host, interpreter.sys_path)
+    notes = Notes()
+    pins = _pins(torch, infos, notes)
+    wheels = nvidia_wheels(infos)
+    records = {info.path: recorded_libraries(host, info) for info in wheels}
+    claims: dict[str, list[Recorded]] = {}
+    for answer in records.values():
+        for one in answer.value or ():
+            claims.setdefault(one.path, []).append(one)
+    damaged, shared = _compared(host, claims)
+    for field in ("damaged", "shared", "unrecorded"):
+        notes.said(field, "RECORD of the wheels, and the sizes of their libraries")
+    return NvidiaWheels(
+        pins=pins,
+        damaged=damaged,
+        shared=shared,
+        nccl_functions_missing=notes.take(
+            "nccl_functions_missing", missing_functions(host, torch, loading)
+        ),
+        unrecorded=[info.project for info in wheels if records[info.path].value is None],
+        sources=notes.sources,
+        problems=notes.problems,
+    )
+
+
+def nvidia_wheels(infos: list[DistInfo]) -> list[DistInfo]:
+    """Return the wheels whose files are compared with their RECORD."""
+    return [info for info in infos if _is_wheel(info)][:_MOST_WHEELS]
+
+
+def _is_wheel(info: DistInfo) -> bool:
+    return info.path.endswith(".dist-info") and (
+        info.project.startswith("nvidia-") or info.project in _TRITON
+    )
+
+
+def _pins(torch: TorchBuild, infos: list[DistInfo], notes: Notes) -> list[PinnedWheel] | None:
+    if torch.pins is None:
+        notes.unknown("pins", torch.problem("pins") or "what torch requires is unknown")
+        return None
+    source = torch.source("pins")
+    notes.said("pins", f"{source}, and the metadata of what is installed")
+    found = []
+    for project, specifier in torch.pins.items():
+        info = _installed(project, infos, torch.path or "")
+        version = info.version if info is not None else ""
+        where = info.path if info is not None else "sys.path of the target"
+        found.append(pinned_wheel(project, specifier, version, {"*": where, "specifier": source}))
+    return found
+
+
+def _installed(project: str, infos: list[DistInfo], torch: str) -> DistInfo | None:
+    """Return the wheel of a project that torch would use: the one next to it, else the first."""
+    found = [info for info in infos if info.project == project]
+    beside = [info for info in found if info.entry == parent(torch)]
+    return next(iter(beside or found), None)
+
+
+def _compared(
+    host: Host, claims: dict[str, list[Recorded]]
+) -> tuple[list[DamagedLibrary], list[SharedLibrary]]:
+    """Return the libraries that differ from their record, and those that several wheels wrote."""
+    damaged: list[DamagedLibrary] = []
+    shared: list[SharedLibrary] = []
+    for path, owners in claims.items():
+        stat = host.stat(path)
+        size = stat.value.size if stat.value is not None else None
+        if stat.missing:
+            damaged += [_damaged(one, "missing", 0) for one in owners]
+        elif size is not None and all(one.size != size for one in owners):
+            damaged.append(_damaged(owners[-1], damage(host, path, size), size))
+        if len({one.info.project for one in owners}) >= _SEVERAL and not stat.missing:
+            shared.append(_shared(path, owners, size))
+    return damaged, shared
+
+
+def _damaged(one: Recorded, state: State, size: int) -> DamagedLibrary:
+    return DamagedLibrary(
+        project=one.info.project,
+        version=one.info.version,
+        library=name(one.path),
+        path=one.path,
+        state=state,
+        recorded_size=one.size,
+        size=size,
+        sources={"*": one.path, "recorded_size": f"{one.info.path}: RECORD"},
+    )
+
+
+def _shared(path: str, owners: list[Recorded], size: int | None) -> SharedLibrary:
+    projects = sorted({one.info.project for one in owners})
+    fitting = sorted({one.info.project for one in owners if one.size == size})
+    problems = {}
+    if size is None:
+        problems["owner"] = "its size cannot be read"
+    elif len(fitting) > 1:
+        problems["owner"] = f"the files of {' and '.join(fitting)} have the same size"
+    return SharedLibrary(
+        library=name(path),
+        path=path,
+        projects=projects,
+        owner=None if problems else "".join(fitting),
+        sources={"*": "RECORD of the wheels", "owner": path},
+        problems=problems,
+    )

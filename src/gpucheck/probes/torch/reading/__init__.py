@@ -1,0 +1,1 @@
+"""What the probes of this subject are made of: one module reads one kind of thing."""

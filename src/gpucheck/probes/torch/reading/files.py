@@ -1,0 +1,115 @@
+"""The location of an installed torch, and the content of ``torch/version.py``."""
+
+import ast
+from typing import Literal
+
+import msgspec
+
+from gpucheck.facts import Answer
+from gpucheck.machine import Host
+from gpucheck.machine.paths import distinct, join, pattern
+
+_VERSION_FILE_LIMIT = 64 * 1024
+MAX_ENTRIES = 256
+"""Maximum number of entries of sys.path that are searched."""
+
+
+class TorchFiles(msgspec.Struct, frozen=True, kw_only=True):
+    """Something on sys.path that ``import torch`` would take."""
+
+    kind: Literal["package", "module", "folder"]
+    path: str
+    """The package's folder, or the file."""
+    entry: str
+    """The entry of sys.path that contains it."""
+
+
+class VersionFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """``torch/version.py``; "" is its None, None a name that it does not define."""
+
+    version: str | None = None
+    cuda: str | None = None
+    hip: str | None = None
+    xpu: str | None = None
+    git_version: str | None = None
+
+
+def find_torch(host: Host, sys_path: list[str]) -> tuple[list[TorchFiles], list[str]]:
+    """Return every torch in the order of import, and the problems of the search.
+
+    Within one entry a package takes priority over a module. A folder without ``__init__.py`` is
+    left out: any package or module takes priority over it, wherever it is, so it never hides a
+    torch.
+    """
+    found: list[TorchFiles] = []
+    problems: list[str] = []
+    seen: set[str] = set()
+    entries = distinct(sys_path)
+    for entry in entries[:MAX_ENTRIES]:
+        if "\ufffd" in entry:
+            problems.append(f"{entry}: a name that is no UTF-8 is not followed")
+            continue
+        folder = join(entry, "torch")
+        init = host.stat(join(folder, "__init__.py"))
+        if init.value is None and not init.missing:
+            problems.append(f"{folder}: {init.problem}")
+        elif init.value is not None:
+            real = host.real_path(folder).value or folder
+            if real not in seen:
+                found.append(TorchFiles(kind=_kind(host, folder), path=folder, entry=entry))
+            seen.add(real)
+        elif host.exists(join(entry, "torch.py")).value:
+            module = join(entry, "torch.py")
+            found.append(TorchFiles(kind="module", path=module, entry=entry))
+    if len(entries) > MAX_ENTRIES:
+        problems.append(f"sys.path has {len(entries)} entries, {MAX_ENTRIES} were looked into")
+    return found, problems
+
+
+def _kind(host: Host, folder: str) -> Literal["package", "folder"]:
+    """Return whether this is an installed torch, even a damaged one, or a source checkout."""
+    if host.exists(join(folder, "version.py")).value is not False:
+        return "package"
+    return "package" if host.glob(pattern(folder, "_C.*")).value else "folder"
+
+
+def version_facts(host: Host, path: str) -> Answer[VersionFacts]:
+    """Read ``torch/version.py`` without running it."""
+    return host.read(path, _VERSION_FILE_LIMIT).map(_understand)
+
+
+def _understand(text: str) -> VersionFacts:
+    """Return the literals that are assigned.
+
+    Raises:
+        ValueError: the text is not Python, or assigns no version.
+    """
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise ValueError(f"not Python: {error}") from error
+    said: dict[str, str] = {}
+    for statement in tree.body:
+        target, value = _assignment(statement)
+        literal = value.value if isinstance(value, ast.Constant) else ...
+        if literal is None or isinstance(literal, str):
+            said[target] = literal or ""
+    if not said.get("__version__"):
+        raise ValueError("no __version__ in it")
+    return VersionFacts(
+        version=said.get("__version__"),
+        cuda=said.get("cuda"),
+        hip=said.get("hip"),
+        xpu=said.get("xpu"),
+        git_version=said.get("git_version"),
+    )
+
+
+def _assignment(statement: ast.stmt) -> tuple[str, ast.expr | None]:
+    if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+        target: ast.expr = statement.targets[0]
+    elif isinstance(statement, ast.AnnAssign):
+        target = statement.target
+    else:
+        return "", None
+    return (target.id, statement.value) if isinstance(target, ast.Name) else ("", None)

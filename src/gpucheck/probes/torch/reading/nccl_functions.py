@@ -1,0 +1,38 @@
+"""Whether the NCCL that torch would load has the functions that torch calls."""
+
+from gpucheck.facts import Answer
+from gpucheck.facts.loading import Loading
+from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.machine import Host
+from gpucheck.machine.paths import join
+from gpucheck.tables.versions import at_least, parse
+
+_START = "nccl"
+_SONAME = "libnccl.so"
+
+
+def missing_functions(host: Host, torch: TorchBuild, loading: Loading) -> Answer[list[str]]:
+    """Return the NCCL functions that libtorch_cuda needs and that the copy does not define.
+
+    An NCCL that is not older than the pinned one has them all, so it is not read.
+    """
+    copy = next((one for one in loading.libraries or () if one.soname.startswith(_SONAME)), None)
+    if copy is None or not copy.real_path or not torch.path:
+        return Answer(None, "", "it is not known which NCCL would be loaded")
+    have, want = parse(copy.version), parse(torch.nccl)
+    if have is None or want is None:
+        return Answer(None, copy.real_path, "its version, or the one that torch pins, is unknown")
+    if at_least(have[:2], want[:2]):
+        return Answer([], f"{copy.real_path}: no older than the one that torch pins")
+    from gpucheck.binaries.elf import missing_symbols, read_elf, undefined_symbols  # noqa: PLC0415  # rare
+
+    user = read_elf(host, join(torch.path, "lib", "libtorch_cuda.so"))
+    library = read_elf(host, copy.real_path)
+    if user.value is None or library.value is None:
+        failed = library if user.value is not None else user
+        return Answer(None, failed.source, failed.problem)
+    needed = undefined_symbols(host, user.value)
+    if needed.value is None:
+        return Answer(None, needed.source, needed.problem)
+    names = [one.name for one in needed.value if one.name.startswith(_START) and not one.weak]
+    return missing_symbols(host, library.value, names).map(sorted)

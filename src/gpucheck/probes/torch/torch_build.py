@@ -1,0 +1,119 @@
+"""The PyTorch build of the target, read from its files; nothing is imported or executed."""
+
+from gpucheck.facts import Answer, Notes
+from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.torch_build import Platform, TorchBuild, TorchInstall
+from gpucheck.machine import Host
+from gpucheck.machine.paths import join
+from gpucheck.probes.torch.reading import metadata
+from gpucheck.probes.torch.reading.conda import conda_records
+from gpucheck.probes.torch.reading.dist_info import dist_infos
+from gpucheck.probes.torch.reading.files import TorchFiles, VersionFacts, find_torch, version_facts
+from gpucheck.probes.torch.reading.libraries import Libraries
+from gpucheck.probes.torch.reading.pins import marker_environment, pins
+
+DEADLINE = 5.0
+LANE = "target"
+
+
+def collect(host: Host, interpreter: Interpreter) -> TorchBuild:
+    """Read the facts in torch's files; nothing is imported."""
+    if interpreter.sys_path is None:
+        why = interpreter.problem("sys_path") or "the target interpreter is unknown"
+        return TorchBuild(problems={"*": why})
+    found, problems = find_torch(host, interpreter.sys_path)
+    infos = dist_infos(host, interpreter.sys_path)
+    notes = Notes()
+    notes.said("installs", "sys.path of the target")
+    notes.said("leftovers", "sys.path of the target")
+    installs = [_install(host, files) for files in found]
+    leftovers = metadata.leftovers(host, interpreter.sys_path, infos)
+    if found and found[0].kind == "package":
+        conda = conda_records(host, interpreter.prefix)
+        own = metadata.Own.of(host, found[0], infos, conda)
+        return _build(host, interpreter, own, notes, installs=installs, leftovers=leftovers)
+    hidden = problems + metadata.editable_installs(host, infos)
+    path = None
+    if found:
+        path = found[0].path
+        notes.said("path", "sys.path of the target")
+        notes.unknown("*", f"import torch finds {path}, which is no PyTorch")
+    elif hidden:
+        notes.unknown("*", hidden[0])
+    else:
+        notes.unknown("*", "torch is not installed in the target interpreter")
+    is_known = bool(found) or not hidden
+    if is_known:
+        notes.said("installed", "sys.path of the target")
+    return TorchBuild(
+        installed=False if is_known else None,
+        path=path,
+        installs=installs,
+        leftovers=leftovers,
+        sources=notes.sources,
+        problems=notes.problems,
+    )
+
+
+def _install(host: Host, files: TorchFiles) -> TorchInstall:
+    said = version_facts(host, join(files.path, "version.py"))
+    version = said.value.version if said.value is not None else None
+    problems = {} if version else {"version": "no torch/version.py that can be read"}
+    sources = {"*": files.path}
+    return TorchInstall(
+        path=files.path, kind=files.kind, version=version, sources=sources, problems=problems
+    )
+
+
+def _build(
+    host: Host,
+    interpreter: Interpreter,
+    own: metadata.Own,
+    notes: Notes,
+    *,
+    installs: list[TorchInstall],
+    leftovers: list[str],
+) -> TorchBuild:
+    package = own.package
+    notes.said("installed", package.path)
+    notes.said("path", package.path)
+    said = version_facts(host, join(package.path, "version.py"))
+    built_for: Platform | None = notes.take("built_for", said.map(_built_for))
+    libraries = Libraries(host, package, interpreter.prefix or "", built_for)
+    notes.unknown("cudnn_compiled", "the files of a build do not tell it")
+    required: Answer[dict[str, str]] = Answer(None, package.entry, "no metadata of torch there")
+    if own.info is not None:
+        required = pins(host, own.info, own.infos, marker_environment(interpreter))
+    return TorchBuild(
+        installed=True,
+        path=package.path,
+        version=notes.take("version", said.map(lambda v: v.version)),
+        metadata_version=notes.take("metadata_version", own.version()),
+        built_for=built_for,
+        cuda=notes.take("cuda", said.map(lambda v: v.cuda)),
+        hip=notes.take("hip", said.map(lambda v: v.hip or "")),
+        git_version=notes.take("git_version", said.map(lambda v: v.git_version)),
+        installer=notes.take("installer", own.installer()),
+        arch_list=notes.take("arch_list", libraries.arch_list()),
+        cuda_library=notes.take("cuda_library", libraries.has_cuda()),
+        pins=notes.take("pins", required),
+        cudnn=notes.take("cudnn", libraries.cudnn(required, own.conda)),
+        nccl=notes.take("nccl", libraries.nccl(required, own.conda)),
+        cxx11_abi=notes.take("cxx11_abi", libraries.cxx11_abi()),
+        wheel_tag=notes.take("wheel_tag", own.wheel_tag()),
+        installs=installs,
+        leftovers=leftovers,
+        sources=notes.sources,
+        problems=notes.problems,
+    )
+
+
+def _built_for(said: VersionFacts) -> Platform | None:
+    """Return what the build is for; None if the file does not even define ``cuda``."""
+    if said.cuda is None:
+        return None
+    if said.cuda:
+        return "cuda"
+    if said.hip:
+        return "rocm"
+    return "xpu" if said.xpu else "cpu"

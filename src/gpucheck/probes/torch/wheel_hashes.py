@@ -1,0 +1,91 @@
+"""Whether the libraries of nvidia-* wheels have their original content (``-v``)."""
+
+import time
+
+from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.nvidia_wheels import NvidiaWheels
+from gpucheck.facts.request import Request
+from gpucheck.facts.wheel_hashes import AlteredLibrary, WheelHashes
+from gpucheck.machine import Host
+from gpucheck.machine.paths import name
+from gpucheck.probes.torch.nvidia_wheels import nvidia_wheels
+from gpucheck.probes.torch.reading.dist_info import dist_infos
+from gpucheck.probes.torch.reading.wheel_records import Recorded, recorded_libraries
+
+DEADLINE = 25.0
+LANE = "target"
+
+_ALGORITHM = "sha256="
+_DIGEST_BYTES = 32
+
+
+def collect(
+    host: Host, request: Request, interpreter: Interpreter, wheels: NvidiaWheels
+) -> WheelHashes:
+    """Hash the libraries whose sizes match the record, the small ones first."""
+    if not request.hash_seconds:
+        return WheelHashes(problems={"*": "hashes are compared with -v only"})
+    if interpreter.sys_path is None or wheels.damaged is None:
+        why = wheels.problem("damaged") or "the target interpreter is unknown"
+        return WheelHashes(problems={"*": why})
+    infos = nvidia_wheels(dist_infos(host, interpreter.sys_path))
+    claims: dict[str, list[Recorded]] = {}
+    for info in infos:
+        for one in recorded_libraries(host, info).value or ():
+            claims.setdefault(one.path, []).append(one)
+    for damaged in wheels.damaged:
+        claims.pop(damaged.path or "", None)
+    return _compared(host, claims, request.hash_seconds)
+
+
+def _compared(host: Host, claims: dict[str, list[Recorded]], seconds: float) -> WheelHashes:
+    """Compare each file with the hashes of all wheels that contain it."""
+    end = time.monotonic() + seconds
+    altered: list[AlteredLibrary] = []
+    problems: list[str] = []
+    compared = 0
+    for path, owners in sorted(claims.items(), key=lambda claim: claim[1][-1].size):
+        wanted = [_hexadecimal(one.hash) for one in owners]
+        left = end - time.monotonic()
+        if left <= 0 or not all(wanted):
+            why = "the time is over" if left <= 0 else "no SHA-256 is recorded"
+            problems.append(f"{name(path)}: {why}")
+            continue
+        answer = host.sha256(path, left)
+        if answer.value is None:
+            problems.append(f"{name(path)}: {answer.problem}")
+            continue
+        compared += 1
+        if answer.value not in wanted:
+            altered.append(_altered(owners[-1], answer.value))
+    return WheelHashes(
+        altered=altered,
+        compared=compared,
+        left_out=f"{len(problems)} left out, such as {problems[0]}" if problems else "",
+        sources={"*": "RECORD of the wheels, and the contents of their libraries"},
+    )
+
+
+def _altered(one: Recorded, found: str) -> AlteredLibrary:
+    return AlteredLibrary(
+        project=one.info.project,
+        version=one.info.version,
+        library=name(one.path),
+        path=one.path,
+        sha256=found,
+        sources={"*": one.path},
+    )
+
+
+def _hexadecimal(hashed: str) -> str:
+    """Return the SHA-256 of a RECORD in hexadecimal digits; "" for anything else."""
+    import base64  # noqa: PLC0415  # with -v only
+    import binascii  # noqa: PLC0415
+
+    if not hashed.startswith(_ALGORITHM):
+        return ""
+    try:
+        digest = base64.urlsafe_b64decode(hashed[len(_ALGORITHM) :] + "=")
+    except (binascii.Error, ValueError):
+        return ""
+    return digest.hex() if len(digest) == _DIGEST_BYTES else ""

@@ -1,5 +1,0 @@
-"""Witnesses: what the self-tests, a pre-flight and several sections together say of a cause.
-
-A view answers a question over facts; a witness says in words what is wrong and what to do. A check
-asks for a witness by its type as it asks for a view.
-"""

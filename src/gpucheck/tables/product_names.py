@@ -1,0 +1,35 @@
+"""Names of GPUs as people write them, and the facts that the tables have about each."""
+
+import re
+from collections.abc import Iterator
+
+from gpucheck.tables import Tables
+from gpucheck.tables.gpu_products import GpuProducts
+from gpucheck.tables.pci_devices import PciDevices
+
+_FAMILIES = ("", "GeForce ", "Tesla ", "Quadro ")
+_VARIANT = re.compile(r"[0-9]{1,3}GB|PCIE|NVL|SXM[0-9]?|HBM[0-9]E?")
+"""The last words of a product name that describe its memory or its form, not its chip."""
+
+
+def spellings(name: str) -> Iterator[str]:
+    """Return the names under which the tables may have a product: first as it is, then completed.
+
+    The name of a MIG instance follows that of its GPU: ``NVIDIA A100-SXM4-40GB MIG 3g.20gb``.
+    """
+    name = name.partition(" MIG ")[0]
+    for family in _FAMILIES:
+        yield family + name
+    words = name.replace("-", " ").split()
+    while len(words) > 1 and _VARIANT.fullmatch(words[-1].upper()):
+        words.pop()
+    plain = " ".join(words)
+    for family in _FAMILIES:
+        yield family + plain
+    yield plain.removeprefix("Tesla ")
+
+
+def capability_of(name: str, tables: Tables) -> str | None:
+    """Return the compute capability on which the table's entries of a name agree."""
+    products = tables.get(GpuProducts).capability(name)
+    return products or tables.get(PciDevices).capability_named(name)

@@ -1,0 +1,178 @@
+"""Facts that several formats state in the same words: releases, builds, GPUs, packages."""
+
+import re
+
+from gpucheck.facts.cuda_driver import CudaDriver
+from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.limits import LimitsOfProcess
+from gpucheck.facts.nvml import Nvml, NvmlGpu
+from gpucheck.facts.packages import Distribution, Packages
+from gpucheck.facts.pasted import Pasted
+from gpucheck.facts.system import System
+from gpucheck.facts.toolkits import Compiler, Toolkit, Toolkits
+from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.messages.text import Line, Text
+from gpucheck.tables.versions import minor
+from gpucheck.ticket.readers._labels import is_unknown
+from gpucheck.ticket.readers.base import Machine
+
+VERSION = re.compile(r"(?<![\w.])v?(\d{1,4}(?:\.\d{1,6}){1,4}(?:[abc.+-]\w[\w.+]{0,40})?)")
+_RELEASE = re.compile(r"(?<![\w.])(\d{1,4}(?:\.\d{1,4}){1,2})(?![\w.])")
+_TORCH = re.compile(
+    r"(?<![\w.])v?(\d\.\d{1,2}(?:\.\d{1,2})?(?:[ab]\d{1,2}|rc\d)?(?:\.dev\d{8})?(?:\+[\w.]{1,40})?)"
+)
+_DRIVER = re.compile(r"(\d{3}\.\d{1,3}(?:\.\d{1,3})?)(?![\w.])")
+_GCC = re.compile(r"(\d{1,2}\.\d{1,2}\.\d{1,2})(?:\s\d{8})?(?:\s\(.{0,60}\))?$")
+_GLIBC = re.compile(r"glibc[ -](\d\.\d{1,3})")
+_SIZE = re.compile(r"(\d{1,6}(?:\.\d{1,3})?) ?([KMGT])i?B?", re.IGNORECASE)
+_UNITS = {"K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
+_CODE = re.compile(r"(?:sm|compute)_\d{2,3}[af]?")
+_OTHERS = re.compile(
+    r"\b(?:AMD|ATI|Radeon|Instinct|gfx\d|Intel|Arc|Apple|Ascend|MTT|HL-\d)", re.IGNORECASE
+)
+"""Makers and products of GPUs other than NVIDIA's."""
+_WITHOUT_CUDA = ("none", "no", "not supported", "could not collect")
+_YES, _NO = ("true", "yes"), ("false", "no")
+_NEITHER = ("none", "null")
+
+
+def torch_version(value: str, line: Line, machine: Machine) -> None:
+    """Read the release of an installed torch: ``2.1.0+cu118``."""
+    found = _TORCH.match(value)
+    known = machine.value(TorchBuild, "version") or ""
+    if found is not None and known.partition("+")[0] != found[1]:  # pip's list truncates "+cu118"
+        machine.said(TorchBuild, "installed", value=True, line=line)
+        machine.said(TorchBuild, "version", found[1], line)
+
+
+def torch_cuda(value: str, line: Line, machine: Machine) -> None:
+    """Read the CUDA that torch was built for, as torch reports it; "None" means no CUDA.
+
+    It counts only together with a release of torch, because a report that could not import torch
+    prints the same.
+    """
+    if value.lower() in _WITHOUT_CUDA and machine.knows(TorchBuild, "version"):
+        if not machine.knows(TorchBuild, "built_for"):
+            machine.said(TorchBuild, "built_for", "cpu", line)
+            machine.said(TorchBuild, "cuda", "", line)
+        return
+    found = VERSION.match(value)
+    cuda = minor(found[1]) if found is not None else None
+    if cuda is not None:
+        machine.said(TorchBuild, "built_for", "cuda", line)
+        machine.said(TorchBuild, "cuda", cuda, line)
+
+
+def torch_hip(value: str, line: Line, machine: Machine) -> None:
+    """Read the ROCm that torch was built for."""
+    found = VERSION.match(value)
+    if found is not None:
+        machine.said(TorchBuild, "built_for", "rocm", line)
+        machine.said(TorchBuild, "hip", found[1], line)
+
+
+def cuda_available(value: str, line: Line, machine: Machine) -> None:
+    """Read the result of ``torch.cuda.is_available()``."""
+    word = value.lower()
+    if word.startswith(_YES):
+        machine.said(Pasted, "cuda_available", value=True, line=line)
+        machine.said(CudaDriver, "init_code", 0, line)
+    elif word.startswith(_NO) and not word.startswith(_NEITHER):
+        machine.said(Pasted, "cuda_available", value=False, line=line)
+
+
+def arch_list(value: str, line: Line, machine: Machine) -> None:
+    """Read the GPU code in torch: ``sm_80``, ``compute_90``."""
+    codes = list(dict.fromkeys(_CODE.findall(value)))
+    if codes:
+        machine.said(TorchBuild, "arch_list", codes, line)
+
+
+def toolkit(value: str, line: Line, machine: Machine) -> None:
+    """Read the release of nvcc."""
+    found = VERSION.search(value)
+    version = minor(found[1]) if found is not None else None
+    if version is None:
+        machine.unknown(Toolkits, "selected_version", f"{line.source}: {value or 'no value'}")
+        return
+    machine.said(Toolkits, "selected_version", version, line)
+    one = machine.item(Toolkits, "toolkits", Toolkit, version, line)
+    one.said("version", version, line.source)
+    one.said("has_nvcc", value=True, source=line.source)
+
+
+def driver_release(value: str, line: Line, machine: Machine) -> None:
+    """Read the driver's release, as NVML reports it."""
+    found = _DRIVER.match(value)
+    if found is not None:
+        machine.said(Nvml, "driver_release", found[1], line)
+        machine.said(Nvml, "init_code", 0, line)
+    elif value:
+        machine.unknown(Nvml, "driver_release", f"{line.source}: {value}")
+
+
+def gpu(index: int, name: str, line: Line, machine: Machine) -> None:
+    """Read an NVIDIA GPU with its number; the same words may list GPUs of other makers."""
+    if _OTHERS.search(name) is not None:
+        return
+    draft = machine.item(Nvml, "gpus", NvmlGpu, index, line)
+    draft.said("index", index, line.source)
+    name = name.strip(" `|*'\"")
+    if name and not name.endswith("...") and not is_unknown(name):
+        draft.said("device_name", name, line.source)
+
+
+def capability(index: int, value: str, line: Line, machine: Machine) -> None:
+    """Read the compute capability of a GPU, such as ``8.6``."""
+    draft = machine.item(Nvml, "gpus", NvmlGpu, index, line)
+    draft.said("index", index, line.source)
+    draft.said("compute_capability", value, line.source)
+
+
+def python_version(value: str, line: Line, machine: Machine) -> None:
+    """Read the release of the interpreter."""
+    found = _RELEASE.match(value)
+    if found is not None:
+        machine.said(Interpreter, "status", "ok", line)
+        machine.said(Interpreter, "version", found[1], line)
+
+
+def libc(value: str, line: Line, machine: Machine) -> None:
+    """Read a C library such as ``glibc-2.35``."""
+    found = _GLIBC.match(value.lower())
+    if found is not None:
+        machine.said(System, "libc", "glibc", line)
+        machine.said(System, "glibc", found[1], line)
+
+
+def gcc(value: str, line: Line, machine: Machine) -> None:
+    """Read the first line of ``gcc --version``: the release is at its end."""
+    found = _GCC.search(value)
+    if found is not None:
+        compiler = machine.item(Toolkits, "compilers", Compiler, "gcc", line)
+        compiler.said("command", "gcc", line.source)
+        compiler.said("version", found[1], line.source)
+
+
+def shm_size(value: str, line: Line, machine: Machine) -> None:
+    """Read the size of ``/dev/shm``: ``64M``, ``64.00 MB``."""
+    found = _SIZE.search(value)
+    if found is not None:
+        size = int(float(found[1]) * _UNITS[found[2].upper()])
+        machine.said(LimitsOfProcess, "shm_total_bytes", size, line)
+
+
+def cannot_import_torch(text: Text) -> bool:
+    """Whether a Python had no torch: a list with torch is then from another environment."""
+    return "no module named 'torch'" in text.lower or "no module named torch\n" in text.lower
+
+
+def package(name: str, version: str, line: Line, machine: Machine) -> str:
+    """Read an installed distribution; return its normalised name."""
+    project = re.sub(r"[-_.]+", "-", name).lower()
+    one = machine.item(Packages, "distributions", Distribution, project, line)
+    one.said("project", project, line.source)
+    one.said("version", version.rstrip(").,"), line.source)
+    if project == "torch":
+        torch_version(version, line, machine)
+    return project

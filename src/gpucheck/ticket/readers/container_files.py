@@ -1,0 +1,67 @@
+"""Dockerfiles, ``docker run`` and compose files: the image, and what the container is given."""
+
+import re
+
+from gpucheck.facts.limits import LimitsOfProcess
+from gpucheck.facts.toolkits import Toolkits
+from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.messages.text import Text
+from gpucheck.ticket.readers import _said as said
+from gpucheck.ticket.readers.base import Machine
+
+NAME = "container set-up"
+MARKS = (
+    "pytorch/pytorch:",
+    "nvidia/cuda:",
+    "docker run",
+    "shm-size",
+    "shm_size",
+    "podman run",
+    "--ulimit",
+)
+RANK = 30
+
+_TORCH = re.compile(
+    r"pytorch/pytorch:(\d\.\d{1,2}\.\d{1,2})-cuda(\d{1,2}\.\d)-cudnn\d{1,2}-(devel|runtime)"
+)
+_CUDA = re.compile(r"nvidia/cuda:(\d{1,2}\.\d{1,2})(?:\.\d)?-(?:cudnn\d{0,2}-)?devel")
+_FROM = re.compile(r"^\s{0,8}(?:FROM|image:|container:)\s", re.IGNORECASE)
+_RUN = re.compile(r"\b(?:docker|podman|nvidia-docker)\b.{0,40}\brun\b")
+_SHM = re.compile(
+    r"(?:--shm-size[= ]|shm_size:\s{1,4}[\"']?)(\d{1,6}(?:\.\d{1,2})?\s?[kmgtKMGT])[bB]?"
+)
+_MEMLOCK = re.compile(r"--ulimit[= ][\"']?memlock=(-1|\d{1,15})")
+
+
+def read(text: Text, machine: Machine) -> None:
+    """Read images first; only a single image, because with several the relevant one is unknown."""
+    _image(text, machine)
+    for index in text.find("shm-size", "shm_size"):
+        found = _SHM.search(text.lines[index].text)
+        if found is not None and _once(text, "shm-size", "shm_size"):
+            said.shm_size(found[1], text.lines[index], machine)
+    for index in text.find("memlock="):
+        limit = _MEMLOCK.search(text.lines[index].text)
+        if limit is not None:
+            machine.said(LimitsOfProcess, "memlock_bytes", int(limit[1]), text.lines[index])
+
+
+def _once(text: Text, *words: str) -> bool:
+    """Whether the size is given once: a second one is a later attempt."""
+    return len(text.find(*words, most=2)) == 1
+
+
+def _image(text: Text, machine: Machine) -> None:
+    lines = [text.lines[index] for index in text.find("pytorch/pytorch:", "nvidia/cuda:")]
+    used = [line for line in lines if _FROM.match(line.text) or _RUN.search(line.text)]
+    torch = [(found, line) for line in used if (found := _TORCH.search(line.text)) is not None]
+    if len({found[0] for found, _ in torch}) == 1 and not machine.knows(TorchBuild, "version"):
+        found, line = torch[0]
+        said.torch_version(found[1], line, machine)
+        said.torch_cuda(found[2], line, machine)
+    toolkits = [(found, line) for line in used if (found := _CUDA.search(line.text)) is not None]
+    if len({found[1] for found, _ in toolkits}) == 1 and not machine.knows(
+        Toolkits, "selected_version"
+    ):
+        found, line = toolkits[0]
+        said.toolkit(found[1], line, machine)

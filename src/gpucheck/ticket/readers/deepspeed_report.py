@@ -1,0 +1,43 @@
+"""``ds_report``: labels and values with dots between them."""
+
+import re
+
+from gpucheck.messages.text import Line, Text
+from gpucheck.ticket.readers import _said as said
+from gpucheck.ticket.readers.base import Machine
+
+NAME = "ds_report"
+_SHM = "/dev/shm) size"  # noqa: S108  # words to look for
+MARKS = (
+    "torch version ..",
+    "torch cuda version ..",
+    "nvcc version ..",
+    "deepspeed info ..",
+    _SHM,
+)
+
+_DOTTED = re.compile(r"^\s{0,8}([a-z][a-z0-9 ./()]{2,40}?) \.{2,60} ?(\S.{0,120})$", re.IGNORECASE)
+
+
+def read(text: Text, machine: Machine) -> None:
+    """Read each dotted line."""
+    for index in text.find(" .."):
+        line = text.lines[index]
+        found = _DOTTED.match(line.text)
+        if found is not None:
+            _take(found[1].lower(), found[2].strip(), line, machine)
+    for index in text.find(_SHM):
+        said.shm_size(text.lines[index].text.rpartition("size")[2], text.lines[index], machine)
+
+
+def _take(label: str, value: str, line: Line, machine: Machine) -> None:
+    if label == "torch version":
+        said.torch_version(value, line, machine)
+    elif label == "torch cuda version":
+        said.torch_cuda(value, line, machine)
+    elif label == "torch hip version":
+        said.torch_hip(value, line, machine)
+    elif label == "nvcc version":
+        said.toolkit(value, line, machine)
+    elif label == "deepspeed info":
+        said.package("deepspeed", value.partition(",")[0], line, machine)

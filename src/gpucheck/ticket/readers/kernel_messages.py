@@ -1,0 +1,44 @@
+"""dmesg and the journal: the driver's messages (NVRM, Xid, SXid), processes killed for memory."""
+
+import re
+
+from gpucheck.facts.kernel_log import KernelLog, OomKill, XidEvent
+from gpucheck.messages import kernel_log as messages
+from gpucheck.messages.text import Line, Text
+from gpucheck.ticket.readers.base import Machine
+
+NAME = "kernel log"
+MARKS = ("nvrm:", "nvidia-nvswitch", "out of memory: kill", "memory cgroup out of memory")
+
+_MOST = 400
+_KERNEL = re.compile(r"(?:NVRM:|nvidia-nvswitch)(.{0,400})")
+
+
+def read(text: Text, machine: Machine) -> None:
+    """Read the messages in order."""
+    lines = [text.lines[index] for index in text.find(*MARKS, most=_MOST)]
+    for at, line in enumerate(lines):
+        xid = messages.parse_xid(line.text)
+        kill = messages.parse_oom_kill(line.text)
+        if xid is not None:
+            event = machine.item(KernelLog, "xids", XidEvent, at, line)
+            event.said("xid", xid.number, line.source)
+            event.said("message", xid.message, line.source)
+            if xid.address:
+                event.said("pci_address", xid.address, line.source)
+        elif kill is not None:
+            one = machine.item(KernelLog, "oom_kills", OomKill, at, line)
+            one.said("pid", kill.pid, line.source)
+            one.said("process_name", kill.process_name, line.source)
+            one.said("scope", kill.scope, line.source)
+        elif messages.speaks_of_driver(line.text):
+            _message(line, machine)
+    lost = [line for line in lines if "NVRM" in line.text]
+    for address in messages.fallen_off_bus([line.text for line in lost]):
+        machine.add(KernelLog, "fallen_off_bus", address, lost[-1])
+
+
+def _message(line: Line, machine: Machine) -> None:
+    found = _KERNEL.search(line.text)
+    if found is not None:
+        machine.add(KernelLog, "nvrm", messages.without_uuids(found[0]), line)

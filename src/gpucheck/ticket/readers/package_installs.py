@@ -1,0 +1,90 @@
+"""The output of installers: pip, uv, poetry and conda, and pip's message about conflicts.
+
+Only packages reported as installed count; those that are examined or downloaded are not there yet.
+"""
+
+import re
+
+from gpucheck.facts.packages import Distribution, Packages
+from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.messages.text import Line, Text
+from gpucheck.ticket.readers import _said as said
+from gpucheck.ticket.readers._conda import read_conda_package
+from gpucheck.ticket.readers.base import Machine
+
+NAME = "installer output"
+MARKS = (
+    "successfully installed", "requirement already satisfied", "which is incompatible",
+    "you'll have", "::pytorch-", "installing torch", " + torch==", "which is not installed",
+)  # fmt: skip
+RANK = 5
+
+_ONE = re.compile(r"([A-Za-z][\w.]{0,60}(?:-[A-Za-z][\w.]{0,40}){0,6})-(\d[\w.+!]{0,60})")
+_SATISFIED = re.compile(
+    r"Requirement already satisfied: ([A-Za-z][\w.-]{0,80}?)(?:\[[\w,-]{1,60}\])?"
+    r"(?:[<>=!~][^()]{0,160})? in (\S.{0,200}?) \((\d[\w.+!]{0,60})\)"
+)
+_UV = re.compile(r"^\s{0,4}\+ ([A-Za-z][\w.-]{0,80})==(\d[\w.+!]{0,60})(?:\s|$)")
+_POETRY = re.compile(
+    r"^\W{1,8}Installing ([A-Za-z][\w.-]{0,80}) \((\d[\w.+!]{0,60})\)(?!.{0,40}[Ff]ailed)"
+)
+_CLASH = re.compile(
+    r"([A-Za-z][\w.-]{0,80}?) (\d[\w.+!]{0,60}) (?:requires|has requirement) (torch(?:vision)?)"
+    r"\s?([<>=!~][^;]{0,80}?)(?:;.{0,200})?, but you(?: have|'ll have) "
+    r"torch(?:vision)? (\d[\w.+!]{0,60})"
+)
+_CONDA = re.compile(
+    r"::(pytorch|libtorch|pytorch-gpu|pytorch-cpu|pytorch-mutex|torchvision|torchaudio)-(\d[\w.]{0,30})"
+    r"-([\w.]{1,80})"
+)
+
+
+def read(text: Text, machine: Machine) -> None:
+    """Read the summary of an installation first, then what was already installed."""
+    if said.cannot_import_torch(text):
+        return
+    for index in text.find("successfully installed"):
+        _summary(text.lines[index], machine)
+    for index in text.find(" + ", "installing "):
+        line = text.lines[index]
+        found = _UV.match(line.text) or _POETRY.match(line.text)
+        if found is not None:
+            _by_pip(found[1], found[2], line, machine)
+    for index in text.find("already satisfied"):
+        line = text.lines[index]
+        satisfied = _SATISFIED.search(line.text)
+        if satisfied is not None:
+            _by_pip(satisfied[1], satisfied[3], line, machine)
+    for index in text.find("but you"):
+        _clash(text.lines[index], machine)
+    for index in text.find("::"):
+        line = text.lines[index]
+        conda = _CONDA.search(line.text)
+        if conda is not None and not line.text.lstrip().startswith("-"):
+            read_conda_package(list(conda.groups()), line, machine)
+
+
+def _summary(line: Line, machine: Machine) -> None:
+    _, _, rest = line.text.partition("installed")
+    for word in rest.split():
+        found = _ONE.fullmatch(word)
+        if found is not None:
+            _by_pip(found[1], found[2], line, machine)
+
+
+def _by_pip(name: str, version: str, line: Line, machine: Machine) -> None:
+    if said.package(name, version, line, machine) == "torch":
+        machine.said(TorchBuild, "installer", "pip", line)
+
+
+def _clash(line: Line, machine: Machine) -> None:
+    """``torchvision 0.15.1 requires torch==2.0.0, but you have torch 2.1.0 which ...``."""
+    found = _CLASH.search(line.text)
+    if found is None:
+        return
+    project = said.package(found[1], found[2], line, machine)
+    if found[3] == "torch":
+        one = machine.item(Packages, "distributions", Distribution, project, line)
+        one.said("torch_requirement", found[4].strip(), line.source)
+    if "you have" in line.text:
+        said.package(found[3], found[5], line, machine)

@@ -1,0 +1,109 @@
+"""Output of ordinary commands: nvcc, gcc, uname, os-release, ldd, lspci, df, ulimit."""
+
+import re
+
+from gpucheck.facts.driver import Driver
+from gpucheck.facts.limits import LimitsOfProcess
+from gpucheck.facts.pci import Pci, PciGpu
+from gpucheck.facts.system import System
+from gpucheck.messages.text import Line, Text
+from gpucheck.ticket.readers import _said as said
+from gpucheck.ticket.readers._systems import read_platform, read_system
+from gpucheck.ticket.readers.base import Machine
+
+NAME = "system commands"
+_SHM_PLACE = "/dev/shm"  # noqa: S108  # words to look for
+MARKS = (
+    "cuda compilation tools", "pretty_name=", "gnu/linux", "nvidia corporation", _SHM_PLACE,
+    "max locked memory", "gcc (", "ldd (", "kernel module  ", "-microsoft",
+)  # fmt: skip
+RANK = 2
+
+_NVCC = re.compile(r"Cuda compilation tools, release (\d{1,2}\.\d)(?:, V(\d{1,2}\.\d\.\d{1,4}))?")
+_NAME = re.compile(r"PRETTY_NAME=\"?([^\"]{1,80})")
+_DESCRIPTION = re.compile(r"^Description:\s{1,8}(\S.{1,60})")
+_UNAME = re.compile(
+    r"\bLinux \S{1,80} (\d{1,2}\.\d{1,3}\.\d{1,3}[\w.+~-]{0,60}) .{0,120}?(x86_64|aarch64|ppc64le)"
+)
+_LDD = re.compile(r"^ldd \([^()]{1,60}\) (\d\.\d{1,3})")
+_GCC = re.compile(
+    r"^(?:x86_64-linux-gnu-)?(?:gcc|g\+\+|cc|c\+\+)(?:-\d{1,2})? "
+    r"\(.{1,60}\) (\d{1,2}\.\d{1,2}\.\d{1,2})"
+)
+_LSPCI = re.compile(
+    r"((?:[0-9A-Fa-f]{4}:)?[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]) (?:VGA compatible|3D|Display) "
+    r"controller(?: \[\w{4}\])?: NVIDIA Corporation (\S.{0,100})"
+)
+_PRODUCT = re.compile(r"\[(?![0-9A-Fa-f]{4}:[0-9A-Fa-f]{4}\])(\w[^\[\]]{1,60})\]")
+"""What stands in brackets behind the chip, but for the ids that ``lspci -nn`` adds."""
+_MODULE = re.compile(
+    r"NVIDIA UNIX (?:Open )?\S{0,24}\s?Kernel Module (?:for \S{1,10} )?\s{0,4}(\d{3}\.\d[\d.]{1,8})"
+)
+_SHM = re.compile(
+    r"^(?:shm|tmpfs)\s{1,24}(\d\S{0,12})\s{1,16}\S{1,12}\s{1,16}\S{1,12}\s{1,16}\d{1,3}% /dev/shm"
+)
+_MEMLOCK = re.compile(r"max locked memory\s{1,24}\(kbytes, -l\)\s{1,4}(\d{1,15}|unlimited)")
+
+
+def read(text: Text, machine: Machine) -> None:
+    """Look for the line of each command."""
+    for index in text.find(
+        "cuda compilation tools", "pretty_name=", "description:", "linux ", "ldd (", "gcc (",
+        "g++ (", "nvidia corporation", "kernel module  ", _SHM_PLACE, "max locked memory",
+    ):  # fmt: skip
+        line = text.lines[index]
+        for pattern, take in _READERS:
+            found = pattern.search(line.text)
+            if found is not None:
+                take(found, line, machine)
+
+
+def _nvcc(found: re.Match[str], line: Line, machine: Machine) -> None:
+    said.toolkit(found[1], line, machine)
+
+
+def _system(found: re.Match[str], line: Line, machine: Machine) -> None:
+    read_system(found[1], line, machine)
+
+
+def _kernel(found: re.Match[str], line: Line, machine: Machine) -> None:
+    read_platform(f"Linux-{found[1]}-{found[2]}", line, machine)
+
+
+def _libc(found: re.Match[str], line: Line, machine: Machine) -> None:
+    machine.said(System, "libc", "glibc", line)
+    machine.said(System, "glibc", found[1], line)
+
+
+def _gcc(found: re.Match[str], line: Line, machine: Machine) -> None:
+    said.gcc(found[1], line, machine)
+
+
+def _card(found: re.Match[str], line: Line, machine: Machine) -> None:
+    product = _PRODUCT.search(found[2])
+    address = found[1].lower()
+    address = address if address.count(":") > 1 else f"0000:{address}"
+    gpu = machine.item(Pci, "gpus", PciGpu, address, line)
+    gpu.said("address", address, line.source)
+    if product is not None:
+        gpu.said("product", product[1], line.source)
+
+
+def _module(found: re.Match[str], line: Line, machine: Machine) -> None:
+    machine.said(Driver, "module_release", found[1], line)
+    machine.said(Driver, "module_loaded", value=True, line=line)
+
+
+def _shm(found: re.Match[str], line: Line, machine: Machine) -> None:
+    said.shm_size(found[1], line, machine)
+
+
+def _memlock(found: re.Match[str], line: Line, machine: Machine) -> None:
+    limit = -1 if found[1] == "unlimited" else int(found[1]) * 1024
+    machine.said(LimitsOfProcess, "memlock_bytes", limit, line)
+
+
+_READERS = (
+    (_NVCC, _nvcc), (_NAME, _system), (_DESCRIPTION, _system), (_UNAME, _kernel), (_LDD, _libc),
+    (_GCC, _gcc), (_LSPCI, _card), (_MODULE, _module), (_SHM, _shm), (_MEMLOCK, _memlock),
+)  # fmt: skip

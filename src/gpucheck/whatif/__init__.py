@@ -1,0 +1,1 @@
+"""A machine that somebody describes, judged by the same findings."""

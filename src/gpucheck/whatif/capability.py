@@ -1,0 +1,27 @@
+"""A capability that was given beside the name of a GPU: can it be so?"""
+
+from gpucheck.tables import Tables
+from gpucheck.tables.gpu_products import GpuProducts
+from gpucheck.tables.pci_devices import PciDevices
+from gpucheck.tables.product_names import spellings
+from gpucheck.whatif.keys import GivenError
+
+
+def refuse_other_capability(name: str, capability: str, tables: Tables) -> None:
+    """Refuse a capability that no GPU of this name has, if all of them are known.
+
+    Raises:
+        GivenError: the tables have another capability for the name.
+    """
+    products, devices = tables.get(GpuProducts), tables.get(PciDevices)
+    sold = {
+        one
+        for known in spellings(name)
+        for one in (*products.capabilities(known), *devices.capabilities_named(known))
+    }
+    if name and sold and not sold & {capability, None}:
+        right = " or ".join(sorted(one for one in sold if one))
+        raise GivenError(
+            f"gpu={name} and compute_capability={capability} contradict one another: the tables "
+            f"have {right} for it."
+        )

@@ -1,0 +1,98 @@
+"""Judges a machine that the user describes: with the same rules, but only for the given facts.
+
+A rule whose facts were not given is not applicable. The verdict is "unknown" only if a given value
+is missing from the tables and there is no error or warning.
+"""
+
+import msgspec
+
+from gpucheck.engine import Diagnosis, OpenQuestion, Report, diagnose, make_report
+from gpucheck.facts.claims import Severity
+from gpucheck.facts.drafts import NOT_GIVEN
+from gpucheck.facts.snapshot import ProbeRuns, Snapshot
+from gpucheck.findings import all_rules
+from gpucheck.findings.form import Check, Outcome
+from gpucheck.tables import Tables
+from gpucheck.whatif.described import Described, describe
+from gpucheck.whatif.keys import Given
+
+_QUESTION = "Is this so: {title}?"
+
+
+class WhatIf(msgspec.Struct, frozen=True):
+    """The report of a described machine, and the keys that this version does not judge."""
+
+    report: Report
+    not_judged: dict[str, str]
+    """Key to the reason."""
+
+
+def judge_described(given: Given, tables: Tables) -> WhatIf:
+    """Describe the machine and evaluate every rule.
+
+    Raises:
+        GivenError: values contradict each other.
+    """
+    described = describe(given, tables)
+    snapshot = Snapshot(described.sections, ProbeRuns(), tables=tables.version, origin="described")
+    asked = diagnose(snapshot, tables)
+    checks = tuple(_settled(check, snapshot) for check in asked.checks)
+    questions = (*_missing(described), *_open(checks), *_unexplained(given))
+    report = make_report(Diagnosis(asked.findings, checks), snapshot, questions)
+    return WhatIf(report, described.unread)
+
+
+def _settled(check: Check, snapshot: Snapshot) -> Check:
+    """Make a rule not applicable if it lacks a fact that was not given."""
+    if check.outcome is not Outcome.UNKNOWN:
+        return check
+    fact = check.reason.partition(": ")[0]
+    try:
+        owner, field, value = snapshot.look_up(fact)
+    except (LookupError, ValueError):
+        return check
+    if value is not None and check.reason == f"{fact}: {NOT_GIVEN}":
+        return msgspec.structs.replace(
+            check, reason=f"{fact}: what was given is not enough, or not in the tables"
+        )
+    if value is not None or owner.problem(field) != NOT_GIVEN:
+        return check
+    return msgspec.structs.replace(
+        check, outcome=Outcome.NOT_APPLICABLE, reason=f"{NOT_GIVEN}: {fact}"
+    )
+
+
+def _missing(described: Described) -> tuple[OpenQuestion, ...]:
+    return tuple(
+        OpenQuestion(question="What do the tables say of it?", fact=one.fact, reason=one.reason)
+        for one in described.missing
+    )
+
+
+def _open(checks: tuple[Check, ...]) -> tuple[OpenQuestion, ...]:
+    """Return the rules that could not be answered although their facts were given.
+
+    A finding that is only information could not change the verdict, and neither can its absence.
+    """
+    rules = all_rules()
+    found = []
+    for check in checks:
+        rule = rules[check.slug]
+        if check.outcome is Outcome.UNKNOWN and rule.severity is not Severity.INFO:
+            fact, _, reason = check.reason.partition(": ")
+            question = _QUESTION.format(title=rule.title)
+            found.append(OpenQuestion(question=question, fact=fact, reason=reason))
+    return tuple(found)
+
+
+def _unexplained(given: Given) -> tuple[OpenQuestion, ...]:
+    """Return the errors that were given: if no finding explains them, nothing is healthy."""
+    return tuple(
+        OpenQuestion(
+            question="What causes the error?",
+            fact=fact,
+            reason=f"no cause was found for {key}={given[key][0]}",
+        )
+        for key, fact in (("cuda_error", "cuda_driver.init_code"), ("nvml_error", "nvml.init_code"))
+        if given.get(key) and given[key] != ["0"]
+    )

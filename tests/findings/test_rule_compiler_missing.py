@@ -1,0 +1,117 @@
+from msgspec.structs import replace
+from rule_facts import (
+    A100,
+    CUDA_TORCH,
+    EMPTY_BUS,
+    HOST,
+    LINUX,
+    MAC,
+    NO_VARIABLES,
+    WINDOWS,
+    commands,
+    hit,
+    on_bus,
+    quiet,
+)
+from rules_support import ask
+from selftest_facts import failed, ran
+
+from gpucheck.facts import Section
+from gpucheck.facts.claims import Confidence, Severity
+from gpucheck.facts.environment import Environment
+from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.packages import Distribution, Packages
+from gpucheck.facts.request import Request
+from gpucheck.facts.toolkits import Compiler, Toolkits
+from gpucheck.findings.form import Judgement
+
+BUILD = Request(purpose="build")
+PYTHON = Interpreter(status="ok", version="3.11.7", base_prefix="/usr")
+NONE = Toolkits(toolkits=[], compilers=[], python_headers=True)
+VLLM = Packages(distributions=[Distribution(project="vllm", version="0.11.0")], conda_packages=[])
+
+
+def with_compilers(*commands_: str, headers: bool | None = True) -> Toolkits:
+    found = [Compiler(command=one, path=f"/usr/bin/{one}", version="13.2.0") for one in commands_]
+    return Toolkits(toolkits=[], compilers=found, python_headers=headers)
+
+
+def judge(*more: Section) -> Judgement:
+    usual = {one.name: one for one in (LINUX, HOST, NO_VARIABLES, CUDA_TORCH, PYTHON, on_bus(A100))}
+    sections = {**usual, **{one.name: one for one in more}}
+    return ask("compiler-missing", *sections.values())
+
+
+def test_building_without_a_compiler() -> None:
+    found = hit(judge(BUILD, NONE))
+    assert "there is no C compiler on PATH" in found.headline
+    assert commands(found) == "sudo apt-get install -y gcc g++"
+    assert found.severity is Severity.ERROR
+
+
+def test_building_with_a_c_compiler_alone() -> None:
+    found = hit(judge(BUILD, with_compilers("gcc", "cc")))
+    assert "no C++ compiler" in found.headline
+
+
+def test_building_without_the_headers_of_python() -> None:
+    found = hit(judge(BUILD, with_compilers("gcc", "g++", headers=False)))
+    assert "Python.h of Python 3.11.7 is not there" in found.headline
+    assert commands(found) == "sudo apt-get install -y python3.11-dev"
+    moved = hit(
+        judge(BUILD, with_compilers("gcc", "g++", headers=False), replace(PYTHON, base_prefix="/p"))
+    )
+    assert commands(moved) == ""
+
+
+def test_a_package_that_goes_through_triton() -> None:
+    found = hit(judge(VLLM, NONE))
+    assert "vllm runs kernels of Triton" in found.headline
+    assert found.severity is Severity.WARNING
+    assert found.confidence is Confidence.LIKELY
+    quiet(judge(VLLM, with_compilers("gcc")))
+    quiet(judge(VLLM, NONE, EMPTY_BUS))
+    quiet(judge(VLLM, NONE, replace(CUDA_TORCH, built_for="cpu")))
+
+
+def test_a_package_that_compiles_without_triton() -> None:
+    found = Distribution(project="deepspeed", version="0.17.0")
+    packages = Packages(distributions=[found], conda_packages=[])
+    assert "deepspeed compiles C++ code when it is used" in hit(judge(packages, NONE)).headline
+
+
+def test_what_is_there_is_fine() -> None:
+    quiet(judge(BUILD, with_compilers("gcc", "g++")))
+    quiet(judge(BUILD, with_compilers("clang", "clang++", headers=None)))
+    quiet(judge(BUILD, NONE, Environment(variables={"CC": "/opt/bin/gcc"})))
+
+
+def test_a_described_gcc_stands_for_both_languages() -> None:
+    described = Toolkits(toolkits=[], compilers=[Compiler(command="gcc", version="13.2")])
+    quiet(judge(BUILD, described))
+
+
+def test_nothing_is_compiled_here() -> None:
+    quiet(judge(NONE))
+    quiet(judge(BUILD, NONE, WINDOWS))
+
+
+def test_a_mac_is_told_of_apples_tools() -> None:
+    assert commands(hit(judge(BUILD, NONE, MAC))) == "xcode-select --install"
+
+
+def test_what_the_self_test_lacked() -> None:
+    """It counts though nothing says that something is to be compiled, and a compiler is there."""
+    lacked = ran(failed("jit", "compiler-missing", data={"wanted": "a C compiler"}))
+    found = hit(judge(with_compilers("gcc", "g++"), lacked))
+    assert found.headline == (
+        "The self-test jit could not compile on cuda:0: a C compiler is not there"
+    )
+    assert commands(found) == "sudo apt-get install -y gcc g++"
+    assert found.fixes[0].verify == "gpucheck selftest --tests jit --device cuda:0"
+    assert found.severity is None, "the rule's own: an error"
+
+
+def test_the_headers_that_the_self_test_lacked() -> None:
+    lacked = ran(failed("jit", "compiler-missing", data={"wanted": "Python.h"}))
+    assert commands(hit(judge(NONE, lacked))) == "sudo apt-get install -y python3.11-dev"

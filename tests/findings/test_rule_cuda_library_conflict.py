@@ -1,0 +1,105 @@
+"""A copy of a CUDA library that lacks what others need of it."""
+
+import pytest
+from rules_support import ask
+
+from gpucheck.facts.environment import Environment
+from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.loading import LoadedLibrary, Loading, MissingVersion
+from gpucheck.facts.system import System
+from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable
+
+SLUG = "cuda-library-conflict"
+PINS = {"nvidia-nvjitlink-cu12": "==12.8.93", "nvidia-cudnn-cu12": "==9.10.2.21"}
+TORCH = TorchBuild(installed=True, version="2.9.1+cu128", built_for="cuda", cuda="12.8", pins=PINS)
+SYSTEM = System(os="linux")
+PYTHON = Interpreter(executable="/v/bin/python", has_pip=True, externally_managed=False)
+VARIABLES = Environment(variables={"LD_LIBRARY_PATH": "/old/lib64:/own"})
+
+
+def copy(**more: object) -> LoadedLibrary:
+    facts = {
+        "soname": "libnvJitLink.so.12", "library": "nvJitLink", "version": "12.1.105",
+        "path": "/old/lib64/libnvJitLink.so.12", "found_via": "LD_LIBRARY_PATH",
+        "variable_entry": "/old/lib64", "passed_over": ["/v/nvidia/libnvJitLink.so.12"],
+    }  # fmt: skip
+    return LoadedLibrary(**{**facts, **more})  # type: ignore[arg-type]
+
+
+def lack(**more: object) -> MissingVersion:
+    facts = {
+        "needed_by": "libcusparse.so.12", "library": "libnvJitLink.so.12",
+        "path": "/old/lib64/libnvJitLink.so.12", "version": "__nvJitLinkCreate_12_8", "fatal": True,
+    }  # fmt: skip
+    return MissingVersion(**{**facts, **more})  # type: ignore[arg-type]
+
+
+def judge(lacks: list[MissingVersion], *libraries: LoadedLibrary) -> Judgement:
+    loading = Loading(libraries=list(libraries), missing=[], symbol_versions_missing=lacks)
+    return ask(SLUG, TORCH, SYSTEM, PYTHON, VARIABLES, loading)
+
+
+def hit(lacks: list[MissingVersion], *libraries: LoadedLibrary) -> Hit:
+    found = judge(lacks, *libraries)
+    assert isinstance(found, Hit)
+    return found
+
+
+def test_the_variable_that_wins_is_named_and_its_entry_taken_out() -> None:
+    found = hit([lack()], copy())
+    assert found.headline == (
+        "libnvJitLink.so.12 12.1.105 (/old/lib64/libnvJitLink.so.12), which LD_LIBRARY_PATH puts "
+        "first, lacks __nvJitLinkCreate_12_8, which libcusparse.so.12 needs: import torch fails"
+    )
+    assert found.evidence == ("loading.symbol_versions_missing.0", "loading.libraries.0")
+    assert found.fixes[0].commands == ("export LD_LIBRARY_PATH=/own",)
+
+
+def test_without_another_copy_the_wheel_is_brought_back_as_well() -> None:
+    found = hit([lack()], copy(passed_over=[]))
+    commands = found.fixes[0].commands
+    assert "nvidia-nvjitlink-cu12==12.8.93" in commands[0]
+    assert commands[-1] == "export LD_LIBRARY_PATH=/own"
+
+
+def test_an_older_wheel_is_replaced() -> None:
+    found = hit([lack()], copy(found_via="rpath", variable_entry=""))
+    assert "LD_LIBRARY_PATH" not in found.headline
+    assert found.fixes[0].commands == (
+        "/v/bin/python -m pip install --force-reinstall --no-deps nvidia-nvjitlink-cu12==12.8.93",
+    )
+
+
+def test_a_library_of_no_pin_is_told_in_words() -> None:
+    old = copy(soname="libcufft.so.11", found_via="ld.so.cache", variable_entry="")
+    found = hit([lack(library="libcufft.so.11")], old)
+    assert "which the system's loader configuration names" in found.headline
+    assert found.fixes[0].commands == ()
+
+
+def test_what_is_only_opened_when_used_does_not_end_the_import() -> None:
+    found = hit([lack(fatal=False), lack(version="first")], copy())
+    assert "lacks first" in found.headline
+    assert "what uses that fails" in hit([lack(fatal=False)], copy()).headline
+
+
+@pytest.mark.parametrize(
+    "lacks",
+    [
+        [],
+        [lack(library="libstdc++.so.6", version="GLIBCXX_3.4.30")],
+        [lack(library="libcudnn_graph.so.9", fatal=False)],
+    ],
+)
+def test_what_others_tell_is_no_conflict(lacks: list[MissingVersion]) -> None:
+    assert isinstance(judge(lacks, copy()), Fine)
+
+
+def test_a_foreign_copy_that_has_everything_is_fine() -> None:
+    assert isinstance(judge([], copy(version="12.9.86")), Fine)
+
+
+def test_without_torch() -> None:
+    loading = Loading(libraries=[], missing=[], symbol_versions_missing=[])
+    assert isinstance(ask(SLUG, TorchBuild(installed=False), loading), NotApplicable)

@@ -1,0 +1,52 @@
+import pytest
+from rules_machines import (
+    A100,
+    GTX_1080,
+    NO_CONTAINER,
+    ORIN,
+    UBUNTU,
+    fine,
+    hit,
+    not_applicable,
+    nvml,
+)
+from rules_support import ask
+
+from gpucheck.facts import UnknownFactError
+from gpucheck.facts.pci import Pci
+from gpucheck.findings.form import Judgement
+
+SLUG = "driver-branch-end-of-life"
+
+
+def judge(driver: str, gpu: str = A100) -> Judgement:
+    return ask(SLUG, nvml(gpu, driver=driver, cuda="12.2"), UBUNTU, NO_CONTAINER)
+
+
+def test_a_branch_past_its_month_is_told() -> None:
+    answer = hit(judge("535.288.01"))
+    assert "2026-06" in answer.headline
+    assert answer.evidence == ("nvml.driver_release",)
+    assert answer.fixes[0].commands
+
+
+def test_the_newer_branch_still_serves_an_old_gpu() -> None:
+    commands = " ".join(hit(judge("535.288.01", GTX_1080)).fixes[0].commands)
+    assert "nvidia-driver-580" in commands
+
+
+def test_a_supported_branch_is_fine() -> None:
+    fine(judge("580.95.05"))
+
+
+@pytest.mark.parametrize("driver", ["550.163.01", "999.10"])
+def test_a_branch_without_a_known_end_is_unknown(driver: str) -> None:
+    with pytest.raises(UnknownFactError, match=r"nvml\.driver_release"):
+        judge(driver)
+
+
+def test_what_it_has_nothing_to_say_about() -> None:
+    not_applicable(ask(SLUG, ORIN, nvml("Orin")))
+    not_applicable(ask(SLUG, UBUNTU, Pci(gpus=[], jetson_gpu="")))
+    with pytest.raises(UnknownFactError):
+        ask(SLUG, UBUNTU)

@@ -1,0 +1,70 @@
+import pytest
+from rule_facts import (
+    HOST,
+    LINUX,
+    commands,
+    cuda_fails,
+    cuda_sees,
+    hit,
+    libcuda,
+    nvml,
+    on_bus,
+    quiet,
+)
+from rules_support import ask
+
+from gpucheck.facts import Section, UnknownFactError
+from gpucheck.facts.claims import Confidence
+from gpucheck.facts.cuda_driver import CudaDriver
+from gpucheck.facts.driver import Driver
+from gpucheck.facts.environment import Environment
+from gpucheck.findings.form import Judgement
+
+COMPAT = "/usr/local/cuda-13.0/compat"
+GEFORCE = ("2684", "8.9")
+REFUSED = CudaDriver(library=f"{COMPAT}/libcuda.so.580.95.05", init_code=804, cuda="13.0")
+
+
+def judge(*sections: Section) -> Judgement:
+    return ask("forward-compat-unsupported", on_bus(GEFORCE), LINUX, HOST, *sections)
+
+
+def test_the_folder_is_taken_off_the_path() -> None:
+    path = Environment(variables={"LD_LIBRARY_PATH": f"{COMPAT}:/opt/lib"})
+    found = hit(judge(REFUSED, path))
+    assert "804" in found.headline
+    assert found.evidence == ("cuda_driver.init_code", "cuda_driver.library")
+    assert "export LD_LIBRARY_PATH=/opt/lib" in commands(found)
+    assert "pip" not in commands(found)
+    assert found.confidence is Confidence.CERTAIN
+
+
+def test_the_loader_s_first_library_is_named_where_the_loaded_one_is_unknown() -> None:
+    first = Driver(libcuda=[libcuda(kind="compat", path=f"{COMPAT}/libcuda.so.1"), libcuda()])
+    found = hit(judge(cuda_fails(804), first))
+    assert f"{COMPAT}/libcuda.so.1" in found.headline
+    assert "sudo ldconfig" in commands(found)
+
+
+def test_without_a_compat_library_it_is_only_likely() -> None:
+    found = hit(judge(cuda_fails(804), Driver(libcuda=[libcuda()])))
+    assert found.confidence is Confidence.LIKELY
+
+
+def test_other_answers_are_fine_and_no_answer_is_unknown() -> None:
+    quiet(judge(cuda_fails(803)))
+    quiet(judge(cuda_sees(GEFORCE)))
+    with pytest.raises(UnknownFactError, match=r"cuda_driver\.init_code"):
+        judge()
+
+
+def test_a_data_centre_gpu_is_not_said_to_be_unable() -> None:
+    a100 = nvml(("NVIDIA A100-SXM4-80GB", "8.0"))
+    found = hit(ask("forward-compat-unsupported", LINUX, HOST, a100, cuda_fails(804)))
+    assert "although GPU 0 (NVIDIA A100-SXM4-80GB) supports cuda-compat" in found.headline
+    assert "does not support" not in found.headline
+    assert "cat /proc/driver/nvidia/version" in commands(found)
+    assert found.confidence is Confidence.LIKELY
+    mixed = nvml(("NVIDIA A100-SXM4-80GB", "8.0"), ("NVIDIA GeForce RTX 4090", "8.9"))
+    found = hit(ask("forward-compat-unsupported", LINUX, HOST, mixed, cuda_fails(804)))
+    assert "does not support" in found.headline

@@ -1,0 +1,52 @@
+import pytest
+from rules_machines import UBUNTU, WINDOWS, fine, hit, not_applicable
+from rules_support import ask
+
+from gpucheck.facts import UnknownFactError
+from gpucheck.facts.claims import Severity
+from gpucheck.facts.kernel_log import KernelLog, OomKill
+from gpucheck.findings.form import Judgement
+
+SLUG = "host-out-of-memory"
+
+
+def judge(*names: str, scope: str | None = "cgroup", ago: float | None = 60.0) -> Judgement:
+    kills = [
+        OomKill(pid=at, process_name=name, scope=scope, seconds_ago=ago)
+        for at, name in enumerate(names)
+    ]
+    return ask(SLUG, KernelLog(oom_kills=kills), UBUNTU)
+
+
+@pytest.mark.parametrize(
+    "name", ["python", "python3.12", "pt_main_thread", "torchrun", "ray::IDLE", "pt_data_worker"]
+)
+def test_python_programs_are_told_as_a_warning(name: str) -> None:
+    answer = hit(judge("mysqld", name))
+    assert answer.severity is Severity.WARNING
+    assert answer.evidence == ("kernel_log.oom_kills.1",)
+    assert "memory limit of its container" in answer.headline
+
+
+@pytest.mark.parametrize("ago", [86_400.0, None])
+def test_an_old_kill_is_information_only(ago: float | None) -> None:
+    assert hit(judge("python", ago=ago)).severity is Severity.INFO
+
+
+def test_the_last_kill_is_named_and_the_others_are_counted() -> None:
+    answer = hit(judge("python", "python", "python3", scope="host"))
+    assert "python3 (pid 2)" in answer.headline
+    assert "3 such kills" in answer.headline
+    assert "the machine's memory" in answer.headline
+    assert "memory had run out" in hit(judge("python", scope=None)).headline
+
+
+@pytest.mark.parametrize("names", [(), ("mysqld", "chrome", "java"), ("",)])
+def test_other_programs_are_fine(names: tuple[str, ...]) -> None:
+    fine(judge(*names))
+
+
+def test_a_log_that_may_not_be_read_is_unknown() -> None:
+    with pytest.raises(UnknownFactError, match=r"kernel_log\.oom_kills"):
+        ask(SLUG, UBUNTU)
+    not_applicable(ask(SLUG, WINDOWS))

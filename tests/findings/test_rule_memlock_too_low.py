@@ -1,0 +1,69 @@
+import msgspec
+import pytest
+from rules_machines import (
+    DOCKER,
+    H100,
+    NO_CONTAINER,
+    UBUNTU,
+    WINDOWS,
+    commands,
+    fine,
+    hit,
+    not_applicable,
+    nvml,
+)
+from rules_support import ask
+
+from gpucheck.facts import Section, UnknownFactError
+from gpucheck.facts.container import Container
+from gpucheck.facts.limits import LimitsOfProcess
+from gpucheck.facts.pci import Pci
+from gpucheck.findings.form import Judgement
+
+SLUG = "memlock-too-low"
+MIB = 1024 * 1024
+
+
+def judge(
+    memlock: int | None,
+    devices: list[str] | None,
+    system: Section = UBUNTU,
+    container: Section = NO_CONTAINER,
+) -> Judgement:
+    limits = LimitsOfProcess(memlock_bytes=memlock, infiniband_devices=devices)
+    return ask(SLUG, limits, system, container, nvml(H100))
+
+
+@pytest.mark.parametrize(("size", "words"), [(64 * 1024, "64 KiB"), (8 * MIB, "8 MiB")])
+def test_the_usual_defaults_are_too_low_with_infiniband(size: int, words: str) -> None:
+    answer = hit(judge(size, ["mlx5_0"]))
+    assert words in answer.headline
+    assert answer.evidence == ("limits.memlock_bytes", "limits.infiniband_devices")
+    assert "limits.d" in commands(answer)[0]
+
+
+@pytest.mark.parametrize("size", [-1, 64 * MIB, 1 << 40])
+def test_enough_is_fine(size: int) -> None:
+    fine(judge(size, ["mlx5_0"]))
+
+
+def test_the_fix_fits_what_starts_the_job() -> None:
+    slurm = msgspec.structs.replace(UBUNTU, under_slurm=True)
+    assert "slurmd" in commands(judge(65536, ["mlx5_0"], slurm))[0]
+    assert "--ulimit" in hit(judge(65536, ["mlx5_0"], UBUNTU, DOCKER)).fixes[0].text
+    pod = Container(runtime="kubernetes")
+    assert "LimitMEMLOCK" in hit(judge(65536, ["mlx5_0"], UBUNTU, pod)).fixes[0].text
+
+
+def test_what_it_has_nothing_to_say_about() -> None:
+    not_applicable(judge(65536, []))
+    not_applicable(judge(None, None, WINDOWS))
+    limits = LimitsOfProcess(memlock_bytes=65536, infiniband_devices=["mlx5_0"])
+    not_applicable(ask(SLUG, limits, UBUNTU, NO_CONTAINER, Pci(gpus=[], jetson_gpu="")))
+
+
+def test_unknown_is_unknown() -> None:
+    with pytest.raises(UnknownFactError, match="infiniband_devices"):
+        judge(65536, None)
+    with pytest.raises(UnknownFactError, match="memlock_bytes"):
+        judge(None, ["mlx5_0"])

@@ -1,0 +1,82 @@
+import pytest
+from rules_machines import NO_TORCH, PYTHON, VENV, commands, fine, hit, not_applicable, torch_of
+from rules_support import ask
+from wheel_facts import NCCL_PATH, claim, loads, nccl, torch_291, wheels
+
+from gpucheck.facts import UnknownFactError
+from gpucheck.facts.claims import Confidence, Severity
+from gpucheck.facts.loading import LoadedLibrary
+from gpucheck.facts.nvidia_wheels import NvidiaWheels
+from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.findings.form import Judgement
+
+SLUG = "nccl-version-mismatch"
+
+
+def judge(
+    copy: LoadedLibrary | None, found: NvidiaWheels | None = None, torch: TorchBuild | None = None
+) -> Judgement:
+    return ask(
+        SLUG, torch or torch_291(), loads(*([copy] if copy else [])), found or wheels(), VENV
+    )
+
+
+def test_an_older_minor_release_that_lacks_functions() -> None:
+    answer = hit(judge(nccl("2.21.5"), wheels(nccl_functions_missing=["ncclGroupSimulateEnd"])))
+    assert answer.headline == (
+        "PyTorch 2.9.1+cu128 was built with NCCL 2.27.5, and would load NCCL 2.21.5 from "
+        f"{NCCL_PATH}, which is older, and lacks ncclGroupSimulateEnd"
+    )
+    assert (answer.severity, answer.confidence) == (None, Confidence.CERTAIN)
+    assert "nvidia_wheels.nccl_functions_missing" in answer.evidence
+    assert commands(answer) == (
+        f"{PYTHON} -m pip install --force-reinstall --no-deps nvidia-nccl-cu12==2.27.5",
+    )
+
+
+def test_an_older_minor_release_with_all_functions_is_a_warning() -> None:
+    answer = hit(judge(nccl("2.26.2"), wheels(nccl_functions_missing=[])))
+    assert answer.severity is Severity.WARNING
+
+
+def test_where_the_functions_are_unknown_it_is_likely() -> None:
+    answer = hit(judge(nccl("2.21.5")))
+    assert (answer.severity, answer.confidence) == (None, Confidence.LIKELY)
+
+
+@pytest.mark.parametrize("version", ["2.27.5", "2.27.3", "2.27.7", "2.28.9", "2.30.7"])
+def test_the_same_or_a_newer_one_is_fine(version: str) -> None:
+    fine(judge(nccl(version)))
+
+
+def test_a_known_fault_of_a_newer_one_is_a_warning() -> None:
+    answer = hit(judge(nccl("2.29.2")))
+    assert (answer.severity, answer.confidence) == (Severity.WARNING, Confidence.POSSIBLE)
+    assert "ARM" in answer.headline
+    assert "fixed in 2.29.3" in answer.headline
+
+
+def test_a_variable_that_puts_another_copy_first() -> None:
+    copy = nccl("2.16.2", "/opt/nccl/lib/libnccl.so.2", found_via="LD_LIBRARY_PATH",
+                variable_entry="/opt/nccl/lib")  # fmt: skip
+    answer = hit(judge(copy, wheels(nccl_functions_missing=["ncclCommRegister"])))
+    assert answer.fixes[0].text.startswith("Take /opt/nccl/lib out of LD_LIBRARY_PATH")
+
+
+def test_an_overwritten_file_is_told_by_another_rule() -> None:
+    shared = [claim(NCCL_PATH, "nvidia-nccl-cu12", "nvidia-nccl-cu13", owner="nvidia-nccl-cu13")]
+    not_applicable(judge(nccl("2.21.5"), wheels(shared=shared)))
+
+
+def test_not_applicable() -> None:
+    not_applicable(judge(nccl(), torch=NO_TORCH))
+    not_applicable(judge(nccl(), torch=torch_of("2.6.0+cpu")))
+    not_applicable(judge(None))
+    not_applicable(judge(nccl("2")))
+
+
+def test_unknown() -> None:
+    with pytest.raises(UnknownFactError, match="version"):
+        judge(nccl(None))
+    with pytest.raises(UnknownFactError, match=r"torch\.nccl"):
+        judge(nccl(), torch=torch_291(nccl=None))

@@ -1,0 +1,107 @@
+"""What import torch stumbles over, by the files alone."""
+
+import pytest
+from rules_support import ask
+
+from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.loading import Loading, MissingLibrary
+from gpucheck.facts.system import System
+from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable
+
+SLUG = "torch-import-broken"
+LIB = "/v/site-packages/torch/lib"
+PYTHON = Interpreter(executable="/v/bin/python", has_pip=True, externally_managed=False)
+
+
+def torch(**more: object) -> TorchBuild:
+    facts = {
+        "installed": True, "version": "2.9.1+cu128", "metadata_version": "2.9.1",
+        "path": "/v/site-packages/torch", "installer": "pip", "built_for": "cuda",
+        "pins": {"nvidia-cusparse-cu12": "==12.5.8.93"},
+    }  # fmt: skip
+    return TorchBuild(**{**facts, **more})  # type: ignore[arg-type]
+
+
+def lost(soname: str, why: str = "not found", path: str = "", **more: object) -> MissingLibrary:
+    facts = {"needed_by": "libtorch_python.so", "fatal": True, **more}
+    return MissingLibrary(soname=soname, why=why, path=path, **facts)  # type: ignore[arg-type]
+
+
+def judge(
+    *missing: MissingLibrary, build: TorchBuild | None = None, manager: str = "apt"
+) -> Judgement:
+    system = System(os="linux", package_manager=manager)  # type: ignore[arg-type]
+    return ask(SLUG, build or torch(), PYTHON, system, Loading(missing=list(missing)))
+
+
+def hit(missing: MissingLibrary, build: TorchBuild | None = None, manager: str = "apt") -> Hit:
+    found = judge(missing, build=build, manager=manager)
+    assert isinstance(found, Hit)
+    assert found.evidence == ("loading.missing.0",)
+    return found
+
+
+AGAIN = "/v/bin/python -m pip install --force-reinstall --no-deps torch==2.9.1"
+
+
+def test_a_library_of_torch_that_is_gone() -> None:
+    found = hit(lost("libtorch_cpu.so"))
+    assert found.headline == (
+        "import torch fails: the loader finds no libtorch_cpu.so, which libtorch_python.so needs"
+    )
+    assert found.fixes[0].commands == (AGAIN,)
+
+
+@pytest.mark.parametrize("why", ["file too short", "invalid ELF header", "the file is cut off: 1"])
+def test_a_damaged_library(why: str) -> None:
+    found = hit(lost("libtorch_cpu.so", why, f"{LIB}/libtorch_cpu.so"))
+    assert found.headline == f"import torch fails: {LIB}/libtorch_cpu.so cannot be loaded: {why}"
+    assert found.fixes[0].commands == (AGAIN,)
+
+
+def test_the_index_of_a_build_with_a_local_version() -> None:
+    found = hit(lost("libc10.so"), torch(metadata_version="2.9.1+cu128"))
+    command = found.fixes[0].commands[0]
+    assert command.endswith("torch==2.9.1+cu128 --index-url https://download.pytorch.org/whl/cu128")
+
+
+@pytest.mark.parametrize("more", [{"installer": "conda"}, {"metadata_version": "2.9.1+gitabc"}])
+def test_no_command_for_a_torch_from_elsewhere(more: dict[str, str]) -> None:
+    assert hit(lost("libc10.so"), torch(**more)).fixes[0].commands == ()
+
+
+def test_a_module_for_another_python() -> None:
+    why = "only _C.cpython-310-x86_64-linux-gnu.so is there"
+    found = hit(lost("_C.cpython-311-x86_64-linux-gnu.so", why))
+    assert "no compiled module _C.cpython-311" in found.headline
+    assert found.fixes[0].commands == (AGAIN,)
+
+
+def test_a_library_of_the_system() -> None:
+    assert hit(lost("libgomp.so.1")).fixes[0].commands == ("sudo apt-get install -y libgomp1",)
+    assert hit(lost("libgomp.so.1"), manager="dnf").fixes[0].commands == (
+        "sudo dnf install -y libgomp",
+    )
+    assert hit(lost("libexotic.so.3")).fixes[0].commands == ()
+
+
+def test_windows_has_its_own_packages() -> None:
+    runtime = hit(lost("VCRUNTIME140_1.dll".lower()))
+    assert "Visual C++ Redistributable" in runtime.fixes[0].text
+    assert hit(lost("cudnn64_9.dll")).fixes[0].commands == (AGAIN,)
+
+
+def test_a_damaged_library_of_a_wheel() -> None:
+    found = hit(lost("libcusparse.so.12", "file too short", "/v/nvidia/libcusparse.so.12"))
+    assert "nvidia-cusparse-cu12==12.5.8.93" in found.fixes[0].commands[0]
+
+
+def test_what_has_another_name_is_fine_here() -> None:
+    assert isinstance(judge(), Fine)
+    assert isinstance(judge(lost("libcusparse.so.12")), Fine)
+    assert isinstance(judge(lost("libexotic.so", fatal=False)), Fine)
+
+
+def test_without_torch() -> None:
+    assert isinstance(judge(build=TorchBuild(installed=False)), NotApplicable)

@@ -1,0 +1,65 @@
+"""Files by a pattern and programs on PATH: the same as the standard library says, only sooner."""
+
+import glob
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from gpucheck.machine.lookup import matching, which
+
+NAMES = (
+    "libcuda.so", "libcuda.so.1", "libcuda.so.535.54.03", "libcudart.so.12", ".hidden.so",
+    "nvidia-driver.list", "a[1].txt", "x]y", "[abc", "UPPER.SO",
+)  # fmt: skip
+
+
+@pytest.fixture(name="folder")
+def fixture_folder(tmp_path: Path) -> Path:
+    for name in NAMES:
+        (tmp_path / name).touch()
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "inner" / "libcuda.so.1").touch()
+    (tmp_path / "dangling.so.1").symlink_to("nowhere")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "*", ".*", "**", "lib*.so*", "libcuda.so.[0-9]*", "libcuda.so", "*.so.?", "*/libcuda.so.1",
+        "inner/*", "nothing/*", "*[cn][uv][di][ad]*.list", "a[[]1].txt", "*]y", "[abc", "*[abc",
+        "[!l]*", "[]x]*y", "*.so", "inner/", "in*/", "x?y", "dang*.1", "libcuda.so/*",
+    ],
+)  # fmt: skip
+def test_finds_what_glob_finds(folder: Path, pattern: str) -> None:
+    whole = f"{folder}/{pattern}"
+    assert sorted(matching(whole)) == sorted(glob.glob(whole))  # noqa: PTH207  # what it is held to
+
+
+def test_which_takes_the_first_executable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("first", "second", "third"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "first" / "nvcc").touch(mode=0o644)
+    (tmp_path / "second" / "nvcc").mkdir()
+    (tmp_path / "third" / "nvcc").touch(mode=0o755)
+    path = os.pathsep.join(str(tmp_path / name) for name in ("first", "second", "none", "third"))
+    monkeypatch.setenv("PATH", path)
+    own = str(tmp_path / "third" / "nvcc")
+    for asked in ("nvcc", own, "gcc", "", str(tmp_path / "first" / "nvcc")):
+        assert which(asked) == shutil.which(asked)
+    assert which("nvcc") == own
+
+
+@pytest.mark.parametrize("path", ["", None, ":", "::/bin"])
+def test_which_reads_an_odd_path_as_shutil_does(
+    path: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "tool").touch(mode=0o755)
+    monkeypatch.chdir(tmp_path)
+    if path is None:
+        monkeypatch.delenv("PATH")
+    else:
+        monkeypatch.setenv("PATH", path)
+    assert which("tool") == shutil.which("tool")

@@ -1,0 +1,96 @@
+"""A program under supervision: heard while it runs, and never waited for."""
+
+import os
+import sys
+import time
+
+import pytest
+
+from gpucheck.machine.supervised import KILL, TERMINATE, Supervised, start, wait
+
+pytestmark = pytest.mark.process
+
+
+def program(code: str) -> Supervised:
+    answer = start([sys.executable, "-S", "-c", code], os.environ)
+    assert answer.value is not None
+    return answer.value
+
+
+def ended(child: Supervised) -> int:
+    end = time.monotonic() + 10
+    while (status := child.status()) is None and time.monotonic() < end:
+        wait([child], 0.1)
+    assert status is not None
+    return status
+
+
+def vanishes(pid: int) -> bool:
+    """Whether the process is gone within two seconds."""
+    end = time.monotonic() + 2
+    while time.monotonic() < end:
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def test_it_is_written_to_and_heard() -> None:
+    child = program("import sys; print(sys.stdin.readline().upper()); print('no', file=sys.stderr)")
+    child.send(b"hello\n")
+    assert ended(child) == 0
+    assert child.said() == b"HELLO\n\n"
+    assert child.said() == b""
+    assert child.printed() == "no\n"
+    child.abandon()
+
+
+def test_only_the_end_of_what_it_prints_is_kept() -> None:
+    child = program("import sys; sys.stderr.write('x' * 500000 + 'end')")
+    assert ended(child) == 0
+    assert child.printed().endswith("end")
+    assert len(child.printed()) <= 32 * 1024
+    child.abandon()
+
+
+def test_a_signal_ends_its_whole_group() -> None:
+    child = program(
+        "import os, time\npid = os.fork()\nif pid: print(pid, flush=True)\ntime.sleep(60)"
+    )
+    text = b""
+    while b"\n" not in text:
+        wait([child], 1)
+        text += child.said()
+    child.signal(TERMINATE)
+    assert ended(child) == -TERMINATE
+    child.abandon()
+    assert vanishes(int(text))
+
+
+def test_one_that_holds_the_pipes_open_is_not_waited_for() -> None:
+    child = program("import os, time\nif os.fork() == 0:\n    os.setsid(); time.sleep(30)")
+    start_time = time.monotonic()
+    assert ended(child) == 0
+    assert time.monotonic() - start_time < 20
+    child.abandon()
+
+
+def test_what_still_runs_is_killed_when_it_is_abandoned() -> None:
+    child = program("import time; time.sleep(60)")
+    child.abandon()
+    assert child.status() == -KILL
+
+
+def test_writing_to_one_that_has_ended_is_no_fault() -> None:
+    child = program("")
+    ended(child)
+    child.send(b"x" * 100_000)
+    child.abandon()
+
+
+def test_one_that_cannot_be_started_is_a_problem() -> None:
+    answer = start(["/nonsense/python"], {})
+    assert answer.value is None
+    assert "did not start" in answer.problem

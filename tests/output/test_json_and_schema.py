@@ -1,0 +1,164 @@
+import json
+from typing import Any
+
+import jsonschema
+import pytest
+import report_samples as samples
+
+from gpucheck.output import json_format
+from gpucheck.output.diff import as_json, compare
+from gpucheck.output.pages import listing_json
+from gpucheck.output.redact import redact
+from gpucheck.output.schema import names, schema
+
+KEYS = [
+    "schema",
+    "gpucheck",
+    "verdict",
+    "root_causes",
+    "findings",
+    "checks",
+    "open_questions",
+    "selftests",
+    "snapshot",
+    "probes",
+]
+
+
+def check(name: str, value: object) -> None:
+    jsonschema.Draft202012Validator(schema(name)).validate(value)
+
+
+def rendered(name: str) -> dict[str, Any]:
+    report: dict[str, Any] = json.loads(json_format.render(samples.ALL[name]()))
+    return report
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_schema_is_a_schema(name: str) -> None:
+    found = schema(name)
+    assert found["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    jsonschema.Draft202012Validator.check_schema(found)
+    assert json.dumps(found)
+
+
+@pytest.mark.parametrize("name", samples.ALL)
+def test_real_reports_are_valid(name: str) -> None:
+    report = rendered(name)
+    check("report", report)
+    check("snapshot", report["snapshot"])
+    for finding in report["findings"]:
+        check("finding", finding)
+    for one in report["checks"]:
+        check("check", one)
+    for probe in report["probes"]:
+        check("probe", probe)
+
+
+def test_the_report_has_the_keys_of_the_contract() -> None:
+    report = rendered("old_driver")
+    assert list(report) == KEYS
+    assert report["schema"] == "gpucheck.report/1"
+    assert list(report["gpucheck"]) == ["version", "tables"]
+    finding = report["findings"][0]
+    assert list(finding) == [
+        "slug",
+        "severity",
+        "confidence",
+        "headline",
+        "evidence",
+        "fixes",
+        "silenced_by",
+    ]
+    assert finding["slug"] == report["root_causes"][0] == "driver-too-old"
+    assert finding["silenced_by"] is None
+    assert list(finding["evidence"][0]) == ["fact", "value", "source"]
+    assert list(finding["fixes"][0]) == ["text", "commands", "verify"]
+    assert list(report["checks"][0]) == ["slug", "outcome", "reason"]
+    assert list(report["probes"][0]) == ["name", "status", "seconds", "problem"]
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_a_report_without_a_key_is_invalid(key: str) -> None:
+    report = rendered("old_driver")
+    del report[key]
+    with pytest.raises(jsonschema.ValidationError):
+        check("report", report)
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (("verdict",), "fine"),
+        (("findings", 0, "severity"), "fatal"),
+        (("findings", 0, "fixes", 0, "commands"), "reboot"),
+        (("checks", 0, "outcome"), "ok"),
+        (("probes", 0, "seconds"), "fast"),
+        (("snapshot", "facts", "nvml", "gpus"), {}),
+        (("snapshot", "schema"), "gpucheck.snapshot/2"),
+    ],
+)
+def test_a_report_with_a_wrong_value_is_invalid(place: tuple[Any, ...], value: object) -> None:
+    report: Any = rendered("old_driver")
+    *above, last = place
+    inner = report
+    for step in above:
+        inner = inner[step]
+    inner[last] = value
+    with pytest.raises(jsonschema.ValidationError):
+        check("report", report)
+
+
+def test_keys_may_be_added() -> None:
+    report = rendered("old_driver")
+    report["culprits"] = []
+    report["findings"][0]["page"] = "https://example.com"
+    report["snapshot"]["facts"]["a_new_section"] = {"fact": 1}
+    check("report", report)
+
+
+def test_a_selftest_has_the_form_of_the_contract() -> None:
+    report = rendered("healthy")
+    report["selftests"] = [
+        {
+            "name": "cudnn-convolution",
+            "rank": 0,
+            "device": "cuda:0",
+            "status": "passed",
+            "stage": "",
+            "seconds": 0.41,
+            "measurements": [{"name": "time", "value": 0.1, "unit": "s"}],
+            "detail": "",
+            "world_size": 1,
+            "kind": "",
+            "data": {},
+        }
+    ]
+    check("report", report)
+    report["selftests"][0]["status"] = "fine"
+    with pytest.raises(jsonschema.ValidationError):
+        check("report", report)
+
+
+def test_the_report_is_redacted_as_a_whole() -> None:
+    text = json_format.render(samples.old_driver())
+    assert json.loads(text)["snapshot"]["redacted"] is True
+    assert text.isascii()
+    for value in ("alice", "h100-node-3", *samples.UUIDS):
+        assert value not in text
+    torch_version = json.loads(text)["findings"][0]["evidence"][-1]
+    assert torch_version["source"].startswith("/home/user1/dir1/.venv/lib/python3.11/")
+
+
+def test_a_report_of_a_redacted_snapshot_is_left_alone() -> None:
+    public = samples.report(*redact(samples.old_driver().snapshot).sections.values())
+    public.snapshot.redacted = True
+    assert json.loads(json_format.render(public)) == json.loads(json.dumps(public.as_json()))
+
+
+def test_other_documents_are_valid() -> None:
+    changes = compare(samples.healthy().snapshot, samples.old_driver().snapshot)
+    assert changes
+    check("diff", as_json(changes))
+    check("diff", as_json([]))
+    check("list", listing_json())

@@ -1,0 +1,87 @@
+import re
+
+import msgspec
+import pytest
+import report_samples as samples
+
+from gpucheck.facts.claims import Confidence, Fix, Severity
+from gpucheck.findings.form import Evidence, Finding
+from gpucheck.output import markdown
+from gpucheck.output.markdown import block, code, escaped
+
+
+@pytest.mark.parametrize(
+    ("text", "safe"),
+    [
+        ("CUDA 12.8 (cu128), built-in", "CUDA 12.8 (cu128), built-in"),
+        ("a|b", "a\\|b"),
+        ("<img src=x>", "&lt;img src=x&gt;"),
+        ("&lt;", "&amp;lt;"),
+        ("@torvalds", "&#64;torvalds"),
+        ("pytorch#12", "pytorch&#35;12"),
+        ("GH-12", "GH&#45;12"),
+        ("https://evil.example", "https&#58;//evil.example"),
+        ("www.evil.example", "www&#46;evil.example"),
+        ("[a](b)", "\\[a\\](b)"),
+        ("`x` *y* _z_ ~w~ $q$", "\\`x\\` \\*y\\* \\_z\\_ \\~w\\~ \\$q\\$"),
+        ("a\n\n# b", "a # b"),
+        ("back\\`tick", "back\\\\\\`tick"),
+    ],
+)
+def test_untrusted_text_is_no_markup(text: str, safe: str) -> None:
+    assert escaped(text) == safe
+
+
+def test_code_cannot_be_left() -> None:
+    assert code("a`b\nc") == "`a'b c`"
+    assert code("") == "(nothing)"
+    assert block(("echo 1",)) == "```sh\necho 1\n```"
+    assert block(("echo ````\n# x", "b")) == "`````sh\necho ```` # x\nb\n`````"
+
+
+@pytest.mark.parametrize("name", samples.ALL)
+def test_nothing_private_is_in_it(name: str) -> None:
+    text = markdown.render(samples.ALL[name]())
+    for value in ("alice", "h100-node-3", *samples.UUIDS):
+        assert value not in text
+
+
+def test_it_has_verdict_findings_fixes_and_facts() -> None:
+    text = markdown.render(samples.old_driver())
+    assert text.startswith("**BROKEN**: Driver 515.105.01 (CUDA 11.7) is older than")
+    assert "### error: driver-too-old" in text
+    assert "- `nvml.driver_release = 515.105.01` from `NVML`" in text
+    assert "```sh\nsudo apt-get update\n" in text
+    assert re.search(
+        r"^\| Driver \| error \| 515\.105\.01, .* \| driver-too-old \|$", text, re.MULTILINE
+    )
+    assert re.search(r"^gpucheck [0-9.]+, tables ", text, re.MULTILINE)
+
+
+def test_open_questions_are_listed() -> None:
+    assert "- Is there an NVIDIA GPU? Does a driver serve it? Does that build run" in (
+        markdown.render(samples.unknown())
+    )
+
+
+def test_a_hostile_finding_stays_in_its_place() -> None:
+    evil = "``` </details> @everyone | x \n## fake\n\x1b[2J"
+    finding = Finding(
+        slug="torch-missing",
+        severity=Severity.ERROR,
+        confidence=Confidence.CERTAIN,
+        headline=evil,
+        evidence=(Evidence(fact="torch.version", value=evil, source=evil),),
+        fixes=(Fix(text=evil, commands=(evil,), verify=evil),),
+    )
+    report = samples.report(samples.torch(evil))
+    report = msgspec.structs.replace(
+        report, verdict="broken", root_causes=("torch-missing",), findings=(finding,)
+    )
+    text = markdown.render(report)
+    assert "\x1b" not in text
+    outside = re.sub(r"(?ms)^(`{3,})sh$.*?^\1$", "", text)
+    outside = re.sub(r"(?<!\\)`[^`\n]*`", "", outside)
+    assert "@everyone" not in outside
+    assert "</details>" not in outside
+    assert "\n## fake" not in text

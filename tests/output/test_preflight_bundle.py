@@ -1,0 +1,157 @@
+"""The bundle for a ticket: redacted in every file, and triage finds the same cause in it."""
+
+import io
+import json
+import re
+import tarfile
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import jsonschema
+import msgspec
+import preflight_samples as samples
+import pytest
+from rules_support import TABLES
+
+from gpucheck.facts.snapshot import load
+from gpucheck.output.preflight_bundle import bundle
+from gpucheck.output.preflight_public import Public
+from gpucheck.output.schema import schema
+from gpucheck.preflight.judgement import Result
+from gpucheck.preflight.model import RankResult, Step, StepResult
+from gpucheck.ticket import saved
+from gpucheck.ticket.judge import judge_saved
+
+_FILES = ["README.txt", "report.txt", "report.json", "ranks.jsonl"]
+
+
+def unpacked(data: bytes) -> dict[str, str]:
+    """Return the files of a zip archive, by their names without the folder."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        return {Path(name).name: archive.read(name).decode("utf-8") for name in archive.namelist()}
+
+
+def files_of(result: Result, history: list[StepResult] | None = None) -> Mapping[str, str]:
+    return unpacked(bundle("x.zip", result, history or [])[0])
+
+
+def test_both_forms_hold_the_same_files() -> None:
+    packed, said = bundle("/somewhere/x.zip", samples.hang())
+    assert list(unpacked(packed)) == _FILES
+    assert said == f"x.zip has {', '.join(_FILES)}, all of it redacted"
+    for name in ("x.tar.gz", "X.TGZ"):
+        with tarfile.open(fileobj=io.BytesIO(bundle(name, samples.hang())[0])) as archive:
+            assert [Path(one).name for one in archive.getnames()] == _FILES
+            assert {Path(one).parts[0] for one in archive.getnames()} == {"gpucheck-preflight"}
+
+
+@pytest.mark.parametrize("name", ["hang", "several", "misconfigured", "slow", "warned"])
+def test_triage_of_the_report_inside_names_the_same_cause(name: str, tmp_path: Path) -> None:
+    result = samples.ALL[name]()
+    text = files_of(result)["report.json"]
+    snapshot = saved(text.encode())
+    assert snapshot is not None
+    anew = judge_saved(snapshot, TABLES)
+    assert anew.root_causes == result.report.root_causes
+    assert anew.root_causes
+    (tmp_path / "report.json").write_text(text)
+    assert load(tmp_path / "report.json").redacted
+
+
+def test_nothing_of_the_cluster_leaves_it() -> None:
+    these = samples.ranks(2, 8, r3={"status": "crashed", "detail": "on gpu-0001, /home/alice/x.so"})
+    words = f"gpu-0000 and gpu-0001 differ: {samples.uuid(3)}, /home/alice/venv/lib/x.so"
+    result = samples.result(
+        these, samples.culprit("rank-crashed", these[3], words), samples.link(these[0], these[9])
+    )
+    detail = f"GPU {samples.uuid(4)} of gpu-0000: /home/alice/train.py"
+    failed = RankResult(rank=4, status="failed", detail=detail, data={"printed": [detail]})
+    step = Step(number=0, kind="alone", groups=((4,),), backend="nccl", seconds=30)
+    files = files_of(result, [StepResult(step=step, results={4: failed})])
+    assert list(files) == [*_FILES, "steps.jsonl"]
+    for name, text in files.items():
+        for private in ("gpu-0000", "gpu-0001", "alice", samples.uuid(3)[4:], samples.uuid(4)[4:]):
+            assert private not in text, name
+    lines = [json.loads(line) for line in files["ranks.jsonl"].splitlines()]
+    assert len(lines) == 16
+    assert len({line["host"] for line in lines}) == 2
+    told = json.loads(files["steps.jsonl"])
+    assert (told["step"], told["number"], told["rank"], told["status"]) == ("alone", 0, 4, "failed")
+    assert lines[0]["host"] in files["report.txt"]
+
+
+def test_names_that_could_be_any_word_have_stand_ins_as_well() -> None:
+    """Nodes are called n1, and a launcher may say master."""
+    named = {"r0": {"host": "n1"}, "r1": {"host": "master"}, "r2": {"host": "copy"}}
+    these = samples.ranks(3, 1, **named)  # type: ignore[arg-type]  # fields of many types
+    words = "n1 differs from master, copy and n12; rank 1 (host n1)"
+    one = msgspec.structs.replace(
+        samples.culprit("rank-crashed", these[0], words), data={"printed": "on n1"}
+    )
+    files = files_of(samples.result(these, one))
+    text = " ".join(files["report.txt"].split())
+    assert "host2 differs from host3, host4 and n12; rank 1 (host host2)" in text
+    for file in files.values():
+        assert not re.search(r"\b(n1|master)\b", file)
+    report = json.loads(files["report.json"])
+    assert report["snapshot"]["facts"]["preflight"]["culprits"][0]["data"]["printed"] == "on host2"
+
+
+def test_hosts_whose_names_are_stand_ins_of_others_are_not_mixed_up() -> None:
+    """In a fix as well, whose words were redacted once already."""
+    named = {f"r{at}": {"host": f"host{at + 1}", "address": f"10.77.0.{at + 1}"} for at in range(4)}
+    these = samples.ranks(4, 1, **named)  # type: ignore[arg-type]  # fields of many types
+    way = {"from": "host3", "from_address": "10.77.0.3", "to": "host2", "address": "10.77.0.2"}
+    said = "rank 2 did not reach rank 1 at 10.77.0.2 port 4000"
+    one = msgspec.structs.replace(
+        samples.link(these[1], these[2], slug="nccl-network-interface"),
+        evidence=said, addresses=("10.77.0.3", "10.77.0.2"), data={"way": {**way, "port": 4000}},
+    )  # fmt: skip
+    files = files_of(samples.result(these, one))
+    for name, text in files.items():
+        assert "10.77.0" not in text, name
+    report = json.loads(files["report.json"])
+    ends = {end["rank"]: end for end in report["ranks"]}
+    text = " ".join(files["report.txt"].split())
+    near, far = ends[2], ends[1]
+    assert f"keeps {near['host']} ({near['address']}) from {far['host']} ({far['address']})" in text
+    assert f"nc -l 4000 # on {far['host']}" in text
+    assert f"rank 2 did not reach rank 1 at {far['address']} port 4000" in text
+
+
+def test_addresses_of_peers_have_stand_ins_and_versions_have_none() -> None:
+    these = samples.ranks(2, 2)
+    said = (
+        "connect [10.4.7.9]:51234 and [fd00::12]:80 failed, 10.4.7.9 too; 127.0.0.1:80; "
+        "cuDNN 9.10.2.21"
+    )
+    files = files_of(samples.result(these, samples.culprit("rank-hangs", these[3], said)))
+    shown = " ".join(files["report.txt"].split())
+    for known in ("[peer1]:51234 and [peer2]:80 failed, peer1 too; 127.0.0.1:80", "9.10.2.21"):
+        assert known in shown
+    assert "10.4.7.9" not in "".join(files.values())
+
+
+def test_what_stands_in_it_fits_its_schema_and_says_that_it_is_redacted() -> None:
+    files = files_of(samples.several())
+    report = json.loads(files["report.json"])
+    jsonschema.Draft202012Validator(schema("report")).validate(report)
+    assert report["snapshot"]["redacted"] is True
+    assert "stand-ins" in files["README.txt"]
+    assert (report["exit"], report["class"]) == (1, "culprit")
+
+
+def test_a_drill_is_loud_in_the_bundle_as_well() -> None:
+    files = files_of(samples.drill())
+    for name in ("README.txt", "report.txt", "report.json"):
+        assert "THIS IS A DRILL: hang:rank=3" in files[name], name
+
+
+@pytest.mark.parametrize("name", samples.ALL)
+def test_there_is_a_bundle_of_everything(name: str) -> None:
+    files = files_of(samples.ALL[name]())
+    assert "\x1b" not in "".join(files.values())
+    shown = Public(samples.ALL[name]()).result()
+    assert shown.report.snapshot.redacted
+    assert shown.ending.status == samples.ALL[name]().ending.status

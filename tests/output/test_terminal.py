@@ -1,0 +1,221 @@
+import io
+import re
+import subprocess
+import sys
+
+import msgspec
+import pytest
+import report_samples as samples
+from selftest_facts import failed, ran, result
+
+from gpucheck.engine import Report
+from gpucheck.facts.claims import Confidence, Fix, Severity
+from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.nvml import Nvml, NvmlGpu
+from gpucheck.findings.form import Finding
+from gpucheck.output import terminal
+from gpucheck.output.areas import areas
+
+SGR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def first(report: Report) -> str:
+    """Return the verdict with its wrapped lines joined."""
+    text = terminal.render(report, width=100, quiet=True)
+    return " ".join(text.split("\n")[0].split())
+
+
+def test_the_verdict_comes_first() -> None:
+    assert first(samples.healthy()).startswith(
+        "HEALTHY PyTorch 2.9.1+cu128 can use 2 x NVIDIA H100 80GB HBM3 (driver 580.65.06, CUDA"
+    )
+    assert first(samples.no_gpu()) == (
+        "HEALTHY No NVIDIA GPU here; PyTorch 2.13.0+cpu is a CPU build, which fits."
+    )
+    assert first(samples.old_driver()).startswith("BROKEN Driver 515.105.01 (CUDA 11.7) is older")
+    assert first(samples.unknown()).startswith(
+        "UNKNOWN Not enough could be read. Is there an NVIDIA GPU? /sys/bus/pci/devices:"
+    )
+    many = " ".join(terminal.render(samples.many(), quiet=True).split())
+    assert " - and 2 more errors " in many
+
+
+@pytest.mark.parametrize("name", samples.ALL)
+@pytest.mark.parametrize("verbose", [0, 1, 2])
+def test_lines_fit_80_columns_but_for_commands_and_paths(name: str, verbose: int) -> None:
+    report = samples.ALL[name]()
+    commands = {
+        command for finding in report.findings for fix in finding.fixes for command in fix.commands
+    }
+    for line in terminal.render(report, verbose=verbose).splitlines():
+        words = line.split()
+        one_long_word = len(words) == 1
+        assert len(line) <= 80 or one_long_word or line.strip() in commands
+        assert line.isascii()
+
+
+@pytest.mark.parametrize("name", samples.ALL)
+def test_colour_adds_codes_and_nothing_else(name: str) -> None:
+    report = samples.ALL[name]()
+    plain = terminal.render(report, verbose=2)
+    colored = terminal.render(report, verbose=2, color=True)
+    assert "\x1b" not in plain
+    assert colored != plain
+    assert SGR.sub("", colored) == plain
+
+
+def test_commands_can_be_copied() -> None:
+    report = samples.old_driver()
+    lines = terminal.render(report, color=True).splitlines()
+    for finding in report.standing:
+        for fix in finding.fixes:
+            for command in fix.commands:
+                assert f"      {command}" in lines
+
+
+def test_the_target_and_its_reason_are_always_printed() -> None:
+    text = " ".join(terminal.render(samples.healthy()).split())
+    assert "3.11.7 at /home/alice/proj/.venv/bin/python (the active virtual environment)" in text
+    assert "/usr/bin/python3 (the first on PATH) has torch 2.1.0+cpu as well" in text
+    failed = samples.report(
+        Interpreter(
+            status="signal",
+            executable="/opt/py/bin/python",
+            chosen_by="--python",
+            problems={"version": "killed by SIGILL"},
+        )
+    )
+    text = " ".join(terminal.render(failed).split())
+    assert "Python /opt/py/bin/python (--python) did not answer: killed by SIGILL" in text
+    assert "Python unknown" in " ".join(terminal.render(samples.unknown()).split())
+
+
+def test_what_was_not_tested_is_said() -> None:
+    for make in samples.ALL.values():
+        assert "No self-test was run" in terminal.render(make())
+
+
+def test_errors_in_full_and_the_rest_in_short() -> None:
+    text = terminal.render(samples.many())
+    assert text.count("  Evidence\n") == 3
+    assert "error: torch-mixed-install" in text
+    assert "  More: gpucheck -v, or gpucheck explain shm-too-small" in text
+    assert "(possible)" in text
+    assert "This explains as well: gpu-memory-held" in text
+    assert "warning: gpu-memory-held" not in text
+    assert terminal.render(samples.many(), verbose=1).count("  Evidence\n") == 7
+
+
+def test_quiet_is_the_verdict_and_the_slugs() -> None:
+    lines = terminal.render(samples.many(), quiet=True).splitlines()
+    assert lines[0].startswith("BROKEN")
+    assert lines[2:] == [
+        "error    driver-too-old",
+        "error    torch-cpu-only",
+        "error    torch-mixed-install",
+        "warning  shm-too-small",
+        "warning  pcie-link-degraded",
+        "warning  memlock-too-low",
+        "info     newer-than-tables",
+    ]
+
+
+def test_verbose_lists_checks_probes_and_then_facts() -> None:
+    once = terminal.render(samples.old_driver(), verbose=1)
+    assert re.search(r"^Checks: [0-9]+ fired, [0-9]+ fine", once, re.MULTILINE)
+    assert re.search(r"^  driver +ok, 0\.003 s$", once, re.MULTILINE)
+    assert "\nFacts\n" not in once
+    twice = terminal.render(samples.old_driver(), verbose=2)
+    assert f"  nvml.gpus.0.uuid: {samples.UUIDS[0]} (NVML)" in twice.splitlines()
+
+
+def test_each_area_has_a_state_in_a_word() -> None:
+    def states(report: Report) -> dict[str, str]:
+        return {area.name: area.status for area in areas(report)}
+
+    assert set(states(samples.healthy()).values()) == {"ok"}
+    assert states(samples.no_gpu()) == {
+        "GPUs": "none",
+        "Driver": "none",
+        "PyTorch": "ok",
+        "CUDA libraries": "none",
+        "Toolkit": "none",
+        "System": "ok",
+    }
+    assert states(samples.old_driver())["Driver"] == "error"
+    assert states(samples.old_driver())["GPUs"] == "ok"
+    assert states(samples.unknown())["GPUs"] == "unknown"
+    assert states(samples.many())["PyTorch"] == "error"
+    assert states(samples.many())["System"] == "warning"
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "device", "slug", "area"),
+    [
+        ("cublas-matmul", "wrong-value", "cuda:0", "wrong-result", "GPUs"),
+        ("peer-copy", "wrong-value", "cuda:0,cuda:1", "wrong-result", "GPUs"),
+        ("cudnn-convolution", "cudnn-status", "cuda:0", "cudnn-runtime-failure", "CUDA libraries"),
+        ("cublas-matmul", "wrong-value", "cpu", "wrong-result", ""),
+        ("training-step", "python-exception", "cpu", "selftest-failed", ""),
+    ],
+)
+def test_what_a_selftest_shows_stands_in_the_area_of_what_it_ran_on(
+    name: str, kind: str, device: str, slug: str, area: str
+) -> None:
+    bad = failed(name, kind, device=device, data={"status": "CUDNN_STATUS_INTERNAL_ERROR"})
+    report = samples.report(samples.SYSTEM, ran(result("device-placement"), bad))
+    assert report.root_causes == (slug,)
+    marked = {one.name: one.slugs for one in areas(report) if one.status == "error"}
+    assert marked == ({area: (slug,)} if area else {})
+
+
+def test_mig_and_a_lost_gpu_are_seen_in_their_area() -> None:
+    gpus = [
+        NvmlGpu(device_name="NVIDIA A100", mig_enabled=True, mig_devices=[]),
+        NvmlGpu(lost=True),
+    ]
+    words = areas(samples.report(Nvml(gpus=gpus)))[0].words
+    assert words == "1 x NVIDIA A100, 1 x NVIDIA GPU (lost); MIG is on, 0 instances"
+
+
+def test_hostile_values_reach_the_screen_harmless() -> None:
+    evil = "\x1b[2J\x1b]0;x\x07\u202e\r\nHEALTHY  all is well"
+    finding = Finding(
+        slug="torch-missing",
+        severity=Severity.ERROR,
+        confidence=Confidence.CERTAIN,
+        headline=evil,
+        fixes=(Fix(text=evil, commands=(f"rm {evil}",), verify=evil),),
+    )
+    report = samples.report(
+        Interpreter(status="ok", executable=evil, chosen_by=evil, version=evil),
+        Nvml(driver_release=evil, gpus=[NvmlGpu(device_name=evil)], problems={"cuda": evil}),
+    )
+    report = msgspec.structs.replace(
+        report, verdict="broken", root_causes=("torch-missing",), findings=(finding,)
+    )
+    text = terminal.render(report, verbose=2)
+    assert not [char for char in text if not (char.isprintable() or char == "\n")]
+    assert not [line for line in text.splitlines() if line.startswith("HEALTHY")]
+
+
+def test_any_encoding_can_be_written_to() -> None:
+    report = samples.report(
+        Interpreter(status="ok", executable="/home/jos\u00e9/\u4e2d/python", version="3.12.1")
+    )
+    for encoding, expected in (
+        ("ascii", "/home/jos\\xe9/\\u4e2d/python"),
+        ("latin-1", "/home/jos\u00e9/\\u4e2d/python"),
+        ("utf-8", "/home/jos\u00e9/\u4e2d/python"),
+        ("no-such-encoding", "/home/jos\\xe9/\\u4e2d/python"),
+    ):
+        out = io.StringIO()
+        written = type("Out", (), {"encoding": encoding, "write": staticmethod(out.write)})
+        terminal.show(report, verbose=0, quiet=False, color=False, width=None, out=written())
+        assert expected in out.getvalue()
+
+
+@pytest.mark.process
+def test_rich_is_not_loaded_for_the_default_output() -> None:
+    script = "import sys, gpucheck.output.terminal; sys.exit('rich' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0

@@ -1,0 +1,57 @@
+import pytest
+
+from gpucheck.output.words import clean, counted, shown, size
+
+
+@pytest.mark.parametrize(
+    ("text", "safe"),
+    [
+        ("plain", "plain"),
+        ("caf\u00e9 \u4e2d\u6587", "caf\u00e9 \u4e2d\u6587"),
+        ("two\nlines\tand \u00a0 blanks ", "two lines and blanks"),
+        ("\x1b[31mred\x1b[0m", "\\x1b[31mred\\x1b[0m"),
+        ("\x9b31m\x7f\x00", "\\x9b31m\\x7f\\x00"),
+        ("a\u202eb\u2066c\u200bd\ufeff", "a\\u202eb\\u2066c\\u200bd\\ufeff"),
+        ("lone \udc80", "lone \\udc80"),
+        ("tag\U000e0041", "tag\\U000e0041"),
+        ("\x1b]0;title\x07", "\\x1b]0;title\\x07"),
+    ],
+)
+def test_nothing_untrusted_acts_or_hides(text: str, safe: str) -> None:
+    assert clean(text) == safe
+
+
+def test_long_text_is_cut() -> None:
+    assert clean("x" * 1000, 10) == "xxxxxxx..."
+
+
+@pytest.mark.parametrize(
+    ("value", "field", "words"),
+    [
+        (None, "", "unknown"),
+        (True, "", "yes"),
+        (False, "", "no"),
+        (0, "", "0"),
+        ("", "", "none"),
+        ([], "", "none"),
+        (["a", "b"], "", "a, b"),
+        (67108864, "shm_total_bytes", "64 MiB"),
+        (85899345920, "memory_total_bytes", "80 GiB"),
+        (1610612736, "memory_total_bytes", "1.5 GiB"),
+        (-1, "memlock_bytes", "unlimited"),
+        (512, "memlock_bytes", "512 bytes"),
+        ({"a": "1", "b": None}, "", "a=1"),
+        ([{"device_name": "NVIDIA T4", "sources": {"*": "NVML"}}], "gpus", "NVIDIA T4"),
+        ([{"project": "torch", "version": "2.6.0"}], "", "torch 2.6.0"),
+        ([{"xid": None, "seconds_ago": 3.5}], "", "seconds_ago=3.5"),
+        (list(range(15)), "", "0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 and 3 more"),
+    ],
+)
+def test_values_as_a_person_reads_them(value: object, field: str, words: str) -> None:
+    assert shown(value, field) == words
+
+
+def test_counts_and_sizes() -> None:
+    assert counted(["NVIDIA T4"]) == "NVIDIA T4"
+    assert counted(["A", "B", "A"]) == "2 x A, 1 x B"
+    assert size(0) == "0 bytes"
