@@ -14,7 +14,7 @@ from slugs import SLUGS
 import gpucheck
 
 ROOT = Path(gpucheck.__file__).parent
-HOMES = ("rules", "tables")
+HOMES = ("findings", "tables")
 """The findings themselves, and the tables, whose rows may name them."""
 EXCEPTIONS = {
     # Kinds of failure, named where nothing of gpucheck can be imported: in the target interpreter.

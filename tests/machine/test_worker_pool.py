@@ -22,6 +22,8 @@ from gpucheck.machine.worker_pool.spawners import ForkingSpawner, SeparateSpawne
 from gpucheck.worker import BOOTSTRAP
 from gpucheck.worker import sessions as theirs_module
 
+pytestmark = pytest.mark.process
+
 ORDER = {"census": True, "device": "cpu"}
 """A worker that answers at once and ends."""
 HANG = "import time; time.sleep(1000)"
