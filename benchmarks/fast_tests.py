@@ -37,13 +37,16 @@ def main() -> int:
 
 def _round(workers: int) -> float:
     before, start = _cpu_seconds(), time.perf_counter()
-    subprocess.run(
+    done = subprocess.run(
         [sys.executable, "-m", "pytest", "-m", "fast", "-n", str(workers), "-q"],
         cwd=Path(__file__).parent.parent,
-        stdout=subprocess.DEVNULL,
-        check=True,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     wall = time.perf_counter() - start
+    if done.returncode:
+        sys.exit(f"{done.stdout}{done.stderr}")  # a red suite is not measured
     print(f"wall {wall:6.1f} s   cpu {_cpu_seconds() - before:6.1f} s", flush=True)
     return wall
 

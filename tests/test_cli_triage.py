@@ -90,7 +90,7 @@ def test_it_says_which_formats_were_read_and_what_they_gave() -> None:
     out = run("--lines", text=FORMATS).stdout
     assert "  Python traceback: lines 1 to 4, 1 message\n" in out
     assert "  collect_env: lines 6 to 7, " in out
-    assert "Python traceback" in run(text=FORMATS).stdout.splitlines()[-1]
+    assert "Python traceback" in run(text=FORMATS).stdout.splitlines()[-2]
     pasted = json.loads(run("--format", "json", text=FORMATS).stdout)["snapshot"]["facts"]["pasted"]
     assert {"collect_env", "Python traceback"} <= set(pasted["readers"])
     (found,) = [one for one in pasted["taken"] if one["format"] == "Python traceback"]

@@ -88,7 +88,8 @@ def test_a_drill_is_loud_in_every_format() -> None:
     assert (root.get("name") or "").startswith("gpucheck preflight: THIS IS A DRILL")
     markdown = preflight_markdown.render(result).strip().splitlines()
     assert "THIS IS A DRILL" in markdown[0]
-    assert "THIS IS A DRILL" in markdown[-1]
+    assert "THIS IS A DRILL" in markdown[-3]
+    assert markdown[-1].startswith("`gpucheck-report/1 verdict=unknown causes=none ")
     assert "**Fix" not in preflight_markdown.render(result)
     metrics = preflight_metrics.render(result).splitlines()
     assert metrics[0].startswith("# THIS IS A DRILL")

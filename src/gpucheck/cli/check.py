@@ -127,7 +127,7 @@ def show_report(report: "Report", options: dict[str, Any], *, after: str = "") -
     Args:
         report: the report.
         options: of the command line.
-        after: a line that follows a report for people.
+        after: a line that follows a report for people, before its trailer.
     """
     if options["form"] == "terminal":
         from gpucheck.output import terminal  # noqa: PLC0415
@@ -151,7 +151,8 @@ def show_report(report: "Report", options: dict[str, Any], *, after: str = "") -
 
         text = markdown.render(report)
     if after and options["form"] in ("terminal", "markdown"):
-        text += f"\n{after}\n"
+        report_text, _, last = text.rstrip("\n").rpartition("\n")
+        text = f"{report_text.rstrip()}\n\n{after}\n\n{last}\n"
     write_out(text, options["output"])
 
 

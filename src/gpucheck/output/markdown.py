@@ -3,6 +3,7 @@
 import re
 
 from gpucheck.engine import Report
+from gpucheck.engine.trailer import trailer
 from gpucheck.facts.claims import Severity
 from gpucheck.facts.selftests import SelfTests
 from gpucheck.findings.form import Evidence, Finding
@@ -32,6 +33,7 @@ def render(report: Report) -> str:
         _selftests(report),
         _table(report),
         _footer(report),
+        code(trailer(report.verdict, report.root_causes, report.verdict.upper())),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 

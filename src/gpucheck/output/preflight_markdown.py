@@ -27,6 +27,7 @@ def render(result: Result) -> str:
         escaped(words.exit_words(result)),
         _footer(result),
         loud,
+        code(words.trailer_of(result)),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 

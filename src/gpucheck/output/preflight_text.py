@@ -58,6 +58,8 @@ def render(
             page.words(words.exit_words(result))
             show_footer(page, result.report)
     _drill(page, drill, in_one_line=quiet)
+    if not quiet and (verbose or found or result.ending.status):
+        page.verbatim(words.trailer_of(result), style="dim")
     return page.text()
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from gpucheck.engine import Verdict
+from gpucheck.engine.trailer import trailer
 from gpucheck.facts.preflight import Bandwidth, Culprit, RankOutcome
 from gpucheck.findings import all_rules
 from gpucheck.findings.form import Finding
@@ -77,6 +78,14 @@ def verdict_word(result: Result) -> Verdict:
     if result.ending.status == INCONCLUSIVE:
         return "unknown"
     return "warning" if severities else result.report.verdict
+
+
+def trailer_of(result: Result) -> str:
+    """Return the last line of a pre-flight; what a drill has found says nothing of a machine."""
+    word = verdict_word(result)
+    if drill_words(result):
+        return trailer("unknown", (), word.upper())
+    return trailer(word, [cause.slug for cause in causes(result)], word.upper())
 
 
 def verdict(result: Result) -> str:

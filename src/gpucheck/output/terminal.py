@@ -6,6 +6,7 @@ from typing import TextIO
 import msgspec
 
 from gpucheck.engine import Report
+from gpucheck.engine.trailer import trailer
 from gpucheck.facts import Facts
 from gpucheck.facts.claims import Severity
 from gpucheck.facts.selftests import SelfTests
@@ -71,7 +72,7 @@ def render(
     if quiet:
         for finding in report.standing:
             page.labelled(finding.severity.value, finding.slug, column=_VERDICT_COLUMN)
-        return page.text()
+        return _ended(page, report)
     _target(page, report)
     for finding in report.standing:
         is_cause = finding.slug in report.root_causes[:1]
@@ -90,6 +91,13 @@ def render(
     if verbose > 1:
         _facts(page, report.snapshot)
     show_footer(page, report)
+    return _ended(page, report)
+
+
+def _ended(page: Page, report: Report) -> str:
+    """Return the page with its last line."""
+    last = trailer(report.verdict, report.root_causes, report.verdict.upper())
+    page.verbatim(last, style="dim")
     return page.text()
 
 

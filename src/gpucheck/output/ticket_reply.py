@@ -6,6 +6,7 @@ import msgspec
 
 from gpucheck.engine import Report
 from gpucheck.engine.chinese import cause_in_chinese, fix_in_chinese
+from gpucheck.engine.trailer import trailer
 from gpucheck.facts.claims import Confidence, Fix
 from gpucheck.findings import all_rules
 from gpucheck.findings.form import Finding
@@ -82,6 +83,7 @@ def reply(report: Report, language: Language = "en") -> str:
         parts.append(words.healthy if report.verdict == "healthy" else words.unknown)
         if report.verdict != "healthy":
             parts += [words.send, block((_command(report),))]
+    parts.append(code(trailer(report.verdict, report.root_causes, words.thanks)))
     return "\n\n".join(parts) + "\n"
 
 

@@ -1,6 +1,7 @@
 """The result of triage for a person at a terminal: the cause, the lines that show it, the fix."""
 
 from gpucheck.engine import Report
+from gpucheck.engine.trailer import trailer
 from gpucheck.facts.pasted import Pasted, Taken
 from gpucheck.findings.form import Evidence, Finding
 from gpucheck.output.layout import Page
@@ -46,7 +47,7 @@ def render(
     if quiet:
         for slug in report.root_causes:
             page.words(slug, indent=_COLUMN)
-        return page.text()
+        return _ended(page, report)
     for slug in report.root_causes:
         _finding(page, report, _of(report, slug), lines=lines)
     for question in report.open_questions:
@@ -55,6 +56,13 @@ def render(
     if lines and not report.root_causes:
         _settling(page, report)
     _read(page, pasted, lines=lines)
+    return _ended(page, report)
+
+
+def _ended(page: Page, report: Report) -> str:
+    """Return the page with its last line."""
+    last = trailer(report.verdict, report.root_causes, report.verdict.upper())
+    page.verbatim(last, style="dim")
     return page.text()
 
 

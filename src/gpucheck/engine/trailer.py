@@ -1,0 +1,65 @@
+"""The last line of every report for people: by it, triage reads such a report back.
+
+    gpucheck-report/1 verdict=broken causes=driver-too-old,nccl-timeout start=6c1e
+
+It is the same in every form and language. ``start`` stands for the first word of the report, so
+that a reader finds where the report begins, whatever has broken, quoted or indented its lines.
+"""
+
+import binascii
+import re
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+MARK = "gpucheck-report/1"
+NONE = "none"
+"""Stands for the causes where there are none."""
+MOST_LINES = 5
+"""Lines into which a line may have been broken: it is no longer than two or three."""
+_MOST_CAUSES = 20
+_LONGEST = 2000
+_WORD = re.compile(r"\w{1,60}")
+_BLANKS = re.compile(r"\s+")
+_FORM = re.compile(
+    rf"{MARK}verdict=(?P<verdict>healthy|warning|broken|unknown)"
+    r"causes=(?P<causes>[a-z0-9,-]{1,1200})start=(?P<start>[0-9a-f]{4})(?![\w-])"
+)
+"""The line without its blanks: where it was broken, some have come and some have gone."""
+
+
+class Trailer(msgspec.Struct, frozen=True):
+    """What a trailer says; ``lines`` is how many lines it takes up."""
+
+    verdict: str
+    causes: tuple[str, ...]
+    start: str
+    lines: int = 1
+
+
+def trailer(verdict: str, causes: Iterable[str], first: str) -> str:
+    """Return the last line of a report that begins with the words ``first``."""
+    named = ",".join(list(causes)[:_MOST_CAUSES]) or NONE
+    return f"{MARK} verdict={verdict} causes={named} start={start_of(first)}"
+
+
+def start_of(line: str) -> str:
+    """Return what stands for the first word of a line, "" where it has none."""
+    word = _WORD.search(line)
+    return f"{binascii.crc_hqx(word[0].encode(), 0):04x}" if word is not None else ""
+
+
+def parse(lines: Sequence[str]) -> Trailer | None:
+    """Return the trailer that begins in the first of these lines, however it was broken.
+
+    None where no whole trailer follows: then it is text as any other.
+    """
+    said = ""
+    for count, line in enumerate(lines[:MOST_LINES], start=1):
+        said += _BLANKS.sub("", line[:_LONGEST])
+        found = _FORM.search(said)
+        if found is not None:
+            named = found["causes"].split(",")[:_MOST_CAUSES]
+            causes = tuple(one for one in dict.fromkeys(named) if one and one != NONE)
+            return Trailer(found["verdict"], causes, found["start"], count)
+    return None

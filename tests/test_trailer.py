@@ -1,0 +1,176 @@
+"""The last line of a report: written, broken, quoted, and read again."""
+
+import textwrap
+import time
+from collections.abc import Callable
+
+import preflight_samples
+import pytest
+import report_samples
+from readers_support import TABLES
+
+from gpucheck.engine import Report
+from gpucheck.engine.trailer import MARK, Trailer, parse, start_of, trailer
+from gpucheck.output import (
+    markdown,
+    preflight_markdown,
+    preflight_text,
+    terminal,
+    ticket_reply,
+    ticket_text,
+)
+from gpucheck.output import preflight_words as words
+from gpucheck.ticket import triage
+
+LINE = trailer("broken", ("driver-too-old", "nccl-timeout"), "BROKEN   The driver is too old")
+FACES: dict[str, Callable[[Report], str]] = {
+    "terminal": terminal.render,
+    "quiet": lambda report: terminal.render(report, quiet=True),
+    "verbose": lambda report: terminal.render(report, verbose=2),
+    "narrow": lambda report: terminal.render(report, width=40),
+    "color": lambda report: terminal.render(report, color=True),
+    "markdown": markdown.render,
+    "triage": ticket_text.render,
+    "triage-quiet": lambda report: ticket_text.render(report, quiet=True),
+    "reply": ticket_reply.reply,
+    "zh": lambda report: ticket_reply.reply(report, "zh"),
+}
+
+
+def _wrapped(text: str) -> str:
+    """Break lines between words, as a mailer does."""
+    return "\n".join("\n".join(textwrap.wrap(one, 60) or [""]) for one in text.splitlines())
+
+
+def _cut(text: str) -> str:
+    """Break lines after 72 columns, in the middle of a word, as a terminal does."""
+    return "\n".join(
+        one[at : at + 72] for one in text.splitlines() for at in range(0, max(1, len(one)), 72)
+    )
+
+
+PASTED: dict[str, Callable[[str], str]] = {
+    "plain": str,
+    "quoted": lambda text: textwrap.indent(text, "> ", lambda _line: True),
+    "indented": lambda text: textwrap.indent(text, "    "),
+    "wrapped": _wrapped,
+    "cut": _cut,
+    "quoted and wrapped": lambda text: textwrap.indent(_wrapped(text), "> ", lambda _line: True),
+    "windows": lambda text: text.replace("\n", "\r\n"),
+    "rendered": lambda text: text.replace("**", "").replace("`", "").replace("### ", ""),
+}
+
+
+def pasted(text: str) -> Report:
+    return triage(f"Hello,\n\nthis is what I get:\n\n{text}\n\nRegards", TABLES)
+
+
+@pytest.mark.parametrize("form", PASTED)
+@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("name", report_samples.ALL)
+def test_every_face_is_read_back(name: str, face: str, form: str) -> None:
+    report = report_samples.ALL[name]()
+    if name == "unknown" and face.startswith("triage"):
+        report = triage("Is CUDA available: False\n")  # its face shows texts only
+    text = FACES[face](report)
+    assert MARK in text.splitlines()[-1]
+    found = pasted(PASTED[form](text))
+    assert set(found.root_causes) == set(report.root_causes)
+    assert found.root_causes[:1] == report.root_causes[:1]
+
+
+@pytest.mark.parametrize("form", PASTED)
+@pytest.mark.parametrize("name", preflight_samples.ALL)
+def test_every_pre_flight_is_read_back(name: str, form: str) -> None:
+    result = preflight_samples.ALL[name]()
+    causes = () if words.drill_words(result) else tuple(one.slug for one in words.causes(result))
+    for text in (preflight_text.render(result, verbose=1), preflight_markdown.render(result)):
+        assert MARK in text.splitlines()[-1]
+        named = pasted(PASTED[form](text)).root_causes
+        assert bool(named) == bool(causes)
+        assert set(named) <= set(causes)  # some of them are echoes to a text's judge
+
+
+def test_one_form_for_all() -> None:
+    assert f"{MARK} verdict=broken causes=driver-too-old,nccl-timeout start=bcfc" == LINE
+    assert trailer("healthy", (), "HEALTHY  x").startswith(f"{MARK} verdict=healthy causes=none ")
+    assert trailer("broken", ("x",), "感谢反馈。").isascii()
+    assert start_of("**BROKEN**: a") == start_of("> BROKEN   b") != start_of("HEALTHY")
+    assert start_of("---") == ""
+
+
+@pytest.mark.parametrize("at", range(len(MARK), len(LINE)))
+def test_a_line_that_is_broken_anywhere_is_read(at: int) -> None:
+    found = parse([LINE[:at], LINE[at:], "Regards"])
+    assert found is not None
+    assert (found.verdict, found.causes) == ("broken", ("driver-too-old", "nccl-timeout"))
+    assert found.lines == 2
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        MARK,
+        f"{MARK} verdict=fine causes=none start=0000",
+        f"{MARK} verdict=broken causes= start=0000",
+        f"{MARK} verdict=broken start=0000",
+        f"{MARK} verdict=broken causes=driver-too-old start=00",
+        f"{MARK} verdict=broken causes=driver-too-old start=0000ff",
+        f"{MARK} verdict=broken causes=<b> start=0000",
+        f"{MARK} verdict=broken causes={'a' * 5000} start=0000",
+        f"gpucheck-report/2 {LINE.partition(' ')[2]}",
+    ],
+)
+def test_what_is_no_trailer_says_nothing(said: str) -> None:
+    assert parse([said]) is None
+    found = triage(
+        f"BROKEN\n{said}\nRuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB\n"
+    )
+    assert found.root_causes[:1] == ("out-of-memory",)
+
+
+def test_a_slug_that_nobody_knows_is_ignored() -> None:
+    said = trailer("broken", ("made-up", "driver-too-old"), "BROKEN")
+    assert triage(f"BROKEN\n{said}\n").root_causes == ("driver-too-old",)
+    assert triage(f"BROKEN\n{trailer('broken', ('made-up',), 'BROKEN')}\n").root_causes == ()
+
+
+def test_hostile_trailers_take_no_time() -> None:
+    begun = time.process_time()
+    text = f"{LINE}\n" * 3000 + f"{MARK} verdict=broken causes={'driver-too-old,' * 3000}\n" * 50
+    assert triage(text).root_causes
+    assert parse([MARK, "verdict=broken causes=" + "a-," * 100_000]) is None
+    assert time.process_time() - begun < 10
+
+
+def test_what_stands_around_a_report_is_read() -> None:
+    report = report_samples.ALL["healthy"]()
+    kernel = "NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus."
+    for text in (f"{kernel}\n{terminal.render(report)}", f"{terminal.render(report)}\n{kernel}\n"):
+        assert triage(text).root_causes[:1] == ("gpu-fallen-off-bus",)
+
+
+def test_two_reports_say_what_both_say() -> None:
+    healthy, broken = report_samples.ALL["healthy"](), report_samples.ALL["many"]()
+    text = f"before:\n{terminal.render(healthy)}\nand now:\n{markdown.render(broken)}\n"
+    assert triage(text).root_causes[:1] == broken.root_causes[:1]
+
+
+def test_a_report_that_quotes_a_trailer_is_one_report() -> None:
+    first = triage(terminal.render(report_samples.ALL["many"]()))
+    text = ticket_text.render(first, lines=True)
+    assert text.count(MARK) > 1
+    assert triage(text).root_causes == first.root_causes
+
+
+def test_a_report_without_a_trailer_raises_no_alarm() -> None:
+    """The first version wrote none: what such a report lists is no message of this machine."""
+    for make in report_samples.ALL.values():
+        for face in (terminal.render, markdown.render):
+            lines = face(make()).splitlines()
+            older = "\n".join(line for line in lines if MARK not in line)
+            assert pasted(older).root_causes == ()
+
+
+def test_parsing_gives_what_was_written() -> None:
+    assert parse([LINE]) == Trailer("broken", ("driver-too-old", "nccl-timeout"), "bcfc")
