@@ -1,9 +1,9 @@
 """Findings: one module is one finding, and everything that is true of it alone stands there.
 
-Its docstring is the page that ``gpucheck explain`` prints. ``RULE`` is its header. If facts can show
-its cause, one pure function marked with ``@RULE.check`` judges them. The function names what it
-needs by the *types* of its parameters: sections of facts, derived facts, tables, advice, witnesses.
-It returns a ``Hit``, ``Fine`` or ``NotApplicable``, or None if it saw nothing and the header says
+Its docstring is the page that ``gpucheck explain`` prints. ``RULE`` is its header. If facts can
+show its cause, one pure function marked with ``@RULE.check`` judges them. The function names what
+it needs by the *types* of its parameters: sections of facts, derived facts, tables, advice,
+witnesses. It returns a ``Hit``, ``Fine`` or ``NotApplicable``, or None if it saw nothing and the header says
 who else might have (``seen_in``). ``known()`` raises for a fact that it lacks. The TOML file of the
 same name, if there is one, has the messages that point to it.
 
