@@ -5,7 +5,8 @@ import jsonschema
 import pytest
 import report_samples as samples
 
-from gpucheck.output import json_format
+from gpucheck.facts import snapshot
+from gpucheck.output import diff, json_format, recommendation, table_text
 from gpucheck.output.diff import as_json, compare
 from gpucheck.output.pages import listing_json
 from gpucheck.output.redact import redact
@@ -162,3 +163,46 @@ def test_other_documents_are_valid() -> None:
     check("diff", as_json(changes))
     check("diff", as_json([]))
     check("list", listing_json())
+
+
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [
+        ("report", snapshot.REPORT_SCHEMA),
+        ("snapshot", snapshot.SCHEMA),
+        ("diff", diff.SCHEMA),
+        ("recommendation", recommendation.SCHEMA),
+        ("tables-diff", table_text.DIFF_SCHEMA),
+    ],
+)
+def test_a_document_names_its_own_schema(name: str, written: str) -> None:
+    found = schema(name)
+    assert found["properties"]["schema"]["enum"] == [written]
+    assert found["title"] == f"gpucheck {name}"
+
+
+def test_what_only_some_reports_have_is_not_required() -> None:
+    found = schema("report")
+    assert found["required"] == KEYS
+    assert {"exit", "class", "why", "drill", "culprits", "ranks"} <= set(found["properties"])
+    assert "required" not in found["$defs"]["Facts"] or found["$defs"]["Facts"]["required"] == []
+    line = schema("batch-line")
+    assert line["required"] == ["id", "verdict", "root_causes", "confidence"]
+
+
+@pytest.mark.parametrize("missing", ["id", "verdict", "root_causes", "confidence"])
+def test_a_line_of_a_batch(missing: str) -> None:
+    line = {"id": 7, "verdict": "broken", "root_causes": ["x"], "confidence": None}
+    for value in (
+        line,
+        {**line, "id": None, "error": "too long"},
+        {**line, "confidence": "likely"},
+    ):
+        check("batch-line", value)
+    for value in (
+        {key: one for key, one in line.items() if key != missing},
+        {**line, "confidence": "sure"},
+        {**line, "error": 1},
+    ):
+        with pytest.raises(jsonschema.ValidationError):
+            check("batch-line", value)

@@ -41,6 +41,18 @@ def test_each_self_test_is_a_case_with_its_outcome() -> None:
     assert failure.get("message") == "wrong-value: bit 3"
 
 
+def test_what_xml_cannot_hold_is_written_out() -> None:
+    case = junit.Case("c", HOSTILE).ends("failure", HOSTILE, f"one{HOSTILE}\ntwo\x0b\ufffe")
+    text = junit.document("n\x00", {"s": [case], "empty": []})
+    assert text.startswith('<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="n\\x00">\n')
+    (suite,) = suites(text).values()
+    failure = suite.find("testcase/failure")
+    assert failure is not None
+    assert failure.text is not None
+    assert failure.text.splitlines()[1] == "two \\ufffe"
+    assert failure.get("message") == r"""]]> <!-- \x1b[2J\x00 & "'\ud800</testcase>"""
+
+
 def test_findings_are_failures_and_what_is_fine_is_not() -> None:
     suite = suites(junit.render(samples.old_driver()))["gpucheck.check"]
     failures = {case.get("name") for case in suite if case.find("failure") is not None}

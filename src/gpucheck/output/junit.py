@@ -1,6 +1,7 @@
 """A report as JUnit XML: each check and each self-test is a test case of a CI system."""
 
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
+from xml.etree import ElementTree as ET
 
 from gpucheck.engine import Report
 from gpucheck.facts.claims import Severity
@@ -12,71 +13,67 @@ from gpucheck.output.summary import headline, verdict
 from gpucheck.output.words import clean
 
 _LONGEST = 2000
+_DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>'
+_KINDS = {"failure": "failures", "error": "errors", "skipped": "skipped"}
 
 
 def render(report: Report) -> str:
     """Return the report as XML, redacted like every report that leaves the machine as data."""
     report = public(report)
     tests = report.snapshot.get(SelfTests)
-    suites = [
-        suite("gpucheck.check", [check_case(report, check) for check in report.checks]),
-        suite("gpucheck.selftest", [_selftest(result) for result in tests.results or ()]),
-    ]
-    lines = [line for one in suites for line in one]
-    return "\n".join(
-        (
-            '<?xml version="1.0" encoding="UTF-8"?>',
-            f"<testsuites {attribute('name', f'gpucheck: {verdict(report)}')}>",
-            *lines,
-            "</testsuites>\n",
-        )
+    return document(
+        f"gpucheck: {verdict(report)}",
+        {
+            "gpucheck.check": [check_case(report, check) for check in report.checks],
+            "gpucheck.selftest": [_selftest(result) for result in tests.results or ()],
+        },
     )
 
 
 class Case:
-    """One test case; ``outcome`` is its inner element, "" when it passed."""
+    """One test case; it passed unless ``ends`` says otherwise."""
 
     def __init__(self, classname: str, name: str, seconds: float = 0.0) -> None:
-        self.head = " ".join(
-            (
-                attribute("classname", classname),
-                attribute("name", name),
-                attribute("time", f"{seconds:.3f}"),
-            )
-        )
+        self.element = _element("testcase", classname=classname, name=name, time=f"{seconds:.3f}")
         self.kind = ""
-        self.inner: list[str] = []
 
     def ends(self, kind: str, message: str, words: str = "") -> "Case":
         """Say how it ended: failure, error or skipped."""
         self.kind = kind
-        self.inner.append(f"<{kind} {attribute('message', message)}>{escaped(words)}</{kind}>")
+        self.element.append(_element(kind, words, message=message))
         return self
 
     def says(self, words: str) -> "Case":
         """Add what stands beside the outcome."""
         if words:
-            self.inner.append(f"<system-out>{escaped(words)}</system-out>")
+            self.element.append(_element("system-out", words))
         return self
 
-    def lines(self) -> Iterator[str]:
-        """Return the element."""
-        yield f"  <testcase {self.head}>{''.join(self.inner)}</testcase>"
+
+def document(name: str, suites: Mapping[str, Sequence[Case]]) -> str:
+    """Return the XML of suites by their names; one without a case is left out."""
+    root = _element("testsuites", name=name)
+    root.extend(_suite(suite, cases) for suite, cases in suites.items() if cases)
+    ET.indent(root)
+    return f"{_DECLARATION}\n{ET.tostring(root, encoding='unicode')}\n"
 
 
-def suite(name: str, cases: list[Case]) -> Iterator[str]:
-    """Return the element of a suite; nothing where it has no case."""
-    if not cases:
-        return
-    counts = {kind: sum(case.kind == kind for case in cases) for kind in _KINDS}
-    numbers = " ".join(attribute(_KINDS[kind], str(count)) for kind, count in counts.items())
-    yield f"<testsuite {attribute('name', name)} {attribute('tests', str(len(cases)))} {numbers}>"
-    for case in cases:
-        yield from case.lines()
-    yield "</testsuite>"
+def _suite(name: str, cases: Sequence[Case]) -> ET.Element:
+    counts = {many: str(sum(case.kind == kind for case in cases)) for kind, many in _KINDS.items()}
+    made = _element("testsuite", name=name, tests=str(len(cases)), **counts)
+    made.extend(case.element for case in cases)
+    return made
 
 
-_KINDS = {"failure": "failures", "error": "errors", "skipped": "skipped"}
+def _element(tag: str, words: str = "", **attributes: str) -> ET.Element:
+    """Return an element with untrusted words, which are cleaned line by line.
+
+    XML has no way to write most control characters: they become escapes that can be read.
+    """
+    values = {name: clean(value, _LONGEST) for name, value in attributes.items()}
+    made = ET.Element(tag, values)
+    made.text = "\n".join(clean(line, _LONGEST) for line in words.split("\n")) or None
+    return made
 
 
 def check_case(report: Report, check: Check) -> Case:
@@ -107,16 +104,3 @@ def _selftest(result: SelfTest) -> Case:
         stage = f"stage: {result.stage}" if result.stage else ""
         case.ends(kind, f"{result.kind}: {result.detail}", stage)
     return case.says("\n".join(in_words(one) for one in result.measurements))
-
-
-def escaped(words: str) -> str:
-    """Return untrusted text as XML's character data, line by line."""
-    lines = [clean(line, _LONGEST) for line in words.split("\n")]
-    text = "\n".join(lines)
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
-def attribute(name: str, value: str) -> str:
-    """Return an attribute with an untrusted value."""
-    inner = escaped(clean(value, _LONGEST)).replace('"', "&quot;")
-    return f'{name}="{inner}"'

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from gpucheck.facts.preflight import Culprit, RankOutcome
 from gpucheck.output import preflight_words as words
-from gpucheck.output.junit import Case, attribute, check_case, suite
+from gpucheck.output.junit import Case, check_case, document
 from gpucheck.preflight.judgement import Result
 
 _VERDICT, _STEPS = "gpucheck.preflight", "gpucheck.preflight.diagnose.steps"
@@ -16,21 +16,16 @@ def render(result: Result) -> str:
     """Return the pre-flight as XML; it is not redacted."""
     preflight = result.preflight
     blamed = _blamed(preflight.culprits or ())
-    suites = [
-        suite(_VERDICT, [_verdict(result)]),
-        suite(_STEPS, _steps(result)),
-        suite(_RANKS, [_rank(one, blamed.get(one.rank, [])) for one in preflight.ranks or ()]),
-        suite(_CHECKS, [check_case(result.report, check) for check in result.report.checks]),
-    ]
     drill = words.drill_words(result)
     name = f"gpucheck preflight: {f'{drill} ' if drill else ''}{words.verdict(result)}"
-    return "\n".join(
-        (
-            '<?xml version="1.0" encoding="UTF-8"?>',
-            f"<testsuites {attribute('name', name)}>",
-            *(line for one in suites for line in one),
-            "</testsuites>\n",
-        )
+    return document(
+        name,
+        {
+            _VERDICT: [_verdict(result)],
+            _STEPS: _steps(result),
+            _RANKS: [_rank(one, blamed.get(one.rank, [])) for one in preflight.ranks or ()],
+            _CHECKS: [check_case(result.report, check) for check in result.report.checks],
+        },
     )
 
 

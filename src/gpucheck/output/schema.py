@@ -1,6 +1,6 @@
-"""JSON Schemas of everything that gpucheck writes as JSON, generated from its types.
+"""JSON Schemas of everything that gpucheck writes as JSON, made from its types.
 
-Additional properties are allowed everywhere: keys may be added within a version of a schema.
+Further properties are allowed everywhere: keys may be added within a schema's version.
 """
 
 import functools
@@ -10,23 +10,29 @@ from typing import Any
 import msgspec
 
 from gpucheck.advice.offers import Offer
-from gpucheck.engine import OpenQuestion, report
-from gpucheck.facts import snapshot
-from gpucheck.facts.claims import Confidence, Fix
+from gpucheck.engine import OpenQuestion
+from gpucheck.facts.claims import Fix
 from gpucheck.facts.preflight import Culprit, RankOutcome
-from gpucheck.facts.sections import all_sections
 from gpucheck.facts.selftests import SelfTest
 from gpucheck.facts.snapshot import ProbeRun, Versions
 from gpucheck.findings.form import Check, Evidence, Finding
-from gpucheck.output import diff, recommendation, table_text
+from gpucheck.output import diff, recommendation, table_text, wire
 from gpucheck.output.pages import ProbeRow, RuleRow, SelfTestRow
-from gpucheck.preflight import files, model
+from gpucheck.preflight import files
 from gpucheck.tables.catalogue import all_tables
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 _TEMPLATE = "#/$defs/{name}"
-_TEXT = {"type": "string"}
-
+_COMPLETE = (
+    Finding, Evidence, Fix, Check, OpenQuestion, ProbeRun, Versions, SelfTest, Culprit, RankOutcome,
+    files.RankFile, diff.Change, RuleRow, ProbeRow, SelfTestRow, Offer, table_text.RowChange,
+    recommendation.Missing,
+)  # fmt: skip
+"""Types of which every key is written."""
+_DOCUMENTS = (
+    wire.Report, wire.Snapshot, wire.Diff, wire.Listing, wire.BatchLine, wire.Recommendation,
+    wire.TablesDiff,
+)  # fmt: skip
 _NOTES = ("sources", "problems")
 """Left out of facts outside the snapshot, whose origin is obvious."""
 
@@ -50,17 +56,24 @@ def schema(name: str) -> Schema:
 @functools.cache
 def _types() -> tuple[dict[type, Schema], Schema]:
     """Return the schema of each type that is written, and the definitions they refer to."""
-    complete = (Finding, Evidence, Fix, Check, OpenQuestion, ProbeRun, Versions, SelfTest,
-                Culprit, RankOutcome, files.RankFile, diff.Change, RuleRow, ProbeRow,
-                SelfTestRow, Offer, table_text.RowChange, recommendation.Missing)  # fmt: skip
-    sections = tuple(all_sections().values())
-    types: tuple[type, ...] = (*complete, *sections)
+    types: tuple[type, ...] = (*_COMPLETE, *_DOCUMENTS)
     refs, parts = msgspec.json.schema_components(types, ref_template=_TEMPLATE)
-    for kind in complete:
+    for kind in _COMPLETE:
         # Defaults exist only in the code: the output has every key.
         properties = parts[kind.__name__]["properties"]
         parts[kind.__name__]["required"] = [name for name in properties if name not in _NOTES]
     return dict(zip(types, refs, strict=True)), parts
+
+
+def _document(kind: type) -> Callable[[], Schema]:
+    """Return the maker of a document: the schema of its type, with what that refers to."""
+
+    def make() -> Schema:
+        _refs, parts = _types()
+        body = {key: value for key, value in parts[kind.__name__].items() if key != "title"}
+        return {**body, "$defs": _needed(body, parts)}
+
+    return make
 
 
 def _part(kind: type) -> Callable[[], Schema]:
@@ -71,115 +84,8 @@ def _part(kind: type) -> Callable[[], Schema]:
     return make
 
 
-def _snapshot() -> Schema:
-    refs, parts = _types()
-    facts = {name: refs[section] for name, section in all_sections().items()}
-    body = _object(
-        schema={"const": snapshot.SCHEMA},
-        gpucheck=refs[Versions],
-        origin={"enum": list(snapshot.Origin.__args__)},  # type: ignore[attr-defined]  # a Literal
-        taken=_TEXT,
-        redacted={"type": "boolean"},
-        facts={**_object(**facts), "required": []},
-        probes=_list(refs[ProbeRun]),
-    )
-    return {**body, "$defs": _needed(body, parts)}
-
-
-def _report() -> Schema:
-    refs, parts = _types()
-    body = _object(
-        schema={"const": snapshot.REPORT_SCHEMA},
-        gpucheck=refs[Versions],
-        verdict={"enum": list(report.Verdict.__args__)},  # type: ignore[attr-defined]  # a Literal
-        root_causes=_list(_TEXT),
-        findings=_list(refs[Finding]),
-        checks=_list(refs[Check]),
-        open_questions=_list(refs[OpenQuestion]),
-        selftests=_list(refs[SelfTest]),
-        snapshot={"$ref": _TEMPLATE.format(name="Snapshot")},
-        probes=_list(refs[ProbeRun]),
-    )
-    body["properties"].update(_of_a_preflight(refs))
-    whole = _snapshot()
-    defs = {**whole.pop("$defs"), "Snapshot": whole}
-    return {**body, "$defs": {**_needed(body, parts), **defs}}
-
-
-def _of_a_preflight(refs: dict[type, Schema]) -> Schema:
-    """Return the properties that only the report of a pre-flight has."""
-    return {
-        "exit": {"enum": list(model.ExitStatus.__args__)},  # type: ignore[attr-defined]  # a Literal
-        "class": {"enum": list(model.ExitClass.__args__)},  # type: ignore[attr-defined]  # a Literal
-        "why": _TEXT,
-        "drill": _TEXT,
-        "notice": _TEXT,
-        "notices": _list(_TEXT),
-        "launcher": _TEXT,
-        "seconds": {"type": "number"},
-        "culprits": _list(refs[Culprit]),
-        "ranks": _list(refs[RankOutcome]),
-    }
-
-
-def _diff() -> Schema:
-    refs, parts = _types()
-    body = _object(schema={"const": diff.SCHEMA}, changes=_list(refs[diff.Change]))
-    return {**body, "$defs": _needed(body, parts)}
-
-
-def _listing() -> Schema:
-    refs, parts = _types()
-    body = _object(
-        findings=_list(refs[RuleRow]),
-        probes=_list(refs[ProbeRow]),
-        selftests=_list(refs[SelfTestRow]),
-    )
-    return {**body, "$defs": _needed(body, parts)}
-
-
-def _batch_line() -> Schema:
-    body = _object(
-        id={"type": ["string", "integer", "null"]},
-        verdict={"enum": list(report.Verdict.__args__)},  # type: ignore[attr-defined]  # a Literal
-        root_causes=_list(_TEXT),
-        confidence={"enum": [*(one.value for one in Confidence), None]},
-    )
-    body["properties"]["error"] = _TEXT  # for a line that could not be read
-    return body
-
-
-def _recommendation() -> Schema:
-    refs, parts = _types()
-    offer = {"anyOf": [refs[Offer], {"type": "null"}]}
-    update = {**_object(driver={"type": ["string", "null"]}, build=refs[Offer])}
-    body = _object(
-        schema={"const": recommendation.SCHEMA},
-        outcome={"enum": ["command", "nothing-fits", "unknown"]},
-        described={"type": "boolean"},
-        commands=_list(_TEXT),
-        verify=_TEXT,
-        build=offer,
-        reasons=_list(_TEXT),
-        notes=_list(_TEXT),
-        missing=_list(refs[recommendation.Missing]),
-        would_fit=_list(refs[Offer]),
-        driver_update={"anyOf": [update, {"type": "null"}]},
-        alternatives=_list(refs[Offer]),
-    )
-    return {**body, "$defs": _needed(body, parts)}
-
-
-def _tables_diff() -> Schema:
-    refs, parts = _types()
-    body = _object(
-        schema={"const": table_text.DIFF_SCHEMA}, changes=_list(refs[table_text.RowChange])
-    )
-    return {**body, "$defs": _needed(body, parts)}
-
-
 def _table() -> Schema:
-    """Return the schema of a file in compat_tables/: one of the tables, identified by name."""
+    """Return the schema of a file of compat_tables/: one of the tables, told apart by name."""
     refs, parts = msgspec.json.schema_components(all_tables().values(), ref_template=_TEMPLATE)
     named = [
         {"if": {"properties": {"table": {"const": kind.name}}}, "then": ref}
@@ -192,14 +98,6 @@ def _table() -> Schema:
         "allOf": named,
     }
     return {**body, "$defs": parts}
-
-
-def _object(**properties: Schema) -> Schema:
-    return {"type": "object", "properties": properties, "required": list(properties)}
-
-
-def _list(items: Schema) -> Schema:
-    return {"type": "array", "items": items}
 
 
 def _needed(body: object, parts: Schema) -> Schema:
@@ -224,17 +122,17 @@ def _references(body: object) -> set[str]:
 
 
 _MAKERS: dict[str, Callable[[], Schema]] = {
-    "report": _report,
-    "snapshot": _snapshot,
+    "report": _document(wire.Report),
+    "snapshot": _document(wire.Snapshot),
     "finding": _part(Finding),
     "check": _part(Check),
     "selftest": _part(SelfTest),
     "preflight-rank": _part(files.RankFile),
     "probe": _part(ProbeRun),
-    "diff": _diff,
-    "list": _listing,
-    "batch-line": _batch_line,
-    "recommendation": _recommendation,
+    "diff": _document(wire.Diff),
+    "list": _document(wire.Listing),
+    "batch-line": _document(wire.BatchLine),
+    "recommendation": _document(wire.Recommendation),
     "table": _table,
-    "tables-diff": _tables_diff,
+    "tables-diff": _document(wire.TablesDiff),
 }
