@@ -7,7 +7,7 @@ import msgspec
 
 from gpucheck.engine import Report
 from gpucheck.facts.snapshot import ProbeRuns, Snapshot
-from gpucheck.messages import all_messages
+from gpucheck.messages.loading import all_messages
 from gpucheck.output.markdown import escaped
 from gpucheck.output.ticket_reply import reply
 

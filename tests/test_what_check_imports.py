@@ -17,8 +17,8 @@ load_rules()
 print(*sys.modules, sep="\\n")
 """
 NOT_NEEDED = (
-    "ctypes", "gpucheck.cli.triage", "gpucheck.messages", "gpucheck.output.junit",
-    "gpucheck.output.machine_folder", "gpucheck.probes.loading.reading.windows",
+    "ctypes", "gpucheck.cli.triage", "gpucheck.messages.form", "gpucheck.messages.loading",
+    "gpucheck.output.junit", "gpucheck.output.machine_folder", "gpucheck.probes.loading.reading.windows",
     "gpucheck.selftest", "gpucheck.ticket", "gpucheck.whatif", "gpucheck.worker", "pynvml",
     "queue", "statistics",
 )  # fmt: skip

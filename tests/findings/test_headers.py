@@ -6,7 +6,7 @@ import pytest
 
 from gpucheck.findings import all_rules
 from gpucheck.findings.form import GroupFailure, InPreflight, Rule
-from gpucheck.messages import all_messages
+from gpucheck.messages.loading import all_messages
 from gpucheck.preflight.diagnose import finding_of
 from gpucheck.preflight.diagnose.control_runs import VARIABLES, ControlRun
 

@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 
 from gpucheck.facts.claims import Confidence, Severity
-from gpucheck.messages import MessagesError, messages_of
 from gpucheck.messages.form import Condition, FactCondition, KnownFacts, Strength
-from gpucheck.messages.loading import read_toml
+from gpucheck.messages.loading import MessagesError, messages_of, read_toml
 from gpucheck.messages.named_conditions import holds
 
 HEAD = """\

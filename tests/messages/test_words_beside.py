@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from gpucheck.messages import all_messages
 from gpucheck.messages.form import Message, compiled
+from gpucheck.messages.loading import all_messages
 from gpucheck.messages.matcher import search
 from gpucheck.ticket.intake import read_text
 

@@ -5,7 +5,7 @@ import pytest
 from replies import untranslated
 
 from gpucheck import triage
-from gpucheck.messages import all_messages
+from gpucheck.messages.loading import all_messages
 from gpucheck.output.ticket_reply import reply
 
 K40M = """\

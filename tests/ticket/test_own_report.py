@@ -6,7 +6,7 @@ import pytest
 from test_machines import NAMES, TABLES, reported
 
 from gpucheck.engine import Report
-from gpucheck.messages import all_messages
+from gpucheck.messages.loading import all_messages
 from gpucheck.output import json_format, markdown, terminal, ticket_reply, ticket_text
 from gpucheck.ticket import triage
 

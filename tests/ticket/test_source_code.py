@@ -7,7 +7,7 @@ import pytest
 
 from gpucheck import triage
 from gpucheck.facts.pasted import Pasted
-from gpucheck.messages import all_messages
+from gpucheck.messages.loading import all_messages
 from gpucheck.messages.source_code import is_code, is_statement
 from gpucheck.messages.text import Line, Text
 from gpucheck.ticket.unwrap import unwrapped

@@ -1,6 +1,6 @@
 """What a finding and its fixes say in Chinese, as far as the messages of the finding have it."""
 
-from gpucheck.messages import all_messages
+from gpucheck.messages.loading import all_messages
 
 
 def cause_in_chinese(slug: str) -> str | None:

@@ -64,7 +64,3 @@ fixes; ``{group}`` in a command stands for a named group, which must match digit
 A wheel has the same values in one JSON file, which the build hook writes; an editable install and
 the source tree read the TOML.
 """
-
-from gpucheck.messages.loading import MessagesError, all_messages, messages_of
-
-__all__ = ["MessagesError", "all_messages", "messages_of"]

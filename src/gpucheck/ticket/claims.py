@@ -8,7 +8,8 @@ from gpucheck.engine import CheckResult
 from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.findings import all_rules
 from gpucheck.findings.form import Claim, Hit, Weight
-from gpucheck.messages import all_messages, wording
+from gpucheck.messages import wording
+from gpucheck.messages.loading import all_messages
 from gpucheck.messages.matcher import Match
 from gpucheck.ticket import weighing
 

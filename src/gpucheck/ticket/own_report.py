@@ -13,8 +13,8 @@ import msgspec
 from gpucheck.engine.trailer import MARK, MOST_LINES, Trailer, parse, start_of
 from gpucheck.facts.claims import Severity
 from gpucheck.findings import all_rules
-from gpucheck.messages import all_messages
 from gpucheck.messages.form import Message, Strength
+from gpucheck.messages.loading import all_messages
 from gpucheck.messages.matcher import Match
 from gpucheck.messages.text import Line, Text
 

@@ -9,7 +9,7 @@ from gpucheck.facts import Section
 from gpucheck.facts.pasted import Pasted, Sign, Taken
 from gpucheck.facts.sections import all_sections
 from gpucheck.facts.snapshot import ProbeRuns, Snapshot
-from gpucheck.messages import all_messages
+from gpucheck.messages.loading import all_messages
 from gpucheck.messages.matcher import Match
 from gpucheck.messages.text import Line
 from gpucheck.tables import Tables

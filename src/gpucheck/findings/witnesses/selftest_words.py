@@ -69,7 +69,7 @@ def _library(result: SelfTest) -> Library | None:
 
 
 def _most_telling(path: str, result: SelfTest) -> _Found | None:
-    from gpucheck.messages import messages_of  # noqa: PLC0415  # see above
+    from gpucheck.messages.loading import messages_of  # noqa: PLC0415  # see above
 
     lines = _lines(result)
     text = "\n".join(line for _field, line in lines).lower()
