@@ -92,7 +92,7 @@ def test_every_pre_flight_is_read_back(name: str, form: str) -> None:
 
 
 def test_one_form_for_all() -> None:
-    assert f"{MARK} verdict=broken causes=driver-too-old,nccl-timeout start=bcfc" == LINE
+    assert f"{MARK} verdict=broken causes=driver-too-old,nccl-timeout start=062c" == LINE
     assert trailer("healthy", (), "HEALTHY  x").startswith(f"{MARK} verdict=healthy causes=none ")
     assert trailer("broken", ("x",), "感谢反馈。").isascii()
     assert start_of("**BROKEN**: a") == start_of("> BROKEN   b") != start_of("HEALTHY")
@@ -173,4 +173,4 @@ def test_a_report_without_a_trailer_raises_no_alarm() -> None:
 
 
 def test_parsing_gives_what_was_written() -> None:
-    assert parse([LINE]) == Trailer("broken", ("driver-too-old", "nccl-timeout"), "bcfc")
+    assert parse([LINE]) == Trailer("broken", ("driver-too-old", "nccl-timeout"), "062c")

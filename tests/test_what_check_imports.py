@@ -19,8 +19,8 @@ print(*sys.modules, sep="\\n")
 NOT_NEEDED = (
     "ctypes", "gpucheck.cli.triage", "gpucheck.messages.form", "gpucheck.messages.loading",
     "gpucheck.output.junit", "gpucheck.output.machine_folder",
-    "gpucheck.probes.loading.reading.windows", "gpucheck.selftest", "gpucheck.ticket", "gpucheck.whatif", "gpucheck.worker", "pynvml",
-    "queue", "statistics",
+    "gpucheck.probes.loading.reading.windows", "gpucheck.selftest", "gpucheck.ticket",
+    "gpucheck.whatif", "gpucheck.worker", "pynvml", "queue", "statistics",
 )  # fmt: skip
 
 
