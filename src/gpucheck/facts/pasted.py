@@ -6,7 +6,7 @@ from gpucheck.facts import Facts, Section
 
 
 class Sign(Facts, frozen=True, kw_only=True):
-    """A line that points to a cause."""
+    """A line that points to a cause. JSON keeps the earlier words for it: sign, signature."""
 
     slug: str | None = None
     signature: str | None = None

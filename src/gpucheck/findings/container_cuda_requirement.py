@@ -17,7 +17,7 @@ reported. NVIDIA_DISABLE_REQUIRE turns the check off.
 Fix: install a newer driver on the host, or use an image made for an older CUDA.
 """
 
-from gpucheck.advice import DriverRemedies
+from gpucheck.advice import DriverFixes
 from gpucheck.derived import DriverState
 from gpucheck.derived.image_requirement import ImageRequirement
 from gpucheck.facts import UnknownFactError, known
@@ -51,7 +51,7 @@ def check(  # container, driver, torch and the way out
     driver: DriverState,
     torch: TorchBuild,
     drivers: CudaDrivers,
-    update: DriverRemedies,
+    update: DriverFixes,
 ) -> Judgement:
     """Judge the requirement by the driver; a container that runs all the same stands above it."""
     if container.runtime == "":

@@ -20,7 +20,7 @@ A container with a CPU build of PyTorch, or on a host without a GPU, is fine as 
 Fix: start the container with the GPU, in the way its runtime expects.
 """
 
-from gpucheck.advice import CONTAINER_GUIDE, DriverRemedies
+from gpucheck.advice import CONTAINER_GUIDE, DriverFixes
 from gpucheck.derived import DriverState
 from gpucheck.derived.gpus import is_passed_on
 from gpucheck.facts import known
@@ -60,7 +60,7 @@ def check(  # noqa: PLR0913, PLR0917  # the container, what came into it, and wh
     state: DriverState,
     torch: TorchBuild,
     request: Request,
-    install: DriverRemedies,
+    install: DriverFixes,
     cuda: CudaDriver,
     nvml: Nvml,
     environment: Environment,

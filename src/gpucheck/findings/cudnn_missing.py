@@ -25,7 +25,7 @@ Fix: reinstall the nvidia-cudnn wheel that this PyTorch pins; the command names 
 permissions are in the way, the command changes them.
 """
 
-from gpucheck.advice.nvidia_wheels import WheelRemedies
+from gpucheck.advice.nvidia_wheels import WheelFixes
 from gpucheck.derived.loaded import (
     Copy,
     Loaded,
@@ -62,7 +62,7 @@ def check(
     torch: TorchBuild,
     loaded: Loaded,
     wheels: NvidiaWheels,
-    remedies: WheelRemedies,
+    advice: WheelFixes,
     sublibraries: CudnnSublibraries,
 ) -> Judgement:
     """Ask the loader for cuDNN's main library, then for its parts."""
@@ -73,30 +73,28 @@ def check(
     lost = loaded.lost(is_cudnn)
     if lost is not None:
         if keeps_out(lost.library):
-            return _unreadable(named(torch), lost, remedies)
-        return _whole(lost, torch, wheels, remedies)
+            return _unreadable(named(torch), lost, advice)
+        return _whole(lost, torch, wheels, advice)
     part = loaded.lost(is_cudnn_part)
     if part is not None:
         if keeps_out(part.library):
-            return _unreadable("cuDNN", part, remedies)
-        return _part(part.library.soname, part.fact, remedies)
+            return _unreadable("cuDNN", part, advice)
+        return _part(part.library.soname, part.fact, advice)
     needed = loaded.lost_by(is_cudnn_part)
     if needed is not None:
         return _cannot_open(needed)
     copy = loaded.copy(is_cudnn)
-    gone = _gone(wheels, remedies.pinned(_PROJECT), copy, sublibraries)
+    gone = _gone(wheels, advice.pinned(_PROJECT), copy, sublibraries)
     if gone is not None:
         at = (wheels.damaged or []).index(gone)
-        return _part(gone.library or "", f"nvidia_wheels.damaged.{at}", remedies)
+        return _part(gone.library or "", f"nvidia_wheels.damaged.{at}", advice)
     if copy is None:
         return NotApplicable("this torch does not load cuDNN")
     return Fine(f"{copy.library.soname} is loaded{place(copy)}")
 
 
-def _whole(
-    lost: Lost, torch: TorchBuild, wheels: NvidiaWheels, remedies: WheelRemedies
-) -> Judgement:
-    project = remedies.pinned(_PROJECT)
+def _whole(lost: Lost, torch: TorchBuild, wheels: NvidiaWheels, advice: WheelFixes) -> Judgement:
+    project = advice.pinned(_PROJECT)
     pin = wheels.pinned(project) if project else None
     facts = [lost.fact]
     because = ""
@@ -109,15 +107,15 @@ def _whole(
     return Hit(
         headline=f"{named(torch)} needs {lost.library.soname}, and the loader finds none{because}",
         evidence=tuple(facts),
-        fixes=(_fix(project, remedies),),
+        fixes=(_fix(project, advice),),
     )
 
 
-def _unreadable(who: str, lost: Lost, remedies: WheelRemedies) -> Judgement:
+def _unreadable(who: str, lost: Lost, advice: WheelFixes) -> Judgement:
     return Hit(
         headline=needs_permission(who, lost.library),
         evidence=(lost.fact,),
-        fixes=(remedies.readable(lost.library.path or "", lost.library.soname),),
+        fixes=(advice.readable(lost.library.path or "", lost.library.soname),),
         refutable=lost.library.fatal is not False,
     )
 
@@ -134,12 +132,12 @@ def _cannot_open(lost: Lost) -> Judgement:
     )
 
 
-def _part(soname: str, fact: str, remedies: WheelRemedies) -> Judgement:
+def _part(soname: str, fact: str, advice: WheelFixes) -> Judgement:
     return Hit(
         headline=f"cuDNN is incomplete: its part {soname} is gone; what needs it fails when it is "
         "used",
         evidence=(fact,),
-        fixes=(_fix(remedies.pinned(_PROJECT), remedies),),
+        fixes=(_fix(advice.pinned(_PROJECT), advice),),
         refutable=False,  # a convolution does not use every part
     )
 
@@ -162,9 +160,9 @@ def _belongs(part: DamagedLibrary, copy: Copy | None, sublibraries: CudnnSublibr
     return expected is None or part.library in expected
 
 
-def _fix(project: str, remedies: WheelRemedies) -> Fix:
+def _fix(project: str, advice: WheelFixes) -> Fix:
     if project:
-        return remedies.reinstall([project])
+        return advice.reinstall([project])
     return Fix(
         text="Install the cuDNN that this PyTorch was built with where its loader finds it: with "
         "conda, reinstall cudnn in this environment; a PyTorch that carries cuDNN in its own "

@@ -17,7 +17,7 @@ Fix: install the last branch that supports all GPUs of the machine; or the same 
 other kernel modules.
 """
 
-from gpucheck.advice import DriverRemedies
+from gpucheck.advice import DriverFixes
 from gpucheck.derived import Gpus
 from gpucheck.derived.gpu_support import GpuSupport, Unsupported
 from gpucheck.derived.surroundings import Surroundings
@@ -49,7 +49,7 @@ def check(  # noqa: PLR0913, PLR0917  # the GPUs, the driver, who wants them, an
     request: Request,
     around: Surroundings,
     cubins: CubinRules,
-    install: DriverRemedies,
+    install: DriverFixes,
     pci: Pci,
     system: System,
 ) -> Judgement:
@@ -87,7 +87,7 @@ def _torch_could(torch: TorchBuild, cubins: CubinRules, found: Unsupported) -> b
     return cubins.covers(torch.arch_list, found.gpu.compute_capability, torch.cuda) is not Runs.NO
 
 
-def _fixes(found: list[Unsupported], install: DriverRemedies) -> list[Fix]:
+def _fixes(found: list[Unsupported], install: DriverFixes) -> list[Fix]:
     branches = [one.branch for one in found if one.branch is not None]
     if not branches:
         flavour = "open" if "only with the open" in found[0].why else "proprietary"

@@ -15,7 +15,7 @@ Fix: install NVIDIA's driver for this system and restart; or install the package
 libcuda, in the release of the driver that is installed.
 """
 
-from gpucheck.advice import DriverRemedies, TorchRemedies
+from gpucheck.advice import DriverFixes, TorchFixes
 from gpucheck.derived import DriverState, Gpus
 from gpucheck.derived.surroundings import Surroundings
 from gpucheck.facts import UnknownFactError, known
@@ -48,9 +48,9 @@ def check(  # noqa: PLR0913, PLR0917  # it joins the bus, both sides of the driv
     state: DriverState,
     system: System,
     around: Surroundings,
-    install: DriverRemedies,
+    install: DriverFixes,
     torch: TorchBuild,
-    builds: TorchRemedies,
+    builds: TorchFixes,
 ) -> Judgement:
     """A GPU on the bus, and no libcuda of a driver."""
     if around.in_container():
@@ -90,7 +90,7 @@ def check(  # noqa: PLR0913, PLR0917  # it joins the bus, both sides of the driv
     )
 
 
-def _on_windows(nvml: Nvml, pci: Pci, install: DriverRemedies) -> Judgement:
+def _on_windows(nvml: Nvml, pci: Pci, install: DriverFixes) -> Judgement:
     """On Windows only the bus can show a GPU that has no driver."""
     if nvml.library_found or nvml.gpus:
         return Fine("NVIDIA's driver is installed")

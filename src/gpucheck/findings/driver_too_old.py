@@ -25,7 +25,7 @@ Fix: install a newer driver; or install a PyTorch build for an older CUDA that s
 your GPU.
 """
 
-from gpucheck.advice import DriverRemedies, TorchRemedies
+from gpucheck.advice import DriverFixes, TorchFixes
 from gpucheck.derived import DriverState, Gpus
 from gpucheck.derived.extension_ptx import ExtensionPtx, NewerPtx
 from gpucheck.derived.gpu_support import GpuSupport
@@ -79,8 +79,8 @@ def check(  # noqa: PLR0913, PLR0917  # the rule joins GPU, driver, torch and ta
     system: System,
     around: Surroundings,
     drivers: CudaDrivers,
-    update: DriverRemedies,
-    reinstall: TorchRemedies,
+    update: DriverFixes,
+    reinstall: TorchFixes,
     says: SelfTestSays,
     ptx: ExtensionPtx,
 ) -> Judgement:
@@ -106,7 +106,7 @@ def check(  # noqa: PLR0913, PLR0917  # the rule joins GPU, driver, torch and ta
     return older_than_gpu
 
 
-def _refused(seen: tuple[str, ...], torch: TorchBuild, update: DriverRemedies) -> Hit:
+def _refused(seen: tuple[str, ...], torch: TorchBuild, update: DriverFixes) -> Hit:
     """The driver refused what a self-test asked of it, although its release should do."""
     return Hit(
         headline=f"The driver refuses code of PyTorch {torch.version or ''} (CUDA {torch.cuda}) as "
@@ -117,7 +117,7 @@ def _refused(seen: tuple[str, ...], torch: TorchBuild, update: DriverRemedies) -
     )
 
 
-def _refused_ptx(newer: NewerPtx, update: DriverRemedies) -> Hit:
+def _refused_ptx(newer: NewerPtx, update: DriverFixes) -> Hit:
     """The driver runs torch, but cannot compile what an extension has for the GPU."""
     name = newer.package.title
     gpus = ", ".join(gpu.label for gpu in newer.gpus)
@@ -145,7 +145,7 @@ def _surely_no_gpu(gpus: Gpus) -> bool:
         return False
 
 
-def _for_gpu(support: GpuSupport, update: DriverRemedies) -> Hit | None:
+def _for_gpu(support: GpuSupport, update: DriverFixes) -> Hit | None:
     """Find a GPU that only newer branches drive; an unknown release is the other part's."""
     try:
         found = [one for one in support.unsupported() if one.kind == "too-new"]
@@ -166,8 +166,8 @@ def _for_torch(  # driver, torch and tables
     torch: TorchBuild,
     system: System,
     drivers: CudaDrivers,
-    update: DriverRemedies,
-    reinstall: TorchRemedies,
+    update: DriverFixes,
+    reinstall: TorchFixes,
 ) -> Judgement:
     cuda = known(torch.cuda, "torch.cuda")
     os: OperatingSystem = "windows" if system.os == "windows" or system.wsl else "linux"
@@ -223,7 +223,7 @@ def _release(driver: DriverState) -> str | None:
 
 
 def _fixes(
-    update: DriverRemedies, reinstall: TorchRemedies, oldest: str | None, cuda: str
+    update: DriverFixes, reinstall: TorchFixes, oldest: str | None, cuda: str
 ) -> tuple[Fix, ...]:
     newer = update.install(oldest, f"for PyTorch builds of CUDA {cuda}")
     older_build = reinstall.install("the newest that runs on the driver you have")

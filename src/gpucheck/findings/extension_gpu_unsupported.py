@@ -20,7 +20,7 @@ Fix: install a release of the package that has code for the GPU; or compile the 
 If the GPU is older than everything the package supports, use another package.
 """
 
-from gpucheck.advice.extension_install import ExtensionRemedies
+from gpucheck.advice.extension_install import ExtensionFixes
 from gpucheck.derived import Gpu
 from gpucheck.derived.extension_packages import CompiledPackage, ExtensionPackages
 from gpucheck.derived.extension_ptx import ExtensionPtx
@@ -56,7 +56,7 @@ def check(
     code: TorchCode,
     packages: ExtensionPackages,
     rules: CubinRules,
-    remedies: ExtensionRemedies,
+    advice: ExtensionFixes,
     ptx: ExtensionPtx,
 ) -> Judgement:
     """Compare the code of each package with the GPUs that torch itself runs on."""
@@ -72,7 +72,7 @@ def check(
     found = [(one, lacking) for one in judged if (lacking := _lacking(one, gpus, rules))]
     if found:
         found.sort(key=lambda pair: (_is_optional(pair[0]), not pair[0].for_torch))
-        return _hit(*found[0], gpus, remedies)
+        return _hit(*found[0], gpus, advice)
     unread = next(
         (
             one
@@ -135,7 +135,7 @@ def _runs(package: CompiledPackage, gpus: list[Gpu], rules: CubinRules) -> bool:
 
 
 def _hit(
-    package: CompiledPackage, lacking: list[Gpu], gpus: list[Gpu], remedies: ExtensionRemedies
+    package: CompiledPackage, lacking: list[Gpu], gpus: list[Gpu], advice: ExtensionFixes
 ) -> Hit:
     names = ", ".join(
         f"{one.label}, compute capability {one.compute_capability}" for one in lacking
@@ -150,7 +150,7 @@ def _hit(
             *(f"{one.fact}.codes" for one in package.files if one.extension.codes),
             *(fact for gpu in lacking for fact in gpu.facts),
         ),
-        fixes=(_nothing(),) if optional else remedies.for_gpus(package, lacking),
+        fixes=(_nothing(),) if optional else advice.for_gpus(package, lacking),
         severity=Severity.INFO
         if optional
         else Severity.ERROR

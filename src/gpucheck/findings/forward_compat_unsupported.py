@@ -19,7 +19,7 @@ the driver is then too old for this PyTorch, update it.
 
 import posixpath
 
-from gpucheck.advice import DriverRemedies
+from gpucheck.advice import DriverFixes
 from gpucheck.derived import Gpu, Gpus
 from gpucheck.derived.surroundings import Surroundings
 from gpucheck.facts import UnknownFactError, known
@@ -57,7 +57,7 @@ def check(
     driver: Driver,
     gpus: Gpus,
     around: Surroundings,
-    update: DriverRemedies,
+    update: DriverFixes,
     table: ForwardCompat,
     products: GpuProducts,
     says: SelfTestSays,

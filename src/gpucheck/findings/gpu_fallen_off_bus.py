@@ -16,7 +16,7 @@ Fix: restart. If the GPU stays away, switch the power off and on. If it comes ba
 before the next long job.
 """
 
-from gpucheck.advice import DriverRemedies
+from gpucheck.advice import DriverFixes
 from gpucheck.derived.gpu_labels import at_pci, gpu_names
 from gpucheck.derived.gpu_support import GpuSupport
 from gpucheck.derived.surroundings import Surroundings
@@ -51,7 +51,7 @@ def check(
     nodes: DeviceNodes,
     support: GpuSupport,
     around: Surroundings,
-    update: DriverRemedies,
+    update: DriverFixes,
 ) -> Judgement:
     """NVML or nvidia-smi says so; the log does; or the bus has what the driver does not list."""
     restart = update.reboot("that brings the GPU back, if it can still run")

@@ -18,7 +18,7 @@ Fix: take the GPU out of service, reset it or restart, and run NVIDIA's diagnost
 card if the fault comes back, or at once after a failed remapping.
 """
 
-from gpucheck.advice import DriverRemedies
+from gpucheck.advice import DriverFixes
 from gpucheck.derived.gpu_labels import at_pci, gpu_index, gpu_names
 from gpucheck.derived.surroundings import Surroundings
 from gpucheck.facts import known
@@ -59,7 +59,7 @@ def check(  # noqa: PLR0913, PLR0917  # NVML, CUDA and the log, and the tables o
     nvml_errors: NvmlErrors,
     cuda_errors: CudaErrors,
     around: Surroundings,
-    update: DriverRemedies,
+    update: DriverFixes,
     tests: SelfTests,
     says: SelfTestSays,
 ) -> Judgement:
@@ -167,7 +167,7 @@ def _hit_xid(  # the event and what it is compared with
     events: list[XidEvent],
     xids: Xids,
     around: Surroundings,
-    update: DriverRemedies,
+    update: DriverFixes,
 ) -> Hit:
     row = xids.xid(event.xid or 0)
     gpus = nvml.gpus or []
@@ -195,7 +195,7 @@ def _ago(seconds: float) -> str:
 
 
 def _fixes(
-    index: int | None, around: Surroundings, update: DriverRemedies, *, replace: bool
+    index: int | None, around: Surroundings, update: DriverFixes, *, replace: bool
 ) -> tuple[Fix, ...]:
     diagnose = Fix(
         text="If it comes back, run NVIDIA's diagnostics (DCGM) and have the card replaced.",

@@ -19,7 +19,7 @@ Fix: install a PyTorch build for a newer CUDA, which has code for the GPU. An up
 or of the machine's CUDA toolkit does not add code to PyTorch.
 """
 
-from gpucheck.advice import START_PAGE, DriverRemedies, TorchRemedies
+from gpucheck.advice import START_PAGE, DriverFixes, TorchFixes
 from gpucheck.advice.hide_gpus import HideGpus
 from gpucheck.derived import Gpu
 from gpucheck.derived.torch_code import TorchCode, some_of
@@ -52,8 +52,8 @@ def check(
     system: System,
     code: TorchCode,
     architectures: GpuArchitectures,
-    reinstall: TorchRemedies,
-    update: DriverRemedies,
+    reinstall: TorchFixes,
+    update: DriverFixes,
     hide: HideGpus,
     no_image: NoKernelImage,
 ) -> Judgement:
@@ -114,7 +114,7 @@ def _look(gpus: list[Gpu]) -> str:
 
 
 def _ptx_refused(
-    torch: TorchBuild, code: TorchCode, refused: list[Gpu], fix: Fix, update: DriverRemedies
+    torch: TorchBuild, code: TorchCode, refused: list[Gpu], fix: Fix, update: DriverFixes
 ) -> Judgement:
     names = ", ".join(gpu.label for gpu in refused)
     return Hit(

@@ -21,7 +21,7 @@ Fix: install a PyTorch build that still has code for the GPU, usually one for CU
 PyTorch release. The driver matters as well: branch 580 is the last one for these GPUs.
 """
 
-from gpucheck.advice import TorchRemedies
+from gpucheck.advice import TorchFixes
 from gpucheck.advice.hide_gpus import HideGpus
 from gpucheck.advice.torch_install import PREVIOUS_PAGE
 from gpucheck.derived import Gpu
@@ -56,7 +56,7 @@ def check(  # torch, the GPUs and the ways out
     torch: TorchBuild,
     system: System,
     code: TorchCode,
-    reinstall: TorchRemedies,
+    reinstall: TorchFixes,
     hide: HideGpus,
     nvml: Nvml,
     request: Request,

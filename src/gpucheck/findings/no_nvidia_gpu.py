@@ -17,7 +17,7 @@ without a GPU is fine.
 Fix: run on a machine with a GPU; or install the CPU build, which is far smaller.
 """
 
-from gpucheck.advice import TorchRemedies
+from gpucheck.advice import TorchFixes
 from gpucheck.derived import Gpus
 from gpucheck.derived.surroundings import Surroundings
 from gpucheck.facts import known
@@ -61,7 +61,7 @@ def check(  # it joins the request, the bus, the driver and torch
     torch: TorchBuild,
     system: System,
     around: Surroundings,
-    reinstall: TorchRemedies,
+    reinstall: TorchFixes,
 ) -> Judgement:
     """A missing GPU is a fault only where somebody wants to use one."""
     if request.gpus == 0:

@@ -38,7 +38,7 @@ Fix: reinstall the pinned wheels; the command names them.
 
 import msgspec
 
-from gpucheck.advice.nvidia_wheels import WheelRemedies
+from gpucheck.advice.nvidia_wheels import WheelFixes
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.loading import Loading
@@ -103,9 +103,9 @@ def check(
     hashes: WheelHashes,
     loading: Loading,
     rules: CudnnRules,
-    remedies: WheelRemedies,
+    advice: WheelFixes,
 ) -> Judgement:
-    """Collect what does not fit and tell the worst of it; the cure is for all of that weight."""
+    """Collect what does not fit and tell the worst of it; the fix is for all of that severity."""
     if torch.installed is False:
         return NotApplicable("torch is not installed")
     pins = known(wheels.pins, "nvidia_wheels.pins")
@@ -128,7 +128,7 @@ def check(
     again = dict.fromkeys(project for one in worst for project in one.again)
     remove = dict.fromkeys(project for one in worst for project in one.remove)
     more = f" ({len(worst) - 1} more of this kind)" if len(worst) > 1 else ""
-    fix = remedies.reinstall(tuple(again), remove=tuple(remove))
+    fix = advice.reinstall(tuple(again), remove=tuple(remove))
     if any(one.seen_with_v for one in worst):
         fix = msgspec.structs.replace(fix, verify=f"{fix.verify} -v")
     return Hit(
@@ -277,7 +277,7 @@ def _other_versions(
     found = []
     for at, pin in enumerate(wheels.pins or ()):
         if pin.state == "other-version" and not (pin.project or "").startswith(_NO_LIBRARIES):
-            severity = _weight(pin, torch, loading, rules)
+            severity = _severity(pin, torch, loading, rules)
             if severity is not None:
                 found.append(
                     _Complaint(
@@ -291,7 +291,7 @@ def _other_versions(
     return found
 
 
-def _weight(
+def _severity(
     pin: PinnedWheel, torch: TorchBuild, loading: Loading, rules: CudnnRules
 ) -> Severity | None:
     """Say how bad another version is; None when it is known to serve as well."""

@@ -19,7 +19,7 @@ Fix: use a newer operating system or container image; or an older PyTorch.
 
 import re
 
-from gpucheck.advice.library_path import CopyRemedies
+from gpucheck.advice.library_path import CopyFixes
 from gpucheck.derived.wheels import wheel_platform
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.claims import Confidence, Fix, Severity
@@ -55,7 +55,7 @@ def check(
     builds: TorchBuilds,
     releases: TorchReleases,
     loading: Loading,
-    remedies: CopyRemedies,
+    advice: CopyFixes,
 ) -> Judgement:
     """Compare the libraries that are here with what the wheel was linked against."""
     if torch.installed is False:
@@ -63,7 +63,7 @@ def check(
     if known(system.os, "system.os") != "linux":
         return NotApplicable("only Linux wheels depend on the system's C library")
     if loading.symbol_versions_missing is not None:
-        followed = _followed(loading, torch, remedies)
+        followed = _followed(loading, torch, advice)
         if followed is not None:
             return followed
     if known(torch.installer, "torch.installer") in ("conda", ""):
@@ -73,13 +73,13 @@ def check(
     have, fact = _glibc(interpreter, system)
     need, need_fact = _glibc_needed(torch, system, builds, releases)
     if not at_least(parse(have) or (), parse(need) or ()):
-        return _too_old("glibc", have, need, (fact, need_fact), torch, remedies)
+        return _too_old("glibc", have, need, (fact, need_fact), torch, advice)
     if have != system.glibc or releases.glibc(torch.version or "") != need:
         return Fine(f"glibc {have} is new enough")  # another libstdc++, or a wheel of another kind
-    return _cxx(torch, system, interpreter, environment, releases, remedies)
+    return _cxx(torch, system, interpreter, environment, releases, advice)
 
 
-def _followed(loading: Loading, torch: TorchBuild, remedies: CopyRemedies) -> Judgement | None:
+def _followed(loading: Loading, torch: TorchBuild, advice: CopyFixes) -> Judgement | None:
     """Judge by the versions that the loader would miss; None where it did not come to the end."""
     lacks = [
         (at, one)
@@ -97,9 +97,9 @@ def _followed(loading: Loading, torch: TorchBuild, remedies: CopyRemedies) -> Ju
     if copy is not None:
         evidence.append(f"loading.libraries.{libraries.index(copy)}")
     if copy is not None and copy.found_via in ("LD_LIBRARY_PATH", "LD_PRELOAD"):
-        fixes = [remedies.instead_of(copy)]
+        fixes = [advice.instead_of(copy)]
     else:
-        fixes = remedies.newer_system(lack.version, lack.newest)
+        fixes = advice.newer_system(lack.version, lack.newest)
     has = f"has {lack.newest} at most" if lack.newest else f"has no {family}"
     return Hit(
         headline=f"{lack.library} ({lack.path}) {has}, and {lack.needed_by} of torch "
@@ -159,7 +159,7 @@ def _cxx(
     interpreter: Interpreter,
     environment: Environment,
     releases: TorchReleases,
-    remedies: CopyRemedies,
+    advice: CopyFixes,
 ) -> Judgement:
     """Judge libstdc++ where it is the system's: conda and LD_LIBRARY_PATH bring others."""
     release = releases.release(torch.version) if torch.version else None
@@ -172,7 +172,7 @@ def _cxx(
         return Fine("the C library is new enough")
     facts = ("system.glibcxx", "torch.version")
     return _too_old(
-        "libstdc++ (GLIBCXX)", system.glibcxx or "", release.glibcxx or "", facts, torch, remedies
+        "libstdc++ (GLIBCXX)", system.glibcxx or "", release.glibcxx or "", facts, torch, advice
     )
 
 
@@ -182,11 +182,11 @@ def _too_old(
     need: str,
     facts: tuple[str, ...],
     torch: TorchBuild,
-    remedies: CopyRemedies,
+    advice: CopyFixes,
 ) -> Hit:
     needed = f"{what} {need}"
     glibc = f"GLIBC_{have}" if what == "glibc" else ""
-    fixes = remedies.newer_system(needed, glibc)
+    fixes = advice.newer_system(needed, glibc)
     return Hit(
         headline=f"{what} {have} of this system is older than {need}, which "
         f"torch {torch.version or ''} needs",

@@ -23,7 +23,7 @@ Fix: install the release that belongs to your torch, from the same index as torc
 
 from typing import NamedTuple
 
-from gpucheck.advice import WHEEL_INDEX, Python, TorchRemedies
+from gpucheck.advice import WHEEL_INDEX, Python, TorchFixes
 from gpucheck.advice.torch_install import COMPANIONS
 from gpucheck.derived.extension_packages import ExtensionPackages
 from gpucheck.facts import UnknownFactError, known
@@ -63,13 +63,13 @@ def check(
     interpreter: Interpreter,
     companions: TorchCompanions,
     python: Python,
-    reinstall: TorchRemedies,
+    reinstall: TorchFixes,
     compiled: ExtensionPackages,
     faults: ExtensionFaults,
 ) -> Judgement:
     """Compare each companion's requirement, CUDA and symbols with torch's."""
 
-    def cure(one: Distribution) -> Fix:
+    def fix(one: Distribution) -> Fix:
         if python.managed_by_system() and "conda" not in (one.installer, torch.installer):
             return reinstall.new_environment("Use releases that belong together.")
         return _fix(one, torch, version, companions, interpreter, python)
@@ -91,7 +91,7 @@ def check(
         return Hit(
             headline=f"{one.project} {one.version} {fault.words}",
             evidence=(*fault.evidence, "torch.version"),
-            fixes=(cure(one),),
+            fixes=(fix(one),),
             confidence=fault.confidence,
         )
     if worst is not None:
@@ -100,7 +100,7 @@ def check(
         return Hit(
             headline=worst.why,
             evidence=("torch.version", f"packages.distributions.{at}"),
-            fixes=(cure(worst.of),),
+            fixes=(fix(worst.of),),
             severity=worst.severity,
             confidence=Confidence.CERTAIN if certain else Confidence.POSSIBLE,
         )

@@ -14,7 +14,7 @@ Fix: uninstall the CPU build and install a CUDA build from PyTorch's own wheel i
 first: for pip, ``2.6.0+cpu`` already satisfies ``torch==2.6.0``.
 """
 
-from gpucheck.advice import START_PAGE, TorchRemedies
+from gpucheck.advice import START_PAGE, TorchFixes
 from gpucheck.derived import DriverState, Gpus
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.claims import Fix, Severity
@@ -46,7 +46,7 @@ def check(
     nvml: Nvml,
     environment: Environment,
     request: Request,
-    reinstall: TorchRemedies,
+    reinstall: TorchFixes,
 ) -> Judgement:
     """A CPU build is wrong only where there is a GPU that a CUDA build could use."""
     if torch.installed is False:

@@ -12,7 +12,7 @@ or an old driver it installs a build that cannot use them. The command that gpuc
 GPUs and the driver of this machine.
 """
 
-from gpucheck.advice import START_PAGE, Python, TorchRemedies
+from gpucheck.advice import START_PAGE, Python, TorchFixes
 from gpucheck.derived import Gpus
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.claims import Fix, Severity
@@ -37,7 +37,7 @@ def check(
     gpus: Gpus,
     request: Request,
     python: Python,
-    install: TorchRemedies,
+    install: TorchFixes,
 ) -> Judgement:
     """Torch is missing only from a Python that answered and has none."""
     if not torch.installed and (why := _why_silent(interpreter)):
@@ -80,7 +80,7 @@ def _use(other: OtherInterpreter, python: Python) -> Fix:
     )
 
 
-def _install(gpus: Gpus, request: Request, install: TorchRemedies) -> Fix | None:
+def _install(gpus: Gpus, request: Request, install: TorchFixes) -> Fix | None:
     if request.gpus == 0:
         return install.install_cpu("this host is to use no GPU")
     try:

@@ -20,7 +20,7 @@ A PyTorch further back on ``sys.path`` than the environment's own is never impor
 Fix: rename your own file; or remove every installation until none is left, and install once.
 """
 
-from gpucheck.advice import Python, TorchRemedies
+from gpucheck.advice import Python, TorchFixes
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.claims import Fix, Severity
 from gpucheck.facts.interpreter import Interpreter
@@ -44,7 +44,7 @@ def check(
     torch: TorchBuild,
     system: System,
     python: Python,
-    reinstall: TorchRemedies,
+    reinstall: TorchFixes,
 ) -> Judgement:
     """Tell shadowing, doubled, overwritten and half-removed installs, in this order."""
     installs = known(torch.installs, "torch.installs")
@@ -112,7 +112,7 @@ def _shadowed(
     )
 
 
-def _overwritten(torch: TorchBuild, python: Python, reinstall: TorchRemedies) -> Hit | None:
+def _overwritten(torch: TorchBuild, python: Python, reinstall: TorchFixes) -> Hit | None:
     if not torch.version or not torch.metadata_version:
         return None
     public, _, local = torch.version.partition("+")

@@ -18,7 +18,7 @@ Fix: install a driver in Windows only. Remove any Linux driver from WSL, update 
 with ``wsl.exe --shutdown``.
 """
 
-from gpucheck.advice import DriverRemedies
+from gpucheck.advice import DriverFixes
 from gpucheck.derived.surroundings import Surroundings
 from gpucheck.facts import known
 from gpucheck.facts.claims import Confidence, Fix, Severity
@@ -59,7 +59,7 @@ def check(  # noqa: PLR0913, PLR0917  # all that WSL's way to the GPU is made of
     request: Request,
     environment: Environment,
     around: Surroundings,
-    install: DriverRemedies,
+    install: DriverFixes,
 ) -> Judgement:
     """Follow the way from WSL to the driver of Windows; the first break is the cause."""
     if known(system.os, "system.os") != "linux" or not known(system.wsl, "system.wsl"):
@@ -146,7 +146,7 @@ def _no_device(nodes: DeviceNodes) -> Hit | None:
     )
 
 
-def _no_library(driver: Driver, install: DriverRemedies) -> Hit | None:
+def _no_library(driver: Driver, install: DriverFixes) -> Hit | None:
     libraries = known(driver.libcuda, "driver.libcuda")
     if any(library.kind == "wsl" for library in libraries):
         return None

@@ -38,7 +38,7 @@ fits       it fits this cause best of several              likely
 symptom    it is a symptom that several causes have        possible
 ========== =============================================== =========
 
-The strongest finding of a text is its cause and weaker ones are echoes. Where two findings of the
+The strongest finding of a text is its cause; weaker ones are suppressed. Where two findings of the
 same strength meet, ``tie_break`` (a small number, 0 where it is not given) says which comes first.
 Of several messages of one finding the strongest gives the headline, and the first in the file among
 those that are equally strong: each file, or each section of a long one, starts with the strongest.

@@ -9,11 +9,11 @@ from gpucheck.findings import all_rules
 from gpucheck.messages.matcher import Match
 from gpucheck.messages.text import Text
 from gpucheck.tables import Tables
+from gpucheck.ticket.as_snapshot import matches_of, snapshot_of
 from gpucheck.ticket.claims import claims_of, weighed
 from gpucheck.ticket.questions import open_questions
 from gpucheck.ticket.reading import Reading, read
 from gpucheck.ticket.settled import settled_with, silent_rules
-from gpucheck.ticket.signs import matches_of, snapshot_of
 from gpucheck.ticket.unwrap import unwrapped
 
 

@@ -53,7 +53,7 @@ class InPreflight(msgspec.Struct, frozen=True, kw_only=True):
     """How two ends fail together, each of which passes with others."""
     is_of_ways: bool = False
     """Whether it is said of two nodes one of which finds no way to the other."""
-    cured_without: tuple[str, ...] = ()
+    passes_without: tuple[str, ...] = ()
     """Variables of control runs: a group that passes with one of them has this cause. ``gloo``
     stands for the run over the other backend."""
 

@@ -39,7 +39,7 @@ class PreflightSays(Derived):
 
         culprits = self._preflight.culprits or []
         order = [at for at, one in enumerate(culprits) if one.slug == rule.slug]
-        order.sort(key=lambda at: _weight(culprits[at]))
+        order.sort(key=lambda at: _order(culprits[at]))
         found = [culprits[at] for at in order]
         first, place = found[0], self.place(found[0])
         what = rule.preflight.title or rule.title
@@ -93,7 +93,7 @@ class PreflightSays(Derived):
         return f"rank {rank} ({words})" if words else f"rank {rank}"
 
 
-def _weight(culprit: Culprit) -> tuple[int, int]:
+def _order(culprit: Culprit) -> tuple[int, int]:
     """Sort the most severe first, then the most certain; otherwise keep the order."""
     return _SEVERITIES.index(culprit.severity), _CONFIDENCES.index(culprit.confidence)
 
