@@ -45,7 +45,7 @@ _AGAIN = "gpucheck selftest --tests cublas-matmul"
 
 @RULE.check
 def check(tests: SelfTests, says: SelfTestSays, reinstall: TorchFixes) -> Judgement:
-    """A cuBLAS status in any self-test."""
+    """Look for a cuBLAS error in any self-test."""
     if tests.results is None:
         return NotApplicable(f"no self-test was run: {tests.problem('results')}")
     found = says.failed_with("cublas-status")

@@ -52,7 +52,7 @@ _WAYS = {
 
 @RULE.check
 def check(torch: TorchBuild, loading: Loading, advice: CopyFixes) -> Judgement:
-    """Report the copies that lack what others need of them."""
+    """Report copies of libraries that lack what other libraries need of them."""
     if torch.installed is False:
         return NotApplicable("torch is not installed")
     libraries = known(loading.libraries, "loading.libraries")

@@ -40,7 +40,7 @@ _OF_OTHERS = ("nvidia-cudnn", "nvidia-nccl")
 
 @RULE.check
 def check(torch: TorchBuild, loading: Loading, advice: WheelFixes) -> Judgement:
-    """Report the libraries of CUDA that the loader does not find, the fatal ones first."""
+    """Report CUDA libraries that the loader does not find, the fatal ones first."""
     if torch.installed is False:
         return NotApplicable("torch is not installed")
     missing = known(loading.missing, "loading.missing")

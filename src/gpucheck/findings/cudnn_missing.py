@@ -121,7 +121,7 @@ def _unreadable(who: str, lost: Lost, advice: WheelFixes) -> Judgement:
 
 
 def _cannot_open(lost: Lost) -> Judgement:
-    """A part is there, but not what it needs itself."""
+    """Report a part that exists but cannot be opened, because a library it needs is missing."""
     part, soname = lost.library.needed_by, lost.library.soname
     return Hit(
         headline=f"cuDNN's part {part} cannot be opened: it needs {soname}, and the loader finds "
@@ -145,14 +145,14 @@ def _part(soname: str, fact: str, advice: WheelFixes) -> Judgement:
 def _gone(
     wheels: NvidiaWheels, project: str, copy: Copy | None, sublibraries: CudnnSublibraries
 ) -> DamagedLibrary | None:
-    """Return a part of cuDNN that its wheel brought and that is not there any more."""
+    """Return a part of cuDNN that its wheel installed and that is gone."""
     gone = (d for d in wheels.damaged or () if d.project == project and d.state == "missing")
     parts = (one for one in gone if is_cudnn_part(one.library or ""))
     return next((one for one in parts if _belongs(one, copy, sublibraries)), None)
 
 
 def _belongs(part: DamagedLibrary, copy: Copy | None, sublibraries: CudnnSublibraries) -> bool:
-    """Whether the cuDNN that is loaded has such a part, be it not the one the wheel brought."""
+    """Whether the cuDNN that is loaded has such a part, from the wheel or from elsewhere."""
     brought, here = parse(part.version), parse(copy.library.version if copy is not None else None)
     if brought is None or here is None or brought[:3] == here[:3]:
         return True

@@ -50,7 +50,7 @@ _AGAIN = "gpucheck selftest --tests cudnn-convolution"
 
 @RULE.check
 def check(tests: SelfTests, says: SelfTestSays, reinstall: TorchFixes) -> Judgement:
-    """A cuDNN status, or a convolution that did not go through cuDNN."""
+    """Look for a cuDNN error, or a convolution that did not use cuDNN."""
     if tests.results is None:
         return NotApplicable(f"no self-test was run: {tests.problem('results')}")
     found = says.failed_with(_FAILS) or says.failed_with(_NOT_USED)

@@ -120,7 +120,7 @@ def check(  # a comparison of seven things
 
 
 def _all_known(parts: list[Copy]) -> None:
-    """Look whether the release of each part is known.
+    """Make sure that the release of each part is known.
 
     Raises:
         UnknownFactError: of one only the major release is, which all of them share.
@@ -133,7 +133,7 @@ def _all_known(parts: list[Copy]) -> None:
 
 
 def _compiled(torch: TorchBuild, rules: CudnnRules) -> tuple[str, str]:
-    """Return the cuDNN torch was compiled against, else the pinned one, which is never older.
+    """Return the cuDNN torch was compiled against, else the pinned one: it is never older.
 
     Raises:
         UnknownFactError: neither is known.
@@ -165,7 +165,7 @@ def _same_major(runtime: str, compiled: str) -> bool:
 
 
 def _mixed(copy: Copy, parts: list[Copy]) -> Copy | None:
-    """Return a part of cuDNN of another release than its main library.
+    """Return a part of cuDNN whose release differs from that of its main library.
 
     Only what a part's own file says counts: a header beside it may be older than the libraries.
     """
@@ -180,7 +180,7 @@ def _mixed(copy: Copy, parts: list[Copy]) -> Copy | None:
 
 
 def _dropped(torch: TorchBuild, runtime: str, support: CudnnSupport, gpus: Gpus) -> Gpu | None:
-    """Return a visible GPU that torch's own cuDNN supports and the one that is loaded does not."""
+    """Return a visible GPU that torch's own cuDNN supports and the loaded one does not."""
     if not torch.cudnn or not torch.cuda:
         return None
     major = torch.cuda.partition(".")[0]

@@ -37,7 +37,7 @@ def check(
     branches: DriverBranches,
     update: DriverFixes,
 ) -> Judgement:
-    """Look the branch of the running driver up."""
+    """Look up the branch of the running driver."""
     if system.jetson:
         return NotApplicable("a Jetson's driver belongs to its JetPack release")
     if not gpus.present():

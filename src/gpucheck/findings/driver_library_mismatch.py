@@ -42,7 +42,7 @@ _MESSAGE = "Driver/library version mismatch"
 
 
 @RULE.check
-def check(  # noqa: PLR0913, PLR0917  # it joins both sides of the driver and both ways to ask it
+def check(  # noqa: PLR0913, PLR0917  # both sides of the driver, and both ways to ask it
     driver: Driver,
     nvml: Nvml,
     cuda: CudaDriver,
@@ -53,7 +53,7 @@ def check(  # noqa: PLR0913, PLR0917  # it joins both sides of the driver and bo
     modules: ModuleFixes,
     says: SelfTestSays,
 ) -> Judgement:
-    """The driver says so itself, or the releases show it where it could not be asked."""
+    """Take the driver's own error; if it could not be asked, compare the releases."""
     if system.wsl:
         return NotApplicable("WSL takes module and libraries from Windows together")
     said = _said(nvml, cuda, smi) + says.points_at(RULE.slug)
@@ -89,14 +89,14 @@ def _said(nvml: Nvml, cuda: CudaDriver, smi: NvidiaSmi) -> tuple[str, ...]:
 
 
 def _first(libraries: list[DriverLibrary] | None) -> int | None:
-    """Return the place of the libcuda that the loader takes; a stub is another rule's."""
+    """Return the index of the libcuda that is loaded; stubs are judged by another rule."""
     if not libraries or libraries[0].kind not in ("driver", "compat"):
         return None
     return 0
 
 
 def _differ(module: str | None, library: DriverLibrary | None) -> bool:
-    """Whether both releases are known and cannot work together."""
+    """Whether both releases are known and do not work together."""
     loaded, installed = parse(module), parse(library.release if library else None)
     if not loaded or not installed or library is None:
         return False

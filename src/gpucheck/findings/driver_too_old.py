@@ -70,7 +70,7 @@ RULE = Rule(
 
 
 @RULE.check
-def check(  # noqa: PLR0913, PLR0917  # the rule joins GPU, driver, torch and tables
+def check(  # noqa: PLR0913, PLR0917  # GPU, driver, torch and tables
     gpus: Gpus,
     nvml: Nvml,
     support: GpuSupport,
@@ -107,7 +107,7 @@ def check(  # noqa: PLR0913, PLR0917  # the rule joins GPU, driver, torch and ta
 
 
 def _refused(seen: tuple[str, ...], torch: TorchBuild, update: DriverFixes) -> Hit:
-    """The driver refused what a self-test asked of it, although its release should do."""
+    """Report that the driver refused a self-test although its release should be new enough."""
     return Hit(
         headline=f"The driver refuses code of PyTorch {torch.version or ''} (CUDA {torch.cuda}) as "
         "newer than itself",
@@ -118,7 +118,7 @@ def _refused(seen: tuple[str, ...], torch: TorchBuild, update: DriverFixes) -> H
 
 
 def _refused_ptx(newer: NewerPtx, update: DriverFixes) -> Hit:
-    """The driver runs torch, but cannot compile what an extension has for the GPU."""
+    """Report that the driver runs torch but cannot compile an extension's PTX for the GPU."""
     name = newer.package.title
     gpus = ", ".join(gpu.label for gpu in newer.gpus)
     return Hit(
@@ -138,7 +138,7 @@ def _refused_ptx(newer: NewerPtx, update: DriverFixes) -> Hit:
 
 
 def _surely_no_gpu(gpus: Gpus) -> bool:
-    """A driver that answers is judged although nobody listed the GPUs."""
+    """Whether there is surely no GPU; a driver that answers is judged without a list of GPUs."""
     try:
         return not gpus.present()
     except UnknownFactError:
@@ -146,7 +146,7 @@ def _surely_no_gpu(gpus: Gpus) -> bool:
 
 
 def _for_gpu(support: GpuSupport, update: DriverFixes) -> Hit | None:
-    """Find a GPU that only newer branches drive; an unknown release is the other part's."""
+    """Find a GPU that only newer branches support; None if that is unknown."""
     try:
         found = [one for one in support.unsupported() if one.kind == "too-new"]
     except UnknownFactError:
@@ -199,7 +199,7 @@ def _is_new_enough(release: str | None, oldest: str) -> bool:
 
 
 def _old_libcuda(name: str, cuda: str, driver: DriverState) -> Hit:
-    """The release would do: then another libcuda than the driver's own is loaded."""
+    """Report that the driver is new enough, but a libcuda that is not its own is loaded."""
     return Hit(
         headline=f"{name} is new enough for CUDA {cuda} builds of PyTorch, but the libcuda that "
         "was loaded speaks an older CUDA: it is not the driver's own",

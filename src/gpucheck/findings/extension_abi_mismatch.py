@@ -70,7 +70,7 @@ def check(
     advice: ExtensionFixes,
     again: TorchAgain,
 ) -> Judgement:
-    """Look at every compiled package but the companions of torch."""
+    """Look at every compiled package except torch's companions."""
     if torch.installed is False:
         return NotApplicable("torch is not installed")
     every = [one for one in packages.all() if one.name not in _ELSEWHERE]
@@ -99,7 +99,7 @@ def check(
 
 
 def _why_open(package: CompiledPackage, fact: str) -> str:
-    """Return the reason; "" for the one that stands with the fact."""
+    """Return why it is open; "" if the fact itself has the reason."""
     if not fact.endswith(".loads_missing"):
         return ""
     lost = next(iter(_not_found(package)), "")
@@ -107,7 +107,7 @@ def _why_open(package: CompiledPackage, fact: str) -> str:
 
 
 def _by_themselves(packages: list[CompiledPackage]) -> str:
-    """Tell of the needs that the loader does not meet, where that is no fault of PyTorch."""
+    """Say which needs the loader does not meet when that has nothing to do with PyTorch."""
     named = [
         f"{one.title} needs {lost[0]}, which the loader by itself does not find: it is not linked "
         "with PyTorch, and may load it itself"

@@ -59,7 +59,7 @@ def check(
     advice: ExtensionFixes,
     ptx: ExtensionPtx,
 ) -> Judgement:
-    """Compare the code of each package with the GPUs that torch itself runs on."""
+    """Compare the GPU code of each package with the GPUs that torch itself runs on."""
     if reason := code.nothing_to_judge():
         return NotApplicable(reason)
     judged = [one for one in packages.all() if _has_code(one)]
@@ -104,7 +104,7 @@ def check(
 
 
 def _has_code(package: CompiledPackage) -> bool:
-    """Whether there is GPU code; of what nobody installed only extensions of torch count."""
+    """Whether it has GPU code; a package without a version must be an extension of torch."""
     if not package.version and not any(one.extension.needs_torch for one in package.files):
         return False
     return any(one.extension.codes for one in package.files) or not _is_read(package)
@@ -119,7 +119,7 @@ def _codes(package: CompiledPackage) -> list[str]:
 
 
 def _lacking(package: CompiledPackage, gpus: list[Gpu], rules: CubinRules) -> list[Gpu]:
-    """Return the GPUs on which none of the package's code runs; none while any is unread."""
+    """Return the GPUs on which none of its code runs; none if any code could not be read."""
     codes = _codes(package)
     if not codes or not _is_read(package):
         return []
@@ -160,7 +160,7 @@ def _hit(
 
 
 def _is_optional(package: CompiledPackage) -> bool:
-    """Whether nobody need have its GPU code who uses PyTorch."""
+    """Whether a user of PyTorch can do without its GPU code."""
     of_torch = [one.extension for one in package.files if one.extension.needs_torch]
     aside = bool(of_torch) and all(one.optional for one in of_torch)
     return package.for_some_gpus or not package.for_torch or aside

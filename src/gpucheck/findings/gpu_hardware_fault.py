@@ -63,7 +63,7 @@ def check(  # noqa: PLR0913, PLR0917  # NVML, CUDA and the log, and the tables o
     tests: SelfTests,
     says: SelfTestSays,
 ) -> Judgement:
-    """What a GPU says of itself comes first, then the kernel's log."""
+    """Look at what each GPU reports about itself, then at the kernel's log."""
     gpus = nvml.gpus or []
     for at, gpu in enumerate(gpus):
         fault = _failed_remap(at, gpu) or _uncorrected(at, gpu) or _code(at, gpu, nvml_errors)
@@ -100,7 +100,7 @@ def check(  # noqa: PLR0913, PLR0917  # NVML, CUDA and the log, and the tables o
 
 
 def _added(tests: SelfTests) -> tuple[str, ...]:
-    """Return the facts that show uncorrected memory errors which came under load."""
+    """Return the facts that show uncorrected memory errors that appeared under load."""
     return tuple(
         f"selftests.under_load.{at}.ecc_uncorrected_added"
         for at, gpu in enumerate(tests.under_load or ())
@@ -118,7 +118,7 @@ def _failed_remap(at: int, gpu: NvmlGpu) -> tuple[str, tuple[str, ...]] | None:
 
 
 def _uncorrected(at: int, gpu: NvmlGpu) -> tuple[str, tuple[str, ...]] | None:
-    """Errors that a remapping covers, or will after a reset, are another rule's."""
+    """Return uncorrected errors, without those that are or will be covered by a remapping."""
     if not gpu.ecc_uncorrected or gpu.rows_remapped_uncorrected:
         return None
     if gpu.rows_pending or gpu.pages_pending:
@@ -141,7 +141,7 @@ def _code(at: int, gpu: NvmlGpu, errors: NvmlErrors) -> tuple[str, tuple[str, ..
 
 
 def _of_ours(log: KernelLog, nvml: Nvml, around: Surroundings) -> list[XidEvent]:
-    """Leave out, in a container, what befell GPUs of the host that it was not given."""
+    """In a container, leave out events of host GPUs that it was not given."""
     given = {gpu.pci_address for gpu in nvml.gpus or ()}
     if not around.in_container() or not given or None in given:
         return log.xids or []
@@ -149,7 +149,7 @@ def _of_ours(log: KernelLog, nvml: Nvml, around: Surroundings) -> list[XidEvent]
 
 
 def _worst(events: list[XidEvent], xids: Xids) -> XidEvent | None:
-    """Return the newest Xid for which NVIDIA advises a reset; 79 is another rule's."""
+    """Return the newest Xid for which NVIDIA advises a reset; another rule judges Xid 79."""
     fatal = [
         event
         for event in events

@@ -64,7 +64,7 @@ def _index(at: int, gpu: NvmlGpu) -> int:
 
 
 def _has_none(at: int, nvml: Nvml) -> bool:
-    """Whether the GPU has no such repair: consumer cards do not support it."""
+    """Whether the GPU has no such repair mechanism: consumer cards do not."""
     gpu = (nvml.gpus or [])[at]
     problems = (gpu.problem("rows_pending"), gpu.problem("pages_pending"))
     return all("not supported" in problem.lower() for problem in problems)

@@ -57,7 +57,7 @@ def check(
     hide: HideGpus,
     no_image: NoKernelImage,
 ) -> Judgement:
-    """Look for a visible GPU that is newer than every code, or a test that found no code."""
+    """Look for a visible GPU that is newer than all code, or a test that found no code."""
     if reason := code.nothing_to_judge():
         return NotApplicable(reason)
     seen = no_image.hit(RULE.slug, reinstall)
@@ -94,7 +94,7 @@ def check(
 
 
 def _needs(new: list[Gpu], torch: TorchBuild, architectures: GpuArchitectures) -> str:
-    """Return from which CUDA on code for the first of the GPUs can be built."""
+    """Return the oldest CUDA that can build code for the first of the GPUs."""
     capability = new[0].compute_capability or ""
     row = architectures.row(capability)
     if row is None or row.first_toolkit is None:

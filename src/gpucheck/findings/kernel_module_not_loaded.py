@@ -53,7 +53,7 @@ def check(  # it joins the bus, both sides of the driver and the way to load it
     around: Surroundings,
     advice: ModuleFixes,
 ) -> Judgement:
-    """An installed driver without its module, and why."""
+    """Look for an installed driver whose module is not loaded, and for the reason."""
     if driver.module_loaded or nvml.init_code == 0 or state.works():
         return Fine("the kernel module is loaded")
     said = _said(nvml, smi)
@@ -83,7 +83,7 @@ def check(  # it joins the bus, both sides of the driver and the way to load it
 
 
 def _said(nvml: Nvml, smi: NvidiaSmi) -> tuple[str, ...]:
-    """Return the facts by which the driver itself says so."""
+    """Return the facts in which the driver itself says so."""
     facts = []
     if nvml.init_code == _NOT_LOADED:
         facts.append("nvml.init_code")

@@ -43,7 +43,7 @@ _SEVERAL = 2
 
 
 @RULE.check
-def check(  # two ways to lack NCCL
+def check(  # two reasons for having no NCCL
     torch: TorchBuild,
     system: System,
     gpus: Gpus,
@@ -51,7 +51,7 @@ def check(  # two ways to lack NCCL
     wheels: NvidiaWheels,
     advice: WheelFixes,
 ) -> Judgement:
-    """Ask the loader for NCCL; a build without it matters to several GPUs only."""
+    """Ask the loader for NCCL; a build without NCCL matters only with several GPUs."""
     if torch.installed is False:
         return NotApplicable("torch is not installed")
     if known(torch.built_for, "torch.built_for") != "cuda":

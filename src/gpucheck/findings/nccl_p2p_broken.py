@@ -57,7 +57,7 @@ _CAUSE = Fix(
 
 @RULE.check
 def check(tests: SelfTests, says: SelfTestSays, nccl: NcclControl) -> Judgement | None:
-    """Copies that only arrive by way of the CPU, or a collective that passes without P2P."""
+    """Look for copies that only work through the CPU, or collectives that need P2P off."""
     if tests.results is None:
         return None
     copies = [

@@ -61,7 +61,7 @@ _TRANSPORTS = {
 
 @RULE.check
 def check(tests: SelfTests, says: SelfTestSays, nccl: NcclControl) -> Judgement | None:
-    """A collective that passes without one of NCCL's transports."""
+    """Look for a collective that passes without one of NCCL's transports."""
     if tests.results is None:
         return None
     for one in nccl.passed_without():

@@ -53,7 +53,7 @@ _GRAVE = ("hang", "crash", "data corruption")
 def check(
     torch: TorchBuild, wheels: NvidiaWheels, loaded: Loaded, advice: WheelFixes, nccl: Nccl
 ) -> Judgement:
-    """Compare the copy that would be loaded with the one that torch pins."""
+    """Compare the copy that would be loaded with the release that torch pins."""
     if torch.installed is False:
         return NotApplicable("torch is not installed")
     if torch.built_for not in ("cuda", None):
@@ -92,7 +92,7 @@ def check(
 def _with_a_fault(
     copy: Copy, version: str, pinned: str, nccl: Nccl, advice: WheelFixes
 ) -> Hit | None:
-    """Return what is known against a release that is not the pinned one."""
+    """Return what is known to be wrong with a release that is not the pinned one."""
     if version == pinned:
         return None
     own = set(nccl.issues(pinned) or ())
@@ -111,7 +111,7 @@ def _with_a_fault(
 
 
 def _counts(issue: NcclIssueRow) -> bool:
-    """Whether a fault is grave, and depends on nothing that nobody looked at."""
+    """Whether a fault is severe and does not depend on anything unknown."""
     return issue.effect in _GRAVE and not issue.torch and not issue.driver_branch
 
 

@@ -40,7 +40,7 @@ def check(
     python: Python,
     reinstall: TorchFixes,
 ) -> Judgement:
-    """NumPy 2 is wrong only beside a release that is known not to work with it."""
+    """Look for NumPy 2 beside a torch that is known not to work with it."""
     if torch.installed is False:
         return NotApplicable("torch is not installed")
     known(packages.distributions, "packages.distributions")

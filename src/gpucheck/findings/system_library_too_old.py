@@ -57,7 +57,7 @@ def check(
     loading: Loading,
     advice: CopyFixes,
 ) -> Judgement:
-    """Compare the libraries that are here with what the wheel was linked against."""
+    """Compare the system's libraries with those that the wheel was linked against."""
     if torch.installed is False:
         return NotApplicable("torch is not installed")
     if known(system.os, "system.os") != "linux":
@@ -80,7 +80,7 @@ def check(
 
 
 def _followed(loading: Loading, torch: TorchBuild, advice: CopyFixes) -> Judgement | None:
-    """Judge by the versions that the loader would miss; None where it did not come to the end."""
+    """Judge by the versions that the loader would miss; None if it was not followed."""
     lacks = [
         (at, one)
         for at, one in enumerate(loading.symbol_versions_missing or ())
@@ -110,7 +110,7 @@ def _followed(loading: Loading, torch: TorchBuild, advice: CopyFixes) -> Judgeme
 
 
 def _telling(lack: tuple[int, MissingVersion]) -> tuple[bool, int, tuple[int, ...]]:
-    """Sort what ends the import first, then by family, then the newest version first."""
+    """Sort: first what breaks the import, then by family, then the newest version."""
     family, _, number = lack[1].version.partition("_")
     newest = tuple(-part for part in parse(number) or ())
     return lack[1].fatal is False, _OF_SYSTEM.index(f"{family}_"), newest
@@ -127,7 +127,7 @@ def _on_musl(torch: TorchBuild) -> Judgement:
 
 
 def _glibc(interpreter: Interpreter, system: System) -> tuple[str, str]:
-    """Return the glibc that the target runs on, and the fact that tells it."""
+    """Return the glibc that the target runs on, and the fact that says so."""
     if interpreter.glibc and parse(interpreter.glibc):
         return interpreter.glibc, "interpreter.glibc"
     glibc = known(system.glibc, "system.glibc")
@@ -139,7 +139,7 @@ def _glibc(interpreter: Interpreter, system: System) -> tuple[str, str]:
 def _glibc_needed(
     torch: TorchBuild, system: System, builds: TorchBuilds, releases: TorchReleases
 ) -> tuple[str, str]:
-    """Return the glibc that the wheel needs, and the fact that tells it."""
+    """Return the glibc that the wheel needs, and the fact that says so."""
     tag = re.search(_MANYLINUX, torch.wheel_tag or "")
     if tag is not None:
         return f"{tag[1]}.{tag[2]}", "torch.wheel_tag"
@@ -161,7 +161,7 @@ def _cxx(
     releases: TorchReleases,
     advice: CopyFixes,
 ) -> Judgement:
-    """Judge libstdc++ where it is the system's: conda and LD_LIBRARY_PATH bring others."""
+    """Judge libstdc++ if it is the system's: conda and LD_LIBRARY_PATH have their own."""
     release = releases.release(torch.version) if torch.version else None
     need = parse(release.glibcxx) if release is not None else None
     have = parse(system.glibcxx)

@@ -35,7 +35,7 @@ RULE = Rule(
 
 
 _NO_GPU = ("", "-1", "NoDevFiles")
-"""What Slurm sets CUDA_VISIBLE_DEVICES to in a job without a GPU."""
+"""The value that Slurm gives CUDA_VISIBLE_DEVICES in a job without a GPU."""
 
 
 @RULE.check
@@ -48,7 +48,7 @@ def check(
     request: Request,
     reinstall: TorchFixes,
 ) -> Judgement:
-    """A CPU build is wrong only where there is a GPU that a CUDA build could use."""
+    """Report a CPU build if there is a GPU that a CUDA build could use."""
     if torch.installed is False:
         return NotApplicable("torch is not installed")
     if known(torch.built_for, "torch.built_for") != "cpu":
@@ -78,7 +78,7 @@ def check(
 
 
 def _surely_unserved(driver: DriverState) -> bool:
-    """Whether the driver is known to serve no GPU, as in a container that was given none."""
+    """Whether the driver is known to serve no GPU, as in a container without GPUs."""
     try:
         return not driver.serves()
     except UnknownFactError:

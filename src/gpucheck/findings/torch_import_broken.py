@@ -62,7 +62,7 @@ def check(
     wheels: WheelFixes,
     says: SelfTestSays,
 ) -> Judgement:
-    """Report what import torch stumbles over, other than libraries of CUDA not there.
+    """Report why import torch fails, if no missing CUDA library is the reason.
 
     What the files show comes first: it says more than the error that the import ends with.
     """
@@ -91,7 +91,7 @@ def check(
 
 
 def _seen(path: str, result: SelfTest, again: TorchAgain) -> Hit:
-    """Tell how the import ended when it was tried; one that takes long may only be slow."""
+    """Judge how the import ended when it was tried; one that timed out may only be slow."""
     if result.status == "timed-out":
         return Hit(
             headline=f"import torch did not end: {result.detail}",

@@ -39,7 +39,7 @@ def check(
     python: Python,
     install: TorchFixes,
 ) -> Judgement:
-    """Torch is missing only from a Python that answered and has none."""
+    """Report torch as missing if the target Python answered and has none."""
     if not torch.installed and (why := _why_silent(interpreter)):
         raise UnknownFactError("interpreter.executable", why)
     if known(torch.installed, "torch.installed"):
@@ -63,7 +63,7 @@ def check(
 
 
 def _why_silent(interpreter: Interpreter) -> str:
-    """Return why the target Python did not answer, "" when it did or nothing is said of it."""
+    """Return why the target Python did not answer; "" if it did, or if that is unknown."""
     if interpreter.status == "ok":
         return ""
     why = interpreter.problem("executable")

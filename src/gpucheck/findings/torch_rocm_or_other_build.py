@@ -52,7 +52,7 @@ def check(
     rules: CubinRules,
     reinstall: TorchFixes,
 ) -> Judgement:
-    """Another accelerator's build is wrong where an NVIDIA GPU is there to be used."""
+    """Report a build for another accelerator or board if there is an NVIDIA GPU to use."""
     if torch.installed is False:
         return NotApplicable("torch is not installed")
     built_for = known(torch.built_for, "torch.built_for")
@@ -116,7 +116,7 @@ def _server_build_on_jetson(torch: TorchBuild, code: TorchCode) -> Judgement:
 
 
 def _only_for_jetson(arch_list: list[str], rules: CubinRules) -> bool:
-    """Whether all cubins are for capabilities which only boards have: others' code leaves them."""
+    """Whether all cubins are for capabilities that only Jetson boards have."""
     boards = {name.replace(".", "") for row in rules.rows for name in row.excluded}
     return all(code.partition("_")[2].rstrip("af") in boards for code in arch_list)
 

@@ -62,7 +62,7 @@ _KINDS = (
 
 @RULE.check
 def check(tests: SelfTests, says: SelfTestSays, reinstall: TorchFixes) -> Judgement:
-    """Any result that is wrong in its values."""
+    """Look for a self-test whose values are wrong."""
     if tests.results is None:
         return NotApplicable(f"no self-test was run: {tests.problem('results')}")
     found = says.failed_with(*_KINDS)
@@ -106,7 +106,7 @@ def _fixes(
 
 
 def _apart(again: str) -> Fix:
-    """Return how to tell a GPU from a link, after a test of several GPUs."""
+    """Return how to find out, after a test of several GPUs, whether a GPU or a link is bad."""
     return Fix(
         text="Test each GPU alone, and the copies between every two, to tell a GPU from a link.",
         commands=("gpucheck selftest --tests memory,cublas-matmul,peer-copy --level standard",),
