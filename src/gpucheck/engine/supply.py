@@ -1,4 +1,4 @@
-"""What a check asks for by type: a section, a table, or derived facts."""
+"""Supplies what a check asks for by type: a section, a table, derived facts."""
 
 import functools
 import inspect
@@ -59,9 +59,9 @@ def _needs_of_derived(kind: type[Any]) -> dict[str, type[Any]]:
 
 @functools.cache
 def sections_behind(rule: Rule) -> frozenset[type[Section]]:
-    """Return the sections on which the answer of a check can rest, by way of derived facts too.
+    """Return the sections on which the answer of a check can rest, also through derived facts.
 
-    The pre-flight and the request are asked about in every case.
+    The pre-flight and the request are always among them.
     """
     needs = {Preflight, Request, *rule.needs.values()}
     if rule.needs_gpu:

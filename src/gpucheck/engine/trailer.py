@@ -1,9 +1,10 @@
-"""The last line of every report for people: by it, triage reads such a report back.
+"""The last line of every report for people: triage reads such a report back from it.
 
     gpucheck-report/1 verdict=broken causes=driver-too-old,nccl-timeout start=6c1e
 
-It is the same in every form and language. ``start`` stands for the first word of the report, so
-that a reader finds where the report begins, whatever has broken, quoted or indented its lines.
+It is the same in every format and language. ``start`` is a checksum of the first word of the
+report. By it a reader finds where the report begins, even if its lines were broken, quoted or
+indented.
 """
 
 import binascii
@@ -14,9 +15,9 @@ import msgspec
 
 MARK = "gpucheck-report/1"
 NONE = "none"
-"""Stands for the causes where there are none."""
+"""Written in place of the causes if there are none."""
 MOST_LINES = 5
-"""Lines into which a line may have been broken: it is no longer than two or three."""
+"""The most lines into which the trailer may have been broken; two or three are usual."""
 _MOST_CAUSES = 20
 _LONGEST = 2000
 _WORD = re.compile(r"\w{1,60}")
@@ -25,7 +26,7 @@ _FORM = re.compile(
     rf"{MARK}verdict=(?P<verdict>healthy|warning|broken|unknown)"
     r"causes=(?P<causes>[a-z0-9,-]{1,1200})start=(?P<start>[0-9a-f]{4})(?![\w-])"
 )
-"""The line without its blanks: where it was broken, some have come and some have gone."""
+"""Matches the line without blanks: where it was broken, blanks may be missing or added."""
 
 
 class Trailer(msgspec.Struct, frozen=True):
@@ -44,7 +45,7 @@ def trailer(verdict: str, causes: Iterable[str], first: str) -> str:
 
 
 def start_of(line: str) -> str:
-    """Return what stands for the first word of a line, "" where it has none."""
+    """Return the checksum of the first word of a line, "" if it has none."""
     word = _WORD.search(line)
     return f"{binascii.crc_hqx(word[0].encode(), 0):04x}" if word is not None else ""
 
@@ -52,7 +53,7 @@ def start_of(line: str) -> str:
 def parse(lines: Sequence[str]) -> Trailer | None:
     """Return the trailer that begins in the first of these lines, however it was broken.
 
-    None where no whole trailer follows: then it is text as any other.
+    None if no complete trailer follows: then this is ordinary text.
     """
     said = ""
     for count, line in enumerate(lines[:MOST_LINES], start=1):

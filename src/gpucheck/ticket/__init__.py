@@ -46,5 +46,5 @@ def triage(text: str | bytes, tables: Tables | None = None) -> Report:
 
 @cache
 def _built_in() -> Tables:
-    """Return the tables of this installation: read once, however many texts are asked about."""
+    """Return the tables of this installation, which are read once for all texts."""
     return Tables(tables_dir(None))

@@ -1,4 +1,4 @@
-"""From a text to a report: it is read, its claims are weighed, and the one engine combines them."""
+"""From a text to a report: reads it, weighs its claims and has the engine combine them."""
 
 from collections.abc import Sequence
 
@@ -18,7 +18,7 @@ from gpucheck.ticket.unwrap import unwrapped
 
 
 def judge(text: Text, tables: Tables) -> Report:
-    """Name the cause; where none shows, look again with the lines joined that something broke."""
+    """Name the cause; if none is found, look again with broken lines joined."""
     reading = read(text, tables)
     report = _judged(reading, tables)
     if not report.root_causes:
@@ -29,7 +29,7 @@ def judge(text: Text, tables: Tables) -> Report:
 
 
 def judge_saved(snapshot: Snapshot, tables: Tables) -> Report:
-    """Judge a saved snapshot anew: of a machine, or of a text with the signs found in it."""
+    """Judge a saved snapshot anew: of a machine, or of a text with the messages found in it."""
     if snapshot.origin != "pasted":
         return judge_machine(snapshot, tables)
     pasted = snapshot.get(Pasted)

@@ -59,7 +59,7 @@ Judgement = Hit | Fine | NotApplicable
 
 
 class Weight(NamedTuple):
-    """How much a text speaks for a cause; the greater one comes first."""
+    """How strongly a text supports a cause; the greatest comes first."""
 
     level: int
     """Of the strength of what is said or shown: 4 names the cause, 1 is a symptom."""
@@ -85,8 +85,8 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     stands: bool = True
     """Whether it is kept if the finding's own check looked and did not find the cause."""
     weight: Weight | None = None
-    """How much a text speaks for it; None of what was seen on a machine. There several causes may
-    be at work at once, while a text is about one failure and all that followed it."""
+    """How strongly a text supports it; None for what was seen on a machine. On a machine several
+    causes may be at work at once, while a text is about one failure and all that followed it."""
     place: str = ""
     """Where a pre-flight saw it: a rank, a node, a link. Facts of this machine say nothing
     against it."""
