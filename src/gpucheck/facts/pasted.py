@@ -1,4 +1,4 @@
-"""What only a pasted text says: the messages of a cause that stand in it."""
+"""What only a pasted text says: the messages in it that point to a cause."""
 
 from typing import ClassVar
 

@@ -116,7 +116,7 @@ class Snapshot:
                 value = value.get(".".join(steps[at:]))
                 break
             else:
-                raise LookupError(f"no fact {fact}")  # noqa: TRY004  # a path that leads nowhere
+                raise LookupError(f"no fact {fact}")  # noqa: TRY004  # a path without a fact
         return owner, field, value
 
     def _look_up_run(self, name: str, field: str) -> tuple[Facts, str, Any]:

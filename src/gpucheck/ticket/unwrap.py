@@ -20,8 +20,8 @@ _BEGINS = (*_BORDER, "-", "=", "*", "#", "[", "{", ">")
 def unwrapped(text: Text) -> Iterator[Text]:
     """Yield the text with broken lines joined, as far as any look broken.
 
-    First as a terminal breaks lines, in the last column, then as a mail program does, between words.
-    A joined line has the number of its first part.
+    First as a terminal breaks lines, in the last column, then as a mail program does, between
+    words. A joined line has the number of its first part.
     """
     lines = text.lines
     if not 1 < len(lines) <= _MOST_LINES:
