@@ -219,12 +219,12 @@ def needs(least: int, only: Iterable[int] = ()) -> Behaviour:
     return fault
 
 
-def cured_by(variable: str, behaviour: Behaviour) -> Behaviour:
+def passes_with(variable: str, behaviour: Behaviour) -> Behaviour:
     """A fault that is gone with this variable, or over gloo where NCCL is at fault."""
 
     def fault(step: Step, group: tuple[int, ...]) -> Results | None:
-        cured = variable in step.env or (step.kind == "arms" and step.backend == "gloo")
-        return None if cured else behaviour(step, group)
+        passes = variable in step.env or (step.kind == "arms" and step.backend == "gloo")
+        return None if passes else behaviour(step, group)
 
     return fault
 

@@ -23,7 +23,7 @@ from rules_machines import (
 )
 from rules_support import TABLES, snapshot
 
-from gpucheck.advice import DriverRemedies, Python, TorchRemedies
+from gpucheck.advice import DriverFixes, Python, TorchFixes
 from gpucheck.advice.recommender import Offer, Recommender
 from gpucheck.derived import Gpu
 from gpucheck.derived.wheels import wheel_platform
@@ -45,19 +45,19 @@ def python(*sections: Section) -> Python:
     return made
 
 
-def remedies(*sections: Section) -> TorchRemedies:
-    made: TorchRemedies = supply(TorchRemedies, snapshot(NO_VARIABLES, *sections), TABLES)
+def advice(*sections: Section) -> TorchFixes:
+    made: TorchFixes = supply(TorchFixes, snapshot(NO_VARIABLES, *sections), TABLES)
     return made
 
 
 def choice(*sections: Section) -> Offer:
-    chosen = remedies(*sections).offer()
+    chosen = advice(*sections).offer()
     assert chosen is not None
     return chosen
 
 
 def fix(*sections: Section) -> Fix:
-    made = remedies(*sections).install()
+    made = advice(*sections).install()
     assert made is not None
     return made
 
@@ -164,17 +164,17 @@ def test_the_glibc_limits_the_release() -> None:
     chosen = choice(NO_TORCH, nvml(A100), centos, old)
     assert (chosen.torch, chosen.build, chosen.glibc) == ("2.6.0", "cu124", "2.17")
     ancient = msgspec.structs.replace(VENV, glibc="2.12")
-    assert remedies(NO_TORCH, nvml(A100), centos, ancient).offer() is None
+    assert advice(NO_TORCH, nvml(A100), centos, ancient).offer() is None
 
 
 def test_every_gpu_is_served_or_nothing_is_chosen() -> None:
     assert choice(NO_TORCH, nvml(P100, A100), UBUNTU, VENV).build == "cu126"
-    assert remedies(NO_TORCH, nvml(P100, RTX_5090), UBUNTU, VENV).offer() is None
+    assert advice(NO_TORCH, nvml(P100, RTX_5090), UBUNTU, VENV).offer() is None
 
 
 def test_ptx_alone_is_no_ground_for_a_choice() -> None:
     future = nvml_of([NvmlGpu(index=0, device_name="R900", compute_capability="15.0")])
-    assert remedies(NO_TORCH, future, UBUNTU, VENV).offer() is None
+    assert advice(NO_TORCH, future, UBUNTU, VENV).offer() is None
 
 
 @pytest.mark.parametrize(
@@ -188,13 +188,13 @@ def test_ptx_alone_is_no_ground_for_a_choice() -> None:
     ],
 )
 def test_where_there_are_no_wheels_nothing_is_chosen(system: Section, interpreter: Section) -> None:
-    assert remedies(CPU, nvml(ORIN_GPU), system, interpreter).install() is None
-    assert remedies(CPU, nvml(A100), system, interpreter).offer() is None
+    assert advice(CPU, nvml(ORIN_GPU), system, interpreter).install() is None
+    assert advice(CPU, nvml(A100), system, interpreter).offer() is None
 
 
 def test_too_little_known_of_the_gpu_is_no_choice() -> None:
-    assert remedies(CPU, UBUNTU, VENV).offer() is None
-    assert remedies(CPU, nvml_of([NvmlGpu(index=0)]), UBUNTU, VENV).offer() is None
+    assert advice(CPU, UBUNTU, VENV).offer() is None
+    assert advice(CPU, nvml_of([NvmlGpu(index=0)]), UBUNTU, VENV).offer() is None
 
 
 def test_gpus_that_a_mask_hides_count_and_are_named_when_left_out() -> None:
@@ -204,7 +204,7 @@ def test_gpus_that_a_mask_hides_count_and_are_named_when_left_out() -> None:
     assert choice(torch_of("2.14.0+cpu"), nvml(A100, P100), UBUNTU, VENV, masked).build == "cu126"
     made = fix(NO_TORCH, nvml(RTX_5090, P100), UBUNTU, VENV, masked)
     assert "leaves out Tesla P100-PCIE-16GB (sm_60), which CUDA_VISIBLE_DEVICES hides" in made.text
-    all_seen = remedies(NO_TORCH, nvml(RTX_5090, P100), UBUNTU, VENV)
+    all_seen = advice(NO_TORCH, nvml(RTX_5090, P100), UBUNTU, VENV)
     assert all_seen.install() is None
     assert "share no build" in all_seen.why_none()
 
@@ -225,14 +225,14 @@ def test_where_the_driver_is_unknown_the_one_it_takes_is_named() -> None:
 
 def test_a_gpu_newer_than_the_tables_is_not_said_to_have_no_build() -> None:
     gpus = [Gpu(label="R900", compute_capability="15.0", facts=())]
-    assert remedies(NO_TORCH, UBUNTU, VENV).has_no_build(gpus) is False
+    assert advice(NO_TORCH, UBUNTU, VENV).has_no_build(gpus) is False
     fermi = [Gpu(label="GTX 480", compute_capability="2.0", facts=())]
-    assert remedies(NO_TORCH, UBUNTU, VENV).has_no_build(fermi) is True
+    assert advice(NO_TORCH, UBUNTU, VENV).has_no_build(fermi) is True
 
 
 def test_windows_on_arm_gets_no_build_for_x86() -> None:
     arm = msgspec.structs.replace(WINDOWS, machine="ARM64")
-    assert remedies(CPU, nvml(RTX_4090), arm, VENV).install() is None
+    assert advice(CPU, nvml(RTX_4090), arm, VENV).install() is None
 
 
 # The commands.
@@ -275,19 +275,19 @@ def test_a_python_with_a_space_in_its_path() -> None:
 
 
 def test_the_reason_is_told() -> None:
-    made = remedies(CPU, nvml(A100), UBUNTU, VENV).install("because of this")
+    made = advice(CPU, nvml(A100), UBUNTU, VENV).install("because of this")
     assert made is not None
     assert made.text.endswith("because of this.")
 
 
 def test_the_cpu_build() -> None:
-    made = remedies(NO_TORCH, UBUNTU, VENV).install_cpu("there is no GPU")
+    made = advice(NO_TORCH, UBUNTU, VENV).install_cpu("there is no GPU")
     assert made is not None
     assert made.commands == (
         f"{PYTHON} -m pip install torch --index-url https://download.pytorch.org/whl/cpu",
     )
     pypy = msgspec.structs.replace(VENV, implementation="pypy")
-    assert remedies(NO_TORCH, UBUNTU, pypy).install_cpu("x") is None
+    assert advice(NO_TORCH, UBUNTU, pypy).install_cpu("x") is None
 
 
 @pytest.mark.parametrize(
@@ -309,8 +309,8 @@ def test_the_platform_of_wheels(system: System, platform: str | None) -> None:
 # The driver.
 
 
-def driver(*sections: Section) -> DriverRemedies:
-    made: DriverRemedies = supply(DriverRemedies, snapshot(NO_CONTAINER, *sections), TABLES)
+def driver(*sections: Section) -> DriverFixes:
+    made: DriverFixes = supply(DriverFixes, snapshot(NO_CONTAINER, *sections), TABLES)
     return made
 
 

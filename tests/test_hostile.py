@@ -15,7 +15,7 @@ from gpucheck.facts.snapshot import FILE_LIMIT, SnapshotError, load
 from gpucheck.machine import LiveHost
 from gpucheck.output.diff import _by_name
 from gpucheck.output.diff_text import _lists
-from gpucheck.output.redact.pseudonyms import Standins
+from gpucheck.output.redact.pseudonyms import Pseudonyms
 from gpucheck.probes.torch.reading.files import MAX_ENTRIES, find_torch
 
 SOURCE = Path(__file__).resolve().parent.parent / "src"
@@ -154,8 +154,8 @@ def test_long_lists_of_a_hostile_snapshot_take_no_quadratic_time() -> None:
     assert len(_by_name([_Named()] * 60_000, "project")) == 60_000
     old, new = [f"x{n}" for n in range(60_000)], [f"y{n}" for n in range(60_000)]
     assert "59988 more" in _lists(old, new)
-    standins = Standins()
+    pseudonyms = Pseudonyms()
     for number in range(60_000):
-        standins.path(f"C:\\u{number}\\x")
-    assert standins.path("C:\\U7\\x") == standins.path("C:\\u7\\x")
+        pseudonyms.path(f"C:\\u{number}\\x")
+    assert pseudonyms.path("C:\\U7\\x") == pseudonyms.path("C:\\u7\\x")
     assert time.process_time() - start < 20

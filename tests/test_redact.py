@@ -323,15 +323,15 @@ def test_uuids_keep_prefix_and_equality() -> None:
     gpus, devices = found.get(Nvml).gpus, found.get(CudaDriver).devices
     assert gpus is not None
     assert devices is not None
-    standin = gpus[0].uuid
-    assert standin is not None
-    assert re.fullmatch("GPU-0000000[0-9]-0000-0000-0000-000000000000", standin)
-    assert devices[0].uuid == standin
-    assert (gpus[0].mig_devices or [])[0].uuid != standin
+    pseudonym = gpus[0].uuid
+    assert pseudonym is not None
+    assert re.fullmatch("GPU-0000000[0-9]-0000-0000-0000-000000000000", pseudonym)
+    assert devices[0].uuid == pseudonym
+    assert (gpus[0].mig_devices or [])[0].uuid != pseudonym
     values = found.get(Environment).variables or {}
-    assert values["CUDA_VISIBLE_DEVICES"] == f"MIG-{standin}/1/0"
+    assert values["CUDA_VISIBLE_DEVICES"] == f"MIG-{pseudonym}/1/0"
     assert found.get(NvidiaSmi).message == (
-        f"Unable to determine the device handle for {standin}: Unknown Error"
+        f"Unable to determine the device handle for {pseudonym}: Unknown Error"
     )
 
 

@@ -27,11 +27,11 @@ def test_a_way_that_is_not_found_is_of_one_finding() -> None:
 
 
 def test_every_arm_that_cures_is_of_one_finding() -> None:
-    named = [name for one in RULES.values() for name in one.preflight.cured_without]
+    named = [name for one in RULES.values() for name in one.preflight.passes_without]
     assert len(named) == len(set(named))
     assert set(named) <= VARIABLES | {"gloo"}
-    assert finding_of.cured_by(ControlRun(env={}, backend="gloo")) == "nccl-transport-broken"
-    assert finding_of.cured_by(ControlRun(env={"NCCL_IB_DISABLE": "1"})) == "nccl-infiniband"
+    assert finding_of.of_control_run(ControlRun(env={}, backend="gloo")) == "nccl-transport-broken"
+    assert finding_of.of_control_run(ControlRun(env={"NCCL_IB_DISABLE": "1"})) == "nccl-infiniband"
 
 
 def test_what_a_text_alone_shows_has_messages_and_no_check() -> None:

@@ -10,13 +10,13 @@ from fabric_support import (
     bad_ranks,
     blamed,
     crashes,
-    cured_by,
     cut_off,
     hung,
     lost,
     needs,
     never_enters,
     passed,
+    passes_with,
     roster,
     sure,
     wrong_sums,
@@ -439,7 +439,7 @@ def test_what_everybody_shares_blames_no_node() -> None:
 def test_the_arm_that_cures_names_the_layer(
     shape: tuple[int, ...], variable: str, slug: str
 ) -> None:
-    fabric = Fabric(roster(*shape), cured_by(variable, needs(2)))
+    fabric = Fabric(roster(*shape), passes_with(variable, needs(2)))
     [one] = fabric.run(NCCL).culprits
     assert (one.slug, one.ranks, one.confidence) == (slug, (0, 1), CERTAIN)
     assert variable in one.data["variables"]
@@ -449,7 +449,7 @@ def test_the_arm_that_cures_names_the_layer(
 
 
 def test_a_cure_that_was_seen_once_is_likely() -> None:
-    fabric = Fabric(roster(2), cured_by("NCCL_P2P_DISABLE", needs(2)))
+    fabric = Fabric(roster(2), passes_with("NCCL_P2P_DISABLE", needs(2)))
     fabric.run(NCCL)
     [one] = culprits(fabric.roster, fabric.history[:-1]).culprits
     assert (one.slug, one.confidence) == ("nccl-p2p-broken", LIKELY)
@@ -497,7 +497,7 @@ def test_gpus_none_of_which_pass_are_not_told_apart() -> None:
 
 
 def test_gpus_none_of_which_pass_are_cured_as_one() -> None:
-    fabric = Fabric(roster(8), cured_by("NCCL_P2P_DISABLE", needs(2)))
+    fabric = Fabric(roster(8), passes_with("NCCL_P2P_DISABLE", needs(2)))
     [one] = fabric.run(NCCL).culprits
     assert (one.slug, one.ranks, one.confidence) == ("nccl-p2p-broken", tuple(range(8)), LIKELY)
     assert fabric.kinds.count("gpu-pairs") == 3

@@ -3,8 +3,8 @@
 A command that may not fit is not given; the text then says where to look.
 """
 
-from gpucheck.advice.driver import CONTAINER_GUIDE, DRIVER_GUIDE, DRIVER_PAGE, DriverRemedies
-from gpucheck.advice.torch_install import START_PAGE, WHEEL_INDEX, Python, TorchRemedies
+from gpucheck.advice.driver import CONTAINER_GUIDE, DRIVER_GUIDE, DRIVER_PAGE, DriverFixes
+from gpucheck.advice.torch_install import START_PAGE, WHEEL_INDEX, Python, TorchFixes
 
 __all__ = [
     "CONTAINER_GUIDE",
@@ -12,7 +12,7 @@ __all__ = [
     "DRIVER_PAGE",
     "START_PAGE",
     "WHEEL_INDEX",
-    "DriverRemedies",
+    "DriverFixes",
     "Python",
-    "TorchRemedies",
+    "TorchFixes",
 ]

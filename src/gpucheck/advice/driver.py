@@ -23,7 +23,7 @@ _APART = (
 )
 
 
-class DriverRemedies(Derived):
+class DriverFixes(Derived):
     """How to install, update or reload the NVIDIA driver of this machine."""
 
     def __init__(

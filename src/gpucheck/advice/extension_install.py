@@ -13,7 +13,7 @@ from gpucheck.tables.known_packages import Form, KnownPackages
 from gpucheck.tables.versions import minor
 
 
-class ExtensionRemedies(Derived):
+class ExtensionFixes(Derived):
     """How to replace a compiled package that does not fit torch."""
 
     def __init__(

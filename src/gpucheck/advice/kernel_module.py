@@ -37,7 +37,7 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
     confidence: Confidence = Confidence.CERTAIN
 
 
-class ModuleRemedies(Derived):
+class ModuleFixes(Derived):
     """Loads, builds and reloads the kernel module."""
 
     def __init__(

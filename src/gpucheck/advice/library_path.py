@@ -2,8 +2,8 @@
 
 import shlex
 
-from gpucheck.advice.nvidia_wheels import WheelRemedies
-from gpucheck.advice.torch_install import TorchRemedies
+from gpucheck.advice.nvidia_wheels import WheelFixes
+from gpucheck.advice.torch_install import TorchFixes
 from gpucheck.derived import Derived
 from gpucheck.derived.surroundings import Surroundings
 from gpucheck.facts.claims import Fix
@@ -14,15 +14,15 @@ from gpucheck.tables.wheel_names import wheel_of_file
 WHERE = "here and where it is set (~/.bashrc, the image, a module file)"
 
 
-class CopyRemedies(Derived):
+class CopyFixes(Derived):
     """How to make the loader take the copy that belongs to this PyTorch."""
 
     def __init__(
         self,
         around: Surroundings,
         environment: Environment,
-        wheels: WheelRemedies,
-        torch: TorchRemedies,
+        wheels: WheelFixes,
+        torch: TorchFixes,
     ) -> None:
         self._around = around
         self._environment = environment

@@ -11,7 +11,7 @@ from gpucheck.facts.torch_build import TorchBuild
 _OF_THE_SYSTEM = ("/lib", "/usr/lib")
 
 
-class WheelRemedies(Derived):
+class WheelFixes(Derived):
     """How to restore the nvidia-* wheels that torch was released with."""
 
     def __init__(self, python: Python, torch: TorchBuild) -> None:

@@ -153,7 +153,7 @@ class Python(Derived):
         return f"gpucheck --python {self.quoted([executable])}" if executable else "gpucheck"
 
 
-class TorchRemedies(Derived):
+class TorchFixes(Derived):
     """Which torch to install, according to ``recommend``, and the commands that install it."""
 
     def __init__(

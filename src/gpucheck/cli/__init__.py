@@ -156,7 +156,7 @@ def _leaving_when_told() -> Iterator[None]:
         yield
     finally:
         for number in taken:
-            if signal.getsignal(number) is _leave:  # a command has set its own otherwise
+            if signal.getsignal(number) is _leave:  # a command has replaced our handler
                 signal.signal(number, signal.SIG_DFL)
 
 

@@ -17,7 +17,7 @@ from gpucheck.cli.run import open_host, open_tables, run_probes
 from gpucheck.cli.selftests import with_selftests
 from gpucheck.cli.text import colored, printable, write_out
 
-if TYPE_CHECKING:  # it costs time, and --help needs it not
+if TYPE_CHECKING:  # imported late: --help does not need it
     from gpucheck.engine import Report
 
 

@@ -16,7 +16,7 @@ from gpucheck.cli.run import open_host, open_tables, run_probes
 from gpucheck.cli.selftests import run_selftests, test_names, without_selftests
 from gpucheck.cli.text import printable
 
-if TYPE_CHECKING:  # they cost time, and --help needs none of them
+if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.engine import Report
     from gpucheck.facts.snapshot import Snapshot
     from gpucheck.tables import Tables
@@ -109,7 +109,7 @@ def _devices(text: str | None) -> tuple[str, ...] | None:
 
 
 def _judge(snapshot: "Snapshot", tables: "Tables") -> "Report":
-    """Judge what the tests found; where one went wrong, every rule may know the cause."""
+    """Judge the results of the tests; if one failed, every rule is asked for the cause."""
     from gpucheck.engine import diagnose, make_report, untested  # noqa: PLC0415
     from gpucheck.facts.selftests import SelfTests  # noqa: PLC0415
     from gpucheck.findings import all_rules  # noqa: PLC0415

@@ -11,7 +11,7 @@ from gpucheck.cli.options import fail_on_option, format_option, output_options
 from gpucheck.cli.run import open_tables
 from gpucheck.cli.text import colored, printable, write_out
 
-if TYPE_CHECKING:  # these cost time, and --help needs none of them
+if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.engine import Report
     from gpucheck.tables import Tables
     from gpucheck.ticket.given import Given

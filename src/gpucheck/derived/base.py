@@ -10,7 +10,7 @@ class Derived:
 
 
 def or_none(ask: Callable[[], str]) -> str | None:
-    """Return the answer of a view to a question, None if it is unknown."""
+    """Return the answer of derived facts to a question, None if it is unknown."""
     try:
         return ask()
     except UnknownFactError:

@@ -12,7 +12,7 @@ _DUPLICATE = (
 )
 
 
-class Cured(msgspec.Struct, frozen=True):
+class PassedWithout(msgspec.Struct, frozen=True):
     """A self-test that failed, and passed with other variables.
 
     ``again`` is whether it failed once more without them; None if there was no time to run it.
@@ -30,7 +30,7 @@ class NcclControl(Derived):
     def __init__(self, tests: SelfTests) -> None:
         self._tests = tests
 
-    def cured(self) -> list[Cured]:
+    def passed_without(self) -> list[PassedWithout]:
         """Return the tests that a variable makes pass, except those that also pass unchanged."""
         found = []
         for path, result in self._tests.wrong():
@@ -40,7 +40,7 @@ class NcclControl(Derived):
             again = control.get("goes_wrong_again")
             if again is not False:
                 variables = {str(name): str(value) for name, value in control["cured_by"].items()}
-                found.append(Cured(path, result, variables, again))
+                found.append(PassedWithout(path, result, variables, again))
         return found
 
     def duplicate(self) -> tuple[str, tuple[str, str], str] | None:

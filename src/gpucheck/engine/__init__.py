@@ -1,9 +1,9 @@
-"""The one judge: what every witness claims becomes findings, and the findings a report.
+"""The one judge: claims of all witnesses become findings, and the findings a report.
 
-``ask`` has the own check of each finding; ``claims`` what the self-tests' words and a pre-flight
-say; ``combine`` withdraws what is disproved, suppresses what another finding explains and puts the
-rest in order. A machine, a saved snapshot, a described machine, a pre-flight and a text differ in
-the claims that there are and in nothing else.
+``ask`` asks the check of each finding. ``claims`` collects what self-tests and a pre-flight claim.
+``combine`` withdraws what is disproved, suppresses what another finding explains and sorts the
+rest. A machine, a saved snapshot, a described machine, a pre-flight and a text differ only in the
+claims that there are.
 """
 
 from gpucheck.engine.ask import CheckResult, ask_each

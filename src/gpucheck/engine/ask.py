@@ -1,4 +1,4 @@
-"""Asks the own check of each finding; nothing that a check does escapes."""
+"""Asks the check of each finding; no exception of a check escapes."""
 
 from collections.abc import Mapping
 
@@ -12,7 +12,7 @@ from gpucheck.findings.witnesses.preflight_says import PreflightSays
 from gpucheck.tables import Tables, TablesError
 
 CheckResult = Claim | Check
-"""What came of asking a check: a claim where it has found its cause, else the outcome."""
+"""The result of asking a check: a claim if it found its cause, else the outcome."""
 
 _ELSEWHERE = "only a program's output shows it: give it to gpucheck triage"
 
@@ -42,7 +42,7 @@ def judge(rule: Rule, snapshot: Snapshot, tables: Tables) -> Judgement:
     """Ask the check of one rule.
 
     Raises:
-        UnknownFactError: it lacks a fact.
+        UnknownFactError: the check lacks a fact.
     """
     if rule.judge is None and not rule.seen_in:
         raise TypeError("the rule has no function marked @RULE.check, and is seen nowhere else")
@@ -57,7 +57,7 @@ def judge(rule: Rule, snapshot: Snapshot, tables: Tables) -> Judgement:
 
 
 def _seen_elsewhere(rule: Rule, snapshot: Snapshot, tables: Tables) -> Judgement:
-    """Return what is said of a cause that no fact of this machine shows."""
+    """Return the judgement of a cause that no fact of this machine shows."""
     if "pre-flight" in rule.seen_in:
         says: PreflightSays = supply(PreflightSays, snapshot, tables)
         if (nothing := says.nothing()) is not None:
@@ -71,13 +71,13 @@ def _ask(rule: Rule, snapshot: Snapshot, tables: Tables) -> CheckResult:
         answer = judge(rule, snapshot, tables)
         if isinstance(answer, Hit):
             for fact in answer.evidence:
-                snapshot.look_up(fact)  # a path that leads nowhere is a fault of the check
+                snapshot.look_up(fact)  # a path without a fact is a fault of the check
             return Claim(slug=slug, hit=answer)
     except UnknownFactError as unknown:
         reason = unknown.reason or snapshot.problem(unknown.fact) or "nothing was said about it"
         return Check(slug=slug, outcome=Outcome.UNKNOWN, reason=f"{unknown.fact}: {reason}")
     except TablesError:
-        raise  # nothing of a rule: the tables cannot be read, and the user is told so
+        raise  # not the rule's fault: the tables cannot be read, and the user must know
     except Exception as error:  # noqa: BLE001  # a crash of a check is an outcome
         reason = f"{type(error).__name__}: {error}"
         return Check(slug=slug, outcome=Outcome.CRASHED, reason=reason)

@@ -1,4 +1,4 @@
-"""What others than the findings' own checks claim: words in self-tests, a pre-flight's culprits."""
+"""Claims of witnesses other than checks: messages in self-tests, culprits of a pre-flight."""
 
 from gpucheck.engine.supply import supply
 from gpucheck.facts.snapshot import Snapshot
@@ -9,7 +9,7 @@ from gpucheck.tables import Tables
 
 
 def claims_in(snapshot: Snapshot, tables: Tables) -> tuple[Claim, ...]:
-    """Return every claim that a snapshot holds beside the facts that checks ask for."""
+    """Return every claim in a snapshot that does not come from a check."""
     preflight: PreflightSays = supply(PreflightSays, snapshot, tables)
     words: SelfTestWords = supply(SelfTestWords, snapshot, tables)
     return (*preflight.claims(), *words.claims())

@@ -1,15 +1,15 @@
-"""Combines the claims of all witnesses: what is disproved, what another explains, what comes first.
+"""Combines the claims of all witnesses: withdraws, suppresses and sorts them.
 
-1. A claim is withdrawn when something disproves it: self-tests that passed, a CUDA that was seen to
-   start, or, for a mere symptom in a text, a check that has looked and its cause is not there.
-2. What is left of one slug is one finding. Where a pre-flight saw it, that place speaks first;
-   else the finding's own check, then the others.
+1. A claim is withdrawn if something disproves it: self-tests that passed, a CUDA that was seen to
+   start, or, for a mere symptom in a text, a check that looked and did not find its cause.
+2. The remaining claims of one slug become one finding. Its words come from the pre-flight if that
+   saw the cause, else from the finding's own check, else from another witness.
 3. A finding is suppressed by one that explains it: one that its header names, is as grave, and
-   weighs as much. Among errors of a text it is also suppressed when it is weaker than the first, or
-   when enough others come before it: a text is about one failure, and what follows from it is
-   complained of as well. Nothing that was seen on a machine is ever outweighed.
-4. Standing findings come first, then the gravest. What was seen on a machine follows by confidence
-   and area, from the driver up; what a text says by weight, in which its confidence is counted.
+   weighs as much. An error of a text is also suppressed if it is weaker than the first, or if
+   enough others come before it: a text is about one failure, and it also shows what followed from
+   that failure. Nothing that was seen on a machine is ever outweighed.
+4. Findings that stand come first, then the most severe. The next criterion is confidence, then the
+   area from the driver up; for the findings of a text it is the weight, which includes confidence.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,7 +30,7 @@ _FAMILIES = get_args(Family)
 _SEVERITIES = tuple(Severity)
 _CONFIDENCES = tuple(Confidence)
 _MOST = 3
-"""So many errors of a text stand."""
+"""The number of errors of a text that may stand."""
 
 
 class Diagnosis(msgspec.Struct, frozen=True):
@@ -58,7 +58,7 @@ class _Found(msgspec.Struct, frozen=True):
 
     @property
     def place(self) -> tuple[int, tuple[int, ...], str]:
-        """Its place among findings that are suppressed like it: the first is the likeliest."""
+        """Its place among the findings that stand, or among those that are suppressed."""
         slug = self.finding.slug
         if self.weight is not None:
             return self.gravity, self.weight.place, slug
@@ -66,7 +66,7 @@ class _Found(msgspec.Struct, frozen=True):
         return self.gravity, (confidence, _FAMILIES.index(self.rule.family)), slug
 
     def can_explain(self, other: "_Found") -> bool:
-        """Whether it is grave and heavy enough: a warning explains no error."""
+        """Whether it is severe and weighty enough: a warning does not explain an error."""
         is_heavy = other.weight is None or self.weight is None or self.weight >= other.weight
         return self.gravity <= other.gravity and is_heavy
 
@@ -82,8 +82,8 @@ def combine(
 
     Args:
         rules: the rules that were asked, by slug.
-        results: what came of asking each of them.
-        claims: those of all other witnesses; what they say of other rules is left out.
+        results: the result of each check.
+        claims: those of all other witnesses; claims of rules that were not asked are left out.
         snapshot: what the evidence of the claims is quoted from.
         tables: the compatibility tables.
     """
@@ -115,9 +115,9 @@ def combine(
 def _left(
     rule: Rule, result: CheckResult, others: Sequence[Claim], refutation: Refutation
 ) -> Check | Sequence[Claim]:
-    """Return the claims that nothing disproves, the one that speaks first in front.
+    """Return the claims that nothing disproves, first the one whose words count.
 
-    Without any it is the outcome of the check.
+    If there is none, return the outcome of the check.
     """
     placed = [claim for claim in others if claim.place]
     if placed:
@@ -133,7 +133,7 @@ def _left(
 
 
 def _united(rule: Rule, claims: Sequence[Claim], snapshot: Snapshot) -> _Found:
-    """Make one finding of the claims of one slug: the words of the first, the evidence of all."""
+    """Make one finding of the claims of one slug: words of the first, evidence of all."""
     first = claims[0].hit
     finding = Finding(
         slug=rule.slug,
@@ -164,7 +164,7 @@ def _suppressed(found: Mapping[str, _Found]) -> dict[str, str]:
 
 
 def _root_cause(slug: str, found: Mapping[str, _Found]) -> str | None:
-    """Return the end of the chain of findings that explain this one; None when none does."""
+    """Return the end of the chain of findings that explain this one; None if none does."""
     cause = None
     explained: str | None = slug
     while explained is not None:
@@ -176,7 +176,7 @@ def _root_cause(slug: str, found: Mapping[str, _Found]) -> str | None:
 
 
 def _outweighed(standing: Iterable[_Found]) -> dict[str, str]:
-    """Return the errors of a text that stand back behind the first; none that was seen."""
+    """Return the errors of a text that the first one outweighs, never one seen on a machine."""
     errors = sorted(
         (one.place, one.weight.level, one.finding.slug)
         for one in standing

@@ -1,4 +1,4 @@
-"""Judges a snapshot: every check is asked, every other witness heard, and all combined."""
+"""Judges a snapshot: asks every check, hears every other witness and combines their claims."""
 
 from collections.abc import Sequence
 

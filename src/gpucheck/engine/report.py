@@ -24,7 +24,7 @@ _EXIT_HEALTHY, _EXIT_FINDING, _EXIT_UNKNOWN = 0, 1, 3
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """What every face shows; ``about`` is what was asked for: all, or the self-tests alone."""
+    """What every output format shows; ``about``: the whole machine, or its self-tests only."""
 
     verdict: Verdict
     root_causes: tuple[str, ...]
@@ -41,7 +41,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def unknown_checks(self) -> tuple[Check, ...]:
-        """The rules that lacked a fact."""
+        """The checks that lacked a fact."""
         return tuple(check for check in self.checks if check.outcome is Outcome.UNKNOWN)
 
     def exit_status(self, fail_on: FailOn) -> int:
@@ -55,7 +55,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def first(self) -> Finding | None:
-        """The finding of the first root cause; None where there is no root cause."""
+        """The finding of the first root cause; None if there is no root cause."""
         causes = self.root_causes[:1]
         return next((finding for finding in self.standing if finding.slug in causes), None)
 
@@ -85,7 +85,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _selftest(result: SelfTest) -> dict[str, Any]:
-    """Return a result without where it comes from: it says so itself."""
+    """Return a result without its sources and problems: it has its own status and detail."""
     plain: dict[str, Any] = builtins(result)
     return {key: value for key, value in plain.items() if key not in ("sources", "problems")}
 
@@ -104,7 +104,7 @@ def make_report(
     questions: tuple[OpenQuestion, ...],
     about: About = "machine",
 ) -> Report:
-    """Work the verdict out: an error, a warning, an open decisive question, or healthy."""
+    """Make the report; errors, warnings and open decisive questions give the verdict."""
     standing = diagnosis.standing
     errors = tuple(f.slug for f in standing if f.severity is Severity.ERROR)
     warnings = tuple(f.slug for f in standing if f.severity is Severity.WARNING)

@@ -1,4 +1,4 @@
-"""What a check asks for by type: a section, a table, or a view of several of them."""
+"""Supplies what a check asks for by type: a section, a table, derived facts."""
 
 import functools
 import inspect
@@ -13,12 +13,12 @@ from gpucheck.facts.snapshot import ProbeRuns, Snapshot
 from gpucheck.findings.form import Rule
 from gpucheck.tables import Table, Tables
 
-_NEEDS_OF_VIEWS: dict[type[Any], dict[str, type[Any]]] = {}
+_NEEDS_OF_DERIVED: dict[type[Any], dict[str, type[Any]]] = {}
 
 
 def supply(kind: type[Any], snapshot: Snapshot, tables: Tables) -> Any:  # noqa: ANN401  # of that type
-    """Return what a parameter of this type stands for: a section, a table, a view of both."""
-    made = snapshot.views.setdefault(tables, {})
+    """Return what a parameter of this type stands for: a section, a table, derived facts."""
+    made = snapshot.derived.setdefault(tables, {})
     if kind not in made:
         made[kind] = _made(kind, snapshot, tables)
     return made[kind]
@@ -28,7 +28,7 @@ def supply_each(
     needs: Mapping[str, type[Any]], snapshot: Snapshot, tables: Tables
 ) -> dict[str, Any]:
     """Return what each of these parameters stands for."""
-    made = snapshot.views.setdefault(tables, {})
+    made = snapshot.derived.setdefault(tables, {})
     for kind in needs.values():
         if kind not in made:
             made[kind] = _made(kind, snapshot, tables)
@@ -39,7 +39,7 @@ def _made(kind: type[Any], snapshot: Snapshot, tables: Tables) -> Any:  # noqa: 
     if issubclass(kind, Section):
         return snapshot.get(kind)
     if issubclass(kind, Derived):
-        return kind(**supply_each(_needs_of_view(kind), snapshot, tables))
+        return kind(**supply_each(_needs_of_derived(kind), snapshot, tables))
     if issubclass(kind, ProbeRuns):
         return snapshot.runs
     if issubclass(kind, Tables):
@@ -49,19 +49,19 @@ def _made(kind: type[Any], snapshot: Snapshot, tables: Tables) -> Any:  # noqa: 
     raise TypeError(f"a rule cannot ask for {kind.__name__}")
 
 
-def _needs_of_view(kind: type[Any]) -> dict[str, type[Any]]:
-    """Return what a view is made of; read once a process, for a batch builds it for every text."""
-    if kind not in _NEEDS_OF_VIEWS:
+def _needs_of_derived(kind: type[Any]) -> dict[str, type[Any]]:
+    """Return what derived facts are made of; it is read once in a process."""
+    if kind not in _NEEDS_OF_DERIVED:
         needs = inspect.get_annotations(kind.__init__)
-        _NEEDS_OF_VIEWS[kind] = {name: need for name, need in needs.items() if name != "return"}
-    return _NEEDS_OF_VIEWS[kind]
+        _NEEDS_OF_DERIVED[kind] = {name: need for name, need in needs.items() if name != "return"}
+    return _NEEDS_OF_DERIVED[kind]
 
 
 @functools.cache
 def sections_behind(rule: Rule) -> frozenset[type[Section]]:
-    """Return the sections on which the answer of a rule's check can rest, with those of its views.
+    """Return the sections on which the answer of a check can rest, also through derived facts.
 
-    The pre-flight and the request are asked about in every case.
+    The pre-flight and the request are always among them.
     """
     needs = {Preflight, Request, *rule.needs.values()}
     if rule.needs_gpu:
@@ -71,6 +71,6 @@ def sections_behind(rule: Rule) -> frozenset[type[Section]]:
 
 def _sections_of(kind: type[Any]) -> frozenset[type[Section]]:
     if issubclass(kind, Derived):
-        needs = _needs_of_view(kind).values()
+        needs = _needs_of_derived(kind).values()
         return frozenset(section for need in needs for section in _sections_of(need))
     return frozenset([kind]) if issubclass(kind, Section) else frozenset()

@@ -62,7 +62,7 @@ def untested(snapshot: Snapshot) -> tuple[OpenQuestion, ...]:
 
 
 def _gpu_present(snapshot: Snapshot, tables: Tables) -> bool:
-    """A host that was said to have no GPU (``--gpus 0``) leaves nothing open here."""
+    """Whether there is a GPU. With ``--gpus 0`` the question is not open."""
     if snapshot.get(Request).gpus == 0:
         return False
     gpus: Gpus = supply(Gpus, snapshot, tables)
@@ -77,7 +77,7 @@ def _driver_serves(snapshot: Snapshot, tables: Tables) -> bool:
 
 
 def _which_build(snapshot: Snapshot, _tables: Tables) -> str:
-    """No torch at all is an answer as well."""
+    """Return the kind of build; "" if there is no torch, which is an answer as well."""
     torch = snapshot.get(TorchBuild)
     if not known(torch.installed, "torch.installed"):
         return ""
@@ -85,7 +85,7 @@ def _which_build(snapshot: Snapshot, _tables: Tables) -> str:
 
 
 def _build_runs(snapshot: Snapshot, tables: Tables) -> bool:
-    """A driver that does not serve leaves this open: nothing can be healthy then."""
+    """Whether the build runs. A driver that serves no GPU leaves this open: nothing is healthy."""
     if not _gpu_present(snapshot, tables) or _which_build(snapshot, tables) != "cuda":
         return False
     if not _driver_serves(snapshot, tables):

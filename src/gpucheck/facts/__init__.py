@@ -1,4 +1,4 @@
-"""What can be known of a machine: one module a section, types only.
+"""What can be known about a machine: one module per section, types only.
 
 A fact is a typed value that may be unknown, with where it was read or why it was not. ``None``
 means *unknown* and nothing else. A section is a module of this package; ``sections`` finds them.

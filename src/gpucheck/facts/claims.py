@@ -1,4 +1,4 @@
-"""How bad, how sure, and what to do: what every claim about a cause says."""
+"""What every claim about a cause says: how bad it is, how sure, and what to do."""
 
 import enum
 

@@ -1,4 +1,4 @@
-"""Whether this is a container, of which kind, and what of the GPU it was given."""
+"""Whether this is a container, of which kind, and which parts of the GPU it was given."""
 
 from typing import Annotated, ClassVar, Literal
 

@@ -1,4 +1,4 @@
-"""What the kernel log says of the GPUs."""
+"""What the kernel log says about the GPUs."""
 
 from typing import ClassVar
 

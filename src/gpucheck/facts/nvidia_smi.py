@@ -1,4 +1,4 @@
-"""What nvidia-smi says where NVML did not answer."""
+"""What nvidia-smi says if NVML did not answer."""
 
 from typing import ClassVar
 

@@ -1,4 +1,4 @@
-"""The state of each GPU as NVML tells it."""
+"""The state of each GPU as NVML reports it."""
 
 from typing import Annotated, ClassVar, Literal
 

@@ -1,4 +1,4 @@
-"""What only a pasted text says: the messages of a cause that stand in it."""
+"""What only a pasted text says: the messages in it that point to a cause."""
 
 from typing import ClassVar
 
@@ -6,7 +6,7 @@ from gpucheck.facts import Facts, Section
 
 
 class Sign(Facts, frozen=True, kw_only=True):
-    """A line that points to a cause."""
+    """A line that points to a cause. JSON keeps the earlier words for it: sign, signature."""
 
     slug: str | None = None
     signature: str | None = None

@@ -68,8 +68,8 @@ class Snapshot:
         self.taken = taken or _now()
         self.versions = Versions(version=gpucheck, tables=tables)
         self.redacted = redacted
-        self.views: dict[Any, dict[type[Any], Any]] = {}
-        """The views that rules asked for, by the tables used and their type; each is made once."""
+        self.derived: dict[Any, dict[type[Any], Any]] = {}
+        """The derived facts that checks asked for, by tables and type; each is made once."""
 
     def get(self, kind: type[S]) -> S:
         """Return the section of this type."""
@@ -116,7 +116,7 @@ class Snapshot:
                 value = value.get(".".join(steps[at:]))
                 break
             else:
-                raise LookupError(f"no fact {fact}")  # noqa: TRY004  # a path that leads nowhere
+                raise LookupError(f"no fact {fact}")  # noqa: TRY004  # a path without a fact
         return owner, field, value
 
     def _look_up_run(self, name: str, field: str) -> tuple[Facts, str, Any]:

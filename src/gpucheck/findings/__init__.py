@@ -32,7 +32,7 @@ def all_rules() -> dict[str, Rule]:
 
 
 class Aliases(msgspec.Struct, frozen=True):
-    """Slugs that have retired: they keep answering with the slug that took their place."""
+    """Retired slugs, each with the slug that replaced it. They are still accepted."""
 
     names: dict[str, str] = {}
 

@@ -55,7 +55,7 @@ _HEADERS = {"dnf": "python3-devel", "yum": "python3-devel", "zypper": "python3-d
 
 
 @RULE.check
-def check(  # what was met in a self-test, else all that the files say
+def check(  # what a self-test met, else all that the files say
     says: SelfTestSays,
     compiling: Compiling,
     toolkits: Toolkits,
@@ -64,7 +64,7 @@ def check(  # what was met in a self-test, else all that the files say
     system: System,
     around: Surroundings,
 ) -> Judgement:
-    """What a self-test lacked; else ask for a compiler and Python.h, where they are needed."""
+    """Report what a self-test lacked; else look for a compiler and Python.h where needed."""
     met = says.failed_with("compiler-missing")
     if met:
         return _met(*met[0], around, system, interpreter)
@@ -126,7 +126,7 @@ def _compiler(around: Surroundings, system: System) -> Fix:
 
 
 def _headers(around: Surroundings, system: System, interpreter: Interpreter) -> Fix:
-    """Return the fix for a Python of the system; others come with their headers."""
+    """Return the fix for the system's Python; other Pythons come with their headers."""
     short = ".".join((interpreter.version or "").split(".")[:2])
     if interpreter.base_prefix != "/usr":
         return Fix(

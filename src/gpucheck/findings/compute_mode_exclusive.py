@@ -46,7 +46,7 @@ def check(
     request: Request,
     says: SelfTestSays,
 ) -> Judgement:
-    """Every GPU that this process would see is closed to it."""
+    """Look whether every GPU that this process would see is closed to it."""
     if request.gpus == 0:
         return Fine("no GPU is to be used")
     gpus = known(nvml.gpus, "nvml.gpus")
@@ -72,7 +72,7 @@ def check(
 
 
 def _refused(exclusive: list[int], gpus: list[NvmlGpu], seen: tuple[str, ...]) -> Hit:
-    """CUDA itself found the device taken, by a process that NVML does not show here."""
+    """Report that CUDA found the device taken, by a process that NVML does not show here."""
     return Hit(
         headline=f"{gpus_are(gpus, exclusive)} in exclusive mode, and CUDA finds it taken",
         evidence=(*(f"nvml.gpus.{at}.compute_mode" for at in exclusive), *seen),
@@ -86,7 +86,7 @@ def _under_mps(environment: Environment) -> bool:
 
 
 def _holder(gpu: NvmlGpu) -> GpuProcess | None:
-    """Return the process that holds the GPU for itself; NVIDIA's MPS shares what it holds."""
+    """Return the process that has the GPU to itself; NVIDIA's MPS shares the GPU it holds."""
     holders = [process for process in gpu.processes or () if process.kind == "compute"]
     if any((process.process_name or "").startswith(_MPS) for process in holders):
         return None

@@ -17,7 +17,7 @@ reported. NVIDIA_DISABLE_REQUIRE turns the check off.
 Fix: install a newer driver on the host, or use an image made for an older CUDA.
 """
 
-from gpucheck.advice import DriverRemedies
+from gpucheck.advice import DriverFixes
 from gpucheck.derived import DriverState
 from gpucheck.derived.image_requirement import ImageRequirement
 from gpucheck.facts import UnknownFactError, known
@@ -51,9 +51,9 @@ def check(  # container, driver, torch and the way out
     driver: DriverState,
     torch: TorchBuild,
     drivers: CudaDrivers,
-    update: DriverRemedies,
+    update: DriverFixes,
 ) -> Judgement:
-    """Judge the requirement by the driver; a container that runs all the same stands above it."""
+    """Compare the requirement with the driver; a container that runs anyway is no error."""
     if container.runtime == "":
         return NotApplicable("this is no container")
     text = known(container.requirements, "container.requirements")
@@ -91,7 +91,7 @@ def _has_started(container: Container, cuda: CudaDriver) -> bool:
 
 
 def _serves(torch: TorchBuild, driver: DriverState, drivers: CudaDrivers) -> bool:
-    """Whether the driver runs the CUDA of torch, as far as there is one."""
+    """Whether the driver runs the CUDA that torch was built for, if there is a torch."""
     if torch.built_for != "cuda" or not torch.cuda:
         return True
     try:

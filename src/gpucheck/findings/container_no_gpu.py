@@ -20,7 +20,7 @@ A container with a CPU build of PyTorch, or on a host without a GPU, is fine as 
 Fix: start the container with the GPU, in the way its runtime expects.
 """
 
-from gpucheck.advice import CONTAINER_GUIDE, DriverRemedies
+from gpucheck.advice import CONTAINER_GUIDE, DriverFixes
 from gpucheck.derived import DriverState
 from gpucheck.derived.gpus import is_passed_on
 from gpucheck.facts import known
@@ -60,12 +60,12 @@ def check(  # noqa: PLR0913, PLR0917  # the container, what came into it, and wh
     state: DriverState,
     torch: TorchBuild,
     request: Request,
-    install: DriverRemedies,
+    install: DriverFixes,
     cuda: CudaDriver,
     nvml: Nvml,
     environment: Environment,
 ) -> Judgement:
-    """A trace of the host's GPU, somebody who wants it, and no way to it."""
+    """Look for a host GPU that somebody wants and that cannot be reached from the container."""
     if not known(container.runtime, "container.runtime"):
         return NotApplicable("this is no container")
     if state.works():
@@ -130,7 +130,7 @@ def _told_of_no_device(
 def _was_told(
     cuda: CudaDriver, nvml: Nvml, environment: Environment, pci: Pci, driver: Driver
 ) -> bool:
-    """Whether cuInit saw no device, and no fact speaks for another reason than the container."""
+    """Whether cuInit saw no device, and no fact points to a reason other than the container."""
     if cuda.init_code != _NO_DEVICE or nvml.gpus or driver.module_loaded is False:
         return False
     if environment.variables is None or environment.get("CUDA_VISIBLE_DEVICES") is not None:

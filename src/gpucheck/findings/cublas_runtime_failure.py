@@ -13,7 +13,7 @@ Fix: reinstall PyTorch together with the cuBLAS that it was built for, and remov
 other CUDA versions from LD_LIBRARY_PATH.
 """
 
-from gpucheck.advice import TorchRemedies
+from gpucheck.advice import TorchFixes
 from gpucheck.facts.claims import Confidence, Fix, Severity
 from gpucheck.facts.selftests import SelfTests
 from gpucheck.findings.form import Hit, InPreflight, Judgement, NotApplicable, Rule
@@ -44,8 +44,8 @@ _AGAIN = "gpucheck selftest --tests cublas-matmul"
 
 
 @RULE.check
-def check(tests: SelfTests, says: SelfTestSays, reinstall: TorchRemedies) -> Judgement:
-    """A cuBLAS status in any self-test."""
+def check(tests: SelfTests, says: SelfTestSays, reinstall: TorchFixes) -> Judgement:
+    """Look for a cuBLAS error in any self-test."""
     if tests.results is None:
         return NotApplicable(f"no self-test was run: {tests.problem('results')}")
     found = says.failed_with("cublas-status")

@@ -23,7 +23,7 @@ Fix: remove the foreign copy from the loader's search path, or install the relea
 pins.
 """
 
-from gpucheck.advice.library_path import CopyRemedies
+from gpucheck.advice.library_path import CopyFixes
 from gpucheck.facts import known
 from gpucheck.facts.claims import Fix, Severity
 from gpucheck.facts.loading import LoadedLibrary, Loading, MissingVersion
@@ -51,8 +51,8 @@ _WAYS = {
 
 
 @RULE.check
-def check(torch: TorchBuild, loading: Loading, remedies: CopyRemedies) -> Judgement:
-    """Report the copies that lack what others need of them."""
+def check(torch: TorchBuild, loading: Loading, advice: CopyFixes) -> Judgement:
+    """Report copies of libraries that lack what other libraries need of them."""
     if torch.installed is False:
         return NotApplicable("torch is not installed")
     libraries = known(loading.libraries, "loading.libraries")
@@ -83,7 +83,7 @@ def check(torch: TorchBuild, loading: Loading, remedies: CopyRemedies) -> Judgem
     return Hit(
         headline=_headline(first, copy),
         evidence=(*evidence, fact),
-        fixes=(remedies.instead_of(copy),),
+        fixes=(advice.instead_of(copy),),
     )
 
 

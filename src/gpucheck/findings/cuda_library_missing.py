@@ -18,7 +18,7 @@ Fix: reinstall the wheel that this PyTorch pins; the command names it. If the li
 only its permissions keep this user out, the command changes them.
 """
 
-from gpucheck.advice.nvidia_wheels import WheelRemedies
+from gpucheck.advice.nvidia_wheels import WheelFixes
 from gpucheck.derived.loaded import keeps_out, needs_permission
 from gpucheck.facts import known
 from gpucheck.facts.claims import Fix, Severity
@@ -39,8 +39,8 @@ _OF_OTHERS = ("nvidia-cudnn", "nvidia-nccl")
 
 
 @RULE.check
-def check(torch: TorchBuild, loading: Loading, remedies: WheelRemedies) -> Judgement:
-    """Report the libraries of CUDA that the loader does not find, the fatal ones first."""
+def check(torch: TorchBuild, loading: Loading, advice: WheelFixes) -> Judgement:
+    """Report CUDA libraries that the loader does not find, the fatal ones first."""
     if torch.installed is False:
         return NotApplicable("torch is not installed")
     missing = known(loading.missing, "loading.missing")
@@ -55,20 +55,20 @@ def check(torch: TorchBuild, loading: Loading, remedies: WheelRemedies) -> Judge
         return Fine("the loader finds every library of CUDA that this torch needs")
     found.sort(key=lambda one: one[1].fatal is False)
     if keeps_out(found[0][1]):
-        return _unreadable([(at, one) for at, one, _ in found if keeps_out(one)], remedies)
+        return _unreadable([(at, one) for at, one, _ in found if keeps_out(one)], advice)
     names = list(dict.fromkeys(one.soname for _, one, _ in found))
     wheels = dict.fromkeys(wheel for _, _, wheel in found)
-    pinned = [project for wheel in wheels if (project := remedies.pinned(wheel))]
+    pinned = [project for wheel in wheels if (project := advice.pinned(wheel))]
     return Hit(
         headline=_headline(found[0][1], names),
         evidence=tuple(f"loading.missing.{at}" for at, _, _ in found),
-        fixes=(remedies.reinstall(pinned) if pinned else _elsewhere(names[0], torch),),
+        fixes=(advice.reinstall(pinned) if pinned else _elsewhere(names[0], torch),),
     )
 
 
-def _unreadable(found: list[tuple[int, MissingLibrary]], remedies: WheelRemedies) -> Hit:
+def _unreadable(found: list[tuple[int, MissingLibrary]], advice: WheelFixes) -> Hit:
     first = found[0][1]
-    fixes = {one.path: remedies.readable(one.path or "", one.soname) for _, one in found}
+    fixes = {one.path: advice.readable(one.path or "", one.soname) for _, one in found}
     commands = dict.fromkeys(command for fix in fixes.values() for command in fix.commands)
     fix = fixes[first.path]
     return Hit(

@@ -25,7 +25,7 @@ Fix: reinstall the nvidia-cudnn wheel that this PyTorch pins; the command names 
 permissions are in the way, the command changes them.
 """
 
-from gpucheck.advice.nvidia_wheels import WheelRemedies
+from gpucheck.advice.nvidia_wheels import WheelFixes
 from gpucheck.derived.loaded import (
     Copy,
     Loaded,
@@ -62,7 +62,7 @@ def check(
     torch: TorchBuild,
     loaded: Loaded,
     wheels: NvidiaWheels,
-    remedies: WheelRemedies,
+    advice: WheelFixes,
     sublibraries: CudnnSublibraries,
 ) -> Judgement:
     """Ask the loader for cuDNN's main library, then for its parts."""
@@ -73,30 +73,28 @@ def check(
     lost = loaded.lost(is_cudnn)
     if lost is not None:
         if keeps_out(lost.library):
-            return _unreadable(named(torch), lost, remedies)
-        return _whole(lost, torch, wheels, remedies)
+            return _unreadable(named(torch), lost, advice)
+        return _whole(lost, torch, wheels, advice)
     part = loaded.lost(is_cudnn_part)
     if part is not None:
         if keeps_out(part.library):
-            return _unreadable("cuDNN", part, remedies)
-        return _part(part.library.soname, part.fact, remedies)
+            return _unreadable("cuDNN", part, advice)
+        return _part(part.library.soname, part.fact, advice)
     needed = loaded.lost_by(is_cudnn_part)
     if needed is not None:
         return _cannot_open(needed)
     copy = loaded.copy(is_cudnn)
-    gone = _gone(wheels, remedies.pinned(_PROJECT), copy, sublibraries)
+    gone = _gone(wheels, advice.pinned(_PROJECT), copy, sublibraries)
     if gone is not None:
         at = (wheels.damaged or []).index(gone)
-        return _part(gone.library or "", f"nvidia_wheels.damaged.{at}", remedies)
+        return _part(gone.library or "", f"nvidia_wheels.damaged.{at}", advice)
     if copy is None:
         return NotApplicable("this torch does not load cuDNN")
     return Fine(f"{copy.library.soname} is loaded{place(copy)}")
 
 
-def _whole(
-    lost: Lost, torch: TorchBuild, wheels: NvidiaWheels, remedies: WheelRemedies
-) -> Judgement:
-    project = remedies.pinned(_PROJECT)
+def _whole(lost: Lost, torch: TorchBuild, wheels: NvidiaWheels, advice: WheelFixes) -> Judgement:
+    project = advice.pinned(_PROJECT)
     pin = wheels.pinned(project) if project else None
     facts = [lost.fact]
     because = ""
@@ -109,21 +107,21 @@ def _whole(
     return Hit(
         headline=f"{named(torch)} needs {lost.library.soname}, and the loader finds none{because}",
         evidence=tuple(facts),
-        fixes=(_fix(project, remedies),),
+        fixes=(_fix(project, advice),),
     )
 
 
-def _unreadable(who: str, lost: Lost, remedies: WheelRemedies) -> Judgement:
+def _unreadable(who: str, lost: Lost, advice: WheelFixes) -> Judgement:
     return Hit(
         headline=needs_permission(who, lost.library),
         evidence=(lost.fact,),
-        fixes=(remedies.readable(lost.library.path or "", lost.library.soname),),
+        fixes=(advice.readable(lost.library.path or "", lost.library.soname),),
         refutable=lost.library.fatal is not False,
     )
 
 
 def _cannot_open(lost: Lost) -> Judgement:
-    """A part is there, but not what it needs itself."""
+    """Report a part that exists but cannot be opened, because a library it needs is missing."""
     part, soname = lost.library.needed_by, lost.library.soname
     return Hit(
         headline=f"cuDNN's part {part} cannot be opened: it needs {soname}, and the loader finds "
@@ -134,12 +132,12 @@ def _cannot_open(lost: Lost) -> Judgement:
     )
 
 
-def _part(soname: str, fact: str, remedies: WheelRemedies) -> Judgement:
+def _part(soname: str, fact: str, advice: WheelFixes) -> Judgement:
     return Hit(
         headline=f"cuDNN is incomplete: its part {soname} is gone; what needs it fails when it is "
         "used",
         evidence=(fact,),
-        fixes=(_fix(remedies.pinned(_PROJECT), remedies),),
+        fixes=(_fix(advice.pinned(_PROJECT), advice),),
         refutable=False,  # a convolution does not use every part
     )
 
@@ -147,14 +145,14 @@ def _part(soname: str, fact: str, remedies: WheelRemedies) -> Judgement:
 def _gone(
     wheels: NvidiaWheels, project: str, copy: Copy | None, sublibraries: CudnnSublibraries
 ) -> DamagedLibrary | None:
-    """Return a part of cuDNN that its wheel brought and that is not there any more."""
+    """Return a part of cuDNN that its wheel installed and that is gone."""
     gone = (d for d in wheels.damaged or () if d.project == project and d.state == "missing")
     parts = (one for one in gone if is_cudnn_part(one.library or ""))
     return next((one for one in parts if _belongs(one, copy, sublibraries)), None)
 
 
 def _belongs(part: DamagedLibrary, copy: Copy | None, sublibraries: CudnnSublibraries) -> bool:
-    """Whether the cuDNN that is loaded has such a part, be it not the one the wheel brought."""
+    """Whether the cuDNN that is loaded has such a part, from the wheel or from elsewhere."""
     brought, here = parse(part.version), parse(copy.library.version if copy is not None else None)
     if brought is None or here is None or brought[:3] == here[:3]:
         return True
@@ -162,9 +160,9 @@ def _belongs(part: DamagedLibrary, copy: Copy | None, sublibraries: CudnnSublibr
     return expected is None or part.library in expected
 
 
-def _fix(project: str, remedies: WheelRemedies) -> Fix:
+def _fix(project: str, advice: WheelFixes) -> Fix:
     if project:
-        return remedies.reinstall([project])
+        return advice.reinstall([project])
     return Fix(
         text="Install the cuDNN that this PyTorch was built with where its loader finds it: with "
         "conda, reinstall cudnn in this environment; a PyTorch that carries cuDNN in its own "

@@ -15,7 +15,7 @@ the next older or newer build, and report the problem to PyTorch with the output
 Until then ``torch.backends.cudnn.enabled = False`` avoids cuDNN, but convolutions become slower.
 """
 
-from gpucheck.advice import TorchRemedies
+from gpucheck.advice import TorchFixes
 from gpucheck.facts.claims import Confidence, Fix, Severity
 from gpucheck.facts.selftests import SelfTest, SelfTests
 from gpucheck.findings.form import Hit, InPreflight, Judgement, NotApplicable, Rule
@@ -49,8 +49,8 @@ _AGAIN = "gpucheck selftest --tests cudnn-convolution"
 
 
 @RULE.check
-def check(tests: SelfTests, says: SelfTestSays, reinstall: TorchRemedies) -> Judgement:
-    """A cuDNN status, or a convolution that did not go through cuDNN."""
+def check(tests: SelfTests, says: SelfTestSays, reinstall: TorchFixes) -> Judgement:
+    """Look for a cuDNN error, or a convolution that did not use cuDNN."""
     if tests.results is None:
         return NotApplicable(f"no self-test was run: {tests.problem('results')}")
     found = says.failed_with(_FAILS) or says.failed_with(_NOT_USED)
@@ -73,7 +73,7 @@ def _headline(first: SelfTest, places: str, meaning: str) -> str:
     return f"cuDNN fails on {places}: {status}{means}"
 
 
-def _fixes(reinstall: TorchRemedies) -> tuple[Fix, ...]:
+def _fixes(reinstall: TorchFixes) -> tuple[Fix, ...]:
     again = reinstall.install("with the cuDNN that it was made for")
     avoid = Fix(
         text="Until it works, avoid cuDNN: set torch.backends.cudnn.enabled = False in the program "

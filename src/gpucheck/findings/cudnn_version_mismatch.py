@@ -29,7 +29,7 @@ Fix: install the cuDNN that this PyTorch pins, or remove the other copy from the
 path.
 """
 
-from gpucheck.advice.nvidia_wheels import WheelRemedies
+from gpucheck.advice.nvidia_wheels import WheelFixes
 from gpucheck.derived import Gpu, Gpus
 from gpucheck.derived.loaded import Copy, Loaded, is_cudnn, is_cudnn_part, named, place
 from gpucheck.facts import UnknownFactError, known
@@ -60,7 +60,7 @@ def check(  # a comparison of seven things
     torch: TorchBuild,
     environment: Environment,
     loaded: Loaded,
-    remedies: WheelRemedies,
+    advice: WheelFixes,
     rules: CudnnRules,
     support: CudnnSupport,
     gpus: Gpus,
@@ -73,13 +73,13 @@ def check(  # a comparison of seven things
     copy = loaded.copy(is_cudnn)
     if copy is None:
         return NotApplicable("no cuDNN would be loaded")
-    if loaded.overwritten(copy, remedies.pinned(_PROJECT)) is not None:
+    if loaded.overwritten(copy, advice.pinned(_PROJECT)) is not None:
         return NotApplicable("two wheels claim its files: see nvidia-wheel-mismatch")
     runtime = loaded.version(copy)
     parts = loaded.opened(is_cudnn_part)
     mixed = _mixed(copy, parts)
     if mixed is not None:
-        return _of_two_releases(copy, mixed, remedies)
+        return _of_two_releases(copy, mixed, advice)
     compiled, fact = _compiled(torch, rules)
     accepted = rules.runtime_accepted(torch.version, compiled, runtime)
     if accepted is None and fact == "torch.cudnn" and _is_newer(runtime, compiled):
@@ -96,7 +96,7 @@ def check(  # a comparison of seven things
                 *dict.fromkeys((fact, "torch.version")),
                 *((f"environment.variables.{skipped}",) if lenient else ()),
             ),
-            fixes=_fixes(copy, remedies),
+            fixes=_fixes(copy, advice),
             severity=Severity.WARNING if lenient else None,
             refutable=not lenient,
         )
@@ -107,7 +107,7 @@ def check(  # a comparison of seven things
             f"capability {dropped.compute_capability}; cuDNN {torch.cudnn}, which this PyTorch "
             "pins, supports it",
             evidence=(f"{copy.fact}.version", "torch.cudnn", *dropped.facts),
-            fixes=_fixes(copy, remedies),
+            fixes=_fixes(copy, advice),
         )
     if not accepted:
         raise UnknownFactError(
@@ -120,7 +120,7 @@ def check(  # a comparison of seven things
 
 
 def _all_known(parts: list[Copy]) -> None:
-    """Look whether the release of each part is known.
+    """Make sure that the release of each part is known.
 
     Raises:
         UnknownFactError: of one only the major release is, which all of them share.
@@ -133,7 +133,7 @@ def _all_known(parts: list[Copy]) -> None:
 
 
 def _compiled(torch: TorchBuild, rules: CudnnRules) -> tuple[str, str]:
-    """Return the cuDNN torch was compiled against, else the pinned one, which is never older.
+    """Return the cuDNN torch was compiled against, else the pinned one: it is never older.
 
     Raises:
         UnknownFactError: neither is known.
@@ -165,7 +165,7 @@ def _same_major(runtime: str, compiled: str) -> bool:
 
 
 def _mixed(copy: Copy, parts: list[Copy]) -> Copy | None:
-    """Return a part of cuDNN of another release than its main library.
+    """Return a part of cuDNN whose release differs from that of its main library.
 
     Only what a part's own file says counts: a header beside it may be older than the libraries.
     """
@@ -180,7 +180,7 @@ def _mixed(copy: Copy, parts: list[Copy]) -> Copy | None:
 
 
 def _dropped(torch: TorchBuild, runtime: str, support: CudnnSupport, gpus: Gpus) -> Gpu | None:
-    """Return a visible GPU that torch's own cuDNN supports and the one that is loaded does not."""
+    """Return a visible GPU that torch's own cuDNN supports and the loaded one does not."""
     if not torch.cudnn or not torch.cuda:
         return None
     major = torch.cuda.partition(".")[0]
@@ -197,19 +197,19 @@ def _dropped(torch: TorchBuild, runtime: str, support: CudnnSupport, gpus: Gpus)
     return None
 
 
-def _of_two_releases(copy: Copy, part: Copy, remedies: WheelRemedies) -> Judgement:
+def _of_two_releases(copy: Copy, part: Copy, advice: WheelFixes) -> Judgement:
     return Hit(
         headline=f"cuDNN is mixed from two releases: {copy.library.soname} is "
         f"{copy.library.version}{place(copy)}, {part.library.soname} is {part.library.version}"
         f"{place(part)}",
         evidence=(f"{copy.fact}.version", f"{part.fact}.version"),
-        fixes=_fixes(part if part.library.variable_entry else copy, remedies),
+        fixes=_fixes(part if part.library.variable_entry else copy, advice),
         refutable=False,
     )
 
 
-def _fixes(copy: Copy, remedies: WheelRemedies) -> tuple[Fix, ...]:
-    project = remedies.pinned(_PROJECT)
+def _fixes(copy: Copy, advice: WheelFixes) -> tuple[Fix, ...]:
+    project = advice.pinned(_PROJECT)
     entry = copy.library.variable_entry
     if entry:
         return (
@@ -218,7 +218,7 @@ def _fixes(copy: Copy, remedies: WheelRemedies) -> tuple[Fix, ...]:
             ),
         )
     if project:
-        return (remedies.reinstall([project]),)
+        return (advice.reinstall([project]),)
     return (
         Fix(
             text="Install the cuDNN that this PyTorch was built with in the place of this copy, or "

@@ -52,14 +52,14 @@ RULE = Rule(
 _CONTROL, _UVM = "/dev/nvidiactl", "/dev/nvidia-uvm"
 _NO_DEVICE, _UNKNOWN_ERROR = 100, 999
 _BY_NODES = (_NO_DEVICE, 304, _UNKNOWN_ERROR)
-"""What cuInit answers where a device file is missing or broken."""
+"""What cuInit returns when a device file is missing or broken."""
 _STALE = ("ENXIO", "ENODEV")
 _MAKE = "sudo nvidia-modprobe -u -c=0"
-"""Without further numbers it makes the files of the whole driver and of the first GPU."""
+"""Without arguments it creates the files of the driver and of the first GPU."""
 
 
 @RULE.check
-def check(  # noqa: C901  # each way in which the files can be at fault, in turn
+def check(  # noqa: C901  # each fault that the files can have, in turn
     nodes: DeviceNodes,
     cuda: CudaDriver,
     driver: Driver,
@@ -69,7 +69,7 @@ def check(  # noqa: C901  # each way in which the files can be at fault, in turn
     around: Surroundings,
     says: SelfTestSays,
 ) -> Judgement:
-    """A broken file, a missing one while CUDA fails, or the error that they leave behind."""
+    """Look for a broken file, for a missing one while CUDA fails, then for the error alone."""
     seen = says.points_at(RULE.slug)
     if cuda.init_code == 0 and not seen:
         return Fine("CUDA starts")
@@ -107,7 +107,7 @@ def _is_masked(gpus: Gpus) -> bool:
 
 
 def _broken(nodes: list[DeviceNode]) -> DeviceNode | None:
-    """Return a file that is no device, or a device that no driver answers for."""
+    """Return a file that is not a device, or a device that no driver serves."""
     return next(
         (
             node
@@ -120,7 +120,7 @@ def _broken(nodes: list[DeviceNode]) -> DeviceNode | None:
 
 
 def _missing(nodes: list[DeviceNode], pci: Pci, nvml: Nvml, around: Surroundings) -> list[str]:
-    """Return the files that should be there; the count of GPUs tells nothing in a container."""
+    """Return missing files; in a container the number of GPUs does not say which to expect."""
     paths = {node.path for node in nodes}
     missing = [path for path in (_CONTROL, _UVM) if path not in paths]
     numbers = {number for node in nodes if (number := _number(node)) is not None}
@@ -138,7 +138,7 @@ def _number(node: DeviceNode) -> int | None:
 
 
 def _proves(cuda: CudaDriver, driver: Driver) -> bool:
-    """Whether the absence is why CUDA fails: it makes the files itself if it can."""
+    """Whether CUDA fails because a file is missing: CUDA creates the files itself if it can."""
     if cuda.init_code is not None:
         return cuda.init_code in _BY_NODES
     return driver.nvidia_modprobe is False

@@ -53,7 +53,7 @@ def check(
     request: Request,
     system: System,
 ) -> Judgement:
-    """A file that must open and does not: by its mode, or by the cgroup."""
+    """Look for a device file that cannot be opened, because of its mode or of the cgroup."""
     if cuda.init_code == 0:
         return Fine("CUDA starts")
     if system.os in ("windows", "macos"):

@@ -12,7 +12,7 @@ no newer branch; the last branch that supports them is then the right one.
 
 from datetime import datetime, timezone
 
-from gpucheck.advice import DriverRemedies
+from gpucheck.advice import DriverFixes
 from gpucheck.derived import DriverState, Gpus
 from gpucheck.facts import UnknownFactError
 from gpucheck.facts.claims import Severity
@@ -35,9 +35,9 @@ def check(
     driver: DriverState,
     system: System,
     branches: DriverBranches,
-    update: DriverRemedies,
+    update: DriverFixes,
 ) -> Judgement:
-    """Look the branch of the running driver up."""
+    """Look up the branch of the running driver."""
     if system.jetson:
         return NotApplicable("a Jetson's driver belongs to its JetPack release")
     if not gpus.present():

@@ -17,7 +17,7 @@ Fix: install the last branch that supports all GPUs of the machine; or the same 
 other kernel modules.
 """
 
-from gpucheck.advice import DriverRemedies
+from gpucheck.advice import DriverFixes
 from gpucheck.derived import Gpus
 from gpucheck.derived.gpu_support import GpuSupport, Unsupported
 from gpucheck.derived.surroundings import Surroundings
@@ -41,7 +41,7 @@ RULE = Rule(
 
 
 @RULE.check
-def check(  # noqa: PLR0913, PLR0917  # the GPUs, the driver, who wants them, and where
+def check(  # noqa: PLR0913, PLR0917  # GPUs, driver, who wants them, and where
     gpus: Gpus,
     support: GpuSupport,
     nvml: Nvml,
@@ -49,11 +49,11 @@ def check(  # noqa: PLR0913, PLR0917  # the GPUs, the driver, who wants them, an
     request: Request,
     around: Surroundings,
     cubins: CubinRules,
-    install: DriverRemedies,
+    install: DriverFixes,
     pci: Pci,
     system: System,
 ) -> Judgement:
-    """Judge each GPU on the bus that the driver does not list."""
+    """Judge every GPU that is on the bus and that the driver does not list."""
     if around.in_container() and nvml.gpus:
         return NotApplicable("the driver is the host's, and this container has been given a GPU")
     elsewhere = around.without_linux_driver()
@@ -81,13 +81,13 @@ def check(  # noqa: PLR0913, PLR0917  # the GPUs, the driver, who wants them, an
 
 
 def _torch_could(torch: TorchBuild, cubins: CubinRules, found: Unsupported) -> bool | None:
-    """Whether the installed PyTorch could use the GPU; None when nobody knows."""
+    """Whether the installed PyTorch could use the GPU; None if that is unknown."""
     if not torch.arch_list or not found.gpu.compute_capability:
         return None
     return cubins.covers(torch.arch_list, found.gpu.compute_capability, torch.cuda) is not Runs.NO
 
 
-def _fixes(found: list[Unsupported], install: DriverRemedies) -> list[Fix]:
+def _fixes(found: list[Unsupported], install: DriverFixes) -> list[Fix]:
     branches = [one.branch for one in found if one.branch is not None]
     if not branches:
         flavour = "open" if "only with the open" in found[0].why else "proprietary"

@@ -13,8 +13,8 @@ library that is newer than the module is meant to differ and is not a fault.
 Fix: restart, or reload the modules while nothing uses the GPU. No driver needs to be installed.
 """
 
-from gpucheck.advice import DriverRemedies
-from gpucheck.advice.kernel_module import ModuleRemedies
+from gpucheck.advice import DriverFixes
+from gpucheck.advice.kernel_module import ModuleFixes
 from gpucheck.derived.surroundings import Surroundings
 from gpucheck.facts.claims import Confidence, Fix, Severity
 from gpucheck.facts.cuda_driver import CudaDriver
@@ -42,18 +42,18 @@ _MESSAGE = "Driver/library version mismatch"
 
 
 @RULE.check
-def check(  # noqa: PLR0913, PLR0917  # it joins both sides of the driver and both ways to ask it
+def check(  # noqa: PLR0913, PLR0917  # both sides of the driver, and both ways to ask it
     driver: Driver,
     nvml: Nvml,
     cuda: CudaDriver,
     smi: NvidiaSmi,
     system: System,
     around: Surroundings,
-    update: DriverRemedies,
-    modules: ModuleRemedies,
+    update: DriverFixes,
+    modules: ModuleFixes,
     says: SelfTestSays,
 ) -> Judgement:
-    """The driver says so itself, or the releases show it where it could not be asked."""
+    """Take the driver's own error; if it could not be asked, compare the releases."""
     if system.wsl:
         return NotApplicable("WSL takes module and libraries from Windows together")
     said = _said(nvml, cuda, smi) + says.points_at(RULE.slug)
@@ -89,14 +89,14 @@ def _said(nvml: Nvml, cuda: CudaDriver, smi: NvidiaSmi) -> tuple[str, ...]:
 
 
 def _first(libraries: list[DriverLibrary] | None) -> int | None:
-    """Return the place of the libcuda that the loader takes; a stub is another rule's."""
+    """Return the index of the libcuda that is loaded; stubs are judged by another rule."""
     if not libraries or libraries[0].kind not in ("driver", "compat"):
         return None
     return 0
 
 
 def _differ(module: str | None, library: DriverLibrary | None) -> bool:
-    """Whether both releases are known and cannot work together."""
+    """Whether both releases are known and do not work together."""
     loaded, installed = parse(module), parse(library.release if library else None)
     if not loaded or not installed or library is None:
         return False
@@ -126,8 +126,8 @@ def _fixes(
     driver: Driver,
     library: DriverLibrary | None,
     around: Surroundings,
-    update: DriverRemedies,
-    modules: ModuleRemedies,
+    update: DriverFixes,
+    modules: ModuleFixes,
 ) -> tuple[Fix, ...]:
     if library is not None and (wrong := _wrong_library(driver, library, around)) is not None:
         return (wrong,)
@@ -143,7 +143,7 @@ def _fixes(
 
 
 def _wrong_library(driver: Driver, library: DriverLibrary, around: Surroundings) -> Fix | None:
-    """Return the cure where a restart would not help: the loader takes a library not meant."""
+    """Return the fix where a restart would not help: the loader takes the wrong library."""
     others = [one.release for one in driver.libcuda or () if one.kind == "driver"]
     if library.kind != "compat" and driver.module_release not in others:
         return None

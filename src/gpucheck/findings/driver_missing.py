@@ -15,7 +15,7 @@ Fix: install NVIDIA's driver for this system and restart; or install the package
 libcuda, in the release of the driver that is installed.
 """
 
-from gpucheck.advice import DriverRemedies, TorchRemedies
+from gpucheck.advice import DriverFixes, TorchFixes
 from gpucheck.derived import DriverState, Gpus
 from gpucheck.derived.surroundings import Surroundings
 from gpucheck.facts import UnknownFactError, known
@@ -48,11 +48,11 @@ def check(  # noqa: PLR0913, PLR0917  # it joins the bus, both sides of the driv
     state: DriverState,
     system: System,
     around: Surroundings,
-    install: DriverRemedies,
+    install: DriverFixes,
     torch: TorchBuild,
-    builds: TorchRemedies,
+    builds: TorchFixes,
 ) -> Judgement:
-    """A GPU on the bus, and no libcuda of a driver."""
+    """Look for a GPU on the bus while no driver has installed a libcuda."""
     if around.in_container():
         return NotApplicable("a container uses the driver of its host")
     if system.os == "windows":
@@ -90,8 +90,8 @@ def check(  # noqa: PLR0913, PLR0917  # it joins the bus, both sides of the driv
     )
 
 
-def _on_windows(nvml: Nvml, pci: Pci, install: DriverRemedies) -> Judgement:
-    """On Windows only the bus can show a GPU that has no driver."""
+def _on_windows(nvml: Nvml, pci: Pci, install: DriverFixes) -> Judgement:
+    """Judge Windows, where only the bus shows a GPU without a driver."""
     if nvml.library_found or nvml.gpus:
         return Fine("NVIDIA's driver is installed")
     known(nvml.library_found, "nvml.library_found")
@@ -105,7 +105,7 @@ def _on_windows(nvml: Nvml, pci: Pci, install: DriverRemedies) -> Judgement:
 
 
 def _add_libcuda(driver: Driver, system: System) -> Fix:
-    """Name the package that has libcuda: its release must be the one of the module."""
+    """Return a fix that names the package with libcuda, of the same release as the module."""
     text = "Install libcuda in the release of the loaded module"
     branch = (driver.module_release or "").partition(".")[0]
     if system.distribution == "debian":

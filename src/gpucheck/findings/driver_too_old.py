@@ -25,7 +25,7 @@ Fix: install a newer driver; or install a PyTorch build for an older CUDA that s
 your GPU.
 """
 
-from gpucheck.advice import DriverRemedies, TorchRemedies
+from gpucheck.advice import DriverFixes, TorchFixes
 from gpucheck.derived import DriverState, Gpus
 from gpucheck.derived.extension_ptx import ExtensionPtx, NewerPtx
 from gpucheck.derived.gpu_support import GpuSupport
@@ -70,7 +70,7 @@ RULE = Rule(
 
 
 @RULE.check
-def check(  # noqa: PLR0913, PLR0917  # the rule joins GPU, driver, torch and tables
+def check(  # noqa: PLR0913, PLR0917  # GPU, driver, torch and tables
     gpus: Gpus,
     nvml: Nvml,
     support: GpuSupport,
@@ -79,8 +79,8 @@ def check(  # noqa: PLR0913, PLR0917  # the rule joins GPU, driver, torch and ta
     system: System,
     around: Surroundings,
     drivers: CudaDrivers,
-    update: DriverRemedies,
-    reinstall: TorchRemedies,
+    update: DriverFixes,
+    reinstall: TorchFixes,
     says: SelfTestSays,
     ptx: ExtensionPtx,
 ) -> Judgement:
@@ -106,8 +106,8 @@ def check(  # noqa: PLR0913, PLR0917  # the rule joins GPU, driver, torch and ta
     return older_than_gpu
 
 
-def _refused(seen: tuple[str, ...], torch: TorchBuild, update: DriverRemedies) -> Hit:
-    """The driver refused what a self-test asked of it, although its release should do."""
+def _refused(seen: tuple[str, ...], torch: TorchBuild, update: DriverFixes) -> Hit:
+    """Report that the driver refused a self-test although its release should be new enough."""
     return Hit(
         headline=f"The driver refuses code of PyTorch {torch.version or ''} (CUDA {torch.cuda}) as "
         "newer than itself",
@@ -117,8 +117,8 @@ def _refused(seen: tuple[str, ...], torch: TorchBuild, update: DriverRemedies) -
     )
 
 
-def _refused_ptx(newer: NewerPtx, update: DriverRemedies) -> Hit:
-    """The driver runs torch, but cannot compile what an extension has for the GPU."""
+def _refused_ptx(newer: NewerPtx, update: DriverFixes) -> Hit:
+    """Report that the driver runs torch but cannot compile an extension's PTX for the GPU."""
     name = newer.package.title
     gpus = ", ".join(gpu.label for gpu in newer.gpus)
     return Hit(
@@ -138,15 +138,15 @@ def _refused_ptx(newer: NewerPtx, update: DriverRemedies) -> Hit:
 
 
 def _surely_no_gpu(gpus: Gpus) -> bool:
-    """A driver that answers is judged although nobody listed the GPUs."""
+    """Whether there is surely no GPU; a driver that answers is judged without a list of GPUs."""
     try:
         return not gpus.present()
     except UnknownFactError:
         return False
 
 
-def _for_gpu(support: GpuSupport, update: DriverRemedies) -> Hit | None:
-    """Find a GPU that only newer branches drive; an unknown release is the other part's."""
+def _for_gpu(support: GpuSupport, update: DriverFixes) -> Hit | None:
+    """Find a GPU that only newer branches support; None if that is unknown."""
     try:
         found = [one for one in support.unsupported() if one.kind == "too-new"]
     except UnknownFactError:
@@ -166,8 +166,8 @@ def _for_torch(  # driver, torch and tables
     torch: TorchBuild,
     system: System,
     drivers: CudaDrivers,
-    update: DriverRemedies,
-    reinstall: TorchRemedies,
+    update: DriverFixes,
+    reinstall: TorchFixes,
 ) -> Judgement:
     cuda = known(torch.cuda, "torch.cuda")
     os: OperatingSystem = "windows" if system.os == "windows" or system.wsl else "linux"
@@ -199,7 +199,7 @@ def _is_new_enough(release: str | None, oldest: str) -> bool:
 
 
 def _old_libcuda(name: str, cuda: str, driver: DriverState) -> Hit:
-    """The release would do: then another libcuda than the driver's own is loaded."""
+    """Report that the driver is new enough, but a libcuda that is not its own is loaded."""
     return Hit(
         headline=f"{name} is new enough for CUDA {cuda} builds of PyTorch, but the libcuda that "
         "was loaded speaks an older CUDA: it is not the driver's own",
@@ -223,7 +223,7 @@ def _release(driver: DriverState) -> str | None:
 
 
 def _fixes(
-    update: DriverRemedies, reinstall: TorchRemedies, oldest: str | None, cuda: str
+    update: DriverFixes, reinstall: TorchFixes, oldest: str | None, cuda: str
 ) -> tuple[Fix, ...]:
     newer = update.install(oldest, f"for PyTorch builds of CUDA {cuda}")
     older_build = reinstall.install("the newest that runs on the driver you have")

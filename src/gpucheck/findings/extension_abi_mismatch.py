@@ -32,7 +32,7 @@ torch-companion-mismatch.
 Fix: install the release of the package that was made for your torch, or compile it again.
 """
 
-from gpucheck.advice.extension_install import ExtensionRemedies
+from gpucheck.advice.extension_install import ExtensionFixes
 from gpucheck.advice.torch_again import TorchAgain
 from gpucheck.advice.torch_install import COMPANIONS
 from gpucheck.derived.extension_packages import CompiledPackage, ExtensionPackages
@@ -67,10 +67,10 @@ def check(
     interpreter: Interpreter,
     packages: ExtensionPackages,
     faults: ExtensionFaults,
-    remedies: ExtensionRemedies,
+    advice: ExtensionFixes,
     again: TorchAgain,
 ) -> Judgement:
-    """Look at every compiled package but the companions of torch."""
+    """Look at every compiled package except torch's companions."""
     if torch.installed is False:
         return NotApplicable("torch is not installed")
     every = [one for one in packages.all() if one.name not in _ELSEWHERE]
@@ -80,12 +80,12 @@ def check(
         order = (Severity.ERROR, Severity.WARNING, Severity.INFO)
         found.sort(key=lambda pair: order.index(pair[1].severity))
     if found and found[0][1].severity is not Severity.INFO:
-        return _hit([one for one in found if one[1].severity is not Severity.INFO], remedies, again)
+        return _hit([one for one in found if one[1].severity is not Severity.INFO], advice, again)
     foreign = next((one for one in judged if one.foreign), None)
     if foreign is not None:
-        return _of_other_python(foreign, interpreter, remedies)
+        return _of_other_python(foreign, interpreter, advice)
     if found:
-        return _hit(found, remedies, again)
+        return _hit(found, advice, again)
     if left_out := packages.left_out():
         raise UnknownFactError("extensions.left_out", left_out)
     for one in judged:
@@ -99,7 +99,7 @@ def check(
 
 
 def _why_open(package: CompiledPackage, fact: str) -> str:
-    """Return the reason; "" for the one that stands with the fact."""
+    """Return why it is open; "" if the fact itself has the reason."""
     if not fact.endswith(".loads_missing"):
         return ""
     lost = next(iter(_not_found(package)), "")
@@ -107,7 +107,7 @@ def _why_open(package: CompiledPackage, fact: str) -> str:
 
 
 def _by_themselves(packages: list[CompiledPackage]) -> str:
-    """Tell of the needs that the loader does not meet, where that is no fault of PyTorch."""
+    """Say which needs the loader does not meet when that has nothing to do with PyTorch."""
     named = [
         f"{one.title} needs {lost[0]}, which the loader by itself does not find: it is not linked "
         "with PyTorch, and may load it itself"
@@ -122,7 +122,7 @@ def _not_found(package: CompiledPackage) -> list[str]:
 
 
 def _hit(
-    found: list[tuple[CompiledPackage, Fault]], remedies: ExtensionRemedies, again: TorchAgain
+    found: list[tuple[CompiledPackage, Fault]], advice: ExtensionFixes, again: TorchAgain
 ) -> Hit:
     first, fault = found[0]
     others = [one for one, _ in found[1:]]
@@ -133,9 +133,7 @@ def _hit(
         evidence=(*fault.evidence, "torch.version"),
         fixes=(aside,) * (fault.severity is Severity.INFO)
         + tuple(
-            again.of_system(why.of_system)
-            if why.of_system
-            else remedies.refit(one.name, one.version)
+            again.of_system(why.of_system) if why.of_system else advice.refit(one.name, one.version)
             for one, why in found[:_MOST_NAMED]
         ),
         severity=fault.severity,
@@ -144,7 +142,7 @@ def _hit(
 
 
 def _of_other_python(
-    package: CompiledPackage, interpreter: Interpreter, remedies: ExtensionRemedies
+    package: CompiledPackage, interpreter: Interpreter, advice: ExtensionFixes
 ) -> Hit:
     file = package.foreign[0]
     bound = file.extension.python or ""
@@ -152,7 +150,7 @@ def _of_other_python(
         headline=f"{package.title} was compiled for CPython {bound[:1]}.{bound[1:]}, and this is "
         f"{known(interpreter.version, 'interpreter.version')}: its module cannot be imported",
         evidence=(f"{file.fact}.file", "interpreter.version"),
-        fixes=(remedies.refit(package.name, package.version),),
+        fixes=(advice.refit(package.name, package.version),),
         confidence=Confidence.LIKELY,
     )
 

@@ -20,7 +20,7 @@ Fix: install a release of the package that has code for the GPU; or compile the 
 If the GPU is older than everything the package supports, use another package.
 """
 
-from gpucheck.advice.extension_install import ExtensionRemedies
+from gpucheck.advice.extension_install import ExtensionFixes
 from gpucheck.derived import Gpu
 from gpucheck.derived.extension_packages import CompiledPackage, ExtensionPackages
 from gpucheck.derived.extension_ptx import ExtensionPtx
@@ -56,10 +56,10 @@ def check(
     code: TorchCode,
     packages: ExtensionPackages,
     rules: CubinRules,
-    remedies: ExtensionRemedies,
+    advice: ExtensionFixes,
     ptx: ExtensionPtx,
 ) -> Judgement:
-    """Compare the code of each package with the GPUs that torch itself runs on."""
+    """Compare the GPU code of each package with the GPUs that torch itself runs on."""
     if reason := code.nothing_to_judge():
         return NotApplicable(reason)
     judged = [one for one in packages.all() if _has_code(one)]
@@ -72,7 +72,7 @@ def check(
     found = [(one, lacking) for one in judged if (lacking := _lacking(one, gpus, rules))]
     if found:
         found.sort(key=lambda pair: (_is_optional(pair[0]), not pair[0].for_torch))
-        return _hit(*found[0], gpus, remedies)
+        return _hit(*found[0], gpus, advice)
     unread = next(
         (
             one
@@ -104,7 +104,7 @@ def check(
 
 
 def _has_code(package: CompiledPackage) -> bool:
-    """Whether there is GPU code; of what nobody installed only extensions of torch count."""
+    """Whether it has GPU code; a package without a version must be an extension of torch."""
     if not package.version and not any(one.extension.needs_torch for one in package.files):
         return False
     return any(one.extension.codes for one in package.files) or not _is_read(package)
@@ -119,7 +119,7 @@ def _codes(package: CompiledPackage) -> list[str]:
 
 
 def _lacking(package: CompiledPackage, gpus: list[Gpu], rules: CubinRules) -> list[Gpu]:
-    """Return the GPUs on which none of the package's code runs; none while any is unread."""
+    """Return the GPUs on which none of its code runs; none if any code could not be read."""
     codes = _codes(package)
     if not codes or not _is_read(package):
         return []
@@ -135,7 +135,7 @@ def _runs(package: CompiledPackage, gpus: list[Gpu], rules: CubinRules) -> bool:
 
 
 def _hit(
-    package: CompiledPackage, lacking: list[Gpu], gpus: list[Gpu], remedies: ExtensionRemedies
+    package: CompiledPackage, lacking: list[Gpu], gpus: list[Gpu], advice: ExtensionFixes
 ) -> Hit:
     names = ", ".join(
         f"{one.label}, compute capability {one.compute_capability}" for one in lacking
@@ -150,7 +150,7 @@ def _hit(
             *(f"{one.fact}.codes" for one in package.files if one.extension.codes),
             *(fact for gpu in lacking for fact in gpu.facts),
         ),
-        fixes=(_nothing(),) if optional else remedies.for_gpus(package, lacking),
+        fixes=(_nothing(),) if optional else advice.for_gpus(package, lacking),
         severity=Severity.INFO
         if optional
         else Severity.ERROR
@@ -160,7 +160,7 @@ def _hit(
 
 
 def _is_optional(package: CompiledPackage) -> bool:
-    """Whether nobody need have its GPU code who uses PyTorch."""
+    """Whether a user of PyTorch can do without its GPU code."""
     of_torch = [one.extension for one in package.files if one.extension.needs_torch]
     aside = bool(of_torch) and all(one.optional for one in of_torch)
     return package.for_some_gpus or not package.for_torch or aside

@@ -58,7 +58,7 @@ def check(  # CUDA, NVML, the bus and the service
     container: Container,
     says: SelfTestSays,
 ) -> Judgement:
-    """CUDA says it by its error; without its answer, switches whose service does not run."""
+    """Take CUDA's own error; without it, look for NVSwitches whose service does not run."""
     release = _release(state)
     seen = ("cuda_driver.init_code",) if cuda.init_code == _NOT_READY else says.points_at(RULE.slug)
     if seen:
@@ -113,7 +113,7 @@ def _other_release(driver: Driver, release: str | None) -> bool:
 
 
 def _in_order(of_fabric: tuple[Fix, ...], pci: Pci) -> tuple[Fix, ...]:
-    """Add what else leaves CUDA not ready; a single GPU has no switch at all."""
+    """Add other reasons why CUDA is not ready; a single GPU has no NVSwitch."""
     if pci.nvswitches:
         return of_fabric
     single = len(pci.gpus or ()) == 1

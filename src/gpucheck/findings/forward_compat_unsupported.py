@@ -19,7 +19,7 @@ the driver is then too old for this PyTorch, update it.
 
 import posixpath
 
-from gpucheck.advice import DriverRemedies
+from gpucheck.advice import DriverFixes
 from gpucheck.derived import Gpu, Gpus
 from gpucheck.derived.surroundings import Surroundings
 from gpucheck.facts import UnknownFactError, known
@@ -57,12 +57,12 @@ def check(
     driver: Driver,
     gpus: Gpus,
     around: Surroundings,
-    update: DriverRemedies,
+    update: DriverFixes,
     table: ForwardCompat,
     products: GpuProducts,
     says: SelfTestSays,
 ) -> Judgement:
-    """Error 804 says it; a compat library that is loaded first is the usual reason."""
+    """Look for error 804, and for a compat library that is loaded first."""
     seen = says.points_at(RULE.slug)
     if cuda.init_code == _NOT_SUPPORTED:
         seen = ("cuda_driver.init_code",)
@@ -93,7 +93,7 @@ def check(
 
 
 def _able(gpus: Gpus, table: ForwardCompat, products: GpuProducts) -> Gpu | None:
-    """Return one of the GPUs when all are known to support cuda-compat."""
+    """Return one of the GPUs if all are known to support cuda-compat."""
     try:
         found = gpus.all()
     except UnknownFactError:
@@ -104,7 +104,7 @@ def _able(gpus: Gpus, table: ForwardCompat, products: GpuProducts) -> Gpu | None
 
 
 def _compat_library(cuda: CudaDriver, driver: Driver) -> str:
-    """Return the compat library that was loaded, or that the loader comes to first."""
+    """Return the compat library that was loaded, or that the loader would find first."""
     loaded = cuda.library or ""
     if "compat" in posixpath.dirname(loaded).split("/"):
         return loaded

@@ -16,7 +16,7 @@ Fix: restart. If the GPU stays away, switch the power off and on. If it comes ba
 before the next long job.
 """
 
-from gpucheck.advice import DriverRemedies
+from gpucheck.advice import DriverFixes
 from gpucheck.derived.gpu_labels import at_pci, gpu_names
 from gpucheck.derived.gpu_support import GpuSupport
 from gpucheck.derived.surroundings import Surroundings
@@ -51,9 +51,9 @@ def check(
     nodes: DeviceNodes,
     support: GpuSupport,
     around: Surroundings,
-    update: DriverRemedies,
+    update: DriverFixes,
 ) -> Judgement:
-    """NVML or nvidia-smi says so; the log does; or the bus has what the driver does not list."""
+    """Ask NVML and nvidia-smi, then the log; else compare the bus with the driver's list."""
     restart = update.reboot("that brings the GPU back, if it can still run")
     fixes = (restart, *_THEN)
     lost = [at for at, gpu in enumerate(nvml.gpus or ()) if gpu.lost]
@@ -92,7 +92,7 @@ def check(
 def _compare(
     nvml: Nvml, pci: Pci, nodes: DeviceNodes, support: GpuSupport, fixes: tuple[Fix, ...]
 ) -> Judgement:
-    """Compare the bus with NVML's list, where nothing else keeps a GPU from it."""
+    """Compare the bus with NVML's list, unless something else keeps a GPU out of that list."""
     gpus = known(nvml.gpus, "nvml.gpus")
     if not gpus:
         return NotApplicable("NVML lists no GPU: the driver as a whole is in question")
@@ -119,7 +119,7 @@ def _compare(
 
 
 def _is_refused(nodes: DeviceNodes) -> bool:
-    """Whether some GPU is not this process's: a job was given a part of them."""
+    """Whether this process may not use some of the GPUs: a job was given only a part."""
     return any(node.opens in ("EPERM", "EACCES") for node in nodes.nodes or ())
 
 

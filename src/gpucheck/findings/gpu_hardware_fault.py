@@ -18,7 +18,7 @@ Fix: take the GPU out of service, reset it or restart, and run NVIDIA's diagnost
 card if the fault comes back, or at once after a failed remapping.
 """
 
-from gpucheck.advice import DriverRemedies
+from gpucheck.advice import DriverFixes
 from gpucheck.derived.gpu_labels import at_pci, gpu_index, gpu_names
 from gpucheck.derived.surroundings import Surroundings
 from gpucheck.facts import known
@@ -59,11 +59,11 @@ def check(  # noqa: PLR0913, PLR0917  # NVML, CUDA and the log, and the tables o
     nvml_errors: NvmlErrors,
     cuda_errors: CudaErrors,
     around: Surroundings,
-    update: DriverRemedies,
+    update: DriverFixes,
     tests: SelfTests,
     says: SelfTestSays,
 ) -> Judgement:
-    """What a GPU says of itself comes first, then the kernel's log."""
+    """Look at what each GPU reports about itself, then at the kernel's log."""
     gpus = nvml.gpus or []
     for at, gpu in enumerate(gpus):
         fault = _failed_remap(at, gpu) or _uncorrected(at, gpu) or _code(at, gpu, nvml_errors)
@@ -100,7 +100,7 @@ def check(  # noqa: PLR0913, PLR0917  # NVML, CUDA and the log, and the tables o
 
 
 def _added(tests: SelfTests) -> tuple[str, ...]:
-    """Return the facts that show uncorrected memory errors which came under load."""
+    """Return the facts that show uncorrected memory errors that appeared under load."""
     return tuple(
         f"selftests.under_load.{at}.ecc_uncorrected_added"
         for at, gpu in enumerate(tests.under_load or ())
@@ -118,7 +118,7 @@ def _failed_remap(at: int, gpu: NvmlGpu) -> tuple[str, tuple[str, ...]] | None:
 
 
 def _uncorrected(at: int, gpu: NvmlGpu) -> tuple[str, tuple[str, ...]] | None:
-    """Errors that a remapping covers, or will after a reset, are another rule's."""
+    """Return uncorrected errors, without those that are or will be covered by a remapping."""
     if not gpu.ecc_uncorrected or gpu.rows_remapped_uncorrected:
         return None
     if gpu.rows_pending or gpu.pages_pending:
@@ -141,7 +141,7 @@ def _code(at: int, gpu: NvmlGpu, errors: NvmlErrors) -> tuple[str, tuple[str, ..
 
 
 def _of_ours(log: KernelLog, nvml: Nvml, around: Surroundings) -> list[XidEvent]:
-    """Leave out, in a container, what befell GPUs of the host that it was not given."""
+    """In a container, leave out events of host GPUs that it was not given."""
     given = {gpu.pci_address for gpu in nvml.gpus or ()}
     if not around.in_container() or not given or None in given:
         return log.xids or []
@@ -149,7 +149,7 @@ def _of_ours(log: KernelLog, nvml: Nvml, around: Surroundings) -> list[XidEvent]
 
 
 def _worst(events: list[XidEvent], xids: Xids) -> XidEvent | None:
-    """Return the newest Xid for which NVIDIA advises a reset; 79 is another rule's."""
+    """Return the newest Xid for which NVIDIA advises a reset; another rule judges Xid 79."""
     fatal = [
         event
         for event in events
@@ -167,7 +167,7 @@ def _hit_xid(  # the event and what it is compared with
     events: list[XidEvent],
     xids: Xids,
     around: Surroundings,
-    update: DriverRemedies,
+    update: DriverFixes,
 ) -> Hit:
     row = xids.xid(event.xid or 0)
     gpus = nvml.gpus or []
@@ -195,7 +195,7 @@ def _ago(seconds: float) -> str:
 
 
 def _fixes(
-    index: int | None, around: Surroundings, update: DriverRemedies, *, replace: bool
+    index: int | None, around: Surroundings, update: DriverFixes, *, replace: bool
 ) -> tuple[Fix, ...]:
     diagnose = Fix(
         text="If it comes back, run NVIDIA's diagnostics (DCGM) and have the card replaced.",

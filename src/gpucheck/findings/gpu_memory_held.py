@@ -72,7 +72,7 @@ def check(
     request: Request,
     tests: SelfTests,
 ) -> Judgement:
-    """Judge each visible GPU, the fullest finding first; then what a self-test ran into."""
+    """Judge each visible GPU, the fullest one first; then look at the self-tests."""
     met = _by_self_test(tests)
     try:
         judged = _by_driver(nvml, places, system, container, request)
@@ -84,7 +84,7 @@ def check(
 
 
 def _by_self_test(tests: SelfTests) -> Hit | None:
-    """Return the process that torch names in a self-test that ran out of memory."""
+    """Return the process that torch named when a self-test ran out of memory."""
     for path, result in tests.wrong():
         if result.kind != "out-of-memory":
             continue
@@ -172,7 +172,7 @@ def _held(place: int, gpu: NvmlGpu, *, windows: bool) -> _Held | None:
         headline = f"{name}: {_gib(by_processes)} of {_gib(total)} held by {_name(holder)}"
         return _Held(place, gpu, Severity.WARNING, headline)
     if is_superchip(gpu.device_name or ""):
-        return None  # its memory is the system's as well, which may keep files there
+        return None  # it shares the system's memory, which may hold cached files
     if gpu.processes == [] and used > _TENTH * total and used > _GIB:
         headline = f"{name}: {_gib(used)} of {_gib(total)} held by no process that is shown here"
         return _Held(place, gpu, Severity.WARNING, headline)

@@ -12,7 +12,7 @@ The GPU works, so this is a warning. A failed repair is another finding, gpu-har
 Fix: reset the GPU or reboot when no job runs on it.
 """
 
-from gpucheck.advice import DriverRemedies
+from gpucheck.advice import DriverFixes
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.claims import Fix, Severity
 from gpucheck.facts.container import Container
@@ -33,7 +33,7 @@ RULE = Rule(
 
 
 @RULE.check
-def check(nvml: Nvml, system: System, container: Container, driver: DriverRemedies) -> Judgement:
+def check(nvml: Nvml, system: System, container: Container, driver: DriverFixes) -> Judgement:
     """Look for a pending row remap or page retirement."""
     gpus = known(nvml.gpus, "nvml.gpus")
     if not gpus:
@@ -64,7 +64,7 @@ def _index(at: int, gpu: NvmlGpu) -> int:
 
 
 def _has_none(at: int, nvml: Nvml) -> bool:
-    """Whether the GPU has no such repair: consumer cards do not support it."""
+    """Whether the GPU has no such repair mechanism: consumer cards do not."""
     gpu = (nvml.gpus or [])[at]
     problems = (gpu.problem("rows_pending"), gpu.problem("pages_pending"))
     return all("not supported" in problem.lower() for problem in problems)

@@ -55,8 +55,8 @@ RULE = Rule(
 
 _ERROR, _WARNING = 0.5, 0.8
 _NOTE = 0.5
-"""Below this share of what was published: half, since 8192 is not the best shape of a board, and
-its power limit may be a lower one."""
+"""The share of the published rate below which a GPU is slow. It is half, because 8192 is not the
+best shape of every board, and because a lower power limit may be set."""
 _VERIFY = "gpucheck selftest --tests cublas-matmul,sustained --level stress"
 
 

@@ -19,7 +19,7 @@ Fix: install a PyTorch build for a newer CUDA, which has code for the GPU. An up
 or of the machine's CUDA toolkit does not add code to PyTorch.
 """
 
-from gpucheck.advice import START_PAGE, DriverRemedies, TorchRemedies
+from gpucheck.advice import START_PAGE, DriverFixes, TorchFixes
 from gpucheck.advice.hide_gpus import HideGpus
 from gpucheck.derived import Gpu
 from gpucheck.derived.torch_code import TorchCode, some_of
@@ -52,12 +52,12 @@ def check(
     system: System,
     code: TorchCode,
     architectures: GpuArchitectures,
-    reinstall: TorchRemedies,
-    update: DriverRemedies,
+    reinstall: TorchFixes,
+    update: DriverFixes,
     hide: HideGpus,
     no_image: NoKernelImage,
 ) -> Judgement:
-    """Look for a visible GPU that is newer than every code, or a test that found no code."""
+    """Look for a visible GPU that is newer than all code, or a test that found no code."""
     if reason := code.nothing_to_judge():
         return NotApplicable(reason)
     seen = no_image.hit(RULE.slug, reinstall)
@@ -94,7 +94,7 @@ def check(
 
 
 def _needs(new: list[Gpu], torch: TorchBuild, architectures: GpuArchitectures) -> str:
-    """Return from which CUDA on code for the first of the GPUs can be built."""
+    """Return the oldest CUDA that can build code for the first of the GPUs."""
     capability = new[0].compute_capability or ""
     row = architectures.row(capability)
     if row is None or row.first_toolkit is None:
@@ -114,7 +114,7 @@ def _look(gpus: list[Gpu]) -> str:
 
 
 def _ptx_refused(
-    torch: TorchBuild, code: TorchCode, refused: list[Gpu], fix: Fix, update: DriverRemedies
+    torch: TorchBuild, code: TorchCode, refused: list[Gpu], fix: Fix, update: DriverFixes
 ) -> Judgement:
     names = ", ".join(gpu.label for gpu in refused)
     return Hit(

@@ -21,7 +21,7 @@ Fix: install a PyTorch build that still has code for the GPU, usually one for CU
 PyTorch release. The driver matters as well: branch 580 is the last one for these GPUs.
 """
 
-from gpucheck.advice import TorchRemedies
+from gpucheck.advice import TorchFixes
 from gpucheck.advice.hide_gpus import HideGpus
 from gpucheck.advice.torch_install import PREVIOUS_PAGE
 from gpucheck.derived import Gpu
@@ -56,13 +56,13 @@ def check(  # torch, the GPUs and the ways out
     torch: TorchBuild,
     system: System,
     code: TorchCode,
-    reinstall: TorchRemedies,
+    reinstall: TorchFixes,
     hide: HideGpus,
     nvml: Nvml,
     request: Request,
     no_image: NoKernelImage,
 ) -> Judgement:
-    """Look for a visible GPU whose code, or cuDNN's, was dropped."""
+    """Look for a visible GPU that torch's code, or cuDNN, no longer supports."""
     if reason := code.nothing_to_judge():
         return NotApplicable(reason)
     seen = no_image.hit(RULE.slug, reinstall)
@@ -108,7 +108,7 @@ def check(  # torch, the GPUs and the ways out
 
 
 def _is_for_the_screen(gpu: Gpu, nvml: Nvml) -> bool:
-    """Whether it is a small card, as one keeps beside a large one for the screen."""
+    """Whether it is a small card that probably only drives the screen."""
     sizes = [one.memory_total_bytes for one in nvml.gpus or () if one.device_name == gpu.product]
     return bool(sizes) and all(size is not None and size <= _SMALL for size in sizes)
 

@@ -62,7 +62,7 @@ def check(
     if taken is None:
         return NotApplicable("no host compiler is there: compiler-missing judges that")
     if torch.built_for not in (None, "cuda"):
-        cuda = ""  # without CUDA in torch no nvcc takes part
+        cuda = ""  # without CUDA in torch, nvcc is not used
     fault = _fault(taken, cuda, torch.version or "", table, tools)
     if fault:
         return Hit(
@@ -82,7 +82,7 @@ def check(
 
 
 def _fault(taken: Taken, cuda: str, torch: str, table: HostCompilers, tools: BuildTools) -> str:
-    """Return what is wrong with the compiler, in words; "" for nothing known."""
+    """Return what is wrong with the compiler, in words; "" if nothing is known to be."""
     row = table.nvcc(cuda) if cuda else None
     limit = getattr(row, taken.kind) if row is not None else None
     if (
@@ -181,7 +181,7 @@ def _newest_gcc(cuda: str, torch: str, table: HostCompilers) -> int | None:
     newest = parse(row.gcc) if row is not None else None
     first = _oldest_gcc(torch, table)
     for major in range(newest[0], max(first, 6) - 1, -1) if newest is not None else ():
-        # Some last minor of it, since bounds such as "below 15" are meant for a whole major.
+        # Stands for the last minor release: bounds such as "below 15" are about major releases.
         if table.torch_takes(torch, cuda, "gcc", f"{major}.1") is not False:
             return major
     return None

@@ -29,7 +29,7 @@ RULE = Rule(
 
 _RECENT = 3600.0
 """Seconds."""
-# The kernel shows a thread's name: PyTorch calls its own pt_main_thread and pt_data_worker.
+# The kernel shows thread names; PyTorch's are pt_main_thread and pt_data_worker.
 _PYTHON = ("python", "torchrun", "pt_main_thread", "pt_data", "ray::", "ray_", "ipykernel")
 
 
@@ -62,7 +62,7 @@ def _is_python(kill: OomKill) -> bool:
 
 
 def _is_recent(kill: OomKill) -> bool:
-    """Yesterday's kill says nothing of the program that fails now."""
+    """Whether it was recent: yesterday's kill says nothing about a program that fails now."""
     return kill.seconds_ago is not None and kill.seconds_ago < _RECENT
 
 

@@ -16,7 +16,7 @@ Causes, in the order in which gpucheck checks them:
 Fix: it depends on the cause; gpucheck prints it. Reinstalling CUDA or PyTorch does not help.
 """
 
-from gpucheck.advice.kernel_module import ModuleRemedies
+from gpucheck.advice.kernel_module import ModuleFixes
 from gpucheck.derived import DriverState, Gpus
 from gpucheck.derived.surroundings import Surroundings
 from gpucheck.facts import known
@@ -51,9 +51,9 @@ def check(  # it joins the bus, both sides of the driver and the way to load it
     gpus: Gpus,
     state: DriverState,
     around: Surroundings,
-    remedies: ModuleRemedies,
+    advice: ModuleFixes,
 ) -> Judgement:
-    """An installed driver without its module, and why."""
+    """Look for an installed driver whose module is not loaded, and for the reason."""
     if driver.module_loaded or nvml.init_code == 0 or state.works():
         return Fine("the kernel module is loaded")
     said = _said(nvml, smi)
@@ -63,7 +63,7 @@ def check(  # it joins the bus, both sides of the driver and the way to load it
         return Hit(
             headline="NVIDIA's driver says that its kernel module is not loaded",
             evidence=said,
-            fixes=(remedies.load(),),
+            fixes=(advice.load(),),
             confidence=Confidence.LIKELY,
         )
     if elsewhere := around.without_linux_driver():
@@ -73,7 +73,7 @@ def check(  # it joins the bus, both sides of the driver and the way to load it
         return NotApplicable("there is no NVIDIA GPU that the module could drive")
     if not state.installed():
         return NotApplicable("no driver is installed")
-    cause = remedies.cause()
+    cause = advice.cause()
     return Hit(
         headline=f"NVIDIA's driver is installed, but its kernel module is not loaded: {cause.why}",
         evidence=("driver.module_loaded", *said, *cause.facts, *gpus.seen_by()),
@@ -83,7 +83,7 @@ def check(  # it joins the bus, both sides of the driver and the way to load it
 
 
 def _said(nvml: Nvml, smi: NvidiaSmi) -> tuple[str, ...]:
-    """Return the facts by which the driver itself says so."""
+    """Return the facts in which the driver itself says so."""
     facts = []
     if nvml.init_code == _NOT_LOADED:
         facts.append("nvml.init_code")

@@ -52,7 +52,7 @@ def check(
     loading: Loading,
     says: SelfTestSays,
 ) -> Judgement:
-    """The stub says so itself, or it is the first libcuda that the loader comes to."""
+    """Look for the stub's own error, or for a stub that the loader finds first."""
     first = driver.libcuda[0] if driver.libcuda else None
     stub_first = first is not None and first.kind == "stub"
     taken = _taken_by_torch(loading)
@@ -89,7 +89,7 @@ def check(
 
 
 def _taken_by_torch(loading: Loading) -> tuple[int, LoadedLibrary] | None:
-    """Return the stub that torch's CUDA runtime would open, and its number; None for no stub."""
+    """Return the stub that torch's CUDA runtime would open, and its index; None if none."""
     for at, one in enumerate(loading.runtime_opened or ()):
         if one.library == "cuda" and f"{one.path}:{one.real_path}".count("/stubs/"):
             return at, one

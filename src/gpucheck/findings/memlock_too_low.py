@@ -41,7 +41,7 @@ RULE = Rule(
 
 @RULE.check
 def check(limits: LimitsOfProcess, system: System, container: Container, gpus: Gpus) -> Judgement:
-    """Judge the limit where InfiniBand and a GPU are there."""
+    """Judge the limit on a machine that has InfiniBand and a GPU."""
     if system.os in ("windows", "macos"):
         return NotApplicable("memlock is a limit of Linux")
     devices = known(limits.infiniband_devices, "limits.infiniband_devices")

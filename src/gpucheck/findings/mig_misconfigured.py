@@ -42,7 +42,7 @@ _OLD_NAMES = "MIG-GPU-"
 def check(
     nvml: Nvml, cuda: CudaDriver, environment: Environment, request: Request, around: Surroundings
 ) -> Judgement:
-    """Look at the names in the mask first, then at each GPU in MIG mode."""
+    """Look at the names in CUDA_VISIBLE_DEVICES, then at each GPU in MIG mode."""
     if request.gpus == 0:
         return Fine("no GPU is to be used")
     value = environment.get(_VARIABLE) or ""

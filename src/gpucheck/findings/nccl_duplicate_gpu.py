@@ -37,7 +37,7 @@ RULE = Rule(
 
 @RULE.check
 def check(tests: SelfTests, nccl: NcclControl) -> Judgement | None:
-    """What NCCL said in a self-test."""
+    """Look at what NCCL said in a self-test."""
     if tests.results is None:
         return None
     found = nccl.duplicate()

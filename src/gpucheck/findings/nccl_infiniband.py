@@ -36,6 +36,6 @@ RULE = Rule(
     preflight=InPreflight(
         fix="Look at the ports on the host that is named: PORT_ACTIVE is what they should be in.",
         commands=("ibv_devinfo", "ibstat"),
-        cured_without=("NCCL_IB_DISABLE",),
+        passes_without=("NCCL_IB_DISABLE",),
     ),
 )

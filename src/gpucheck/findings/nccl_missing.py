@@ -18,7 +18,7 @@ Fix: reinstall the nvidia-nccl wheel that this PyTorch pins. If only permissions
 the library, the command changes them. On Windows, use the backend "gloo" instead.
 """
 
-from gpucheck.advice.nvidia_wheels import WheelRemedies
+from gpucheck.advice.nvidia_wheels import WheelFixes
 from gpucheck.derived import Gpus
 from gpucheck.derived.loaded import Loaded, Lost, is_nccl, keeps_out, named, needs_permission, place
 from gpucheck.facts import UnknownFactError, known
@@ -43,15 +43,15 @@ _SEVERAL = 2
 
 
 @RULE.check
-def check(  # two ways to lack NCCL
+def check(  # two reasons for having no NCCL
     torch: TorchBuild,
     system: System,
     gpus: Gpus,
     loaded: Loaded,
     wheels: NvidiaWheels,
-    remedies: WheelRemedies,
+    advice: WheelFixes,
 ) -> Judgement:
-    """Ask the loader for NCCL; a build without it matters to several GPUs only."""
+    """Ask the loader for NCCL; a build without NCCL matters only with several GPUs."""
     if torch.installed is False:
         return NotApplicable("torch is not installed")
     if known(torch.built_for, "torch.built_for") != "cuda":
@@ -62,30 +62,28 @@ def check(  # two ways to lack NCCL
         return _without(torch, gpus)
     lost = loaded.lost(is_nccl)
     if lost is not None:
-        return _lost(lost, torch, wheels, remedies)
+        return _lost(lost, torch, wheels, advice)
     copy = loaded.copy(is_nccl)
     if copy is None:
         return NotApplicable("this torch loads no NCCL of its own: it is compiled in, or left out")
     return Fine(f"{copy.library.soname} is loaded{place(copy)}")
 
 
-def _lost(
-    lost: Lost, torch: TorchBuild, wheels: NvidiaWheels, remedies: WheelRemedies
-) -> Judgement:
+def _lost(lost: Lost, torch: TorchBuild, wheels: NvidiaWheels, advice: WheelFixes) -> Judgement:
     if keeps_out(lost.library):
         return Hit(
             headline=needs_permission(named(torch), lost.library),
             evidence=(lost.fact,),
-            fixes=(remedies.readable(lost.library.path or "", lost.library.soname),),
+            fixes=(advice.readable(lost.library.path or "", lost.library.soname),),
         )
-    project = remedies.pinned(_PROJECT)
+    project = advice.pinned(_PROJECT)
     pin = wheels.pinned(project) if project else None
     facts, because = [lost.fact], ""
     if pin is not None and pin.installed == "":
         facts.append(f"nvidia_wheels.pins.{(wheels.pins or []).index(pin)}")
         because = f": {project} is not installed"
     fix = (
-        remedies.reinstall([project])
+        advice.reinstall([project])
         if project
         else Fix(text="Install the NCCL that this PyTorch was built with, such as that of conda.")
     )

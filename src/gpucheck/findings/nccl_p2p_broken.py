@@ -21,7 +21,7 @@ settings of its hypervisor), disable ACS on the PCIe bridges, and update the dri
 NCCL_P2P_DISABLE=1 for NCCL; the variable does not affect copies with ``tensor.to``.
 """
 
-from gpucheck.derived.nccl_control import Cured, NcclControl
+from gpucheck.derived.nccl_control import NcclControl, PassedWithout
 from gpucheck.facts.claims import Confidence, Fix, Severity
 from gpucheck.facts.selftests import SelfTests
 from gpucheck.findings.form import Hit, InPreflight, Judgement, Rule
@@ -41,7 +41,7 @@ RULE = Rule(
         fix="Look for what redirects the transfers between GPUs: an IOMMU that translates, "
         "or PCIe ACS on a bridge.",
         commands=_LOOK,
-        cured_without=(_VARIABLE,),
+        passes_without=(_VARIABLE,),
     ),
 )
 
@@ -57,7 +57,7 @@ _CAUSE = Fix(
 
 @RULE.check
 def check(tests: SelfTests, says: SelfTestSays, nccl: NcclControl) -> Judgement | None:
-    """Copies that only arrive by way of the CPU, or a collective that passes without P2P."""
+    """Look for copies that only work through the CPU, or collectives that need P2P off."""
     if tests.results is None:
         return None
     copies = [
@@ -71,19 +71,21 @@ def check(tests: SelfTests, says: SelfTestSays, nccl: NcclControl) -> Judgement 
             evidence=tuple(f"{path}.detail" for path, _result in copies[:6]),
             fixes=(_CAUSE, _for_now("Until then, for NCCL only; tensor.to() stays wrong.")),
         )
-    cured = [one for one in nccl.cured() if _VARIABLE in one.variables]
-    if cured:
-        return _hit(cured)
+    passing = [one for one in nccl.passed_without() if _VARIABLE in one.variables]
+    if passing:
+        return _hit(passing)
     return says.fine("peer-copy", *_COLLECTIVES)
 
 
-def _hit(cured: list[Cured]) -> Hit:
-    first = cured[0]
+def _hit(passing: list[PassedWithout]) -> Hit:
+    first = passing[0]
     return Hit(
         headline=f"The self-test {first.result.name} passes with {_VARIABLE}=1 and not without: "
         f"{first.result.detail}",
         evidence=tuple(
-            fact for one in cured[:3] for fact in (f"{one.path}.detail", f"{one.path}.data.control")
+            fact
+            for one in passing[:3]
+            for fact in (f"{one.path}.detail", f"{one.path}.data.control")
         ),
         fixes=(_for_now("Switch peer-to-peer off for NCCL, which costs speed."), _CAUSE),
         confidence=Confidence.CERTAIN if first.again else Confidence.LIKELY,

@@ -54,5 +54,5 @@ RULE = Rule(
 
 @RULE.check
 def check(ranks: SelfTestRanks) -> Hit | None:
-    """A collective of a self-test that no rank has left."""
+    """Look for a collective of a self-test that no rank has left."""
     return ranks.timeout()

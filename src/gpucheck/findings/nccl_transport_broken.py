@@ -42,7 +42,7 @@ RULE = Rule(
         fix="Update the driver, with NVSwitch the fabric manager of the same release, and "
         "torch with its NCCL.",
         of_links=("error",),
-        cured_without=(
+        passes_without=(
             "NCCL_NVLS_ENABLE",
             "NCCL_CUMEM_ENABLE",
             "NCCL_SHM_DISABLE",
@@ -61,10 +61,10 @@ _TRANSPORTS = {
 
 @RULE.check
 def check(tests: SelfTests, says: SelfTestSays, nccl: NcclControl) -> Judgement | None:
-    """A collective that passes without one of NCCL's transports."""
+    """Look for a collective that passes without one of NCCL's transports."""
     if tests.results is None:
         return None
-    for one in nccl.cured():
+    for one in nccl.passed_without():
         name = next((name for name in _TRANSPORTS if name in one.variables), None)
         if name is None:
             continue

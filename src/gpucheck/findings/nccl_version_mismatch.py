@@ -18,7 +18,7 @@ Fix: install the NCCL that this PyTorch pins, or remove the other copy from the 
 path.
 """
 
-from gpucheck.advice.nvidia_wheels import WheelRemedies
+from gpucheck.advice.nvidia_wheels import WheelFixes
 from gpucheck.derived.loaded import Copy, Loaded, is_nccl, named, place
 from gpucheck.facts import known
 from gpucheck.facts.claims import Confidence, Fix, Severity
@@ -51,9 +51,9 @@ _GRAVE = ("hang", "crash", "data corruption")
 
 @RULE.check
 def check(
-    torch: TorchBuild, wheels: NvidiaWheels, loaded: Loaded, remedies: WheelRemedies, nccl: Nccl
+    torch: TorchBuild, wheels: NvidiaWheels, loaded: Loaded, advice: WheelFixes, nccl: Nccl
 ) -> Judgement:
-    """Compare the copy that would be loaded with the one that torch pins."""
+    """Compare the copy that would be loaded with the release that torch pins."""
     if torch.installed is False:
         return NotApplicable("torch is not installed")
     if torch.built_for not in ("cuda", None):
@@ -61,7 +61,7 @@ def check(
     copy = loaded.copy(is_nccl)
     if copy is None:
         return NotApplicable("no NCCL would be loaded")
-    if loaded.overwritten(copy, remedies.pinned(_PROJECT)) is not None:
+    if loaded.overwritten(copy, advice.pinned(_PROJECT)) is not None:
         return NotApplicable("two wheels claim its file: see nvidia-wheel-mismatch")
     version = loaded.version(copy)
     pinned = known(torch.nccl, "torch.nccl")
@@ -69,7 +69,7 @@ def check(
     if one is None or other is None or min(len(one), len(other)) == 1:
         return NotApplicable("one of the two versions is no full release number")
     if at_least(one[:2], other[:2]):
-        return _with_a_fault(copy, version, pinned, nccl, remedies) or Fine(
+        return _with_a_fault(copy, version, pinned, nccl, advice) or Fine(
             f"NCCL {version} serves a PyTorch that was built with {pinned}"
         )
     lacking = wheels.nccl_functions_missing
@@ -83,16 +83,16 @@ def check(
             "torch.nccl",
             *(("nvidia_wheels.nccl_functions_missing",) if lacking is not None else ()),
         ),
-        fixes=(_fix(copy, remedies),),
+        fixes=(_fix(copy, advice),),
         severity=Severity.WARNING if works else None,
         confidence=Confidence.LIKELY if lacking is None else Confidence.CERTAIN,
     )
 
 
 def _with_a_fault(
-    copy: Copy, version: str, pinned: str, nccl: Nccl, remedies: WheelRemedies
+    copy: Copy, version: str, pinned: str, nccl: Nccl, advice: WheelFixes
 ) -> Hit | None:
-    """Return what is known against a release that is not the pinned one."""
+    """Return what is known to be wrong with a release that is not the pinned one."""
     if version == pinned:
         return None
     own = set(nccl.issues(pinned) or ())
@@ -104,24 +104,24 @@ def _with_a_fault(
         headline=f"NCCL {version}{place(copy)} has a known fault that the NCCL {pinned} of "
         f"this PyTorch does not have: {issue.description}{fixed}",
         evidence=(f"{copy.fact}.version", "torch.nccl"),
-        fixes=(_fix(copy, remedies),),
+        fixes=(_fix(copy, advice),),
         severity=Severity.WARNING,
         confidence=Confidence.POSSIBLE,
     )
 
 
 def _counts(issue: NcclIssueRow) -> bool:
-    """Whether a fault is grave, and depends on nothing that nobody looked at."""
+    """Whether a fault is severe and does not depend on anything unknown."""
     return issue.effect in _GRAVE and not issue.torch and not issue.driver_branch
 
 
-def _fix(copy: Copy, remedies: WheelRemedies) -> Fix:
-    project = remedies.pinned(_PROJECT)
+def _fix(copy: Copy, advice: WheelFixes) -> Fix:
+    project = advice.pinned(_PROJECT)
     if copy.library.variable_entry:
         return Fix(
             text=f"Take {copy.library.variable_entry} out of {copy.library.found_via}: PyTorch "
             "brings its own NCCL."
         )
     if project:
-        return remedies.reinstall([project])
+        return advice.reinstall([project])
     return Fix(text="Install the NCCL that this PyTorch was built with in the place of this copy.")

@@ -38,7 +38,7 @@ _News = tuple[str, tuple[str, ...]]
 
 @RULE.check
 def check(driver: DriverState, gpus: Gpus, torch: TorchBuild, tables: Tables) -> Judgement:
-    """Ask each table whether it reaches what is here."""
+    """Ask each table whether it covers the versions found here."""
     news = [*_driver(driver, tables), *_gpus(gpus, tables), *_torch(torch, tables)]
     if news:
         names = ", ".join(name for name, _ in news)

@@ -17,7 +17,7 @@ without a GPU is fine.
 Fix: run on a machine with a GPU; or install the CPU build, which is far smaller.
 """
 
-from gpucheck.advice import TorchRemedies
+from gpucheck.advice import TorchFixes
 from gpucheck.derived import Gpus
 from gpucheck.derived.surroundings import Surroundings
 from gpucheck.facts import known
@@ -53,7 +53,7 @@ RULE = Rule(
 
 
 @RULE.check
-def check(  # it joins the request, the bus, the driver and torch
+def check(  # the request, the bus, the driver and torch
     request: Request,
     gpus: Gpus,
     nvml: Nvml,
@@ -61,9 +61,9 @@ def check(  # it joins the request, the bus, the driver and torch
     torch: TorchBuild,
     system: System,
     around: Surroundings,
-    reinstall: TorchRemedies,
+    reinstall: TorchFixes,
 ) -> Judgement:
-    """A missing GPU is a fault only where somebody wants to use one."""
+    """Report a missing GPU, but only if somebody wants to use one."""
     if request.gpus == 0:
         return Fine("this host was said to use no GPU")
     wanted = request.gpus or 0
@@ -101,7 +101,7 @@ def check(  # it joins the request, the bus, the driver and torch
 
 
 def _enough(wanted: int, gpus: Gpus, nvml: Nvml) -> Judgement:
-    """Count the GPUs, each MIG instance as one: the request may mean either."""
+    """Compare the number of GPUs with the request, which may also mean MIG instances."""
     if not wanted:
         return Fine("there is an NVIDIA GPU")
     found = len(gpus.all())

@@ -12,7 +12,7 @@ Everything that does not use NumPy continues to work, including GPUs, so this is
 Fix: install ``numpy<2``, or a newer PyTorch.
 """
 
-from gpucheck.advice import Python, TorchRemedies
+from gpucheck.advice import Python, TorchFixes
 from gpucheck.facts import known
 from gpucheck.facts.claims import Fix, Severity
 from gpucheck.facts.packages import Packages
@@ -38,9 +38,9 @@ def check(
     system: System,
     releases: TorchReleases,
     python: Python,
-    reinstall: TorchRemedies,
+    reinstall: TorchFixes,
 ) -> Judgement:
-    """NumPy 2 is wrong only beside a release that is known not to work with it."""
+    """Look for NumPy 2 beside a torch that is known not to work with it."""
     if torch.installed is False:
         return NotApplicable("torch is not installed")
     known(packages.distributions, "packages.distributions")
@@ -72,7 +72,7 @@ def check(
     )
 
 
-def _older_numpy(python: Python, reinstall: TorchRemedies) -> Fix:
+def _older_numpy(python: Python, reinstall: TorchFixes) -> Fix:
     text = "Install a NumPy that this PyTorch was made for."
     if python.managed_by_system():
         return reinstall.new_environment(text)

@@ -38,7 +38,7 @@ Fix: reinstall the pinned wheels; the command names them.
 
 import msgspec
 
-from gpucheck.advice.nvidia_wheels import WheelRemedies
+from gpucheck.advice.nvidia_wheels import WheelFixes
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.loading import Loading
@@ -74,16 +74,16 @@ _KEPT_COMPATIBLE = (
     "nvidia-cudnn", "nvidia-cufft", "nvidia-cufile", "nvidia-curand", "nvidia-cusolver",
     "nvidia-cusparse", "nvidia-nccl", "nvidia-nvjitlink", "nvidia-nvtx",
 )  # fmt: skip
-"""Wheels whose newer releases of the same major serve what was built with an older one."""
+"""Wheels whose newer releases are compatible with older ones of the same major version."""
 _NO_LIBRARIES = "cuda-"
-"""cuda-toolkit has no files, cuda-bindings is Python's."""
+"""cuda-toolkit has no files; cuda-bindings has Python code only."""
 _NCCL, _CUDNN = "nvidia-nccl", "nvidia-cudnn"
 _MOST_NAMES = 4
 _SEVERITIES = tuple(Severity)
 
 
 class _Complaint(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that does not fit; ``again``: the wheels to install again, ``remove`` to remove."""
+    """Something that does not fit: wheels to install ``again`` and wheels to ``remove``."""
 
     text: str
     facts: tuple[str, ...]
@@ -92,7 +92,7 @@ class _Complaint(msgspec.Struct, frozen=True, kw_only=True):
     severity: Severity = Severity.ERROR
     confidence: Confidence = Confidence.CERTAIN
     seen_with_v: bool = False
-    """Whether only a run with ``-v`` sees it, and that it is gone."""
+    """Whether only a run with ``-v`` can verify that it is mended."""
 
 
 @RULE.check
@@ -103,9 +103,9 @@ def check(
     hashes: WheelHashes,
     loading: Loading,
     rules: CudnnRules,
-    remedies: WheelRemedies,
+    advice: WheelFixes,
 ) -> Judgement:
-    """Collect what does not fit and tell the worst of it; the cure is for all of that weight."""
+    """Collect what does not fit and report the worst; the fix covers all of that severity."""
     if torch.installed is False:
         return NotApplicable("torch is not installed")
     pins = known(wheels.pins, "nvidia_wheels.pins")
@@ -128,7 +128,7 @@ def check(
     again = dict.fromkeys(project for one in worst for project in one.again)
     remove = dict.fromkeys(project for one in worst for project in one.remove)
     more = f" ({len(worst) - 1} more of this kind)" if len(worst) > 1 else ""
-    fix = remedies.reinstall(tuple(again), remove=tuple(remove))
+    fix = advice.reinstall(tuple(again), remove=tuple(remove))
     if any(one.seen_with_v for one in worst):
         fix = msgspec.structs.replace(fix, verify=f"{fix.verify} -v")
     return Hit(
@@ -141,14 +141,14 @@ def check(
 
 
 def _damaged(wheels: NvidiaWheels) -> list[_Complaint]:
-    """Return the libraries of pinned wheels that are gone, cut off or of another size."""
+    """Return libraries of pinned wheels that are missing, truncated or of another size."""
     found = []
     for at, one in enumerate(wheels.damaged or ()):
         project = one.project or ""
         if wheels.pinned(project) is None or not one.library:
             continue
         if one.state == "missing" and wheel_of_file(one.library) != stem(project):
-            continue  # tools and variants, which images leave out to save space
+            continue  # tools and variants that images leave out to save space
         found.append(
             _Complaint(
                 text=_damage(one),
@@ -170,7 +170,7 @@ def _damage(one: DamagedLibrary) -> str:
 
 
 def _altered(hashes: WheelHashes, wheels: NvidiaWheels) -> list[_Complaint]:
-    """Return the libraries of pinned wheels that have the right size and another content."""
+    """Return libraries of pinned wheels that have the right size and the wrong content."""
     return [
         _Complaint(
             text=f"{one.library} of {one.project} {one.version} is not the file that its wheel "
@@ -186,7 +186,7 @@ def _altered(hashes: WheelHashes, wheels: NvidiaWheels) -> list[_Complaint]:
 
 
 def _read(hashes: WheelHashes) -> str:
-    """Say how much of their contents was compared; "" where nothing was."""
+    """Say how much of their content was compared; "" if nothing was."""
     if not hashes.compared:
         return ""
     left = f"; {hashes.left_out}" if hashes.left_out else ""
@@ -194,7 +194,7 @@ def _read(hashes: WheelHashes) -> str:
 
 
 def _overwritten(wheels: NvidiaWheels) -> list[_Complaint]:
-    """Return the files of pinned wheels that another wheel claims as well."""
+    """Return files of pinned wheels that another wheel owns as well."""
     by_projects: dict[tuple[str, ...], tuple[int, SharedLibrary]] = {}
     for at, one in enumerate(wheels.shared or ()):
         by_projects.setdefault((*(one.projects or ()), str(one.owner)), (at, one))
@@ -257,7 +257,7 @@ def _in_place_of(wheels: NvidiaWheels, packages: Packages, loading: Loading) -> 
 
 
 def _variant(project: str, packages: Packages) -> str:
-    """Return an installed wheel of the same library for another CUDA, "" when there is none."""
+    """Return an installed wheel of the same library for another CUDA, "" if there is none."""
     return next(
         (
             f"{one.project} {one.version}"
@@ -277,7 +277,7 @@ def _other_versions(
     found = []
     for at, pin in enumerate(wheels.pins or ()):
         if pin.state == "other-version" and not (pin.project or "").startswith(_NO_LIBRARIES):
-            severity = _weight(pin, torch, loading, rules)
+            severity = _severity(pin, torch, loading, rules)
             if severity is not None:
                 found.append(
                     _Complaint(
@@ -291,10 +291,10 @@ def _other_versions(
     return found
 
 
-def _weight(
+def _severity(
     pin: PinnedWheel, torch: TorchBuild, loading: Loading, rules: CudnnRules
 ) -> Severity | None:
-    """Say how bad another version is; None when it is known to serve as well."""
+    """Return how bad another version is; None if it is known to work as well."""
     have, want = parse(pin.installed), parse(_lowest(pin.specifier or ""))
     base = stem(pin.project or "")
     if have is None or want is None or base not in _KEPT_COMPATIBLE:
@@ -306,7 +306,7 @@ def _weight(
     if base == _CUDNN and _refused(pin.installed or "", torch, rules):
         return Severity.ERROR
     if base == _NCCL and compare(have[:2], want[:2]) < 0 and loading.missing is None:
-        return Severity.ERROR  # where the loader was followed, nccl-version-mismatch judges
+        return Severity.ERROR  # else nccl-version-mismatch judges
     return Severity.WARNING
 
 
@@ -319,7 +319,7 @@ def _refused(cudnn: str, torch: TorchBuild, rules: CudnnRules) -> bool:
 
 
 def _lowest(specifier: str) -> str:
-    """Return the version that a specifier starts from: 13.2.86 of ``<14,>=13.2.86``."""
+    """Return the lower bound of a specifier: 13.2.86 of ``<14,>=13.2.86``."""
     for part in specifier.split(","):
         if part.startswith(("==", ">=", "~=")):
             return part[2:].removesuffix(".*")

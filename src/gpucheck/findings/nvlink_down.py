@@ -45,7 +45,7 @@ RULE = Rule(
 
 @RULE.check
 def check(nvml: Nvml, pci: Pci) -> Judgement:
-    """Compare the active links of GPUs of one model."""
+    """Compare the active NVLinks of GPUs of the same model."""
     gpus = known(nvml.gpus, "nvml.gpus")
     models: dict[str, list[int]] = defaultdict(list)
     for at, gpu in enumerate(gpus):
@@ -70,7 +70,7 @@ def check(nvml: Nvml, pci: Pci) -> Judgement:
 
 
 def _lost(gpus: list[NvmlGpu], places: list[int], *, switched: bool) -> dict[int, LostLinks]:
-    """Return the GPUs of one model that have lost links, by their places."""
+    """Return which GPUs of one model have lost links, by index, and how many."""
     active = {at: sum(links) for at in places if (links := gpus[at].nvlinks) is not None}
     return lost_links(active, switched=switched)
 

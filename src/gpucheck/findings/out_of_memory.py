@@ -32,7 +32,7 @@ _SLUG = "out-of-memory"
 
 @RULE.check
 def check(tests: SelfTests, says: SelfTestSays) -> Judgement:
-    """A self-test that ran out of memory, or whose library says that it could not allocate."""
+    """Look for a self-test that ran out of memory, or whose library could not allocate."""
     if tests.results is None:
         return NotApplicable(f"no self-test was run: {tests.problem('results')}")
     found = says.failed_with(_SLUG) or [

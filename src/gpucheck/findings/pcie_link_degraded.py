@@ -38,7 +38,7 @@ RULE = Rule(
 
 @RULE.check
 def check(pci: Pci, system: System) -> Judgement:
-    """Compare the lanes with what card and port can have."""
+    """Compare the lanes with those that both the card and the port support."""
     gpus = known(pci.gpus, "pci.gpus")
     if not gpus:
         return NotApplicable("there is no NVIDIA GPU on the bus")
@@ -61,7 +61,7 @@ def _is_degraded(gpu: PciGpu) -> bool:
 
 
 def _is_soldered(product: str) -> bool:
-    """Whether its maker wired it for good: in a laptop, or to its processor by NVLink-C2C."""
+    """Whether the GPU is soldered: in a laptop, or linked to its processor by NVLink-C2C."""
     return re.search(_LAPTOP, product) is not None or is_superchip(product)
 
 

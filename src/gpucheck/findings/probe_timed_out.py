@@ -43,7 +43,7 @@ _FILES = ("interpreter", "packages", "torch", "cuda_libraries", "toolkits")
 def check(
     probes: ProbeRuns, gpus: Gpus, system: System, container: Container, request: Request
 ) -> Judgement:
-    """Name the probes that ran into their deadlines."""
+    """Name the probes that did not finish in time."""
     if not probes.runs:
         return NotApplicable("no probe was run")
     late = [run for run in probes.runs if run.status == "timed-out"]
@@ -59,7 +59,7 @@ def check(
 
 
 def _driver_hangs(late: Sequence[ProbeRun], gpus: Gpus) -> bool:
-    """A driver that does not answer for the GPU on the bus will not answer PyTorch either."""
+    """Whether the driver hangs: then PyTorch gets no answer from it either."""
     return any(run.name in _ASKS_DRIVER for run in late) and bool(gpus.seen_by())
 
 

@@ -53,5 +53,5 @@ RULE = Rule(
 
 @RULE.check
 def check(ranks: SelfTestRanks) -> Hit | None:
-    """A rank whose process ended in the middle of a self-test."""
+    """Look for a rank whose process ended in the middle of a self-test."""
     return ranks.died()

@@ -48,5 +48,5 @@ RULE = Rule(
 
 @RULE.check
 def check(ranks: SelfTestRanks) -> Hit | None:
-    """A rank for which the others waited in a collective of a self-test."""
+    """Look for a rank for which the others waited in a collective of a self-test."""
     return ranks.hanging()

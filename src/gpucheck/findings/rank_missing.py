@@ -34,5 +34,5 @@ RULE = Rule(
 
 @RULE.check
 def check(ranks: SelfTestRanks) -> Hit | None:
-    """A rank that never came to the meeting of the ranks of a self-test."""
+    """Look for a rank that never joined the rendezvous of a self-test."""
     return ranks.missing()

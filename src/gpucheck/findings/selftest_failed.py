@@ -99,13 +99,13 @@ _OTHERS = (
     "wrong-value", "not-finite", "wrong-shape", "wrong-dtype", "not-deterministic",
     "loss-not-falling", "compiler-missing",
 )  # fmt: skip
-"""Kinds that have a finding of their own."""
+"""Kinds of failure that have a finding of their own."""
 _CUT_SHORT = "run-limit"
 
 
 @RULE.check
 def check(tests: SelfTests, says: SelfTestSays) -> Judgement:
-    """Any result that went wrong in a way that no other rule is about."""
+    """Look for a failed self-test that no other rule explains."""
     if tests.results is None:
         return NotApplicable(f"no self-test was run: {tests.problem('results')}")
     found = [one for one in tests.wrong() if not _has_its_own(one[1])]

@@ -48,7 +48,7 @@ RULE = Rule(
 )
 
 _DEFAULT = 64 * MIB
-"""What every container gets."""
+"""The size that a container has by default."""
 
 
 @RULE.check
@@ -60,7 +60,7 @@ def check(
     request: Request,
     environment: Environment,
 ) -> Judgement:
-    """Judge the size only where GPUs are there to be used."""
+    """Judge the size if there are GPUs to use."""
     if known(system.os, "system.os") != "linux":
         return NotApplicable("shared memory has a size on Linux only")
     total = known(limits.shm_total_bytes, "limits.shm_total_bytes")

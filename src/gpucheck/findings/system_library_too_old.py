@@ -19,7 +19,7 @@ Fix: use a newer operating system or container image; or an older PyTorch.
 
 import re
 
-from gpucheck.advice.library_path import CopyRemedies
+from gpucheck.advice.library_path import CopyFixes
 from gpucheck.derived.wheels import wheel_platform
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.claims import Confidence, Fix, Severity
@@ -55,15 +55,15 @@ def check(
     builds: TorchBuilds,
     releases: TorchReleases,
     loading: Loading,
-    remedies: CopyRemedies,
+    advice: CopyFixes,
 ) -> Judgement:
-    """Compare the libraries that are here with what the wheel was linked against."""
+    """Compare the system's libraries with those that the wheel was linked against."""
     if torch.installed is False:
         return NotApplicable("torch is not installed")
     if known(system.os, "system.os") != "linux":
         return NotApplicable("only Linux wheels depend on the system's C library")
     if loading.symbol_versions_missing is not None:
-        followed = _followed(loading, torch, remedies)
+        followed = _followed(loading, torch, advice)
         if followed is not None:
             return followed
     if known(torch.installer, "torch.installer") in ("conda", ""):
@@ -73,14 +73,14 @@ def check(
     have, fact = _glibc(interpreter, system)
     need, need_fact = _glibc_needed(torch, system, builds, releases)
     if not at_least(parse(have) or (), parse(need) or ()):
-        return _too_old("glibc", have, need, (fact, need_fact), torch, remedies)
+        return _too_old("glibc", have, need, (fact, need_fact), torch, advice)
     if have != system.glibc or releases.glibc(torch.version or "") != need:
         return Fine(f"glibc {have} is new enough")  # another libstdc++, or a wheel of another kind
-    return _cxx(torch, system, interpreter, environment, releases, remedies)
+    return _cxx(torch, system, interpreter, environment, releases, advice)
 
 
-def _followed(loading: Loading, torch: TorchBuild, remedies: CopyRemedies) -> Judgement | None:
-    """Judge by the versions that the loader would miss; None where it did not come to the end."""
+def _followed(loading: Loading, torch: TorchBuild, advice: CopyFixes) -> Judgement | None:
+    """Judge by the versions that the loader would miss; None if it was not followed."""
     lacks = [
         (at, one)
         for at, one in enumerate(loading.symbol_versions_missing or ())
@@ -97,9 +97,9 @@ def _followed(loading: Loading, torch: TorchBuild, remedies: CopyRemedies) -> Ju
     if copy is not None:
         evidence.append(f"loading.libraries.{libraries.index(copy)}")
     if copy is not None and copy.found_via in ("LD_LIBRARY_PATH", "LD_PRELOAD"):
-        fixes = [remedies.instead_of(copy)]
+        fixes = [advice.instead_of(copy)]
     else:
-        fixes = remedies.newer_system(lack.version, lack.newest)
+        fixes = advice.newer_system(lack.version, lack.newest)
     has = f"has {lack.newest} at most" if lack.newest else f"has no {family}"
     return Hit(
         headline=f"{lack.library} ({lack.path}) {has}, and {lack.needed_by} of torch "
@@ -110,7 +110,7 @@ def _followed(loading: Loading, torch: TorchBuild, remedies: CopyRemedies) -> Ju
 
 
 def _telling(lack: tuple[int, MissingVersion]) -> tuple[bool, int, tuple[int, ...]]:
-    """Sort what ends the import first, then by family, then the newest version first."""
+    """Sort: first what breaks the import, then by family, then the newest version."""
     family, _, number = lack[1].version.partition("_")
     newest = tuple(-part for part in parse(number) or ())
     return lack[1].fatal is False, _OF_SYSTEM.index(f"{family}_"), newest
@@ -127,7 +127,7 @@ def _on_musl(torch: TorchBuild) -> Judgement:
 
 
 def _glibc(interpreter: Interpreter, system: System) -> tuple[str, str]:
-    """Return the glibc that the target runs on, and the fact that tells it."""
+    """Return the glibc that the target runs on, and the fact that says so."""
     if interpreter.glibc and parse(interpreter.glibc):
         return interpreter.glibc, "interpreter.glibc"
     glibc = known(system.glibc, "system.glibc")
@@ -139,7 +139,7 @@ def _glibc(interpreter: Interpreter, system: System) -> tuple[str, str]:
 def _glibc_needed(
     torch: TorchBuild, system: System, builds: TorchBuilds, releases: TorchReleases
 ) -> tuple[str, str]:
-    """Return the glibc that the wheel needs, and the fact that tells it."""
+    """Return the glibc that the wheel needs, and the fact that says so."""
     tag = re.search(_MANYLINUX, torch.wheel_tag or "")
     if tag is not None:
         return f"{tag[1]}.{tag[2]}", "torch.wheel_tag"
@@ -159,9 +159,9 @@ def _cxx(
     interpreter: Interpreter,
     environment: Environment,
     releases: TorchReleases,
-    remedies: CopyRemedies,
+    advice: CopyFixes,
 ) -> Judgement:
-    """Judge libstdc++ where it is the system's: conda and LD_LIBRARY_PATH bring others."""
+    """Judge libstdc++ if it is the system's: conda and LD_LIBRARY_PATH have their own."""
     release = releases.release(torch.version) if torch.version else None
     need = parse(release.glibcxx) if release is not None else None
     have = parse(system.glibcxx)
@@ -172,7 +172,7 @@ def _cxx(
         return Fine("the C library is new enough")
     facts = ("system.glibcxx", "torch.version")
     return _too_old(
-        "libstdc++ (GLIBCXX)", system.glibcxx or "", release.glibcxx or "", facts, torch, remedies
+        "libstdc++ (GLIBCXX)", system.glibcxx or "", release.glibcxx or "", facts, torch, advice
     )
 
 
@@ -182,11 +182,11 @@ def _too_old(
     need: str,
     facts: tuple[str, ...],
     torch: TorchBuild,
-    remedies: CopyRemedies,
+    advice: CopyFixes,
 ) -> Hit:
     needed = f"{what} {need}"
     glibc = f"GLIBC_{have}" if what == "glibc" else ""
-    fixes = remedies.newer_system(needed, glibc)
+    fixes = advice.newer_system(needed, glibc)
     return Hit(
         headline=f"{what} {have} of this system is older than {need}, which "
         f"torch {torch.version or ''} needs",

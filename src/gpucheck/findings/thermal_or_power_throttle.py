@@ -43,7 +43,7 @@ _TROUBLES = {
 
 @RULE.check
 def check(nvml: Nvml, tests: SelfTests) -> Judgement:
-    """Look for a reason that is a trouble, now or under the load of the self-tests."""
+    """Look for a harmful throttle reason, now or under the load of the self-tests."""
     under_load = _under_load(tests)
     if under_load is not None:
         return under_load
@@ -70,7 +70,7 @@ def check(nvml: Nvml, tests: SelfTests) -> Judgement:
 
 
 def _under_load(tests: SelfTests) -> Hit | None:
-    """Return the finding about a GPU that was slowed down while gpucheck loaded it."""
+    """Judge a GPU that was slowed down while self-tests were running on it."""
     for at, gpu in enumerate(tests.under_load or ()):
         why = next((reason for reason in _TROUBLES if reason in (gpu.held_down or ())), None)
         if why is None:
@@ -92,7 +92,7 @@ def _under_load(tests: SelfTests) -> Hit | None:
 
 
 def _why(gpu: NvmlGpu) -> str | None:
-    """Return the most telling trouble among the reasons."""
+    """Return the most informative harmful reason."""
     return next((reason for reason in _TROUBLES if reason in (gpu.throttle or ())), None)
 
 

@@ -61,7 +61,7 @@ def check(
     nvcc: NvccTargets,
     around: Surroundings,
 ) -> Judgement:
-    """Compare what would be compiled for with what nvcc knows."""
+    """Compare the architectures to compile for with those that nvcc knows."""
     why = compiling.cuda_code()
     if why is None:
         return NotApplicable(NOTHING)
@@ -94,14 +94,14 @@ def check(
 
 
 def _listed(environment: Environment) -> list[tuple[str, tuple[str, ...]]]:
-    """Return what TORCH_CUDA_ARCH_LIST asks for; names such as Ampere are left to torch."""
+    """Return what TORCH_CUDA_ARCH_LIST asks for, without names such as Ampere."""
     entries = re.split(r"[\s;,]+", environment.get(_LIST) or "")[:_MOST_ENTRIES]
     found = [match for entry in entries if (match := re.fullmatch(_ENTRY, entry))]
     return [(f"{m[1]}.{m[2]}{m[3]}", (f"environment.variables.{_LIST}",)) for m in found]
 
 
 def _of_gpus(gpus: Gpus, code: TorchCode) -> list[tuple[str, tuple[str, ...]]]:
-    """Return the capabilities of the visible GPUs, none above the highest code in torch."""
+    """Return the capabilities of the visible GPUs, capped at the highest code in torch."""
     highest = _highest_code(code)
     found: dict[str, tuple[str, ...]] = {}
     for gpu in gpus.visible():

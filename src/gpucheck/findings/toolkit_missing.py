@@ -47,7 +47,7 @@ def check(
     interpreter: Interpreter,
     around: Surroundings,
 ) -> Judgement:
-    """Ask for the toolkit that a build would take, where something is to be built."""
+    """Look for the toolkit that a build would use, if something must be built."""
     why = compiling.cuda_code()
     if why is None:
         return NotApplicable(NOTHING)

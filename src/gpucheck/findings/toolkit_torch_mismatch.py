@@ -45,7 +45,7 @@ _ARCHIVE = "https://developer.nvidia.com/cuda-toolkit-archive"
 def check(
     compiling: Compiling, toolkits: Toolkits, torch: TorchBuild, around: Surroundings
 ) -> Judgement:
-    """Compare the major releases of the toolkit that a build would take and of torch."""
+    """Compare the CUDA major version of the toolkit that a build would use with torch's."""
     if torch.installed is False:
         return NotApplicable("torch is not installed")
     if known(torch.built_for, "torch.built_for") != "cuda":

@@ -23,7 +23,7 @@ Fix: install the release that belongs to your torch, from the same index as torc
 
 from typing import NamedTuple
 
-from gpucheck.advice import WHEEL_INDEX, Python, TorchRemedies
+from gpucheck.advice import WHEEL_INDEX, Python, TorchFixes
 from gpucheck.advice.torch_install import COMPANIONS
 from gpucheck.derived.extension_packages import ExtensionPackages
 from gpucheck.facts import UnknownFactError, known
@@ -63,13 +63,13 @@ def check(
     interpreter: Interpreter,
     companions: TorchCompanions,
     python: Python,
-    reinstall: TorchRemedies,
+    reinstall: TorchFixes,
     compiled: ExtensionPackages,
     faults: ExtensionFaults,
 ) -> Judgement:
     """Compare each companion's requirement, CUDA and symbols with torch's."""
 
-    def cure(one: Distribution) -> Fix:
+    def fix(one: Distribution) -> Fix:
         if python.managed_by_system() and "conda" not in (one.installer, torch.installer):
             return reinstall.new_environment("Use releases that belong together.")
         return _fix(one, torch, version, companions, interpreter, python)
@@ -91,7 +91,7 @@ def check(
         return Hit(
             headline=f"{one.project} {one.version} {fault.words}",
             evidence=(*fault.evidence, "torch.version"),
-            fixes=(cure(one),),
+            fixes=(fix(one),),
             confidence=fault.confidence,
         )
     if worst is not None:
@@ -100,7 +100,7 @@ def check(
         return Hit(
             headline=worst.why,
             evidence=("torch.version", f"packages.distributions.{at}"),
-            fixes=(cure(worst.of),),
+            fixes=(fix(worst.of),),
             severity=worst.severity,
             confidence=Confidence.CERTAIN if certain else Confidence.POSSIBLE,
         )
@@ -113,7 +113,7 @@ def check(
 def _complaints(
     found: list[Distribution], torch: TorchBuild, version: str, companions: TorchCompanions
 ) -> tuple[list[_Complaint], UnknownFactError | None]:
-    """Return what is wrong with each, and what is not known."""
+    """Return what is wrong with the packages, and the first question that is open."""
     complaints, open_question = [], None
     for one in found:
         try:
@@ -129,7 +129,7 @@ def _complaints(
 def _complaint(
     one: Distribution, torch: TorchBuild, version: str, companions: TorchCompanions
 ) -> _Complaint | None:
-    """Return what is wrong with the pair; of two the worse."""
+    """Return what is wrong with the pair, the worse fault if there are two."""
     agrees, wanted = _agrees(one, version, companions)
     why = f"{one.project} {one.version} was made for torch {wanted}, not {version}"
     if agrees is False and minor(_plain(wanted)) != minor(_plain(version)):
@@ -150,7 +150,7 @@ def _complaint(
 def _by_files(
     found: list[Distribution], compiled: ExtensionPackages, faults: ExtensionFaults
 ) -> tuple[Distribution, Fault] | None:
-    """Return the first whose compiled files cannot be loaded; None where that is not known."""
+    """Return the first package whose compiled files cannot be loaded; None if none is known."""
     try:
         packages = {package.name: package for package in compiled.all()}
     except UnknownFactError:
@@ -166,7 +166,7 @@ def _by_files(
 def _agrees(
     one: Distribution, version: str, companions: TorchCompanions
 ) -> tuple[bool | None, str]:
-    """Say whether the requirement of the package holds, and which torch it wants."""
+    """Return whether the requirement of the package is met, and which torch it wants."""
     wanted = one.torch_requirement
     if wanted == "":
         return True, ""
@@ -182,10 +182,10 @@ def _agrees(
 
 
 def _satisfies(version: str, requirement: str) -> bool | None:
-    """Say whether a release meets a requirement; None for development builds."""
+    """Whether a release meets a requirement; None for development builds."""
     if released(version) is None:
         return None
-    # packaging takes milliseconds to import, and few questions need it.
+    # Imported late: packaging takes milliseconds to import, and few questions need it.
     from packaging.specifiers import InvalidSpecifier, SpecifierSet  # noqa: PLC0415
 
     try:
@@ -195,7 +195,7 @@ def _satisfies(version: str, requirement: str) -> bool | None:
 
 
 def _other_variant(one: Distribution, torch: TorchBuild) -> str:
-    """Return what is wrong with the CUDA of the package, as its local version tells it."""
+    """Return what is wrong with the package's CUDA, according to its local version."""
     local = (one.version or "").partition("+")[2]
     if local.startswith("rocm") and torch.built_for == "cuda":
         return f"{one.project} {one.version} is built for ROCm; torch {torch.version} for CUDA"

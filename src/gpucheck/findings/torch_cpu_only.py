@@ -14,7 +14,7 @@ Fix: uninstall the CPU build and install a CUDA build from PyTorch's own wheel i
 first: for pip, ``2.6.0+cpu`` already satisfies ``torch==2.6.0``.
 """
 
-from gpucheck.advice import START_PAGE, TorchRemedies
+from gpucheck.advice import START_PAGE, TorchFixes
 from gpucheck.derived import DriverState, Gpus
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.claims import Fix, Severity
@@ -35,7 +35,7 @@ RULE = Rule(
 
 
 _NO_GPU = ("", "-1", "NoDevFiles")
-"""What Slurm sets CUDA_VISIBLE_DEVICES to in a job without a GPU."""
+"""The value that Slurm gives CUDA_VISIBLE_DEVICES in a job without a GPU."""
 
 
 @RULE.check
@@ -46,9 +46,9 @@ def check(
     nvml: Nvml,
     environment: Environment,
     request: Request,
-    reinstall: TorchRemedies,
+    reinstall: TorchFixes,
 ) -> Judgement:
-    """A CPU build is wrong only where there is a GPU that a CUDA build could use."""
+    """Report a CPU build if there is a GPU that a CUDA build could use."""
     if torch.installed is False:
         return NotApplicable("torch is not installed")
     if known(torch.built_for, "torch.built_for") != "cpu":
@@ -78,7 +78,7 @@ def check(
 
 
 def _surely_unserved(driver: DriverState) -> bool:
-    """Whether the driver is known to serve no GPU, as in a container that was given none."""
+    """Whether the driver is known to serve no GPU, as in a container without GPUs."""
     try:
         return not driver.serves()
     except UnknownFactError:

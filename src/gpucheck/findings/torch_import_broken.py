@@ -19,7 +19,7 @@ files of nvidia-* wheels and a C or C++ library that is too old.
 Fix: reinstall the same PyTorch, or install the missing library of the system.
 """
 
-from gpucheck.advice.nvidia_wheels import WheelRemedies
+from gpucheck.advice.nvidia_wheels import WheelFixes
 from gpucheck.advice.torch_again import TorchAgain
 from gpucheck.derived.loaded import keeps_out
 from gpucheck.facts import known
@@ -59,10 +59,10 @@ def check(
     torch: TorchBuild,
     loading: Loading,
     again: TorchAgain,
-    wheels: WheelRemedies,
+    wheels: WheelFixes,
     says: SelfTestSays,
 ) -> Judgement:
-    """Report what import torch stumbles over, other than libraries of CUDA not there.
+    """Report why import torch fails, if no missing CUDA library is the reason.
 
     What the files show comes first: it says more than the error that the import ends with.
     """
@@ -91,7 +91,7 @@ def check(
 
 
 def _seen(path: str, result: SelfTest, again: TorchAgain) -> Hit:
-    """Tell how the import ended when it was tried; one that takes long may only be slow."""
+    """Judge how the import ended when it was tried; one that timed out may only be slow."""
     if result.status == "timed-out":
         return Hit(
             headline=f"import torch did not end: {result.detail}",
@@ -124,7 +124,7 @@ def _what(lost: MissingLibrary) -> str:
     return f"{lost.path or name} cannot be loaded: {lost.why}"
 
 
-def _fix(lost: MissingLibrary, torch: TorchBuild, again: TorchAgain, wheels: WheelRemedies) -> Fix:
+def _fix(lost: MissingLibrary, torch: TorchBuild, again: TorchAgain, wheels: WheelFixes) -> Fix:
     if keeps_out(lost):
         return wheels.readable(lost.path or "", lost.soname)
     base = wheel_of_file(lost.soname.rpartition("/")[2])

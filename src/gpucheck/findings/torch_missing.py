@@ -12,7 +12,7 @@ or an old driver it installs a build that cannot use them. The command that gpuc
 GPUs and the driver of this machine.
 """
 
-from gpucheck.advice import START_PAGE, Python, TorchRemedies
+from gpucheck.advice import START_PAGE, Python, TorchFixes
 from gpucheck.derived import Gpus
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.claims import Fix, Severity
@@ -37,9 +37,9 @@ def check(
     gpus: Gpus,
     request: Request,
     python: Python,
-    install: TorchRemedies,
+    install: TorchFixes,
 ) -> Judgement:
-    """Torch is missing only from a Python that answered and has none."""
+    """Report torch as missing if the target Python answered and has none."""
     if not torch.installed and (why := _why_silent(interpreter)):
         raise UnknownFactError("interpreter.executable", why)
     if known(torch.installed, "torch.installed"):
@@ -63,7 +63,7 @@ def check(
 
 
 def _why_silent(interpreter: Interpreter) -> str:
-    """Return why the target Python did not answer, "" when it did or nothing is said of it."""
+    """Return why the target Python did not answer; "" if it did, or if that is unknown."""
     if interpreter.status == "ok":
         return ""
     why = interpreter.problem("executable")
@@ -80,7 +80,7 @@ def _use(other: OtherInterpreter, python: Python) -> Fix:
     )
 
 
-def _install(gpus: Gpus, request: Request, install: TorchRemedies) -> Fix | None:
+def _install(gpus: Gpus, request: Request, install: TorchFixes) -> Fix | None:
     if request.gpus == 0:
         return install.install_cpu("this host is to use no GPU")
     try:

@@ -20,7 +20,7 @@ A PyTorch further back on ``sys.path`` than the environment's own is never impor
 Fix: rename your own file; or remove every installation until none is left, and install once.
 """
 
-from gpucheck.advice import Python, TorchRemedies
+from gpucheck.advice import Python, TorchFixes
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.claims import Fix, Severity
 from gpucheck.facts.interpreter import Interpreter
@@ -44,9 +44,9 @@ def check(
     torch: TorchBuild,
     system: System,
     python: Python,
-    reinstall: TorchRemedies,
+    reinstall: TorchFixes,
 ) -> Judgement:
-    """Tell shadowing, doubled, overwritten and half-removed installs, in this order."""
+    """Look for shadowed, doubled, overwritten and half-removed installs, in this order."""
     installs = known(torch.installs, "torch.installs")
     packages = [one for one in installs if one.kind == "package"]
     if (own := _own_file_first(torch, installs, packages)) is not None:
@@ -69,7 +69,7 @@ def check(
 def _own_file_first(
     torch: TorchBuild, installs: list[TorchInstall], packages: list[TorchInstall]
 ) -> TorchInstall | None:
-    """Return the file or folder that an import takes instead of a PyTorch.
+    """Return the file or folder that Python imports instead of PyTorch.
 
     A folder without ``__init__.py`` does not win over a package further back, so what counts is
     what ``torch.path`` says was found, where it says anything.
@@ -112,12 +112,12 @@ def _shadowed(
     )
 
 
-def _overwritten(torch: TorchBuild, python: Python, reinstall: TorchRemedies) -> Hit | None:
+def _overwritten(torch: TorchBuild, python: Python, reinstall: TorchFixes) -> Hit | None:
     if not torch.version or not torch.metadata_version:
         return None
     public, _, local = torch.version.partition("+")
     if public == torch.metadata_version.partition("+")[0] or local.startswith("git"):
-        return None  # a checkout that is built in place renews version.py, not its metadata
+        return None  # an in-place build updates version.py but not the metadata
     fix = reinstall.install("after every torch is gone from here") or Fix(
         text="Remove torch until pip finds no more of it, then install it once.",
         commands=python.remove_torch(),
@@ -137,7 +137,7 @@ def _outsider_wins(
     interpreter: Interpreter,
     python: Python,
 ) -> Hit | None:
-    """Fire when a torch from outside the environment wins over the environment's own."""
+    """Report a torch from outside the environment that wins over the environment's own."""
     if len(packages) < 2:  # noqa: PLR2004  # two make a mixture
         return None
     first, others = packages[0], packages[1:]
@@ -146,7 +146,7 @@ def _outsider_wins(
         return None
     in_user_site = _inside(first.path, interpreter.user_site or "")
     if in_user_site and interpreter.kind not in _ENVIRONMENTS:
-        return None  # pip install --user over the system's package: meant to win
+        return None  # pip install --user over the system's package: intended
     hidden = [one for one in others if _inside(one.path, prefix)] if prefix else others
     differing = [one for one in hidden if one.version and one.version != first.version]
     if first.version is None or not differing:
@@ -206,7 +206,7 @@ def _left_over(leftovers: list[str], python: Python) -> Hit:
 
 
 def _are_backups(leftovers: list[str]) -> bool:
-    """Whether all are folders that pip renamed before it removed them: Python never looks there."""
+    """Whether all are backups that pip made before a removal: Python never looks there."""
     names = [path.replace("\\", "/").rpartition("/")[2] for path in leftovers]
     return all(name.startswith("~") for name in names)
 

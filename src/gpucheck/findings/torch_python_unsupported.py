@@ -44,7 +44,7 @@ def check(
     releases: TorchReleases,
     environment: NewEnvironment,
 ) -> Judgement:
-    """Look for any release with a wheel for the Python of a target that has no torch."""
+    """Look for a torch wheel for the target's Python, if it has no torch."""
     if torch.installed is None and interpreter.status not in (None, "ok"):
         raise UnknownFactError("interpreter.executable", interpreter.problem("executable"))
     if known(torch.installed, "torch.installed"):
@@ -84,7 +84,7 @@ def _described(
     releases: TorchReleases,
     environment: NewEnvironment,
 ) -> Judgement:
-    """Judge a wheel that somebody only asks about; what is on the disk came there somehow."""
+    """Judge a wheel that is only described; a wheel on the disk was installable."""
     platform = wheel_platform(system)
     if torch.path is not None or torch.installer != "pip" or platform is None:
         return Fine("torch is installed")
@@ -111,13 +111,13 @@ def _on_musl() -> Hit:
 
 
 def _version(interpreter: Interpreter) -> str:
-    """Return the Python as the tables name it, such as "3.12" or "3.13t"."""
+    """Return the Python version as the tables write it, such as "3.12" or "3.13t"."""
     version = ".".join(known(interpreter.version, "interpreter.version").split(".")[:2])
     return f"{version}t" if interpreter.free_threaded else version
 
 
 def _pythons(releases: TorchReleases, platform: str) -> tuple[str, ...]:
-    """Return the Pythons that any release has wheels for."""
+    """Return the Pythons for which any release has wheels."""
     return tuple(
         dict.fromkeys(
             python
@@ -128,7 +128,7 @@ def _pythons(releases: TorchReleases, platform: str) -> tuple[str, ...]:
 
 
 def _usual(pythons: tuple[str, ...]) -> list[tuple[int, int]]:
-    """Return the numbers of the Pythons that are not free-threaded, in order."""
+    """Return the versions of the Pythons that are not free-threaded, in order."""
     found = [capability_numbers(python) for python in pythons if not python.endswith("t")]
     return sorted(numbers for numbers in found if numbers)
 
@@ -143,7 +143,7 @@ def _newest_first(pythons: tuple[str, ...]) -> list[str]:
 
 
 def _confidence(pythons: tuple[str, ...], interpreter: Interpreter, fact: str) -> Confidence:
-    """A Python newer than all of the table may have got its wheels since."""
+    """Return how certain it is: a Python newer than the table may have wheels by now."""
     have = capability_numbers(".".join((interpreter.version or "").split(".")[:2]))
     newer = fact == "interpreter.version" and have is not None and have > _usual(pythons)[-1]
     return Confidence.LIKELY if newer else Confidence.CERTAIN

@@ -15,7 +15,7 @@ Fix: replace the build by one for CUDA. For Jetson use NVIDIA's wheel or contain
 release.
 """
 
-from gpucheck.advice import START_PAGE, TorchRemedies
+from gpucheck.advice import START_PAGE, TorchFixes
 from gpucheck.advice.torch_install import JETSON_PAGE
 from gpucheck.derived import Gpus
 from gpucheck.derived.torch_code import TorchCode
@@ -50,9 +50,9 @@ def check(
     system: System,
     code: TorchCode,
     rules: CubinRules,
-    reinstall: TorchRemedies,
+    reinstall: TorchFixes,
 ) -> Judgement:
-    """Another accelerator's build is wrong where an NVIDIA GPU is there to be used."""
+    """Report a build for another accelerator or board if there is an NVIDIA GPU to use."""
     if torch.installed is False:
         return NotApplicable("torch is not installed")
     built_for = known(torch.built_for, "torch.built_for")
@@ -74,7 +74,7 @@ def check(
 
 
 def _other_accelerator(
-    built_for: str, torch: TorchBuild, gpus: Gpus, pci: Pci, reinstall: TorchRemedies
+    built_for: str, torch: TorchBuild, gpus: Gpus, pci: Pci, reinstall: TorchFixes
 ) -> Judgement:
     what, vendor = _MADE_FOR[built_for]
     names = ", ".join(gpu.label for gpu in gpus.all())
@@ -116,14 +116,12 @@ def _server_build_on_jetson(torch: TorchBuild, code: TorchCode) -> Judgement:
 
 
 def _only_for_jetson(arch_list: list[str], rules: CubinRules) -> bool:
-    """Whether all cubins are for capabilities which only boards have: others' code leaves them."""
+    """Whether all cubins are for capabilities that only Jetson boards have."""
     boards = {name.replace(".", "") for row in rules.rows for name in row.excluded}
     return all(code.partition("_")[2].rstrip("af") in boards for code in arch_list)
 
 
-def _jetson_build_elsewhere(
-    torch: TorchBuild, code: TorchCode, reinstall: TorchRemedies
-) -> Judgement:
+def _jetson_build_elsewhere(torch: TorchBuild, code: TorchCode, reinstall: TorchFixes) -> Judgement:
     judged = code.on_gpus()
     bad = [one.gpu for one in judged if one.trouble in ("too-new", "too-old")]
     if not bad:

@@ -58,7 +58,7 @@ def check(  # the mask, the GPUs behind it, and who wants them
     request: Request,
     around: Surroundings,
 ) -> Judgement:
-    """Apply the mask as CUDA does; what CUDA itself was seen to count decides."""
+    """Apply CUDA_VISIBLE_DEVICES as CUDA does; the number that CUDA itself reports decides."""
     known(environment.variables, "environment.variables")
     value = environment.get(_VARIABLE)
     if value is None:

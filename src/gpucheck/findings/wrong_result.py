@@ -22,7 +22,7 @@ Fix: repeat the test on that GPU alone. If it is wrong again and other GPUs of i
 take the GPU out of service and have it examined. If all are wrong, another build of PyTorch helps.
 """
 
-from gpucheck.advice import TorchRemedies
+from gpucheck.advice import TorchFixes
 from gpucheck.facts.claims import Fix, Severity
 from gpucheck.facts.selftests import SelfTest, SelfTests
 from gpucheck.findings.form import Hit, InPreflight, Judgement, NotApplicable, Rule
@@ -61,8 +61,8 @@ _KINDS = (
 
 
 @RULE.check
-def check(tests: SelfTests, says: SelfTestSays, reinstall: TorchRemedies) -> Judgement:
-    """Any result that is wrong in its values."""
+def check(tests: SelfTests, says: SelfTestSays, reinstall: TorchFixes) -> Judgement:
+    """Look for a self-test whose values are wrong."""
     if tests.results is None:
         return NotApplicable(f"no self-test was run: {tests.problem('results')}")
     found = says.failed_with(*_KINDS)
@@ -79,7 +79,7 @@ def check(tests: SelfTests, says: SelfTestSays, reinstall: TorchRemedies) -> Jud
 
 
 def _fixes(
-    found: list[tuple[str, SelfTest]], tests: SelfTests, reinstall: TorchRemedies
+    found: list[tuple[str, SelfTest]], tests: SelfTests, reinstall: TorchFixes
 ) -> tuple[Fix, ...]:
     first = found[0][1]
     again = repeated(first)
@@ -106,7 +106,7 @@ def _fixes(
 
 
 def _apart(again: str) -> Fix:
-    """Return how to tell a GPU from a link, after a test of several GPUs."""
+    """Return how to find out, after a test of several GPUs, whether a GPU or a link is bad."""
     return Fix(
         text="Test each GPU alone, and the copies between every two, to tell a GPU from a link.",
         commands=("gpucheck selftest --tests memory,cublas-matmul,peer-copy --level standard",),

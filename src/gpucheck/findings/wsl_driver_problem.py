@@ -18,7 +18,7 @@ Fix: install a driver in Windows only. Remove any Linux driver from WSL, update 
 with ``wsl.exe --shutdown``.
 """
 
-from gpucheck.advice import DriverRemedies
+from gpucheck.advice import DriverFixes
 from gpucheck.derived.surroundings import Surroundings
 from gpucheck.facts import known
 from gpucheck.facts.claims import Confidence, Fix, Severity
@@ -49,7 +49,7 @@ _TOOLKIT_PACKAGES = ("nvidia-container-toolkit", "cuda-compat")
 
 
 @RULE.check
-def check(  # noqa: PLR0913, PLR0917  # all that WSL's way to the GPU is made of
+def check(  # noqa: PLR0913, PLR0917  # everything on WSL's way to the GPU
     system: System,
     driver: Driver,
     nodes: DeviceNodes,
@@ -59,9 +59,9 @@ def check(  # noqa: PLR0913, PLR0917  # all that WSL's way to the GPU is made of
     request: Request,
     environment: Environment,
     around: Surroundings,
-    install: DriverRemedies,
+    install: DriverFixes,
 ) -> Judgement:
-    """Follow the way from WSL to the driver of Windows; the first break is the cause."""
+    """Follow the way from WSL to the Windows driver; the first break is the cause."""
     if known(system.os, "system.os") != "linux" or not known(system.wsl, "system.wsl"):
         return NotApplicable("this is not WSL")
     if around.in_container():
@@ -102,7 +102,7 @@ def _wsl_1(environment: Environment) -> Hit:
 
 
 def _linux_driver(driver: Driver, around: Surroundings) -> Hit | None:
-    """A libcuda of Linux comes first: it looks for a kernel module that WSL does not have."""
+    """Report a Linux libcuda that comes first: it needs a kernel module, which WSL lacks."""
     first = driver.libcuda[0] if driver.libcuda else None
     if first is None or first.kind != "driver":
         return None
@@ -146,7 +146,7 @@ def _no_device(nodes: DeviceNodes) -> Hit | None:
     )
 
 
-def _no_library(driver: Driver, install: DriverRemedies) -> Hit | None:
+def _no_library(driver: Driver, install: DriverFixes) -> Hit | None:
     libraries = known(driver.libcuda, "driver.libcuda")
     if any(library.kind == "wsl" for library in libraries):
         return None
@@ -160,7 +160,7 @@ def _no_library(driver: Driver, install: DriverRemedies) -> Hit | None:
 
 
 def _not_found(driver: Driver, cuda: CudaDriver) -> Hit | None:
-    """The library is there, and the loader does not come to it."""
+    """Report that the library exists but the loader does not find it."""
     if cuda.library != "":
         return None
     at = next(at for at, one in enumerate(driver.libcuda or ()) if one.kind == "wsl")

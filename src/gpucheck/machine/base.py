@@ -11,17 +11,17 @@ from gpucheck.facts.device_nodes import OpenResult
 from gpucheck.facts.system import OsFamily
 
 READ_LIMIT = 256 * 1024
-"""How many bytes of a file are read when the caller names no limit."""
+"""How many bytes of a file are read if the caller gives no limit."""
 RANGES_LIMIT = 64 * 1024 * 1024
-"""How many bytes one ``read_ranges`` reads in all."""
+"""How many bytes one ``read_ranges`` reads in total."""
 OUTPUT_LIMIT = 1024 * 1024
 """How many bytes of a command's output are kept, each stream."""
 COMMAND_TIMEOUT = 5.0
-"""Seconds a command may take when the caller names no limit."""
+"""Seconds that a command may take if the caller gives no limit."""
 
 
 class Stat(msgspec.Struct, frozen=True, kw_only=True):
-    """What ``stat`` says of a path; ``size`` in bytes, ``mode`` with the permission bits only."""
+    """The answer of ``stat``; ``size`` in bytes, ``mode`` with the permission bits only."""
 
     kind: Literal["file", "directory", "character", "block", "other"]
     size: int = 0
@@ -30,7 +30,7 @@ class Stat(msgspec.Struct, frozen=True, kw_only=True):
     gid: int = 0
     device: tuple[int, int] | None = None
     inode: tuple[int, int] | None = None
-    """Device and number of the file: two paths with the same are one file."""
+    """Device and inode of the file: two paths that share them are one file."""
 
 
 class Space(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,7 +41,7 @@ class Space(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Ran(msgspec.Struct, frozen=True, kw_only=True):
-    """A command that ended: exit status (negative: the signal) and what it printed."""
+    """A command that ended: exit status (negative: the signal) and output."""
 
     status: int
     out: str = ""
@@ -49,7 +49,7 @@ class Ran(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
-    """Who asks and what the kernel says of itself (``uname``)."""
+    """The user who asks, and ``uname``."""
 
     os: OsFamily
     release: str = ""
@@ -71,7 +71,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Host(abc.ABC):
-    """A machine. Nothing here raises because of the machine's state: an Answer describes it."""
+    """A machine. Nothing raises because of its state: an ``Answer`` describes that."""
 
     origin: Literal["live", "sysroot", "recorded"]
 
@@ -114,7 +114,7 @@ class Host(abc.ABC):
     def sha256(self, path: str, seconds: float) -> Answer[str]:
         """Return the SHA-256 of a regular file in hexadecimal digits.
 
-        The whole file is read, which may take ``seconds``; beyond them it is a problem.
+        The whole file is read. If that takes more than ``seconds``, it is a problem.
         """
 
     @abc.abstractmethod
@@ -127,15 +127,15 @@ class Host(abc.ABC):
 
     @abc.abstractmethod
     def stat(self, path: str) -> Answer[Stat]:
-        """Describe what is at the path, links followed."""
+        """Describe what is at the path; links are followed."""
 
     @abc.abstractmethod
     def real_path(self, path: str) -> Answer[str]:
-        """Follow every link of the path; missing when nothing is there."""
+        """Follow every link of the path; missing if nothing is there."""
 
     @abc.abstractmethod
     def space(self, path: str) -> Answer[Space]:
-        """Size of the file system that holds the path."""
+        """Return the size of the file system that contains the path."""
 
     @abc.abstractmethod
     def open_check(self, path: str) -> Answer[OpenResult]:
@@ -153,29 +153,29 @@ class Host(abc.ABC):
 
     @abc.abstractmethod
     def nvml(self) -> Answer[dict[str, Any]]:
-        """Ask NVML everything, as raw data (see ``machine/nvml.py``). May hang: only in a child."""
+        """Ask NVML everything, as raw data (``machine/nvml.py``). May hang: use it in a child."""
 
     @abc.abstractmethod
     def cuinit(self) -> Answer[dict[str, Any]]:
-        """``cuInit(0)`` and what follows (``machine/cuinit.py``). May hang: only in a child."""
+        """Ask libcuda (``machine/cuinit.py``). May hang: use it in a child."""
 
-    # What follows is made of the questions above.
+    # The rest is made of the questions above.
 
     def read(self, path: str, limit: int = READ_LIMIT) -> Answer[str]:
-        """Read a text file; bytes that are no UTF-8 are replaced."""
+        """Read a text file; bytes that are not UTF-8 are replaced."""
         return self.read_bytes(path, limit).map(lambda data: data.decode("utf-8", "replace"))
 
     def line(self, path: str) -> Answer[str]:
-        """Read a file of one line, such as those of sysfs, without the blanks around it."""
+        """Read a file of one line, such as those of sysfs, without surrounding blanks."""
         return self.read(path, 4096).map(lambda text: text.strip("\x00 \t\r\n"))
 
     def exists(self, path: str) -> Answer[bool]:
-        """Whether something is there; unknown when even that cannot be found out."""
+        """Whether something is there; a problem if even that cannot be found out."""
         return self.stat(path).map(lambda _stat: True).absent(value=False)
 
-    def stage(self, name: str) -> None:  # noqa: B027  # only a live child has someone to tell
+    def stage(self, name: str) -> None:  # noqa: B027  # only a live child has a parent to tell
         """Name the dangerous step that comes next, so that a hang or a crash names it."""
 
     def recorded(self) -> dict[str, Any]:
-        """Return what was asked and answered, when this door records; else nothing."""
+        """Return all questions and answers if this host records, otherwise None."""
         return {}

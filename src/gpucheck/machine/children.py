@@ -1,4 +1,4 @@
-"""Runs pieces of work side by side, each in a forked child that can be abandoned.
+"""Runs tasks in parallel, each in a forked child that can be abandoned.
 
 Everything that can block in a driver or on a network disk runs here. A child has its own session
 and no inherited stream. It is killed at its deadline, and *given up* when it cannot be killed (a
@@ -29,16 +29,16 @@ _FORKS = hasattr(os, "fork")
 
 
 class Tell(Protocol):
-    """How a piece of work reports to the parent while it runs."""
+    """How a task reports to the parent while it runs."""
 
     def answer(self, data: bytes) -> None:
-        """Give one answer; a piece of work may give several."""
+        """Send one answer; a task may send several."""
 
     def stage(self, name: str) -> None:
         """Name the dangerous step that comes next."""
 
     def started(self, pid: int) -> None:
-        """Name a process that was started and leads a session of its own."""
+        """Report a process that was started and leads a session of its own."""
 
 
 Work = Callable[[Tell], None]
@@ -46,14 +46,14 @@ Status = Literal["ok", "crashed", "timed-out"]
 
 
 class Said(msgspec.Struct, frozen=True, kw_only=True):
-    """One answer of a piece of work."""
+    """One answer of a task."""
 
     name: str
     data: bytes
 
 
 class Done(msgspec.Struct, frozen=True, kw_only=True):
-    """How a piece of work ended; ``seconds`` since its last answer or its start."""
+    """How a task ended; ``seconds`` since its last answer or its start."""
 
     name: str
     status: Status
@@ -62,27 +62,27 @@ class Done(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Children:
-    """Pieces of work under way."""
+    """The tasks that are running."""
 
     def __init__(self) -> None:
         self._under_way: dict[str, _Forked | _Threaded] = {}
 
     def start(self, name: str, work: Work, deadline: float) -> None:
-        """Start a piece of work; ``deadline`` is a time of ``time.monotonic()``."""
+        """Start a task; ``deadline`` is a time of ``time.monotonic()``."""
         kind = _Forked if _FORKS else _Threaded
         self._under_way[name] = kind(name, work, deadline)
 
     def extend(self, name: str, deadline: float) -> None:
-        """Give a running piece of work another deadline."""
+        """Give a running task another deadline."""
         if name in self._under_way:
             self._under_way[name].deadline = deadline
 
     def names(self) -> list[str]:
-        """Return the names of what has not ended yet."""
+        """Return the names of the tasks that have not ended yet."""
         return list(self._under_way)
 
     def wait(self, until: float) -> list[Said | Done]:
-        """Wait until something is said or ends, a deadline passes or the time ``until`` comes."""
+        """Wait until a task answers or ends, a deadline passes, or the time ``until`` comes."""
         end = min([until, *(child.deadline for child in self._under_way.values())])
         if _FORKS:
             self._select(end)
@@ -95,7 +95,7 @@ class Children:
         return heard
 
     def stop(self) -> None:
-        """Kill what is still under way."""
+        """Kill what still runs."""
         for child in self._under_way.values():
             child.kill()
         self._under_way.clear()
@@ -135,7 +135,7 @@ class _Child:
 
 
 class _Forked(_Child):
-    """One child process and what it has said so far."""
+    """One child process and its messages so far."""
 
     def __init__(self, name: str, work: Work, deadline: float) -> None:
         super().__init__(name, deadline)
@@ -154,7 +154,7 @@ class _Forked(_Child):
         self._sessions.append(self._pid)
 
     def read(self) -> None:
-        """Take in what the child has said; at the end of its pipe it is over."""
+        """Read the child's messages; the end of its pipe is the end of the child."""
         data = os.read(self.pipe, 1 << 18)
         self._bytes += data
         if len(self._bytes) > _LIMIT:
@@ -166,14 +166,14 @@ class _Forked(_Child):
             self._end("crashed", self._how_it_died())
 
     def events(self) -> list[Said | Done]:
-        """Return what has come since the last call; kill the child first when its time is over."""
+        """Return the messages since the last call; kill the child first if its time is over."""
         if not self._ended and not self._events and time.monotonic() >= self.deadline:
             self._end("timed-out", self._late())
         events, self._events = self._events, []
         return events
 
     def kill(self) -> None:
-        """Kill the child and the sessions that it started; do not wait for the unkillable."""
+        """Kill the child and the sessions that it started; do not wait if it cannot be killed."""
         for session in self._sessions:
             for send in (os.killpg, os.kill):
                 with contextlib.suppress(OSError):
@@ -201,7 +201,7 @@ class _Forked(_Child):
         if status != "ok":
             self.kill()
             return
-        # It has said everything and leaves by itself: only its pipe and its entry remain.
+        # It has sent everything and exits by itself: only its pipe and its entry remain.
         os.close(self.pipe)
         with contextlib.suppress(OSError):
             os.waitpid(self._pid, 0)
@@ -237,7 +237,7 @@ class _Pipe:
 
 
 def _be_child(handle: int, work: Work) -> NoReturn:
-    """Be the child: its own session, no streams, and no exit handlers."""
+    """Run as the child: with its own session, without streams and exit handlers."""
     status = 1
     try:
         os.setsid()
@@ -298,10 +298,10 @@ class _Threaded(_Child):
         self._stage = name
 
     def started(self, pid: int) -> None:
-        """Nothing to note: there are no sessions here."""
+        """Do nothing: there are no sessions here."""
 
     def events(self) -> list[Said | Done]:
-        """Return what has come since the last call; abandon the thread when its time is over."""
+        """Return the messages since the last call; abandon the thread if its time is over."""
         events: list[Said | Done] = []
         while self.queue:
             events.append(self.queue.popleft())
@@ -310,7 +310,7 @@ class _Threaded(_Child):
         return events
 
     def kill(self) -> None:
-        """A thread cannot be killed; as a daemon it does not hold the process."""
+        """Abandon the thread: it cannot be killed, but a daemon does not keep the process alive."""
 
     def _run(self, work: Work) -> None:
         try:

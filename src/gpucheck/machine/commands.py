@@ -78,7 +78,7 @@ def _collect(process: "subprocess.Popen[bytes]", words: str, end: float) -> Answ
 
 
 def _drain(selector: selectors.BaseSelector, kept: dict[str, bytearray], end: float) -> bool:
-    """Read both streams to their end; False when the time ran out first."""
+    """Read both streams to their end; False if the time ran out first."""
     while selector.get_map():
         left = end - time.monotonic()
         if left <= 0:
@@ -118,7 +118,7 @@ def _kill(process: "subprocess.Popen[bytes]") -> None:
     for stream in (process.stdout, process.stderr):
         if stream is not None:
             stream.close()
-    # Popen would warn about, and later poll, a child that is still there: it is given up on.
+    # Popen would warn about a child that is still there, and poll it later: give it up.
     if process.returncode is None:
         process.returncode = -signal.SIGKILL
 

@@ -1,4 +1,4 @@
-"""Asks the CUDA driver itself, by ctypes. It may hang or crash: only in a child.
+"""Asks the CUDA driver itself through ctypes. It may hang or crash: use it in a child only.
 
 No context is created: that takes seconds and GPU memory. The raw form is what a recorded machine
 keeps as ``cuinit.json``; wherever a value after ``load_error`` is expected, ``{"error": CODE}`` may
@@ -74,7 +74,7 @@ def _dll(name: str) -> ctypes.CDLL:
 
 
 def _path_of(library: ctypes.CDLL) -> str:
-    """Return the file that was loaded, as the kernel has it mapped; else the name asked for."""
+    """Return the path of the loaded file according to the kernel; else the name asked for."""
     try:
         with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:  # noqa: PTH123
             for line in maps:
@@ -103,7 +103,7 @@ class _Asker:
         return int(function(*arguments))
 
     def value(self, name: str, into: Any, *arguments: object) -> Any:  # noqa: ANN401  # ctypes
-        """Call a function that fills its first argument; the value, or ``{"error": ...}``."""
+        """Call a function that fills its first argument; return the value or ``{"error": ...}``."""
         code = self.code(name, ctypes.byref(into), *arguments)
         if code == 0:
             return into.value
@@ -139,7 +139,7 @@ class _Asker:
         return numbers
 
     def _uuid(self, device: ctypes.c_int) -> Any:  # noqa: ANN401  # a text or an error
-        """Ask for the UUID; the second form (CUDA 11.4) names a MIG instance by its own."""
+        """Ask for the UUID; only the second form (CUDA 11.4) returns that of a MIG instance."""
         buffer = (ctypes.c_ubyte * 16)()
         code: Any = None
         for name in ("cuDeviceGetUuid_v2", "cuDeviceGetUuid"):

@@ -15,7 +15,7 @@ def sha256(path: str, seconds: float) -> str:
     Raises:
         OSError: it cannot be read, is no regular file, or reading it took more than ``seconds``.
     """
-    import hashlib  # noqa: PLC0415  # 2 ms, and asked for with -v alone
+    import hashlib  # noqa: PLC0415  # takes 2 ms, and is used with -v only
 
     end = time.monotonic() + seconds
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | _BINARY)

@@ -47,7 +47,7 @@ _NO_OFFSET = 1 << 63
 _MAX_LINKS = 40
 _MAX_PATHS = 20_000
 _LARGEST_MAPPED = 8 << 30
-"""Bytes; the largest libraries have about 2 GiB, a sparse file may claim any size."""
+"""In bytes; the largest libraries have about 2 GiB, but a sparse file may claim any size."""
 _BINARY = getattr(os, "O_BINARY", 0)
 
 
@@ -186,7 +186,7 @@ class LiveHost(Host):
         return _ask(folder, look)
 
     def stat(self, path: str) -> Answer[Stat]:
-        """Describe what is at the path, links followed."""
+        """Describe what is at the path; links are followed."""
 
         def look() -> Stat:
             info = os.stat(self._at(path))  # noqa: PTH116  # paths are strings here
@@ -217,7 +217,7 @@ class LiveHost(Host):
         return _ask(path, follow)
 
     def space(self, path: str) -> Answer[Space]:
-        """Size of the file system that holds the path."""
+        """Return the size of the file system that contains the path."""
 
         def look() -> Space:
             if not hasattr(os, "statvfs"):
@@ -260,7 +260,7 @@ class LiveHost(Host):
         )
 
     def supervise(self, argv: Sequence[str]) -> "Answer[Supervised]":
-        """Start a program that is listened to while it runs, with this process's environment."""
+        """Start a supervised program with this process's environment."""
         from gpucheck.machine import supervised  # noqa: PLC0415  # self-tests only
 
         return supervised.start(argv, self.env())
@@ -282,11 +282,11 @@ class LiveHost(Host):
             self._tell.started(pid)
 
     def _at(self, path: str) -> str:
-        """Return where the path lies on this machine: below the sysroot, links kept inside it."""
+        """Return the real path on this machine: below the sysroot, with links kept inside it."""
         return self._root + self._resolve(path) if self._root else path
 
     def _resolve(self, path: str) -> str:
-        """Follow links as a process whose root is the sysroot would."""
+        """Follow links like a process whose root is the sysroot."""
         if not self._root:
             return os.path.realpath(path)
         done = ""
@@ -311,7 +311,7 @@ class LiveHost(Host):
 
 
 def _next_part(handle: int, left: int, *, first: bool) -> bytes:
-    """Read on; b"" at the end.
+    """Read the next part; b"" at the end.
 
     The kernel's log gives one message a call, EPIPE where messages were lost, EINVAL when the
     next does not fit, and EAGAIN at its end: what was read until then is kept.
@@ -332,7 +332,7 @@ def _next_part(handle: int, left: int, *, first: bool) -> bytes:
 
 def _part_at(handle: int, start: int, length: int) -> bytes:
     if start >= _NO_OFFSET:
-        return b""  # a file that lies about its own places
+        return b""  # a file with wrong offsets in its own headers
     if hasattr(os, "pread"):
         return os.pread(handle, length, start)
     os.lseek(handle, start, os.SEEK_SET)
@@ -342,7 +342,7 @@ def _part_at(handle: int, start: int, length: int) -> bytes:
 def surroundings(
     data: "mmap.mmap | bytes", literal: bytes, context: int, window: tuple[int, int] | None = None
 ) -> list[bytes]:
-    """Return each place of the literal with ``context`` bytes on both sides, 64 at most."""
+    """Return each occurrence of the literal with ``context`` bytes on both sides, 64 at most."""
     start, end = window or (0, len(data))
     hits: list[bytes] = []
     at = data.find(literal, start, end)

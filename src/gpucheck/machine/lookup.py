@@ -1,4 +1,4 @@
-"""Finds files by a shell pattern and programs on PATH, without what is slow to import."""
+"""Finds files by a shell pattern and programs on PATH, without modules slow to import."""
 # Names are strings here, as the door to the machine hands them out.
 # ruff: noqa: PTH113, PTH118, PTH207, PTH208
 
@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 
 def matching(pattern: str) -> Iterable[str]:
-    """Return the paths that match; within one folder faster than ``glob`` finds them."""
+    """Return the paths that match; within one folder this is faster than ``glob``."""
     folder, last = os.path.split(pattern)
     in_one_folder = glob.has_magic(last) and not glob.has_magic(folder) and last != "**"
     if os.name == "nt" or not in_one_folder:
@@ -19,7 +19,7 @@ def matching(pattern: str) -> Iterable[str]:
         names = os.listdir(folder or os.curdir)
     except OSError:
         return []
-    # A folder has thousands of names: most are out by how they have to begin and end.
+    # A folder may have thousands of names: prefix and suffix exclude most of them.
     head, tail = re.split(r"[*?[]", last)[0], re.split(r"[]*?]", last)[-1]
     names = [name for name in names if name.startswith(head) and name.endswith(tail)]
     if not last.startswith("."):

@@ -1,4 +1,4 @@
-"""Asks NVML everything, once, and returns the raw answers. It may hang or crash: only in a child.
+"""Asks NVML everything once and returns raw answers. It may hang or crash: use it in a child only.
 
 The raw form is what a recorded machine keeps as ``nvml.json``. Wherever a value is expected, an
 object ``{"error": CODE}`` may stand instead: NVML's return code (3 not supported, 13 this driver
@@ -59,7 +59,7 @@ _MAX_PROCESSES = 1024
 
 
 def ask(host: "Host") -> Answer[dict[str, Any]]:
-    """Load NVML, start it and ask it everything; ``missing`` when there is no such library."""
+    """Load NVML, initialise it and ask it everything; ``missing`` if there is no library."""
     host.stage(f"loading {LIBRARY}")
     library, problem = (None, "") if os.name == "nt" else _load()
     if problem:
@@ -67,7 +67,7 @@ def ask(host: "Host") -> Answer[dict[str, Any]]:
             return Answer(None, "dynamic loader", problem, missing=True)
         return _not_started(_LIBRARY_NOT_FOUND, problem)
     try:
-        import pynvml  # noqa: PLC0415  # large, and only where a driver may be
+        import pynvml  # noqa: PLC0415  # large, and needed only if there may be a driver
     except ImportError as error:
         return _not_started({"error": f"the package nvidia-ml-py cannot be imported: {error}"}, "")
     if library is not None:
@@ -96,7 +96,7 @@ def _load() -> tuple[ctypes.CDLL | None, str]:
 
 
 def _is_absent(problem: str) -> bool:
-    """Whether the loader found no file of that name, rather than a broken one."""
+    """Whether the loader found no file of that name (not a broken file)."""
     return LIBRARY in problem and "no such file" in problem.lower()
 
 
@@ -118,7 +118,7 @@ class _Asker:
         self._subject = ""
 
     def call(self, name: str, *arguments: object) -> Any:  # noqa: ANN401  # as NVML has it
-        """Call one function; its value, or ``{"error": ...}``."""
+        """Call one function; return its value or ``{"error": ...}``."""
         function = getattr(self._nvml, name, None)
         if function is None:
             return {"error": _NO_FUNCTION}
@@ -131,7 +131,7 @@ class _Asker:
             return {"error": f"{type(error).__name__}: {error}"}
 
     def message(self, code: int) -> str:
-        """Return the driver's words for a code."""
+        """Return the driver's message for a code."""
         words = self.call("nvmlErrorString", code)
         return "" if _error(words) else _text(words)
 
@@ -176,7 +176,7 @@ class _Asker:
         return raw
 
     def _questions(self, handle: object) -> dict[str, Callable[[], Any]]:
-        """Return what is asked of a GPU, by key of the raw form."""
+        """Return the questions about a GPU, by key of the raw form."""
 
         def value(name: str, *arguments: object) -> Callable[[], Any]:
             return lambda: _plain(self.call(name, handle, *arguments))
@@ -232,7 +232,7 @@ class _Asker:
         return answer if _error(answer) else _plain(getattr(answer, field))
 
     def _memory(self, handle: object) -> dict[str, Any]:
-        """Ask for the memory; only the second form tells the driver's own share apart."""
+        """Ask for the memory; only the second form separates the driver's own share."""
         version = getattr(self._nvml, "nvmlMemory_v2", None)
         name = "nvmlDeviceGetMemoryInfo"
         memory = self._first((name, handle, version), (name, handle))
@@ -276,7 +276,7 @@ class _Asker:
         return devices
 
     def _nvlinks(self, handle: object) -> list[Any]:
-        """Ask for each link until NVML says that there is no such link."""
+        """Ask for each link until NVML answers that there is no such link."""
         states = []
         for link in range(getattr(self._nvml, "NVML_NVLINK_MAX_LINKS", 18)):
             state = self.call("nvmlDeviceGetNvLinkState", handle, link)

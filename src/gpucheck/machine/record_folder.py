@@ -1,4 +1,4 @@
-"""A recorded machine: everything it answered, and the folder that ``collect --record`` keeps it in.
+"""A recorded machine: all its answers, and the folder in which ``collect --record`` keeps them.
 
 In the folder ``files/`` holds file contents at their paths (``:`` as ``%3A``, a link as
 ``NAME%link`` with its target as text); ``ranges.json`` parts of large files by their offset, in
@@ -21,7 +21,7 @@ _JSON_LIMIT = 16 * 1024 * 1024
 
 
 class RecordedCommand(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A command's answer: how it ended, or the problem of asking it."""
+    """The answer to a command: how it ended, or why it could not be run."""
 
     status: int = 0
     out: str = ""
@@ -52,7 +52,7 @@ class Recording(HostRecord, kw_only=True, omit_defaults=True):
     env: dict[str, str] = {}
     commands: dict[str, RecordedCommand] = {}
     nvml: dict[str, Any] | None = None
-    """None where nothing answers; likewise the next three."""
+    """None if nothing answered; likewise for the next three."""
     cuinit: dict[str, Any] | None = None
     worker: dict[str, Any] | None = None
     selftests: dict[str, Any] | None = None
@@ -101,7 +101,7 @@ def _read_files(files: Path, recording: Recording) -> None:
 
 
 def _load(file: Path, shape: type[T]) -> T | None:
-    """Read one JSON file of a recorded machine; None where it is not there.
+    """Read one JSON file of a recorded machine; None if it does not exist.
 
     Raises:
         ValueError: the file is too large, not JSON or not of this shape, in one sentence.

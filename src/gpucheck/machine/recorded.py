@@ -62,7 +62,7 @@ class RecordedHost(Host):
         path: str,
         literal: bytes,
         context: int = 256,
-        section: str = "",  # noqa: ARG002  # what was kept of the file is searched whole
+        section: str = "",  # noqa: ARG002  # all that was kept of the file is searched
     ) -> Answer[list[bytes]]:
         """Find a literal in what was kept of the file."""
         return self._content(path).map(lambda data: surroundings(data, literal, context))
@@ -70,7 +70,7 @@ class RecordedHost(Host):
     def read_ranges(self, path: str, ranges: Sequence[tuple[int, int]]) -> Answer[list[bytes]]:
         """Read parts of a recorded ELF or PE file, or those parts of one that were kept.
 
-        Of other libraries only what was searched in them was kept, in no place of its own.
+        Of other libraries only the surroundings of literals were kept, without their offsets.
         """
         kept = self._record.ranges.get(self._follow(path)) or self._record.ranges.get(path)
         if kept is not None:
@@ -85,7 +85,7 @@ class RecordedHost(Host):
         path: str,
         seconds: float,  # noqa: ARG002  # a record answers at once
     ) -> Answer[str]:
-        """Return the SHA-256 that was recorded: of the file itself only parts were kept."""
+        """Return the SHA-256 that was recorded; only parts of the file itself were kept."""
         if problem := self._record.problems.get(path):
             return Answer(None, path, problem)
         if path in self._record.sha256:
@@ -101,7 +101,7 @@ class RecordedHost(Host):
         return Answer(sorted(found), pattern)
 
     def listing(self, folder: str) -> Answer[list[str]]:
-        """Return the names in a folder as they were told, or by their names."""
+        """Return the names in a folder in the recorded order, or else sorted."""
         told = self._record.listings.get(folder)
         if told is not None:
             return Answer(told, folder)
@@ -221,7 +221,7 @@ class RecordedHost(Host):
         return done or "/"
 
     def _known_paths(self) -> set[str]:
-        """Return every path that is there, with the folders above it."""
+        """Return every recorded path, with the folders above it."""
         record = self._record
         paths = {*record.files, *record.links}
         if not self._windows:
@@ -244,7 +244,7 @@ def _raw(raw: dict[str, Any] | None, source: str) -> Answer[dict[str, Any]]:
 
 
 def _from_kept(kept: list[tuple[int, bytes]], start: int, length: int) -> bytes:
-    """Return what was kept from ``start`` on: what nobody asked for then is missing now."""
+    """Return what was kept from ``start`` on; parts that nobody asked for are missing."""
     parts = (data[start - at : start - at + length] for at, data in kept if at <= start)
     return max(parts, key=len, default=b"")
 

@@ -1,4 +1,4 @@
-"""A door that notes every answer, to write the machine down as a folder for tests."""
+"""A door that notes every answer, so that the machine can be written to a folder for tests."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -25,8 +25,8 @@ _CUT = 256 * 1024
 class RecordingHost(Host):
     """Asks the live machine and keeps each answer.
 
-    A file of which only a literal was sought is kept as the surroundings of the hits, never
-    whole: a recorded machine stays small and carries no library.
+    A file that was only searched for a literal is kept as the surroundings of the hits, never
+    completely: a recorded machine stays small and carries no library.
     """
 
     def __init__(self, live: LiveHost) -> None:
@@ -87,7 +87,7 @@ class RecordingHost(Host):
         return self._problem(path, answer)
 
     def sha256(self, path: str, seconds: float) -> Answer[str]:
-        """Sum a file up and keep the sum."""
+        """Hash a file and keep the hash."""
         answer = self.live.sha256(path, seconds)
         if answer.value is not None:
             self._log["sha256"][path] = answer.value
@@ -95,14 +95,14 @@ class RecordingHost(Host):
         return self._problem(path, answer)
 
     def glob(self, pattern: str) -> Answer[list[str]]:
-        """Find paths and keep that they are there."""
+        """Find paths and keep which ones exist."""
         answer = self.live.glob(pattern)
         for path in answer.value or ():
             self._keep_stat(path)
         return self._problem(pattern, answer)
 
     def listing(self, folder: str) -> Answer[list[str]]:
-        """Tell the names in a folder and keep them in their order."""
+        """List the names in a folder and keep them in their order."""
         answer = self.live.listing(folder)
         if answer.value is not None:
             self._log["listings"][folder] = answer.value
@@ -116,7 +116,7 @@ class RecordingHost(Host):
         return self._problem(path, answer)
 
     def real_path(self, path: str) -> Answer[str]:
-        """Follow the links of a path and keep the whole as one link."""
+        """Follow the links of a path and keep the result as one link."""
         answer = self.live.real_path(path)
         if answer.value is not None and answer.value != path:
             self._log["links"][path] = answer.value

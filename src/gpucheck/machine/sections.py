@@ -4,7 +4,7 @@ import mmap
 import struct
 
 _MAGIC = b"\x7fELF\x02\x01"
-"""64 bits, little-endian: what NVIDIA's platforms are."""
+"""64 bits, little-endian, like all of NVIDIA's platforms."""
 _OFFSET = struct.Struct("<Q")
 _COUNTS = struct.Struct("<HHH")
 _HEADER = struct.Struct("<IIQQQQ")
@@ -13,9 +13,9 @@ _MAX_NAME = 64
 
 
 def elf_section(data: "mmap.mmap | bytes", name: str) -> tuple[int, int] | None:
-    """Return where the section starts and ends; None for another kind of file or no such section.
+    """Return the start and end of the section; None for another kind of file or no such section.
 
-    Only headers are read. What they say is not trusted beyond the size of the file.
+    Only headers are read, and they are not trusted beyond the size of the file.
     """
     if data[: len(_MAGIC)] != _MAGIC:
         return None

@@ -1,4 +1,4 @@
-"""A program under supervision: it is written to, read from, signalled, and abandoned.
+"""A supervised program: it can be written to, read from, signalled and abandoned.
 
 It has no shell, a session of its own, and pipes that are read as they fill, with bounded memory.
 The supervisor never blocks on the program. A program that not even SIGKILL ends is stuck in a
@@ -51,7 +51,7 @@ class Supervised:
         return self._process.pid
 
     def send(self, data: bytes) -> None:
-        """Write to its stdin; a program that has ended is noticed elsewhere."""
+        """Write to its stdin; that a program has ended is noticed elsewhere."""
         if self._process.stdin is not None:
             with contextlib.suppress(OSError, ValueError):
                 self._process.stdin.write(data)
@@ -76,7 +76,7 @@ class Supervised:
     def status(self) -> int | None:
         """Return its exit status (negative: the signal), None while it runs.
 
-        By then everything that it had written has been read.
+        When it is returned, everything that the program wrote has been read.
         """
         status = self._poll()
         if status is not None:
@@ -84,7 +84,7 @@ class Supervised:
         return status
 
     def _poll(self) -> int | None:
-        """Return its exit status; what is left of its session ends with it."""
+        """Return its exit status; kill what is left of its session."""
         if self._process.returncode is None and has_ended(self.pid):
             end_session(self.pid)
         return self._process.poll()
@@ -99,7 +99,7 @@ class Supervised:
                 send(self.pid, number)
 
     def abandon(self) -> None:
-        """Stop listening; kill what still runs, or leave it behind when that is impossible."""
+        """Stop listening; kill what still runs, or leave it behind if that is impossible."""
         if self._poll() is None:
             self.signal(KILL)
             end_session(self.pid)
@@ -110,12 +110,12 @@ class Supervised:
         self._open.clear()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(_TICK)
-        # Popen would warn about, and later poll, a child that is still there.
+        # Popen would warn about a child that is still there, and poll it later.
         if self._process.returncode is None:
             self._process.returncode = -KILL
 
     def register(self, selector: selectors.BaseSelector) -> None:
-        """Let the selector wake up when there is something to read."""
+        """Register its streams with the selector."""
         for stream in self._open.values():
             selector.register(stream, selectors.EVENT_READ, self)
 
@@ -182,7 +182,7 @@ def start(argv: Sequence[str], env: Mapping[str, str]) -> Answer[Supervised]:
 
 
 def wait(programs: Sequence[Supervised], seconds: float) -> None:
-    """Wait until one of the programs has written something, at most so long."""
+    """Wait until one of the programs has written something, at most ``seconds``."""
     if not _SELECTS:
         end = time.monotonic() + seconds
         while sum(one.take_pumped() for one in programs) == 0 and time.monotonic() < end:

@@ -1,6 +1,6 @@
-r"""Messages: what programs print, and which finding each of it points to.
+r"""Messages: what programs print, and which finding each message points to.
 
-A finding that has messages has a TOML file beside its rule, with the name of its module. Nothing is
+A finding that has messages has a TOML file beside its module, with the same name. Nothing is
 registered: a file in that folder is read. ``form.py`` defines every key, and a key that it does not
 define is an error. The keys of a file::
 
@@ -29,7 +29,7 @@ define is an error. The keys of a file::
 Patterns, samples and literals stand in one line each; TOML's single quotes leave backslashes alone.
 Only lines that hold ``literal``, in lower case, are matched, so it should be rare.
 
-**Strength** says how much the message tells, and how sure the finding is:
+**Strength** says what the message says about the cause, and so how sure the finding is:
 
 ========== =============================================== =========
 names      it names the cause itself                       certain
@@ -38,7 +38,7 @@ fits       it fits this cause best of several              likely
 symptom    it is a symptom that several causes have        possible
 ========== =============================================== =========
 
-The strongest finding of a text is its cause and weaker ones are echoes. Where two findings of the
+The strongest finding of a text is its cause; weaker ones are suppressed. Where two findings of the
 same strength meet, ``tie_break`` (a small number, 0 where it is not given) says which comes first.
 Of several messages of one finding the strongest gives the headline, and the first in the file among
 those that are equally strong: each file, or each section of a long one, starts with the strongest.

@@ -1,4 +1,4 @@
-"""The form of a message, as its TOML file has it: what it looks like, and what it says."""
+"""The form of a message in its TOML file: what it looks like, and what it says."""
 
 import enum
 import functools
@@ -21,7 +21,7 @@ _COMMON = frozenset(
         "required", "undefined", "symbol", "object", "shared", "unable", "named", "connection",
     ]
 )  # fmt: skip
-"""Words that stand in most reports: a rarer one of the same literal saves looking for it."""
+"""Words that occur in most reports. A rarer word of the same literal is looked up instead."""
 _ENDS = re.compile(r"^[a-z]+|[a-z]+$")
 
 NamedCondition = Literal[
@@ -43,12 +43,12 @@ class Strength(enum.Enum):
 
     @property
     def level(self) -> int:
-        """The place in the order: 4 of the strongest, 1 of the weakest."""
+        """The place in the order: 4 is the strongest, 1 the weakest."""
         return _LEVELS[self]
 
     @property
     def confidence(self) -> Confidence:
-        """How sure a finding is that rests on a message of this strength."""
+        """How sure a finding is that is based on a message of this strength."""
         return _CONFIDENCE[self]
 
 
@@ -62,26 +62,26 @@ _CONFIDENCE = {
 
 
 class _Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A table of a TOML file: a key that nobody knows is a mistake."""
+    """A table of a TOML file: an unknown key is an error."""
 
 
 class FactCondition(_Strict, frozen=True, kw_only=True):
     """Facts that readers found in the same text; each key that is given is one condition."""
 
     os: tuple[Literal["linux", "windows", "macos"], ...] = ()
-    """It is one of these."""
+    """The operating system is one of these."""
     built_for: tuple[Literal["cuda", "cpu", "rocm", "xpu"], ...] = ()
     """The installed torch was built for one of these."""
     cuda_available: bool | None = None
     gpu: bool | None = None
     """The text lists a GPU."""
     gpu_full: bool | None = None
-    """The GPU that a program takes first has no memory left."""
+    """The GPU that a program uses first has no memory left."""
     wsl: bool | None = None
     jetson: bool | None = None
 
     def holds(self, facts: "KnownFacts") -> bool:
-        """Whether one of these is so."""
+        """Whether one of these conditions holds."""
         return (
             facts.os in self.os
             or facts.built_for in self.built_for
@@ -94,7 +94,7 @@ class FactCondition(_Strict, frozen=True, kw_only=True):
 
 
 class KnownFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What readers found in a text, as far as a message can ask about it."""
+    """What readers found in a text, as far as conditions can ask about it."""
 
     os: str | None = None
     built_for: str | None = None
@@ -106,12 +106,12 @@ class KnownFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Condition(_Strict, frozen=True, kw_only=True):
-    """What stands anywhere in a text. It holds if one of its parts does."""
+    """A condition on the whole text. It holds if one of its parts does."""
 
     any_of: tuple[str, ...] = ()
     """Lower-case literals."""
     words: tuple[str, ...] = ()
-    """Whole words of letters: "ray" alone stands in "array" as well."""
+    """Whole words of letters; as a literal, "ray" would occur in "array" too."""
     said: tuple[str, ...] = ()
     """Lower-case literals in a line that is not source code."""
     facts: FactCondition | None = None
@@ -134,9 +134,9 @@ class Message(_Strict, frozen=True, kw_only=True):
     name: str
     strength: Strength
     tie_break: int = 0
-    """Of findings of the same strength the higher one comes first, and yields to no lower one."""
+    """Of findings of the same strength, the one with the higher number comes first."""
     literal: str
-    """Lower case; only lines that hold it are matched."""
+    """Lower case; only lines that contain it are matched."""
     pattern: str
     """Matched without regard to case; no nested and no adjacent unbounded repeats."""
     says: str
@@ -144,7 +144,7 @@ class Message(_Strict, frozen=True, kw_only=True):
     sample: str
     """A line that must match."""
     other: str
-    """A line that holds something like it and must not match."""
+    """A similar line that must not match."""
     beside: tuple[Condition, ...] = ()
     """Each of these must hold."""
     unless: Condition | None = None
@@ -152,16 +152,16 @@ class Message(_Strict, frozen=True, kw_only=True):
     when: NamedCondition | None = None
     """A condition on the named groups of the match."""
     stands: bool = False
-    """It stands even where the facts of the same text look fine, as one that names its cause."""
+    """It stands even if the facts of the same text look fine, like one that names its cause."""
     severity: Severity = Severity.ERROR
     elsewhere: bool = False
     """It counts only in a text that says nothing about PyTorch, CUDA or a GPU."""
     code: bool = False
-    """It counts in source code, too: what a program sets, not what it says."""
+    """It counts in source code, too: a program sets it and does not print it."""
     distinct: str = ""
     """A named group that must be found with two different values: ranks or nodes that differ."""
     fixes: tuple[TranslatedFix, ...] = msgspec.field(default=(), name="fix")
-    """What to do where this message tells more than its finding."""
+    """What to do, if this message says more than its finding."""
     fixes_of: str | None = None
     """The name of another message of this file that has the same fixes."""
 
@@ -177,15 +177,15 @@ class Message(_Strict, frozen=True, kw_only=True):
 
     @property
     def rank(self) -> tuple[int, int]:
-        """How it compares with messages of other findings."""
+        """The key by which it is compared with messages of other findings."""
         return self.strength.level, self.tie_break
 
     @property
     def anchor(self) -> str:
-        """The rarest word of the literal that is not at its ends, else "".
+        """The rarest word of the literal, except its first and last word, else "".
 
-        It is a whole word of every line that holds the literal; the first and the last one may go
-        on beyond it: "driver" in "drivers", "oom" in "OOMKilled".
+        It is a whole word in every line with the literal. The first and the last word may be longer
+        in the line: "driver" in "drivers", "oom" in "OOMKilled".
         """
         within = _ENDS.sub(" ", self.literal)
         return max(
@@ -210,7 +210,7 @@ class FindingMessages(_Strict, frozen=True, kw_only=True):
     messages: tuple[Message, ...] = msgspec.field(name="message")
 
     def rank(self, message: Message) -> tuple[int, int, int]:
-        """How a message compares with others of this finding: the first in the file comes first."""
+        """Return the key by which messages of this finding are compared; the earliest wins."""
         names = [one.name for one in self.messages]
         place = names.index(message.name) if message.name in names else len(names)
         return *message.rank, -place
@@ -220,7 +220,7 @@ class FindingMessages(_Strict, frozen=True, kw_only=True):
         return message.fixes or self.fixes
 
     def in_chinese(self, text: str) -> str | None:
-        """Return the Chinese of the fix with exactly this English text, None without such."""
+        """Return the Chinese words of the fix with exactly this English text, None if none."""
         every = (*self.fixes, *(fix for one in self.messages for fix in one.fixes))
         return next((fix.zh for fix in every if fix.text == text), None)
 

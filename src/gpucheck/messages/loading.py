@@ -1,4 +1,4 @@
-"""Loads the messages of each finding: from one JSON file in a wheel, else from the TOML files.
+"""Loads the messages of each finding: in a wheel from one JSON file, else from TOML files.
 
 The build hook writes the values of the TOML files into the JSON file as they are. An editable
 install and the source tree have no such file and read the TOML, so nothing needs to be built there.
@@ -16,9 +16,9 @@ import msgspec
 from gpucheck.messages.form import Condition, FindingMessages, Message
 
 SHIPPED = Path(__file__).with_name("messages.json")
-"""Where the build hook puts the messages of every finding, by slug."""
+"""The file to which the build hook writes the messages of every finding, by slug."""
 AUTHORED = Path(__file__).parent.parent / "findings"
-"""Where each finding has its TOML file."""
+"""The folder with the TOML files of the findings."""
 _MESSAGE = re.compile(r"\$\.message\[(\d+)\]")
 _decoder = msgspec.json.Decoder(FindingMessages)
 _texts = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -50,12 +50,12 @@ def messages_of(slug: str) -> FindingMessages:
 
 
 def read_toml(file: Path) -> FindingMessages:
-    """Return what a TOML file says.
+    """Return the content of a TOML file.
 
     Raises:
         MessagesError: it does not have the right form.
     """
-    if sys.version_info >= (3, 11):  # imported late: what is installed from a wheel has no TOML
+    if sys.version_info >= (3, 11):  # imported late: an installed wheel has no TOML files
         import tomllib  # noqa: PLC0415
     else:
         import tomli as tomllib  # noqa: PLC0415
@@ -72,9 +72,9 @@ def read_toml(file: Path) -> FindingMessages:
 
 
 def resolved(found: FindingMessages, place: str) -> FindingMessages:
-    """Return the messages with the conditions and fixes put in that they take by name.
+    """Return the messages with named conditions and fixes replaced by the ones they name.
 
-    Equal conditions become one object: whether it holds in a text is then asked once.
+    Equal conditions become one object, so that each is evaluated once for a text.
 
     Raises:
         MessagesError: a name is not there, or two conditions that become one ask for facts.
@@ -105,7 +105,7 @@ def resolved(found: FindingMessages, place: str) -> FindingMessages:
 
 
 def _both(one: Condition, other: Condition) -> Condition:
-    """Return the condition that holds where one of two does."""
+    """Return the condition that holds if one of two does."""
     if one.facts and other.facts:
         raise ValueError("of the conditions of one table only one can ask for facts")
     return Condition(
@@ -134,7 +134,7 @@ def _shipped() -> dict[str, msgspec.Raw]:
 
 
 def _which(said: Mapping[str, Any], error: str) -> str:
-    """Return which message an error is about, "" when it is about the file."""
+    """Return the message that an error is about, "" if it is about the file."""
     at = _MESSAGE.search(error)
     if at is None:
         return ""

@@ -1,4 +1,4 @@
-"""Finds the messages that stand in a text: by a rare word first, then literal, then pattern."""
+"""Finds messages in a text: first by a rare word, then by literal, then by pattern."""
 
 import functools
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from gpucheck.messages.text import Line, Text
 from gpucheck.messages.word_index import ByPiece, has_piece
 
 _MOST_LINES, _MOST_LINES_OF_WEAK = 200, 40
-"""Of the lines that hold the literal of a message so many are matched."""
+"""The number of lines with the literal of a message that are matched."""
 _MOST_CHARACTERS = 64 * 1024
 _MOST_MATCHES = 4
 _CONTEXT = (
@@ -36,7 +36,7 @@ _FAILURES = (
     "killed", "timed out", "stuck", "hangs", "crash", "false", "not work", "n't work",
     "not available", "unavailable", "not detected", "not recogni",
 )  # fmt: skip
-"""A text with a wish and none of these complains of nothing."""
+"""A text with a wish and none of these does not complain about anything."""
 _INFORMS = "] NCCL INFO "
 
 
@@ -53,12 +53,12 @@ class _Candidate(msgspec.Struct, frozen=True, gc=False):
     slug: str
     message: Message
     anchor: str
-    """The rarest word of the literal, "" where it has none (other scripts)."""
+    """The rarest word of the literal, "" if it has none (other scripts)."""
     any_program: bool
 
 
 class _Index:
-    """Tells which few messages a text may hold, without a look at each of them."""
+    """Returns the few messages that a text may contain, without testing each of them."""
 
     def __init__(self) -> None:
         of_piece: list[tuple[str, _Candidate]] = []
@@ -73,7 +73,7 @@ class _Index:
         self._of_piece = ByPiece(of_piece)
 
     def possible(self, text: Text) -> list[_Candidate]:
-        """Return the messages whose literal stands in a text, its rarest word as a whole one."""
+        """Return the messages whose literal, and its rarest word as a whole word, is in a text."""
         words = text.words()
         short = [one for word in self._of_word.keys() & words for one in self._of_word[word]]
         return [
@@ -89,7 +89,7 @@ def _index() -> _Index:
 
 
 def candidates(text: Text) -> list[tuple[str, Message]]:
-    """Return the messages whose literal stands in a text, each with the slug of its finding."""
+    """Return the messages whose literal occurs in a text, each with the slug of its finding."""
     return [(one.slug, one.message) for one in _index().possible(text)]
 
 
@@ -112,7 +112,7 @@ def search(text: Text, facts: KnownFacts | None = None) -> list[Match]:
 
 
 class _Around:
-    """What stands anywhere in a text; messages often want the same words beside them."""
+    """The conditions of messages on a whole text; many messages share the same ones."""
 
     def __init__(self, text: Text, facts: KnownFacts) -> None:
         self._text = text
@@ -120,13 +120,13 @@ class _Around:
         self._known: dict[int, bool] = {}
 
     def fits(self, message: Message) -> bool:
-        """Whether what must stand beside a message does, and what must not does not."""
+        """Whether the conditions of a message hold in the text."""
         if message.unless is not None and self._holds(message.unless):
             return False
         return all(map(self._holds, message.beside))
 
     def _holds(self, condition: Condition) -> bool:
-        """Whether a condition holds; equal ones of a finding are one object."""
+        """Whether a condition holds; equal conditions of a finding are one object."""
         known = self._known.get(id(condition))
         if known is None:
             known = self._known[id(condition)] = self._is_met(condition)
@@ -142,13 +142,13 @@ class _Around:
         return self._is_said(condition.said)
 
     def _is_said(self, literals: Sequence[str]) -> bool:
-        """Whether one of these stands in a line that is not source code."""
+        """Whether one of these occurs in a line that is not source code."""
         found = self._text.find(*literals, most=_MOST_SAID) if literals else ()
         return any(not is_code(self._text, index) for index in found)
 
 
 def _may_inform(message: Message) -> bool:
-    """Whether it counts in a line that tells what NCCL does, not that something fails."""
+    """Whether it counts in a line in which NCCL reports what it does, not an error."""
     return message.strength is Strength.NAMES or _INFORMS.strip("] ") in message.sample
 
 

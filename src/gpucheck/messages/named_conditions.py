@@ -6,9 +6,9 @@ from gpucheck.messages.form import NamedCondition
 
 _UNITS = {"bytes": 1.0, "KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30, "TiB": 2.0**40}
 _HELD = 0.3
-"""Of the GPU's memory: what is neither free nor torch's beyond this share is another process's."""
+"""A share of the GPU's memory. If more is neither free nor torch's, another process has it."""
 _CONTEXT = 1.0 * 2**30
-"""Bytes that a CUDA context and its libraries may take beside what torch counts."""
+"""Bytes that a CUDA context and its libraries may use besides the memory that torch counts."""
 _LITTLE_FREE = 0.1
 
 
@@ -43,7 +43,7 @@ def _fewer_workers(values: Mapping[str, str]) -> bool:
 
 
 def _asks_for_more_than_all(values: Mapping[str, str]) -> bool:
-    """Whether more is asked for at once than the whole GPU has: others do not matter then."""
+    """Whether more is requested at once than the GPU has: then other processes do not matter."""
     asked, total = _bytes(values, "asked"), _bytes(values, "total")
     return asked is not None and total is not None and asked > total
 

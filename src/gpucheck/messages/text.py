@@ -1,4 +1,4 @@
-"""A text as numbered clean lines, and which literals stand in it."""
+"""A text as numbered clean lines, and a search for literals in it."""
 
 import bisect
 import itertools
@@ -107,7 +107,7 @@ class Text:
         return found
 
     def after(self, index: int, most: int) -> list[Line]:
-        """Return the lines after an index, at most so many, up to a gap in the numbers."""
+        """Return at most ``count`` lines after an index, up to a gap in the numbers."""
         found = self.lines[index + 1 : index + 1 + most]
         last = self.lines[index]
         for at, line in enumerate(found):

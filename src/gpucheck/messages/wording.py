@@ -1,4 +1,4 @@
-"""What a message that was found says as a finding: its headline and what to do."""
+"""The words of a finding that a message in a text points to: headline and fixes."""
 
 from collections.abc import Mapping
 
@@ -7,13 +7,13 @@ from gpucheck.messages.form import FindingMessages, Message, compiled
 
 
 def headline(message: Message, values: Mapping[str, str]) -> str:
-    """Return the headline with the named groups of the match put in, "?" for what was not there."""
+    """Return the headline with the named groups of the match filled in, "?" for absent ones."""
     names = compiled(message.pattern).groupindex
     return message.says.format(**{name: values.get(name, "?") for name in names})
 
 
 def fixes(finding: FindingMessages, message: Message, values: Mapping[str, str]) -> tuple[Fix, ...]:
-    """Return what to do: of this message where it tells more than its finding."""
+    """Return the fixes of this message, or of its finding if the message has none."""
     return tuple(
         Fix(
             text=fix.text,
@@ -25,7 +25,7 @@ def fixes(finding: FindingMessages, message: Message, values: Mapping[str, str])
 
 
 def _filled(command: str, values: Mapping[str, str]) -> str:
-    """Put numbers that the message names into a command; nothing else of a text gets there."""
+    """Fill numbers from the match into a command; no other text is ever filled in."""
     for name, value in values.items():
         if value.isascii() and value.isdigit():
             command = command.replace(f"{{{name}}}", value)

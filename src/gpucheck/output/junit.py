@@ -87,11 +87,11 @@ def check_case(report: Report, check: Check) -> Case:
     if finding is None:
         return case.says(check.reason)
     if finding.severity is Severity.ERROR:
-        return case.ends("failure", headline(finding), _cure(finding))
-    return case.says(f"{finding.severity.value}: {headline(finding)}\n{_cure(finding)}")
+        return case.ends("failure", headline(finding), _fixes(finding))
+    return case.says(f"{finding.severity.value}: {headline(finding)}\n{_fixes(finding)}")
 
 
-def _cure(finding: Finding) -> str:
+def _fixes(finding: Finding) -> str:
     return "\n".join(line for fix in finding.fixes for line in (fix.text, *fix.commands))
 
 

@@ -134,7 +134,7 @@ def _instruction(finding: Finding, fix: Fix, language: Language) -> str:
 
 
 def _to_send(finding: Finding) -> tuple[str, ...]:
-    """Return what tells most when the cure did not help, by the area of the finding."""
+    """Return what tells most when the fix did not help, by the area of the finding."""
     rule = all_rules().get(finding.slug)
     family = rule.family if rule is not None else ""
     return _TO_SEND.get(family, (_COLLECT_ENV,))

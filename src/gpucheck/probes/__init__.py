@@ -57,7 +57,7 @@ def all_probes() -> tuple[Probe, ...]:
 
 @functools.cache
 def probe_of(name: str) -> Probe | None:
-    """Return the probe in the module of this name; None where there is no such module."""
+    """Return the probe in the module of this name; None if there is no such module."""
     if name not in _modules():
         return None
     module = importlib.import_module(_modules()[name])
@@ -88,6 +88,6 @@ def _needed_first(probes: list[Probe]) -> list[Probe]:
     while left:
         coming = {probe.section for probe in left}
         ready = [probe for probe in left if not probe.sections & coming]
-        ordered += ready or left  # in a circle of needs, any order is as good as another
+        ordered += ready or left  # if the needs form a cycle, any order will do
         left = [probe for probe in left if ready and probe not in ready]
     return ordered

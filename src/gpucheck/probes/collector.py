@@ -34,7 +34,7 @@ Progress = Callable[[Sequence[str], float], None]
 
 
 def _nothing() -> None:
-    """There is nothing left to do while waiting."""
+    """Do nothing while waiting."""
 
 
 def _packed(section: Section) -> bytes:

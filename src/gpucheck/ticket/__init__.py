@@ -1,16 +1,16 @@
 """A ticket: what a user pasted, and the cause that it shows.
 
-A text goes one way. Each step imports only from those before it and from ``search``, which knows
-the messages: ``intake`` asks it which lines of a long log to keep.
+A text goes one way. Each step imports only from those before it. The messages themselves are in
+``gpucheck.messages``; ``intake`` asks its matcher which lines of a long log to keep.
 
 1. ``given`` opens a file or pipe, ``intake`` makes bounded clean lines of it;
 2. ``own_report`` takes a report of gpucheck's own out, ``numbered_errors`` names errors that are
    quoted by number; ``unwrap`` joins broken lines for a second reading;
-3. ``readers/pasted`` read its facts, ``completion`` adds what the tables know;
-4. ``search`` finds messages, ``gpu_errors`` complaints; with the facts they are a ``reading``;
-5. ``families`` and ``signs`` make a snapshot of it, ``claims`` weighs what it claims;
-6. ``settled`` knows the checks about which it says nothing; ``judge`` has the engine combine the
-   claims; ``questions`` says what is open.
+3. ``readers`` read its facts, ``completion`` adds what the tables know;
+4. the matcher finds messages, ``gpu_errors`` complaints; with the facts they are a ``reading``;
+5. ``families`` and ``as_snapshot`` make a snapshot of it, ``claims`` weighs what it claims;
+6. ``settled`` knows the checks about which the text says nothing; ``judge`` has the engine combine
+   the claims; ``questions`` says what is open.
 """
 
 from functools import cache
@@ -46,5 +46,5 @@ def triage(text: str | bytes, tables: Tables | None = None) -> Report:
 
 @cache
 def _built_in() -> Tables:
-    """Return the tables of this installation: read once, however many texts are asked about."""
+    """Return the tables of this installation, which are read once for all texts."""
     return Tables(tables_dir(None))

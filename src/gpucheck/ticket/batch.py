@@ -22,7 +22,7 @@ _LINES = (".jsonl", ".ndjson")
 _LONGEST_LINE = 16 * 1024 * 1024
 _MOST_NOTES = 20
 _AT_ONCE = 16
-"""Tickets that a process is given at a time."""
+"""The number of tickets that a process gets at a time."""
 _WORTH_A_PROCESS = 64
 """With fewer tickets than this a second process costs more than it saves."""
 
@@ -32,7 +32,7 @@ class BatchError(ValueError):
 
 
 class Ticket(msgspec.Struct, frozen=True):
-    """One ticket: a file, what a pipe held, or a text of a line of JSON; or why there is none."""
+    """One ticket: a file, the content of a pipe, the text of a JSON line, or why there is none."""
 
     name: Any
     path: str = ""
@@ -42,7 +42,7 @@ class Ticket(msgspec.Struct, frozen=True):
 
 
 class Answered(msgspec.Struct, frozen=True):
-    """The line of a ticket, and what of it was not looked at, one sentence each."""
+    """The line for a ticket, and one sentence for each part that was not looked at."""
 
     line: dict[str, Any]
     notes: tuple[str, ...] = ()
@@ -69,7 +69,7 @@ class Batch:
             yield from self._counted(pool.imap(answer, self._tickets, _AT_ONCE))
 
     def summary(self) -> str:
-        """Return how many tickets, what was said, and a line for each that was not read whole."""
+        """Return the number of tickets, the verdicts, and a line for each not read completely."""
         parts = ", ".join(f"{count} {name}" for name, count in self._verdicts.most_common())
         total = self._verdicts.total()
         counted = f"{total} ticket{'' if total == 1 else 's'}: {parts or 'none'}"
@@ -88,13 +88,13 @@ _tables: list[Tables] = []
 
 
 def _prepare(directory: str) -> None:
-    """Open the tables of a process once; a long batch needs the collector that a run can spare."""
+    """Open the tables once in a process; turn garbage collection on for a long batch."""
     gc.enable()
     _tables[:] = [Tables(Path(directory))]
 
 
 def answer(ticket: Ticket) -> Answered:
-    """Return the line of one ticket; one that cannot be read stops no other."""
+    """Return the line for one ticket; one that cannot be read does not stop the others."""
     if ticket.error:
         return Answered(_unread(ticket.name, ticket.error))
     intake = Intake()
@@ -146,7 +146,7 @@ def _tickets(path: Path) -> Iterator[Ticket]:
 
 
 def _of_pipe(path: Path) -> Ticket:
-    """Read a pipe here: another process may have none of its name."""
+    """Read a pipe here: its name may mean nothing in another process."""
     try:
         with opened(path) as given:
             return Ticket(path.stem, held=given.all_up_to(HEAD + 1))

@@ -1,4 +1,4 @@
-"""What a text claims: each cause that messages or facts name, with how much speaks for it."""
+"""What a text claims: each cause that messages or facts name, with its weight."""
 
 from collections.abc import Mapping, Sequence
 
@@ -17,7 +17,7 @@ _MOST_LINES = 8
 
 
 def claims_of(matches: Sequence[Match]) -> list[Claim]:
-    """Return a claim for each slug of which a text has messages; the weightiest one speaks."""
+    """Return a claim for each slug that has messages in a text, in the words of the strongest."""
     by_slug: dict[str, list[tuple[int, Match]]] = {}
     for at, match in enumerate(matches):
         by_slug.setdefault(match.slug, []).append((at, match))
@@ -56,9 +56,9 @@ def weighed(results: Mapping[str, CheckResult], claims: Sequence[Claim]) -> dict
 
 
 def _weighed(claim: Claim, said: Weight | None) -> Claim:
-    """Weigh a claim of facts; what is merely possible, and of which no line complains, is a note.
+    """Weigh a claim of facts; a warning that is only possible, and in no message, is a note.
 
-    ``said`` is what the messages of the same slug weigh, None without any.
+    ``said`` is the weight of the messages of the same slug, None if there are none.
     """
     hit = claim.hit
     severity = hit.severity or all_rules()[claim.slug].severity

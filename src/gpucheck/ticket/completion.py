@@ -20,12 +20,12 @@ from gpucheck.ticket.readers.base import Machine
 
 _ASSUMED = Line(0, "", file="assumed: nothing pasted says otherwise")
 _FULL = 0.9
-"""Of a GPU's memory: what is left is less than a context and its libraries take on most."""
+"""The share of a GPU's memory above which too little is left for a context and libraries."""
 _OTHERS = ("rocm", "xpu", "cpu")
 
 
 def complete(machine: Machine, tables: Tables) -> None:
-    """Fill what follows from what was read; nothing that was read is changed."""
+    """Fill in what follows from what was read; nothing that was read is changed."""
     for gpu in machine.items(Nvml, "gpus").values():
         _capability(gpu, "device_name", tables)
     for gpu in machine.items(Pci, "gpus").values():
@@ -36,7 +36,7 @@ def complete(machine: Machine, tables: Tables) -> None:
 
 @functools.lru_cache(maxsize=1024)
 def _known_capability(name: str, tables: Tables) -> str | None:
-    """Return the compute capability of a product, None when no table has it."""
+    """Return the compute capability of a product, None if no table has it."""
     found = (capability_of(known, tables) for known in spellings(name))
     return next((one for one in found if one is not None), None)
 
@@ -51,7 +51,7 @@ def _capability(gpu: Draft, field: str, tables: Tables) -> None:
 
 
 def _build(machine: Machine, tables: Tables) -> None:
-    """Say for what a wheel was built, from its version: ``2.1.0+cu118``, or PyPI's default."""
+    """Fill in what a wheel was built for, from its version (``2.1.0+cu118``) or PyPI's default."""
     version = machine.value(TorchBuild, "version")
     if not version or machine.knows(TorchBuild, "built_for"):
         return
@@ -70,7 +70,7 @@ def _build(machine: Machine, tables: Tables) -> None:
 
 
 def _default_build(version: str, machine: Machine, tables: Tables) -> None:
-    """Say what PyPI's wheel of a release is built for."""
+    """Fill in what PyPI's wheel of a release is built for."""
     os = machine.value(System, "os") or "linux"
     arch = machine.value(System, "machine") or "x86_64"
     platform = f"linux_{arch}" if os == "linux" else os
@@ -86,7 +86,7 @@ def _default_build(version: str, machine: Machine, tables: Tables) -> None:
 
 
 def _platform(machine: Machine) -> None:
-    """Take a wheel whose platform nobody names for the common one: Linux, x86_64."""
+    """Assume the usual platform, Linux on x86_64, for a CUDA wheel without a named one."""
     if machine.value(TorchBuild, "cuda") and not machine.knows(System, "jetson"):
         if not machine.knows(System, "os"):
             machine.said(System, "os", "linux", _ASSUMED)
@@ -95,7 +95,7 @@ def _platform(machine: Machine) -> None:
 
 
 def known_facts(machine: Machine) -> KnownFacts:
-    """Return what messages can ask about the facts that stand in the same text."""
+    """Return what conditions of messages can ask about the facts in the same text."""
     return KnownFacts(
         os=machine.value(System, "os"),
         built_for=machine.value(TorchBuild, "built_for"),
@@ -108,7 +108,7 @@ def known_facts(machine: Machine) -> KnownFacts:
 
 
 def _is_full(machine: Machine) -> bool:
-    """Whether a pasted table shows that the GPU that a program takes first has no memory left."""
+    """Whether a pasted table shows that the GPU a program uses first has no memory left."""
     gpus = machine.items(Nvml, "gpus")
     variables = machine.value(Environment, "variables") or {}
     mask = variables.get("CUDA_VISIBLE_DEVICES", "").partition(",")[0].strip()

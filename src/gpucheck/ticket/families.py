@@ -1,7 +1,7 @@
 """Formats of messages: their lines in a text, and how many of its messages each of them holds.
 
 Readers name the formats that hold facts. A log or a traceback holds messages, which the matcher
-finds; which format a message stood in is told here, so that nobody has to guess what was read.
+finds. This module says in which format a message was, so that the user can see what was read.
 """
 
 from collections.abc import Iterator, Sequence
@@ -32,7 +32,7 @@ _FAMILIES: dict[str, tuple[str, ...]] = {
                   "unsupported gnu version", "undefined reference"),
     "Slurm": ("slurmstepd: ", "srun: ", "sbatch: "),
 }  # fmt: skip
-"""What stands in the lines of each format, in lower case."""
+"""What occurs in the lines of each format, in lower case."""
 _LITERALS = tuple(literal for literals in _FAMILIES.values() for literal in literals)
 _OTHER = "single messages"
 _HEADER = "traceback (most recent call last)"
@@ -41,7 +41,7 @@ _MOST_LINES = 2000
 
 
 def formats(text: Text, matches: Sequence[Match]) -> list[Taken]:
-    """Return each format of messages that stands in the text, with what was found in it."""
+    """Return each format of messages in the text, with what was found in it."""
     left = {(match.line.file, match.line.number): match.line for match in matches}
     found = []
     for name, lines in _found(text):
@@ -54,7 +54,7 @@ def formats(text: Text, matches: Sequence[Match]) -> list[Taken]:
 
 
 def spans(name: str, lines: Sequence[Line], *, facts: int = 0, messages: int = 0) -> list[Taken]:
-    """Return what was taken of a format, by the file where several are one ticket."""
+    """Return what was read from a format, by file if a ticket has several files."""
     files = list(dict.fromkeys(line.file for line in lines if line.number))
     taken = []
     for at, file in enumerate(files):

@@ -1,4 +1,4 @@
-"""What somebody gives: a file, a pipe, a device. It is opened once, and a pipe is read once."""
+"""Input files, pipes and devices. Each is opened once, and a pipe is read once."""
 
 import contextlib
 import io
@@ -16,9 +16,9 @@ import msgspec
 from gpucheck.facts.snapshot import FILE_LIMIT, Snapshot, decode
 
 SNIFF = 8192
-"""Bytes of the beginning, by which it is told what it is."""
+"""The number of bytes at the beginning that show what it is."""
 WAIT = 10.0
-"""Seconds in which somebody must begin to write into a named pipe."""
+"""The time in seconds within which somebody must start to write into a named pipe."""
 _GLANCE = 0.05
 _FIRST = 64 * 1024
 _SCHEMAS = (b'"gpucheck.report/1"', b'"gpucheck.snapshot/1"')
@@ -28,18 +28,18 @@ _OWN_STREAM = re.compile(r"/(?:dev|proc/self)/fd/(\d{1,6})")
 
 
 class IntakeError(ValueError):
-    """Something given is no text that can be read; the message is one sentence for the user."""
+    """An input is no readable text; the message is one sentence for the user."""
 
 
 class Reads(Protocol):
     """Something that bytes are read from."""
 
     def read(self, size: int = -1, /) -> bytes | None:
-        """Return the next bytes, none at the end."""
+        """Return the next bytes, b"" at the end."""
 
 
 class Given:
-    """The first bytes of something, what follows them, and its size (0 where nobody knows it)."""
+    """The first bytes of an input, a stream of the rest, and its size (0 if unknown)."""
 
     def __init__(self, stream: Reads, name: str = "", size: int = 0) -> None:
         self.name = name
@@ -48,7 +48,7 @@ class Given:
         self.stream = stream
 
     def saved(self) -> Snapshot | None:
-        """Return the snapshot where this is a file that gpucheck wrote; else nothing more is read.
+        """Return the snapshot if this is a file that gpucheck wrote; else nothing more is read.
 
         Raises:
             IntakeError: it says that it is one, and cannot be read.
@@ -58,7 +58,7 @@ class Given:
         return saved(self.head + (self.stream.read(FILE_LIMIT + 1 - len(self.head)) or b""))
 
     def all_up_to(self, most: int) -> bytes:
-        """Return everything, or so many bytes."""
+        """Return everything, or this many bytes."""
         return self.head + (self.stream.read(max(0, most - len(self.head))) or b"")
 
 
@@ -103,7 +103,7 @@ def opened(path: Path, name: str = "") -> Iterator[Given]:
 
 
 def saved(data: bytes) -> Snapshot | None:
-    """Return the snapshot in a file that gpucheck wrote, None when it is no such file.
+    """Return the snapshot in a file that gpucheck wrote, None if it is no such file.
 
     Raises:
         IntakeError: it says that it is one, and cannot be read.
@@ -131,14 +131,14 @@ def _stream(path: Path) -> BinaryIO:
     except ValueError as error:  # a null byte
         raise IntakeError(f"{path} cannot be read: {error}.") from error
     own = _OWN_STREAM.fullmatch("/dev/fd/0" if str(path) == "/dev/stdin" else str(path))
-    if own is not None and not stat.S_ISREG(mode):  # a shell's <(command): to open it may wait
+    if own is not None and not stat.S_ISREG(mode):  # a shell's <(command): opening it may block
         return os.fdopen(os.dup(int(own[1])), "rb")
     return _named_pipe(path) if stat.S_ISFIFO(mode) else path.open("rb")
 
 
 def _named_pipe(path: Path) -> BinaryIO:
     """Open a pipe without waiting for its writer, who may never come."""
-    pipe = open(path, "rb", buffering=0, opener=_without_waiting)  # noqa: SIM115  # closed by who reads
+    pipe = open(path, "rb", buffering=0, opener=_without_waiting)  # noqa: SIM115  # the reader closes it
     try:
         first = _awaited(pipe.fileno(), path)
         os.set_blocking(pipe.fileno(), True)
@@ -153,7 +153,7 @@ def _without_waiting(path: str, flags: int) -> int:
 
 
 def _awaited(pipe: int, path: Path) -> bytes:
-    """Return what is there as soon as somebody writes, nothing when he is there and silent.
+    """Return the first bytes as soon as somebody writes, b"" if a writer stays silent.
 
     Raises:
         IntakeError: nobody came.

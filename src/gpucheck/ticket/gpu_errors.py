@@ -1,4 +1,4 @@
-"""The line in which CUDA reports an error: with one, no text is called healthy."""
+"""The line in which CUDA reports an error: a text with such a line is never healthy."""
 
 import re
 
@@ -32,7 +32,7 @@ _WORDS = (
     "out of vram", "oom", "illegal memory access",
     "error 80", "800 error", "801 error", "802 error", "803 error", "804 error",
 )  # fmt: skip
-"""What people write of such an error where they do not quote it."""
+"""What people write about such an error without quoting it."""
 _FAILING = (
     "fail", "crash", "time out", "times out", "timed out", "timeout", " hang", "unavailable",
     "not available", "t available", "not detect", "t detect", "not found", "not recogni",
@@ -78,7 +78,7 @@ def first_gpu_error(text: Text) -> Line | None:
 
 
 def first_complaint(text: Text) -> Line | None:
-    """Return the first line that says in words that CUDA, a library of it or a GPU fails."""
+    """Return the first line that says in words that CUDA, its libraries or a GPU fail."""
     return _first(text, _WORDS, _SAID) or _first(text, _FAILING, _COMPLAINT)
 
 

@@ -1,8 +1,8 @@
-"""Turns what somebody gives (files, a pipe, a text) into bounded clean lines.
+"""Turns input (files, a pipe, a text) into a bounded number of clean lines.
 
-A text of ordinary size is kept whole. Of a long log the lines that may matter are kept: those with
-a literal of a message and those that a reader starts at, with what stands around them, and the
-beginning and the end. Nothing is unpacked to disk, and no more than a fixed amount is looked at.
+A text of ordinary size is kept completely. Of a long log, the beginning, the end and the lines that
+may matter are kept: lines with a literal of a message, lines at which a reader starts, and the
+lines around them. Nothing is unpacked to disk, and no more than a fixed amount is read.
 """
 
 import gzip
@@ -23,9 +23,9 @@ from gpucheck.ticket.readers._cleaning import clean
 WHOLE = 2 * 1024 * 1024
 """Bytes: a text up to this size is kept as it is."""
 HEAD, TAIL = 64 * 1024 * 1024, 16 * 1024 * 1024
-"""Bytes of one file that are looked at: from its beginning, and from its end where it is longer."""
+"""Bytes of one file that are read from its beginning, and from its end if it is longer."""
 MOST_SKIPPED = 8 * 1024**3
-"""Bytes between the two whose lines are counted, so that the last lines have their numbers."""
+"""Bytes between the two whose lines are counted, so that the last lines get their numbers."""
 _BLOCK = 1024 * 1024
 _LONGEST_LINE = 64 * 1024
 """Bytes of a line that are decoded at all."""
@@ -35,9 +35,9 @@ _OF_MESSAGE, _OF_DISTINCT, _OF_READER = 8, 64, 1500
 _BEFORE, _AFTER, _AFTER_MARK = 3, 3, 60
 _MOST_KEPT = 60_000
 _MANY_LINES, _DENSE = 20_000, 8
-"""A block with so many lines of fewer bytes than this on average is no log, but a rain of them."""
+"""A block with this many lines is no log if they have fewer bytes than this on average."""
 _LONG_ENOUGH = re.compile(rb"[^\n]{7,}")
-"""What is kept of a rain of lines: the shorter ones say nothing, and cost as much each as any."""
+"""The lines that are kept of such a block: shorter ones say nothing."""
 _GZIP, _TAR = b"\x1f\x8b", b"ustar"
 _ARCHIVES = {
     b"PK\x03\x04": "a zip archive",
@@ -63,7 +63,7 @@ class Intake:
         return Text(self._lines)
 
     def add_bytes(self, data: bytes, name: str = "") -> None:
-        """Take a text that is in memory; gzip is unpacked.
+        """Add a text that is in memory; gzip is unpacked.
 
         Raises:
             IntakeError: it is no text.
@@ -71,7 +71,7 @@ class Intake:
         self.add(Given(io.BytesIO(data), name, len(data)))
 
     def add_file(self, path: Path, name: str = "") -> None:
-        """Take a file, a pipe or a device.
+        """Add a file, a pipe or a device.
 
         Raises:
             IntakeError: it cannot be read, or is no text.
@@ -80,7 +80,7 @@ class Intake:
             self.add(given)
 
     def add(self, given: Given) -> None:
-        """Take what was opened.
+        """Add an input that was opened.
 
         Raises:
             IntakeError: it is no text.
@@ -92,7 +92,7 @@ class Intake:
             unpacked = _Unpacked(Rejoined(head, stream))
             head, stream, size = unpacked.read(SNIFF), unpacked, 0
             _refuse_archives(head, name, packed=True)
-        if not size:  # nobody knows how long it is
+        if not size:  # its length is unknown
             begun = stream.read(WHOLE) or b""
             size = len(head) + len(begun) if len(begun) < WHOLE else 0
             stream = Rejoined(begun, stream)
@@ -137,7 +137,7 @@ class Intake:
 
     @staticmethod
     def _utf_16(head: bytes, stream: Reads, name: str) -> Iterator[list[Line]]:
-        """Windows' PowerShell writes its output so."""
+        """Yield the lines of UTF-16 text, which Windows PowerShell writes."""
         data = head
         while len(data) < HEAD // 4 and (block := stream.read(_BLOCK)):
             data += block
@@ -200,7 +200,7 @@ class _Cutter:
         self._begun = b""
 
     def cut(self, block: bytes) -> Iterator[list[Line]]:
-        """Yield the lines that this block ends; of an endless line the beginning is kept."""
+        """Yield the lines that end in this block; only the beginning of an endless line is kept."""
         whole, newline, begun = (self._begun + block).rpartition(b"\n")
         self._begun = begun[:_LONGEST_LINE]
         if newline:
@@ -241,14 +241,14 @@ class _Cutter:
 
 
 class _Unpacked:
-    """What a gzip file holds, as far as it can be unpacked."""
+    """The content of a gzip file, as far as it can be unpacked."""
 
     def __init__(self, packed: io.RawIOBase) -> None:
         self._file = gzip.GzipFile(fileobj=cast("BinaryIO", packed))
         self.is_damaged = False
 
     def read(self, size: int = -1, /) -> bytes:
-        """Return so many bytes, fewer where it ends or is damaged."""
+        """Return this many bytes, fewer if it ends or is damaged."""
         parts: list[bytes] = []
         while size > 0 and not self.is_damaged:
             try:

@@ -1,4 +1,4 @@
-"""From a text to a report: it is read, its claims are weighed, and the one engine combines them."""
+"""From a text to a report: reads it, weighs its claims and has the engine combine them."""
 
 from collections.abc import Sequence
 
@@ -9,16 +9,16 @@ from gpucheck.findings import all_rules
 from gpucheck.messages.matcher import Match
 from gpucheck.messages.text import Text
 from gpucheck.tables import Tables
+from gpucheck.ticket.as_snapshot import matches_of, snapshot_of
 from gpucheck.ticket.claims import claims_of, weighed
 from gpucheck.ticket.questions import open_questions
 from gpucheck.ticket.reading import Reading, read
 from gpucheck.ticket.settled import settled_with, silent_rules
-from gpucheck.ticket.signs import matches_of, snapshot_of
 from gpucheck.ticket.unwrap import unwrapped
 
 
 def judge(text: Text, tables: Tables) -> Report:
-    """Name the cause; where none shows, look again with the lines joined that something broke."""
+    """Name the cause; if none is found, look again with broken lines joined."""
     reading = read(text, tables)
     report = _judged(reading, tables)
     if not report.root_causes:
@@ -29,7 +29,7 @@ def judge(text: Text, tables: Tables) -> Report:
 
 
 def judge_saved(snapshot: Snapshot, tables: Tables) -> Report:
-    """Judge a saved snapshot anew: of a machine, or of a text with the signs found in it."""
+    """Judge a saved snapshot anew: of a machine, or of a text with the messages found in it."""
     if snapshot.origin != "pasted":
         return judge_machine(snapshot, tables)
     pasted = snapshot.get(Pasted)

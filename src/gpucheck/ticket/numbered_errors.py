@@ -1,6 +1,6 @@
-"""Says in words what an error of CUDA is that a text names by its number or its name alone.
+"""Adds the words to a CUDA error that a text names by its number or name only.
 
-The words are put behind the line in brackets, as the tables have them, for the matcher to find.
+The words, as the tables have them, are added to the line in brackets, where the matcher finds them.
 """
 
 import re
@@ -42,13 +42,13 @@ _FORMS = tuple(
 )
 _NAME = re.compile(r"\b(?:cudaError[A-Z]\w{3,60}|CUDA_ERROR_\w{3,60})")
 _BEFORE_ANY_WORK = ("getdevicecount", "cuinit", "deviceget")
-"""Calls that take no memory of a GPU: where one reports "out of memory" something else is short."""
+"""Calls that use no GPU memory: if one reports "out of memory", something else is short."""
 _MOST = 50
 _LONGEST = 1000
 
 
 def with_names(text: Text, tables: Tables) -> Text:
-    """Return the text with each numbered error of CUDA named; itself where there is none."""
+    """Return the text with each numbered CUDA error named; the same text if there is none."""
     named = {}
     for index in text.find(*_LITERALS, most=_MOST):
         line = text.lines[index]
@@ -86,10 +86,10 @@ def _row(line: str, errors: CudaErrors) -> CudaErrorRow | None:
 
 
 def meant(code: int, line: str, errors: CudaErrors) -> CudaErrorRow | None:
-    """Return the row that a number stands for in a line; CUDA before 10.1 numbered otherwise.
+    """Return the row of an error number in a line; CUDA before 10.1 used other numbers.
 
-    The words of the line decide. Without any it is the one that stands for a finding, and of two
-    the newer: the other numbers of old are hardly ever seen by a user today.
+    The words of the line decide. Without words it is the row of a finding, and the newer one of
+    two: users hardly ever see the old numbers today.
     """
     rows = [errors.error(code), errors.error_before_10_1(code)]
     known = [row for row in rows if row is not None and row.runtime and row.message]

@@ -1,8 +1,8 @@
-"""A report of gpucheck's own in a text: what it found is taken, its lines are not read again.
+"""A report of gpucheck in a text: its findings are taken, its lines are not read again.
 
-A report speaks of many causes in words that look like messages: in its fixes, in
-what it lists as fine. What it found is read from its last line, which is the same in every form
-and language, or from its JSON.
+A report mentions many causes in words that look like messages: in its fixes, and in its list of
+what is fine. Its findings are read from its last line, which is the same in every format and
+language, or from its JSON.
 """
 
 import re
@@ -21,22 +21,22 @@ from gpucheck.messages.text import Line, Text
 NAME = "gpucheck report"
 
 _MOST_REPORTS, _MOST_LINES = 16, 4000
-"""Reports of a text that are taken out, and lines that each may have."""
+"""The most reports that are taken out of a text, and the most lines of each."""
 _FOOTER = re.compile(r"^(?:gpucheck \d[\w.+]{0,20}, tables \d|Read {5}\S)")
 _VERDICT = re.compile(r"^\*{0,2}(?:HEALTHY|WARNING|BROKEN|UNKNOWN)\b")
-"""The last and the first line of a report of the first version, which had no trailer."""
+"""The last and the first line of a report by the first version, which had no trailer."""
 _HEADLINE = r"(?P<headline>.+)"
 _TIE_BREAKS = (3, 2, 1)
-"""Of the first, second and further findings: a report puts the cause first."""
+"""The tie-breaks of the first, second and further findings: a report has the cause first."""
 _SCHEMA = '"gpucheck.report/1"', '"gpucheck.snapshot/1"'
 _JSON_VERDICT = re.compile(r'"verdict":\s{0,8}"(healthy|warning|broken|unknown)"')
 _JSON_CAUSES = re.compile(r'"root_causes":\s{0,8}\[([^\[\]]{0,2000})\]')
 _JSON_HEAD, _JSON_ENDS = 40, ("}", "```")
-"""Lines in which the causes stand, and lines that end a JSON text that is broken into lines."""
+"""The number of lines that can have the causes, and the lines that end a JSON text."""
 
 
 class OwnReport(msgspec.Struct, frozen=True):
-    """The verdict of a report that stands in a text, and what it found."""
+    """The verdict of a report that is in a text, and what it found."""
 
     verdict: str
     line: Line
@@ -44,7 +44,7 @@ class OwnReport(msgspec.Struct, frozen=True):
 
 
 def take_out(text: Text) -> tuple[Text, OwnReport | None]:
-    """Return the text without its reports, and what they found; None where there is none."""
+    """Return the text without its reports, and what they found; None if there are none."""
     for schema in _SCHEMA:
         found = text.find(schema, most=1)
         if found:
@@ -64,7 +64,7 @@ def take_out(text: Text) -> tuple[Text, OwnReport | None]:
 
 
 def _begin(lines: Sequence[Line], at: int, said: Trailer) -> int:
-    """Return where the report with this trailer begins; the trailer alone where nobody knows."""
+    """Return where the report with this trailer begins; the trailer's line if unknown."""
     above = range(at - 1, max(-1, at - _MOST_LINES), -1)
     return next((one for one in above if start_of(lines[one].text) == said.start), at)
 
@@ -74,7 +74,7 @@ def _read(said: Trailer, line: Line) -> OwnReport:
 
 
 def _joined(reports: Sequence[OwnReport]) -> OwnReport:
-    """Return several reports as one: the causes of all, with the verdict of the first that has."""
+    """Return several reports as one: all causes, with the verdict of the first that has any."""
     first = next((one for one in reports if one.matches), reports[0])
     matches = {match.slug: match for one in reversed(reports) for match in one.matches}
     ordered = dict.fromkeys(match.slug for one in (first, *reports) for match in one.matches)
@@ -82,7 +82,7 @@ def _joined(reports: Sequence[OwnReport]) -> OwnReport:
 
 
 def _without_older(text: Text) -> Text:
-    """Return the text without reports that have no trailer: what they list is no message."""
+    """Return the text without reports that have no trailer: their lines are no messages."""
     footers = [
         at for at in text.find(", tables ", "read     ") if _FOOTER.match(text.lines[at].text)
     ]
@@ -98,7 +98,7 @@ def _without_older(text: Text) -> Text:
 
 
 def _matches(verdict: str, causes: Sequence[str], line: Line) -> tuple[Match, ...]:
-    """Return what a report names as if messages had; unknown slugs say nothing."""
+    """Return what a report names as if messages had named it; unknown slugs are left out."""
     severity = "warning" if verdict == "warning" else "error"
     known = [slug for slug in causes if slug in all_rules() and slug in all_messages()]
     return tuple(
@@ -108,7 +108,7 @@ def _matches(verdict: str, causes: Sequence[str], line: Line) -> tuple[Match, ..
 
 
 def _take_out_json(text: Text, begin: int) -> tuple[Text, OwnReport]:
-    """Take a saved report for what it says of its causes; its facts were cut with its lines."""
+    """Take the causes of a saved report; its facts are lost because its lines were cut."""
     first = text.lines[begin]
     head = "".join(line.text for line in text.lines[begin : begin + _JSON_HEAD])
     in_one_line = first.text.lstrip().startswith("{")
@@ -128,7 +128,7 @@ def _take_out_json(text: Text, begin: int) -> tuple[Text, OwnReport]:
 
 
 def own_match(slug: str, severity: str, line: Line, values: dict[str, str], at: int = 0) -> Match:
-    """Return what a report found as if a message had."""
+    """Return what a report found as if a message had said it."""
     message = Message(
         name=f"{NAME}: {severity}",
         literal="gpucheck",

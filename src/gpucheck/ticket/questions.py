@@ -1,4 +1,4 @@
-"""What a pasted text leaves open, and the one command whose output would decide it."""
+"""What a pasted text leaves open, and the command whose output would decide it."""
 
 from gpucheck.engine import Diagnosis, OpenQuestion
 from gpucheck.facts.claims import Severity
@@ -16,7 +16,7 @@ _NVIDIA_SMI = "nvidia-smi"
 def open_questions(
     snapshot: Snapshot, diagnosis: Diagnosis, *, recognised: bool
 ) -> tuple[OpenQuestion, ...]:
-    """Return what keeps the text from being called healthy; nothing where CUDA was seen to work."""
+    """Return what keeps the text from being called healthy; () if nothing does."""
     if not recognised:
         return (
             _question(

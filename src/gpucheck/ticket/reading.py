@@ -1,4 +1,4 @@
-"""Reads a text: the facts that stand in it, and the messages that were found beside them."""
+"""Reads a text: its facts, and the messages that were found in it."""
 
 from collections.abc import Sequence
 
@@ -19,11 +19,11 @@ from gpucheck.ticket.readers import read_pasted
 from gpucheck.ticket.readers.base import Machine
 
 LONGEST = 300
-"""Characters of a line that are kept of it."""
+"""The number of characters of a line that are kept."""
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
-    """What a text says: facts, messages, a report of gpucheck's own, and how to tell from where."""
+    """What a text says: facts, messages and reports of gpucheck, with the lines they are from."""
 
     text: Text
     own: OwnReport | None
@@ -31,17 +31,17 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     readers: tuple[str, ...]
     sections: dict[str, Section]
     found: Sequence[Match]
-    """Every message, also one that the facts refute."""
+    """Every message, including those that the facts refute."""
     matches: Sequence[Match]
-    """The messages that count, with those that a report of gpucheck's own stands for."""
+    """The messages that count, including those that a report of gpucheck stands for."""
 
     @property
     def recognised(self) -> bool:
-        """Whether it holds anything that is known."""
+        """Whether it has anything that gpucheck knows."""
         return bool(self.readers or self.matches)
 
     def says_the_same(self, other: "Reading") -> bool:
-        """Whether the rules are asked about the same facts and messages as of another text."""
+        """Whether it gives the same facts and messages as another text."""
         return (
             self.found == other.found
             and self.sections == other.sections
@@ -78,7 +78,7 @@ def read(text: Text, tables: Tables) -> Reading:
 
 
 def _not_refuted(matches: list[Match], machine: Machine) -> list[Match]:
-    """Leave out mere symptoms of what cannot be where CUDA was seen to start."""
+    """Leave out symptoms of causes that are impossible if CUDA was seen to start."""
     if machine.value(Pasted, "cuda_available") is not True:
         return matches
     rules = all_rules()

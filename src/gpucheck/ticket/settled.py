@@ -1,4 +1,4 @@
-"""Rules about which a text says nothing: their outcomes are the same for every such text."""
+"""Checks about which a text says nothing: their outcomes are the same for every such text."""
 
 import functools
 from collections.abc import Mapping
@@ -16,22 +16,22 @@ _LASTING = (Outcome.FINE, Outcome.NOT_APPLICABLE, Outcome.UNKNOWN)
 
 @functools.cache
 def nothing_said(kind: type[Section]) -> Section:
-    """Return the section of this type about which a text says nothing: one object for all texts."""
+    """Return an empty section of this type; all texts share one object."""
     return kind(problems={"*": NOT_PASTED})
 
 
 class Settled:
-    """Outcomes of checks whose every section nobody spoke of, kept from one text to the next."""
+    """Outcomes of checks whose sections a text did not mention, kept for the next text."""
 
     def __init__(self) -> None:
         self._checks: dict[str, Check] = {}
 
     def about(self, silent: frozenset[str]) -> dict[str, Check]:
-        """Return the known outcomes of the rules about which a text says nothing."""
+        """Return the known outcomes of these rules, about which a text says nothing."""
         return {slug: self._checks[slug] for slug in silent & self._checks.keys()}
 
     def learn(self, silent: frozenset[str], results: Mapping[str, CheckResult]) -> None:
-        """Keep what came of asking the silent rules for the next text."""
+        """Keep the outcomes of the silent rules for the next text."""
         for slug in silent - self._checks.keys():
             result = results.get(slug)
             if isinstance(result, Check) and result.outcome in _LASTING:
@@ -46,12 +46,12 @@ def silent_rules(snapshot: Snapshot) -> frozenset[str]:
 
 @functools.lru_cache(maxsize=1024)
 def _without(said: frozenset[type[Section]]) -> frozenset[str]:
-    """Return the slugs of the rules that rest on none of these sections."""
+    """Return the slugs of the rules that use none of these sections."""
     return frozenset(slug for slug, rule in all_rules().items() if not sections_behind(rule) & said)
 
 
 @functools.lru_cache(maxsize=4)
 def settled_with(tables: Tables) -> Settled:
-    """Return what is settled with these tables."""
+    """Return the outcomes that are known with these tables."""
     del tables  # the key alone
     return Settled()

@@ -1,4 +1,4 @@
-"""Joins lines that a terminal, a mail or a form broke at its width."""
+"""Joins lines that a terminal, a mail program or a form broke at its width."""
 
 from collections.abc import Callable, Iterator
 
@@ -6,22 +6,22 @@ from gpucheck.messages.source_code import is_statement
 from gpucheck.messages.text import Line, Text
 
 _NARROWEST, _WIDEST = 40, 240
-"""Columns: narrower are lists of words, wider lines are hardly broken by anything."""
+"""The widths in columns: narrower texts are lists of words, wider ones are rarely broken."""
 _MOST_LINES = 20_000
 _SLACK = 24
-"""A line that is shorter than the width by more than this ends where its writer ended it."""
+"""A line that is shorter than the width by more than this was ended by its author."""
 _LONGEST = 4096
 _BORDER = ("|", "+")
-"""What begins a line of a table."""
+"""The start of a table row."""
 _BEGINS = (*_BORDER, "-", "=", "*", "#", "[", "{", ">")
-"""What begins a line of its own."""
+"""The start of a line that continues no other."""
 
 
 def unwrapped(text: Text) -> Iterator[Text]:
     """Yield the text with broken lines joined, as far as any look broken.
 
-    First as a terminal breaks them, in the last column, then as a mail does, between words. The
-    number of a joined line is that of its first.
+    First as a terminal breaks lines, in the last column, then as a mail program does, between
+    words. A joined line has the number of its first part.
     """
     lines = text.lines
     if not 1 < len(lines) <= _MOST_LINES:
@@ -53,12 +53,12 @@ def _joined(
 
 
 def _cut(last: str, _following: str, width: int) -> str | None:
-    """Return what stood between two lines, None where the first does not fill the width."""
+    """Return what was between two lines, None if the first does not fill the width."""
     return {0: "", 1: " "}.get(width - len(last))
 
 
 def _between_words(last: str, following: str, width: int) -> str | None:
-    """Return a blank where the next word would not have fitted, else None."""
+    """Return a blank if the next word would not have fitted, else None."""
     if following.startswith(_BEGINS) or following[0].isspace() or len(last) < width - _SLACK:
         return None
     return " " if len(last) + 1 + len(following.split(None, 1)[0]) > width else None

@@ -1,13 +1,13 @@
-"""How much a text speaks for a cause: by its messages, by its facts, by both together.
+"""The weight of a cause in a text: by its messages, by its facts, by both together.
 
 1. A finding is as strong as the strongest claim that is made for it. A message claims with its own
-   strength: it names the cause, points to it, fits it best, or is a symptom. Facts that stand in a
-   text claim with the strength that their confidence has, but at most "points": they may be of
-   another machine or another day.
-2. Of findings of the same strength the one weighs most for which facts and a message agree, then
-   the one with the higher tie-break. The engine puts them in order, the last of all by name.
-3. The engine suppresses a finding that is weaker than the first, and one that another explains
-   which weighs at least as much.
+   strength: it names the cause, points to it, fits it best, or is a symptom. Facts in a text claim
+   with the strength that their confidence has, but at most "points": they may be of another machine
+   or another day.
+2. Among findings of the same strength, one on which facts and a message agree weighs most, then
+   one with a higher tie-break. The engine sorts them, finally by name.
+3. The engine suppresses a finding that is weaker than the first, and one that is explained by a
+   finding of at least the same weight.
 """
 
 from collections.abc import Sequence
@@ -25,13 +25,13 @@ _OF_FACTS = {
 
 
 def of_messages(matches: Sequence[Match]) -> Weight:
-    """Return the weight of all messages of one finding: of the strongest."""
+    """Return the weight of the messages of one finding, which is that of the strongest."""
     level, tie_break = max(match.message.rank for match in matches)
     return Weight(level, tie_break=tie_break)
 
 
 def of_facts(confidence: Confidence, said: Weight | None) -> Weight:
-    """Return the weight of what facts show, beside that of messages (None without any)."""
+    """Return the weight of what facts show; ``said`` is that of messages, None without any."""
     shown = Weight(_OF_FACTS[confidence].level)
     if said is None:
         return shown

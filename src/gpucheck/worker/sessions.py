@@ -11,7 +11,7 @@ import os
 
 _KILL = 9
 _SESSION = 2
-"""Where the session stands after the state in ``/proc/PID/stat``."""
+"""The position of the session after the state in ``/proc/PID/stat``."""
 _ROUNDS = 5
 """How often to look again for what was started while the others were killed."""
 

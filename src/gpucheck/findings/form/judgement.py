@@ -9,7 +9,7 @@ from gpucheck.facts.claims import Confidence, Fix, Severity
 
 
 class Outcome(str, enum.Enum):
-    """The result of evaluating one rule."""
+    """How asking the check of one rule ended."""
 
     FIRED = "fired"
     FINE = "fine"
@@ -59,7 +59,7 @@ Judgement = Hit | Fine | NotApplicable
 
 
 class Weight(NamedTuple):
-    """How much a text speaks for a cause; the greater one comes first."""
+    """How strongly a text supports a cause; the greatest comes first."""
 
     level: int
     """Of the strength of what is said or shown: 4 names the cause, 1 is a symptom."""
@@ -69,7 +69,7 @@ class Weight(NamedTuple):
 
     @property
     def place(self) -> tuple[int, bool, int]:
-        """What sorts the greatest first."""
+        """A sort key that puts the greatest first."""
         return -self.level, not self.agreed, -self.tie_break
 
 
@@ -83,12 +83,12 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     slug: str
     hit: Hit
     stands: bool = True
-    """Whether it stands where the check has looked and its cause is not there."""
+    """Whether it is kept if the finding's own check looked and did not find the cause."""
     weight: Weight | None = None
-    """How much a text speaks for it; None of what was seen on a machine. There several causes may
-    be at work at once, while a text is about one failure and all that followed it."""
+    """How strongly a text supports it; None for what was seen on a machine. On a machine several
+    causes may be at work at once, while a text is about one failure and all that followed it."""
     place: str = ""
-    """Where a pre-flight saw it: a rank, a node, a link. What this machine shows says nothing
+    """Where a pre-flight saw it: a rank, a node, a link. Facts of this machine say nothing
     against it."""
 
 

@@ -15,9 +15,9 @@ PreflightClass = Literal[1, 3, 4, 5]
 """What a finding means to a job that waits: 1 a culprit (a machine, or a rank, that is broken), 4 a
 misconfiguration, 3 nothing that can be told for sure, 5 slow and no more."""
 Elsewhere = Literal["pre-flight", "text"]
-"""Where a cause shows that no fact of a machine shows: a pre-flight, a program's output."""
+"""Where a cause can show apart from the facts of a machine: a pre-flight, a program's output."""
 Library = Literal["nccl", "gloo"]
-"""Whose words in a self-test that went wrong can name a cause."""
+"""A library whose output in a failed self-test can name a cause."""
 GroupFailure = Literal["wrong", "store", "connect", "error", "hang"]
 """How a group of ranks fails: wrong sums, nobody reaches the store, nobody connects, an error, a
 hang."""
@@ -37,23 +37,22 @@ class InPreflight(msgspec.Struct, frozen=True, kw_only=True):
     """What a finding is in a pre-flight, whose culprits are machines, ranks and links."""
 
     exit_class: PreflightClass | None = None
-    """The exit status of a pre-flight that finds it; by its family if not given."""
+    """The exit status of a pre-flight that finds it; if not given, its family decides."""
     title: str = ""
-    """What is wrong, where the title of the rule speaks of one machine only."""
+    """What is wrong, if the title of the rule is about one machine only."""
     fix: str = ""
-    """What to do, where the check of the culprit's own node has found nothing that fits it."""
+    """What to do, if the check of the culprit's own node has no better fix."""
     commands: tuple[str, ...] = ()
     """The commands of that fix."""
     breaks_node: bool | None = None
-    """Whether the job can go on without the culprit's node; if not given, whether it is of class
-    1."""
+    """Whether the job should leave out the culprit's node; if not given, it should for class 1."""
     of_ranks: tuple[GroupFailure, ...] = ()
-    """How ranks fail, with whomever they are grouped, that are to blame for it."""
+    """How a rank that has this cause fails, in whichever group it is."""
     of_links: tuple[GroupFailure, ...] = ()
-    """How two ends fail together, each of which passes with others."""
+    """How two ends of a link fail together, although each passes with others."""
     is_of_ways: bool = False
-    """Whether it is said of two nodes one of which finds no way to the other."""
-    cured_without: tuple[str, ...] = ()
+    """Whether it is the finding of two nodes between which no connection is possible."""
+    passes_without: tuple[str, ...] = ()
     """Variables of control runs: a group that passes with one of them has this cause. ``gloo``
     stands for the run over the other backend."""
 
@@ -70,44 +69,44 @@ class Rule(msgspec.Struct, eq=False):
     title: str
     """What is wrong, in a few words."""
     severity: Severity
-    """The default; a Hit may say another."""
+    """The default; a ``Hit`` may have another."""
     family: Family
     """The area of the report that shows it."""
     suppressed_by: tuple[str, ...] = ()
-    """Slugs of the findings that explain this one: where one of them stands, this is suppressed."""
+    """Slugs of the findings that explain this one: if one of them stands, this is suppressed."""
     refuted_by: tuple[str, ...] = ()
     """Self-tests that disprove the finding when all of them pass on every GPU."""
     refuted_by_cuda: ByCuda = "never"
-    """What of it is disproved where ``torch.cuda.is_available()`` was seen to be true."""
+    """What is disproved once ``torch.cuda.is_available()`` was seen to be true."""
     needs_gpu: bool = False
-    """Whether it is not applicable, unasked, on a machine that surely has no NVIDIA GPU."""
+    """Whether the check is skipped on a machine that surely has no NVIDIA GPU."""
     seen_in: tuple[Elsewhere, ...] = ()
-    """Where else it shows when the check, if there is any, has seen nothing of it."""
+    """Where else it can show, if there is no check or the check saw nothing."""
     named_by: tuple[Library, ...] = ()
-    """Libraries whose words in a self-test can name it: its messages are then looked for there."""
+    """Libraries whose output in a self-test is searched for its messages."""
     decides_use: bool = False
-    """Whether a described PyTorch is said to be able to use a GPU only where this is fine."""
+    """Whether ``compat`` says that PyTorch can use a GPU only if this check is fine."""
     compat_keys: tuple[str, ...] = ()
     """The keys of ``gpucheck compat`` that it looks at."""
     preflight: InPreflight = InPreflight()
     judge: Callable[..., Judgement | None] | None = None
-    """The function that was marked as the check; None where no fact of a machine shows it."""
+    """The function marked as the check; None if no fact of a machine shows the cause."""
     needs: dict[str, Any] = {}
     """The types of the check's parameters, by name."""
 
     @property
     def slug(self) -> str:
-        """The name of the finding: that of its module."""
+        """The name of the finding, made from the name of its module."""
         return self.module.rpartition(".")[2].replace("_", "-")
 
     @property
     def page(self) -> str:
-        """What ``explain`` prints of it: the docstring of its module."""
+        """What ``gpucheck explain`` prints: the docstring of its module."""
         return inspect.getdoc(sys.modules[self.module]) or ""
 
     @property
     def is_about_gpus(self) -> bool:
-        """Whether what it finds matters only to those who use a GPU here."""
+        """Whether it matters only to those who use a GPU on this machine."""
         return self.needs_gpu or self.family in ("driver", "cluster")
 
     @property
@@ -117,12 +116,12 @@ class Rule(msgspec.Struct, eq=False):
 
     @property
     def breaks_node(self) -> bool:
-        """Whether a job can go on without the node of a culprit of this kind."""
+        """Whether the job should leave out the node of such a culprit."""
         said = self.preflight.breaks_node
         return self.preflight_class == _CULPRIT if said is None else said
 
     def check(self, function: Check) -> Check:
-        """Take the function that judges; its parameter types say what it needs."""
+        """Register the function that judges; its parameter types say what it needs."""
         self.judge = function
         self.needs = {
             name: kind

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from gpucheck.advice import TorchRemedies
+from gpucheck.advice import TorchFixes
 from gpucheck.derived.base import Derived
 from gpucheck.derived.torch_code import TorchCode, capabilities_of
 from gpucheck.facts import UnknownFactError
@@ -35,7 +35,7 @@ class NoKernelImage(Derived):
         self._says = says
         self._code = code
 
-    def hit(self, slug: str, remedies: TorchRemedies) -> Hit | None:
+    def hit(self, slug: str, advice: TorchFixes) -> Hit | None:
         """Return the finding for one of the two rules; None when the other one fits, or neither.
 
         If the GPU is within the range of the build, both are possible: the code of one library or
@@ -48,7 +48,7 @@ class NoKernelImage(Derived):
         if fits not in (slug, ""):
             return None
         again = repeated(refused.result)
-        fix = remedies.install("it has code for this GPU")
+        fix = advice.install("it has code for this GPU")
         other = _TOO_OLD if slug == _TOO_NEW else _TOO_NEW
         codes = self._codes()
         built = f", and this build has code for {' '.join(codes)}" if codes else ""

@@ -13,9 +13,9 @@ from gpucheck.findings.form import Rule
 _AGAIN = "gpucheck preflight"
 _MOST_FIXES = 4
 _MOST_HOSTS = 16
-"""More hosts than these stand in no command: --exclude-file has them all."""
+"""A command names no more hosts than this: --exclude-file has them all."""
 _NO_NAME = re.compile(r"[^A-Za-z0-9._:-]")
-"""What is in no name of a host, and in no address."""
+"""Characters that occur neither in host names nor in addresses."""
 
 
 def _fix(text: str, *commands: str) -> Fix:
@@ -43,7 +43,7 @@ def _of(rule: Rule) -> Fix:
 
 
 def _way(raw: object) -> tuple[Fix, ...]:
-    """Return how to look at the way between two hosts; () when it is not known which it is."""
+    """Return how to look at the network between two hosts; () if the hosts are not known."""
     if not isinstance(raw, dict):
         return ()
     try:
@@ -67,7 +67,7 @@ def _way(raw: object) -> tuple[Fix, ...]:
 
 
 def _own(raw: object) -> tuple[Fix, ...]:
-    """Return the fixes that the rules of the culprit's own node have found; () without any."""
+    """Return the fixes that the checks of the culprit's own node have found; () if none."""
     try:
         return tuple(msgspec.convert(raw or [], list[Fix])[:_MOST_FIXES])
     except msgspec.ValidationError:
@@ -86,7 +86,7 @@ def _without_transport(variables: dict[object, object]) -> Fix:
 
 
 def _left_out(culprits: list[Culprit], preflight: Preflight) -> Fix | None:
-    """Return how to go on without the nodes; None where the blame is not on a node for sure.
+    """Return how to go on without the nodes; None if it is not certain that a node is at fault.
 
     A drill takes no node out of work.
     """

@@ -19,13 +19,13 @@ class PreflightSays(Derived):
         self._preflight = preflight
 
     def claims(self) -> list[Claim]:
-        """Return a claim for each finding that culprits are of; slugs of no rule are left out."""
+        """Return a claim for each finding that has culprits; unknown slugs are left out."""
         slugs = dict.fromkeys(one.slug for one in self._preflight.culprits or ())
         rules = all_rules() if slugs else {}
         return [self._claim(rules[slug]) for slug in slugs if slug in rules]
 
     def nothing(self) -> Judgement | None:
-        """Return what to say of a cause that no culprit has; None where no pre-flight was run."""
+        """Return what to say about a cause that no culprit has; None if no pre-flight was run."""
         if self._preflight.finished:
             return Fine("the pre-flight met nothing of it")
         if self._preflight.culprits is not None:
@@ -34,12 +34,12 @@ class PreflightSays(Derived):
         return None
 
     def _claim(self, rule: Rule) -> Claim:
-        """Return what all culprits of a rule come to: the words are those of the gravest."""
+        """Return one claim for all culprits of a rule, in the words of the most severe."""
         from gpucheck.findings.witnesses.preflight_fixes import fixes_for  # noqa: PLC0415  # rarely needed
 
         culprits = self._preflight.culprits or []
         order = [at for at, one in enumerate(culprits) if one.slug == rule.slug]
-        order.sort(key=lambda at: _weight(culprits[at]))
+        order.sort(key=lambda at: _order(culprits[at]))
         found = [culprits[at] for at in order]
         first, place = found[0], self.place(found[0])
         what = rule.preflight.title or rule.title
@@ -93,7 +93,7 @@ class PreflightSays(Derived):
         return f"rank {rank} ({words})" if words else f"rank {rank}"
 
 
-def _weight(culprit: Culprit) -> tuple[int, int]:
+def _order(culprit: Culprit) -> tuple[int, int]:
     """Sort the most severe first, then the most certain; otherwise keep the order."""
     return _SEVERITIES.index(culprit.severity), _CONFIDENCES.index(culprit.confidence)
 

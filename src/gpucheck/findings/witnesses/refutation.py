@@ -1,4 +1,4 @@
-"""What disproves a finding that facts show: what was seen to work outweighs versions and files."""
+"""What disproves a finding that facts show: something seen to work outweighs versions and files."""
 
 from gpucheck.derived import Derived, Gpus
 from gpucheck.facts import UnknownFactError
@@ -18,7 +18,7 @@ class Refutation(Derived):
         self._pasted = pasted
 
     def of(self, rule: Rule, hit: Hit, *, is_named: bool) -> str:
-        """Return what disproves what a check has found; "" when nothing does.
+        """Return what disproves the finding of a check; "" if nothing does.
 
         Args:
             rule: the rule of the check.

@@ -45,7 +45,7 @@ class SelfTestWords(Derived):
         self._tests = tests
 
     def claims(self) -> list[Claim]:
-        """Return the causes that they name, each once: of each test the most telling line."""
+        """Return the causes that they name, each once: the most informative line of each test."""
         of_test: dict[str, _Found] = {}
         for path, result in self._tests.wrong():
             found = _most_telling(path, result)
@@ -61,7 +61,7 @@ class SelfTestWords(Derived):
 
 
 def _library(result: SelfTest) -> Library | None:
-    """Return whose words are looked for in a result; None where there are none to look for."""
+    """Return whose messages to look for in a result; None if it has none to look for."""
     if result.device == "cpu":
         return "gloo" if result.world_size > 1 else None
     of_nccl = result.data.get("nccl_warnings") or "nccl_result" in result.data

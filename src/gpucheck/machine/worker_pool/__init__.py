@@ -1,4 +1,4 @@
-"""Workers in the target interpreter: started, listened to, ended in time, and cleaned up.
+"""Workers in the target interpreter: starts, listens to, ends and cleans up after them.
 
-What a worker is told to do, and what its answers mean, is the business of whoever owns the pool.
+The owner of the pool decides what a worker does and what its answers mean.
 """

@@ -1,4 +1,4 @@
-"""What the end of a worker's process means, and what is worth keeping of its last words."""
+"""What the end of a worker's process means, and which of its last output to keep."""
 
 import re
 import signal
@@ -20,9 +20,9 @@ _PEER_LOST = (
     "Connection closed by peer",
     "Connection reset by peer",
 )
-"""Words of NCCL, gloo and torch's watchdog when another rank is gone or does not answer."""
+"""Messages of NCCL, gloo and torch's watchdog if another rank is gone or does not answer."""
 _OWN_FAULT = ("CUDA error", "Cuda failure", "CUDA out of memory")
-"""The watchdog also ends a process for a fault of its own GPU."""
+"""Messages with which the watchdog ends a process because of its own GPU."""
 
 
 class WorkerExit(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,7 +64,7 @@ def worker_exit(message: Message, stage: str, *, killed: str = "") -> WorkerExit
 
 
 def last_words(printed: str) -> dict[str, Any]:
-    """Return what is worth keeping of what a process printed: NCCL's warnings, its last words."""
+    """Return the useful output of a process: NCCL's warnings and the last lines."""
     data: dict[str, Any] = {}
     if warnings := _NCCL_WARN.findall(printed):
         data["nccl_warnings"] = warnings[-5:]
@@ -82,7 +82,7 @@ def _crashed(kind: str, detail: str, data: dict[str, Any]) -> WorkerExit:
 
 
 def _lost_peer(printed: str) -> str:
-    """Return the line in which a process says that another rank is gone; "" when none does."""
+    """Return the line in which a process says that another rank is gone; "" if there is none."""
     if any(words in printed for words in _OWN_FAULT):
         return ""
     lines = printed.splitlines()

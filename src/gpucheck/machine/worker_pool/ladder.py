@@ -31,7 +31,7 @@ class Ladder:
         return self._sent != 0
 
     def climb(self, send: Send) -> bool:
-        """Take the next step, if it is time for it; True when every step was in vain."""
+        """Take the next step if it is due; True if every step was in vain."""
         now = time.monotonic()
         if self._sent and now < self._next_step:
             return False

@@ -8,18 +8,18 @@ from typing import Any
 
 Message = dict[str, Any]
 _LARGEST = 4 * 1024 * 1024
-"""The most bytes between two marks; more is no message of a worker."""
+"""The most bytes between two marks; more is not a message of a worker."""
 
 
 class MessageStream:
-    """Takes messages out of what a program writes."""
+    """Extracts messages from the output of a program."""
 
     def __init__(self, mark: str) -> None:
         self._mark = mark.encode()
         self._rest = b""
 
     def messages(self, data: bytes) -> list[Message]:
-        """Return the messages that are complete by now."""
+        """Return the messages that have become complete."""
         parts = (self._rest + data).split(self._mark)
         # Noise and messages alternate; an even number of parts ends with half a message.
         half = len(parts) % 2 == 0
@@ -29,7 +29,7 @@ class MessageStream:
 
 
 def read_message(text: bytes) -> Message:
-    """Read one message; a text that is none becomes the message ``bad-answer``."""
+    """Parse one message; any other text becomes the message ``bad-answer``."""
     try:
         message = json.loads(text)
     except (ValueError, RecursionError):

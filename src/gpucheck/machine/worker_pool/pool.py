@@ -23,7 +23,7 @@ _GIVEN_UP: Message = {"event": "ended"}
 class WorkerPool:
     """Starts workers, listens to them, and ends them in time.
 
-    The last message of every worker is ``ended``, also of one that was given up.
+    The last message of every worker is ``ended``, even if the worker was given up.
 
     Args:
         start: starts a program (``LiveHost.supervise``).
@@ -69,7 +69,7 @@ class WorkerPool:
 
     @property
     def own_import_seconds(self) -> float:
-        """How much longer a worker may take to begin when it imports torch itself."""
+        """How much longer a worker may take to begin if it imports torch itself."""
         return 0.0 if self._forks else self._import_seconds
 
     def open(self) -> str:
@@ -83,7 +83,7 @@ class WorkerPool:
         return spawner.problem
 
     def start(self, key: str, order: Message, seconds: float) -> WorkerProcess:
-        """Start a worker; its ``problem`` says why that was impossible.
+        """Start a worker; its ``problem`` says why it could not be started.
 
         Args:
             key: its name; no other worker under way has it.
@@ -98,7 +98,7 @@ class WorkerPool:
         return worker
 
     def tick(self, seconds: float) -> None:
-        """Wait at most so long for what workers say; end those whose time is over."""
+        """Wait at most this long for messages of workers; end those whose time is over."""
         for key, message in self._spawner.events(seconds):
             if key != ZYGOTE:
                 self._take(key, message)

@@ -45,12 +45,12 @@ class WorkerProcess:
 
     @property
     def seconds(self) -> float:
-        """How long it has been where it is."""
+        """How long it has been in its current stage."""
         return time.monotonic() - self._since
 
     @property
     def seconds_left(self) -> float:
-        """How long it may still take."""
+        """How much time it has left."""
         return min(self._deadline, self._end) - time.monotonic()
 
     @property
@@ -59,7 +59,7 @@ class WorkerProcess:
         return self._ladder.is_begun
 
     def allow(self, seconds: float) -> None:
-        """Give it so many seconds from now; one that is to be ended gets no more time."""
+        """Give it this many seconds from now; one that is being ended gets no more time."""
         if self._ladder.is_begun:
             return
         self._since = time.monotonic()
@@ -68,13 +68,13 @@ class WorkerProcess:
             self._deadline = self._since + seconds
 
     def stop(self, reason: StopReason, within: float = 0.0) -> None:
-        """End it, at the latest after so many seconds."""
+        """End it, at the latest after this many seconds."""
         if self.stopped_for is None and not self.is_gone:
             self.stopped_for = reason
             self._deadline = min(self._deadline, time.monotonic() + within)
 
     def push(self, send: Send) -> bool:
-        """Take the next step to end it when its time is over; True when every step was in vain."""
+        """Take the next step to end it if its time is over; True if every step was in vain."""
         if self.is_gone:
             return False
         if not self._ladder.is_begun:

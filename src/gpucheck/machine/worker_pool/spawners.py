@@ -24,10 +24,10 @@ class Spawner(Protocol):
     """Starts workers and listens to them; each has a key."""
 
     def start(self, key: str, order: Message) -> str:
-        """Start a worker; return why that was impossible, else ""."""
+        """Start a worker; return why it could not be started, else ""."""
 
     def events(self, seconds: float) -> list[tuple[str, Message]]:
-        """Wait at most so long; return what workers have said, and which have ended."""
+        """Wait at most this long; return the workers' messages, and which workers have ended."""
 
     def signal(self, key: str, number: int) -> None:
         """Send a signal to a worker's process group."""
@@ -59,7 +59,7 @@ class _Program:
             self.child.send(json.dumps(message).encode("ascii") + b"\n")
 
     def messages(self) -> list[Message]:
-        """Return what it has said, and finally how it has ended."""
+        """Return its messages, and finally how it has ended."""
         if self.child is None or self.has_ended:
             return []
         status = self.child.status()
@@ -88,7 +88,7 @@ class SeparateSpawner:
         self._programs: dict[str, _Program] = {}
 
     def start(self, key: str, order: Message) -> str:
-        """Start a worker; return why that was impossible, else ""."""
+        """Start a worker; return why it could not be started, else ""."""
         program = _Program(self._start, self._command, "worker")
         if program.child is None:
             return program.problem
@@ -97,7 +97,7 @@ class SeparateSpawner:
         return ""
 
     def events(self, seconds: float) -> list[tuple[str, Message]]:
-        """Wait at most so long; return what workers have said, and which have ended."""
+        """Wait at most this long; return the workers' messages, and which workers have ended."""
         wait([one.child for one in self._programs.values() if one.child is not None], seconds)
         found = [(key, m) for key, one in self._programs.items() for m in one.messages()]
         for key, message in found:
@@ -131,7 +131,7 @@ class ForkingSpawner:
         """Why the zygote could not be started, else ""."""
 
     def start(self, key: str, order: Message) -> str:
-        """Have a worker forked; return why that was impossible, else ""."""
+        """Have a worker forked; return why it could not be started, else ""."""
         if self._zygote.child is None or self._zygote.has_ended:
             return "the process that forks the workers has ended"
         self._zygote.send({"worker": key, "order": order})
@@ -139,7 +139,7 @@ class ForkingSpawner:
         return ""
 
     def events(self, seconds: float) -> list[tuple[str, Message]]:
-        """Wait at most so long; return what workers have said, and which have ended.
+        """Wait at most this long; return the workers' messages, and which workers have ended.
 
         When the zygote ends, so have all its workers.
         """
@@ -167,7 +167,7 @@ class ForkingSpawner:
             self._zygote.child.signal(number)
 
     def close(self) -> None:
-        """End the zygote: it kills its workers with all that they have started."""
+        """End the zygote: it kills its workers and everything that they have started."""
         child = self._zygote.child
         if child is None:
             return

@@ -18,7 +18,7 @@ from gpucheck.facts import Private, PrivateKind, Section
 from gpucheck.facts.environment import HIDDEN, PATH_NAMES
 from gpucheck.facts.snapshot import ProbeRun, ProbeRuns, Snapshot
 from gpucheck.facts.system import System
-from gpucheck.output.redact.pseudonyms import Standins
+from gpucheck.output.redact.pseudonyms import Pseudonyms
 
 _DEVICE_LISTS = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
 _OF_DEVICES = ("GPU-", "MIG-")
@@ -34,12 +34,12 @@ class Redaction:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
-        self._standins = Standins()
+        self._pseudonyms = Pseudonyms()
         system = snapshot.get(System)
         self._separators = ";" if system.os == "windows" else ":"
         self._learn_names(system)
         self._learn_values(snapshot)
-        self._standins.settle()
+        self._pseudonyms.settle()
 
     def snapshot(self) -> Snapshot:
         """Return the snapshot with pseudonyms in place of private values."""
@@ -63,14 +63,14 @@ class Redaction:
 
     def text(self, words: str) -> str:
         """Return a text with pseudonyms in place of values that are private in the snapshot."""
-        return words if self._snapshot.redacted else self._standins.text(words)
+        return words if self._snapshot.redacted else self._pseudonyms.text(words)
 
     def _learn_names(self, system: System) -> None:
         """Names come before paths, because paths may contain them."""
         if system.user:
-            self._standins.learn_user(system.user)
+            self._pseudonyms.learn_user(system.user)
         if system.hostname:
-            self._standins.learn_host(system.hostname)
+            self._pseudonyms.learn_host(system.hostname)
 
     def _learn_values(self, snapshot: Snapshot) -> None:
         """Give every private value its pseudonym before a text is searched.
@@ -88,50 +88,50 @@ class Redaction:
             _walk(section, note)
         for kind, value in found:
             if kind == "uuid" and "," not in value:
-                self._standins.learn_uuid(value)
+                self._pseudonyms.learn_uuid(value)
             elif kind == "package":
-                self._standins.package(value)
+                self._pseudonyms.package(value)
         for kind, value in found:
             self._replaced(kind, value)
 
     def _run(self, run: ProbeRun) -> ProbeRun:
         if run.problem is None:
             return run
-        return msgspec.structs.replace(run, problem=self._standins.text(run.problem))
+        return msgspec.structs.replace(run, problem=self._pseudonyms.text(run.problem))
 
     def _replaced(self, kind: Kind, value: Any) -> Any:  # noqa: ANN401  # as it comes
-        standins = self._standins
+        pseudonyms = self._pseudonyms
         if kind == "public":
             return value
         if kind == "variables":
             return {name: self._variable(name, text) for name, text in value.items()}
         if kind == "uuid" or value.startswith(_OF_DEVICES):
-            return standins.devices(value)
+            return pseudonyms.devices(value)
         ways: dict[Kind, Callable[[str], str]] = {
-            "host": standins.host,
-            "user": standins.user,
-            "path": standins.path,
-            "paths": standins.path,
-            "address": standins.address,
-            "package": standins.package,
-            "any": standins.text,
+            "host": pseudonyms.host,
+            "user": pseudonyms.user,
+            "path": pseudonyms.path,
+            "paths": pseudonyms.path,
+            "address": pseudonyms.address,
+            "package": pseudonyms.package,
+            "any": pseudonyms.text,
         }
         return ways[kind](value)
 
     def _variable(self, name: str, value: str) -> str:
-        standins = self._standins
+        pseudonyms = self._pseudonyms
         if value == HIDDEN:
             return value
         if name in _DEVICE_LISTS:
-            return standins.devices(value)
+            return pseudonyms.devices(value)
         if name in _ADDRESSES:
-            return standins.address(value)
+            return pseudonyms.address(value)
         if name in _NAMES_OF_FOLDERS:
-            return standins.path(value)
+            return pseudonyms.path(value)
         if name in PATH_NAMES:
             more = " " if name == "LD_PRELOAD" else ""
-            return standins.paths(value, self._separators + more)
-        return standins.text(value)
+            return pseudonyms.paths(value, self._separators + more)
+        return pseudonyms.text(value)
 
 
 @functools.lru_cache(maxsize=4)

@@ -26,7 +26,7 @@ _ENDS = r"\x00-\x20\"'<>|:;,()\[\]{}=`\\"
 _RUN = rf"[^{_ENDS}]*"
 
 
-class Standins:
+class Pseudonyms:
     """The pseudonyms of one snapshot, numbered by first appearance."""
 
     def __init__(self) -> None:

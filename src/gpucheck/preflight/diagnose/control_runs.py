@@ -1,8 +1,8 @@
 """Control runs: does a failing set of ranks pass without one of NCCL's transports?
 
-A cure counts only when the set fails both before and after it in its usual configuration. So the
-set is first run again unchanged: if it passes, the failure was chance. Then it is run with one
-variable after another until it passes, and finally unchanged once more.
+A run that passes counts only when the set fails both before and after it in its usual
+configuration. So the set is first run again unchanged: if it passes, the failure was chance. Then
+it is run with one variable after another until it passes, and finally unchanged once more.
 """
 
 from collections.abc import Sequence
@@ -39,12 +39,12 @@ class ControlRun(msgspec.Struct, frozen=True, kw_only=True):
 class Course(msgspec.Struct, frozen=True, kw_only=True):
     """What the control runs of one set of ranks have shown so far.
 
-    ``cure`` is the run that passed. ``is_sure``: the set failed without it, before and after.
+    ``passing`` is the run that passed. ``is_sure``: the set failed without it, before and after.
     ``upcoming`` is what to run next; None when there is nothing more to learn.
     """
 
     tried: tuple[Trial, ...] = ()
-    cure: ControlRun | None = None
+    passing: ControlRun | None = None
     is_sure: bool = False
     upcoming: ControlRun | None = None
 
@@ -81,5 +81,5 @@ def course(evidence: Evidence, ranks: Sequence[int]) -> Course:
         if tried[at].passed:
             after = tried[at + 1].passed if at + 1 < len(tried) else None
             upcoming = unchanged if at + 1 == len(tried) else None
-            return Course(tried=tried, cure=run, is_sure=after is False, upcoming=upcoming)
+            return Course(tried=tried, passing=run, is_sure=after is False, upcoming=upcoming)
     return Course(tried=tried)

@@ -170,17 +170,17 @@ def _judged(evidence: Evidence, cause: Cause) -> tuple[Culprit | None, str]:
     words, sure = sentence.words(), sentence.confidence()
     slug, question = _slug(cause, trial, is_link=sentence.is_link), ""
     is_hopeless = bool(runs.tried) and runs.upcoming is None
-    if runs.cure is not None:
-        slug = finding_of.cured_by(runs.cure)
-        words += f"; {_passes(runs.cure)}, and not without"
+    if runs.passing is not None:
+        slug = finding_of.of_control_run(runs.passing)
+        words += f"; {_passes(runs.passing)}, and not without"
         words += "" if runs.is_sure else " (seen once)"
         is_small = len(cause.ranks) <= 2  # noqa: PLR2004  # what the control runs were tried on
         sure = Confidence.CERTAIN if runs.is_sure and is_small else Confidence.LIKELY
     elif is_hopeless:
         words += "; no control run cures it, so that it is no single transport of NCCL"
-    if runs.cure is None and sentence.is_nobody:
+    if runs.passing is None and sentence.is_nobody:
         return None, words
-    if runs.cure is None and cause.sort in ("either", "inside") and sure is Confidence.POSSIBLE:
+    if runs.passing is None and cause.sort in ("either", "inside") and sure is Confidence.POSSIBLE:
         question = words if is_hopeless or len(cause.ranks) > 2 else ""  # noqa: PLR2004  # a pair
     entry = blamed(
         slug,
@@ -202,8 +202,8 @@ def _data_of(cause: Cause, trial: Trial, runs: Course, roster: Roster) -> dict[s
         data["arms"] = [
             {"env": one.env, "backend": one.backend, "passed": one.passed} for one in runs.tried
         ]
-    if runs.cure is not None:
-        data.update(variables=runs.cure.env, backend=runs.cure.backend)
+    if runs.passing is not None:
+        data.update(variables=runs.passing.env, backend=runs.passing.backend)
     return data
 
 
@@ -222,11 +222,11 @@ def _slug(cause: Cause, trial: Trial, *, is_link: bool) -> str:
     return finding_of.of_link(form) if is_link else finding_of.of_rank(form)
 
 
-def _passes(cure: ControlRun) -> str:
+def _passes(run: ControlRun) -> str:
     """Return how the set passes without a layer of NCCL."""
-    if cure.backend == "gloo":
+    if run.backend == "gloo":
         return "it passes over gloo instead of NCCL"
-    return f"it passes with {' '.join(f'{name}={value}' for name, value in cure.env.items())}"
+    return f"it passes with {' '.join(f'{name}={value}' for name, value in run.env.items())}"
 
 
 def _names_infiniband(trial: Trial) -> bool:

@@ -21,15 +21,15 @@ def of_link(failure: GroupFailure) -> str:
 
 @functools.cache
 def of_way() -> str:
-    """Return the finding of two nodes that came to the board and never connect."""
+    """Return the finding of two nodes that came to the store and never connect."""
     return next(slug for slug, one in all_rules().items() if one.preflight.is_of_ways)
 
 
-def cured_by(arm: ControlRun) -> str:
-    """Return the finding of a group that passes under this arm and not without it."""
-    without = {"gloo"} if arm.backend == "gloo" else set(arm.env)
+def of_control_run(run: ControlRun) -> str:
+    """Return the finding of a group that passes in this control run and fails without it."""
+    without = {"gloo"} if run.backend == "gloo" else set(run.env)
     return next(
         slug
         for slug, one in all_rules().items()
-        if not without.isdisjoint(one.preflight.cured_without)
+        if not without.isdisjoint(one.preflight.passes_without)
     )

@@ -77,7 +77,7 @@ class RankWorkers:
         return run
 
     def tick(self, seconds: float) -> None:
-        """Wait at most so long for what workers say; end those whose time is over."""
+        """Wait at most this long for messages of workers; end those whose time is over."""
         self._pool.tick(seconds)
 
     def close(self) -> None:

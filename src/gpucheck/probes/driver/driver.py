@@ -86,7 +86,7 @@ def _program(host: Host, name: str, places: tuple[str, ...]) -> Answer[str]:
 
 
 def _windows(host: Host, notes: Notes) -> dict[str, Any]:
-    """Windows keeps the driver's libraries and programs in one folder."""
+    """Fill the fields on Windows, which keeps the driver's files in one folder."""
     folder = host.env().get("SYSTEMROOT", "C:\\Windows") + "\\System32"
     values: dict[str, Any] = {}
     for field, name in (("libcuda", "nvcuda.dll"), ("libnvidia_ml", "nvml.dll")):

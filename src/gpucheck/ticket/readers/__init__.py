@@ -1,4 +1,4 @@
-"""Readers of pasted texts: one module is one format, read into the sections of the probes.
+"""Readers of pasted texts: one module reads one format into sections of facts.
 
 A reader module has ``NAME`` (the format as a user knows it), ``MARKS`` (lower-case texts, one of
 which occurs in every paste of this format) and ``read(text, machine)``. Nothing is registered: a

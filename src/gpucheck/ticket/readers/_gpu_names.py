@@ -1,4 +1,4 @@
-"""Names of GPUs in a sentence: brands by their form, models that the tables of products know.
+"""Names of GPUs in a sentence: brands by their form, models that the product tables know.
 
 The brand of most products is named with them: "RTX 3060", "Quadro P620". A data-centre GPU goes by
 its model alone (H100, GB300), and so does one of the "RTX A" series (A6000). A GeForce is often
@@ -25,14 +25,14 @@ _VARIANT = re.compile(r"(?<=\d)\s?(Ti|SUPER)$", re.IGNORECASE)
 
 _MAKERS = ("nvidia ", "tesla ")
 _MODEL = re.compile(r"(?:rtx )?([abd-z][a-z]?[0-9]{1,4}[a-z]?)(?= |$)")
-"""The first word of a product, or that behind "RTX". Errors of Microsoft's compiler have numbers
+"""The first word of a product, or the word after "RTX". Errors of Microsoft's compiler have numbers
 like C2050, as old models do."""
 _GEFORCE = re.compile(r"geforce rtx ([1-9]0[1-9]0)$")
 _LATEST_YEAR = 2079
 """A smaller number may be the year of a date."""
 _SHORT, _SHORTEST = 3, 2
 _OF_GPUS = ("gpu", "nvidia", "tesla", "cuda", "card", "node", "卡")
-"""A line that holds one of these speaks of GPUs."""
+"""A line with one of these is about GPUs."""
 _TIMES = ("x", "*", "\u00d7")
 _BEFORE = (*_TIMES, *(f"{one} " for one in _TIMES), " on ", " using ", " my ")
 
@@ -40,8 +40,8 @@ _BEFORE = (*_TIMES, *(f"{one} " for one in _TIMES), " on ", " using ", " my ")
 class GpuNames:
     """Finds names of GPUs in sentences.
 
-    A model of two characters (T4) counts right behind "NVIDIA" or before "GPU", one of three (H20)
-    in a line that speaks of GPUs or says how many they are, a longer one anywhere.
+    A model of two characters (T4) counts directly after "NVIDIA" or before "GPU". One of three
+    (H20) counts in a line about GPUs or about a number of them. A longer one counts anywhere.
     """
 
     def __init__(self, models: Iterable[str], numbers: Iterable[str]) -> None:
@@ -52,13 +52,13 @@ class GpuNames:
         self._long = (*_BRANDS, *(one for one in self._words if len(one) > _SHORT))
 
     def marks(self, lower: str) -> tuple[str, ...]:
-        """Return literals of which one stands in each line of a lower-case text that names one."""
+        """Return literals; every line of a lower-case text that names a GPU has one of them."""
         is_short = any(check.search(lower) for check in self._short_checks)
         return self._marks[self._number_check.search(lower) is not None, is_short]
 
     @cached_property
     def _marks(self) -> dict[tuple[bool, bool], tuple[str, ...]]:
-        """The literals, by whether four digits that may be a number and a short model are there."""
+        """The literals, by whether the text has four digits of a model, and a short model."""
         short = [one for one in self._words if len(one) == _SHORT]
         short += [f"nvidia {one}" for one in self._pairs] + [f"{one} gpu" for one in self._pairs]
         return {
@@ -70,13 +70,13 @@ class GpuNames:
 
     @cached_property
     def _number_check(self) -> re.Pattern[str]:
-        """Found where a number is; it begins with a plain character, which ``re`` finds quickly."""
+        """A pattern for a number; it begins with a plain character, which ``re`` finds quickly."""
         first, third = ("".join({one[at] for one in self._numbers}) for at in (0, 2))
         return re.compile(f"0(?<=[{first}]0)[{third}]0")
 
     @cached_property
     def _short_checks(self) -> list[re.Pattern[str]]:
-        """Patterns of which one is found where a short model is: to look for each takes longer.
+        """Patterns for short models, joined, because searching for each of them takes longer.
 
         They begin with plain characters, which ``re`` finds quickly.
         """
@@ -118,7 +118,7 @@ class GpuNames:
 
 
 def _is_of_gpus(line: str, start: int, end: int) -> bool:
-    """Whether a line speaks of GPUs, or the words around a model do: "8 * H20", "on H20"."""
+    """Whether a line, or the words around a model, are about GPUs: "8 * H20", "on H20"."""
     counted = line[:start].endswith(_BEFORE) or line[end:].lstrip().startswith(_TIMES)
     return counted or any(word in line for word in _OF_GPUS)
 
@@ -140,7 +140,7 @@ def gpu_names(tables: Tables) -> GpuNames:
 
 
 def _models(tables: Tables) -> set[str]:
-    """Return the models that stand for a product without its brand."""
+    """Return the models that name a product without its brand."""
     products = tables.get(GpuProducts).rows
     branded = {plain_product(row.product) for row in products if row.segment != "data center"}
     names = [

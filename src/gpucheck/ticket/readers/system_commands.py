@@ -35,7 +35,7 @@ _LSPCI = re.compile(
     r"controller(?: \[\w{4}\])?: NVIDIA Corporation (\S.{0,100})"
 )
 _PRODUCT = re.compile(r"\[(?![0-9A-Fa-f]{4}:[0-9A-Fa-f]{4}\])(\w[^\[\]]{1,60})\]")
-"""What stands in brackets behind the chip, but for the ids that ``lspci -nn`` adds."""
+"""What is in brackets after the chip, without the ids that ``lspci -nn`` adds."""
 _MODULE = re.compile(
     r"NVIDIA UNIX (?:Open )?\S{0,24}\s?Kernel Module (?:for \S{1,10} )?\s{0,4}(\d{3}\.\d[\d.]{1,8})"
 )

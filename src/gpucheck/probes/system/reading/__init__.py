@@ -1,1 +1,1 @@
-"""What the probes of this subject are made of: one module reads one kind of thing."""
+"""Helpers of the probes in this folder: one module reads one kind of thing."""

@@ -34,13 +34,13 @@ from gpucheck.facts.pci import Pci, PciGpu
 
 
 def gpus(*sections: Section) -> Gpus:
-    view: Gpus = supply(Gpus, snapshot(*sections), TABLES)
-    return view
+    made: Gpus = supply(Gpus, snapshot(*sections), TABLES)
+    return made
 
 
 def state(*sections: Section) -> DriverState:
-    view: DriverState = supply(DriverState, snapshot(*sections), TABLES)
-    return view
+    made: DriverState = supply(DriverState, snapshot(*sections), TABLES)
+    return made
 
 
 def mask(value: str) -> Environment:

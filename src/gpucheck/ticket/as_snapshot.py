@@ -1,4 +1,4 @@
-"""Messages as facts: the signs of a snapshot, from which a saved text is judged anew."""
+"""A text as a snapshot: its facts, and its messages as facts; and back, to judge it anew."""
 
 import functools
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from gpucheck.ticket.settled import nothing_said
 
 
 def snapshot_of(reading: Reading, tables: Tables) -> Snapshot:
-    """Return the facts and signs of a text as a snapshot."""
+    """Return the facts and messages of a text as a snapshot."""
     taken = _taken(reading)
     of_messages = (one.format for one in taken if one.messages)
     sections = dict(_silent_sections())
@@ -40,7 +40,7 @@ def snapshot_of(reading: Reading, tables: Tables) -> Snapshot:
 
 
 def matches_of(pasted: Pasted) -> Sequence[Match]:
-    """Return the saved signs as they were found, without those that this version does not know."""
+    """Return the saved messages as matches, without those that this version does not know."""
     return [match for sign in pasted.signs or () if (match := _match(sign)) is not None]
 
 
@@ -55,7 +55,7 @@ def _taken(reading: Reading) -> list[Taken]:
 
 @functools.cache
 def _silent_sections() -> dict[str, Section]:
-    """Return every section as a text leaves it that says nothing of it."""
+    """Return every section as it is for a text that says nothing about it."""
     return {name: nothing_said(kind) for name, kind in all_sections().items()}
 
 
@@ -70,7 +70,7 @@ def _sign(match: Match) -> Sign:
 
 
 def _match(sign: Sign) -> Match | None:
-    """Return a saved sign as it was found; None when this version has no such message."""
+    """Return a saved message as a match; None if this version has no such message."""
     if (sign.signature or "").startswith(NAME_OF_REPORT):
         line = Line(0, sign.text or "", file=sign.source("text"))
         severity = (sign.signature or "").rpartition(" ")[2]
