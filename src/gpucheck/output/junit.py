@@ -34,7 +34,7 @@ def render(report: Report) -> str:
 
 
 class Case:
-    """One test case; ``outcome`` is its inner element, "" when it passed."""
+    """One test case; ``outcome`` is its inner element, "" if it passed."""
 
     def __init__(self, classname: str, name: str, seconds: float = 0.0) -> None:
         self.head = " ".join(
@@ -48,13 +48,13 @@ class Case:
         self.inner: list[str] = []
 
     def ends(self, kind: str, message: str, words: str = "") -> "Case":
-        """Say how it ended: failure, error or skipped."""
+        """Return the case with its outcome: failure, error or skipped."""
         self.kind = kind
         self.inner.append(f"<{kind} {attribute('message', message)}>{escaped(words)}</{kind}>")
         return self
 
     def says(self, words: str) -> "Case":
-        """Add what stands beside the outcome."""
+        """Return the case with text in addition to the outcome."""
         if words:
             self.inner.append(f"<system-out>{escaped(words)}</system-out>")
         return self
@@ -65,7 +65,7 @@ class Case:
 
 
 def suite(name: str, cases: list[Case]) -> Iterator[str]:
-    """Return the element of a suite; nothing where it has no case."""
+    """Return the element of a suite; nothing if it has no cases."""
     if not cases:
         return
     counts = {kind: sum(case.kind == kind for case in cases) for kind in _KINDS}
@@ -80,7 +80,7 @@ _KINDS = {"failure": "failures", "error": "errors", "skipped": "skipped"}
 
 
 def check_case(report: Report, check: Check) -> Case:
-    """Return what became of a rule."""
+    """Return the case of a check."""
     case = Case("gpucheck.check", check.slug)
     finding = next((one for one in report.standing if one.slug == check.slug), None)
     if check.outcome is Outcome.CRASHED:
