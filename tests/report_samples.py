@@ -141,7 +141,7 @@ def unknown() -> Report:
 
 
 def many() -> Report:
-    """Eight findings of every kind, one of them an echo."""
+    """Eight findings of every kind, one of them suppressed."""
     base = old_driver()
     findings = (
         *base.standing[:1],

@@ -135,7 +135,7 @@ def test_nothing_in_a_text_acts_in_the_output(words: tuple[str, ...]) -> None:
         assert not re.search(r"<b onload|(?<![&\\])#12|@team|!\[x\]\(", bare)
 
 
-def test_the_reply_names_cause_evidence_cure_and_what_to_send() -> None:
+def test_the_reply_names_cause_evidence_fix_and_what_to_send() -> None:
     out = run("--reply", text=MISMATCH).stdout
     assert out.startswith("Thank you for the report.")
     assert "`driver-library-mismatch`" in out

@@ -1,4 +1,4 @@
-"""The check of one machine and the pre-flight of many have the same criteria and cures."""
+"""The check of one machine and the pre-flight of many have the same criteria and fixes."""
 
 import pytest
 from preflight_facts import facts, gpus, uuid
@@ -64,14 +64,14 @@ def test_nvlinks(links: list[int], lost: set[int]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("slug", "cure"),
+    ("slug", "fix"),
     [
         ("nvlink-down", nccl_surroundings.look_at_nvlinks()),
         ("memlock-too-low", nccl_surroundings.lift_memlock(None, under_slurm=None)),
         ("shm-too-small", nccl_surroundings.enlarge_shared_memory(None)),
     ],
 )
-def test_a_culprit_has_the_cure_of_its_finding(slug: str, cure: Fix) -> None:
+def test_a_culprit_has_the_fix_of_its_finding(slug: str, fix: Fix) -> None:
     (*_leave, last) = fixes_for(all_rules()[slug], [Culprit(slug=slug)], Preflight())
-    assert (last.text, last.commands) == (cure.text, cure.commands)
+    assert (last.text, last.commands) == (fix.text, fix.commands)
     assert last.verify == "gpucheck preflight"

@@ -201,7 +201,7 @@ BROKEN = [
 @pytest.mark.parametrize(
     ("breakage", "slug", "headline", "fix"), BROKEN, ids=[one[0].__name__[1:] for one in BROKEN]
 )
-def test_a_breakage_has_one_name_and_its_cure(
+def test_a_breakage_has_one_name_and_its_fix(
     breakage: Break, slug: str, headline: str, fix: str
 ) -> None:
     copy = Copy()

@@ -184,7 +184,7 @@ def test_a_first_install_on_a_new_driver() -> None:
 
 
 def test_blackwell_with_builds_before_it() -> None:
-    """4.2.23, 24: the cure named indexes that carry no sm_120."""
+    """4.2.23, 24: the fix named indexes that carry no sm_120."""
     found = report(torch("2.5.1+cu124", "12.4", CU124), *serving(RTX_5090))
     assert found.root_causes == ("gpu-too-new-for-torch",)
     assert "cu124" not in commands(found)
@@ -253,7 +253,7 @@ def test_a_mask_that_names_no_gpu() -> None:
     assert "unset CUDA_VISIBLE_DEVICES" in commands(found)
 
 
-def test_no_cure_sets_the_library_path_or_installs_cudnn() -> None:
+def test_no_fix_sets_the_library_path_or_installs_cudnn() -> None:
     """4.4.35: the advice that makes the fault."""
     found = [
         report(CPU_BUILD, *serving(H100)),

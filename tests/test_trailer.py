@@ -88,7 +88,7 @@ def test_every_pre_flight_is_read_back(name: str, form: str) -> None:
         assert MARK in text.splitlines()[-1]
         named = pasted(PASTED[form](text)).root_causes
         assert bool(named) == bool(causes)
-        assert set(named) <= set(causes)  # some of them are echoes to a text's judge
+        assert set(named) <= set(causes)  # for a text, some of them are suppressed
 
 
 def test_one_form_for_all() -> None:

@@ -26,7 +26,7 @@ def test_a_way_that_is_not_found_is_of_one_finding() -> None:
     ]
 
 
-def test_every_arm_that_cures_is_of_one_finding() -> None:
+def test_every_control_run_that_passes_is_of_one_finding() -> None:
     named = [name for one in RULES.values() for name in one.preflight.passes_without]
     assert len(named) == len(set(named))
     assert set(named) <= VARIABLES | {"gloo"}

@@ -1,4 +1,4 @@
-"""Machines of every day on which a hasty rule would cry wolf, or give a cure that cures nothing."""
+"""Ordinary machines on which a hasty rule would cry wolf, or give a fix that fixes nothing."""
 
 import msgspec
 import pytest

@@ -196,12 +196,12 @@ def test_many_hosts_stand_in_a_file_not_in_a_command() -> None:
     assert "n0 and 39 more" in found.fixes[0].text
 
 
-def test_the_arm_that_passed_is_the_first_thing_to_do() -> None:
-    cured = Culprit(
+def test_the_control_run_that_passed_is_the_first_thing_to_do() -> None:
+    passed = Culprit(
         slug="nccl-p2p-broken", hosts=("node1",), evidence="passes without P2P",
         data={"variables": {"NCCL_P2P_DISABLE": "1"}},
     )  # fmt: skip
-    fix = hit("nccl-p2p-broken", seen(cured)).fixes[0]
+    fix = hit("nccl-p2p-broken", seen(passed)).fixes[0]
     assert fix.commands == ("export NCCL_P2P_DISABLE=1",)
     assert fix.verify == "NCCL_P2P_DISABLE=1 gpucheck preflight"
 

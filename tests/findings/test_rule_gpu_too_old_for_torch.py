@@ -47,7 +47,7 @@ def test_cuda_13_has_dropped_the_gtx_1080() -> None:
     )
 
 
-def test_on_windows_the_cure_is_the_same_build() -> None:
+def test_on_windows_the_fix_is_the_same_build() -> None:
     answer = hit(ask(SLUG, CU130, WINDOWS, VENV, packages(), NO_VARIABLES, nvml(GTX_1080)))
     assert answer.fixes[0].commands[-1].endswith("/whl/cu126")
 

@@ -217,7 +217,7 @@ def test_two_wheels_of_others_may_share_what_they_like() -> None:
     fine(judge(wheels(shared=shared)))
 
 
-def test_one_command_cures_all_of_the_same_weight() -> None:
+def test_one_command_fixes_all_of_the_same_severity() -> None:
     found = wheels(
         {"nvidia-cudnn-cu12": "8.9.2.26", "triton": "3.4.0", "nvidia-cufft-cu12": "10.9"}
     )

@@ -192,8 +192,8 @@ def test_something_more_specific_than_a_timeout() -> None:
     late = [rank(at, "failed", "collective-timeout", data=words) for at in range(3)]
     found = judged(ran(*late, devices=DEVICES))
     assert standing(found) == ["nccl-infiniband"]
-    cured = {"ranks": [], "control": {"cured_by": {"NCCL_P2P_DISABLE": "1"}}}
-    late = [rank(at, "failed", "collective-timeout", data=cured) for at in range(3)]
+    passed = {"ranks": [], "control": {"cured_by": {"NCCL_P2P_DISABLE": "1"}}}
+    late = [rank(at, "failed", "collective-timeout", data=passed) for at in range(3)]
     found = judged(ran(*late, devices=DEVICES))
     assert standing(found) == ["nccl-p2p-broken"]
 

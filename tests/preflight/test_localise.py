@@ -436,7 +436,7 @@ def test_what_everybody_shares_blames_no_node() -> None:
         ((1, 1), "NCCL_IB_DISABLE", "nccl-infiniband"),
     ],
 )
-def test_the_arm_that_cures_names_the_layer(
+def test_the_control_run_that_passes_names_the_layer(
     shape: tuple[int, ...], variable: str, slug: str
 ) -> None:
     fabric = Fabric(roster(*shape), passes_with(variable, needs(2)))
@@ -448,7 +448,7 @@ def test_the_arm_that_cures_names_the_layer(
     assert variable in runs[-2].env
 
 
-def test_a_cure_that_was_seen_once_is_likely() -> None:
+def test_a_control_run_that_passed_once_is_likely() -> None:
     fabric = Fabric(roster(2), passes_with("NCCL_P2P_DISABLE", needs(2)))
     fabric.run(NCCL)
     [one] = culprits(fabric.roster, fabric.history[:-1]).culprits
@@ -463,7 +463,7 @@ def test_control_runs_that_make_no_difference_are_left_out() -> None:
     assert "NCCL_IB_DISABLE" in tried
 
 
-def test_a_set_that_nothing_cures_is_no_transport() -> None:
+def test_a_set_that_passes_in_no_control_run_is_no_transport() -> None:
     fabric = Fabric(roster(2), needs(2))
     conclusion = fabric.run(NCCL)
     assert sure(conclusion) == []
@@ -479,7 +479,7 @@ def test_a_set_that_only_gloo_carries() -> None:
     assert (one.slug, one.data["backend"]) == ("nccl-transport-broken", "gloo")
 
 
-def test_a_cure_that_passes_without_as_well_was_chance() -> None:
+def test_a_set_that_passes_unchanged_as_well_was_chance() -> None:
     def rare(step: Step, group: tuple[int, ...]) -> dict[int, RankResult] | None:
         return hung(group) if len(group) > 1 and step.number < 4 else None
 
@@ -496,7 +496,7 @@ def test_gpus_none_of_which_pass_are_not_told_apart() -> None:
     assert (one.hosts, one.confidence) == (("n0",), LIKELY)  # other nodes pass within themselves
 
 
-def test_gpus_none_of_which_pass_are_cured_as_one() -> None:
+def test_gpus_none_of_which_pass_have_one_control_run() -> None:
     fabric = Fabric(roster(8), passes_with("NCCL_P2P_DISABLE", needs(2)))
     [one] = fabric.run(NCCL).culprits
     assert (one.slug, one.ranks, one.confidence) == ("nccl-p2p-broken", tuple(range(8)), LIKELY)

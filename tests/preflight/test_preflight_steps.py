@@ -42,7 +42,7 @@ def test_ten_thousand_ranks_are_one_line() -> None:
     assert len(said) < 200
 
 
-def test_a_control_arm_names_its_variables() -> None:
+def test_a_control_run_names_its_variables() -> None:
     done = StepResult(
         step=Step(
             number=3, kind="arms", groups=((0, 1),), backend="nccl", seconds=15,

@@ -161,7 +161,7 @@ def examine(folder: Path, monkeypatch: pytest.MonkeyPatch, body: str) -> list[Se
 @pytest.mark.parametrize(
     ("name", "value", "runs"), [("NCCL_P2P_DISABLE", "1", 1), ("NCCL_CUMEM_ENABLE", "0", 4)]
 )
-def test_the_control_arm_finds_the_transport(
+def test_the_control_run_finds_the_transport(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str, runs: int
 ) -> None:
     found = examine(tmp_path, monkeypatch, P2P_ONLY.format(name=name, value=value))
@@ -174,7 +174,9 @@ def test_the_control_arm_finds_the_transport(
 
 
 @pytest.mark.process
-def test_a_failure_that_nothing_cures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_in_every_control_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     found = examine(tmp_path, monkeypatch, "raise Failed('wrong-value', 'wrong')")
     control = found[0].data["control"]
     assert control["cured_by"] is None

@@ -1,6 +1,6 @@
 """Lifts the limits that NCCL runs into, and looks at links that are down.
 
-``runtime`` is the container's ("" for none), None where nobody knows what starts the ranks: then
+``runtime`` is the container's ("" for none), or None if it is unknown what starts the ranks: then
 the text names every way.
 """
 

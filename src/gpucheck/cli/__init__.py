@@ -23,7 +23,9 @@ from gpucheck import __version__
 from gpucheck.cli.options import tables_before
 from gpucheck.cli.text import printable
 
-_NOT_COMMANDS = ("live_table", "options", "preflight_run", "run", "selftests", "text")
+_NOT_COMMANDS = (
+    "live_table", "options", "preflight_lines", "preflight_run", "run", "selftests", "text",
+)  # fmt: skip
 _INTERNAL_FAULT = 3
 _UNREADABLE = 2
 _BY_SIGNAL = 128

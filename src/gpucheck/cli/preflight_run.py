@@ -1,8 +1,6 @@
 """One task's run of ``gpucheck preflight``: from its options to its exit status."""
 
-import contextlib
 import os
-import select
 import signal
 import sys
 import threading
@@ -15,6 +13,7 @@ from typing import Any
 import click
 import msgspec
 
+from gpucheck.cli.preflight_lines import ProgressLine, print_line
 from gpucheck.cli.run import open_tables
 from gpucheck.cli.selftests import test_names
 from gpucheck.cli.text import colored, printable, write_out
@@ -344,48 +343,11 @@ class Run:
         """Print the one line of a task without a verdict; only one task of each node does."""
         if self._entrance.local == 0:
             place = f"task {self._entrance.task} on {self._host.identity().node}"
-            _echo(f"gpucheck preflight: {place}: {sentence}", err=False)
+            print_line(f"gpucheck preflight: {place}: {sentence}", err=False)
 
     def _note(self, sentence: str) -> None:
         if sentence and not self._options["quiet"]:
-            _echo(f"gpucheck preflight: {sentence}", err=True)
-
-
-class ProgressLine:
-    """One line on a terminal that shows what is going on."""
-
-    def __init__(self) -> None:
-        self._shown = ""
-
-    def show(self, what: str, seconds: float) -> None:
-        """Show it, once it takes more than a second."""
-        line = f"{what} ({seconds:.0f} s)"
-        if seconds >= 1 and line != self._shown and _can_write(sys.stderr.fileno()):
-            self._shown = line
-            sys.stderr.write(f"\r\x1b[K{printable(line, limit=120)}")
-            sys.stderr.flush()
-
-    def clear(self) -> None:
-        """Remove the line."""
-        if self._shown and _can_write(sys.stderr.fileno()):
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
-
-
-def _can_write(handle: int) -> bool:
-    """Whether a terminal accepts output now: a stopped one (Ctrl-S) would block us."""
-    return bool(select.select([], [handle], [], 0)[1])
-
-
-def _echo(sentence: str, *, err: bool) -> None:
-    """Print a sentence; if nobody can read it, the exit status does not change."""
-    stream = sys.stderr if err else sys.stdout
-    try:
-        stream.write(printable(sentence, limit=600) + "\n")
-        stream.flush()
-    except (OSError, ValueError):
-        with contextlib.suppress(OSError, ValueError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+            print_line(f"gpucheck preflight: {sentence}", err=True)
 
 
 def _status(verdict: Mapping[str, Any]) -> int:

@@ -1,4 +1,4 @@
-"""What all derived facts have in common."""
+"""The base of all derived facts, and a helper."""
 
 from collections.abc import Callable
 

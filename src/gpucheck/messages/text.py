@@ -107,7 +107,7 @@ class Text:
         return found
 
     def after(self, index: int, most: int) -> list[Line]:
-        """Return at most ``count`` lines after an index, up to a gap in the numbers."""
+        """Return at most ``most`` lines after an index, up to a gap in the numbers."""
         found = self.lines[index + 1 : index + 1 + most]
         last = self.lines[index]
         for at, line in enumerate(found):

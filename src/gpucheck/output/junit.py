@@ -38,13 +38,13 @@ class Case:
         self.kind = ""
 
     def ends(self, kind: str, message: str, words: str = "") -> "Case":
-        """Say how it ended: failure, error or skipped."""
+        """Return the case with its outcome: failure, error or skipped."""
         self.kind = kind
         self.element.append(_element(kind, words, message=message))
         return self
 
     def says(self, words: str) -> "Case":
-        """Add what stands beside the outcome."""
+        """Return the case with text in addition to the outcome."""
         if words:
             self.element.append(_element("system-out", words))
         return self
@@ -77,7 +77,7 @@ def _element(tag: str, words: str = "", **attributes: str) -> ET.Element:
 
 
 def check_case(report: Report, check: Check) -> Case:
-    """Return what became of a rule."""
+    """Return the case of a check."""
     case = Case("gpucheck.check", check.slug)
     finding = next((one for one in report.standing if one.slug == check.slug), None)
     if check.outcome is Outcome.CRASHED:

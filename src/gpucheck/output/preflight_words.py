@@ -81,7 +81,7 @@ def verdict_word(result: Result) -> Verdict:
 
 
 def trailer_of(result: Result) -> str:
-    """Return the last line of a pre-flight; what a drill has found says nothing of a machine."""
+    """Return the last line of a pre-flight; findings of a drill say nothing about a machine."""
     word = verdict_word(result)
     if drill_words(result):
         return trailer("unknown", (), word.upper())

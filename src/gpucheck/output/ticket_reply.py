@@ -119,12 +119,12 @@ def _named(finding: Finding, language: Language) -> str:
 
 
 def headline_of(finding: Finding) -> str:
-    """Return the headline without what headlines say of confidence, which the sentence says."""
+    """Return the headline without its words about confidence, which the sentence already has."""
     return headline(msgspec.structs.replace(finding, confidence=Confidence.CERTAIN)).rstrip(".")
 
 
 def _instruction(finding: Finding, fix: Fix, language: Language) -> str:
-    """Return what to do, in English where exactly this sentence has no translation.
+    """Return what to do, in English if exactly this sentence has no translation.
 
     A rule chooses its fixes by the machine: the Chinese of another fix of the same finding may say
     the opposite.
@@ -134,14 +134,14 @@ def _instruction(finding: Finding, fix: Fix, language: Language) -> str:
 
 
 def _to_send(finding: Finding) -> tuple[str, ...]:
-    """Return what tells most when the fix did not help, by the area of the finding."""
+    """Return the most informative output to ask for if the fix did not help, by area."""
     rule = all_rules().get(finding.slug)
     family = rule.family if rule is not None else ""
     return _TO_SEND.get(family, (_COLLECT_ENV,))
 
 
 def _command(report: Report) -> str:
-    """Return the one command whose output would decide, as the open question names it."""
+    """Return the command whose output would decide, which the open question names."""
     for question in report.open_questions:
         _, found, command = question.reason.partition("ask for: ")
         if found:

@@ -1,4 +1,4 @@
-"""A capability that was given beside the name of a GPU: can it be so?"""
+"""Whether a capability can belong to the GPU whose name was given with it."""
 
 from gpucheck.tables import Tables
 from gpucheck.tables.gpu_products import GpuProducts

@@ -66,7 +66,7 @@ class Redaction:
         return words if self._snapshot.redacted else self._pseudonyms.text(words)
 
     def _learn_names(self, system: System) -> None:
-        """Names come before paths, because paths may contain them."""
+        """Give names their pseudonyms, before paths, because paths may contain them."""
         if system.user:
             self._pseudonyms.learn_user(system.user)
         if system.hostname:

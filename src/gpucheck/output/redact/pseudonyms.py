@@ -75,7 +75,7 @@ class Pseudonyms:
         self._texts.clear()
         self._finder = self._new_finder()
         names = {**self._packages, **self._users, **self._hosts, **self._addresses}
-        self._names = {name: new for name, new in names.items() if _tells(name)}
+        self._names = {name: new for name, new in names.items() if _identifies(name)}
         self._words = _whole_words(self._names)
 
     # Replacing a value of a known kind.
@@ -123,7 +123,7 @@ class Pseudonyms:
 
     def _component(self, name: str, *, windows: bool) -> str:
         """Return the pseudonym of one name in a path."""
-        if not name or (is_public(name, windows=windows) and not self._tells_a_package(name)):
+        if not name or (is_public(name, windows=windows) and not self._names_a_package(name)):
             return name
         name = self._spelling(name) if windows else name
         for known in (self._users, self._hosts):
@@ -137,7 +137,7 @@ class Pseudonyms:
             self._components[name] = f"{dot}{kind}{len(self._components) + 1}{end}"
         return self._components[name]
 
-    def _tells_a_package(self, name: str) -> bool:
+    def _names_a_package(self, name: str) -> bool:
         """Whether a file name contains that of a private package: ``libacme_ops.so``."""
         plain = name.lower().replace("-", "_")
         return any(package.replace("-", "_") in plain for package in self._packages)
@@ -256,7 +256,7 @@ def _is_of_system(names: list[str]) -> bool:
     return not names[0] and (names[1] in SYSTEM_ROOTS or "/".join(names[1:3]) in SYSTEM_ROOTS)
 
 
-def _tells(name: str) -> bool:
+def _identifies(name: str) -> bool:
     """Whether a name may be searched in sentences: no ordinary word, nothing well known."""
     ordinary = name.lower() in ORDINARY or is_public(name)
     return len(name) >= _SHORTEST_WORD and not ordinary
