@@ -3,9 +3,9 @@
 Its docstring is the page that ``gpucheck explain`` prints. ``RULE`` is its header. If facts can
 show its cause, one pure function marked with ``@RULE.check`` judges them. The function names what
 it needs by the *types* of its parameters: sections of facts, derived facts, tables, advice,
-witnesses. It returns a ``Hit``, ``Fine`` or ``NotApplicable``, or None if it saw nothing and the header says
-who else might have (``seen_in``). ``known()`` raises for a fact that it lacks. The TOML file of the
-same name, if there is one, has the messages that point to it.
+witnesses. It returns a ``Hit``, ``Fine`` or ``NotApplicable``, or None if it saw nothing and the
+header says who else might have (``seen_in``). ``known()`` raises for a fact that it lacks. The TOML
+file of the same name, if there is one, has the messages that point to it.
 
 Nothing is registered: every module in this folder is a finding. Sub-packages are not: ``form`` is
 what a finding is made of, ``witnesses`` are what self-tests and pre-flights say.
