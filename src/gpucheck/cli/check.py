@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gpucheck.cli.options import (
+    REPORT_FORMATS,
     fail_on_option,
     level_option,
     machine_options,
     output_options,
+    rendered,
     report_format_option,
 )
 from gpucheck.cli.run import open_host, open_tables, run_probes
@@ -138,18 +140,8 @@ def show_report(report: "Report", options: dict[str, Any], *, after: str = "") -
             quiet=options["quiet"],
             color=colored(options),
         )
-    elif options["form"] == "json":
-        from gpucheck.output import json_format  # noqa: PLC0415
-
-        text = json_format.render(report)
-    elif options["form"] == "junit":
-        from gpucheck.output import junit  # noqa: PLC0415
-
-        text = junit.render(report)
     else:
-        from gpucheck.output import markdown  # noqa: PLC0415
-
-        text = markdown.render(report)
+        text = rendered(REPORT_FORMATS, options["form"], report)
     if after and options["form"] in ("terminal", "markdown"):
         report_text, _, last = text.rstrip("\n").rpartition("\n")
         text = f"{report_text.rstrip()}\n\n{after}\n\n{last}\n"

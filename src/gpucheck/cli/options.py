@@ -1,10 +1,24 @@
 """Options that several commands share."""
 
-from collections.abc import Callable
+import importlib
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import click
 from click.core import ParameterSource
+
+REPORT_FORMATS = {
+    "json": "json_format",
+    "markdown": "markdown",
+    "junit": "junit",
+}
+"""The formats of a report other than the terminal's; each is a module of ``output``."""
+PREFLIGHT_FORMATS = {
+    "json": "preflight_json",
+    "markdown": "preflight_markdown",
+    "junit": "preflight_junit",
+}
+"""The same of a pre-flight."""
 
 _TABLES = "gpucheck.tables"
 F = TypeVar("F", bound=Callable[..., Any])
@@ -85,13 +99,26 @@ format_option = click.option(
     default="terminal",
     show_default=True,
 )
-report_format_option = click.option(
-    "--format",
-    "form",
-    type=click.Choice(["terminal", "json", "markdown", "junit"]),
-    default="terminal",
-    show_default=True,
-)
+
+
+def _format_of(modules: Mapping[str, str]) -> Callable[[F], F]:
+    return click.option(
+        "--format",
+        "form",
+        type=click.Choice(["terminal", *modules]),
+        default="terminal",
+        show_default=True,
+    )
+
+
+def rendered(modules: Mapping[str, str], form: str, what: object) -> str:
+    """Return a report, or the result of a pre-flight, in one of these formats."""
+    text: str = importlib.import_module(f"gpucheck.output.{modules[form]}").render(what)
+    return text
+
+
+report_format_option = _format_of(REPORT_FORMATS)
+preflight_format_option = _format_of(PREFLIGHT_FORMATS)
 level_option = click.option(
     "--level",
     type=click.Choice(["quick", "standard", "stress"]),

@@ -9,7 +9,7 @@ from gpucheck.cli.options import (
     fail_on_option,
     level_option,
     output_options,
-    report_format_option,
+    preflight_format_option,
 )
 
 
@@ -87,7 +87,7 @@ from gpucheck.cli.options import (
     help="Time limit of the whole run, on every task.",
 )
 @fail_on_option
-@report_format_option
+@preflight_format_option
 @output_options
 @click.pass_context
 def preflight(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  # click's options

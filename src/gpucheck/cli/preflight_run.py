@@ -5,7 +5,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 import click
 import msgspec
 
+from gpucheck.cli.options import PREFLIGHT_FORMATS, rendered
 from gpucheck.cli.preflight_lines import ProgressLine, print_line
 from gpucheck.cli.run import open_tables
 from gpucheck.cli.selftests import test_names
@@ -149,7 +150,7 @@ class Run:
                 color=colored(options),
             )
         else:
-            text = _renderer(options["form"])(result)
+            text = rendered(PREFLIGHT_FORMATS, options["form"], result)
         write_out(text, options["output"])
         sys.stdout.flush()
 
@@ -364,21 +365,6 @@ def _content(name: str) -> str:
             f"--require {printable(name)}: neither KEY=VALUE nor a file that can be read "
             f"({error.strerror})"
         ) from error
-
-
-def _renderer(form: str) -> Callable[[Result], str]:
-    """Return the function that renders a machine-readable format."""
-    if form == "json":
-        from gpucheck.output import preflight_json  # noqa: PLC0415
-
-        return preflight_json.render
-    if form == "junit":
-        from gpucheck.output import preflight_junit  # noqa: PLC0415
-
-        return preflight_junit.render
-    from gpucheck.output import preflight_markdown  # noqa: PLC0415
-
-    return preflight_markdown.render
 
 
 def _why(exit_reason: ExitReason) -> str:

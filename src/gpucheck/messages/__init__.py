@@ -27,7 +27,8 @@ define is an error. The keys of a file::
     other = "…"                 # a line that holds something like it and must not match
 
 Patterns, samples and literals stand in one line each; TOML's single quotes leave backslashes alone.
-Only lines that hold ``literal``, in lower case, are matched, so it should be rare.
+Only lines that hold ``literal``, in lower case, are matched, so it should be rare. It is the
+pattern as well where no ``pattern`` is given.
 
 **Strength** says what the message says about the cause, and so how sure the finding is:
 

@@ -137,14 +137,15 @@ class Message(_Strict, frozen=True, kw_only=True):
     """Of findings of the same strength, the one with the higher number comes first."""
     literal: str
     """Lower case; only lines that contain it are matched."""
-    pattern: str
-    """Matched without regard to case; no nested and no adjacent unbounded repeats."""
     says: str
     """The headline; ``{group}`` stands for a named group of the pattern."""
     sample: str
     """A line that must match."""
     other: str
     """A similar line that must not match."""
+    pattern: str = ""
+    """Matched without regard to case; no nested and no adjacent unbounded repeats. The literal
+    itself if it is not given."""
     beside: tuple[Condition, ...] = ()
     """Each of these must hold."""
     unless: Condition | None = None
@@ -164,6 +165,11 @@ class Message(_Strict, frozen=True, kw_only=True):
     """What to do, if this message says more than its finding."""
     fixes_of: str | None = None
     """The name of another message of this file that has the same fixes."""
+
+    def __post_init__(self) -> None:
+        """Match the literal where no pattern is given."""
+        if not self.pattern:
+            msgspec.structs.force_setattr(self, "pattern", re.escape(self.literal))
 
     @property
     def refutable(self) -> bool:
