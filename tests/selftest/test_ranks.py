@@ -174,9 +174,7 @@ def test_the_control_run_finds_the_transport(
 
 
 @pytest.mark.process
-def test_a_failure_in_every_control_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failure_in_every_control_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = examine(tmp_path, monkeypatch, "raise Failed('wrong-value', 'wrong')")
     control = found[0].data["control"]
     assert control["cured_by"] is None
