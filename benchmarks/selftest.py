@@ -115,7 +115,7 @@ def _run(command: Sequence[str]) -> None:
 
 
 def _workers(python: str, ranks: int, *, forks: bool) -> None:
-    """Run ``device-placement`` in so many processes at the same time."""
+    """Run ``device-placement`` in this many processes at the same time."""
     shown = headers()[IMPORT]
     in_ranks = SelfTestHeader(
         name="device-placement",

@@ -1,4 +1,4 @@
-"""How often a self-test cries wolf: each is run many times with other random numbers.
+"""How often a self-test raises a false alarm: each is run many times with other random numbers.
 
     PYTHON_WITH_TORCH benchmarks/selftest_flakes.py [--seeds 200] [--first 0] [--level quick]
         [--device cpu] [--tests cublas-matmul,cudnn-convolution] [--threads 1] [--ranks 3]

@@ -1,5 +1,5 @@
 # ruff: noqa: INP001  # a script of this repository
-"""Says a recorded machine as a test machine's file does, by what it has otherwise than another.
+"""Writes a recorded machine as a test machine's file: by its differences from another machine.
 
 ``docs/machines.md`` has the form; ``tests/machine_sections.py`` reads it back.
 """
@@ -22,7 +22,7 @@ _FEW = 0.2
 _BEGINNING = 5
 """How much of their names paths have in common that one pattern names."""
 _SHORT = 3
-"""A record of as few keys is written out, even where it is like another."""
+"""A record with at most this many keys is written out, even if it is like another."""
 _SIGNS = 6
 """What quotes, commas and short numbers take."""
 _LINE = 40

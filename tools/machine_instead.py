@@ -61,7 +61,7 @@ def instead_of(base: Sections, own: Sections) -> dict[str, str]:
 
 
 def _candidates(base: Sections, own: Sections) -> list[tuple[str, str]]:
-    """Return words, and short texts, that stand at the same places, the most frequent first."""
+    """Return words and short texts at the same positions, the most frequent first."""
     counted: Counter[tuple[str, str]] = Counter()
     for old, new in (*_differing_paths(base, own), *_differing_texts(base, own)):
         for pair in {(old, new), *_differing_words(old, new)}:
@@ -86,7 +86,7 @@ def _texts(value: Any) -> Iterator[str]:  # noqa: ANN401  # JSON-like
 
 
 def _is_said_twice(word: str, texts: list[str]) -> bool:
-    """Whether it stands in two places, or in a text of several lines that would be repeated."""
+    """Whether it occurs twice, or in a text of several lines that would be repeated."""
     found = [text for text in texts if word in text]
     return len(found) > 1 or any("\n" in text[:-1] for text in found)
 
@@ -108,7 +108,7 @@ def _differing_paths(base: Sections, own: Sections) -> Iterator[tuple[str, str]]
 
 
 def _differing_texts(base: Any, own: Any) -> Iterator[tuple[str, str]]:  # noqa: ANN401  # JSON-like
-    """Yield texts, or lines of them, that stand at the same place of both."""
+    """Yield texts, or lines of them, that are at the same position in both."""
     if isinstance(base, dict) and isinstance(own, dict):
         for key in base.keys() & own.keys():
             yield from _differing_texts(base[key], own[key])

@@ -269,7 +269,7 @@ class _Machine:
         self.write(place, data + self._searched(Path(place).name))
 
     def _searched(self, name: str) -> bytes:
-        """Return what is looked for in the whole of a library, which stands behind its tables."""
+        """Return what is searched for in a whole library: it is behind the tables of the file."""
         torch = self._environment.torch
         if name == "libtorch_python.so":
             return b"\0" + " ".join(torch.arch_list or ()).encode() + b"\0"

@@ -1,5 +1,5 @@
 # ruff: noqa: INP001  # part of a script
-"""What the build scripts in a clone of PyTorch say of a release, as rows for compat_tables/.
+"""What the build scripts in a clone of PyTorch say about a release, as rows for compat_tables/.
 
 Nothing that is read is executed: Python scripts are read as literals, of shell scripts the
 assignments of TORCH_CUDA_ARCH_LIST.
@@ -41,7 +41,7 @@ Codes = dict[str, dict[str, Row]]
 
 
 def clone_proposals(clone: Path, tag: str, runner: Run = run) -> list[Proposal]:
-    """Return what the build scripts at a tag of a PyTorch clone say of its CUDA builds."""
+    """Return what the build scripts at a tag of a PyTorch clone say about its CUDA builds."""
     version = released(tag.removeprefix("v"))
     if version is None or len(version) == 1:
         message = f"{tag} is no tag of a release"

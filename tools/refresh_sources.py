@@ -1,5 +1,5 @@
 # ruff: noqa: INP001, S603, TID251  # part of a script, starts pip and git
-"""What a package index says of a release, as rows for compat_tables/.
+"""What a package index says about a release, as rows for compat_tables/.
 
 Nothing that is read is executed: metadata are parsed.
 """
@@ -61,7 +61,7 @@ class Proposal:
 
 @dataclass
 class Metadata:
-    """What pip says of a wheel."""
+    """What pip says about a wheel."""
 
     version: str
     requires_python: str
@@ -142,7 +142,7 @@ def build_of(pins: Sequence[Row]) -> tuple[str, str | None]:
 def release_proposals(
     version: str, date: str, candidates: Sequence[str], runner: Run = run
 ) -> list[Proposal]:
-    """Return what the package index says of a torch release, asked for each candidate Python."""
+    """Return what the package index says about a torch release, for each candidate Python."""
     requirement, pythons, pins = f"torch=={version}", {}, {}
     first: dict[str, Metadata] = {}
     for platform in PLATFORM_TAGS:
@@ -183,7 +183,7 @@ def release_proposals(
 def companion_proposal(
     package: str, version: str, date: str, candidates: Sequence[str], runner: Run = run
 ) -> Proposal:
-    """Return what the package index says of a companion: the torch that it requires."""
+    """Return what the package index says about a companion: the torch that it requires."""
     metadata = _newest_wheel(package, version, candidates, runner)
     torch = [r for r in applying(metadata.requires, "linux_x86_64") if r.name == "torch"]
     pin = specifier(torch[0]) if torch else ""
@@ -197,7 +197,7 @@ def companion_proposal(
 def extension_proposal(
     package: str, version: str, candidates: Sequence[str], runner: Run = run
 ) -> Proposal:
-    """Return what the package index says of an extension: the torch that it requires."""
+    """Return what the package index says about an extension: the torch that it requires."""
     metadata = _newest_wheel(package, version, candidates, runner)
     torch = [r for r in applying(metadata.requires, "linux_x86_64") if r.name == "torch"]
     if not torch or not torch[0].specifier:

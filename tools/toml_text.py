@@ -11,7 +11,7 @@ from typing import Any
 
 _WIDTH = 100
 _RECORD = 60
-"""A record as short as this stands behind its key, however long that is."""
+"""A record as short as this is written after its key, however long the key is."""
 _BARE = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*|[0-9]{1,2}")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
@@ -67,7 +67,7 @@ def _has_lines(value: Any) -> bool:  # noqa: ANN401  # JSON-like
 
 
 def _value(value: Any, used: int) -> str:  # noqa: ANN401  # JSON-like
-    """Write what stands behind a key of this length; only this may take several lines."""
+    """Write the value of a key of this length; only a value may take several lines."""
     if isinstance(value, str):
         return _text(value)
     if _is_list(value) and value and not _fits(value, _WIDTH - used):
@@ -94,7 +94,7 @@ def _in_line(value: Any) -> str:  # noqa: ANN401  # JSON-like
 
 
 def _text(text: str) -> str:
-    """Write a text; one of several lines stands below its key, without escapes where possible."""
+    """Write a text; one of several lines starts below its key, without escapes if possible."""
     if "\n" not in text[:-1]:
         return _quoted(text)
     if not _CONTROL.search(text):
@@ -108,7 +108,7 @@ def _text(text: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Write a text in one line, without escapes where that is possible."""
+    """Write a text in one line, without escapes if possible."""
     plain = "'" not in text and "\n" not in text and not _CONTROL.search(text)
     if plain and ("\\" in text or '"' in text):
         return f"'{text}'"

@@ -48,7 +48,7 @@ class Drill(msgspec.Struct, frozen=True, kw_only=True):
         return frozenset(one.rank for one in self.faults if one.name == "absent")
 
     def for_worker(self, rank: int) -> dict[str, Any] | None:
-        """Return the fault that the worker of a rank is to make; None for none."""
+        """Return the fault that the worker of a rank must make; None if it must not."""
         found = [
             {
                 "fault": one.name,

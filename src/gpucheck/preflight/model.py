@@ -20,7 +20,7 @@ Seconds = Annotated[float, Meta(ge=0, le=1e9)]
 Kind = Literal[
     "alone", "together", "inside", "pairs", "partners", "links", "gpu-pairs", "arms", "grow"
 ]
-"""The kinds of steps; ``grow`` finds the number of ranks from which on the whole fails."""
+"""The kinds of steps; ``grow`` finds the smallest number of ranks that fails."""
 Backend = Literal["nccl", "gloo"]
 Status = Literal["passed", "failed", "crashed", "timed-out", "stopped", "lost", "not-run"]
 ExitStatus = Literal[0, 1, 3, 4, 5]
@@ -189,7 +189,7 @@ class TaskFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """The soft limit; -1 is unlimited."""
     variables: Annotated[dict[Name, Text], Meta(max_length=1000)] | None = None
     baseline: Baseline | None = None
-    """What its GPUs reached before; None where nobody compares with that."""
+    """What its GPUs reached before; None without a comparison."""
     problem: Text = ""
     """Why the facts that need torch are unknown: it does not import, hangs, or crashes."""
     kind: Name = ""

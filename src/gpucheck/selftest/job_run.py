@@ -53,12 +53,12 @@ class JobRun:
             self.stage = stage
 
     def begin(self, seconds: float) -> None:
-        """Note that its next test has begun, which may take so long."""
+        """Note that its next test has begun, and how long it may take."""
         self.begun, self.stage = True, ""
         self._process.allow(seconds)
 
     def finish(self, seconds: float) -> None:
-        """Note that the test has an outcome; the next one is to begin soon."""
+        """Note that the test has an outcome; the next one must begin soon."""
         self.done += 1
         self.begun = False
         self._process.allow(seconds)
@@ -70,7 +70,7 @@ class JobRun:
             self._failed_peer = failed
 
     def has_ended_well(self, message: Message) -> bool:
-        """Whether its process ended where it may: after its last test, or between two of them."""
+        """Whether its process ended at a permitted point: after its last test, or between two."""
         between = self.done > 0 and not self.begun and message.get("status") == 0
         return between or self.left is None
 

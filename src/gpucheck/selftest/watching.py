@@ -56,7 +56,7 @@ class Watch:
 
 
 def summary(looks: Sequence[Sequence[NvmlGpu]]) -> list[GpuUnderLoad]:
-    """Return what all queries together say of each GPU, in NVML's order."""
+    """Return what all queries together say about each GPU, in NVML's order."""
     count = max(map(len, looks), default=0)
     return [_summary([look[at] for look in looks if len(look) > at]) for at in range(count)]
 

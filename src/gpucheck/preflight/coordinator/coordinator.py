@@ -180,7 +180,7 @@ class Coordinator:
         self._conclude(heard)
 
     def _await_tasks(self) -> Script:
-        """Wait for every task; the clock stands until the first one has come: this one."""
+        """Wait for every task; the clock starts when the first one has registered: this one."""
         end = min(self._plan.begun + self._plan.arrival, self._end)
         while len(self._came) < self._job.tasks and time.monotonic() < end:
             for task, said in self._news(messages.REGISTRATIONS):

@@ -28,7 +28,7 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def causes(evidence: Evidence) -> list[Cause]:
-    """Return the causes beside the ranks that a step named itself, the most certain first."""
+    """Return causes besides the ranks that a step named itself, the most certain first."""
     failing = _smallest(evidence)
     found = [*_of_ranks(evidence), *_of_nodes(evidence, failing)]
     inside: dict[int, list[Trial]] = {}
@@ -120,7 +120,7 @@ def _either(evidence: Evidence, failing: dict[Pair, Trial]) -> list[Cause]:
         good = units & evidence.nodes.proven
         accused = sorted(units - good) or sorted(units)
         ranks = tuple(rank for node in accused for rank in evidence.pool.get(node, ()))
-        if len(accused) == 2 and not good:  # noqa: PLR2004  # a pair: its ends stand for it
+        if len(accused) == 2 and not good:  # noqa: PLR2004  # a pair: represented by its ends
             ranks = tuple(evidence.pool[node][0] for node in accused if node in evidence.pool)
         found.append(
             Cause(

@@ -85,7 +85,7 @@ def _missing(evidence: Evidence) -> list[Culprit]:
 
 
 def _may_be_rank_0(roster: Roster) -> bool:
-    """Whether the fault may be at rank 0, because so many ranks never registered.
+    """Whether the fault may be at rank 0, because very many ranks never registered.
 
     That is so when most are missing, or all but those on the node of rank 0.
     """

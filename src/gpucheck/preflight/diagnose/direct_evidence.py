@@ -101,7 +101,7 @@ def _confidence(word: object) -> Confidence:
 
 
 def _first_to_fail(known: list[RankResult]) -> list[DirectEvidence]:
-    """Name the rank that ended first by a fault of its own; what follows may come of it."""
+    """Name the rank that failed first by its own fault; later failures may follow from it."""
     ended = [one for one in known if went_wrong(one) and one.kind not in _VICTIM]
     if not ended:
         return []

@@ -317,7 +317,7 @@ class Evidence:
         self.bad_node_count = len({*bad, *suspects, *self.bad_nodes, *self.guilty})
 
     def _left(self, node: int) -> tuple[int, ...]:
-        """Return a node's unblamed ranks; an impossible one where none is left."""
+        """Return a node's unblamed ranks; an impossible one if none is left."""
         return self.pool.get(node, (-1,))
 
     def rest(self) -> tuple[int, ...]:

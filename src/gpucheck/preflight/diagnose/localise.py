@@ -1,4 +1,4 @@
-"""The next step: from the outcomes so far to the step that will tell the most.
+"""The next step: the one that will be most informative after the outcomes so far.
 
 Nothing is run here. ``next_step`` is asked again after each step until it returns None.
 """

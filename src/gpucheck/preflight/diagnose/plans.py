@@ -27,7 +27,7 @@ _ENOUGH = 7
 _RAILS = 8
 """Rounds of pairs across two nodes."""
 _NARROW = 8
-"""Up to so many nodes in a failing block, all pairs are tried."""
+"""Up to this many nodes in a failing block, all pairs are tried."""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):

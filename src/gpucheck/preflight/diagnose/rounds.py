@@ -58,7 +58,7 @@ def partners(
 
 
 def shifted(left: Sequence[int], right: Sequence[int], by: int) -> list[Pair]:
-    """Pair the ranks of two nodes, the second's shifted by so many places.
+    """Pair the ranks of two nodes, with the second node's ranks shifted by some places.
 
     Shifted by 0 up to the size of the larger node, each rank meets each rank of the other node.
     """

@@ -85,7 +85,7 @@ def default_path(env: Mapping[str, str]) -> Path:
 
 
 def load(path: Path) -> Baseline:
-    """Read a baseline; an empty one where there is no file.
+    """Read a baseline; an empty one if there is no file.
 
     Raises:
         BaselineError: the file cannot be read, or is none.
@@ -134,7 +134,7 @@ def with_news(old: Baseline, new: Baseline) -> Baseline:
 
 
 def _newest(entries: dict[str, T], fresh: Iterable[str], most: int) -> dict[str, T]:
-    """Return at most so many entries, the newest ones."""
+    """Return at most this many entries, the newest ones."""
     order = dict.fromkeys([*fresh, *entries])
     return {key: entries[key] for key in list(order)[:most]}
 

@@ -26,7 +26,7 @@ _ACTIVE = "ACTIVE"
 
 
 def culprits(roster: Roster, facts: Facts, *, collective_failed: bool) -> list[Culprit]:
-    """Return what the nodes' own facts show.
+    """Return the culprits that the facts of the nodes show.
 
     A link or port that is down is an error only where a collective failed as well.
     """

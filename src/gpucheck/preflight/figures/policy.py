@@ -239,7 +239,7 @@ def _models(wanted: Requirements, roster: Roster) -> list[Culprit]:
 
 
 def _has_words(name: Sequence[str], words: Sequence[str]) -> bool:
-    """Whether the words stand in the name, in this order and next to each other."""
+    """Whether the name contains the words, in this order and next to each other."""
     return any(list(words) == list(name[at : at + len(words)]) for at in range(len(name)))
 
 

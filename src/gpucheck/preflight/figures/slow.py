@@ -22,7 +22,7 @@ WARNING_SHARE, ERROR_SHARE = 0.8, 0.5
 CPU_SHARE = 0.4
 """The same for CPU processes, which share their cores with everything else on the machine."""
 MOST_REPEATED = 64
-"""At most so many ranks measure again: suspects and some similar ranks."""
+"""At most this many ranks measure again: suspects and some similar ranks."""
 
 _TIMES = 2
 _PINNED = "pinned"

@@ -36,7 +36,7 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Judged(msgspec.Struct, frozen=True, kw_only=True):
-    """A measurement of a group beside what it is compared with."""
+    """A measurement of a group, and what it is compared with."""
 
     timed: Timed
     expected: Expected

@@ -1,4 +1,4 @@
-"""Which launcher has started this process, and what it tells: pure functions of the environment.
+"""Which launcher started this process, and what it says: pure functions of the environment.
 
 Launchers are looked for from the inside out, since each leaves its variables to what it starts:
 
@@ -68,7 +68,7 @@ class Entrance(msgspec.Struct, frozen=True, kw_only=True):
     node: int | None = None
     nodes: int | None = None
     host: str = ""
-    """The launcher's name of this node, "" where it gives none."""
+    """The launcher's name of this node, "" if it gives none."""
     one_gpu: bool = False
     """Whether the launcher starts one task for each GPU, as torchrun does."""
     master_host: str = "127.0.0.1"
@@ -85,7 +85,7 @@ class Entrance(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Place(msgspec.Struct, frozen=True, kw_only=True):
-    """The names of the variables in which a launcher says where a task stands."""
+    """The names of the variables in which a launcher gives a task its place."""
 
     launcher: Launcher
     rank: str

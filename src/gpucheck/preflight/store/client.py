@@ -133,12 +133,12 @@ class StoreClient:
         self._ask(Set(self._next(), key, msgspec.Raw(msgspec.json.encode(value))))
 
     def add(self, key: str, then: Callable[[int], None] | None = None, amount: int = 1) -> None:
-        """Add to a counter; ``then`` gets its new value, 0 where that was refused."""
+        """Add to a counter; ``then`` gets its new value, 0 if it was refused."""
         hear = then or _ignore
         self._ask(Add(self._next(), key, amount), lambda text: hear(_number(text)))
 
     def get(self, key: str, wait: float, then: Then) -> None:
-        """Get a key, for which the store waits so many seconds; ``then`` gets None if in vain."""
+        """Get a key, for which the store waits this long; ``then`` gets None if in vain."""
         self._ask(Get(self._next(), key, wait), lambda text: then(None if text == _NULL else text))
 
     def ping(self) -> None:
@@ -155,7 +155,7 @@ class StoreClient:
         return bool(self._unsent) and not self.lost
 
     def pump(self) -> None:
-        """Send what waits, read what has come, call the callbacks."""
+        """Send waiting messages, read received ones, call the callbacks."""
         self._send()
         for _ in range(_READS):
             if self.lost or not self._read():

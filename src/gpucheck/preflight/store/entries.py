@@ -11,7 +11,7 @@ _BYTES = 512 * 1024 * 1024
 
 
 class FullError(Exception):
-    """The store accepts no more; the text says of what."""
+    """The store is full; the text says of what."""
 
 
 class Entries:

@@ -1,4 +1,4 @@
-"""What the tasks of a job tell one another through the store: each message has one form.
+"""What the tasks of a job tell one another through the store: one form per kind of message.
 
 Every message is read here, by :meth:`Topic.read`. A message that is malformed, forged or beyond a
 bound is a value (:class:`Malformed`) and never an exception: task 0 believes no other task.
@@ -35,11 +35,11 @@ _Port = Annotated[int, Meta(ge=1, le=65535)]
 class Message(
     msgspec.Struct, frozen=True, kw_only=True, tag_field="message", forbid_unknown_fields=True
 ):
-    """What stands under a key of the store."""
+    """The value of a key in the store."""
 
 
 class Registration(Message, frozen=True, tag="registration"):
-    """A task has come; it has so many seconds until its launcher's time limit."""
+    """A task has registered; ``seconds_left`` until its launcher's time limit."""
 
     facts: TaskFacts
     seconds_left: Seconds = 1e9
@@ -59,7 +59,7 @@ class RankAssignment(Message, frozen=True, tag="ranks"):
 
 
 class Group(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A group of ranks in a step, as a task is told of it; ``mine`` are its own."""
+    """A group of ranks in a step, as a task sees it; ``mine`` are the task's own ranks."""
 
     number: Count
     ranks: Annotated[str, Meta(max_length=500_000)]
@@ -129,7 +129,7 @@ class GroupBandwidth(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class Verdict(Message, frozen=True, tag="verdict"):
-    """What the whole job comes to."""
+    """The result of the whole job."""
 
     exit: ExitStatus
     exit_class: ExitClass = msgspec.field(name="class")
@@ -151,7 +151,7 @@ class Dismissal(Message, frozen=True, tag="dismissal"):
 
 
 class _Nothing(Message, frozen=True, tag="nothing"):
-    """A second kind beside each other one: of several, msgspec demands the tag."""
+    """A second kind in each union: msgspec demands the tag if there are several."""
 
 
 class Malformed(msgspec.Struct, frozen=True):
@@ -164,7 +164,7 @@ M = TypeVar("M", bound=Message)
 
 
 class Topic(Generic[M]):
-    """Keys under which messages of one kind stand: a name, and the numbers behind it.
+    """Keys of messages of one kind: a name, followed by numbers.
 
     Args:
         name: how the keys begin.
@@ -244,7 +244,7 @@ VERDICT = Topic("verdict", Verdict)
 LEAVING = Topic("left", Leaving)
 DISMISSAL = Topic("over", Dismissal)
 BAD_ENDS = "ends"
-"""The counter of the ends that were not good, over the whole job."""
+"""The counter of failed ranks in the whole job."""
 
 OF_TASK_0 = (VERDICT.name, ASSIGNMENTS.prefix(), ORDERS.prefix())
 """How keys begin that only task 0 itself may set: the verdict, ranks and orders."""

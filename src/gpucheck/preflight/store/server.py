@@ -47,7 +47,7 @@ _SPARE = 256
 """Connections beyond the expected clients: strangers, and clients that reconnect."""
 _BACKLOG = 4096
 _COUNTER_LIMIT = 2**53
-"""Counters stay within the whole numbers that every JSON reader accepts."""
+"""Counters stay within the integers that every JSON reader accepts."""
 
 _HELLOS = msgspec.json.Decoder(Hello)
 _REQUESTS = msgspec.json.Decoder(Set | Get | Add | Ping)
@@ -250,7 +250,7 @@ class _Server:
         self._expected.setdefault(key, {})[connection, number] = None
 
     def tell(self, key: str, text: bytes) -> None:
-        """Answer those who wait for the key."""
+        """Answer the clients that wait for the key."""
         for connection, number in list(self._expected.get(key, ())):
             self.end_wait(connection, number, text)
 

@@ -55,7 +55,7 @@ class Set(msgspec.Struct, frozen=True, tag="set", tag_field="op"):
 
 
 class Get(msgspec.Struct, frozen=True, tag="get", tag_field="op"):
-    """Get a key, waiting at most so many seconds for it."""
+    """Get a key, waiting at most this many seconds for it."""
 
     id: int
     key: str

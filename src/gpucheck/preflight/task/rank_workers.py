@@ -20,7 +20,7 @@ Hear = Callable[[RankRun, Message], None]
 
 
 class ImportFailure(msgspec.Struct, frozen=True, kw_only=True):
-    """Why there are no workers: torch does not import, or its process stands still."""
+    """Why there are no workers: torch cannot be imported, or its process hangs."""
 
     kind: str
     detail: str
@@ -59,7 +59,7 @@ class RankWorkers:
         return self._pool.state
 
     def open(self) -> None:
-        """Have torch imported; ``state`` tells when that is done."""
+        """Have torch imported; ``state`` shows when that is done."""
         self._stage = "import torch"
         if problem := self._pool.open():
             self._fail("not-started", problem)
@@ -98,7 +98,7 @@ class RankWorkers:
                 self._renew_zygote(run, process.pid)
 
     def _renew_zygote(self, run: RankRun, pid: int) -> None:
-        """See whether the worker stands still, or the zygote, which passed no signal on to it."""
+        """Find out whether the worker hangs, or the zygote, which did not pass the signal on."""
         problem = self._pool.renew("the process that forks the workers had to be ended")
         if not (pid and is_running(pid)):
             run.blame_zygote()

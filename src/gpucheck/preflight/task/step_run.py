@@ -45,7 +45,7 @@ class StoreConnection(Protocol):
         """Count a key up by one and hear the new value."""
 
     def get(self, key: str, wait: float, *, then: Callable[[bytes | None], None]) -> None:
-        """Hear the text of a key when it has one; None when it has none after so many seconds."""
+        """Get the text of a key as soon as it has one; None if it has none in this time."""
 
 
 class GroupMember(msgspec.Struct, frozen=True, kw_only=True):
@@ -112,7 +112,7 @@ class StepRun:
                 self._await_rendezvous(member.group)
 
     def heard(self, run: RankRun, message: WorkerMessage) -> None:
-        """Take in what a worker says beyond what its rank's run understands."""
+        """Handle messages of a worker that its ``RankRun`` does not handle."""
         member = self._members.get(run.rank)
         if member is not None and message.get("event") == "store":
             here = Rendezvous(host=self._address, port=int(message.get("port") or 0))
@@ -227,7 +227,7 @@ class StepRun:
             self._store.set(key, GroupEnd(reason=reason))
 
     def _number(self, rank: int) -> None:
-        """Learn how many bad ends there were in the whole job before this one."""
+        """Get the number of ranks of the whole job that failed before this one."""
 
         def then(number: int) -> None:
             self._numbered[rank] = number

@@ -37,7 +37,7 @@ from gpucheck.preflight.task.step_run import StepRun, StoreConnection
 TICK = 0.02
 _BEAT = 1.0
 _SILENCE = 15.0
-"""After so many seconds without a word, the store is considered gone."""
+"""After this many seconds without a message, the store is considered gone."""
 _LONG = 600.0
 _TOGETHER = 5.0
 """How long task 0 waits for the others to leave with the verdict."""
@@ -137,7 +137,7 @@ class Supervisor:
         self._place = place
         self._store = store
         self._start = start
-        # Who reaches the store by a loopback stands beside it: others know the way there.
+        # A loopback address means that the store is on this node: others know how to reach it.
         here = store.local_address
         self._address = "" if here.startswith("127.") or here == "::1" else here
         self._facts = msgspec.structs.replace(facts, address=self._address, phase="import")
