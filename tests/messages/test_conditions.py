@@ -1,4 +1,4 @@
-"""What must or must not stand beside a message: causes, never the wording of one text."""
+"""The conditions of messages: causes, never the wording of one text."""
 
 import re
 
@@ -18,6 +18,6 @@ LITERALS = {
 
 @pytest.mark.parametrize(("message", "literal"), sorted(LITERALS))
 def test_a_condition_is_a_few_words_of_one_line(message: str, literal: str) -> None:
-    """Only the answer to a command may stand in the next line."""
+    """Only the answer to a command may be on the next line."""
     assert "\n" not in _ANSWER.sub("", literal), message
     assert len(literal.split()) <= 8, message
