@@ -1,4 +1,4 @@
-"""What ``collect_env`` and ``nvidia-smi`` would have printed on a recorded machine.
+"""What ``collect_env`` and ``nvidia-smi`` would have printed on a test machine.
 
 Written from the format of these programs; what they do not ask stays out.
 """

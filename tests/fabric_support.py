@@ -14,7 +14,7 @@ Behaviour = Callable[[Step, tuple[int, ...]], Results | None]
 
 
 def roster(*sizes: int) -> Roster:
-    """Nodes of so many ranks each, every node one task."""
+    """Nodes with these numbers of ranks, each node with one task."""
     ranks: list[Rank] = []
     for node, size in enumerate(sizes):
         for local in range(size):
@@ -209,7 +209,7 @@ def lost(*ranks: int) -> Behaviour:
 
 
 def needs(least: int, only: Iterable[int] = ()) -> Behaviour:
-    """Groups of so many ranks hang, or of so many of these."""
+    """A fault by which groups of at least this many ranks hang, or of this many of some ranks."""
     these = set(only)
 
     def fault(step: Step, group: tuple[int, ...]) -> Results | None:

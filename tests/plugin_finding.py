@@ -1,7 +1,7 @@
 """A pytest plugin: ``--finding SLUG`` runs what concerns one finding, and collects little else.
 
 That is the test of its rule (``test_rule_SLUG.py``), and of the tests marked ``every_finding`` the
-cases that are its own: its header, its messages, the recorded machines whose expectation names it.
+cases that are its own: its header, its messages, the test machines whose expectation names it.
 """
 
 import difflib
@@ -65,7 +65,7 @@ def _can_name(parameter: object) -> bool:
 
 @cache
 def _machines(slug: str) -> frozenset[str]:
-    """Return the names of the recorded machines whose expectation names a finding."""
+    """Return the names of the test machines whose expectation names a finding."""
     named = f'"{slug}"'
     return frozenset(
         file.stem for file in _MACHINES.glob("*.toml") if named in file.read_text(encoding="utf-8")

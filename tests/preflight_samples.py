@@ -17,7 +17,7 @@ HOSTILE = "\x1b[2J\x1b]0;t\x07 n1\n<b>&\"'|`@all`](http://x) ;$(id)\x00\u202e\ud
 
 
 def ranks(nodes: int, per_node: int, **changed: dict[str, object]) -> list[RankOutcome]:
-    """Return the ranks of so many nodes, all passed; ``changed`` are fields by ``r`` and rank."""
+    """Return the ranks of this many nodes, all passed; ``changed`` are fields by ``r`` and rank."""
     found = []
     for rank in range(nodes * per_node):
         node, gpu = divmod(rank, per_node)

@@ -16,7 +16,7 @@ class Read:
     """The sections and the formats that were found in a text."""
 
     def __init__(self, text: str, *only: str) -> None:
-        """Ask the readers of these names, all where none is given."""
+        """Ask the readers of these names, or all if none is given."""
         machine = Machine(TABLES)
         lines = read_text(text.encode("utf-8", "surrogatepass"))
         self.formats = only or read_pasted(lines, machine)

@@ -23,5 +23,5 @@ def snapshot(*sections: Section, runs: ProbeRuns | None = None) -> Snapshot:
 
 
 def ask(slug: str, *sections: Section, **more: Any) -> Judgement:  # noqa: ANN401  # see snapshot()
-    """Return what the rule says of these sections."""
+    """Return what the rule says about these sections."""
     return judge(all_rules()[slug], snapshot(*sections, **more), TABLES)

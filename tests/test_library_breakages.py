@@ -1,7 +1,7 @@
 """A real CUDA environment, broken in the ways that were tried for real, from files to verdict.
 
-Each breakage is done to a copy of the recorded machine ``real-torch29-foreign-copies-ok``. What
-``import torch`` said when the same was done to the real environment stands beside each.
+Each breakage is done to a copy of the test machine ``real-torch29-foreign-copies-ok``. What
+``import torch`` said when the same was done to the real environment is next to each.
 """
 
 from collections.abc import Callable

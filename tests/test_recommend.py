@@ -1,4 +1,4 @@
-"""Which build is recommended, and what is said where none fits."""
+"""Which build is recommended, and what is said if none fits."""
 
 import itertools
 import re

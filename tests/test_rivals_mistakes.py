@@ -1,6 +1,6 @@
 """Answers that other tools get wrong on ordinary machines: what gpucheck says there.
 
-Most of these cases are recorded machines (``tests/machines``); here are the ones that need no
+Most of these cases are test machines (``tests/machines``); here are the ones that need no
 files, each named after the mistake.
 """
 

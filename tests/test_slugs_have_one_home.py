@@ -1,6 +1,6 @@
 """A finding has one home: no other module lists slugs, and hardly one names a slug at all.
 
-What a finding means to another module stands in its header (``Rule``); who has to name one imports
+What a finding means to another module is in its header (``Rule``); who has to name one imports
 its module: ``rank_hangs.RULE.slug``. Else a new finding would need changes all over the package.
 """
 

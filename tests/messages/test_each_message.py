@@ -156,6 +156,6 @@ def test_no_message_serves_two_findings_by_mistake() -> None:
 def test_its_anchor_is_a_whole_word_wherever_its_literal_stands(
     slug: str, message: Message
 ) -> None:
-    """Letters may follow a literal's end: "driver" stands in "drivers", "oom" in "OOMKilled"."""
+    """Letters may follow a literal's end: "driver" is in "drivers", "oom" in "OOMKilled"."""
     del slug
     assert message.anchor in ("", *runs(f"x{message.literal}x"))

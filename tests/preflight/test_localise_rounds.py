@@ -1,4 +1,4 @@
-"""Rounds of pairs: everybody meets everybody, nobody stands in two pairs."""
+"""Rounds of pairs: everybody meets everybody, nobody is in two pairs."""
 
 import pytest
 

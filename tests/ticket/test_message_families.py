@@ -224,7 +224,7 @@ def test_half_on_the_cpu_is_still_named() -> None:
 
 
 def test_a_newsletter_is_no_wsl() -> None:
-    """Short words count as whole words only: "wsl" stands in "newsletter", "roce" in "process"."""
+    """Short words count as whole words only: "wsl" is in "newsletter", "roce" in "process"."""
     said = "In the newsletter of our group: CUDA unknown error - this may be due to an incorrectly "
     said += "set up environment"
     assert triage(said).root_causes == ("device-nodes-missing",)

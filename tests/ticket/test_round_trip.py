@@ -1,4 +1,4 @@
-"""Every recorded machine as text: its saved report, and what other tools would have printed."""
+"""Every test machine as text: its saved report, and what other tools would have printed."""
 
 import pytest
 from as_pasted import collect_env, nvidia_smi

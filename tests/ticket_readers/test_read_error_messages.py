@@ -1,4 +1,4 @@
-"""Facts that stand in error messages."""
+"""Facts in error messages."""
 
 from readers_support import Read
 

@@ -1,4 +1,4 @@
-"""What commands, the kernel, shells and container files say of a machine."""
+"""What commands, the kernel, shells and container files say about a machine."""
 
 import pytest
 from pasted_samples import COMMANDS

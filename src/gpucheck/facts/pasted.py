@@ -6,7 +6,9 @@ from gpucheck.facts import Facts, Section
 
 
 class Sign(Facts, frozen=True, kw_only=True):
-    """A line that points to a cause. JSON keeps the earlier words for it: sign, signature."""
+    """A line that points to a cause."""
+
+    # A message that was found. The JSON schema keeps its earlier names, "sign" and "signature".
 
     slug: str | None = None
     signature: str | None = None

@@ -1,4 +1,4 @@
-"""Turns an exception into what rules can use: its kind, its code, its words and last frames."""
+"""Turns an exception into what checks can use: its kind, code, words and last frames."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ the group), ``index`` in it and its ``size``, ``device``, ``backend``, ``store``
 ``port``; None for the first, which opens it and says its port), ``address`` (its own),
 ``connect_seconds``, ``env``, ``sizes`` in bytes, ``tests``, ``level``, ``seed``, and ``drill``.
 
-What is said: ``stage``; ``phase`` (of ``probes/preflight.py``), with the number of the
+What is said: ``stage``; ``phase`` (of ``facts/preflight.py``), with the number of the
 collective; ``store`` with its ``port``; then one ``result``. After it the rank stays until the
 others have left their last collective, so that none loses a peer that is healthy.
 """

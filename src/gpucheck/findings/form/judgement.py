@@ -9,7 +9,7 @@ from gpucheck.facts.claims import Confidence, Fix, Severity
 
 
 class Outcome(str, enum.Enum):
-    """How asking the check of one rule ended."""
+    """The result of evaluating one rule."""
 
     FIRED = "fired"
     FINE = "fine"

@@ -33,7 +33,7 @@ WorkerMessage = worker_messages.Message
 
 
 class StoreConnection(Protocol):
-    """The store as a task uses it (``store/client.py``)."""
+    """The store as a task uses it (``preflight/store/client.py``)."""
 
     peer_address: str
     """Where the store is reached from here."""
