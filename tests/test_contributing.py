@@ -98,8 +98,8 @@ def proof(copy: Path, blocks: list[Block]) -> subprocess.CompletedProcess[str] |
     assert lines, "the recipe proves nothing"
     for line in lines:
         program, *arguments = shlex.split(line)
-        if any("worker/test_" in one for one in arguments) and not _has("torch"):
-            arguments = [one for one in arguments if one != "tests/worker/test_sorting.py"]
+        if "tests/worker/test_sorting.py" in arguments and not _has("torch"):
+            continue  # it examines a real one
         more = ["-n0", "-p", "no:cacheprovider"] if program == "pytest" else []
         ran = run(copy, sys.executable, "-m", program, *more, *arguments)
         if ran.returncode:
