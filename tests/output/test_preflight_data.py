@@ -267,6 +267,7 @@ def test_series_of_the_same_labels_stand_there_once() -> None:
     metrics(samples.result(these, one, msgspec.structs.replace(one, evidence="another")))
 
 
+@pytest.mark.process
 @pytest.mark.promtool
 @pytest.mark.skipif(_PROMTOOL is None, reason="promtool is not installed (Debian: prometheus)")
 @pytest.mark.parametrize("name", samples.ALL)
