@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gpucheck.facts.claims import Confidence, Severity
-from gpucheck.messages.form import Condition, FactCondition, KnownFacts, Strength
+from gpucheck.messages.form import Condition, FactCondition, KnownFacts, Strength, compiled
 from gpucheck.messages.loading import MessagesError, messages_of, read_toml
 from gpucheck.messages.named_conditions import holds
 
@@ -44,6 +44,13 @@ def test_what_is_not_given_has_its_default(tmp_path: Path) -> None:
     assert message.refutable
     assert (message.beside, message.unless, message.tie_break) == ((), None, 0)
     assert found.fixes_for(message)[0].verify == "gpucheck"
+
+
+def test_without_a_pattern_the_literal_is_matched_as_it_is(tmp_path: Path) -> None:
+    plain = MESSAGE.replace("pattern = 'no driver'\n", "").replace('"no driver"', '"no driver (5)"')
+    (message,) = read_toml(written(tmp_path, HEAD + plain)).messages
+    assert compiled(message.pattern).search("No driver (5)")
+    assert not compiled(message.pattern).search("no driver 5")
 
 
 def test_conditions_and_fixes_are_taken_by_name(tmp_path: Path) -> None:
