@@ -331,15 +331,24 @@ def test_alone_all_rates_and_little_time() -> None:
     assert one.seconds < 0.6, "eight ranks share two cores of CI"
 
 
-def test_the_drill_slow_is_slow_and_otherwise_right() -> None:
+def _slowed_down() -> dict[str, float]:
+    """Return by how much the drill made each rate smaller, of two runs one after the other."""
     usual, slow = (
         run_group(1, trial="alone", drills=drills)[0].result
         for drills in ({}, {0: [{"fault": "slow", "factor": 6.0}]})
     )
     assert slow["status"] == "passed"
-    for name in RATES:
-        ratio = usual["measurements"][name] / slow["measurements"][name]
-        assert 3.0 < ratio < 12.0, (name, ratio)
+    return {name: usual["measurements"][name] / slow["measurements"][name] for name in RATES}
+
+
+def test_the_drill_slow_is_slow_and_otherwise_right() -> None:
+    """On a busy machine one of the two runs may be slow by itself: three pairs are tried."""
+    tried: list[dict[str, float]] = []
+    for _ in range(3):
+        tried.append(_slowed_down())
+        if all(3.0 < ratio < 12.0 for ratio in tried[-1].values()):
+            return
+    pytest.fail(f"the drill slows down by other factors than 6: {tried}")
 
 
 def test_a_factor_that_is_no_whole_number_holds_on_average() -> None:
