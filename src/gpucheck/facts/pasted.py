@@ -34,6 +34,25 @@ class Taken(Facts, frozen=True, kw_only=True):
     """How many known messages were found in it."""
 
 
+class Failed(Facts, frozen=True, kw_only=True):
+    """The exception that a text is about."""
+
+    exception: str | None = None
+    """Its class, with modules if the text has them."""
+    message: str | None = None
+    """What it says, shortened."""
+    about: str | None = None
+    """``environment``, ``elsewhere`` (files, networks, packages that are not there), ``program``."""
+    alone: bool | None = None
+    """Whether it stands by itself, not within a sentence."""
+    frame: str | None = None
+    """``FILE:LINE FUNCTION``: the innermost place outside PyTorch and Python."""
+    package: str | None = None
+    """The package of that place, or the file name of the user's own program."""
+    installed: bool | None = None
+    """Whether that place is in an installed package."""
+
+
 class Pasted(Section, frozen=True, kw_only=True):
     """Filled only by ``gpucheck triage``."""
 
@@ -43,6 +62,11 @@ class Pasted(Section, frozen=True, kw_only=True):
     """The result of ``torch.cuda.is_available()`` in the text."""
     gpu_error: str | None = None
     """A line in which CUDA or one of its libraries reports an error."""
+    complaint: str | None = None
+    """A sentence that says that something of the environment fails, and not why."""
+    failure: Failed | None = None
+    tells: bool | None = None
+    """Whether somebody tells something in it; an inventory of facts alone does not."""
     own_verdict: str | None = None
     """The verdict of a gpucheck report in the text: ``healthy``, ``broken`` ..."""
     signs: list[Sign] | None = None

@@ -47,6 +47,8 @@ class Match(msgspec.Struct, frozen=True):
     message: Message
     line: Line
     values: dict[str, str]
+    index: int = -1
+    """The index of the line in the text; -1 if the match was read from a saved report."""
 
 
 class _Candidate(msgspec.Struct, frozen=True, gc=False):
@@ -170,7 +172,7 @@ def _matches(slug: str, message: Message, text: Text) -> list[Match]:
             continue
         values = {name: value for name, value in match.groupdict().items() if value}
         if message.when is None or holds(message.when, values):
-            found.append(Match(slug, message, line, values))
+            found.append(Match(slug, message, line, values, index))
     if message.distinct and len({match.values[message.distinct] for match in found}) == 1:
         return []
     return found

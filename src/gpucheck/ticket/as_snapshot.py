@@ -6,18 +6,22 @@ from collections.abc import Sequence
 import msgspec
 
 from gpucheck.facts import Section
-from gpucheck.facts.pasted import Pasted, Sign, Taken
+from gpucheck.facts.pasted import Failed, Pasted, Sign, Taken
 from gpucheck.facts.sections import all_sections
 from gpucheck.facts.snapshot import ProbeRuns, Snapshot
 from gpucheck.messages.loading import all_messages
 from gpucheck.messages.matcher import Match
 from gpucheck.messages.text import Line
 from gpucheck.tables import Tables
+from gpucheck.ticket.failure import Failure
 from gpucheck.ticket.families import formats, spans
 from gpucheck.ticket.own_report import NAME as NAME_OF_REPORT
 from gpucheck.ticket.own_report import own_match
 from gpucheck.ticket.reading import LONGEST, Reading
 from gpucheck.ticket.settled import nothing_said
+
+
+_OF_THE_TEXT = ("signs", "readers", "taken", "failure", "tells")
 
 
 def snapshot_of(reading: Reading, tables: Tables) -> Snapshot:
@@ -34,7 +38,9 @@ def snapshot_of(reading: Reading, tables: Tables) -> Snapshot:
         signs=[_sign(match) for match in reading.matches],
         readers=list(dict.fromkeys((*reading.readers, *filter(None, of_messages)))),
         taken=taken,
-        sources={**pasted.sources, **dict.fromkeys(("signs", "readers", "taken"), "the text")},
+        failure=_failed(reading.failure) if reading.failure is not None else None,
+        tells=reading.tells,
+        sources={**pasted.sources, **dict.fromkeys(_OF_THE_TEXT, "the text")},
     )
     return Snapshot(sections, ProbeRuns(), tables=tables.version, origin="pasted")
 
@@ -66,6 +72,21 @@ def _sign(match: Match) -> Sign:
         text=match.line.text.strip()[:LONGEST],
         values=match.values,
         sources={"*": match.line.source},
+    )
+
+
+def _failed(failure: Failure) -> Failed:
+    raised, frame = failure.raised, failure.frame
+    where = f"{frame.file}:{frame.line} {frame.function}".strip() if frame is not None else None
+    return Failed(
+        exception=raised.exception,
+        message=raised.message[:LONGEST],
+        about=failure.about.value,
+        alone=not raised.quoted,
+        frame=where,
+        package=failure.package,
+        installed=failure.is_library if failure.package is not None else None,
+        sources={"*": raised.line.source},
     )
 
 

@@ -6,12 +6,14 @@ import msgspec
 
 from gpucheck.engine import CheckResult
 from gpucheck.facts.claims import Confidence, Severity
+from gpucheck.facts.pasted import Pasted
 from gpucheck.findings import all_rules
 from gpucheck.findings.form import Claim, Hit, Weight
 from gpucheck.messages import wording
 from gpucheck.messages.loading import all_messages
 from gpucheck.messages.matcher import Match
 from gpucheck.ticket import weighing
+from gpucheck.ticket.failure import About
 
 _MOST_LINES = 8
 
@@ -22,6 +24,33 @@ def claims_of(matches: Sequence[Match]) -> list[Claim]:
     for at, match in enumerate(matches):
         by_slug.setdefault(match.slug, []).append((at, match))
     return [_claim(slug, own) for slug, own in by_slug.items()]
+
+
+def claim_of_failure(pasted: Pasted) -> list[Claim]:
+    """Return what the exception claims that a text is about, unless it is of the environment.
+
+    It weighs less than anything that names a cause.
+    """
+    failure = pasted.failure
+    if failure is None or failure.about == About.ENVIRONMENT.value:
+        return []
+    slug = "application-bug" if failure.about == About.PROGRAM.value else "not-gpu-related"
+    alone = failure.alone and failure.frame is not None
+    said = f"{failure.exception}: {failure.message}" if failure.message else failure.exception
+    whose = failure.package or "The program"
+    return [
+        Claim(
+            slug=slug,
+            hit=Hit(
+                headline=f"{whose} fails with {said}",
+                evidence=("pasted.failure.exception",),
+                fixes=all_messages()[slug].fixes,
+                severity=Severity.ERROR,
+                confidence=Confidence.LIKELY if alone else Confidence.POSSIBLE,
+            ),
+            weight=Weight(0),
+        )
+    ]
 
 
 def _claim(slug: str, own: Sequence[tuple[int, Match]]) -> Claim:

@@ -10,7 +10,7 @@ from gpucheck.messages.matcher import Match
 from gpucheck.messages.text import Text
 from gpucheck.tables import Tables
 from gpucheck.ticket.as_snapshot import matches_of, snapshot_of
-from gpucheck.ticket.claims import claims_of, weighed
+from gpucheck.ticket.claims import claim_of_failure, claims_of, weighed
 from gpucheck.ticket.questions import open_questions
 from gpucheck.ticket.reading import Reading, read
 from gpucheck.ticket.settled import settled_with, silent_rules
@@ -48,7 +48,7 @@ def _report(
     rules, settled, silent = all_rules(), settled_with(tables), silent_rules(snapshot)
     results = ask_each(rules, snapshot, tables, settled.about(silent))
     settled.learn(silent, results)
-    claims = claims_of(matches)
+    claims = [*claims_of(matches), *claim_of_failure(snapshot.get(Pasted))]
     diagnosis = combine(rules, weighed(results, claims), claims, snapshot, tables)
     questions = open_questions(snapshot, diagnosis, recognised=recognised)
     return make_report(diagnosis, snapshot, questions)

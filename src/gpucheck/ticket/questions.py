@@ -17,7 +17,8 @@ def open_questions(
     snapshot: Snapshot, diagnosis: Diagnosis, *, recognised: bool
 ) -> tuple[OpenQuestion, ...]:
     """Return what keeps the text from being called healthy; () if nothing does."""
-    if not recognised:
+    pasted = snapshot.get(Pasted)
+    if not recognised and pasted.failure is None and (pasted.complaint or not pasted.tells):
         return (
             _question(
                 "Does the text say anything about PyTorch, CUDA or a GPU?",
@@ -35,12 +36,18 @@ def open_questions(
         return (_question("What fails on the GPU?", "pasted.gpu_error", reason, "gpucheck"),)
     if snapshot.get(Pasted).cuda_available or snapshot.get(CudaDriver).init_code == 0:
         return ()
+    if pasted.failure is not None:
+        reason = "an exception of the environment is shown, and no known cause of it"
+        return (_question("What causes it?", "pasted.failure", reason, _COLLECT_ENV),)
     torch, nvml = snapshot.get(TorchBuild), snapshot.get(Nvml)
     if snapshot.get(Pasted).cuda_available is False and torch.built_for in ("cuda", None):
         fact, reason = "pasted.cuda_available", "CUDA is said not to be available, and not why"
         command = _NVIDIA_SMI if nvml.driver_release is None else "gpucheck"
         return (_question("Why is CUDA not available?", fact, reason, command),)
-    if torch.built_for not in (None, "cuda"):
+    if pasted.complaint is not None:
+        reason = "something of the environment is said to fail, and no line shows why"
+        return (_question("What fails?", "pasted.complaint", reason, _COLLECT_ENV),)
+    if pasted.tells or torch.built_for not in (None, "cuda"):
         return ()
     if torch.built_for == "cuda" and nvml.gpus:
         return ()

@@ -11,6 +11,9 @@ from gpucheck.messages.matcher import Match, search
 from gpucheck.messages.text import Text
 from gpucheck.tables import Tables
 from gpucheck.ticket.completion import complete, known_facts
+from gpucheck.ticket.complaints import first_complaint_of_environment, tells_something
+from gpucheck.ticket.counting import that_count
+from gpucheck.ticket.failure import Failure, failure_of
 from gpucheck.ticket.gpu_errors import first_complaint, first_gpu_error
 from gpucheck.ticket.numbered_errors import with_names
 from gpucheck.ticket.own_report import NAME as NAME_OF_REPORT
@@ -34,6 +37,10 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """Every message, including those that the facts refute."""
     matches: Sequence[Match]
     """The messages that count, including those that a report of gpucheck stands for."""
+    failure: Failure | None
+    """The exception that it is about."""
+    tells: bool
+    """Whether somebody tells something in it; an inventory of facts alone does not."""
 
     @property
     def recognised(self) -> bool:
@@ -60,10 +67,16 @@ def read(text: Text, tables: Tables) -> Reading:
         readers = (NAME_OF_REPORT, *readers)
     complete(machine, tables)
     found = search(text, known_facts(machine))
-    matches = _not_refuted(found, machine)
+    failure = failure_of(text)
+    matches = that_count(_not_refuted(found, machine), text, failure)
     failed = first_gpu_error(text)
     if failed is None and not matches:
         failed = first_complaint(text)
+    if not matches and failure is None:
+        complaint = first_complaint_of_environment(text)
+        if complaint is not None:
+            said = complaint.text.strip()[:LONGEST]
+            machine.said(Pasted, "complaint", said, complaint)
     if failed is not None:
         machine.said(Pasted, "gpu_error", failed.text.strip()[:LONGEST], failed)
     return Reading(
@@ -73,6 +86,8 @@ def read(text: Text, tables: Tables) -> Reading:
         readers=readers,
         sections=machine.sections(),
         found=found,
+        failure=failure,
+        tells=tells_something(text),
         matches=(*matches, *(own.matches if own is not None else ())),
     )
 

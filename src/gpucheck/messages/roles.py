@@ -1,0 +1,98 @@
+"""The role of a line: whether it tells of a failure, or informs, configures, commands, quotes.
+
+A weak sign counts only where a line of its role could tell of a failure. A warning of a library
+that is not at work here tells of none, nor does the option of a command.
+"""
+
+import enum
+import re
+
+from gpucheck.messages.source_code import is_code
+from gpucheck.messages.text import Text
+
+
+class Role(enum.Enum):
+    """What a line does in a text, the most telling first."""
+
+    EXCEPTION = "exception"
+    """It names the class of an exception and what the exception says."""
+    ERROR = "error"
+    """A program logged it as an error."""
+    SAID = "said"
+    """Prose, or output that no logger marked."""
+    WARNING = "warning"
+    INFO = "info"
+    """A program logs what it does, or how it was started."""
+    COMMAND = "command line"
+    SETTING = "setting"
+    """A variable of an environment, a key of a configuration, the arguments of a program."""
+    CODE = "source code"
+    OTHER = "another program"
+    """A library that is not at work here, or a web server's log of its requests."""
+
+
+SILENT = frozenset([Role.INFO, Role.COMMAND, Role.SETTING, Role.OTHER])
+"""The roles in which a weak sign does not count, whatever else the text shows."""
+
+_STAMP = r"(?:\[?\d{2,4}[-/]\d\d(?:[-/]\d\d)?[T ])?\[?\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?Z?\]?"
+_LEVELS = {
+    Role.INFO: r"INFO|DEBUG|TRACE|NOTE|SUCCESS|I",
+    Role.WARNING: r"WARNING|WARN|W",
+    Role.ERROR: r"ERROR|CRITICAL|FATAL|SEVERE|E|F",
+}
+_BEFORE = rf"(?:[\w.@-]{{1,40}} ?\| |\([\w ]{{1,40}}[^()]{{0,60}}\) |\[?{_STAMP}[\s\]|-]{{1,4}}"
+_BEFORE += r"|\[[\w:. -]{1,40}\] ?|[\w.:-]{1,60} ?[-|] ){0,3}"
+_LOGGED = {
+    role: re.compile(
+        rf"{_BEFORE}\s{{0,4}}[\[<(|]?(?:(?:{names[:-2].rstrip('|')})\b(?![.=(\w])|"
+        rf"[{''.join(one for one in names.split('|') if len(one) == 1)}]\d{{3,4}} )"
+    )
+    for role, names in _LEVELS.items()
+}
+_WARNS = re.compile(r"\b\w{0,40}Warning: |\bwarnings?\.warn\(", re.ASCII)
+_OTHER = re.compile(
+    r"\btensorflow/|\btsl/|\bxla/|\bcudart_stub\.cc|\bcuda_(?:dnn|fft|blas)\.cc|\bTF-TRT\b"
+    r"|\"(?:GET|POST|PUT|HEAD|DELETE|OPTIONS) /\S{0,200} HTTP/[\d.]{1,4}\" ?\d{3}"
+)
+_OPTION = re.compile(r"\s{0,40}-{1,2}[A-Za-z][\w.-]{0,60}(?:[ =]\S{1,200})?\s{0,4}\\?\s{0,4}$")
+_PROGRAM = re.compile(
+    r"\s{0,40}(?:[$#>%] ?|\(\w{1,40}\) ?\S{0,60}[$#] ?)?(?:sudo (?:-\w )?)?(?:[A-Z_]{3,60}=\S{1,200} ){0,12}"
+    r"(?:docker|podman|python3?(?:\.\d{1,2})?|torchrun|srun|sbatch|mpirun|accelerate|deepspeed|vllm"
+    r"|nvidia-docker|kubectl|helm|conda|pip3?|uv|git|bash|sh|ray|export|set|apptainer|singularity"
+    r"|nohup|CUDA_VISIBLE_DEVICES=\S{1,80})\s(?=\S{0,80}(?:\s|$))"
+    r"(?![^\n]{0,400}(?:\bfail|\berror\b|not |n't |\.$|:$))"
+)
+_VARIABLE = re.compile(r"\s{0,40}(?:- )?[\"']?[A-Z][A-Z0-9_]{2,60}[\"']?\s?[=:]\s?\S{0,200},?\s{0,4}\\?$")
+_ASSIGNED = re.compile(r"\b[a-z_]{2,40}=")
+_MANY, _APART = 6, 60
+"""Arguments in one line, and characters for each, that make it the print of a configuration."""
+
+
+def role_of(text: Text, index: int) -> Role:
+    """Return the role of a line."""
+    line = text.lines[index].text
+    found = role_of_line(line)
+    if found is Role.SAID and is_code(text, index):
+        return Role.CODE
+    return found
+
+
+def role_of_line(line: str) -> Role:
+    """Return the role of a line by itself; source code is not told from output."""
+    if _OTHER.search(line):
+        return Role.OTHER
+    for role, pattern in _LOGGED.items():
+        if pattern.match(line):
+            return role
+    if _WARNS.search(line):
+        return Role.WARNING
+    if _OPTION.match(line) or _PROGRAM.match(line):
+        return Role.COMMAND
+    return Role.SETTING if _is_setting(line) else Role.SAID
+
+
+def _is_setting(line: str) -> bool:
+    if _VARIABLE.match(line):
+        return True
+    arguments = len(_ASSIGNED.findall(line))
+    return arguments >= _MANY and arguments * _APART > len(line)

@@ -1,0 +1,81 @@
+"""The sentence in which somebody complains of the environment: something of it fails, or is missing.
+
+It names no cause. It only keeps a text from being called healthy: whoever writes that the GPU is
+not used, or that an installation fails, may be right although no line shows why.
+"""
+
+import re
+
+from gpucheck.messages.roles import Role, role_of
+from gpucheck.messages.text import Line, Text
+
+_MOST = 60
+_LONGEST = 400
+"""Characters of a sentence that are looked at."""
+_FAILS = (
+    r"(?:\bfail|\berrors?\b|crash|\bhangs?\b|\bhung\b|\bstuck\b|freez|cannot|can.?t\b|can not|unable"
+    r"|unavailable|\bfalse\b|\bmissing\b|\bkilled\b|\bdied\b|tim(?:ed?|ing) ?out|segfault|corrupt|mismatch"
+    r"|incompatib|disappear|fell off|won.t|\brefus|undefined|only (?:uses? |using )?(?:the )?cpu|on (?:the )?cpu"
+    r"|\bno (?:longer|cuda|gpus?|devices?|nvidia)\b|instead of (?:the |my )?gpu"
+    r"|(?:not|n.t)(?: \w{1,12}){0,2} (?:work|detect|f(?:i|ou)nd|avail|recogni|us(?:e|ing)\b|see\b|seen|start"
+    r"|load|access|compat|run|install|enabl|visible)"
+    r"|报错|失败|错误|不可用|无法|不能|找不到|没有(?:找到|检测|使用|用|调用)|卡住|卡死|崩溃|不兼容|不识别|检测不到"
+    r"|用不了|不支持|爆显存)"
+)
+_OF_ENVIRONMENT = (
+    r"(?:\bcuda\b(?! ?graph)|\bgpus?\b|(?<=[^a-z])gpu|显卡|驱动|显存|\b(?:gpu|nvidia|graphics|cuda|video|display) drivers?\b|nvidia|\bnccl\b"
+    r"|cudnn|cublas|\bnvcc\b|nvlink|infiniband|\brdma\b|\bxid\b|\becc\b|\bwsl|\bmig\b|all_?reduce\b"
+    r"|toolkit|\bpip3? install|\bwheels?\b|\bconda\b|\btorch(?:vision|audio)?\b(?!\.\w|run)|\bpytorch\b|\boom\b"
+    r"|\bvram\b|out of memory|multi-?node|\bc10d\b|flash.?attn|xformers|bitsandbytes|apex\b|\.dll\b|\bdll\b"
+    r"|\.so\b|illegal instruction|\bninja\b|\bptxas\b)"
+)
+_COMPLAINT = re.compile(
+    rf"{_FAILS}.{{0,60}}?{_OF_ENVIRONMENT}|{_OF_ENVIRONMENT}.{{0,60}}?{_FAILS}", re.IGNORECASE
+)
+_BY_ITSELF = re.compile(
+    r"爆显存|显存(?:不足|溢出|不够)|\bOOM\b|out of (?:gpu |cuda |video )?memory|\bonly us\w{1,4} (?:the )?cpu\b",
+    re.IGNORECASE,
+)
+_LITERALS = (
+    "cuda", "gpu", "显卡", "驱动", "显存", "driver", "nvidia", "nccl", "cudnn", "cublas", "nvcc",
+    "nvlink", "infiniband", "rdma", "xid", "ecc", "wsl", "mig", "reduce", "toolkit", "pip install",
+    "pip3 install", "wheel", "conda", "torch", "oom", "vram", "out of memory", "node", "c10d",
+    "flash", "xformers", "bitsandbytes", "apex", "dll", ".so", "illegal instruction", "ninja",
+    "ptxas", "only uses", "only using",
+)  # fmt: skip
+_SENTENCE = re.compile(r"(?<=[.!?;])\s+|[\u3002\uff01\uff1f]|\s{2,}")
+_WISH = re.compile(
+    r"\[?(?:feature|feat|rfc|doc\w{0,12}|roadmap|proposal|performance|perf|discussion|misc|question)"
+    r"(?: request)?\]?\s?[:\])]|feature request|\[(?:model|new model)\]",
+    re.IGNORECASE,
+)
+_TITLE = 3
+"""Lines at the beginning that may be the title."""
+_PROSE = re.compile(
+    r"[^:{}=/]{0,80}?\b(?:[A-Za-z'-]{1,20},? ){3}[a-z'-]{1,20}\b|[^\n]{0,80}?(?:[\u4e00-\u9fff][^\n]{0,3}){6}"
+    r"|\[(?:feature|rfc|doc\w{0,12}|usage|question|bug|perf\w{0,12}|misc|install\w{0,8}|model)\]",
+    re.IGNORECASE,
+)
+_ROLES = (Role.SAID, Role.ERROR, Role.WARNING)
+
+
+def first_complaint_of_environment(text: Text) -> Line | None:
+    """Return the first line that complains of the environment; None for a wish or a proposal."""
+    if any(_WISH.match(line.text.lstrip("# *")) for line in text.lines[:_TITLE]):
+        return None
+    for index in text.find(*_LITERALS, most=_MOST):
+        line = text.lines[index]
+        if _complains(line.text) and role_of(text, index) in _ROLES:
+            return line
+    return None
+
+
+def tells_something(text: Text) -> bool:
+    """Whether somebody tells something in a text; an inventory of facts alone does not."""
+    return any(_PROSE.match(line.text) for line in text.lines)
+
+
+def _complains(line: str) -> bool:
+    if _BY_ITSELF.search(line):
+        return True
+    return any(_COMPLAINT.search(sentence[:_LONGEST]) for sentence in _SENTENCE.split(line))

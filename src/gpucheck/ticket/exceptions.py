@@ -1,0 +1,176 @@
+"""The exceptions that a text shows, each with its message and the frames above it.
+
+A traceback is read from its end: from the line of the exception back to the first of its frames.
+So one whose beginning is cut off is read as well, and so is one that a logger, a rank or a notebook
+wrote with something of its own before each line.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from gpucheck.messages.source_code import is_code
+from gpucheck.messages.text import Line, Text
+
+_MOST = 400
+"""The number of lines with one of the words that are looked at."""
+_MOST_FRAMES, _MOST_ABOVE, _MOST_BELOW = 60, 240, 3
+"""Frames of a traceback, lines from an exception back to its first frame, lines of a message."""
+_LONGEST_MESSAGE = 600
+_WORDS = ("error", "exception", "interrupt", "exit:", "stopiteration", "timeout:")
+_CLASS = (
+    r"(?:[A-Za-z_]\w{0,60}\.){0,8}"
+    r"(?:[A-Z]\w{0,60})?(?:Error|Exception|Interrupt|Exit|StopIteration|Timeout)s?\d{0,2}"
+    r"(?:\([A-Z]\w{0,60}\))?"
+)
+_LOGGED = re.compile(
+    r"(?:\[?[\w.-]{0,40}\]? ?)?"
+    r"(?:(?:\[rank\d{1,5}\]: ?|\[?(?:ERROR|CRITICAL|FATAL|WARNING|INFO|DEBUG|E|W|I)\b\]?:? ?"
+    r"|\(\w{1,40} [^()]{1,60}\) ?|[EWIF]\d{4}\b ?"
+    r"|\[?\d{1,4}[-/]\d\d(?:[-/]\d\d)?[T ]?|\d\d:\d\d:\d\d(?:[.,]\d{1,9})?Z?\]? ?"
+    r"|[-|] ?|\[?[\w/.-]{1,60}:\d{1,6}\]:? ?|\d{1,7} ){1,9})(?=\s|[A-Za-z_+|])"
+)
+_AT_START = re.compile(rf"[\s|+E>.`*#]{{0,12}}({_CLASS})\b`?(?:\s?:\s?(.*))?$")
+_WITHIN = re.compile(rf"(?:^|[\s`'\"(\[:,>*])({_CLASS})`?\s?: ?(\S.*)$")
+_FRAME = re.compile(
+    r"[\s|+E]{0,24}(?:File \"([^\"]{1,300})\", line (\d{1,7})(?:, in (\S{1,200}))?"
+    r"|(?:File )?([~\w/\\.:<>-]{1,300}?):(\d{1,7}),? in (\S{1,200})"
+    r"|(Cell In\[\d{1,6}\]), line (\d{1,7})"
+    r"|(<ipython-input-[\w-]{1,60}>) in (\S{1,200}))"
+)
+_HEADER = "traceback (most recent call last)"
+_BODY = re.compile(r"\s|[-+|~^\u2500-\u257f]|\d{1,6}[ :]|$|File |Cell In|\S{1,200} in \S")
+"""What a line between two frames begins with: source code, marks, a number, a box."""
+_CAUSE = "the above exception was the direct cause"
+_CONTEXT = "during handling of the above exception"
+_IGNORED = "exception ignored in"
+
+
+class Frame(msgspec.Struct, frozen=True, gc=False):
+    """A place in a program that a traceback names."""
+
+    file: str
+    line: int
+    function: str
+
+
+class Raised(msgspec.Struct, frozen=True, kw_only=True):
+    """An exception: its class, its message, the line in which it stands, and its frames."""
+
+    exception: str
+    message: str
+    line: Line
+    index: int
+    """The index of its line in the text."""
+    frames: tuple[Frame, ...]
+    """Outermost first, as they stand in the text; a notebook's may stand the other way round."""
+    begins: int
+    """The index of the first line of its traceback."""
+    quoted: bool
+    """Whether it stands within a sentence, not at the start of a line."""
+
+    @property
+    def name(self) -> str:
+        """The name of its class, without modules."""
+        return self.exception.partition("(")[0].rpartition(".")[2]
+
+
+def raised_in(text: Text) -> list[Raised]:
+    """Return the exceptions of a text in their order, each distinct one once."""
+    found: dict[tuple[str, str], Raised] = {}
+    for index in text.find(*_WORDS, most=_MOST):
+        one = _raised(text, index)
+        if one is None:
+            continue
+        key = (one.name, one.message[:80])
+        known = found.get(key)
+        if known is None or (one.frames and not known.frames):
+            found[key] = one
+    return sorted(found.values(), key=lambda one: one.index)
+
+
+def chains(text: Text, raised: Sequence[Raised]) -> list[list[Raised]]:
+    """Return the exceptions in chains; each one in a chain led to the next."""
+    linked = {text.lines[at].number for at in text.find(_CAUSE, _CONTEXT, most=_MOST)}
+    found: list[list[Raised]] = []
+    for one in raised:
+        last = found[-1][-1] if found else None
+        if last is not None and any(last.line.number < at < one.line.number for at in linked):
+            found[-1].append(one)
+        else:
+            found.append([one])
+    return found
+
+
+def unlogged(text: str) -> str:
+    """Return a line without what a logger, a rank or a process wrote before it."""
+    found = _LOGGED.match(text)
+    return text[found.end() :] if found is not None else text
+
+
+def _raised(text: Text, index: int) -> Raised | None:
+    line = text.lines[index]
+    if _IGNORED in line.text.lower():
+        return None
+    said = unlogged(line.text)
+    at_start = _AT_START.match(said) or _AT_START.match(line.text)
+    found = at_start or _WITHIN.search(line.text)
+    if found is None or _HEADER in line.text.lower():
+        return None
+    frames, begins = _above(text, index)
+    if not frames and is_code(text, index):
+        return None
+    message = " ".join((found[2] or "", *_below(text, index))) if at_start else found[2]
+    return Raised(
+        exception=found[1],
+        message=message.strip().strip("`")[:_LONGEST_MESSAGE],
+        line=line,
+        index=index,
+        frames=tuple(frames),
+        begins=begins,
+        quoted=at_start is None,
+    )
+
+
+def _below(text: Text, index: int) -> Iterator[str]:
+    """Yield the next lines of a message that has several."""
+    for line in text.after(index, _MOST_BELOW):
+        said = unlogged(line.text)
+        if not said.strip() or said.startswith(("```", "---", "The above", "During", "Traceback")):
+            return
+        yield said.strip()
+
+
+def _above(text: Text, index: int) -> tuple[list[Frame], int]:
+    """Return the frames of the traceback that ends in a line, and where it begins."""
+    frames: list[Frame] = []
+    begins = index
+    last = text.lines[index]
+    for at in range(index - 1, max(-1, index - 1 - _MOST_ABOVE), -1):
+        line = text.lines[at]
+        if line.file != last.file or len(frames) == _MOST_FRAMES:
+            break
+        if line.speaker != last.speaker:
+            continue
+        if _HEADER in line.text.lower():
+            begins = at
+            break
+        said = unlogged(line.text)
+        frame = _frame(said)
+        if frame is not None:
+            frames.append(frame)
+            begins = at
+        elif not _BODY.match(said) or said.startswith("```"):
+            break
+    frames.reverse()
+    return frames, begins
+
+
+def _frame(said: str) -> Frame | None:
+    found = _FRAME.match(said)
+    if found is None:
+        return None
+    file = found[1] or found[4] or found[7] or found[9]
+    number = found[2] or found[5] or found[8] or "0"
+    return Frame(file, int(number), found[3] or found[6] or found[10] or "")
