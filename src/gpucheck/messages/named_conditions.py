@@ -10,6 +10,8 @@ _HELD = 0.3
 _CONTEXT = 1.0 * 2**30
 """Bytes that a CUDA context and its libraries may use besides the memory that torch counts."""
 _LITTLE_FREE = 0.1
+_OWN = 0.5
+"""The share of a process's memory above which the tensors that torch counts are in it."""
 
 
 def holds(name: NamedCondition, values: Mapping[str, str]) -> bool:
@@ -30,11 +32,15 @@ def _held_by_others(values: Mapping[str, str]) -> bool:
 
 
 def _held_by_a_process(values: Mapping[str, str]) -> bool:
-    """Whether another process holds more than a gibibyte."""
+    """Whether another process holds more than a gibibyte.
+
+    In a container a process does not know its own number: what its own tensors explain is its own.
+    """
     if _asks_for_more_than_all(values):
         return False
     number, _, unit = values.get("held", "").partition(" ")
-    return _size(number, unit) > _CONTEXT
+    held, own = _size(number, unit), _bytes(values, "reserved") or 0.0
+    return held > _CONTEXT and own < _OWN * held
 
 
 def _fewer_workers(values: Mapping[str, str]) -> bool:

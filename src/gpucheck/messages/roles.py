@@ -27,11 +27,13 @@ class Role(enum.Enum):
     SETTING = "setting"
     """A variable of an environment, a key of a configuration, the arguments of a program."""
     CODE = "source code"
+    ADVICE = "advice"
+    """It says what to do about a failure that may come, or how to avoid it."""
     OTHER = "another program"
     """A library that is not at work here, or a web server's log of its requests."""
 
 
-SILENT = frozenset([Role.INFO, Role.COMMAND, Role.SETTING, Role.OTHER])
+SILENT = frozenset([Role.INFO, Role.COMMAND, Role.SETTING, Role.ADVICE, Role.OTHER])
 """The roles in which a weak sign does not count, whatever else the text shows."""
 
 _STAMP = r"(?:\[?\d{2,4}[-/]\d\d(?:[-/]\d\d)?[T ])?\[?\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?Z?\]?"
@@ -54,6 +56,13 @@ _OTHER = re.compile(
     r"\btensorflow/|\btsl/|\bxla/|\bcudart_stub\.cc|\bcuda_(?:dnn|fft|blas)\.cc|\bTF-TRT\b"
     r"|\"(?:GET|POST|PUT|HEAD|DELETE|OPTIONS) /\S{0,200} HTTP/[\d.]{1,4}\" ?\d{3}"
 )
+_ADVICE = re.compile(
+    r"\b(?:to (?:avoid|prevent|reduce the risk)|in order not to|avoids?\b|so as not to|if (?:you|this) (?:are|get|see|run|encounter)"
+    r"|in case of|might (?:cause|lead)|may (?:cause|lead|result)|could (?:cause|lead)|consider (?:decreasing|reducing|increasing|setting))\b"
+    r"|^\s{0,8}\[\^\d{1,3}\]:",
+    re.IGNORECASE,
+)
+_RAISED = re.compile(r"\b\w{0,60}(?:Error|Exception|ERROR)\b(?::|\s{0,4}$)")
 _OPTION = re.compile(r"\s{0,40}-{1,2}[A-Za-z][\w.-]{0,60}(?:[ =]\S{1,200})?\s{0,4}\\?\s{0,4}$")
 _PROGRAM = re.compile(
     r"\s{0,40}(?:[$#>%] ?|\(\w{1,40}\) ?\S{0,60}[$#] ?)?(?:sudo (?:-\w )?)?(?:[A-Z_]{3,60}=\S{1,200} ){0,12}"
@@ -86,6 +95,8 @@ def role_of_line(line: str) -> Role:
             return role
     if _WARNS.search(line):
         return Role.WARNING
+    if _ADVICE.search(line) and _RAISED.search(line) is None:
+        return Role.ADVICE
     if _OPTION.match(line) or _PROGRAM.match(line):
         return Role.COMMAND
     return Role.SETTING if _is_setting(line) else Role.SAID

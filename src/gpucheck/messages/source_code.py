@@ -41,6 +41,7 @@ _STATEMENT = re.compile(
     r"|[A-Z][A-Z_]{3,40}\(.{0,300}[;,(]\s{0,8}$"
     r"|(?:RUN|ENV|FROM|COPY|ADD|ARG|WORKDIR|ENTRYPOINT|CMD|LABEL|EXPOSE|SHELL|HEALTHCHECK)\s\S"
     r"|export\s\w{1,60}=\S{0,200}\s{0,8}(?:[#;&]|$)|echo\s[\"'$-]|trap\s\S|set\s[-+]\w|source\s\S{1,80}$"
+    r"|[A-Za-z_]\w{0,60}=\$\(\S.{0,200}\)\s{0,4}$"
     r"|(?:if|elif|while)\s(?:!\s)?\[|(?:fi|done|esac)$"
     r"|exit\s\d{1,3}\s{0,4}$"
     r"|(?:-\s)?[\"']?(?!\w{0,40}(?i:error|code|status|reason|message|xid|exit))[a-zA-Z]\w{0,40}[\"']?:\s"

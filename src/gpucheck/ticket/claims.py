@@ -75,16 +75,35 @@ def _claim(slug: str, own: Sequence[tuple[int, Match]]) -> Claim:
     )
 
 
-def weighed(results: Mapping[str, CheckResult], claims: Sequence[Claim]) -> dict[str, CheckResult]:
+def weighed(
+    results: Mapping[str, CheckResult], claims: Sequence[Claim], pasted: Pasted
+) -> dict[str, CheckResult]:
     """Return what checks found in the facts of a text, each claim with its weight."""
     said = {claim.slug: claim.weight for claim in claims}
+    beside = _severity_beside(pasted)
     return {
-        slug: _weighed(result, said.get(slug)) if isinstance(result, Claim) else result
+        slug: _weighed(result, said.get(slug), beside=beside)
+        if isinstance(result, Claim)
+        else result
         for slug, result in results.items()
     }
 
 
-def _weighed(claim: Claim, said: Weight | None) -> Claim:
+def _severity_beside(pasted: Pasted) -> Severity:
+    """Return the severity of what only facts show, by what the text is about.
+
+    An odd companion package is a warning where a program fails with an exception of its own, and a
+    note where somebody tells something and nothing fails.
+    """
+    if pasted.cuda_available is False or pasted.gpu_error or pasted.complaint:
+        return Severity.ERROR
+    if pasted.failure is not None:
+        is_of_program = pasted.failure.about == About.PROGRAM.value
+        return Severity.WARNING if is_of_program else Severity.ERROR
+    return Severity.INFO if pasted.tells else Severity.ERROR
+
+
+def _weighed(claim: Claim, said: Weight | None, *, beside: Severity) -> Claim:
     """Weigh a claim of facts; a warning that is only possible, and in no message, is a note.
 
     ``said`` is the weight of the messages of the same slug, None if there are none.
@@ -94,5 +113,7 @@ def _weighed(claim: Claim, said: Weight | None) -> Claim:
     is_doubted = hit.confidence is Confidence.POSSIBLE and severity is Severity.WARNING
     if is_doubted and said is None:
         hit = msgspec.structs.replace(hit, severity=Severity.INFO)
+    if said is None and severity is Severity.ERROR:
+        hit = msgspec.structs.replace(hit, severity=beside)
     weight = weighing.of_facts(hit.confidence, said)
     return msgspec.structs.replace(claim, hit=hit, weight=weight)

@@ -6,39 +6,40 @@
    that says "Killed", a rank that lost its peer. Weak messages count in the exception only.
 """
 
+import re
 from collections.abc import Sequence
 
-from gpucheck.messages.form import Message, Strength
+from gpucheck.messages.form import Strength
 from gpucheck.messages.matcher import Match
 from gpucheck.messages.roles import SILENT, Role, role_of, role_of_line
 from gpucheck.messages.text import Text
 from gpucheck.ticket.failure import About, Failure
 
-_WEAK = (Strength.FITS, Strength.SYMPTOM)
+_KILLED = re.compile(r"\s{0,8}(?:\S{0,40} )?(?:Killed|Terminated|Aborted)\b")
 _PROGRAMS = ("application-bug", "not-gpu-related")
 
 
 def that_count(found: Sequence[Match], text: Text, failure: Failure | None) -> list[Match]:
     """Return the messages that count."""
-    failed = failure is not None and failure.is_of_program
-    return [
-        match
-        for match in found
-        if not _is_weak(match)
-        or (_has_role(match, text) and (not failed or _tells(match, text, failure)))
-    ]
+    return [match for match in found if _counts(match, text, failure)]
 
 
-def _is_weak(match: Match) -> bool:
-    return match.message.strength in _WEAK
-
-
-def _has_role(match: Match, text: Text) -> bool:
-    """Whether a weak message counts in a line of this role."""
+def _counts(match: Match, text: Text, failure: Failure | None) -> bool:
+    if match.message.strength is Strength.NAMES:
+        return True
     role = role_of(text, match.index)
-    return role not in SILENT or role_of_line(match.message.sample) is role
+    if match.message.strength is Strength.POINTS:
+        return role not in (Role.OTHER, Role.ADVICE) or role_of_line(match.message.sample) is role
+    if role in SILENT and role_of_line(match.message.sample) is not role:
+        return False
+    return failure is None or _tells(match, role, failure)
 
 
-def _tells(match: Match, text: Text, failure: Failure) -> bool:
-    """Whether a weak message counts beside an exception of the program itself."""
-    return match.slug in _PROGRAMS or match.index in failure.lines
+def _tells(match: Match, role: Role, failure: Failure) -> bool:
+    """Whether a weak message counts beside an exception."""
+    if match.slug in _PROGRAMS or match.index in failure.lines:
+        return True
+    if failure.is_of_program:
+        return False
+    is_echo = role is Role.WARNING or _KILLED.match(match.line.text) is not None
+    return not (is_echo and failure.raised.frames and match.index > failure.raised.index)

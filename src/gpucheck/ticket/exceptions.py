@@ -5,11 +5,13 @@ So one whose beginning is cut off is read as well, and so is one that a logger, 
 wrote with something of its own before each line.
 """
 
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from gpucheck.messages.roles import Role, role_of_line
 from gpucheck.messages.source_code import is_code
 from gpucheck.messages.text import Line, Text
 
@@ -33,6 +35,10 @@ _LOGGED = re.compile(
 )
 _AT_START = re.compile(rf"[\s|+E>.`*#]{{0,12}}({_CLASS})\b`?(?:\s?:\s?(.*))?$")
 _WITHIN = re.compile(rf"(?:^|[\s`'\"(\[:,>*])({_CLASS})`?\s?: ?(\S.*)$")
+_JOINED = re.compile(rf"(?<![\w.'\"(])({_CLASS}): ([A-Z'\"\[(<][^.]{{3,160}})")
+_LONG = 300
+"""Characters: a longer line is a paragraph, or a whole ticket."""
+_GO_ON = (Role.SAID, Role.ERROR, Role.EXCEPTION)
 _FRAME = re.compile(
     r"[\s|+E]{0,24}(?:File \"([^\"]{1,300})\", line (\d{1,7})(?:, in (\S{1,200}))?"
     r"|(?:File )?([~\w/\\.:<>-]{1,300}?):(\d{1,7}),? in (\S{1,200})"
@@ -115,11 +121,13 @@ def _raised(text: Text, index: int) -> Raised | None:
         return None
     said = unlogged(line.text)
     at_start = _AT_START.match(said) or _AT_START.match(line.text)
+    if at_start is None and len(line.text) > _LONG:
+        return _in_long_line(line, index)
     found = at_start or _WITHIN.search(line.text)
     if found is None or _HEADER in line.text.lower():
         return None
     frames, begins = _above(text, index)
-    if not frames and is_code(text, index):
+    if not frames and (not found[2] or is_code(text, index)):
         return None
     message = " ".join((found[2] or "", *_below(text, index))) if at_start else found[2]
     return Raised(
@@ -133,11 +141,32 @@ def _raised(text: Text, index: int) -> Raised | None:
     )
 
 
+def _in_long_line(line: Line, index: int) -> Raised | None:
+    """Return the last exception of a ticket whose lines were joined to one."""
+    found = None
+    for found in itertools.islice(_JOINED.finditer(line.text), _MOST):
+        pass
+    if found is None:
+        return None
+    return Raised(
+        exception=found[1],
+        message=found[2].strip(),
+        line=line,
+        index=index,
+        frames=(),
+        begins=index,
+        quoted=True,
+    )
+
+
 def _below(text: Text, index: int) -> Iterator[str]:
     """Yield the next lines of a message that has several."""
+    is_logged = unlogged(text.lines[index].text) != text.lines[index].text
     for line in text.after(index, _MOST_BELOW):
         said = unlogged(line.text)
         if not said.strip() or said.startswith(("```", "---", "The above", "During", "Traceback")):
+            return
+        if (said != line.text) != is_logged or role_of_line(line.text) not in _GO_ON:
             return
         yield said.strip()
 

@@ -61,9 +61,11 @@ _ECHOES = re.compile(
     r"|worker died|caught exception$|leaked semaphore|an error occurred in child process",
     re.IGNORECASE,
 )
+_OF_REPORT = re.compile(r"collect_env(?:\.py)?$")
+"""A script that reports on the environment may itself fail: that is not what the text is about."""
 _OF_ENVIRONMENT = re.compile(
     r"cuda(?! ?graph|:\d|'|_graph|\w*graph)|cudnn|cublas|cusparse|cusolver|nccl(?!\w)|nvidia|nvml"
-    r"|libcu\w|\bnvcc\b|\bptxas\b|triton|\bdriver\b|out of memory|\boom\b|compute capability"
+    r"|libcu\w|\bnvcc\b|\bptxas\b|\btriton\b|\bdriver\b|out of memory|\boom\b|compute capability"
     r"|\bsm_?\d\d|no kernel image|\.so\b|\.dll\b|dll load|undefined symbol|glibc|libc\.so|shared memory"
     r"|/dev/shm|\bgpus?\b(?! blocks| memory utilization)|rendezvous|tcpstore|c10d|dist\w{0,10}error"
     r"|gloo|watchdog|heartbeat|illegal instruction|segmentation|out of resource"
@@ -76,7 +78,11 @@ _OF_ENVIRONMENT = re.compile(
     r"|not compiled with|no hip|hip error|rocm|available memory|not enough memory|paging file",
     re.IGNORECASE,
 )
-_OF_ENVIRONMENT_CLASSES = re.compile(r"OutOfMemory|Dist\w{0,20}Error|NVML|Cuda|CUDA|InductorError")
+_OF_ENVIRONMENT_CLASSES = re.compile(r"OutOfMemory|Dist\w{0,20}Error|NVML|Cuda|CUDA")
+_OF_COMPILED_CODE = frozenset(["CompilationError", "LoweringException"])
+"""A kernel that a program wrote in Triton, or that was made of it, cannot be compiled."""
+_AT = re.compile(r" at /\S{1,300}$| at /\S{1,300}:\d{1,6}\b")
+"""The place in PyTorch's own sources that a message ends with."""
 _OF_FILES = re.compile(
     r"(?:FileNotFound|NotADirectory|IsADirectory|FileExists|Permission|ModuleNotFound|Import|HTTP"
     r"|Connection\w{0,10}|MaxRetry|NewConnection|ReadTimeout|ConnectTimeout|Proxy|SSL|Timeout|URL"
@@ -120,9 +126,11 @@ def failure_of(text: Text) -> Failure | None:
 
 def about(raised: Raised) -> About:
     """Return what an exception is about, by its class and its words."""
-    said = raised.message
-    if not said and raised.name in _SAYS_NOTHING:
+    said = _AT.sub("", raised.message)
+    if not said and raised.name in _SAYS_NOTHING and not raised.frames:
         return About.ENVIRONMENT
+    if raised.name in _OF_COMPILED_CODE:
+        return About.PROGRAM
     if _OF_ENVIRONMENT_CLASSES.search(raised.name) or _OF_ENVIRONMENT.search(said):
         return About.ENVIRONMENT
     if _OF_FILES.search(raised.name):
@@ -131,6 +139,8 @@ def about(raised: Raised) -> About:
 
 
 def _is_echo(raised: Raised) -> bool:
+    if raised.frames and _OF_REPORT.search(raised.frames[-1].file):
+        return True
     if raised.name in _ENDED or _PASSED_ON.search(raised.name):
         return True
     return _ECHOES.search(raised.message) is not None

@@ -2,7 +2,7 @@
 
 import re
 
-from gpucheck.messages.source_code import is_code
+from gpucheck.messages.roles import SILENT, Role, role_of
 from gpucheck.messages.text import Line, Text
 
 _LITERALS = (
@@ -70,6 +70,7 @@ _COMPLAINT = re.compile(
     re.IGNORECASE,
 )
 _MOST = 50
+_NO_FAILURE = SILENT | {Role.CODE}
 
 
 def first_gpu_error(text: Text) -> Line | None:
@@ -84,6 +85,6 @@ def first_complaint(text: Text) -> Line | None:
 
 def _first(text: Text, literals: tuple[str, ...], form: re.Pattern[str]) -> Line | None:
     for index in text.find(*literals, most=_MOST):
-        if form.search(text.lines[index].text) and not is_code(text, index):
+        if form.search(text.lines[index].text) and role_of(text, index) not in _NO_FAILURE:
             return text.lines[index]
     return None

@@ -21,11 +21,21 @@ def judge(text: Text, tables: Tables) -> Report:
     """Name the cause; if none is found, look again with broken lines joined."""
     reading = read(text, tables)
     report = _judged(reading, tables)
-    if not report.root_causes:
+    if not _is_settled(report, reading):
         joined = (read(one, tables) for one in unwrapped(text))
         again = (_judged(one, tables) for one in joined if not one.says_the_same(reading))
-        report = next((one for one in again if one.root_causes), report)
+        report = next((one for one in again if _names_more(one, report)), report)
     return report
+
+
+def _is_settled(report: Report, reading: Reading) -> bool:
+    """Whether a cause is named by more than the exception that the text is about."""
+    return bool(report.root_causes) and (bool(reading.matches) or reading.failure is None)
+
+
+def _names_more(report: Report, than: Report) -> bool:
+    """Whether a report names a cause, and another one than the exception alone names."""
+    return bool(report.root_causes) and report.root_causes != than.root_causes
 
 
 def judge_saved(snapshot: Snapshot, tables: Tables) -> Report:
@@ -48,7 +58,8 @@ def _report(
     rules, settled, silent = all_rules(), settled_with(tables), silent_rules(snapshot)
     results = ask_each(rules, snapshot, tables, settled.about(silent))
     settled.learn(silent, results)
-    claims = [*claims_of(matches), *claim_of_failure(snapshot.get(Pasted))]
-    diagnosis = combine(rules, weighed(results, claims), claims, snapshot, tables)
+    pasted = snapshot.get(Pasted)
+    claims = [*claims_of(matches), *claim_of_failure(pasted)]
+    diagnosis = combine(rules, weighed(results, claims, pasted), claims, snapshot, tables)
     questions = open_questions(snapshot, diagnosis, recognised=recognised)
     return make_report(diagnosis, snapshot, questions)
