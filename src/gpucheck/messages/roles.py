@@ -58,10 +58,10 @@ _OTHER = re.compile(
 )
 _ADVICE = re.compile(
     r"\b(?:to (?:avoid|prevent|reduce the risk)|in order not to|avoids?\b|so as not to|if (?:you|this) (?:are|get|see|run|encounter)"
-    r"|in case of|might (?:cause|lead)|may (?:cause|lead|result)|could (?:cause|lead)|consider (?:decreasing|reducing|increasing|setting))\b"
-    r"|^\s{0,8}\[\^\d{1,3}\]:",
+    r"|in case of|might (?:cause|lead)|may (?:cause|lead|result)|could (?:cause|lead)|consider (?:decreasing|reducing|increasing|setting))\b",
     re.IGNORECASE,
 )
+_FOOTNOTE = re.compile(r"\s{0,8}\[\^\w{1,12}\]:")
 _RAISED = re.compile(r"\b\w{0,60}(?:Error|Exception|ERROR)\b(?::|\s{0,4}$)")
 _OPTION = re.compile(r"\s{0,40}-{1,2}[A-Za-z][\w.-]{0,60}(?:[ =]\S{1,200})?\s{0,4}\\?\s{0,4}$")
 _PROGRAM = re.compile(
@@ -95,6 +95,8 @@ def role_of_line(line: str) -> Role:
             return role
     if _WARNS.search(line):
         return Role.WARNING
+    if _FOOTNOTE.match(line):
+        return Role.ADVICE
     if _ADVICE.search(line) and _RAISED.search(line) is None:
         return Role.ADVICE
     if _OPTION.match(line) or _PROGRAM.match(line):

@@ -92,14 +92,14 @@ def weighed(
 def _severity_beside(pasted: Pasted) -> Severity:
     """Return the severity of what only facts show, by what the text is about.
 
-    An odd companion package is a warning where a program fails with an exception of its own, and a
-    note where somebody tells something and nothing fails.
+    An odd companion package is a warning where a program fails with an exception that has nothing
+    to do with it, and a note where somebody tells something and nothing fails.
     """
     if pasted.cuda_available is False or pasted.gpu_error or pasted.complaint:
         return Severity.ERROR
     if pasted.failure is not None:
-        is_of_program = pasted.failure.about == About.PROGRAM.value
-        return Severity.WARNING if is_of_program else Severity.ERROR
+        is_of_environment = pasted.failure.about == About.ENVIRONMENT.value
+        return Severity.ERROR if is_of_environment else Severity.WARNING
     return Severity.INFO if pasted.tells else Severity.ERROR
 
 

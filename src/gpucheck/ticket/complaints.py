@@ -15,7 +15,7 @@ _LONGEST = 400
 _FAILS = (
     r"(?:\bfail|\berrors?\b|crash|\bhangs?\b|\bhung\b|\bstuck\b|freez|cannot|can.?t\b|can not|unable"
     r"|unavailable|\bfalse\b|\bmissing\b|\bkilled\b|\bdied\b|tim(?:ed?|ing) ?out|segfault|corrupt|mismatch"
-    r"|incompatib|disappear|fell off|won.t|\brefus|undefined|only (?:uses? |using )?(?:the )?cpu"
+    r"|incompatib|disappear|fell off|won.t|not (?:to )?support|(?:problem|issue|trouble)s? (?:with |when |while )?(?:install|build|compil)|\brefus|undefined|only (?:uses? |using )?(?:the )?cpu"
     r"|(?:runs?|running|us(?:es?|ing)|trains?|training) (?:only )?(?:on )?(?:the |my )?cpu"
     r"|\bno (?:longer|cuda|gpus?|devices?|nvidia)\b|instead of (?:the |my )?gpu"
     r"|(?:not|n.t)(?: \w{1,12}){0,2} (?:work|detect|f(?:i|ou)nd|avail|recogni|us(?:e|ing)\b|see\b|seen|start"
@@ -44,7 +44,7 @@ _LITERALS = (
     "flash", "xformers", "bitsandbytes", "apex", "dll", ".so", "illegal instruction", "ninja",
     "ptxas", "only uses", "only using",
 )  # fmt: skip
-_SENTENCE = re.compile(r"(?<=[.!?;])\s+|[\u3002\uff01\uff1f]|\s{2,}")
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|[\u3002\uff01\uff1f]|\s{2,}")
 _WHY = re.compile(r"\bwhy\b|how (?:can i|do i|to) (?:fix|solve)|为什么|怎么(?:办|解决)|如何解决", re.IGNORECASE)
 _WISH = re.compile(
     r"\[?(?:feature|feat|rfc|doc\w{0,12}|roadmap|proposal|performance|perf|discussion|misc|question)"

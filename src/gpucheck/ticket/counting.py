@@ -29,6 +29,8 @@ def _counts(match: Match, text: Text, failure: Failure | None) -> bool:
         return True
     role = role_of(text, match.index)
     if match.message.strength is Strength.POINTS:
+        if role is Role.WARNING and failure is not None and failure.is_of_program:
+            return match.index in failure.lines
         return role not in (Role.OTHER, Role.ADVICE) or role_of_line(match.message.sample) is role
     if role in SILENT and role_of_line(match.message.sample) is not role:
         return False

@@ -35,9 +35,9 @@ _LOGGED = re.compile(
 )
 _AT_START = re.compile(rf"[\s|+E>.`*#]{{0,12}}({_CLASS})\b`?(?:\s?:\s?(.*))?$")
 _WITHIN = re.compile(rf"(?:^|[\s`'\"(\[:,>*])({_CLASS})`?\s?: ?(\S.*)$")
-_JOINED = re.compile(rf"(?<![\w.'\"(])({_CLASS}): ([A-Z'\"\[(<][^.]{{3,160}})")
-_LONG = 300
-"""Characters: a longer line is a paragraph, or a whole ticket."""
+_JOINED = re.compile(rf"(?<![\w.'\"(])({_CLASS}): (\S[^.]{{3,160}})")
+_LONG, _WHOLE_TICKET = 300, 1500
+"""Characters: a longer line is a paragraph; a still longer one a whole ticket."""
 _GO_ON = (Role.SAID, Role.ERROR, Role.EXCEPTION)
 _FRAME = re.compile(
     r"[\s|+E]{0,24}(?:File \"([^\"]{1,300})\", line (\d{1,7})(?:, in (\S{1,200}))?"
@@ -66,6 +66,9 @@ class Raised(msgspec.Struct, frozen=True, kw_only=True):
 
     exception: str
     message: str
+    """Its first line."""
+    more: str
+    """Its further lines."""
     line: Line
     index: int
     """The index of its line in the text."""
@@ -117,11 +120,11 @@ def unlogged(text: str) -> str:
 
 def _raised(text: Text, index: int) -> Raised | None:
     line = text.lines[index]
-    if _IGNORED in line.text.lower():
+    if _IGNORED in line.text.lower() or role_of_line(line.text) is Role.ADVICE:
         return None
     said = unlogged(line.text)
     at_start = _AT_START.match(said) or _AT_START.match(line.text)
-    if at_start is None and len(line.text) > _LONG:
+    if len(line.text) > (_LONG if at_start is None else _WHOLE_TICKET):
         return _in_long_line(line, index)
     found = at_start or _WITHIN.search(line.text)
     if found is None or _HEADER in line.text.lower():
@@ -129,10 +132,10 @@ def _raised(text: Text, index: int) -> Raised | None:
     frames, begins = _above(text, index)
     if not frames and (not found[2] or is_code(text, index)):
         return None
-    message = " ".join((found[2] or "", *_below(text, index))) if at_start else found[2]
     return Raised(
         exception=found[1],
-        message=message.strip().strip("`")[:_LONGEST_MESSAGE],
+        message=(found[2] or "").strip().strip("`")[:_LONGEST_MESSAGE],
+        more=" ".join(_below(text, index))[:_LONGEST_MESSAGE] if at_start else "",
         line=line,
         index=index,
         frames=tuple(frames),
@@ -151,6 +154,7 @@ def _in_long_line(line: Line, index: int) -> Raised | None:
     return Raised(
         exception=found[1],
         message=found[2].strip(),
+        more="",
         line=line,
         index=index,
         frames=(),

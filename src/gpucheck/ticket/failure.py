@@ -85,7 +85,7 @@ _AT = re.compile(r" at /\S{1,300}$| at /\S{1,300}:\d{1,6}\b")
 """The place in PyTorch's own sources that a message ends with."""
 _OF_FILES = re.compile(
     r"(?:FileNotFound|NotADirectory|IsADirectory|FileExists|Permission|ModuleNotFound|Import|HTTP"
-    r"|Connection\w{0,10}|MaxRetry|NewConnection|ReadTimeout|ConnectTimeout|Proxy|SSL|Timeout|URL"
+    r"|Connection\w{0,10}|MaxRetry|NewConnection|ReadTimeout|ConnectTimeout|Proxy|SSL|URL"
     r"|JSONDecode|RepositoryNotFound|EntryNotFound|LocalEntryNotFound|GatedRepo|HfHubHTTP|Operational"
     r"|BadRequest|NotFound|RateLimit|Authentication|InternalServer|ClientPayload|UnicodeDecode|OS"
     r"|UnicodeEncode|Syntax|Indentation|HFValidation|ZMQ|Pip\w{0,20}|Subprocess\w{0,20}|Address)Error$"
@@ -126,7 +126,7 @@ def failure_of(text: Text) -> Failure | None:
 
 def about(raised: Raised) -> About:
     """Return what an exception is about, by its class and its words."""
-    said = _AT.sub("", raised.message)
+    said = _AT.sub("", f"{raised.message} {raised.more}".strip())
     if not said and raised.name in _SAYS_NOTHING and not raised.frames:
         return About.ENVIRONMENT
     if raised.name in _OF_COMPILED_CODE:
@@ -147,10 +147,15 @@ def _is_echo(raised: Raised) -> bool:
 
 
 def _chosen(text: Text, raised: Sequence[Raised]) -> Raised:
-    """Return the first of the last chain; exceptions in sentences only if there are no others."""
+    """Return the exception that came first and says most.
+
+    Exceptions in sentences count only if there are no others, a connection that is refused only if
+    nothing else failed: where a server dies, its clients report that they cannot reach it.
+    """
     fatal = [one for one in raised if not one.quoted and (one.frames or one.message)]
     traced = [one for one in fatal if one.frames]
-    return chains(text, traced or fatal or raised)[0][0]
+    first = [one[0] for one in chains(text, traced or fatal or raised)]
+    return next((one for one in first if about(one) is not About.ELSEWHERE), first[0])
 
 
 def _own_frame(frames: Sequence[Frame]) -> Frame | None:
