@@ -198,8 +198,8 @@ def test_each_form_names_the_cause(slug: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("name", ORDINARY)
-def test_what_looks_like_it_names_nothing(name: str) -> None:
-    assert triage(ORDINARY[name]).root_causes == ()
+def test_what_looks_like_it_names_no_fault_of_the_environment(name: str) -> None:
+    assert set(triage(ORDINARY[name]).root_causes) <= {"application-bug"}
 
 
 def test_a_gpu_with_room_is_not_held() -> None:

@@ -98,11 +98,11 @@ def test_memory_that_others_hold_is_told_from_a_workload_that_is_too_large() -> 
     assert first(text.format("2.60")) == "out-of-memory"
 
 
-def test_a_healthy_environment_with_a_compilers_bug_is_healthy() -> None:
+def test_a_compilers_bug_in_a_healthy_environment_is_no_fault_of_the_environment() -> None:
     bug = "torch._inductor.exc.InductorError: AttributeError: 'complex' object has no attribute"
     report = triage(f"{bug}\n{HEALTHY}")
-    assert (report.verdict, report.root_causes) == ("healthy", ())
-    assert report.exit_status("error") == 0
+    assert (report.verdict, report.root_causes) == ("broken", ("application-bug",))
+    assert "InductorError" in report.standing[0].headline
 
 
 def test_cuda_that_was_seen_to_work_outweighs_what_messages_and_tables_say() -> None:

@@ -159,6 +159,8 @@ class Message(_Strict, frozen=True, kw_only=True):
     """It counts only in a text that says nothing about PyTorch, CUDA or a GPU."""
     code: bool = False
     """It counts in source code, too: a program sets it and does not print it."""
+    informs: bool = False
+    """It counts in a line that only informs, too: it states what is installed."""
     distinct: str = ""
     """A named group that must be found with two different values: ranks or nodes that differ."""
     fixes: tuple[TranslatedFix, ...] = msgspec.field(default=(), name="fix")

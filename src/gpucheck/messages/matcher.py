@@ -99,7 +99,7 @@ def search(text: Text, facts: KnownFacts | None = None) -> list[Match]:
     """Return what matches, at most a few lines of each message."""
     facts = facts or KnownFacts()
     found = []
-    elsewhere = not facts.gpu and not text.held(_CONTEXT)
+    elsewhere = not facts.gpu and not names_a_part(text)
     around = _Around(text, facts)
     wish = bool(text.held(_WISHES)) and not text.held(_FAILURES)
     for one in _index().possible(text):
@@ -111,6 +111,11 @@ def search(text: Text, facts: KnownFacts | None = None) -> list[Match]:
         if around.fits(message):
             found.extend(_matches(one.slug, message, text))
     return sorted(found, key=lambda match: (match.slug, match.message.name, match.line.number))
+
+
+def names_a_part(text: Text) -> bool:
+    """Whether a text names PyTorch, CUDA, a GPU or a program that uses them."""
+    return bool(text.held(_CONTEXT))
 
 
 class _Around:

@@ -6,6 +6,7 @@ not used, or that an installation fails, may be right although no line shows why
 
 import re
 
+from gpucheck.messages.matcher import names_a_part
 from gpucheck.messages.roles import Role, role_of
 from gpucheck.messages.text import Line, Text
 
@@ -51,12 +52,17 @@ _WISH = re.compile(
     r"(?: request)?\]?\s?[:\])]|feature request|\[(?:model|new model)\]",
     re.IGNORECASE,
 )
+_FACT = re.compile(r"\s{0,20}[\w .()-]{1,60}:\s{1,40}(?:True|False|None|N/A|No(?: CUDA)?|Could not collect)\s*$")
+"""An answer in a report on the environment: it is read as a fact."""
 _TITLE = 3
 """Lines at the beginning that may be the title."""
 _PROSE = re.compile(
     r"[^:{}=/]{0,80}?\b(?:[A-Za-z'-]{1,20},? ){3}[a-z'-]{1,20}\b|[^\n]{0,80}?(?:[\u4e00-\u9fff][^\n]{0,3}){6}"
     r"|\[(?:feature|rfc|doc\w{0,12}|usage|question|bug|perf\w{0,12}|misc|install\w{0,8}|model)\]",
     re.IGNORECASE,
+)
+_ASKS = re.compile(
+    rf"^[# *]{{0,6}}(?:{_WISH.pattern})|\w ?\?(?:\s|$)|请问|能否|是否|如何|怎么|有没有", re.IGNORECASE
 )
 _ROLES = (Role.SAID, Role.ERROR, Role.WARNING)
 
@@ -73,11 +79,19 @@ def first_complaint_of_environment(text: Text) -> Line | None:
 
 
 def tells_something(text: Text) -> bool:
-    """Whether somebody tells something in a text; an inventory of facts alone does not."""
-    return any(_PROSE.match(line.text) for line in text.lines)
+    """Whether somebody asks, wishes or tells something of PyTorch, CUDA, GPUs or their programs.
+
+    An inventory of facts alone does not.
+    """
+    lines = (line.text for line in text.lines)
+    if names_a_part(text):
+        return any(map(_PROSE.match, lines))
+    return any(map(_ASKS.search, lines))
 
 
 def _complains(line: str) -> bool:
+    if _FACT.match(line):
+        return False
     if _BY_ITSELF.search(line):
         return True
     sentences = (one[:_LONGEST] for one in _SENTENCE.split(line) if not _is_question(one))

@@ -29,10 +29,9 @@ def _counts(match: Match, text: Text, failure: Failure | None) -> bool:
         return True
     role = role_of(text, match.index)
     if match.message.strength is Strength.POINTS:
-        if role is Role.WARNING and failure is not None and failure.is_of_program:
-            return match.index in failure.lines
         return role not in (Role.OTHER, Role.ADVICE) or role_of_line(match.message.sample) is role
-    if role in SILENT and role_of_line(match.message.sample) is not role:
+    informs = role is Role.INFO and match.message.informs
+    if role in SILENT and not informs and role_of_line(match.message.sample) is not role:
         return False
     return failure is None or _tells(match, role, failure)
 

@@ -36,6 +36,8 @@ _LOGGED = re.compile(
 _AT_START = re.compile(rf"[\s|+E>.`*#]{{0,12}}({_CLASS})\b`?(?:\s?:\s?(.*))?$")
 _WITHIN = re.compile(rf"(?:^|[\s`'\"(\[:,>*])({_CLASS})`?\s?: ?(\S.*)$")
 _JOINED = re.compile(rf"(?<![\w.'\"(])({_CLASS}): (\S[^.]{{3,160}})")
+_OF_NO_LANGUAGE = frozenset(["Error", "Errors", "Exception", "Exit", "Timeout", "Interrupt"])
+"""Words that many programs begin a message with; above them stands no traceback of Python."""
 _LONG, _WHOLE_TICKET = 300, 1500
 """Characters: a longer line is a paragraph; a still longer one a whole ticket."""
 _GO_ON = (Role.SAID, Role.ERROR, Role.EXCEPTION)
@@ -130,7 +132,8 @@ def _raised(text: Text, index: int) -> Raised | None:
     if found is None or _HEADER in line.text.lower():
         return None
     frames, begins = _above(text, index)
-    if not frames and (not found[2] or is_code(text, index)):
+    said_little = not found[2] or found[1] in _OF_NO_LANGUAGE
+    if not frames and (said_little or is_code(text, index)):
         return None
     return Raised(
         exception=found[1],

@@ -17,7 +17,7 @@ NAME = "environment report of a project"
 MARKS = (
     "gpu type:", "accelerator:", "pytorch_version:", "lightning:", "gpu available", "gpu name:",
     "pytorch.version", "gpu.compute_capability", "capability among", "settings found", "cudaspecs(",
-    "yolov", "ultralytics ", "nvcc architecture flags", "pytorch compiling details",
+    "yolov", "ultralytics ", "torch 1", "torch 2", "pytorch version", "nvcc architecture flags", "pytorch compiling details",
     "device: cuda:", "total vram", "bitsandbytes v", 'torch_version"',
 )  # fmt: skip
 
@@ -28,6 +28,10 @@ _TABLE_GPU = re.compile(
 _BANNER = re.compile(
     r"torch[- ](\d\.\d{1,2}[\w.+]{0,20}) (?:(CPU)\b|CUDA:\d{1,2} "
     r"\((\S.{0,60}?), \d{1,7}(?:\.\d)?Mi?B)"
+)
+_STATED = re.compile(
+    r"(?:INFO[\s:]{1,8})?(?:Py)?Torch(?: version)?:? (\d\.\d{1,2}\.\d{1,2}\+(?:cpu|cu\d{2,3}|rocm[\d.]{1,5}|xpu))\s*$",
+    re.IGNORECASE,
 )
 _COMFY = re.compile(r"Device: cuda:(\d{1,2}) (\S.{0,60}?) : ")
 _FLAGS = re.compile(r"code=(sm_\d{2,3}[af]?|compute_\d{2,3})")
@@ -91,6 +95,9 @@ def _greeting(line: Line, machine: Machine, *, named: bool) -> None:
             said.cuda_available("true", line, machine)
             if not named:
                 said.gpu(0, banner[3], line, machine)
+    stated = _STATED.match(line.text)
+    if stated is not None:
+        said.torch_version(stated[1], line, machine)
     device = _COMFY.search(line.text)
     if device is not None:
         said.cuda_available("true", line, machine)
@@ -174,7 +181,7 @@ _STARTS = (
     *(f"{label}:" for label in ("gpu type", "accelerator", "pytorch_version", "pytorch.version",
       "pytorch.cuda", "gpu.name", "gpu name", "torch_version", "available", "torch cuda available",
       "torch cuda version", "pytorch cuda version", "build.nvcc_version", " gpu")),
-    "torch-", "torch 1", "torch 2", "device: cuda:", "architecture flags", "cuda runtime ",
+    "torch-", "pytorch version", "torch 1", "torch 2", "device: cuda:", "architecture flags", "cuda runtime ",
     "settings found:",
     "compute_capability", "compute capability", 'torch_version"',
 )  # fmt: skip
