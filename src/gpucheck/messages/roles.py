@@ -36,7 +36,7 @@ class Role(enum.Enum):
 SILENT = frozenset([Role.INFO, Role.COMMAND, Role.SETTING, Role.ADVICE, Role.OTHER])
 """The roles in which a weak sign does not count, whatever else the text shows."""
 
-_STAMP = r"(?:\[?\d{2,4}[-/]\d\d(?:[-/]\d\d)?[T ])?\[?\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?Z?\]?"
+_STAMP = r"(?:\[?\d{2,4}[-/]\d\d(?:[-/]\d\d)?[T ])?\[?\d\d:\d\d(?::\d\d(?:[.,-]\d{1,9})?)?Z?\]?"
 _LEVELS = {
     Role.INFO: r"INFO|DEBUG|TRACE|NOTE|SUCCESS|I",
     Role.WARNING: r"WARNING|WARN|W",
@@ -61,6 +61,10 @@ _ADVICE = re.compile(
     r"|in case of|might (?:cause|lead)|may (?:cause|lead|result)|could (?:cause|lead)|consider (?:decreasing|reducing|increasing|setting))\b",
     re.IGNORECASE,
 )
+_SENTENCES = 400
+"""Characters: a longer line is a whole ticket, of which only a part is advice."""
+_COMPILED = re.compile(r"\s{0,8}(?:CC|LD|AR|AS|CXX|HOSTCC|NVCC)\s{1,8}(?:\[M\]\s{1,4})?\S{1,400}\.(?:k?o|a|so)\s*$")
+"""A line of make about a file that it compiles."""
 _FOOTNOTE = re.compile(r"\s{0,8}\[\^\w{1,12}\]:")
 _RAISED = re.compile(r"\b\w{0,60}(?:Error|Exception|ERROR)\b(?::|\s{0,4}$)")
 _OPTION = re.compile(r"\s{0,40}-{1,2}[A-Za-z][\w.-]{0,60}(?:[ =]\S{1,200})?\s{0,4}\\?\s{0,4}$")
@@ -97,7 +101,9 @@ def role_of_line(line: str) -> Role:
         return Role.WARNING
     if _FOOTNOTE.match(line):
         return Role.ADVICE
-    if _ADVICE.search(line) and _RAISED.search(line) is None:
+    if _COMPILED.match(line):
+        return Role.INFO
+    if len(line) <= _SENTENCES and _ADVICE.search(line) and _RAISED.search(line) is None:
         return Role.ADVICE
     if _OPTION.match(line) or _PROGRAM.match(line):
         return Role.COMMAND

@@ -54,6 +54,9 @@ _WISH = re.compile(
 )
 _FACT = re.compile(r"\s{0,20}[\w .()-]{1,60}:\s{1,40}(?:True|False|None|N/A|No(?: CUDA)?|Could not collect)\s*$")
 """An answer in a report on the environment: it is read as a fact."""
+_WORD = re.compile(r"\b[a-z'-]{2,20}\b|[\u4e00-\u9fff]{2}")
+_ENOUGH, _BEGINNING = 16, 4000
+"""Words at the beginning of a text that make more of it than an exclamation."""
 _TITLE = 3
 """Lines at the beginning that may be the title."""
 _PROSE = re.compile(
@@ -86,7 +89,7 @@ def tells_something(text: Text) -> bool:
     lines = (line.text for line in text.lines)
     if names_a_part(text):
         return any(map(_PROSE.match, lines))
-    return any(map(_ASKS.search, lines))
+    return any(map(_ASKS.search, lines)) or len(_WORD.findall(text.lower, 0, _BEGINNING)) >= _ENOUGH
 
 
 def _complains(line: str) -> bool:

@@ -68,19 +68,24 @@ _OF_ENVIRONMENT = re.compile(
     r"|libcu\w|\bnvcc\b|\bptxas\b|\btriton\b|\bdriver\b|out of memory|\boom\b|compute capability"
     r"|\bsm_?\d\d|no kernel image|\.so\b|\.dll\b|dll load|undefined symbol|glibc|libc\.so|shared memory"
     r"|/dev/shm|\bgpus?\b(?! blocks| memory utilization)|rendezvous|tcpstore|c10d|dist\w{0,10}error"
-    r"|gloo|watchdog|heartbeat|illegal instruction|segmentation|out of resource"
+    r"|gloo|watchdog|heartbeat|illegal instruction|segmentation fault|out of resource"
     r"|bitsandbytes|flash_?attn|flash attention|xformers|deepspeed op|ninja|_C\b"
     r"|torch(?:vision|audio)?\S{0,4} (?:not|is not) (?:found|installed|compiled)"
     r"|no module named '?(?:torch|triton|apex|flash)|'torch' has no attribute|torchvision::"
     r"|expected object of device|numpy is not available|multiarray|dtype size changed"
     r"|\b(?:install|installed|import) torch|torch(?:vision|audio)|_array_api|compiler|infer device type"
-    r"|socket|write to file </torch|\buvm\b|\.cuh?\b|no named symbol|named symbol not found"
+    r"|(?<!web)socket|write to file </torch|\buvm\b|\.cuh?\b|no named symbol|named symbol not found"
     r"|not compiled with|no hip|hip error|rocm|available memory|not enough memory|paging file",
     re.IGNORECASE,
 )
 _OF_ENVIRONMENT_CLASSES = re.compile(r"OutOfMemory|Dist\w{0,20}Error|NVML|Cuda|CUDA")
 _OF_COMPILED_CODE = frozenset(["CompilationError", "LoweringException"])
 """A kernel that a program wrote in Triton, or that was made of it, cannot be compiled."""
+_NOT_INSTALLED = re.compile(
+    r"No module named '?(?!torch\b(?!vision|audio|text))[A-Za-z][\w-]{0,60}'?\s*(?:$|[^.\w])"
+    r"|This modeling file requires the following packages that were not found"
+)
+"""A whole package is missing; a missing part of one may be a compiled extension."""
 _AT = re.compile(r" at /\S{1,300}$| at /\S{1,300}:\d{1,6}\b")
 """The place in PyTorch's own sources that a message ends with."""
 _OF_FILES = re.compile(
@@ -131,6 +136,8 @@ def about(raised: Raised) -> About:
         return About.ENVIRONMENT
     if raised.name in _OF_COMPILED_CODE:
         return About.PROGRAM
+    if _NOT_INSTALLED.match(said):
+        return About.ELSEWHERE
     if _OF_ENVIRONMENT_CLASSES.search(raised.name) or _OF_ENVIRONMENT.search(said):
         return About.ENVIRONMENT
     if _OF_FILES.search(raised.name):
