@@ -1,5 +1,6 @@
 """Of several ranks the one that is to blame is red, and the others say why they were stopped."""
 
+import itertools
 import signal
 from pathlib import Path
 from typing import Any
@@ -130,10 +131,69 @@ def test_those_whom_the_watchdog_aborts_after_an_error_are_not_to_blame() -> Non
     ]  # fmt: skip
 
 
+CLOSED = """\
+watchdog thread terminated with exception: \
+[/__w/pytorch/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:553] Connection closed by peer \
+[127.0.0.1]:21939. This is typically caused by a remote worker crashing. Check the logs of the \
+remote worker before reporting an error. GLHF! 🏖️
+Fatal Python error: Aborted
+"""
+RESET = """\
+watchdog thread terminated with exception: \
+[/__w/pytorch/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:537] Read error \
+[127.0.0.1]:10674: Connection reset by peer. This is typically caused by a remote worker hanging \
+or bugs in the application. Check the logs of the remote worker before reporting an error. GLHF! 🏖️
+Fatal Python error: Aborted
+"""
+SEGFAULT = "Fatal Python error: Segmentation fault\n"
+
+
+@pytest.mark.parametrize("seen", list(itertools.permutations(range(3))))
+def test_the_order_in_which_ends_are_seen_does_not_decide(seen: tuple[int, ...]) -> None:
+    """Rank 1 crashed, and 0 and 2 aborted for it; the end of 1 was seen first, second or last.
+
+    In gloo's own words. Sockets of a process close before its parent can wait for it.
+    """
+    ends = [
+        died(0, signal.SIGABRT, CLOSED),
+        died(1, signal.SIGSEGV, SEGFAULT),
+        died(2, signal.SIGABRT, RESET),
+    ]
+    found = settled([ends[at] for at in seen])
+    assert states(found) == [
+        (0, "skipped", "stopped"), (1, "crashed", "signal"), (2, "skipped", "stopped"),
+    ]  # fmt: skip
+    assert found[0].detail == found[2].detail == "stopped: rank 1 on cuda:1 had crashed"
+    assert "Connection closed by peer" in found[0].data["saw"]
+    assert "Connection reset by peer" in found[2].data["saw"]
+
+
+def test_a_rank_that_was_stopped_for_a_victim_names_the_one_to_blame() -> None:
+    """The end of rank 0 was seen first, so rank 2 was stopped because of it."""
+    stopped = rank(2, "skipped", "stopped", detail="stopped: rank 0 on cuda:0 had crashed")
+    found = settled([died(0, signal.SIGABRT, CLOSED), died(1, signal.SIGSEGV, SEGFAULT), stopped])
+    assert found[2].detail == "stopped: rank 1 on cuda:1 had crashed"
+    assert "saw" not in found[2].data
+
+
+HUNG = rank(1, "timed-out", "timed-out", detail="no end after 9 s")
+
+
+def test_a_time_out_that_came_first_explains_an_abort_and_a_later_one_does_not() -> None:
+    aborted = died(0, signal.SIGABRT, CLOSED)
+    assert [one.status for one in settled([HUNG, aborted])] == ["skipped", "timed-out"]
+    assert [one.status for one in settled([aborted, HUNG])] == ["crashed", "timed-out"]
+
+
+def test_a_rank_that_is_named_explains_an_abort_before_it_was_stopped() -> None:
+    stopped = rank(1, "skipped", "stopped")
+    found = settled([waits(2, 1), died(0, signal.SIGABRT, CLOSED), stopped])
+    assert [one.status for one in found] == ["skipped", "timed-out", "skipped"]
+
+
 @pytest.mark.parametrize(
     ("first", "second"),
     [
-        (died(0, signal.SIGABRT, LOST_PEER), died(1, signal.SIGSEGV)),  # it ended before
         (died(1, signal.SIGSEGV), died(0, signal.SIGABRT, OWN_FAULT)),
         (died(1, signal.SIGSEGV), died(0, signal.SIGABRT)),  # it does not say why
         (died(1, signal.SIGSEGV), died(0, signal.SIGSEGV, LOST_PEER)),  # no watchdog ends so

@@ -14,9 +14,11 @@ from gpucheck.output.summary import headline, open_questions, reach, target, ver
 from gpucheck.output.words import clean, shown
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|~$&])")
-_ACTS = re.compile(
-    r"@(?=\w)|#(?=[0-9])|(?<=GH)-(?=[0-9])|(?<=[a-z]):(?=//)|(?<=www)\.", re.IGNORECASE
-)
+_REFERS = re.compile(r"@(?=\w)|#(?=[0-9])|(?<=GH)-(?=[0-9])", re.IGNORECASE)
+_LINKS = re.compile(r"(?<=[a-z]):(?=//)|(?<=www)\.", re.IGNORECASE)
+_NO_WIDTH = "&#8203;"
+"""Trackers look for mentions and issue numbers after entities have become characters: an entity for
+the sign itself changes nothing, a space of no width behind it does."""
 _FENCE = re.compile(r"`{3,}")
 _LONGEST_COMMAND, _LONGEST_WORDS = 10_000, 1000
 
@@ -44,7 +46,8 @@ def escaped(text: str, limit: int = _LONGEST_WORDS) -> str:
     Markup, tables, HTML, mentions, issue numbers and bare links lose their meaning.
     """
     harmless = _SPECIAL.sub(_literal, clean(text, limit))
-    return _ACTS.sub(lambda found: f"&#{ord(found[0])};", harmless)
+    harmless = _REFERS.sub(lambda found: found[0] + _NO_WIDTH, harmless)
+    return _LINKS.sub(lambda found: f"&#{ord(found[0])};", harmless)
 
 
 def code(text: str, limit: int = _LONGEST_WORDS) -> str:

@@ -16,36 +16,44 @@ _ABORTED = "SIGABRT"
 def settled(results: Sequence[SelfTest]) -> list[SelfTest]:
     """Return the results of the ranks of one test, in their order, with the blame settled.
 
-    ``results`` come in the order in which they ended. A rank that the others waited for in vain is
-    timed-out, even if it was stopped only after they had given up. Ranks that lost it, or waited
-    for it, are not to blame.
+    ``results`` come in the order in which their ends were seen. A rank that the others waited for
+    in vain is timed-out, even if it was stopped only after they had given up. Ranks that lost it,
+    or waited for it, are not to blame.
     """
     told = next((one for one in results if one.data.get("ranks")), None)
     named = list(told.data["ranks"]) if told is not None else []
     read = [_named(one, told) if told is not None and one.rank in named else one for one in results]
-    guilty: list[SelfTest] = []
-    for one in read:
-        if one.went_wrong and not _only_waited(one, named) and not _pulled_down(one, guilty):
-            guilty.append(one)
+    suspects = [one for one in read if one.went_wrong and not _only_waited(one, named)]
+    guilty = [
+        one
+        for at, one in enumerate(suspects)
+        if not (_aborted_for_a_peer(one) and _has_cause(suspects[:at], suspects[at:], named))
+    ]
     if guilty:
         first = min(guilty, key=lambda one: one.rank)
         blamed = {one.rank for one in guilty}
-        read = [
-            _waited(one, first) if one.went_wrong and one.rank not in blamed else one
-            for one in read
-        ]
+        read = [one if one.rank in blamed else _cleared(one, first) for one in read]
     return sorted(read, key=lambda one: one.rank)
 
 
 def _only_waited(result: SelfTest, named: Sequence[int]) -> bool:
-    return result.went_wrong and result.kind in _WAITED and result.rank not in named
+    return result.kind in _WAITED and result.rank not in named
 
 
-def _pulled_down(result: SelfTest, before: Sequence[SelfTest]) -> bool:
-    """Whether a rank was aborted because it lost another one that had failed before."""
-    if result.data.get("signal") != _ABORTED or not result.data.get("lost_peer"):
-        return False
-    return any(not one.data.get("lost_peer") for one in before)
+def _aborted_for_a_peer(result: SelfTest) -> bool:
+    """Whether a watchdog ended this rank, and its last words say that it lost another one."""
+    return result.data.get("signal") == _ABORTED and bool(result.data.get("lost_peer"))
+
+
+def _has_cause(before: Sequence[SelfTest], after: Sequence[SelfTest], named: Sequence[int]) -> bool:
+    """Whether a rank that went wrong for a reason of its own explains an abort between these.
+
+    Its end may be seen later than the abort. The kernel closes the connections of a dying process
+    some time before its parent can see that it has ended. A time-out that came later explains
+    nothing, unless others name that rank: it may have waited for the one that aborted.
+    """
+    later = (one for one in after if one.status != "timed-out" or one.rank in named)
+    return any(not one.data.get("lost_peer") for one in (*before, *later))
 
 
 def _named(result: SelfTest, told: SelfTest) -> SelfTest:
@@ -58,9 +66,14 @@ def _named(result: SelfTest, told: SelfTest) -> SelfTest:
     )
 
 
-def _waited(result: SelfTest, first: SelfTest) -> SelfTest:
+def _cleared(result: SelfTest, first: SelfTest) -> SelfTest:
+    """Return the result of a rank that is not to blame; one that was stopped names the culprit."""
+    if not result.went_wrong and result.kind != _STOPPED:
+        return result
     how = {"timed-out": "not ended in time"}.get(first.status, first.status)
-    data = {**result.data, "saw": result.data.get("lost_peer") or result.detail}
+    data = dict(result.data)
+    if result.went_wrong:
+        data["saw"] = data.get("lost_peer") or result.detail
     return msgspec.structs.replace(
         result,
         status="skipped",

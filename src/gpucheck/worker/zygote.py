@@ -143,17 +143,12 @@ class Zygote:
             self._channel.pass_on(worker.key, line)
 
     def _reap(self) -> None:
-        ended = []
         for worker in list(self._workers.values()):
             if has_ended(worker.pid):
                 end_session(worker.pid)
             pid, status = os.waitpid(worker.pid, os.WNOHANG)
-            if pid != 0:
-                ended.append((worker, status))
-        # Nobody knows the order of ends that are found in one look. A worker that aborts has most
-        # often lost another one, so it is reported after the others.
-        ended.sort(key=lambda one: os.WIFSIGNALED(one[1]) and os.WTERMSIG(one[1]) == signal.SIGABRT)
-        for worker, status in ended:
+            if pid == 0:
+                continue
             self._drain(worker)
             del self._workers[worker.key]
             self._channel.send(

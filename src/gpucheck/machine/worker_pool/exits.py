@@ -19,7 +19,6 @@ _PEER_LOST = (
     "Connection closed by remote peer",
     "Connection closed by peer",
     "Connection reset by peer",
-    "Broken pipe",
 )
 """Messages of NCCL, gloo and torch's watchdog if another rank is gone or does not answer."""
 _OWN_FAULT = ("CUDA error", "Cuda failure", "CUDA out of memory")
