@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from test_machines import reported
 
 from gpucheck.cli import gpucheck
 
@@ -40,6 +41,32 @@ def test_nothing_recognised_is_one_sentence_and_status_3() -> None:
         "UNKNOWN Nothing is known of this text: no format and no message was recognised; ask for: "
         "python -m torch.utils.collect_env."
     )
+
+
+@pytest.mark.parametrize("text", ["", " \n\t\n", "\ufeff\r\n"])
+def test_an_empty_input_says_so(text: str) -> None:
+    found = run(text=text)
+    assert found.exit_code == 2
+    assert "Error: The input is empty: give the output" in found.stderr
+
+
+def test_of_several_files_those_that_can_be_read_are_judged(tmp_path: Path) -> None:
+    (tmp_path / "a.log").write_text(MISMATCH)
+    (tmp_path / "empty.log").write_text("\n")
+    (tmp_path / "shot.png").write_bytes(b"\x89PNG\r\n\x1a\n\0")
+    names = [str(tmp_path / name) for name in ("a.log", "absent", "empty.log", "shot.png")]
+    found = run(*names)
+    assert found.exit_code == 2
+    assert "a.log line 1: " in found.stdout
+    notes = found.stderr.splitlines()
+    assert notes[0] == f"Note: {names[1]} cannot be read: No such file or directory."
+    assert notes[1].startswith("Note: shot.png is a picture (PNG), and")
+    assert notes[2] == "Note: empty.log: it is empty."
+    assert run(names[0], names[2]).exit_code == 1
+    none = run(*names[1:2], *names[3:])
+    assert (none.exit_code, none.stdout) == (2, "")
+    assert "absent" in none.stderr
+    assert "picture" in none.stderr
 
 
 @pytest.mark.parametrize("name", ["absent.txt", "folder", "x.zip", "x.bin"])
@@ -152,6 +179,38 @@ def test_the_reply_in_chinese() -> None:
     assert "Thank" not in out
 
 
+CHINESE = f"运行训练脚本时报错，请问如何解决？\n{MISMATCH}"  # noqa: RUF001  # Chinese has its own punctuation
+
+
+@pytest.mark.parametrize(
+    ("words", "text", "begins"),
+    [
+        ((), CHINESE.encode(), "感谢反馈"),
+        ((), CHINESE.encode("gbk"), "感谢反馈"),
+        (("--lang", "auto"), CHINESE.encode(), "感谢反馈"),
+        (("--lang", "en"), CHINESE.encode(), "Thank you"),
+        ((), MISMATCH.encode(), "Thank you"),
+        (("--lang", "zh"), MISMATCH.encode(), "感谢反馈"),
+    ],
+)
+def test_the_reply_is_in_the_language_of_the_ticket(
+    words: tuple[str, ...], text: bytes, begins: str
+) -> None:
+    assert run("--reply", *words, text=text).stdout.startswith(begins)
+
+
+def test_a_saved_snapshot_is_shown_as_the_machine_that_it_is(tmp_path: Path) -> None:
+    file = tmp_path / "snapshot.json"
+    file.write_text(json.dumps(reported("nothing-readable").snapshot.as_json()))
+    found = run(str(file))
+    assert found.exit_code == 3
+    assert found.stdout.startswith("UNKNOWN")
+    assert "This machine" in found.stdout
+    assert "Read " not in found.stdout
+    pasted = run(text=f"This is what I get:\n{file.read_text()}\n")
+    assert "This machine" in pasted.stdout
+
+
 def test_the_reply_to_a_healthy_and_to_an_unknown_text() -> None:
     healthy = "PyTorch version: 2.6.0+cu124\nIs CUDA available: True\n"
     assert "working environment" in run("--reply", text=healthy).stdout
@@ -168,3 +227,36 @@ def test_batch(tmp_path: Path) -> None:
     assert found.stderr == "1 ticket: 1 broken\n"
     assert run("--batch").exit_code == 2
     assert run("--batch", str(tmp_path / "absent")).exit_code == 2
+    partly = run("--batch", str(tmp_path), str(tmp_path / "absent"))
+    assert partly.exit_code == 0
+    assert [bool(json.loads(one).get("error")) for one in partly.stdout.splitlines()] == [
+        False, True
+    ]  # fmt: skip
+
+
+def test_the_summary_of_a_batch(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text(MISMATCH)
+    (tmp_path / "b.txt").write_text("")
+    found = run("--batch", "--summary", str(tmp_path))
+    assert found.exit_code == 0
+    assert found.stdout.startswith("2 tickets, 1 could not be read\n")
+    assert "driver-library-mismatch       1 100 %" in found.stdout
+    assert found.stderr.startswith("Note: b is empty")
+    for form, begins in (("csv", "counted,"), ("json", "{"), ("html", "<!doctype html>")):
+        page = run("--batch", "--summary", "--format", form, str(tmp_path)).stdout
+        assert page.startswith(begins)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--summary",),
+        ("--format", "csv"),
+        ("--format", "html", "--batch", "x"),
+        ("--batch", "--summary", "--format", "markdown", "x"),
+    ],
+)
+def test_options_that_do_not_go_together(words: tuple[str, ...]) -> None:
+    found = run(*words, text=MISMATCH)
+    assert (found.exit_code, found.stdout) == (2, "")
+    assert "--summary" in found.stderr or "--format" in found.stderr

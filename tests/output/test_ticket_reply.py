@@ -21,7 +21,11 @@ Is CUDA available: False
 UserWarning: CUDA initialization: The NVIDIA driver on your system is too old (found version 11040).
 """
 SAMPLES = {
-    **{name: text for name, text in vars(pasted_samples).items() if isinstance(text, str)},
+    **{
+        name: text
+        for name, text in vars(pasted_samples).items()
+        if isinstance(text, str) and text and not name.startswith("__")
+    },
     "K40M": K40M,
 }
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from gpucheck import triage
 from gpucheck.tables import Tables
 from gpucheck.ticket.batch import Batch, BatchError
 from gpucheck.ticket.intake import HEAD
@@ -74,9 +75,75 @@ def test_what_is_no_text_and_what_is_not_there(tmp_path: Path) -> None:
     (tmp_path / "x.bin").write_bytes(b"\0\1\2")
     (answer,) = answers(tmp_path)
     assert answer["verdict"] == "unknown"
-    assert "no text" in answer["error"]
+    assert answer["error"] == "x is no text."
     with pytest.raises(BatchError, match="not there"):
         answers(tmp_path / "absent")
+
+
+def test_a_path_that_is_not_there_stops_no_other(folder: Path) -> None:
+    absent = folder / "absent.txt"
+    found = Batch([folder / "a-1.txt", absent, folder / "b-2.txt"], TABLES, 1)
+    first, unread, last = found.answers()
+    assert [first["root_causes"], last["root_causes"]] == [
+        ["driver-library-mismatch"],
+        ["nccl-duplicate-gpu"],
+    ]
+    assert unread == {
+        "id": "absent", "verdict": "unknown", "root_causes": [], "confidence": None,
+        "error": f"{absent} is not there.",
+    }  # fmt: skip
+    assert found.summary().splitlines() == [
+        "3 tickets: 2 broken, 1 unknown",
+        f"Note: {absent} is not there.",
+    ]
+
+
+def test_a_folder_that_cannot_be_listed_stops_no_other(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path) -> Any:  # noqa: ANN401  # it never returns
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    closed, other = answers(folder, folder / "a-1.txt")
+    assert closed["error"] == f"{folder} cannot be read: Permission denied."
+    assert other["verdict"] == "broken"
+
+
+@pytest.mark.parametrize("content", [b"", b" \n\t\r\n", b"\xef\xbb\xbf\n"])
+def test_an_empty_ticket_says_so(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "x.txt").write_bytes(content)
+    (tmp_path / "y.jsonl").write_text(json.dumps({"id": 3, "text": content.decode()}))
+    one, two = answers(tmp_path)
+    assert one["error"].startswith("x is empty: ")
+    assert two["error"].startswith("3 is empty: ")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "gb18030"])
+def test_lines_of_json_in_other_encodings(tmp_path: Path, encoding: str) -> None:
+    file = tmp_path / "tickets.jsonl"
+    text = f"运行训练脚本时报错，请问如何解决？\n{MISMATCH}"  # noqa: RUF001  # Chinese has its own punctuation
+    rows = [json.dumps({"id": at, "text": text}, ensure_ascii=False) for at in range(3)]
+    file.write_bytes("\n".join(rows).encode(encoding))
+    assert [one["root_causes"] for one in answers(file)] == [["driver-library-mismatch"]] * 3
+
+
+def test_a_saved_report_in_a_line_of_json_is_judged_anew(tmp_path: Path) -> None:
+    file = tmp_path / "tickets.jsonl"
+    report = json.dumps(triage(MISMATCH).as_json())
+    file.write_text(json.dumps({"id": 1, "text": report}))
+    (answer,) = answers(file)
+    assert answer["root_causes"] == ["driver-library-mismatch"]
+
+
+def test_the_numbers_of_a_batch(folder: Path) -> None:
+    (folder / "d.png").write_bytes(b"\x89PNG\r\n\x1a\n\0")
+    batch = Batch([folder], TABLES, 1)
+    list(batch.answers())
+    tally = batch.tally()
+    assert (tally.tickets, tally.not_read) == (4, 1)
+    assert tally.verdicts == {"broken": 2, "unknown": 1}
+    assert tally.owners == {"cluster": 1, "environment": 1, "unknown": 1}
 
 
 def test_the_summary_counts(folder: Path) -> None:

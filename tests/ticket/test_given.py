@@ -90,7 +90,8 @@ def test_a_pipe_in_a_batch(tmp_path: Path) -> None:
 @pytest.mark.process
 def test_a_command_that_says_nothing_ends_at_once() -> None:
     begun = time.monotonic()
-    assert shell("GPUCHECK triage <(true)").returncode == 3
+    found = shell("GPUCHECK triage <(true)")
+    assert (found.returncode, b"is empty" in found.stderr) == (2, True)
     assert time.monotonic() - begun < given.WAIT
 
 
@@ -139,3 +140,5 @@ def test_an_empty_file(tmp_path: Path) -> None:
     intake = Intake()
     intake.add_file(tmp_path / "empty")
     assert intake.text().lines == []
+    with pytest.raises(IntakeError, match="empty"):
+        intake.refuse_nothing()

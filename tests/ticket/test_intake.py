@@ -143,7 +143,7 @@ def tarred() -> bytes:
         (b"PK\x03\x04" + TELLING, "a zip archive"),
         (gzip.compress(TELLING), "packed with gzip twice"),
         (b"\x7fELF\0\0\0" + TELLING, "no text"),
-        (b"\x89PNG\r\n\x1a\n\0\0" * 500, "no text"),
+        (b"\x89PNG\r\n\x1a\n\0\0" * 500, r"a picture \(PNG\)"),
     ],
     ids=["tar", "zip", "gzip", "elf", "png"],
 )
@@ -197,11 +197,11 @@ def test_bytes_that_are_no_utf_8_hurt_nothing() -> None:
         '{"a":' * 10_000,
         '{"schema": "gpucheck.report/2", "x": 1}',
         "<script>alert(1)</script>" * 100,
-        "\x1b]0;title\x07" * 1000,
+        "\x1b]0;title\x07" * 1000 + "x",
         "\x1b[" * 5000,
         ">" * 50_000,
         "| " * 50_000,
-        "\u202e\u2066" * 1000,
+        "\u202e\u2066" * 1000 + "x",
         "\N{LATIN CAPITAL LETTER I WITH DOT ABOVE}" * 5000 + " nvidia",
     ],
 )

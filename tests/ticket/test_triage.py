@@ -6,6 +6,7 @@ from gpucheck import triage
 from gpucheck.engine import Report
 from gpucheck.facts.claims import Confidence
 from gpucheck.output import json_format
+from gpucheck.ticket import IntakeError
 
 HEALTHY = """
 Collecting environment information...
@@ -112,9 +113,7 @@ def test_cuda_that_was_seen_to_work_outweighs_what_messages_and_tables_say() -> 
     assert causes(f"No module named 'sklearn'\n{HEALTHY}") == ()
 
 
-@pytest.mark.parametrize(
-    "word", ["python -m bitsandbytes\nno output", "my screen is black", "", "\n\n\n", "{}"]
-)
+@pytest.mark.parametrize("word", ["python -m bitsandbytes\nno output", "my screen is black", "{}"])
 def test_a_text_that_tells_nothing_is_unknown_and_says_what_to_ask_for(word: str) -> None:
     report = triage(word)
     assert report.verdict == "unknown"
@@ -122,6 +121,12 @@ def test_a_text_that_tells_nothing_is_unknown_and_says_what_to_ask_for(word: str
     assert report.exit_status("error") == 3
     (question,) = report.open_questions
     assert COLLECTED in question.reason
+
+
+@pytest.mark.parametrize("empty", ["", "\n\n\n", " \t\r\n", "\ufeff", "\x1b[0m\n"])
+def test_an_empty_text_is_called_empty(empty: str) -> None:
+    with pytest.raises(IntakeError, match="is empty"):
+        triage(empty)
 
 
 def test_cuda_that_is_not_available_for_no_visible_reason_is_unknown() -> None:

@@ -25,6 +25,7 @@ from gpucheck.cli.text import printable
 
 _NOT_COMMANDS = (
     "live_table", "options", "preflight_lines", "preflight_run", "run", "selftests", "text",
+    "triage_batch",
 )  # fmt: skip
 _INTERNAL_FAULT = 3
 _UNREADABLE = 2

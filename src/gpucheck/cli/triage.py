@@ -7,16 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpucheck.cli.options import fail_on_option, format_option, output_options
+from gpucheck.cli.check import show_report
+from gpucheck.cli.options import fail_on_option, output_options
 from gpucheck.cli.run import open_tables
 from gpucheck.cli.text import colored, printable, write_out
+from gpucheck.cli.triage_batch import answer_batch
 
 if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.engine import Report
     from gpucheck.tables import Tables
     from gpucheck.ticket.given import Given
+    from gpucheck.ticket.language import Language
 
 _STDIN = "-"
+_UNREADABLE = 2
+_FORMATS = ("terminal", "json", "markdown")
+_SUMMARY_FORMATS = ("terminal", "csv", "json", "html")
 
 
 @click.command(short_help="Name the cause from pasted text, logs and reports.")
@@ -28,16 +34,28 @@ _STDIN = "-"
     help="Each FILE (folder, JSONL with id and text) holds tickets of its own: a JSON line each.",
 )
 @click.option("--jobs", type=click.IntRange(min=1), help="Processes of --batch (all processors).")
+@click.option(
+    "--summary",
+    is_flag=True,
+    help="With --batch: no lines, but how many tickets by verdict, cause and who has to act.",
+)
 @click.option("--reply", is_flag=True, help="Write a short answer to the reporter, in Markdown.")
 @click.option(
     "--lang",
-    type=click.Choice(["en", "zh"]),
-    default="en",
+    type=click.Choice(["auto", "en", "zh"]),
+    default="auto",
     show_default=True,
-    help="Language of the reply.",
+    help="Language of the reply; auto: Chinese if the ticket is written in Chinese, else English.",
 )
 @fail_on_option
-@format_option
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(list(dict.fromkeys((*_FORMATS, *_SUMMARY_FORMATS)))),
+    default="terminal",
+    show_default=True,
+    help="csv and html are for --summary, markdown for a single ticket.",
+)
 @output_options
 @click.pass_context
 def triage(ctx: click.Context, /, files: tuple[str, ...], **options: Any) -> None:  # noqa: ANN401  # click's options
@@ -45,34 +63,85 @@ def triage(ctx: click.Context, /, files: tuple[str, ...], **options: Any) -> Non
 
     Several files are one ticket. Without a file, or with "-", the text is read from stdin.
     """
+    _refuse_what_does_not_fit(options)
     tables = open_tables(options["tables"])
     if options["batch"]:
-        _batch(files, options, tables)
+        answer_batch(files, options, tables)
         return
-    report = _report(files or (_STDIN,), tables)
-    _show(report, options)
-    ctx.exit(report.exit_status(options["fail_on"]))
+    given = _Ticket(files or (_STDIN,))
+    report = given.judged(tables)
+    _show(report, given, options)
+    ctx.exit(_UNREADABLE if given.not_read else report.exit_status(options["fail_on"]))
 
 
-def _report(files: tuple[str, ...], tables: "Tables") -> "Report":
-    from gpucheck.ticket.given import IntakeError  # noqa: PLC0415
-    from gpucheck.ticket.intake import Intake  # noqa: PLC0415
-    from gpucheck.ticket.judge import judge, judge_saved  # noqa: PLC0415
+def _refuse_what_does_not_fit(options: dict[str, Any]) -> None:
+    if options["summary"] and not options["batch"]:
+        raise click.UsageError("--summary counts the tickets of --batch.")
+    fitting = _SUMMARY_FORMATS if options["summary"] else _FORMATS
+    if options["form"] not in fitting:
+        what = "--summary" if options["summary"] else "a ticket"
+        raise click.UsageError(
+            f"--format {options['form']} is none of {what}: it has {', '.join(fitting)}."
+        )
 
-    if files == (_STDIN,) and sys.stdin.isatty():
-        click.echo("Paste the text, then end it with Ctrl-D.", err=True)
-    intake = Intake()
-    try:
-        for file in files:
-            with _given(file, Path(file).name if len(files) > 1 else "") as given:
-                snapshot = given.saved() if len(files) == 1 else None
-                if snapshot is None:
-                    intake.add(given)
-    except IntakeError as error:
-        raise click.UsageError(printable(str(error))) from error
-    for note in intake.notes:
-        click.echo(f"Note: {printable(note)}", err=True)
-    return judge(intake.text(), tables) if snapshot is None else judge_saved(snapshot, tables)
+
+class _Ticket:
+    """The files of one ticket; those that cannot be read do not stop the others."""
+
+    def __init__(self, files: tuple[str, ...]) -> None:
+        from gpucheck.ticket.intake import Intake  # noqa: PLC0415
+
+        self._files = files
+        self._intake = Intake()
+        self.not_read: list[str] = []
+        """Why files could not be read, one sentence each."""
+
+    def judged(self, tables: "Tables") -> "Report":
+        """Read the files and judge them; whatever was not read is said on stderr.
+
+        Raises:
+            click.UsageError: none could be read, or there is no text in them.
+        """
+        from gpucheck.ticket.entrance import judge_given, judge_taken  # noqa: PLC0415
+        from gpucheck.ticket.given import IntakeError  # noqa: PLC0415
+
+        if self._files == (_STDIN,) and sys.stdin.isatty():
+            click.echo("Paste the text, then end it with Ctrl-D.", err=True)
+        try:
+            if len(self._files) == 1:
+                with _given(self._files[0], "") as given:
+                    report = judge_given(given, self._intake, tables)
+            else:
+                self._take_in()
+                report = judge_taken(self._intake, tables)
+        except IntakeError as error:
+            only = self._files[0] if len(self._files) == 1 else _STDIN
+            raise click.UsageError(
+                printable(error.about("" if only == _STDIN else only))
+            ) from error
+        for sentence in (*self.not_read, *self._intake.notes):
+            click.echo(f"Note: {printable(sentence)}", err=True)
+        return report
+
+    def _take_in(self) -> None:
+        from gpucheck.ticket.given import IntakeError  # noqa: PLC0415
+
+        for file in self._files:
+            try:
+                with _given(file, Path(file).name) as given:
+                    self._intake.add(given)
+            except IntakeError as error:
+                self.not_read.append(str(error))
+        if len(self.not_read) == len(self._files):
+            raise IntakeError(" ".join(self.not_read))
+
+    def language(self, wanted: str) -> "Language":
+        """Return the language of the reply: the wanted one, else that of the ticket."""
+        from gpucheck.ticket.language import language_of  # noqa: PLC0415
+
+        if wanted == "auto":
+            return language_of(self._intake.lines)
+        return "zh" if wanted == "zh" else "en"
 
 
 def _given(file: str, name: str) -> "contextlib.AbstractContextManager[Given]":
@@ -83,20 +152,12 @@ def _given(file: str, name: str) -> "contextlib.AbstractContextManager[Given]":
     return opened(Path(file), name)
 
 
-def _show(report: "Report", options: dict[str, Any]) -> None:
+def _show(report: "Report", given: _Ticket, options: dict[str, Any]) -> None:
     if options["reply"]:
         from gpucheck.output.ticket_reply import reply  # noqa: PLC0415
 
-        text = reply(report, options["lang"])
-    elif options["form"] == "json":
-        from gpucheck.output import json_format  # noqa: PLC0415
-
-        text = json_format.render(report)
-    elif options["form"] == "markdown":
-        from gpucheck.output import markdown  # noqa: PLC0415
-
-        text = markdown.render(report)
-    else:
+        write_out(reply(report, given.language(options["lang"])), options["output"])
+    elif options["form"] == "terminal" and report.snapshot.origin == "pasted":
         from gpucheck.output import ticket_text  # noqa: PLC0415
 
         text = ticket_text.render(
@@ -105,25 +166,9 @@ def _show(report: "Report", options: dict[str, Any]) -> None:
             quiet=options["quiet"],
             color=colored(options),
         )
-    write_out(text, options["output"])
-
-
-def _batch(files: tuple[str, ...], options: dict[str, Any], tables: "Tables") -> None:
-    """Answer each ticket with a JSON line, in the order in which they were given."""
-    import json  # noqa: PLC0415
-
-    from gpucheck.ticket.batch import Batch, BatchError  # noqa: PLC0415
-
-    if not files:
-        raise click.UsageError("--batch needs files or folders.")
-    try:
-        batch = Batch([Path(file) for file in files], tables.directory, options["jobs"])
-        text = "".join(json.dumps(answer, ensure_ascii=False) + "\n" for answer in batch.answers())
-    except BatchError as error:
-        raise click.UsageError(printable(str(error))) from error
-    write_out(text, options["output"])
-    if not options["quiet"]:
-        click.echo(batch.summary(), err=True)
+        write_out(text, options["output"])
+    else:  # a saved snapshot of a machine is shown as gpucheck check shows it
+        show_report(report, {**options, "verbose": options["verbose"] or int(options["lines"])})
 
 
 COMMAND = triage

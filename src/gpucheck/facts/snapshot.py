@@ -151,10 +151,9 @@ class Snapshot:
         }
 
 
-class _Saved(msgspec.Struct, frozen=True, kw_only=True):
+class _Saved(msgspec.Struct, frozen=True, kw_only=True, tag_field="schema", tag=SCHEMA):
     """The form of a saved snapshot; sections are decoded by their own types."""
 
-    schema: Literal["gpucheck.snapshot/1"]
     gpucheck: Versions
     origin: Origin
     taken: str
@@ -163,10 +162,9 @@ class _Saved(msgspec.Struct, frozen=True, kw_only=True):
     probes: tuple[ProbeRun, ...]
 
 
-class _SavedReport(msgspec.Struct, frozen=True):
+class _SavedReport(msgspec.Struct, frozen=True, tag_field="schema", tag=REPORT_SCHEMA):
     """The relevant part of a saved report."""
 
-    schema: Literal["gpucheck.report/1"]
     snapshot: msgspec.Raw
 
 
@@ -191,16 +189,18 @@ def load(file: Path) -> Snapshot:
 
 
 def decode(data: bytes) -> Snapshot:
-    """Read a snapshot or report from JSON.
+    """Read a snapshot or report from JSON, in UTF-8 or in the UTF-16 of a Windows shell.
 
-    Sections that this version does not know are left out: a newer gpucheck wrote them.
+    The keys may have any order. Sections that this version does not know are left out: a newer
+    gpucheck wrote them.
 
     Raises:
         msgspec.DecodeError: the data is neither.
+        UnicodeDecodeError: it is no text.
     """
-    if b'"gpucheck.report/1"' in data[:200]:
-        data = bytes(msgspec.json.decode(data, type=_SavedReport).snapshot)
-    saved = msgspec.json.decode(data, type=_Saved)
+    saved = msgspec.json.decode(_in_utf_8(data), type=_Saved | _SavedReport)
+    if isinstance(saved, _SavedReport):
+        saved = msgspec.json.decode(saved.snapshot, type=_Saved)
     sections = {
         name: msgspec.json.decode(saved.facts[name], type=kind)
         for name, kind in all_sections().items()
@@ -215,6 +215,14 @@ def decode(data: bytes) -> Snapshot:
         gpucheck=saved.gpucheck.version,
         redacted=saved.redacted,
     )
+
+
+def _in_utf_8(data: bytes) -> bytes:
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return data.decode("utf-16").encode()
+    if b"\0" in data[:2]:
+        return data.decode("utf-16-be" if data[:1] == b"\0" else "utf-16-le").encode()
+    return data.removeprefix(b"\xef\xbb\xbf")
 
 
 def _now() -> str:

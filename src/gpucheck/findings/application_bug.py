@@ -23,5 +23,6 @@ RULE = Rule(
     title="the text shows the program's own fault",
     severity=Severity.ERROR,
     family="runtime",
+    concern="code",
     seen_in=("text",),
 )

@@ -34,6 +34,7 @@ RULE = Rule(
     title="a GPU has fallen off the bus",
     severity=Severity.ERROR,
     family="driver",
+    concern="hardware",
     suppressed_by=("driver-dropped-gpu", "driver-library-mismatch"),
     preflight=InPreflight(exit_class=1),
 )

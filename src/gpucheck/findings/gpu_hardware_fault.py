@@ -38,6 +38,7 @@ RULE = Rule(
     title="a GPU reports a hardware fault",
     severity=Severity.ERROR,
     family="driver",
+    concern="hardware",
     suppressed_by=("gpu-fallen-off-bus",),
     needs_gpu=True,
     compat_keys=("xid", "row_remap_failure"),

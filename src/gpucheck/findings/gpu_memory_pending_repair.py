@@ -25,6 +25,7 @@ RULE = Rule(
     title="a repair of GPU memory waits for a reset",
     severity=Severity.WARNING,
     family="driver",
+    concern="hardware",
     suppressed_by=("gpu-hardware-fault", "gpu-fallen-off-bus"),
     needs_gpu=True,
     compat_keys=("row_remap_pending",),

@@ -43,6 +43,7 @@ RULE = Rule(
     title="a GPU is much slower than it should be",
     severity=Severity.WARNING,
     family="runtime",
+    concern="hardware",
     suppressed_by=("thermal-or-power-throttle", "pcie-link-degraded", "gpu-memory-held"),
     seen_in=("pre-flight", "text"),
     preflight=InPreflight(

@@ -20,5 +20,6 @@ RULE = Rule(
     title="the failure has nothing to do with a GPU",
     severity=Severity.ERROR,
     family="runtime",
+    concern="other",
     seen_in=("text",),
 )

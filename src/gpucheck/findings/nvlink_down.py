@@ -34,6 +34,7 @@ RULE = Rule(
     title="a GPU has lost NVLinks",
     severity=Severity.WARNING,
     family="cluster",
+    concern="hardware",
     suppressed_by=("fabric-manager-down", "gpu-fallen-off-bus", "gpu-hardware-fault"),
     needs_gpu=True,
     preflight=InPreflight(

@@ -31,6 +31,7 @@ RULE = Rule(
     title="the PCIe link of a GPU has lost lanes",
     severity=Severity.WARNING,
     family="driver",
+    concern="hardware",
     suppressed_by=("gpu-fallen-off-bus",),
     preflight=InPreflight(exit_class=5),
 )

@@ -28,6 +28,7 @@ RULE = Rule(
     title="the GPU is slowed down by heat or by its power supply",
     severity=Severity.WARNING,
     family="runtime",
+    concern="hardware",
     suppressed_by=("gpu-fallen-off-bus",),
     needs_gpu=True,
     preflight=InPreflight(exit_class=5),

@@ -35,6 +35,7 @@ RULE = Rule(
     title="a self-test computed wrong values",
     severity=Severity.ERROR,
     family="runtime",
+    concern="hardware",
     suppressed_by=(
         "gpu-fallen-off-bus",
         "gpu-hardware-fault",

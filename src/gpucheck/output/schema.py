@@ -20,18 +20,19 @@ from gpucheck.output import diff, recommendation, table_text, wire
 from gpucheck.output.pages import ProbeRow, RuleRow, SelfTestRow
 from gpucheck.preflight import files
 from gpucheck.tables.catalogue import all_tables
+from gpucheck.ticket.tally import CauseCount
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 _TEMPLATE = "#/$defs/{name}"
 _COMPLETE = (
     Finding, Evidence, Fix, Check, OpenQuestion, ProbeRun, Versions, SelfTest, Culprit, RankOutcome,
     files.RankFile, diff.Change, RuleRow, ProbeRow, SelfTestRow, Offer, table_text.RowChange,
-    recommendation.Missing,
+    recommendation.Missing, CauseCount,
 )  # fmt: skip
 """Types of which every key is written."""
 _DOCUMENTS = (
     wire.Report, wire.Snapshot, wire.Diff, wire.Listing, wire.BatchLine, wire.Recommendation,
-    wire.TablesDiff,
+    wire.TablesDiff, wire.TriageSummary,
 )  # fmt: skip
 _NOTES = ("sources", "problems")
 """Left out of facts outside the snapshot, whose origin is obvious."""
@@ -132,6 +133,7 @@ _MAKERS: dict[str, Callable[[], Schema]] = {
     "diff": _document(wire.Diff),
     "list": _document(wire.Listing),
     "batch-line": _document(wire.BatchLine),
+    "triage-summary": _document(wire.TriageSummary),
     "recommendation": _document(wire.Recommendation),
     "table": _table,
     "tables-diff": _document(wire.TablesDiff),

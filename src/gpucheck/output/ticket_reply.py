@@ -1,7 +1,5 @@
 """A short answer to whoever reported a problem, as Markdown, in English or Chinese."""
 
-from typing import Literal
-
 import msgspec
 
 from gpucheck.engine import Report
@@ -14,8 +12,8 @@ from gpucheck.output.markdown import block, code, escaped
 from gpucheck.output.public import public
 from gpucheck.output.summary import headline
 from gpucheck.output.ticket_text import where
+from gpucheck.ticket.language import Language
 
-Language = Literal["en", "zh"]
 _QUOTED, _FIXES = 3, 2
 _COLLECT_ENV = "python -m torch.utils.collect_env"
 _TO_SEND = {

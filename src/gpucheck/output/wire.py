@@ -16,6 +16,8 @@ from gpucheck.findings.form import Check, Finding
 from gpucheck.output import diff, recommendation, table_text
 from gpucheck.output.pages import ProbeRow, RuleRow, SelfTestRow
 from gpucheck.preflight.model import ExitClass, ExitStatus
+from gpucheck.ticket.owner import Owner
+from gpucheck.ticket.tally import CauseCount
 
 Facts: Any = msgspec.defstruct(
     "Facts",
@@ -84,6 +86,17 @@ class BatchLine(msgspec.Struct, kw_only=True):
     root_causes: list[str]
     confidence: Confidence | None
     error: str | UnsetType = UNSET
+
+
+class TriageSummary(msgspec.Struct, kw_only=True):
+    """How many tickets of a batch have which verdict, owner and cause."""
+
+    schema: Literal["gpucheck.triage-summary/1"]
+    tickets: int
+    not_read: int
+    verdicts: dict[Verdict, int]
+    owners: dict[Owner, int]
+    causes: list[CauseCount]
 
 
 class DriverUpdate(msgspec.Struct, kw_only=True):

@@ -3,23 +3,27 @@
 A text goes one way. Each step imports only from those before it. The messages themselves are in
 ``gpucheck.messages``; ``intake`` asks its matcher which lines of a long log to keep.
 
-1. ``given`` opens a file or pipe, ``intake`` makes bounded clean lines of it;
+1. ``saved_inside`` finds snapshots of gpucheck, ``given`` opens a file or pipe, ``encoding``
+   decodes it, ``not_text`` refuses images and archives, ``intake`` makes bounded clean lines of it;
 2. ``own_report`` takes a report of gpucheck's own out, ``numbered_errors`` names errors that are
    quoted by number; ``unwrap`` joins broken lines for a second reading;
 3. ``readers`` read its facts, ``completion`` adds what the tables know;
 4. the matcher finds messages, ``gpu_errors`` complaints; with the facts they are a ``reading``;
 5. ``families`` and ``as_snapshot`` make a snapshot of it, ``claims`` weighs what it claims;
 6. ``settled`` knows the checks about which the text says nothing; ``judge`` has the engine combine
-   the claims; ``questions`` says what is open.
+   the claims; ``questions`` says what is open;
+7. ``entrance`` does all this for one input, ``batch`` for many; ``owner`` says whose concern each
+   is, and ``tally`` counts them. ``language`` says in which language to answer.
 """
 
+import io
 from functools import cache
 
 from gpucheck.engine import Report
 from gpucheck.tables import Tables, tables_dir
-from gpucheck.ticket.given import IntakeError, saved
+from gpucheck.ticket.entrance import judge_given
+from gpucheck.ticket.given import Given, IntakeError, saved
 from gpucheck.ticket.intake import Intake
-from gpucheck.ticket.judge import judge, judge_saved
 
 __all__ = ["IntakeError", "saved", "triage"]
 
@@ -28,20 +32,16 @@ def triage(text: str | bytes, tables: Tables | None = None) -> Report:
     """Name the cause of what a text shows; a saved snapshot or report is judged anew.
 
     Args:
-        text: program output, logs, a ticket; gzip is unpacked, bytes need be no valid UTF-8.
+        text: program output, logs, a ticket; gzip is unpacked. Bytes may be UTF-8, UTF-16, GBK,
+            Big5 or Shift-JIS, and some of them may be broken.
         tables: the compatibility tables, else the built-in ones.
 
     Raises:
-        IntakeError: it is no text.
+        IntakeError: it is no text, or empty.
     """
     data = text.encode("utf-8", "replace") if isinstance(text, str) else text
-    known = tables or _built_in()
-    snapshot = saved(data)
-    if snapshot is not None:
-        return judge_saved(snapshot, known)
-    intake = Intake()
-    intake.add_bytes(data)
-    return judge(intake.text(), known)
+    given = Given(io.BytesIO(data), size=len(data))
+    return judge_given(given, Intake(), tables or _built_in())
 
 
 @cache

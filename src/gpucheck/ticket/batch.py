@@ -14,13 +14,16 @@ import msgspec
 
 from gpucheck.engine import Report
 from gpucheck.tables import Tables
+from gpucheck.ticket.encoding import Decoder, Transcoded, utf_16
+from gpucheck.ticket.entrance import judge_given
 from gpucheck.ticket.given import Given, IntakeError, Rejoined, opened
 from gpucheck.ticket.intake import HEAD, Intake
-from gpucheck.ticket.judge import judge, judge_saved
+from gpucheck.ticket.owner import Owner, owner_of
+from gpucheck.ticket.tally import Counting, Tally
 
 _LINES = (".jsonl", ".ndjson")
 _LONGEST_LINE = 16 * 1024 * 1024
-_MOST_NOTES = 20
+_MOST_NOTES, _LONGEST_NAME = 20, 100
 _AT_ONCE = 16
 """The number of tickets that a process gets at a time."""
 _WORTH_A_PROCESS = 64
@@ -42,9 +45,10 @@ class Ticket(msgspec.Struct, frozen=True):
 
 
 class Answered(msgspec.Struct, frozen=True):
-    """The line for a ticket, and one sentence for each part that was not looked at."""
+    """The line for a ticket, whose concern it is, and a sentence for each part not looked at."""
 
     line: dict[str, Any]
+    owner: Owner = "unknown"
     notes: tuple[str, ...] = ()
 
 
@@ -52,9 +56,17 @@ class Batch:
     """Answers tickets in the order in which they were given, in several processes."""
 
     def __init__(self, paths: Sequence[Path], tables: Path | str, jobs: int | None) -> None:
+        """Find the tickets; a path that is not there is a ticket that cannot be read.
+
+        Raises:
+            BatchError: none of the paths is there.
+        """
+        if not any(map(_is_there, paths)):
+            raise BatchError(_not_there(paths[0]))
         self._tickets = [ticket for path in paths for ticket in _tickets(path)]
         self._tables = str(tables)
         self._jobs = jobs or os.cpu_count() or 1
+        self._counting = Counting()
         self._verdicts: Counter[str] = Counter()
         self._notes: list[str] = []
 
@@ -68,17 +80,26 @@ class Batch:
         with multiprocessing.Pool(jobs, _prepare, (self._tables,)) as pool:
             yield from self._counted(pool.imap(answer, self._tickets, _AT_ONCE))
 
+    def tally(self) -> Tally:
+        """Return how many of the tickets answered so far have which verdict and cause."""
+        return self._counting.tally()
+
     def summary(self) -> str:
         """Return the number of tickets, the verdicts, and a line for each not read completely."""
         parts = ", ".join(f"{count} {name}" for name, count in self._verdicts.most_common())
         total = self._verdicts.total()
         counted = f"{total} ticket{'' if total == 1 else 's'}: {parts or 'none'}"
+        return "\n".join([counted, *self.notes()])
+
+    def notes(self) -> list[str]:
+        """Return a line for each of the first tickets that were not read completely."""
         left = len(self._notes) - _MOST_NOTES
         more = [f"Note: {left} more notes of this kind."] if left > 0 else []
-        return "\n".join([counted, *self._notes[:_MOST_NOTES], *more])
+        return [*self._notes[:_MOST_NOTES], *more]
 
     def _counted(self, answers: Iterable[Answered]) -> Iterator[dict[str, Any]]:
         for one in answers:
+            self._counting.add(one.line, one.owner)
             self._verdicts[one.line["verdict"]] += 1
             self._notes += one.notes
             yield one.line
@@ -96,47 +117,55 @@ def _prepare(directory: str) -> None:
 def answer(ticket: Ticket) -> Answered:
     """Return the line for one ticket; one that cannot be read does not stop the others."""
     if ticket.error:
-        return Answered(_unread(ticket.name, ticket.error))
+        return _unread(ticket.name, ticket.error)
     intake = Intake()
     try:
         report = _judged(ticket, intake)
     except IntakeError as error:
-        return Answered(_unread(ticket.name, str(error)))
+        return _unread(ticket.name, error.about(str(ticket.name or "")[:_LONGEST_NAME]))
     notes = (f"Note: {ticket.name}: {note.partition(': ')[2]}" for note in intake.notes)
-    return Answered(report.as_line(ticket.name), tuple(notes))
+    return Answered(report.as_line(ticket.name), owner_of(report), tuple(notes))
 
 
 def _judged(ticket: Ticket, intake: Intake) -> Report:
-    tables = _tables[0]
     if ticket.path:
         with opened(Path(ticket.path)) as given:
-            return _of_given(given, intake, tables)
-    if ticket.held:
-        return _of_given(Given(io.BytesIO(ticket.held), "", len(ticket.held)), intake, tables)
-    intake.add_bytes(ticket.text.encode("utf-8", "replace"))
-    return judge(intake.text(), tables)
+            return judge_given(given, intake, _tables[0])
+    held = ticket.held or ticket.text.encode("utf-8", "replace")
+    return judge_given(Given(io.BytesIO(held), "", len(held)), intake, _tables[0])
 
 
-def _of_given(given: Given, intake: Intake, tables: Tables) -> Report:
-    snapshot = given.saved()
-    if snapshot is not None:
-        return judge_saved(snapshot, tables)
-    intake.add(given)
-    return judge(intake.text(), tables)
-
-
-def _unread(name: object, error: str) -> dict[str, Any]:
+def _unread(name: object, error: str) -> Answered:
     nothing = {"id": name, "verdict": "unknown", "root_causes": [], "confidence": None}
-    return {**nothing, "error": error}
+    return Answered({**nothing, "error": error}, notes=(f"Note: {error}",))
+
+
+def _not_there(path: Path) -> str:
+    return f"{path} is not there."
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # it may be there: whoever opens it says why it cannot be read
+        return True
 
 
 def _tickets(path: Path) -> Iterator[Ticket]:
+    """Find the tickets of a path; one that cannot be looked at is a ticket with an error."""
+    try:
+        yield from _found(path)
+    except OSError as error:
+        yield Ticket(path.stem, error=f"{path} cannot be read: {error.strerror or error}.")
+
+
+def _found(path: Path) -> Iterator[Ticket]:
     if path.is_dir():
         files = sorted(one for one in path.iterdir() if one.is_file() and one.name[0] != ".")
         for file in files:
             yield from _tickets(file)
     elif not path.exists():
-        raise BatchError(f"{path} is not there.")
+        yield Ticket(path.stem, error=_not_there(path))
     elif path.suffix in _LINES:
         yield from _of_lines(path)
     elif path.is_file():
@@ -155,25 +184,27 @@ def _of_pipe(path: Path) -> Ticket:
 
 
 def _of_lines(path: Path) -> Iterator[Ticket]:
+    decoder = Decoder()
     try:
         with opened(path) as given:
-            lines = io.BufferedReader(Rejoined(given.head, given.stream))
+            whole, encoding = Rejoined(given.head, given.stream), utf_16(given.head)
+            lines = io.BufferedReader(Transcoded(whole, encoding) if encoding else whole)
             number = 0
             while line := lines.readline(_LONGEST_LINE + 1):
                 number += 1
                 if line.strip():
-                    yield _of_line(line, number)
+                    yield _of_line(line, number, decoder)
     except IntakeError as error:
-        raise BatchError(str(error)) from error
+        yield Ticket(path.stem, error=str(error))
 
 
-def _of_line(line: bytes, number: int) -> Ticket:
+def _of_line(line: bytes, number: int, decoder: Decoder) -> Ticket:
     """Read one line; a bad one gets its own answer."""
     name: Any = None
     if len(line) > _LONGEST_LINE:
         return Ticket(name, error=f"line {number}: it is longer than {_LONGEST_LINE >> 20} MiB")
     try:
-        item = json.loads(line)
+        item = json.loads(decoder.text(line).removeprefix("\ufeff"))
     except (ValueError, RecursionError):
         return Ticket(name, error=f"line {number}: it is no JSON")
     if isinstance(item, dict):

@@ -13,7 +13,8 @@ from typing import BinaryIO, Protocol
 
 import msgspec
 
-from gpucheck.facts.snapshot import FILE_LIMIT, Snapshot, decode
+from gpucheck.facts.snapshot import FILE_LIMIT, REPORT_SCHEMA, SCHEMA, Snapshot, decode
+from gpucheck.ticket.saved_inside import SAVED_KEYS, find_saved
 
 SNIFF = 8192
 """The number of bytes at the beginning that show what it is."""
@@ -21,14 +22,25 @@ WAIT = 10.0
 """The time in seconds within which somebody must start to write into a named pipe."""
 _GLANCE = 0.05
 _FIRST = 64 * 1024
-_SCHEMAS = (b'"gpucheck.report/1"', b'"gpucheck.snapshot/1"')
-_SCHEMA_STANDS_IN = 400
-"""Bytes from the beginning: gpucheck writes the schema first."""
+SCHEMAS = tuple(f'"{schema}"'.encode() for schema in (REPORT_SCHEMA, SCHEMA))
+"""One of them is in every file that gpucheck saved."""
+_BEGINNING = re.compile(rb'\{\s{0,80}"(?:' + "|".join(SAVED_KEYS).encode() + rb')"\s{0,8}:')
+"""The beginning of a saved file, whichever of its keys was sorted to the first place."""
+_BEFORE = b"\xef\xbb\xbf\xff\xfe \t\r\n"
+"""Bytes that may stand before it: marks of the order of bytes, and white space."""
 _OWN_STREAM = re.compile(r"/(?:dev|proc/self)/fd/(\d{1,6})")
 
 
+THE_INPUT = "The input"
+"""Stands in a message for an input without a name."""
+
+
 class IntakeError(ValueError):
-    """An input is no readable text; the message is one sentence for the user."""
+    """An input is no readable text; the message says why, in a sentence or two for the user."""
+
+    def about(self, name: str) -> str:
+        """Return the message about an input of this name, "" if it has none."""
+        return str(self).replace(THE_INPUT, name, 1) if name else str(self)
 
 
 class Reads(Protocol):
@@ -48,14 +60,16 @@ class Given:
         self.stream = stream
 
     def saved(self) -> Snapshot | None:
-        """Return the snapshot if this is a file that gpucheck wrote; else nothing more is read.
+        """Return the snapshot if this is a file that gpucheck wrote; else nothing is lost.
 
         Raises:
             IntakeError: it says that it is one, and cannot be read.
         """
-        if not _says_saved(self.head):
+        if not _begins_saved(self.head):
             return None
-        return saved(self.head + (self.stream.read(FILE_LIMIT + 1 - len(self.head)) or b""))
+        data = self.all_up_to(FILE_LIMIT + 1)
+        self.stream = Rejoined(data[len(self.head) :], self.stream)
+        return saved(data)
 
     def all_up_to(self, most: int) -> bytes:
         """Return everything, or this many bytes."""
@@ -105,24 +119,30 @@ def opened(path: Path, name: str = "") -> Iterator[Given]:
 def saved(data: bytes) -> Snapshot | None:
     """Return the snapshot in a file that gpucheck wrote, None if it is no such file.
 
+    None as well for a text that begins with a snapshot and goes on: what follows counts, too.
+
     Raises:
         IntakeError: it says that it is one, and cannot be read.
     """
-    if not _says_saved(data):
+    if not _begins_saved(data[:SNIFF]):
+        return None
+    plain = data.replace(b"\0", b"")  # UTF-16, if it has any
+    if not any(schema in plain for schema in SCHEMAS):
         return None
     if len(data) > FILE_LIMIT:
-        raise IntakeError(f"The report is larger than {FILE_LIMIT >> 20} MiB.")
+        raise IntakeError(f"{THE_INPUT} is larger than {FILE_LIMIT >> 20} MiB: no saved report is.")
     try:
         return decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        if find_saved(plain.decode("utf-8", "replace")):
+            return None
         raise IntakeError(
-            f"It is no gpucheck snapshot or report that can be read: {error}"
+            f"{THE_INPUT} is no gpucheck snapshot or report that can be read: {error}"
         ) from error
 
 
-def _says_saved(data: bytes) -> bool:
-    head = data[:_SCHEMA_STANDS_IN]
-    return head.lstrip().startswith(b"{") and any(schema in head for schema in _SCHEMAS)
+def _begins_saved(head: bytes) -> bool:
+    return _BEGINNING.match(head.replace(b"\0", b"").lstrip(_BEFORE)) is not None
 
 
 def _stream(path: Path) -> BinaryIO:

@@ -7,6 +7,7 @@ lines around them. Nothing is unpacked to disk, and no more than a fixed amount 
 
 import gzip
 import io
+import itertools
 import re
 import zlib
 from collections import Counter
@@ -14,11 +15,26 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, cast
 
+import msgspec
+
+from gpucheck.facts.snapshot import Snapshot
 from gpucheck.messages.matcher import candidates
 from gpucheck.messages.text import Line, Text
-from gpucheck.ticket.given import SNIFF, Given, IntakeError, Reads, Rejoined, opened
+from gpucheck.ticket.encoding import UTF_8, Decoder, Transcoded, utf_16
+from gpucheck.ticket.given import (
+    SCHEMAS,
+    SNIFF,
+    THE_INPUT,
+    Given,
+    IntakeError,
+    Reads,
+    Rejoined,
+    opened,
+)
+from gpucheck.ticket.not_text import GZIP, refuse, refuse_binary
 from gpucheck.ticket.readers import all_readers
 from gpucheck.ticket.readers._cleaning import clean
+from gpucheck.ticket.saved_inside import find_saved
 
 WHOLE = 2 * 1024 * 1024
 """Bytes: a text up to this size is kept as it is."""
@@ -38,29 +54,41 @@ _MANY_LINES, _DENSE = 20_000, 8
 """A block with this many lines is no log if they have fewer bytes than this on average."""
 _LONG_ENOUGH = re.compile(rb"[^\n]{7,}")
 """The lines that are kept of such a block: shorter ones say nothing."""
-_GZIP, _TAR = b"\x1f\x8b", b"ustar"
-_ARCHIVES = {
-    b"PK\x03\x04": "a zip archive",
-    b"BZh": "packed with bzip2",
-    b"\xfd7zXZ": "packed with xz",
-    b"\x28\xb5\x2f\xfd": "packed with zstd",
-    b"7z\xbc\xaf": "a 7z archive",
-}
-_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+
+_EMPTY = f"{THE_INPUT} is empty: give the output of the program that fails, or its log file."
+
+
+class Held(msgspec.Struct, frozen=True):
+    """A snapshot that stands in a text: what it says, and in which line it begins."""
+
+    snapshot: Snapshot
+    line: Line
 
 
 class Intake:
     """Collects the lines of one ticket from several files or texts."""
 
     def __init__(self) -> None:
-        self._lines: list[Line] = []
+        self.lines: list[Line] = []
+        """The lines that were kept."""
         self._taken: Counter[str] = Counter()
         self.notes: list[str] = []
         """What was not looked at, one sentence each."""
+        self.held: list[Held] = []
+        """Snapshots and reports of gpucheck that stand in the text, whose lines are left out."""
 
     def text(self) -> Text:
         """Return everything that was kept."""
-        return Text(self._lines)
+        return Text(self.lines)
+
+    def refuse_nothing(self) -> None:
+        """Refuse what has nothing but white space.
+
+        Raises:
+            IntakeError: it has nothing else.
+        """
+        if not self.held and not any(line.text for line in self.lines):
+            raise IntakeError(_EMPTY)
 
     def add_bytes(self, data: bytes, name: str = "") -> None:
         """Add a text that is in memory; gzip is unpacked.
@@ -85,29 +113,50 @@ class Intake:
         Raises:
             IntakeError: it is no text.
         """
+        before = len(self.lines), len(self.held)
         head, stream, size, name = given.head, given.stream, given.size, given.name
-        _refuse_archives(head, name)
+        refuse(head, name)
         unpacked = None
-        if head.startswith(_GZIP):
+        if head.startswith(GZIP):
             unpacked = _Unpacked(Rejoined(head, stream))
             head, stream, size = unpacked.read(SNIFF), unpacked, 0
-            _refuse_archives(head, name, packed=True)
+            refuse(head, name, packed=True)
+        encoding = utf_16(head)
+        if encoding:  # Windows PowerShell writes it
+            stream = io.BufferedReader(Transcoded(Rejoined(head, stream), encoding))
+            head, size = stream.read(SNIFF), 0
+        refuse_binary(head, name)
         if not size:  # its length is unknown
             begun = stream.read(WHOLE) or b""
             size = len(head) + len(begun) if len(begun) < WHOLE else 0
             stream = Rejoined(begun, stream)
-        if head.startswith(_UTF_16):
-            blocks = self._utf_16(head, stream, name)
-        else:
-            _refuse_binary(head, name)
-            blocks = self._blocks(head, stream, size, name)
         if 0 < size <= WHOLE:
-            for block in blocks:
-                self._lines.extend(block)
+            self._whole(head + (stream.read(WHOLE) or b""), name)
         else:
-            self._reduce(blocks)
+            self._reduce(self._blocks(head, stream, size, name))
         if unpacked is not None and unpacked.is_damaged:
             self._cut_short(name, "its compressed data ends early or is damaged")
+        added = itertools.islice(self.lines, before[0], None)
+        if name and before[1] == len(self.held) and not any(line.text for line in added):
+            self._cut_short(name, "it is empty")
+
+    def _whole(self, data: bytes, name: str) -> None:
+        """Keep every line; a snapshot or report of gpucheck in them is put aside."""
+        if any(schema in data for schema in SCHEMAS):
+            data = self._without_saved(Decoder().text(data), name).encode(UTF_8, "replace")
+        cutter = _Cutter(name)
+        for block in (*cutter.cut(data), *cutter.rest()):
+            self.lines.extend(block)
+
+    def _without_saved(self, text: str, name: str) -> str:
+        """Return the text with a blank line for each line of a snapshot, which is held."""
+        parts, at = [], 0
+        for one in find_saved(text):
+            number = text.count("\n", 0, one.begin) + 1
+            self.held.append(Held(one.snapshot, Line(number, "", file=name)))
+            parts += [text[at : one.begin], "\n" * text.count("\n", one.begin, one.end)]
+            at = one.end
+        return "".join((*parts, text[at:]))
 
     def _blocks(self, head: bytes, stream: Reads, size: int, name: str) -> Iterator[list[Line]]:
         """Yield the clean lines of each block."""
@@ -135,16 +184,6 @@ class Intake:
             cutter.name, f"its first {HEAD >> 20} and last {TAIL >> 20} MiB were read, not the rest"
         )
 
-    @staticmethod
-    def _utf_16(head: bytes, stream: Reads, name: str) -> Iterator[list[Line]]:
-        """Yield the lines of UTF-16 text, which Windows PowerShell writes."""
-        data = head
-        while len(data) < HEAD // 4 and (block := stream.read(_BLOCK)):
-            data += block
-        cutter = _Cutter(name)
-        yield from cutter.cut(data.decode("utf-16", "replace").encode())
-        yield from cutter.rest()
-
     def _cut_short(self, name: str, what: str) -> None:
         self.notes.append(f"{name or 'the text'}: {what}.")
 
@@ -156,12 +195,12 @@ class Intake:
             wanted = set(range(min(len(lines), max(0, _EDGE - at))))
             text = Text(lines)
             self._want(text, wanted)
-            if len(self._lines) < _MOST_KEPT:
-                self._lines.extend(lines[index] for index in sorted(wanted))
+            if len(self.lines) < _MOST_KEPT:
+                self.lines.extend(lines[index] for index in sorted(wanted))
             last = (last + lines[-_EDGE:])[-_EDGE:]
             at += len(lines)
-        known = {(line.file, line.number) for line in self._lines[-2 * _EDGE :]}
-        self._lines.extend(line for line in last if (line.file, line.number) not in known)
+        known = {(line.file, line.number) for line in self.lines[-2 * _EDGE :]}
+        self.lines.extend(line for line in last if (line.file, line.number) not in known)
 
     def _want(self, text: Text, wanted: set[int]) -> None:
         for slug, message in candidates(text):
@@ -198,6 +237,7 @@ class _Cutter:
         self.name = name
         self._number = 1
         self._begun = b""
+        self._decoder = Decoder()
 
     def cut(self, block: bytes) -> Iterator[list[Line]]:
         """Yield the lines that end in this block; only the beginning of an endless line is kept."""
@@ -220,9 +260,9 @@ class _Cutter:
     def _lines(self, data: bytes) -> list[Line]:
         newlines = data.count(b"\n")
         if newlines < _MANY_LINES or newlines * _DENSE < len(data):
-            return clean(data.decode("utf-8", "replace"), self._number, self.name)
+            return clean(self._decoder.text(data), self._number, self.name)
         kept, numbers = self._without_short(data)
-        lines = clean(b"\n".join(kept).decode("utf-8", "replace"), 0, self.name)
+        lines = clean(self._decoder.text(b"\n".join(kept)), 0, self.name)
         return [
             Line(numbers[line.number], line.text, line.speaker, line.file)
             for line in lines
@@ -261,21 +301,6 @@ class _Unpacked:
             parts.append(part)
             size -= len(part)
         return b"".join(parts)
-
-
-def _refuse_archives(head: bytes, name: str, *, packed: bool = False) -> None:
-    what = next((what for begins, what in _ARCHIVES.items() if head.startswith(begins)), "")
-    if head[257:262] == _TAR:
-        what = "a tar archive"
-    if packed and head.startswith(_GZIP):
-        what = "packed with gzip twice"
-    if what:
-        raise IntakeError(f"{name or 'The input'} is {what}: unpack it and give the text in it.")
-
-
-def _refuse_binary(head: bytes, name: str) -> None:
-    if b"\0" in head:
-        raise IntakeError(f"{name or 'The input'} is no text.")
 
 
 def read_text(data: bytes) -> Text:

@@ -10,8 +10,10 @@ from collections.abc import Sequence
 
 import msgspec
 
+from gpucheck.engine import Report
 from gpucheck.engine.trailer import MARK, MOST_LINES, Trailer, parse, start_of
 from gpucheck.facts.claims import Severity
+from gpucheck.facts.snapshot import REPORT_SCHEMA, SCHEMA
 from gpucheck.findings import all_rules
 from gpucheck.messages.form import Message, Strength
 from gpucheck.messages.loading import all_messages
@@ -20,15 +22,15 @@ from gpucheck.messages.text import Line, Text
 
 NAME = "gpucheck report"
 
-_MOST_REPORTS, _MOST_LINES = 16, 4000
-"""The most reports that are taken out of a text, and the most lines of each."""
+_MOST_REPORTS, _MOST_LINES, _MOST_CAUSES = 16, 4000, 20
+"""The most reports that are taken out of a text, and the most lines and causes of each."""
 _FOOTER = re.compile(r"^(?:gpucheck \d[\w.+]{0,20}, tables \d|Read {5}\S)")
 _VERDICT = re.compile(r"^\*{0,2}(?:HEALTHY|WARNING|BROKEN|UNKNOWN)\b")
 """The last and the first line of a report by the first version, which had no trailer."""
 _HEADLINE = r"(?P<headline>.+)"
 _TIE_BREAKS = (3, 2, 1)
 """The tie-breaks of the first, second and further findings: a report has the cause first."""
-_SCHEMA = '"gpucheck.report/1"', '"gpucheck.snapshot/1"'
+_SCHEMA = tuple(f'"{schema}"' for schema in (REPORT_SCHEMA, SCHEMA))
 _JSON_VERDICT = re.compile(r'"verdict":\s{0,8}"(healthy|warning|broken|unknown)"')
 _JSON_CAUSES = re.compile(r'"root_causes":\s{0,8}\[([^\[\]]{0,2000})\]')
 _JSON_HEAD, _JSON_ENDS = 40, ("}", "```")
@@ -45,10 +47,8 @@ class OwnReport(msgspec.Struct, frozen=True):
 
 def take_out(text: Text) -> tuple[Text, OwnReport | None]:
     """Return the text without its reports, and what they found; None if there are none."""
-    for schema in _SCHEMA:
-        found = text.find(schema, most=1)
-        if found:
-            return _take_out_json(text, found[0])
+    if any(map(text.holds, _SCHEMA)):
+        return _without_json(text)
     lines, reports = list(text.lines), []
     upper = len(lines)
     for at in reversed(text.find(MARK)[-_MOST_REPORTS:]):
@@ -105,6 +105,22 @@ def _matches(verdict: str, causes: Sequence[str], line: Line) -> tuple[Match, ..
         own_match(slug, severity, line, {"headline": f"A report of gpucheck says so: {slug}"}, at)
         for at, slug in enumerate(known)
     )
+
+
+def _without_json(text: Text) -> tuple[Text, OwnReport | None]:
+    """Return the text without reports in JSON, and what they found."""
+    reports: list[OwnReport] = []
+    while len(reports) < _MOST_REPORTS and (found := text.find(*_SCHEMA, most=1)):
+        text, report = _take_out_json(text, found[0])
+        reports.append(report)
+    return text, _joined(reports)
+
+
+def as_line(report: Report, line: Line) -> Line:
+    """Return a report as the line that stands for it in a text, from which it is taken again."""
+    said = {"verdict": report.verdict, "root_causes": report.root_causes[:_MOST_CAUSES]}
+    text = msgspec.json.encode({"schema": REPORT_SCHEMA, **said}).decode()
+    return Line(line.number, text, file=line.file)
 
 
 def _take_out_json(text: Text, begin: int) -> tuple[Text, OwnReport]:

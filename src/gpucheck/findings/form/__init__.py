@@ -19,6 +19,7 @@ from gpucheck.findings.form.rule import (
     GroupFailure,
     InPreflight,
     Library,
+    Owner,
     PreflightClass,
     Rule,
 )
@@ -39,6 +40,7 @@ __all__ = [
     "Library",
     "NotApplicable",
     "Outcome",
+    "Owner",
     "PreflightClass",
     "Rule",
     "Weight",

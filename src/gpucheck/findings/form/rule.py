@@ -11,6 +11,9 @@ from gpucheck.facts.claims import Severity
 from gpucheck.findings.form.judgement import Judgement
 
 Family = Literal["driver", "torch", "libraries", "runtime", "cluster", "gpucheck"]
+Owner = Literal["environment", "hardware", "cluster", "code", "other"]
+"""Whose concern a finding is: of whoever sets up the machine and its software, whoever repairs the
+hardware, whoever runs the cluster, the authors of a program or library, or somebody else."""
 PreflightClass = Literal[1, 3, 4, 5]
 """What a finding means to a job that waits: 1 a culprit (a machine, or a rank, that is broken), 4 a
 misconfiguration, 3 nothing that can be told for sure, 5 slow and no more."""
@@ -88,6 +91,8 @@ class Rule(msgspec.Struct, eq=False):
     """Whether ``compat`` says that PyTorch can use a GPU only if this check is fine."""
     compat_keys: tuple[str, ...] = ()
     """The keys of ``gpucheck compat`` that it looks at."""
+    concern: Owner | None = None
+    """Whose concern it is; if not given, its family decides."""
     preflight: InPreflight = InPreflight()
     judge: Callable[..., Judgement | None] | None = None
     """The function marked as the check; None if no fact of a machine shows the cause."""
@@ -108,6 +113,11 @@ class Rule(msgspec.Struct, eq=False):
     def is_about_gpus(self) -> bool:
         """Whether it matters only to those who use a GPU on this machine."""
         return self.needs_gpu or self.family in ("driver", "cluster")
+
+    @property
+    def owner(self) -> Owner:
+        """Whose concern it is."""
+        return self.concern or ("cluster" if self.family == "cluster" else "environment")
 
     @property
     def preflight_class(self) -> PreflightClass:

@@ -1,0 +1,120 @@
+"""How many tickets of a batch have which verdict, cause and owner: terminal, CSV, JSON, HTML."""
+
+import csv
+import html
+import io
+import json
+from collections.abc import Callable, Sequence
+
+from gpucheck.findings import all_rules
+from gpucheck.output.layout import Page
+from gpucheck.output.words import plural
+from gpucheck.ticket.tally import Tally
+
+_NO_CAUSE = {"none": "(nothing broken)", "unknown": "(no cause found)"}
+_OWNERS = {
+    "environment": "software and settings of the machine",
+    "hardware": "the hardware",
+    "cluster": "the cluster",
+    "code": "the program or a library",
+    "other": "something without GPUs",
+    "none": "nobody: nothing is broken",
+    "unknown": "not known",
+}
+_CELLS = (6, 6)
+"""The columns of a number and of its share."""
+_STYLE = """
+:root { color-scheme: light dark; --line: #ccc; --bar: #76b900; }
+@media (prefers-color-scheme: dark) { :root { --line: #444; --bar: #5a8f00; } }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 50rem; margin: 2rem auto; padding: 0 1rem; }
+table { border-collapse: collapse; width: 100%; margin-bottom: 2rem; }
+caption { text-align: left; font-weight: bold; padding: .3rem 0; }
+th, td { text-align: left; padding: .3rem .6rem; border-bottom: 1px solid var(--line); }
+td.number { text-align: right; width: 5rem; font-variant-numeric: tabular-nums; }
+td.bar { width: 30%; }
+td.bar div { background: var(--bar); height: .8rem; }
+"""
+
+Row = tuple[str, str, int]
+"""A name, a word about it, and how many tickets."""
+
+
+def text(tally: Tally, *, color: bool = False) -> str:
+    """Return the numbers as three tables for a terminal."""
+    page = Page(color=color)
+    page.words(_head(tally), style="bold")
+    for title, rows in _tables(tally):
+        page.heading(title)
+        width = max((len(name) for name, _word, _count in rows), default=0) + 2
+        for name, word, count in rows:
+            number, share = str(count).rjust(_CELLS[0]), _share(count, tally).rjust(_CELLS[1])
+            page.verbatim(f"{name.ljust(width)}{number}{share}  {word}".rstrip(), indent=2)
+    return page.text()
+
+
+def as_csv(tally: Tally) -> str:
+    """Return the numbers as one table: what is counted, its name, its owner, and the tickets."""
+    page = io.StringIO()
+    writer = csv.writer(page, lineterminator="\n")
+    writer.writerow(("counted", "name", "owner", "tickets"))
+    writer.writerow(("all", "", "", tally.tickets))
+    writer.writerow(("not-read", "", "", tally.not_read))
+    writer.writerows(("verdict", name, "", count) for name, count in tally.verdicts.items())
+    writer.writerows(("owner", name, name, count) for name, count in tally.owners.items())
+    writer.writerows(("cause", one.cause, one.owner, one.tickets) for one in tally.causes)
+    return page.getvalue()
+
+
+def as_json(tally: Tally) -> str:
+    """Return the numbers as JSON (schema ``gpucheck.triage-summary/1``)."""
+    return json.dumps(tally.as_json(), indent=2) + "\n"
+
+
+def as_html(tally: Tally) -> str:
+    """Return the numbers as a page of its own, which loads nothing and runs nothing."""
+    tables = "\n".join(_html_table(title, rows, tally) for title, rows in _tables(tally))
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>gpucheck triage</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
+        f"<h1>{html.escape(_head(tally))}</h1>\n{tables}\n</body>\n</html>\n"
+    )
+
+
+FORMATS: dict[str, Callable[[Tally], str]] = {"csv": as_csv, "json": as_json, "html": as_html}
+"""The formats other than the terminal's."""
+
+
+def _head(tally: Tally) -> str:
+    unread = f", {tally.not_read} could not be read" if tally.not_read else ""
+    return f"{plural(tally.tickets, 'ticket')}{unread}"
+
+
+def _tables(tally: Tally) -> Sequence[tuple[str, Sequence[Row]]]:
+    causes = [
+        (one.cause or _NO_CAUSE.get(one.owner, ""), _title(one.cause), one.tickets)
+        for one in tally.causes
+    ]
+    owners = [(name, _OWNERS.get(name, ""), count) for name, count in tally.owners.items()]
+    verdicts = [(name, "", count) for name, count in tally.verdicts.items()]
+    return (("Verdict", verdicts), ("First cause", causes), ("Who has to act", owners))
+
+
+def _title(slug: str) -> str:
+    rule = all_rules().get(slug)
+    return rule.title if rule is not None else ""
+
+
+def _share(count: int, tally: Tally) -> str:
+    return f"{100 * count / max(1, tally.tickets - tally.not_read):.0f} %"
+
+
+def _html_table(title: str, rows: Sequence[Row], tally: Tally) -> str:
+    most = max((count for _name, _word, count in rows), default=1)
+    lines = "\n".join(
+        f"<tr><th>{html.escape(name)}</th><td>{html.escape(word)}</td>"
+        f'<td class="number">{count}</td><td class="number">{_share(count, tally)}</td>'
+        f'<td class="bar"><div style="width: {100 * count / most:.0f}%"></div></td></tr>'
+        for name, word, count in rows
+    )
+    return f"<table>\n<caption>{html.escape(title)}</caption>\n{lines}\n</table>"

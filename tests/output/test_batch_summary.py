@@ -1,0 +1,96 @@
+"""The numbers of a batch: terminal, CSV, JSON and a page."""
+
+import csv
+import io
+import json
+from html.parser import HTMLParser
+
+import jsonschema
+import pytest
+
+from gpucheck.output import batch_summary
+from gpucheck.output.schema import schema
+from gpucheck.ticket.tally import Counting, Tally
+
+
+def line(verdict: str, *causes: str) -> dict[str, object]:
+    return {"id": 1, "verdict": verdict, "root_causes": list(causes), "confidence": None}
+
+
+@pytest.fixture
+def tally() -> Tally:
+    counting = Counting()
+    for _ in range(3):
+        counting.add(line("broken", "driver-too-old", "nccl-timeout"), "environment")
+    counting.add(line("broken", "<script>alert(1)</script>"), "hardware")
+    counting.add(line("unknown"), "unknown")
+    counting.add(line("healthy"), "none")
+    counting.add({**line("unknown"), "error": "The input is empty."}, "unknown")
+    return counting.tally()
+
+
+def test_every_ticket_that_was_read_counts_once_everywhere(tally: Tally) -> None:
+    assert (tally.tickets, tally.not_read) == (7, 1)
+    for counts in (tally.verdicts, tally.owners):
+        assert sum(counts.values()) == 6
+    assert sum(one.tickets for one in tally.causes) == 6
+    assert list(tally.verdicts) == ["broken", "healthy", "unknown"]
+    assert (tally.causes[0].cause, tally.causes[0].tickets) == ("driver-too-old", 3)
+
+
+def test_the_tables_for_a_terminal(tally: Tally) -> None:
+    lines = batch_summary.text(tally).splitlines()
+    assert lines[0] == "7 tickets, 1 could not be read"
+    words = [" ".join(one.split()) for one in lines]
+    assert "broken 4 67 %" in words
+    assert any(one.startswith("driver-too-old 3 50 % the driver is too old") for one in words)
+    assert "(nothing broken) 1 17 %" in words
+    assert "(no cause found) 1 17 %" in words
+    assert any(one.startswith("environment 3 50 %") for one in words)
+
+
+def test_csv(tally: Tally) -> None:
+    rows = list(csv.DictReader(io.StringIO(batch_summary.as_csv(tally))))
+    assert {"counted": "all", "name": "", "owner": "", "tickets": "7"} in rows
+    assert {
+        "counted": "cause", "name": "driver-too-old", "owner": "environment", "tickets": "3"
+    } in rows  # fmt: skip
+    assert {one["counted"] for one in rows} == {"all", "not-read", "verdict", "owner", "cause"}
+
+
+def test_json_has_its_schema(tally: Tally) -> None:
+    data = json.loads(batch_summary.as_json(tally))
+    jsonschema.Draft202012Validator(schema("triage-summary")).validate(data)
+    assert data["verdicts"] == {"broken": 4, "healthy": 1, "unknown": 1}
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.Draft202012Validator(schema("triage-summary")).validate({**data, "causes": 1})
+
+
+class Tags(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: set[str] = set()
+        self.loaded: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.add(tag)
+        self.loaded += [name for name, _ in attrs if name in ("src", "href")]
+
+
+def test_the_page_is_escaped_and_loads_nothing(tally: Tally) -> None:
+    page = batch_summary.as_html(tally)
+    tags = Tags()
+    tags.feed(page)
+    assert "script" not in tags.seen
+    assert tags.loaded == []
+    assert "&lt;script&gt;" in page
+    assert "prefers-color-scheme: dark" in page
+    assert "7 tickets, 1 could not be read" in page
+
+
+def test_a_batch_of_nothing_that_could_be_read() -> None:
+    counting = Counting()
+    counting.add({**line("unknown"), "error": "x"}, "unknown")
+    nothing = counting.tally()
+    assert batch_summary.text(nothing).startswith("1 ticket, 1 could not be read\n")
+    assert "<table>" in batch_summary.as_html(nothing)
