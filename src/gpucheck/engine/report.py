@@ -11,13 +11,18 @@ from gpucheck.engine.diagnosis import diagnose
 from gpucheck.engine.verdict import OpenQuestion, open_questions
 from gpucheck.facts import builtins
 from gpucheck.facts.claims import Severity
+from gpucheck.facts.pasted import Pasted
 from gpucheck.facts.selftests import SelfTest, SelfTests
 from gpucheck.facts.snapshot import REPORT_SCHEMA, Snapshot
 from gpucheck.findings.form import Check, Finding, Outcome
+from gpucheck.findings.form import Owner as OfFinding
 from gpucheck.tables import Tables
 
 Verdict = Literal["healthy", "warning", "broken", "unknown"]
 About = Literal["machine", "self-tests"]
+Owner = OfFinding | Literal["library", "user-code", "none", "unknown"]
+"""Who has to act on a ticket. ``library`` and ``user-code``: an exception, by the place that raised
+it; ``none``: nothing is broken; ``unknown``: no cause was found."""
 FailOn = Literal["error", "warning", "never"]
 
 _EXIT_HEALTHY, _EXIT_FINDING, _EXIT_UNKNOWN = 0, 1, 3
@@ -33,6 +38,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     open_questions: tuple[OpenQuestion, ...]
     snapshot: Snapshot
     about: About = "machine"
+    owner: Owner | None = None
+    """Who has to act; None for a machine, whose findings say it themselves."""
 
     @property
     def standing(self) -> tuple[Finding, ...]:
@@ -66,6 +73,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
             "verdict": self.verdict,
             "root_causes": list(self.root_causes),
             "confidence": self.first.confidence.value if self.first is not None else None,
+            **self._of_a_ticket(),
         }
 
     def as_json(self) -> dict[str, Any]:
@@ -75,12 +83,27 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
             "gpucheck": {"version": __version__, "tables": self.snapshot.versions.tables},
             "verdict": self.verdict,
             "root_causes": list(self.root_causes),
+            **self._of_a_ticket(),
             "findings": builtins(self.findings),
             "checks": builtins(self.checks),
             "open_questions": builtins(self.open_questions),
             "selftests": [_selftest(one) for one in self.snapshot.get(SelfTests).results or ()],
             "snapshot": self.snapshot.as_json(),
             "probes": builtins(self.snapshot.runs.runs),
+        }
+
+    def _of_a_ticket(self) -> dict[str, Any]:
+        """Return who has to act on a ticket, and what failed where if it is a program's bug."""
+        if self.owner is None:
+            return {}
+        failure = self.snapshot.get(Pasted).failure
+        if failure is None or "application-bug" not in self.root_causes[:1]:
+            return {"owner": self.owner}
+        return {
+            "owner": self.owner,
+            "exception": failure.exception,
+            "frame": failure.frame,
+            "package": failure.package,
         }
 
 

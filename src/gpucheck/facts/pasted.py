@@ -15,6 +15,8 @@ class Sign(Facts, frozen=True, kw_only=True):
     """The name of the message of the finding that it matches."""
     text: str | None = None
     """The line, shortened."""
+    role: str | None = None
+    """What the line does in the text: an exception, an error, a setting..."""
     values: dict[str, str] | None = None
     """The values that the message extracted from the line."""
 

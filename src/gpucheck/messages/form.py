@@ -201,6 +201,12 @@ class Message(_Strict, frozen=True, kw_only=True):
         )
 
 
+class NamedFix(TranslatedFix, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A fix that code chooses by its name, where no message does."""
+
+    name: str
+
+
 class FindingMessages(_Strict, frozen=True, kw_only=True):
     """Everything that the TOML file of a finding says."""
 
@@ -215,6 +221,8 @@ class FindingMessages(_Strict, frozen=True, kw_only=True):
     """Conditions that several messages share, by name."""
     fixes: tuple[TranslatedFix, ...] = msgspec.field(name="fix")
     """What to do about the finding when no fact tells more."""
+    named_fixes: tuple[NamedFix, ...] = msgspec.field(default=(), name="named_fix")
+    """What to do about a part of its cases, which code knows by name."""
     messages: tuple[Message, ...] = msgspec.field(name="message")
 
     def rank(self, message: Message) -> tuple[int, int, int]:
@@ -227,9 +235,17 @@ class FindingMessages(_Strict, frozen=True, kw_only=True):
         """Return what to do about a message."""
         return message.fixes or self.fixes
 
+    def fix_named(self, name: str) -> TranslatedFix:
+        """Return what to do in the case of this name.
+
+        Raises:
+            StopIteration: there is none.
+        """
+        return next(fix for fix in self.named_fixes if fix.name == name)
+
     def in_chinese(self, text: str) -> str | None:
         """Return the Chinese words of the fix with exactly this English text, None if none."""
-        every = (*self.fixes, *(fix for one in self.messages for fix in one.fixes))
+        every = (*self.fixes, *self.named_fixes, *(fix for one in self.messages for fix in one.fixes))
         return next((fix.zh for fix in every if fix.text == text), None)
 
 

@@ -67,6 +67,7 @@ _COMPILED = re.compile(r"\s{0,8}(?:CC|LD|AR|AS|CXX|HOSTCC|NVCC)\s{1,8}(?:\[M\]\s
 """A line of make about a file that it compiles."""
 _FOOTNOTE = re.compile(r"\s{0,8}\[\^\w{1,12}\]:")
 _RAISED = re.compile(r"\b\w{0,60}(?:Error|Exception|ERROR)\b(?::|\s{0,4}$)")
+_EXCEPTION = re.compile(r"\s{0,8}(?:\[rank\d{1,5}\]: ?)?(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}(?:Error|Exception): ")
 _OPTION = re.compile(r"\s{0,40}-{1,2}[A-Za-z][\w.-]{0,60}(?:[ =]\S{1,200})?\s{0,4}\\?\s{0,4}$")
 _PROGRAM = re.compile(
     r"\s{0,40}(?:[$#>%] ?|\(\w{1,40}\) ?\S{0,60}[$#] ?)?(?:sudo (?:-\w )?)?(?:[A-Z_]{3,60}=\S{1,200} ){0,12}"
@@ -84,6 +85,8 @@ _MANY, _APART = 6, 60
 def role_of(text: Text, index: int) -> Role:
     """Return the role of a line."""
     line = text.lines[index].text
+    if _EXCEPTION.match(line):
+        return Role.EXCEPTION
     found = role_of_line(line)
     if found is Role.SAID and is_code(text, index):
         return Role.CODE

@@ -11,7 +11,7 @@ from gpucheck.findings.form import Finding
 from gpucheck.output.markdown import block, code, escaped
 from gpucheck.output.public import public
 from gpucheck.output.summary import headline
-from gpucheck.output.ticket_text import where
+from gpucheck.output.ticket_text import where, worked
 from gpucheck.ticket.language import Language
 
 _QUOTED, _FIXES = 3, 2
@@ -33,6 +33,7 @@ class _Words(msgspec.Struct, frozen=True):
     do: str
     otherwise: str
     healthy: str
+    nothing: str
     unknown: str
     send: str
     also: str
@@ -49,6 +50,8 @@ _WORDS: dict[Language, _Words] = {
         otherwise="If that does not help, please send the complete output of:",
         healthy="What you sent shows a working environment: PyTorch, CUDA and the GPU are in "
         "order there. The failure is most likely in the program or library itself.",
+        nothing="Nothing in what you sent shows a fault of the environment: the driver, CUDA, PyTorch's "
+        "installation or the GPU.",
         unknown="What you sent does not show the cause yet.",
         send="Please send the complete output of:",
         also="It may also be: {causes}.",
@@ -63,6 +66,7 @@ _WORDS: dict[Language, _Words] = {
         otherwise="如果没有解决，请提供以下命令的完整输出：",
         healthy="从您提供的信息看，环境是正常的：PyTorch、CUDA 和 GPU 都没有问题，"
         "错误多半出在程序或库本身。",
+        nothing="您提供的信息没有显示环境（驱动、CUDA、PyTorch 安装或 GPU）有问题。",
         unknown="从目前提供的信息还看不出原因。",
         send="请提供以下命令的完整输出：",
         also="也可能是：{causes}。",
@@ -78,11 +82,17 @@ def reply(report: Report, language: Language = "en") -> str:
     if report.root_causes:
         parts += _cause(report, language)
     else:
-        parts.append(words.healthy if report.verdict == "healthy" else words.unknown)
+        parts.append(_no_cause(report, words))
         if report.verdict != "healthy":
             parts += [words.send, block((_command(report),))]
     parts.append(code(trailer(report.verdict, report.root_causes, words.thanks)))
     return "\n\n".join(parts) + "\n"
+
+
+def _no_cause(report: Report, words: _Words) -> str:
+    if report.verdict != "healthy":
+        return words.unknown
+    return words.healthy if worked(report) else words.nothing
 
 
 def _cause(report: Report, language: Language) -> list[str]:

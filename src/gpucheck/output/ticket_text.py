@@ -1,7 +1,10 @@
 """The result of triage for a person at a terminal: the cause, the lines that show it, the fix."""
 
+from functools import partial
+
 from gpucheck.engine import Report
 from gpucheck.engine.trailer import trailer
+from gpucheck.facts.cuda_driver import CudaDriver
 from gpucheck.facts.pasted import Pasted, Taken
 from gpucheck.findings.form import Evidence, Finding
 from gpucheck.output.layout import Page
@@ -15,7 +18,8 @@ _FEW = 3
 _LONGEST_WORDS, _LONGEST_COMMAND = 1000, 10_000
 _LONGEST_LINE = 200
 _SETTLE = (
-    "pasted.own_verdict", "pasted.cuda_available", "pasted.gpu_error", "cuda_driver.init_code",
+    "pasted.own_verdict", "pasted.cuda_available", "pasted.gpu_error", "pasted.complaint",
+    "pasted.failure.exception", "cuda_driver.init_code",
     "torch.version", "torch.built_for", "torch.cuda", "nvml.driver_release", "nvml.gpus.0.name",
     "pci.gpus.0.product",
 )  # fmt: skip
@@ -123,7 +127,33 @@ def verdict(report: Report) -> str:
         return f"{headline(first)} [{first.slug}]"
     if report.verdict == "unknown":
         return "The text does not tell the cause"
-    return "Nothing wrong with PyTorch, CUDA or a GPU is seen in the text"
+    if worked(report):
+        return "Nothing wrong with PyTorch, CUDA or a GPU is seen in the text"
+    return "No fault of the environment shows in the text"
+
+
+def worked(report: Report) -> bool:
+    """Whether the text shows that CUDA worked, not only that nothing of it failed."""
+    snapshot = report.snapshot
+    pasted = snapshot.get(Pasted)
+    return bool(
+        pasted.cuda_available
+        or pasted.own_verdict == "healthy"
+        or snapshot.get(CudaDriver).init_code == 0
+    )
+
+
+def with_role(evidence: Evidence, pasted: Pasted) -> str:
+    """Return a line of the text with its role, or a fact."""
+    return where(evidence) + _role(evidence, pasted)
+
+
+def _role(evidence: Evidence, pasted: Pasted) -> str:
+    step = evidence.fact.split(".")
+    if step[:2] != ["pasted", "signs"]:
+        return ""
+    role = (pasted.signs or [])[int(step[2])].role
+    return f" [{role}]" if role else ""
 
 
 def where(evidence: Evidence) -> str:
@@ -146,7 +176,9 @@ def _finding(page: Page, report: Report, finding: Finding, *, lines: bool) -> No
     page.heading(f"{finding.slug} ({finding.confidence.value})")
     if finding.slug != report.root_causes[0]:
         page.words(headline(finding), indent=2)
-    found = list(dict.fromkeys(where(one) for one in finding.evidence if one.source))
+    pasted = report.snapshot.get(Pasted)
+    shown_as = partial(with_role, pasted=pasted) if lines else where
+    found = list(dict.fromkeys(shown_as(one) for one in finding.evidence if one.source))
     for one in found if lines else found[:_FEW]:
         page.words(one, indent=4, hang=6)
     if finding.slug == report.root_causes[0] or lines:

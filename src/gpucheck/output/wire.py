@@ -7,6 +7,7 @@ from msgspec import UNSET, UnsetType
 
 from gpucheck.advice.offers import Offer
 from gpucheck.engine import OpenQuestion, Verdict
+from gpucheck.engine.report import Owner
 from gpucheck.facts.claims import Confidence
 from gpucheck.facts.preflight import Culprit, RankOutcome
 from gpucheck.facts.sections import all_sections
@@ -16,7 +17,6 @@ from gpucheck.findings.form import Check, Finding
 from gpucheck.output import diff, recommendation, table_text
 from gpucheck.output.pages import ProbeRow, RuleRow, SelfTestRow
 from gpucheck.preflight.model import ExitClass, ExitStatus
-from gpucheck.ticket.owner import Owner
 from gpucheck.ticket.tally import CauseCount
 
 Facts: Any = msgspec.defstruct(
@@ -39,7 +39,7 @@ class Snapshot(msgspec.Struct, kw_only=True):
 
 
 class Report(msgspec.Struct, kw_only=True):
-    """A report; what only a pre-flight has comes last."""
+    """A report; what only a ticket has, then what only a pre-flight has, comes last."""
 
     schema: Literal["gpucheck.report/1"]
     gpucheck: Versions
@@ -51,6 +51,10 @@ class Report(msgspec.Struct, kw_only=True):
     selftests: list[SelfTest]
     snapshot: Snapshot
     probes: list[ProbeRun]
+    owner: Owner | UnsetType = UNSET
+    exception: str | UnsetType = UNSET
+    frame: str | None | UnsetType = UNSET
+    package: str | None | UnsetType = UNSET
     exit: ExitStatus | UnsetType = UNSET
     word: ExitClass | UnsetType = msgspec.field(default=UNSET, name="class")
     why: str | UnsetType = UNSET
@@ -85,6 +89,10 @@ class BatchLine(msgspec.Struct, kw_only=True):
     verdict: Verdict
     root_causes: list[str]
     confidence: Confidence | None
+    owner: Owner | UnsetType = UNSET
+    exception: str | UnsetType = UNSET
+    frame: str | None | UnsetType = UNSET
+    package: str | None | UnsetType = UNSET
     error: str | UnsetType = UNSET
 
 

@@ -11,7 +11,8 @@ from gpucheck.facts.sections import all_sections
 from gpucheck.facts.snapshot import ProbeRuns, Snapshot
 from gpucheck.messages.loading import all_messages
 from gpucheck.messages.matcher import Match
-from gpucheck.messages.text import Line
+from gpucheck.messages.roles import role_of
+from gpucheck.messages.text import Line, Text
 from gpucheck.tables import Tables
 from gpucheck.ticket.failure import Failure
 from gpucheck.ticket.families import formats, spans
@@ -35,7 +36,7 @@ def snapshot_of(reading: Reading, tables: Tables) -> Snapshot:
     pasted = sections[Pasted.name]
     sections[Pasted.name] = msgspec.structs.replace(
         pasted,
-        signs=[_sign(match) for match in reading.matches],
+        signs=[_sign(match, reading.text) for match in reading.matches],
         readers=list(dict.fromkeys((*reading.readers, *filter(None, of_messages)))),
         taken=taken,
         failure=_failed(reading.failure) if reading.failure is not None else None,
@@ -65,11 +66,12 @@ def _silent_sections() -> dict[str, Section]:
     return {name: nothing_said(kind) for name, kind in all_sections().items()}
 
 
-def _sign(match: Match) -> Sign:
+def _sign(match: Match, text: Text) -> Sign:
     return Sign(
         slug=match.slug,
         signature=match.message.name,
         text=match.line.text.strip()[:LONGEST],
+        role=role_of(text, match.index).value if match.index >= 0 else None,
         values=match.values,
         sources={"*": match.line.source},
     )

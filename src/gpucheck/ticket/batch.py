@@ -18,7 +18,7 @@ from gpucheck.ticket.encoding import Decoder, Transcoded, utf_16
 from gpucheck.ticket.entrance import judge_given
 from gpucheck.ticket.given import Given, IntakeError, Rejoined, opened
 from gpucheck.ticket.intake import HEAD, Intake
-from gpucheck.ticket.owner import Owner, owner_of
+from gpucheck.ticket.owner import owner_of
 from gpucheck.ticket.tally import Counting, Tally
 
 _LINES = (".jsonl", ".ndjson")
@@ -45,10 +45,9 @@ class Ticket(msgspec.Struct, frozen=True):
 
 
 class Answered(msgspec.Struct, frozen=True):
-    """The line for a ticket, whose concern it is, and a sentence for each part not looked at."""
+    """The line for a ticket, and a sentence for each part not looked at."""
 
     line: dict[str, Any]
-    owner: Owner = "unknown"
     notes: tuple[str, ...] = ()
 
 
@@ -99,7 +98,7 @@ class Batch:
 
     def _counted(self, answers: Iterable[Answered]) -> Iterator[dict[str, Any]]:
         for one in answers:
-            self._counting.add(one.line, one.owner)
+            self._counting.add(one.line)
             self._verdicts[one.line["verdict"]] += 1
             self._notes += one.notes
             yield one.line
@@ -124,7 +123,8 @@ def answer(ticket: Ticket) -> Answered:
     except IntakeError as error:
         return _unread(ticket.name, error.about(str(ticket.name or "")[:_LONGEST_NAME]))
     notes = (f"Note: {ticket.name}: {note.partition(': ')[2]}" for note in intake.notes)
-    return Answered(report.as_line(ticket.name), owner_of(report), tuple(notes))
+    line = {**report.as_line(ticket.name), "owner": owner_of(report)}  # a saved machine has one, too
+    return Answered(line, tuple(notes))
 
 
 def _judged(ticket: Ticket, intake: Intake) -> Report:

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from gpucheck.engine import CheckResult
-from gpucheck.facts.claims import Confidence, Severity
-from gpucheck.facts.pasted import Pasted
+from gpucheck.facts.claims import Confidence, Fix, Severity
+from gpucheck.facts.pasted import Failed, Pasted
 from gpucheck.findings import all_rules
 from gpucheck.findings.form import Claim, Hit, Weight
 from gpucheck.messages import wording
@@ -35,22 +35,31 @@ def claim_of_failure(pasted: Pasted) -> list[Claim]:
     if failure is None or failure.about == About.ENVIRONMENT.value:
         return []
     slug = "application-bug" if failure.about == About.PROGRAM.value else "not-gpu-related"
-    alone = failure.alone and failure.frame is not None
-    said = f"{failure.exception}: {failure.message}" if failure.message else failure.exception
-    whose = failure.package or "The program"
-    return [
-        Claim(
-            slug=slug,
-            hit=Hit(
-                headline=f"{whose} fails with {said}",
-                evidence=("pasted.failure.exception",),
-                fixes=all_messages()[slug].fixes,
-                severity=Severity.ERROR,
-                confidence=Confidence.LIKELY if alone else Confidence.POSSIBLE,
-            ),
-            weight=Weight(0),
-        )
-    ]
+    is_sure = failure.alone and failure.frame is not None
+    hit = Hit(
+        headline=f"{failure.package or 'The program'} fails with {_said(failure)}",
+        evidence=tuple(
+            f"pasted.failure.{name}" for name in ("exception", "frame") if getattr(failure, name)
+        ),
+        fixes=_fixes_of(slug, failure),
+        severity=Severity.ERROR,
+        confidence=Confidence.LIKELY if is_sure else Confidence.POSSIBLE,
+    )
+    return [Claim(slug=slug, hit=hit, weight=Weight(0))]
+
+
+def _said(failure: Failed) -> str:
+    """Return class and message as Python prints them."""
+    name = failure.exception or ""
+    return f"{name}: {failure.message}" if failure.message else name
+
+
+def _fixes_of(slug: str, failure: Failed) -> tuple[Fix, ...]:
+    """Return what to do about an exception, by who raised it."""
+    known = all_messages()[slug]
+    if slug != "application-bug":
+        return known.fixes
+    return (known.fix_named("library" if failure.installed else "own-program"),)
 
 
 def _claim(slug: str, own: Sequence[tuple[int, Match]]) -> Claim:

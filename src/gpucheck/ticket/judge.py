@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+import msgspec
+
 from gpucheck.engine import Report, ask_each, combine, judge_machine, make_report
 from gpucheck.facts.pasted import Pasted
 from gpucheck.facts.snapshot import Snapshot
@@ -11,6 +13,7 @@ from gpucheck.messages.text import Text
 from gpucheck.tables import Tables
 from gpucheck.ticket.as_snapshot import matches_of, snapshot_of
 from gpucheck.ticket.claims import claim_of_failure, claims_of, weighed
+from gpucheck.ticket.owner import owner_of
 from gpucheck.ticket.questions import open_questions
 from gpucheck.ticket.reading import Reading, read
 from gpucheck.ticket.settled import settled_with, silent_rules
@@ -62,4 +65,5 @@ def _report(
     claims = [*claims_of(matches), *claim_of_failure(pasted)]
     diagnosis = combine(rules, weighed(results, claims, pasted), claims, snapshot, tables)
     questions = open_questions(snapshot, diagnosis, recognised=recognised)
-    return make_report(diagnosis, snapshot, questions)
+    report = make_report(diagnosis, snapshot, questions)
+    return msgspec.structs.replace(report, owner=owner_of(report))

@@ -41,11 +41,12 @@ class Counting:
         self._causes: Counter[tuple[str, str]] = Counter()
         self._not_read = 0
 
-    def add(self, line: dict[str, Any], owner: str) -> None:
+    def add(self, line: dict[str, Any]) -> None:
         """Count the line of a ticket."""
         if "error" in line:
             self._not_read += 1
             return
+        owner = line["owner"]
         cause = next(iter(line["root_causes"]), "")
         self._verdicts[line["verdict"]] += 1
         self._owners[owner] += 1
