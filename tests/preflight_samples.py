@@ -1,5 +1,6 @@
-"""Pre-flights of invented jobs, for the tests of every face and file."""
+"""Pre-flights of invented jobs, for the tests of every face and file: shared, not to be altered."""
 
+import functools
 from collections.abc import Callable
 
 import report_samples
@@ -122,22 +123,26 @@ def _bandwidth(ranks: list[RankOutcome], busbw: float) -> Bandwidth:
     )  # fmt: skip
 
 
+@functools.cache
 def healthy() -> Result:
     """Eight GPUs of one node."""
     return result(ranks(1, 8))
 
 
+@functools.cache
 def one_rank() -> Result:
     """One GPU, which has no bus bandwidth."""
     return result(ranks(1, 1), busbw=None)
 
 
+@functools.cache
 def pair() -> Result:
     """Two ranks that fail only together, and nobody can say which of them is bad."""
     both = ranks(2, 1, r0={"status": "timed-out"}, r1={"status": "timed-out"})
     return result(both, inconclusive="either of the two hosts, or the link between them, is bad")
 
 
+@functools.cache
 def hang(nodes: int = 8, per_node: int = 8) -> Result:
     """One rank never came to the collective that all others wait in."""
     bad = min(37, nodes * per_node - 1)
@@ -154,6 +159,7 @@ def hang(nodes: int = 8, per_node: int = 8) -> Result:
     return result(these, culprit("rank-hangs", these[bad], words, "connect"), seconds=71.3)
 
 
+@functools.cache
 def several() -> Result:
     """Faults of many kinds at once, also below an error."""
     crashed: dict[str, object] = {
@@ -175,6 +181,7 @@ def several() -> Result:
     )  # fmt: skip
 
 
+@functools.cache
 def misconfigured() -> Result:
     """A node with another NCCL."""
     these = ranks(4, 8)
@@ -182,6 +189,7 @@ def misconfigured() -> Result:
     return result(these, node(these[8:16], "nccl-version-mismatch", words))
 
 
+@functools.cache
 def slow() -> Result:
     """A GPU that is slow, and no more."""
     these = ranks(2, 8)
@@ -189,6 +197,7 @@ def slow() -> Result:
     return result(these, culprit("gpu-slow", these[5], words, "alone"))
 
 
+@functools.cache
 def warned() -> Result:
     """All well but for a warning."""
     these = ranks(2, 8)
@@ -197,6 +206,7 @@ def warned() -> Result:
     return result(these, one, bandwidths=[_bandwidth(these, 401.0)])
 
 
+@functools.cache
 def inconclusive() -> Result:
     """The time was over before anybody could be named."""
     stuck: dict[str, object] = {"status": "timed-out", "phase": "enter"}
@@ -205,11 +215,13 @@ def inconclusive() -> Result:
     return result(these, finished=False, stopped_because=why, seconds=291.0)
 
 
+@functools.cache
 def store_lost() -> Result:
     """Rank 0 is gone, and with it all that was known."""
     return result(None, store_lost="the store at gpu-0000 port 29501 cannot be reached any more")
 
 
+@functools.cache
 def drill() -> Result:
     """A drill that was noticed."""
     these = ranks(1, 4, r3={"status": "timed-out", "phase": "connect"})
@@ -218,11 +230,13 @@ def drill() -> Result:
     return result(these, one, drill="hang:rank=3")
 
 
+@functools.cache
 def drill_unnoticed() -> Result:
     """A drill of which nobody noticed anything."""
     return result(ranks(1, 4), drill="slow:rank=3,factor=5")
 
 
+@functools.cache
 def on_the_cpu() -> Result:
     """Ranks without a GPU, over gloo."""
     plain: dict[str, object] = {
@@ -232,6 +246,7 @@ def on_the_cpu() -> Result:
     return result(these, backend="gloo", launcher="local", busbw=1.234)
 
 
+@functools.cache
 def hostile() -> Result:
     """Names and words that try to do harm."""
     evil: dict[str, object] = {

@@ -1,4 +1,6 @@
-"""Reports of invented machines, for the tests of every face."""
+"""Reports of invented machines, for the tests of every face: shared, and not to be altered."""
+
+import functools
 
 from rules_support import TABLES, snapshot
 
@@ -99,6 +101,7 @@ def torch(version: str = "2.9.1+cu128", **facts: object) -> TorchBuild:
     return TorchBuild(**said)  # type: ignore[arg-type]  # fields of many types
 
 
+@functools.cache
 def healthy() -> Report:
     """Two H100 and a PyTorch that fits."""
     gpu = "NVIDIA H100 80GB HBM3"
@@ -110,6 +113,7 @@ def healthy() -> Report:
     )
 
 
+@functools.cache
 def no_gpu() -> Report:
     """A laptop without an NVIDIA GPU, and the CPU build: nothing is wrong."""
     return report(
@@ -127,12 +131,14 @@ def no_gpu() -> Report:
     )
 
 
+@functools.cache
 def old_driver() -> Report:
     """An A100 whose driver of CUDA 11.7 cannot run a build of CUDA 12.8."""
     gpu = "NVIDIA A100-SXM4-80GB"
     return report(*_machine(gpu, "8.0", release="515.105.01", cuda="11.7"), torch(), PYTHON, SYSTEM)
 
 
+@functools.cache
 def unknown() -> Report:
     """Nothing could be read but the operating system."""
     return report(
@@ -140,6 +146,7 @@ def unknown() -> Report:
     )
 
 
+@functools.cache
 def many() -> Report:
     """Eight findings of every kind, one of them suppressed."""
     base = old_driver()

@@ -21,13 +21,15 @@ def _files() -> Iterator[tuple[str, Path]]:
             yield first.removesuffix(".py"), file
 
 
-def _imports(file: Path) -> Iterator[str]:
+@functools.cache
+def _imports(file: Path) -> list[str]:
+    found = []
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            found += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            found += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+    return found
 
 
 def _arrows(prefix: str) -> dict[str, set[str]]:

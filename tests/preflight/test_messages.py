@@ -115,17 +115,17 @@ def test_a_key_too_many_is_malformed(topic: Topic[Any], sample: Message) -> None
     assert isinstance(topic.read(json.dumps({**plain, "more": 1}).encode()), Malformed)
 
 
-@pytest.mark.parametrize(("topic", "_sample"), SAMPLES, ids=NAMES)
-@pytest.mark.parametrize(
-    "text",
-    [
-        b"", b"null", b"{", b"[]", b"{}", b"3", b'"x"', b"\xff", b'{"message":"\xff"}',
-        b'{"message":7}', b'{"message":"nothing"}', b'{"message":"nonsense"}',
-        b"[" * 100_000, b'{"message":NaN}',
-    ],
+NONSENSE = (
+    b"", b"null", b"{", b"[]", b"{}", b"3", b'"x"', b"\xff", b'{"message":"\xff"}',
+    b'{"message":7}', b'{"message":"nothing"}', b'{"message":"nonsense"}',
+    b"[" * 100_000, b'{"message":NaN}',
 )  # fmt: skip
-def test_nonsense_is_malformed(topic: Topic[Any], _sample: Message, text: bytes) -> None:
-    assert isinstance(topic.read(text), Malformed)
+
+
+@pytest.mark.parametrize(("topic", "_sample"), SAMPLES, ids=NAMES)
+def test_nonsense_is_malformed(topic: Topic[Any], _sample: Message) -> None:
+    taken = [text[:40] for text in NONSENSE if not isinstance(topic.read(text), Malformed)]
+    assert taken == []
 
 
 def _registration(**facts: object) -> dict[str, Any]:

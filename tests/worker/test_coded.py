@@ -210,10 +210,12 @@ def test_a_bit_that_sticks_everywhere_blames_nobody(
 
 @pytest.mark.parametrize("size", [2, 3, 23, 24, 100])
 @pytest.mark.parametrize("count", [1, 5, 50])
-@pytest.mark.parametrize("value", [0.0, -1.0, math.nan, math.inf, 1e30, 1e-10, 0.5])
-def test_a_buffer_of_anything_blames_nobody(size: int, count: int, value: float) -> None:
-    blame = received_by(Code(size), count, lambda _turn, _number, sums: [value] * len(sums))
-    assert blame is None
+def test_a_buffer_of_anything_blames_nobody(size: int, count: int) -> None:
+    def filled_with(value: float) -> Verdict:
+        return received_by(Code(size), count, lambda _turn, _number, sums: [value] * len(sums))
+
+    anything = (0.0, -1.0, math.nan, math.inf, 1e30, 1e-10, 0.5)
+    assert {value: blame for value in anything if (blame := filled_with(value))} == {}
 
 
 @pytest.mark.parametrize("size", [3, 23, 24, 100])

@@ -3,6 +3,7 @@
 import fnmatch
 import glob
 import re
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -38,7 +39,12 @@ class RecordedHost(Host):
         self.origin = "recorded"
         self._record = read_folder(machine) if isinstance(machine, Path) else machine
         self._windows = self._record.identity.os == "windows"
-        self._paths = {path: _parts(path) for path in self._known_paths()}
+        self._paths = self._known_paths()
+        self._by_depth: dict[int, list[tuple[str, list[str]]]] = defaultdict(list)
+        for path in self._paths:
+            parts = _parts(path)
+            self._by_depth[len(parts)].append((path, parts))
+        self._followed: dict[str, str] = {}
 
     def identity(self) -> Identity:
         """Who asked, and ``uname``."""
@@ -97,7 +103,8 @@ class RecordedHost(Host):
         if problem := self._record.problems.get(pattern):
             return Answer(None, pattern, problem)
         wanted = _parts(pattern)
-        found = [path for path, parts in self._paths.items() if _matches(parts, wanted)]
+        deep = self._by_depth.get(len(wanted), ())
+        found = [path for path, parts in deep if _matches(parts, wanted)]
         return Answer(sorted(found), pattern)
 
     def listing(self, folder: str) -> Answer[list[str]]:
@@ -200,9 +207,15 @@ class RecordedHost(Host):
         return self._record.files.get(real)
 
     def _follow(self, path: str) -> str:
-        """Follow recorded links, from the left, as a kernel does."""
+        """Return where recorded links lead; the same paths are asked for again and again."""
         if self._windows:
             return path
+        if path not in self._followed:
+            self._followed[path] = self._walked(path)
+        return self._followed[path]
+
+    def _walked(self, path: str) -> str:
+        """Follow links from the left, as a kernel does."""
         done = ""
         todo = [part for part in path.split("/") if part]
         for _ in range(_MAX_LINKS * 10):
@@ -254,7 +267,8 @@ def _parts(path: str) -> list[str]:
 
 
 def _matches(parts: list[str], wanted: list[str]) -> bool:
-    return len(parts) == len(wanted) and all(
+    """Whether a path matches a pattern of as many parts."""
+    return all(
         fnmatch.fnmatchcase(part, pattern) and (part[0] != "." or pattern[0] == ".")
         for part, pattern in zip(parts, wanted, strict=True)
     )
