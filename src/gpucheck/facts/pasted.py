@@ -43,12 +43,15 @@ class Failed(Facts, frozen=True, kw_only=True):
     """Its class, with modules if the text has them."""
     message: str | None = None
     """What it says, shortened."""
+    text: str | None = None
+    """The line in which it stands, shortened."""
     about: str | None = None
-    """``environment``, ``elsewhere`` (files, networks, packages that are not there), ``program``."""
+    """``environment``, ``program``, or ``elsewhere``: files, networks, packages that are missing."""
     alone: bool | None = None
     """Whether it stands by itself, not within a sentence."""
     frame: str | None = None
-    """``FILE:LINE FUNCTION``: the innermost place outside PyTorch and Python."""
+    """``FILE:LINE FUNCTION``: the innermost place outside PyTorch and Python; the file from its
+    package on, of a user's own program the name alone."""
     package: str | None = None
     """The package of that place, or the file name of the user's own program."""
     installed: bool | None = None

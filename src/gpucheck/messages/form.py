@@ -245,7 +245,11 @@ class FindingMessages(_Strict, frozen=True, kw_only=True):
 
     def in_chinese(self, text: str) -> str | None:
         """Return the Chinese words of the fix with exactly this English text, None if none."""
-        every = (*self.fixes, *self.named_fixes, *(fix for one in self.messages for fix in one.fixes))
+        every = (
+            *self.fixes,
+            *self.named_fixes,
+            *(fix for one in self.messages for fix in one.fixes),
+        )
         return next((fix.zh for fix in every if fix.text == text), None)
 
 

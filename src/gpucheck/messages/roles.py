@@ -57,26 +57,34 @@ _OTHER = re.compile(
     r"|\"(?:GET|POST|PUT|HEAD|DELETE|OPTIONS) /\S{0,200} HTTP/[\d.]{1,4}\" ?\d{3}"
 )
 _ADVICE = re.compile(
-    r"\b(?:to (?:avoid|prevent|reduce the risk)|in order not to|avoids?\b|so as not to|if (?:you|this) (?:are|get|see|run|encounter)"
-    r"|in case of|might (?:cause|lead)|may (?:cause|lead|result)|could (?:cause|lead)|consider (?:decreasing|reducing|increasing|setting))\b",
+    r"\b(?:to (?:avoid|prevent|reduce the risk)|in order not to|so as not to|avoids?|in case of"
+    r"|if (?:you|this) (?:are|get|see|run|encounter)|(?:might|may|could) (?:cause|lead|result)"
+    r"|consider (?:decreasing|reducing|increasing|setting))\b",
     re.IGNORECASE,
 )
 _SENTENCES = 400
 """Characters: a longer line is a whole ticket, of which only a part is advice."""
-_COMPILED = re.compile(r"\s{0,8}(?:CC|LD|AR|AS|CXX|HOSTCC|NVCC)\s{1,8}(?:\[M\]\s{1,4})?\S{1,400}\.(?:k?o|a|so)\s*$")
+_COMPILED = re.compile(
+    r"\s{0,8}(?:CC|LD|AR|AS|CXX|HOSTCC|NVCC)\s{1,8}(?:\[M\]\s{1,4})?\S{1,400}\.(?:k?o|a|so)\s*$"
+)
 """A line of make about a file that it compiles."""
 _FOOTNOTE = re.compile(r"\s{0,8}\[\^\w{1,12}\]:")
 _RAISED = re.compile(r"\b\w{0,60}(?:Error|Exception|ERROR)\b(?::|\s{0,4}$)")
-_EXCEPTION = re.compile(r"\s{0,8}(?:\[rank\d{1,5}\]: ?)?(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}(?:Error|Exception): ")
+_EXCEPTION = re.compile(
+    r"\s{0,8}(?:\[rank\d{1,5}\]: ?)?(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}(?:Error|Exception): "
+)
 _OPTION = re.compile(r"\s{0,40}-{1,2}[A-Za-z][\w.-]{0,60}(?:[ =]\S{1,200})?\s{0,4}\\?\s{0,4}$")
 _PROGRAM = re.compile(
-    r"\s{0,40}(?:[$#>%] ?|\(\w{1,40}\) ?\S{0,60}[$#] ?)?(?:sudo (?:-\w )?)?(?:[A-Z_]{3,60}=\S{1,200} ){0,12}"
+    r"\s{0,40}(?:[$#>%] ?|\(\w{1,40}\) ?\S{0,60}[$#] ?)?(?:sudo (?:-\w )?)?"
+    r"(?:[A-Z_]{3,60}=\S{1,200} ){0,12}"
     r"(?:docker|podman|python3?(?:\.\d{1,2})?|torchrun|srun|sbatch|mpirun|accelerate|deepspeed|vllm"
     r"|nvidia-docker|kubectl|helm|conda|pip3?|uv|git|bash|sh|ray|export|set|apptainer|singularity"
     r"|nohup|CUDA_VISIBLE_DEVICES=\S{1,80})\s(?=\S{0,80}(?:\s|$))"
     r"(?![^\n]{0,400}(?:\bfail|\berror\b|not |n't |\.$|:$))"
 )
-_VARIABLE = re.compile(r"\s{0,40}(?:- )?[\"']?[A-Z][A-Z0-9_]{2,60}[\"']?\s?[=:]\s?\S{0,200},?\s{0,4}\\?$")
+_VARIABLE = re.compile(
+    r"\s{0,40}(?:- )?[\"']?[A-Z][A-Z0-9_]{2,60}[\"']?\s?[=:]\s?\S{0,200},?\s{0,4}\\?$"
+)
 _ASSIGNED = re.compile(r"\b[a-z_]{2,40}=")
 _MANY, _APART = 6, 60
 """Arguments in one line, and characters for each, that make it the print of a configuration."""

@@ -17,6 +17,8 @@ _OWNERS = {
     "hardware": "the hardware",
     "cluster": "the cluster",
     "code": "the program or a library",
+    "user-code": "the user's own program",
+    "library": "the package that raised the exception",
     "other": "something without GPUs",
     "none": "nobody: nothing is broken",
     "unknown": "not known",

@@ -50,8 +50,8 @@ _WORDS: dict[Language, _Words] = {
         otherwise="If that does not help, please send the complete output of:",
         healthy="What you sent shows a working environment: PyTorch, CUDA and the GPU are in "
         "order there. The failure is most likely in the program or library itself.",
-        nothing="Nothing in what you sent shows a fault of the environment: the driver, CUDA, PyTorch's "
-        "installation or the GPU.",
+        nothing="Nothing in what you sent shows a fault of the environment: of the driver, CUDA, "
+        "the installation of PyTorch or the GPU.",
         unknown="What you sent does not show the cause yet.",
         send="Please send the complete output of:",
         also="It may also be: {causes}.",

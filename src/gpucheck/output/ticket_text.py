@@ -19,7 +19,7 @@ _LONGEST_WORDS, _LONGEST_COMMAND = 1000, 10_000
 _LONGEST_LINE = 200
 _SETTLE = (
     "pasted.own_verdict", "pasted.cuda_available", "pasted.gpu_error", "pasted.complaint",
-    "pasted.failure.exception", "cuda_driver.init_code",
+    "pasted.failure.text", "cuda_driver.init_code",
     "torch.version", "torch.built_for", "torch.cuda", "nvml.driver_release", "nvml.gpus.0.name",
     "pci.gpus.0.product",
 )  # fmt: skip
@@ -97,12 +97,19 @@ def _read(page: Page, pasted: Pasted, *, lines: bool) -> None:
     """Write which formats were recognised; in full also the facts from each, and their lines."""
     page.blank()
     if not lines or not pasted.taken:
-        read = ", ".join(clean(one) for one in pasted.readers or ()) or "nothing"
+        read = ", ".join(clean(one) for one in pasted.readers or ()) or _unread(pasted)
         page.labelled("Read", read, column=_COLUMN, style="dim")
         return
     page.words("Read", style="dim")
     for one in pasted.taken:
         page.words(_given(one), indent=2, hang=4)
+
+
+def _unread(pasted: Pasted) -> str:
+    """Return what a text holds in which no format was recognised."""
+    if pasted.failure is not None:
+        return "an exception"
+    return "prose; no error message, no report on an environment" if pasted.tells else "nothing"
 
 
 def _given(taken: Taken) -> str:
@@ -150,6 +157,8 @@ def with_role(evidence: Evidence, pasted: Pasted) -> str:
 
 def _role(evidence: Evidence, pasted: Pasted) -> str:
     step = evidence.fact.split(".")
+    if evidence.fact == "pasted.failure.text":
+        return " [exception]"
     if step[:2] != ["pasted", "signs"]:
         return ""
     role = (pasted.signs or [])[int(step[2])].role
@@ -160,7 +169,8 @@ def where(evidence: Evidence) -> str:
     """Return a line of the text, or a fact read from it, with its position."""
     value = evidence.value
     text = value if isinstance(value, str) else shown(value, evidence.fact.rpartition(".")[2])
-    name = "" if evidence.fact.startswith("pasted.signs") else f"{evidence.fact} = "
+    is_line = evidence.fact.startswith("pasted.signs") or evidence.fact == "pasted.failure.text"
+    name = "" if is_line else f"{evidence.fact.removeprefix('pasted.failure.')} = "
     return f"{clean(evidence.source)}: {name}{clean(text, _LONGEST_LINE)}"
 
 

@@ -53,8 +53,8 @@ class Report(msgspec.Struct, kw_only=True):
     probes: list[ProbeRun]
     owner: Owner | UnsetType = UNSET
     exception: str | UnsetType = UNSET
-    frame: str | None | UnsetType = UNSET
-    package: str | None | UnsetType = UNSET
+    frame: str | UnsetType | None = UNSET
+    package: str | UnsetType | None = UNSET
     exit: ExitStatus | UnsetType = UNSET
     word: ExitClass | UnsetType = msgspec.field(default=UNSET, name="class")
     why: str | UnsetType = UNSET
@@ -91,8 +91,8 @@ class BatchLine(msgspec.Struct, kw_only=True):
     confidence: Confidence | None
     owner: Owner | UnsetType = UNSET
     exception: str | UnsetType = UNSET
-    frame: str | None | UnsetType = UNSET
-    package: str | None | UnsetType = UNSET
+    frame: str | UnsetType | None = UNSET
+    package: str | UnsetType | None = UNSET
     error: str | UnsetType = UNSET
 
 

@@ -14,13 +14,13 @@ from gpucheck.messages.matcher import Match
 from gpucheck.messages.roles import role_of
 from gpucheck.messages.text import Line, Text
 from gpucheck.tables import Tables
+from gpucheck.ticket.exceptions import unlogged
 from gpucheck.ticket.failure import Failure
 from gpucheck.ticket.families import formats, spans
 from gpucheck.ticket.own_report import NAME as NAME_OF_REPORT
 from gpucheck.ticket.own_report import own_match
 from gpucheck.ticket.reading import LONGEST, Reading
 from gpucheck.ticket.settled import nothing_said
-
 
 _OF_THE_TEXT = ("signs", "readers", "taken", "failure", "tells")
 
@@ -78,16 +78,16 @@ def _sign(match: Match, text: Text) -> Sign:
 
 
 def _failed(failure: Failure) -> Failed:
-    raised, frame = failure.raised, failure.frame
-    where = f"{frame.file}:{frame.line} {frame.function}".strip() if frame is not None else None
+    raised, place = failure.raised, failure.place
     return Failed(
         exception=raised.exception,
         message=raised.message[:LONGEST],
+        text=unlogged(raised.line.text).strip()[:LONGEST],
         about=failure.about.value,
         alone=not raised.quoted,
-        frame=where,
-        package=failure.package,
-        installed=failure.is_library if failure.package is not None else None,
+        frame=f"{place.file}:{place.line} {place.function}".strip() if place else None,
+        package=place.package if place else None,
+        installed=place.installed if place else None,
         sources={"*": raised.line.source},
     )
 

@@ -123,7 +123,10 @@ def answer(ticket: Ticket) -> Answered:
     except IntakeError as error:
         return _unread(ticket.name, error.about(str(ticket.name or "")[:_LONGEST_NAME]))
     notes = (f"Note: {ticket.name}: {note.partition(': ')[2]}" for note in intake.notes)
-    line = {**report.as_line(ticket.name), "owner": owner_of(report)}  # a saved machine has one, too
+    line = {
+        **report.as_line(ticket.name),
+        "owner": owner_of(report),
+    }  # a saved machine has one, too
     return Answered(line, tuple(notes))
 
 

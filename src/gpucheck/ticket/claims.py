@@ -18,7 +18,18 @@ from gpucheck.ticket.failure import About
 _MOST_LINES = 8
 
 
-def claims_of(matches: Sequence[Match]) -> list[Claim]:
+def claims_of(matches: Sequence[Match], pasted: Pasted) -> list[Claim]:
+    """Return what messages claim, and the exception that the text is about.
+
+    Of an exception's own words and those of a message, the message's come first where it knows
+    what to do.
+    """
+    said, failed = _of_messages(matches), _of_failure(pasted)
+    knows = {match.slug for match in matches if match.message.fixes}
+    return [*said, *failed] if knows & {one.slug for one in failed} else [*failed, *said]
+
+
+def _of_messages(matches: Sequence[Match]) -> list[Claim]:
     """Return a claim for each slug that has messages in a text, in the words of the strongest."""
     by_slug: dict[str, list[tuple[int, Match]]] = {}
     for at, match in enumerate(matches):
@@ -26,7 +37,7 @@ def claims_of(matches: Sequence[Match]) -> list[Claim]:
     return [_claim(slug, own) for slug, own in by_slug.items()]
 
 
-def claim_of_failure(pasted: Pasted) -> list[Claim]:
+def _of_failure(pasted: Pasted) -> list[Claim]:
     """Return what the exception claims that a text is about, unless it is of the environment.
 
     It weighs less than anything that names a cause.
@@ -38,9 +49,7 @@ def claim_of_failure(pasted: Pasted) -> list[Claim]:
     is_sure = failure.alone and failure.frame is not None
     hit = Hit(
         headline=f"{failure.package or 'The program'} fails with {_said(failure)}",
-        evidence=tuple(
-            f"pasted.failure.{name}" for name in ("exception", "frame") if getattr(failure, name)
-        ),
+        evidence=("pasted.failure.text", *(("pasted.failure.frame",) if failure.frame else ())),
         fixes=_fixes_of(slug, failure),
         severity=Severity.ERROR,
         confidence=Confidence.LIKELY if is_sure else Confidence.POSSIBLE,

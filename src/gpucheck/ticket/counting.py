@@ -13,7 +13,7 @@ from gpucheck.messages.form import Strength
 from gpucheck.messages.matcher import Match
 from gpucheck.messages.roles import SILENT, Role, role_of, role_of_line
 from gpucheck.messages.text import Text
-from gpucheck.ticket.failure import About, Failure
+from gpucheck.ticket.failure import Failure
 
 _KILLED = re.compile(r"\s{0,8}(?:\S{0,40} )?(?:Killed|Terminated|Aborted)\b")
 _PROGRAMS = ("application-bug", "not-gpu-related")

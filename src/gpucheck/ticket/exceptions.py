@@ -149,11 +149,10 @@ def _raised(text: Text, index: int) -> Raised | None:
 
 def _in_long_line(line: Line, index: int) -> Raised | None:
     """Return the last exception of a ticket whose lines were joined to one."""
-    found = None
-    for found in itertools.islice(_JOINED.finditer(line.text), _MOST):
-        pass
-    if found is None:
+    every = list(itertools.islice(_JOINED.finditer(line.text), _MOST))
+    if not every:
         return None
+    found = every[-1]
     return Raised(
         exception=found[1],
         message=found[2].strip(),

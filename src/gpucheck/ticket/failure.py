@@ -12,7 +12,8 @@ from collections.abc import Sequence
 import msgspec
 
 from gpucheck.messages.text import Text
-from gpucheck.ticket.exceptions import Frame, Raised, chains, raised_in
+from gpucheck.ticket.exceptions import Raised, chains, raised_in
+from gpucheck.ticket.whose_code import Place, innermost
 
 
 class About(enum.Enum):
@@ -31,12 +32,8 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
 
     raised: Raised
     about: About
-    frame: Frame | None
+    place: Place | None
     """The innermost place outside PyTorch and Python; None if the text shows none."""
-    package: str | None
-    """The package of that place, or the file name of a program; None if the text shows none."""
-    is_library: bool
-    """Whether that place is in an installed package, not in the user's own program."""
     lines: frozenset[int]
     """The indexes of the lines of all exceptions that say something."""
 
@@ -51,33 +48,40 @@ _PASSED_ON = re.compile(
     r"|CalledProcess|MQEngineDead|MPClientEngineDead|BrokenProcessPool|WorkerCrashed"
     r"|ActorUnavailable|EngineGenerate|SubprocessFailed|CommandException)\w{0,20}$"
 )
+"""Classes that say that another process failed."""
 _ENDED = frozenset(["SystemExit", "KeyboardInterrupt", "CancelledError", "GeneratorExit", "Exit"])
-_ECHOES = re.compile(
-    r"engine core initialization failed|engine process failed to start|see (?:the )?(?:root cause|"
-    r"stack trace)|background loop (?:has errored|is not running|is stopped)|task finished unexpectedly"
-    r"|returned non-zero exit status|worker failed with error|encountered a previous error"
-    r"|initialization failed, check the traceback|server process died|failed core proc"
-    r"|error in model execution \(input dumped|workers? proc\w{0,10} (?:died|initialization failed)"
-    r"|worker died|caught exception$|leaked semaphore|an error occurred in child process",
-    re.IGNORECASE,
+_SAID_AFTER = (
+    r"engine core initialization failed|engine process failed to start|server process died",
+    r"see (?:the )?(?:root cause|stack trace)|initialization failed, check the traceback",
+    r"background loop (?:has errored|is not running|is stopped)|task finished unexpectedly",
+    r"returned non-zero exit status|worker failed with error|encountered a previous error",
+    r"failed core proc|workers? proc\w{0,10} (?:died|initialization failed)|worker died",
+    r"error in model execution \(input dumped|an error occurred in child process",
+    r"caught exception$|leaked semaphore",
 )
+"""What programs say when something else of them failed."""
+_ECHOES = re.compile("|".join(_SAID_AFTER), re.IGNORECASE)
 _OF_REPORT = re.compile(r"collect_env(?:\.py)?$")
 """A script that reports on the environment may itself fail: that is not what the text is about."""
-_OF_ENVIRONMENT = re.compile(
-    r"cuda(?! ?graph|:\d|'|_graph|\w*graph)|cudnn|cublas|cusparse|cusolver|nccl(?!\w)|nvidia|nvml"
-    r"|libcu\w|\bnvcc\b|\bptxas\b|\btriton\b|\bdriver\b|out of memory|\boom\b|compute capability"
-    r"|\bsm_?\d\d|no kernel image|\.so\b|\.dll\b|dll load|undefined symbol|glibc|libc\.so|shared memory"
-    r"|/dev/shm|\bgpus?\b(?! blocks| memory utilization)|rendezvous|tcpstore|c10d|dist\w{0,10}error"
-    r"|gloo|watchdog|heartbeat|illegal instruction|segmentation fault|out of resource"
-    r"|bitsandbytes|flash_?attn|flash attention|xformers|deepspeed op|ninja|_C\b"
-    r"|torch(?:vision|audio)?\S{0,4} (?:not|is not) (?:found|installed|compiled)"
-    r"|no module named '?(?:torch|triton|apex|flash)|'torch' has no attribute|torchvision::"
-    r"|expected object of device|numpy is not available|multiarray|dtype size changed"
-    r"|\b(?:install|installed|import) torch|torch(?:vision|audio)|_array_api|compiler|infer device type"
-    r"|(?<!web)socket|write to file </torch|\buvm\b|\.cuh?\b|no named symbol|named symbol not found"
-    r"|not compiled with|no hip|hip error|rocm|available memory|not enough memory|paging file",
-    re.IGNORECASE,
+_PARTS = (
+    r"cuda(?! ?graph|:\d|'|_graph|\w*graph)|cudnn|cublas|cusparse|cusolver|nvidia|nvml",
+    r"libcu\w",
+    r"\bdriver\b|compute capability|\bsm_?\d\d|no kernel image|\buvm\b|no hip|hip error",
+    r"rocm",
+    r"\bgpus?\b(?! blocks| memory utilization)|infer device type|expected object of device",
+    r"out of memory|\boom\b|out of resource|available memory|not enough memory|paging file",
+    r"shared memory|/dev/shm|write to file </torch",
+    r"\bnvcc\b|\bptxas\b|\btriton\b|\.cuh?\b|compiler|ninja|deepspeed op",
+    r"\.so\b|\.dll\b|dll load|undefined symbol|glibc|named symbol|illegal instruction",
+    r"segmentation fault|numpy is not available|multiarray|dtype size changed|_array_api",
+    r"nccl(?!\w)|gloo|rendezvous|tcpstore|c10d|dist\w{0,10}error|(?<!web)socket|watchdog",
+    r"heartbeat",
+    r"torch(?:vision|audio)|\b(?:install|installed|import) torch|'torch' has no attribute",
+    r"torch\S{0,4} (?:not|is not) (?:found|installed|compiled)|not compiled with|_C\b",
+    r"no module named '?(?:torch|triton|apex|flash)|bitsandbytes|xformers|flash[_ ]?attn",
+    r"flash attention",
 )
+_OF_ENVIRONMENT = re.compile("|".join(_PARTS), re.IGNORECASE)
 _OF_ENVIRONMENT_CLASSES = re.compile(r"OutOfMemory|Dist\w{0,20}Error|NVML|Cuda|CUDA")
 _OF_COMPILED_CODE = frozenset(["CompilationError", "LoweringException"])
 """A kernel that a program wrote in Triton, or that was made of it, cannot be compiled."""
@@ -97,18 +101,6 @@ _OF_FILES = re.compile(
 )
 _SAYS_NOTHING = frozenset(["RuntimeError", "OSError", "Exception", "ImportError", "Error"])
 """Classes that say nothing by themselves."""
-_TORCH = re.compile(
-    r"(?:site|dist)-packages[/\\](?:torch|numpy|functools|contextlib)[/\\]|<frozen|<string>|<__array"
-    r"|^/pytorch/|[/\\]torch[/\\](?:nn|_ops|utils|cuda|distributed|autograd)[/\\.]"
-)
-_PYTHON = re.compile(
-    r"[/\\](?:lib(?:64)?[/\\]|Lib[/\\])?python\d(?:\.\d{1,2})?[/\\](?!site-packages|dist-packages)"
-    r"(?:[a-z_]{1,30}[/\\]){0,3}[a-z_]{1,30}\.py$|[/\\]Lib[/\\](?:[a-z_]{1,30}[/\\]){0,2}[a-z_]{1,30}\.py$"
-)
-_INSTALLED = re.compile(r"(?:site|dist)-packages[/\\]([\w-]{1,60})")
-_EGG = re.compile(r"[/\\]([\w-]{1,60}?)-[\d.]{1,20}[^/\\]{0,60}\.egg[/\\](\w{1,60})")
-_TWICE = re.compile(r"[/\\]([\w-]{2,60})[/\\](?:src[/\\]|python[/\\])?(\w{2,60})[/\\]")
-_SOURCES = re.compile(r"(?:^|[/\\])(?:src|python)[/\\](\w{2,60})[/\\]")
 
 
 def failure_of(text: Text) -> Failure | None:
@@ -117,14 +109,10 @@ def failure_of(text: Text) -> Failure | None:
     if not raised:
         return None
     chosen = _chosen(text, raised)
-    frame = _own_frame(chosen.frames)
-    package, is_library = _package(frame.file) if frame is not None else (None, False)
     return Failure(
         raised=chosen,
         about=about(chosen),
-        frame=frame,
-        package=package,
-        is_library=is_library,
+        place=innermost(chosen.frames),
         lines=frozenset(one.index for one in raised),
     )
 
@@ -163,28 +151,3 @@ def _chosen(text: Text, raised: Sequence[Raised]) -> Raised:
     traced = [one for one in fatal if one.frames]
     first = [one[0] for one in chains(text, traced or fatal or raised)]
     return next((one for one in first if about(one) is not About.ELSEWHERE), first[0])
-
-
-def _own_frame(frames: Sequence[Frame]) -> Frame | None:
-    """Return the innermost frame that is neither PyTorch's nor Python's own."""
-    for frame in reversed(frames):
-        if not _TORCH.search(frame.file) and not _PYTHON.search(frame.file):
-            return frame
-    return frames[-1] if frames else None
-
-
-def _package(file: str) -> tuple[str, bool]:
-    """Return the package that a file belongs to, or its name, and whether it is a package's."""
-    installed = _INSTALLED.search(file)
-    if installed is not None:
-        return installed[1], True
-    egg = _EGG.search(file)
-    if egg is not None:
-        return egg[2], True
-    for found in _TWICE.finditer(file):
-        if found[1].lower().replace("-", "_") == found[2].lower():
-            return found[2], True
-    sources = _SOURCES.search(file)
-    if sources is not None:
-        return sources[1], True
-    return re.split(r"[/\\]", file)[-1], False

@@ -12,7 +12,7 @@ from gpucheck.messages.matcher import Match
 from gpucheck.messages.text import Text
 from gpucheck.tables import Tables
 from gpucheck.ticket.as_snapshot import matches_of, snapshot_of
-from gpucheck.ticket.claims import claim_of_failure, claims_of, weighed
+from gpucheck.ticket.claims import claims_of, weighed
 from gpucheck.ticket.owner import owner_of
 from gpucheck.ticket.questions import open_questions
 from gpucheck.ticket.reading import Reading, read
@@ -62,7 +62,7 @@ def _report(
     results = ask_each(rules, snapshot, tables, settled.about(silent))
     settled.learn(silent, results)
     pasted = snapshot.get(Pasted)
-    claims = [*claims_of(matches), *claim_of_failure(pasted)]
+    claims = claims_of(matches, pasted)
     diagnosis = combine(rules, weighed(results, claims, pasted), claims, snapshot, tables)
     questions = open_questions(snapshot, diagnosis, recognised=recognised)
     report = make_report(diagnosis, snapshot, questions)

@@ -29,25 +29,36 @@ def open_questions(
         )
     if any(one.severity is not Severity.INFO for one in diagnosis.standing):
         return ()
-    if snapshot.get(Pasted).own_verdict == "healthy":
+    if pasted.own_verdict == "healthy":
         return ()
-    if snapshot.get(Pasted).gpu_error is not None:
+    if pasted.gpu_error is not None:
         reason = "a failure of the GPU or of CUDA is told, and no cause of it shows"
         return (_question("What fails on the GPU?", "pasted.gpu_error", reason, "gpucheck"),)
-    if snapshot.get(Pasted).cuda_available or snapshot.get(CudaDriver).init_code == 0:
+    if pasted.cuda_available or snapshot.get(CudaDriver).init_code == 0:
         return ()
+    return _of_failure(snapshot) or _of_facts(snapshot)
+
+
+def _of_failure(snapshot: Snapshot) -> tuple[OpenQuestion, ...]:
+    """Return what is open because something of the environment fails."""
+    pasted = snapshot.get(Pasted)
     if pasted.failure is not None:
         reason = "an exception of the environment is shown, and no known cause of it"
         return (_question("What causes it?", "pasted.failure", reason, _COLLECT_ENV),)
-    torch, nvml = snapshot.get(TorchBuild), snapshot.get(Nvml)
-    if snapshot.get(Pasted).cuda_available is False and torch.built_for in ("cuda", None):
+    if pasted.cuda_available is False and snapshot.get(TorchBuild).built_for in ("cuda", None):
         fact, reason = "pasted.cuda_available", "CUDA is said not to be available, and not why"
-        command = _NVIDIA_SMI if nvml.driver_release is None else "gpucheck"
+        command = _NVIDIA_SMI if snapshot.get(Nvml).driver_release is None else "gpucheck"
         return (_question("Why is CUDA not available?", fact, reason, command),)
     if pasted.complaint is not None:
         reason = "something of the environment is said to fail, and no line shows why"
         return (_question("What fails?", "pasted.complaint", reason, _COLLECT_ENV),)
-    if pasted.tells or torch.built_for not in (None, "cuda"):
+    return ()
+
+
+def _of_facts(snapshot: Snapshot) -> tuple[OpenQuestion, ...]:
+    """Return what is open because an inventory lacks facts."""
+    torch, nvml = snapshot.get(TorchBuild), snapshot.get(Nvml)
+    if snapshot.get(Pasted).tells or torch.built_for not in (None, "cuda"):
         return ()
     if torch.built_for == "cuda" and nvml.gpus:
         return ()

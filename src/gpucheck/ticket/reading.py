@@ -10,8 +10,8 @@ from gpucheck.findings import all_rules
 from gpucheck.messages.matcher import Match, search
 from gpucheck.messages.text import Text
 from gpucheck.tables import Tables
-from gpucheck.ticket.completion import complete, known_facts
 from gpucheck.ticket.complaints import first_complaint_of_environment, tells_something
+from gpucheck.ticket.completion import complete, known_facts
 from gpucheck.ticket.counting import that_count
 from gpucheck.ticket.failure import Failure, failure_of
 from gpucheck.ticket.gpu_errors import first_complaint, first_gpu_error
