@@ -13,19 +13,21 @@ from gpucheck.output.schema import schema
 from gpucheck.ticket.tally import Counting, Tally
 
 
-def line(verdict: str, *causes: str) -> dict[str, object]:
-    return {"id": 1, "verdict": verdict, "root_causes": list(causes), "confidence": None}
+def line(owner: str, verdict: str, *causes: str) -> dict[str, object]:
+    return {
+        "id": 1, "verdict": verdict, "root_causes": list(causes), "confidence": None, "owner": owner
+    }  # fmt: skip
 
 
 @pytest.fixture
 def tally() -> Tally:
     counting = Counting()
     for _ in range(3):
-        counting.add(line("broken", "driver-too-old", "nccl-timeout"), "environment")
-    counting.add(line("broken", "<script>alert(1)</script>"), "hardware")
-    counting.add(line("unknown"), "unknown")
-    counting.add(line("healthy"), "none")
-    counting.add({**line("unknown"), "error": "The input is empty."}, "unknown")
+        counting.add(line("environment", "broken", "driver-too-old", "nccl-timeout"))
+    counting.add(line("hardware", "broken", "<script>alert(1)</script>"))
+    counting.add(line("unknown", "unknown"))
+    counting.add(line("none", "healthy"))
+    counting.add({**line("unknown", "unknown"), "error": "The input is empty."})
     return counting.tally()
 
 
@@ -90,7 +92,7 @@ def test_the_page_is_escaped_and_loads_nothing(tally: Tally) -> None:
 
 def test_a_batch_of_nothing_that_could_be_read() -> None:
     counting = Counting()
-    counting.add({**line("unknown"), "error": "x"}, "unknown")
+    counting.add({**line("unknown", "unknown"), "error": "x"})
     nothing = counting.tally()
     assert batch_summary.text(nothing).startswith("1 ticket, 1 could not be read\n")
     assert "<table>" in batch_summary.as_html(nothing)

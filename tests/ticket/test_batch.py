@@ -33,10 +33,11 @@ def folder(tmp_path: Path) -> Path:
 def test_a_folder_is_answered_in_the_order_of_its_names(folder: Path) -> None:
     assert answers(folder) == [
         {"id": "a-1", "verdict": "broken", "root_causes": ["driver-library-mismatch"],
-         "confidence": "certain"},
+         "confidence": "certain", "owner": "environment"},
         {"id": "b-2", "verdict": "broken", "root_causes": ["nccl-duplicate-gpu"],
-         "confidence": "certain"},
-        {"id": "c-3", "verdict": "unknown", "root_causes": [], "confidence": None},
+         "confidence": "certain", "owner": "cluster"},
+        {"id": "c-3", "verdict": "unknown", "root_causes": [], "confidence": None,
+         "owner": "unknown"},
     ]  # fmt: skip
 
 
@@ -158,5 +159,5 @@ def test_the_summary_says_what_was_not_read(tmp_path: Path) -> None:
     (tmp_path / "bomb.log").write_bytes(packed)
     batch = Batch([tmp_path], TABLES, 1)
     (answer,) = batch.answers()
-    assert list(answer) == ["id", "verdict", "root_causes", "confidence"]
+    assert list(answer) == ["id", "verdict", "root_causes", "confidence", "owner"]
     assert batch.summary() == "1 ticket: 1 broken\nNote: bomb: only its first 64 MiB were read."

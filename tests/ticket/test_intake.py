@@ -232,3 +232,10 @@ def test_parts_of_telling_texts_never_crash() -> None:
         report = triage((text[cut:] + text[: chance.randrange(len(text))]).encode() + b"\xf0\x28")
         assert not [check for check in report.checks if check.outcome.value == "crashed"]
         assert all(one.source for one in report.findings[0].evidence) if report.findings else True
+
+
+def test_a_text_of_short_lines_alone_is_not_empty() -> None:
+    intake = Intake()
+    intake.add_bytes(b"Killed\n" * 30_000)
+    intake.refuse_nothing()
+    assert intake.text().lines[0].text == "Killed"

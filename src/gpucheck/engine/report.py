@@ -23,6 +23,7 @@ About = Literal["machine", "self-tests"]
 Owner = OfFinding | Literal["library", "user-code", "none", "unknown"]
 """Who has to act on a ticket. ``library`` and ``user-code``: an exception, by the place that raised
 it; ``none``: nothing is broken; ``unknown``: no cause was found."""
+_OF_CODE = ("code", "library", "user-code")
 FailOn = Literal["error", "warning", "never"]
 
 _EXIT_HEALTHY, _EXIT_FINDING, _EXIT_UNKNOWN = 0, 1, 3
@@ -97,7 +98,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         if self.owner is None:
             return {}
         failure = self.snapshot.get(Pasted).failure
-        if failure is None or "application-bug" not in self.root_causes[:1]:
+        if failure is None or self.owner not in _OF_CODE:
             return {"owner": self.owner}
         return {
             "owner": self.owner,

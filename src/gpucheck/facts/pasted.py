@@ -46,7 +46,7 @@ class Failed(Facts, frozen=True, kw_only=True):
     text: str | None = None
     """The line in which it stands, shortened."""
     about: str | None = None
-    """``environment``, ``program``, or ``elsewhere``: files, networks, packages that are missing."""
+    """``environment``, ``program``, or ``elsewhere``: files, networks, missing packages."""
     alone: bool | None = None
     """Whether it stands by itself, not within a sentence."""
     frame: str | None = None

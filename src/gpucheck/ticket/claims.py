@@ -14,6 +14,7 @@ from gpucheck.messages.loading import all_messages
 from gpucheck.messages.matcher import Match
 from gpucheck.ticket import weighing
 from gpucheck.ticket.failure import About
+from gpucheck.ticket.owner import finding_of
 
 _MOST_LINES = 8
 
@@ -45,7 +46,7 @@ def _of_failure(pasted: Pasted) -> list[Claim]:
     failure = pasted.failure
     if failure is None or failure.about == About.ENVIRONMENT.value:
         return []
-    slug = "application-bug" if failure.about == About.PROGRAM.value else "not-gpu-related"
+    slug = finding_of("code" if failure.about == About.PROGRAM.value else "other")
     is_sure = failure.alone and failure.frame is not None
     hit = Hit(
         headline=f"{failure.package or 'The program'} fails with {_said(failure)}",
@@ -66,7 +67,7 @@ def _said(failure: Failed) -> str:
 def _fixes_of(slug: str, failure: Failed) -> tuple[Fix, ...]:
     """Return what to do about an exception, by who raised it."""
     known = all_messages()[slug]
-    if slug != "application-bug":
+    if slug != finding_of("code"):
         return known.fixes
     return (known.fix_named("library" if failure.installed else "own-program"),)
 

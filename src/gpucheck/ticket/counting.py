@@ -9,6 +9,7 @@
 import re
 from collections.abc import Sequence
 
+from gpucheck.findings import all_rules
 from gpucheck.messages.form import Strength
 from gpucheck.messages.matcher import Match
 from gpucheck.messages.roles import SILENT, Role, role_of, role_of_line
@@ -16,7 +17,8 @@ from gpucheck.messages.text import Text
 from gpucheck.ticket.failure import Failure
 
 _KILLED = re.compile(r"\s{0,8}(?:\S{0,40} )?(?:Killed|Terminated|Aborted)\b")
-_PROGRAMS = ("application-bug", "not-gpu-related")
+_NOT_OF_ENVIRONMENT = ("code", "other")
+"""The owners of findings that tell of no fault of the environment."""
 
 
 def that_count(found: Sequence[Match], text: Text, failure: Failure | None) -> list[Match]:
@@ -38,7 +40,7 @@ def _counts(match: Match, text: Text, failure: Failure | None) -> bool:
 
 def _tells(match: Match, role: Role, failure: Failure) -> bool:
     """Whether a weak message counts beside an exception."""
-    if match.slug in _PROGRAMS or match.index in failure.lines:
+    if all_rules()[match.slug].owner in _NOT_OF_ENVIRONMENT or match.index in failure.lines:
         return True
     if failure.is_of_program:
         return False

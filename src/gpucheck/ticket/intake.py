@@ -55,6 +55,7 @@ _MANY_LINES, _DENSE = 20_000, 8
 _LONG_ENOUGH = re.compile(rb"[^\n]{7,}")
 """The lines that are kept of such a block: shorter ones say nothing."""
 
+_NOT_BLANK = re.compile(rb"[^\s]+")
 _EMPTY = f"{THE_INPUT} is empty: give the output of the program that fails, or its log file."
 
 
@@ -270,9 +271,14 @@ class _Cutter:
         ]
 
     def _without_short(self, data: bytes) -> tuple[list[bytes], list[int]]:
-        """Return the lines that are long enough to say something, and their numbers."""
+        """Return the lines that are long enough to say something, and their numbers.
+
+        If none is, the first shows that there was something.
+        """
         kept, numbers, at, number = [], [], 0, self._number
-        for found in _LONG_ENOUGH.finditer(data):
+        long_enough = _LONG_ENOUGH.finditer(data)
+        first = next(long_enough, None) or _NOT_BLANK.search(data)
+        for found in itertools.chain((first,) if first is not None else (), long_enough):
             number += data.count(b"\n", at, found.start())
             at = found.start()
             kept.append(found[0])

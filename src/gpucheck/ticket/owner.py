@@ -1,9 +1,18 @@
 """Whose concern a ticket is, by its first root cause."""
 
+import functools
+from typing import Literal
+
 from gpucheck.engine import Report
 from gpucheck.engine.report import Owner
 from gpucheck.facts.pasted import Pasted
 from gpucheck.findings import all_rules
+
+
+@functools.cache
+def finding_of(concern: Literal["code", "other"]) -> str:
+    """Return the slug of the finding for what is no fault of the environment."""
+    return next(slug for slug, rule in all_rules().items() if rule.concern == concern)
 
 
 def owner_of(report: Report) -> Owner:

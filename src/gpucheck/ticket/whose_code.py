@@ -17,7 +17,7 @@ _PYTHON = re.compile(
 )
 _INSTALLED = re.compile(r"(?:site|dist)-packages[/\\]([\w-]{1,60})")
 _EGG = re.compile(r"[/\\]([\w-]{1,60}?)-[\d.]{1,20}[^/\\]{0,60}\.egg[/\\](\w{1,60})")
-_TWICE = re.compile(r"[/\\]([\w-]{2,60})[/\\](?:src[/\\]|python[/\\])?(\w{2,60})[/\\]")
+_TWICE = re.compile(r"[/\\]([\w-]{2,60})(?=[/\\](?:src[/\\]|python[/\\])?(\w{2,60})[/\\])")
 _SOURCES = re.compile(r"(?:^|[/\\])(?:src|python)[/\\](\w{2,60})[/\\]")
 _TYPED = re.compile(r"<|Cell In")
 """Code that was typed into a session or a notebook."""

@@ -39,8 +39,9 @@ _TAGS = re.compile(
 )
 _ENTITY = re.compile(r"&(?:lt|gt|amp|quot|apos|nbsp|#[0-9]{1,5}|#x[0-9a-fA-F]{1,4});")
 _QUOTE = re.compile(r"(?:>(?!>) ?|\| (?=[|+>\w])(?![^|]*\|\s*$)){1,6}")
-_STAMP = (
-    r"\[?(?:\d{4}[-/]\d\d[-/]\d\d[T ])?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?\]?:?\s"
+_STAMP = (  # SGLang's has the place of the worker in it: [2025-01-02 03:04:05 DP0 TP1]
+    r"\[?(?:\d{4}[-/]\d\d[-/]\d\d[T ])?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
+    r"(?: [A-Z]{2}\d{1,4}){0,4}\]?:?\s"
 )
 _BRACKETED = (
     "rank ",

@@ -17,7 +17,7 @@ NAME = "environment report of a project"
 MARKS = (
     "gpu type:", "accelerator:", "pytorch_version:", "lightning:", "gpu available", "gpu name:",
     "pytorch.version", "gpu.compute_capability", "capability among", "settings found", "cudaspecs(",
-    "yolov", "ultralytics ", "torch 1", "torch 2", "pytorch version", "nvcc architecture flags",
+    "yolov", "ultralytics ", "torch 1", "torch 2", "nvcc architecture flags",
     "pytorch compiling details",
     "device: cuda:", "total vram", "bitsandbytes v", 'torch_version"',
 )  # fmt: skip
@@ -31,7 +31,7 @@ _BANNER = re.compile(
     r"\((\S.{0,60}?), \d{1,7}(?:\.\d)?Mi?B)"
 )
 _STATED = re.compile(
-    r"(?:INFO[\s:]{1,8})?(?:Py)?Torch(?: version)?:? "
+    r"(?:INFO[\s:]{1,8})?(?:Py)?Torch "
     r"(\d\.\d{1,2}\.\d{1,2}\+(?:cpu|cu\d{2,3}|rocm[\d.]{1,5}|xpu))\s*$",
     re.IGNORECASE,
 )
@@ -183,7 +183,7 @@ _STARTS = (
     *(f"{label}:" for label in ("gpu type", "accelerator", "pytorch_version", "pytorch.version",
       "pytorch.cuda", "gpu.name", "gpu name", "torch_version", "available", "torch cuda available",
       "torch cuda version", "pytorch cuda version", "build.nvcc_version", " gpu")),
-    "torch-", "pytorch version", "torch 1", "torch 2", "device: cuda:", "architecture flags",
+    "torch-", "torch 1", "torch 2", "device: cuda:", "architecture flags",
     "cuda runtime ", "settings found:",
     "compute_capability", "compute capability", 'torch_version"',
 )  # fmt: skip

@@ -1,0 +1,75 @@
+"""Texts in which nothing of the environment fails, and those that complain without a cause."""
+
+import pytest
+
+from gpucheck import triage
+from gpucheck.output.ticket_reply import reply
+from gpucheck.output.ticket_text import render
+
+NOTHING_FAILS = (
+    "[Feature]: support FP8 for GPUs with compute capability 8.9\n",
+    "How do I fine-tune the model on several GPUs? Is there an example for two cards?\n",
+    "The new release of vllm is 5 % slower than the one before, on the same GPU and model.\n",
+    "请问这个项目支持多卡训练吗？有没有示例？\n",
+)
+COMPLAINS = (
+    "After the update PyTorch does not use my GPU any more, everything runs on the CPU.\n",
+    "pip install of torch fails on my laptop and I do not know why.\n",
+    "Why is CUDA not detected on this machine?\n",
+    "升级之后显卡用不了，训练很慢\n",
+)
+
+
+@pytest.mark.parametrize("text", NOTHING_FAILS)
+def test_where_nothing_fails_no_fault_of_the_environment_shows(text: str) -> None:
+    report = triage(text)
+    assert (report.verdict, report.root_causes, report.owner) == ("healthy", (), "none")
+    assert "No fault of the environment shows" in render(report)
+    assert "Nothing in what you sent shows a fault of the environment" in reply(report)
+
+
+@pytest.mark.parametrize("text", COMPLAINS)
+def test_who_complains_of_the_environment_is_not_called_healthy(text: str) -> None:
+    assert triage(text).verdict != "healthy"
+
+
+def test_a_working_cuda_is_said_to_work() -> None:
+    report = triage("PyTorch version: 2.6.0+cu124\nIs CUDA available: True\n")
+    assert "Nothing wrong with PyTorch, CUDA or a GPU" in render(report)
+    assert "a working environment" in reply(report)
+
+
+ODD_COMPANION = (
+    "PyTorch version: 2.3.0+cu121\nIs CUDA available: True\n[pip3] torch==2.3.0\n"
+    "[pip3] torchaudio==2.1.0\n"
+)
+EXCEPTION = (
+    "Traceback (most recent call last):\n"
+    '  File "/venv/lib/python3.11/site-packages/vllm/engine.py", line 7, in step\n'
+    "KeyError: 'lm_head'\n"
+)
+
+
+def test_an_odd_companion_is_a_warning_beside_an_exception_that_it_does_not_touch() -> None:
+    alone = triage(ODD_COMPANION)
+    assert alone.root_causes == ("torch-companion-mismatch",)
+    beside = triage(ODD_COMPANION + EXCEPTION)
+    assert beside.root_causes == ("application-bug",)
+    assert [(one.slug, one.severity.value) for one in beside.standing[1:]] == [
+        ("torch-companion-mismatch", "warning")
+    ]
+
+
+def test_what_failed_where_is_in_the_json() -> None:
+    data = triage(EXCEPTION).as_json()
+    assert (data["owner"], data["exception"], data["package"]) == ("library", "KeyError", "vllm")
+    assert data["frame"] == "vllm/engine.py:7 step"
+    own = triage(EXCEPTION.replace("/venv/lib/python3.11/site-packages/vllm/engine.py", "train.py"))
+    assert (own.owner, own.as_json()["package"]) == ("user-code", "train.py")
+    assert "exception" not in triage("NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off").as_json()
+
+
+def test_the_role_of_each_line_is_shown() -> None:
+    text = "RuntimeError: Failed to initialize NVML: Driver/library version mismatch\n"
+    assert "[exception]" in render(triage(text), lines=True)
+    assert "[exception]" not in render(triage(text))
