@@ -1,10 +1,8 @@
 """The command line where it need not look at this machine: in this process."""
 
-import gc
 import io
 import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -42,9 +40,8 @@ class Run:
 
 
 @pytest.fixture(name="run")
-def in_this_process(capsys: pytest.CaptureFixture[str]) -> Iterator[Run]:
-    yield Run(capsys)
-    gc.enable()  # a short run does without, the tests do not
+def in_this_process(capsys: pytest.CaptureFixture[str]) -> Run:
+    return Run(capsys)
 
 
 @pytest.mark.parametrize(

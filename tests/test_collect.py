@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from gpucheck.facts.pci import Pci
 from gpucheck.facts.request import Request
 from gpucheck.facts.system import System
 from gpucheck.machine import Host, LiveHost
-from gpucheck.machine.children import Tell, Work
+from gpucheck.machine.children import Children, Tell, Work
 from gpucheck.machine.target import TargetWish
 from gpucheck.probes import Probe, all_probes, lanes
 from gpucheck.probes import collector as collect_module
@@ -76,6 +76,36 @@ def _raise(host: Host) -> Driver:  # noqa: ARG001
 
 def _silent(host: Host) -> LimitsOfProcess:  # noqa: ARG001
     return LimitsOfProcess(problems={"*": "Linux only"})
+
+
+def test_children_are_heard_between_the_steps_of_other_work(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begun: list[str] = []
+    begun_meanwhile = False
+
+    def steps() -> Iterator[None]:
+        nonlocal begun_meanwhile
+        for _ in range(1000):
+            yield
+            if begun_meanwhile := "pci" in begun:
+                return
+            time.sleep(0.01)
+
+    def follows(host: Host, nvml: Nvml) -> Pci:  # noqa: ARG001
+        return Pci(nvswitches=2)
+
+    launch = Collector._launch  # noqa: SLF001
+
+    def noted(self: Collector, children: Children, name: str, probes: Sequence[Probe]) -> None:
+        begun.append(name)
+        launch(self, children, name, probes)
+
+    monkeypatch.setattr(Collector, "_launch", noted)
+    first, second = _probe(Nvml, _good, host=Host), _probe(Pci, follows, host=Host, nvml=Nvml)
+    collected = _run(monkeypatch, first, second, meanwhile=steps())
+    assert collected.snapshot.get(Pci).nvswitches == 2
+    assert begun_meanwhile
 
 
 def test_sections_and_runs_come_back(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,19 +8,21 @@ import pytest
 pytestmark = pytest.mark.process
 
 LOADED = """
-import sys
+import sys, click, msgspec
+before = set(sys.modules)
 import gpucheck.cli, gpucheck.cli.check, gpucheck.engine
-from gpucheck.cli.run import load_rules
+from gpucheck.cli.run import prepare_judgement
 from gpucheck.probes import all_probes
+from gpucheck.tables import Tables
 all_probes()
-load_rules()
-print(*sys.modules, sep="\\n")
+list(prepare_judgement(Tables()))
+print(*sys.modules.keys() - before, sep="\\n")
 """
 NOT_NEEDED = (
     "ctypes", "gpucheck.cli.triage", "gpucheck.messages.form", "gpucheck.messages.loading",
     "gpucheck.output.junit", "gpucheck.output.machine_folder",
     "gpucheck.probes.loading.reading.windows", "gpucheck.selftest", "gpucheck.ticket",
-    "gpucheck.whatif", "gpucheck.worker", "pynvml", "queue", "statistics",
+    "gpucheck.whatif", "gpucheck.worker", "pathlib", "pynvml", "queue", "statistics",
 )  # fmt: skip
 
 

@@ -98,6 +98,21 @@ def test_a_deadline_can_be_moved_while_the_work_goes_on() -> None:
     children.extend("a", _soon())
 
 
+def test_whoever_has_ended_is_waited_for_at_the_end() -> None:
+    children = Children()
+    for name in "ab":
+        children.start(name, lambda tell: tell.answer(str(os.getpid()).encode()), _soon())
+    heard: list[Said | Done] = []
+    while children.names():
+        heard += children.wait(_soon())
+    children.stop()
+    pids = [int(event.data) for event in heard if isinstance(event, Said)]
+    assert len(pids) == 2
+    for pid in pids:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)  # a process that nobody has waited for is still there
+
+
 def test_a_hang_ends_at_its_deadline_and_names_the_stage() -> None:
     done = _all(("nvml", _hang), seconds=SHORT)["nvml"]
     assert done.status == "timed-out"

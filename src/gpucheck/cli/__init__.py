@@ -3,10 +3,8 @@
 One module is one command: the module has the name of the command and defines ``COMMAND``.
 """
 
-import atexit
 import contextlib
 import errno
-import gc
 import importlib
 import io
 import os
@@ -88,9 +86,6 @@ def gpucheck() -> None:
 
 def main(args: Sequence[str] | None = None) -> NoReturn:
     """Run the command line; any internal error becomes one sentence, never a traceback."""
-    # A run is short and creates few cycles: collecting them takes a tenth of its time.
-    gc.disable()
-    atexit.register(gc.freeze)  # the interpreter collects once more at its end
     _open_closed_streams()
     with _leaving_when_told():
         _run(args)

@@ -58,7 +58,6 @@ _HASH_SECONDS = 10.0
 def check(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  # click's options
     """Diagnose this machine: the root cause first, its evidence, the command that fixes it."""
     start = time.monotonic()
-    from gpucheck.engine import judge_machine  # noqa: PLC0415
     from gpucheck.facts.request import Request  # noqa: PLC0415
 
     tables = open_tables(options["tables"])
@@ -68,6 +67,8 @@ def check(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  # cli
     only, skip, probes_skipped = _chosen(options["only"], options["skip"])
     host = open_host(options["sysroot"])
     collected = run_probes(host, tables, options, request=request, skip=probes_skipped)
+    from gpucheck.engine import judge_machine  # noqa: PLC0415  # while the probes were running
+
     snapshot = with_selftests(
         host,
         collected.snapshot,

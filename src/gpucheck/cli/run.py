@@ -1,8 +1,7 @@
 """What several commands do: open tables and host, run the probes, load a snapshot."""
 
 import sys
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
@@ -25,10 +24,11 @@ def open_tables(directory: str | None, *, whole: bool = True) -> "Tables":
     With ``whole``, tables from another folder than the built-in one are read and checked at once,
     because they are untrusted data.
     """
-    from gpucheck.tables import Tables, TablesError, tables_dir  # noqa: PLC0415
+    from gpucheck.tables import Tables, TablesError  # noqa: PLC0415
+    from gpucheck.tables.location import folder_of_tables  # noqa: PLC0415
 
     try:
-        tables = Tables(tables_dir(directory))
+        tables = Tables(folder_of_tables(directory))
         tables.index()
     except TablesError as error:
         raise click.UsageError(printable(str(error))) from error
@@ -88,7 +88,7 @@ def run_probes(
         timeout=options["timeout"],
         skip=skip,
         progress=progress,
-        meanwhile=load_rules,
+        meanwhile=prepare_judgement(tables),
     )
     try:
         return collector.collect()
@@ -97,12 +97,22 @@ def run_probes(
             progress.clear()
 
 
-def load_rules() -> None:
-    """Import the modules that judge and print while the probes are running."""
-    from gpucheck.findings import all_rules  # noqa: PLC0415
+def prepare_judgement(tables: "Tables") -> Iterator[None]:
+    """Import what judges and prints, and read its tables, in many small steps."""
+    from gpucheck.facts.sections import all_sections  # noqa: PLC0415
+    from gpucheck.findings import each_rule  # noqa: PLC0415
+    from gpucheck.tables import Table  # noqa: PLC0415
+
+    needs: set[type[Any]] = set()
+    for rule in each_rule():
+        needs.update(rule.needs.values())
+        yield
     from gpucheck.output import terminal  # noqa: F401, PLC0415
 
-    all_rules()
+    all_sections()
+    yield
+    for table in (need for need in needs if issubclass(need, Table)):
+        tables.get(table)
 
 
 class Progress:
@@ -132,6 +142,8 @@ class Progress:
 
 def load_snapshot(file: str) -> "Snapshot":
     """Read a saved snapshot or report; one that cannot be read is a usage error."""
+    from pathlib import Path  # noqa: PLC0415  # every check would pay two milliseconds for it
+
     from gpucheck.facts.snapshot import SnapshotError, load  # noqa: PLC0415
 
     try:

@@ -1,7 +1,6 @@
 """Text output of the command line: colour, stream or file, control characters."""
 
 import sys
-from pathlib import Path
 from typing import Any
 
 import click
@@ -28,6 +27,8 @@ def write_out(text: str, output: str | None) -> None:
     if output is None:
         click.echo(encodable(text, sys.stdout.encoding), nl=False, color=True)
         return
+    from pathlib import Path  # noqa: PLC0415  # every check would pay two milliseconds for it
+
     try:
         Path(output).write_text(encodable(text, "utf-8"), encoding="utf-8")
     except (OSError, ValueError) as error:

@@ -1,14 +1,16 @@
 """A snapshot: everything that is known about a machine, typed, with sources and problems."""
 
 from datetime import datetime, timezone
-from pathlib import Path
-from typing import Any, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 import msgspec
 
 from gpucheck import __version__
 from gpucheck.facts import Facts, Section, builtins
 from gpucheck.facts.sections import all_sections
+
+if TYPE_CHECKING:  # importing it takes two milliseconds
+    from pathlib import Path
 
 SCHEMA = "gpucheck.snapshot/1"
 REPORT_SCHEMA = "gpucheck.report/1"
@@ -168,7 +170,7 @@ class _SavedReport(msgspec.Struct, frozen=True, tag_field="schema", tag=REPORT_S
     snapshot: msgspec.Raw
 
 
-def load(file: Path) -> Snapshot:
+def load(file: "Path") -> Snapshot:
     """Read a saved snapshot, or the snapshot inside a saved report.
 
     Raises:

@@ -14,20 +14,25 @@ what a finding is made of, ``witnesses`` are what self-tests and pre-flights say
 import functools
 import importlib
 import pkgutil
+from collections.abc import Iterator
 
 import msgspec
 
 from gpucheck.findings.form import Rule
 
 
-@functools.cache
-def all_rules() -> dict[str, Rule]:
-    """Return the header of every finding by its slug, in the order of the slugs."""
-    rules = {}
+def each_rule() -> Iterator[Rule]:
+    """Import one finding after the other, and return the header of each."""
     for module_info in pkgutil.iter_modules(__path__):
         if not module_info.ispkg:
             rule: Rule = importlib.import_module(f"{__name__}.{module_info.name}").RULE
-            rules[rule.slug] = rule
+            yield rule
+
+
+@functools.cache
+def all_rules() -> dict[str, Rule]:
+    """Return the header of every finding by its slug, in the order of the slugs."""
+    rules = {rule.slug: rule for rule in each_rule()}
     return dict(sorted(rules.items()))
 
 

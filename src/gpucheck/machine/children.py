@@ -22,6 +22,9 @@ from typing import Literal, NoReturn, Protocol
 
 import msgspec
 
+if sys.platform != "win32":
+    import resource  # here once, rather than in every child
+
 _FRAME = struct.Struct("!cI")
 _ANSWER, _STAGE, _STARTED, _END, _CRASH = b"a", b"s", b"p", b"e", b"c"
 _LIMIT = 64 * 1024 * 1024
@@ -66,6 +69,8 @@ class Children:
 
     def __init__(self) -> None:
         self._under_way: dict[str, _Forked | _Threaded] = {}
+        self._leaving: list[_Forked | _Threaded] = []
+        """Those that have said everything; the kernel takes a moment to take them apart."""
 
     def start(self, name: str, work: Work, deadline: float) -> None:
         """Start a task; ``deadline`` is a time of ``time.monotonic()``."""
@@ -91,14 +96,18 @@ class Children:
         heard = [event for child in self._under_way.values() for event in child.events()]
         for event in heard:
             if isinstance(event, Done):
-                del self._under_way[event.name]
+                self._leaving.append(self._under_way.pop(event.name))
+        self._leaving = [child for child in self._leaving if not child.gone()]
         return heard
 
     def stop(self) -> None:
-        """Kill what still runs."""
+        """Kill what still runs, and wait for what has ended by itself."""
         for child in self._under_way.values():
             child.kill()
+        for child in self._leaving:
+            child.gone(wait=True)
         self._under_way.clear()
+        self._leaving.clear()
 
     def _select(self, end: float) -> None:
         with selectors.DefaultSelector() as selector:
@@ -142,6 +151,7 @@ class _Forked(_Child):
         self._bytes = bytearray()
         self._events: list[Said | Done] = []
         self._ended = False
+        self._exits = False
         self._sessions: list[int] = []
         sys.stdout.flush()
         sys.stderr.flush()
@@ -183,6 +193,12 @@ class _Forked(_Child):
         with contextlib.suppress(OSError):
             os.waitpid(self._pid, os.WNOHANG)
 
+    def gone(self, *, wait: bool = False) -> bool:
+        """Whether nothing is left to wait for; one that had to be killed is not waited for."""
+        with contextlib.suppress(OSError):
+            return not self._exits or os.waitpid(self._pid, 0 if wait else os.WNOHANG)[0] != 0
+        return True
+
     def _hear(self, kind: bytes, payload: bytes) -> None:
         if kind == _ANSWER:
             self._events.append(self._said(payload))
@@ -203,8 +219,7 @@ class _Forked(_Child):
             return
         # It has sent everything and exits by itself: only its pipe and its entry remain.
         os.close(self.pipe)
-        with contextlib.suppress(OSError):
-            os.waitpid(self._pid, 0)
+        self._exits = True
 
     def _how_it_died(self) -> str:
         with contextlib.suppress(OSError):
@@ -264,8 +279,6 @@ def _encoded(words: str) -> bytes:
 
 
 def _no_core_dump() -> None:
-    import resource  # noqa: PLC0415  # not on Windows
-
     with contextlib.suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
 
@@ -311,6 +324,10 @@ class _Threaded(_Child):
 
     def kill(self) -> None:
         """Abandon the thread: it cannot be killed, but a daemon does not keep the process alive."""
+
+    def gone(self, *, wait: bool = False) -> bool:  # noqa: ARG002  # as of a process
+        """Whether nothing is left to wait for: a daemon thread needs nobody."""
+        return True
 
     def _run(self, work: Work) -> None:
         try:

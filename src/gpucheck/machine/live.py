@@ -48,6 +48,8 @@ _MAX_LINKS = 40
 _MAX_PATHS = 20_000
 _LARGEST_MAPPED = 8 << 30
 """In bytes; the largest libraries have about 2 GiB, but a sparse file may claim any size."""
+_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)
+"""A FIFO where a file is expected must not block; sysfs ignores the second flag."""
 _BINARY = getattr(os, "O_BINARY", 0)
 
 
@@ -108,8 +110,7 @@ class LiveHost(Host):
         """Read at most ``limit`` bytes from the start of a file."""
 
         def read() -> bytes:
-            # O_NONBLOCK: a FIFO where a file is expected must not block; sysfs ignores it.
-            handle = os.open(self._at(path), os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+            handle = os.open(self._at(path), _READ)
             try:
                 parts: list[bytes] = []
                 left = limit
@@ -128,7 +129,7 @@ class LiveHost(Host):
         """Find a literal in a file of any size; each hit with its surroundings."""
 
         def find() -> list[bytes]:
-            handle = os.open(self._at(path), os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | _BINARY)
+            handle = os.open(self._at(path), _READ | _BINARY)
             try:
                 seen = os.fstat(handle)
                 if not stat_module.S_ISREG(seen.st_mode):
@@ -151,7 +152,7 @@ class LiveHost(Host):
         def read() -> list[bytes]:
             if sum(length for _, length in ranges) > RANGES_LIMIT:
                 raise OSError(errno.EFBIG, "more than is read at once")
-            handle = os.open(self._at(path), os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | _BINARY)
+            handle = os.open(self._at(path), _READ | _BINARY)
             try:
                 if not stat_module.S_ISREG(os.fstat(handle).st_mode):
                     raise OSError(errno.EINVAL, "no regular file")

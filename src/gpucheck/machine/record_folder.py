@@ -6,13 +6,15 @@ base64; ``host.json`` what else the kernel said; ``commands.json``, ``env.json``
 ``cuinit.json``, ``worker.json`` and ``selftests.json`` the answers of the other questions.
 """
 
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 from gpucheck.facts.device_nodes import OpenResult
 from gpucheck.machine.base import Identity, Limits, Space, Stat
+
+if TYPE_CHECKING:  # importing it takes two milliseconds
+    from pathlib import Path
 
 T = TypeVar("T")
 
@@ -64,7 +66,7 @@ def place_in_folder(path: str, *, link: bool = False) -> str:
     return f"files/{inside}{_LINK if link else ''}"
 
 
-def read_folder(folder: Path) -> Recording:
+def read_folder(folder: "Path") -> Recording:
     """Read a machine that ``collect --record`` wrote.
 
     Raises:
@@ -87,7 +89,7 @@ def read_folder(folder: Path) -> Recording:
     return recording
 
 
-def _read_files(files: Path, recording: Recording) -> None:
+def _read_files(files: "Path", recording: Recording) -> None:
     windows = recording.identity.os == "windows"
     for file in sorted(files.rglob("*")):
         name = file.relative_to(files).as_posix().replace("%3A", ":")
@@ -100,7 +102,7 @@ def _read_files(files: Path, recording: Recording) -> None:
             recording.stat.setdefault(path, Stat(kind="directory", mode=0o755))
 
 
-def _load(file: Path, shape: type[T]) -> T | None:
+def _load(file: "Path", shape: type[T]) -> T | None:
     """Read one JSON file of a recorded machine; None if it does not exist.
 
     Raises:

@@ -5,8 +5,7 @@ import glob
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from gpucheck.facts import Answer
 from gpucheck.facts.device_nodes import OpenResult
@@ -23,6 +22,9 @@ from gpucheck.machine.base import (
 from gpucheck.machine.live import surroundings
 from gpucheck.machine.record_folder import Recording, read_folder
 
+if TYPE_CHECKING:  # importing it takes two milliseconds
+    from pathlib import Path
+
 T = TypeVar("T")
 
 _MAX_LINKS = 40
@@ -35,9 +37,9 @@ class RecordedHost(Host):
         ValueError: the folder is not a recorded machine, in one sentence.
     """
 
-    def __init__(self, machine: Path | Recording) -> None:
+    def __init__(self, machine: "Path | Recording") -> None:
         self.origin = "recorded"
-        self._record = read_folder(machine) if isinstance(machine, Path) else machine
+        self._record = machine if isinstance(machine, Recording) else read_folder(machine)
         self._windows = self._record.identity.os == "windows"
         self._paths = self._known_paths()
         self._by_depth: dict[int, list[tuple[str, list[str]]]] = defaultdict(list)

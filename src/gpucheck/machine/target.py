@@ -19,7 +19,6 @@ A recorded machine stores the outcome in ``worker.json``::
 import os
 import sys
 from collections.abc import Iterable
-from pathlib import Path
 
 import msgspec
 
@@ -30,7 +29,7 @@ from gpucheck.machine import Host, RecordedHost, RecordingHost
 ASK_LIMIT = 8.0
 """Seconds that the target interpreter may take to describe itself."""
 
-_SCRIPT = str(Path(__file__).parent.parent / "worker" / "describe.py")
+_SCRIPT = os.path.join(os.path.dirname(os.path.dirname(__file__)), "worker", "describe.py")
 _COMMAND_LINE_LIMIT = 64 * 1024
 _MESSAGE_LIMIT = 300
 _TORCHRUN_VARIABLES = ("RANK", "WORLD_SIZE", "MASTER_ADDR")

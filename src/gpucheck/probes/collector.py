@@ -2,7 +2,7 @@
 
 import itertools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -20,6 +20,8 @@ from gpucheck.tables import Table, Tables
 LONGEST = 30.0
 """No probe ends later than this after the start, in seconds: deadlines do not add up."""
 _TICK = 0.25
+_PAUSE = 0.001
+"""Seconds for which the children are not heard while something else is done."""
 _LAST_WORD = 1.0
 _LANES_OF_THE_MACHINE = ("files", "driver", "nvml", "cuda_driver")
 _DRIVER_SIGNS = (
@@ -31,10 +33,6 @@ _FIRST = "interpreter"
 
 Progress = Callable[[Sequence[str], float], None]
 """Called every quarter of a second with the probes still running and the seconds so far."""
-
-
-def _nothing() -> None:
-    """Do nothing while waiting."""
 
 
 def _packed(section: Section) -> bytes:
@@ -82,7 +80,8 @@ class Collector:
         timeout: seconds for the whole collection.
         skip: names of probes that are not run.
         progress: called with what is still running.
-        meanwhile: called once while the children work, for example to load the rules.
+        meanwhile: what else is to be done while the children work, for example importing the
+            rules. The children are heard between its steps.
     """
 
     def __init__(
@@ -95,7 +94,7 @@ class Collector:
         timeout: float = 120.0,
         skip: Sequence[str] = (),
         progress: Progress | None = None,
-        meanwhile: Callable[[], object] = _nothing,
+        meanwhile: Iterable[object] = (),
     ) -> None:
         self._host = host
         self._tables = tables
@@ -179,18 +178,19 @@ class Collector:
                 self._launch(children, first.name, [first])
             self._load_probes()
             self._launch_ready(children)
-            # The children that wait for the first one's answer take longest.
-            while _FIRST in children.names() and self._under_way[_FIRST]:
-                self._step(children)
-            self._meanwhile()
+            heard = time.monotonic()
+            for _ in self._meanwhile:
+                if time.monotonic() > heard + _PAUSE:
+                    self._step(children, seconds=0)
+                    heard = time.monotonic()
             while children.names():
                 self._step(children)
         finally:
             children.stop()
 
-    def _step(self, children: Children) -> None:
+    def _step(self, children: Children, seconds: float = _TICK) -> None:
         """Process the messages of the children, and start the probes that waited for them."""
-        for event in children.wait(time.monotonic() + _TICK):
+        for event in children.wait(time.monotonic() + seconds):
             self._hear(children, event)
         self._launch_ready(children)
         self._tell_progress(children)

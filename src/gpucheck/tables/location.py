@@ -1,14 +1,28 @@
 """The location of the compatibility tables of this installation."""
 
-from pathlib import Path
+# Names are strings here: every check would pay two milliseconds for importing pathlib.
+# ruff: noqa: PTH112, PTH113, PTH118, PTH120
+
+import os
+from typing import TYPE_CHECKING
 
 from gpucheck.tables.errors import TablesError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _FOLDER = "compat_tables"
 INDEX = "index.json"
 
 
-def tables_dir(explicit: str | None = None) -> Path:
+def tables_dir(explicit: str | None = None) -> "Path":
+    """Return the folder, as ``folder_of_tables`` does, as a path."""
+    from pathlib import Path  # noqa: PLC0415
+
+    return Path(folder_of_tables(explicit))
+
+
+def folder_of_tables(explicit: str | None = None) -> str:
     """Return the folder with index.json and one JSON file per table.
 
     `explicit` wins and must exist. Otherwise it is the folder inside the package (a wheel), or the
@@ -18,16 +32,16 @@ def tables_dir(explicit: str | None = None) -> Path:
         TablesError: there is none.
     """
     if explicit is not None:
-        folder = Path(explicit)
-        if not folder.is_dir():
+        if not os.path.isdir(explicit):
             message = f"The folder of compatibility tables {explicit} does not exist."
             raise TablesError(message)
-        return folder
-    package = Path(__file__).resolve().parent.parent
-    candidates = (package / _FOLDER, package.parent.parent / _FOLDER)
+        return explicit
+    package = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+    source_tree = os.path.dirname(os.path.dirname(package))
+    candidates = [os.path.join(folder, _FOLDER) for folder in (package, source_tree)]
     for folder in candidates:
-        if (folder / INDEX).is_file():
+        if os.path.isfile(os.path.join(folder, INDEX)):
             return folder
-    places = " or ".join(str(folder) for folder in candidates)
+    places = " or ".join(candidates)
     message = f"This installation of gpucheck has no compatibility tables: no {INDEX} in {places}."
     raise TablesError(message)

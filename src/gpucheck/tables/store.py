@@ -1,16 +1,21 @@
 """Opens tables: each is read on first use, and checked while it is read."""
+# Names are strings here: every check would pay two milliseconds for importing pathlib.
+# ruff: noqa: PTH116, PTH118, PTH123
 
+import os
 import re
 import stat
-from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 from msgspec import Struct
 
 from gpucheck.tables.base import Table
 from gpucheck.tables.errors import TablesError
-from gpucheck.tables.location import INDEX, tables_dir
+from gpucheck.tables.location import INDEX, folder_of_tables
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SCHEMA = "gpucheck.tables/1"
 LARGEST_FILE = 8 * 1024 * 1024
@@ -32,11 +37,18 @@ class Index(Struct, frozen=True, forbid_unknown_fields=True):
 class Tables:
     """The compatibility tables of one folder. Reading raises TablesError and nothing else."""
 
-    def __init__(self, directory: Path | None = None) -> None:
+    def __init__(self, directory: "os.PathLike[str] | str | None" = None) -> None:
         """Open `directory`, or the tables of this installation, without reading anything yet."""
-        self.directory = tables_dir() if directory is None else directory
+        self._folder = folder_of_tables() if directory is None else os.fspath(directory)
         self._index: Index | None = None
         self._tables: dict[str, Table] = {}
+
+    @property
+    def directory(self) -> "Path":
+        """The folder of the tables."""
+        from pathlib import Path  # noqa: PLC0415
+
+        return Path(self._folder)
 
     @property
     def version(self) -> str:
@@ -51,9 +63,10 @@ class Tables:
     def index(self) -> Index:
         """Return the content of index.json."""
         if self._index is None:
-            index = _decode(self.directory / INDEX, Index)
+            path = os.path.join(self._folder, INDEX)
+            index = _decode(path, Index)
             if index.schema != SCHEMA:
-                message = f"{self.directory / INDEX} has schema {index.schema!r}, not {SCHEMA!r}."
+                message = f"{path} has schema {index.schema!r}, not {SCHEMA!r}."
                 raise TablesError(message)
             self._index = index
         return self._index
@@ -63,7 +76,7 @@ class Tables:
         found = self._tables.get(cls.name)
         if isinstance(found, cls):
             return found
-        path = self.directory / f"{cls.name}.json"
+        path = os.path.join(self._folder, f"{cls.name}.json")
         table = _decode(path, cls)
         if table.table != cls.name:
             message = f"{path} holds the table {table.table!r}, not {cls.name!r}."
@@ -72,7 +85,7 @@ class Tables:
         return table
 
 
-def _decode(path: Path, cls: type[S]) -> S:
+def _decode(path: str, cls: type[S]) -> S:
     try:
         return msgspec.json.decode(_content(path), type=cls)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
@@ -83,12 +96,12 @@ def _decode(path: Path, cls: type[S]) -> S:
         raise TablesError(message) from error
 
 
-def _content(path: Path) -> bytes:
+def _content(path: str) -> bytes:
     try:
-        if not stat.S_ISREG(path.stat().st_mode):
+        if not stat.S_ISREG(os.stat(path).st_mode):
             message = f"{path} is not a regular file."
             raise TablesError(message)
-        with path.open("rb") as file:
+        with open(path, "rb") as file:
             content = file.read(LARGEST_FILE + 1)
     except OSError as error:
         message = f"{path} cannot be read: {error.strerror or error}."

@@ -40,7 +40,7 @@ _VIRTUAL_VENDORS = (
     "xen",
 )
 """DMI vendors that mean a virtual machine if the processor does not report one."""
-_L4T = re.compile(r"R(\d+) \(release\), REVISION: ([\d.]+)")
+_L4T = r"R(\d+) \(release\), REVISION: ([\d.]+)"
 
 
 def collect(host: Host) -> System:
@@ -165,7 +165,7 @@ def _l4t(host: Host, jetson: Answer[str]) -> Answer[str]:
 
 
 def _l4t_release(text: str) -> str | None:
-    found = _L4T.search(text)
+    found = re.search(_L4T, text)
     return f"{found[1]}.{found[2]}" if found else None
 
 

@@ -20,16 +20,14 @@ _MOST_OF_PACKAGE = 512
 _MOST_FILES = 8000
 _MOST_RECORDS = 300
 _RECORD_LIMIT = 256 * 1024
-_CPYTHON = re.compile(
-    r"\.cpython-([0-9]{2,4})(t?)(?:d|-[^.]{1,60})?\.so|\.cp([0-9]{2,4})(t?)-[^.]{1,60}\.pyd"
-)
+_CPYTHON = r"\.cpython-([0-9]{2,4})(t?)(?:d|-[^.]{1,60})?\.so|\.cp([0-9]{2,4})(t?)-[^.]{1,60}\.pyd"
 _OF_TORCH = ("torch", "torchgen", "functorch")
 """The folders of the torch installation itself."""
 LINUX, WINDOWS = (".so",), (".pyd", ".dll")
 """File name suffixes of compiled files."""
-_RECORDED = re.compile(r"\.(?:so|pyd|dll),")
-_VERSION = re.compile(r"[0-9]+")
-_KIND = re.compile(r"(?<=[-_.])(?:cpu|cuda|gpu|hip|rocm|xpu)(?=[-_.])")
+_RECORDED = r"\.(?:so|pyd|dll),"
+_VERSION = r"[0-9]+"
+_KIND = r"(?<=[-_.])(?:cpu|cuda|gpu|hip|rocm|xpu)(?=[-_.])"
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,7 +46,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def python(self) -> str:
         """The CPython version in the file name's tag, such as ``311``; "" if there is no tag."""
-        match = _CPYTHON.search(self.inside)
+        match = re.search(_CPYTHON, self.inside)
         return "".join(part or "" for part in match.groups()) if match else ""
 
     @property
@@ -58,9 +56,9 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
         Variants are, for example, ``libbitsandbytes_cuda118.so`` and
         ``libbitsandbytes_cuda128.so``, or ``addon_torch29-cpu.so`` and ``addon_torch29-cuda.so``.
         """
-        plain = _CPYTHON.sub("", self.inside)
-        numberless = _VERSION.sub("#", self.inside)
-        return _KIND.sub("#", numberless) if _VERSION.search(name(plain)) else numberless
+        plain = re.sub(_CPYTHON, "", self.inside)
+        numberless = re.sub(_VERSION, "#", self.inside)
+        return re.sub(_KIND, "#", numberless) if re.search(_VERSION, name(plain)) else numberless
 
 
 class Candidates(msgspec.Struct, frozen=True):
@@ -179,7 +177,7 @@ class Owners:
             self._recorded = {}
             for info in self._infos[:_MOST_RECORDS]:
                 text = self._host.read(join(info.path, "RECORD"), _RECORD_LIMIT).value or ""
-                for line in text.splitlines() if _RECORDED.search(text) else ():
+                for line in text.splitlines() if re.search(_RECORDED, text) else ():
                     inside, comma, _ = line.partition(",")
                     if comma and inside.endswith((*LINUX, *WINDOWS)):
                         self._recorded.setdefault((info.entry, inside), info)

@@ -21,13 +21,12 @@ from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.machine import Host
 from gpucheck.machine.paths import join, parent
 from gpucheck.probes.extensions.reading.files import Candidate
-from gpucheck.probes.extensions.reading.symbol_names import is_of_torch
 from gpucheck.probes.extensions.reading.torch_exports import TorchLibraries
 from gpucheck.probes.loading.reading.owners import is_cuda
 
-_RENAMED = re.compile(r"[^.]+[-.][0-9a-f]{8}\.so(?:\.[0-9.]{1,20})?")
+_RENAMED = r"[^.]+[-.][0-9a-f]{8}\.so(?:\.[0-9.]{1,20})?"
 _DRIVER = "libcuda.so.1"
-_OF_MAJOR = re.compile(
+_OF_MAJOR = (
     r"lib(?:cudart|cublas|cublasLt|nvrtc)(?:[-.][0-9a-f]{8})?\.so\.(1[0-9])(?:\.[0-9.]{1,20})?"
 )
 """Libraries whose version number is the major release of their CUDA."""
@@ -91,7 +90,7 @@ class Reader:
         if elf is None:
             return None
         self._elves[file.path] = elf
-        majors = (match[1] for soname in needed if (match := _OF_MAJOR.fullmatch(soname)))
+        majors = (match[1] for soname in needed if (match := re.fullmatch(_OF_MAJOR, soname)))
         of_torch = any(TorchLibraries.are(soname) for soname in needed)
         return Needs(file, needed, torch=of_torch, cuda=next(majors, ""))
 
@@ -135,6 +134,8 @@ class Reader:
         return answer.map(all_codes)
 
     def _compare_symbols(self, files: list[Needs]) -> None:
+        from gpucheck.probes.extensions.reading.symbol_names import is_of_torch  # noqa: PLC0415  # compiles patterns
+
         why = self._libraries.complaint()
         for needs in files:
             symbols = undefined_symbols(self._host, self._elves[needs.file.path])
@@ -175,7 +176,7 @@ def _matters(soname: str) -> bool:
 
 def _is_looked_for(soname: str) -> bool:
     """Whether a library comes from elsewhere: a wheel renames the libraries that it bundles."""
-    of_cuda = is_cuda(soname) and _RENAMED.fullmatch(soname) is None
+    of_cuda = is_cuda(soname) and re.fullmatch(_RENAMED, soname) is None
     return TorchLibraries.are(soname) or of_cuda
 
 

@@ -9,9 +9,9 @@ _C_NAMES = ("aoti_torch_", "torch_", "THPVariable")
 """Prefixes of PyTorch's C functions, including its stable interface, and its Python types."""
 _SPECIAL = {"TV": "virtual table of ", "TI": "type information of ", "TS": "type name of "}
 _NEW_STRING = "7__cxx11"
-_OLD_STRING = re.compile(r"(?:R?K?)Ss$")
+_OLD_STRING = r"(?:R?K?)Ss$"
 _LENGTH = re.compile(r"[1-9][0-9]{0,3}")
-_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,200}")
+_PLAIN = r"[A-Za-z_][A-Za-z0-9_]{0,200}"
 _LONGEST = 160
 
 
@@ -24,7 +24,7 @@ def string_abi(symbols: list[str]) -> bool | None:
     """Return True if the symbols use C++11 strings, False for older ones, None for neither."""
     if any(_NEW_STRING in symbol for symbol in symbols):
         return True
-    return False if any(_OLD_STRING.search(symbol) for symbol in symbols) else None
+    return False if any(re.search(_OLD_STRING, symbol) for symbol in symbols) else None
 
 
 def short_name(symbol: str) -> str:
@@ -53,7 +53,7 @@ def _of_msvc(symbol: str) -> str:
     mark = symbol[1:3]
     inner = symbol[3:] if mark in ("?0", "?1") else symbol[1:]
     parts = inner.partition("@@")[0].split("@")[::-1]
-    if not all(_PLAIN.fullmatch(part) for part in parts):
+    if not all(re.fullmatch(_PLAIN, part) for part in parts):
         return ""
     if mark in ("?0", "?1"):
         parts.append(("~" if mark == "?1" else "") + parts[-1])

@@ -1,5 +1,7 @@
 """Installed distributions, from the names of their metadata folders."""
 
+import functools
+
 import msgspec
 
 from gpucheck.facts import Answer
@@ -30,8 +32,13 @@ def normalise(project: str) -> str:
 
 def dist_infos(host: Host, folders: list[str]) -> list[DistInfo]:
     """Return what is installed in the folders, in the order in which an import searches them."""
+    return list(_installed(host, tuple(distinct(folders)[:_MAX_ENTRIES])))
+
+
+@functools.lru_cache(maxsize=4)  # most probes of the lane ask, and the folders may be large
+def _installed(host: Host, entries: tuple[str, ...]) -> tuple[DistInfo, ...]:
     found = []
-    for entry in distinct(folders)[:_MAX_ENTRIES]:
+    for entry in entries:
         for path in host.glob(pattern(entry, "*.*-info")).value or ():
             stem, _, ending = name(path).rpartition(".")
             if ending not in ("dist-info", "egg-info") or stem.startswith("~"):
@@ -41,7 +48,7 @@ def dist_infos(host: Host, folders: list[str]) -> list[DistInfo]:
             found.append(
                 DistInfo(project=normalise(project), version=version, path=path, entry=entry)
             )
-    return found
+    return tuple(found)
 
 
 def header(host: Host, info: DistInfo) -> Answer[list[str]]:

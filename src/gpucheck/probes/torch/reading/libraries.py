@@ -12,8 +12,8 @@ from gpucheck.probes.torch.reading.files import TorchFiles
 from gpucheck.probes.torch.reading.pins import exact
 
 _CARRIED = {
-    "cudnn": ("libcudnn*.so*", re.compile(r"libcudnn(?:-[0-9a-f]{8})?\.so\.([0-9]+(?:\.[0-9]+)*)")),
-    "nccl": ("libnccl*.so*", re.compile(r"libnccl(?:-[0-9a-f]{8})?\.so\.([0-9]+(?:\.[0-9]+)*)")),
+    "cudnn": ("libcudnn*.so*", r"libcudnn(?:-[0-9a-f]{8})?\.so\.([0-9]+(?:\.[0-9]+)*)"),
+    "nccl": ("libnccl*.so*", r"libnccl(?:-[0-9a-f]{8})?\.so\.([0-9]+(?:\.[0-9]+)*)"),
 }
 _CUDNN_DLL = r"cudnn64_([0-9]+)\.dll"
 _CUDNN_IN_BUILD = r"cudnn([0-9]+(?:\.[0-9]+)*)"
@@ -105,7 +105,7 @@ class Libraries:
         carried = [
             (match.group(1), path)
             for path in self._host.glob(pattern(self._lib, files)).value or ()
-            if (match := shape.fullmatch(name(path)))
+            if (match := re.fullmatch(shape, name(path)))
         ]
         return Answer(*max(carried, key=lambda found: len(found[0]))) if carried else None
 
