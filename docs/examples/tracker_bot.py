@@ -25,6 +25,8 @@ MARKER = "<!-- gpucheck-tracker-bot -->"
 SURE = ("certain", "likely")
 OWNERS = ("environment", "hardware", "cluster", "user-code", "library", "code", "other")
 """Who has to act: what a label may name."""
+OF_MAINTAINERS = ("user-code", "library", "code", "other")
+"""Owners of what is no fault of the environment: such a ticket is labelled, not answered."""
 FOOTER = {
     "en": "_A program wrote this answer: gpucheck triage. If it is wrong, please say so here._",
     "zh": "_此回复由程序 gpucheck triage 自动生成。如有错误，请在此指出。_",  # noqa: RUF001  # Chinese has its own punctuation
@@ -266,6 +268,8 @@ def _answer(tracker: Tracker, environ: Mapping[str, str], *, dry_run: bool) -> s
         raise Silence("it has an answer already")
     if label:  # first: a job that is run again after a failure may label twice, but not answer
         tracker.add_label(ticket.number, label)
+    if answer.owner in OF_MAINTAINERS:
+        return f"Labelled {ticket.number}: {answer.cause} is for the maintainers to answer."
     tracker.add_comment(ticket.number, body)
     return f"Answered {ticket.number}: {answer.cause} ({answer.confidence})."
 

@@ -83,8 +83,7 @@ def test_a_certain_cause_is_answered_and_labelled(
     assert "The cause is: NVML of another release" in body
     assert "A program wrote this answer" in body
     assert tracker.asked[-1] == site.comments
-    assert len(tracker.labels) == 1
-    assert re.fullmatch(r"gpucheck(: [a-z-]+)?", tracker.labels[0])
+    assert tracker.labels == ["gpucheck: environment"]
     assert triage(body).root_causes == ("driver-library-mismatch",)
 
 
@@ -251,6 +250,15 @@ def test_the_label_names_who_has_to_act(
     environ = site.environ(tmp_path, tracker)
     run_bot({**environ, "GPUCHECK": stub(tmp_path, **({"owner": owner} if owner else {}))})
     assert tracker.labels == [label]
+
+
+@pytest.mark.parametrize("owner", ["library", "user-code", "code", "other"])
+def test_what_is_no_fault_of_the_environment_is_labelled_and_left_to_the_maintainers(
+    owner: str, site: Site, tracker: FakeTracker, tmp_path: Path
+) -> None:
+    done = run_bot({**site.environ(tmp_path, tracker), "GPUCHECK": stub(tmp_path, owner=owner)})
+    assert done.stdout.startswith("Labelled 12: ")
+    assert (tracker.labels, tracker.comments) == ([f"gpucheck: {owner}"], [])
 
 
 def test_labels_have_the_prefix_that_is_wanted_or_there_are_none(

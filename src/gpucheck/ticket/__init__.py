@@ -8,7 +8,9 @@ A text goes one way. Each step imports only from those before it. The messages t
 2. ``own_report`` takes a report of gpucheck's own out, ``numbered_errors`` names errors that are
    quoted by number; ``unwrap`` joins broken lines for a second reading;
 3. ``readers`` read its facts, ``completion`` adds what the tables know;
-4. the matcher finds messages, ``gpu_errors`` complaints; with the facts they are a ``reading``;
+4. the matcher finds messages; ``exceptions`` are read with their frames, ``whose_code`` says whose
+   these are, ``failure`` which of them the text is about; ``counting`` knows which messages count.
+   ``gpu_errors`` and ``complaints`` find what people say; with the facts it all is a ``reading``;
 5. ``families`` and ``as_snapshot`` make a snapshot of it, ``claims`` weighs what it claims;
 6. ``settled`` knows the checks about which the text says nothing; ``judge`` has the engine combine
    the claims; ``questions`` says what is open;
