@@ -47,9 +47,19 @@ def _instructions(text: str) -> list[str]:
     return [one for one in paragraphs[first:end] if not one.startswith("```")]
 
 
-_OTHERWISE = ("If that does not help", "如果没有解决", "It may also be", "也可能是")
+_OTHERWISE = (
+    "If that does not help",
+    "如果没有解决",
+    "It may also be",
+    "也可能是",
+    "`gpucheck-report/",
+)
 _TRANSLATIONS = {
     (escaped(fix.text), escaped(fix.zh))
     for finding in all_messages().values()
-    for fix in (*finding.fixes, *(one for message in finding.messages for one in message.fixes))
+    for fix in (
+        *finding.fixes,
+        *finding.named_fixes,
+        *(one for message in finding.messages for one in message.fixes),
+    )
 }

@@ -58,5 +58,6 @@ def test_a_fix_of_a_message_has_its_own_chinese(slug: str) -> None:
 def test_one_english_sentence_has_one_chinese(slug: str) -> None:
     finding = all_messages()[slug]
     chinese: dict[str, str] = {}
-    for fix in (*finding.fixes, *(fix for one in finding.messages for fix in one.fixes)):
+    of_messages = (fix for one in finding.messages for fix in one.fixes)
+    for fix in (*finding.fixes, *finding.named_fixes, *of_messages):
         assert chinese.setdefault(fix.text, fix.zh) == fix.zh

@@ -99,3 +99,12 @@ def test_pytorch_and_python_are_below_everybody() -> None:
     assert found is not None
     assert found.package == "train.py"
     assert innermost([]) is None
+
+
+def test_a_framework_for_any_program_is_named_only_if_there_is_no_other_package() -> None:
+    web = Frame(f"{INSTALLED}/starlette/responses.py", 187, "render")
+    engine = Frame(f"{INSTALLED}/vllm/entrypoints/api_server.py", 9, "create")
+    for frames, package in (([engine, web], "vllm"), ([web], "starlette")):
+        found = innermost(frames)
+        assert found is not None
+        assert found.package == package

@@ -16,6 +16,7 @@ from gpucheck.ticket.language import Language
 
 _QUOTED, _FIXES = 3, 2
 _COLLECT_ENV = "python -m torch.utils.collect_env"
+_NOT_OF_ENVIRONMENT = ("code", "other")
 _TO_SEND = {
     "driver": ("nvidia-smi", "sudo dmesg | grep -iE 'nvrm|xid|nvidia'", _COLLECT_ENV),
     "cluster": (_COLLECT_ENV, "NCCL_DEBUG=INFO torchrun SCRIPT"),
@@ -117,7 +118,8 @@ def _cause(report: Report, language: Language) -> list[str]:
     if others:
         named = "; ".join(_named(one, language) for one in others)
         parts.append(words.also.format(causes=named))
-    return [*parts, words.otherwise, block(_to_send(first))]
+    send = _to_send(first)
+    return [*parts, words.otherwise, block(send)] if send else parts
 
 
 def _named(finding: Finding, language: Language) -> str:
@@ -144,6 +146,8 @@ def _instruction(finding: Finding, fix: Fix, language: Language) -> str:
 def _to_send(finding: Finding) -> tuple[str, ...]:
     """Return the most informative output to ask for if the fix did not help, by area."""
     rule = all_rules().get(finding.slug)
+    if rule is not None and rule.owner in _NOT_OF_ENVIRONMENT:
+        return ()  # a report on the environment would not tell more
     family = rule.family if rule is not None else ""
     return _TO_SEND.get(family, (_COLLECT_ENV,))
 

@@ -19,6 +19,11 @@ _INSTALLED = re.compile(r"(?:site|dist)-packages[/\\]([\w-]{1,60})")
 _EGG = re.compile(r"[/\\]([\w-]{1,60}?)-[\d.]{1,20}[^/\\]{0,60}\.egg[/\\](\w{1,60})")
 _TWICE = re.compile(r"[/\\]([\w-]{2,60})(?=[/\\](?:src[/\\]|python[/\\])?(\w{2,60})[/\\])")
 _SOURCES = re.compile(r"(?:^|[/\\])(?:src|python)[/\\](\w{2,60})[/\\]")
+_SERVES_ANY = re.compile(
+    r"(?:site|dist)-packages[/\\](?:starlette|fastapi|uvicorn|uvloop|anyio|asyncio|pydantic\w{0,10}"
+    r"|click|typer|gradio|aiohttp|requests|urllib3|httpx|httpcore|PIL|tqdm|joblib|multiprocess"
+    r"|decorator|cloudpickle|dill|pandas|scipy|hydra|fire|jsonargparse)[/\\.]"
+)
 _TYPED = re.compile(r"<|Cell In")
 """Code that was typed into a session or a notebook."""
 _SLASH = re.compile(r"[/\\\\]")
@@ -38,11 +43,15 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def innermost(frames: Sequence[Frame]) -> Place | None:
-    """Return the innermost place that is neither PyTorch's nor Python's own, else the last."""
+    """Return the innermost place that is neither PyTorch's nor Python's own, else the last.
+
+    A framework that serves any program is named only where the text shows no other package.
+    """
     if not frames:
         return None
-    others = (one for one in reversed(frames) if not _is_below(one.file))
-    return _place(next(others, frames[-1]))
+    others = [one for one in reversed(frames) if not _is_below(one.file)]
+    special = (one for one in others if not _SERVES_ANY.search(one.file))
+    return _place(next(special, others[0] if others else frames[-1]))
 
 
 def _is_below(file: str) -> bool:
