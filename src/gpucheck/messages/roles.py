@@ -37,20 +37,23 @@ SILENT = frozenset([Role.INFO, Role.COMMAND, Role.SETTING, Role.ADVICE, Role.OTH
 """The roles in which a weak sign does not count, whatever else the text shows."""
 
 _STAMP = r"(?:\[?\d{2,4}[-/]\d\d(?:[-/]\d\d)?[T ])?\[?\d\d:\d\d(?::\d\d(?:[.,-]\d{1,9})?)?Z?\]?"
-_LEVELS = {
-    Role.INFO: r"INFO|DEBUG|TRACE|NOTE|SUCCESS|I",
-    Role.WARNING: r"WARNING|WARN|W",
-    Role.ERROR: r"ERROR|CRITICAL|FATAL|SEVERE|E|F",
-}
-_BEFORE = rf"(?:[\w.@-]{{1,40}} ?\| |\([\w ]{{1,40}}[^()]{{0,60}}\) |\[?{_STAMP}[\s\]|-]{{1,4}}"
-_BEFORE += r"|\[[\w:. -]{1,40}\] ?|[\w.:-]{1,60} ?[-|] ){0,3}"
-_LOGGED = {
-    role: re.compile(
-        rf"{_BEFORE}\s{{0,4}}[\[<(|]?(?:(?:{names[:-2].rstrip('|')})\b(?![.=(\w])|"
-        rf"[{''.join(one for one in names.split('|') if len(one) == 1)}]\d{{3,4}} )"
-    )
-    for role, names in _LEVELS.items()
-}
+_BEFORE = (
+    r"(?:[\w.@-]{1,40} ?\| |\([\w ]{1,40}[^()]{0,60}\) "
+    rf"|\[?{_STAMP}[\s\]|-]{{1,4}}|\[[\w:. -]{{1,40}}\] ?|[\w.:-]{{1,60}} ?[-|] ){{0,3}}\s{{0,4}}"
+)
+"""What stands before the level of a line: a service, an actor, a time, a name."""
+
+
+def _logged(words: str, letters: str) -> re.Pattern[str]:
+    """Return a pattern for lines of a level, by its words or, as in glog, by its letter."""
+    return re.compile(rf"{_BEFORE}[\[<(|]?(?:(?:{words})\b(?![.=(\w])|[{letters}]\d{{3,4}} )")
+
+
+_LOGGED = (
+    (Role.INFO, _logged("INFO|DEBUG|TRACE|NOTE|SUCCESS", "I")),
+    (Role.WARNING, _logged("WARNING|WARN", "W")),
+    (Role.ERROR, _logged("ERROR|CRITICAL|FATAL|SEVERE", "EF")),
+)
 _WARNS = re.compile(r"\b\w{0,40}Warning: |\bwarnings?\.warn\(", re.ASCII)
 _OTHER = re.compile(
     r"\btensorflow/|\btsl/|\bxla/|\bcudart_stub\.cc|\bcuda_(?:dnn|fft|blas)\.cc|\bTF-TRT\b"
@@ -105,8 +108,8 @@ def role_of_line(line: str) -> Role:
     """Return the role of a line by itself; source code is not told from output."""
     if _OTHER.search(line):
         return Role.OTHER
-    for role, pattern in _LOGGED.items():
-        if pattern.match(line):
+    for role, logged in _LOGGED:
+        if logged.match(line):
             return role
     if _WARNS.search(line):
         return Role.WARNING
