@@ -125,3 +125,8 @@ def test_exceptions_that_led_to_one_another_are_a_chain() -> None:
 )
 def test_what_a_logger_wrote_before_a_line_is_left_out(line: str, said: str) -> None:
     assert unlogged(line).strip() == said
+
+
+def test_the_last_exception_of_a_log_that_is_full_of_errors_is_found() -> None:
+    noise = "".join(f"GET /{number} error: 404, retried\n" for number in range(2000))
+    assert [one.name for one in raised(noise + PLAIN)] == ["KeyError"]

@@ -15,8 +15,8 @@ from gpucheck.messages.roles import Role, role_of_line
 from gpucheck.messages.source_code import is_code
 from gpucheck.messages.text import Line, Text
 
-_MOST = 400
-"""The number of lines with one of the words that are looked at."""
+_MOST = 200
+"""The number of lines with one of the words that are looked at, at the beginning and the end."""
 _MOST_FRAMES, _MOST_ABOVE, _MOST_BELOW = 60, 240, 3
 """Frames of a traceback, lines from an exception back to its first frame, lines of a message."""
 _LONGEST_MESSAGE = 600
@@ -76,8 +76,6 @@ class Raised(msgspec.Struct, frozen=True, kw_only=True):
     """The index of its line in the text."""
     frames: tuple[Frame, ...]
     """Outermost first, as they stand in the text; a notebook's may stand the other way round."""
-    begins: int
-    """The index of the first line of its traceback."""
     quoted: bool
     """Whether it stands within a sentence, not at the start of a line."""
 
@@ -90,7 +88,7 @@ class Raised(msgspec.Struct, frozen=True, kw_only=True):
 def raised_in(text: Text) -> list[Raised]:
     """Return the exceptions of a text in their order, each distinct one once."""
     found: dict[tuple[str, str], Raised] = {}
-    for index in text.find(*_WORDS, most=_MOST):
+    for index in _first_and_last(text.find(*_WORDS)):
         one = _raised(text, index)
         if one is None:
             continue
@@ -99,6 +97,11 @@ def raised_in(text: Text) -> list[Raised]:
         if known is None or (one.frames and not known.frames):
             found[key] = one
     return sorted(found.values(), key=lambda one: one.index)
+
+
+def _first_and_last(indexes: Sequence[int]) -> Sequence[int]:
+    """Return the lines to look at: a log that reports errors all the time ends with the failure."""
+    return indexes if len(indexes) <= 2 * _MOST else (*indexes[:_MOST], *indexes[-_MOST:])
 
 
 def chains(text: Text, raised: Sequence[Raised]) -> list[list[Raised]]:
@@ -131,7 +134,7 @@ def _raised(text: Text, index: int) -> Raised | None:
     found = at_start or _WITHIN.search(line.text)
     if found is None or _HEADER in line.text.lower():
         return None
-    frames, begins = _above(text, index)
+    frames = _above(text, index)
     said_little = not found[2] or found[1] in _OF_NO_LANGUAGE
     if not frames and (said_little or is_code(text, index)):
         return None
@@ -142,7 +145,6 @@ def _raised(text: Text, index: int) -> Raised | None:
         line=line,
         index=index,
         frames=tuple(frames),
-        begins=begins,
         quoted=at_start is None,
     )
 
@@ -160,7 +162,6 @@ def _in_long_line(line: Line, index: int) -> Raised | None:
         line=line,
         index=index,
         frames=(),
-        begins=index,
         quoted=True,
     )
 
@@ -177,10 +178,9 @@ def _below(text: Text, index: int) -> Iterator[str]:
         yield said.strip()
 
 
-def _above(text: Text, index: int) -> tuple[list[Frame], int]:
-    """Return the frames of the traceback that ends in a line, and where it begins."""
+def _above(text: Text, index: int) -> list[Frame]:
+    """Return the frames of the traceback that ends in a line."""
     frames: list[Frame] = []
-    begins = index
     last = text.lines[index]
     for at in range(index - 1, max(-1, index - 1 - _MOST_ABOVE), -1):
         line = text.lines[at]
@@ -189,17 +189,15 @@ def _above(text: Text, index: int) -> tuple[list[Frame], int]:
         if line.speaker != last.speaker:
             continue
         if _HEADER in line.text.lower():
-            begins = at
             break
         said = unlogged(line.text)
         frame = _frame(said)
         if frame is not None:
             frames.append(frame)
-            begins = at
         elif not _BODY.match(said) or said.startswith("```"):
             break
     frames.reverse()
-    return frames, begins
+    return frames
 
 
 def _frame(said: str) -> Frame | None:
