@@ -51,6 +51,15 @@ def test_the_tables_for_a_terminal(tally: Tally) -> None:
     assert any(one.startswith("environment 3 50 %") for one in words)
 
 
+def test_a_cause_with_several_owners_is_named_with_each() -> None:
+    counting = Counting()
+    for owner in ("library", "user-code"):
+        counting.add(line(owner, "broken", "application-bug"))
+    words = batch_summary.text(counting.tally())
+    assert "application-bug (library)" in words
+    assert "application-bug (user-code)" in words
+
+
 def test_csv(tally: Tally) -> None:
     rows = list(csv.DictReader(io.StringIO(batch_summary.as_csv(tally))))
     assert {"counted": "all", "name": "", "owner": "", "tickets": "7"} in rows

@@ -4,12 +4,13 @@ import csv
 import html
 import io
 import json
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 from gpucheck.findings import all_rules
 from gpucheck.output.layout import Page
 from gpucheck.output.words import plural
-from gpucheck.ticket.tally import Tally
+from gpucheck.ticket.tally import CauseCount, Tally
 
 _NO_CAUSE = {"none": "(nothing broken)", "unknown": "(no cause found)"}
 _OWNERS = {
@@ -93,13 +94,20 @@ def _head(tally: Tally) -> str:
 
 
 def _tables(tally: Tally) -> Sequence[tuple[str, Sequence[Row]]]:
+    times = Counter(one.cause for one in tally.causes)
     causes = [
-        (one.cause or _NO_CAUSE.get(one.owner, ""), _title(one.cause), one.tickets)
+        (_named(one, alone=times[one.cause] == 1), _title(one.cause), one.tickets)
         for one in tally.causes
     ]
     owners = [(name, _OWNERS.get(name, ""), count) for name, count in tally.owners.items()]
     verdicts = [(name, "", count) for name, count in tally.verdicts.items()]
     return (("Verdict", verdicts), ("First cause", causes), ("Who has to act", owners))
+
+
+def _named(count: CauseCount, *, alone: bool) -> str:
+    """Return the name of a cause, with its owner if it has several."""
+    name = count.cause or _NO_CAUSE.get(count.owner, "")
+    return name if alone or not count.cause else f"{name} ({count.owner})"
 
 
 def _title(slug: str) -> str:
