@@ -34,7 +34,8 @@ table { border-collapse: collapse; width: 100%; margin-bottom: 2rem; }
 caption { text-align: left; font-weight: bold; padding: .3rem 0; }
 th, td { text-align: left; padding: .3rem .6rem; border-bottom: 1px solid var(--line); }
 td.number { text-align: right; width: 5rem; font-variant-numeric: tabular-nums; }
-td.bar { width: 30%; }
+td.bar { width: 20%; }
+@media (min-width: 40rem) { th { white-space: nowrap; } }
 td.bar div { background: var(--bar); height: .8rem; }
 """
 
