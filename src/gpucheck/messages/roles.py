@@ -83,7 +83,7 @@ _PROGRAM = re.compile(
     r"(?:docker|podman|python3?(?:\.\d{1,2})?|torchrun|srun|sbatch|mpirun|accelerate|deepspeed|vllm"
     r"|nvidia-docker|kubectl|helm|conda|pip3?|uv|git|bash|sh|ray|export|set|apptainer|singularity"
     r"|nohup|CUDA_VISIBLE_DEVICES=\S{1,80})\s(?=\S{0,80}(?:\s|$))"
-    r"(?![^\n]{0,400}(?:\bfail|\berror\b|not |n't |\.$|:$))"
+    r"(?![^\n]{0,400}(?:[\u4e00-\u9fff]|\bfail|\berror\b|not |n't |\.$|:$))"
 )
 _VARIABLE = re.compile(
     r"\s{0,40}(?:- )?[\"']?[A-Z][A-Z0-9_]{2,60}[\"']?\s?[=:]\s?\S{0,200},?\s{0,4}\\?$"
