@@ -71,6 +71,8 @@ _COMPILED = re.compile(
     r"\s{0,8}(?:CC|LD|AR|AS|CXX|HOSTCC|NVCC)\s{1,8}(?:\[M\]\s{1,4})?\S{1,400}\.(?:k?o|a|so)\s*$"
 )
 """A line of make about a file that it compiles."""
+_GUESSES = re.compile(r"\bthere are some potential root causes\b", re.IGNORECASE)
+"""Ray lists what may have happened, whenever a worker died."""
 _FOOTNOTE = re.compile(r"\s{0,8}\[\^\w{1,12}\]:")
 _RAISED = re.compile(r"\b\w{0,60}(?:Error|Exception|ERROR)\b(?::|\s{0,4}$)")
 _EXCEPTION = re.compile(
@@ -78,7 +80,7 @@ _EXCEPTION = re.compile(
 )
 _OPTION = re.compile(r"\s{0,40}-{1,2}[A-Za-z][\w.-]{0,60}(?:[ =]\S{1,200})?\s{0,4}\\?\s{0,4}$")
 _PROGRAM = re.compile(
-    r"\s{0,40}(?:[$#>%] ?|\(\w{1,40}\) ?\S{0,60}[$#] ?)?(?:sudo (?:-\w )?)?"
+    r"\s{0,40}(?:[-*] )?`{0,3}(?:[$#>%] ?|\(\w{1,40}\) ?\S{0,60}[$#] ?)?(?:sudo (?:-\w )?)?"
     r"(?:[A-Z_]{3,60}=\S{1,200} ){0,12}"
     r"(?:docker|podman|python3?(?:\.\d{1,2})?|torchrun|srun|sbatch|mpirun|accelerate|deepspeed|vllm"
     r"|nvidia-docker|kubectl|helm|conda|pip3?|uv|git|bash|sh|ray|export|set|apptainer|singularity"
@@ -115,6 +117,8 @@ def role_of_line(line: str) -> Role:
         return Role.WARNING
     if _FOOTNOTE.match(line):
         return Role.ADVICE
+    if _GUESSES.search(line):
+        return Role.ADVICE
     if _COMPILED.match(line):
         return Role.INFO
     if len(line) <= _SENTENCES and _ADVICE.search(line) and _RAISED.search(line) is None:
@@ -127,5 +131,7 @@ def role_of_line(line: str) -> Role:
 def _is_setting(line: str) -> bool:
     if _VARIABLE.match(line):
         return True
+    if _ASSIGNED.search(line, 0, _APART) is None:
+        return False
     arguments = len(_ASSIGNED.findall(line))
     return arguments >= _MANY and arguments * _APART > len(line)

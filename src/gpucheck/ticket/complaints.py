@@ -89,7 +89,7 @@ _ROLES = (Role.SAID, Role.ERROR, Role.WARNING)
 
 def first_complaint_of_environment(text: Text) -> Line | None:
     """Return the first line that complains of the environment; None for a wish or a proposal."""
-    if any(_WISH.match(line.text.lstrip("# *")) for line in text.lines[:_TITLE]):
+    if is_wish(text):
         return None
     left = _MOST_CHARACTERS
     for index in text.find(*_LITERALS, most=_MOST):
@@ -100,6 +100,11 @@ def first_complaint_of_environment(text: Text) -> Line | None:
         if _complains(line.text) and role_of(text, index) in _ROLES:
             return line
     return None
+
+
+def is_wish(text: Text) -> bool:
+    """Whether a text is by its title a wish, a proposal or a question about the documentation."""
+    return any(_WISH.match(line.text.lstrip("# *")) for line in text.lines[:_TITLE])
 
 
 def tells_something(text: Text) -> bool:

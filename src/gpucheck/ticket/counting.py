@@ -1,9 +1,10 @@
 """Which of the messages in a text count: by the role of their line, and by what failed.
 
-1. A weak message counts in no line that only informs, configures or commands, nor in one of another
-   program, unless that is how the message always looks.
+1. A message that does not name its cause counts in no line that only informs, configures, commands
+   or advises, nor in one of another program, unless that is how the message always looks.
 2. Where a program failed with an exception of its own, what happened afterwards is an echo: a shell
    that says "Killed", a rank that lost its peer. Weak messages count in the exception only.
+3. In a wish or a proposal nothing counts but what names its cause.
 """
 
 import re
@@ -14,28 +15,40 @@ from gpucheck.messages.form import Strength
 from gpucheck.messages.matcher import Match
 from gpucheck.messages.roles import SILENT, Role, role_of, role_of_line
 from gpucheck.messages.text import Text
+from gpucheck.ticket.complaints import is_wish
 from gpucheck.ticket.failure import Failure
 
 _KILLED = re.compile(r"\s{0,8}(?:\S{0,40} )?(?:Killed|Terminated|Aborted)\b")
+_GIVEN = {Role.COMMAND, Role.SETTING}
+"""A variable may be set before a command."""
 _NOT_OF_ENVIRONMENT = ("code", "other")
 """The owners of findings that tell of no fault of the environment."""
 
 
 def that_count(found: Sequence[Match], text: Text, failure: Failure | None) -> list[Match]:
     """Return the messages that count."""
+    if failure is None and is_wish(text):
+        return [match for match in found if match.message.strength is Strength.NAMES]
     return [match for match in found if _counts(match, text, failure)]
 
 
 def _counts(match: Match, text: Text, failure: Failure | None) -> bool:
-    if match.message.strength is Strength.NAMES:
+    strength = match.message.strength
+    if strength is Strength.NAMES:
         return True
     role = role_of(text, match.index)
-    if match.message.strength is Strength.POINTS:
-        return role not in (Role.OTHER, Role.ADVICE) or role_of_line(match.message.sample) is role
-    informs = role is Role.INFO and match.message.informs
-    if role in SILENT and not informs and role_of_line(match.message.sample) is not role:
+    of_program = failure is not None and failure.is_of_program
+    if role in SILENT and (of_program or not _always_looks_so(match, role)):
         return False
-    return failure is None or _tells(match, role, failure)
+    return strength is Strength.POINTS or failure is None or _tells(match, role, failure)
+
+
+def _always_looks_so(match: Match, role: Role) -> bool:
+    """Whether a message counts in a line of a role in which others do not: it is one of them."""
+    if role is Role.INFO and match.message.informs:
+        return True
+    usual = role_of_line(match.message.sample)
+    return usual is role or {usual, role} == _GIVEN
 
 
 def _tells(match: Match, role: Role, failure: Failure) -> bool:
