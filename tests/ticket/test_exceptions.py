@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpucheck.ticket.exceptions import Raised, chains, raised_in, unlogged
+from gpucheck.ticket.exceptions import Raised, chains, cut_off, raised_in, unlogged
 from gpucheck.ticket.intake import read_text
 
 PLAIN = """\
@@ -130,3 +130,30 @@ def test_what_a_logger_wrote_before_a_line_is_left_out(line: str, said: str) -> 
 def test_the_last_exception_of_a_log_that_is_full_of_errors_is_found() -> None:
     noise = "".join(f"GET /{number} error: 404, retried\n" for number in range(2000))
     assert [one.name for one in raised(noise + PLAIN)] == ["KeyError"]
+
+
+def test_a_traceback_without_its_end_is_told_from_a_text_without_a_failure() -> None:
+    head = "".join(PLAIN.splitlines(keepends=True)[:3])
+    assert raised(head) == []
+    line = cut_off(read_text(head.encode()))
+    assert line is not None
+    assert line.number == 1
+    assert cut_off(read_text(PLAIN.encode())) is None
+    assert cut_off(read_text(b"no traceback at all")) is None
+
+
+@pytest.mark.parametrize(
+    ("last", "name"),
+    [("assert actual >= least", "AssertionError"), ("raise ValueError(name)", "ValueError")],
+)
+def test_a_last_statement_names_the_exception_of_a_traceback_that_ends_with_it(
+    last: str, name: str
+) -> None:
+    text = "".join(PLAIN.splitlines(keepends=True)[:4]) + f"    {last}\n```\nprose\n"
+    (one,) = raised(text)
+    assert (one.name, one.message, one.frames[-1].function) == (name, last, "step")
+
+
+def test_a_notebook_names_the_class_above_its_frames() -> None:
+    (one,) = raised(NOTEBOOK.partition("\nTypeError: loop()")[0])
+    assert (one.name, one.message, len(one.frames)) == ("TypeError", "", 2)

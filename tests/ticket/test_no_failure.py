@@ -73,3 +73,9 @@ def test_the_role_of_each_line_is_shown() -> None:
     text = "RuntimeError: Failed to initialize NVML: Driver/library version mismatch\n"
     assert "[exception]" in render(triage(text), lines=True)
     assert "[exception]" not in render(triage(text))
+
+
+def test_a_traceback_that_is_cut_off_is_not_called_healthy() -> None:
+    report = triage("".join(EXCEPTION.splitlines(keepends=True)[:2]))
+    assert report.verdict == "unknown"
+    assert "cut off" in report.open_questions[0].reason

@@ -70,6 +70,8 @@ class Pasted(Section, frozen=True, kw_only=True):
     complaint: str | None = None
     """A sentence that says that something of the environment fails, and not why."""
     failure: Failed | None = None
+    cut_off: str | None = None
+    """The head of a traceback whose end, with the exception, is missing."""
     tells: bool | None = None
     """Whether somebody tells something in it; an inventory of facts alone does not."""
     own_verdict: str | None = None

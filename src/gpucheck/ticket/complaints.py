@@ -46,7 +46,7 @@ _COMPLAINT = re.compile(
 )
 _BY_ITSELF = re.compile(
     r"爆显存|显存(?:不足|溢出|不够)|\bOOM\b|out of (?:gpu |cuda |video )?memory"
-    r"|\bonly us\w{1,4} (?:the )?cpu\b",
+    r"|\bundefined symbol\b|\bonly us\w{1,4} (?:the )?cpu\b",
     re.IGNORECASE,
 )
 _LITERALS = (
@@ -54,7 +54,7 @@ _LITERALS = (
     "nvlink", "infiniband", "rdma", "xid", "ecc", "wsl", "mig", "reduce", "toolkit", "pip install",
     "pip3 install", "wheel", "conda", "torch", "oom", "vram", "out of memory", "node", "c10d",
     "flash", "xformers", "bitsandbytes", "apex", "dll", ".so", "illegal instruction", "ninja",
-    "ptxas", "only uses", "only using",
+    "ptxas", "only uses", "only using", "undefined symbol",
 )  # fmt: skip
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|[\u3002\uff01\uff1f]|\s{2,}")
 _WHY = re.compile(

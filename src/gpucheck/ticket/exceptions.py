@@ -41,6 +41,9 @@ _OF_NO_LANGUAGE = frozenset(["Error", "Errors", "Exception", "Exit", "Timeout", 
 _LONG, _WHOLE_TICKET = 300, 1500
 """Characters: a longer line is a paragraph; a still longer one a whole ticket."""
 _GO_ON = (Role.SAID, Role.ERROR, Role.EXCEPTION)
+_NOTEBOOK = re.compile(rf"\s{{0,8}}({_CLASS})\s{{2,80}}Traceback \(most recent call last\)")
+_STATEMENT = re.compile(rf"(?:assert\s|raise ({_CLASS})\b)")
+_FEW = 8
 _FRAME = re.compile(
     r"[\s|+E]{0,24}(?:File \"([^\"]{1,300})\", line (\d{1,7})(?:, in (\S{1,200}))?"
     r"|(?:File )?([~\w/\\.:<>-]{1,300}?):(\d{1,7}),? in (\S{1,200})"
@@ -96,7 +99,15 @@ def raised_in(text: Text) -> list[Raised]:
         known = found.get(key)
         if known is None or (one.frames and not known.frames):
             found[key] = one
+    if not found:
+        return list(filter(None, (_without_end(text, at) for at in text.find(_HEADER, most=_FEW))))
     return sorted(found.values(), key=lambda one: one.index)
+
+
+def cut_off(text: Text) -> Line | None:
+    """Return the head of a traceback in a text that shows no exception: its end is missing."""
+    heads = text.find(_HEADER, most=1)
+    return text.lines[heads[0]] if heads and not raised_in(text) else None
 
 
 def _first_and_last(indexes: Sequence[int]) -> Sequence[int]:
@@ -176,6 +187,36 @@ def _below(text: Text, index: int) -> Iterator[str]:
         if (said != line.text) != is_logged or role_of_line(line.text) not in _GO_ON:
             return
         yield said.strip()
+
+
+def _without_end(text: Text, head: int) -> Raised | None:
+    """Return the exception of a traceback whose last line is missing, if it shows even so.
+
+    A notebook names the class above the frames. A last statement that asserts or raises names it.
+    """
+    frames, last = [], ""
+    at = head
+    for at, line in enumerate(text.after(head, _MOST_ABOVE), head + 1):  # noqa: B007  # the last one
+        said = unlogged(line.text)
+        if said.startswith("```") or not _BODY.match(said):
+            break
+        frame = _frame(said)
+        if frame is not None:
+            frames.append(frame)
+        elif said.strip(" ^~"):
+            last = said.strip()
+    found = _NOTEBOOK.match(text.lines[head].text) or _STATEMENT.match(last)
+    if found is None or not frames:
+        return None
+    return Raised(
+        exception=found[1] or "AssertionError",
+        message=last if found.re is _STATEMENT else "",
+        more="",
+        line=text.lines[head],
+        index=head,
+        frames=tuple(frames),
+        quoted=False,
+    )
 
 
 def _above(text: Text, index: int) -> list[Frame]:

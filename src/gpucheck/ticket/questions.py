@@ -49,6 +49,9 @@ def _of_failure(snapshot: Snapshot) -> tuple[OpenQuestion, ...]:
         fact, reason = "pasted.cuda_available", "CUDA is said not to be available, and not why"
         command = _NVIDIA_SMI if snapshot.get(Nvml).driver_release is None else "gpucheck"
         return (_question("Why is CUDA not available?", fact, reason, command),)
+    if pasted.cut_off is not None:
+        reason = "the traceback is cut off before its last line, which says what failed"
+        return (_question("What failed?", "pasted.cut_off", reason, "the end of the traceback"),)
     if pasted.complaint is not None:
         reason = "something of the environment is said to fail, and no line shows why"
         return (_question("What fails?", "pasted.complaint", reason, _COLLECT_ENV),)

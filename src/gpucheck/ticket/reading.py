@@ -13,6 +13,7 @@ from gpucheck.tables import Tables
 from gpucheck.ticket.complaints import first_complaint_of_environment, tells_something
 from gpucheck.ticket.completion import complete, known_facts
 from gpucheck.ticket.counting import that_count
+from gpucheck.ticket.exceptions import cut_off
 from gpucheck.ticket.failure import Failure, failure_of
 from gpucheck.ticket.gpu_errors import first_complaint, first_gpu_error
 from gpucheck.ticket.numbered_errors import with_names
@@ -73,6 +74,9 @@ def read(text: Text, tables: Tables) -> Reading:
     if failed is None and not matches:
         failed = first_complaint(text)
     if not matches and failure is None:
+        head = cut_off(text)
+        if head is not None:
+            machine.said(Pasted, "cut_off", head.text.strip()[:LONGEST], head)
         complaint = first_complaint_of_environment(text)
         if complaint is not None:
             said = complaint.text.strip()[:LONGEST]
