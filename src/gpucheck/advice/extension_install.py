@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from gpucheck.advice.torch_install import Python
 from gpucheck.derived import Derived, Gpu
 from gpucheck.derived.extension_packages import CompiledPackage
-from gpucheck.facts.claims import Fix
+from gpucheck.facts.claims import Fix, or_else
 from gpucheck.facts.packages import Packages
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.tables.extensions import Extensions as ExtensionTable
@@ -98,7 +98,7 @@ class ExtensionFixes(Derived):
             f"is one for torch {self._torch.version}.",
             verify=self._python.verify(),
         )
-        return newer, build
+        return newer, or_else(build)
 
     def _without(self, package: str, why: str) -> Fix:
         return Fix(

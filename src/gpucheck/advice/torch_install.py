@@ -129,6 +129,12 @@ class Python(Derived):
         """Return the command that sets an environment variable in this machine's shell."""
         return f"{'set' if self._system.os == 'windows' else 'export'} {name}={value}"
 
+    def with_user_site(self, command: str) -> tuple[str, ...]:
+        """Return the commands that run one for which the user site counts, whatever is set."""
+        if self._system.os == "windows":
+            return ("set PYTHONNOUSERSITE=", command)
+        return (f"env -u PYTHONNOUSERSITE {command}",)
+
     def install(self, text: str, arguments: Sequence[str], *, remove: bool = True) -> Fix:
         """Return the fix that installs with these pip arguments, ``install`` first.
 

@@ -4,6 +4,8 @@ import enum
 
 import msgspec
 
+_SAYS_WHEN = ("Or ", "Or, ", "If ", "No ", "Nothing ")
+
 
 class Severity(str, enum.Enum):
     """How severe a finding is; the verdict and the exit status follow from it."""
@@ -27,3 +29,20 @@ class Fix(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     commands: tuple[str, ...] = ()
     verify: str = "gpucheck"
+
+
+def or_else(fix: Fix) -> Fix:
+    """Return a fix in the words of an alternative to the one before it."""
+    return _joined("Or", fix)
+
+
+def also(fix: Fix) -> Fix:
+    """Return a fix in the words of one that is needed beside the one before it."""
+    return _joined("And", fix)
+
+
+def _joined(word: str, fix: Fix) -> Fix:
+    if fix.text.startswith(_SAYS_WHEN):
+        return fix
+    words = f"{fix.text[:1].lower()}{fix.text[1:]}"
+    return msgspec.structs.replace(fix, text=f"{word} {words}")

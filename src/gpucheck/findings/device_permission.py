@@ -19,7 +19,7 @@ Fix: change the group or the file mode; or start the container, job or service w
 """
 
 from gpucheck.facts import known
-from gpucheck.facts.claims import Fix, Severity
+from gpucheck.facts.claims import Fix, Severity, or_else
 from gpucheck.facts.container import Container
 from gpucheck.facts.cuda_driver import CudaDriver
 from gpucheck.facts.device_nodes import DeviceNode, DeviceNodes
@@ -191,4 +191,4 @@ def _open_up(node: DeviceNode, system: System) -> tuple[Fix, ...]:
             ),
         )
     )
-    return tuple(fixes)
+    return (*fixes[:1], *(or_else(fix) for fix in fixes[1:]))

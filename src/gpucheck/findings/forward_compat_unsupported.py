@@ -23,7 +23,7 @@ from gpucheck.advice import DriverFixes
 from gpucheck.derived import Gpu, Gpus
 from gpucheck.derived.surroundings import Surroundings
 from gpucheck.facts import UnknownFactError, known
-from gpucheck.facts.claims import Confidence, Fix, Severity
+from gpucheck.facts.claims import Confidence, Fix, Severity, or_else
 from gpucheck.facts.cuda_driver import CudaDriver
 from gpucheck.facts.driver import Driver
 from gpucheck.findings.form import Fine, Hit, Judgement, Rule
@@ -78,7 +78,7 @@ def check(
             headline=f"cuInit fails with error 804 although {able.label} supports cuda-compat: "
             f"libcuda is most likely of another release than the loaded kernel module{loaded}",
             evidence=(*evidence, able.facts[0]),
-            fixes=(*((_without(path, around),) if path else ()), _SAME_RELEASE),
+            fixes=(_without(path, around), or_else(_SAME_RELEASE)) if path else (_SAME_RELEASE,),
             confidence=Confidence.LIKELY,
         )
     return Hit(
@@ -86,7 +86,7 @@ def check(
         evidence=evidence,
         fixes=(
             _without(path, around),
-            update.install(reason="a driver new enough needs no cuda-compat"),
+            or_else(update.install(reason="a driver new enough needs no cuda-compat")),
         ),
         confidence=Confidence.CERTAIN if path else Confidence.LIKELY,
     )

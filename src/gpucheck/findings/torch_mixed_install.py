@@ -182,8 +182,9 @@ def _keep_one(first: TorchInstall, python: Python, *, in_user_site: bool) -> tup
             verify=python.verify(),
         ),
         Fix(
-            text="Or remove the torch of the user site for good.",
-            commands=(python.pip("uninstall", "-y", "torch"),),
+            text="Or remove the torch of the user site for good, once: pip removes the first torch "
+            "that Python finds, so a second time would take the environment's own.",
+            commands=python.with_user_site(python.pip("uninstall", "-y", "torch")),
             verify=python.verify(),
         ),
     )
