@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 from msgspec.structs import replace
 
-from gpucheck.advice.recommender import Offer, Recommendation, Recommender
+from gpucheck.advice.recommender import Offer, Recommendation, Recommender, Situation
 from gpucheck.advice.situations import MachineFacts, left_aside
 from gpucheck.derived import Derived, Gpu
 from gpucheck.derived.wheels import wheel_platform
@@ -218,10 +218,30 @@ class TorchFixes(Derived):
         """Return the fix that installs a CPU build; None if PyTorch has no wheels for it here."""
         if self._facts.without_cpu_wheels():
             return None
-        words = ["install", *self._python.torch_family()]
-        if self._system.os == "linux":
-            words += ["--index-url", f"{WHEEL_INDEX}cpu"]
-        return self._python.install(f"Install the CPU build: {why}.", words)
+        offer = self._cpu_offer()
+        if offer is not None:
+            words = self._requirement(offer)
+        else:
+            words = ["install", *self._python.torch_family()]
+            if self._system.os == "linux":
+                words += ["--index-url", f"{WHEEL_INDEX}cpu"]
+        return self._python.install(
+            f"Install the CPU build: {why}.", words, remove=offer is not None
+        )
+
+    def _cpu_offer(self) -> Offer | None:
+        """Return the CPU build of the installed release, or else the newest one that runs here."""
+        platform = self._facts.platform()
+        if platform is None:
+            return None
+        place = Situation(platform=platform, python=self._facts.python(), glibc=self._facts.glibc())
+        recommender = Recommender(self._tables)
+        if released(self._torch.version) is not None:
+            release = (self._torch.version or "").partition("+")[0]
+            same = recommender.recommend(replace(place, torch=release))
+            if same.best is not None:
+                return same.best
+        return recommender.recommend(place).best
 
     def new_environment(self, text: str) -> Fix:
         """Return the fix that creates an environment, for a Python that pip may not modify.

@@ -18,6 +18,7 @@ from typing import get_args
 import msgspec
 
 from gpucheck.engine.ask import CheckResult
+from gpucheck.engine.exact_fix import exact_fix
 from gpucheck.engine.supply import supply
 from gpucheck.facts import builtins
 from gpucheck.facts.claims import Confidence, Severity
@@ -98,7 +99,13 @@ def combine(
         if isinstance(left, Check):
             checks[slug] = left
         else:
-            found[slug] = _united(rules[slug], left, snapshot)
+            one = _united(rules[slug], left, snapshot)
+            if isinstance(result, Check) and result.outcome is Outcome.UNKNOWN:
+                fixes = exact_fix(rules[slug], one.finding.fixes, snapshot, tables)
+                one = msgspec.structs.replace(
+                    one, finding=msgspec.structs.replace(one.finding, fixes=fixes)
+                )
+            found[slug] = one
             reason = found[slug].finding.headline
             checks[slug] = Check(slug=slug, outcome=Outcome.FIRED, reason=reason)
     suppressed = _suppressed(found)

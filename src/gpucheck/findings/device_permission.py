@@ -174,11 +174,15 @@ def _open_up(node: DeviceNode, system: System) -> tuple[Fix, ...]:
             ),
         )
     if mode & _GROUP_MAY == _GROUP_MAY:
+        group = f"stat -c %G {node.path}"
         fixes.append(
             Fix(
-                text="Add this user to the group of the file (often video, render or vglusers; not "
-                "if it is root), then log in again.",
-                commands=(f"stat -c %G {node.path}", 'sudo usermod -aG GROUP "$USER"'),
+                text="Add this user to the group of the file, unless that is root (it is often "
+                "video, render or vglusers), then log in again.",
+                commands=(
+                    group,
+                    f'[ "$({group})" = root ] || sudo usermod -aG "$({group})" "$USER"',
+                ),
             )
         )
     fixes.append(

@@ -43,6 +43,7 @@ RULE = Rule(
     refuted_by_cuda="symptom",
     decides_use=True,
     compat_keys=("gpu", "compute_capability", "gpu_count"),
+    another_torch_mends=True,
 )
 
 

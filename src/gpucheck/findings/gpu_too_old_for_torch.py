@@ -45,6 +45,7 @@ RULE = Rule(
     needs_gpu=True,
     decides_use=True,
     compat_keys=("gpu", "compute_capability", "gpu_count", "cudnn_compiled"),
+    another_torch_mends=True,
 )
 
 
