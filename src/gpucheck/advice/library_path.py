@@ -79,7 +79,7 @@ class CopyFixes(Derived):
         ]
         if have.startswith("GLIBC_"):
             glibc = have.removeprefix("GLIBC_")
-            older = self._torch.install(f"the newest that runs on glibc {glibc}")
+            older = self._torch.install_for(f"glibc {glibc}")
             if older is not None:
                 fixes.append(or_else(older))
         return fixes

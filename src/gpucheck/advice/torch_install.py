@@ -207,6 +207,21 @@ class TorchFixes(Derived):
         text = f"Install {what}{': ' + why if why else ''}.{more}"
         return self._python.install(text, self._requirement(found.best))
 
+    def install_for(self, limit: str) -> Fix | None:
+        """Return the fix that installs a build that a limit of this machine allows.
+
+        None if no build is known to fit. The installed release comes first, in another build.
+
+        Args:
+            limit: what excludes the installed build, such as "the driver you have".
+        """
+        offer, newest = self.offer(), self._newest()
+        if offer is None or newest is None or offer.torch == newest.torch:
+            return self.install(f"the newest that runs on {limit}")
+        return self.install(
+            f"your release, in a build that runs on {limit}; the newest that does is {newest}"
+        )
+
     def why_none(self) -> str:
         """Return why no build fits, after a colon; "" if unknown."""
         found = self._recommended()
@@ -298,6 +313,11 @@ class TorchFixes(Derived):
             if same.best is not None and released(same.best.torch) == released(release):
                 return same
         return recommender.recommend(situation)
+
+    def _newest(self) -> Offer | None:
+        """Return the newest build that fits, whatever release is installed."""
+        situation = self._facts.situation()
+        return None if situation is None else Recommender(self._tables).recommend(situation).best
 
     def _requirement(self, offer: Offer) -> list[str]:
         """Return pip's arguments that install this build and the installed companions."""

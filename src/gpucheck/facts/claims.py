@@ -1,6 +1,7 @@
 """What every claim about a cause says: how bad it is, how sure, and what to do."""
 
 import enum
+from typing import Literal, get_args
 
 import msgspec
 
@@ -23,12 +24,30 @@ class Confidence(str, enum.Enum):
     POSSIBLE = "possible"
 
 
+CommandClass = Literal["reads", "environment", "machine", "interrupts"]
+"""What a command does: it only reads, changes one environment or runs a program in it, changes the
+machine, or interrupts what others run on it."""
+CLASSES: tuple[CommandClass, ...] = get_args(CommandClass)
+"""The most harmless first."""
+
+
 class Fix(msgspec.Struct, frozen=True, kw_only=True):
-    """One way to fix a finding: what to do in words, the commands to copy, how to verify."""
+    """One way to fix a finding: what to do in words, the commands to copy, how to verify.
+
+    ``classes`` are those of the commands, ``""`` for one that is in none. ``cautions`` say whom the
+    commands interrupt, and what to do first. The engine fills in both.
+    """
 
     text: str
     commands: tuple[str, ...] = ()
     verify: str = "gpucheck"
+    classes: tuple[CommandClass | Literal[""], ...] = ()
+    cautions: tuple[str, ...] = ()
+
+    @property
+    def reach(self) -> CommandClass | None:
+        """The class of its most far-reaching command; None if it has no classified command."""
+        return max((one for one in self.classes if one), key=CLASSES.index, default=None)
 
 
 def or_else(fix: Fix) -> Fix:
@@ -44,5 +63,7 @@ def also(fix: Fix) -> Fix:
 def _joined(word: str, fix: Fix) -> Fix:
     if fix.text.startswith(_SAYS_WHEN):
         return fix
+    if fix.text.startswith("On "):
+        word += ","
     words = f"{fix.text[:1].lower()}{fix.text[1:]}"
     return msgspec.structs.replace(fix, text=f"{word} {words}")

@@ -226,7 +226,7 @@ def _fixes(
     update: DriverFixes, reinstall: TorchFixes, oldest: str | None, cuda: str
 ) -> tuple[Fix, ...]:
     newer = update.install(oldest, f"for PyTorch builds of CUDA {cuda}")
-    older_build = reinstall.install("the newest that runs on the driver you have")
+    older_build = reinstall.install_for("the driver you have")
     if older_build is None:
         return (newer,)
-    return (older_build,) if update.conflict(oldest) else (newer, or_else(older_build))
+    return (older_build,) if update.conflict(oldest) else (older_build, or_else(newer))
