@@ -59,7 +59,17 @@ _ROWS: tuple[Row, ...] = (
         (program, (), "machine")
         for program in (
             *("apt", "apt-get", "dnf", "yum", "zypper", "pacman", "apk", "ubuntu-drivers"),
-            *("dkms", "dracut", "ldconfig", "mkinitcpio", "modprobe", "mokutil", "mount", "sed"),
+            *(
+                "akmods",
+                "dkms",
+                "dracut",
+                "ldconfig",
+                "mkinitcpio",
+                "modprobe",
+                "mokutil",
+                "mount",
+                "sed",
+            ),
             *("nvidia-ctk", "nvidia-modprobe", "prime-select", "rm", "systemctl", "tee", "curl"),
             *("update-initramfs", "usermod", "xcode-select", "lxc.cgroup2.devices.allow:"),
             *("add-apt-repository", "update-grub", "grubby", "mknod", "setx", "dpkg-reconfigure"),

@@ -230,8 +230,8 @@ class TorchFixes(Derived):
         return f" {' '.join(found.reasons[:_MOST_REASONS])}"
 
     def install_cpu(self, why: str) -> Fix | None:
-        """Return the fix that installs a CPU build; None if PyTorch has no wheels for it here."""
-        if self._facts.without_cpu_wheels():
+        """Return the fix that installs a CPU build; None if pip has none for this place."""
+        if self._facts.without_cpu_wheels() or self._is_of_ngc():
             return None
         offer = self._cpu_offer()
         if offer is not None:
