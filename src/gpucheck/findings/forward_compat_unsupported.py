@@ -133,8 +133,8 @@ def _without(path: str, around: Surroundings) -> Fix:
         text=f"{text} and out of the loader's configuration, then refresh its cache. The first "
         "command shows the lines, the second one makes comments of them.",
         commands=(
-            "grep -rn /compat /etc/ld.so.conf.d",
-            r"sudo sed -i '/\/compat/s/^/#/' /etc/ld.so.conf.d/*.conf",
+            "grep -rn compat /etc/ld.so.conf.d",
+            r"sudo sed -i '\,compat,s,^,#,' /etc/ld.so.conf.d/*.conf",
             "sudo ldconfig",
         ),
     )
