@@ -43,6 +43,8 @@ pytestmark = pytest.mark.every_finding
         ("sudo nvidia-smi --gpu-reset -i 0", "interrupts"),
         ("nvidia-smi && sudo reboot", "interrupts"),
         ("kill 31337", "interrupts"),
+        ("scontrol update NodeName=a State=DRAIN Reason='x: y'", "machine"),
+        ("srun --exclude=gpu-0004 COMMAND", "environment"),
         ("wsl.exe --shutdown", "interrupts"),
         ("sudo systemctl restart docker", "interrupts"),
         ("frobnicate --all", None),
@@ -124,6 +126,13 @@ def test_the_traces_of_a_hardware_fault_are_collected_first() -> None:
     inside = careful(("sudo reboot",), UBUNTU, DOCKER, is_hardware=True)
     assert inside.commands == ("sudo reboot",)
     assert careful(("sudo reboot",), UBUNTU, NO_CONTAINER).commands == ("sudo reboot",)
+
+
+def test_a_fix_of_another_node_keeps_what_was_said_there() -> None:
+    there = careful(("sudo reboot",), UBUNTU, NO_CONTAINER, is_hardware=True)
+    busy = nvml_of([NvmlGpu(index=0, processes=[GpuProcess(pid=1, kind="compute")])])
+    here: Interruption = supply(Interruption, snapshot(UBUNTU, NO_CONTAINER, busy), TABLES)
+    assert here.careful(there, is_hardware=True) == there
 
 
 def test_before_a_process_is_killed_its_owner_is_shown() -> None:

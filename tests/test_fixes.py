@@ -110,7 +110,7 @@ def test_conda_removes_what_conda_installed() -> None:
     )
     torch = torch_of("2.5.1", installer="conda")
     assert python(VENV, torch, found).remove_torch() == (
-        "conda remove -y -p /home/ada/venv pytorch cpuonly",
+        "conda remove -y --force -p /home/ada/venv pytorch cpuonly",
     )
     over_it = torch_of("2.6.0+cpu", installer="pip")
     assert len(python(VENV, over_it, found).remove_torch()) == 2

@@ -153,3 +153,12 @@ def test_the_driver_that_a_build_needs_stands_beside_it_in_every_form() -> None:
         reply(report, "zh"),
     )
     assert [form for form in forms if needs not in form] == []
+
+
+@EACH
+def test_conda_takes_no_dependent_along(name: str) -> None:
+    for finding in reported(name).findings:
+        for fix in finding.fixes:
+            removed = [one for one in fix.commands if one.startswith("conda remove")]
+            assert all(" --force " in one for one in removed)
+            assert not removed or "depend on it stay" in fix.text

@@ -45,7 +45,9 @@ class Place:
         if words[:3] == ["env", "-u", _HIDES_USER_SITE]:
             words, hidden = words[3:], None
         if words[0] == "export":
-            self.variables.update(word.split("=", 1) for word in words[1:])
+            self.variables.update(
+                {one.partition("=")[0]: one.partition("=")[2] for one in words[1:]}
+            )
         elif words[0] == "unset":
             for name in words[1:]:
                 self.variables.pop(name, None)

@@ -10,6 +10,7 @@ from gpucheck.engine import supply
 from gpucheck.facts.pci import Pci
 from gpucheck.facts.selftests import SelfTests
 from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.output import terminal
 from gpucheck.output.summary import verdict
 
 pytestmark = pytest.mark.every_finding
@@ -33,3 +34,11 @@ def test_a_gpu_for_virtual_machines_is_named_as_such() -> None:
         "This host passes NVIDIA GeForce RTX 3090 on to virtual machines; "
         "PyTorch 2.9.1+cpu is a CPU build, which fits."
     )
+
+
+def test_a_note_that_waits_is_not_said_to_be_explained() -> None:
+    report = reported("library-mismatch")
+    waiting = [one.slug for one in report.findings if one.silenced_by]
+    assert waiting == ["driver-branch-end-of-life"]
+    assert "This explains as well" not in terminal.render(report)
+    assert "This explains as well: selftest" in terminal.render(reported("nccl-p2p-hangs"))

@@ -71,7 +71,14 @@ _ROWS: tuple[Row, ...] = (
                 "sed",
             ),
             *("nvidia-ctk", "nvidia-modprobe", "prime-select", "rm", "systemctl", "tee", "curl"),
-            *("update-initramfs", "usermod", "xcode-select", "lxc.cgroup2.devices.allow:"),
+            *(
+                "kubectl",
+                "scontrol",
+                "update-initramfs",
+                "usermod",
+                "xcode-select",
+                "lxc.cgroup2.devices.allow:",
+            ),
             *("add-apt-repository", "update-grub", "grubby", "mknod", "setx", "dpkg-reconfigure"),
         )
     ),

@@ -43,12 +43,14 @@ class Interruption(Derived):
         self._container = container
 
     def careful(self, fix: Fix, *, is_hardware: bool) -> Fix:
-        """Return a fix with its classes and cautions.
+        """Return a fix with its classes and cautions; that of another node has them already.
 
         Args:
             fix: what to do.
             is_hardware: whether a fault of the hardware is repaired, whose traces must be kept.
         """
+        if fix.classes:
+            return fix
         commands = fix.commands
         collects = is_hardware and self._loses_traces(commands)
         if collects:

@@ -70,18 +70,26 @@ class Python(Derived):
     def remove_torch(self) -> tuple[str, ...]:
         """Return the commands that uninstall torch and its companions.
 
-        They must run first: for pip, ``2.6.0+cpu`` already satisfies ``torch==2.6.0``.
+        They must run first: for pip, ``2.6.0+cpu`` already satisfies ``torch==2.6.0``. Without
+        ``--force`` conda would also remove every package that depends on them.
         """
         commands = []
-        conda = [line.split()[0] for line in self._packages.conda_packages or () if line.strip()]
-        from_conda = [name for name in conda if name in _CONDA_NAMES]
-        if from_conda and self._interpreter.prefix:
+        from_conda = self._from_conda()
+        if from_conda:
+            prefix = self._interpreter.prefix or ""
             commands.append(
-                self.quoted(["conda", "remove", "-y", "-p", self._interpreter.prefix, *from_conda])
+                self.quoted(["conda", "remove", "-y", "--force", "-p", prefix, *from_conda])
             )
         if self._torch.installer != "conda" and self._torch.installed:
             commands.append(self.pip("uninstall", "-y", *self.torch_family()))
         return tuple(commands)
+
+    def _from_conda(self) -> list[str]:
+        """Return which packages of PyTorch conda has installed in the target's environment."""
+        if not self._interpreter.prefix:
+            return []
+        conda = [line.split()[0] for line in self._packages.conda_packages or () if line.strip()]
+        return [name for name in conda if name in _CONDA_NAMES]
 
     def torch_family(self) -> list[str]:
         """Return torch and its installed companions."""
@@ -151,6 +159,12 @@ class Python(Derived):
                 verify=f"gpucheck --python {self.new_python()}",
             )
         before = (*self.get_pip(), *(self.remove_torch() if remove else ()))
+        if remove and self._from_conda():
+            text += (
+                " pip installs it, because gpucheck knows of no CUDA build of conda that surely "
+                "fits. conda removes only what is named; packages of conda that depend on it stay "
+                "and use the new one."
+            )
         return Fix(text=text, commands=(*before, self.pip(*arguments)), verify=self.verify())
 
     def verify(self) -> str:

@@ -182,7 +182,7 @@ def _healthy(report: Report) -> str:
 
 def _all_passed_on(snapshot: Snapshot) -> bool:
     """Whether the host reserves every GPU for its virtual machines."""
-    found = snapshot.get(Pci).gpus
+    found = snapshot.get(Pci).gpus or []
     return bool(found) and all(is_passed_on(gpu) for gpu in found)
 
 

@@ -127,7 +127,12 @@ def _finding(page: Page, report: Report, finding: Finding) -> None:
         value = shown(evidence.value, evidence.fact.rpartition(".")[2])
         page.words(f"{evidence.fact}: {value}{source}", indent=4, hang=6)
     show_fixes(page, finding)
-    explained = [one.slug for one in report.findings if one.silenced_by == finding.slug]
+    # A note, such as that of an old driver branch, is no symptom: it only waits its turn.
+    explained = [
+        one.slug
+        for one in report.findings
+        if one.silenced_by == finding.slug and one.severity is not Severity.INFO
+    ]
     if explained:
         page.words(f"This explains as well: {', '.join(explained)}", indent=2, hang=4)
     page.words(f"More: gpucheck explain {finding.slug}", indent=2)

@@ -23,7 +23,8 @@ micromamba envs pkgs base venv .venv env .env venvs .venvs virtualenv virtualenv
 hatch tools versions installs python pypy python.exe python3.exe pythonw.exe pip pip3 pip.exe
 site-packages dist-packages lib-dynload plat-packages __pycache__ Scripts Lib DLLs Include Library
 nvidia cuda nvcc nvcc.exe nvidia-smi nvidia-smi.exe nvvm cuda-compat compat stubs extras CUPTI
-targets torch torch.py not_torch not_torch.py torch.pyc torchgen torchvision torchaudio torchtext triton functorch numpy
+targets torch torch.py not_torch not_torch.py torch.pyc torchgen
+torchvision torchaudio torchtext triton functorch numpy
 cudnn cublas cufft cufile curand cusolver cusparse cusparselt cuda_cccl cuda_cupti cuda_nvcc
 cuda_nvrtc cuda_runtime cuda_runtime_api nccl nvjitlink nvtx nvshmem cu11 cu12 cu13 version.py
 version.json version.txt cuda_version.json pyvenv.cfg direct_url.json METADATA RECORD INSTALLER
