@@ -29,6 +29,7 @@ pytestmark = pytest.mark.every_finding
         ("nvidia-smi -L", "reads"),
         ("sudo dmesg | grep -i 'xid|reboot' | tail", "reads"),
         ("python -m pip list", "reads"),
+        ("python3 --version", "reads"),
         ("python -m pip install torch==2.6.0", "environment"),
         (r"C:\venv\Scripts\python.exe -m pip uninstall -y torch", "environment"),
         ("'/home/my env/bin/python' -m pip install torch", "environment"),

@@ -42,6 +42,7 @@ _ROWS: tuple[Row, ...] = (
     ("pip", ("index",), "reads"),
     ("pip", ("--version",), "reads"),
     ("python", ("-c",), "reads"),
+    ("python", ("--version",), "reads"),
     ("conda", ("list",), "reads"),
     ("prime-select", ("query",), "reads"),
     *(
