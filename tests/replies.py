@@ -44,9 +44,10 @@ def _instructions(text: str) -> list[str]:
     lead = next(one for one in _DO if paragraphs[first].startswith(one))
     paragraphs[first] = paragraphs[first].removeprefix(lead)
     end = next(at for at, one in enumerate(paragraphs) if one.startswith(_OTHERWISE))
-    return [one for one in paragraphs[first:end] if not one.startswith("```")]
+    return [one for one in paragraphs[first:end] if not one.startswith(_BESIDE)]
 
 
+_BESIDE = ("```", "**Caution.**", "**注意：")  # noqa: RUF001  # commands, and their cautions
 _OTHERWISE = (
     "If that does not help",
     "如果没有解决",

@@ -102,6 +102,7 @@ def test_tools() -> None:
     conda = as_json(*TURING_BOX, "--tool", "conda")
     assert conda["commands"][0].startswith("python -m pip install ")
     assert "conda channel ended with torch 2.5" in " ".join(conda["notes"])
+    assert "so there is no conda command" in " ".join(conda["notes"])
 
 
 def test_nothing_fits_is_exit_status_1_with_the_reason() -> None:

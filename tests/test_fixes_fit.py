@@ -30,7 +30,9 @@ from rules_support import TABLES, snapshot
 from test_compat import CASES
 from test_machines import NAMES, reported
 
-from gpucheck.engine import diagnose
+from gpucheck.advice.recommender import Recommender
+from gpucheck.advice.situations import MachineFacts
+from gpucheck.engine import diagnose, supply
 from gpucheck.facts.claims import Fix
 from gpucheck.facts.driver import Driver
 from gpucheck.facts.environment import Environment
@@ -89,6 +91,8 @@ def judge_proposals(machine: Snapshot, findings: tuple[Finding, ...]) -> int:
                 facts["torch"] = f"{torch}+{build}" if build else torch
                 facts["torch_source"] = "pytorch-index" if build else "pypi"
                 facts.update({"python": python} if python else {})
+                if build == "cpu":  # offered where no build for the GPU exists
+                    facts.pop("compute_capability", None)
                 report = judge_described(read_object(facts), TABLES).report
                 assert report.verdict == "healthy", (finding.slug, fix, facts, report.root_causes)
                 count += 1
@@ -98,6 +102,26 @@ def judge_proposals(machine: Snapshot, findings: tuple[Finding, ...]) -> int:
 def test_every_torch_proposed_to_a_recorded_machine_runs_there() -> None:
     counts = [judge_proposals(reported(name).snapshot, reported(name).findings) for name in NAMES]
     assert sum(counts) >= 15
+
+
+def test_what_is_called_the_newest_is_the_newest() -> None:
+    said = []
+    for name in NAMES:
+        report = reported(name)
+        facts: MachineFacts = supply(MachineFacts, report.snapshot, TABLES)
+        for finding in report.findings:
+            for fix in finding.fixes:
+                if "the newest that runs on" in fix.text:
+                    situation = facts.situation()
+                    assert situation is not None
+                    newest = Recommender(TABLES).recommend(situation).best
+                    assert newest is not None
+                    assert f"PyTorch {newest.torch} " in fix.text
+                    said.append(name)
+                elif found := re.search(r"the newest that does is torch ([0-9.]+)", fix.text):
+                    assert found[1] != next(proposals(fix))[0]
+                    said.append(name)
+    assert len(said) >= 3
 
 
 def test_every_torch_proposed_to_a_described_machine_runs_there() -> None:

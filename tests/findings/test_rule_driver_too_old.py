@@ -87,7 +87,7 @@ def test_on_wsl_windows_is_updated() -> None:
 
 def test_in_a_container_it_is_the_host() -> None:
     old = nvml(A100, release="515.105.01", cuda="11.7")
-    assert "On the host" in hit(judge(LINUX, DOCKER, old, CUDA_TORCH)).fixes[0].text
+    assert "Or, on the host" in hit(judge(LINUX, DOCKER, old, CUDA_TORCH)).fixes[1].text
 
 
 def test_a_gpu_that_is_newer_than_the_driver() -> None:

@@ -74,7 +74,7 @@ def test_the_report_has_the_keys_of_the_contract() -> None:
     assert finding["slug"] == report["root_causes"][0] == "driver-too-old"
     assert finding["silenced_by"] is None
     assert list(finding["evidence"][0]) == ["fact", "value", "source"]
-    assert list(finding["fixes"][0]) == ["text", "commands", "verify"]
+    assert list(finding["fixes"][0]) == ["text", "commands", "verify", "classes", "cautions"]
     assert list(report["checks"][0]) == ["slug", "outcome", "reason"]
     assert list(report["probes"][0]) == ["name", "status", "seconds", "problem"]
 

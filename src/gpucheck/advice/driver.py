@@ -2,6 +2,7 @@
 
 from datetime import datetime, timezone
 
+from gpucheck.advice.driver_packages import Wanted, install_commands
 from gpucheck.derived import Derived, Gpu, Gpus
 from gpucheck.facts import UnknownFactError
 from gpucheck.facts.claims import Fix
@@ -56,7 +57,8 @@ class DriverFixes(Derived):
         """
         if conflict := self.conflict(at_least):
             return Fix(text=conflict)
-        need = f" {at_least} or newer" if at_least else ""
+        branch = None if at_least else self.branch()
+        need = f" {at_least} or newer" if at_least else f" of branch {branch}" if branch else ""
         because = f" ({reason})" if reason else ""
         if self._system.wsl:
             return Fix(
@@ -71,7 +73,7 @@ class DriverFixes(Derived):
                 text=f"On the host, not in this container: install NVIDIA driver{need}{because}. "
                 "A container uses the driver of its host."
             )
-        return self._install_on_linux(at_least, need, because)
+        return self._install_on_linux(at_least, because)
 
     def reboot(self, why: str) -> Fix:
         """Return the fix that reboots the machine (or the host of this container)."""
@@ -135,10 +137,10 @@ class DriverFixes(Derived):
             return False
         return None
 
-    def _install_on_linux(self, at_least: str | None, need: str, because: str) -> Fix:
+    def _install_on_linux(self, at_least: str | None, because: str) -> Fix:
         branch = self.branch(at_least)
         opened = self.wants_open_modules()
-        which = f"NVIDIA driver{need}"
+        which = f"NVIDIA driver {at_least} or newer" if at_least else "NVIDIA driver"
         driving = self._driving_all(at_least)
         if branch is not None:
             which = f"NVIDIA driver branch {branch}"
@@ -153,18 +155,11 @@ class DriverFixes(Derived):
                 text=f"{text} This machine has NVSwitches: take the Fabric Manager of exactly the "
                 f"same release from the same source, else CUDA does not start. {DRIVER_GUIDE}"
             )
-        if branch is None or opened is None or self._system.distribution is None:
+        if branch is None or opened is None:
             return Fix(text=f"{text} NVIDIA's guide for each distribution: {DRIVER_GUIDE}")
-        package = f"nvidia-driver-{branch}{'-open' if opened else ''}"
-        if self._system.distribution in ("ubuntu", "linuxmint"):
-            return Fix(
-                text=text,
-                commands=(
-                    "sudo apt-get update",
-                    f"sudo apt-get install -y {package}",
-                    "sudo reboot",
-                ),
-            )
+        wanted = Wanted(branch=branch, opened=opened, newest=self._newest_drives_all())
+        if commands := install_commands(self._system, wanted):
+            return Fix(text=text, commands=commands)
         flavour = "open" if opened else "proprietary"
         return Fix(
             text=f"{text} Take its {flavour} kernel modules. "
@@ -176,6 +171,11 @@ class DriverFixes(Derived):
         least = (self._branches.number_of(at_least) if at_least else None) or 0
         driving = self._support.driving_all(self._capabilities())
         return [branch for branch in driving if branch >= least]
+
+    def _newest_drives_all(self) -> bool:
+        """Whether the newest branch of the tables supports every GPU."""
+        driving = self._driving_all(None)
+        return bool(driving) and driving[-1] == max(int(row.branch) for row in self._branches.rows)
 
     def _range(self, capability: str) -> str:
         """Return in words which branches support a GPU."""

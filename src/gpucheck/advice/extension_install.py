@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 
 from gpucheck.advice.torch_install import Python
-from gpucheck.derived import Derived, Gpu
+from gpucheck.derived import Derived, Gpu, Gpus
+from gpucheck.derived.build_tools import BuildTools
 from gpucheck.derived.extension_packages import CompiledPackage
-from gpucheck.facts.claims import Fix
+from gpucheck.facts import UnknownFactError
+from gpucheck.facts.claims import Fix, or_else
 from gpucheck.facts.packages import Packages
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.tables.extensions import Extensions as ExtensionTable
@@ -23,22 +25,28 @@ class ExtensionFixes(Derived):
         python: Python,
         table: ExtensionTable,
         known: KnownPackages,
+        gpus: Gpus,
+        tools: BuildTools,
     ) -> None:
         self._torch = torch
         self._packages = packages
         self._python = python
         self._table = table
         self._known = known
+        self._gpus = gpus
+        self._tools = tools
 
     def refit(self, package: str, version: str) -> Fix:
         """Return the fix that adapts a package to the installed torch."""
         torch = self._torch.version or ""
+        if never := self._never_served(package, version):
+            return self._without(package, f"{package} is not made for compute capability {never}")
         own = self._with_its_own_torch(package, version)
         return (
             (own if self._is_application(package) else None)
             or self._made_for_torch(package, torch)
             or own
-            or self._from_source(package, torch)
+            or self._from_source(package, version, torch)
             or Fix(text=self._in_words(package, version, torch), verify=self._python.verify())
         )
 
@@ -75,6 +83,8 @@ class ExtensionFixes(Derived):
             self._table.serves_gpu(name, version, one) is False for one in capabilities
         ):
             return (self._without(name, f"{name} is not made for compute capability {listed}"),)
+        if self._tools.compiles_cuda() is False:
+            return (self._newer(name, listed),)
         build = Fix(
             text=f"Compile {name} here for compute capability {listed}, with a CUDA toolkit whose "
             "nvcc knows it.",
@@ -93,12 +103,27 @@ class ExtensionFixes(Derived):
         )  # fmt: skip
         if not version:
             return (build,)
-        newer = Fix(
-            text=f"Install a release of {name} with code for compute capability {listed}, if there "
-            f"is one for torch {self._torch.version}.",
+        return self._newer(name, listed), or_else(build)
+
+    def _newer(self, package: str, capabilities: str) -> Fix:
+        return Fix(
+            text=f"Install a release of {package} with code for compute capability {capabilities}, "
+            f"if there is one for torch {self._torch.version}.",
             verify=self._python.verify(),
         )
-        return newer, build
+
+    def _never_served(self, package: str, version: str) -> str:
+        """Return the compute capabilities here that a release was never made for, if it has none.
+
+        A package that serves one of the visible GPUs is worth having.
+        """
+        try:
+            gpus = self._gpus.visible()
+        except UnknownFactError:
+            return ""
+        capabilities = sorted({gpu.compute_capability or "" for gpu in gpus})
+        served = {self._table.serves_gpu(package, version, one) for one in capabilities}
+        return " and ".join(capabilities) if served == {False} else ""
 
     def _without(self, package: str, why: str) -> Fix:
         return Fix(
@@ -145,17 +170,34 @@ class ExtensionFixes(Derived):
             verify=self._python.verify(),
         )
 
-    def _from_source(self, package: str, torch: str) -> Fix | None:
+    def _from_source(self, package: str, version: str, torch: str) -> Fix | None:
         """Return the fix for a package of which PyPI has only the source.
 
         Its setup script compiles it for the installed torch, or downloads the wheel made for it.
         """
         if self._on_pypi(package) != ("source",):
             return None
-        text = f"Build {package} again for torch {torch}."
-        return self._install(
-            text, ["--no-deps", "--no-cache-dir", "--no-build-isolation", package], package
-        )
+        if self._tools.compiles_cuda() is False:
+            return Fix(
+                text=f"Install a wheel of {package} that its project built for torch {torch}, if "
+                "its releases have one; there is no CUDA toolkit with a C++ compiler here, which "
+                "its source would need.",
+                verify=self._python.verify(),
+            )
+        release = f"{package}=={version.partition('+')[0]}" if version else package
+        # pip removes the old one itself, once the new one is built.
+        return Fix(
+            text=f"Build {package} again for torch {torch}, which takes a CUDA toolkit and a C++ "
+            "compiler.",
+            commands=(
+                *self._python.get_pip(),
+                self._python.pip(
+                    "install", "--force-reinstall", "--no-deps", "--no-cache-dir",
+                    "--no-build-isolation", release,
+                ),
+            ),
+            verify=self._python.verify(),
+        )  # fmt: skip
 
     def _install(self, text: str, words: list[str], package: str) -> Fix:
         return Fix(

@@ -1,5 +1,7 @@
 """Why the driver's kernel module is not loaded, and the commands that load it."""
 
+import shlex
+
 import msgspec
 
 from gpucheck.derived import Derived
@@ -172,6 +174,7 @@ class ModuleFixes(Derived):
                     "restart.",
                     commands=(
                         _FIND_LINE,
+                        *_comment_out(files),
                         *self._around.rebuild_initramfs(),
                         _LOAD,
                     ),
@@ -218,3 +221,15 @@ class ModuleFixes(Derived):
 
     def _kernel(self) -> str:
         return f" {self._system.kernel}" if self._system.kernel else ""
+
+
+def _comment_out(said: str) -> tuple[str, ...]:
+    """Return the command that makes comments of the lines in these files, and keeps a copy.
+
+    None if one of them is no file of modprobe: the kernel's command line is changed otherwise.
+    """
+    files = said.split(", ")
+    if not all(file.startswith("/") and file.endswith(".conf") for file in files):
+        return ()
+    lines = "^ *(blacklist|alias|install) +nvidia( .*)?$"  # no slash: redaction looks for paths
+    return (f"sudo sed -E -i.bak 's,{lines},#&,' {shlex.join(files)}",)

@@ -6,7 +6,7 @@ from gpucheck.advice.nvidia_wheels import WheelFixes
 from gpucheck.advice.torch_install import TorchFixes
 from gpucheck.derived import Derived
 from gpucheck.derived.surroundings import Surroundings
-from gpucheck.facts.claims import Fix
+from gpucheck.facts.claims import Fix, or_else
 from gpucheck.facts.environment import Environment
 from gpucheck.facts.loading import LoadedLibrary
 from gpucheck.tables.wheel_names import wheel_of_file
@@ -79,9 +79,9 @@ class CopyFixes(Derived):
         ]
         if have.startswith("GLIBC_"):
             glibc = have.removeprefix("GLIBC_")
-            older = self._torch.install(f"the newest that runs on glibc {glibc}")
+            older = self._torch.install_for(f"glibc {glibc}")
             if older is not None:
-                fixes.append(older)
+                fixes.append(or_else(older))
         return fixes
 
     def _without_preload(self, entry: str) -> tuple[str, ...]:

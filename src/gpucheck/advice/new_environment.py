@@ -8,7 +8,7 @@ from gpucheck.advice.recommender import Offer, Recommender
 from gpucheck.advice.situations import MachineFacts
 from gpucheck.advice.torch_install import Python, requirement
 from gpucheck.derived import Derived
-from gpucheck.facts.claims import Fix
+from gpucheck.facts.claims import Fix, or_else
 from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.system import System
 from gpucheck.tables import Tables
@@ -40,7 +40,8 @@ class NewEnvironment(Derived):
         """
         python, offer = self._first_with_a_build(pythons, platform)
         by_uv, by_conda = self._by_uv(python, offer), self._by_conda(python, offer)
-        return (by_conda, by_uv) if self._by_conda_first else (by_uv, by_conda)
+        first, second = (by_conda, by_uv) if self._by_conda_first else (by_uv, by_conda)
+        return first, or_else(second)
 
     def _first_with_a_build(
         self, pythons: Sequence[str], platform: str

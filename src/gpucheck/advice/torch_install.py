@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 from msgspec.structs import replace
 
-from gpucheck.advice.recommender import Offer, Recommendation, Recommender
+from gpucheck.advice.recommender import Offer, Recommendation, Recommender, Situation
 from gpucheck.advice.situations import MachineFacts, left_aside
 from gpucheck.derived import Derived, Gpu
 from gpucheck.derived.wheels import wheel_platform
@@ -70,18 +70,26 @@ class Python(Derived):
     def remove_torch(self) -> tuple[str, ...]:
         """Return the commands that uninstall torch and its companions.
 
-        They must run first: for pip, ``2.6.0+cpu`` already satisfies ``torch==2.6.0``.
+        They must run first: for pip, ``2.6.0+cpu`` already satisfies ``torch==2.6.0``. Without
+        ``--force`` conda would also remove every package that depends on them.
         """
         commands = []
-        conda = [line.split()[0] for line in self._packages.conda_packages or () if line.strip()]
-        from_conda = [name for name in conda if name in _CONDA_NAMES]
-        if from_conda and self._interpreter.prefix:
+        from_conda = self._from_conda()
+        if from_conda:
+            prefix = self._interpreter.prefix or ""
             commands.append(
-                self.quoted(["conda", "remove", "-y", "-p", self._interpreter.prefix, *from_conda])
+                self.quoted(["conda", "remove", "-y", "--force", "-p", prefix, *from_conda])
             )
         if self._torch.installer != "conda" and self._torch.installed:
             commands.append(self.pip("uninstall", "-y", *self.torch_family()))
         return tuple(commands)
+
+    def _from_conda(self) -> list[str]:
+        """Return which packages of PyTorch conda has installed in the target's environment."""
+        if not self._interpreter.prefix:
+            return []
+        conda = [line.split()[0] for line in self._packages.conda_packages or () if line.strip()]
+        return [name for name in conda if name in _CONDA_NAMES]
 
     def torch_family(self) -> list[str]:
         """Return torch and its installed companions."""
@@ -129,6 +137,12 @@ class Python(Derived):
         """Return the command that sets an environment variable in this machine's shell."""
         return f"{'set' if self._system.os == 'windows' else 'export'} {name}={value}"
 
+    def with_user_site(self, command: str) -> tuple[str, ...]:
+        """Return the commands that run one for which the user site counts, whatever is set."""
+        if self._system.os == "windows":
+            return ("set PYTHONNOUSERSITE=", command)
+        return (f"env -u PYTHONNOUSERSITE {command}",)
+
     def install(self, text: str, arguments: Sequence[str], *, remove: bool = True) -> Fix:
         """Return the fix that installs with these pip arguments, ``install`` first.
 
@@ -145,6 +159,12 @@ class Python(Derived):
                 verify=f"gpucheck --python {self.new_python()}",
             )
         before = (*self.get_pip(), *(self.remove_torch() if remove else ()))
+        if remove and self._from_conda():
+            text += (
+                " pip installs it, because gpucheck knows of no CUDA build of conda that surely "
+                "fits. conda removes only what is named; packages of conda that depend on it stay "
+                "and use the new one."
+            )
         return Fix(text=text, commands=(*before, self.pip(*arguments)), verify=self.verify())
 
     def verify(self) -> str:
@@ -201,6 +221,21 @@ class TorchFixes(Derived):
         text = f"Install {what}{': ' + why if why else ''}.{more}"
         return self._python.install(text, self._requirement(found.best))
 
+    def install_for(self, limit: str) -> Fix | None:
+        """Return the fix that installs a build that a limit of this machine allows.
+
+        None if no build is known to fit. The installed release comes first, in another build.
+
+        Args:
+            limit: what excludes the installed build, such as "the driver you have".
+        """
+        offer, newest = self.offer(), self._newest()
+        if offer is None or newest is None or offer.torch == newest.torch:
+            return self.install(f"the newest that runs on {limit}")
+        return self.install(
+            f"your release, in a build that runs on {limit}; the newest that does is {newest}"
+        )
+
     def why_none(self) -> str:
         """Return why no build fits, after a colon; "" if unknown."""
         found = self._recommended()
@@ -209,13 +244,33 @@ class TorchFixes(Derived):
         return f" {' '.join(found.reasons[:_MOST_REASONS])}"
 
     def install_cpu(self, why: str) -> Fix | None:
-        """Return the fix that installs a CPU build; None if PyTorch has no wheels for it here."""
-        if self._facts.without_cpu_wheels():
+        """Return the fix that installs a CPU build; None if pip has none for this place."""
+        if self._facts.without_cpu_wheels() or self._is_of_ngc():
             return None
-        words = ["install", *self._python.torch_family()]
-        if self._system.os == "linux":
-            words += ["--index-url", f"{WHEEL_INDEX}cpu"]
-        return self._python.install(f"Install the CPU build: {why}.", words)
+        offer = self._cpu_offer()
+        if offer is not None:
+            words = self._requirement(offer)
+        else:
+            words = ["install", *self._python.torch_family()]
+            if self._system.os == "linux":
+                words += ["--index-url", f"{WHEEL_INDEX}cpu"]
+        return self._python.install(
+            f"Install the CPU build: {why}.", words, remove=offer is not None
+        )
+
+    def _cpu_offer(self) -> Offer | None:
+        """Return the CPU build of the installed release, or else the newest one that runs here."""
+        platform = self._facts.platform()
+        if platform is None:
+            return None
+        place = Situation(platform=platform, python=self._facts.python(), glibc=self._facts.glibc())
+        recommender = Recommender(self._tables)
+        if released(self._torch.version) is not None:
+            release = (self._torch.version or "").partition("+")[0]
+            same = recommender.recommend(replace(place, torch=release))
+            if same.best is not None:
+                return same.best
+        return recommender.recommend(place).best
 
     def new_environment(self, text: str) -> Fix:
         """Return the fix that creates an environment, for a Python that pip may not modify.
@@ -272,6 +327,11 @@ class TorchFixes(Derived):
             if same.best is not None and released(same.best.torch) == released(release):
                 return same
         return recommender.recommend(situation)
+
+    def _newest(self) -> Offer | None:
+        """Return the newest build that fits, whatever release is installed."""
+        situation = self._facts.situation()
+        return None if situation is None else Recommender(self._tables).recommend(situation).best
 
     def _requirement(self, offer: Offer) -> list[str]:
         """Return pip's arguments that install this build and the installed companions."""

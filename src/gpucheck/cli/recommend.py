@@ -24,8 +24,9 @@ _COMPANIONS = ("torchvision", "torchaudio")
 _PYTHON = re.compile(r"([0-9]{1,2}\.[0-9]{1,2})(?:\.[0-9]{1,3})?(t?)")
 _EXIT = {"command": 0, "nothing-fits": 1, "unknown": 3}
 _CONDA = (
-    "PyTorch's own conda channel ended with torch 2.5: this installs by pip, inside the activated "
-    "conda environment."
+    "PyTorch's own conda channel ended with torch 2.5, and no table of gpucheck says which GPUs "
+    "the builds of conda-forge have code for, so there is no conda command: this installs by pip, "
+    "inside the activated conda environment."
 )
 _NGC = (
     "The PyTorch here is NVIDIA's own build of an NGC image, whose other libraries are made for "

@@ -50,6 +50,16 @@ class BuildTools(Derived):
                     return self._of(at, one)
         return None
 
+    def compiles_cuda(self) -> bool | None:
+        """Whether nvcc and a host compiler are here; None if that is unknown."""
+        found = self._toolkits
+        if found.selected == "" or found.compilers == []:
+            return False
+        chosen = next((one for one in found.toolkits or () if one.path == found.selected), None)
+        if chosen is None or found.compilers is None:
+            return None
+        return chosen.has_nvcc
+
     def _of(self, at: int, one: Compiler) -> Taken:
         fact = f"toolkits.compilers.{at}.version"
         return Taken(kind=_kind(one), version=known(one.version, fact), facts=(fact,))

@@ -17,10 +17,12 @@ from typing import get_args
 
 import msgspec
 
+from gpucheck.advice.interruption import Interruption
 from gpucheck.engine.ask import CheckResult
+from gpucheck.engine.exact_fix import exact_fix
 from gpucheck.engine.supply import supply
 from gpucheck.facts import builtins
-from gpucheck.facts.claims import Confidence, Severity
+from gpucheck.facts.claims import Confidence, Fix, Severity
 from gpucheck.facts.snapshot import Snapshot
 from gpucheck.findings.form import Check, Claim, Evidence, Family, Finding, Outcome, Rule, Weight
 from gpucheck.findings.witnesses.refutation import Refutation
@@ -91,6 +93,7 @@ def combine(
     for claim in claims:
         others.setdefault(claim.slug, []).append(claim)
     refutation: Refutation = supply(Refutation, snapshot, tables)
+    others_work: Interruption = supply(Interruption, snapshot, tables)
     checks: dict[str, Check] = {}
     found: dict[str, _Found] = {}
     for slug, result in results.items():
@@ -98,7 +101,12 @@ def combine(
         if isinstance(left, Check):
             checks[slug] = left
         else:
-            found[slug] = _united(rules[slug], left, snapshot)
+            fixes = left[0].hit.fixes
+            if isinstance(result, Check) and result.outcome is Outcome.UNKNOWN:
+                fixes = exact_fix(rules[slug], fixes, snapshot, tables)
+            is_hardware = rules[slug].owner == "hardware"
+            fixes = tuple(others_work.careful(fix, is_hardware=is_hardware) for fix in fixes)
+            found[slug] = _united(rules[slug], left, fixes, snapshot)
             reason = found[slug].finding.headline
             checks[slug] = Check(slug=slug, outcome=Outcome.FIRED, reason=reason)
     suppressed = _suppressed(found)
@@ -132,7 +140,9 @@ def _left(
     return others or result
 
 
-def _united(rule: Rule, claims: Sequence[Claim], snapshot: Snapshot) -> _Found:
+def _united(
+    rule: Rule, claims: Sequence[Claim], fixes: tuple[Fix, ...], snapshot: Snapshot
+) -> _Found:
     """Make one finding of the claims of one slug: words of the first, evidence of all."""
     first = claims[0].hit
     finding = Finding(
@@ -145,7 +155,7 @@ def _united(rule: Rule, claims: Sequence[Claim], snapshot: Snapshot) -> _Found:
         evidence=tuple(
             _evidence(fact, snapshot) for claim in claims for fact in claim.hit.evidence
         ),
-        fixes=first.fixes,
+        fixes=fixes,
     )
     weights = [claim.weight for claim in claims if claim.weight is not None]
     return _Found(rule, finding, max(weights, default=None))

@@ -1,8 +1,11 @@
 """What every claim about a cause says: how bad it is, how sure, and what to do."""
 
 import enum
+from typing import Literal, get_args
 
 import msgspec
+
+_SAYS_WHEN = ("Or ", "Or, ", "If ", "No ", "Nothing ")
 
 
 class Severity(str, enum.Enum):
@@ -21,9 +24,46 @@ class Confidence(str, enum.Enum):
     POSSIBLE = "possible"
 
 
+CommandClass = Literal["reads", "environment", "machine", "interrupts"]
+"""What a command does: it only reads, changes one environment or runs a program in it, changes the
+machine, or interrupts what others run on it."""
+CLASSES: tuple[CommandClass, ...] = get_args(CommandClass)
+"""The most harmless first."""
+
+
 class Fix(msgspec.Struct, frozen=True, kw_only=True):
-    """One way to fix a finding: what to do in words, the commands to copy, how to verify."""
+    """One way to fix a finding: what to do in words, the commands to copy, how to verify.
+
+    ``classes`` are those of the commands, ``""`` for one that is in none. ``cautions`` say whom the
+    commands interrupt, and what to do first. The engine fills in both.
+    """
 
     text: str
     commands: tuple[str, ...] = ()
     verify: str = "gpucheck"
+    classes: tuple[CommandClass | Literal[""], ...] = ()
+    cautions: tuple[str, ...] = ()
+
+    @property
+    def reach(self) -> CommandClass | None:
+        """The class of its most far-reaching command; None if it has no classified command."""
+        return max((one for one in self.classes if one), key=CLASSES.index, default=None)
+
+
+def or_else(fix: Fix) -> Fix:
+    """Return a fix in the words of an alternative to the one before it."""
+    return _joined("Or", fix)
+
+
+def also(fix: Fix) -> Fix:
+    """Return a fix in the words of one that is needed beside the one before it."""
+    return _joined("And", fix)
+
+
+def _joined(word: str, fix: Fix) -> Fix:
+    if fix.text.startswith(_SAYS_WHEN):
+        return fix
+    if fix.text.startswith("On "):
+        word += ","
+    words = f"{fix.text[:1].lower()}{fix.text[1:]}"
+    return msgspec.structs.replace(fix, text=f"{word} {words}")

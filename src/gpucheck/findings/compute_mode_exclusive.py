@@ -17,7 +17,7 @@ Fix: end the process that holds the GPU, use another GPU, or set the mode back t
 from gpucheck.derived.gpu_labels import gpu_index, gpus_are
 from gpucheck.derived.gpu_places import GpuPlaces
 from gpucheck.facts import known
-from gpucheck.facts.claims import Confidence, Fix, Severity
+from gpucheck.facts.claims import Confidence, Fix, Severity, or_else
 from gpucheck.facts.environment import Environment
 from gpucheck.facts.nvml import GpuProcess, Nvml, NvmlGpu
 from gpucheck.facts.request import Request
@@ -76,7 +76,7 @@ def _refused(exclusive: list[int], gpus: list[NvmlGpu], seen: tuple[str, ...]) -
     return Hit(
         headline=f"{gpus_are(gpus, exclusive)} in exclusive mode, and CUDA finds it taken",
         evidence=(*(f"nvml.gpus.{at}.compute_mode" for at in exclusive), *seen),
-        fixes=(_end(GpuProcess()), _default_mode(gpu_index(gpus, exclusive[0]))),
+        fixes=(_end(GpuProcess()), or_else(_default_mode(gpu_index(gpus, exclusive[0])))),
         confidence=Confidence.LIKELY,
     )
 
@@ -108,7 +108,7 @@ def _hit(shut: list[int], gpus: list[NvmlGpu]) -> Hit:
     return Hit(
         headline=f"{gpus_are(gpus, shut)} in exclusive mode and held by {_named(holder)}",
         evidence=(*evidence, f"nvml.gpus.{at}.processes"),
-        fixes=(_end(holder), _default_mode(index)),
+        fixes=(_end(holder), or_else(_default_mode(index))),
         confidence=Confidence.CERTAIN if holder.process_name else Confidence.LIKELY,
     )
 

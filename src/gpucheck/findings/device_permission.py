@@ -19,7 +19,7 @@ Fix: change the group or the file mode; or start the container, job or service w
 """
 
 from gpucheck.facts import known
-from gpucheck.facts.claims import Fix, Severity
+from gpucheck.facts.claims import Fix, Severity, or_else
 from gpucheck.facts.container import Container
 from gpucheck.facts.cuda_driver import CudaDriver
 from gpucheck.facts.device_nodes import DeviceNode, DeviceNodes
@@ -174,11 +174,15 @@ def _open_up(node: DeviceNode, system: System) -> tuple[Fix, ...]:
             ),
         )
     if mode & _GROUP_MAY == _GROUP_MAY:
+        group = f"stat -c %G {node.path}"
         fixes.append(
             Fix(
-                text="Add this user to the group of the file (often video, render or vglusers; not "
-                "if it is root), then log in again.",
-                commands=(f"stat -c %G {node.path}", 'sudo usermod -aG GROUP "$USER"'),
+                text="Add this user to the group of the file, unless that is root (it is often "
+                "video, render or vglusers), then log in again.",
+                commands=(
+                    group,
+                    f'[ "$({group})" = root ] || sudo usermod -aG "$({group})" "$USER"',
+                ),
             )
         )
     fixes.append(
@@ -191,4 +195,4 @@ def _open_up(node: DeviceNode, system: System) -> tuple[Fix, ...]:
             ),
         )
     )
-    return tuple(fixes)
+    return (*fixes[:1], *(or_else(fix) for fix in fixes[1:]))

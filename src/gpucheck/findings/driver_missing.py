@@ -19,7 +19,7 @@ from gpucheck.advice import DriverFixes, TorchFixes
 from gpucheck.derived import DriverState, Gpus
 from gpucheck.derived.surroundings import Surroundings
 from gpucheck.facts import UnknownFactError, known
-from gpucheck.facts.claims import Fix, Severity
+from gpucheck.facts.claims import Fix, Severity, or_else
 from gpucheck.facts.driver import Driver
 from gpucheck.facts.nvml import Nvml
 from gpucheck.facts.pci import Pci
@@ -75,7 +75,7 @@ def check(  # noqa: PLR0913, PLR0917  # it joins the bus, both sides of the driv
             headline=f"The kernel module of NVIDIA's driver{release} is loaded, but libcuda, which "
             "PyTorch calls, is not installed",
             evidence=(*evidence, "driver.module_loaded", "driver.module_release"),
-            fixes=(_add_libcuda(driver, system), install.install()),
+            fixes=(_add_libcuda(driver, system), or_else(install.install())),
         )
     known(driver.module_loaded, "driver.module_loaded")
     evidence.append("driver.module_loaded")

@@ -31,7 +31,7 @@ from gpucheck.derived.extension_ptx import ExtensionPtx, NewerPtx
 from gpucheck.derived.gpu_support import GpuSupport
 from gpucheck.derived.surroundings import Surroundings
 from gpucheck.facts import UnknownFactError, known
-from gpucheck.facts.claims import Confidence, Fix, Severity
+from gpucheck.facts.claims import Confidence, Fix, Severity, or_else
 from gpucheck.facts.nvml import Nvml
 from gpucheck.facts.system import System
 from gpucheck.facts.torch_build import TorchBuild
@@ -226,7 +226,7 @@ def _fixes(
     update: DriverFixes, reinstall: TorchFixes, oldest: str | None, cuda: str
 ) -> tuple[Fix, ...]:
     newer = update.install(oldest, f"for PyTorch builds of CUDA {cuda}")
-    older_build = reinstall.install("the newest that runs on the driver you have")
+    older_build = reinstall.install_for("the driver you have")
     if older_build is None:
         return (newer,)
-    return (older_build,) if update.conflict(oldest) else (newer, older_build)
+    return (older_build,) if update.conflict(oldest) else (older_build, or_else(newer))

@@ -37,7 +37,7 @@ from gpucheck.advice.torch_again import TorchAgain
 from gpucheck.advice.torch_install import COMPANIONS
 from gpucheck.derived.extension_packages import CompiledPackage, ExtensionPackages
 from gpucheck.facts import UnknownFactError, known
-from gpucheck.facts.claims import Confidence, Fix, Severity
+from gpucheck.facts.claims import Confidence, Fix, Severity, also, or_else
 from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
@@ -127,18 +127,30 @@ def _hit(
     first, fault = found[0]
     others = [one for one, _ in found[1:]]
     more = f"; the same goes for {_names(others)}" if others else ""
-    aside = Fix(text="Nothing is to be done, unless you need what it is for.")
     return Hit(
         headline=f"{first.title} {fault.words}{more}",
         evidence=(*fault.evidence, "torch.version"),
-        fixes=(aside,) * (fault.severity is Severity.INFO)
-        + tuple(
-            again.of_system(why.of_system) if why.of_system else advice.refit(one.name, one.version)
-            for one, why in found[:_MOST_NAMED]
-        ),
+        fixes=_fixes(found[:_MOST_NAMED], fault, advice, again),
         severity=fault.severity,
         confidence=fault.confidence,
     )
+
+
+def _fixes(
+    found: list[tuple[CompiledPackage, Fault]],
+    first: Fault,
+    advice: ExtensionFixes,
+    again: TorchAgain,
+) -> tuple[Fix, ...]:
+    """Return one fix a package; first, where that is so, that none is needed."""
+    own, *others = (
+        again.of_system(why.of_system) if why.of_system else advice.refit(one.name, one.version)
+        for one, why in found
+    )
+    if first.severity is not Severity.INFO:
+        return (own, *map(also, others))
+    aside = Fix(text="Nothing is to be done, unless you need what it is for.")
+    return (aside, or_else(own), *map(also, others))
 
 
 def _of_other_python(

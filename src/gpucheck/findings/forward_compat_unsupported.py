@@ -23,11 +23,13 @@ from gpucheck.advice import DriverFixes
 from gpucheck.derived import Gpu, Gpus
 from gpucheck.derived.surroundings import Surroundings
 from gpucheck.facts import UnknownFactError, known
-from gpucheck.facts.claims import Confidence, Fix, Severity
+from gpucheck.facts.claims import Confidence, Fix, Severity, or_else
 from gpucheck.facts.cuda_driver import CudaDriver
 from gpucheck.facts.driver import Driver
+from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, Rule
 from gpucheck.findings.witnesses.selftest_says import SelfTestSays
+from gpucheck.tables.cuda_drivers import CudaDrivers
 from gpucheck.tables.forward_compat import ForwardCompat, kind_of
 from gpucheck.tables.gpu_products import GpuProducts
 
@@ -52,7 +54,7 @@ _SAME_RELEASE = Fix(
 
 
 @RULE.check
-def check(
+def check(  # noqa: PLR0913, PLR0917  # libcuda, the GPUs, and what a fix needs
     cuda: CudaDriver,
     driver: Driver,
     gpus: Gpus,
@@ -61,6 +63,8 @@ def check(
     table: ForwardCompat,
     products: GpuProducts,
     says: SelfTestSays,
+    torch: TorchBuild,
+    drivers: CudaDrivers,
 ) -> Judgement:
     """Look for error 804, and for a compat library that is loaded first."""
     seen = says.points_at(RULE.slug)
@@ -78,7 +82,7 @@ def check(
             headline=f"cuInit fails with error 804 although {able.label} supports cuda-compat: "
             f"libcuda is most likely of another release than the loaded kernel module{loaded}",
             evidence=(*evidence, able.facts[0]),
-            fixes=(*((_without(path, around),) if path else ()), _SAME_RELEASE),
+            fixes=(_without(path, around), or_else(_SAME_RELEASE)) if path else (_SAME_RELEASE,),
             confidence=Confidence.LIKELY,
         )
     return Hit(
@@ -86,10 +90,17 @@ def check(
         evidence=evidence,
         fixes=(
             _without(path, around),
-            update.install(reason="a driver new enough needs no cuda-compat"),
+            or_else(_newer_driver(torch, drivers, update)),
         ),
         confidence=Confidence.CERTAIN if path else Confidence.LIKELY,
     )
+
+
+def _newer_driver(torch: TorchBuild, drivers: CudaDrivers, update: DriverFixes) -> Fix:
+    """Return the fix that installs a driver which runs the CUDA of this torch by itself."""
+    oldest = drivers.oldest_driver(torch.cuda, "linux") if torch.cuda else None
+    made_for = f"for PyTorch builds of CUDA {torch.cuda}; " if oldest else ""
+    return update.install(oldest, f"{made_for}it needs no cuda-compat")
 
 
 def _able(gpus: Gpus, table: ForwardCompat, products: GpuProducts) -> Gpu | None:
@@ -119,6 +130,11 @@ def _without(path: str, around: Surroundings) -> Fix:
     if commands:
         return Fix(text=f"{text}, here and where it is set.", commands=commands)
     return Fix(
-        text=f"{text} and out of the loader's configuration, then refresh its cache.",
-        commands=("grep -rn compat /etc/ld.so.conf.d /etc/ld.so.conf", "sudo ldconfig"),
+        text=f"{text} and out of the loader's configuration, then refresh its cache. The first "
+        "command shows the lines, the second one makes comments of them.",
+        commands=(
+            "grep -rn compat /etc/ld.so.conf.d",
+            r"sudo sed -i '\,compat,s,^,#,' /etc/ld.so.conf.d/*.conf",
+            "sudo ldconfig",
+        ),
     )

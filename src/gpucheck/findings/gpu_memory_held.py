@@ -102,7 +102,7 @@ def _by_self_test(tests: SelfTests) -> Hit | None:
                 fixes=(
                     Fix(
                         text="If that process is yours and no longer needed, end it.",
-                        commands=(f"kill {other.group(1)}",),
+                        commands=_show_and_end(other.group(1)),
                         verify=f"gpucheck selftest --tests {result.name}",
                     ),
                     Fix(text="Or use another GPU: set CUDA_VISIBLE_DEVICES to one that is free."),
@@ -110,6 +110,11 @@ def _by_self_test(tests: SelfTests) -> Hit | None:
                 severity=Severity.ERROR,
             )
     return None
+
+
+def _show_and_end(pid: int | str) -> tuple[str, ...]:
+    """Return the commands that show whose a process is, and end it."""
+    return f"ps -o user,pid,lstart,args -p {pid}", f"kill {pid}"
 
 
 def _in_bytes(said: tuple[str, ...]) -> int:
@@ -213,7 +218,7 @@ def _fixes(held: _Held, container: Container, *, windows: bool) -> tuple[Fix, ..
         return (
             Fix(
                 text=f"If that process is yours and no longer needed, end it: {_name(holder)}.",
-                commands=(f"kill {holder.pid}",),
+                commands=_show_and_end(holder.pid),
             ),
             other_gpu,
         )

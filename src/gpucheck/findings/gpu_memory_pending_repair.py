@@ -14,7 +14,7 @@ Fix: reset the GPU or reboot when no job runs on it.
 
 from gpucheck.advice import DriverFixes
 from gpucheck.facts import UnknownFactError, known
-from gpucheck.facts.claims import Fix, Severity
+from gpucheck.facts.claims import Fix, Severity, or_else
 from gpucheck.facts.container import Container
 from gpucheck.facts.nvml import Nvml, NvmlGpu
 from gpucheck.facts.system import System
@@ -56,7 +56,10 @@ def check(nvml: Nvml, system: System, container: Container, driver: DriverFixes)
     return Hit(
         headline=f"{names}: a repair of bad memory waits for a reset",
         evidence=tuple(f"nvml.gpus.{at}.{field}" for at, field in pending),
-        fixes=(_reset(indices, system, container), driver.reboot("it resets every GPU")),
+        fixes=(
+            _reset(indices, system, container),
+            or_else(driver.reboot("it resets every GPU")),
+        ),
     )
 
 

@@ -24,7 +24,7 @@ from gpucheck.advice.hide_gpus import HideGpus
 from gpucheck.derived import Gpu
 from gpucheck.derived.torch_code import TorchCode, some_of
 from gpucheck.facts import UnknownFactError
-from gpucheck.facts.claims import Confidence, Fix, Severity
+from gpucheck.facts.claims import Confidence, Fix, Severity, or_else
 from gpucheck.facts.system import System
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
@@ -43,6 +43,7 @@ RULE = Rule(
     refuted_by_cuda="symptom",
     decides_use=True,
     compat_keys=("gpu", "compute_capability", "gpu_count"),
+    another_torch_mends=True,
 )
 
 
@@ -125,6 +126,6 @@ def _ptx_refused(
             *code.driver_facts(),
             *(fact for gpu in refused for fact in gpu.facts),
         ),
-        fixes=(fix, update.install(None, f"one that speaks CUDA {torch.cuda}")),
+        fixes=(fix, or_else(update.install(None, f"one that speaks CUDA {torch.cuda}"))),
         confidence=Confidence.LIKELY,
     )

@@ -27,7 +27,7 @@ from gpucheck.advice.torch_install import PREVIOUS_PAGE
 from gpucheck.derived import Gpu
 from gpucheck.derived.torch_code import TorchCode, some_of
 from gpucheck.facts import UnknownFactError
-from gpucheck.facts.claims import Fix, Severity
+from gpucheck.facts.claims import Fix, Severity, or_else
 from gpucheck.facts.nvml import Nvml
 from gpucheck.facts.request import Request
 from gpucheck.facts.system import System
@@ -45,6 +45,7 @@ RULE = Rule(
     needs_gpu=True,
     decides_use=True,
     compat_keys=("gpu", "compute_capability", "gpu_count", "cudnn_compiled"),
+    another_torch_mends=True,
 )
 
 
@@ -90,7 +91,10 @@ def check(  # torch, the GPUs and the ways out
     others = hide.fix(works)
     spare = works and all(_is_for_the_screen(gpu, nvml) for gpu in old)
     short = request.gpus is not None and request.gpus > len(works)
-    fixes = (fix,) if others is None else (fix, others)
+    cpu = None
+    if not fix.commands and not works:
+        cpu = reinstall.install_cpu("it runs on the processor, without this GPU")
+    fixes = (fix, *((others,) if others else ()), *((or_else(cpu),) if cpu else ()))
     if old:
         return Hit(
             headline=f"PyTorch {torch.version or ''} (CUDA {torch.cuda}) no longer has code for "

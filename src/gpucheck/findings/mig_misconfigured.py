@@ -109,9 +109,10 @@ def _name_one(around: Surroundings, instances: list[str]) -> Fix:
 
 def _one_each() -> Fix:
     return Fix(
-        text="Start one process for each instance, each with one name in the variable; for one "
-        "process with the whole GPU switch MIG off (as root, while nothing uses the GPU).",
-        commands=("CUDA_VISIBLE_DEVICES=MIG-... python script.py", "sudo nvidia-smi -mig 0"),
+        text="Start one process for each instance, each with one name of the list in the variable; "
+        "for one process with the whole GPU switch MIG off (as root, while nothing uses the GPU: "
+        "nvidia-smi -mig 0).",
+        commands=("nvidia-smi -L",),
     )
 
 
@@ -131,12 +132,10 @@ def _hit_empty(
     else:
         fixes = [
             Fix(
-                text="Make instances: the list shows the profiles of this GPU, by number; the "
-                "second command makes one with its compute instance.",
-                commands=(
-                    f"sudo nvidia-smi mig -i {index} -lgip",
-                    f"sudo nvidia-smi mig -i {index} -cgi PROFILE -C",
-                ),
+                text="Make instances: the command lists the profiles of this GPU with their "
+                f"numbers; nvidia-smi mig -i {index} -C -cgi, followed by such a number, makes one "
+                "with its compute instance.",
+                commands=(f"sudo nvidia-smi mig -i {index} -lgip",),
             ),
             Fix(
                 text="Or switch MIG off, to use the whole GPU (while nothing uses it).",

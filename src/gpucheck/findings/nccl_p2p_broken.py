@@ -47,9 +47,9 @@ RULE = Rule(
 
 _COLLECTIVES = ("all-reduce",)
 _CAUSE = Fix(
-    text="Look for what redirects the transfers: an IOMMU that translates (start the kernel with "
-    "iommu=pt, or switch it off in the BIOS) or PCIe ACS on a bridge (SrcValid+ here; a virtual "
-    "machine needs this from its host). Both show in these.",
+    text="To repair it, look for what redirects the transfers: an IOMMU that translates (start the "
+    "kernel with iommu=pt, or switch it off in the BIOS) or PCIe ACS on a bridge (SrcValid+ here; "
+    "a virtual machine needs this from its host). Both show in these.",
     commands=_LOOK,
     verify="gpucheck selftest --tests peer-copy,all-reduce --level standard",
 )

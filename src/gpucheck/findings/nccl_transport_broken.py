@@ -81,8 +81,8 @@ def check(tests: SelfTests, says: SelfTestSays, nccl: NcclControl) -> Judgement 
                     verify=f"{variables} {again}",
                 ),
                 Fix(
-                    text="Update the driver, with NVSwitch the fabric manager of the same "
-                    "release, and torch with its NCCL; then try without the variable.",
+                    text="To repair it, update the driver, with NVSwitch the fabric manager of the "
+                    "same release, and torch with its NCCL; then try without the variable.",
                     verify=again,
                 ),
             ),

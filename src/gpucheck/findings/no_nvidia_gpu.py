@@ -21,7 +21,7 @@ from gpucheck.advice import TorchFixes
 from gpucheck.derived import Gpus
 from gpucheck.derived.surroundings import Surroundings
 from gpucheck.facts import known
-from gpucheck.facts.claims import Confidence, Fix, Severity
+from gpucheck.facts.claims import Confidence, Fix, Severity, or_else
 from gpucheck.facts.nvml import Nvml
 from gpucheck.facts.pci import Pci
 from gpucheck.facts.request import Request
@@ -95,7 +95,11 @@ def check(  # the request, the bus, the driver and torch
     return Hit(
         headline=f"PyTorch {torch.version} is a CUDA build, but {where} no NVIDIA GPU{kept}",
         evidence=("torch.built_for", *evidence),
-        fixes=(_find_one(pci, system), only_builds, *((cpu_build,) if cpu_build else ())),
+        fixes=(
+            _find_one(pci, system),
+            only_builds,
+            *((or_else(cpu_build),) if cpu_build else ()),
+        ),
         confidence=confidence,
     )
 

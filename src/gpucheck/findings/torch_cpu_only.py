@@ -31,6 +31,7 @@ RULE = Rule(
     family="torch",
     suppressed_by=("torch-mixed-install",),
     refuted_by_cuda="always",
+    another_torch_mends=True,
 )
 
 

@@ -27,6 +27,7 @@ RULE = Rule(
     severity=Severity.ERROR,
     family="torch",
     suppressed_by=("torch-mixed-install", "torch-python-unsupported"),
+    another_torch_mends=True,
 )
 
 

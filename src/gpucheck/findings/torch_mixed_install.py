@@ -20,7 +20,7 @@ A PyTorch further back on ``sys.path`` than the environment's own is never impor
 Fix: rename your own file; or remove every installation until none is left, and install once.
 """
 
-from gpucheck.advice import Python, TorchFixes
+from gpucheck.advice import START_PAGE, Python, TorchFixes
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.claims import Fix, Severity
 from gpucheck.facts.interpreter import Interpreter
@@ -119,8 +119,9 @@ def _overwritten(torch: TorchBuild, python: Python, reinstall: TorchFixes) -> Hi
     if public == torch.metadata_version.partition("+")[0] or local.startswith("git"):
         return None  # an in-place build updates version.py but not the metadata
     fix = reinstall.install("after every torch is gone from here") or Fix(
-        text="Remove torch until pip finds no more of it, then install it once.",
-        commands=python.remove_torch(),
+        text=f"Choose a build at {START_PAGE}; then remove torch until pip finds no more of it, "
+        "and install that build once.",
+        commands=(python.pip("list"),),
         verify=python.verify(),
     )
     return Hit(
@@ -182,8 +183,9 @@ def _keep_one(first: TorchInstall, python: Python, *, in_user_site: bool) -> tup
             verify=python.verify(),
         ),
         Fix(
-            text="Or remove the torch of the user site for good.",
-            commands=(python.pip("uninstall", "-y", "torch"),),
+            text="Or remove the torch of the user site for good, once: pip removes the first torch "
+            "that Python finds, so a second time would take the environment's own.",
+            commands=python.with_user_site(python.pip("uninstall", "-y", "torch")),
             verify=python.verify(),
         ),
     )

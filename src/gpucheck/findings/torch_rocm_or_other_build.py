@@ -27,6 +27,7 @@ from gpucheck.facts.system import System
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.tables.cubin_rules import CubinRules
+from gpucheck.tables.jetson_wheels import JetsonWheels
 
 RULE = Rule(
     __name__,
@@ -42,7 +43,7 @@ _MADE_FOR = {"rocm": ("ROCm (AMD GPUs)", "amd"), "xpu": ("XPU (Intel GPUs)", "in
 
 
 @RULE.check
-def check(
+def check(  # noqa: PLR0913, PLR0917  # torch, the GPUs, and what a fix needs
     torch: TorchBuild,
     gpus: Gpus,
     request: Request,
@@ -51,6 +52,7 @@ def check(
     code: TorchCode,
     rules: CubinRules,
     reinstall: TorchFixes,
+    wheels: JetsonWheels,
 ) -> Judgement:
     """Report a build for another accelerator or board if there is an NVIDIA GPU to use."""
     if torch.installed is False:
@@ -67,7 +69,7 @@ def check(
     if known(system.os, "system.os") != "linux":
         return Fine("a CUDA build")
     if system.jetson:
-        return _server_build_on_jetson(torch, code)
+        return _server_build_on_jetson(torch, code, system, wheels)
     if torch.arch_list and _only_for_jetson(torch.arch_list, rules):
         return _jetson_build_elsewhere(torch, code, reinstall)
     return Fine(f"torch {torch.version or ''} was built for CUDA {torch.cuda or ''}")
@@ -94,7 +96,9 @@ def _other_accelerator(
     )
 
 
-def _server_build_on_jetson(torch: TorchBuild, code: TorchCode) -> Judgement:
+def _server_build_on_jetson(
+    torch: TorchBuild, code: TorchCode, system: System, wheels: JetsonWheels
+) -> Judgement:
     judged = code.on_gpus()
     bad = [one.gpu for one in judged if one.trouble in ("too-new", "too-old")]
     if not bad:
@@ -109,10 +113,18 @@ def _server_build_on_jetson(torch: TorchBuild, code: TorchCode) -> Judgement:
         fixes=(
             Fix(
                 text="Install NVIDIA's PyTorch wheel, or its l4t-pytorch container, that belongs "
-                f"to your JetPack release: {JETSON_PAGE}"
+                f"to your JetPack release: {JETSON_PAGE}{_known_wheels(system, wheels)} The "
+                "commands show the release of the board's system and of Python.",
+                commands=("cat /etc/nv_tegra_release", "python3 --version"),
             ),
         ),
     )
+
+
+def _known_wheels(system: System, wheels: JetsonWheels) -> str:
+    """Return which torch releases the tables have for this board's system."""
+    found = [row.torch for row in wheels.rows if system.l4t and system.l4t in row.l4t]
+    return f" For L4T {system.l4t} there is PyTorch {', '.join(found)}." if found else ""
 
 
 def _only_for_jetson(arch_list: list[str], rules: CubinRules) -> bool:

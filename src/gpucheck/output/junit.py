@@ -92,7 +92,9 @@ def check_case(report: Report, check: Check) -> Case:
 
 
 def _fixes(finding: Finding) -> str:
-    return "\n".join(line for fix in finding.fixes for line in (fix.text, *fix.commands))
+    return "\n".join(
+        line for fix in finding.fixes for line in (fix.text, *fix.cautions, *fix.commands)
+    )
 
 
 def _selftest(result: SelfTest) -> Case:

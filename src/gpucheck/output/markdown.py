@@ -8,6 +8,7 @@ from gpucheck.facts.claims import Severity
 from gpucheck.facts.selftests import SelfTests
 from gpucheck.findings.form import Evidence, Finding
 from gpucheck.output.areas import areas
+from gpucheck.output.fix_words import caution, label
 from gpucheck.output.public import public
 from gpucheck.output.selftest_lines import lines_of
 from gpucheck.output.summary import headline, open_questions, reach, target, verdict
@@ -77,7 +78,9 @@ def _finding(finding: Finding) -> str:
     lines += ["\n".join(evidence)] if evidence else []
     fixes = finding.fixes if finding.severity is not Severity.INFO else finding.fixes[:1]
     for number, fix in enumerate(fixes, start=1):
-        lines.append(f"**Fix {number}.** {escaped(fix.text)}")
+        lines.append(f"**{label(fix, number, len(fixes))}.** {escaped(fix.text)}")
+        if fix.cautions:
+            lines.append(f"**Caution.** {escaped(caution(fix))}")
         if fix.commands:
             lines.append(block(fix.commands))
         if fix.verify:

@@ -4,6 +4,7 @@ Unlike the report of a machine it is not redacted; a bundle (``--bundle``) is.
 """
 
 from gpucheck.output import preflight_words as words
+from gpucheck.output.fix_words import caution, label
 from gpucheck.output.markdown import block, code, escaped
 from gpucheck.output.preflight_words import Cause
 from gpucheck.preflight.judgement import Result
@@ -44,7 +45,9 @@ def _cause(cause: Cause, result: Result) -> str:
     lines = [f"### {cause.severity}: {escaped(cause.slug)}"]
     fixes = cause.finding.fixes if cause.finding and not words.drill_words(result) else ()
     for number, fix in enumerate(fixes, start=1):
-        lines.append(f"**Fix {number}.** {escaped(fix.text)}")
+        lines.append(f"**{label(fix, number, len(fixes))}.** {escaped(fix.text)}")
+        if fix.cautions:
+            lines.append(f"**Caution.** {escaped(caution(fix))}")
         if fix.commands:
             lines.append(block(fix.commands))
         if fix.verify:

@@ -118,7 +118,11 @@ class Public:
     def _fix(self, fix: Fix) -> Fix:
         commands = tuple(self.text(command) for command in fix.commands)
         return _replace(
-            fix, text=self.text(fix.text), commands=commands, verify=self.text(fix.verify)
+            fix,
+            text=self.text(fix.text),
+            commands=commands,
+            verify=self.text(fix.verify),
+            cautions=tuple(self.text(caution) for caution in fix.cautions),
         )
 
 

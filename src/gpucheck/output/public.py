@@ -54,4 +54,5 @@ def _fix(fix: Fix, private: Snapshot) -> Fix:
         text=redact_text(fix.text, private),
         commands=tuple(redact_text(command, private) for command in fix.commands),
         verify=redact_text(fix.verify, private),
+        cautions=tuple(redact_text(caution, private) for caution in fix.cautions),
     )

@@ -1,5 +1,6 @@
 """The sentences that all formats share: verdict, target, and the limits of the judgement."""
 
+from gpucheck.derived.gpus import is_passed_on
 from gpucheck.engine import Report
 from gpucheck.facts.claims import Severity
 from gpucheck.facts.cuda_driver import CudaDriver
@@ -7,6 +8,7 @@ from gpucheck.facts.driver import Driver
 from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.nvidia_smi import NvidiaSmi
 from gpucheck.facts.nvml import Nvml
+from gpucheck.facts.pasted import Pasted
 from gpucheck.facts.pci import Pci
 from gpucheck.facts.request import Request
 from gpucheck.facts.selftests import SelfTests
@@ -162,14 +164,41 @@ def _healthy(report: Report) -> str:
         return "Nothing is wrong here; PyTorch is not installed in this Python."
     if snapshot.get(Request).gpus == 0:
         return f"This host was said to use no GPU; {name} is installed."
+    fits = "is a CPU build, which fits" if torch.built_for == "cpu" else "has nothing wrong with it"
+    if _all_passed_on(snapshot):
+        return f"This host passes {counted(gpus)} on to virtual machines; {name} {fits}."
     if not gpus and torch.built_for == "cpu":
-        return f"No NVIDIA GPU here; {name} is a CPU build, which fits."
+        return f"No NVIDIA GPU here; {name} {fits}."
     if not gpus:
         return f"No NVIDIA GPU here, and nothing is wrong with {name}."
+    if torch.built_for not in (None, "cuda"):
+        return f"Nothing is wrong here; {name} is not a CUDA build, so it does not use a GPU."
+    driver = _driver(snapshot)
+    if not _was_seen_to_work(snapshot) and not (driver and torch.built_for):
+        lacks = "its build" if driver else "the driver"
+        return f"Nothing speaks against {name} with {counted(gpus)}; {lacks} is unknown."
+    return f"{name} can use {counted(gpus)}{driver}"
+
+
+def _all_passed_on(snapshot: Snapshot) -> bool:
+    """Whether the host reserves every GPU for its virtual machines."""
+    found = snapshot.get(Pci).gpus or []
+    return bool(found) and all(is_passed_on(gpu) for gpu in found)
+
+
+def _was_seen_to_work(snapshot: Snapshot) -> bool:
+    """Whether a self-test passed on every GPU, or a text says that torch found CUDA available."""
+    tests = snapshot.get(SelfTests)
+    passed = any(tests.passed_on_every_gpu(result.name) for _path, result in tests.of())
+    return passed or bool(snapshot.get(Pasted).cuda_available)
+
+
+def _driver(snapshot: Snapshot) -> str:
+    """Return the driver in brackets; "" if nothing is known about it."""
     release, cuda = driver_release(snapshot), driver_cuda(snapshot)
-    driver = f"driver {clean(release)}" if release else "its driver"
-    speaks = f", CUDA {clean(cuda)}" if cuda else ""
-    return f"{name} can use {counted(gpus)} ({driver}{speaks})"
+    parts = (f"driver {clean(release)}" if release else "", f"CUDA {clean(cuda)}" if cuda else "")
+    known = ", ".join(part for part in parts if part)
+    return f" ({known})" if known else ""
 
 
 def _is_judged(report: Report) -> bool:

@@ -13,6 +13,7 @@ from gpucheck.facts.selftests import SelfTests
 from gpucheck.facts.snapshot import Snapshot
 from gpucheck.findings.form import Check, Finding, Outcome
 from gpucheck.output.areas import areas
+from gpucheck.output.fix_words import caution, label
 from gpucheck.output.layout import Page, encodable
 from gpucheck.output.selftest_lines import left_out, lines_of, loaded_otherwise, measured
 from gpucheck.output.summary import headline, open_questions, other_targets, reach, target, verdict
@@ -126,7 +127,12 @@ def _finding(page: Page, report: Report, finding: Finding) -> None:
         value = shown(evidence.value, evidence.fact.rpartition(".")[2])
         page.words(f"{evidence.fact}: {value}{source}", indent=4, hang=6)
     show_fixes(page, finding)
-    explained = [one.slug for one in report.findings if one.silenced_by == finding.slug]
+    # A note, such as that of an old driver branch, is no symptom: it only waits its turn.
+    explained = [
+        one.slug
+        for one in report.findings
+        if one.silenced_by == finding.slug and one.severity is not Severity.INFO
+    ]
     if explained:
         page.words(f"This explains as well: {', '.join(explained)}", indent=2, hang=4)
     page.words(f"More: gpucheck explain {finding.slug}", indent=2)
@@ -135,8 +141,10 @@ def _finding(page: Page, report: Report, finding: Finding) -> None:
 def show_fixes(page: Page, finding: Finding) -> None:
     """Write the fixes of a finding, with commands ready to copy."""
     for number, fix in enumerate(finding.fixes, start=1):
-        label = f"Fix {number}" if len(finding.fixes) > 1 else "Fix"
-        page.words(clean(fix.text, _LONGEST_WORDS), lead=f"{label}: ", indent=2, hang=4)
+        lead = f"{label(fix, number, len(finding.fixes))}: "
+        page.words(clean(fix.text, _LONGEST_WORDS), lead=lead, indent=2, hang=4)
+        if fix.cautions:
+            page.words(clean(caution(fix), _LONGEST_WORDS), lead="Caution: ", indent=4)
         for command in fix.commands:
             page.verbatim(clean(command, _LONGEST_COMMAND), indent=6)
         if fix.verify:

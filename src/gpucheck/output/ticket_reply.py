@@ -3,7 +3,7 @@
 import msgspec
 
 from gpucheck.engine import Report
-from gpucheck.engine.chinese import cause_in_chinese, fix_in_chinese
+from gpucheck.engine.chinese import cause_in_chinese, caution_in_chinese, fix_in_chinese
 from gpucheck.engine.trailer import trailer
 from gpucheck.facts.claims import Confidence, Fix
 from gpucheck.findings import all_rules
@@ -113,6 +113,8 @@ def _cause(report: Report, language: Language) -> list[str]:
     for at, fix in enumerate(first.fixes[:_FIXES]):
         lead = f"{words.do} " if at == 0 else ""
         parts.append(lead + _instruction(first, fix, language))
+        if fix.cautions:
+            parts.append(_caution(fix, language))
         if fix.commands:
             parts.append(block(fix.commands))
     if others:
@@ -141,6 +143,13 @@ def _instruction(finding: Finding, fix: Fix, language: Language) -> str:
     """
     chinese = fix_in_chinese(finding.slug, fix.text) if language == "zh" else None
     return escaped(chinese or fix.text)
+
+
+def _caution(fix: Fix, language: Language) -> str:
+    """Return what to know before the commands are run."""
+    if language == "en":
+        return f"**Caution.** {escaped(' '.join(fix.cautions))}"
+    return f"**注意：**{escaped(''.join(map(caution_in_chinese, fix.cautions)))}"
 
 
 def _to_send(finding: Finding) -> tuple[str, ...]:

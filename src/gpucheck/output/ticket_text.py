@@ -7,6 +7,7 @@ from gpucheck.engine.trailer import trailer
 from gpucheck.facts.cuda_driver import CudaDriver
 from gpucheck.facts.pasted import Pasted, Taken
 from gpucheck.findings.form import Evidence, Finding
+from gpucheck.output.fix_words import caution, label
 from gpucheck.output.layout import Page
 from gpucheck.output.public import public
 from gpucheck.output.summary import headline
@@ -193,8 +194,10 @@ def _finding(page: Page, report: Report, finding: Finding, *, lines: bool) -> No
         page.words(one, indent=4, hang=6)
     if finding.slug == report.root_causes[0] or lines:
         for number, fix in enumerate(finding.fixes, start=1):
-            label = f"Fix {number}" if len(finding.fixes) > 1 else "Fix"
-            page.words(clean(fix.text, _LONGEST_WORDS), lead=f"{label}: ", indent=2, hang=4)
+            lead = f"{label(fix, number, len(finding.fixes))}: "
+            page.words(clean(fix.text, _LONGEST_WORDS), lead=lead, indent=2, hang=4)
+            if fix.cautions:
+                page.words(clean(caution(fix), _LONGEST_WORDS), lead="Caution: ", indent=4)
             for command in fix.commands:
                 page.verbatim(clean(command, _LONGEST_COMMAND), indent=6)
     page.words(f"More: gpucheck explain {finding.slug}", indent=2)

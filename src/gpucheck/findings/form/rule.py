@@ -93,6 +93,8 @@ class Rule(msgspec.Struct, eq=False):
     """The keys of ``gpucheck compat`` that it looks at."""
     concern: Owner | None = None
     """Whose concern it is; if not given, its family decides."""
+    another_torch_mends: bool = False
+    """Whether a message's fix gives way to the exact install command, where the facts allow one."""
     preflight: InPreflight = InPreflight()
     judge: Callable[..., Judgement | None] | None = None
     """The function marked as the check; None if no fact of a machine shows the cause."""

@@ -62,7 +62,8 @@ class SelfTestRanks(Derived):
                     verify=again,
                 ),
                 Fix(
-                    text="See whether two GPUs alone pass, then two others.",
+                    text="If it is unclear which GPU is at fault, see whether two alone pass, then "
+                    "two others.",
                     commands=(f"gpucheck selftest --tests {first.name} --device cuda:0,cuda:1",),
                     verify=again,
                 ),

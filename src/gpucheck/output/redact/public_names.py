@@ -23,7 +23,8 @@ micromamba envs pkgs base venv .venv env .env venvs .venvs virtualenv virtualenv
 hatch tools versions installs python pypy python.exe python3.exe pythonw.exe pip pip3 pip.exe
 site-packages dist-packages lib-dynload plat-packages __pycache__ Scripts Lib DLLs Include Library
 nvidia cuda nvcc nvcc.exe nvidia-smi nvidia-smi.exe nvvm cuda-compat compat stubs extras CUPTI
-targets torch torch.py torch.pyc torchgen torchvision torchaudio torchtext triton functorch numpy
+targets torch torch.py not_torch not_torch.py torch.pyc torchgen
+torchvision torchaudio torchtext triton functorch numpy
 cudnn cublas cufft cufile curand cusolver cusparse cusparselt cuda_cccl cuda_cupti cuda_nvcc
 cuda_nvrtc cuda_runtime cuda_runtime_api nccl nvjitlink nvtx nvshmem cu11 cu12 cu13 version.py
 version.json version.txt cuda_version.json pyvenv.cfg direct_url.json METADATA RECORD INSTALLER
@@ -53,6 +54,10 @@ _PATTERN = re.compile(
     r"|(?:cuda|cudnn|nccl|cublas|nvml|torch)\w*\.h"
     r"|[?*\[\]]+|(?:cuda|lib|python|torch|nvidia)[\w.-]*\*[\w.*-]*"  # shell patterns
 )
+_MODULE = re.compile(
+    r"(?P<stem>[a-z][a-z0-9_]*)(?:\.cpython-\w+(?:-[\w-]+)?|\.abi3|\.cp\w+-\w+)?\.(?:so|pyd)"
+)
+_OF_MODULES = frozenset("c cpu cuda ext extension gpu hip kernel kernels lib ops torch".split())  # noqa: SIM905
 _FOR_CUDA = re.compile(r"-cu(?:da)?[0-9]{2,3}x?\Z")
 HOMES = frozenset(("home", "homes", "users"))
 """The name that follows one of these, in lower case, is a user name."""
@@ -83,7 +88,24 @@ def is_public(name: str, *, windows: bool = False) -> bool:
     found = name.lower() in _LOWER if windows else name in NAMES
     if found or _PATTERN.fullmatch(name) is not None:
         return True
-    return (windows or name == name.lower()) and _packages().known(name) is not None
+    plain = name == name.lower() or windows
+    return plain and (_packages().known(name) is not None or _is_public_module(name))
+
+
+def _is_public_module(name: str) -> bool:
+    """Whether it is a compiled module of a public package, by its plain name.
+
+    ``flash_attn_2_cuda.cpython-311-x86_64-linux-gnu.so`` is; ``acme_ops.so`` and
+    ``flash_attn_acme.so`` are not.
+    """
+    found = _MODULE.fullmatch(name.lower())
+    if found is None:
+        return False
+    words = found["stem"].split("_")
+    starts = ("-".join(words[:count]) for count in range(len(words), 0, -1))
+    package = next((one for one in starts if _packages().known(one) is not None), None)
+    rest = words[package.count("-") + 1 :] if package else ["?"]
+    return all(word in _OF_MODULES or word.isdigit() for word in rest)
 
 
 def is_public_package(name: str) -> bool:

@@ -1,0 +1,168 @@
+"""What a command does to a machine and to others, from its program and arguments.
+
+A row of the table has a program, the words that must stand among its arguments, and the class. The
+first row that fits counts. A program that no row has is in no class: tests find it.
+"""
+
+import re
+import shlex
+
+from gpucheck.facts.claims import CLASSES, CommandClass
+
+_PIPES = re.compile(r"(?<!\\)(?:\|\||&&|[|;])")
+_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
+_PYTHON = re.compile(r"python[0-9.]*t?$")
+_WRAPPERS = ("sudo", "timeout", "env", "command")
+_OPTIONS_WITH_VALUE = ("-u",)
+
+Row = tuple[str, tuple[str, ...], CommandClass]
+_ROWS: tuple[Row, ...] = (
+    # What ends or disturbs what others run.
+    *((program, (), "interrupts") for program in ("reboot", "shutdown", "kill", "rmmod")),
+    ("modprobe", ("-r",), "interrupts"),
+    ("nvidia-smi", ("--gpu-reset",), "interrupts"),
+    ("nvidia-smi", ("-mig",), "interrupts"),
+    ("nvidia-smi", ("conf-compute",), "interrupts"),
+    ("dcgmi", ("diag",), "interrupts"),
+    ("systemctl", ("restart",), "interrupts"),
+    ("systemctl", ("stop",), "interrupts"),
+    ("wsl", ("--shutdown",), "interrupts"),
+    ("wsl", ("--update",), "interrupts"),
+    ("wsl", ("--set-version",), "interrupts"),
+    # What only shows something.
+    ("nvidia-smi", ("-c",), "machine"),
+    ("nvidia-smi", ("-pl",), "machine"),
+    ("nvidia-smi", ("-cgi",), "machine"),
+    ("ldconfig", ("-p",), "reads"),
+    ("systemctl", ("status",), "reads"),
+    ("wsl", ("--list",), "reads"),
+    ("pip", ("list",), "reads"),
+    ("pip", ("check",), "reads"),
+    ("pip", ("show",), "reads"),
+    ("pip", ("index",), "reads"),
+    ("pip", ("--version",), "reads"),
+    ("python", ("-c",), "reads"),
+    ("python", ("--version",), "reads"),
+    ("conda", ("list",), "reads"),
+    ("prime-select", ("query",), "reads"),
+    *(
+        (program, (), "reads")
+        for program in (
+            *("[", "cat", "df", "dmesg", "echo", "find", "free", "fuser", "getent", "grep", "head"),
+            *("ausearch", "ibstat", "ibv_devinfo", "id", "ip", "journalctl", "ldd", "ls", "lsof"),
+            *("lsblk", "lsmod", "lspci", "nvcc", "nvidia-bug-report.sh", "nvidia-smi", "printf"),
+            *("ps", "py-spy", "ss", "stat", "tail", "tr", "uname", "where", "which", "gpucheck"),
+            *("all_reduce_perf", "test", "dpkg", "rpm", "apt-cache", "docker-compose", "hostname"),
+        )
+    ),
+    # What changes the machine for all who use it.
+    *(
+        (program, (), "machine")
+        for program in (
+            *("apt", "apt-get", "dnf", "yum", "zypper", "pacman", "apk", "ubuntu-drivers"),
+            *(
+                "akmods",
+                "dkms",
+                "dracut",
+                "ldconfig",
+                "mkinitcpio",
+                "modprobe",
+                "mokutil",
+                "mount",
+                "sed",
+            ),
+            *("nvidia-ctk", "nvidia-modprobe", "prime-select", "rm", "systemctl", "tee", "curl"),
+            *(
+                "kubectl",
+                "scontrol",
+                "update-initramfs",
+                "usermod",
+                "xcode-select",
+                "lxc.cgroup2.devices.allow:",
+            ),
+            *("add-apt-repository", "update-grub", "grubby", "mknod", "setx", "dpkg-reconfigure"),
+        )
+    ),
+    # What changes the environment of one user, or runs a program in it.
+    *(
+        (program, (), "environment")
+        for program in (
+            *("pip", "uv", "conda", "mamba", "python", "export", "unset", "set", "ulimit", "mv"),
+            *("apptainer", "docker", "podman", "enroot", "srun", "torchrun", "resources:", "ren"),
+            *("remove-item", "$env:", "chmod", "source", "."),
+        )
+    ),
+)
+_DRIVER = re.compile(
+    r"(?:^|[ '])(?:nvidia-driver|nvidia-open|cuda-drivers|nvidia-dkms|akmod-nvidia|kmod-nvidia|"
+    r"xorg-x11-drv-nvidia|nvidia-compute|libnvidia|nvidia-fabricmanager|nvidia(?= |$))"
+)
+_PACKAGES = ("apt", "apt-get", "dnf", "yum", "zypper", "pacman", "ubuntu-drivers")
+
+
+def class_of(command: str) -> CommandClass | None:
+    """Return the class of a command line: that of its most far-reaching part.
+
+    None if a part is in no row of the table.
+    """
+    found = [_of_part(part) for part in _parts(command)]
+    if not found or None in found:
+        return None
+    return max((one for one in found if one), key=CLASSES.index)
+
+
+def _parts(command: str) -> list[str]:
+    """Return the commands that a line joins; what is in quotes joins nothing."""
+    hidden = re.sub(r"'[^']*'|\"[^\"]*\"", lambda quoted: "\0" * len(quoted[0]), command)
+    ends = [(found.start(), found.end()) for found in _PIPES.finditer(hidden)]
+    starts = [0, *(end for _start, end in ends)]
+    stops = [*(start for start, _end in ends), len(command)]
+    parts = (command[start:stop] for start, stop in zip(starts, stops, strict=True))
+    return [part.strip() for part in parts if part.strip()]
+
+
+def _of_part(part: str) -> CommandClass | None:
+    elevated, words = _program(part)
+    if not words:
+        return None
+    program, arguments = _named(words)
+    if program in _PACKAGES and "update" not in arguments[:1] and _is_of_driver(program, part):
+        return "interrupts"
+    for name, wanted, found in _ROWS:
+        if name == program and set(wanted) <= set(arguments):
+            return "machine" if elevated and found == "environment" else found
+    return None
+
+
+def _is_of_driver(program: str, part: str) -> bool:
+    """Whether packages of the driver change: programs that use the GPU fail until the restart."""
+    return program == "ubuntu-drivers" or bool(_DRIVER.search(part))
+
+
+def _program(part: str) -> tuple[bool, list[str]]:
+    """Return whether root runs it, and its words without what goes before the program."""
+    try:
+        words = shlex.split(part, posix="\\" not in part)
+    except ValueError:
+        words = part.split()
+    elevated = False
+    while words and (words[0] in _WRAPPERS or _ASSIGNMENT.match(words[0])):
+        first = words.pop(0)
+        elevated = elevated or first == "sudo"
+        while first in _WRAPPERS and words and (words[0].startswith("-") or words[0].isdigit()):
+            if words.pop(0) in _OPTIONS_WITH_VALUE and words:
+                words.pop(0)
+    return elevated, words
+
+
+def _named(words: list[str]) -> tuple[str, list[str]]:
+    """Return the program by its plain name, and its arguments: ``python -m pip`` is pip."""
+    name = re.split(r"[/\\]", words[0].strip("\"'"))[-1].lower()
+    name = name.removesuffix(".exe")
+    if name.startswith("$env:"):
+        return "$env:", words[1:]
+    if not _PYTHON.match(name):
+        return ("pip" if name == "pip3" else name), words[1:]
+    if words[1:3] == ["-m", "pip"]:
+        return "pip", words[3:]
+    return "python", words[1:]

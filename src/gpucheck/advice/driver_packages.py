@@ -1,0 +1,98 @@
+"""The commands that install a driver branch, by distribution.
+
+Where a distribution has the branch itself, its own package is named; otherwise NVIDIA's repository
+for it, as the driver installation guide of NVIDIA says. A family that has only the newest branch is
+offered that one, and only where it drives every GPU: that is what ``newest`` says. Nothing is
+offered for a system that is not named here.
+"""
+
+import msgspec
+
+from gpucheck.facts.system import System
+
+_REPOSITORIES = "https://developer.download.nvidia.com/compute/cuda/repos"
+_FUSION = "https://mirrors.rpmfusion.org"
+_DEBIAN, _UBUNTU = ("debian",), ("ubuntu", "linuxmint")
+_RED_HAT = ("rhel", "rocky", "almalinux", "ol", "centos")
+_SUSE = {"opensuse-leap": "opensuse15", "sles": "sles15"}
+_ARCH = ("arch", "manjaro", "endeavouros")
+_DEBIAN_RELEASES, _RED_HAT_RELEASES, _SUSE_RELEASE = ("12", "13"), ("8", "9"), "15"
+_REBOOT = "sudo reboot"
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """A branch, the kind of its kernel modules, and whether the newest one would do as well."""
+
+    branch: int
+    opened: bool
+    newest: bool
+
+
+def install_commands(system: System, wanted: Wanted) -> tuple[str, ...]:
+    """Return the commands that install a branch and restart; none if they are not known."""
+    found = _commands(system, wanted)
+    return (*found, _REBOOT) if found else ()
+
+
+def _commands(system: System, wanted: Wanted) -> tuple[str, ...]:
+    distribution = system.distribution or ""
+    if distribution in _UBUNTU:
+        package = f"nvidia-driver-{wanted.branch}{'-open' if wanted.opened else ''}"
+        return ("sudo apt-get update", f"sudo apt-get install -y {package}")
+    release = (system.distribution_version or "").partition(".")[0]
+    if distribution in _ARCH and wanted.newest and wanted.opened:
+        return ("sudo pacman -Syu --needed nvidia-open",)
+    if system.machine != "x86_64":
+        return ()
+    if distribution in _DEBIAN and release in _DEBIAN_RELEASES:
+        return _on_debian(release, wanted)
+    if distribution in _RED_HAT and release in _RED_HAT_RELEASES:
+        return _on_red_hat(release, wanted)
+    if distribution == "fedora" and wanted.newest:
+        return _on_fedora()
+    if distribution in _SUSE and release == _SUSE_RELEASE and wanted.newest:
+        return _on_suse(_SUSE[distribution], wanted)
+    return ()
+
+
+def _on_debian(release: str, wanted: Wanted) -> tuple[str, ...]:
+    keyring = "cuda-keyring_1.1-1_all.deb"
+    package = "nvidia-open" if wanted.opened else "cuda-drivers"
+    return (
+        f"curl -fsSLO {_REPOSITORIES}/debian{release}/x86_64/{keyring}",
+        f"sudo apt-get install -y ./{keyring} linux-headers-$(uname -r)",
+        "sudo apt-get update",
+        f"sudo apt-get install -y nvidia-driver-pinning-{wanted.branch}",
+        f"sudo apt-get install -y {package}",
+    )
+
+
+def _on_red_hat(release: str, wanted: Wanted) -> tuple[str, ...]:
+    repository = f"{_REPOSITORIES}/rhel{release}/x86_64/cuda-rhel{release}.repo"
+    stream = f"{wanted.branch}-{'open' if wanted.opened else 'dkms'}"
+    return (
+        "sudo dnf install -y dnf-plugins-core kernel-devel-$(uname -r) kernel-headers",
+        f"sudo dnf config-manager --add-repo {repository}",
+        "sudo dnf module reset -y nvidia-driver",
+        f"sudo dnf module install -y nvidia-driver:{stream}",
+    )
+
+
+def _on_fedora() -> tuple[str, ...]:
+    release = "$(rpm -E %fedora).noarch.rpm"
+    free = f"{_FUSION}/free/fedora/rpmfusion-free-release-{release}"
+    other = f"{_FUSION}/nonfree/fedora/rpmfusion-nonfree-release-{release}"
+    return (
+        f"sudo dnf install -y {free} {other}",
+        "sudo dnf install -y akmod-nvidia xorg-x11-drv-nvidia-cuda",
+        "sudo akmods --force",
+    )
+
+
+def _on_suse(repository: str, wanted: Wanted) -> tuple[str, ...]:
+    package = "nvidia-open" if wanted.opened else "cuda-drivers"
+    return (
+        f"sudo zypper addrepo {_REPOSITORIES}/{repository}/x86_64/cuda-{repository}.repo",
+        "sudo zypper --gpg-auto-import-keys refresh",
+        f"sudo zypper install -y {package}",
+    )

@@ -1,0 +1,98 @@
+"""Whom the commands of a fix interrupt, and what comes first: whose it is, draining, evidence."""
+
+import msgspec
+
+from gpucheck.advice.command_class import class_of
+from gpucheck.derived import Derived
+from gpucheck.facts.claims import Fix
+from gpucheck.facts.container import Container
+from gpucheck.facts.nvml import Nvml
+from gpucheck.facts.system import System
+
+COLLECT = "sudo nvidia-bug-report.sh"
+ENDS_PROCESS = "This ends the process, whoever owns it: the first command shows whose it is."
+ENDS_WSL = "This ends everything that runs in WSL: save your work first."
+STOPS_OTHERS = "This interrupts everyone who uses this machine: ask them first."
+DRAIN_SLURM = (
+    "Drain the node first: scontrol update nodename=$(hostname -s) state=drain reason=gpu; "
+    "afterwards state=resume."
+)
+DRAIN_KUBERNETES = (
+    "Drain the node first: kubectl cordon and kubectl drain --ignore-daemonsets, each with the "
+    "node's name; afterwards kubectl uncordon."
+)
+DRAIN_EITHER = (
+    "Drain a node of a cluster first: scontrol update ... state=drain under Slurm, kubectl cordon "
+    "and kubectl drain in Kubernetes."
+)
+COLLECT_FIRST = (
+    "Collect what the driver knows first: a reset or a restart loses it. NVIDIA asks for the "
+    "report's file."
+)
+NOW = "On its GPUs now:"
+_MOST_NAMED = 3
+_CHANGES_SYSTEM = ("reboot", "--gpu-reset", "rmmod")
+
+
+class Interruption(Derived):
+    """Adds classes to the commands of a fix, and what to know before those that interrupt."""
+
+    def __init__(self, nvml: Nvml, system: System, container: Container) -> None:
+        self._nvml = nvml
+        self._system = system
+        self._container = container
+
+    def careful(self, fix: Fix, *, is_hardware: bool) -> Fix:
+        """Return a fix with its classes and cautions; that of another node has them already.
+
+        Args:
+            fix: what to do.
+            is_hardware: whether a fault of the hardware is repaired, whose traces must be kept.
+        """
+        if fix.classes:
+            return fix
+        commands = fix.commands
+        collects = is_hardware and self._loses_traces(commands)
+        if collects:
+            commands = (COLLECT, *commands)
+        fix = msgspec.structs.replace(
+            fix, commands=commands, classes=tuple(class_of(one) or "" for one in commands)
+        )
+        if fix.reach != "interrupts":
+            return fix
+        cautions = (*self._cautions(commands), *((COLLECT_FIRST,) if collects else ()))
+        return msgspec.structs.replace(fix, cautions=cautions)
+
+    def _loses_traces(self, commands: tuple[str, ...]) -> bool:
+        here = self._system.os == "linux" and not self._system.wsl and not self._system.jetson
+        said = any(word in command for command in commands for word in _CHANGES_SYSTEM)
+        return here and not self._container.runtime and said
+
+    def _cautions(self, commands: tuple[str, ...]) -> tuple[str, ...]:
+        interrupting = [one for one in commands if class_of(one) == "interrupts"]
+        if all(one.startswith("kill ") for one in interrupting):
+            return (ENDS_PROCESS,) if commands[0].startswith("ps ") else ()
+        if any(one.startswith("wsl") for one in interrupting):
+            return (ENDS_WSL,)
+        who = self._who()
+        return (STOPS_OTHERS, *((who,) if who else ()), self._drain())
+
+    def _who(self) -> str:
+        """Return which processes use the GPUs now; "" if none is known to."""
+        found = [
+            f"{process.process_name or 'a process'} (pid {process.pid})"
+            for gpu in self._nvml.gpus or ()
+            for process in gpu.processes or ()
+            if process.pid is not None and process.kind == "compute"
+        ]
+        named = list(dict.fromkeys(found))
+        more = len(named) - _MOST_NAMED
+        listed = ", ".join(named[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+        return f"{NOW} {listed}." if named else ""
+
+    def _drain(self) -> str:
+        if self._system.under_slurm:
+            return DRAIN_SLURM
+        if self._container.runtime == "kubernetes":
+            return DRAIN_KUBERNETES
+        return DRAIN_EITHER

@@ -1,0 +1,30 @@
+"""The exact command in the place of a message's fix, where the facts of the text allow one."""
+
+from gpucheck.advice.torch_install import TorchFixes
+from gpucheck.engine.supply import supply
+from gpucheck.facts.claims import Fix
+from gpucheck.facts.snapshot import Snapshot
+from gpucheck.findings.form import Rule
+from gpucheck.tables import Tables
+
+
+def exact_fix(
+    rule: Rule, fixes: tuple[Fix, ...], snapshot: Snapshot, tables: Tables
+) -> tuple[Fix, ...]:
+    """Return the fix that names the build to install, else the fixes as they are.
+
+    A message that brings a fix of its own knows better than the facts what is to be done.
+    """
+    if not rule.another_torch_mends or not _are_of_any_message(rule.slug, fixes):
+        return fixes
+    advice: TorchFixes = supply(TorchFixes, snapshot, tables)
+    found = advice.install()
+    return fixes if found is None else (found,)
+
+
+def _are_of_any_message(slug: str, fixes: tuple[Fix, ...]) -> bool:
+    # Imported late: a machine has no messages, and would pay for the import.
+    from gpucheck.messages.loading import messages_of  # noqa: PLC0415
+
+    general = [fix.text for fix in messages_of(slug).fixes]
+    return bool(fixes) and [fix.text for fix in fixes] == general

@@ -1,0 +1,160 @@
+"""What the commands of fixes do to a machine and to others, and what is said before them."""
+
+import pytest
+from rules_machines import DOCKER, NO_CONTAINER, UBUNTU, nvml_of
+from rules_support import TABLES, snapshot
+from test_machines import EACH, reported
+
+from gpucheck.advice import interruption
+from gpucheck.advice.command_class import class_of
+from gpucheck.advice.interruption import Interruption
+from gpucheck.engine import supply
+from gpucheck.engine.chinese import caution_in_chinese
+from gpucheck.facts import Section
+from gpucheck.facts.claims import CLASSES, Fix
+from gpucheck.facts.nvml import GpuProcess, NvmlGpu
+from gpucheck.facts.system import System
+from gpucheck.findings import all_rules
+from gpucheck.messages.loading import all_messages
+from gpucheck.output import markdown, terminal
+from gpucheck.output.ticket_reply import reply
+from gpucheck.ticket import triage
+
+pytestmark = pytest.mark.every_finding
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("nvidia-smi -L", "reads"),
+        ("sudo dmesg | grep -i 'xid|reboot' | tail", "reads"),
+        ("python -m pip list", "reads"),
+        ("python3 --version", "reads"),
+        ("python -m pip install torch==2.6.0", "environment"),
+        (r"C:\venv\Scripts\python.exe -m pip uninstall -y torch", "environment"),
+        ("'/home/my env/bin/python' -m pip install torch", "environment"),
+        ("export CUDA_VISIBLE_DEVICES=0", "environment"),
+        ("env -u PYTHONNOUSERSITE python -m pip uninstall -y torch", "environment"),
+        ("chmod -R a+rX /home/ana/venv", "environment"),
+        ("sudo chmod 0666 /dev/nvidia0", "machine"),
+        ("printf 'x; reboot' | sudo tee /etc/x.conf", "machine"),
+        ("sudo apt-get install -y gcc-14", "machine"),
+        ("sudo apt-get install -y nvidia-driver-580-open", "interrupts"),
+        ("sudo nvidia-smi -i 0 -c DEFAULT", "machine"),
+        ("sudo nvidia-smi --gpu-reset -i 0", "interrupts"),
+        ("nvidia-smi && sudo reboot", "interrupts"),
+        ("kill 31337", "interrupts"),
+        ("scontrol update NodeName=a State=DRAIN Reason='x: y'", "machine"),
+        ("srun --exclude=gpu-0004 COMMAND", "environment"),
+        ("wsl.exe --shutdown", "interrupts"),
+        ("sudo systemctl restart docker", "interrupts"),
+        ("frobnicate --all", None),
+        ("nvidia-smi | frobnicate", None),
+        ("", None),
+    ],
+)
+def test_the_class_of_a_command(command: str, expected: str | None) -> None:
+    assert class_of(command) == expected
+
+
+@EACH
+def test_every_command_for_a_machine_has_a_class(name: str) -> None:
+    for finding in reported(name).findings:
+        for fix in finding.fixes:
+            assert len(fix.classes) == len(fix.commands)
+            assert all(fix.classes), (finding.slug, fix)
+
+
+def test_every_command_of_messages_and_headers_has_a_class() -> None:
+    commands = {
+        command
+        for finding in all_messages().values()
+        for message in finding.messages
+        for fix in finding.fixes_for(message)
+        for command in fix.commands
+    }
+    commands |= {one for rule in all_rules().values() for one in rule.preflight.commands}
+    assert len(commands) > 80
+    assert {one for one in commands if class_of(one) is None} == set()
+
+
+@EACH
+def test_of_alternatives_the_harmless_one_comes_first(name: str) -> None:
+    for finding in reported(name).findings:
+        before = 0
+        for fix in finding.fixes:
+            reach = CLASSES.index(fix.reach) if fix.reach else 0
+            assert not fix.text.startswith("Or ") or not fix.reach or reach >= before, finding
+            before = reach
+
+
+@EACH
+def test_what_interrupts_others_says_so(name: str) -> None:
+    for finding in reported(name).findings:
+        for fix in finding.fixes:
+            assert bool(fix.cautions) == (fix.reach == "interrupts"), (finding.slug, fix)
+            assert all(map(caution_in_chinese, fix.cautions))
+
+
+def careful(commands: tuple[str, ...], *sections: Section, is_hardware: bool = False) -> Fix:
+    advice: Interruption = supply(Interruption, snapshot(*sections), TABLES)
+    return advice.careful(Fix(text="Do it.", commands=commands), is_hardware=is_hardware)
+
+
+def test_who_is_interrupted_is_named() -> None:
+    holders = [
+        GpuProcess(pid=pid, process_name="python3", used_bytes=1, kind="compute")
+        for pid in (11, 12, 13, 14)
+    ]
+    busy = nvml_of([NvmlGpu(index=0, processes=holders)])
+    found = careful(("sudo reboot",), UBUNTU, NO_CONTAINER, busy)
+    who = "On its GPUs now: python3 (pid 11), python3 (pid 12), python3 (pid 13) and 1 more."
+    assert found.cautions == (interruption.STOPS_OTHERS, who, interruption.DRAIN_EITHER)
+    assert "python3 (pid 13)、另有 1 more。" in caution_in_chinese(who)
+
+
+def test_a_node_is_drained_by_its_own_scheduler() -> None:
+    slurm = System(os="linux", wsl=0, under_slurm=True)
+    assert interruption.DRAIN_SLURM in careful(("sudo reboot",), slurm, NO_CONTAINER).cautions
+    assert "scontrol" in careful(("sudo reboot",), UBUNTU, NO_CONTAINER).cautions[-1]
+    assert "kubectl" in careful(("sudo reboot",), UBUNTU, NO_CONTAINER).cautions[-1]
+
+
+def test_the_traces_of_a_hardware_fault_are_collected_first() -> None:
+    found = careful(("sudo reboot",), UBUNTU, NO_CONTAINER, is_hardware=True)
+    assert found.commands == ("sudo nvidia-bug-report.sh", "sudo reboot")
+    assert interruption.COLLECT_FIRST in found.cautions
+    inside = careful(("sudo reboot",), UBUNTU, DOCKER, is_hardware=True)
+    assert inside.commands == ("sudo reboot",)
+    assert careful(("sudo reboot",), UBUNTU, NO_CONTAINER).commands == ("sudo reboot",)
+
+
+def test_a_fix_of_another_node_keeps_what_was_said_there() -> None:
+    there = careful(("sudo reboot",), UBUNTU, NO_CONTAINER, is_hardware=True)
+    busy = nvml_of([NvmlGpu(index=0, processes=[GpuProcess(pid=1, kind="compute")])])
+    here: Interruption = supply(Interruption, snapshot(UBUNTU, NO_CONTAINER, busy), TABLES)
+    assert here.careful(there, is_hardware=True) == there
+
+
+def test_before_a_process_is_killed_its_owner_is_shown() -> None:
+    (fix, _other) = reported("memory-held-by-leftover").findings[0].fixes
+    assert fix.commands == ("ps -o user,pid,lstart,args -p 52011", "kill 52011")
+    assert fix.cautions == (interruption.ENDS_PROCESS,)
+
+
+def test_every_format_shows_the_class_and_the_caution() -> None:
+    report = reported("library-mismatch")
+    fix = report.findings[0].fixes[0]
+    assert "Fix 1 (interrupts others): Reboot" in terminal.render(report)
+    assert "Caution: This interrupts everyone" in terminal.render(report)
+    assert "**Fix 1 (interrupts others).** Reboot" in markdown.render(report)
+    assert "**Caution.** This interrupts everyone" in markdown.render(report)
+    data = report.as_json()["findings"][0]["fixes"][0]
+    assert (list(data["classes"]), list(data["cautions"])) == (["interrupts"], [*fix.cautions])
+
+
+def test_a_reply_warns_in_both_languages() -> None:
+    text = "Failed to initialize NVML: Driver/library version mismatch\n"
+    report = triage(text, TABLES)
+    assert "**Caution.** This interrupts everyone" in reply(report)
+    assert "这会中断所有正在使用这台机器的人的工作" in reply(report, "zh")
