@@ -17,6 +17,7 @@ from gpucheck.cli.options import (
 )
 from gpucheck.cli.run import open_host, open_tables, run_probes
 from gpucheck.cli.selftests import with_selftests
+from gpucheck.cli.spelling import OneOf, meant
 from gpucheck.cli.text import colored, printable, write_out
 
 if TYPE_CHECKING:  # imported late: --help does not need it
@@ -37,7 +38,7 @@ _HASH_SECONDS = 10.0
 @click.option(
     "--for",
     "purpose",
-    type=click.Choice(["run", "build"]),
+    type=OneOf(["run", "build"]),
     default="run",
     show_default=True,
     help="Whether PyTorch is to run here, or extensions are to be built as well.",
@@ -105,13 +106,15 @@ def _chosen(only: Sequence[str], skip: Sequence[str]) -> tuple[list[str], list[s
         return [], [], []
     from gpucheck.findings import all_rules  # noqa: PLC0415
     from gpucheck.probes import all_probes  # noqa: PLC0415
+    from gpucheck.tables.nearest import same_name  # noqa: PLC0415
 
     slugs, probes = set(all_rules()), {probe.name for probe in all_probes()}
+    known = sorted(slugs | probes)
+    only, skip = ([same_name(name, known) or name for name in names] for names in (only, skip))
     for name in (*only, *skip):
-        if name not in slugs | probes:
-            raise click.UsageError(
-                f"{printable(name)!r} is neither a finding nor a probe: see gpucheck list"
-            )
+        if name not in known:
+            near = meant(name, known) or " See gpucheck list."
+            raise click.UsageError(f"{printable(name)!r} is neither a finding nor a probe.{near}")
     wanted = {name for name in only if name in probes}
     probes_skipped = {name for name in skip if name in probes}
     if wanted:

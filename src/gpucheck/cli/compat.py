@@ -11,6 +11,7 @@ import click
 from gpucheck.cli.check import show_report
 from gpucheck.cli.options import format_option, output_options
 from gpucheck.cli.run import open_tables
+from gpucheck.cli.spelling import OneOf
 from gpucheck.cli.text import printable, write_out
 
 if TYPE_CHECKING:  # imported late: --help does not need them
@@ -34,7 +35,7 @@ _STDIN = "-"
 )
 @click.option(
     "--fail-on",
-    type=click.Choice(["error", "warning", "never"]),
+    type=OneOf(["error", "warning", "never"]),
     default="error",
     show_default=True,
     help="The least severity that makes the exit status 1.",

@@ -7,6 +7,7 @@ import click
 
 from gpucheck.cli.options import machine_options, output_options
 from gpucheck.cli.run import load_snapshot, open_host, open_tables, run_probes
+from gpucheck.cli.spelling import OneOf
 from gpucheck.cli.text import colored, write_out
 
 _DIFFERENT = 1
@@ -18,7 +19,7 @@ _DIFFERENT = 1
     "after", metavar="[B]", type=click.Path(exists=True, dir_okay=False), required=False
 )
 @machine_options
-@click.option("--format", "form", type=click.Choice(["terminal", "json"]), default="terminal")
+@click.option("--format", "form", type=OneOf(["terminal", "json"]), default="terminal")
 @output_options
 @click.pass_context
 def diff(ctx: click.Context, /, before: str, after: str | None, **options: Any) -> None:  # noqa: ANN401

@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from gpucheck.cli.options import output_options
+from gpucheck.cli.spelling import meant, slug_of
 from gpucheck.cli.text import printable, write_out
 
 
@@ -15,9 +16,12 @@ def explain(slug: str, **options: Any) -> None:  # noqa: ANN401  # click's optio
     """Print the page of a finding: what it means, its symptoms, its causes and the fix."""
     from gpucheck.output.pages import explain as page_of  # noqa: PLC0415
 
-    page = page_of(slug)
+    page = page_of(slug_of(slug))
     if page is None:
-        raise click.UsageError(f"there is no finding called {printable(slug)!r}: see gpucheck list")
+        from gpucheck.findings import all_rules  # noqa: PLC0415
+
+        near = meant(slug, all_rules()) or " See gpucheck list."
+        raise click.UsageError(f"there is no finding called {printable(slug)!r}.{near}")
     write_out(page, options["output"])
 
 

@@ -6,11 +6,12 @@ from typing import Any
 import click
 
 from gpucheck.cli.options import output_options
+from gpucheck.cli.spelling import OneOf
 from gpucheck.cli.text import write_out
 
 
 @click.command("list", short_help="List all findings and probes.")
-@click.option("--format", "form", type=click.Choice(["terminal", "json"]), default="terminal")
+@click.option("--format", "form", type=OneOf(["terminal", "json"]), default="terminal")
 @output_options
 def list_all(**options: Any) -> None:  # noqa: ANN401  # click's options
     """List every finding that gpucheck can name, and every probe."""

@@ -7,6 +7,8 @@ from typing import Any, TypeVar
 import click
 from click.core import ParameterSource
 
+from gpucheck.cli.spelling import OneOf
+
 REPORT_FORMATS = {
     "json": "json_format",
     "markdown": "markdown",
@@ -95,7 +97,7 @@ machine_options = _options(
 format_option = click.option(
     "--format",
     "form",
-    type=click.Choice(["terminal", "json", "markdown"]),
+    type=OneOf(["terminal", "json", "markdown"]),
     default="terminal",
     show_default=True,
 )
@@ -105,7 +107,7 @@ def _format_of(modules: Mapping[str, str]) -> Callable[[F], F]:
     return click.option(
         "--format",
         "form",
-        type=click.Choice(["terminal", *modules]),
+        type=OneOf(["terminal", *modules]),
         default="terminal",
         show_default=True,
     )
@@ -121,14 +123,14 @@ report_format_option = _format_of(REPORT_FORMATS)
 preflight_format_option = _format_of(PREFLIGHT_FORMATS)
 level_option = click.option(
     "--level",
-    type=click.Choice(["quick", "standard", "stress"]),
+    type=OneOf(["quick", "standard", "stress"]),
     default="quick",
     show_default=True,
     help="How thorough the self-tests are: seconds, minutes, or a load on the whole machine.",
 )
 fail_on_option = click.option(
     "--fail-on",
-    type=click.Choice(["error", "warning", "never"]),
+    type=OneOf(["error", "warning", "never"]),
     default="error",
     show_default=True,
     help="The least severity that makes the exit status 1.",

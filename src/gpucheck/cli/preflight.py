@@ -11,6 +11,7 @@ from gpucheck.cli.options import (
     output_options,
     preflight_format_option,
 )
+from gpucheck.cli.spelling import OneOf
 
 
 @click.command(short_help="Before a job: can all its GPUs and nodes work together?")
@@ -25,7 +26,7 @@ from gpucheck.cli.options import (
 @level_option
 @click.option(
     "--device",
-    type=click.Choice(["cuda", "cpu"]),
+    type=OneOf(["cuda", "cpu"]),
     default="cuda",
     show_default=True,
     help="The ranks are GPUs, or processes on the CPU (over gloo).",
@@ -59,7 +60,7 @@ from gpucheck.cli.options import (
 )
 @click.option(
     "--baseline",
-    type=click.Choice(["save", "compare"]),
+    type=OneOf(["save", "compare"]),
     help="Keep this node's rates for later, or compare with those kept.",
 )
 @click.option(

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from gpucheck.cli.options import machine_options, output_options
 from gpucheck.cli.run import open_host, open_tables, run_probes
+from gpucheck.cli.spelling import OneOf, meant
 from gpucheck.cli.text import colored, printable, write_out
 
 if TYPE_CHECKING:  # imported late: --help does not need them
@@ -54,20 +55,22 @@ _NGC = (
 )
 @click.option(
     "--os",
-    type=click.Choice(["linux", "windows"]),
+    type=OneOf(["linux", "windows"]),
     help="The operating system. Describes a machine: nothing is probed.",
 )
 @click.option(
     "--arch",
-    type=click.Choice(["x86_64", "aarch64"]),
+    type=OneOf(
+        ["x86_64", "aarch64"], also={"amd64": "x86_64", "x64": "x86_64", "arm64": "aarch64"}
+    ),
     help="The processor. Describes a machine: nothing is probed.",
 )
 @click.option(
     "--with", "companions", metavar="NAMES", default="", help="torchvision,torchaudio as well."
 )
-@click.option("--tool", type=click.Choice(["pip", "uv", "conda"]), default="pip", show_default=True)
+@click.option("--tool", type=OneOf(["pip", "uv", "conda"]), default="pip", show_default=True)
 @machine_options
-@click.option("--format", "form", type=click.Choice(["terminal", "json"]), default="terminal")
+@click.option("--format", "form", type=OneOf(["terminal", "json"]), default="terminal")
 @output_options
 @click.pass_context
 def recommend(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  # click's options
@@ -338,6 +341,7 @@ def _companions(names: str) -> tuple[str, ...]:
         if name not in _COMPANIONS:
             raise click.UsageError(
                 f"--with knows {' and '.join(_COMPANIONS)}, not {printable(name)!r}."
+                f"{meant(name, _COMPANIONS)}"
             )
     return wanted
 

@@ -8,6 +8,7 @@ import click
 
 from gpucheck.cli.options import output_options, tables_before
 from gpucheck.cli.run import open_tables, refuse_broken
+from gpucheck.cli.spelling import Group, OneOf, meant
 from gpucheck.cli.text import colored, printable, write_out
 
 if TYPE_CHECKING:  # imported late: --help does not need them
@@ -15,12 +16,10 @@ if TYPE_CHECKING:  # imported late: --help does not need them
 
 _PROBLEMS = 1
 _DIFFERENT = 1
-_form = click.option(
-    "--format", "form", type=click.Choice(["terminal", "json"]), default="terminal"
-)
+_form = click.option("--format", "form", type=OneOf(["terminal", "json"]), default="terminal")
 
 
-@click.group("tables", short_help="Show, check and compare the compatibility tables.")
+@click.group("tables", cls=Group, short_help="Show, check and compare the compatibility tables.")
 @tables_before
 def tables_group() -> None:
     """Show, check and compare the compatibility tables that all answers are based on."""
@@ -124,8 +123,8 @@ def _named(tables: "Tables", name: str) -> "Table":
     from gpucheck.tables.catalogue import all_tables  # noqa: PLC0415
 
     if name not in all_tables():
-        known = ", ".join(sorted(all_tables()))
-        raise click.UsageError(f"There is no table {printable(name)!r}; there are: {known}.")
+        near = meant(name, all_tables()) or f" There are {', '.join(sorted(all_tables()))}."
+        raise click.UsageError(f"There is no table {printable(name)!r}.{near}")
     return tables.get(all_tables()[name])
 
 
@@ -137,6 +136,7 @@ def _filter(table: "Table", said: str) -> tuple[str, str]:
     if not equals or key not in known:
         raise click.UsageError(
             f"{printable(said)!r} is not KEY=VALUE with a column of this table: {', '.join(known)}."
+            f"{meant(key, known)}"
         )
     return key, value
 

@@ -10,6 +10,7 @@ import click
 from gpucheck.cli.check import show_report
 from gpucheck.cli.options import fail_on_option, output_options
 from gpucheck.cli.run import open_tables
+from gpucheck.cli.spelling import OneOf
 from gpucheck.cli.text import colored, printable, write_out
 from gpucheck.cli.triage_batch import answer_batch
 
@@ -42,7 +43,7 @@ _SUMMARY_FORMATS = ("terminal", "csv", "json", "html")
 @click.option("--reply", is_flag=True, help="Write a short answer to the reporter, in Markdown.")
 @click.option(
     "--lang",
-    type=click.Choice(["auto", "en", "zh"]),
+    type=OneOf(["auto", "en", "zh"]),
     default="auto",
     show_default=True,
     help="Language of the reply; auto: Chinese if the ticket is written in Chinese, else English.",
@@ -51,7 +52,7 @@ _SUMMARY_FORMATS = ("terminal", "csv", "json", "html")
 @click.option(
     "--format",
     "form",
-    type=click.Choice(list(dict.fromkeys((*_FORMATS, *_SUMMARY_FORMATS)))),
+    type=OneOf(list(dict.fromkeys((*_FORMATS, *_SUMMARY_FORMATS)))),
     default="terminal",
     show_default=True,
     help="csv and html are for --summary, markdown for a single ticket.",

@@ -17,6 +17,7 @@ from gpucheck.preflight.figures.bandwidth import Timed
 from gpucheck.preflight.figures.slow import Reading
 from gpucheck.preflight.model import Facts, Roster, TaskFacts
 from gpucheck.tables.gpu_products import plain_product
+from gpucheck.tables.nearest import did_you_mean
 from gpucheck.tables.versions import at_least, parse, released
 
 FILE_LIMIT = 64 * 1024
@@ -110,7 +111,8 @@ def _checked(said: Mapping[str, Any], name: str) -> Requirements:
     plain = {_plain(key): value for key, value in said.items()}
     unknown = next((key for key in plain if key not in KEYS), None)
     if unknown is not None:
-        raise PolicyError(f"{name}: {unknown[:40]!r} is none of {', '.join(KEYS)}")
+        near = did_you_mean(unknown, KEYS)
+        raise PolicyError(f"{name}: {unknown[:40]!r} is none of {', '.join(KEYS)}.{near}")
     try:
         found = msgspec.convert(plain, Requirements, strict=False)
     except msgspec.ValidationError as error:
