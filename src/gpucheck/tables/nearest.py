@@ -7,6 +7,7 @@ MOST = 3
 _ALIKE = 0.7
 _BEHIND = 0.15
 """How much less similar than the best a name may be, to be named beside it."""
+_TURNED = 0.9
 _SHORTEST_PART = 3
 
 
@@ -45,4 +46,6 @@ def _likeness(wanted: str, name: str) -> float:
         return max(matched, _ALIKE)
     if sorted(wanted.split("-")) == sorted(name.split("-")):  # words in another order
         return max(matched, _ALIKE)
+    if sorted(wanted) == sorted(name):  # letters in another order
+        return max(matched, _TURNED)
     return matched
