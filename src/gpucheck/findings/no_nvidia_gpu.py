@@ -27,7 +27,7 @@ from gpucheck.facts.pci import Pci
 from gpucheck.facts.request import Request
 from gpucheck.facts.system import System
 from gpucheck.facts.torch_build import TorchBuild
-from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, Rule
 
 RULE = Rule(
     __name__,
@@ -49,6 +49,12 @@ RULE = Rule(
     ),
     refuted_by_cuda="always",
     compat_keys=("gpu", "compute_capability", "gpu_count"),
+    preflight=InPreflight(
+        fix="Start the job where there are NVIDIA GPUs (under Slurm: --gpus-per-node=N, in "
+        "Kubernetes: limits of nvidia.com/gpu). Without a GPU a pre-flight tests only processes on "
+        "the CPU and the network between them.",
+        commands=("gpucheck preflight --device cpu",),
+    ),
 )
 
 

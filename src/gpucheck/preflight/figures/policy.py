@@ -11,7 +11,7 @@ import msgspec
 
 from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.preflight import Culprit
-from gpucheck.findings import gpu_slow, link_slow, rank_missing, requirement_not_met
+from gpucheck.findings import gpu_slow, link_slow, no_nvidia_gpu, rank_missing, requirement_not_met
 from gpucheck.preflight.diagnose.naming import blamed, words_of
 from gpucheck.preflight.figures.bandwidth import Timed
 from gpucheck.preflight.figures.slow import Reading
@@ -185,25 +185,31 @@ def unknown(
 
 
 def _counts(wanted: Requirements, roster: Roster, facts: Facts) -> list[Culprit]:
-    """Return the nodes with another number of GPUs: fewer means missing ranks."""
+    """Return the nodes with another number of GPUs: fewer means missing ranks, none no GPU."""
     if wanted.gpus_per_node is None:
         return []
     found = []
     for host, number in _gpus_by_host(facts).items():
         if number != wanted.gpus_per_node:
-            lacks = number < wanted.gpus_per_node
             found.append(
                 blamed(
-                    (rank_missing if lacks else requirement_not_met).RULE.slug,
+                    _of_count(number, wanted.gpus_per_node),
                     roster,
                     [one.rank for one in roster.ranks if one.host == host],
                     hosts=[host],
-                    evidence=f"{host} has {number} GPU{'s' * (number != 1)}, and "
+                    evidence=f"{host} has {number or 'no'} GPU{'s' * (number > 1)}, and "
                     f"{wanted.gpus_per_node} are required",
                     data={"required": wanted.gpus_per_node, "found": number},
                 )
             )
     return found
+
+
+def _of_count(number: int, required: int) -> str:
+    """Return what another number of GPUs than required is."""
+    if number == 0:
+        return no_nvidia_gpu.RULE.slug
+    return (rank_missing if number < required else requirement_not_met).RULE.slug
 
 
 def _gpus_by_host(facts: Facts) -> dict[str, int]:
