@@ -11,7 +11,7 @@ from gpucheck.cli.options import (
     fail_on_option,
     level_option,
     machine_options,
-    output_options,
+    output_options_with,
     rendered,
     report_format_option,
 )
@@ -54,7 +54,10 @@ _HASH_SECONDS = 10.0
 @click.option("--skip", metavar="NAME", multiple=True, help="Not this finding or probe.")
 @fail_on_option
 @report_format_option
-@output_options
+@output_options_with(
+    "Every check with its reason; twice: every fact. It also compares CUDA libraries with the "
+    "hashes of their wheels, for 10 seconds at most."
+)
 @click.pass_context
 def check(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  # click's options
     """Diagnose this machine: the root cause first, its evidence, the command that fixes it."""

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import click
 
 from gpucheck.cli.check import show_report
-from gpucheck.cli.options import format_option, output_options
+from gpucheck.cli.options import fail_on_option, format_option, output_options_with
 from gpucheck.cli.run import open_tables
-from gpucheck.cli.spelling import OneOf
 from gpucheck.cli.text import printable, write_out
 
 if TYPE_CHECKING:  # imported late: --help does not need them
@@ -33,15 +32,9 @@ _STDIN = "-"
     metavar="FILE",
     help='Judge each line {"id": ..., "facts": {...}} and answer a line each.',
 )
-@click.option(
-    "--fail-on",
-    type=OneOf(["error", "warning", "never"]),
-    default="error",
-    show_default=True,
-    help="The least severity that makes the exit status 1.",
-)
+@fail_on_option
 @format_option
-@output_options
+@output_options_with("Every check with its reason; twice: every fact.")
 @click.pass_context
 def compat(ctx: click.Context, /, words: tuple[str, ...], **options: Any) -> None:  # noqa: ANN401  # click's options
     """Judge a machine that you describe by keys such as driver=535.104.05 torch=2.9.1.

@@ -8,6 +8,7 @@ import click
 from click.core import ParameterSource
 
 from gpucheck.cli.spelling import OneOf
+from gpucheck.cli.text import writable
 
 REPORT_FORMATS = {
     "json": "json_format",
@@ -54,25 +55,46 @@ tables_before = click.option(
     help="Compatibility tables to use, here or behind the command.",
 )
 """For groups: their subcommands take the option over."""
-output_options = _options(
-    click.option("-o", "--output", metavar="FILE", help="Write to FILE instead of stdout."),
-    click.option(
-        "--tables",
-        metavar="DIR",
-        envvar="GPUCHECK_TABLES",
-        callback=_tables,
-        help="Compatibility tables to use instead of the built-in ones ($GPUCHECK_TABLES).",
-    ),
-    click.option("--no-color", is_flag=True, help="No colour (NO_COLOR does the same)."),
-    click.option(
-        "-v",
-        "--verbose",
-        count=True,
-        help="More: every check; twice: every fact. check -v also compares the contents of CUDA "
-        "libraries with the hashes of their wheels, for 10 seconds at most.",
-    ),
-    click.option("-q", "--quiet", is_flag=True, help="Only the verdict, no progress."),
+_tables_option = click.option(
+    "--tables",
+    metavar="DIR",
+    envvar="GPUCHECK_TABLES",
+    callback=_tables,
+    help="Compatibility tables to use instead of the built-in ones ($GPUCHECK_TABLES).",
 )
+
+
+def _output_option(callback: Callable[..., Any] | None) -> Callable[[F], F]:
+    words = "Write to FILE instead of stdout."
+    return click.option("-o", "--output", metavar="FILE", callback=callback, help=words)
+
+
+def _verbose_option(words: str) -> Callable[[F], F]:
+    return click.option("-v", "--verbose", count=True, help=words)
+
+
+_COMMON = (
+    _tables_option,
+    click.option("--no-color", is_flag=True, help="No colour (NO_COLOR does the same)."),
+    click.option("-q", "--quiet", is_flag=True, help="Only the result, no progress."),
+)
+
+
+def output_options_with(verbose: str) -> Callable[[F], F]:
+    """Return the options of every command; ``verbose`` says what -v adds to this one."""
+    return _options(_output_option(writable), *_COMMON, _verbose_option(verbose))
+
+
+output_options = _options(
+    _output_option(writable),
+    *_COMMON,
+    click.option("-v", "--verbose", count=True, hidden=True),
+)
+"""The same where -v adds nothing; it is accepted, so that scripts can always give it."""
+preflight_output_options = _options(
+    _output_option(None), *_COMMON, _verbose_option("Every rank, step and figure.")
+)
+"""The same where not every process writes the file."""
 machine_options = _options(
     click.option(
         "--python",

@@ -8,8 +8,8 @@ import click
 from gpucheck.cli.options import (
     fail_on_option,
     level_option,
-    output_options,
     preflight_format_option,
+    preflight_output_options,
 )
 from gpucheck.cli.spelling import OneOf
 
@@ -68,10 +68,20 @@ from gpucheck.cli.spelling import OneOf
 )
 @click.option("--each", metavar="DIR", help="Each task writes what it saw into this folder.")
 @click.option(
-    "--exclude-file", metavar="FILE", help="Write the bad hosts as srun --exclude takes them."
+    "--exclude-file",
+    metavar="FILE",
+    help="Write the bad hosts as srun --exclude takes them.",
 )
-@click.option("--metrics", metavar="FILE", help="Write figures for Prometheus' textfile collector.")
-@click.option("--bundle", metavar="FILE", help="Write an archive for a ticket, without your names.")
+@click.option(
+    "--metrics",
+    metavar="FILE",
+    help="Write figures for Prometheus' textfile collector.",
+)
+@click.option(
+    "--bundle",
+    metavar="FILE",
+    help="Write an archive for a ticket, without your names.",
+)
 @click.option(
     "--drill",
     metavar="FAULT",
@@ -89,7 +99,7 @@ from gpucheck.cli.spelling import OneOf
 )
 @fail_on_option
 @preflight_format_option
-@output_options
+@preflight_output_options
 @click.pass_context
 def preflight(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  # click's options
     """Test all GPUs of a job together, and name the rank, GPU, node or link that is broken.

@@ -17,7 +17,7 @@ from gpucheck.cli.options import PREFLIGHT_FORMATS, rendered
 from gpucheck.cli.preflight_lines import ProgressLine, print_line
 from gpucheck.cli.run import open_tables
 from gpucheck.cli.selftests import test_names
-from gpucheck.cli.text import colored, printable, write_out
+from gpucheck.cli.text import colored, printable, refuse_unwritable, write_out
 from gpucheck.facts import builtins
 from gpucheck.machine import LiveHost
 from gpucheck.machine.target import TargetWish, choose
@@ -60,6 +60,7 @@ class Run:
         self._host = LiveHost("")
         self._tables = open_tables(options["tables"])
         self._entrance = self._find_entrance()
+        self._refuse_unwritable()
         self._drill = self._read_drill()
         self._requirements = self._read_requirements()
         self._baseline = self._read_baseline()
@@ -132,7 +133,7 @@ class Run:
         for write in (self._print, self._write_files):
             try:
                 write(result)
-            except click.UsageError as error:  # a full disk does not change the verdict,
+            except click.ClickException as error:  # a full disk does not change the verdict,
                 self._note(error.message)
             except OSError as error:  # and neither does a reader that has left
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -270,6 +271,16 @@ class Run:
         for note in found.notes:
             self._note(note)
         return found
+
+    def _refuse_unwritable(self) -> None:
+        """Refuse files that cannot be written, before the work; in a job no other task may wait.
+
+        Raises:
+            click.UsageError: one cannot.
+        """
+        if self._entrance.tasks == 1:
+            for name in ("output", "exclude_file", "metrics", "bundle"):
+                refuse_unwritable(self._options[name])
 
     def _token(self) -> str:
         try:

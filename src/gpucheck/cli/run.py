@@ -12,6 +12,7 @@ from gpucheck.cli.text import printable
 if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.facts.snapshot import Snapshot
     from gpucheck.machine import Host
+    from gpucheck.machine.target import TargetWish
     from gpucheck.probes.collector import Collected
     from gpucheck.tables import Tables
 
@@ -79,11 +80,13 @@ def run_probes(
     from gpucheck.machine.target import TargetWish  # noqa: PLC0415
     from gpucheck.probes.collector import Collector  # noqa: PLC0415
 
+    wish = TargetWish(python=options["python"])
+    _refuse_wrong_python(host, wish)
     progress = Progress(sys.stderr) if sys.stderr.isatty() and not options["quiet"] else None
     collector = Collector(
         host,
         tables,
-        wish=TargetWish(python=options["python"]),
+        wish=wish,
         request=request or Request(),
         timeout=options["timeout"],
         skip=skip,
@@ -95,6 +98,18 @@ def run_probes(
     finally:
         if progress is not None:
             progress.clear()
+
+
+def _refuse_wrong_python(host: "Host", wish: "TargetWish") -> None:
+    """Refuse an interpreter that the user named and that cannot be asked, in one sentence.
+
+    Raises:
+        click.UsageError: there is none, or it is a shim of pyenv that finds none.
+    """
+    from gpucheck.machine.target import refusal  # noqa: PLC0415
+
+    if why := refusal(host, wish):
+        raise click.UsageError(printable(why))
 
 
 def load_rules() -> None:

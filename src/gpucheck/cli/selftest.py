@@ -9,7 +9,7 @@ from gpucheck.cli.check import show_report
 from gpucheck.cli.options import (
     fail_on_option,
     level_option,
-    output_options,
+    output_options_with,
     report_format_option,
 )
 from gpucheck.cli.run import open_host, open_tables, run_probes
@@ -58,7 +58,7 @@ _DEVICE = re.compile(r"cpu|cuda:[0-9]{1,3}")
 )
 @fail_on_option
 @report_format_option
-@output_options
+@output_options_with("Every measured value and every check; twice: every fact.")
 @click.pass_context
 def selftest(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  # click's options
     """Run the self-tests in the target Python: values checked, in bounded time.

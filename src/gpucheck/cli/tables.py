@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpucheck.cli.options import output_options, tables_before
+from gpucheck.cli.options import output_options, output_options_with, tables_before
 from gpucheck.cli.run import open_tables, refuse_broken
 from gpucheck.cli.spelling import Group, OneOf, meant
 from gpucheck.cli.text import colored, printable, write_out
@@ -29,7 +29,7 @@ def tables_group() -> None:
 @click.argument("name", required=False)
 @click.argument("filters", metavar="[KEY=VALUE]...", nargs=-1)
 @_form
-@output_options
+@output_options_with("The sources of each row.")
 def show(name: str | None, filters: tuple[str, ...], **options: Any) -> None:  # noqa: ANN401  # click's options
     """Print the rows of a table; without NAME, the list of the tables.
 

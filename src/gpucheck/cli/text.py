@@ -1,5 +1,6 @@
 """Text output of the command line: colour, stream or file, control characters."""
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -21,18 +22,73 @@ def colored(options: dict[str, Any]) -> bool:
     )
 
 
+class NotWrittenError(click.ClickException):
+    """What was asked for could not be written to its file, and was printed instead."""
+
+    exit_code = 2
+
+
+def writable(_ctx: click.Context, _param: click.Parameter, value: str | None) -> str | None:
+    """Check the value of an option that names a file to write."""
+    refuse_unwritable(value)
+    return value
+
+
+def refuse_unwritable(path: str | None) -> None:
+    """Refuse a file that cannot be written, before the work is done.
+
+    Raises:
+        click.UsageError: it cannot; the sentence says why.
+    """
+    try:
+        if path is not None:
+            _try_to_open(Path(path))
+    except (OSError, ValueError) as error:
+        raise click.UsageError(_not_written(str(path), error)) from error
+
+
+def _try_to_open(path: Path) -> None:
+    """Open a file as if to write it; a file that this creates is removed again.
+
+    A pipe or a device is not opened, because its reader would take that for the output.
+    """
+    if path.exists():
+        if path.is_file() or path.is_dir():
+            os.close(os.open(path, os.O_WRONLY))
+        return
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
+    path.unlink()
+
+
+def _not_written(path: str, error: Exception) -> str:
+    why = getattr(error, "strerror", None) or error
+    return f"{printable(path)} cannot be written: {why}"
+
+
 def write_out(text: str, output: str | None) -> None:
-    """Write to stdout or to a file; characters that the stream cannot encode are replaced."""
+    """Write to stdout or to a file; characters that the stream cannot encode are replaced.
+
+    Raises:
+        NotWrittenError: the file cannot be written; the text has been printed, so it is not lost.
+    """
+    if output is None:
+        _print(text)
+        return
     from gpucheck.output.layout import encodable  # noqa: PLC0415
 
-    if output is None:
-        click.echo(encodable(text, sys.stdout.encoding), nl=False, color=True)
-        return
     try:
         Path(output).write_text(encodable(text, "utf-8"), encoding="utf-8")
     except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise click.UsageError(f"{output} cannot be written: {why}") from error
+        _print(text)
+        raise NotWrittenError(
+            f"{_not_written(output, error)}. It was printed instead, to stdout."
+        ) from error
+
+
+def _print(text: str) -> None:
+    from gpucheck.output.layout import encodable  # noqa: PLC0415
+
+    click.echo(encodable(text, sys.stdout.encoding), nl=False, color=True)
 
 
 def printable(text: str, *, limit: int = 300, keep: str = "") -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gpucheck.cli.check import show_report
-from gpucheck.cli.options import fail_on_option, output_options
+from gpucheck.cli.options import fail_on_option, output_options_with
 from gpucheck.cli.run import open_tables
 from gpucheck.cli.spelling import OneOf
 from gpucheck.cli.text import colored, printable, write_out
@@ -57,7 +57,7 @@ _SUMMARY_FORMATS = ("terminal", "csv", "json", "html")
     show_default=True,
     help="csv and html are for --summary, markdown for a single ticket.",
 )
-@output_options
+@output_options_with("The same as --lines.")
 @click.pass_context
 def triage(ctx: click.Context, /, files: tuple[str, ...], **options: Any) -> None:  # noqa: ANN401  # click's options
     """Name the cause from whatever a user pasted: program output, logs, a saved report.
