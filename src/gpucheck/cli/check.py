@@ -18,7 +18,7 @@ from gpucheck.cli.options import (
 from gpucheck.cli.run import open_host, open_tables, run_probes
 from gpucheck.cli.selftests import with_selftests
 from gpucheck.cli.spelling import OneOf, meant
-from gpucheck.cli.text import colored, printable, write_out
+from gpucheck.cli.text import colored, page_width, printable, write_out
 
 if TYPE_CHECKING:  # imported late: --help does not need it
     from gpucheck.engine import Report
@@ -145,6 +145,7 @@ def show_report(report: "Report", options: dict[str, Any], *, after: str = "") -
             verbose=options["verbose"],
             quiet=options["quiet"],
             color=colored(options),
+            width=page_width(options),
         )
     else:
         text = rendered(REPORT_FORMATS, options["form"], report)

@@ -8,7 +8,7 @@ import click
 from gpucheck.cli.options import machine_options, output_options_with
 from gpucheck.cli.run import load_snapshot, open_host, open_tables, run_probes
 from gpucheck.cli.spelling import OneOf
-from gpucheck.cli.text import colored, write_out
+from gpucheck.cli.text import colored, page_width, write_out
 
 _DIFFERENT = 1
 
@@ -48,6 +48,7 @@ def diff(ctx: click.Context, /, before: str, after: str | None, **options: Any) 
             changes,
             verbose=options["verbose"],
             color=colored(options),
+            width=page_width(options),
         )
     write_out(text, options["output"])
     ctx.exit(_DIFFERENT if changes else 0)

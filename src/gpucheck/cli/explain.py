@@ -6,7 +6,7 @@ import click
 
 from gpucheck.cli.options import output_options
 from gpucheck.cli.spelling import meant, slug_of
-from gpucheck.cli.text import printable, write_out
+from gpucheck.cli.text import page_width, printable, write_out
 
 
 @click.command(short_help="Print the page of a finding.")
@@ -16,7 +16,7 @@ def explain(slug: str, **options: Any) -> None:  # noqa: ANN401  # click's optio
     """Print the page of a finding: what it means, its symptoms, its causes and the fix."""
     from gpucheck.output.pages import explain as page_of  # noqa: PLC0415
 
-    page = page_of(slug_of(slug))
+    page = page_of(slug_of(slug), page_width(options))
     if page is None:
         from gpucheck.findings import all_rules  # noqa: PLC0415
 

@@ -7,7 +7,7 @@ import click
 
 from gpucheck.cli.options import output_options
 from gpucheck.cli.spelling import OneOf
-from gpucheck.cli.text import write_out
+from gpucheck.cli.text import colored, page_width, write_out
 
 
 @click.command("list", short_help="List all findings and probes.")
@@ -20,7 +20,7 @@ def list_all(**options: Any) -> None:  # noqa: ANN401  # click's options
     if options["form"] == "json":
         write_out(json.dumps(listing_json(), indent=2) + "\n", options["output"])
     else:
-        write_out(listing(), options["output"])
+        write_out(listing(page_width(options), color=colored(options)), options["output"])
 
 
 COMMAND = list_all

@@ -17,7 +17,7 @@ from gpucheck.cli.options import PREFLIGHT_FORMATS, rendered
 from gpucheck.cli.preflight_lines import ProgressLine, print_line
 from gpucheck.cli.run import open_tables
 from gpucheck.cli.selftests import test_names
-from gpucheck.cli.text import colored, printable, refuse_unwritable, write_out
+from gpucheck.cli.text import colored, page_width, printable, refuse_unwritable, write_out
 from gpucheck.facts import builtins
 from gpucheck.machine import LiveHost
 from gpucheck.machine.target import TargetWish, choose
@@ -149,6 +149,7 @@ class Run:
                 verbose=options["verbose"],
                 quiet=options["quiet"],
                 color=colored(options),
+                width=page_width(options),
             )
         else:
             text = rendered(PREFLIGHT_FORMATS, options["form"], result)

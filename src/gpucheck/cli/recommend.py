@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from gpucheck.cli.options import machine_options, output_options
 from gpucheck.cli.run import open_host, open_tables, run_probes
 from gpucheck.cli.spelling import OneOf, meant
-from gpucheck.cli.text import colored, printable, write_out
+from gpucheck.cli.text import colored, page_width, printable, write_out
 
 if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.advice import Python
@@ -93,7 +93,9 @@ def recommend(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  #
     if options["form"] == "json":
         text = json.dumps(recommendation.as_json(shown), indent=2) + "\n"
     else:
-        text = recommendation.text(shown, quiet=options["quiet"], color=colored(options))
+        text = recommendation.text(
+            shown, quiet=options["quiet"], color=colored(options), width=page_width(options)
+        )
     write_out(text, options["output"])
     ctx.exit(_EXIT[shown.outcome])
 

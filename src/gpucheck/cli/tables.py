@@ -9,7 +9,7 @@ import click
 from gpucheck.cli.options import output_options, output_options_with, tables_before
 from gpucheck.cli.run import open_tables, refuse_broken
 from gpucheck.cli.spelling import Group, OneOf, meant
-from gpucheck.cli.text import colored, printable, write_out
+from gpucheck.cli.text import colored, page_width, printable, write_out
 
 if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.tables import Table, Tables
@@ -41,7 +41,9 @@ def show(name: str | None, filters: tuple[str, ...], **options: Any) -> None:  #
     tables = _checked(options["tables"])
     if name is None:
         listing = table_text.list_tables(tables)
-        text = table_text.listing(tables, listing, color=colored(options))
+        text = table_text.listing(
+            tables, listing, color=colored(options), width=page_width(options)
+        )
         _write(table_text.listing_json(tables, listing), text, options)
         return
     table = _named(tables, name)
@@ -50,7 +52,11 @@ def show(name: str | None, filters: tuple[str, ...], **options: Any) -> None:  #
     if not rows and not options["quiet"]:
         click.echo(_hint(table, wanted), err=True, nl=False)
     text = table_text.rows_text(
-        table, rows, sources=bool(options["verbose"]), color=colored(options)
+        table,
+        rows,
+        sources=bool(options["verbose"]),
+        color=colored(options),
+        width=page_width(options),
     )
     _write(table_text.rows_json(table, rows), text, options)
 
@@ -87,7 +93,7 @@ def diff_sets(ctx: click.Context, /, other: str, **options: Any) -> None:  # noq
     from gpucheck.output import table_text  # noqa: PLC0415
 
     changes = table_text.compare(_checked(options["tables"]), _checked(other))
-    text = table_text.changes_text(changes, color=colored(options))
+    text = table_text.changes_text(changes, color=colored(options), width=page_width(options))
     _write(table_text.changes_json(changes), text, options)
     ctx.exit(_DIFFERENT if changes else 0)
 

@@ -1,6 +1,7 @@
 """Text output of the command line: colour, stream or file, control characters."""
 
 import os
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,13 @@ def colored(options: dict[str, Any]) -> bool:
         and not env.get("NO_COLOR")
         and env.get("TERM") != "dumb"
     )
+
+
+def page_width(options: dict[str, Any]) -> int | None:
+    """Return the columns of the terminal; None where the output goes elsewhere."""
+    if options["output"] or not sys.stdout.isatty():
+        return None
+    return shutil.get_terminal_size().columns
 
 
 class NotWrittenError(click.ClickException):

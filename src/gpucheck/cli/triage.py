@@ -11,7 +11,7 @@ from gpucheck.cli.check import show_report
 from gpucheck.cli.options import fail_on_option, output_options_with
 from gpucheck.cli.run import open_tables
 from gpucheck.cli.spelling import OneOf
-from gpucheck.cli.text import colored, printable, write_out
+from gpucheck.cli.text import colored, page_width, printable, write_out
 from gpucheck.cli.triage_batch import answer_batch
 
 if TYPE_CHECKING:  # imported late: --help does not need them
@@ -166,6 +166,7 @@ def _show(report: "Report", given: _Ticket, options: dict[str, Any]) -> None:
             lines=options["lines"] or bool(options["verbose"]),
             quiet=options["quiet"],
             color=colored(options),
+            width=page_width(options),
         )
         write_out(text, options["output"])
     else:  # a saved snapshot of a machine is shown as gpucheck check shows it

@@ -34,6 +34,7 @@ RULE = Rule(
     title="no NVIDIA GPU, or fewer than there must be",
     severity=Severity.ERROR,
     family="driver",
+    area="GPUs",
     refuted_by=("device-placement", "cublas-matmul"),
     suppressed_by=(
         "container-no-gpu",

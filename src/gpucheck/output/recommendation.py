@@ -42,9 +42,11 @@ class Shown(Struct, frozen=True, kw_only=True):
         return "nothing-fits" if self.answer.best is None else "command"
 
 
-def text(shown: Shown, *, quiet: bool = False, color: bool = False) -> str:
+def text(
+    shown: Shown, *, quiet: bool = False, color: bool = False, width: int | None = None
+) -> str:
     """Return the recommendation for a terminal; with ``quiet`` only the commands."""
-    page = Page(color=color)
+    page = Page(width, color=color)
     answer = shown.answer
     if quiet and shown.commands:
         for command in shown.commands:

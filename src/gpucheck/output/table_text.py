@@ -45,9 +45,11 @@ def list_tables(tables: Tables) -> list[TableSize]:
     ]
 
 
-def listing(tables: Tables, found: Sequence[TableSize], *, color: bool) -> str:
+def listing(
+    tables: Tables, found: Sequence[TableSize], *, color: bool, width: int | None = None
+) -> str:
     """Return the list of tables as text."""
-    page = Page(color=color)
+    page = Page(width, color=color)
     page.words(f"Compatibility tables {tables.version} of {tables.date}", style="bold")
     for size in found:
         page.columns([(size.name, 24, "")], f"{size.rows} rows", indent=2)
@@ -92,9 +94,11 @@ def near_values(table: Table, key: str, wanted: str) -> list[str]:
     return (sorted(begins, key=len, reverse=True) or inside or alike)[:_MOST_NEAR]
 
 
-def rows_text(table: Table, rows: Sequence[Row], *, sources: bool, color: bool) -> str:
+def rows_text(
+    table: Table, rows: Sequence[Row], *, sources: bool, color: bool, width: int | None = None
+) -> str:
     """Return rows as text: one line per row with aligned columns, then notes and sources."""
-    page = Page(color=color)
+    page = Page(width, color=color)
     found = [_data(row) for row in rows]
     shown = [
         name for name in columns(table) if name not in _APART and any(name in d for d in found)
@@ -138,9 +142,9 @@ def compare(ours: Tables, theirs: Tables) -> list[RowChange]:
     ]
 
 
-def changes_text(changes: Sequence[RowChange], *, color: bool) -> str:
+def changes_text(changes: Sequence[RowChange], *, color: bool, width: int | None = None) -> str:
     """Return the changes as text, the table above its rows."""
-    page = Page(color=color)
+    page = Page(width, color=color)
     if not changes:
         page.words("No row differs.")
     table = ""
