@@ -20,7 +20,7 @@ from typing import NoReturn
 import click
 
 from gpucheck import __version__
-from gpucheck.cli.options import tables_before
+from gpucheck.cli.options import examples, tables_before
 from gpucheck.cli.spelling import Group, is_file, slug_of
 from gpucheck.cli.text import printable
 
@@ -89,6 +89,13 @@ class CommandFolder(Group):
     cls=CommandFolder,
     context_settings={"help_option_names": ["-h", "--help"]},
     no_args_is_help=False,
+    epilog=examples(
+        "gpucheck                            # diagnose this machine",
+        "gpucheck --python ~/venv            # the PyTorch of this environment",
+        "gpucheck triage error.log           # name the cause from a text",
+        "gpucheck recommend --gpu 4090 --driver 580",
+        "gpucheck explain driver-too-old",
+    ),
 )
 @tables_before
 @click.version_option(__version__, message="gpucheck %(version)s")

@@ -8,6 +8,7 @@ import click
 
 from gpucheck.cli.options import (
     REPORT_FORMATS,
+    examples,
     fail_on_option,
     level_option,
     machine_options,
@@ -27,7 +28,16 @@ if TYPE_CHECKING:  # imported late: --help does not need it
 _HASH_SECONDS = 10.0
 
 
-@click.command(short_help="Diagnose this machine (the default).")
+@click.command(
+    short_help="Diagnose this machine (the default).",
+    epilog=examples(
+        "gpucheck",
+        "gpucheck --python ~/venv --no-selftest",
+        "gpucheck --gpus 8 --fail-on warning    # 8 GPUs must be here",
+        "gpucheck --for build                   # for compiling extensions",
+        "gpucheck --format markdown -o report.md",
+    ),
+)
 @machine_options
 @click.option(
     "--gpus",

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from gpucheck.cli.options import machine_options, output_options_with
+from gpucheck.cli.options import examples, machine_options, output_options_with
 from gpucheck.cli.run import load_snapshot, open_host, open_tables, run_probes
 from gpucheck.cli.spelling import OneOf
 from gpucheck.cli.text import colored, page_width, write_out
@@ -13,7 +13,14 @@ from gpucheck.cli.text import colored, page_width, write_out
 _DIFFERENT = 1
 
 
-@click.command(short_help="Show what changed between two snapshots.")
+@click.command(
+    short_help="Show what changed between two snapshots.",
+    epilog=examples(
+        "gpucheck collect -o before.json",
+        "gpucheck diff before.json              # until now",
+        "gpucheck diff before.json after.json -v",
+    ),
+)
 @click.argument("before", metavar="A", type=click.Path(exists=True, dir_okay=False))
 @click.argument(
     "after", metavar="[B]", type=click.Path(exists=True, dir_okay=False), required=False

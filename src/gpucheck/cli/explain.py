@@ -4,12 +4,15 @@ from typing import Any
 
 import click
 
-from gpucheck.cli.options import output_options
+from gpucheck.cli.options import examples, output_options
 from gpucheck.cli.spelling import meant, slug_of
 from gpucheck.cli.text import page_width, printable, write_out
 
 
-@click.command(short_help="Print the page of a finding.")
+@click.command(
+    short_help="Print the page of a finding.",
+    epilog=examples("gpucheck explain driver-too-old", "gpucheck list    # all findings"),
+)
 @click.argument("slug")
 @output_options
 def explain(slug: str, **options: Any) -> None:  # noqa: ANN401  # click's options

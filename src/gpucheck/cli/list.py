@@ -5,12 +5,16 @@ from typing import Any
 
 import click
 
-from gpucheck.cli.options import output_options
+from gpucheck.cli.options import examples, output_options
 from gpucheck.cli.spelling import OneOf
 from gpucheck.cli.text import colored, page_width, write_out
 
 
-@click.command("list", short_help="List all findings and probes.")
+@click.command(
+    "list",
+    short_help="List all findings and probes.",
+    epilog=examples("gpucheck list", "gpucheck list --format json -o findings.json"),
+)
 @click.option("--format", "form", type=OneOf(["terminal", "json"]), default="terminal")
 @output_options
 def list_all(**options: Any) -> None:  # noqa: ANN401  # click's options

@@ -116,6 +116,13 @@ machine_options = _options(
         help="Time limit of the whole run.",
     ),
 )
+
+
+def examples(*lines: str) -> str:
+    """Return the end of a command's help: commands to copy, each on a line of its own."""
+    return "\n".join(("\b", "Examples:", *(f"  {line}" for line in lines)))
+
+
 format_option = click.option(
     "--format",
     "form",

@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from gpucheck.cli.options import (
+    examples,
     fail_on_option,
     level_option,
     preflight_format_option,
@@ -14,7 +15,15 @@ from gpucheck.cli.options import (
 from gpucheck.cli.spelling import OneOf
 
 
-@click.command(short_help="Before a job: can all its GPUs and nodes work together?")
+@click.command(
+    short_help="Before a job: can all its GPUs and nodes work together?",
+    epilog=examples(
+        "gpucheck preflight                       # the GPUs of this machine",
+        "srun gpucheck preflight --require gpus-per-node=8",
+        "torchrun --standalone --nproc-per-node 8 --no-python gpucheck preflight",
+        "gpucheck preflight --device cpu --ranks 4 --drill hang:rank=3",
+    ),
+)
 @click.option(
     "--python",
     metavar="PATH",

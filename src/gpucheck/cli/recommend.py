@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec.structs import replace
 
-from gpucheck.cli.options import machine_options, output_options
+from gpucheck.cli.options import examples, machine_options, output_options
 from gpucheck.cli.run import open_host, open_tables, run_probes
 from gpucheck.cli.spelling import OneOf, meant
 from gpucheck.cli.text import colored, page_width, printable, write_out
@@ -37,7 +37,15 @@ _NGC = (
 )
 
 
-@click.command(short_help="The exact command that installs a PyTorch that works here.")
+@click.command(
+    short_help="The exact command that installs a PyTorch that works here.",
+    epilog=examples(
+        "gpucheck recommend",
+        "gpucheck recommend --torch 2.6 --with torchvision --tool uv",
+        'gpucheck recommend --gpu "RTX 5090" --driver 580',
+        "gpucheck recommend --gpu 4090 --gpu A6000 --driver 570 --os windows",
+    ),
+)
 @click.option(
     "--torch",
     metavar="SPEC",
@@ -49,7 +57,7 @@ _NGC = (
     metavar="NAME_OR_CC",
     multiple=True,
     help='A GPU, by product ("RTX 4090") or compute capability ("8.9"); repeat it for each, "none" '
-    "for none. Describes a machine: nothing is probed.",
+    "for none.",
 )
 @click.option("--driver", metavar="REL", help='The driver release ("570.86.15") or branch ("570").')
 @click.option("--driver-cuda", metavar="X.Y", help="The CUDA version that the driver reports.")
@@ -59,14 +67,14 @@ _NGC = (
 @click.option(
     "--os",
     type=OneOf(["linux", "windows"]),
-    help="The operating system. Describes a machine: nothing is probed.",
+    help="The operating system.",
 )
 @click.option(
     "--arch",
     type=OneOf(
         ["x86_64", "aarch64"], also={"amd64": "x86_64", "x64": "x86_64", "arm64": "aarch64"}
     ),
-    help="The processor. Describes a machine: nothing is probed.",
+    help="The processor.",
 )
 @click.option(
     "--with", "companions", metavar="NAMES", default="", help="torchvision,torchaudio as well."
@@ -82,7 +90,8 @@ def recommend(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  #
     It is the newest build that has code for all of the GPUs, that the driver runs and that has
     wheels for the Python and the system. The output includes the reason, and what a newer driver
     would allow. --driver, --driver-cuda and --python-version replace what this machine has. With
-    --gpu, --os or --arch a machine is described instead, and nothing is probed.
+    --gpu, --os or --arch a machine is described instead: nothing is probed, and no Python need be
+    named.
 
     Exit status: 0 a command, 1 nothing fits, 2 usage, 3 a fact that decides is unknown.
     """

@@ -7,6 +7,7 @@ import click
 
 from gpucheck.cli.check import show_report
 from gpucheck.cli.options import (
+    examples,
     fail_on_option,
     level_option,
     output_options_with,
@@ -24,7 +25,15 @@ if TYPE_CHECKING:  # imported late: --help does not need them
 _DEVICE = re.compile(r"cpu|cuda:[0-9]{1,3}")
 
 
-@click.command(short_help="Run the self-tests: does PyTorch compute, and rightly?")
+@click.command(
+    short_help="Run the self-tests: does PyTorch compute, and rightly?",
+    epilog=examples(
+        "gpucheck selftest",
+        "gpucheck selftest --level standard --device cuda:0,cuda:2",
+        "gpucheck selftest --tests all-reduce,ddp-step",
+        "gpucheck selftest --device cpu --ranks 4",
+    ),
+)
 @click.option(
     "--python",
     metavar="PATH",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpucheck.cli.options import output_options, output_options_with, tables_before
+from gpucheck.cli.options import examples, output_options, output_options_with, tables_before
 from gpucheck.cli.run import open_tables, refuse_broken
 from gpucheck.cli.spelling import Group, OneOf, meant
 from gpucheck.cli.text import colored, page_width, printable, write_out
@@ -19,13 +19,27 @@ _DIFFERENT = 1
 _form = click.option("--format", "form", type=OneOf(["terminal", "json"]), default="terminal")
 
 
-@click.group("tables", cls=Group, short_help="Show, check and compare the compatibility tables.")
+@click.group(
+    "tables",
+    cls=Group,
+    short_help="Show, check and compare the compatibility tables.",
+    epilog=examples(
+        "gpucheck tables show",
+        "gpucheck tables show torch_builds torch=2.9.1",
+        "gpucheck tables check",
+    ),
+)
 @tables_before
 def tables_group() -> None:
     """Show, check and compare the compatibility tables that all answers are based on."""
 
 
-@tables_group.command()
+@tables_group.command(
+    epilog=examples(
+        "gpucheck tables show                 # which tables there are",
+        "gpucheck tables show xid xid=79 -v",
+    )
+)
 @click.argument("name", required=False)
 @click.argument("filters", metavar="[KEY=VALUE]...", nargs=-1)
 @_form
@@ -61,7 +75,10 @@ def show(name: str | None, filters: tuple[str, ...], **options: Any) -> None:  #
     _write(table_text.rows_json(table, rows), text, options)
 
 
-@tables_group.command("check")
+@tables_group.command(
+    "check",
+    epilog=examples("gpucheck tables check", "gpucheck tables check --tables mytables/"),
+)
 @_form
 @output_options
 @click.pass_context
@@ -80,7 +97,7 @@ def check_set(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  #
     ctx.exit(_PROBLEMS if found else 0)
 
 
-@tables_group.command("diff")
+@tables_group.command("diff", epilog=examples("gpucheck tables diff mytables/"))
 @click.argument("other", type=click.Path(exists=True, file_okay=False))
 @_form
 @output_options
@@ -98,7 +115,7 @@ def diff_sets(ctx: click.Context, /, other: str, **options: Any) -> None:  # noq
     ctx.exit(_DIFFERENT if changes else 0)
 
 
-@tables_group.command()
+@tables_group.command(epilog=examples("ls $(gpucheck tables path)"))
 @output_options
 def path(**options: Any) -> None:  # noqa: ANN401  # click's options
     """Print the folder of the tables in use."""

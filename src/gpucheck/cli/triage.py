@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gpucheck.cli.check import show_report
-from gpucheck.cli.options import fail_on_option, output_options_with
+from gpucheck.cli.options import examples, fail_on_option, output_options_with
 from gpucheck.cli.run import open_tables
 from gpucheck.cli.spelling import OneOf
 from gpucheck.cli.text import colored, page_width, printable, write_out
@@ -26,7 +26,15 @@ _FORMATS = ("terminal", "json", "markdown")
 _SUMMARY_FORMATS = ("terminal", "csv", "json", "html")
 
 
-@click.command(short_help="Name the cause from pasted text, logs and reports.")
+@click.command(
+    short_help="Name the cause from pasted text, logs and reports.",
+    epilog=examples(
+        "python train.py 2>&1 | gpucheck triage",
+        "gpucheck triage error.log nvidia-smi.txt      # one ticket",
+        "gpucheck triage --reply --lang zh issue.md",
+        "gpucheck triage --batch tickets/ --summary",
+    ),
+)
 @click.argument("files", metavar="[FILE... | -]", nargs=-1)
 @click.option("--lines", is_flag=True, help="Show every line and fact that decided.")
 @click.option(
