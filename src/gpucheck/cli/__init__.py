@@ -22,7 +22,7 @@ import click
 from gpucheck import __version__
 from gpucheck.cli.options import examples, tables_before
 from gpucheck.cli.spelling import Group, is_file, slug_of
-from gpucheck.cli.text import printable
+from gpucheck.cli.text import page_width, printable
 
 _NOT_COMMANDS = (
     "live_table", "options", "preflight_lines", "preflight_run", "run", "selftests", "spelling",
@@ -125,6 +125,7 @@ def _run(args: Sequence[str] | None) -> NoReturn:
             args=None if args is None else [*args],  # `list` may be the module of that command
             prog_name="gpucheck",
             standalone_mode=False,
+            terminal_width=page_width({"output": None}),
         )
         sys.stdout.flush()
     except click.ClickException as error:

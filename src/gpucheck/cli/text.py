@@ -27,7 +27,9 @@ def page_width(options: dict[str, Any]) -> int | None:
     """Return the columns of the terminal; None where the output goes elsewhere."""
     if options["output"] or not sys.stdout.isatty():
         return None
-    return shutil.get_terminal_size().columns
+    from gpucheck.output.layout import between  # noqa: PLC0415
+
+    return between(shutil.get_terminal_size().columns)
 
 
 class NotWrittenError(click.ClickException):

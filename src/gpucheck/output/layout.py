@@ -83,7 +83,8 @@ class Page:
             row += self.styled(label.ljust(room), style)
             length += room
         hang = indent + sum(columns for _label, columns, _style in cells)
-        if self._width - hang < _LEAST_COLUMN:
+        fits = length + len(words) <= self._width
+        if self._width - hang < _LEAST_COLUMN and not fits:
             self._lines.append(row.rstrip(" "))
             self._lines += self._wrapped(words, indent + 2, indent + 2)
             return

@@ -115,7 +115,11 @@ def _page(rule: Rule, width: int) -> str:
     paragraphs = [reflow(part, width) for part in rule.page.replace("``", "`").split("\n\n")]
     return (
         "\n\n".join(
-            (f"{rule.slug}: {rule.title}", *paragraphs, *(reflow(fact, width) for fact in facts))
+            (
+                reflow(f"{rule.slug}: {rule.title}", width),
+                *paragraphs,
+                *(reflow(fact, width) for fact in facts),
+            )
         )
         + "\n"
     )

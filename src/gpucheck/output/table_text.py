@@ -7,7 +7,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from gpucheck.output.layout import Page
+from gpucheck.output.layout import Page, between
 from gpucheck.output.words import clean
 from gpucheck.tables import Row, Table, Tables
 from gpucheck.tables.catalogue import all_tables
@@ -97,7 +97,10 @@ def near_values(table: Table, key: str, wanted: str) -> list[str]:
 def rows_text(
     table: Table, rows: Sequence[Row], *, sources: bool, color: bool, width: int | None = None
 ) -> str:
-    """Return rows as text: one line per row with aligned columns, then notes and sources."""
+    """Return rows as text, each with its notes and sources.
+
+    Columns are aligned, unless that is too wide for the terminal (``width``, None without one).
+    """
     page = Page(width, color=color)
     found = [_data(row) for row in rows]
     shown = [
@@ -108,10 +111,15 @@ def rows_text(
         min(_WIDEST, max(len(name), *(len(line[at]) for line in cells)))
         for at, name in enumerate(shown)
     ]
-    if found:
+    aligned = width is None or sum(widths) + 2 * len(widths) <= between(width)
+    if found and aligned:
         page.verbatim(_aligned(shown, widths), style="bold")
     for row, data, line in zip(rows, found, cells, strict=True):
-        page.verbatim(_aligned(line, widths))
+        if aligned:
+            page.verbatim(_aligned(line, widths))
+        else:
+            said = [f"{name} {cell}" for name, cell in zip(shown, line, strict=True) if cell]
+            page.words("; ".join(said), hang=2)
         if note := data.get("note"):
             page.words(clean(note), lead="note: ", indent=4)
         if sources:
