@@ -38,8 +38,8 @@ class OneOf(click.Choice):  # type: ignore[type-arg]  # generic since click 8.2 
         try:
             return super().convert(self._also.get(str(value).lower(), value), param, ctx)
         except click.BadParameter as error:
-            error.message += meant(str(value), [str(choice) for choice in self.choices])
-            raise
+            near = meant(str(value), [str(choice) for choice in self.choices])
+            raise click.BadParameter(f"{error.message}{near}", ctx=ctx, param=param) from error
 
 
 class Group(click.Group):

@@ -209,7 +209,7 @@ def _of_count(number: int, required: int) -> str:
     """Return what another number of GPUs than required is."""
     if number == 0:
         return no_nvidia_gpu.RULE.slug
-    return (rank_missing if number < required else requirement_not_met).RULE.slug
+    return rank_missing.RULE.slug if number < required else requirement_not_met.RULE.slug
 
 
 def _gpus_by_host(facts: Facts) -> dict[str, int]:
