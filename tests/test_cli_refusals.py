@@ -97,7 +97,7 @@ def test_a_wrong_python_is_one_sentence(command: str, tmp_path: Path) -> None:
     done = run(command, *((str(file),) if command == "diff" else ()), "--python", "/no/python")
     assert done.exit_code == 2
     if command != "diff":  # which reads its file first
-        assert done.stderr.endswith("Error: --python: /no/python is not there\n")
+        assert done.stderr == "Error: --python: /no/python is not there\n"
 
 
 @pytest.mark.process
@@ -110,6 +110,18 @@ def test_a_shim_of_pyenv_is_named_as_such(folder: str, tmp_path: Path) -> None:
     why = refusal(LiveHost(""), TargetWish(python=str(shim)))
     assert why.startswith(f"--python: {shim} is a shim of pyenv and no interpreter (pyenv: version")
     assert "name the interpreter itself" in why
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("command", ["check", "preflight"])
+def test_no_command_blames_the_machine_for_a_shim(command: str, tmp_path: Path) -> None:
+    shim = tmp_path / "python"
+    shim.write_text(PYENV, encoding="utf-8")
+    shim.chmod(0o755)
+    done = run(command, "--python", str(shim))
+    assert done.exit_code == 2
+    assert done.stderr.startswith(f"Error: --python: {shim} is a shim of pyenv")
+    assert not done.stdout
 
 
 @pytest.mark.process

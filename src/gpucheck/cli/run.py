@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from gpucheck.cli.text import printable
+from gpucheck.cli.text import RefusedError, printable
 
 if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.facts.snapshot import Snapshot
@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.tables import Tables
 
 _SLOW = 3.0
+_LONGEST_REFUSAL = 600
 _ASK_THE_DRIVER = ("nvml", "cuda_driver", "nvidia_smi")
 
 
@@ -104,12 +105,12 @@ def _refuse_wrong_python(host: "Host", wish: "TargetWish") -> None:
     """Refuse an interpreter that the user named and that cannot be asked, in one sentence.
 
     Raises:
-        click.UsageError: there is none, or it is a shim of pyenv that finds none.
+        RefusedError: there is none, or it is a shim of pyenv that finds none.
     """
     from gpucheck.machine.target import refusal  # noqa: PLC0415
 
     if why := refusal(host, wish):
-        raise click.UsageError(printable(why))
+        raise RefusedError(printable(why, limit=_LONGEST_REFUSAL))
 
 
 def load_rules() -> None:

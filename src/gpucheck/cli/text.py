@@ -32,10 +32,14 @@ def page_width(options: dict[str, Any]) -> int | None:
     return between(shutil.get_terminal_size().columns)
 
 
-class NotWrittenError(click.ClickException):
-    """What was asked for could not be written to its file, and was printed instead."""
+class RefusedError(click.ClickException):
+    """What the user named cannot be used. One sentence: how the command is used would not help."""
 
     exit_code = 2
+
+
+class NotWrittenError(RefusedError):
+    """What was asked for could not be written to its file, and was printed instead."""
 
 
 def writable(_ctx: click.Context, _param: click.Parameter, value: str | None) -> str | None:
@@ -48,13 +52,13 @@ def refuse_unwritable(path: str | None) -> None:
     """Refuse a file that cannot be written, before the work is done.
 
     Raises:
-        click.UsageError: it cannot; the sentence says why.
+        RefusedError: it cannot; the sentence says why.
     """
     try:
         if path is not None:
             _try_to_open(Path(path))
     except (OSError, ValueError) as error:
-        raise click.UsageError(_not_written(str(path), error)) from error
+        raise RefusedError(_not_written(str(path), error)) from error
 
 
 def _try_to_open(path: Path) -> None:
