@@ -132,13 +132,11 @@ def test_an_output_that_cannot_be_written_is_one_sentence() -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_a_target_that_is_not_there_is_unknown_and_not_torch_missing() -> None:
-    report = _json("--python", "/nonsense/python")
-    outcomes = {check["slug"]: check["outcome"] for check in report["checks"]}
-    assert outcomes["torch-missing"] == "unknown"
-    done = run("--python", "/nonsense/python")
-    assert done.returncode == 3
-    assert "/nonsense/python is not there" in " ".join(done.stdout.split())
+def test_a_target_that_is_not_there_is_refused_and_not_torch_missing() -> None:
+    done = run("--python", "/nonsense/python", "--format", "json")
+    assert done.returncode == 2
+    assert done.stderr == "Error: --python: /nonsense/python is not there\n"
+    assert not done.stdout
 
 
 def test_only_and_skip() -> None:

@@ -116,8 +116,8 @@ def test_nothing_fits_is_exit_status_1_with_the_reason() -> None:
 def test_what_is_missing_is_exit_status_3_with_the_option_that_supplies_it() -> None:
     done = run("--gpu", "RTX 5090", "--os", "linux", "--arch", "x86_64")
     assert done.exit_code == 3
-    assert "--driver" in done.stdout
-    assert "--python-version" in done.stdout
+    assert "the driver: give --driver" in done.stdout
+    assert "It needs driver 580.65.06 or newer." in done.stdout
     found = as_json("--gpu", "RTX 5090", "--os", "linux", "--arch", "x86_64")
     assert (found["outcome"], found["build"], found["commands"]) == ("unknown", None, [])
     assert found["would_fit"][0]["build"] == "cu132"
@@ -207,6 +207,67 @@ def test_a_jetson_and_an_image_of_nvidia_are_left_alone(machine: Any) -> None:  
 def test_a_build_that_is_installed_already_is_said(machine: Any) -> None:  # noqa: ANN401
     machine(UBUNTU, VENV, torch_of("2.14.1+cu126", "12.6"), packages(), nvml(GTX_1080))
     assert "installed already" in " ".join(as_json()["notes"])
+
+
+def test_the_installed_build_comes_first_where_it_fits(machine: Any) -> None:  # noqa: ANN401
+    machine(UBUNTU, VENV, torch_of("2.6.0+cu126", "12.6"), packages(), nvml(GTX_1080))
+    first = " ".join(run().stdout.split("\n\n")[0].split())
+    assert first == (
+        "Yours fits: PyTorch 2.6.0, built for CUDA 12.6 (cu126), so nothing has to be installed."
+    )
+    assert as_json()["yours"] == first
+    machine(UBUNTU, VENV, torch_of("2.14.1+cu126", "12.6"), packages(), nvml(GTX_1080))
+    assert "it is the newest that does" in as_json()["yours"]
+
+
+@pytest.mark.parametrize(
+    ("torch", "args"),
+    [
+        (torch_of("2.9.1+cu128", "12.8"), ()),  # has no code for the GPU
+        (torch_of("2.6.0+cpu"), ()),
+        (torch_of("2.6.0a0+git1234", "12.6"), ()),  # in no table
+        (NO_TORCH, ()),
+        (torch_of("2.6.0+cu126", "12.6"), ("--torch", "2.7")),
+        (torch_of("2.6.0+cu126", "12.6"), ("--python-version", "3.13")),
+    ],
+)
+def test_an_installed_build_that_is_no_answer_is_not_praised(
+    machine: Any,  # noqa: ANN401  # the fixture
+    torch: Section,
+    args: tuple[str, ...],
+) -> None:
+    machine(UBUNTU, VENV, torch, packages(), nvml(GTX_1080))
+    assert as_json(*args)["yours"] == ""
+    assert "Yours fits" not in run(*args).stdout
+
+
+def test_a_build_that_fits_in_a_broken_place_is_not_called_fine(machine: Any) -> None:  # noqa: ANN401
+    numpy = packages(numpy="2.1.0")
+    machine(UBUNTU, VENV, torch_of("2.2.0+cu118", "11.8"), numpy, nvml(GTX_1080))
+    yours = as_json()["yours"]
+    assert yours.startswith("Yours fits: PyTorch 2.2.0")
+    assert "something else needs attention: numpy-abi-mismatch (gpucheck shows it)" in yours
+
+
+def test_a_machine_described_without_a_python_gets_an_answer() -> None:
+    done = run("--gpu", "RTX 5090", "--driver", "580", "--os", "linux", "--arch", "x86_64")
+    assert done.exit_code == 0
+    assert "python -m pip install torch==" in done.stdout
+    words = " ".join(done.stdout.split())
+    assert "Taken for granted, as no Python was named: one that torch 2.15.0 has wheels" in words
+    assert "3.11 to 3.15 (--python-version)" in words
+
+
+@pytest.mark.parametrize("name", ["4090", "rtx4090", "4060 Ti", "A6000", "A800", "RTX PRO 6000"])
+def test_a_gpu_is_understood_as_people_call_it(name: str) -> None:
+    assert run("--gpu", name, "--driver", "580", "--os", "linux").exit_code == 0
+
+
+def test_a_gpu_that_is_not_understood_gets_the_likely_ones() -> None:
+    done = run("--gpu", "RTX 5009")
+    assert done.exit_code == 2
+    assert "Did you mean GeForce RTX 5090" in done.stderr
+    assert "compute capability" in done.stderr
 
 
 def test_a_mig_slice_is_its_gpu() -> None:

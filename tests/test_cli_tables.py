@@ -86,7 +86,7 @@ def test_no_row_is_no_fault() -> None:
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (("show", "nonsense"), "There is no table 'nonsense'; there are: bus_bandwidth, chips"),
+        (("show", "nonsense"), "There is no table 'nonsense'. There are bus_bandwidth, chips"),
         (("show", "xid", "nonsense=1"), "with a column of this table"),
         (("show", "xid", "xid"), "not KEY=VALUE"),
         (("diff", "/nonsense"), "does not exist"),

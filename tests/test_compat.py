@@ -243,7 +243,7 @@ def test_a_cuda_extension_beside_a_cpu_build_is_named() -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["colour=red"], "'colour' is no key; the keys are action, os,"),
+        (["colour=red"], "'colour' is no key. The keys are action, os,"),
         (["driver"], "'driver' is no KEY=VALUE: write driver=VALUE."),
         (["driver=new"], "driver takes a driver release such as 535.104.05, not 'new'."),
         (["driver="], "driver has no value"),

@@ -2,6 +2,7 @@ import json
 
 from rules_support import snapshot
 
+from gpucheck.engine import judge_machine
 from gpucheck.facts import Section
 from gpucheck.facts.cuda_libraries import CudaLibraries, CudaLibrary
 from gpucheck.facts.environment import Environment
@@ -11,12 +12,14 @@ from gpucheck.facts.limits import LimitsOfProcess
 from gpucheck.facts.nvml import GpuProcess, Nvml, NvmlGpu
 from gpucheck.facts.packages import Distribution, Packages
 from gpucheck.facts.request import Request
+from gpucheck.facts.snapshot import Snapshot
 from gpucheck.facts.system import System
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.facts.wheel_hashes import AlteredLibrary, WheelHashes
 from gpucheck.output.diff import Change, as_json, compare
-from gpucheck.output.diff_text import render as render_diff
+from gpucheck.output.diff_overview import render
 from gpucheck.output.redact import redact
+from gpucheck.tables import Tables
 
 
 def diff(before: Section, after: Section) -> list[Change]:
@@ -173,31 +176,90 @@ def test_the_json_form() -> None:
     }
 
 
-def test_the_text() -> None:
-    assert render_diff([]) == "Nothing changed.\n"
-    library = CudaLibrary(library="cudnn", version="9.1", path="/usr/lib/libcudnn.so.9")
-    before = snapshot(
-        TorchBuild(version="2.6.0", arch_list=["sm_50", "sm_90"]),
-        CudaLibraries(libraries=[library]),
-        Interpreter(sys_path=["/a", "/b"]),
-        LimitsOfProcess(
-            shm_total_bytes=67108864, memlock_bytes=-1, problems={"open_files": "not read"}
-        ),
+def overview(before: Snapshot, after: Snapshot, verbose: int = 0, *, color: bool = False) -> str:
+    tables = Tables()
+    return render(
+        judge_machine(before, tables),
+        judge_machine(after, tables),
+        compare(before, after),
+        verbose=verbose,
+        color=color,
     )
-    after = snapshot(
-        TorchBuild(version="2.9.1\x1b[2J", arch_list=["sm_90", "sm_120"]),
-        CudaLibraries(libraries=[]),
-        Interpreter(sys_path=["/b", "/a"]),
-        LimitsOfProcess(shm_total_bytes=8589934592, open_files=1024, memlock_bytes=-1),
+
+
+BEFORE = snapshot(
+    TorchBuild(installed=True, version="2.6.0", cuda="12.4", arch_list=["sm_50", "sm_90"]),
+    CudaLibraries(libraries=[CudaLibrary(library="cudnn", version="9.1", path="/usr/cudnn.so.9")]),
+    Interpreter(sys_path=["/a", "/b"], version="3.11.1"),
+    Packages(distributions=[Distribution(project="torch", version="2.6.0", location="/a")]),
+    Environment(variables={}),
+    LimitsOfProcess(
+        shm_total_bytes=67108864, memlock_bytes=-1, problems={"open_files": "not read"}
+    ),
+)
+AFTER = snapshot(
+    TorchBuild(installed=True, version="2.9.1\x1b[2J", cuda="12.8", arch_list=["sm_90", "sm_120"]),
+    CudaLibraries(libraries=[]),
+    Interpreter(sys_path=["/b", "/a"], version="3.12.1"),
+    Packages(
+        distributions=[
+            Distribution(project="torch", version="2.9.1", location="/b"),
+            Distribution(project="numpy", version="2.1.0", location="/b"),
+        ]
+    ),
+    Environment(variables={"CUDA_VISIBLE_DEVICES": "1"}),
+    LimitsOfProcess(shm_total_bytes=8589934592, open_files=1024, memlock_bytes=-1),
+)
+
+
+def test_what_matters_comes_first_and_the_rest_is_counted() -> None:
+    assert overview(BEFORE, AFTER) == (
+        "12 changes\n"
+        "Verdict   UNKNOWN, as before\n"
+        "PyTorch   2.6.0 (CUDA 12.4) -> 2.9.1\\x1b[2J (CUDA 12.8)\n"
+        "Python    3.11.1 -> 3.12.1\n"
+        "\n"
+        "Packages: 2 changes\n"
+        "  torch: 2.6.0 -> 2.9.1\n"
+        "  numpy: new, 2.1.0\n"
+        "\n"
+        "Variables: 1 change\n"
+        "  CUDA_VISIBLE_DEVICES: new, 1\n"
+        "\n"
+        "And 6 further changes: 2 of limits, 1 of cuda_libraries, 1 of interpreter, 1 of\n"
+        "  packages, 1 of torch. -v shows all.\n"
     )
-    assert render_diff(compare(before, after)) == (
-        "6 changes\n"
-        "cuda_libraries.libraries[/usr/lib/libcudnn.so.9]: gone, was library=cudnn,\n"
-        "    version=9.1, path=/usr/lib/libcudnn.so.9\n"
-        "interpreter.sys_path: the order is now /b, /a\n"
-        "limits.shm_total_bytes: was 64 MiB, is 8 GiB\n"
-        "limits.open_files: was unknown (not read), is 1024\n"
-        "torch.version: was 2.6.0, is 2.9.1\\x1b[2J\n"
-        "torch.arch_list: gone sm_50; new sm_120\n"
+
+
+def test_with_v_every_change_is_shown() -> None:
+    assert overview(BEFORE, AFTER, verbose=1).partition("Every change\n")[2] == (
+        "  cuda_libraries.libraries[/usr/cudnn.so.9]: gone, was library=cudnn,\n"
+        "    version=9.1, path=/usr/cudnn.so.9\n"
+        "  environment.variables.CUDA_VISIBLE_DEVICES: new, 1\n"
+        "  interpreter.version: was 3.11.1, is 3.12.1\n"
+        "  interpreter.sys_path: the order is now /b, /a\n"
+        "  limits.shm_total_bytes: was 64 MiB, is 8 GiB\n"
+        "  limits.open_files: was unknown (not read), is 1024\n"
+        "  packages.distributions[torch].version: was 2.6.0, is 2.9.1\n"
+        "  packages.distributions[torch].location: was /a, is /b\n"
+        "  packages.distributions[numpy]: new, project=numpy, version=2.1.0, location=/b\n"
+        "  torch.version: was 2.6.0, is 2.9.1\\x1b[2J\n"
+        "  torch.cuda: was 12.4, is 12.8\n"
+        "  torch.arch_list: gone sm_50; new sm_120\n"
     )
-    assert "\x1b[1m" in render_diff(compare(before, after), color=True)
+    assert "\x1b[1m" in overview(BEFORE, AFTER, color=True)
+
+
+def test_a_few_further_changes_are_shown_and_not_counted() -> None:
+    assert overview(BEFORE, BEFORE) == "Nothing changed.\n"
+    limits = LimitsOfProcess(shm_total_bytes=1, memlock_bytes=-1)
+    text = overview(BEFORE, BEFORE.with_section(limits))
+    assert "Further changes\n  limits.shm_total_bytes: was 64 MiB, is 1 bytes" in text
+
+
+def test_a_verdict_that_changed_says_why() -> None:
+    missing = TorchBuild(installed=False, sources={"*": "no torch"})
+    venv = Interpreter(status="ok", executable="/venv/bin/python", version="3.11.1")
+    text = " ".join(overview(snapshot(venv), snapshot(venv, missing)).split())
+    assert "Verdict UNKNOWN -> BROKEN: PyTorch is not installed in" in text
+    assert "[torch-missing]" in text

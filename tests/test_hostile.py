@@ -80,11 +80,19 @@ def test_variables_and_folders_that_are_no_utf8(tmp_path: Path) -> None:
     names = (b"HOME", b"USER", b"LD_LIBRARY_PATH", b"CUDA_HOME", b"VIRTUAL_ENV", b"PATH")
     env = dict.fromkeys(names, bad)
     file = tmp_path / "report.json"
+    python = tmp_path / "a\udcff"
+    python.symlink_to(sys.executable)
     ran = gpucheck("check", "--no-selftest", "--fail-on", "never", "--format", "json", "-o",
-                   str(file), "--python", "/a\udcff", env=env)  # fmt: skip
+                   str(file), "--python", str(python), env=env)  # fmt: skip
     assert (ran.returncode, ran.stderr) == (0, b"")
     runs = json.loads(file.read_bytes())["snapshot"]["probes"]
     assert [run for run in runs if run["status"] in ("crashed", "timed-out")] == []
+
+
+def test_an_interpreter_of_an_odd_name_that_is_not_there_is_refused_harmlessly() -> None:
+    ran = gpucheck("--python", "/a\udcff\x1b[31m", env={})
+    assert ran.returncode == 2
+    assert ran.stderr == b"Error: --python: /a??[31m is not there\n"
 
 
 def _interpreter(tmp_path: Path, answer: str) -> str:

@@ -25,6 +25,7 @@ from gpucheck.tables.cuda_errors import CudaErrors
 pytestmark = pytest.mark.every_finding
 
 NAMES = machine_files.names()
+EACH = pytest.mark.parametrize("name", NAMES)
 BASES = [f"base/{file.stem}" for file in sorted((MACHINES / "base").glob("*.toml"))]
 TABLES = Tables()
 
@@ -136,7 +137,7 @@ def unfounded(report: Report) -> Iterator[str]:
             yield f"{finding.slug} has an empty fix"
 
 
-@pytest.mark.parametrize("name", NAMES)
+@EACH
 def test_machine(name: str) -> None:
     """Look at all of it in one test: pytest would take longer for several than they do."""
     report = reported(name)

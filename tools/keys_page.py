@@ -18,6 +18,11 @@ and `compute_capability` are both given, there must be as many of the one as of 
 platform. If `os` or `arch` is not given, wheels are those for Linux and for x86_64 (aarch64 on a
 Jetson). A driver that is named serves the GPUs that its branch drives, unless an error is given.
 
+Keys, and values of which there are only a few, are read in any case and with `_` or `-`, and in the
+words of nvidia-smi and pip: `compute_mode=Exclusive_Process`, `cuda_compat=cuda-compat-13-0`,
+`gpu=4090`. In JSON `nvidia_packages` may be an object of names and versions, or what
+`pip list --format json` prints.
+
 The last column names the findings that look at the key.
 
 | Key | Value | List | Facts | Looked at by |

@@ -212,7 +212,16 @@ def test_what_the_rules_of_the_other_node_advise_is_passed_on() -> None:
     assert commands(hit("torch-missing", seen(there))) == ["pip install torch"]
     for nonsense in ("rm -rf /", [{"text": 3}], {"a": 1}):
         odd = Culprit(slug="torch-missing", host="node1", data={"fixes": nonsense})
-        assert hit("torch-missing", seen(odd)).fixes[0].text == "Look at the host that is named."
+        (fix,) = hit("torch-missing", seen(odd)).fixes
+        assert fix.text.startswith("Run a check on node1:")
+        assert fix.commands == ("gpucheck",)
+
+
+def test_a_host_without_a_gpu_is_told_where_to_start_the_job() -> None:
+    here = Culprit(slug="no-nvidia-gpu", host="node1", evidence="has no GPU to test")
+    (fix,) = hit("no-nvidia-gpu", seen(here)).fixes
+    assert "where there are NVIDIA GPUs" in fix.text
+    assert fix.commands == ("gpucheck preflight --device cpu",)
 
 
 def test_without_a_culprit_the_rules_say_what_they_said() -> None:

@@ -71,8 +71,8 @@ def test_every_culprit_is_said_before_any_fix() -> None:
 @pytest.mark.parametrize(
     ("name", "label", "ends"),
     [
-        ("misconfigured", "BROKEN", "Exit status 4, misconfiguration: nothing is broken"),
-        ("slow", "BROKEN", "Exit status 5, slow: everything works"),
+        ("misconfigured", "BROKEN", "Exit status 4, misconfiguration: something is set up wrongly"),
+        ("slow", "BROKEN", "Exit status 5, slow: results are right"),
         ("warned", "WARNING", "Exit status 0, healthy: nothing that counts was found (see --fail"),
         ("inconclusive", "UNKNOWN", "Exit status 3, inconclusive: nobody can be named for sure."),
     ],

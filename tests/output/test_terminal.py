@@ -6,6 +6,7 @@ import sys
 import msgspec
 import pytest
 import report_samples as samples
+import test_machines
 from selftest_facts import failed, ran, result
 
 from gpucheck.engine import Report
@@ -13,9 +14,10 @@ from gpucheck.engine.trailer import MARK
 from gpucheck.facts.claims import Confidence, Fix, Severity
 from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.nvml import Nvml, NvmlGpu
+from gpucheck.facts.system import System
 from gpucheck.findings.form import Finding
 from gpucheck.output import terminal
-from gpucheck.output.areas import areas
+from gpucheck.output.areas import Area, areas
 
 SGR = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -169,6 +171,66 @@ def test_what_a_selftest_shows_stands_in_the_area_of_what_it_ran_on(
     assert report.root_causes == (slug,)
     marked = {one.name: one.slugs for one in areas(report) if one.status == "error"}
     assert marked == ({area: (slug,)} if area else {})
+
+
+def line(machine: str, name: str) -> Area:
+    return next(one for one in areas(test_machines.reported(machine)) if one.name == name)
+
+
+@pytest.mark.parametrize(
+    ("machine", "name", "status", "words"),
+    [
+        # Inside WSL no bus has the GPU and no module is the driver: Windows has both.
+        ("wsl2-linux-driver-inside", "GPUs", "unknown", "only through the driver of Windows"),
+        ("wsl2-linux-driver-inside", "Driver", "error", "that of Windows: NVML"),
+        ("wsl1", "GPUs", "none", "WSL 1 has no GPU"),
+        # A mask hides GPUs, and the driver has nothing to do with that.
+        ("cvd-bad-uuid", "GPUs", "error", "CUDA_VISIBLE_DEVICES=GPU-deadbeef leaves 0"),
+        ("cvd-bad-uuid", "Driver", "ok", "580.95.05"),
+        ("mig-wrong-uuid", "GPUs", "error", "CUDA_VISIBLE_DEVICES leaves 0 visible"),
+        ("mig-wrong-uuid", "Driver", "ok", "570.172.08"),
+        ("docker-no-gpu", "System", "error", "in a container (docker)"),
+        ("nouveau-no-driver", "Driver", "error", "no NVIDIA kernel module is loaded"),
+        ("nouveau-no-driver", "GPUs", "ok", "GeForce"),
+        ("cuda-build-no-gpu-vm", "GPUs", "error", "no NVIDIA GPU on the PCI bus"),
+        ("windows-ok", "System", "ok", "Windows 11, version 10.0.26100, x86_64"),
+        ("macos-mps", "System", "ok", "macOS, Darwin 24.6.0, arm64"),
+        ("macos-mps", "Driver", "none", "macOS has no NVIDIA driver"),
+    ],
+)
+def test_a_line_of_the_machine(machine: str, name: str, status: str, words: str) -> None:
+    found = line(machine, name)
+    assert found.status == status
+    assert words in found.words
+
+
+def test_windows_11_is_told_by_its_build_where_an_older_python_says_10() -> None:
+    windows = System(os="windows", kernel="10", distribution_version="10.0.22631")
+    assert areas(samples.report(windows))[-1].words == "Windows 11, version 10.0.22631"
+    windows = System(os="windows", kernel="10", distribution_version="10.0.19045")
+    assert areas(samples.report(windows))[-1].words == "Windows 10, version 10.0.19045"
+
+
+@pytest.mark.parametrize("width", [10, 40, 60, 80, 120, 500])
+@pytest.mark.parametrize("name", samples.ALL)
+def test_the_width_of_the_terminal_is_used_from_40_to_120_columns(name: str, width: int) -> None:
+    report = samples.ALL[name]()
+    commands = {
+        command for finding in report.findings for fix in finding.fixes for command in fix.commands
+    }
+    lines = terminal.render(report, verbose=2, width=width).splitlines()
+    room = min(max(width, 40), 120)
+    for text in lines:
+        one_long_word = len(text.split()) == 1 or text.startswith(MARK)
+        too_long = [word for word in text.split() if len(word) > room // 2]
+        assert len(text) <= room or one_long_word or text.strip() in commands or too_long
+    assert max(len(text) for text in lines) > room * 2 // 3
+
+
+def test_a_narrow_page_has_words_below_their_cells() -> None:
+    text = terminal.render(samples.healthy(), width=40)
+    assert re.search(r"^  Driver +ok\n    580\.65\.06", text, re.MULTILINE)
+    assert "  Driver         ok      580.65.06" in terminal.render(samples.healthy(), width=80)
 
 
 def test_mig_and_a_lost_gpu_are_seen_in_their_area() -> None:

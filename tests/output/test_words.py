@@ -44,6 +44,7 @@ def test_long_text_is_cut() -> None:
         ([{"device_name": "NVIDIA T4", "sources": {"*": "NVML"}}], "gpus", "NVIDIA T4"),
         ([{"project": "torch", "version": "2.6.0"}], "", "torch 2.6.0"),
         ([{"xid": None, "seconds_ago": 3.5}], "", "seconds_ago=3.5"),
+        ([True] * 3 + [False], "nvlinks", "3 x yes, no"),
         (list(range(15)), "", "0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 and 3 more"),
     ],
 )

@@ -101,6 +101,14 @@ def test_a_node_with_fewer_gpus_lacks_ranks_and_one_with_more_is_another() -> No
     assert slugs == ["requirement-not-met"] * 3
 
 
+def test_a_node_without_gpus_lacks_gpus_and_no_rank() -> None:
+    roster = cpus(1, 1)
+    none = {task: msgspec.structs.replace(one, devices=[]) for task, one in facts(roster).items()}
+    (found,) = violations(parse_lines(["gpus-per-node=8"]), roster, none)
+    assert found.slug == "no-nvidia-gpu"
+    assert found.evidence == f"{roster.ranks[0].host} has no GPU, and 8 are required"
+
+
 def test_tasks_that_see_one_gpu_each_are_counted_by_host() -> None:
     roster = cpus(2, 2)
     said = facts(roster)

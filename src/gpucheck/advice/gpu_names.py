@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from gpucheck.advice.offers import Card
 from gpucheck.tables import Tables
 from gpucheck.tables.gpu_products import GpuProducts
+from gpucheck.tables.meant_products import like_product, meant_by
 from gpucheck.tables.pci_devices import PciDevices
 
 _CAPABILITY = re.compile(r"(?:sm_?)?([0-9]{1,2})\.?([0-9])")
@@ -40,10 +41,12 @@ def _card(name: str, tables: Tables) -> Card:
     found = _capabilities(name, tables)
     if len(found) == 1:
         return Card(name, found.pop())
+    if not found and (meant := meant_by(name, tables)):
+        return Card(*meant)
     what = "can be several GPUs" if found else "is no GPU that the tables know"
     raise GpuNameError(
-        f"{name[:_LONGEST]!r} {what}: give its compute capability, such as 8.9 (nvidia-smi "
-        "--query-gpu=compute_cap --format=csv shows it)"
+        f"{name[:_LONGEST]!r} {what}.{like_product(name, tables)} Or give its compute capability, "
+        "such as 8.9 (nvidia-smi --query-gpu=compute_cap --format=csv shows it)"
     )
 
 

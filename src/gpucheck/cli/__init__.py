@@ -18,12 +18,13 @@ from typing import NoReturn
 import click
 
 from gpucheck import __version__
-from gpucheck.cli.options import tables_before
-from gpucheck.cli.text import printable
+from gpucheck.cli.options import examples, tables_before
+from gpucheck.cli.spelling import Group, is_file, slug_of
+from gpucheck.cli.text import page_width, printable
 
 _NOT_COMMANDS = (
-    "live_table", "options", "preflight_lines", "preflight_run", "run", "selftests", "text",
-    "triage_batch",
+    "live_table", "options", "preflight_lines", "preflight_run", "run", "selftests", "spelling",
+    "text", "triage_batch",
 )  # fmt: skip
 _INTERNAL_FAULT = 3
 _UNREADABLE = 2
@@ -36,7 +37,7 @@ _READER_LEFT = 141
 """The exit statuses of a shell after SIGINT (130) and SIGPIPE (141)."""
 
 
-class CommandFolder(click.Group):
+class CommandFolder(Group):
     """The modules of this package as commands; ``gpucheck -v`` is ``gpucheck check -v``."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -68,11 +69,31 @@ class CommandFolder(click.Group):
         command: click.Command = importlib.import_module(f"{__name__}.{cmd_name}").COMMAND
         return command
 
+    def probably(self, ctx: click.Context, word: str) -> str:
+        """Return what was meant by a word that is no command: a command, a file or a finding."""
+        if is_file(word):
+            return f" To name the cause from a file: gpucheck triage {printable(word)}"
+        if question := super().probably(ctx, word):
+            return question
+        from gpucheck.findings import all_rules  # noqa: PLC0415
+
+        slug = slug_of(word)
+        return (
+            f" To read about this finding: gpucheck explain {slug}" if slug in all_rules() else ""
+        )
+
 
 @click.group(
     cls=CommandFolder,
     context_settings={"help_option_names": ["-h", "--help"]},
     no_args_is_help=False,
+    epilog=examples(
+        "gpucheck                            # diagnose this machine",
+        "gpucheck --python ~/venv            # the PyTorch of this environment",
+        "gpucheck triage error.log           # name the cause from a text",
+        "gpucheck recommend --gpu 4090 --driver 580",
+        "gpucheck explain driver-too-old",
+    ),
 )
 @tables_before
 @click.version_option(__version__, message="gpucheck %(version)s")
@@ -99,6 +120,7 @@ def _run(args: Sequence[str] | None) -> NoReturn:
             args=None if args is None else [*args],  # `list` may be the module of that command
             prog_name="gpucheck",
             standalone_mode=False,
+            terminal_width=page_width({"output": None}),
         )
         sys.stdout.flush()
     except click.ClickException as error:

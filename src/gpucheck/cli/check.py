@@ -8,16 +8,18 @@ import click
 
 from gpucheck.cli.options import (
     REPORT_FORMATS,
+    examples,
     fail_on_option,
     level_option,
     machine_options,
-    output_options,
+    output_options_with,
     rendered,
     report_format_option,
 )
 from gpucheck.cli.run import open_host, open_tables, run_probes
 from gpucheck.cli.selftests import with_selftests
-from gpucheck.cli.text import colored, printable, write_out
+from gpucheck.cli.spelling import OneOf, meant
+from gpucheck.cli.text import colored, page_width, printable, write_out
 
 if TYPE_CHECKING:  # imported late: --help does not need it
     from gpucheck.engine import Report
@@ -26,7 +28,16 @@ if TYPE_CHECKING:  # imported late: --help does not need it
 _HASH_SECONDS = 10.0
 
 
-@click.command(short_help="Diagnose this machine (the default).")
+@click.command(
+    short_help="Diagnose this machine (the default).",
+    epilog=examples(
+        "gpucheck",
+        "gpucheck --python ~/venv --no-selftest",
+        "gpucheck --gpus 8 --fail-on warning    # 8 GPUs must be here",
+        "gpucheck --for build                   # for compiling extensions",
+        "gpucheck --format markdown -o report.md",
+    ),
+)
 @machine_options
 @click.option(
     "--gpus",
@@ -37,7 +48,7 @@ _HASH_SECONDS = 10.0
 @click.option(
     "--for",
     "purpose",
-    type=click.Choice(["run", "build"]),
+    type=OneOf(["run", "build"]),
     default="run",
     show_default=True,
     help="Whether PyTorch is to run here, or extensions are to be built as well.",
@@ -53,7 +64,10 @@ _HASH_SECONDS = 10.0
 @click.option("--skip", metavar="NAME", multiple=True, help="Not this finding or probe.")
 @fail_on_option
 @report_format_option
-@output_options
+@output_options_with(
+    "Every check with its reason; twice: every fact. It also compares CUDA libraries with the "
+    "hashes of their wheels, for 10 seconds at most."
+)
 @click.pass_context
 def check(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  # click's options
     """Diagnose this machine: the root cause first, its evidence, the command that fixes it."""
@@ -106,13 +120,15 @@ def _chosen(only: Sequence[str], skip: Sequence[str]) -> tuple[list[str], list[s
         return [], [], []
     from gpucheck.findings import all_rules  # noqa: PLC0415
     from gpucheck.probes import all_probes  # noqa: PLC0415
+    from gpucheck.tables.nearest import same_name  # noqa: PLC0415
 
     slugs, probes = set(all_rules()), {probe.name for probe in all_probes()}
+    known = sorted(slugs | probes)
+    only, skip = ([same_name(name, known) or name for name in names] for names in (only, skip))
     for name in (*only, *skip):
-        if name not in slugs | probes:
-            raise click.UsageError(
-                f"{printable(name)!r} is neither a finding nor a probe: see gpucheck list"
-            )
+        if name not in known:
+            near = meant(name, known) or " See gpucheck list."
+            raise click.UsageError(f"{printable(name)!r} is neither a finding nor a probe.{near}")
     wanted = {name for name in only if name in probes}
     probes_skipped = {name for name in skip if name in probes}
     if wanted:
@@ -140,6 +156,7 @@ def show_report(report: "Report", options: dict[str, Any], *, after: str = "") -
             verbose=options["verbose"],
             quiet=options["quiet"],
             color=colored(options),
+            width=page_width(options),
         )
     else:
         text = rendered(REPORT_FORMATS, options["form"], report)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpucheck.cli.options import machine_options, output_options
+from gpucheck.cli.options import examples, machine_options, output_options
 from gpucheck.cli.run import open_tables, run_probes
 from gpucheck.cli.text import write_out
 
@@ -15,7 +15,14 @@ if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.tables import Tables
 
 
-@click.command(short_help="Save what is known of this machine as JSON.")
+@click.command(
+    short_help="Save what is known of this machine as JSON.",
+    epilog=examples(
+        "gpucheck collect -o before.json",
+        "gpucheck diff before.json              # later: what has changed",
+        "gpucheck triage before.json            # elsewhere: judge it",
+    ),
+)
 @machine_options
 @click.option("--record", metavar="DIR", help="Write this machine as a folder for tests.")
 @click.option("--no-redact", is_flag=True, help="Keep names, paths, addresses and UUIDs.")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import click
 
 from gpucheck.cli.check import show_report
-from gpucheck.cli.options import format_option, output_options
+from gpucheck.cli.options import examples, fail_on_option, format_option, output_options_with
 from gpucheck.cli.run import open_tables
 from gpucheck.cli.text import printable, write_out
 
@@ -23,7 +23,14 @@ _LINE_LIMIT = 1024 * 1024
 _STDIN = "-"
 
 
-@click.command(short_help="What if: judge a machine that you describe.")
+@click.command(
+    short_help="What if: judge a machine that you describe.",
+    epilog=examples(
+        "gpucheck compat gpu=4090 driver=535.104.05 torch=2.9.1",
+        'gpucheck compat gpu="GTX 1080" torch=2.9.1+cu130 python=3.12',
+        "gpucheck compat --facts machine.json driver=580",
+    ),
+)
 @click.argument("words", metavar="KEY=VALUE...", nargs=-1)
 @click.option("--facts", "facts", metavar="FILE", help="Take the keys from a JSON object.")
 @click.option(
@@ -32,15 +39,9 @@ _STDIN = "-"
     metavar="FILE",
     help='Judge each line {"id": ..., "facts": {...}} and answer a line each.',
 )
-@click.option(
-    "--fail-on",
-    type=click.Choice(["error", "warning", "never"]),
-    default="error",
-    show_default=True,
-    help="The least severity that makes the exit status 1.",
-)
+@fail_on_option
 @format_option
-@output_options
+@output_options_with("Every check with its reason; twice: every fact.")
 @click.pass_context
 def compat(ctx: click.Context, /, words: tuple[str, ...], **options: Any) -> None:  # noqa: ANN401  # click's options
     """Judge a machine that you describe by keys such as driver=535.104.05 torch=2.9.1.

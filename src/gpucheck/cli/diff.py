@@ -5,42 +5,58 @@ from typing import Any
 
 import click
 
-from gpucheck.cli.options import machine_options, output_options
+from gpucheck.cli.options import examples, machine_options, output_options_with
 from gpucheck.cli.run import load_snapshot, open_host, open_tables, run_probes
-from gpucheck.cli.text import colored, write_out
+from gpucheck.cli.spelling import OneOf
+from gpucheck.cli.text import colored, page_width, write_out
 
 _DIFFERENT = 1
 
 
-@click.command(short_help="Show what changed between two snapshots.")
+@click.command(
+    short_help="Show what changed between two snapshots.",
+    epilog=examples(
+        "gpucheck collect -o before.json",
+        "gpucheck diff before.json              # until now",
+        "gpucheck diff before.json after.json -v",
+    ),
+)
 @click.argument("before", metavar="A", type=click.Path(exists=True, dir_okay=False))
 @click.argument(
     "after", metavar="[B]", type=click.Path(exists=True, dir_okay=False), required=False
 )
 @machine_options
-@click.option("--format", "form", type=click.Choice(["terminal", "json"]), default="terminal")
-@output_options
+@click.option("--format", "form", type=OneOf(["terminal", "json"]), default="terminal")
+@output_options_with("Every change; otherwise those that matter most, and the number of the rest.")
 @click.pass_context
 def diff(ctx: click.Context, /, before: str, after: str | None, **options: Any) -> None:  # noqa: ANN401
     """Show what changed between two saved snapshots or reports; without B, since A until now.
 
     Exit status: 0 nothing changed, 1 something did.
     """
-    from gpucheck.output import diff_text  # noqa: PLC0415
     from gpucheck.output.diff import as_json, compare  # noqa: PLC0415
 
     old = load_snapshot(before)
+    tables = open_tables(options["tables"])
     if after is not None:
         new = load_snapshot(after)
     else:
-        new = run_probes(
-            open_host(options["sysroot"]), open_tables(options["tables"]), options
-        ).snapshot
+        new = run_probes(open_host(options["sysroot"]), tables, options).snapshot
     changes = compare(old, new)
     if options["form"] == "json":
         text = json.dumps(as_json(changes), indent=2) + "\n"
     else:
-        text = diff_text.render(changes, color=colored(options))
+        from gpucheck.engine import judge_machine  # noqa: PLC0415
+        from gpucheck.output import diff_overview  # noqa: PLC0415
+
+        text = diff_overview.render(
+            judge_machine(old, tables),
+            judge_machine(new, tables),
+            changes,
+            verbose=options["verbose"],
+            color=colored(options),
+            width=page_width(options),
+        )
     write_out(text, options["output"])
     ctx.exit(_DIFFERENT if changes else 0)
 

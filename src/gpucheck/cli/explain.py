@@ -4,20 +4,27 @@ from typing import Any
 
 import click
 
-from gpucheck.cli.options import output_options
-from gpucheck.cli.text import printable, write_out
+from gpucheck.cli.options import examples, output_options
+from gpucheck.cli.spelling import meant, slug_of
+from gpucheck.cli.text import page_width, printable, write_out
 
 
-@click.command(short_help="Print the page of a finding.")
+@click.command(
+    short_help="Print the page of a finding.",
+    epilog=examples("gpucheck explain driver-too-old", "gpucheck list    # all findings"),
+)
 @click.argument("slug")
 @output_options
 def explain(slug: str, **options: Any) -> None:  # noqa: ANN401  # click's options
     """Print the page of a finding: what it means, its symptoms, its causes and the fix."""
     from gpucheck.output.pages import explain as page_of  # noqa: PLC0415
 
-    page = page_of(slug)
+    page = page_of(slug_of(slug), page_width(options))
     if page is None:
-        raise click.UsageError(f"there is no finding called {printable(slug)!r}: see gpucheck list")
+        from gpucheck.findings import all_rules  # noqa: PLC0415
+
+        near = meant(slug, all_rules()) or " See gpucheck list."
+        raise click.UsageError(f"there is no finding called {printable(slug)!r}.{near}")
     write_out(page, options["output"])
 
 

@@ -7,6 +7,9 @@ from typing import Any, TypeVar
 import click
 from click.core import ParameterSource
 
+from gpucheck.cli.spelling import OneOf
+from gpucheck.cli.text import writable
+
 REPORT_FORMATS = {
     "json": "json_format",
     "markdown": "markdown",
@@ -52,25 +55,46 @@ tables_before = click.option(
     help="Compatibility tables to use, here or behind the command.",
 )
 """For groups: their subcommands take the option over."""
-output_options = _options(
-    click.option("-o", "--output", metavar="FILE", help="Write to FILE instead of stdout."),
-    click.option(
-        "--tables",
-        metavar="DIR",
-        envvar="GPUCHECK_TABLES",
-        callback=_tables,
-        help="Compatibility tables to use instead of the built-in ones ($GPUCHECK_TABLES).",
-    ),
-    click.option("--no-color", is_flag=True, help="No colour (NO_COLOR does the same)."),
-    click.option(
-        "-v",
-        "--verbose",
-        count=True,
-        help="More: every check; twice: every fact. check -v also compares the contents of CUDA "
-        "libraries with the hashes of their wheels, for 10 seconds at most.",
-    ),
-    click.option("-q", "--quiet", is_flag=True, help="Only the verdict, no progress."),
+_tables_option = click.option(
+    "--tables",
+    metavar="DIR",
+    envvar="GPUCHECK_TABLES",
+    callback=_tables,
+    help="Compatibility tables to use instead of the built-in ones ($GPUCHECK_TABLES).",
 )
+
+
+def _output_option(callback: Callable[..., Any] | None) -> Callable[[F], F]:
+    words = "Write to FILE instead of stdout."
+    return click.option("-o", "--output", metavar="FILE", callback=callback, help=words)
+
+
+def _verbose_option(words: str) -> Callable[[F], F]:
+    return click.option("-v", "--verbose", count=True, help=words)
+
+
+_COMMON = (
+    _tables_option,
+    click.option("--no-color", is_flag=True, help="No colour (NO_COLOR does the same)."),
+    click.option("-q", "--quiet", is_flag=True, help="Only the result, no progress."),
+)
+
+
+def output_options_with(verbose: str) -> Callable[[F], F]:
+    """Return the options of every command; ``verbose`` says what -v adds to this one."""
+    return _options(_output_option(writable), *_COMMON, _verbose_option(verbose))
+
+
+output_options = _options(
+    _output_option(writable),
+    *_COMMON,
+    click.option("-v", "--verbose", count=True, hidden=True),
+)
+"""The same where -v adds nothing; it is accepted, so that scripts can always give it."""
+preflight_output_options = _options(
+    _output_option(None), *_COMMON, _verbose_option("Every rank, step and figure.")
+)
+"""The same where not every process writes the file."""
 machine_options = _options(
     click.option(
         "--python",
@@ -92,10 +116,17 @@ machine_options = _options(
         help="Time limit of the whole run.",
     ),
 )
+
+
+def examples(*lines: str) -> str:
+    """Return the end of a command's help: commands to copy, each on a line of its own."""
+    return "\n".join(("\b", "Examples:", *(f"  {line}" for line in lines)))
+
+
 format_option = click.option(
     "--format",
     "form",
-    type=click.Choice(["terminal", "json", "markdown"]),
+    type=OneOf(["terminal", "json", "markdown"]),
     default="terminal",
     show_default=True,
 )
@@ -105,7 +136,7 @@ def _format_of(modules: Mapping[str, str]) -> Callable[[F], F]:
     return click.option(
         "--format",
         "form",
-        type=click.Choice(["terminal", *modules]),
+        type=OneOf(["terminal", *modules]),
         default="terminal",
         show_default=True,
     )
@@ -121,14 +152,14 @@ report_format_option = _format_of(REPORT_FORMATS)
 preflight_format_option = _format_of(PREFLIGHT_FORMATS)
 level_option = click.option(
     "--level",
-    type=click.Choice(["quick", "standard", "stress"]),
+    type=OneOf(["quick", "standard", "stress"]),
     default="quick",
     show_default=True,
     help="How thorough the self-tests are: seconds, minutes, or a load on the whole machine.",
 )
 fail_on_option = click.option(
     "--fail-on",
-    type=click.Choice(["error", "warning", "never"]),
+    type=OneOf(["error", "warning", "never"]),
     default="error",
     show_default=True,
     help="The least severity that makes the exit status 1.",

@@ -6,14 +6,24 @@ from typing import Any
 import click
 
 from gpucheck.cli.options import (
+    examples,
     fail_on_option,
     level_option,
-    output_options,
     preflight_format_option,
+    preflight_output_options,
 )
+from gpucheck.cli.spelling import OneOf
 
 
-@click.command(short_help="Before a job: can all its GPUs and nodes work together?")
+@click.command(
+    short_help="Before a job: can all its GPUs and nodes work together?",
+    epilog=examples(
+        "gpucheck preflight                       # the GPUs of this machine",
+        "srun gpucheck preflight --require gpus-per-node=8",
+        "torchrun --standalone --nproc-per-node 8 --no-python gpucheck preflight",
+        "gpucheck preflight --device cpu --ranks 4 --drill hang:rank=3",
+    ),
+)
 @click.option(
     "--python",
     metavar="PATH",
@@ -25,7 +35,7 @@ from gpucheck.cli.options import (
 @level_option
 @click.option(
     "--device",
-    type=click.Choice(["cuda", "cpu"]),
+    type=OneOf(["cuda", "cpu"]),
     default="cuda",
     show_default=True,
     help="The ranks are GPUs, or processes on the CPU (over gloo).",
@@ -59,7 +69,7 @@ from gpucheck.cli.options import (
 )
 @click.option(
     "--baseline",
-    type=click.Choice(["save", "compare"]),
+    type=OneOf(["save", "compare"]),
     help="Keep this node's rates for later, or compare with those kept.",
 )
 @click.option(
@@ -67,10 +77,20 @@ from gpucheck.cli.options import (
 )
 @click.option("--each", metavar="DIR", help="Each task writes what it saw into this folder.")
 @click.option(
-    "--exclude-file", metavar="FILE", help="Write the bad hosts as srun --exclude takes them."
+    "--exclude-file",
+    metavar="FILE",
+    help="Write the bad hosts as srun --exclude takes them.",
 )
-@click.option("--metrics", metavar="FILE", help="Write figures for Prometheus' textfile collector.")
-@click.option("--bundle", metavar="FILE", help="Write an archive for a ticket, without your names.")
+@click.option(
+    "--metrics",
+    metavar="FILE",
+    help="Write figures for Prometheus' textfile collector.",
+)
+@click.option(
+    "--bundle",
+    metavar="FILE",
+    help="Write an archive for a ticket, without your names.",
+)
 @click.option(
     "--drill",
     metavar="FAULT",
@@ -88,7 +108,7 @@ from gpucheck.cli.options import (
 )
 @fail_on_option
 @preflight_format_option
-@output_options
+@preflight_output_options
 @click.pass_context
 def preflight(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  # click's options
     """Test all GPUs of a job together, and name the rank, GPU, node or link that is broken.

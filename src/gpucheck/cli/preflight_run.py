@@ -17,10 +17,17 @@ from gpucheck.cli.options import PREFLIGHT_FORMATS, rendered
 from gpucheck.cli.preflight_lines import ProgressLine, print_line
 from gpucheck.cli.run import open_tables
 from gpucheck.cli.selftests import test_names
-from gpucheck.cli.text import colored, printable, write_out
+from gpucheck.cli.text import (
+    RefusedError,
+    colored,
+    page_width,
+    printable,
+    refuse_unwritable,
+    write_out,
+)
 from gpucheck.facts import builtins
 from gpucheck.machine import LiveHost
-from gpucheck.machine.target import TargetWish, choose
+from gpucheck.machine.target import TargetWish, choose, refusal
 from gpucheck.preflight import drill as drills
 from gpucheck.preflight.diagnose.localise import Limits
 from gpucheck.preflight.figures import baseline, policy
@@ -41,6 +48,7 @@ _ALONE = 30.0
 _FAREWELL = 8
 """Seconds for the last output after a SIGTERM, before SIGALRM ends the process."""
 _LONGEST_FILE = 1 << 20
+_LONGEST_MESSAGE = 600
 
 
 class Run:
@@ -60,6 +68,7 @@ class Run:
         self._host = LiveHost("")
         self._tables = open_tables(options["tables"])
         self._entrance = self._find_entrance()
+        self._refuse_unwritable()
         self._drill = self._read_drill()
         self._requirements = self._read_requirements()
         self._baseline = self._read_baseline()
@@ -132,7 +141,7 @@ class Run:
         for write in (self._print, self._write_files):
             try:
                 write(result)
-            except click.UsageError as error:  # a full disk does not change the verdict,
+            except click.ClickException as error:  # a full disk does not change the verdict,
                 self._note(error.message)
             except OSError as error:  # and neither does a reader that has left
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -148,6 +157,7 @@ class Run:
                 verbose=options["verbose"],
                 quiet=options["quiet"],
                 color=colored(options),
+                width=page_width(options),
             )
         else:
             text = rendered(PREFLIGHT_FORMATS, options["form"], result)
@@ -250,12 +260,16 @@ class Run:
 
         Raises:
             click.UsageError: there is none.
+            RefusedError: the one that was named cannot be used.
         """
-        candidates = choose(self._host, TargetWish(python=self._options["python"]))
+        wish = TargetWish(python=self._options["python"])
+        if self._entrance.tasks == 1 and (why := refusal(self._host, wish)):
+            raise RefusedError(printable(why, limit=_LONGEST_MESSAGE))
+        candidates = choose(self._host, wish)
         if not candidates:
             raise click.UsageError("no Python interpreter was found: name one with --python")
         if candidates[0].problem:
-            raise click.UsageError(printable(candidates[0].problem))
+            raise RefusedError(printable(candidates[0].problem))
         return candidates[0].executable
 
     def _find_entrance(self) -> entrance.Entrance:
@@ -270,6 +284,16 @@ class Run:
         for note in found.notes:
             self._note(note)
         return found
+
+    def _refuse_unwritable(self) -> None:
+        """Refuse files that cannot be written, before the work; in a job no other task may wait.
+
+        Raises:
+            RefusedError: one cannot.
+        """
+        if self._entrance.tasks == 1:
+            for name in ("output", "exclude_file", "metrics", "bundle"):
+                refuse_unwritable(self._options[name])
 
     def _token(self) -> str:
         try:

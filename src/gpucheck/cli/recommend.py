@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec.structs import replace
 
-from gpucheck.cli.options import machine_options, output_options
+from gpucheck.cli.options import examples, machine_options, output_options
 from gpucheck.cli.run import open_host, open_tables, run_probes
-from gpucheck.cli.text import colored, printable, write_out
+from gpucheck.cli.spelling import OneOf, meant
+from gpucheck.cli.text import colored, page_width, printable, write_out
 
 if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.advice import Python
-    from gpucheck.advice.recommender import Card, Offer, Recommendation
+    from gpucheck.advice.recommender import Card, Offer, Recommendation, Situation
     from gpucheck.advice.situations import Cards, MachineFacts
     from gpucheck.facts.snapshot import Snapshot
     from gpucheck.output.recommendation import Missing, Shown
@@ -23,6 +24,9 @@ if TYPE_CHECKING:  # imported late: --help does not need them
 _COMPANIONS = ("torchvision", "torchaudio")
 _PYTHON = re.compile(r"([0-9]{1,2}\.[0-9]{1,2})(?:\.[0-9]{1,3})?(t?)")
 _EXIT = {"command": 0, "nothing-fits": 1, "unknown": 3}
+_OS, _GPUS, _DRIVER = "the operating system", "the GPUs", "the driver"
+_DECISIVE = {_OS, _GPUS}
+"""Facts without which nothing can be said; without others it can be said what would fit."""
 _CONDA = (
     "PyTorch's own conda channel ended with torch 2.5, and no table of gpucheck says which GPUs "
     "the builds of conda-forge have code for, so there is no conda command: this installs by pip, "
@@ -34,7 +38,15 @@ _NGC = (
 )
 
 
-@click.command(short_help="The exact command that installs a PyTorch that works here.")
+@click.command(
+    short_help="The exact command that installs a PyTorch that works here.",
+    epilog=examples(
+        "gpucheck recommend",
+        "gpucheck recommend --torch 2.6 --with torchvision --tool uv",
+        'gpucheck recommend --gpu "RTX 5090" --driver 580',
+        "gpucheck recommend --gpu 4090 --gpu A6000 --driver 570 --os windows",
+    ),
+)
 @click.option(
     "--torch",
     metavar="SPEC",
@@ -46,7 +58,7 @@ _NGC = (
     metavar="NAME_OR_CC",
     multiple=True,
     help='A GPU, by product ("RTX 4090") or compute capability ("8.9"); repeat it for each, "none" '
-    "for none. Describes a machine: nothing is probed.",
+    "for none.",
 )
 @click.option("--driver", metavar="REL", help='The driver release ("570.86.15") or branch ("570").')
 @click.option("--driver-cuda", metavar="X.Y", help="The CUDA version that the driver reports.")
@@ -55,20 +67,22 @@ _NGC = (
 )
 @click.option(
     "--os",
-    type=click.Choice(["linux", "windows"]),
-    help="The operating system. Describes a machine: nothing is probed.",
+    type=OneOf(["linux", "windows"]),
+    help="The operating system.",
 )
 @click.option(
     "--arch",
-    type=click.Choice(["x86_64", "aarch64"]),
-    help="The processor. Describes a machine: nothing is probed.",
+    type=OneOf(
+        ["x86_64", "aarch64"], also={"amd64": "x86_64", "x64": "x86_64", "arm64": "aarch64"}
+    ),
+    help="The processor.",
 )
 @click.option(
     "--with", "companions", metavar="NAMES", default="", help="torchvision,torchaudio as well."
 )
-@click.option("--tool", type=click.Choice(["pip", "uv", "conda"]), default="pip", show_default=True)
+@click.option("--tool", type=OneOf(["pip", "uv", "conda"]), default="pip", show_default=True)
 @machine_options
-@click.option("--format", "form", type=click.Choice(["terminal", "json"]), default="terminal")
+@click.option("--format", "form", type=OneOf(["terminal", "json"]), default="terminal")
 @output_options
 @click.pass_context
 def recommend(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  # click's options
@@ -77,7 +91,8 @@ def recommend(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  #
     It is the newest build that has code for all of the GPUs, that the driver runs and that has
     wheels for the Python and the system. The output includes the reason, and what a newer driver
     would allow. --driver, --driver-cuda and --python-version replace what this machine has. With
-    --gpu, --os or --arch a machine is described instead, and nothing is probed.
+    --gpu, --os or --arch a machine is described instead: nothing is probed, and no Python need be
+    named.
 
     Exit status: 0 a command, 1 nothing fits, 2 usage, 3 a fact that decides is unknown.
     """
@@ -88,7 +103,9 @@ def recommend(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  #
     if options["form"] == "json":
         text = json.dumps(recommendation.as_json(shown), indent=2) + "\n"
     else:
-        text = recommendation.text(shown, quiet=options["quiet"], color=colored(options))
+        text = recommendation.text(
+            shown, quiet=options["quiet"], color=colored(options), width=page_width(options)
+        )
     write_out(text, options["output"])
     ctx.exit(_EXIT[shown.outcome])
 
@@ -118,10 +135,16 @@ class _Wanted:
         if without := facts.without_wheels():
             answer = Recommendation(best=None, reasons=without)
             return Shown(answer=answer, described=self._described)
-        answer, missing = self._answer(facts)
+        situation, missing = self._situation(facts)
+        answer, missing = self._answer(situation, missing)
+        yours = "" if self._describes_another() else self._yours(situation, answer, snapshot)
         if answer.best is None or missing:
             return Shown(
-                answer=answer, missing=missing, notes=tuple(self._notes), described=self._described
+                answer=answer,
+                missing=missing,
+                notes=tuple(self._notes),
+                described=self._described,
+                yours=yours,
             )
         commands, verify = self._commands(answer.best, self._target(snapshot))
         return Shown(
@@ -130,7 +153,33 @@ class _Wanted:
             verify=verify,
             notes=tuple(self._notes),
             described=self._described,
+            yours=yours,
         )
+
+    def _describes_another(self) -> bool:
+        """Whether a fact of this machine is replaced, or a certain release is asked for."""
+        replaced = ("torch", "driver", "driver_cuda", "python_version")
+        return self._described or any(self._options[name] for name in replaced)
+
+    def _yours(self, situation: "Situation", answer: "Recommendation", snapshot: "Snapshot") -> str:
+        """Return that the installed build fits, if it does; "" if it does not or is not known."""
+        from gpucheck.advice.recommender import Recommender  # noqa: PLC0415
+        from gpucheck.engine import judge_machine  # noqa: PLC0415
+        from gpucheck.facts.torch_build import TorchBuild  # noqa: PLC0415
+        from gpucheck.tables.versions import released  # noqa: PLC0415
+
+        torch = snapshot.get(TorchBuild)
+        release = ".".join(map(str, released(torch.version) or ()))
+        build = "cpu" if torch.built_for == "cpu" else f"cu{(torch.cuda or '').replace('.', '')}"
+        if not torch.installed or not release or (build == "cpu" and situation.cards):
+            return ""
+        this = replace(situation, torch=f"{release}+{build}", glibc=None)
+        found = Recommender(self._tables).recommend(this).best
+        if found is None or found.torch != release:
+            return ""
+        newest = answer.best == found
+        wrong = judge_machine(snapshot, self._tables).root_causes
+        return _fits(found, newest=newest, wrong=wrong)
 
     def _commands(self, offer: "Offer", target: "Snapshot") -> tuple[tuple[str, ...], str]:
         """Return the commands that install an offer, and the one that verifies it."""
@@ -183,8 +232,9 @@ class _Wanted:
         sections = {**snapshot.sections, interpreter.name: interpreter}
         return _of_sections(self._tables, *sections.values())
 
-    def _answer(self, facts: "MachineFacts") -> "tuple[Recommendation, tuple[Missing, ...]]":
-        from gpucheck.advice.recommender import Recommender, Situation, SpecifierError  # noqa: PLC0415
+    def _situation(self, facts: "MachineFacts") -> "tuple[Situation, tuple[Missing, ...]]":
+        """Return what a build has to fit, and which facts of it are missing."""
+        from gpucheck.advice.recommender import Situation  # noqa: PLC0415
 
         gpus = self._gpus(facts)
         driver, driver_cuda, seen = self._driver(facts)
@@ -193,9 +243,8 @@ class _Wanted:
         missing = _missing(
             platform=platform,
             gpus=gpus,
-            python=python,
+            python="any" if self._described else python,  # a described machine can have any
             driver=driver or driver_cuda,
-            described=self._described,
         )
         situation = Situation(
             platform=platform or "",
@@ -209,13 +258,29 @@ class _Wanted:
             torch=self._options["torch"],
             driver_serves=bool(gpus and gpus.served and seen),
         )
+        return situation, missing
+
+    def _answer(
+        self, situation: "Situation", missing: "tuple[Missing, ...]"
+    ) -> "tuple[Recommendation, tuple[Missing, ...]]":
+        """Return the answer, and which of the missing facts matter to it."""
+        from gpucheck.advice.recommender import Recommender, SpecifierError  # noqa: PLC0415
+
+        recommender = Recommender(self._tables)
         try:
-            answer = Recommender(self._tables).recommend(situation)
+            answer = recommender.recommend(situation)
         except SpecifierError as error:
             raise click.UsageError(f"--torch: {printable(str(error))}.") from error
-        if not missing or (answer.best is None and gpus and platform):
+        if answer.best is not None and situation.python is None and self._described:
+            pythons = recommender.offers(situation.platform).pythons(answer.best)
+            self._notes.append(
+                f"Taken for granted, as no Python was named: one that torch {answer.best.torch} "
+                f"has wheels for, which are {_range(pythons)} (--python-version)."
+            )
+        lacking = {one.fact for one in missing}
+        if not missing or (answer.best is None and not lacking & _DECISIVE):
             return answer, ()  # the missing fact could only exclude more
-        return _unless(answer, gpus, platform), missing
+        return _unless(answer, lacking), missing
 
     def _gpus(self, facts: "MachineFacts") -> "Cards | None":
         from gpucheck.advice.situations import Cards, left_aside  # noqa: PLC0415
@@ -280,37 +345,51 @@ def _missing(
     gpus: "Cards | None",
     python: str | None,
     driver: str | None,
-    described: bool,
 ) -> "tuple[Missing, ...]":
     from gpucheck.output.recommendation import Missing  # noqa: PLC0415
 
     found = []
     if platform is None:
-        found.append(Missing("the operating system", "--os"))
+        found.append(Missing(_OS, "--os"))
     if gpus is None:
-        found.append(Missing("the GPUs", '--gpu NAME_OR_CC, or "--gpu none"'))
+        found.append(Missing(_GPUS, '--gpu NAME_OR_CC, or "--gpu none"'))
     if python is None:
-        options = "--python-version" if described else "--python-version or --python"
-        found.append(Missing("the Python", options))
+        found.append(Missing("the Python", "--python-version or --python"))
     if gpus is not None and gpus.cards and driver is None:
-        found.append(Missing("the driver", "--driver or --driver-cuda"))
+        found.append(Missing(_DRIVER, "--driver or --driver-cuda"))
     return tuple(found)
 
 
-def _unless(
-    answer: "Recommendation", gpus: "Cards | None", platform: str | None
-) -> "Recommendation":
+def _unless(answer: "Recommendation", lacking: set[str]) -> "Recommendation":
     """Return what is certain although a fact is missing: what fits if it does not matter."""
     from gpucheck.advice.recommender import Recommendation  # noqa: PLC0415
 
-    if gpus is None or platform is None:
+    if answer.best is None or lacking & _DECISIVE:
         return Recommendation(best=None, reasons=())
-    if answer.best is None:
-        return answer
     if_it_fits = f"If what is missing allows it, {answer.best} is the one."
+    needs = f"It needs driver {answer.oldest_driver} or newer."
+    told = (needs,) if _DRIVER in lacking and answer.oldest_driver else ()
     return Recommendation(
-        best=None, reasons=(if_it_fits, *answer.reasons), would_fit=(answer.best,)
+        best=None, reasons=(if_it_fits, *answer.reasons, *told), would_fit=(answer.best,)
     )
+
+
+def _fits(build: "Offer", *, newest: bool, wrong: Sequence[str]) -> str:
+    """Say that the installed build fits; ``wrong`` is what a check finds all the same."""
+    if wrong:
+        why = f"yet something else needs attention: {wrong[0]} (gpucheck shows it)"
+    elif newest:
+        why = "and it is the newest that does: nothing has to be installed"
+    else:
+        why = "so nothing has to be installed"
+    what = f"built for CUDA {build.cuda} ({build.build})" if build.cuda else "the CPU build"
+    return f"Yours fits: PyTorch {build.torch}, {what}, {why}."
+
+
+def _range(pythons: Sequence[str]) -> str:
+    """Return the usual ones of some Pythons: "3.10 to 3.14"."""
+    plain = [python for python in pythons if not python.endswith("t")]
+    return plain[0] if len(plain) == 1 else f"{plain[0]} to {plain[-1]}"
 
 
 def _uv_commands(arguments: Sequence[str], python: "Python", executable: str) -> tuple[str, ...]:
@@ -339,6 +418,7 @@ def _companions(names: str) -> tuple[str, ...]:
         if name not in _COMPANIONS:
             raise click.UsageError(
                 f"--with knows {' and '.join(_COMPANIONS)}, not {printable(name)!r}."
+                f"{meant(name, _COMPANIONS)}"
             )
     return wanted
 

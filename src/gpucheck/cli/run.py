@@ -6,15 +6,17 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from gpucheck.cli.text import printable
+from gpucheck.cli.text import RefusedError, printable
 
 if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.facts.snapshot import Snapshot
     from gpucheck.machine import Host
+    from gpucheck.machine.target import TargetWish
     from gpucheck.probes.collector import Collected
     from gpucheck.tables import Tables
 
 _SLOW = 3.0
+_LONGEST_REFUSAL = 600
 _ASK_THE_DRIVER = ("nvml", "cuda_driver", "nvidia_smi")
 
 
@@ -79,11 +81,13 @@ def run_probes(
     from gpucheck.machine.target import TargetWish  # noqa: PLC0415
     from gpucheck.probes.collector import Collector  # noqa: PLC0415
 
+    wish = TargetWish(python=options["python"])
+    _refuse_wrong_python(host, wish)
     progress = Progress(sys.stderr) if sys.stderr.isatty() and not options["quiet"] else None
     collector = Collector(
         host,
         tables,
-        wish=TargetWish(python=options["python"]),
+        wish=wish,
         request=request or Request(),
         timeout=options["timeout"],
         skip=skip,
@@ -95,6 +99,18 @@ def run_probes(
     finally:
         if progress is not None:
             progress.clear()
+
+
+def _refuse_wrong_python(host: "Host", wish: "TargetWish") -> None:
+    """Refuse an interpreter that the user named and that cannot be asked, in one sentence.
+
+    Raises:
+        RefusedError: there is none, or it is a shim of pyenv that finds none.
+    """
+    from gpucheck.machine.target import refusal  # noqa: PLC0415
+
+    if why := refusal(host, wish):
+        raise RefusedError(printable(why, limit=_LONGEST_REFUSAL))
 
 
 def prepare_judgement(tables: "Tables") -> Iterator[None]:

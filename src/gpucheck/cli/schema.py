@@ -5,11 +5,16 @@ from typing import Any
 
 import click
 
-from gpucheck.cli.options import output_options
+from gpucheck.cli.options import examples, output_options
+from gpucheck.cli.spelling import meant
 from gpucheck.cli.text import printable, write_out
 
 
-@click.command("schema", short_help="Print a JSON Schema.")
+@click.command(
+    "schema",
+    short_help="Print a JSON Schema.",
+    epilog=examples("gpucheck schema           # the names", "gpucheck schema report"),
+)
 @click.argument("name", required=False)
 @output_options
 def show_schema(name: str | None, **options: Any) -> None:  # noqa: ANN401  # click's options
@@ -21,8 +26,8 @@ def show_schema(name: str | None, **options: Any) -> None:  # noqa: ANN401  # cl
     elif name in names():
         write_out(json.dumps(schema(name), indent=2) + "\n", options["output"])
     else:
-        known = ", ".join(names())
-        raise click.UsageError(f"there is no schema called {printable(name)!r}; there are {known}")
+        near = meant(name, names()) or f" There are {', '.join(names())}."
+        raise click.UsageError(f"there is no schema called {printable(name)!r}.{near}")
 
 
 COMMAND = show_schema

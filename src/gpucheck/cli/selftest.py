@@ -7,9 +7,10 @@ import click
 
 from gpucheck.cli.check import show_report
 from gpucheck.cli.options import (
+    examples,
     fail_on_option,
     level_option,
-    output_options,
+    output_options_with,
     report_format_option,
 )
 from gpucheck.cli.run import open_host, open_tables, run_probes
@@ -24,7 +25,15 @@ if TYPE_CHECKING:  # imported late: --help does not need them
 _DEVICE = re.compile(r"cpu|cuda:[0-9]{1,3}")
 
 
-@click.command(short_help="Run the self-tests: does PyTorch compute, and rightly?")
+@click.command(
+    short_help="Run the self-tests: does PyTorch compute, and rightly?",
+    epilog=examples(
+        "gpucheck selftest",
+        "gpucheck selftest --level standard --device cuda:0,cuda:2",
+        "gpucheck selftest --tests all-reduce,ddp-step",
+        "gpucheck selftest --device cpu --ranks 4",
+    ),
+)
 @click.option(
     "--python",
     metavar="PATH",
@@ -58,7 +67,7 @@ _DEVICE = re.compile(r"cpu|cuda:[0-9]{1,3}")
 )
 @fail_on_option
 @report_format_option
-@output_options
+@output_options_with("Every measured value and every check; twice: every fact.")
 @click.pass_context
 def selftest(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  # click's options
     """Run the self-tests in the target Python: values checked, in bounded time.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gpucheck.cli.spelling import meant
 from gpucheck.cli.text import printable
 
 if TYPE_CHECKING:  # imported late: most runs do not need them
@@ -130,6 +131,6 @@ def test_names(text: str | None) -> tuple[str, ...]:
     names = tuple(name.strip() for name in text.split(",") if name.strip())
     for name in names:
         if name not in headers():
-            known = ", ".join(headers())
-            raise click.UsageError(f"{printable(name)!r} is no self-test; there are {known}")
+            near = meant(name, headers()) or f" There are {', '.join(headers())}."
+            raise click.UsageError(f"{printable(name)!r} is no self-test.{near}")
     return names

@@ -6,31 +6,44 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpucheck.cli.options import output_options, tables_before
+from gpucheck.cli.options import examples, output_options, output_options_with, tables_before
 from gpucheck.cli.run import open_tables, refuse_broken
-from gpucheck.cli.text import colored, printable, write_out
+from gpucheck.cli.spelling import Group, OneOf, meant
+from gpucheck.cli.text import colored, page_width, printable, write_out
 
 if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.tables import Table, Tables
 
 _PROBLEMS = 1
 _DIFFERENT = 1
-_form = click.option(
-    "--format", "form", type=click.Choice(["terminal", "json"]), default="terminal"
+_form = click.option("--format", "form", type=OneOf(["terminal", "json"]), default="terminal")
+
+
+@click.group(
+    "tables",
+    cls=Group,
+    short_help="Show, check and compare the compatibility tables.",
+    epilog=examples(
+        "gpucheck tables show",
+        "gpucheck tables show torch_builds torch=2.9.1",
+        "gpucheck tables check",
+    ),
 )
-
-
-@click.group("tables", short_help="Show, check and compare the compatibility tables.")
 @tables_before
 def tables_group() -> None:
     """Show, check and compare the compatibility tables that all answers are based on."""
 
 
-@tables_group.command()
+@tables_group.command(
+    epilog=examples(
+        "gpucheck tables show                 # which tables there are",
+        "gpucheck tables show xid xid=79 -v",
+    )
+)
 @click.argument("name", required=False)
 @click.argument("filters", metavar="[KEY=VALUE]...", nargs=-1)
 @_form
-@output_options
+@output_options_with("The sources of each row.")
 def show(name: str | None, filters: tuple[str, ...], **options: Any) -> None:  # noqa: ANN401  # click's options
     """Print the rows of a table; without NAME, the list of the tables.
 
@@ -42,7 +55,9 @@ def show(name: str | None, filters: tuple[str, ...], **options: Any) -> None:  #
     tables = _checked(options["tables"])
     if name is None:
         listing = table_text.list_tables(tables)
-        text = table_text.listing(tables, listing, color=colored(options))
+        text = table_text.listing(
+            tables, listing, color=colored(options), width=page_width(options)
+        )
         _write(table_text.listing_json(tables, listing), text, options)
         return
     table = _named(tables, name)
@@ -51,12 +66,19 @@ def show(name: str | None, filters: tuple[str, ...], **options: Any) -> None:  #
     if not rows and not options["quiet"]:
         click.echo(_hint(table, wanted), err=True, nl=False)
     text = table_text.rows_text(
-        table, rows, sources=bool(options["verbose"]), color=colored(options)
+        table,
+        rows,
+        sources=bool(options["verbose"]),
+        color=colored(options),
+        width=page_width(options),
     )
     _write(table_text.rows_json(table, rows), text, options)
 
 
-@tables_group.command("check")
+@tables_group.command(
+    "check",
+    epilog=examples("gpucheck tables check", "gpucheck tables check --tables mytables/"),
+)
 @_form
 @output_options
 @click.pass_context
@@ -75,7 +97,7 @@ def check_set(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  #
     ctx.exit(_PROBLEMS if found else 0)
 
 
-@tables_group.command("diff")
+@tables_group.command("diff", epilog=examples("gpucheck tables diff mytables/"))
 @click.argument("other", type=click.Path(exists=True, file_okay=False))
 @_form
 @output_options
@@ -88,12 +110,12 @@ def diff_sets(ctx: click.Context, /, other: str, **options: Any) -> None:  # noq
     from gpucheck.output import table_text  # noqa: PLC0415
 
     changes = table_text.compare(_checked(options["tables"]), _checked(other))
-    text = table_text.changes_text(changes, color=colored(options))
+    text = table_text.changes_text(changes, color=colored(options), width=page_width(options))
     _write(table_text.changes_json(changes), text, options)
     ctx.exit(_DIFFERENT if changes else 0)
 
 
-@tables_group.command()
+@tables_group.command(epilog=examples("ls $(gpucheck tables path)"))
 @output_options
 def path(**options: Any) -> None:  # noqa: ANN401  # click's options
     """Print the folder of the tables in use."""
@@ -124,8 +146,8 @@ def _named(tables: "Tables", name: str) -> "Table":
     from gpucheck.tables.catalogue import all_tables  # noqa: PLC0415
 
     if name not in all_tables():
-        known = ", ".join(sorted(all_tables()))
-        raise click.UsageError(f"There is no table {printable(name)!r}; there are: {known}.")
+        near = meant(name, all_tables()) or f" There are {', '.join(sorted(all_tables()))}."
+        raise click.UsageError(f"There is no table {printable(name)!r}.{near}")
     return tables.get(all_tables()[name])
 
 
@@ -137,6 +159,7 @@ def _filter(table: "Table", said: str) -> tuple[str, str]:
     if not equals or key not in known:
         raise click.UsageError(
             f"{printable(said)!r} is not KEY=VALUE with a column of this table: {', '.join(known)}."
+            f"{meant(key, known)}"
         )
     return key, value
 

@@ -1,5 +1,7 @@
 """Text output of the command line: colour, stream or file, control characters."""
 
+import os
+import shutil
 import sys
 from typing import Any
 
@@ -20,20 +22,91 @@ def colored(options: dict[str, Any]) -> bool:
     )
 
 
-def write_out(text: str, output: str | None) -> None:
-    """Write to stdout or to a file; characters that the stream cannot encode are replaced."""
-    from gpucheck.output.layout import encodable  # noqa: PLC0415
+def page_width(options: dict[str, Any]) -> int | None:
+    """Return the columns of the terminal; None where the output goes elsewhere."""
+    if options["output"] or not sys.stdout.isatty():
+        return None
+    from gpucheck.output.layout import between  # noqa: PLC0415
 
-    if output is None:
-        click.echo(encodable(text, sys.stdout.encoding), nl=False, color=True)
-        return
+    return between(shutil.get_terminal_size().columns)
+
+
+class RefusedError(click.ClickException):
+    """What the user named cannot be used. One sentence: how the command is used would not help."""
+
+    exit_code = 2
+
+
+class NotWrittenError(RefusedError):
+    """What was asked for could not be written to its file, and was printed instead."""
+
+
+def writable(_ctx: click.Context, _param: click.Parameter, value: str | None) -> str | None:
+    """Check the value of an option that names a file to write."""
+    refuse_unwritable(value)
+    return value
+
+
+def refuse_unwritable(path: str | None) -> None:
+    """Refuse a file that cannot be written, before the work is done.
+
+    Raises:
+        RefusedError: it cannot; the sentence says why.
+    """
+    try:
+        if path is not None:
+            _try_to_open(path)
+    except (OSError, ValueError) as error:
+        raise RefusedError(_not_written(str(path), error)) from error
+
+
+def _try_to_open(path: str) -> None:
+    """Open a file as if to write it; a file that this creates is removed again.
+
+    A pipe or a device is not opened, because its reader would take that for the output.
+    """
     from pathlib import Path  # noqa: PLC0415  # every check would pay two milliseconds for it
+
+    file = Path(path)
+    if file.exists():
+        if file.is_file() or file.is_dir():
+            os.close(os.open(file, os.O_WRONLY))
+        return
+    os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
+    file.unlink()
+
+
+def _not_written(path: str, error: Exception) -> str:
+    why = getattr(error, "strerror", None) or error
+    return f"{printable(path)} cannot be written: {why}"
+
+
+def write_out(text: str, output: str | None) -> None:
+    """Write to stdout or to a file; characters that the stream cannot encode are replaced.
+
+    Raises:
+        NotWrittenError: the file cannot be written; the text has been printed, so it is not lost.
+    """
+    if output is None:
+        _print(text)
+        return
+    from pathlib import Path  # noqa: PLC0415  # as above
+
+    from gpucheck.output.layout import encodable  # noqa: PLC0415
 
     try:
         Path(output).write_text(encodable(text, "utf-8"), encoding="utf-8")
     except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise click.UsageError(f"{output} cannot be written: {why}") from error
+        _print(text)
+        raise NotWrittenError(
+            f"{_not_written(output, error)}. It was printed instead, to stdout."
+        ) from error
+
+
+def _print(text: str) -> None:
+    from gpucheck.output.layout import encodable  # noqa: PLC0415
+
+    click.echo(encodable(text, sys.stdout.encoding), nl=False, color=True)
 
 
 def printable(text: str, *, limit: int = 300, keep: str = "") -> str:

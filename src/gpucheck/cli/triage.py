@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gpucheck.cli.check import show_report
-from gpucheck.cli.options import fail_on_option, output_options
+from gpucheck.cli.options import examples, fail_on_option, output_options_with
 from gpucheck.cli.run import open_tables
-from gpucheck.cli.text import colored, printable, write_out
+from gpucheck.cli.spelling import OneOf
+from gpucheck.cli.text import colored, page_width, printable, write_out
 from gpucheck.cli.triage_batch import answer_batch
 
 if TYPE_CHECKING:  # imported late: --help does not need them
@@ -25,7 +26,15 @@ _FORMATS = ("terminal", "json", "markdown")
 _SUMMARY_FORMATS = ("terminal", "csv", "json", "html")
 
 
-@click.command(short_help="Name the cause from pasted text, logs and reports.")
+@click.command(
+    short_help="Name the cause from pasted text, logs and reports.",
+    epilog=examples(
+        "python train.py 2>&1 | gpucheck triage",
+        "gpucheck triage error.log nvidia-smi.txt      # one ticket",
+        "gpucheck triage --reply --lang zh issue.md",
+        "gpucheck triage --batch tickets/ --summary",
+    ),
+)
 @click.argument("files", metavar="[FILE... | -]", nargs=-1)
 @click.option("--lines", is_flag=True, help="Show every line and fact that decided.")
 @click.option(
@@ -42,7 +51,7 @@ _SUMMARY_FORMATS = ("terminal", "csv", "json", "html")
 @click.option("--reply", is_flag=True, help="Write a short answer to the reporter, in Markdown.")
 @click.option(
     "--lang",
-    type=click.Choice(["auto", "en", "zh"]),
+    type=OneOf(["auto", "en", "zh"]),
     default="auto",
     show_default=True,
     help="Language of the reply; auto: Chinese if the ticket is written in Chinese, else English.",
@@ -51,12 +60,12 @@ _SUMMARY_FORMATS = ("terminal", "csv", "json", "html")
 @click.option(
     "--format",
     "form",
-    type=click.Choice(list(dict.fromkeys((*_FORMATS, *_SUMMARY_FORMATS)))),
+    type=OneOf(list(dict.fromkeys((*_FORMATS, *_SUMMARY_FORMATS)))),
     default="terminal",
     show_default=True,
     help="csv and html are for --summary, markdown for a single ticket.",
 )
-@output_options
+@output_options_with("The same as --lines.")
 @click.pass_context
 def triage(ctx: click.Context, /, files: tuple[str, ...], **options: Any) -> None:  # noqa: ANN401  # click's options
     """Name the cause from whatever a user pasted: program output, logs, a saved report.
@@ -165,6 +174,7 @@ def _show(report: "Report", given: _Ticket, options: dict[str, Any]) -> None:
             lines=options["lines"] or bool(options["verbose"]),
             quiet=options["quiet"],
             color=colored(options),
+            width=page_width(options),
         )
         write_out(text, options["output"])
     else:  # a saved snapshot of a machine is shown as gpucheck check shows it

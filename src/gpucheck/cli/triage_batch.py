@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpucheck.cli.text import colored, printable, write_out
+from gpucheck.cli.text import colored, page_width, printable, write_out
 
 if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.tables import Tables
@@ -35,5 +35,5 @@ def _numbers(batch: "Batch", options: dict[str, Any]) -> str:
     from gpucheck.output import batch_summary  # noqa: PLC0415
 
     if options["form"] == "terminal":
-        return batch_summary.text(batch.tally(), color=colored(options))
+        return batch_summary.text(batch.tally(), color=colored(options), width=page_width(options))
     return batch_summary.FORMATS[options["form"]](batch.tally())

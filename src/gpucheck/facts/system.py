@@ -23,6 +23,7 @@ class System(Section, frozen=True, kw_only=True):
     distribution: str | None = None
     """``ID`` of os-release, such as ``ubuntu``; "" if there is none."""
     distribution_version: str | None = None
+    """Of Windows its own version: 10.0.26100."""
     distribution_like: list[str] | None = None
     pretty_name: str | None = None
     kernel: str | None = None

@@ -41,6 +41,7 @@ RULE = Rule(
     title="the container has no access to the GPU",
     severity=Severity.ERROR,
     family="driver",
+    area="System",
     refuted_by=("device-placement", "cublas-matmul"),
     suppressed_by=("kernel-module-not-loaded",),
     refuted_by_cuda="always",

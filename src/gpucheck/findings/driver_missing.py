@@ -32,6 +32,7 @@ RULE = Rule(
     title="a GPU without its driver",
     severity=Severity.ERROR,
     family="driver",
+    area="Driver",
     refuted_by=("device-placement", "cublas-matmul"),
     suppressed_by=("wsl-driver-problem",),
     refuted_by_cuda="always",

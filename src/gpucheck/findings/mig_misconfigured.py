@@ -29,6 +29,7 @@ RULE = Rule(
     title="MIG mode that CUDA cannot use as meant",
     severity=Severity.ERROR,
     family="driver",
+    area="GPUs",
     suppressed_by=("driver-library-mismatch", "gpu-fallen-off-bus", "device-permission"),
     needs_gpu=True,
 )

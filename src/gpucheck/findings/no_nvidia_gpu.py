@@ -27,13 +27,14 @@ from gpucheck.facts.pci import Pci
 from gpucheck.facts.request import Request
 from gpucheck.facts.system import System
 from gpucheck.facts.torch_build import TorchBuild
-from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, Rule
 
 RULE = Rule(
     __name__,
     title="no NVIDIA GPU, or fewer than there must be",
     severity=Severity.ERROR,
     family="driver",
+    area="GPUs",
     refuted_by=("device-placement", "cublas-matmul"),
     suppressed_by=(
         "container-no-gpu",
@@ -49,6 +50,12 @@ RULE = Rule(
     ),
     refuted_by_cuda="always",
     compat_keys=("gpu", "compute_capability", "gpu_count"),
+    preflight=InPreflight(
+        fix="Start the job where there are NVIDIA GPUs (under Slurm: --gpus-per-node=N, in "
+        "Kubernetes: limits of nvidia.com/gpu). Without a GPU a pre-flight tests only processes on "
+        "the CPU and the network between them.",
+        commands=("gpucheck preflight --device cpu",),
+    ),
 )
 
 

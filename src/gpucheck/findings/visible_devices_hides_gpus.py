@@ -31,6 +31,7 @@ RULE = Rule(
     title="CUDA_VISIBLE_DEVICES hides GPUs",
     severity=Severity.ERROR,
     family="driver",
+    area="GPUs",
     suppressed_by=(
         "container-no-gpu",
         "driver-missing",

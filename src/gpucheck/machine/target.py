@@ -32,6 +32,8 @@ ASK_LIMIT = 8.0
 _SCRIPT = os.path.join(os.path.dirname(os.path.dirname(__file__)), "worker", "describe.py")
 _COMMAND_LINE_LIMIT = 64 * 1024
 _MESSAGE_LIMIT = 300
+_SHIM_START = 400
+"""Characters at the start of a program in which a shim of pyenv names pyenv."""
 _TORCHRUN_VARIABLES = ("RANK", "WORLD_SIZE", "MASTER_ADDR")
 _TORCHRUN_MODULES = ("torch.distributed.run", "torch.distributed.launch")
 _TORCHRUN_FILES = ("torchrun", "torchrun.exe", "torchrun-script.py")
@@ -194,6 +196,28 @@ def choose(host: Host, wish: TargetWish, this: ThisProcess | None = None) -> lis
     return [candidate for candidate in found if candidate is not None]
 
 
+def refusal(host: Host, wish: TargetWish) -> str:
+    """Return why the interpreter that the user named cannot be the target, "" if it can.
+
+    A Python that is there but broken is no wrong name: what breaks it is part of the diagnosis.
+    """
+    if host.origin != "live" or not (wish.python or host.env().get("GPUCHECK_PYTHON")):
+        return ""
+    named = choose(host, wish)[0]
+    if named.problem or not _is_shim(host, named.executable):
+        return named.problem
+    reply = ask(host, named.executable)
+    return "" if reply.status == "ok" else f"{named.chosen_by}: {reply.detail}"
+
+
+def _is_shim(host: Host, path: str) -> bool:
+    """Whether a program stands for the interpreters of pyenv: ``~/.pyenv/shims/python``."""
+    if os.path.basename(os.path.dirname(path)) == "shims":
+        return True
+    start = host.read(path, _SHIM_START).value or ""
+    return start.startswith("#!") and "pyenv" in start
+
+
 def _named(host: Host, name: str | None, chosen_by: str) -> Candidate | None:
     """Find what the user named: a command on PATH, an executable, or an environment's folder."""
     if not name:
@@ -343,6 +367,8 @@ def ask(host: Host, executable: str, limit: float = ASK_LIMIT) -> Reply:
     if ran.value.status < 0:
         number = -ran.value.status
         return Reply(status="signal", detail=f"{executable} was killed by signal {number}{said}")
+    if ran.value.status > 0 and ran.value.err.startswith("pyenv: "):
+        return Reply(status="exit-status", detail=_of_shim(executable, ran.value.err))
     if ran.value.status > 0:
         detail = f"{executable} ended with exit status {ran.value.status}{said}"
         return Reply(status="exit-status", detail=detail)
@@ -361,6 +387,15 @@ def _understood(executable: str, text: str) -> Reply:
     if said.description is None:
         return Reply(status="bad-answer", detail=f"{executable} gave an empty answer")
     return Reply(status="ok", answer=said.description)
+
+
+def _of_shim(executable: str, said: str) -> str:
+    """Say that a shim of pyenv found no interpreter, in pyenv's own words."""
+    words = said.splitlines()[0].strip()[:_MESSAGE_LIMIT]
+    return (
+        f"{executable} is a shim of pyenv and no interpreter ({words}): choose a version by "
+        "PYENV_VERSION, or name the interpreter itself (pyenv prefix VERSION shows its folder)"
+    )
 
 
 def _last_line(text: str) -> str:

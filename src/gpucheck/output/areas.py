@@ -21,15 +21,17 @@ from gpucheck.facts.toolkits import Toolkits
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.findings import all_rules
 from gpucheck.findings.form import Finding
+from gpucheck.findings.form.rule import Area as Name
 from gpucheck.output.summary import driver_cuda, driver_release, gpu_names
 from gpucheck.output.words import clean, counted, plural, size
 
 Status = Literal["ok", "error", "warning", "note", "unknown", "none"]
-Name = Literal["GPUs", "Driver", "PyTorch", "CUDA libraries", "Toolkit", "System"]
 
 _OF_GPUS = ("nvml.gpus", "pci.", "cuda_driver.dev", "kernel_log.xids", "kernel_log.fallen_off_bus")
 _OF_SELFTESTS = "selftests.results."
 _LIBRARY_KINDS = ("cudnn-status", "cudnn-not-used", "cublas-status")
+_WSL_2 = 2
+_FIRST_BUILD_OF_WINDOWS_11 = 22000
 _SHORT_MASK = 16
 _OS_NAMES = {"linux": "Linux", "windows": "Windows", "macos": "macOS"}
 _STATUS: dict[str, Status] = {"error": "error", "warning": "warning", "info": "note"}
@@ -73,6 +75,8 @@ def _area_of(finding: Finding, snapshot: Snapshot) -> Name | None:
     """Return the area that a finding is about; None for one that only the self-tests show."""
     first = finding.evidence[0].fact if finding.evidence else ""
     rule = all_rules().get(finding.slug)
+    if rule is not None and rule.area is not None:
+        return rule.area
     family = rule.family if rule else "gpucheck"
     if family == "torch":
         return "PyTorch"
@@ -104,6 +108,8 @@ def _gpus(snapshot: Snapshot) -> Area:
     if names:
         on_bus = " on the PCI bus" if pci.gpus else ""
         return Area("GPUs", "ok", f"{counted(names)}{on_bus}{_visible(snapshot)}")
+    if snapshot.get(System).wsl:
+        return _gpus_inside_wsl(snapshot)
     if pci.gpus == []:
         others = ", ".join(clean(vendor) for vendor in pci.other_display_vendors or ())
         also = f" (other display controllers: {others})" if others else ""
@@ -111,6 +117,16 @@ def _gpus(snapshot: Snapshot) -> Area:
     if snapshot.get(System).os == "macos":
         return Area("GPUs", "none", "macOS has no NVIDIA GPU")
     return Area("GPUs", "unknown", _why(pci, "gpus") or _why(nvml, "gpus"))
+
+
+def _gpus_inside_wsl(snapshot: Snapshot) -> Area:
+    """Return what is known where no bus has GPUs: inside WSL 2 Windows' driver hands them out."""
+    if snapshot.get(System).wsl == 1:
+        return Area("GPUs", "none", "WSL 1 has no GPU")
+    why = _why(snapshot.get(Nvml), "gpus")
+    because = f" ({why})" if why else ""
+    words = f"WSL shows GPUs only through the driver of Windows, which did not answer{because}"
+    return Area("GPUs", "unknown", words)
 
 
 def _from_nvml(gpus: Sequence[NvmlGpu]) -> str:
@@ -151,11 +167,16 @@ def _driver(snapshot: Snapshot) -> Area:
         words += [f"speaks CUDA {clean(cuda)}"] if cuda else []
         words += [f"{driver.module_flavour} kernel modules"] if driver.module_flavour else []
         return Area("Driver", "ok", ", ".join(words))
-    if driver.module_loaded is False:
+    if snapshot.get(System).os == "macos":
+        return Area("Driver", "none", "macOS has no NVIDIA driver")
+    wsl = snapshot.get(System).wsl
+    if driver.module_loaded is False and wsl != _WSL_2:
         packages = clean(", ".join(driver.packages or ()), 60)
         installed = f"; installed: {packages}" if packages else ""
         return Area("Driver", "none", f"no NVIDIA kernel module is loaded{installed}")
     nvml = snapshot.get(Nvml)
+    if wsl == _WSL_2:
+        return Area("Driver", "unknown", f"that of Windows: {_why(nvml, 'driver_release')}")
     return Area("Driver", "unknown", _why(driver, "module_loaded") or _why(nvml, "driver_release"))
 
 
@@ -214,8 +235,7 @@ def _system(snapshot: Snapshot) -> Area:
     if system.os is None:
         return Area("System", "unknown", _why(system, "os"))
     words = [
-        clean(system.pretty_name or _OS_NAMES[system.os]),
-        f"kernel {clean(system.kernel)}" if system.kernel else "",
+        *_name_and_kernel(system),
         clean(system.machine or ""),
         f"glibc {clean(system.glibc)}" if system.glibc else "",
         f"WSL {system.wsl}" if system.wsl else "",
@@ -223,6 +243,23 @@ def _system(snapshot: Snapshot) -> Area:
         f"in a container ({container.runtime})" if container.runtime else "",
     ]
     return Area("System", "ok", _joined(words))
+
+
+def _name_and_kernel(system: System) -> tuple[str, str]:
+    """Return the system and its kernel; the kernel of Windows is its version, that of macOS Darwin.
+
+    Older Pythons call Windows 11 "10": its build tells them apart.
+    """
+    name = clean(system.pretty_name or _OS_NAMES[system.os or "linux"])
+    kernel = clean(system.kernel or "")
+    if system.os != "windows":
+        label = "Darwin" if system.os == "macos" else "kernel"
+        return name, f"{label} {kernel}" if kernel else ""
+    version = clean(system.distribution_version or "")
+    build = version.rpartition(".")[2]
+    if kernel == "10" and build.isdigit() and int(build) >= _FIRST_BUILD_OF_WINDOWS_11:
+        kernel = "11"
+    return f"{name} {kernel}".strip(), f"version {version}" if version else ""
 
 
 def _joined(words: Iterable[str]) -> str:

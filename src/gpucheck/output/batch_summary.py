@@ -43,9 +43,9 @@ Row = tuple[str, str, int]
 """A name, a word about it, and how many tickets."""
 
 
-def text(tally: Tally, *, color: bool = False) -> str:
+def text(tally: Tally, *, color: bool = False, width: int | None = None) -> str:
     """Return the numbers as three tables for a terminal."""
-    page = Page(color=color)
+    page = Page(width, color=color)
     page.words(_head(tally), style="bold")
     for title, rows in _tables(tally):
         page.heading(title)

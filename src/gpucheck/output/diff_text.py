@@ -1,22 +1,11 @@
-"""The changes between two snapshots, for a person."""
-
-from collections.abc import Sequence
+"""A change between two snapshots in words."""
 
 from gpucheck.output.diff import Change
-from gpucheck.output.layout import Page
-from gpucheck.output.words import clean, plural, shown
+from gpucheck.output.words import clean, shown
 
 
-def render(changes: Sequence[Change], *, color: bool = False, width: int | None = None) -> str:
-    """Return one paragraph per change, with the paths of facts as in the report."""
-    page = Page(width, color=color)
-    page.words(plural(len(changes), "change") if changes else "Nothing changed.", style="bold")
-    for change in changes:
-        page.words(_said(change), lead=f"{clean(change.fact)}: ", hang=4)
-    return page.text()
-
-
-def _said(change: Change) -> str:
+def said_of(change: Change) -> str:
+    """Return what became of a fact: what it was and what it is."""
     field = change.fact.rpartition(".")[2]
     old, new = shown(change.before, field), shown(change.after, field)
     why = f" ({clean(change.reason)})" if change.reason else ""

@@ -6,7 +6,9 @@ Written by hand, because importing rich alone takes as long as all the rest of a
 from collections.abc import Sequence
 
 WIDTH = 80
-_NARROWEST, _WIDEST = 40, 100
+_NARROWEST, _WIDEST = 40, 120
+_LEAST_COLUMN = 30
+"""Where a paragraph beside cells would be narrower, it stands below them."""
 
 STYLES = {
     "bold": "1",
@@ -22,12 +24,12 @@ class Page:
     """Lines of a page while it is written.
 
     Args:
-        width: columns, limited to 100, because longer lines are harder to read.
+        width: columns, limited to 40 and 120; longer lines are harder to read.
         color: whether styles are written as SGR codes.
     """
 
     def __init__(self, width: int | None = None, *, color: bool = False) -> None:
-        self._width = min(max(width or WIDTH, _NARROWEST), _WIDEST)
+        self._width = between(width)
         self._color = color
         self._lines: list[str] = []
 
@@ -81,6 +83,11 @@ class Page:
             row += self.styled(label.ljust(room), style)
             length += room
         hang = indent + sum(columns for _label, columns, _style in cells)
+        fits = length + len(words) <= self._width
+        if self._width - hang < _LEAST_COLUMN and not fits:
+            self._lines.append(row.rstrip(" "))
+            self._lines += self._wrapped(words, indent + 2, indent + 2)
+            return
         first, *rest = self._wrapped(words, length, hang) or [""]
         self._lines += [(row + first[length:]).rstrip(" "), *rest]
 
@@ -106,6 +113,11 @@ class Page:
             else:
                 line = f"{line} {word}" if line else word
         return [*lines, " " * start + line] if line else lines
+
+
+def between(width: int | None) -> int:
+    """Return the columns of a page on a terminal of this width."""
+    return min(max(width or WIDTH, _NARROWEST), _WIDEST)
 
 
 def encodable(text: str, encoding: str | None) -> str:

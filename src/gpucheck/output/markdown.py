@@ -6,13 +6,14 @@ from gpucheck.engine import Report
 from gpucheck.engine.trailer import trailer
 from gpucheck.facts.claims import Severity
 from gpucheck.facts.selftests import SelfTests
-from gpucheck.findings.form import Evidence, Finding
+from gpucheck.findings.form import Finding
 from gpucheck.output.areas import areas
+from gpucheck.output.evidence import Line, evidence_lines
 from gpucheck.output.fix_words import caution, label
 from gpucheck.output.public import public
 from gpucheck.output.selftest_lines import lines_of
 from gpucheck.output.summary import headline, open_questions, reach, target, verdict
-from gpucheck.output.words import clean, shown
+from gpucheck.output.words import clean
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|~$&])")
 _REFERS = re.compile(r"@(?=\w)|#(?=[0-9])|(?<=GH)-(?=[0-9])", re.IGNORECASE)
@@ -74,7 +75,7 @@ def _finding(finding: Finding) -> str:
         f"### {finding.severity.value}: {finding.slug}",
         escaped(headline(finding)),
     ]
-    evidence = [_evidence(one) for one in finding.evidence]
+    evidence = [_evidence(line) for line in evidence_lines(finding)]
     lines += ["\n".join(evidence)] if evidence else []
     fixes = finding.fixes if finding.severity is not Severity.INFO else finding.fixes[:1]
     for number, fix in enumerate(fixes, start=1):
@@ -88,10 +89,9 @@ def _finding(finding: Finding) -> str:
     return "\n\n".join(lines)
 
 
-def _evidence(evidence: Evidence) -> str:
-    value = shown(evidence.value, evidence.fact.rpartition(".")[2])
-    source = f" from {code(evidence.source)}" if evidence.source else ""
-    return f"- {code(f'{evidence.fact} = {value}')}{source}"
+def _evidence(line: Line) -> str:
+    source = f" from {code(line.source)}" if line.source else ""
+    return f"- {code(f'{line.fact} = {line.value}')}{source}"
 
 
 def _questions(report: Report) -> str:

@@ -9,12 +9,10 @@ import msgspec
 
 from gpucheck.findings import RETIRED, all_rules
 from gpucheck.findings.form import Rule
-from gpucheck.output.layout import Page
+from gpucheck.output.layout import WIDTH, Page, between
 from gpucheck.output.words import clean
 from gpucheck.probes import all_probes
 from gpucheck.selftest.catalogue import headers
-
-_WIDTH = 80
 
 
 class RuleRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,14 +42,14 @@ class SelfTestRow(msgspec.Struct, frozen=True, kw_only=True):
     levels: list[str]
 
 
-def explain(slug: str) -> str | None:
+def explain(slug: str, width: int | None = None) -> str | None:
     """Return the page of a finding, or None if there is none with that name."""
     rules = all_rules()
     newer = RETIRED.names.get(slug)
     if newer is not None:
-        page = _page(rules[newer]) if newer in rules else ""
+        page = _page(rules[newer], between(width)) if newer in rules else ""
         return f"{slug} is called {newer} now.\n\n{page}"
-    return _page(rules[slug]) if slug in rules else None
+    return _page(rules[slug], between(width)) if slug in rules else None
 
 
 def list_rules() -> list[RuleRow]:
@@ -106,7 +104,7 @@ def listing_json() -> dict[str, Any]:
     }
 
 
-def _page(rule: Rule) -> str:
+def _page(rule: Rule, width: int) -> str:
     facts = [f"Severity: {rule.severity.value}. Area: {rule.family}."]
     facts.append(f"As an error it ends a pre-flight with exit status {rule.preflight_class}.")
     if rule.suppressed_by:
@@ -114,11 +112,20 @@ def _page(rule: Rule) -> str:
     if rule.refuted_by:
         names = ", ".join(rule.refuted_by)
         facts.append(f"Withdrawn when these self-tests pass on every GPU: {names}.")
-    paragraphs = [reflow(part) for part in rule.page.replace("``", "`").split("\n\n")]
-    return "\n\n".join((f"{rule.slug}: {rule.title}", *paragraphs, *map(reflow, facts))) + "\n"
+    paragraphs = [reflow(part, width) for part in rule.page.replace("``", "`").split("\n\n")]
+    return (
+        "\n\n".join(
+            (
+                reflow(f"{rule.slug}: {rule.title}", width),
+                *paragraphs,
+                *(reflow(fact, width) for fact in facts),
+            )
+        )
+        + "\n"
+    )
 
 
-def reflow(paragraph: str) -> str:
+def reflow(paragraph: str, width: int = WIDTH) -> str:
     """Wrap a paragraph for a terminal: list items one by one, indented lines not at all."""
     items: list[str] = []
     for line in paragraph.split("\n"):
@@ -126,13 +133,13 @@ def reflow(paragraph: str) -> str:
             items.append(line)
         else:
             items[-1] = f"{items[-1]} {line.strip()}"
-    return "\n".join(item if item.startswith("    ") else _fill(item) for item in items)
+    return "\n".join(item if item.startswith("    ") else _fill(item, width) for item in items)
 
 
-def _fill(item: str) -> str:
+def _fill(item: str, width: int) -> str:
     return textwrap.fill(
         item,
-        width=_WIDTH,
+        width=width,
         subsequent_indent="  " if item.startswith("- ") else "",
         break_long_words=False,
         break_on_hyphens=False,

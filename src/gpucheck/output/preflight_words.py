@@ -24,8 +24,8 @@ _CLASSES: dict[ExitStatus, str] = {
     0: "nothing that counts was found",
     1: "a machine is broken, or a rank is missing, hangs or crashed",
     3: "nobody can be named for sure",
-    4: "nothing is broken, but something is set up wrongly",
-    5: "everything works, and something is slow",
+    4: "something is set up wrongly; no hardware is blamed",
+    5: "results are right, but something is too slow",
 }
 INCONCLUSIVE: ExitStatus = 3
 _PAIR = 2

@@ -31,6 +31,8 @@ class Shown(Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
     missing: tuple[Missing, ...] = ()
     described: bool = False
+    yours: str = ""
+    """That the build that is installed fits, "" if it does not or if that is not known."""
 
     @property
     def outcome(self) -> str:
@@ -40,15 +42,20 @@ class Shown(Struct, frozen=True, kw_only=True):
         return "nothing-fits" if self.answer.best is None else "command"
 
 
-def text(shown: Shown, *, quiet: bool = False, color: bool = False) -> str:
+def text(
+    shown: Shown, *, quiet: bool = False, color: bool = False, width: int | None = None
+) -> str:
     """Return the recommendation for a terminal; with ``quiet`` only the commands."""
-    page = Page(color=color)
+    page = Page(width, color=color)
     answer = shown.answer
     if quiet and shown.commands:
         for command in shown.commands:
             page.verbatim(clean(command, _LONGEST_COMMAND))
         return page.text()
-    page.words(_headline(shown), style="bold")
+    if shown.yours:
+        page.words(shown.yours, style="bold")
+        page.blank()
+    page.words(_headline(shown), style="" if shown.yours else "bold")
     for missing in shown.missing:
         page.words(f"- {missing.fact}: give {missing.option}", indent=2, hang=4)
     if shown.commands:
@@ -75,6 +82,7 @@ def as_json(shown: Shown) -> dict[str, Any]:
         "schema": SCHEMA,
         "outcome": shown.outcome,
         "described": shown.described,
+        "yours": shown.yours,
         "commands": list(shown.commands),
         "verify": shown.verify,
         "build": None if shown.missing else _offer(answer.best),
@@ -95,6 +103,10 @@ def _headline(shown: Shown) -> str:
         return "Which build fits is unknown."
     if best is None:
         return "No PyTorch build fits."
+    if "the newest" in shown.yours:
+        return "The command that installs it:"
+    if shown.yours:
+        return f"The newest that fits is {best}; the command that installs it:"
     if not best.cuda:
         return f"Install PyTorch {best.torch}, the CPU build:"
     return f"Install PyTorch {best.torch}, built for CUDA {best.cuda} ({best.build}):"

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from gpucheck.output.layout import Page
+from gpucheck.output.layout import Page, between
 from gpucheck.output.words import clean
 from gpucheck.tables import Row, Table, Tables
 from gpucheck.tables.catalogue import all_tables
@@ -45,9 +45,11 @@ def list_tables(tables: Tables) -> list[TableSize]:
     ]
 
 
-def listing(tables: Tables, found: Sequence[TableSize], *, color: bool) -> str:
+def listing(
+    tables: Tables, found: Sequence[TableSize], *, color: bool, width: int | None = None
+) -> str:
     """Return the list of tables as text."""
-    page = Page(color=color)
+    page = Page(width, color=color)
     page.words(f"Compatibility tables {tables.version} of {tables.date}", style="bold")
     for size in found:
         page.columns([(size.name, 24, "")], f"{size.rows} rows", indent=2)
@@ -92,9 +94,14 @@ def near_values(table: Table, key: str, wanted: str) -> list[str]:
     return (sorted(begins, key=len, reverse=True) or inside or alike)[:_MOST_NEAR]
 
 
-def rows_text(table: Table, rows: Sequence[Row], *, sources: bool, color: bool) -> str:
-    """Return rows as text: one line per row with aligned columns, then notes and sources."""
-    page = Page(color=color)
+def rows_text(
+    table: Table, rows: Sequence[Row], *, sources: bool, color: bool, width: int | None = None
+) -> str:
+    """Return rows as text, each with its notes and sources.
+
+    Columns are aligned, unless that is too wide for the terminal (``width``, None without one).
+    """
+    page = Page(width, color=color)
     found = [_data(row) for row in rows]
     shown = [
         name for name in columns(table) if name not in _APART and any(name in d for d in found)
@@ -104,10 +111,15 @@ def rows_text(table: Table, rows: Sequence[Row], *, sources: bool, color: bool) 
         min(_WIDEST, max(len(name), *(len(line[at]) for line in cells)))
         for at, name in enumerate(shown)
     ]
-    if found:
+    aligned = width is None or sum(widths) + 2 * len(widths) <= between(width)
+    if found and aligned:
         page.verbatim(_aligned(shown, widths), style="bold")
     for row, data, line in zip(rows, found, cells, strict=True):
-        page.verbatim(_aligned(line, widths))
+        if aligned:
+            page.verbatim(_aligned(line, widths))
+        else:
+            said = [f"{name} {cell}" for name, cell in zip(shown, line, strict=True) if cell]
+            page.words("; ".join(said), hang=2)
         if note := data.get("note"):
             page.words(clean(note), lead="note: ", indent=4)
         if sources:
@@ -138,9 +150,9 @@ def compare(ours: Tables, theirs: Tables) -> list[RowChange]:
     ]
 
 
-def changes_text(changes: Sequence[RowChange], *, color: bool) -> str:
+def changes_text(changes: Sequence[RowChange], *, color: bool, width: int | None = None) -> str:
     """Return the changes as text, the table above its rows."""
-    page = Page(color=color)
+    page = Page(width, color=color)
     if not changes:
         page.words("No row differs.")
     table = ""

@@ -13,6 +13,7 @@ from gpucheck.facts.selftests import SelfTests
 from gpucheck.facts.snapshot import Snapshot
 from gpucheck.findings.form import Check, Finding, Outcome
 from gpucheck.output.areas import areas
+from gpucheck.output.evidence import evidence_lines
 from gpucheck.output.fix_words import caution, label
 from gpucheck.output.layout import Page, encodable
 from gpucheck.output.selftest_lines import left_out, lines_of, loaded_otherwise, measured
@@ -122,10 +123,9 @@ def _finding(page: Page, report: Report, finding: Finding) -> None:
         page.words(headline(finding), indent=2)
     if finding.evidence:
         page.words("", lead="Evidence", indent=2)
-    for evidence in finding.evidence:
-        source = f" ({clean(evidence.source)})" if evidence.source else ""
-        value = shown(evidence.value, evidence.fact.rpartition(".")[2])
-        page.words(f"{evidence.fact}: {value}{source}", indent=4, hang=6)
+    for fact, value, source in evidence_lines(finding):
+        read = f" ({source})" if source else ""
+        page.words(f"{fact}: {value}{read}", indent=4, hang=6)
     show_fixes(page, finding)
     # A note, such as that of an old driver branch, is no symptom: it only waits its turn.
     explained = [

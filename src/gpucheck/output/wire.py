@@ -120,6 +120,7 @@ class Recommendation(msgspec.Struct, kw_only=True):
     schema: Literal["gpucheck.recommendation/1"]
     outcome: Literal["command", "nothing-fits", "unknown"]
     described: bool
+    yours: str
     commands: list[str]
     verify: str
     build: Offer | None

@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 LONGEST = 300
 """Maximum number of characters shown of one value."""
-_MOST_ITEMS = 12
+MOST_ITEMS = 12
+"""Maximum number of items shown of one list; equal neighbours count once."""
 _GIB = 1024**3
 _MIB = 1024**2
 _BLANKS = re.compile(r"\s+")
@@ -77,12 +79,24 @@ def counted(names: Sequence[str]) -> str:
 def _items(values: Sequence[Any]) -> str:
     if not values:
         return "none"
-    words = [_item(value) for value in values[:_MOST_ITEMS]]
-    more = len(values) - len(words)
+    runs = in_runs(values)
+    words = [in_words(run) for run in runs[:MOST_ITEMS]]
+    more = sum(count for _words, count in runs[MOST_ITEMS:])
     return ", ".join(words) + (f" and {more} more" if more else "")
 
 
-def _item(value: object) -> str:
+def in_runs(values: Sequence[Any]) -> list[tuple[str, int]]:
+    """Return the items in words, and how often each follows itself."""
+    return [(words, len(list(alike))) for words, alike in groupby(map(item, values))]
+
+
+def in_words(run: tuple[str, int]) -> str:
+    """Return an item, with a number if it follows itself: ``12 x yes``."""
+    words, count = run
+    return words if count == 1 else f"{count} x {words}"
+
+
+def item(value: object) -> str:
     """Return one item of a list by its name, with its version if it has one."""
     if not isinstance(value, Mapping):
         return shown(value)

@@ -11,6 +11,8 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
+from gpucheck.tables.nearest import did_you_mean
+
 Name = Literal["hang", "wrong", "slow", "crash", "stop", "absent", "link"]
 
 FORMS = (
@@ -98,7 +100,8 @@ def _fault(text: str) -> Fault:
     name, _colon, rest = text.strip().partition(":")
     known = get_args(Name)
     if name not in known:
-        raise ValueError(f"--drill {_quoted(text)}: a drill is one of {FORMS}")
+        near = did_you_mean(name, known)
+        raise ValueError(f"--drill {_quoted(text)}: a drill is one of {FORMS}.{near}")
     if name == "link":
         return _link(text, rest)
     values = dict(_pairs(text, rest))

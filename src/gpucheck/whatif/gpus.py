@@ -14,6 +14,7 @@ from gpucheck.tables.driver_branches import DriverBranches
 from gpucheck.tables.driver_support import DriverSupport
 from gpucheck.tables.gpu_architectures import GpuArchitectures
 from gpucheck.tables.gpu_products import GpuProducts
+from gpucheck.tables.meant_products import like_product, meant_by
 from gpucheck.tables.nvml_errors import NvmlErrors
 from gpucheck.tables.product_names import capability_of, spellings
 from gpucheck.whatif.capability import refuse_other_capability
@@ -127,7 +128,10 @@ class GpuReader:
             if found is not None:
                 _gpu, mig, of_it = name.partition(" MIG ")
                 return _Gpu(at, f"{known}{mig}{of_it}", found, "the tables' row of this product")
-        reason = f"the tables do not have the GPU {name}: give its compute_capability"
+        if meant := meant_by(name, self._tables):
+            return _Gpu(at, *meant, "the tables' row of this product")
+        near = like_product(name, self._tables)
+        reason = f"the tables do not have the GPU {name}: give its compute_capability.{near}"
         self._drafts.miss("nvml.gpus", reason)
         return _Gpu(at, name, None, reason)
 

@@ -6,9 +6,11 @@ was looked for and does not exist.
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 
 import msgspec
 
+from gpucheck.tables.nearest import did_you_mean, same_name
 from gpucheck.tables.versions import capability_numbers, minor, parse
 
 LONGEST_VALUE = 200
@@ -19,7 +21,8 @@ _RELEASE = re.compile(r"[0-9]{1,4}(?:\.[0-9A-Za-z]{1,12}){0,5}(?:\+[0-9A-Za-z.]{
 _PYTHON = re.compile(r"([0-9]\.[0-9]{1,2}(?:\.[0-9]{1,3})?)(t?)")
 _WORD = re.compile(r"[0-9A-Za-z][0-9A-Za-z ._+/()-]{0,99}")
 _CODE = re.compile(r"(?:sm|compute)_[0-9]{2,3}[af]?")
-_PACKAGE = re.compile(r"([0-9A-Za-z][0-9A-Za-z._-]{0,80})==([0-9][0-9A-Za-z.+_-]{0,60})")
+_PACKAGE = re.compile(r"([0-9A-Za-z][0-9A-Za-z._-]{0,80})(?:==| +)([0-9][0-9A-Za-z.+_-]{0,60})")
+_COMPAT_PACKAGE = re.compile(r"cuda-compat-([0-9]{1,2})-([0-9]{1,2})(?:[=_ ].*)?")
 _YES, _NO = ("true", "yes", "1"), ("false", "no", "0")
 
 Given = dict[str, list[str]]
@@ -45,6 +48,8 @@ class Key(msgspec.Struct, frozen=True, kw_only=True):
     many: bool = False
     decimal: bool = False
     """Whether a JSON number with a fraction is accepted: it can never end in a zero."""
+    words: tuple[str, ...] = ()
+    """The values of a key that has only a few."""
 
 
 def _version(text: str) -> str:
@@ -64,11 +69,11 @@ def _matched(pattern: re.Pattern[str], text: str) -> str:
 
 
 def _torch(text: str) -> str:
-    return _matched(_TORCH, text)
+    return _matched(_TORCH, text.removeprefix("torch==").removeprefix("v"))
 
 
 def _python(text: str) -> str:
-    return _matched(_PYTHON, text)
+    return _matched(_PYTHON, text.removeprefix("Python "))
 
 
 def _cuda(text: str) -> str:
@@ -76,6 +81,12 @@ def _cuda(text: str) -> str:
     if found is None:
         raise ValueError
     return found
+
+
+def _cuda_compat(text: str) -> str:
+    """Read a CUDA version, or the name of a package: ``cuda-compat-13-0``."""
+    package = _COMPAT_PACKAGE.fullmatch(text.lower())
+    return _cuda(text) if package is None else f"{package[1]}.{package[2]}"
 
 
 def _capability(text: str) -> str:
@@ -120,22 +131,31 @@ def _code(text: str) -> str:
 
 
 def _package(text: str) -> str:
-    return _matched(_PACKAGE, text)
+    found = _PACKAGE.fullmatch(text)
+    if found is None:
+        raise ValueError
+    return f"{found[1]}=={found[2]}"
 
 
-def _one_of(*words: str) -> Callable[[str], str]:
+def _one_of(words: tuple[str, ...], also: Mapping[str, str]) -> Callable[[str], str]:
     def read(text: str) -> str:
-        lower = text.lower()
-        if lower not in words:
+        found = same_name(also.get(text.lower(), text), words)
+        if found is None:
             raise ValueError
-        return lower
+        return found
 
     return read
 
 
-def _choice(name: str, words: tuple[str, ...], fields: tuple[str, ...]) -> Key:
+def _choice(
+    name: str,
+    words: tuple[str, ...],
+    fields: tuple[str, ...],
+    also: Mapping[str, str] = MappingProxyType({}),
+) -> Key:
+    """Return a key with a few values; ``also`` are other names for some, in lower case."""
     form = f"one of {', '.join(words)}"
-    return Key(name=name, fields=fields, form=form, read=_one_of(*words))
+    return Key(name=name, fields=fields, form=form, read=_one_of(words, also), words=words)
 
 
 _VERSION = "a version such as"
@@ -145,7 +165,8 @@ _GPUS = ("nvml.gpus", "pci.gpus")
 # fmt: off
 _KEYS = (
     _choice("action", ("run", "import", "install", "build-extension"), ("request.purpose",)),
-    _choice("os", ("linux", "windows", "wsl2", "macos"), ("system.os", "system.wsl")),
+    _choice("os", ("linux", "windows", "wsl2", "macos"), ("system.os", "system.wsl"),
+            {"wsl": "wsl2", "wsl 2": "wsl2", "darwin": "macos", "mac": "macos"}),
     Key(name="arch", fields=("system.machine",), form="x86_64, aarch64 or another machine",
         read=_word),
     Key(name="glibc", fields=("system.glibc", "system.libc"), form=f"{_VERSION} 2.28",
@@ -212,8 +233,7 @@ _KEYS = (
     Key(name="container", fields=("container.runtime",),
         form="true, false or a runtime such as docker", read=_word),
     Key(name="cuda_compat", fields=("driver.compat_packages", "cuda_driver.cuda"),
-        form="the CUDA version of the package, such as 12.8", read=_cuda,
-        decimal=True),
+        form="the CUDA version of the package, such as 12.8", read=_cuda_compat, decimal=True),
     Key(name="cuda_compat_active", fields=("cuda_driver.init_code", "cuda_driver.cuda"),
         form="true or false", read=_flag),
     Key(name="cuda_error", fields=("cuda_driver.init_code",),
@@ -224,7 +244,8 @@ _KEYS = (
         form="numbers such as 79", read=_count, many=True),
     Key(name="nvswitch", fields=("pci.nvswitches",), form="a number, true or false", read=_some),
     _choice("compute_mode", ("default", "exclusive-process", "exclusive-thread", "prohibited"),
-            ("nvml.gpus.N.compute_mode",)),
+            ("nvml.gpus.N.compute_mode",),
+            {"e. process": "exclusive-process", "e. thread": "exclusive-thread"}),
     Key(name="other_processes", fields=("nvml.gpus.N.processes",),
         form="a number, true or false", read=_some),
     Key(name="driver_package_installed",
@@ -269,7 +290,8 @@ def read_object(facts: object) -> Given:
     given: Given = {}
     for name, value in _flat(facts):
         key = _key(name)
-        _add(given, key, _texts(key, value))
+        plain = _listed_packages(value) if key.name == "nvidia_packages" else value
+        _add(given, key, _texts(key, plain))
     return given
 
 
@@ -282,10 +304,12 @@ def _flat(facts: Mapping[object, object]) -> Iterable[tuple[str, object]]:
 
 
 def _key(name: str) -> Key:
-    key = KEYS.get(ALIASES.get(name, name))
+    known = (*KEYS, *ALIASES)
+    found = same_name(name, known) or ""
+    key = KEYS.get(ALIASES.get(found, found))
     if key is None:
-        known = ", ".join((*KEYS, *ALIASES))
-        raise GivenError(f"{_safe(name)} is no key; the keys are {known}.")
+        others = did_you_mean(name, known) or f" The keys are {', '.join(known)}."
+        raise GivenError(f"{_safe(name)} is no key.{others}")
     return key
 
 
@@ -317,6 +341,19 @@ def _texts(key: Key, value: object) -> list[str] | None:
     raise GivenError(f"{key.name} must be {key.form}, not an object.")
 
 
+def _listed_packages(value: object) -> object:
+    """Return the packages of an object, or of pip's list of objects, as ``name==version``."""
+    if isinstance(value, Mapping):
+        value = [{"name": name, "version": version} for name, version in value.items()]
+    return [_named_package(one) for one in value] if isinstance(value, list) else value
+
+
+def _named_package(one: object) -> object:
+    if isinstance(one, Mapping) and isinstance(one.get("version"), str):
+        return f"{one.get('name', '')}=={one['version']}"
+    return one
+
+
 def _add(given: Given, key: Key, texts: list[str] | None) -> None:
     if key.name in given and not (key.many and texts and given[key.name]):
         raise GivenError(f"{key.name} is given twice, and takes one value.")
@@ -337,7 +374,8 @@ def _value(key: Key, text: str) -> str:
             raise ValueError  # noqa: TRY301  # refused like any other value
         return key.read(text)
     except ValueError:
-        raise GivenError(f"{key.name} takes {key.form}, not {_safe(text)}.") from None
+        near = did_you_mean(text, key.words)
+        raise GivenError(f"{key.name} takes {key.form}, not {_safe(text)}.{near}") from None
 
 
 def _safe(text: str) -> str:

@@ -11,6 +11,8 @@ from gpucheck.facts.claims import Severity
 from gpucheck.findings.form.judgement import Judgement
 
 Family = Literal["driver", "torch", "libraries", "runtime", "cluster", "gpucheck"]
+Area = Literal["GPUs", "Driver", "PyTorch", "CUDA libraries", "Toolkit", "System"]
+"""A line of "This machine" in a report."""
 Owner = Literal["environment", "hardware", "cluster", "code", "other"]
 """Whose concern a finding is: of whoever sets up the machine and its software, whoever repairs the
 hardware, whoever runs the cluster, the authors of a program or library, or somebody else."""
@@ -74,7 +76,7 @@ class Rule(msgspec.Struct, eq=False):
     severity: Severity
     """The default; a ``Hit`` may have another."""
     family: Family
-    """The area of the report that shows it."""
+    """What it belongs to; it decides the area of the report that shows it, see ``area``."""
     suppressed_by: tuple[str, ...] = ()
     """Slugs of the findings that explain this one: if one of them stands, this is suppressed."""
     refuted_by: tuple[str, ...] = ()
@@ -91,6 +93,8 @@ class Rule(msgspec.Struct, eq=False):
     """Whether ``compat`` says that PyTorch can use a GPU only if this check is fine."""
     compat_keys: tuple[str, ...] = ()
     """The keys of ``gpucheck compat`` that it looks at."""
+    area: Area | None = None
+    """The area of the report that shows it; if not given, its family and its evidence decide."""
     concern: Owner | None = None
     """Whose concern it is; if not given, its family decides."""
     another_torch_mends: bool = False

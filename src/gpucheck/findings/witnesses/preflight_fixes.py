@@ -22,9 +22,6 @@ def _fix(text: str, *commands: str) -> Fix:
     return Fix(text=text, commands=commands, verify=_AGAIN)
 
 
-_ELSE = _fix("Look at the host that is named.", f"{_AGAIN} -v")
-
-
 def fixes_for(rule: Rule, culprits: list[Culprit], preflight: Preflight) -> tuple[Fix, ...]:
     """Return what to do about culprits of one rule; what lets the job run at once comes first."""
     first = culprits[0]
@@ -33,13 +30,18 @@ def fixes_for(rule: Rule, culprits: list[Culprit], preflight: Preflight) -> tupl
     own = _own(first.data.get("fixes"))
     way = _way(first.data.get("way")) if rule.preflight.is_of_ways else ()
     leave = _left_out(culprits, preflight) if rule.breaks_node else None
-    return (*around, *((leave,) if leave is not None else ()), *(own or way or (_of(rule),)))
+    kind = (_of(rule, culprits),)
+    return (*around, *((leave,) if leave is not None else ()), *(own or way or kind))
 
 
-def _of(rule: Rule) -> Fix:
-    """Return what the header of a rule says."""
+def _of(rule: Rule, culprits: list[Culprit]) -> Fix:
+    """Return what the header of a rule says; otherwise to check the hosts by themselves."""
     said = rule.preflight
-    return _fix(said.fix, *said.commands) if said.fix else _ELSE
+    if said.fix:
+        return _fix(said.fix, *said.commands)
+    hosts = list(dict.fromkeys(host for one in culprits for host in _hosts(one)))
+    on = f" on {_some(hosts)}" if hosts else " on each host of the job"
+    return _fix(f"Run a check{on}: it has what the pre-flight does not look at.", "gpucheck")
 
 
 def _way(raw: object) -> tuple[Fix, ...]:

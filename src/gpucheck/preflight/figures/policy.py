@@ -11,12 +11,13 @@ import msgspec
 
 from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.preflight import Culprit
-from gpucheck.findings import gpu_slow, link_slow, rank_missing, requirement_not_met
+from gpucheck.findings import gpu_slow, link_slow, no_nvidia_gpu, rank_missing, requirement_not_met
 from gpucheck.preflight.diagnose.naming import blamed, words_of
 from gpucheck.preflight.figures.bandwidth import Timed
 from gpucheck.preflight.figures.slow import Reading
 from gpucheck.preflight.model import Facts, Roster, TaskFacts
 from gpucheck.tables.gpu_products import plain_product
+from gpucheck.tables.nearest import did_you_mean
 from gpucheck.tables.versions import at_least, parse, released
 
 FILE_LIMIT = 64 * 1024
@@ -110,7 +111,8 @@ def _checked(said: Mapping[str, Any], name: str) -> Requirements:
     plain = {_plain(key): value for key, value in said.items()}
     unknown = next((key for key in plain if key not in KEYS), None)
     if unknown is not None:
-        raise PolicyError(f"{name}: {unknown[:40]!r} is none of {', '.join(KEYS)}")
+        near = did_you_mean(unknown, KEYS)
+        raise PolicyError(f"{name}: {unknown[:40]!r} is none of {', '.join(KEYS)}.{near}")
     try:
         found = msgspec.convert(plain, Requirements, strict=False)
     except msgspec.ValidationError as error:
@@ -183,25 +185,31 @@ def unknown(
 
 
 def _counts(wanted: Requirements, roster: Roster, facts: Facts) -> list[Culprit]:
-    """Return the nodes with another number of GPUs: fewer means missing ranks."""
+    """Return the nodes with another number of GPUs: fewer means missing ranks, none no GPU."""
     if wanted.gpus_per_node is None:
         return []
     found = []
     for host, number in _gpus_by_host(facts).items():
         if number != wanted.gpus_per_node:
-            lacks = number < wanted.gpus_per_node
             found.append(
                 blamed(
-                    (rank_missing if lacks else requirement_not_met).RULE.slug,
+                    _of_count(number, wanted.gpus_per_node),
                     roster,
                     [one.rank for one in roster.ranks if one.host == host],
                     hosts=[host],
-                    evidence=f"{host} has {number} GPU{'s' * (number != 1)}, and "
+                    evidence=f"{host} has {number or 'no'} GPU{'s' * (number > 1)}, and "
                     f"{wanted.gpus_per_node} are required",
                     data={"required": wanted.gpus_per_node, "found": number},
                 )
             )
     return found
+
+
+def _of_count(number: int, required: int) -> str:
+    """Return what another number of GPUs than required is."""
+    if number == 0:
+        return no_nvidia_gpu.RULE.slug
+    return rank_missing.RULE.slug if number < required else requirement_not_met.RULE.slug
 
 
 def _gpus_by_host(facts: Facts) -> dict[str, int]:

@@ -73,6 +73,8 @@ def _identity(host: Host, notes: Notes) -> dict[str, Any]:
         # An unknown home is returned as the tilde itself.
         "home": ("" if identity.home == "~" else identity.home, "$HOME"),
     }
+    if identity.os == "windows":
+        said["distribution_version"] = (identity.version, "uname")
     for field, (value, source) in said.items():
         if value:
             notes.said(field, source)

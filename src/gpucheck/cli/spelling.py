@@ -1,0 +1,84 @@
+"""Words of the command line that are almost right: refused with what was probably meant."""
+
+import contextlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gpucheck.cli.text import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+
+class OneOf(click.Choice):  # type: ignore[type-arg]  # generic since click 8.2 only
+    """A choice in any case; a value that is none gets "Did you mean".
+
+    Args:
+        choices: the values.
+        also: other names that people use for some of them.
+    """
+
+    def __init__(self, choices: "Sequence[str]", also: "Mapping[str, str] | None" = None) -> None:
+        super().__init__(choices, case_sensitive=False)
+        self._also = also or {}
+
+    def convert(
+        self,
+        value: Any,  # noqa: ANN401  # click's signature
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> Any:  # noqa: ANN401  # click's signature
+        """Return the choice that was meant.
+
+        Raises:
+            click.BadParameter: the value is no choice.
+        """
+        try:
+            return super().convert(self._also.get(str(value).lower(), value), param, ctx)
+        except click.BadParameter as error:
+            near = meant(str(value), [str(choice) for choice in self.choices])
+            raise click.BadParameter(f"{error.message}{near}", ctx=ctx, param=param) from error
+
+
+class Group(click.Group):
+    """A group of commands that says what an unknown command may have meant."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find a command.
+
+        Raises:
+            click.UsageError: there is none of this name.
+        """
+        if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
+            ctx.fail(f"No such command {printable(args[0])!r}.{self.probably(ctx, args[0])}")
+        return super().resolve_command(ctx, args)
+
+    def probably(self, ctx: click.Context, word: str) -> str:
+        """Return the question which command was meant, with a blank before it; "" without one."""
+        return meant(word, self.list_commands(ctx))
+
+
+def meant(said: str, known: "Iterable[str]") -> str:
+    """Return "Did you mean", with a blank before it; "" if nothing is similar."""
+    from gpucheck.tables.nearest import did_you_mean  # noqa: PLC0415
+
+    return did_you_mean(said, known)
+
+
+def slug_of(said: str) -> str:
+    """Return the finding of this name in whatever case, else the name as it is."""
+    from gpucheck.findings import RETIRED, all_rules  # noqa: PLC0415
+    from gpucheck.tables.nearest import same_name  # noqa: PLC0415
+
+    return same_name(said, (*all_rules(), *RETIRED.names)) or said
+
+
+def is_file(word: str) -> bool:
+    """Whether a word names a file or folder here."""
+    with contextlib.suppress(OSError, ValueError):
+        return Path(word).exists()
+    return False

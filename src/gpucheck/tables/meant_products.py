@@ -1,0 +1,105 @@
+"""The GPUs that people mean when they leave out a part of the name: ``4090``, ``rtx3060ti``.
+
+Words are compared, whatever their case and however they are run together. The family (GeForce RTX,
+Quadro, Tesla) may be left out, and so may the end of a long name ("RTX PRO 6000"). A name that may
+mean GPUs of different compute capabilities is never decided here.
+"""
+
+import re
+from collections.abc import Iterator
+
+from gpucheck.tables import Tables
+from gpucheck.tables.gpu_products import GpuProducts
+from gpucheck.tables.nearest import nearest
+from gpucheck.tables.pci_devices import PciDevices
+
+_FAMILIES = frozenset(("nvidia", "geforce", "rtx", "gtx", "tesla", "quadro"))
+_RUN_TOGETHER = re.compile(r"(nvidia|geforce|rtx|gtx|tesla|quadro|titan|jetson)(?=[0-9a-z])")
+_SUFFIX = re.compile(r"\b([0-9]{3,4})(ti|super|s|d|m)\b")
+_BETWEEN = re.compile(r"[^0-9a-z]+")
+_LONGEST = 100
+_SHORTEST = 2
+
+Named = dict[str, str]
+"""Names of products with their compute capabilities."""
+
+
+def products_meant(name: str, tables: Tables) -> Named:
+    """Return the products that a name may mean; empty if the tables have none like it."""
+    said = _words(name)
+    core = _core(name)
+    if not core or sum(map(len, core)) < _SHORTEST:
+        return {}
+    whole: Named = {}
+    partly: Named = {}
+    for product, capability in _known(tables):
+        words = _words(product)
+        if not set(said) - set(core) <= set(words):
+            continue
+        of_product = _core(product)
+        if of_product == core:
+            whole[product] = capability
+        elif _is_part(core, of_product):
+            partly[product] = capability
+    return whole or partly
+
+
+def meant_by(name: str, tables: Tables) -> tuple[str, str] | None:
+    """Return the product and the capability that a name means; None if that is not certain.
+
+    Of several products with one capability the first is returned under the name that was given.
+    """
+    found = products_meant(name, tables)
+    if len(set(found.values())) != 1:
+        return None
+    product, capability = next(iter(found.items()))
+    return (_shown(product) if len(found) == 1 else name), capability
+
+
+def like_product(name: str, tables: Tables) -> str:
+    """Return the question which GPU was meant, with a blank before it; "" if none is similar."""
+    found = products_meant(name, tables)
+    names = [f"{_shown(product)} (sm_{cc.replace('.', '')})" for product, cc in found.items()]
+    if not names:
+        cores: dict[str, str] = {}
+        for product, _capability in _known(tables):
+            cores.setdefault(" ".join(_core(product)), _shown(product))
+        names = [cores[near] for near in nearest(" ".join(_core(name)), cores)]
+    few = list(dict.fromkeys(names))[:4]
+    return f" Did you mean {' or '.join(few)}?" if few else ""
+
+
+def _known(tables: Tables) -> Iterator[tuple[str, str]]:
+    """Yield each product once, with or without "NVIDIA", if its capability is certain."""
+    rows: dict[str, tuple[str, set[str | None]]] = {}
+    sold = [(row.product, row.compute_capability) for row in tables.get(GpuProducts).rows]
+    for device in tables.get(PciDevices).rows:
+        sold += [(product, device.compute_capability) for product in device.products]
+    for product, capability in sold:
+        rows.setdefault(" ".join(_words(product)), (product, set()))[1].add(capability)
+    for product, capabilities in rows.values():
+        only = next(iter(capabilities))
+        if len(capabilities) == 1 and only is not None:
+            yield product, only
+
+
+def _words(name: str) -> list[str]:
+    """Return the words of a name in lower case, without NVIDIA, and taken apart: 4060 ti."""
+    plain = _RUN_TOGETHER.sub(r"\1 ", name[:_LONGEST].lower().partition(" mig ")[0])
+    plain = _SUFFIX.sub(r"\1 \2", plain)
+    words = [word for word in _BETWEEN.split(plain) if word and word != "nvidia"]
+    return ["super" if word == "s" else word for word in words]
+
+
+def _core(name: str) -> list[str]:
+    """Return the words of a name without its family."""
+    return [word for word in _words(name) if word not in _FAMILIES]
+
+
+def _is_part(some: list[str], words: list[str]) -> bool:
+    """Whether some words follow one another in a name."""
+    return any(words[at : at + len(some)] == some for at in range(len(words) - len(some) + 1))
+
+
+def _shown(product: str) -> str:
+    return product.removeprefix("NVIDIA ")

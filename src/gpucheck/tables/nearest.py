@@ -1,0 +1,51 @@
+"""The known names nearest to one that nobody knows: what a user who mistyped it may have meant."""
+
+from collections.abc import Iterable
+from difflib import SequenceMatcher
+
+MOST = 3
+_ALIKE = 0.7
+_BEHIND = 0.15
+"""How much less similar than the best a name may be, to be named beside it."""
+_TURNED = 0.9
+_SHORTEST_PART = 3
+
+
+def plain(name: str) -> str:
+    """Return a name as it is compared: without case, and with every separator as a hyphen."""
+    return "-".join(name.lower().replace("_", "-").replace(".", "-").split())
+
+
+def same_name(said: str, known: Iterable[str]) -> str | None:
+    """Return the known name that differs in case and separators at most."""
+    return next((name for name in known if plain(name) == plain(said)), None)
+
+
+def nearest(said: str, known: Iterable[str], most: int = MOST) -> list[str]:
+    """Return the known names most like this one, the most similar first; often none."""
+    wanted = plain(said)[:100]
+    scores = {name: _likeness(wanted, plain(name)) for name in known}
+    best = max(scores.values(), default=0.0)
+    least = max(_ALIKE, best - _BEHIND)
+    alike = [name for name, score in scores.items() if score >= least]
+    return sorted(alike, key=lambda name: -scores[name])[:most]
+
+
+def did_you_mean(said: str, known: Iterable[str]) -> str:
+    """Return the question to append to a refusal, with a blank before it; "" without a likeness."""
+    found = nearest(said, known)
+    return f" Did you mean {' or '.join(found)}?" if found else ""
+
+
+def _likeness(wanted: str, name: str) -> float:
+    """Return how similar two names are, up to 1; a name that contains the other is similar."""
+    if wanted == name:
+        return 1.0
+    matched = SequenceMatcher(None, wanted, name).ratio()
+    if len(wanted) >= _SHORTEST_PART and wanted in name:
+        return max(matched, _ALIKE)
+    if sorted(wanted.split("-")) == sorted(name.split("-")):  # words in another order
+        return max(matched, _ALIKE)
+    if sorted(wanted) == sorted(name):  # letters in another order
+        return max(matched, _TURNED)
+    return matched

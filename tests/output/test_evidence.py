@@ -1,0 +1,74 @@
+"""Evidence is shortened around what differs, and never hides what the headline names."""
+
+import test_machines
+
+from gpucheck.facts.claims import Confidence, Severity
+from gpucheck.findings.form import Evidence, Finding
+from gpucheck.output import markdown, terminal
+from gpucheck.output.evidence import evidence_lines
+from gpucheck.output.words import LONGEST
+
+
+def finding(headline: str, **values: object) -> Finding:
+    return Finding(
+        slug="nvlink-down",
+        severity=Severity.WARNING,
+        confidence=Confidence.CERTAIN,
+        headline=headline,
+        evidence=tuple(
+            Evidence(fact=f"nvml.gpus.{name[-1]}.{name[:-1]}", value=value, source="NVML")
+            for name, value in values.items()
+        ),
+        fixes=(),
+    )
+
+
+def shown(headline: str, **values: object) -> list[str]:
+    return [line.value for line in evidence_lines(finding(headline, **values))]
+
+
+def test_the_links_of_the_bad_and_the_good_gpu_differ() -> None:
+    report = test_machines.reported("nvlink-six-links-down")
+    text = " ".join(terminal.render(report).split())
+    assert "nvml.gpus.3.nvlinks: 12 x yes, 6 x no (NVML)" in text
+    assert "nvml.gpus.0.nvlinks: 18 x yes (NVML)" in text
+    assert "nvml.gpus.3.nvlinks = 12 x yes, 6 x no" in markdown.render(report)
+
+
+def test_items_that_differ_are_shown_before_others() -> None:
+    good = [f"link {number}" for number in range(40)]
+    bad = [*good[:33], "link 33 is down", *good[34:]]
+    first, second = shown("a link is down", links0=bad, links1=good)
+    assert "link 33 is down" in first
+    assert "link 33" in second
+    assert first.endswith(" and 28 more")
+    assert "link 10, ..., link 33 is down and 28" in first
+
+
+def test_an_item_that_the_headline_names_is_shown() -> None:
+    names = [f"package-{letter}" for letter in "abcdefghijklmnopqrstuvw"]
+    (words,) = shown("'package-t' does not belong here", packages0=names)
+    assert "package-t and 11 more" in words
+
+
+def test_a_long_text_is_shown_where_it_differs() -> None:
+    same = "/opt/" + "x" * 500
+    bad, good = shown("they differ", path0=f"{same}/bad/lib", path1=f"{same}/good/lib")
+    assert bad.endswith("/bad/lib")
+    assert good.endswith("/good/lib")
+    assert bad.startswith("...x")
+    assert len(bad) <= LONGEST
+
+
+def test_a_long_text_is_shown_where_the_headline_points() -> None:
+    path = ":".join(f"/opt/folder{number}/lib" for number in range(60))
+    (words,) = shown("LD_LIBRARY_PATH names /opt/folder47/lib", variable0=path)
+    assert "/opt/folder47/lib" in words
+    assert len(words) <= LONGEST
+
+
+def test_what_does_not_matter_is_cut_at_the_end() -> None:
+    (words,) = shown("something", text0="y" * 900)
+    assert words == "y" * (LONGEST - 3) + "..."
+    (words,) = shown("something", numbers0=list(range(15)))
+    assert words.endswith("11 and 3 more")

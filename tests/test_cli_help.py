@@ -1,0 +1,85 @@
+"""The help of every command: examples that can be copied, and no sentence that is everywhere."""
+
+import re
+import shlex
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from gpucheck.cli import gpucheck
+
+_MOST_WORDS = 12
+"""A help text of this many words or more stands in a few commands only."""
+
+
+def commands(
+    group: click.Group = gpucheck, path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """Yield every command with its words."""
+    yield path, group
+    for name in group.list_commands(click.Context(group)):
+        command = group.get_command(click.Context(group), name)
+        if isinstance(command, click.Group):
+            yield from commands(command, (*path, name))
+        elif command is not None:
+            yield (*path, name), command
+
+
+ALL = dict(commands())
+EXAMPLES = sorted(
+    {
+        line.strip()
+        for command in ALL.values()
+        for line in (command.epilog or "").splitlines()
+        if "gpucheck" in line
+    }
+)
+
+
+@pytest.mark.parametrize("path", ALL, ids=" ".join)
+def test_every_command_shows_examples(path: tuple[str, ...]) -> None:
+    shown = CliRunner().invoke(gpucheck, [*path, "--help"]).stdout
+    first, *more = shown.partition("Examples:\n")[2].splitlines()
+    assert first.startswith("  ")
+    assert "gpucheck" in first
+    assert all(len(line) <= 80 for line in (first, *more))
+
+
+@pytest.mark.parametrize("line", EXAMPLES)
+def test_an_example_is_a_command_line_that_is_understood(
+    line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = re.search(r"gpucheck\b([^|)]*)", line.partition("#")[0])
+    assert own is not None
+    words = shlex.split(own[1])
+    monkeypatch.chdir(tmp_path)
+    for word in words:
+        if re.fullmatch(r"[a-z-]+\.(json|md|log|txt)", word):
+            (tmp_path / word).touch()
+        elif word.endswith("/"):
+            (tmp_path / word).mkdir()
+    path = next(path for path in (tuple(words[:2]), tuple(words[:1]), ()) if path in ALL)
+    command = ALL[path or ("check",)]
+    assert command.make_context("gpucheck", words[len(path) :]).params
+
+
+def test_no_long_sentence_stands_in_the_help_of_every_command() -> None:
+    said = Counter(
+        option.help
+        for command in ALL.values()
+        for option in command.params
+        if isinstance(option, click.Option) and option.help and not option.hidden
+    )
+    everywhere = [words for words, times in said.items() if times > len(ALL) // 2]
+    assert all(len(words.split()) < _MOST_WORDS for words in everywhere), everywhere
+
+
+def test_v_says_what_it_adds_or_is_not_shown() -> None:
+    for path, command in ALL.items():
+        shown = CliRunner().invoke(gpucheck, [*path, "--help"]).stdout
+        verbose = next((one for one in command.params if one.name == "verbose"), None)
+        assert ("--verbose" in shown) == (verbose is not None and not getattr(verbose, "hidden", 0))

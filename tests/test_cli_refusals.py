@@ -1,0 +1,140 @@
+"""What cannot come to a good end is refused in one sentence, before the work; no report is lost."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from gpucheck.cli import gpucheck
+from gpucheck.cli.text import NotWrittenError, refuse_unwritable, write_out
+from gpucheck.machine import LiveHost
+from gpucheck.machine.target import TargetWish, refusal
+
+PYENV = (
+    "#!/usr/bin/env bash\n# pyenv\necho \"pyenv: version '3.9.9' is not installed\" >&2\nexit 1\n"
+)
+
+
+def run(*args: str) -> Result:
+    return CliRunner().invoke(gpucheck, args)
+
+
+@pytest.fixture
+def no_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_args: object, **_options: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr("gpucheck.probes.collector.Collector.collect", fail)
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("check",),
+        ("collect",),
+        ("selftest",),
+        ("recommend",),
+        ("preflight",),
+        ("list",),
+        ("compat", "driver=535"),
+    ],
+)
+@pytest.mark.parametrize("file", ["missing/report.txt", "."])
+@pytest.mark.usefixtures("no_work")
+def test_a_place_that_cannot_be_written_is_refused_before_the_work(
+    args: tuple[str, ...], file: str, tmp_path: Path
+) -> None:
+    done = run(*args, "-o", str(tmp_path / file))
+    assert done.exit_code == 2
+    assert "cannot be written: " in done.stderr
+
+
+def test_looking_whether_a_file_can_be_written_leaves_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "report.txt"
+    refuse_unwritable(str(file))
+    assert not file.exists()
+    file.write_text("old", encoding="utf-8")
+    refuse_unwritable(str(file))
+    assert file.read_text(encoding="utf-8") == "old"
+
+
+def test_a_pipe_is_not_opened_to_look(tmp_path: Path) -> None:
+    if not hasattr(os, "mkfifo"):
+        pytest.skip("no named pipes here")
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    refuse_unwritable(str(pipe))  # would wait for a reader
+
+
+def test_a_report_that_cannot_be_written_in_the_end_is_printed(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    with pytest.raises(NotWrittenError, match="It was printed instead") as refused:
+        write_out("HEALTHY\n", str(tmp_path))
+    assert refused.value.exit_code == 2
+    assert capsys.readouterr().out == "HEALTHY\n"
+
+
+@pytest.mark.process
+def test_a_full_disk_loses_no_report() -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("no /dev/full here")
+    args = ("-m", "gpucheck", "list", "-o", "/dev/full")
+    done = subprocess.run([sys.executable, *args], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "driver-too-old" in done.stdout
+    assert "No space left on device. It was printed instead" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["check", "collect", "recommend", "selftest", "diff"])
+@pytest.mark.usefixtures("no_work")
+def test_a_wrong_python_is_one_sentence(command: str, tmp_path: Path) -> None:
+    file = tmp_path / "a.json"
+    file.write_text("{}", encoding="utf-8")
+    done = run(command, *((str(file),) if command == "diff" else ()), "--python", "/no/python")
+    assert done.exit_code == 2
+    if command != "diff":  # which reads its file first
+        assert done.stderr == "Error: --python: /no/python is not there\n"
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("folder", ["shims", "bin"])
+def test_a_shim_of_pyenv_is_named_as_such(folder: str, tmp_path: Path) -> None:
+    shim = tmp_path / folder / "python"
+    shim.parent.mkdir()
+    shim.write_text(PYENV, encoding="utf-8")
+    shim.chmod(0o755)
+    why = refusal(LiveHost(""), TargetWish(python=str(shim)))
+    assert why.startswith(f"--python: {shim} is a shim of pyenv and no interpreter (pyenv: version")
+    assert "name the interpreter itself" in why
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("command", ["check", "preflight"])
+def test_no_command_blames_the_machine_for_a_shim(command: str, tmp_path: Path) -> None:
+    shim = tmp_path / "python"
+    shim.write_text(PYENV, encoding="utf-8")
+    shim.chmod(0o755)
+    done = run(command, "--python", str(shim))
+    assert done.exit_code == 2
+    assert done.stderr.startswith(f"Error: --python: {shim} is a shim of pyenv")
+    assert not done.stdout
+
+
+@pytest.mark.process
+def test_a_shim_that_finds_a_python_is_taken(tmp_path: Path) -> None:
+    shim = tmp_path / "shims" / "python"
+    shim.parent.mkdir()
+    shim.write_text(f'#!/bin/sh\n# pyenv\nexec {sys.executable} "$@"\n', encoding="utf-8")
+    shim.chmod(0o755)
+    assert refusal(LiveHost(""), TargetWish(python=str(shim))) == ""
+
+
+def test_a_python_that_nobody_named_is_never_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GPUCHECK_PYTHON", raising=False)
+    assert refusal(LiveHost(""), TargetWish()) == ""
+    monkeypatch.setenv("GPUCHECK_PYTHON", "/no/python")
+    assert refusal(LiveHost(""), TargetWish()) == "$GPUCHECK_PYTHON: /no/python is not there"
