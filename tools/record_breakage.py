@@ -181,10 +181,11 @@ def _stand_in(environment: Environment) -> str:
     Raises:
         ValueError: no recorded machine has one.
     """
-    wanted = understand((environment.site / "torch" / "__init__.py").read_text())
+    cuda = environment.torch.cuda or None
+    wanted = understand((environment.site / "torch" / "__init__.py").read_text(), cuda)
     for name in machine_files.names():
         for path, data in machine_files.load(name).recording.files.items():
-            if path.endswith("/torch/__init__.py") and understand(data.decode()) == wanted:
+            if path.endswith("/torch/__init__.py") and understand(data.decode(), cuda) == wanted:
                 return data.decode()
     raise ValueError(
         f"no recorded torch/__init__.py loads what that of {environment.torch.version} does: "
