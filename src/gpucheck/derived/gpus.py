@@ -48,7 +48,7 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
 class Gpus(Derived):
     """The GPUs of this machine, and those that a CUDA program would see."""
 
-    def __init__(  # noqa: PLR0913, PLR0917  # every section that may show a GPU
+    def __init__(  # every section that may show a GPU
         self,
         pci: Pci,
         nvml: Nvml,
