@@ -26,7 +26,7 @@ class OpenQuestion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def open_questions(snapshot: Snapshot, tables: Tables) -> tuple[OpenQuestion, ...]:
-    """Return the decisive questions of a live machine that are open (architecture 1.3).
+    """Return the decisive questions of a live machine that are open (architecture 1.2).
 
     A self-test that has passed on every GPU answers all of them.
     """
