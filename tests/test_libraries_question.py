@@ -1,4 +1,4 @@
-"""The question whether the libraries fit: open where nobody could follow what a CUDA build loads."""
+"""Whether the libraries fit: an open question where what a CUDA build loads was not followed."""
 
 import pytest
 from working_machine import CPU_BUILD, report, serving
