@@ -26,6 +26,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import gpucheck
 from gpucheck.binaries.loader import Process
 from gpucheck.facts import Answer
 from gpucheck.machine import LiveHost
@@ -38,7 +39,7 @@ from gpucheck.probes.torch import torch_build
 from gpucheck.tables.runtime_opens import RuntimeOpens
 from gpucheck.tables.store import Tables
 
-_WORKER = Path(interpreter_probe.__file__).parents[1] / "worker" / "loaded.py"
+_WORKER = Path(gpucheck.__file__).parent / "worker" / "loaded.py"
 _FORKER = r"""
 import ctypes, json, os, sys
 dlopen = ctypes.CDLL(None).dlopen

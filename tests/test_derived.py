@@ -233,3 +233,33 @@ def test_unread_folders() -> None:
 def test_cuda_devices_without_names() -> None:
     (gpu,) = gpus(CudaDriver(init_code=0, device_count=1, devices=[CudaDevice()])).visible()
     assert gpu.compute_capability is None
+
+
+SMI = NvidiaSmi(
+    found=True, driver_release="610.57.04", cuda="13.3", gpu_names=["NVIDIA H200", "NVIDIA H300"]
+)
+
+
+@pytest.mark.parametrize("bus", [Pci(gpus=[]), Pci(problems={"*": "not there"})])
+def test_gpus_that_only_nvidia_smi_prints_count(bus: Pci) -> None:
+    found = gpus(bus, SMI)
+    assert found.present()
+    assert found.seen_by() == ("nvidia_smi.gpu_names",)
+    first, second = found.all()
+    assert (first.label, first.compute_capability) == ("GPU 0 (NVIDIA H200)", "9.0")
+    assert second.compute_capability is None  # no table has this product
+    assert first.facts == ("nvidia_smi.gpu_names",)
+    driver = state(bus, SMI)
+    assert (driver.release(), driver.cuda()) == ("610.57.04", "13.3")
+
+
+def test_nvml_and_the_bus_know_more_than_nvidia_smi() -> None:
+    named = Nvml(init_code=0, gpus=[NvmlGpu(index=0, device_name="NVIDIA L4")])
+    assert [gpu.product for gpu in gpus(named, SMI).all()] == ["NVIDIA L4"]
+
+
+def test_nvidia_smi_shows_that_the_driver_serves_unless_libcuda_does_not_start() -> None:
+    assert state(SMI, Pci(gpus=[])).serves()
+    hangs = CudaDriver(library="libcuda.so.1", problems={"*": "timed-out: no answer after 30 s"})
+    with pytest.raises(UnknownFactError, match="timed-out"):
+        state(SMI, hangs, Pci(gpus=[])).serves()

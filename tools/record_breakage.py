@@ -32,7 +32,7 @@ from gpucheck.probes.extensions.reading.files import Owners, candidates
 from gpucheck.probes.extensions.reading.needs import Reader
 from gpucheck.probes.loading import loading as loading_probe
 from gpucheck.probes.loading.reading.owners import is_cuda, library_name
-from gpucheck.probes.loading.reading.preloading import understand
+from gpucheck.probes.loading.reading.preloading import Preloading, understand
 from gpucheck.probes.loading.reading.torch_process import torch_process
 from gpucheck.probes.torch import interpreter as interpreter_probe
 from gpucheck.probes.torch import torch_build
@@ -181,15 +181,24 @@ def _stand_in(environment: Environment) -> str:
     Raises:
         ValueError: no recorded machine has one.
     """
-    wanted = understand((environment.site / "torch" / "__init__.py").read_text())
+    cuda = environment.torch.cuda or None
+    wanted = understand((environment.site / "torch" / "__init__.py").read_text(), cuda)
     for name in machine_files.names():
         for path, data in machine_files.load(name).recording.files.items():
-            if path.endswith("/torch/__init__.py") and understand(data.decode()) == wanted:
+            if path.endswith("/torch/__init__.py") and _loads(data.decode(), cuda) == wanted:
                 return data.decode()
     raise ValueError(
         f"no recorded torch/__init__.py loads what that of {environment.torch.version} does: "
         f"write one first, by hand, for: {wanted.words()}"
     )
+
+
+def _loads(text: str, cuda: str | None) -> Preloading | None:
+    """Return what a recorded file loads; None if that is not understood, as one of them wants."""
+    try:
+        return understand(text, cuda)
+    except ValueError:
+        return None
 
 
 class _Machine:

@@ -3,6 +3,8 @@
 import pytest
 from rules_support import ask
 
+from gpucheck.facts import UnknownFactError
+from gpucheck.facts.claims import Severity
 from gpucheck.facts.environment import Environment
 from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.loading import LoadedLibrary, Loading, MissingVersion
@@ -98,6 +100,44 @@ def test_what_others_tell_is_no_conflict(lacks: list[MissingVersion]) -> None:
 
 def test_a_foreign_copy_that_has_everything_is_fine() -> None:
     assert isinstance(judge([], copy(version="12.9.86")), Fine)
+
+
+def preloaded(**more: object) -> LoadedLibrary:
+    """Return libcudart of a toolkit that LD_PRELOAD names."""
+    path = "/usr/local/cuda/lib64/libcudart.so.12"
+    facts = {
+        "soname": "libcudart.so.12", "library": "cudart", "version": "12.9.79", "path": path,
+        "found_via": "LD_PRELOAD", "variable_entry": path, "owner": "toolkit",
+    }  # fmt: skip
+    return copy(**{**facts, **more})
+
+
+@pytest.mark.parametrize("way", ["LD_PRELOAD", "ld.so.preload"])
+def test_a_preloaded_runtime_of_another_release_is_a_warning(way: str) -> None:
+    found = hit([], copy(), preloaded(found_via=way))
+    assert found.severity is Severity.WARNING
+    assert found.headline.startswith("libcudart.so.12 12.9.79 (/usr/local/cuda/lib64/")
+    assert "CUDA 12.8" in found.headline
+    assert found.evidence == ("loading.libraries.1", "torch.cuda")
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"version": "12.8.57"},  # the release that PyTorch was built with
+        {"owner": "wheel"},
+        {"found_via": "rpath"},
+        {"soname": "libnccl.so.2", "library": "nccl"},  # people do that to get a newer one
+    ],
+)
+def test_another_preloaded_copy_is_fine(more: dict[str, object]) -> None:
+    assert isinstance(judge([], preloaded(**more)), Fine)
+
+
+@pytest.mark.parametrize("version", [None, "12"])
+def test_a_preloaded_runtime_of_an_unknown_release_is_unknown(version: str | None) -> None:
+    with pytest.raises(UnknownFactError, match=r"loading\.libraries\.0\.version"):
+        judge([], preloaded(version=version))
 
 
 def test_without_torch() -> None:

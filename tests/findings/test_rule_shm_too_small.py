@@ -15,7 +15,7 @@ from rules_machines import (
 from rules_support import ask
 
 from gpucheck.facts import Section, UnknownFactError
-from gpucheck.facts.claims import Severity
+from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.container import Container
 from gpucheck.facts.environment import Environment
 from gpucheck.facts.limits import LimitsOfProcess
@@ -43,6 +43,15 @@ def test_one_gpu_is_information() -> None:
     answer = judge(64 * MIB, nvml(A100), container=NO_CONTAINER)
     assert hit(answer).severity is Severity.INFO
     assert hit(judge(32 * MIB, nvml(A100))).severity is Severity.INFO
+
+
+@pytest.mark.parametrize("size", [0, 64 * 1024, 256 * 1024, MIB - 1])
+def test_less_than_one_batch_is_a_warning_with_one_gpu_too(size: int) -> None:
+    answer = hit(judge(size, nvml(A100), container=NO_CONTAINER))
+    assert answer.severity is Severity.WARNING
+    assert answer.confidence is Confidence.LIKELY
+    assert "one batch" in answer.headline
+    assert hit(judge(MIB, nvml(A100))).severity is Severity.INFO
 
 
 def test_several_gpus_that_nccl_does_not_join_through_it_are_information() -> None:

@@ -21,6 +21,7 @@ from rules_support import ask
 
 from gpucheck.facts import Section, UnknownFactError
 from gpucheck.facts.claims import Severity
+from gpucheck.facts.environment import Environment
 from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.torch_build import TorchBuild, TorchInstall
 from gpucheck.findings.form import Judgement
@@ -136,6 +137,15 @@ def test_pythonpath_over_the_environment() -> None:
     assert "PYTHONPATH" in answer.fixes[0].text
 
 
+@pytest.mark.parametrize("value", ["/opt/modules", "/none:/opt/modules/", ":/opt/modules:"])
+def test_pythonpath_is_named_where_it_led_there(value: str) -> None:
+    module = TorchInstall(path="/opt/modules/torch", version="2.1.0", kind="package")
+    variables = Environment(variables={"PYTHONPATH": value})
+    answer = hit(ask(SLUG, installed(module, OWN), VENV, UBUNTU, variables, packages()))
+    assert "/opt/modules/torch, by PYTHONPATH, hides" in answer.headline
+    assert "environment.variables.PYTHONPATH" in answer.evidence
+
+
 def test_without_a_prefix_it_is_a_warning() -> None:
     nowhere = msgspec.structs.replace(CONDA, prefix=None)
     assert hit(judge(installed(IN_USER_SITE, OWN), nowhere)).severity is Severity.WARNING
@@ -171,6 +181,17 @@ def test_leftovers_of_pip_are_only_mentioned() -> None:
     answer = hit(judge(installed(OWN, leftovers=[f"{SITE}/~orch"])))
     assert answer.severity is Severity.INFO
     assert answer.evidence == ("torch.leftovers",)
+
+
+def test_metadata_of_two_versions_is_a_warning() -> None:
+    """``pip list`` says one of them, and the other is imported."""
+    both = [f"{SITE}/torch-2.4.1.dist-info", f"{SITE}/torch-2.6.0+cu124.dist-info"]
+    torch = installed(OWN, leftovers=both, version="2.6.0+cu124", metadata_version="2.6.0+cu124")
+    answer = hit(judge(torch))
+    assert answer.severity is Severity.WARNING
+    assert "2.6.0+cu124 is imported" in answer.headline
+    assert "torch 2.4.1 is installed as well" in answer.headline
+    assert "rm " not in "".join(commands(answer))
 
 
 def test_a_prefix_is_no_prefix_of_a_longer_name() -> None:

@@ -1,13 +1,21 @@
 """Work in children: answers, crashes and hangs are all results, and deadlines do not add up."""
 
 import ctypes
+import itertools
 import os
 import time
 
 import pytest
 
 from gpucheck.machine import children as children_module
-from gpucheck.machine.children import Children, Done, Said, Tell, Work
+from gpucheck.machine.children import (
+    Children,
+    Done,
+    Said,
+    Tell,
+    Work,
+    waited_for_processor,
+)
 
 pytestmark = pytest.mark.process
 
@@ -206,3 +214,68 @@ def _gone(pid: int) -> bool:
             return True
         time.sleep(0.02)
     return False
+
+
+def _on_one_processor(busy: int) -> Work:
+    """Work for 0.3 s on a processor that this many others want as well."""
+
+    def work(tell: Tell) -> None:
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+        others = []
+        for _ in range(busy):
+            pid = os.fork()
+            if pid == 0:
+                end = time.monotonic() + 6
+                while time.monotonic() < end:
+                    pass
+                os._exit(0)
+            others.append(pid)
+        start = time.process_time()
+        while time.process_time() - start < 0.3:  # seconds
+            pass
+        for pid in others:
+            os.kill(pid, 9)
+        tell.answer(b"done")
+
+    return work
+
+
+def _with_put_off(work: Work, seconds: float, latest: float) -> list[Said | Done]:
+    children = Children(latest=time.monotonic() + latest)
+    children.start("a", work, time.monotonic() + seconds)
+    heard: list[Said | Done] = []
+    while children.names():
+        heard += children.wait(time.monotonic() + 0.25)
+    return heard
+
+
+@pytest.mark.skipif(waited_for_processor() == 0.0, reason="this system does not count the waiting")
+def test_a_busy_machine_costs_no_answer() -> None:
+    """Work of 0.3 s beside four others on one processor takes 1.5 s, and the deadline is 0.6 s."""
+    heard = _with_put_off(_on_one_processor(4), 0.6, 20)
+    assert [event.data for event in heard if isinstance(event, Said)] == [b"done"]
+    late = _hear(("a", _on_one_processor(4)), seconds=0.6)
+    assert [event.status for event in late if isinstance(event, Done)] == ["timed-out"]
+
+
+def test_a_hang_gets_no_more_time() -> None:
+    start = time.monotonic()
+    (done,) = _with_put_off(_hang, SHORT, 20)
+    assert isinstance(done, Done)
+    assert done.status == "timed-out"
+    assert time.monotonic() - start < 5  # seconds
+
+
+def test_the_last_deadline_is_never_put_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even if the waiting grows without end."""
+    waits = itertools.count(100.0, 100.0)
+    monkeypatch.setattr(children_module, "waited_for_processor", lambda _pid: next(waits))
+    start = time.monotonic()
+    (done,) = _with_put_off(_hang, SHORT, 2 * SHORT)
+    assert isinstance(done, Done)
+    assert done.status == "timed-out"
+    assert 2 * SHORT <= time.monotonic() - start < 5  # seconds
+
+
+def test_the_waiting_of_an_unknown_process_is_none() -> None:
+    assert waited_for_processor(2**30) == 0.0

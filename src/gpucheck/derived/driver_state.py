@@ -95,7 +95,7 @@ class DriverState(Derived):
             return True
         if self._cuda.init_code not in (0, None, _NO_DEVICE):
             return self._explained("cuda_driver.init_code", self._cuda.init_code)
-        if self._nvml.gpus and self._nvml.init_code in (0, None):
+        if (self._nvml.gpus and self._nvml.init_code in (0, None)) or self._smi.gpu_names:
             return self._unmasked()
         if self._nvml.init_code == 0 and self._nvml.gpus == []:
             if self._container.runtime:
@@ -146,9 +146,9 @@ class DriverState(Derived):
         raise UnknownFactError(fact, f"error {code}, for which no cause was found")
 
     def _unmasked(self) -> bool:
-        """Answer for GPUs that NVML lists; cuInit may see none of them because of the mask.
+        """Answer for GPUs that NVML or nvidia-smi lists; a mask may hide them from cuInit.
 
-        NVML's answer is not enough if libcuda could not be loaded, hung or crashed.
+        Their answer is not enough if libcuda could not be loaded, hung or crashed.
         """
         if self._cuda.init_code != _NO_DEVICE and self._cuda.device_count != 0:
             why = self._cuda.problem("init_code") if self._cuda.init_code is None else ""

@@ -8,9 +8,12 @@ from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.cuda_driver import CudaDriver
 from gpucheck.facts.device_nodes import DeviceNodes
 from gpucheck.facts.environment import Environment
+from gpucheck.facts.nvidia_smi import NvidiaSmi
 from gpucheck.facts.nvml import Nvml
 from gpucheck.facts.pci import Pci, PciGpu
 from gpucheck.facts.system import System
+from gpucheck.tables import Tables
+from gpucheck.tables.product_names import capability_of, spellings
 
 _NO_DEVICE = 100
 """The result of ``cuInit`` if a mask, or anything else, hides every GPU."""
@@ -45,17 +48,21 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
 class Gpus(Derived):
     """The GPUs of this machine, and those that a CUDA program would see."""
 
-    def __init__(
+    def __init__(  # every section that may show a GPU
         self,
         pci: Pci,
         nvml: Nvml,
+        smi: NvidiaSmi,
         cuda_driver: CudaDriver,
         nodes: DeviceNodes,
         system: System,
         environment: Environment,
+        tables: Tables,
     ) -> None:
         self._pci = pci
         self._nvml = nvml
+        self._smi = smi
+        self._tables = tables
         self._cuda = cuda_driver
         self._nodes = nodes
         self._system = system
@@ -93,10 +100,12 @@ class Gpus(Derived):
             seen.append("cuda_driver.device_count")
         if self._pci.jetson_gpu:
             seen.append("pci.jetson_gpu")
+        if self._smi.gpu_names:
+            seen.append("nvidia_smi.gpu_names")
         return tuple(seen)
 
     def all(self) -> list[Gpu]:
-        """Return every GPU, from NVML, otherwise from the bus, otherwise from the CUDA driver.
+        """Return every GPU, from NVML, else the bus, else the CUDA driver, else nvidia-smi.
 
         Raises:
             UnknownFactError: no source that could answer was readable.
@@ -107,6 +116,8 @@ class Gpus(Derived):
             return [self._from_pci(at) for at in self._cards()]
         if self._cuda.devices:
             return [self._from_cuda(at) for at in range(len(self._cuda.devices))]
+        if self._smi.gpu_names:
+            return [self._from_smi(at) for at in range(len(self._smi.gpu_names))]
         if not self.present():
             return []
         raise UnknownFactError("nvml.gpus", self._nvml.problem("gpus") or "no list of the GPUs")
@@ -221,6 +232,17 @@ class Gpus(Derived):
             label=f"GPU {at} ({name})",
             compute_capability=device.compute_capability,
             facts=tuple(facts),
+            product=name,
+        )
+
+    def _from_smi(self, at: int) -> Gpu:
+        """Return a GPU of which only the name was printed; its chip is that of the product."""
+        name = (self._smi.gpu_names or [])[at]
+        found = (capability_of(one, self._tables) for one in spellings(name))
+        return Gpu(
+            label=f"GPU {at} ({name})",
+            compute_capability=next((one for one in found if one), None),
+            facts=("nvidia_smi.gpu_names",),
             product=name,
         )
 

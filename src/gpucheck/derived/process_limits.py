@@ -7,6 +7,8 @@ _LOCKED_ENOUGH = 64 * MIB
 """A few NCCL connections with their 4 MiB buffers; the defaults of 64 KiB and 8 MiB lie below."""
 _SHARED_ENOUGH = 512 * MIB
 """Eight times the default of containers."""
+_ONE_BATCH = MIB
+"""With less, batches of 32 small images (28 by 28) did not fit for two DataLoader workers."""
 
 
 def locks_too_little(memlock: int) -> bool:
@@ -20,6 +22,11 @@ def locks_too_little(memlock: int) -> bool:
 def shares_too_little(total: int) -> bool:
     """Whether shared memory of so many bytes is too little for NCCL and DataLoader workers."""
     return 0 <= total < _SHARED_ENOUGH
+
+
+def holds_no_batch(total: int) -> bool:
+    """Whether shared memory of so many bytes stops nearly every DataLoader that has workers."""
+    return 0 <= total < _ONE_BATCH
 
 
 def nccl_uses_shared_memory(variables: Mapping[str, str] | None) -> bool:

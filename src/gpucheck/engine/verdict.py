@@ -8,6 +8,8 @@ from gpucheck.derived import DriverState, Gpus
 from gpucheck.derived.torch_code import TorchCode
 from gpucheck.engine.supply import supply
 from gpucheck.facts import UnknownFactError, known
+from gpucheck.facts.answer import NOT_RECORDED
+from gpucheck.facts.loading import Loading
 from gpucheck.facts.request import Request
 from gpucheck.facts.selftests import SelfTests
 from gpucheck.facts.snapshot import Snapshot
@@ -24,7 +26,7 @@ class OpenQuestion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def open_questions(snapshot: Snapshot, tables: Tables) -> tuple[OpenQuestion, ...]:
-    """Return the decisive questions of a live machine that are open (architecture 1.3).
+    """Return the decisive questions of a live machine that are open (architecture 1.2).
 
     A self-test that has passed on every GPU answers all of them.
     """
@@ -36,6 +38,7 @@ def open_questions(snapshot: Snapshot, tables: Tables) -> tuple[OpenQuestion, ..
         ("Does a driver serve it?", _driver_serves),
         ("Which PyTorch build has the target interpreter?", _which_build),
         ("Does that build run on every visible GPU?", _build_runs),
+        ("Do the libraries that PyTorch loads fit?", _libraries_followed),
     )
     found = []
     for question, ask in asked:
@@ -94,4 +97,18 @@ def _build_runs(snapshot: Snapshot, tables: Tables) -> bool:
     unknown = code.unknown_gpu(code.on_gpus())
     if unknown is not None:
         raise unknown
+    return True
+
+
+def _libraries_followed(snapshot: Snapshot, tables: Tables) -> bool:
+    """Whether it was followed what a CUDA build loads, which decides whether it can be imported.
+
+    Where nobody asked the machine, as in a recording without those files, it is no open question.
+    """
+    if _which_build(snapshot, tables) != "cuda":
+        return False
+    loading = snapshot.get(Loading)
+    problem = loading.problem("libraries")
+    if loading.libraries is None and problem and not problem.endswith(NOT_RECORDED):
+        raise UnknownFactError("loading.libraries")
     return True

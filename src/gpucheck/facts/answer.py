@@ -8,6 +8,9 @@ import msgspec
 T = TypeVar("T")
 U = TypeVar("U")
 
+NOT_RECORDED = "not recorded"
+"""The problem of what a recording does not hold: nobody asked, so it is no lack of the machine."""
+
 
 class Answer(msgspec.Struct, Generic[T], frozen=True):
     """The machine's answer to one question: a value and its source, or a problem.

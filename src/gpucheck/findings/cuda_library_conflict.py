@@ -16,15 +16,17 @@ their paths or have DT_RPATH, which takes priority over LD_LIBRARY_PATH, so a to
 mostly ignored. A copy of the same major release also works if it has every function that is needed.
 gpucheck follows the loader's rules. For every library that would be loaded, it compares the
 functions and versions that the library needs with those that the copies provide. Only a missing one
-is reported. A missing version of the C or C++ library is reported as system-library-too-old, mixed
-cuDNN files as cudnn-version-mismatch.
+is an error. A CUDA runtime of another release that LD_PRELOAD puts before PyTorch's own is a
+warning even if nothing is missing: every CUDA library of the process then calls a runtime that it
+was not tested with. A missing version of the C or C++ library is reported as
+system-library-too-old, mixed cuDNN files as cudnn-version-mismatch.
 
 Fix: remove the foreign copy from the loader's search path, or install the release that PyTorch
 pins.
 """
 
 from gpucheck.advice.library_path import CopyFixes
-from gpucheck.facts import known
+from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.claims import Fix, Severity
 from gpucheck.facts.loading import LoadedLibrary, Loading, MissingVersion
 from gpucheck.facts.torch_build import TorchBuild
@@ -64,7 +66,9 @@ def check(torch: TorchBuild, loading: Loading, advice: CopyFixes) -> Judgement:
     ]
     found.sort(key=lambda one: one[1].fatal is False)
     if not found:
-        return Fine("every library that would be loaded has what the others need of it")
+        return _other_runtime(libraries, torch, advice) or Fine(
+            "every library that would be loaded has what the others need of it"
+        )
     at, first = found[0]
     copies = [("libraries", libraries), ("runtime_opened", loading.runtime_opened or [])]
     copy, fact = next(
@@ -85,6 +89,36 @@ def check(torch: TorchBuild, loading: Loading, advice: CopyFixes) -> Judgement:
         evidence=(*evidence, fact),
         fixes=(advice.instead_of(copy),),
     )
+
+
+def _other_runtime(
+    libraries: list[LoadedLibrary], torch: TorchBuild, advice: CopyFixes
+) -> Hit | None:
+    """Report a CUDA runtime of another release that is loaded first because somebody said so.
+
+    Raises:
+        UnknownFactError: the release of either is unknown.
+    """
+    for at, one in enumerate(libraries):
+        forced = one.found_via in ("LD_PRELOAD", "ld.so.preload")
+        if one.library != "cudart" or not forced or one.owner in ("wheel", "torch"):
+            continue
+        fact = f"loading.libraries.{at}.version"
+        version, cuda = known(one.version, fact), known(torch.cuda, "torch.cuda")
+        if "." not in version:
+            raise UnknownFactError(fact, "only its major version is known")
+        if version.split(".")[:2] == cuda.split(".")[:2]:
+            continue
+        way = _WAYS[one.found_via or ""]
+        return Hit(
+            headline=f"{one.soname} {version} ({one.path}), {way}, takes the place of the runtime "
+            f"of PyTorch's own CUDA {cuda}: it has every function that is needed, and is not what "
+            "PyTorch was tested with",
+            evidence=(f"loading.libraries.{at}", "torch.cuda"),
+            fixes=(advice.instead_of(one),),
+            severity=Severity.WARNING,
+        )
+    return None
 
 
 def _headline(lack: MissingVersion, copy: LoadedLibrary | None) -> str:

@@ -10,8 +10,10 @@ memory segment /dev/shm/nccl-..." and "No space left on device".
 
 When it is reported: the size alone does not prove a failure. So gpucheck only warns, and only if
 several GPUs are visible, which NCCL would connect unless NCCL_SHM_DISABLE=1 is set. With one GPU it
-is for information, and the default 64 MB of a container are not even mentioned. It is an error if a
-self-test over NCCL fails and NCCL says that it finds no space there.
+is for information, and the default 64 MB of a container are not even mentioned. Less than 1 MiB is
+a warning with one GPU, too: with 64 KiB, which somebody takes for 64 MB, no DataLoader with workers
+delivers a batch; with 256 KiB batches of small images fail. It is an error if a self-test over NCCL
+fails and NCCL says that it finds no space there.
 
 ``gpucheck preflight`` reports hosts on which several ranks share a /dev/shm that is too small; a
 container for each rank is fine.
@@ -23,6 +25,7 @@ from gpucheck.advice.nccl_surroundings import enlarge_shared_memory
 from gpucheck.derived import Gpus
 from gpucheck.derived.process_limits import (
     MIB,
+    holds_no_batch,
     in_words,
     nccl_uses_shared_memory,
     shares_too_little,
@@ -74,12 +77,15 @@ def check(
     several = len(visible) > 1 and nccl_uses_shared_memory(environment.variables)
     if not several and container.runtime and total == _DEFAULT:
         return Fine("the default of every container, and one GPU: only DataLoader workers use it")
+    stops = holds_no_batch(total)
     who = "NCCL and DataLoader workers" if several else "DataLoader workers"
+    if stops:
+        who += ", which cannot pass one batch of images through it"
     return Hit(
         headline=f"Shared memory (/dev/shm) of {in_words(total)}: too little for {who}; nothing "
         "else uses it",
         evidence=("limits.shm_total_bytes", *gpus.seen_by()),
         fixes=(enlarge_shared_memory(container.runtime or ""),),
-        severity=Severity.WARNING if several else Severity.INFO,
-        confidence=Confidence.POSSIBLE,
+        severity=Severity.WARNING if several or stops else Severity.INFO,
+        confidence=Confidence.LIKELY if stops else Confidence.POSSIBLE,
     )

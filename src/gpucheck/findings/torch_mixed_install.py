@@ -11,6 +11,8 @@ The kinds, in the order in which gpucheck reports them:
 - Two installations overwrote each other's files in one place (pip over conda, an interrupted
   upgrade): the version in the files differs from the one in the package's metadata. This causes
   "undefined symbol" and "cannot import name".
+- One package has the metadata of two versions (an upgrade that was broken off): ``pip list`` says
+  one, and the other is imported. This is a warning.
 - Left-overs of a removed installation (``~orch``), about which pip warns "Ignoring invalid
   distribution". They do no harm by themselves, so they are only mentioned; metadata without its
   package is a warning.
@@ -23,6 +25,7 @@ Fix: rename your own file; or remove every installation until none is left, and 
 from gpucheck.advice import START_PAGE, Python, TorchFixes
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.claims import Fix, Severity
+from gpucheck.facts.environment import Environment
 from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.system import System
 from gpucheck.facts.torch_build import TorchBuild, TorchInstall
@@ -39,12 +42,13 @@ _ENVIRONMENTS = ("conda", "venv", "uv")
 
 
 @RULE.check
-def check(
+def check(  # the target, its torch, what led there, the fixes
     interpreter: Interpreter,
     torch: TorchBuild,
     system: System,
     python: Python,
     reinstall: TorchFixes,
+    environment: Environment,
 ) -> Judgement:
     """Look for shadowed, doubled, overwritten and half-removed installs, in this order."""
     installs = known(torch.installs, "torch.installs")
@@ -55,7 +59,9 @@ def check(
         return NotApplicable("torch is not installed")
     if (hit := _overwritten(torch, python, reinstall)) is not None:
         return hit
-    if (hit := _outsider_wins(installs, packages, interpreter, python)) is not None:
+    if (hit := _outsider_wins(installs, packages, interpreter, python, environment)) is not None:
+        return hit
+    if (hit := _recorded_twice(torch, python, reinstall)) is not None:
         return hit
     if torch.leftovers:
         return _left_over(torch.leftovers, python)
@@ -137,6 +143,7 @@ def _outsider_wins(
     packages: list[TorchInstall],
     interpreter: Interpreter,
     python: Python,
+    environment: Environment,
 ) -> Hit | None:
     """Report a torch from outside the environment that wins over the environment's own."""
     if len(packages) < 2:  # noqa: PLR2004  # two make a mixture
@@ -154,16 +161,26 @@ def _outsider_wins(
         if hidden and (first.version is None or any(one.version is None for one in hidden)):
             raise UnknownFactError("torch.installs", "the version of one of them is unknown")
         return None
+    by_variable = _on_pythonpath(first, environment)
+    way = ", by PYTHONPATH," if by_variable else ""
     return Hit(
-        headline=f"torch {first.version} in {first.path} hides torch {differing[0].version} in "
-        f"{differing[0].path}",
+        headline=f"torch {first.version} in {first.path}{way} hides torch {differing[0].version} "
+        f"in {differing[0].path}",
         evidence=(
             *(f"torch.installs.{installs.index(one)}" for one in (first, differing[0])),
             *(("interpreter.prefix",) if prefix else ("interpreter.executable",)),
+            *(("environment.variables.PYTHONPATH",) if by_variable else ()),
         ),
         fixes=_keep_one(first, python, in_user_site=in_user_site),
         severity=None if prefix else Severity.WARNING,
     )
+
+
+def _on_pythonpath(install: TorchInstall, environment: Environment) -> bool:
+    """Whether the folder in which a torch lies is an entry of PYTHONPATH."""
+    entries = (environment.get("PYTHONPATH") or "").replace(";", ":").split(":")
+    path = (install.path or "").replace("\\", "/")
+    return any(entry and path == f"{entry.rstrip('/')}/torch" for entry in entries)
 
 
 def _keep_one(first: TorchInstall, python: Python, *, in_user_site: bool) -> tuple[Fix, ...]:
@@ -188,6 +205,31 @@ def _keep_one(first: TorchInstall, python: Python, *, in_user_site: bool) -> tup
             commands=python.with_user_site(python.pip("uninstall", "-y", "torch")),
             verify=python.verify(),
         ),
+    )
+
+
+def _recorded_twice(torch: TorchBuild, python: Python, reinstall: TorchFixes) -> Hit | None:
+    """Report one package with the metadata of two: pip and others may take the wrong one."""
+    names = [path.replace("\\", "/").rpartition("/")[2] for path in torch.leftovers or ()]
+    versions = [
+        name.removeprefix("torch-").rpartition(".")[0]
+        for name in names
+        if name.startswith("torch-") and name.endswith(("dist-info", "egg-info"))
+    ]
+    others = [one for one in versions if one != torch.metadata_version]
+    if len(versions) < 2 or not others or not torch.version:  # noqa: PLR2004  # two make a mixture
+        return None
+    fix = reinstall.install("after every torch is gone from here") or Fix(
+        text="Remove torch until pip finds no more of it, then install it once.",
+        commands=python.remove_torch(),
+        verify=python.verify(),
+    )
+    return Hit(
+        headline=f"torch {torch.version} is imported, and metadata says that torch {others[0]} is "
+        "installed as well: pip may list, check and remove the wrong one",
+        evidence=("torch.version", "torch.leftovers"),
+        fixes=(fix,),
+        severity=Severity.WARNING,
     )
 
 

@@ -1,6 +1,7 @@
 """The questions that may be asked of a machine. Every probe asks through this one door."""
 
 import abc
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -172,6 +173,10 @@ class Host(abc.ABC):
     def exists(self, path: str) -> Answer[bool]:
         """Whether something is there; a problem if even that cannot be found out."""
         return self.stat(path).map(lambda _stat: True).absent(value=False)
+
+    def clock(self) -> float:
+        """Return seconds for time limits; a live host leaves out the waiting for a processor."""
+        return time.monotonic()
 
     def stage(self, name: str) -> None:  # noqa: B027  # only a live child has a parent to tell
         """Name the dangerous step that comes next, so that a hang or a crash names it."""

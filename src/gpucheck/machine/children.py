@@ -18,6 +18,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from pathlib import Path
 from typing import Literal, NoReturn, Protocol
 
 import msgspec
@@ -29,6 +30,7 @@ _FRAME = struct.Struct("!cI")
 _ANSWER, _STAGE, _STARTED, _END, _CRASH = b"a", b"s", b"p", b"e", b"c"
 _LIMIT = 64 * 1024 * 1024
 _FORKS = hasattr(os, "fork")
+_SHORTEST_WAIT = 0.02
 
 
 class Tell(Protocol):
@@ -64,10 +66,25 @@ class Done(msgspec.Struct, frozen=True, kw_only=True):
     problem: str = ""
 
 
-class Children:
-    """The tasks that are running."""
+def waited_for_processor(pid: int | str = "self") -> float:
+    """Return for how many seconds a process was ready and got no processor; 0 if it is unknown."""
+    try:
+        text = Path(f"/proc/{pid}/schedstat").read_text(encoding="ascii")
+        return int(text.split()[1]) / 1e9
+    except (OSError, ValueError, IndexError):
+        return 0.0
 
-    def __init__(self) -> None:
+
+class Children:
+    """The tasks that are running.
+
+    Args:
+        latest: until when a deadline is put off by the time that a task had to wait for a
+            processor, as a time of ``time.monotonic()``; None never puts one off.
+    """
+
+    def __init__(self, latest: float | None = None) -> None:
+        self._latest = latest
         self._under_way: dict[str, _Forked | _Threaded] = {}
         self._leaving: list[_Forked | _Threaded] = []
         """Those that have said everything; the kernel takes a moment to take them apart."""
@@ -75,12 +92,12 @@ class Children:
     def start(self, name: str, work: Work, deadline: float) -> None:
         """Start a task; ``deadline`` is a time of ``time.monotonic()``."""
         kind = _Forked if _FORKS else _Threaded
-        self._under_way[name] = kind(name, work, deadline)
+        self._under_way[name] = kind(name, work, deadline, self._latest)
 
     def extend(self, name: str, deadline: float) -> None:
         """Give a running task another deadline."""
         if name in self._under_way:
-            self._under_way[name].deadline = deadline
+            self._under_way[name].renew(deadline)
 
     def names(self) -> list[str]:
         """Return the names of the tasks that have not ended yet."""
@@ -121,11 +138,16 @@ class Children:
 class _Child:
     """What a forked and a threaded child have in common."""
 
-    def __init__(self, name: str, deadline: float) -> None:
+    def __init__(self, name: str, deadline: float, latest: float | None) -> None:
         self.deadline = deadline
+        self._latest = latest
         self._name = name
         self._since = time.monotonic()
         self._stage = ""
+
+    def renew(self, deadline: float) -> None:
+        """Set another deadline."""
+        self.deadline = deadline
 
     def _said(self, data: bytes) -> Said:
         self._since = time.monotonic()
@@ -146,8 +168,9 @@ class _Child:
 class _Forked(_Child):
     """One child process and its messages so far."""
 
-    def __init__(self, name: str, work: Work, deadline: float) -> None:
-        super().__init__(name, deadline)
+    def __init__(self, name: str, work: Work, deadline: float, latest: float | None = None) -> None:
+        super().__init__(name, deadline, latest)
+        self._waited = 0.0
         self._bytes = bytearray()
         self._events: list[Said | Done] = []
         self._ended = False
@@ -177,10 +200,29 @@ class _Forked(_Child):
 
     def events(self) -> list[Said | Done]:
         """Return the messages since the last call; kill the child first if its time is over."""
-        if not self._ended and not self._events and time.monotonic() >= self.deadline:
+        late = time.monotonic() >= self.deadline
+        if late and not self._ended and not self._events and not self._put_off():
             self._end("timed-out", self._late())
         events, self._events = self._events, []
         return events
+
+    def renew(self, deadline: float) -> None:
+        """Set another deadline; what the child waited for a processor until now is over."""
+        self._waited = waited_for_processor(self._pid)
+        super().renew(deadline)
+
+    def _put_off(self) -> bool:
+        """Put the deadline off by the time that the child waited for a processor since the last.
+
+        A busy machine thus costs no answer; a child that hangs on anything else gets no more time.
+        """
+        waited = waited_for_processor(self._pid)
+        more, self._waited = waited - self._waited, waited
+        now = time.monotonic()
+        if self._latest is None or now >= self._latest or more < _SHORTEST_WAIT:
+            return False
+        self.deadline = min(now + more, self._latest)
+        return True
 
     def kill(self) -> None:
         """Kill the child and the sessions that it started; do not wait if it cannot be killed."""
@@ -297,8 +339,8 @@ def _take_frame(said: bytearray) -> tuple[bytes, bytes] | None:
 class _Threaded(_Child):
     """The same in a daemon thread: it cannot be killed, but it can be abandoned."""
 
-    def __init__(self, name: str, work: Work, deadline: float) -> None:
-        super().__init__(name, deadline)
+    def __init__(self, name: str, work: Work, deadline: float, latest: float | None = None) -> None:
+        super().__init__(name, deadline, latest)
         self.queue: deque[Said | Done] = deque()
         threading.Thread(target=self._run, args=(work,), daemon=True).start()
 

@@ -4,12 +4,13 @@ import errno
 import os
 import stat
 import time
+from collections.abc import Callable
 
 _PART = 1024 * 1024
 _BINARY = getattr(os, "O_BINARY", 0)
 
 
-def sha256(path: str, seconds: float) -> str:
+def sha256(path: str, seconds: float, clock: Callable[[], float] = time.monotonic) -> str:
     """Return the SHA-256 of a regular file in hexadecimal digits.
 
     Raises:
@@ -17,7 +18,7 @@ def sha256(path: str, seconds: float) -> str:
     """
     import hashlib  # noqa: PLC0415  # takes 2 ms, and is used with -v only
 
-    end = time.monotonic() + seconds
+    end = clock() + seconds
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | _BINARY)
     try:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
@@ -25,7 +26,7 @@ def sha256(path: str, seconds: float) -> str:
         summed = hashlib.sha256(usedforsecurity=False)
         while part := os.read(handle, _PART):
             summed.update(part)
-            if time.monotonic() > end:
+            if clock() > end:
                 raise OSError("reading it takes too long")
         return summed.hexdigest()
     finally:

@@ -25,7 +25,7 @@ from gpucheck.machine.base import (
     Space,
     Stat,
 )
-from gpucheck.machine.children import Tell
+from gpucheck.machine.children import Tell, waited_for_processor
 from gpucheck.machine.sections import elf_section
 
 if TYPE_CHECKING:
@@ -68,6 +68,10 @@ class LiveHost(Host):
     def speak_to(self, tell: Tell) -> None:
         """Send the names of stages and of started processes to the parent."""
         self._tell = tell
+
+    def clock(self) -> float:
+        """Return seconds for time limits, without those in which this process got no processor."""
+        return super().clock() - waited_for_processor()
 
     def stage(self, name: str) -> None:
         """Name the dangerous step that comes next."""
@@ -166,7 +170,7 @@ class LiveHost(Host):
         """Return the SHA-256 of a file in hexadecimal digits."""
         from gpucheck.machine import hashes  # noqa: PLC0415  # with -v alone
 
-        return _ask(path, lambda: hashes.sha256(self._at(path), seconds))
+        return _ask(path, lambda: hashes.sha256(self._at(path), seconds, self.clock))
 
     def glob(self, pattern: str) -> Answer[list[str]]:
         """Return the paths that match a shell pattern, sorted."""

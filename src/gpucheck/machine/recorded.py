@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from gpucheck.facts import Answer
+from gpucheck.facts.answer import NOT_RECORDED
 from gpucheck.facts.device_nodes import OpenResult
 from gpucheck.machine.base import (
     COMMAND_TIMEOUT,
@@ -47,6 +48,9 @@ class RecordedHost(Host):
             parts = _parts(path)
             self._by_depth[len(parts)].append((path, parts))
         self._followed: dict[str, str] = {}
+        answer = (self._record.worker or {}).get("answer") or {}
+        self._answering = answer.get("executable")
+        """The target interpreter: it answered, so its file is there, recorded or not."""
 
     def identity(self) -> Identity:
         """Who asked, and ``uname``."""
@@ -85,7 +89,7 @@ class RecordedHost(Host):
             return Answer([_from_kept(kept, start, length) for start, length in ranges], path)
         whole = self._content(path)
         if whole.value is not None and not whole.value.startswith((b"\x7fELF", b"MZ")):
-            return Answer(None, path, "not recorded")
+            return Answer(None, path, NOT_RECORDED)
         return whole.map(lambda data: [data[start : start + length] for start, length in ranges])
 
     def sha256(
@@ -132,6 +136,8 @@ class RecordedHost(Host):
             return Answer(Stat(kind="file", size=len(content), mode=0o644), path)
         if real in self._paths:
             return Answer(Stat(kind="directory", mode=0o755), path)
+        if path == self._answering:
+            return Answer(None, path, NOT_RECORDED)
         return Answer(None, path, "not there", missing=True)
 
     def real_path(self, path: str) -> Answer[str]:
@@ -191,7 +197,7 @@ class RecordedHost(Host):
     def _unrecorded(self, path: str) -> Answer[T]:
         seen = self.stat(path)
         if seen.value is not None:
-            return Answer(None, path, "not recorded")
+            return Answer(None, path, NOT_RECORDED)
         return Answer(None, path, seen.problem, seen.missing)
 
     def _content(self, path: str) -> Answer[bytes]:
@@ -201,7 +207,7 @@ class RecordedHost(Host):
         if content is not None:
             return Answer(content, path)
         if path in self._record.stat:
-            return Answer(None, path, "not recorded")
+            return Answer(None, path, NOT_RECORDED)
         return Answer(None, path, "not there", missing=True)
 
     def _file(self, path: str) -> bytes | None:

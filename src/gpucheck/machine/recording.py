@@ -42,6 +42,10 @@ class RecordingHost(Host):
         """Return what was asked and answered so far, as builtin types."""
         return {name: dict(entries) for name, entries in self._log.items()}
 
+    def clock(self) -> float:
+        """Return seconds for time limits; the answer is not recorded."""
+        return self.live.clock()
+
     def stage(self, name: str) -> None:
         """Name the dangerous step that comes next."""
         self.live.stage(name)

@@ -121,7 +121,9 @@ def gpu_names(snapshot: Snapshot) -> list[str]:
     pci = snapshot.get(Pci)
     if pci.gpus:
         return [gpu.product or f"NVIDIA device {gpu.device_id or '?'}" for gpu in pci.gpus]
-    return ["the GPU of a Jetson"] if pci.jetson_gpu else []
+    if pci.jetson_gpu:
+        return ["the GPU of a Jetson"]
+    return list(snapshot.get(NvidiaSmi).gpu_names or [])
 
 
 def driver_release(snapshot: Snapshot) -> str:

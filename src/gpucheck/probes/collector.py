@@ -171,7 +171,7 @@ class Collector:
         self._sections[SelfTests] = answer.value or SelfTests(problems=why)
 
     def _run_children(self) -> None:
-        children = Children()
+        children = Children(latest=self._end)
         try:
             first = probe_of(_FIRST)
             if first is not None and first.name not in self._skip:

@@ -1,7 +1,5 @@
 """Whether the libraries of nvidia-* wheels have their original content (``-v``)."""
 
-import time
-
 from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.nvidia_wheels import NvidiaWheels
 from gpucheck.facts.request import Request
@@ -40,13 +38,13 @@ def collect(
 
 def _compared(host: Host, claims: dict[str, list[Recorded]], seconds: float) -> WheelHashes:
     """Compare each file with the hashes of all wheels that contain it."""
-    end = time.monotonic() + seconds
+    end = host.clock() + seconds
     altered: list[AlteredLibrary] = []
     problems: list[str] = []
     compared = 0
     for path, owners in sorted(claims.items(), key=lambda claim: claim[1][-1].size):
         wanted = [_hexadecimal(one.hash) for one in owners]
-        left = end - time.monotonic()
+        left = end - host.clock()
         if left <= 0 or not all(wanted):
             why = "the time is over" if left <= 0 else "no SHA-256 is recorded"
             problems.append(f"{name(path)}: {why}")

@@ -1,7 +1,6 @@
 """The compiled files in the target's site-packages that may be extensions of PyTorch."""
 
 import re
-import time
 
 import msgspec
 
@@ -95,7 +94,7 @@ class _Look:
         self._host = host
         self._endings = endings
         self._seen = set(_OF_TORCH)
-        self._start = time.monotonic()
+        self._start = host.clock()
         self.files: list[Candidate] = []
         self.problems: list[str] = []
 
@@ -108,7 +107,7 @@ class _Look:
         if len(tops) > _MOST_FOLDERS:
             self.problems.append(f"{len(tops)} packages, {_MOST_FOLDERS} were looked at")
         for top in tops[:_MOST_FOLDERS]:
-            spent = time.monotonic() - self._start
+            spent = self._host.clock() - self._start
             if spent > _MOST_SECONDS:
                 self.problems.append(f"the disk is slow: from {top} on nothing was looked at")
                 break

@@ -1,44 +1,57 @@
 """The libraries that ``torch/__init__.py`` loads by path before its own, read from its source.
 
-Only the functions that load libraries are parsed; nothing is executed. They have had several forms
-since torch 1.13. If a form is not understood, the answer is unknown.
+The functions that load libraries have had a dozen forms since torch 1.12. No form is known by
+heart: the statements are followed with the values that their text gives, and nothing is executed.
+If what is loaded does not follow from the text, the answer is unknown.
 """
 
 import ast
-import re
-from collections.abc import Iterable, Iterator
 
 import msgspec
 
-_FUNCTION = re.compile(
-    r"^def (?:_load_global_deps|_preload_cuda_\w+|_get_cuda_dep_paths)\(", re.MULTILINE
+from gpucheck.probes.loading.reading.preloading_search import Search, below, bound
+from gpucheck.probes.loading.reading.source_functions import Functions, name_of, openings
+from gpucheck.probes.loading.reading.source_values import (
+    MAPS,
+    Values,
+    assign,
+    forget,
+    known,
+    value_of,
 )
-_END_OF_FUNCTION = re.compile(r"^[^\s#)\]}]", re.MULTILINE)
+
 _LOAD = "_load_global_deps"
-_RUNTIME = "libcudart.so"
-"""The newer forms check whether this library is loaded before they load anything."""
 _GLOBAL_DEPS = "libtorch_global_deps"
+_MOST_STEPS = 4096
+_DEEPEST = 8
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """One library that is loaded by path: the first file of the pattern in a folder of sys.path."""
+    """One library that is loaded by path."""
 
-    folder: str
-    pattern: str
-    required: bool
+    patterns: tuple[str, ...]
+    """Where it may lie below an entry of sys.path; the first file that is there is loaded."""
+    required: bool = True
+    beside: str = ""
+    """A folder without which an entry of sys.path is passed over; "" for any entry."""
+
+    @property
+    def name(self) -> str:
+        """The pattern of its file name: ``libcublas.so.*[0-9]``."""
+        return self.patterns[0].rpartition("/")[2]
 
 
 class Preloading(msgspec.Struct, frozen=True, kw_only=True):
     """The libraries loaded before or after ``libtorch_global_deps``, which torch loads first."""
 
     always: tuple[Entry, ...] = ()
-    """Loaded afterwards if it loaded libcudart; a failure silently ends this."""
+    """Loaded afterwards if all of ``mapped`` is met; a failure silently ends this."""
+    mapped: tuple[str, ...] = ()
+    """Each must be part of the path of a loaded file: ``libcudart.so``."""
     on_error: tuple[Entry, ...] = ()
     """Loaded if it could not be loaded, before a second attempt; a failure ends the import."""
     error_names: tuple[str, ...] = ()
     """The second attempt is made only if the error message contains one of these."""
-    places: tuple[str, ...] = ()
-    """Paths below an entry of sys.path: ``nvidia/{folder}/lib``, ``nvidia/cu{major}/lib`` ..."""
     together: bool = False
     """Whether all must be below one entry of sys.path (torch 1.13)."""
 
@@ -52,206 +65,188 @@ class Preloading(msgspec.Struct, frozen=True, kw_only=True):
         return "; ".join(parts)
 
 
-def understand(text: str) -> Preloading:
-    """Parse the functions of a ``torch/__init__.py``.
+def understand(text: str, cuda: str | None = None) -> Preloading:
+    """Follow the functions of a ``torch/__init__.py`` that load libraries.
+
+    Args:
+        text: the file.
+        cuda: the CUDA of this build, on which parts of it depend; None for a CPU build.
 
     Raises:
-        ValueError: a function is missing or has an unknown form.
+        ValueError: a function is missing, or what it loads does not follow from its text.
     """
-    functions = {node.name: node for node in _functions(text)}
+    try:
+        return _understand(Functions(text), cuda)
+    except RecursionError as error:
+        raise ValueError(f"{_LOAD} is nested too deeply to be understood") from error
+
+
+def _understand(functions: Functions, cuda: str | None) -> Preloading:
     load = functions.get(_LOAD)
     if load is None:
         raise ValueError(f"torch/__init__.py has no function {_LOAD} of a known form")
-    attempt = next((node for node in load.body if isinstance(node, ast.Try)), None)
-    if attempt is None or len(attempt.handlers) != 1 or not _loads(attempt.body[0]):
+    loading = [node for node in load.body if functions.opens(node)]
+    if len(loading) != 1:
         raise ValueError(f"{_LOAD} has a form that is not understood")
-    reader = _Reader(functions)
+    attempt = loading[0]
+    if _is_opening(attempt):  # until torch 1.13.0 nothing else was loaded
+        return Preloading()
+    if not isinstance(attempt, ast.Try) or len(attempt.handlers) != 1 or not _is_opening(
+        attempt.body[0]
+    ):  # fmt: skip
+        raise ValueError(f"{_LOAD} has a form that is not understood")
+    after = _Reader(functions, cuda)
+    after.follow([*attempt.body[1:], *attempt.orelse], {})
     handler = attempt.handlers[0].body
-    always = tuple(reader.entries(attempt.body[1:], {}))
-    if always and _RUNTIME not in _texts(attempt.body[1:]):
-        raise ValueError(f"{_LOAD} preloads under a condition that is not understood")
-    on_error = tuple(reader.entries(handler, {}))
-    places = tuple(dict.fromkeys(reader.places))
-    if (always or on_error) and not reader.together and not places:
-        raise ValueError("where torch looks for the libraries is not understood")
+    instead = _Reader(functions, cuda, after_error=True)
+    instead.follow(handler, {})
     return Preloading(
-        always=always,
-        on_error=on_error,
-        error_names=_error_names(handler, on_error),
-        places=places,
-        together=reader.together,
+        always=tuple(after.found),
+        mapped=tuple(after.mapped),
+        on_error=tuple(instead.found),
+        error_names=_error_names(handler, instead.found),
+        together=after.together or instead.together,
     )
 
 
 class _Reader:
-    """Follows the calls between functions and collects what is loaded, in order."""
+    """Follows statements, and the functions that they call, and notes what is loaded, in order."""
 
-    def __init__(self, functions: dict[str, ast.FunctionDef]) -> None:
+    def __init__(
+        self, functions: Functions, cuda: str | None, *, after_error: bool = False
+    ) -> None:
         self._functions = functions
-        self.places: list[str] = []
+        self._cuda = cuda
+        self._after_error = after_error
+        self._steps = 0
+        self._depth = 0
+        self.found: list[Entry] = []
+        self.mapped: list[str] = []
         self.together = False
 
-    def entries(self, body: list[ast.stmt], required: dict[str, bool]) -> Iterator[Entry]:
-        """Return what the statements load.
+    def follow(self, body: list[ast.stmt], values: Values) -> bool:
+        """Follow the statements; return whether what comes after them is reached.
 
         Raises:
-            ValueError: one of them loads something in an unknown way.
+            ValueError: one of them loads something in a way that does not follow from the text.
         """
-        lists: dict[str, list[tuple[str, str]]] = {}
-        for node in body:
-            if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
-                target = node.targets[0] if isinstance(node, ast.Assign) else node.target
-                pairs = _pairs(node.value)
-                if pairs and isinstance(target, ast.Name):
-                    lists[target.id] = pairs
-                    continue
-            if isinstance(node, ast.Try):
-                yield from self.entries(node.body, required)
-            elif isinstance(node, ast.For) and self._called(node):
-                yield from self._each(node, lists, required)
-            elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-                yield from self._call(node.value, required)
-            elif self._called(node):
-                raise ValueError("a form of preloading that is not understood")
-
-    def _each(
-        self, node: ast.For, lists: dict[str, list[tuple[str, str]]], required: dict[str, bool]
-    ) -> Iterator[Entry]:
-        names = [name.id for name in ast.walk(node.iter) if isinstance(name, ast.Name)]
-        pairs = next((lists[name] for name in names if name in lists), None)
-        only = node.body[0] if len(node.body) == 1 else None
-        if pairs is None or not isinstance(only, ast.Expr) or not isinstance(only.value, ast.Call):
-            raise ValueError("a loop of preloading that is not understood")
-        leaf = self._leaf(only.value)
-        for folder, pattern in pairs:
-            yield Entry(folder, pattern, self._required(only.value, leaf, required))
-
-    def _call(self, call: ast.Call, required: dict[str, bool]) -> Iterator[Entry]:
-        name = _name(call.func)
-        function = self._functions.get(name)
-        if name == "CDLL" and not call.keywords:
-            raise ValueError("a library is loaded by a path that is not understood")
-        if function is None:
-            return  # a call with a mode is the second attempt at libtorch_global_deps
-        parameters = [argument.arg for argument in function.args.args]
-        if parameters[:2] == ["lib_folder", "lib_name"]:
-            words = [argument.value for argument in call.args if isinstance(argument, ast.Constant)]
-            if len(words) != 2 or not all(isinstance(word, str) for word in words):  # noqa: PLR2004
-                raise ValueError("a call of preloading that is not understood")
-            leaf = self._leaf(call)
-            yield Entry(str(words[0]), str(words[1]), self._required(call, leaf, required))
-        elif _opens(function):
-            yield from self._by_names(function)
-        else:
-            given = {"required": self._required(call, function, required)}
-            yield from self.entries(function.body, given)
-
-    def _leaf(self, call: ast.Call) -> ast.FunctionDef:
-        """Return the function that loads one library, and note where it searches."""
-        leaf = self._functions.get(_name(call.func))
-        if leaf is None or not _opens(leaf):
-            raise ValueError("a helper of preloading that is not understood")
-        helpers = [self._functions[name] for name in _calls(leaf) if name in self._functions]
-        for function in (*helpers, leaf):
-            self.places += _places(function)
-        return leaf
-
-    def _by_names(self, function: ast.FunctionDef) -> Iterator[Entry]:
-        """Parse the form of torch 1.13: paths of fixed names, all below one entry."""
-        paths: dict[str, tuple[str, str]] = {}
-        for node in ast.walk(function):
-            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-                words = [
-                    argument.value
-                    for argument in getattr(node.value, "args", [])
-                    if isinstance(argument, ast.Constant) and isinstance(argument.value, str)
-                ]
-                if len(words) == 3 and words[1] == "lib":  # noqa: PLR2004  # folder, lib, name
-                    paths[node.targets[0].id] = (words[0], words[2])
-        opened = [argument.id for call in _opens(function) for argument in call.args
-                  if isinstance(argument, ast.Name)]  # fmt: skip
-        if not opened or not set(opened) <= set(paths):
-            raise ValueError("a list of libraries that is not understood")
-        self.together = True
-        for name in opened:
-            yield Entry(*paths[name], required=True)
-
-    def _required(self, call: ast.Call, function: ast.FunctionDef, outer: dict[str, bool]) -> bool:
-        for keyword in call.keywords:
-            if keyword.arg == "required":
-                if isinstance(keyword.value, ast.Constant):
-                    return bool(keyword.value.value)
-                return outer.get("required", True)
-        defaults = function.args.defaults
-        names = [argument.arg for argument in function.args.args][-len(defaults) :]
-        for name, default in zip(names, defaults, strict=False):
-            if name == "required" and isinstance(default, ast.Constant):
-                return bool(default.value)
+        for at, node in enumerate(body):
+            self._steps += 1
+            if self._steps > _MOST_STEPS:
+                raise ValueError(f"{_LOAD} takes too many steps to be understood")
+            if isinstance(node, ast.Return | ast.Raise):
+                return False
+            if isinstance(node, ast.If):
+                last = not any(self._functions.opens(later) for later in body[at + 1 :])
+                if not self._branch(node, values, last=last):
+                    return False
+            elif not self._statement(node, values):
+                return False
         return True
 
-    def _called(self, node: ast.AST) -> bool:
-        return bool(_opens(node)) or any(name in self._functions for name in _calls(node))
+    def _statement(self, node: ast.stmt, values: Values) -> bool:
+        if isinstance(node, ast.Try):
+            return self.follow([*node.body, *node.orelse, *node.finalbody], values)
+        if isinstance(node, ast.With):
+            for item in node.items:
+                if isinstance(item.optional_vars, ast.Name):
+                    values[item.optional_vars.id] = value_of(item.context_expr, values)
+            return self.follow(node.body, values)
+        if not self._functions.opens(node):
+            assign(node, values, self._cuda)
+        elif isinstance(node, ast.For):
+            self._loop(node, values)
+        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+            self._call(node.value, values)
+        else:
+            raise ValueError("a form of preloading that is not understood")
+        return True
+
+    def _branch(self, node: ast.If, values: Values, *, last: bool) -> bool:
+        """Follow one branch of a condition; ``last`` says that nothing is loaded after it."""
+        holds = value_of(node.test, values)
+        if known(holds):
+            return self.follow(node.body if holds else node.orelse, values)
+        needed, negated = _mapped(node.test, values)
+        if needed and negated and not node.orelse and isinstance(node.body[-1], ast.Return):
+            self.mapped.append(needed)
+            return True
+        if needed and not negated and not node.orelse and last:
+            self.mapped.append(needed)
+            return self.follow(node.body, values)
+        if self._functions.opens(node) or (not last and self._may_end(node)):
+            raise ValueError(f"{_LOAD} preloads under a condition that is not understood")
+        forget(node, values)
+        return True
+
+    def _may_end(self, node: ast.If) -> bool:
+        """Whether a condition may end it all; after an error it may raise that error again."""
+        ends = (ast.Return,) if self._after_error else (ast.Return, ast.Raise)
+        return any(isinstance(one, ends) for one in ast.walk(node))
+
+    def _loop(self, node: ast.For, values: Values) -> None:
+        items = value_of(node.iter, values)
+        targets = node.target.elts if isinstance(node.target, ast.Tuple) else [node.target]
+        if not isinstance(items, list | dict) or node.orelse:
+            raise ValueError("a loop of preloading that is not understood")
+        for item in items:
+            parts = item if isinstance(node.target, ast.Tuple) else [item]
+            if not isinstance(parts, list) or len(parts) != len(targets):
+                raise ValueError("a loop of preloading that is not understood")
+            for target, part in zip(targets, parts, strict=True):
+                if isinstance(target, ast.Name):
+                    values[target.id] = part
+            if not self.follow(node.body, values):
+                return
+
+    def _call(self, call: ast.Call, values: Values) -> None:
+        function = self._functions.get(name_of(call.func))
+        if function is None:
+            # With a mode it is the second attempt at libtorch_global_deps.
+            if not _is_opening(ast.Expr(call)) or not call.keywords:
+                raise ValueError("a library is loaded by a path that is not understood")
+            return
+        given = bound(function, call, values)
+        if openings(function):
+            self._leaf(function, given)
+            return
+        if self._depth == _DEEPEST:
+            raise ValueError("a helper of preloading that is not understood")
+        self._depth += 1
+        self.follow(function.body, given)
+        self._depth -= 1
+
+    def _leaf(self, function: ast.FunctionDef, values: Values) -> None:
+        """Note what a function loads that searches sys.path itself."""
+        search = Search(self._functions, self._cuda)
+        search.read(function.body, values)
+        required = values.get("required") is not False
+        paths = [value_of(call.args[0], values) for call in openings(function) if call.args]
+        if search.patterns:
+            self.found.append(Entry(tuple(search.patterns), required, search.beside))
+        elif paths and all(isinstance(path, str) for path in paths):
+            self.together = True
+            self.found += [Entry((below(path),), required, search.beside) for path in paths]
+        else:
+            raise ValueError("where torch looks for the libraries is not understood")
 
 
-def _functions(text: str) -> Iterator[ast.FunctionDef]:
-    """Parse the functions one by one: parsing the whole module takes 50 ms."""
-    for start in _FUNCTION.finditer(text):
-        end = _END_OF_FUNCTION.search(text, start.end())
-        source = text[start.start() : end.start() if end is not None else len(text)]
-        try:
-            node = ast.parse(source).body[0]
-        except (SyntaxError, ValueError, RecursionError, MemoryError, IndexError) as error:
-            raise ValueError(f"torch/__init__.py is not Python: {error}") from error
-        if isinstance(node, ast.FunctionDef):
-            yield node
+def _mapped(test: ast.expr, values: Values) -> tuple[str, bool]:
+    """Return what a condition looks for in the maps, and whether it asks for its absence."""
+    negated = isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
+    if isinstance(test, ast.UnaryOp) and negated:
+        test = test.operand
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1:
+        return "", False
+    text, where = value_of(test.left, values), value_of(test.comparators[0], values)
+    if where is not MAPS or not isinstance(text, str):
+        return "", False
+    if isinstance(test.ops[0], ast.In | ast.NotIn):
+        return text, negated is not isinstance(test.ops[0], ast.NotIn)
+    return "", False
 
 
-def _places(function: ast.FunctionDef) -> list[str]:
-    """Return the patterns that the function searches for, in source order."""
-    found = []
-    variables = {"nvidia_path": "nvidia"}
-    for call in (node for node in ast.walk(function) if isinstance(node, ast.Call)):
-        if _name(call.func) != "glob":
-            continue
-        pattern = call.args[0] if call.args else None
-        parts = []
-        if isinstance(pattern, ast.Call) and _name(pattern.func) == "join":
-            parts = [_part(argument, variables) for argument in pattern.args]
-        if parts[-1:] != ["lib_name"] or "" in parts:
-            raise ValueError("a place of libraries that is not understood")
-        place = "/".join(part for part in parts[:-1] if part != "path")
-        found.append((call.lineno, call.col_offset, place.replace("lib_folder", "{folder}")))
-    return [place for _, _, place in sorted(found)]
-
-
-def _part(node: ast.expr, variables: dict[str, str]) -> str:
-    if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        return node.value
-    if isinstance(node, ast.Name):
-        return variables.get(node.id, node.id)
-    if isinstance(node, ast.JoinedStr) and len(node.values) == 2:  # noqa: PLR2004  # cu{major}
-        first = node.values[0]
-        if isinstance(first, ast.Constant) and first.value == "cu":
-            return "cu{major}"
-    return ""
-
-
-def _pairs(node: ast.expr) -> list[tuple[str, str]]:
-    """Return the folders and patterns of a literal dictionary or list of pairs."""
-    try:
-        value = ast.literal_eval(node)
-    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
-        return []
-    items: Iterable[object] = value.items() if isinstance(value, dict) else value or ()
-    if not isinstance(value, dict | list | tuple):
-        return []
-    pairs = [item for item in items if isinstance(item, tuple) and len(item) == 2]  # noqa: PLR2004
-    if not all(isinstance(word, str) for pair in pairs for word in pair):
-        return []
-    return [(str(pair[0]), str(pair[1])) for pair in pairs]
-
-
-def _error_names(handler: list[ast.stmt], on_error: tuple[Entry, ...]) -> tuple[str, ...]:
+def _error_names(handler: list[ast.stmt], on_error: list[Entry]) -> tuple[str, ...]:
     """Return what the message of the first attempt must contain: one library, or any of them."""
     for node in handler:
         if isinstance(node, ast.If) and isinstance(node.test, ast.Compare):
@@ -259,34 +254,17 @@ def _error_names(handler: list[ast.stmt], on_error: tuple[Entry, ...]) -> tuple[
             if isinstance(left, ast.Constant) and isinstance(left.value, str):
                 return (left.value,)
     return tuple(dict.fromkeys(
-        entry.pattern.split(".")[0] for entry in on_error if entry.required
+        entry.name.partition(".")[0] for entry in on_error if entry.required
     ))  # fmt: skip
 
 
-def _opens(node: ast.AST) -> list[ast.Call]:
-    calls = [one for one in ast.walk(node) if isinstance(one, ast.Call)]
-    return sorted((one for one in calls if _name(one.func) == "CDLL"), key=lambda one: one.lineno)
-
-
-def _loads(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Expr) and bool(_opens(node))
-
-
-def _calls(node: ast.AST) -> list[str]:
-    return [_name(one.func) for one in ast.walk(node) if isinstance(one, ast.Call)]
-
-
-def _name(node: ast.expr) -> str:
-    if isinstance(node, ast.Attribute):
-        return node.attr
-    return node.id if isinstance(node, ast.Name) else ""
-
-
-def _texts(body: list[ast.stmt]) -> set[object]:
-    return {
-        node.value for stmt in body for node in ast.walk(stmt) if isinstance(node, ast.Constant)
-    }
+def _is_opening(node: ast.stmt) -> bool:
+    return (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Call)
+        and name_of(node.value.func) == "CDLL"
+    )
 
 
 def _stems(entries: tuple[Entry, ...]) -> str:
-    return ", ".join(dict.fromkeys(entry.pattern.partition(".so")[0] for entry in entries))
+    return ", ".join(dict.fromkeys(entry.name.partition(".so")[0] for entry in entries))

@@ -16,6 +16,8 @@ from gpucheck.probes.loading.reading.preloading import Entry, Preloading, unders
 _INIT_LIMIT = 1024 * 1024
 _MOST_ENTRIES = 256
 _MOST_NAMED = 3
+_RUNTIME = "libcudart.so"
+"""No release of torch loads anything by path after ``libtorch_global_deps`` without it."""
 
 
 class TorchProcess(msgspec.Struct, kw_only=True):
@@ -66,17 +68,16 @@ def _load_global_deps(
     """
     path = join(torch.path or "", "lib", "libtorch_global_deps.so")
     opened = done.process.open(path, via="path", needed_by="torch")
-    with_cuda = any("libcudart.so" in one.real_path for one in done.process.loaded)
-    if opened.library is not None and not with_cuda:
+    if opened.library is not None and not _mapped(done, _RUNTIME):
         return
     init = host.read(join(torch.path or "", "__init__.py"), _INIT_LIMIT)
     if init.value is None:
         raise ValueError(init.problem)
-    plan = done.preloading = understand(init.value)
-    folders = sys_path[:_MOST_ENTRIES]
-    preloader = _Preloader(host, done, folders, (torch.cuda or "").partition(".")[0])
+    plan = done.preloading = understand(init.value, torch.cuda or None)
+    preloader = _Preloader(host, done, sys_path[:_MOST_ENTRIES])
     if opened.library is not None:
-        preloader.load(plan.always, plan)
+        if all(_mapped(done, text) for text in plan.mapped):
+            preloader.load(plan.always, plan)
         return
     lost = opened.lost[0]
     message = lost.path if lost.path and lost.why != "not found" else lost.name
@@ -90,23 +91,27 @@ def _load_global_deps(
         done.libraries += opened.added
 
 
+def _mapped(done: TorchProcess, text: str) -> bool:
+    """Whether the text is part of the path of a loaded file, as ``/proc/self/maps`` has it."""
+    return any(text in one.real_path for one in done.process.loaded)
+
+
 class _Preloader:
     """Loads libraries by path as torch's ``_preload_cuda_deps`` does."""
 
-    def __init__(self, host: Host, done: TorchProcess, sys_path: list[str], major: str) -> None:
+    def __init__(self, host: Host, done: TorchProcess, sys_path: list[str]) -> None:
         self._host = host
         self._done = done
         self._sys_path = sys_path
-        self._major = major
 
     def load(self, entries: tuple[Entry, ...], plan: Preloading, *, fatal: bool = False) -> bool:
         """Load the entries in order; the first failure ends it."""
         for entry in entries:
-            path = self._together(plan, entry) if plan.together else self._first(plan, entry)
+            path = self._together(plan, entry) if plan.together else self._first(entry)
             if path is None:
                 if entry.required:
                     if fatal:
-                        self._done.preload_problem = f"{entry.pattern} not found in the system path"
+                        self._done.preload_problem = f"{entry.name} not found in the system path"
                     return False
                 continue
             opened = self._done.process.open(path, via="preload", needed_by="torch")
@@ -117,17 +122,21 @@ class _Preloader:
                 return False
         return True
 
-    def _first(self, plan: Preloading, entry: Entry) -> str | None:
+    def _first(self, entry: Entry) -> str | None:
         """Return the first file of the pattern, in the order of ``glob.glob``."""
-        for folder in self._sys_path:
-            for place in plan.places:
-                if "{major}" in place and not self._major:
-                    continue
-                inner = place.replace("{folder}", entry.folder).replace("{major}", self._major)
-                found = self._in_folder(join(folder, *inner.split("/")), entry.pattern)
+        for folder in self._folders(entry):
+            for pattern in entry.patterns:
+                inner, _, name = join(folder, pattern).rpartition("/")
+                found = self._in_folder(inner, name)
                 if found is not None:
                     return found
         return None
+
+    def _folders(self, entry: Entry) -> list[str]:
+        """Return the entries of sys.path that are searched."""
+        if not entry.beside:
+            return self._sys_path
+        return [one for one in self._sys_path if self._host.exists(join(one, entry.beside)).value]
 
     def _in_folder(self, folder: str, pattern: str) -> str | None:
         names = self._host.listing(folder).value or ()
@@ -137,12 +146,9 @@ class _Preloader:
     def _together(self, plan: Preloading, entry: Entry) -> str | None:
         """Return the file below the first entry of sys.path that has them all."""
         last = None
-        for folder in self._sys_path:
-            base = join(folder, "nvidia")
-            if not self._host.exists(base).value:
-                continue
-            last = join(base, entry.folder, "lib", entry.pattern)
-            paths = [join(base, one.folder, "lib", one.pattern) for one in plan.on_error]
+        for folder in self._folders(entry):
+            last = join(folder, entry.patterns[0])
+            paths = [join(folder, one.patterns[0]) for one in plan.on_error]
             if all(self._host.exists(path).value for path in paths):
                 break
         return last

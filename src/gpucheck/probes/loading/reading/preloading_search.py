@@ -1,0 +1,97 @@
+"""Where a function of ``torch/__init__.py`` looks for a library, read from its source."""
+
+import ast
+from typing import Final
+
+from gpucheck.probes.loading.reading.source_functions import Functions, name_of
+from gpucheck.probes.loading.reading.source_values import (
+    UNKNOWN,
+    Values,
+    assign,
+    forget,
+    known,
+    value_of,
+)
+
+_ENTRY: Final = "{entry}"
+"""Stands for one entry of ``sys.path``."""
+_DEEPEST = 8
+
+
+class Search:
+    """What a function looks for below each entry of sys.path, in source order."""
+
+    def __init__(self, functions: Functions, cuda: str | None) -> None:
+        self._functions = functions
+        self._cuda = cuda
+        self._depth = 0
+        self.patterns: list[str] = []
+        self.beside = ""
+
+    def read(self, body: list[ast.stmt], values: Values) -> None:
+        """Read the statements of a function, or of a block in it.
+
+        Raises:
+            ValueError: a place does not follow from the text.
+        """
+        for node in body:
+            if isinstance(node, ast.For):
+                forget(node.target, values)
+                if ast.unparse(node.iter) == "sys.path" and isinstance(node.target, ast.Name):
+                    values[node.target.id] = _ENTRY
+                self._calls(node.iter, values)
+                self.read(node.body, values)
+            elif isinstance(node, ast.If):
+                self._if(node, values)
+            else:
+                self._calls(node, values)
+                if not isinstance(node, ast.AugAssign):
+                    assign(node, values, self._cuda)
+
+    def _if(self, node: ast.If, values: Values) -> None:
+        holds = value_of(node.test, values)
+        if known(holds):
+            self.read(node.body if holds else node.orelse, values)
+            return
+        guard = node.test.operand if isinstance(node.test, ast.UnaryOp) else None
+        if isinstance(guard, ast.Call) and isinstance(node.body[0], ast.Continue) and guard.args:
+            path = value_of(guard.args[0], values)
+            if name_of(guard.func) in ("exists", "isdir") and isinstance(path, str):
+                self.beside = below(path)
+        self.read(node.body, values)
+        self.read(node.orelse, values)
+
+    def _calls(self, node: ast.AST, values: Values) -> None:
+        """Note the patterns of a statement, also of the helpers that it calls."""
+        calls = [one for one in ast.walk(node) if isinstance(one, ast.Call)]
+        for call in sorted(calls, key=lambda one: (one.lineno, one.col_offset)):
+            helper = self._functions.get(name_of(call.func))
+            if name_of(call.func) in ("glob", "iglob"):
+                pattern = value_of(call.args[0], values) if call.args else UNKNOWN
+                self.patterns.append(below(pattern))
+            elif helper is not None and self._depth < _DEEPEST:
+                self._depth += 1
+                self.read(helper.body, bound(helper, call, values))
+                self._depth -= 1
+
+
+def bound(function: ast.FunctionDef, call: ast.Call, values: Values) -> Values:
+    """Return the values of the parameters of a function that is called."""
+    parameters = [one.arg for one in function.args.args]
+    defaults = function.args.defaults
+    first = len(parameters) - len(defaults)
+    given = {
+        name: value_of(one, {}) for name, one in zip(parameters[first:], defaults, strict=True)
+    }
+    for one, default in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True):
+        given[one.arg] = value_of(default, {}) if default is not None else UNKNOWN
+    given |= {name: value_of(one, values) for name, one in zip(parameters, call.args, strict=False)}
+    given |= {one.arg: value_of(one.value, values) for one in call.keywords if one.arg}
+    return given
+
+
+def below(path: object) -> str:
+    """Return the part of a path after the entry of sys.path."""
+    if not isinstance(path, str) or not path.startswith(f"{_ENTRY}/"):
+        raise ValueError("a place of libraries that is not understood")
+    return path.removeprefix(f"{_ENTRY}/")

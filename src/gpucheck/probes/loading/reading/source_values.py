@@ -1,0 +1,190 @@
+"""The values of expressions in a parsed function, as far as they follow from its text.
+
+Only what texts, numbers, lists and dictionaries give is worked out, by a few operations that cannot
+take long or change anything. Everything else is ``UNKNOWN``.
+"""
+
+import ast
+import operator
+from collections.abc import Callable
+from typing import Any, Final
+
+from gpucheck.probes.loading.reading.source_functions import name_of
+
+Values = dict[str, Any]
+"""The variables of a function and their values."""
+
+
+class _Unknown:
+    def __repr__(self) -> str:
+        return "UNKNOWN"
+
+
+UNKNOWN: Final = _Unknown()
+MAPS: Final = _Unknown()
+"""The text of ``/proc/self/maps``."""
+_MAPS_FILE = "/proc/self/maps"
+_COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
+    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le,
+    ast.Gt: operator.gt, ast.GtE: operator.ge, ast.Is: operator.is_, ast.IsNot: operator.is_not,
+    ast.In: lambda one, many: one in many, ast.NotIn: lambda one, many: one not in many,
+}  # fmt: skip
+_LONGEST = 4096
+
+
+def value_of(node: ast.expr, values: Values) -> Any:  # noqa: ANN401  # the text decides
+    """Return what the expression gives; UNKNOWN if that does not follow from the text."""
+    read = _READERS.get(type(node))
+    try:
+        found = read(node, values) if read is not None else UNKNOWN
+    except (TypeError, ValueError, LookupError, AttributeError):
+        return UNKNOWN
+    if isinstance(found, str) and len(found) > _LONGEST:
+        return UNKNOWN
+    return found
+
+
+def known(*found: object) -> bool:
+    """Whether all of these values are known."""
+    return not any(isinstance(one, _Unknown) for one in found)
+
+
+def assign(node: ast.stmt, values: Values, cuda: str | None) -> None:
+    """Note the values that a statement gives to variables; ``cuda`` is ``torch.version.cuda``."""
+    if isinstance(node, ast.ImportFrom) and node.module == "torch.version":
+        for one in node.names:
+            values[one.asname or one.name] = cuda if one.name == "cuda" else UNKNOWN
+        return
+    targets = node.targets if isinstance(node, ast.Assign) else []
+    if isinstance(node, ast.AnnAssign):
+        targets = [node.target]
+    value = getattr(node, "value", None)
+    if len(targets) != 1 or value is None:
+        forget(node, values)
+        return
+    target = targets[0]
+    if isinstance(target, ast.Name):
+        values[target.id] = value_of(value, values)
+    elif isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
+        of, at = values.get(target.value.id), value_of(target.slice, values)
+        one = value_of(value, values)
+        fits = isinstance(of, dict) and isinstance(at, str) and known(one)
+        values[target.value.id] = {**of, at: one} if of is not None and fits else UNKNOWN
+    else:
+        forget(node, values)
+
+
+def forget(node: ast.AST, values: Values) -> None:
+    """Take the value from every variable that is assigned somewhere in the node."""
+    for one in ast.walk(node):
+        if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store):
+            values[one.id] = UNKNOWN
+
+
+def _constant(node: ast.Constant, _values: Values) -> object:
+    return node.value
+
+
+def _name(node: ast.Name, values: Values) -> object:
+    return values.get(node.id, UNKNOWN)
+
+
+def _attribute(node: ast.Attribute, _values: Values) -> object:
+    # Only Linux has the loader that this is about.
+    return "linux" if ast.unparse(node) == "sys.platform" else UNKNOWN
+
+
+def _formatted(node: ast.JoinedStr, values: Values) -> object:
+    parts = [
+        value_of(part.value if isinstance(part, ast.FormattedValue) else part, values)
+        for part in node.values
+    ]
+    return "".join(map(str, parts)) if known(*parts) else UNKNOWN
+
+
+def _binary(node: ast.BinOp, values: Values) -> object:
+    left, right = value_of(node.left, values), value_of(node.right, values)
+    if isinstance(left, str) and isinstance(right, str):
+        if isinstance(node.op, ast.Add):
+            return left + right
+        if isinstance(node.op, ast.Div):
+            return f"{left}/{right}"
+    return UNKNOWN
+
+
+def _not(node: ast.UnaryOp, values: Values) -> object:
+    found = value_of(node.operand, values)
+    return not found if isinstance(node.op, ast.Not) and known(found) else UNKNOWN
+
+
+def _and_or(node: ast.BoolOp, values: Values) -> object:
+    decides = isinstance(node.op, ast.Or)
+    found = [value_of(one, values) for one in node.values]
+    if any(known(one) and bool(one) is decides for one in found):
+        return decides
+    return (not decides) if known(*found) else UNKNOWN
+
+
+def _comparison(node: ast.Compare, values: Values) -> object:
+    left, right = value_of(node.left, values), value_of(node.comparators[0], values)
+    if len(node.ops) > 1 or not known(left, right):
+        return UNKNOWN
+    return _COMPARISONS[type(node.ops[0])](left, right)
+
+
+def _sequence(node: ast.List | ast.Tuple, values: Values) -> object:
+    found = [value_of(one, values) for one in node.elts]
+    return found if known(*found) else UNKNOWN
+
+
+def _dictionary(node: ast.Dict, values: Values) -> object:
+    keys = [value_of(one, values) if one is not None else UNKNOWN for one in node.keys]
+    found = [value_of(one, values) for one in node.values]
+    return dict(zip(keys, found, strict=True)) if known(*keys, *found) else UNKNOWN
+
+
+def _element(node: ast.Subscript, values: Values) -> object:
+    of, at = value_of(node.value, values), value_of(node.slice, values)
+    return of[at] if known(of, at) else UNKNOWN
+
+
+def _call(node: ast.Call, values: Values) -> object:
+    name = name_of(node.func)
+    given = [value_of(one, values) for one in node.args]
+    if name == "system" and not given:
+        return "Linux"
+    if name in ("read", "read_text") and isinstance(node.func, ast.Attribute):
+        return MAPS if value_of(node.func.value, values) == _MAPS_FILE else UNKNOWN
+    if not known(*given) or node.keywords:
+        return UNKNOWN
+    # A method of a text or a dictionary comes before a function of a module: both have a join.
+    if isinstance(node.func, ast.Attribute) and not _is_module(node.func.value, values):
+        return _method(value_of(node.func.value, values), name, given)
+    if name == "join":
+        return "/".join(given)
+    if name in ("str", "Path", "open", "fspath"):
+        return str(given[0])
+    return int(given[0]) if name == "int" else UNKNOWN
+
+
+def _is_module(node: ast.expr, values: Values) -> bool:
+    """Whether this is a module such as ``os.path``, and no value."""
+    if isinstance(node, ast.Attribute):
+        return _is_module(node.value, values)
+    return isinstance(node, ast.Name) and node.id not in values
+
+
+def _method(of: Any, name: str, given: list[Any]) -> object:  # noqa: ANN401  # the text decides
+    if isinstance(of, str) and name in ("split", "partition", "startswith", "endswith"):
+        return getattr(of, name)(*given)
+    if isinstance(of, dict) and name in ("items", "values", "keys") and not given:
+        return [list(one) if name == "items" else one for one in getattr(of, name)()]
+    return UNKNOWN
+
+
+_READERS: dict[type[ast.expr], Callable[[Any, Values], object]] = {
+    ast.Constant: _constant, ast.Name: _name, ast.Attribute: _attribute, ast.JoinedStr: _formatted,
+    ast.BinOp: _binary, ast.UnaryOp: _not, ast.BoolOp: _and_or, ast.Compare: _comparison,
+    ast.List: _sequence, ast.Tuple: _sequence, ast.Dict: _dictionary, ast.Subscript: _element,
+    ast.Call: _call,
+}  # fmt: skip
