@@ -63,10 +63,12 @@ class Pseudonyms:
             self._users.setdefault(name, f"user{len(self._users) + 1}")
 
     def learn_uuid(self, value: str) -> None:
-        """Learn the whole UUID of a device."""
+        """Learn the whole UUID of a device; a prefix without anything after it identifies none."""
         found = _UUID.fullmatch(value)
         body = found[2] if found else value
-        if body and body not in self._bodies:
+        if not any(map(str.isalnum, body)):
+            return
+        if body not in self._bodies:
             self._bodies[body] = self._new_body()
         self._full_uuids[value] = None
 
@@ -200,7 +202,7 @@ class Pseudonyms:
     def _device(self, entry: str) -> str:
         """Replace one entry so that it names exactly the devices that it named before."""
         found = _UUID.fullmatch(entry.strip())
-        if found is None:
+        if found is None or not found[2]:
             return self.text(entry)
         word = entry.strip()
         prefix, body, instance = found.groups()
