@@ -21,7 +21,8 @@ from gpucheck.output.redact.pseudonyms import Pseudonyms
 ODD = [
     "", " ", "GPU-", "MIG-", "MIG-GPU-", "MIG-GPU-/1/2", "GPU-/3", "gpu-", "GPU-x", "GPU--", ",",
     ",,", "GPU-,GPU-", "MIG-GPU-,0", "GPU-8f2c1c55", "GPU-(", "GPU-\\", "GPU-\u0130", "²", "/",
-    "//", "\\\\", "C:\\", "/home/", "/home//x", "./", "..", "\n", "\x00", "[", "(?P<uuid>", "$", "\udcff",
+    "//", "\\\\", "C:\\", "/home/", "/home//x", "./", "..", "\n", "\x00", "[", "(?P<uuid>", "$",
+    "\udcff",
 ]  # fmt: skip
 """What a broken driver, an empty variable or somebody hostile may put into any field."""
 

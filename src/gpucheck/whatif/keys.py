@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
+from gpucheck.facts.numbers import whole_number
 from gpucheck.tables.versions import capability_numbers, minor, parse
 
 LONGEST_VALUE = 200
@@ -80,7 +81,7 @@ def _cuda(text: str) -> str:
 
 def _capability(text: str) -> str:
     plain = text.lower().removeprefix("sm_")
-    if plain != text.lower() and plain[1:].isdigit():
+    if plain != text.lower() and plain[1:].isdecimal():
         plain = f"{plain[:-1]}.{plain[-1]}"
     if capability_numbers(plain) is None:
         raise ValueError
@@ -88,9 +89,10 @@ def _capability(text: str) -> str:
 
 
 def _count(text: str) -> str:
-    if not text.isascii() or not text.isdecimal() or int(text[:9]) > MOST_VALUES:
+    number = whole_number(text)
+    if number is None or number > MOST_VALUES:
         raise ValueError
-    return str(int(text))
+    return str(number)
 
 
 def _some(text: str) -> str:
