@@ -74,7 +74,7 @@ def reports(word: str) -> list[Report]:
     found = []
     for origin in ("live", "pasted", "described"):
         for redacted in (False, True):
-            snapshot = Snapshot(sections, runs, tables=word, origin=origin, taken=word,  # type: ignore[arg-type]
+            snapshot = Snapshot(sections, runs, tables=word, origin=origin, taken=word,
                                 gpucheck=word, redacted=redacted)  # fmt: skip
             asked = open_questions(snapshot, TABLES)
             found.append(make_report(diagnose(snapshot, TABLES), snapshot, asked))
