@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from memory_store import MemoryStore
-from rules_support import TABLES
+from rules_support import TABLES, snapshot
 from tiny_elf import tiny_elf
 
 import gpucheck
@@ -19,7 +19,14 @@ from gpucheck.binaries.elf import missing_symbols, read_elf
 from gpucheck.binaries.elf._file import HASH, Strings
 from gpucheck.binaries.elf._hashes import GnuHash, OldHash
 from gpucheck.derived.torch_code import capabilities_of
+from gpucheck.facts.environment import Environment
+from gpucheck.facts.extensions import Extension, Extensions
+from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.nvml import Nvml, NvmlGpu
+from gpucheck.facts.snapshot import Snapshot
+from gpucheck.facts.system import System
 from gpucheck.machine import LiveHost
+from gpucheck.output.redact import redact
 from gpucheck.preflight.coordinator import coordinator as module
 from gpucheck.preflight.coordinator.coordinator import Coordinator, Plan
 from gpucheck.preflight.coordinator.rank_assignment import JobSpec
@@ -105,6 +112,27 @@ def test_a_table_of_many_driver_branches(tmp_path: Path) -> None:
         support.driving_all(["8.9", "12.0"])
 
     grows_like_its_input(ask, 1000)
+
+
+def _many_uuids(size: int) -> Snapshot:
+    gpus = [NvmlGpu(uuid=f"GPU-{at}") for at in range(size)]
+    mask = ",".join(f"GPU-{at}x" for at in range(size))
+    return snapshot(Nvml(gpus=gpus), Environment(variables={"CUDA_VISIBLE_DEVICES": mask}))
+
+
+def _many_packages(size: int) -> Snapshot:
+    files = [Extension(package=f"acme{at}", path=f"/a/x{at}/y{at}") for at in range(size)]
+    return snapshot(Extensions(extensions=files))
+
+
+def _many_users(size: int) -> Snapshot:
+    paths = [f"C:\\Users\\U{at}\\a b{at}" for at in range(size)]
+    return snapshot(System(os="windows"), Interpreter(sys_path=paths))
+
+
+@pytest.mark.parametrize("machine", [_many_uuids, _many_packages, _many_users])
+def test_redaction(machine: Callable[[int], Snapshot]) -> None:
+    grows_like_its_input(lambda size: redact(machine(size)), 2000)
 
 
 # ELF: a chain of a hash table that ends nowhere.
