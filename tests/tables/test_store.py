@@ -84,7 +84,7 @@ def test_an_oversize_file_is_refused(tmp_path: Path) -> None:
         tables.get(Chips)
     with (tmp_path / "chips.json").open("ab") as file:
         file.truncate(LARGEST_FILE + 1)
-    with pytest.raises(TablesError, match=r"chips\.json is larger than 8 MB\.$"):
+    with pytest.raises(TablesError, match=r"chips\.json is larger than 1 MB\.$"):
         tables.get(Chips)
 
 

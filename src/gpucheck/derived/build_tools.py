@@ -8,6 +8,7 @@ import msgspec
 from gpucheck.derived.base import Derived
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.environment import Environment
+from gpucheck.facts.numbers import whole_number
 from gpucheck.facts.system import System
 from gpucheck.facts.toolkits import Compiler, Toolkits
 from gpucheck.tables.host_compilers import Compiler as Kind
@@ -79,8 +80,9 @@ class BuildTools(Derived):
     def visual_c(self) -> tuple[int, str] | None:
         """Return the _MSC_VER of Visual C++ and its fact; None if it is not installed."""
         for at, one in enumerate(self._toolkits.compilers or ()):
-            if one.command == "cl" and one.version and one.version.isdigit():
-                return int(one.version), f"toolkits.compilers.{at}.version"
+            number = whole_number(one.version or "") if one.command == "cl" else None
+            if number is not None:
+                return number, f"toolkits.compilers.{at}.version"
         return None
 
     def takes_any(self) -> bool:

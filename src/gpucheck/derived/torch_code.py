@@ -7,6 +7,7 @@ import msgspec
 from gpucheck.derived import Derived, DriverState, Gpu, Gpus
 from gpucheck.derived.wheels import wheel_platform
 from gpucheck.facts import UnknownFactError, known
+from gpucheck.facts.numbers import whole_number
 from gpucheck.facts.system import System
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.tables.cubin_rules import CubinRules, Runs
@@ -186,4 +187,5 @@ def _newest(codes: tuple[str, ...]) -> tuple[int, int]:
 def capabilities_of(codes: tuple[str, ...]) -> list[tuple[int, int]]:
     """Return the capabilities that codes such as ``sm_90a`` were compiled for."""
     digits = [code.rpartition("_")[2].rstrip("af") for code in codes]
-    return [(int(d[:-1]), int(d[-1])) for d in digits if d[:-1].isdigit() and d[-1].isdigit()]
+    numbers = [(whole_number(one[:-1]), whole_number(one[-1:])) for one in digits]
+    return [(major, minor) for major, minor in numbers if major is not None and minor is not None]

@@ -17,6 +17,9 @@ REPORT_SCHEMA = "gpucheck.report/1"
 FILE_LIMIT = 32 * 1024 * 1024
 """A larger file is not one of our snapshots: most have some 20 KiB, and the report of a pre-flight
 of ten thousand ranks has 10 MiB."""
+MOST_OBJECTS, MOST_COMMAS = 200_000, 1_000_000
+"""More are not parsed. That report has 60,000 objects and 320,000 commas; one byte of JSON may
+become two hundred in memory."""
 
 S = TypeVar("S", bound=Section)
 Origin = Literal["live", "sysroot", "recorded", "pasted", "described"]
@@ -200,7 +203,10 @@ def decode(data: bytes) -> Snapshot:
         msgspec.DecodeError: the data is neither.
         UnicodeDecodeError: it is no text.
     """
-    saved = msgspec.json.decode(_in_utf_8(data), type=_Saved | _SavedReport)
+    data = _in_utf_8(data)
+    if data.count(b"{") > MOST_OBJECTS or data.count(b",") > MOST_COMMAS:
+        raise msgspec.DecodeError("it has far more entries than any snapshot or report")
+    saved = msgspec.json.decode(data, type=_Saved | _SavedReport)
     if isinstance(saved, _SavedReport):
         saved = msgspec.json.decode(saved.snapshot, type=_Saved)
     sections = {

@@ -23,6 +23,7 @@ from gpucheck.facts.claims import Confidence, Fix, Severity
 from gpucheck.facts.cuda_driver import CudaDriver
 from gpucheck.facts.device_nodes import DeviceNode, DeviceNodes
 from gpucheck.facts.driver import Driver
+from gpucheck.facts.numbers import whole_number
 from gpucheck.facts.nvml import Nvml
 from gpucheck.facts.pci import Pci
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
@@ -133,8 +134,7 @@ def _missing(nodes: list[DeviceNode], pci: Pci, nvml: Nvml, around: Surroundings
 
 
 def _number(node: DeviceNode) -> int | None:
-    digits = (node.path or "").removeprefix("/dev/nvidia")
-    return int(digits) if digits.isdecimal() else None
+    return whole_number((node.path or "").removeprefix("/dev/nvidia"))
 
 
 def _proves(cuda: CudaDriver, driver: Driver) -> bool:
@@ -209,7 +209,7 @@ def _hit_unknown_error(driver: Driver, around: Surroundings, seen: tuple[str, ..
 def _make(missing: list[str]) -> Fix:
     load = ("sudo modprobe nvidia-uvm",) if _UVM in missing else ()
     numbers = (path.removeprefix("/dev/nvidia") for path in missing)
-    more = [f"-c={number}" for number in numbers if number.isdecimal() and int(number)]
+    more = [f"-c={number}" for number in numbers if whole_number(number)]
     return Fix(
         text="Load the module and make the device files (nvidia-modprobe is part of the driver).",
         commands=(*load, " ".join((_MAKE, *more))),

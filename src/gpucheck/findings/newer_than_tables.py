@@ -86,7 +86,7 @@ def _gpus(gpus: Gpus, tables: Tables) -> Iterator[_News]:
 def _torch(torch: TorchBuild, tables: Tables) -> Iterator[_News]:
     releases = tables.get(TorchReleases)
     version = torch.version
-    if version and version[0].isdigit() and not releases.knows(version):
+    if version and version[0].isdecimal() and not releases.knows(version):
         kind = "torch" if released(version) else "the development build torch"
         yield f"{kind} {version}", ("torch.version",)
     toolkits = [

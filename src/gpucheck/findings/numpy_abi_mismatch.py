@@ -15,6 +15,7 @@ Fix: install ``numpy<2``, or a newer PyTorch.
 from gpucheck.advice import Python, TorchFixes
 from gpucheck.facts import known
 from gpucheck.facts.claims import Fix, Severity
+from gpucheck.facts.numbers import whole_number
 from gpucheck.facts.packages import Packages
 from gpucheck.facts.system import System
 from gpucheck.facts.torch_build import TorchBuild
@@ -49,7 +50,7 @@ def check(
         return NotApplicable("NumPy is not installed")
     at = (packages.distributions or []).index(numpy)
     version = known(numpy.version, f"packages.distributions.{at}.version")
-    if not version.partition(".")[0].isdigit() or int(version.partition(".")[0]) < 2:  # noqa: PLR2004  # NumPy 2
+    if (whole_number(version.partition(".")[0]) or 0) < 2:  # noqa: PLR2004  # NumPy 2
         return Fine(f"NumPy {version} is older than 2")
     os = known(system.os, "system.os")
     if os not in ("linux", "windows"):

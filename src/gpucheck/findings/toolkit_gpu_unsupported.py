@@ -20,7 +20,7 @@ import re
 from gpucheck.derived import Gpus
 from gpucheck.derived.nvcc_targets import NvccTargets
 from gpucheck.derived.surroundings import Surroundings
-from gpucheck.derived.torch_code import TorchCode
+from gpucheck.derived.torch_code import TorchCode, capabilities_of
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.claims import Fix, Severity
 from gpucheck.facts.environment import Environment
@@ -120,8 +120,8 @@ def _highest_code(code: TorchCode) -> tuple[int, int] | None:
         codes = code.codes()
     except UnknownFactError:
         return None
-    numbers = [one.removeprefix("sm_").rstrip("af") for one in codes if one.startswith("sm_")]
-    return max(((int(n[:-1]), int(n[-1])) for n in numbers if n[:-1].isdigit()), default=None)
+    compiled = tuple(one for one in codes if one.startswith("sm_"))
+    return max(capabilities_of(compiled), default=None)
 
 
 def _fixes(

@@ -42,7 +42,7 @@ def end_session(leader: int) -> None:
 def _processes() -> list[int]:
     try:
         with os.scandir("/proc") as entries:
-            return [int(entry.name) for entry in entries if entry.name.isdigit()]
+            return [int(entry.name) for entry in entries if entry.name.isdecimal()]
     except OSError:
         return []
 

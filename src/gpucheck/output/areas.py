@@ -12,6 +12,7 @@ from gpucheck.facts.cuda_driver import CudaDriver
 from gpucheck.facts.cuda_libraries import CudaLibraries, CudaLibrary
 from gpucheck.facts.driver import Driver
 from gpucheck.facts.environment import Environment
+from gpucheck.facts.numbers import whole_number
 from gpucheck.facts.nvml import Nvml, NvmlGpu
 from gpucheck.facts.pci import Pci
 from gpucheck.facts.selftests import SelfTests
@@ -92,7 +93,8 @@ def _area_of(finding: Finding, snapshot: Snapshot) -> Name | None:
 def _area_of_selftest(index: str, snapshot: Snapshot) -> Name | None:
     """Return the area of a failed self-test: the device it ran on, or the library that failed."""
     results = snapshot.get(SelfTests).results or []
-    result = results[int(index)] if index.isdigit() and int(index) < len(results) else None
+    at = whole_number(index)
+    result = results[at] if at is not None and at < len(results) else None
     if result is None:
         return None
     if result.kind in _LIBRARY_KINDS:

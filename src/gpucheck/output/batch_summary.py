@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from gpucheck.findings import all_rules
 from gpucheck.output.layout import Page
-from gpucheck.output.words import plural
+from gpucheck.output.words import clean, plural
 from gpucheck.ticket.tally import CauseCount, Tally
 
 _NO_CAUSE = {"none": "(nothing broken)", "unknown": "(no cause found)"}
@@ -63,9 +63,12 @@ def as_csv(tally: Tally) -> str:
     writer.writerow(("counted", "name", "owner", "tickets"))
     writer.writerow(("all", "", "", tally.tickets))
     writer.writerow(("not-read", "", "", tally.not_read))
-    writer.writerows(("verdict", name, "", count) for name, count in tally.verdicts.items())
-    writer.writerows(("owner", name, name, count) for name, count in tally.owners.items())
-    writer.writerows(("cause", one.cause, one.owner, one.tickets) for one in tally.causes)
+    verdicts = [(clean(name), count) for name, count in tally.verdicts.items()]
+    owners = [(clean(name), count) for name, count in tally.owners.items()]
+    causes = [(clean(one.cause), clean(one.owner), one.tickets) for one in tally.causes]
+    writer.writerows(("verdict", name, "", count) for name, count in verdicts)
+    writer.writerows(("owner", name, name, count) for name, count in owners)
+    writer.writerows(("cause", *one) for one in causes)
     return page.getvalue()
 
 
@@ -123,7 +126,7 @@ def _share(count: int, tally: Tally) -> str:
 def _html_table(title: str, rows: Sequence[Row], tally: Tally) -> str:
     most = max((count for _name, _word, count in rows), default=1)
     lines = "\n".join(
-        f"<tr><th>{html.escape(name)}</th><td>{html.escape(word)}</td>"
+        f"<tr><th>{html.escape(clean(name))}</th><td>{html.escape(word)}</td>"
         f'<td class="number">{count}</td><td class="number">{_share(count, tally)}</td>'
         f'<td class="bar"><div style="width: {100 * count / most:.0f}%"></div></td></tr>'
         for name, word, count in rows

@@ -5,6 +5,8 @@ Written by hand, because importing rich alone takes as long as all the rest of a
 
 from collections.abc import Sequence
 
+from gpucheck.output.words import printable
+
 WIDTH = 80
 _NARROWEST, _WIDEST = 40, 120
 _LEAST_COLUMN = 30
@@ -21,7 +23,7 @@ STYLES = {
 
 
 class Page:
-    """Lines of a page while it is written.
+    """Lines of a page while it is written; no character of the text takes effect on a terminal.
 
     Args:
         width: columns, limited to 40 and 120; longer lines are harder to read.
@@ -78,7 +80,8 @@ class Page:
     ) -> None:
         """Write short cells (words, columns, style) and a paragraph in the column after them."""
         row, length = " " * indent, indent
-        for label, columns, style in cells:
+        for name, columns, style in cells:
+            label = printable(name)
             room = max(columns, len(label) + 1)
             row += self.styled(label.ljust(room), style)
             length += room
@@ -91,9 +94,12 @@ class Page:
         first, *rest = self._wrapped(words, length, hang) or [""]
         self._lines += [(row + first[length:]).rstrip(" "), *rest]
 
-    def verbatim(self, line: str, *, indent: int = 0, style: str = "") -> None:
-        """Write a line that may be copied: not wrapped, not decorated."""
-        self._lines.append(" " * indent + self.styled(line, style))
+    def verbatim(self, line: str, *, lead: str = "", indent: int = 0, style: str = "") -> None:
+        """Write a line that may be copied: not wrapped, not decorated; only its lead is styled."""
+        emphasised, plain = (lead, line) if lead else (line, "")
+        self._lines.append(
+            " " * indent + self.styled(printable(emphasised), style) + printable(plain)
+        )
 
     def styled(self, words: str, style: str) -> str:
         """Return the words in a style, except blanks at the edges."""
@@ -106,7 +112,7 @@ class Page:
         """Break only between words: a path or a name is never broken."""
         lines: list[str] = []
         line, start = "", indent
-        for word in words.split():
+        for word in printable(" ".join(words.split())).split(" "):
             if line and start + len(line) + 1 + len(word) > self._width:
                 lines.append(" " * start + line)
                 line, start = word, hang

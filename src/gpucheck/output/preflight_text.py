@@ -75,7 +75,7 @@ def _verdict(page: Page, result: Result, *, in_one_line: bool) -> None:
     word = words.verdict_word(result)
     label, said, style = word.upper(), words.verdict(result), _VERDICTS[word]
     if in_one_line:
-        page.verbatim(page.styled(label.ljust(_VERDICT_COLUMN), style) + said)
+        page.verbatim(said, lead=label.ljust(_VERDICT_COLUMN), style=style)
     else:
         page.labelled(label, said, column=_VERDICT_COLUMN, style=style)
 

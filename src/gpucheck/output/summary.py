@@ -26,6 +26,8 @@ def verdict(report: Report) -> str:
     if causes:
         return f"{headline(causes[0])}{_more(causes)}"
     if report.verdict == "unknown":
+        if not report.open_questions:
+            return "Not enough could be read."
         first = report.open_questions[0]
         if report.about == "self-tests":
             return f"No self-test could be run: {clean(first.reason)}"

@@ -45,8 +45,8 @@ def render(
     style = _STYLES[report.verdict]
     pasted = report.snapshot.get(Pasted)
     if report.verdict == "unknown" and not (pasted.readers or pasted.signs):
-        (question,) = report.open_questions
-        page.labelled("UNKNOWN", _sentence(question.reason), column=_COLUMN, style=style)
+        why = _nothing_known(report)
+        page.labelled("UNKNOWN", why, column=_COLUMN, style=style)
         return page.text()
     page.labelled(report.verdict.upper(), verdict(report), column=_COLUMN, style=style)
     if quiet:
@@ -175,8 +175,10 @@ def where(evidence: Evidence) -> str:
     return f"{clean(evidence.source)}: {name}{clean(text, _LONGEST_LINE)}"
 
 
-def _sentence(reason: str) -> str:
-    return f"Nothing is known of this text: {clean(reason)}."
+def _nothing_known(report: Report) -> str:
+    """Say why; a saved report may have any number of open questions."""
+    reasons = dict.fromkeys(clean(question.reason) for question in report.open_questions)
+    return f"Nothing is known of this text{': ' if reasons else ''}{'; '.join(reasons)}."
 
 
 def _of(report: Report, slug: str) -> Finding:

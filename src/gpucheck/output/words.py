@@ -20,13 +20,20 @@ _NAMES = ("device_name", "product", "project", "library", "executable", "path", 
 def clean(text: str, limit: int = LONGEST) -> str:
     """Return the text on one line, harmless to a terminal and to a reader.
 
-    Blanks of every kind become one space. Characters that do not print (control characters, escape
-    sequences, bidirectional overrides, invisible characters, lone surrogates) are written as
-    escapes, so that nothing is hidden and nothing takes effect.
+    Blanks of every kind become one space.
     """
     if len(text) > limit:
         text = text[: limit - 3] + "..."
-    text = _BLANKS.sub(" ", text).strip()
+    return printable(_BLANKS.sub(" ", text).strip())
+
+
+def printable(text: str) -> str:
+    """Return the text with escapes in place of characters that do not print.
+
+    These are control characters, escape sequences, bidirectional overrides, invisible characters
+    and lone surrogates: nothing is hidden, and nothing takes effect. What a :class:`Page` prints
+    goes through here, whoever wrote it.
+    """
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else _escaped(char) for char in text)

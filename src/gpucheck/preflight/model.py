@@ -11,6 +11,7 @@ from gpucheck.facts.preflight import Phase
 from gpucheck.preflight.figures.baseline import Baseline
 
 Name = Annotated[str, Meta(max_length=1000)]
+Slug = Annotated[str, Meta(pattern=r"\A[a-z][a-z0-9]*(?:-[a-z0-9]+)*\Z", max_length=64)]
 Text = Annotated[str, Meta(max_length=65_536)]
 Count = Annotated[int, Meta(ge=0, le=2**53)]
 RankNumber = Annotated[int, Meta(ge=0, le=1_000_000)]
@@ -152,7 +153,7 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 class RootCause(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An error that the static rules found on a node."""
 
-    slug: Name
+    slug: Slug
     headline: Text
     confidence: Confidence
     fixes: Annotated[tuple[Fix, ...], Meta(max_length=100)] = ()

@@ -1,11 +1,24 @@
 """What all tables have in common: rows with sources, and one JSON form."""
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 OperatingSystem = Literal["linux", "windows"]
+VersionText = Annotated[str, Meta(pattern=r"^[0-9]{1,9}(\.[0-9]{1,9}){0,7}$(?!\n)", max_length=64)]
+"""A column that is computed with: ``versions.numbers`` takes it."""
+Specifier = Annotated[
+    str,
+    Meta(
+        pattern=r"^((^|, ?)(==|!=|<=|>=|~=|<|>) ?"
+        r"[0-9]{1,9}(\.[0-9]{1,9}){0,7}(\.\*|[a-z][0-9a-z.]*)?)*$(?!\n)",
+        max_length=200,
+    ),
+]
+"""A column that ``packaging`` reads as a specifier: ``>=2.1,<2.5``."""
+Branch = Annotated[str, Meta(pattern=r"^[0-9]{1,4}$(?!\n)")]
+"""The number of a driver branch."""
 
 
 class Source(Struct, frozen=True, forbid_unknown_fields=True):

@@ -18,6 +18,7 @@ from gpucheck.tables.versions import at_least, capability_numbers, parse
 
 Capability = tuple[int, int]
 _CODE = r"(sm|compute)_([0-9]{1,3})([0-9])([af]?)"
+_LONGEST = 64
 
 
 class Runs(Enum):
@@ -67,6 +68,8 @@ class CubinRules(Table, frozen=True):
         on 8.7 too. None if the answer depends on something unknown. This does not consider whether
         the driver supports the PTX version.
         """
+        if len(code) > _LONGEST or len(build_cuda or "") > _LONGEST:
+            return None  # no code, and nothing to keep
         return self._answer(code, capability, build_cuda)
 
     @cached_property

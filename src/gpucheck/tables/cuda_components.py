@@ -3,7 +3,7 @@
 import re
 from typing import ClassVar, Literal
 
-from gpucheck.tables.base import Row, Table
+from gpucheck.tables.base import Row, Table, VersionText
 from gpucheck.tables.versions import compare, numbers, parse
 
 Component = Literal[
@@ -38,7 +38,7 @@ _SUFFIX = re.compile(r"-cu[0-9]{2}\Z")
 class ComponentsRow(Row, frozen=True):
     """A toolkit release ("12.4.1") and the version of each library in it."""
 
-    cuda: str
+    cuda: VersionText
     nvrtc: str
     cudart: str
     nvcc: str

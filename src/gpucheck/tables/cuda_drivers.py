@@ -7,7 +7,7 @@ release: the driver that it shipped with, which from CUDA 11 on is not what a pr
 
 from typing import ClassVar
 
-from gpucheck.tables.base import OperatingSystem, Row, Table
+from gpucheck.tables.base import OperatingSystem, Row, Table, VersionText
 from gpucheck.tables.versions import at_least, compare, minor, parse
 
 _FIRST_WITH_MINOR_COMPATIBILITY = 11
@@ -21,9 +21,9 @@ class MinorCompatibilityRow(Row, frozen=True, tag_field="kind", tag="minor-versi
     measured.
     """
 
-    cuda: str
-    linux: str | None = None
-    windows: str | None = None
+    cuda: VersionText
+    linux: VersionText | None = None
+    windows: VersionText | None = None
     driver_cuda: str | None = None
     gate_measured: tuple[str, ...] = ()
 
@@ -31,10 +31,10 @@ class MinorCompatibilityRow(Row, frozen=True, tag_field="kind", tag="minor-versi
 class ToolkitRow(Row, frozen=True, tag_field="kind", tag="toolkit"):
     """The driver that a toolkit release came with, and the branch (such as 550) of that driver."""
 
-    cuda: str
+    cuda: VersionText
     label: str
-    linux: str | None = None
-    windows: str | None = None
+    linux: VersionText | None = None
+    windows: VersionText | None = None
     branch: str | None = None
 
 

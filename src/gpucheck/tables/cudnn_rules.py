@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from gpucheck.tables.base import Row, Table
+from gpucheck.tables.base import Row, Table, VersionText
 from gpucheck.tables.versions import (
     at_least,
     capability_numbers,
@@ -26,8 +26,8 @@ class RuleRow(Row, frozen=True):
 
     rule: str
     effect: str
-    torch_from: str | None = None
-    torch_to: str | None = None
+    torch_from: VersionText | None = None
+    torch_to: VersionText | None = None
     accepted: bool | None = None
     variable: str | None = None
     cudnn_from: str | None = None

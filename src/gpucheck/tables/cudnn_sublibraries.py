@@ -2,7 +2,7 @@
 
 from typing import ClassVar, Literal
 
-from gpucheck.tables.base import Row, Table
+from gpucheck.tables.base import Row, Table, VersionText
 from gpucheck.tables.versions import compare, numbers, parse
 
 
@@ -12,7 +12,7 @@ class SublibraryRow(Row, frozen=True):
     cudnn: str
     soname: str
     role: Literal["main", "loader", "part"]
-    seen_in: tuple[str, ...] = ()
+    seen_in: tuple[VersionText, ...] = ()
     not_in: tuple[str, ...] = ()
 
 

@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from gpucheck.tables.base import Row, Table
+from gpucheck.tables.base import Row, Table, VersionText
 from gpucheck.tables.versions import at_least, capability_numbers, compare, numbers, parse
 
 Capability = tuple[int, int]
@@ -17,7 +17,7 @@ class CudnnRow(Row, frozen=True):
     this row.
     """
 
-    cudnn: str
+    cudnn: VersionText
     cuda: str
     toolkits: str
     linux: str | None = None

@@ -4,7 +4,7 @@ from datetime import date
 from functools import cached_property
 from typing import ClassVar
 
-from gpucheck.tables.base import Row, Table
+from gpucheck.tables.base import Branch, Row, Table
 from gpucheck.tables.versions import parse
 
 
@@ -17,7 +17,7 @@ class BranchRow(Row, frozen=True):
     the open kernel modules, `first_seen` is the day (YYYY-MM-DD) of the first.
     """
 
-    branch: str
+    branch: Branch
     kind: str | None = None
     cuda: str | None = None
     eol: str | None = None

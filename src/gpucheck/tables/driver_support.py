@@ -21,6 +21,7 @@ class DriverSupport:
     def __init__(self, architectures: GpuArchitectures, branches: DriverBranches) -> None:
         self._architectures = architectures
         self._branches = branches
+        self._last_without: dict[tuple[int, ...], int] = {}
 
     def drives(
         self, capability: str, *, release: str | None = None, cuda: str | None = None
@@ -94,7 +95,12 @@ class DriverSupport:
         if branch is None:
             said = parse(cuda)
             return said is not None and not at_least(said, toolkit)
-        older = (
-            older for older, newest in self._branches.newest_cuda if not at_least(newest, toolkit)
-        )
-        return branch <= max(older, default=0)
+        return branch <= self._last_branch_without(toolkit)
+
+    def _last_branch_without(self, toolkit: tuple[int, ...]) -> int:
+        """Return the last branch whose CUDA is older than the toolkit, 0 if there is none."""
+        if toolkit not in self._last_without:
+            spoken = self._branches.newest_cuda
+            older = (branch for branch, newest in spoken if not at_least(newest, toolkit))
+            self._last_without[toolkit] = max(older, default=0)
+        return self._last_without[toolkit]

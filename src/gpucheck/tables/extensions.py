@@ -3,7 +3,7 @@
 import re
 from typing import ClassVar
 
-from gpucheck.tables.base import Row, Table
+from gpucheck.tables.base import Row, Specifier, Table, VersionText
 from gpucheck.tables.versions import at_least, capability_numbers, numbers, parse, released
 
 _SEPARATORS = r"[-_.]+"
@@ -19,7 +19,7 @@ class ExtensionRow(Row, frozen=True, tag_field="kind", tag="release"):
 
     package: str
     version: str
-    torch: str | None = None
+    torch: Specifier | None = None
     built_for_torch: tuple[str, ...] = ()
     built_with_cuda: tuple[str, ...] = ()
     cuda: tuple[str, ...] = ()
@@ -34,7 +34,7 @@ class ExtensionWheelsRow(Row, frozen=True, tag_field="kind", tag="wheels"):
     """
 
     packages: tuple[str, ...]
-    torch: str
+    torch: VersionText
     builds: tuple[str, ...]
     address: str
 

@@ -2,7 +2,7 @@
 
 from typing import ClassVar, Literal
 
-from gpucheck.tables.base import Row, Table
+from gpucheck.tables.base import Row, Table, VersionText
 from gpucheck.tables.gpu_products import GpuProducts, plain_product
 from gpucheck.tables.versions import minor, numbers, parse
 
@@ -17,7 +17,7 @@ class PackageRow(Row, frozen=True, tag_field="kind", tag="package"):
     not-applicable: the branch's own libcuda already has this CUDA version.
     """
 
-    cuda: str
+    cuda: VersionText
     branch: str
     state: State
 

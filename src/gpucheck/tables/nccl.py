@@ -2,22 +2,22 @@
 
 from typing import ClassVar, Literal
 
-from gpucheck.tables.base import Row, Table
+from gpucheck.tables.base import Row, Table, VersionText
 from gpucheck.tables.versions import at_least, compare, numbers, parse, released
 
 
 class TorchNcclRow(Row, frozen=True, tag_field="kind", tag="torch"):
     """The NCCL of a build; `torch` is a release, or a minor release for builds outside PyPI."""
 
-    torch: str
+    torch: VersionText
     build: str
-    nccl: str
+    nccl: VersionText
 
 
 class NcclCodeRow(Row, frozen=True, tag_field="kind", tag="code"):
     """The code inside an NCCL for a CUDA major: cubins ("sm_80") and PTX ("compute_120")."""
 
-    nccl: str
+    nccl: VersionText
     cuda: str
     cubins: tuple[str, ...]
     ptx: tuple[str, ...]

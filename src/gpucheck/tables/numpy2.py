@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from gpucheck.tables.base import OperatingSystem, Row, Table
+from gpucheck.tables.base import OperatingSystem, Row, Table, VersionText
 from gpucheck.tables.versions import at_least, numbers, released
 
 
@@ -11,8 +11,8 @@ class Numpy2Row(Row, frozen=True):
 
     operating_systems: tuple[OperatingSystem, ...]
     works: bool
-    first: str | None = None
-    last: str | None = None
+    first: VersionText | None = None
+    last: VersionText | None = None
     effect: str | None = None
 
 

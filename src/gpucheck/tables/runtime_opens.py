@@ -3,7 +3,7 @@
 from functools import cached_property
 from typing import ClassVar, Literal
 
-from gpucheck.tables.base import Row, Table
+from gpucheck.tables.base import Row, Table, VersionText
 from gpucheck.tables.versions import at_least, numbers, parse
 
 Need = Literal["required", "feature", "optional"]
@@ -31,7 +31,7 @@ class OpenRow(Row, frozen=True):
     need: Need
     kind: Kind
     seen_in: tuple[str, ...]
-    since: str | None = None
+    since: VersionText | None = None
     cuda: str | None = None
     by_release: bool = False
     purpose: str = ""

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SCHEMA = "gpucheck.tables/1"
-LARGEST_FILE = 8 * 1024 * 1024
+LARGEST_FILE = 1024 * 1024
+"""Eight times the largest table. One byte of it may become thirty in memory."""
 _ROW = r"`\$\.rows\[([0-9]+)\]"
 
 T = TypeVar("T", bound=Table)
@@ -80,6 +81,9 @@ class Tables:
         table = _decode(path, cls)
         if table.table != cls.name:
             message = f"{path} holds the table {table.table!r}, not {cls.name!r}."
+            raise TablesError(message)
+        if not table.rows:
+            message = f"{path} has no rows."
             raise TablesError(message)
         self._tables[cls.name] = table
         return table

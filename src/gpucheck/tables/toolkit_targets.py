@@ -3,7 +3,7 @@
 import re
 from typing import ClassVar
 
-from gpucheck.tables.base import Row, Table
+from gpucheck.tables.base import Row, Table, VersionText
 from gpucheck.tables.versions import compare, numbers, parse
 
 _TARGET = r"(?:sm|compute)_([0-9]{2,3}[af]?)"
@@ -12,8 +12,8 @@ _TARGET = r"(?:sm|compute)_([0-9]{2,3}[af]?)"
 class TargetsRow(Row, frozen=True):
     """An nvcc release of a toolkit: plain targets ("sm_86") and a- and f-targets ("sm_90a")."""
 
-    cuda: str
-    nvcc: str
+    cuda: VersionText
+    nvcc: VersionText
     targets: tuple[str, ...]
     specific_targets: tuple[str, ...] = ()
 

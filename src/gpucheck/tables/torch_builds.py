@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from gpucheck.tables.base import Row, Table
+from gpucheck.tables.base import Row, Table, VersionText
 from gpucheck.tables.versions import minor, released
 
 
@@ -17,9 +17,9 @@ class BuildRow(Row, frozen=True):
     release.
     """
 
-    torch: str
+    torch: VersionText
     build: str
-    cuda: str
+    cuda: VersionText
     platform: str
     available: bool | None = None
     releases: tuple[str, ...] = ()
@@ -29,7 +29,7 @@ class BuildRow(Row, frozen=True):
     ptx: tuple[str, ...] = ()
     cudnn: str | None = None
     nccl: str | None = None
-    glibc: str | None = None
+    glibc: VersionText | None = None
     cxx11_abi: bool | None = None
 
 

@@ -2,7 +2,7 @@
 
 from typing import ClassVar, Literal
 
-from gpucheck.tables.base import Row, Table
+from gpucheck.tables.base import Row, Specifier, Table, VersionText
 from gpucheck.tables.versions import at_least, compare, numbers, released
 
 Package = Literal["torchvision", "torchaudio", "torchtext"]
@@ -14,7 +14,7 @@ class CompanionRow(Row, frozen=True, tag_field="kind", tag="companions"):
     torchtext is missing from torch 2.4 on: 0.18.0 was its last release.
     """
 
-    torch: str
+    torch: VersionText
     torchvision: str | None = None
     torchaudio: str | None = None
     torchtext: str | None = None
@@ -30,7 +30,7 @@ class PinRow(Row, frozen=True, tag_field="kind", tag="pin"):
 
     package: Package
     version: str
-    torch: str
+    torch: Specifier
     date: str | None = None
     known_to: str | None = None
 

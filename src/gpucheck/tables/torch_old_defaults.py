@@ -2,14 +2,14 @@
 
 from typing import ClassVar
 
-from gpucheck.tables.base import Row, Table
+from gpucheck.tables.base import Row, Table, VersionText
 from gpucheck.tables.versions import compare, numbers, released
 
 
 class OldDefaultRow(Row, frozen=True):
     """A release: the CUDA of the Linux x86_64 wheel that a plain `pip install torch` got."""
 
-    torch: str
+    torch: VersionText
     cuda: str
 
 

@@ -3,7 +3,7 @@
 import re
 from typing import ClassVar
 
-from gpucheck.tables.base import Row, Table
+from gpucheck.tables.base import Row, Specifier, Table, VersionText
 from gpucheck.tables.versions import compare, numbers, released
 
 _SEPARATORS = re.compile(r"[-_.]+")
@@ -16,10 +16,10 @@ class PinRow(Row, frozen=True, tag_field="kind", tag="pin"):
     ("<3.15"), `extras` the requested extras of the package.
     """
 
-    torch: str
+    torch: VersionText
     platform: str
     package: str
-    specifier: str
+    specifier: Specifier
     extras: tuple[str, ...] = ()
     python: str | None = None
 

@@ -4,7 +4,7 @@ import re
 from functools import cached_property
 from typing import ClassVar, Literal
 
-from gpucheck.tables.base import Row, Table
+from gpucheck.tables.base import Row, Table, VersionText
 from gpucheck.tables.versions import compare, numbers, parse, released
 
 _LEADING = r"[0-9]{1,9}(?:\.[0-9]{1,9}){0,3}"
@@ -19,14 +19,14 @@ class ReleaseRow(Row, frozen=True):
     2.
     """
 
-    torch: str
+    torch: VersionText
     date: str
     requires_python: str
     pythons: dict[str, tuple[str, ...]]
     default_builds: dict[str, str]
     cuda: str | None = None
     platform_tag: str | None = None
-    glibc: str | None = None
+    glibc: VersionText | None = None
     glibcxx: str | None = None
     cxxabi: str | None = None
     cxx11_abi: bool | None = None

@@ -2,17 +2,17 @@
 
 from typing import ClassVar
 
-from gpucheck.tables.base import Row, Table
+from gpucheck.tables.base import Row, Table, VersionText
 from gpucheck.tables.versions import at_least, compare, numbers, parse, released
 
 
 class TritonRow(Row, frozen=True):
     """A release: first and last Python ("3.9", "3.13"), glibc; PyPI has only Linux wheels."""
 
-    triton: str
-    python_first: str
-    python_last: str
-    glibc: str
+    triton: VersionText
+    python_first: VersionText
+    python_last: VersionText
+    glibc: VersionText
     linux_only: bool
 
 

@@ -4,6 +4,7 @@ import functools
 
 from gpucheck.facts.drafts import Draft
 from gpucheck.facts.environment import Environment
+from gpucheck.facts.numbers import whole_number
 from gpucheck.facts.nvml import Nvml
 from gpucheck.facts.pasted import Pasted
 from gpucheck.facts.pci import Pci
@@ -112,7 +113,7 @@ def _is_full(machine: Machine) -> bool:
     gpus = machine.items(Nvml, "gpus")
     variables = machine.value(Environment, "variables") or {}
     mask = variables.get("CUDA_VISIBLE_DEVICES", "").partition(",")[0].strip()
-    first = gpus.get(int(mask) if mask.isdigit() else 0)
+    first = gpus.get(whole_number(mask) or 0)
     if first is None:
         return False
     used, total = first.fields.get("memory_used_bytes"), first.fields.get("memory_total_bytes")

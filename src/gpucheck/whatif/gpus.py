@@ -5,6 +5,7 @@ from gpucheck.facts.device_nodes import DeviceNode, DeviceNodes
 from gpucheck.facts.drafts import Draft, Drafts
 from gpucheck.facts.driver import Driver, DriverLibrary
 from gpucheck.facts.kernel_log import KernelLog, XidEvent
+from gpucheck.facts.numbers import whole_number
 from gpucheck.facts.nvml import GpuProcess, Nvml, NvmlGpu
 from gpucheck.facts.pci import Pci, PciGpu
 from gpucheck.facts.system import System
@@ -236,8 +237,8 @@ class GpuReader:
         self._drafts.of(CudaDriver).said("init_code", code, self._source("cuda_error"))
 
     def _error_code(self, word: str) -> int:
-        if not word or word.isdecimal():
-            return int(word or 0)
+        if (number := whole_number(word or "0")) is not None:
+            return number
         row = self._tables.get(CudaErrors).named(word)
         if row is None:
             raise GivenError(f"cuda_error takes a number or a name, and {word!r} is no known name.")
@@ -267,8 +268,8 @@ class GpuReader:
         if "nvml_error" not in self._given:
             return None
         word = self._first("nvml_error")
-        if not word or word.isdecimal():
-            return int(word or 0)
+        if (number := whole_number(word or "0")) is not None:
+            return number
         rows = self._tables.get(NvmlErrors).rows
         found = next((row.code for row in rows if row.error == word.upper()), None)
         if found is None:

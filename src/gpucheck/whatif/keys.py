@@ -10,6 +10,7 @@ from types import MappingProxyType
 
 import msgspec
 
+from gpucheck.facts.numbers import whole_number
 from gpucheck.tables.nearest import did_you_mean, same_name
 from gpucheck.tables.versions import capability_numbers, minor, parse
 
@@ -91,7 +92,7 @@ def _cuda_compat(text: str) -> str:
 
 def _capability(text: str) -> str:
     plain = text.lower().removeprefix("sm_")
-    if plain != text.lower() and plain[1:].isdigit():
+    if plain != text.lower() and plain[1:].isdecimal():
         plain = f"{plain[:-1]}.{plain[-1]}"
     if capability_numbers(plain) is None:
         raise ValueError
@@ -99,9 +100,10 @@ def _capability(text: str) -> str:
 
 
 def _count(text: str) -> str:
-    if not text.isascii() or not text.isdecimal() or int(text[:9]) > MOST_VALUES:
+    number = whole_number(text)
+    if number is None or number > MOST_VALUES:
         raise ValueError
-    return str(int(text))
+    return str(number)
 
 
 def _some(text: str) -> str:

@@ -186,7 +186,7 @@ class Strings:
             while at >= blocks[block][1]:
                 block += 1
             inside = at - blocks[block][0]
-            end = data[block].find(b"\x00", inside)
+            end = data[block].find(b"\x00", inside, inside + longest)
             if end >= 0 or cut:
                 text = data[block][inside : end if end >= 0 else inside + longest]
                 found[at] = text.decode("utf-8", "replace")

@@ -12,7 +12,8 @@ _GNU_HEAD = struct.Struct("<IIII")
 _OLD_HEAD = struct.Struct("<II")
 _MOST_SYMBOLS = 400_000
 _MOST_WORDS = 1 << 22
-_LONGEST_CHAIN = 10_000
+_LONGEST_CHAIN = 1000
+"""Steps along one chain; real ones have some ten. A hostile chain ends nowhere."""
 
 
 class HashTable(Protocol):
@@ -70,14 +71,15 @@ class GnuHash(msgspec.Struct, frozen=True):
         word = self.bloom[hashed // 64 % len(self.bloom)]
         if not word >> hashed % 64 & word >> (hashed >> self.shift) % 64 & 1:
             return []
-        at = self.buckets[hashed % len(self.buckets)] - self.first
-        found = []
-        while 0 <= at < len(self.chain):
+        first = self.buckets[hashed % len(self.buckets)] - self.first
+        if first < 0:
+            return []
+        found: list[int] = []
+        for at in range(first, min(len(self.chain), first + _LONGEST_CHAIN)):
             if self.chain[at] | 1 == hashed | 1:
                 found.append(at + self.first)
             if self.chain[at] & 1:
                 break
-            at += 1
         return found
 
 

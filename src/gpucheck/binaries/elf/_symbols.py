@@ -16,7 +16,7 @@ _HASH_HEAD = struct.Struct("<II")
 _MOST_SYMBOLS = 400_000
 _MOST_SECTIONS = 4096
 _SECTION_NAMES = 64 * 1024
-_LONGEST_SYMBOL = 4096
+_LONGEST_SYMBOL, _LONGEST_SECTION = 4096, 256
 _WEAK = 2
 _HIDDEN = 0x8000
 """The bit of a version number that marks a symbol that is not the default one."""
@@ -136,7 +136,7 @@ def sections(host: Host, elf: Elf) -> Answer[dict[str, tuple[int, int]]]:
     names = (host.read_ranges(elf.path, [place]).value or [b""])[0]
     found: dict[str, tuple[int, int]] = {}
     for name_at, kind, _flags, _address, offset, length, *_ in entries:
-        end = names.find(b"\x00", name_at)
+        end = names.find(b"\x00", name_at, name_at + _LONGEST_SECTION)
         name = names[name_at:end].decode("utf-8", "replace") if end > name_at else ""
         if name and kind != _NO_BITS and offset + length <= elf.size:
             found.setdefault(name, (offset, length))

@@ -63,7 +63,7 @@ class Redaction:
 
     def text(self, words: str) -> str:
         """Return a text with pseudonyms in place of values that are private in the snapshot."""
-        return words if self._snapshot.redacted else self._pseudonyms.text(words)
+        return words if self._snapshot.redacted else _or_hidden(self._pseudonyms.text, words)
 
     def _learn_names(self, system: System) -> None:
         """Give names their pseudonyms, before paths, because paths may contain them."""
@@ -97,14 +97,20 @@ class Redaction:
     def _run(self, run: ProbeRun) -> ProbeRun:
         if run.problem is None:
             return run
-        return msgspec.structs.replace(run, problem=self._pseudonyms.text(run.problem))
+        return msgspec.structs.replace(run, problem=self.text(run.problem))
 
     def _replaced(self, kind: Kind, value: Any) -> Any:  # noqa: ANN401  # as it comes
-        pseudonyms = self._pseudonyms
         if kind == "public":
             return value
         if kind == "variables":
-            return {name: self._variable(name, text) for name, text in value.items()}
+            return {
+                name: _or_hidden(functools.partial(self._variable, name), text)
+                for name, text in value.items()
+            }
+        return _or_hidden(functools.partial(self._value, kind), value)
+
+    def _value(self, kind: Kind, value: str) -> str:
+        pseudonyms = self._pseudonyms
         if kind == "uuid" or value.startswith(_OF_DEVICES):
             return pseudonyms.devices(value)
         ways: dict[Kind, Callable[[str], str]] = {
@@ -132,6 +138,14 @@ class Redaction:
             more = " " if name == "LD_PRELOAD" else ""
             return pseudonyms.paths(value, self._separators + more)
         return pseudonyms.text(value)
+
+
+def _or_hidden(replace: Callable[[str], str], value: str) -> str:
+    """Return the replaced value; if that fails, neither the report is lost nor the value shown."""
+    try:
+        return replace(value)
+    except Exception:  # noqa: BLE001  # whatever is wrong with our code or with the value
+        return HIDDEN
 
 
 @functools.lru_cache(maxsize=4)

@@ -1,5 +1,6 @@
 """Pseudonyms for private values: of the same kind and form, equal if the values are equal."""
 
+import bisect
 import re
 from collections.abc import Iterable
 
@@ -33,11 +34,16 @@ class Pseudonyms:
         self._components: dict[str, str] = {}
         self._spellings: dict[str, str] = {}
         self._users: dict[str, str] = {}
+        self._lower_users: dict[str, str] = {}
         self._hosts: dict[str, str] = {}
+        self._lower_hosts: dict[str, str] = {}
         self._addresses: dict[str, str] = {}
         self._packages: dict[str, str] = {}
+        self._plain_packages: set[str] = set()
+        self._package_lengths: set[int] = set()
         self._bodies: dict[str, str] = {}
-        self._full_uuids: dict[str, None] = {}
+        self._full_uuids: list[str] = []
+        """Sorted, each once: those that begin with the same word are side by side."""
         self._odd_bodies: list[str] = []
         self._paths: dict[str, str] = {}
         self._texts: dict[str, str] = {}
@@ -54,6 +60,8 @@ class Pseudonyms:
         short, _, domain = name.partition(".")
         number = len(self._hosts) + 1
         self._hosts.setdefault(short, f"host{number}")
+        self._lower_hosts.setdefault(short.lower(), short)
+        self._lower_hosts.setdefault(name.lower(), name)
         if domain:
             self._hosts[name] = f"{self._hosts[short]}.domain{number}"
 
@@ -61,14 +69,19 @@ class Pseudonyms:
         """Learn a user name."""
         if name and name not in NO_USERS:
             self._users.setdefault(name, f"user{len(self._users) + 1}")
+            self._lower_users.setdefault(name.lower(), name)
 
     def learn_uuid(self, value: str) -> None:
-        """Learn the whole UUID of a device."""
+        """Learn the whole UUID of a device; a prefix without anything after it identifies none."""
         found = _UUID.fullmatch(value)
         body = found[2] if found else value
-        if body and body not in self._bodies:
+        if not any(map(str.isalnum, body)):
+            return
+        if body not in self._bodies:
             self._bodies[body] = self._new_body()
-        self._full_uuids[value] = None
+        at = bisect.bisect_left(self._full_uuids, value)
+        if self._full_uuids[at : at + 1] != [value]:
+            self._full_uuids.insert(at, value)
 
     def settle(self) -> None:
         """End the learning; from now on texts are searched for all learned values."""
@@ -104,6 +117,9 @@ class Pseudonyms:
         """Return the pseudonym of a distribution name, unless the name is public."""
         if is_public_package(name):
             return name
+        plain = name.replace("-", "_")
+        self._plain_packages.add(plain)
+        self._package_lengths.add(len(plain))
         return self._packages.setdefault(name, f"package{len(self._packages) + 1}")
 
     def devices(self, value: str) -> str:
@@ -140,7 +156,11 @@ class Pseudonyms:
     def _names_a_package(self, name: str) -> bool:
         """Whether a file name contains that of a private package: ``libacme_ops.so``."""
         plain = name.lower().replace("-", "_")
-        return any(package.replace("-", "_") in plain for package in self._packages)
+        return any(
+            plain[at : at + length] in self._plain_packages
+            for length in self._package_lengths
+            for at in range(len(plain) - length + 1)
+        )
 
     def text(self, words: str) -> str:
         """Return free text in which the learned private values, and absolute paths, are replaced.
@@ -200,14 +220,16 @@ class Pseudonyms:
     def _device(self, entry: str) -> str:
         """Replace one entry so that it names exactly the devices that it named before."""
         found = _UUID.fullmatch(entry.strip())
-        if found is None:
+        if found is None or not found[2]:
             return self.text(entry)
         word = entry.strip()
         prefix, body, instance = found.groups()
         if body in self._bodies:
             return entry.replace(word, f"{prefix}{self._bodies[body]}{instance}")
         shortest = max(len(word), len(prefix) + _SHORTEST_UUID)
-        named = [uuid for uuid in self._full_uuids if uuid.startswith(word)]
+        first = bisect.bisect_left(self._full_uuids, word)
+        last = bisect.bisect_right(self._full_uuids, word, key=lambda uuid: uuid[: len(word)])
+        named = self._full_uuids[first:last]
         if len(named) > 1:
             new = _common_start([self._whole(uuid) for uuid in named])
         elif named:
@@ -240,10 +262,9 @@ class Pseudonyms:
     def _spelling(self, name: str) -> str:
         """Return the spelling seen first: file names on Windows are not case-sensitive."""
         lower = name.lower()
-        for known in (self._users, self._hosts):
-            for seen in known:
-                if seen.lower() == lower:
-                    return seen
+        for known in (self._lower_users, self._lower_hosts):
+            if lower in known:
+                return known[lower]
         return self._spellings.setdefault(lower, name)
 
 

@@ -11,6 +11,7 @@ from typing import Protocol
 
 import msgspec
 
+from gpucheck.facts.numbers import whole_number
 from gpucheck.preflight.coordinator.rank_assignment import JobSpec, assign_ranks, unfit
 from gpucheck.preflight.model import Backend, RankResult, Roster, Step, StepResult, TaskFacts
 from gpucheck.preflight.spans import pack
@@ -336,8 +337,8 @@ class Coordinator:
         self._done = True
         heard.facts = dict(self._came)
         registered = self._store.under(messages.REGISTRATIONS.prefix())
-        tasks = {int(task) for task in registered if _is_number(task)}
-        heard.late = tuple(sorted(t for t in tasks - set(self._came) if t < self._job.tasks))
+        tasks = {whole_number(task) for task in registered} - set(self._came)
+        heard.late = tuple(sorted(t for t in tasks if t is not None and t < self._job.tasks))
         heard.malformed = tuple(self._malformed.values())
         self._store.put(messages.VERDICT.name, self._finish(heard))
 
@@ -347,18 +348,14 @@ class Coordinator:
         found = []
         for rest, text in self._store.under(prefix).items():
             key = prefix + rest
-            if not _is_number(rest) or self._read.get(key) is text:
+            number = whole_number(rest)
+            if number is None or self._read.get(key) is text:
                 continue
             self._read[key] = text
             message = topic.read(text)
             if not isinstance(message, Malformed):
-                found.append((int(rest), message))
+                found.append((number, message))
             elif len(self._malformed) < _MOST_MALFORMED:
                 said = f"the message {key} was not believed: {message.problem}"
                 self._malformed[key] = said
         return found
-
-
-def _is_number(text: str) -> bool:
-    """Whether it is a number as we write it: there are digits that int() does not take."""
-    return text.isascii() and text.isdecimal() and len(text) <= 9  # noqa: PLR2004  # a million

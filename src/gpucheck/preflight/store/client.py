@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from gpucheck.facts.numbers import whole_number
 from gpucheck.preflight.store.wire import (
     LINE_LIMIT,
     PROTOCOL,
@@ -248,7 +249,7 @@ def _ignore(_number: int) -> None:
 
 def _number(text: bytes) -> int:
     """Return the value of a counter; 0 of what is none."""
-    return int(text) if text.isdigit() else 0
+    return whole_number(text.decode("ascii", "replace")) or 0
 
 
 def _attempt(

@@ -24,6 +24,7 @@ from gpucheck.preflight.model import (
     RankResult,
     RootCause,
     Seconds,
+    Slug,
     TaskFacts,
     Text,
 )
@@ -135,7 +136,7 @@ class Verdict(Message, frozen=True, tag="verdict"):
     exit_class: ExitClass = msgspec.field(name="class")
     why: Text = ""
     verdict: ReportVerdict = "unknown"
-    root_causes: Annotated[tuple[Name, ...], Meta(max_length=1000)] = ()
+    root_causes: Annotated[tuple[Slug, ...], Meta(max_length=1000)] = ()
     culprits: Annotated[tuple[Culprit, ...], Meta(max_length=100)] = ()
     drill: bool = False
     world_size: Count | None = None
@@ -203,10 +204,17 @@ class _ResultData(msgspec.Struct):
 
     in_phase: Seconds | None = None
     own_deadline: bool = False
-    rank: int | None = None
+    rank: RankNumber | None = None
     address: Name | None = None
-    port: int | None = None
+    port: Annotated[int, Meta(ge=0, le=65535)] | None = None
+    fault: Name | None = None
+    error: Text | float | None = None
+    nccl_warnings: list[Text] = []
     roots: list[RootCause] = []
+    way: None = None
+    variables: None = None
+    fixes: None = None
+    """These three the diagnosis says, never a task: commands are made of them."""
 
 
 def check_data(data: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from gpucheck.facts import Answer, Notes
 from gpucheck.facts.device_nodes import DeviceNode, DeviceNodes, OpenResult
+from gpucheck.facts.numbers import whole_number
 from gpucheck.machine import Host, Stat
 from gpucheck.probes.system.reading.platform import not_linux
 
@@ -93,7 +94,7 @@ def _in_video_group(host: Host) -> Answer[bool]:
         for line in text.splitlines():
             fields = line.split(":")
             if fields[0] == "video" and len(fields) > 2:  # noqa: PLR2004  # name:password:gid
-                return fields[2].isdecimal() and int(fields[2]) in groups
+                return whole_number(fields[2]) in groups
         return False
 
     return host.read("/etc/group").map(member)

@@ -42,6 +42,6 @@ def _looks_secret(value: str, *, is_path: bool) -> bool:
     if is_path:
         return any(f"{mark}=" in lower for mark in _MARKS)
     return any(mark in lower for mark in _MARKS) or any(
-        any(c.isdigit() for c in word) and any(c.isalpha() for c in word)
+        any(c.isdecimal() for c in word) and any(c.isalpha() for c in word)
         for word in re.findall(_WORDS, value)
     )

@@ -157,7 +157,7 @@ def _speed(host: Host, file: str) -> Answer[float]:
 
 def _gigatransfers(text: str) -> float | None:
     number, _, unit = text.partition(" ")
-    return float(number) if unit.startswith("GT/s") and number[:1].isdigit() else None
+    return float(number) if unit.startswith("GT/s") and number[:1].isdecimal() else None
 
 
 def _jetson_gpu(host: Host) -> Answer[str]:

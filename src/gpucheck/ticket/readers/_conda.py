@@ -26,7 +26,7 @@ def read_conda_package(cells: list[str], line: Line, machine: Machine) -> None:
     if cells[-1] == _OF_PIP or build.startswith(_OF_PIP):
         said.package(name, version, line, machine)
         return
-    if not version[:1].isdigit():
+    if not version[:1].isdecimal():
         return
     if any(word in name for word in _MATTERS):
         machine.add(Packages, "conda_packages", " ".join(cells[:4]), line)

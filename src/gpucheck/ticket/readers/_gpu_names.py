@@ -128,7 +128,7 @@ def _as_sold(name: str) -> str:
     name = " ".join(name.split())
     name = _SERIES.sub(lambda found: found[1].upper() + " ", name)
     name = _VARIANT.sub(lambda found: " Ti" if found[1].lower() == "ti" else " SUPER", name)
-    return f"RTX {name}" if name[0].isdigit() else name
+    return f"RTX {name}" if name[0].isdecimal() else name
 
 
 @functools.lru_cache(maxsize=4)

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 
 from gpucheck.facts.drafts import Draft
+from gpucheck.facts.numbers import whole_number
 from gpucheck.facts.nvml import MigDevice, Nvml, NvmlGpu
 from gpucheck.messages.text import Line, Text
 from gpucheck.ticket.readers import _said as said
@@ -64,7 +65,8 @@ def _table(columns: list[str], rows: list[Line], machine: Machine, *, usage: boo
         if len(cells) != len(names):
             return
         row = dict(zip(names, cells, strict=True))
-        at = int(row["index"]) if row.get("index", "").isdecimal() else number
+        index = whole_number(row.get("index", ""))
+        at = number if index is None else index
         gpu = machine.item(Nvml, "gpus", NvmlGpu, at, line)
         gpu.said("index", at, line.source)
         if "driver_version" in row:
@@ -90,13 +92,12 @@ def _text(value: str) -> str | None:
 
 
 def _mib(value: str) -> int | None:
-    number = value.removesuffix("MiB").strip()
-    return int(number) * MIB if number.isdecimal() else None
+    number = whole_number(value.removesuffix("MiB").strip())
+    return None if number is None else number * MIB
 
 
 def _number(value: str) -> int | None:
-    number = value.rstrip("%WCMHz ").strip()
-    return int(number) if number.isdecimal() else None
+    return whole_number(value.rstrip("%WCMHz ").strip())
 
 
 def _capability(value: str) -> str | None:

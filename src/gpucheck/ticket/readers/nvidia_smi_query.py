@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 
 from gpucheck.facts.drafts import Draft
+from gpucheck.facts.numbers import whole_number
 from gpucheck.facts.nvml import GpuProcess, Nvml, NvmlGpu
 from gpucheck.messages.text import Line, Text
 from gpucheck.ticket.readers._smi_words import (
@@ -118,8 +119,12 @@ class _Block:
             return
         if self._reasons is not None and label in _REASONS and value == "Active":
             self._reasons.append(_REASONS[label])
-        elif self._in_volatile and "uncorrectable" in label and value.isdigit():
-            self._uncorrected.append((int(value), line))
+        elif (
+            self._in_volatile
+            and "uncorrectable" in label
+            and (count := whole_number(value)) is not None
+        ):
+            self._uncorrected.append((count, line))
         elif label in ("process id", "used gpu memory", "name"):
             self._of_process(label, value, line, gpu)
         else:
@@ -131,7 +136,7 @@ class _Block:
 
     def _of_process(self, label: str, value: str, line: Line, gpu: Draft) -> None:
         if label == "process id":
-            self._process = int(value) if value.isdigit() else 0
+            self._process = whole_number(value) or 0
         elif label == "used gpu memory" and self._usage and self._process:
             used = _integer(value)
             process = GpuProcess(

@@ -7,6 +7,7 @@ Newer drivers (R610 on) and ``nvidia-smi --version`` list the release of the ker
 import re
 
 from gpucheck.facts.drafts import Draft
+from gpucheck.facts.numbers import whole_number
 from gpucheck.facts.nvml import GpuProcess, Nvml, NvmlGpu
 from gpucheck.messages.text import Line, Text
 from gpucheck.ticket.readers._smi_words import (
@@ -140,12 +141,12 @@ def _processes(text: Text, machine: Machine) -> None:
         found = _PROCESS.match(line.text)
         if found is None or int(found[1]) not in known:
             continue
-        used = found[5].partition("MiB")[0].strip()
+        used = whole_number(found[5].partition("MiB")[0].strip())
         process = GpuProcess(
             pid=int(found[2]),
             kind="graphics" if found[3] == "G" else "compute",
             process_name=found[4],
-            used_bytes=int(used) * MIB if used.isdigit() else None,
+            used_bytes=None if used is None else used * MIB,
             sources={"*": line.source},
         )
         add_process(known[int(found[1])], process, line.source)

@@ -78,7 +78,7 @@ def _rows(lines: list[Line], machine: Machine) -> None:
 def _conda_rows(lines: list[Line], machine: Machine) -> None:
     for line in lines:
         cells = line.text.split()
-        if len(cells) not in (3, 4) or not cells[1][:1].isdigit():
+        if len(cells) not in (3, 4) or not cells[1][:1].isdecimal():
             return
         read_conda_package(cells, line, machine)
 

@@ -64,9 +64,9 @@ def _nested(rest: str) -> list[str]:
     """Return the parts of a nested name; a constructor gets the name of its class."""
     parts = _source_names(rest)
     ending = rest[sum(len(part) + len(str(len(part))) for part in parts) :][:2]
-    if parts and ending[:1] == "C" and ending[1:].isdigit():
+    if parts and ending[:1] == "C" and ending[1:].isdecimal():
         parts.append(parts[-1])
-    elif parts and ending[:1] == "D" and ending[1:].isdigit():
+    elif parts and ending[:1] == "D" and ending[1:].isdecimal():
         parts.append(f"~{parts[-1]}")
     elif parts and ending[:1].islower():
         parts.append("operator")

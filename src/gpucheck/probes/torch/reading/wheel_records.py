@@ -5,6 +5,7 @@ import re
 import msgspec
 
 from gpucheck.facts import Answer
+from gpucheck.facts.numbers import whole_number
 from gpucheck.facts.nvidia_wheels import State
 from gpucheck.machine import Host
 from gpucheck.machine.paths import join
@@ -49,11 +50,12 @@ def _libraries(text: str) -> list[tuple[list[str], int, str]]:
     found = []
     for line in _lines_with(text, _ENDINGS):
         fields = line.rstrip("\r").rsplit(",", 2)
-        if len(fields) != 3 or not fields[2].isdecimal():  # noqa: PLR2004  # path, hash, size
+        size = whole_number(fields[2]) if len(fields) == 3 else None  # noqa: PLR2004  # path, hash, size
+        if size is None:
             continue
         names = fields[0].strip('"').split("/")
         if _LIBRARY.search(names[-1]) and names[0] and ".." not in names:
-            found.append((names, int(fields[2][:15]), fields[1]))
+            found.append((names, size, fields[1]))
     return found
 
 

@@ -1,0 +1,206 @@
+"""Text of others on every face: shown literally, nothing in it takes effect."""
+
+import html.parser
+import json
+import re
+import typing
+from collections.abc import Callable
+from typing import Any
+from xml.etree import ElementTree as ET  # what gpucheck itself has written
+
+import msgspec
+import preflight_samples
+import pytest
+import report_samples
+from preflight_samples import culprit, node, ranks, result
+from rules_support import TABLES
+
+from gpucheck.engine import Report, diagnose, make_report, open_questions
+from gpucheck.facts import Section
+from gpucheck.facts.preflight import Bandwidth
+from gpucheck.facts.sections import all_sections
+from gpucheck.facts.snapshot import ProbeRun, ProbeRuns, Snapshot
+from gpucheck.output import (
+    batch_summary,
+    json_format,
+    junit,
+    markdown,
+    preflight_json,
+    preflight_junit,
+    preflight_markdown,
+    preflight_metrics,
+    preflight_text,
+    terminal,
+    ticket_reply,
+    ticket_text,
+)
+from gpucheck.preflight.judgement import Result
+from gpucheck.ticket.tally import CauseCount, Tally
+
+HOSTILE = [
+    preflight_samples.HOSTILE,
+    "\x1b]8;;http://x\x1b\\y\x1b]8;;\x07",  # a link of a terminal
+    "\u202egnp.exe\u2066\u200b\u00ad\ufeff",  # overrides of direction, nothing that is seen
+    "\r\x08\x7f\x85\x9b31m\u2028\u2029",  # back to the beginning, one-byte CSI, ends of lines
+    "</td></table></title><script>alert(1)</script>&lt;img src=x onerror=y>",
+    "]]></failure><!-- <?xml x?> <!DOCTYPE y [<!ENTITY z SYSTEM 'file:///etc/passwd'>]>",
+    "![x](http://x/?leak) [y](javascript:z) @all #1 GH-1 ```\n# head\n| a | b |\n```sh",
+    'x"} 1\n# TYPE y gauge\ny{a="\\',
+]
+_SGR = re.compile(r"\x1b\[[0-9;]{1,8}m")
+_LITERAL = re.compile(r"(?ms)^(`{3,})sh$.*?^\1$|\\.|(`+)[^`\n]*\2")
+"""What Markdown takes literally: a block of code, an escaped character, a span of code."""
+_SAMPLE = re.compile(r'[a-z_]+(\{([a-z_]+="([^"\\\n]|\\["\\n])*",?)*\})? [-+0-9.eInfNa]+( [0-9]+)?')
+
+
+def filled(kind: type[Section], word: str) -> Section:
+    """Return a section in which every field that takes one has this word."""
+    fields: dict[str, Any] = {}
+    for field, hint in typing.get_type_hints(kind).items():
+        if field in kind.__struct_fields__ and field not in ("sources", "problems"):
+            for value in (word, [word], (word,), {word: word}):
+                try:
+                    fields[field] = msgspec.convert(value, type=hint)
+                except (msgspec.ValidationError, UnicodeEncodeError):
+                    continue
+                break
+    return kind(**fields, sources={"*": word}, problems={"*": word})
+
+
+def reports(word: str) -> list[Report]:
+    """Return reports of a machine and of a text in which every word is this one."""
+    sections = {name: filled(kind, word) for name, kind in all_sections().items()}
+    runs = ProbeRuns((ProbeRun(name=word, status="crashed", problem=word),))
+    found = []
+    for origin in ("live", "pasted", "described"):
+        for redacted in (False, True):
+            snapshot = Snapshot(sections, runs, tables=word, origin=origin, taken=word,
+                                gpucheck=word, redacted=redacted)  # fmt: skip
+            asked = open_questions(snapshot, TABLES)
+            found.append(make_report(diagnose(snapshot, TABLES), snapshot, asked))
+    return found
+
+
+def preflights(word: str) -> list[Result]:
+    """Return pre-flights in which others have said nothing but this word."""
+    evil = {"host": word, "detail": word, "model": word, "uuid": word, "pci": word, "device": word,
+            "rates": {word: 1.0}, "address": word}  # fmt: skip
+    these = ranks(2, 2, r1={**evil, "status": "crashed"}, r2={**evil, "status": "failed"})
+    width = Bandwidth(collective=word, ranks=4, nodes=2, size=8, seconds=1.0, busbw=1.0,
+                      compared_with=word, share=0.5)  # fmt: skip
+    said: dict[str, Any] = {
+        "launcher": word, "drill": word, "notices": [word], "inconclusive": word, "steps": [word],
+        "stopped_because": word, "bandwidths": [width],
+    }  # fmt: skip
+    return [
+        result(these, culprit(word, these[1], word), node(these[2:], word, word), **said),
+        result(these, culprit("rank-hangs", these[1], word), **said),
+        result(these, **{**said, "drill": ""}),
+        result(None, store_lost=word),
+    ]
+
+
+TEXT: dict[str, Callable[[Report], str]] = {
+    "terminal": lambda one: terminal.render(one, verbose=2),
+    "terminal-color": lambda one: terminal.render(one, verbose=2, color=True),
+    "terminal-quiet": lambda one: terminal.render(one, quiet=True),
+    "triage": lambda one: ticket_text.render(one, lines=True, color=True),
+}
+MARKDOWN: dict[str, Callable[[Report], str]] = {
+    "markdown": markdown.render,
+    "reply": ticket_reply.reply,
+    "reply-zh": lambda one: ticket_reply.reply(one, "zh"),
+}
+
+
+def shows_nothing_hidden(text: str) -> None:
+    plain = _SGR.sub("", text)
+    assert [char for char in plain if not char.isprintable() and char != "\n"] == []
+
+
+def is_harmless_markdown(text: str) -> None:
+    shows_nothing_hidden(text)
+    outside = _LITERAL.sub("", text)
+    for word in ("<b>", "<script", "<img", "](", "@all", "`", "<!--"):
+        assert word not in outside
+    assert "# head" not in outside.splitlines()
+
+
+@pytest.mark.hostile
+@pytest.mark.parametrize("word", HOSTILE)
+def test_reports(word: str) -> None:
+    for report in reports(word):
+        for render in TEXT.values():
+            shows_nothing_hidden(render(report))
+        for render in MARKDOWN.values():
+            is_harmless_markdown(render(report))
+        text = junit.render(report)
+        shows_nothing_hidden(text)
+        ET.fromstring(text)  # noqa: S314  # our own
+        data = json_format.render(report)
+        shows_nothing_hidden(data)
+        json.loads(data)
+
+
+@pytest.mark.hostile
+@pytest.mark.parametrize("word", HOSTILE)
+def test_preflights(word: str) -> None:
+    for found in preflights(word):
+        for color in (False, True):
+            for quiet in (False, True):
+                text = preflight_text.render(found, verbose=2, quiet=quiet, color=color)
+                shows_nothing_hidden(text)
+        is_harmless_markdown(preflight_markdown.render(found))
+        text = preflight_junit.render(found)
+        shows_nothing_hidden(text)
+        ET.fromstring(text)  # noqa: S314  # our own
+        data = preflight_json.render(found)
+        shows_nothing_hidden(data)
+        json.loads(data)
+        for line in preflight_metrics.render(found).splitlines():
+            shows_nothing_hidden(line)
+            assert line.startswith("#") or _SAMPLE.fullmatch(line), line
+
+
+class _Tags(html.parser.HTMLParser):
+    """Which elements and attributes a page has."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen |= {tag, *(f"{tag} {name}" for name, _value in attrs)}
+
+
+def tally(word: str) -> Tally:
+    return Tally(
+        tickets=3, not_read=1, verdicts={word: 2}, owners={word: 2},
+        causes=(CauseCount(cause=word, owner=word, tickets=2),),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("word", HOSTILE)
+def test_the_summary_of_a_batch(word: str) -> None:
+    page, harmless = _Tags(), _Tags()
+    text = batch_summary.as_html(tally(word))
+    shows_nothing_hidden(text)
+    page.feed(text)
+    harmless.feed(batch_summary.as_html(tally("x")))
+    assert page.seen == harmless.seen
+    shows_nothing_hidden(batch_summary.text(tally(word), color=True))
+    shows_nothing_hidden(batch_summary.as_json(tally(word)))
+    shows_nothing_hidden(batch_summary.as_csv(tally(word)))
+
+
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_a_saved_report_with_any_number_of_open_questions(count: int) -> None:
+    report = report_samples.unknown()
+    (question, *_) = report.open_questions
+    asked = tuple(msgspec.structs.replace(question, reason=f"no {at}") for at in range(count))
+    report = msgspec.structs.replace(report, open_questions=asked)
+    for render in (*TEXT.values(), *MARKDOWN.values(), junit.render, json_format.render):
+        text = render(report)
+        assert "unknown" in text.lower()
+    said = ticket_text.render(report)
+    assert all(f"no {at}" in said for at in range(count))

@@ -1,0 +1,192 @@
+"""Task 0 among tasks that send whatever they like: it judges, shows the result, and never fails."""
+
+import copy
+import json
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pytest
+from memory_store import MemoryStore
+from rules_support import TABLES
+
+from gpucheck.output import preflight_json, preflight_junit, preflight_metrics, preflight_text
+from gpucheck.output.preflight_public import Public
+from gpucheck.preflight.coordinator import coordinator as module
+from gpucheck.preflight.coordinator.coordinator import Coordinator, Plan
+from gpucheck.preflight.coordinator.rank_assignment import JobSpec
+from gpucheck.preflight.diagnose.localise import Limits
+from gpucheck.preflight.judgement import Judgement, Wanted
+from gpucheck.preflight.store import messages
+from gpucheck.preflight.store.messages import Malformed
+
+TASKS = 4
+LEAVES: list[Any] = [
+    None, True, 0, -1, 2**31, 2**53, 10**18, 0.5, -1.0, 1e300, "", " ", "x", "²", "\x1b[2J",
+    "\u202ex", "cuda:0", "GPU-", "n0", "0-9", [], {}, [[]], [{}], {"": 0}, ["x", 1], {"x": ["y"]},
+]  # fmt: skip
+ROOT = {
+    "slug": "driver-too-old", "headline": "h", "confidence": "certain",
+    "fixes": [{"text": "t", "commands": ["c"], "verify": "v"}],
+}  # fmt: skip
+
+
+def facts(task: int) -> dict[str, Any]:
+    return {
+        "task": task, "host": f"n{task // 2}", "node": task // 2, "pid": 7, "address": "10.0.0.1",
+        "python": "3.11", "torch": "2.9.1", "cuda": "12.8", "cudnn": "9.1", "nccl": "2.27",
+        "driver": "570.1", "gpu_numbers": {f"GPU-{task}": task}, "nvlinks": {f"GPU-{task}": 18},
+        "infiniband": ["mlx5_0/1 ACTIVE"], "shm_bytes": 1, "memlock_bytes": -1,
+        "variables": {"NCCL_DEBUG": "WARN"}, "problem": "", "kind": "", "roots": [ROOT],
+        "devices": [{"index": 0, "name": "H", "memory": 5, "capability": "9.0",
+                     "uuid": f"GPU-{task}", "pci": "0:1"}],
+        "baseline": {"gpus": {f"GPU-{task}": {"model": "H", "rates": {"fp16 TFLOP/s": 1.0}}}},
+    }  # fmt: skip
+
+
+def result(rank: int, chance: random.Random) -> dict[str, Any]:
+    return {
+        "rank": rank, "order": chance.randrange(5), "collective": 1, "detail": "d", "seconds": 1.0,
+        "status": chance.choice(("passed", "failed", "crashed", "timed-out", "stopped", "lost")),
+        "phase": chance.choice(("alone", "connect", "enter", "leave", "done")),
+        "kind": chance.choice(("", "wrong-value", "store-unreachable", "signal", "unkillable",
+                               "collective-timeout", "no-device", "import-failed")),
+        "measurements": {"fp32 TFLOP/s": 1.0, "all-reduce 65536 B s": 0.1},
+        "data": {"in_phase": 2.0, "own_deadline": True, "rank": 1, "address": "10.0.0.2",
+                 "port": 80, "roots": [ROOT], "fault": "missing", "error": "e",
+                 "nccl_warnings": ["w"], "printed": "p"},
+    }  # fmt: skip
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401  # JSON
+    """Yield where the values of a message are."""
+    if path and path != ("message",):
+        yield path
+    if isinstance(value, dict | list):
+        for key, one in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from places(one, (*path, key))
+
+
+def forged(message: dict[str, Any], chance: random.Random) -> dict[str, Any]:
+    """Return the message with up to three of its values, or of its keys, replaced."""
+    made = copy.deepcopy(message)
+    for _ in range(chance.randrange(1, 4)):
+        *above, last = chance.choice(list(places(made)))
+        owner: Any = made
+        for key in above:
+            owner = owner[key]
+        if isinstance(owner, dict) and chance.random() < 0.2:
+            owner[str(chance.choice(LEAVES))] = owner.pop(last)
+        else:
+            owner[last] = copy.deepcopy(chance.choice(LEAVES))
+    return made
+
+
+class Liars:
+    """Tasks that answer every order, half of them with forged messages."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = random.Random(seed)  # noqa: S311  # the same messages every time
+        self.store = MemoryStore()
+
+    def say(self, key: str, message: dict[str, Any], task: int) -> None:
+        if task >= TASKS // 2 and self.chance.random() < 0.8:
+            message = forged(message, self.chance)
+        self.store.texts[key] = json.dumps(message).encode()
+
+    def answer(self) -> None:
+        for task in range(TASKS):
+            if messages.REGISTRATIONS.key(task) not in self.store.texts:
+                said = {"message": "registration", "facts": facts(task), "seconds_left": 300.0}
+                self.say(messages.REGISTRATIONS.key(task), said, task)
+                self.say(
+                    messages.REPORTS.key(task), {"message": "report", "facts": facts(task)}, task
+                )
+            beat = {"message": "heartbeat", "n": self.chance.randrange(9),
+                    "ranks": {"1": ["enter", 1, 0.5]}}  # fmt: skip
+            self.say(messages.HEARTBEATS.key(task), beat, task)
+        for key, text in list(self.store.texts.items()):
+            topic, *numbers = key.split("/")
+            if topic == messages.ORDERS.name:
+                self._obey(int(numbers[0]), msgspec.json.decode(text))
+
+    def _obey(self, task: int, orders: dict[str, Any]) -> None:
+        key = messages.RESULTS.key(orders["step"], task)
+        if key in self.store.texts:
+            return
+        mine = [rank for group in orders["groups"] for rank in group["mine"]]
+        results = [result(rank, self.chance) for rank in mine]
+        self.say(key, {"message": "results", "results": results}, task)
+
+
+class Clock:
+    """Seconds that pass as fast as the test wants."""
+
+    now = 1000.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.mark.hostile
+@pytest.mark.parametrize("seed", range(0, 400, 20))
+def test_a_job_with_liars(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    for one in range(seed, seed + 20):
+        clock = Clock()
+        monkeypatch.setattr(module, "time", clock)
+        liars = Liars(one)
+        cuda = bool(one % 2)
+        wanted = Wanted(backend="gloo", launcher="local", limits=Limits(backend="gloo"))
+        judge = Judgement(wanted, TABLES, lambda: None, lambda: 12.5)
+        plan = Plan(backend="gloo", begun=clock.now, end=clock.now + 300, arrival=9.0, connect=9.0)
+        job = JobSpec(tasks=TASKS, cuda=cuda, per_task=None if cuda else 1)
+        coordinator = Coordinator(
+            liars.store, job, plan, judge.next_step, judge.finish, lambda _text: None
+        )
+        while judge.result is None:
+            assert clock.now < 1400
+            liars.answer()
+            clock.now += 1.0
+            coordinator.tick()
+        for shown in (judge.result, Public(judge.result).result()):
+            for face in (preflight_json, preflight_junit, preflight_metrics):
+                face.render(shown)
+            preflight_text.render(shown, verbose=2)
+
+
+SLUGS = ["", "\x1b[2J", "no such slug", "a\n", "../x", "A", "x" * 100, "-", "a--b"]
+
+
+@pytest.mark.parametrize("slug", SLUGS)
+def test_a_slug_that_is_none_is_not_believed(slug: str) -> None:
+    said = facts(1)
+    said["roots"] = [{**ROOT, "slug": slug}]
+    message = json.dumps({"message": "report", "facts": said}).encode()
+    assert isinstance(messages.REPORTS.read(message), Malformed)
+    one = {**result(1, random.Random(0)), "data": {"roots": said["roots"]}}  # noqa: S311
+    message = json.dumps({"message": "results", "results": [one]}).encode()
+    assert isinstance(messages.RESULTS.read(message), Malformed)
+
+
+@pytest.mark.parametrize("name", ["uuid", "pci", "name", "capability"])
+@pytest.mark.parametrize("wrong", [[], {}, ["GPU-1"], 7, True])
+def test_a_device_has_words_and_nothing_else(name: str, wrong: object) -> None:
+    said = facts(1)
+    said["devices"][0][name] = wrong
+    message = json.dumps({"message": "report", "facts": said}).encode()
+    assert isinstance(messages.REPORTS.read(message), Malformed)
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("fault", []), ("error", {}), ("nccl_warnings", 7), ("nccl_warnings", [[]]), ("way", {}),
+        ("variables", {"X;reboot;Y": "1"}), ("fixes", [{"text": "t", "commands": ["reboot"]}]),
+        ("rank", -1), ("rank", 10**15), ("port", -1), ("port", 10**9), ("in_phase", -1.0),
+    ],
+)  # fmt: skip
+def test_data_that_the_diagnosis_reads_have_their_form(name: str, wrong: object) -> None:
+    one = {**result(1, random.Random(0)), "data": {name: wrong}}  # noqa: S311
+    message = json.dumps({"message": "results", "results": [one]}).encode()
+    assert isinstance(messages.RESULTS.read(message), Malformed)

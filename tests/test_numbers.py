@@ -1,0 +1,90 @@
+"""``"²".isdigit()`` is true and ``int("²")`` raises: one helper reads the numbers of others."""
+
+import ast
+from pathlib import Path
+
+import pytest
+from readers_support import Read
+from rules_support import snapshot
+
+import gpucheck
+from gpucheck.derived.torch_code import capabilities_of
+from gpucheck.facts.numbers import whole_number
+from gpucheck.facts.nvml import Nvml
+from gpucheck.output.areas import _area_of_selftest
+from gpucheck.whatif import keys
+
+ROOT = Path(gpucheck.__file__).parent
+ODD = ["²", "①", "٣²", "9" * 5000, "", "-1", "+1", " 1", "1_0", "0x1", "1e3", "1.0"]
+EXCEPT = (
+    "facts/numbers.py",
+    "machine/sessions.py",  # names in /proc, which the kernel writes
+    "worker/sessions.py",  # the same file; the worker shares no code with its parent
+    "messages/wording.py",  # converts nothing
+    "messages/kernel_log.py",  # within Answer.map, which takes a ValueError
+)
+
+
+@pytest.mark.parametrize("text", ODD)
+def test_what_is_no_number_is_none(text: str) -> None:
+    assert whole_number(text) is None
+
+
+@pytest.mark.parametrize(("text", "number"), [("0", 0), ("007", 7), ("9" * 12, 10**12 - 1)])
+def test_numbers(text: str, number: int) -> None:
+    assert whole_number(text) == number
+
+
+def test_no_other_place_asks_isdigit_before_int() -> None:
+    """``isdecimal`` may ask about a character; with ``int`` it needs a bound on the length, too."""
+    for file in ROOT.rglob("*.py"):
+        if file.relative_to(ROOT).as_posix() in EXCEPT:
+            continue
+        for function in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(function, ast.FunctionDef):
+                words = set(_called(function))
+                assert not words & {"isdigit", "isnumeric"}, f"{file}: {function.name}"
+                assert not {"isdecimal", "int"} <= words, f"{file}: {function.name}"
+
+
+def _called(function: ast.FunctionDef) -> list[str]:
+    calls = [node.func for node in ast.walk(function) if isinstance(node, ast.Call)]
+    return [ast.unparse(one).rpartition(".")[2] for one in calls]
+
+
+@pytest.mark.parametrize("mask", ["²", "9" * 5000])
+def test_a_pasted_mask_that_is_no_number(mask: str) -> None:
+    table = "GPU 0: NVIDIA A100\nRuntimeError: CUDA error: out of memory\n"
+    gpucheck.triage(f"CUDA_VISIBLE_DEVICES={mask}\n{table}")
+
+
+@pytest.mark.parametrize("cell", ["²", "9" * 30])
+def test_a_pasted_table_with_cells_that_are_no_numbers(cell: str) -> None:
+    text = (
+        "index, name, memory.total [MiB], temperature.gpu\n"
+        f"{cell}, NVIDIA A100, {cell} MiB, {cell}\n"
+    )
+    gpus = Read(text).get(Nvml).gpus or []
+    assert [(gpu.index, gpu.memory_total_bytes, gpu.temperature_c) for gpu in gpus] == [
+        (0, None, None)
+    ]
+
+
+def test_a_pasted_query_with_counts_that_are_no_numbers() -> None:
+    lines = ("Driver Version : 535.104", "GPU 00000000:3B:00.0", "    Volatile",
+             "        SRAM Uncorrectable : ²", "    Process ID : ²")  # fmt: skip
+    gpucheck.triage("==============NVSMI LOG==============\n" + "\n".join(lines))
+
+
+def test_codes_of_a_build_that_are_none() -> None:
+    assert capabilities_of(("sm_²0", "sm_8²", "sm_", "sm_x", "sm_90a")) == [(9, 0)]
+
+
+def test_an_index_of_a_selftest_that_is_none() -> None:
+    assert _area_of_selftest("²", snapshot()) is None
+
+
+@pytest.mark.parametrize("text", ["0" * 9 + "9" * 5, "²", "9" * 5000])
+def test_a_described_count_keeps_its_bound_behind_zeros(text: str) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011  # its caller says what is wrong
+        keys._count(text)  # noqa: SLF001
