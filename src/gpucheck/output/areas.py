@@ -258,8 +258,8 @@ def _name_and_kernel(system: System) -> tuple[str, str]:
         label = "Darwin" if system.os == "macos" else "kernel"
         return name, f"{label} {kernel}" if kernel else ""
     version = clean(system.distribution_version or "")
-    build = version.rpartition(".")[2]
-    if kernel == "10" and build.isdigit() and int(build) >= _FIRST_BUILD_OF_WINDOWS_11:
+    build = whole_number(version.rpartition(".")[2]) or 0
+    if kernel == "10" and build >= _FIRST_BUILD_OF_WINDOWS_11:
         kernel = "11"
     return f"{name} {kernel}".strip(), f"version {version}" if version else ""
 
