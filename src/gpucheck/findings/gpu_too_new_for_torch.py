@@ -3,8 +3,10 @@
 A build contains machine code (cubins: ``sm_80``, ``sm_90``) for a list of GPU generations. A cubin
 runs on the compute capability it was made for and on higher minor versions of the same major:
 ``sm_86`` runs on an RTX 4090 (8.9), ``sm_120`` on 12.1. It never runs on another major version.
-Only PTX (``compute_90``) can be compiled by the driver for a later GPU, and PyTorch's wheels
-contain none.
+Only PTX (``compute_90``) can be compiled by the driver for a later GPU. PyTorch's wheels contain
+none, apart from those for Windows up to CUDA 11.8, which have that of 3.7; torch does not count on
+it and says that the GPU is not supported. Where the code of a build was not read, the compiler can
+decide: CUDA 12.6 makes no code for Blackwell.
 
 Symptoms: the warning "NVIDIA GeForce RTX 5090 with CUDA capability sm_120 is not compatible with
 the current PyTorch installation", then at the first kernel "CUDA error: no kernel image is
