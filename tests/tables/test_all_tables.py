@@ -104,7 +104,7 @@ def test_builds_name_themselves_after_their_cuda(tables: Tables) -> None:
     for row in tables.get(TorchBuilds).rows:
         assert row.build == "cu" + row.cuda.replace(".", "")
         assert row.platform in {"linux_x86_64", "linux_aarch64", "windows"}
-        assert row.torch in releases | {"1.12"}
+        assert row.torch in releases
 
 
 def test_default_builds_are_in_the_table_of_builds(tables: Tables) -> None:
