@@ -121,7 +121,7 @@ class TorchCode(Derived):
         if beyond := self._beyond_compiler(gpu.compute_capability):
             return beyond
         codes = self.codes()
-        runs = self._rules.covers(codes, gpu.compute_capability, self._torch.cuda)
+        runs = self._rules.surely_covers(codes, gpu.compute_capability, self._torch.cuda)
         if runs is Runs.CUBIN:
             return "cudnn" if self._cudnn_dropped(gpu.compute_capability) else ""
         if runs is Runs.PTX:
