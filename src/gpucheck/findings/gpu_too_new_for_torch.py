@@ -24,10 +24,10 @@ or of the machine's CUDA toolkit does not add code to PyTorch.
 from gpucheck.advice import START_PAGE, DriverFixes, TorchFixes
 from gpucheck.advice.hide_gpus import HideGpus
 from gpucheck.derived import Gpu
+from gpucheck.derived.board import Board
 from gpucheck.derived.torch_code import TorchCode, some_of
 from gpucheck.facts import UnknownFactError
 from gpucheck.facts.claims import Confidence, Fix, Severity
-from gpucheck.facts.system import System
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.findings.witnesses.no_kernel_image import NoKernelImage
@@ -51,7 +51,7 @@ RULE = Rule(
 @RULE.check
 def check(
     torch: TorchBuild,
-    system: System,
+    board: Board,
     code: TorchCode,
     architectures: GpuArchitectures,
     reinstall: TorchFixes,
@@ -78,7 +78,7 @@ def check(
         if unknown is not None:
             raise unknown
         return Fine("no visible GPU is newer than the code in this build")
-    if new and system.jetson:
+    if new and board.is_jetson():
         return NotApplicable("a Jetson: torch-rocm-or-other-build judges its build")
     works = [one.gpu for one in judged if one.trouble == ""]
     fix = reinstall.install("it has code for this GPU") or Fix(

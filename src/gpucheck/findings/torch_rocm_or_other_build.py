@@ -18,6 +18,7 @@ release.
 from gpucheck.advice import START_PAGE, TorchFixes
 from gpucheck.advice.torch_install import JETSON_PAGE
 from gpucheck.derived import Gpus
+from gpucheck.derived.board import Board
 from gpucheck.derived.torch_code import TorchCode
 from gpucheck.facts import known
 from gpucheck.facts.claims import Confidence, Fix, Severity
@@ -42,7 +43,7 @@ _MADE_FOR = {"rocm": ("ROCm (AMD GPUs)", "amd"), "xpu": ("XPU (Intel GPUs)", "in
 
 
 @RULE.check
-def check(
+def check(  # noqa: PLR0913, PLR0917  # torch, the machine, the code and the ways out
     torch: TorchBuild,
     gpus: Gpus,
     request: Request,
@@ -51,6 +52,7 @@ def check(
     code: TorchCode,
     rules: CubinRules,
     reinstall: TorchFixes,
+    board: Board,
 ) -> Judgement:
     """Report a build for another accelerator or board if there is an NVIDIA GPU to use."""
     if torch.installed is False:
@@ -66,8 +68,8 @@ def check(
         return _other_accelerator(built_for, torch, gpus, pci, reinstall)
     if known(system.os, "system.os") != "linux":
         return Fine("a CUDA build")
-    if system.jetson:
-        return _server_build_on_jetson(torch, code)
+    if board.is_jetson():
+        return _server_build_on_jetson(torch, code, board)
     if torch.arch_list and _only_for_jetson(torch.arch_list, rules):
         return _jetson_build_elsewhere(torch, code, reinstall)
     return Fine(f"torch {torch.version or ''} was built for CUDA {torch.cuda or ''}")
@@ -94,7 +96,7 @@ def _other_accelerator(
     )
 
 
-def _server_build_on_jetson(torch: TorchBuild, code: TorchCode) -> Judgement:
+def _server_build_on_jetson(torch: TorchBuild, code: TorchCode, board: Board) -> Judgement:
     judged = code.on_gpus()
     bad = [one.gpu for one in judged if one.trouble in ("too-new", "too-old")]
     if not bad:
@@ -105,7 +107,7 @@ def _server_build_on_jetson(torch: TorchBuild, code: TorchCode) -> Judgement:
     return Hit(
         headline=f"PyTorch {torch.version or ''} has no code for the GPU of this Jetson "
         f"({bad[0].compute_capability}): it is a build for ARM servers",
-        evidence=("system.jetson", *code.facts(), *bad[0].facts),
+        evidence=(*board.facts(), *code.facts(), *bad[0].facts),
         fixes=(
             Fix(
                 text="Install NVIDIA's PyTorch wheel, or its l4t-pytorch container, that belongs "
