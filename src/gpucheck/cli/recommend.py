@@ -266,7 +266,8 @@ def _describe(options: dict[str, Any], tables: "Tables", notes: list[str]) -> "S
 
     here = open_host(None).identity()
     os = options["os"] or (here.os if here.os in ("linux", "windows") else None)
-    wsl, os = (2, "linux") if os == "wsl2" else (0, os)
+    in_wsl = os == "wsl2"
+    os = "linux" if in_wsl else os
     if options["jetpack"]:
         return _of_sections(tables, System(os="linux", machine="aarch64", wsl=0, jetson=""))
     processor = {"amd64": "x86_64", "arm64": "aarch64"}.get(
@@ -280,7 +281,7 @@ def _describe(options: dict[str, Any], tables: "Tables", notes: list[str]) -> "S
     ]
     if said:
         notes.append(f"Taken for granted, as nothing else was said: {', '.join(said)}.")
-    return _of_sections(tables, System(os=os, machine=arch, wsl=wsl, jetson=""))
+    return _of_sections(tables, System(os=os, machine=arch, wsl=2 if in_wsl else 0, jetson=""))
 
 
 def _of_sections(tables: "Tables", *sections: Any) -> "Snapshot":  # noqa: ANN401  # sections
