@@ -321,3 +321,51 @@ def test_a_python_that_pip_may_not_change_gets_an_environment(machine: Any) -> N
     assert "/usr/bin/python3 -m venv ~/gpu-env" in found["commands"]
     assert found["commands"][-1].startswith("~/gpu-env/bin/pip install torch==2.14.1 ")
     assert found["verify"] == "gpucheck --python ~/gpu-env/bin/python"
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("--jetpack", "7.1", "--python-version", "3.12"),
+        ("--jetpack", "7.0", "--gpu", "NVIDIA Thor", "--python-version", "3.12"),
+        ("--gpu", "11.0", "--os", "linux", "--arch", "aarch64", "--driver-cuda", "13.0",
+         "--python-version", "3.12"),
+    ],
+)  # fmt: skip
+def test_thor_takes_the_builds_for_arm_servers(args: tuple[str, ...]) -> None:
+    done = run(*args)
+    assert done.exit_code == 0, done.output
+    assert "has code for" in done.stdout
+    assert "sm_110" in done.stdout
+
+
+def test_an_orin_takes_the_pytorch_of_its_jetpack() -> None:
+    done = run("--jetpack", "6.1", "--python-version", "3.10")
+    assert done.exit_code == 1
+    assert "sm_87" in done.stdout
+    assert "For JetPack 6.1 NVIDIA made torch 2.5.0, 2.6.0." in " ".join(done.stdout.split())
+    later = run("--jetpack", "7.2", "--gpu", "Jetson AGX Orin", "--python-version", "3.12")
+    assert later.exit_code == 1
+
+
+def test_a_jetpack_of_several_boards_asks_for_the_gpu() -> None:
+    done = run("--jetpack", "7.2", "--python-version", "3.12")
+    assert done.exit_code == 3
+    assert "--gpu" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "args", [("--jetpack", "9.9"), ("--jetpack", "6.1", "--os", "windows"), ("--glibc", "new")]
+)
+def test_a_jetpack_or_glibc_that_cannot_be(args: tuple[str, ...]) -> None:
+    assert run(*args).exit_code == 2
+
+
+def test_an_old_glibc_limits_the_choice() -> None:
+    linux = ("--gpu", "RTX 4090", "--driver", "580", "--python-version", "3.12", "--os", "linux")
+    assert "torch==2.6.0" in run(*linux, "--glibc", "2.17").stdout
+
+
+def test_inside_wsl_the_driver_is_that_of_windows() -> None:
+    box = ("--gpu", "RTX 4090", "--driver", "581.15", "--python-version", "3.12")
+    assert run(*box, "--os", "wsl2").exit_code == 0

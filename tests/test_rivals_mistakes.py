@@ -291,7 +291,7 @@ def test_a_release_that_no_table_has_is_judged_by_what_the_driver_says() -> None
     ("board", "capability", "arch_list", "cuda", "verdict"),
     [
         ("Orin", "8.7", ["sm_80", "sm_90", "sm_100", "sm_120"], "13.0", "broken"),
-        ("Orin", "8.7", ["sm_80", "sm_90", "sm_100", "sm_120"], "13.2", "healthy"),
+        ("Orin", "8.7", ["sm_80", "sm_90", "sm_100", "sm_120"], "13.2", "unknown"),
         ("Orin", "8.7", ["sm_87"], "12.6", "healthy"),
         ("NVIDIA Thor", "11.0", ["sm_80", "sm_90", "sm_100", "sm_120"], "13.0", "broken"),
         ("NVIDIA Thor", "11.0", ["sm_80", "sm_90", "sm_110", "sm_120"], "13.0", "healthy"),

@@ -35,11 +35,16 @@ def test_the_newer_branch_still_serves_an_old_gpu() -> None:
     assert "nvidia-driver-580" in commands
 
 
+def test_a_branch_that_nvidia_said_is_over_has_ended_whenever_that_was() -> None:
+    answer = hit(judge("550.163.01"))
+    assert "no longer supported in 2025-08" in answer.headline
+
+
 def test_a_supported_branch_is_fine() -> None:
     fine(judge("580.95.05"))
 
 
-@pytest.mark.parametrize("driver", ["550.163.01", "999.10"])
+@pytest.mark.parametrize("driver", ["590.48.01", "999.10"])
 def test_a_branch_without_a_known_end_is_unknown(driver: str) -> None:
     with pytest.raises(UnknownFactError, match=r"nvml\.driver_release"):
         judge(driver)

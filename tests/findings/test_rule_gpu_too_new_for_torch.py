@@ -133,10 +133,24 @@ def test_the_table_answers_for_a_build_that_was_not_read() -> None:
 @pytest.mark.parametrize(
     "torch",
     [
+        torch_of("2.6.0+cu118", "11.8"),  # a list that is not confirmed
+        torch_of("2.7.0.dev20250310+cu124", "12.4"),
+        torch_of("2.99.0+cu126", "12.6"),
+        torch_of("1.9.1+cu111", "11.1"),
+    ],
+)
+def test_a_compiler_that_does_not_know_the_gpu_decides_without_a_list(torch: Section) -> None:
+    answer = hit(judge(torch, nvml(RTX_5090)))
+    assert answer.evidence[:2] == ("torch.version", "torch.cuda")
+
+
+@pytest.mark.parametrize(
+    "torch",
+    [
         torch_of("2.6.0a0+ecf3bae40a.nv25.01", "12.8"),
         torch_of("2.6.0", "12.6", installer="conda"),
         torch_of("2.6.0+abc", "12.4"),
-        torch_of("2.99.0+cu124", "12.4"),
+        torch_of("2.99.0+cu128", "12.8"),
     ],
 )
 def test_builds_that_no_table_has_are_unknown(torch: Section) -> None:

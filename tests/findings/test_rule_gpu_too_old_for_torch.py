@@ -88,11 +88,16 @@ def test_the_table_answers_for_an_official_build() -> None:
 
 
 def test_a_list_that_is_not_confirmed_condemns_no_gpu() -> None:
+    build = torch_of("2.9.1+cu128", "12.8")
+    with pytest.raises(UnknownFactError, match=r"whether this build has code for GPU 0"):
+        ask(SLUG, build, WINDOWS, NO_VARIABLES, nvml(GTX_1080))
+    hit(judge(build, nvml(GTX_1080)))
+
+
+def test_a_compiler_that_dropped_the_gpu_decides_without_a_list() -> None:
     k80 = nvml_of([NvmlGpu(index=0, device_name="Tesla K80", compute_capability="3.7")])
-    build = torch_of("2.14.0+cu126", "12.6")
-    with pytest.raises(UnknownFactError, match=r"has code for GPU 0 \(Tesla K80\) \(3\.7\)"):
-        ask(SLUG, build, WINDOWS, NO_VARIABLES, k80)
-    hit(judge(build, k80))
+    hit(ask(SLUG, torch_of("2.14.0+cu126", "12.6"), WINDOWS, NO_VARIABLES, packages(), k80))
+    hit(judge(torch_of("2.4.0", "13.0", installer="conda"), nvml(GTX_1080)))
 
 
 def test_a_dropped_gpu_of_cudnn_is_told_as_such() -> None:

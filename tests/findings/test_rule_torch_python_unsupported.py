@@ -55,7 +55,7 @@ def test_an_installed_torch_is_not_judged() -> None:
 
 def test_a_python_that_is_too_new() -> None:
     answer = hit(missing(python(version="3.16.0")))
-    assert "no wheel for Python 3.16; there are wheels for Python 3.7 to 3.15" in answer.headline
+    assert "no wheel for Python 3.16; there are wheels for Python 3.6 to 3.15" in answer.headline
     assert answer.evidence == ("interpreter.version", "torch.installed")
     assert answer.confidence is Confidence.LIKELY
     make, install = answer.fixes[0].commands
@@ -68,7 +68,7 @@ def test_a_python_that_is_too_new() -> None:
 
 
 def test_a_python_that_is_too_old() -> None:
-    answer = hit(missing(python(version="3.6.9")))
+    answer = hit(missing(python(version="3.5.9")))
     assert answer.confidence is Confidence.CERTAIN
     assert "--python 3.15 " in answer.fixes[0].commands[0]
 
@@ -90,7 +90,7 @@ def test_without_a_known_driver_the_build_is_left_to_recommend() -> None:
     [
         ({"bits": 32}, "a Python of 32 bits"),
         ({"implementation": "pypy"}, "pypy"),
-        ({"version": "3.6.9"}, "Python 3.6"),
+        ({"version": "3.5.9"}, "Python 3.5"),
     ],
 )
 def test_pythons_that_never_have_wheels(fields: dict[str, Any], words: str) -> None:
@@ -115,12 +115,34 @@ def test_musl() -> None:
 
 
 def test_other_systems_are_not_judged() -> None:
-    mac = msgspec.structs.replace(UBUNTU, os="macos", machine="arm64")
-    not_applicable(missing(python(version="3.16.0"), mac))
     not_applicable(missing(python(version="3.6.9"), ORIN))
     power = msgspec.structs.replace(UBUNTU, machine="ppc64le")
     with pytest.raises(UnknownFactError, match="processor"):
         missing(VENV, power)
+
+
+@pytest.mark.parametrize(
+    ("machine", "version", "fits"),
+    [
+        ("arm64", "3.14.0", True),
+        ("arm64", "3.16.0", False),
+        ("x86_64", "3.12.0", True),
+        ("x86_64", "3.13.0", False),
+    ],
+)
+def test_macos_is_judged_by_its_wheels(machine: str, version: str, fits: bool) -> None:  # noqa: FBT001
+    mac = msgspec.structs.replace(UBUNTU, os="macos", machine=machine, libc=None, glibc=None)
+    answer = missing(python(version=version), mac)
+    fine(answer) if fits else hit(answer)
+
+
+@pytest.mark.parametrize(
+    ("torch", "fits"), [("2.9.1", True), ("2.6.0", False), ("2.12.1", False), ("2.7.0", True)]
+)
+def test_a_free_threaded_python_has_wheels_of_its_own(torch: str, fits: bool) -> None:  # noqa: FBT001
+    target = python(version="3.13.5", free_threaded=True)
+    answer = ask(SLUG, torch_of(torch, "12.6", path=None), UBUNTU, target)
+    fine(answer) if fits else hit(answer)
 
 
 def test_what_is_not_known_is_unknown() -> None:

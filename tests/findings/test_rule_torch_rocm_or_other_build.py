@@ -82,9 +82,10 @@ def test_a_server_build_does_not_run_on_a_jetson() -> None:
     assert "JetPack" in answer.fixes[0].text
 
 
-def test_from_cuda_13_2_on_server_builds_serve_orin() -> None:
+def test_whether_server_builds_of_cuda_13_2_serve_orin_is_unknown() -> None:
     build = torch_of("2.14.0+cu132", "13.2", arch_list=SERVER_ARM)
-    fine(ask(SLUG, build, nvml(ORIN_GPU), ORIN, NO_VARIABLES))
+    with pytest.raises(UnknownFactError, match="whether this build has code"):
+        ask(SLUG, build, nvml(ORIN_GPU), ORIN, NO_VARIABLES)
 
 
 def test_a_jetson_wheel_on_a_jetson_is_fine() -> None:

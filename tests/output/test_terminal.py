@@ -188,7 +188,7 @@ def line(machine: str, name: str) -> Area:
         ("cvd-bad-uuid", "GPUs", "error", "CUDA_VISIBLE_DEVICES=GPU-deadbeef leaves 0"),
         ("cvd-bad-uuid", "Driver", "ok", "580.95.05"),
         ("mig-wrong-uuid", "GPUs", "error", "CUDA_VISIBLE_DEVICES leaves 0 visible"),
-        ("mig-wrong-uuid", "Driver", "ok", "570.172.08"),
+        ("mig-wrong-uuid", "Driver", "note", "570.172.08"),
         ("docker-no-gpu", "System", "error", "in a container (docker)"),
         ("nouveau-no-driver", "Driver", "error", "no NVIDIA kernel module is loaded"),
         ("nouveau-no-driver", "GPUs", "ok", "GeForce"),

@@ -61,8 +61,8 @@ def test_the_index_lists_exactly_the_files(tables: Tables) -> None:
     files = {path.stem for path in tables.directory.iterdir()} - {"index", "checks"}
     assert set(index["tables"]) == files == set(all_tables())
     assert index["schema"] == "gpucheck.tables/1"
-    assert tables.version == "2026.11.5"
-    assert tables.date == "2026-11-21"
+    assert tables.version == "2026.11.6"
+    assert tables.date == "2026-11-22"
 
 
 def test_check_finds_nothing_in_this_checkout(tables: Tables) -> None:
@@ -104,7 +104,7 @@ def test_builds_name_themselves_after_their_cuda(tables: Tables) -> None:
     for row in tables.get(TorchBuilds).rows:
         assert row.build == "cu" + row.cuda.replace(".", "")
         assert row.platform in {"linux_x86_64", "linux_aarch64", "windows"}
-        assert row.torch in releases | {"1.12"}
+        assert row.torch in releases
 
 
 def test_default_builds_are_in_the_table_of_builds(tables: Tables) -> None:

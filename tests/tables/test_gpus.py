@@ -11,6 +11,7 @@ from gpucheck.tables.gpu_products import GpuProducts, plain_product
 from gpucheck.tables.gpu_rates import GpuRates
 from gpucheck.tables.jetpack import Jetpacks
 from gpucheck.tables.pci_devices import PciDevices
+from gpucheck.tables.product_names import capability_of, spellings
 
 
 def test_architectures(tables: Tables) -> None:
@@ -158,3 +159,34 @@ def test_products_with_rates_are_known_devices(tables: Tables) -> None:
         "Tesla V100-PCIE-32GB",
         "Tesla V100S-PCIE-32GB",
     }
+
+
+@pytest.mark.parametrize(
+    ("name", "capability"),
+    [
+        ("NVIDIA Thor", "11.0"),
+        ("NVIDIA Jetson AGX Thor", "11.0"),
+        ("Orin (nvgpu)", "8.7"),
+        ("GRID A100-40C", "8.0"),
+        ("NVIDIA A40-48Q", "8.6"),
+        ("NVIDIA A100-1-5CME", "8.0"),
+        ("GRID V100D-8Q", "7.0"),
+        ("GRID RTX6000-24Q", "7.5"),
+        ("NVIDIA RTX6000-Ada-48Q", "8.9"),
+        ("NVIDIA DGX Spark", "12.1"),
+        ("NVIDIA A100-SXM4-40GB MIG 3g.20gb", "8.0"),
+        ("GRID Z9000-8Q", None),
+        ("NVIDIA-8Q", None),
+    ],
+)
+def test_names_that_drivers_print(tables: Tables, name: str, capability: str | None) -> None:
+    found = (capability_of(known, tables) for known in spellings(name))
+    assert next((one for one in found if one), None) == capability
+
+
+@pytest.mark.parametrize(
+    ("device_id", "capability"),
+    [("2b00", "11.0"), ("2bb2", "12.0"), ("2bbc", "12.0"), ("2c3a", "12.0"), ("2e03", "12.1")],
+)
+def test_the_newest_devices(tables: Tables, device_id: str, capability: str) -> None:
+    assert some(tables.get(PciDevices).device(device_id)).compute_capability == capability

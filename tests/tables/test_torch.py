@@ -16,7 +16,11 @@ def test_releases(tables: Tables) -> None:
     assert some(table.release("2.6.0+cu124")).torch == "2.6.0"
     assert some(table.release("2.6")).torch == "2.6.0"
     assert table.release("2.6.0a0+ecf3bae40a.nv25.01") is None
-    assert table.release("1.10.0") is None
+    assert table.release("1.6.0") is None
+    assert table.default_build("1.10.0", "linux_x86_64") == "cu102"
+    assert table.pythons("2.2.2", "macos_x86_64") == ("3.8", "3.9", "3.10", "3.11", "3.12")
+    assert table.pythons("2.3.0", "macos_x86_64") is None
+    assert some(table.release("2.5.1")).requires_python == ">=3.8"
     assert table.glibc("2.7.1") == "2.28"
     assert table.glibc("2.5.1") == "2.17"
     assert some(table.release("2.5.1")).cxx11_abi is False
@@ -33,8 +37,8 @@ def test_default_builds_of_old(tables: Tables) -> None:
     assert table.cuda("1.2.0") == "10.0"
     assert table.cuda("1.3") == "10.1"
     assert table.cuda("1.4.0+cu92") is None
-    assert table.cuda("1.7.1") == "10.2"
-    assert table.cuda("1.9.0") is None
+    assert table.cuda("1.6.0") == "10.2"
+    assert table.cuda("1.7.1") is None
     assert table.cuda("2.6.0") is None
     assert table.cuda("1.4.0a0+1") is None
     assert all(tables.get(TorchReleases).release(row.torch) is None for row in table.rows)

@@ -11,7 +11,7 @@ WORKS = "PyTorch version: 2.5.1+cu124\nIs CUDA available: True\nGPU 0: NVIDIA A1
 NO_GPU_HERE = """\
 Collecting environment information...
 UserWarning: CUDA initialization: Found no NVIDIA driver on your system. Please check that you have
-PyTorch version: 1.11.0+cu102
+PyTorch version: 1.11.0+cu113
 Is CUDA available: False
 GPU models and configuration: Could not collect
 Nvidia driver version: Could not collect

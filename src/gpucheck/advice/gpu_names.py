@@ -5,12 +5,10 @@ from collections.abc import Iterable
 
 from gpucheck.advice.offers import Card
 from gpucheck.tables import Tables
-from gpucheck.tables.gpu_products import GpuProducts
 from gpucheck.tables.meant_products import like_product, meant_by
-from gpucheck.tables.pci_devices import PciDevices
+from gpucheck.tables.product_names import capability_of, spellings
 
 _CAPABILITY = re.compile(r"(?:sm_?)?([0-9]{1,2})\.?([0-9])")
-_SERIES = ("", "GeForce ", "Tesla ", "Quadro ")
 _LONGEST = 100
 
 
@@ -51,12 +49,5 @@ def _card(name: str, tables: Tables) -> Card:
 
 
 def _capabilities(name: str, tables: Tables) -> set[str]:
-    """Return the compute capabilities of a name as it is, and after the usual first words."""
-    name = name.partition(" MIG ")[0]  # a MIG instance runs the same code as its GPU
-    products, devices = tables.get(GpuProducts), tables.get(PciDevices)
-    return {
-        capability
-        for series in _SERIES
-        for ask in (products.capability, devices.capability_named)
-        if (capability := ask(series + name))
-    }
+    """Return the compute capabilities of a name as it is, and as the tables may spell it."""
+    return {found for known in spellings(name) if (found := capability_of(known, tables))}

@@ -48,15 +48,16 @@ class Reasons:
         )
 
     def jetsons(self) -> tuple[str, ...]:
-        """Say which GPUs are on Jetson boards, whose PyTorch and driver come from elsewhere."""
-        products = self._offers.tables.get(GpuProducts).rows
-        segments: dict[str | None, set[str]] = {}
-        for row in products:
-            segments.setdefault(row.compute_capability, set()).add(row.segment)
+        """Say which GPUs are on Jetson boards whose PyTorch comes with their JetPack.
+
+        The newer boards (Thor) take the builds for ARM servers, if these have code for them.
+        """
+        products = self._offers.tables.get(GpuProducts)
         return tuple(
             f"{card} is a Jetson, whose PyTorch comes with its JetPack from NVIDIA."
             for card in _one_a_capability(self._situation.cards)
-            if segments.get(card.capability) == {"jetson"}
+            if products.is_jetson(card.capability)
+            and not self._offers.with_code_for(card.capability)
         )
 
     def none_admitted(self, newest: str) -> str:

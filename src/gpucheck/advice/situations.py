@@ -47,11 +47,14 @@ class MachineFacts(Derived):
         return wheel_platform(self._system) or f"{self._system.os}_{self._system.machine}"
 
     def without_wheels(self) -> tuple[str, ...]:
-        """Return why PyTorch has no CUDA wheel for this system or Python; empty if it has one."""
+        """Return why PyTorch has no CUDA wheel for this system or Python; empty if it has one.
+
+        Whether it has one for the GPU of a Jetson is the recommender's question.
+        """
         found = []
         if self._system.os == "macos":
             found.append("PyTorch has no CUDA build for macOS.")
-        if self._system.jetson:
+        if self._system.jetson and self.gpus() is None:
             found.append("This is a Jetson, whose PyTorch comes with its JetPack from NVIDIA.")
         return (*found, *self.without_cpu_wheels())
 

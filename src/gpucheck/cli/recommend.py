@@ -20,9 +20,11 @@ if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.facts.snapshot import Snapshot
     from gpucheck.output.recommendation import Missing, Shown
     from gpucheck.tables import Tables
+    from gpucheck.tables.jetpack import JetpackRow
 
 _COMPANIONS = ("torchvision", "torchaudio")
 _PYTHON = re.compile(r"([0-9]{1,2}\.[0-9]{1,2})(?:\.[0-9]{1,3})?(t?)")
+_DESCRIBING = ("gpu", "os", "arch", "glibc", "jetpack")
 _EXIT = {"command": 0, "nothing-fits": 1, "unknown": 3}
 _OS, _GPUS, _DRIVER = "the operating system", "the GPUs", "the driver"
 _DECISIVE = {_OS, _GPUS}
@@ -67,7 +69,7 @@ _NGC = (
 )
 @click.option(
     "--os",
-    type=OneOf(["linux", "windows"]),
+    type=OneOf(["linux", "windows", "wsl2"]),
     help="The operating system.",
 )
 @click.option(
@@ -76,6 +78,14 @@ _NGC = (
         ["x86_64", "aarch64"], also={"amd64": "x86_64", "x64": "x86_64", "arm64": "aarch64"}
     ),
     help="The processor.",
+)
+@click.option(
+    "--glibc", metavar="X.Y", help='The C library of the machine that is described ("2.28").'
+)
+@click.option(
+    "--jetpack",
+    metavar="X.Y",
+    help='The JetPack of a Jetson ("6.2"). Describes a machine: nothing is probed.',
 )
 @click.option(
     "--with", "companions", metavar="NAMES", default="", help="torchvision,torchaudio as well."
@@ -91,8 +101,8 @@ def recommend(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  #
     It is the newest build that has code for all of the GPUs, that the driver runs and that has
     wheels for the Python and the system. The output includes the reason, and what a newer driver
     would allow. --driver, --driver-cuda and --python-version replace what this machine has. With
-    --gpu, --os or --arch a machine is described instead: nothing is probed, and no Python need be
-    named.
+    --gpu, --os, --arch, --glibc or --jetpack a machine is described instead: nothing is probed, and
+    no Python need be named.
 
     Exit status: 0 a command, 1 nothing fits, 2 usage, 3 a fact that decides is unknown.
     """
@@ -120,7 +130,8 @@ class _Wanted:
         self._cards = _cards(options["gpu"], tables)
         self._python_version = _python_version(options["python_version"])
         _check_driver(options)
-        self._described = bool(options["gpu"] or options["os"] or options["arch"])
+        self._board = _board(options, tables)
+        self._described = any(options[one] for one in _DESCRIBING)
         self._notes: list[str] = []
 
     def shown(self) -> "Shown":
@@ -138,6 +149,8 @@ class _Wanted:
         situation, missing = self._situation(facts)
         answer, missing = self._answer(situation, missing)
         yours = "" if self._describes_another() else self._yours(situation, answer, snapshot)
+        if answer.best is None and self._board is not None:
+            self._notes.append(_wheels_for(self._board, self._tables))
         if answer.best is None or missing:
             return Shown(
                 answer=answer,
@@ -254,7 +267,7 @@ class _Wanted:
             driver=driver,
             driver_cuda=driver_cuda,
             driver_os=facts.driver_os(),
-            glibc=None if self._described else facts.glibc(),
+            glibc=self._options["glibc"] or (None if self._described else facts.glibc()),
             torch=self._options["torch"],
             driver_serves=bool(gpus and gpus.served and seen),
         )
@@ -287,6 +300,8 @@ class _Wanted:
 
         if self._cards is not None:
             return Cards(cards=self._cards)
+        if self._board is not None:
+            return _of_board(self._board, self._tables)
         gpus = None if self._described else facts.gpus()
         if gpus and gpus.unclear:
             self._notes.append(left_aside(gpus.unclear))
@@ -295,6 +310,9 @@ class _Wanted:
     def _driver(self, facts: "MachineFacts") -> tuple[str | None, str | None, bool]:
         """Return release and CUDA of the driver, and whether it is the one that runs here."""
         release, cuda = self._options["driver"], self._options["driver_cuda"]
+        if self._board is not None:
+            # The driver of a board comes with its JetPack, and its number says nothing elsewhere.
+            return None, cuda or self._board.cuda, False
         if release or cuda:
             return release, cuda, False
         return (*facts.driver(), True)
@@ -314,6 +332,10 @@ def _describe(options: dict[str, Any], tables: "Tables", notes: list[str]) -> "S
 
     here = open_host(None).identity()
     os = options["os"] or (here.os if here.os in ("linux", "windows") else None)
+    in_wsl = os == "wsl2"
+    os = "linux" if in_wsl else os
+    if options["jetpack"]:
+        return _of_sections(tables, System(os="linux", machine="aarch64", wsl=0, jetson=""))
     processor = {"amd64": "x86_64", "arm64": "aarch64"}.get(
         here.machine.lower(), here.machine.lower()
     )
@@ -325,7 +347,7 @@ def _describe(options: dict[str, Any], tables: "Tables", notes: list[str]) -> "S
     ]
     if said:
         notes.append(f"Taken for granted, as nothing else was said: {', '.join(said)}.")
-    return _of_sections(tables, System(os=os, machine=arch, wsl=0, jetson=""))
+    return _of_sections(tables, System(os=os, machine=arch, wsl=2 if in_wsl else 0, jetson=""))
 
 
 def _of_sections(tables: "Tables", *sections: Any) -> "Snapshot":  # noqa: ANN401  # sections
@@ -441,10 +463,52 @@ def _python_version(text: str | None) -> str | None:
     return found[1] + found[2]
 
 
+def _board(options: dict[str, Any], tables: "Tables") -> "JetpackRow | None":
+    """Return the JetPack that the user names."""
+    from gpucheck.tables.jetpack import Jetpacks  # noqa: PLC0415
+
+    wanted = options["jetpack"]
+    if wanted is None:
+        return None
+    row = tables.get(Jetpacks).of_jetpack(wanted.strip())
+    if row is None:
+        raise click.UsageError(f"--jetpack: the tables do not have JetPack {printable(wanted)}.")
+    if options["os"] not in (None, "linux") or options["arch"] not in (None, "aarch64"):
+        raise click.UsageError("--jetpack is for Linux on aarch64.")
+    return row
+
+
+def _of_board(board: "JetpackRow", tables: "Tables") -> "Cards | None":
+    """Return the GPU of the boards of a JetPack, None if they have several."""
+    from gpucheck.advice.recommender import Card  # noqa: PLC0415
+    from gpucheck.advice.situations import Cards  # noqa: PLC0415
+    from gpucheck.tables.gpu_products import GpuProducts  # noqa: PLC0415
+
+    products = tables.get(GpuProducts)
+    named = [(word, products.capability(word)) for word in board.devices.split()]
+    cards = [Card(word, capability) for word, capability in named if capability]
+    return Cards(cards=tuple(cards)) if len(cards) == 1 else None
+
+
+def _wheels_for(board: "JetpackRow", tables: "Tables") -> str:
+    """Return which PyTorch was made for a JetPack, in one sentence."""
+    from gpucheck.tables.jetson_wheels import JetsonWheels  # noqa: PLC0415
+
+    wheels = tables.get(JetsonWheels).for_jetpack(board.jetpack)
+    if not wheels:
+        return f"The tables know no PyTorch that was made for JetPack {board.jetpack}."
+    listed = ", ".join(
+        f"{row.torch} (Python {row.python})" if row.python else row.torch for row in wheels
+    )
+    return f"For JetPack {board.jetpack} NVIDIA made torch {listed}."
+
+
 def _check_driver(options: dict[str, Any]) -> None:
     from gpucheck.tables.versions import minor, parse  # noqa: PLC0415
 
-    release, cuda = options["driver"], options["driver_cuda"]
+    release, cuda, glibc = options["driver"], options["driver_cuda"], options["glibc"]
+    if glibc is not None and parse(glibc) is None:
+        raise click.UsageError(f"--glibc wants a version like 2.28, not {printable(glibc)!r}.")
     if release is not None and parse(release) is None:
         raise click.UsageError(f"--driver wants a release or branch, not {printable(release)!r}.")
     if cuda is not None and (parse(cuda) is None or minor(cuda) is None):

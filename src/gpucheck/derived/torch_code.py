@@ -10,8 +10,11 @@ from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.numbers import whole_number
 from gpucheck.facts.system import System
 from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.tables.compilers import Compilers
 from gpucheck.tables.cubin_rules import CubinRules, Runs
 from gpucheck.tables.cudnn_support import CudnnSupport
+from gpucheck.tables.gpu_architectures import GpuArchitectures
+from gpucheck.tables.toolkit_targets import ToolkitTargets
 from gpucheck.tables.torch_builds import TorchBuilds
 from gpucheck.tables.versions import at_least, capability_numbers, parse
 
@@ -32,7 +35,7 @@ class CodeOnGpu(msgspec.Struct, frozen=True, kw_only=True):
 class TorchCode(Derived):
     """The device code in the installed CUDA build of torch."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917  # torch, the machine and the tables
         self,
         torch: TorchBuild,
         system: System,
@@ -41,6 +44,8 @@ class TorchCode(Derived):
         builds: TorchBuilds,
         rules: CubinRules,
         cudnn: CudnnSupport,
+        targets: ToolkitTargets,
+        architectures: GpuArchitectures,
     ) -> None:
         self._torch = torch
         self._system = system
@@ -49,6 +54,7 @@ class TorchCode(Derived):
         self._builds = builds
         self._rules = rules
         self._cudnn = cudnn
+        self._compilers = Compilers(targets, rules, architectures)
 
     def nothing_to_judge(self) -> str:
         """Return why there is no device code to judge, "" if there is.
@@ -113,8 +119,10 @@ class TorchCode(Derived):
         device = capability_numbers(gpu.compute_capability)
         if gpu.compute_capability is None or device is None:
             return None
+        if beyond := self._beyond_compiler(gpu.compute_capability):
+            return beyond
         codes = self.codes()
-        runs = self._rules.covers(codes, gpu.compute_capability, self._torch.cuda)
+        runs = self._rules.surely_covers(codes, gpu.compute_capability, self._torch.cuda)
         if runs is Runs.CUBIN:
             return "cudnn" if self._cudnn_dropped(gpu.compute_capability) else ""
         if runs is Runs.PTX:
@@ -124,6 +132,20 @@ class TorchCode(Derived):
         trouble: Trouble = "too-old" if _newest(codes) > device else "too-new"
         # A table entry about a build that nobody has opened proves nothing against a GPU.
         return trouble if self._torch.arch_list or self._is_confirmed() else None
+
+    def _beyond_compiler(self, capability: str) -> Trouble | None:
+        """Return the trouble if the compiler of the build's CUDA makes no code for the GPU.
+
+        Only a build whose code was not read is judged so. A newer GPU could run PTX: the wheels of
+        PyTorch have none that torch counts on (it says that it does not support the GPU), builds of
+        others do.
+        """
+        if self._torch.arch_list or not self._torch.cuda:
+            return None
+        beyond = self._compilers.beyond(self._torch.cuda, capability)
+        if beyond == "too-new" and not self._is_official(self._torch.version or ""):
+            return None
+        return beyond
 
     def _by_ptx(self) -> Trouble | None:
         if not self._torch.arch_list:

@@ -24,6 +24,8 @@ class CudaDriver(Section, frozen=True, kw_only=True):
     """The error of the loader; "" if the library was loaded."""
     init_code: int | None = None
     """Result of ``cuInit(0)``; 0 is success."""
+    program_code: int | None = None
+    """The error of CUDA that a running program got; known only of a described machine."""
     cuda: str | None = None
     """CUDA version that this driver supports (``cuDriverGetVersion``), such as ``12.2``."""
     device_count: int | None = None

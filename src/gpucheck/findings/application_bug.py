@@ -15,8 +15,12 @@ Fix: run the program with CUDA_LAUNCH_BLOCKING=1, or on the CPU, where the same 
 exception at the line that causes it.
 """
 
-from gpucheck.facts.claims import Severity
-from gpucheck.findings.form import Rule
+from gpucheck.facts.claims import Confidence, Fix, Severity
+from gpucheck.facts.cuda_driver import CudaDriver
+from gpucheck.facts.kernel_log import KernelLog
+from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+from gpucheck.tables.cuda_errors import CudaErrors
+from gpucheck.tables.xids import Xids
 
 RULE = Rule(
     __name__,
@@ -24,5 +28,32 @@ RULE = Rule(
     severity=Severity.ERROR,
     family="runtime",
     concern="code",
-    seen_in=("text",),
+    compat_keys=("cuda_error", "xid"),
 )
+
+
+@RULE.check
+def check(cuda: CudaDriver, log: KernelLog, errors: CudaErrors, xids: Xids) -> Judgement:
+    """Judge the error of a program that was described, unless the GPU itself is at fault."""
+    code = cuda.program_code
+    if code is None:
+        return NotApplicable("no error of a running program was given")
+    logged = [event.xid for event in log.xids or () if event.xid is not None]
+    rows = [xids.xid(number) for number in logged]
+    if any(row is None or row.is_fatal is not False for row in rows):
+        return Fine("an Xid in the kernel's log may say that the GPU is at fault")
+    row = errors.error(code)
+    meaning = row.message if row is not None else ""
+    beside = f", beside Xid {', '.join(map(str, logged))} of the same program" if logged else ""
+    return Hit(
+        headline=f"The program fails with CUDA error {code} ({meaning}){beside}",
+        evidence=("cuda_driver.program_code", *(("kernel_log.xids",) if logged else ())),
+        fixes=(
+            Fix(
+                text="Run with CUDA_LAUNCH_BLOCKING=1, or on the CPU: the fault then shows at its "
+                "own line.",
+                commands=("CUDA_LAUNCH_BLOCKING=1 python SCRIPT",),
+            ),
+        ),
+        confidence=Confidence.LIKELY,
+    )

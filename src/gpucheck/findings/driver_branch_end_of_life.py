@@ -18,7 +18,7 @@ from gpucheck.facts import UnknownFactError
 from gpucheck.facts.claims import Severity
 from gpucheck.facts.system import System
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
-from gpucheck.tables.driver_branches import DriverBranches
+from gpucheck.tables.driver_branches import BranchRow, DriverBranches
 
 RULE = Rule(
     __name__,
@@ -54,8 +54,13 @@ def check(
     if newer is None or row is None or str(newer) == row.branch:
         return Fine(f"the branch of driver {release} has ended, and no newer one fits this GPU")
     return Hit(
-        headline=f"Driver {release} is of branch {row.branch}, which NVIDIA supported until "
-        f"{row.eol}",
+        headline=f"Driver {release} is of branch {row.branch}, {_since(row)}",
         evidence=(driver.release_fact(),),
         fixes=(update.install(f"{newer}", "when it suits you"),),
     )
+
+
+def _since(row: BranchRow) -> str:
+    if row.eol is not None:
+        return f"which NVIDIA supported until {row.eol}"
+    return f"which NVIDIA no longer supported in {row.ended_by}"

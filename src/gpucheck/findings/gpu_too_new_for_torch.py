@@ -3,8 +3,10 @@
 A build contains machine code (cubins: ``sm_80``, ``sm_90``) for a list of GPU generations. A cubin
 runs on the compute capability it was made for and on higher minor versions of the same major:
 ``sm_86`` runs on an RTX 4090 (8.9), ``sm_120`` on 12.1. It never runs on another major version.
-Only PTX (``compute_90``) can be compiled by the driver for a later GPU, and PyTorch's wheels
-contain none.
+Only PTX (``compute_90``) can be compiled by the driver for a later GPU. PyTorch's wheels contain
+none, apart from those for Windows up to CUDA 11.8, which have that of 3.7; torch does not count on
+it and says that the GPU is not supported. Where the code of a build was not read, the compiler can
+decide: CUDA 12.6 makes no code for Blackwell.
 
 Symptoms: the warning "NVIDIA GeForce RTX 5090 with CUDA capability sm_120 is not compatible with
 the current PyTorch installation", then at the first kernel "CUDA error: no kernel image is
@@ -22,10 +24,10 @@ or of the machine's CUDA toolkit does not add code to PyTorch.
 from gpucheck.advice import START_PAGE, DriverFixes, TorchFixes
 from gpucheck.advice.hide_gpus import HideGpus
 from gpucheck.derived import Gpu
+from gpucheck.derived.board import Board
 from gpucheck.derived.torch_code import TorchCode, some_of
 from gpucheck.facts import UnknownFactError
 from gpucheck.facts.claims import Confidence, Fix, Severity, or_else
-from gpucheck.facts.system import System
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.findings.witnesses.no_kernel_image import NoKernelImage
@@ -50,7 +52,7 @@ RULE = Rule(
 @RULE.check
 def check(
     torch: TorchBuild,
-    system: System,
+    board: Board,
     code: TorchCode,
     architectures: GpuArchitectures,
     reinstall: TorchFixes,
@@ -77,7 +79,7 @@ def check(
         if unknown is not None:
             raise unknown
         return Fine("no visible GPU is newer than the code in this build")
-    if new and system.jetson:
+    if new and board.is_jetson():
         return NotApplicable("a Jetson: torch-rocm-or-other-build judges its build")
     works = [one.gpu for one in judged if one.trouble == ""]
     fix = reinstall.install("it has code for this GPU") or Fix(

@@ -25,12 +25,12 @@ from gpucheck.advice import TorchFixes
 from gpucheck.advice.hide_gpus import HideGpus
 from gpucheck.advice.torch_install import PREVIOUS_PAGE
 from gpucheck.derived import Gpu
+from gpucheck.derived.board import Board
 from gpucheck.derived.torch_code import TorchCode, some_of
 from gpucheck.facts import UnknownFactError
 from gpucheck.facts.claims import Fix, Severity, or_else
 from gpucheck.facts.nvml import Nvml
 from gpucheck.facts.request import Request
-from gpucheck.facts.system import System
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.findings.witnesses.no_kernel_image import NoKernelImage
@@ -55,7 +55,7 @@ _SMALL = 4 * 1024**3
 @RULE.check
 def check(  # torch, the GPUs and the ways out
     torch: TorchBuild,
-    system: System,
+    board: Board,
     code: TorchCode,
     reinstall: TorchFixes,
     hide: HideGpus,
@@ -82,7 +82,7 @@ def check(  # torch, the GPUs and the ways out
         if unknown is not None:
             raise unknown
         return Fine("this build has dropped no visible GPU")
-    if system.jetson:
+    if board.is_jetson():
         return NotApplicable("a Jetson: torch-rocm-or-other-build judges its build")
     fix = reinstall.install("it still has code for this GPU") or Fix(
         text=_look(old or without_cudnn) + reinstall.why_none()

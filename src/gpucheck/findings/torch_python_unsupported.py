@@ -49,12 +49,10 @@ def check(
         raise UnknownFactError("interpreter.executable", interpreter.problem("executable"))
     if known(torch.installed, "torch.installed"):
         return _described(interpreter, torch, system, releases, environment)
-    os = known(system.os, "system.os")
-    if os not in ("linux", "windows"):
-        return NotApplicable("the tables are about Linux and Windows")
+    known(system.os, "system.os")
     if system.jetson:
         return NotApplicable("a Jetson takes the wheels of its JetPack")
-    platform = wheel_platform(system)
+    platform = _platform(system)
     if platform is None:
         raise UnknownFactError("system.machine", "the tables do not have this processor")
     if system.libc == "musl":
@@ -85,20 +83,42 @@ def _described(
     environment: NewEnvironment,
 ) -> Judgement:
     """Judge a wheel that is only described; a wheel on the disk was installable."""
-    platform = wheel_platform(system)
+    platform = _platform(system)
     if torch.path is not None or torch.installer != "pip" or platform is None:
         return Fine("torch is installed")
     pythons = releases.pythons(torch.version or "", platform)
-    if not pythons or interpreter.version is None or interpreter.free_threaded:
+    if pythons is None and system.os == "macos" and releases.release(torch.version or ""):
+        return _no_wheel_for_mac(torch, system)
+    if not pythons or interpreter.version is None:
         return Fine("no wheel that the tables know is at odds with the Python")
     version = _version(interpreter)
     if version in pythons:
         return Fine(f"torch {torch.version} has a wheel for Python {version}")
     return Hit(
         headline=f"torch {torch.version} has no wheel for Python {version}; "
-        f"it has wheels for {_span(pythons)}",
+        f"it has wheels for {_span(_alike(pythons, version))}",
         evidence=("interpreter.version", "torch.version"),
         fixes=environment.fixes(_newest_first(pythons), platform),
+    )
+
+
+def _platform(system: System) -> str | None:
+    """Return the platform of the wheels; the table of releases has macOS as well."""
+    if system.os != "macos":
+        return wheel_platform(system)
+    processor = "arm64" if system.machine in ("arm64", "aarch64") else system.machine
+    return f"macos_{processor}" if processor in ("arm64", "x86_64") else None
+
+
+def _no_wheel_for_mac(torch: TorchBuild, system: System) -> Hit:
+    return Hit(
+        headline=f"torch {torch.version} has no wheel for macOS on {system.machine}",
+        evidence=("system.machine", "torch.version"),
+        fixes=(
+            Fix(
+                text="Use an older release of torch, or a Mac with an Apple processor for new ones."
+            ),
+        ),
     )
 
 
@@ -133,9 +153,18 @@ def _usual(pythons: tuple[str, ...]) -> list[tuple[int, int]]:
     return sorted(numbers for numbers in found if numbers)
 
 
+def _alike(pythons: tuple[str, ...], version: str) -> tuple[str, ...]:
+    """Return the Pythons that are free-threaded or not as a version is; all if none is."""
+    found = tuple(one for one in pythons if one.endswith("t") == version.endswith("t"))
+    return found or pythons
+
+
 def _span(pythons: tuple[str, ...]) -> str:
     usual = _usual(pythons)
-    return f"Python {usual[0][0]}.{usual[0][1]} to {usual[-1][0]}.{usual[-1][1]}"
+    kind = "Python" if usual else "free-threaded Python"
+    versions = usual or _usual(tuple(python.rstrip("t") for python in pythons))
+    first, last = (f"{major}.{minor}" for major, minor in (versions[0], versions[-1]))
+    return f"{kind} {first}" if first == last else f"{kind} {first} to {last}"
 
 
 def _newest_first(pythons: tuple[str, ...]) -> list[str]:

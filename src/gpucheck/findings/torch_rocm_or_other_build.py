@@ -18,6 +18,7 @@ release.
 from gpucheck.advice import START_PAGE, TorchFixes
 from gpucheck.advice.torch_install import JETSON_PAGE
 from gpucheck.derived import Gpus
+from gpucheck.derived.board import Board
 from gpucheck.derived.torch_code import TorchCode
 from gpucheck.facts import known
 from gpucheck.facts.claims import Confidence, Fix, Severity
@@ -53,6 +54,7 @@ def check(  # noqa: PLR0913, PLR0917  # torch, the GPUs, and what a fix needs
     rules: CubinRules,
     reinstall: TorchFixes,
     wheels: JetsonWheels,
+    board: Board,
 ) -> Judgement:
     """Report a build for another accelerator or board if there is an NVIDIA GPU to use."""
     if torch.installed is False:
@@ -68,8 +70,8 @@ def check(  # noqa: PLR0913, PLR0917  # torch, the GPUs, and what a fix needs
         return _other_accelerator(built_for, torch, gpus, pci, reinstall)
     if known(system.os, "system.os") != "linux":
         return Fine("a CUDA build")
-    if system.jetson:
-        return _server_build_on_jetson(torch, code, system, wheels)
+    if board.is_jetson():
+        return _server_build_on_jetson(torch, code, board, _known_wheels(system, wheels))
     if torch.arch_list and _only_for_jetson(torch.arch_list, rules):
         return _jetson_build_elsewhere(torch, code, reinstall)
     return Fine(f"torch {torch.version or ''} was built for CUDA {torch.cuda or ''}")
@@ -97,7 +99,7 @@ def _other_accelerator(
 
 
 def _server_build_on_jetson(
-    torch: TorchBuild, code: TorchCode, system: System, wheels: JetsonWheels
+    torch: TorchBuild, code: TorchCode, board: Board, wheels: str
 ) -> Judgement:
     judged = code.on_gpus()
     bad = [one.gpu for one in judged if one.trouble in ("too-new", "too-old")]
@@ -109,11 +111,11 @@ def _server_build_on_jetson(
     return Hit(
         headline=f"PyTorch {torch.version or ''} has no code for the GPU of this Jetson "
         f"({bad[0].compute_capability}): it is a build for ARM servers",
-        evidence=("system.jetson", *code.facts(), *bad[0].facts),
+        evidence=(*board.facts(), *code.facts(), *bad[0].facts),
         fixes=(
             Fix(
                 text="Install NVIDIA's PyTorch wheel, or its l4t-pytorch container, that belongs "
-                f"to your JetPack release: {JETSON_PAGE}{_known_wheels(system, wheels)} The "
+                f"to your JetPack release: {JETSON_PAGE}{wheels} The "
                 "commands show the release of the board's system and of Python.",
                 commands=("cat /etc/nv_tegra_release", "python3 --version"),
             ),

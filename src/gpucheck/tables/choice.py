@@ -83,7 +83,7 @@ def _fits_gpu(tables: Tables, row: BuildRow, capability: str, machine: Machine) 
         major = row.cuda.partition(".")[0]
         if tables.get(CudnnSupport).supports(row.cudnn, major, capability) is False:
             return Runs.NO
-    runs = tables.get(CubinRules).covers(row.arch_list + row.ptx, capability, row.cuda)
+    runs = tables.get(CubinRules).surely_covers(row.arch_list + row.ptx, capability, row.cuda)
     if runs is Runs.PTX and not _driver_knows_ptx(tables, row, machine):
         return Runs.NO
     return runs

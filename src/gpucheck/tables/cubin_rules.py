@@ -103,6 +103,22 @@ class CubinRules(Table, frozen=True):
                 return best
         return Runs.NO if found == {Runs.NO} else None
 
+    def surely_covers(
+        self,
+        arch_list: Sequence[str],
+        capability: str,
+        build_cuda: str | None,
+    ) -> Runs | None:
+        """Return what ``covers`` does, but None if only the rules of the newest CUDA say yes.
+
+        From CUDA 13.2 on torch counts the code for 8.0 as running on Orin (8.7); nobody has
+        confirmed that PyTorch's wheels for servers work there.
+        """
+        best = self.covers(arch_list, capability, build_cuda)
+        if best is Runs.CUBIN and self.covers(arch_list, capability, None) is not Runs.CUBIN:
+            return None
+        return best
+
     def _foreign_a_target(
         self,
         code: _Code,

@@ -13,7 +13,8 @@ class BranchRow(Row, frozen=True):
 
     `branch` is its number ("535"), `kind` NVIDIA's term (LTSB, PB production, NFB new feature),
     `cuda` the CUDA version its drivers report, or the range in which it is known to be, `eol` the
-    last month (YYYY-MM) of support. `first_linux` and `last_linux` are releases from the tags of
+    last month (YYYY-MM) of support; where only that it is over is known, `ended_by` is the month in
+    which NVIDIA said so. `first_linux` and `last_linux` are releases from the tags of
     the open kernel modules, `first_seen` is the day (YYYY-MM-DD) of the first.
     """
 
@@ -21,6 +22,7 @@ class BranchRow(Row, frozen=True):
     kind: str | None = None
     cuda: str | None = None
     eol: str | None = None
+    ended_by: str | None = None
     first_linux: str | None = None
     first_seen: str | None = None
     last_linux: str | None = None
@@ -61,9 +63,12 @@ class DriverBranches(Table, frozen=True):
     def is_end_of_life(self, driver: str, today: date) -> bool | None:
         """Return whether the month in which support of this branch ended is over."""
         row = self.branch_of(driver)
-        if row is None or row.eol is None:
+        if row is None:
             return None
-        return f"{today.year:04}-{today.month:02}" > row.eol
+        this_month = f"{today.year:04}-{today.month:02}"
+        if row.eol is None:
+            return True if row.ended_by is not None and this_month >= row.ended_by else None
+        return this_month > row.eol
 
     def newest(self) -> str:
         """Return the number of the newest branch of the table."""

@@ -31,6 +31,12 @@ class GpuProducts(Table, frozen=True):
         """Return every compute capability sold under a name, with None for an unknown one."""
         return all_named(self._named(), name)
 
+    def is_jetson(self, capability: str) -> bool:
+        """Return whether only Jetson boards have a compute capability."""
+        return {row.segment for row in self.rows if row.compute_capability == capability} == {
+            "jetson"
+        }
+
     def _named(self) -> Iterator[tuple[str, str | None]]:
         return ((row.product, row.compute_capability) for row in self.rows)
 

@@ -28,6 +28,12 @@ class Jetpacks(Table, frozen=True):
             return None
         return next((row for row in self.rows if _is(row.l4t, wanted)), None)
 
+    def of_jetpack(self, jetpack: str) -> JetpackRow | None:
+        """Return the newest Linux for Tegra of a JetPack release such as "6.2" or "7.2 GA"."""
+        same = (row for row in self.rows if row.jetpack.partition(" ")[0] == jetpack)
+        exact = (row for row in self.rows if row.jetpack == jetpack)
+        return next(exact, None) or next(same, None)
+
 
 def _is(row: str, wanted: tuple[int, ...]) -> bool:
     if row.endswith(".x"):

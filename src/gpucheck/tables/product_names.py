@@ -12,12 +12,26 @@ _VARIANT = re.compile(r"[0-9]{1,3}GB|PCIE|NVL|SXM[0-9]?|HBM[0-9]E?")
 """The last words of a product name that describe its memory or its form, not its chip."""
 
 
+_VGPU = re.compile(r"(?:GRID |NVIDIA )?(.+?)-(?:[0-9]-)?[0-9]{1,3}[ABCQ](?: ?ME)?")
+"""A virtual GPU: its GPU, then a profile of gigabytes and kind (``A100-40C``, ``A100-1-5C``)."""
+_BOARD = re.compile(r"([AHV][12]00)[A-Z]{1,3}")
+"""The boards of one GPU as names of virtual GPUs tell them apart: ``A100DX``, ``V100D``."""
+
+
 def spellings(name: str) -> Iterator[str]:
     """Return the names under which the tables may have a product: first as it is, then completed.
 
-    The name of a MIG instance follows that of its GPU: ``NVIDIA A100-SXM4-40GB MIG 3g.20gb``.
+    The name of a MIG instance follows that of its GPU: ``NVIDIA A100-SXM4-40GB MIG 3g.20gb``. A
+    virtual GPU runs the code of its GPU.
     """
     name = name.partition(" MIG ")[0]
+    yield from _completed(name)
+    if virtual := _VGPU.fullmatch(name):
+        board = _BOARD.fullmatch(virtual[1])
+        yield from _completed(board[1] if board else re.sub(r"RTX(?=[0-9A])", "RTX ", virtual[1]))
+
+
+def _completed(name: str) -> Iterator[str]:
     for family in _FAMILIES:
         yield family + name
     words = name.replace("-", " ").split()

@@ -1,4 +1,4 @@
-"""The CUDA version of PyPI's Linux wheels of PyTorch before 1.13."""
+"""The CUDA version of PyPI's Linux wheels of PyTorch before 1.7."""
 
 from typing import ClassVar
 

@@ -9,6 +9,7 @@ from gpucheck.facts.numbers import whole_number
 from gpucheck.facts.nvml import GpuProcess, Nvml, NvmlGpu
 from gpucheck.facts.pci import Pci, PciGpu
 from gpucheck.facts.system import System
+from gpucheck.findings.application_bug import RULE as APPLICATION_BUG
 from gpucheck.tables import Tables
 from gpucheck.tables.cuda_errors import CudaErrors
 from gpucheck.tables.driver_branches import DriverBranches
@@ -231,6 +232,10 @@ class GpuReader:
         if "cuda_error" not in self._given:
             return
         code = self._error_code(self._first("cuda_error"))
+        row = self._tables.get(CudaErrors).error(code)
+        if row is not None and APPLICATION_BUG.slug in row.slugs[:1]:
+            self._drafts.of(CudaDriver).said("program_code", code, self._source("cuda_error"))
+            return
         if code not in _OF_CUINIT:
             unread["cuda_error"] = f"error {code} comes from a program that runs, not from cuInit"
             return

@@ -238,7 +238,7 @@ _KEYS = (
         form="the CUDA version of the package, such as 12.8", read=_cuda_compat, decimal=True),
     Key(name="cuda_compat_active", fields=("cuda_driver.init_code", "cuda_driver.cuda"),
         form="true or false", read=_flag),
-    Key(name="cuda_error", fields=("cuda_driver.init_code",),
+    Key(name="cuda_error", fields=("cuda_driver.init_code", "cuda_driver.program_code"),
         form="a number or name such as 804 or cudaErrorNoDevice", read=_word),
     Key(name="nvml_error", fields=("nvml.init_code", "nvml.gpus.0.lost"),
         form="a number or name such as 18 or NVML_ERROR_GPU_IS_LOST", read=_word),

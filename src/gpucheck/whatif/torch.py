@@ -136,7 +136,7 @@ class _Build:
             draft.said("cudnn", row.cudnn, source)
         if row.nccl:
             draft.said("nccl", row.nccl, source)
-        if self._drafts.of(System).fields.get("jetson") and row.confirmed and not row.ptx:
+        if self._drafts.of(System).fields.get("jetson") and row.confirmed:
             # On a Jetson board, server wheels are judged by their content.
             draft.said("arch_list", list(row.arch_list), source)
 

@@ -105,7 +105,7 @@ def _is_public_module(name: str) -> bool:
     starts = ("-".join(words[:count]) for count in range(len(words), 0, -1))
     package = next((one for one in starts if _packages().known(one) is not None), None)
     rest = words[package.count("-") + 1 :] if package else ["?"]
-    return all(word in _OF_MODULES or word.isdigit() for word in rest)
+    return all(word in _OF_MODULES or word.isdecimal() for word in rest)
 
 
 def is_public_package(name: str) -> bool:
