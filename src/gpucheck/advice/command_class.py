@@ -149,7 +149,7 @@ def _program(part: str) -> tuple[bool, list[str]]:
     while words and (words[0] in _WRAPPERS or _ASSIGNMENT.match(words[0])):
         first = words.pop(0)
         elevated = elevated or first == "sudo"
-        while first in _WRAPPERS and words and (words[0].startswith("-") or words[0].isdigit()):
+        while first in _WRAPPERS and words and (words[0].startswith("-") or words[0].isdecimal()):
             if words.pop(0) in _OPTIONS_WITH_VALUE and words:
                 words.pop(0)
     return elevated, words
