@@ -1,7 +1,6 @@
 """Text output of the command line: colour, stream or file, control characters."""
 
 import os
-import shutil
 import sys
 from typing import Any
 
@@ -26,6 +25,8 @@ def page_width(options: dict[str, Any]) -> int | None:
     """Return the columns of the terminal; None where the output goes elsewhere."""
     if options["output"] or not sys.stdout.isatty():
         return None
+    import shutil  # noqa: PLC0415  # most output goes elsewhere or is not laid out
+
     from gpucheck.output.layout import between  # noqa: PLC0415
 
     return between(shutil.get_terminal_size().columns)

@@ -107,8 +107,9 @@ def _other_runtime(
         version, cuda = known(one.version, fact), known(torch.cuda, "torch.cuda")
         if "." not in version:
             raise UnknownFactError(fact, "only its major version is known")
-        if version.split(".")[:2] == cuda.split(".")[:2]:
-            continue
+        major, other = cuda.split(".")[0], version.split(".")[0]
+        if major != other or version.split(".")[:2] == cuda.split(".")[:2]:
+            continue  # a runtime of another major has another SONAME, and takes nobody's place
         way = _WAYS[one.found_via or ""]
         return Hit(
             headline=f"{one.soname} {version} ({one.path}), {way}, takes the place of the runtime "
