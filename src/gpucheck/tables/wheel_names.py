@@ -11,6 +11,12 @@ _WHEELS = {
     "curand": "nvidia-curand", "cupti": "nvidia-cuda-cupti", "nvshmem": "nvidia-nvshmem",
     "cufile": "nvidia-cufile", "nvToolsExt": "nvidia-nvtx", "nvtx3interop": "nvidia-nvtx",
 }  # fmt: skip
+_KEPT_COMPATIBLE = (
+    "nvidia-cublas", "nvidia-cuda-cupti", "nvidia-cuda-nvrtc", "nvidia-cuda-runtime",
+    "nvidia-cudnn", "nvidia-cufft", "nvidia-cufile", "nvidia-curand", "nvidia-cusolver",
+    "nvidia-cusparse", "nvidia-nccl", "nvidia-nvjitlink", "nvidia-nvtx",
+)  # fmt: skip
+"""Wheels whose newer releases are compatible with older ones of the same major version."""
 _LIBRARY = r"lib([A-Za-z0-9]+)(?:[_-][A-Za-z0-9_-]+)?\.so"
 
 
@@ -34,3 +40,8 @@ def cuda_of(project: str) -> str:
     """Return the CUDA major of a project ("12"); "" if its name has none, from CUDA 13 on."""
     match = re.search(_SUFFIX, project)
     return match.group(1) if match else ""
+
+
+def is_kept_compatible(project: str) -> bool:
+    """Whether newer releases of a wheel are compatible with older ones of the same major."""
+    return stem(project) in _KEPT_COMPATIBLE
