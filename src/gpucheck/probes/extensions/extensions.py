@@ -105,8 +105,11 @@ def _described(
     """Describe what each file belongs to; this reads the Python modules of its package."""
     if not needing:
         return []
-    from gpucheck.probes.extensions.reading.python_side import PythonSide  # noqa: PLC0415  # imports much
+    # Both are needed by few environments.
+    from gpucheck.probes.extensions.reading.elsewhere import Elsewhere  # noqa: PLC0415
+    from gpucheck.probes.extensions.reading.python_side import PythonSide  # noqa: PLC0415
 
+    elsewhere = Elsewhere(host, sys_path)
     owners = _extension_files.Owners(host, dist_infos(host, sys_path))
     side = PythonSide(host)
     of_torch = {needs.file.path for needs in needing if needs.needs_torch}
@@ -119,12 +122,19 @@ def _described(
         optional = known and (needs.file.entry, needs.file.top) in others
         missing = needs.missing_libraries.value
         loads = bool(missing) and side.loads(needs.file, owner, missing or ())
-        found.append(_extension(needs, owner, required, optional=optional, loads=loads))
+        nowhere = elsewhere.lacks(needs)
+        found.append(_extension(needs, owner, required, nowhere, optional=optional, loads=loads))
     return found
 
 
 def _extension(
-    needs: "Needs", owner: DistInfo | None, required: Answer[bool], *, optional: bool, loads: bool
+    needs: "Needs",
+    owner: DistInfo | None,
+    required: Answer[bool],
+    nowhere: Answer[list[str]],
+    *,
+    optional: bool,
+    loads: bool,
 ) -> Extension:
     from gpucheck.probes.extensions.reading.symbol_names import short_name, string_abi  # noqa: PLC0415  # imports much
 
@@ -151,6 +161,7 @@ def _extension(
         cuda=needs.cuda,
         missing_libraries=missing,
         loads_missing=loads,
+        nowhere=notes.take("nowhere", nowhere),
         missing_symbols=None if lacking is None else _some([short_name(one) for one in lacking]),
         missing_symbol_count=None if lacking is None else len(lacking),
         cxx11_abi=abi,
