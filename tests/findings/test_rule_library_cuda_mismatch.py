@@ -92,6 +92,17 @@ def test_a_package_that_has_the_cuda_in_its_name() -> None:
     assert "pip install cupy-cuda13x" in commands(answer)
 
 
+def test_several_packages_are_told_together() -> None:
+    cupy = file("cupy-cuda12x", "14.2.0", "libcufft.so.11", nowhere=("libcufft.so.11",))
+    answer = hit(judge(onnxruntime(*OF_12), cupy))
+    assert answer.headline.endswith("the same goes for cupy-cuda12x 14.2.0")
+    assert answer.evidence[:2] == (
+        "extensions.extensions.0.nowhere", "extensions.extensions.1.nowhere",
+    )  # fmt: skip
+    assert "onnxruntime-gpu==1.31.1" in commands(answer)
+    assert "cupy-cuda13x" in answer.fixes[1].commands[-1]
+
+
 def test_of_an_unknown_package_no_release_is_invented() -> None:
     answer = hit(judge(file("acme-cu12", "1.0", *OF_12, nowhere=OF_12, cuda="12")))
     assert "gpucheck knows no release of acme-cu12 that is built for CUDA 13" in (
@@ -114,15 +125,30 @@ def test_libraries_that_lie_somewhere_are_fine() -> None:
 
 @pytest.mark.parametrize(
     "soname",
-    ["libcusparse.so.12", "libnccl.so.2", "libcufile.so.0", "libcurand.so.10", "libcupti.so.12"],
+    ["libnccl.so.2", "libcufile.so.0", "libcupti.so.12", "libnvshmem_host.so.3"],
 )
-def test_a_library_that_is_no_sign_of_another_cuda(soname: str) -> None:
+def test_a_library_that_only_a_part_needs(soname: str) -> None:
     assert isinstance(judge(onnxruntime(soname)), Fine)
 
 
-def test_packages_of_pytorch_are_judged_elsewhere() -> None:
-    bound = file("bitsandbytes", "0.50.2", *OF_12, nowhere=OF_12, requires_torch=True)
-    assert isinstance(judge(bound), NotApplicable)
+def test_a_library_of_the_same_cuda_that_torch_does_not_bring() -> None:
+    answer = hit(judge(onnxruntime("libcurand.so.10", version="1.31.1", cuda="13")))
+    assert "needs libcurand.so.10, of which there is no file here" in answer.headline
+    assert commands(answer) == "/env/bin/python -m pip install nvidia-curand"
+    assert "onnxruntime.preload_dlls()" in answer.fixes[0].text
+    cu12 = hit(judge(onnxruntime("libcurand.so.10", "libcusparse.so.12"), torch=CU12))
+    assert commands(cu12).endswith("pip install nvidia-curand-cu12 nvidia-cusparse-cu12")
+
+
+def test_what_is_linked_with_pytorch_or_has_a_library_for_each_cuda_is_judged_elsewhere() -> None:
+    each = file("bitsandbytes", "0.50.2", *OF_12, nowhere=OF_12, requires_torch=True)
+    linked = replace(file("xformers", "0.0.35", *OF_12, nowhere=None), needs_torch=True)
+    assert isinstance(judge(each, linked), NotApplicable)
+
+
+def test_a_library_that_requires_torch_without_being_linked_with_it() -> None:
+    lmdeploy = file("lmdeploy", "0.18.0", *OF_12, nowhere=OF_12, cuda="12", requires_torch=True)
+    assert hit(judge(lmdeploy)).headline.startswith("lmdeploy 0.18.0 was built for CUDA 12")
 
 
 def test_without_a_gpu_or_torch_there_is_nothing_to_judge() -> None:
