@@ -95,7 +95,7 @@ def test_a_package_that_has_the_cuda_in_its_name() -> None:
 def test_several_packages_are_told_together() -> None:
     cupy = file("cupy-cuda12x", "14.2.0", "libcufft.so.11", nowhere=("libcufft.so.11",))
     answer = hit(judge(onnxruntime(*OF_12), cupy))
-    assert answer.headline.endswith("the same goes for cupy-cuda12x 14.2.0")
+    assert answer.headline.endswith("; cupy-cuda12x 14.2.0 lacks libcufft.so.11")
     assert answer.evidence[:2] == (
         "extensions.extensions.0.nowhere", "extensions.extensions.1.nowhere",
     )  # fmt: skip
@@ -144,6 +144,10 @@ def test_what_is_linked_with_pytorch_or_has_a_library_for_each_cuda_is_judged_el
     each = file("bitsandbytes", "0.50.2", *OF_12, nowhere=OF_12, requires_torch=True)
     linked = replace(file("xformers", "0.0.35", *OF_12, nowhere=None), needs_torch=True)
     assert isinstance(judge(each, linked), NotApplicable)
+
+
+def test_a_folder_that_no_distribution_owns_is_left_out() -> None:
+    assert isinstance(judge(file("cupyx", "", *OF_12, nowhere=OF_12)), NotApplicable)
 
 
 def test_a_library_that_requires_torch_without_being_linked_with_it() -> None:

@@ -89,10 +89,11 @@ def check(  # what the commands of the fix are made of
 
 
 def _is_judged(package: CompiledPackage, known_packages: KnownPackages) -> bool:
-    """Whether none of its files is linked with torch, and it has no library for each CUDA."""
+    """Whether it is a distribution that is not linked with torch and has code for one CUDA only."""
     row = known_packages.known(package.name)
     linked = any(one.extension.needs_torch for one in package.files)
-    return bool(package.files) and not linked and not (row is not None and row.library_per_cuda)
+    per_cuda = row is not None and row.library_per_cuda
+    return bool(package.version and package.files) and not linked and not per_cuda
 
 
 def _lack(package: CompiledPackage, sonames: CudaSonames) -> _Lack | None:
@@ -130,11 +131,10 @@ def _hit(found: list[_Lack], torch: TorchBuild, fixes: list[tuple[Fix, ...]]) ->
     more = f" and {left} more {'libraries' if left > 1 else 'library'}" if left else ""
     built = f" was built for CUDA {first.cuda} and" if first.cuda else ""
     brings = f"CUDA {torch.cuda}" if torch.cuda else "no CUDA"
-    others = ", ".join(one.package.title for one in found[1:])
+    others = "".join(f"; {one.package.title} lacks {one.names[0]}" for one in found[1:_MOST_NAMED])
     return Hit(
         headline=f"{first.package.title}{built} needs {first.names[0]}{more}, of which there is no "
-        f"file here; torch {torch.version} brings {brings}. Its GPU code cannot be loaded"
-        + (f"; the same goes for {others}" if others else ""),
+        f"file here; torch {torch.version} brings {brings}. Its GPU code cannot be loaded" + others,
         evidence=(*(fact for one in found for fact in one.facts), "torch.cuda"),
         fixes=fixes[0] if len(fixes) == 1 else tuple(own[0] for own in fixes),
         confidence=Confidence.LIKELY,
