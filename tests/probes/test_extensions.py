@@ -480,3 +480,14 @@ def test_what_is_linked_with_torch_is_not_searched_everywhere(tmp_path: Path) ->
     found = only(probe(tmp_path, {"pkg/_C.so": tiny_elf(needed=[*NEEDS, "libcudart.so.13"])}))
     assert found.nowhere is None
     assert found.problems["nowhere"].endswith("not searched: the file is linked with torch")
+
+
+def test_a_file_with_a_variant_that_can_be_loaded_is_not_searched_for(tmp_path: Path) -> None:
+    section = probe(
+        tmp_path,
+        {
+            "bnb/libbnb_cuda12.so": tiny_elf(needed=["libcudart.so.12"]),
+            "bnb/libbnb_cuda13.so": tiny_elf(needed=["libcudart.so.13"]),
+        },
+    )
+    assert [one.nowhere for one in section.extensions or ()] == [[], None]

@@ -42,7 +42,7 @@ class Extension(Facts, frozen=True, kw_only=True):
     nowhere: list[str] | None = None
     """Those of ``missing_libraries`` of CUDA of which there is no file in any place from which a
     package may load them itself: its own folder, NVIDIA's wheels, toolkits. Only for files that are
-    not linked with torch."""
+    not linked with torch and have no variant that can be loaded."""
     missing_symbols: list[str] | None = None
     """Some of the torch symbols that it needs and this torch does not have, in C++ notation."""
     missing_symbol_count: int | None = None

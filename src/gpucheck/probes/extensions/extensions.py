@@ -114,6 +114,7 @@ def _described(
     side = PythonSide(host)
     of_torch = {needs.file.path for needs in needing if needs.needs_torch}
     others = {(one.entry, one.top) for one in files if one.path not in of_torch}
+    loadable = {needs.file.variant_of for needs in needing if not needs.cannot_load}
     found = []
     for needs in needing:
         owner = owners.of(needs.file)
@@ -122,7 +123,8 @@ def _described(
         optional = known and (needs.file.entry, needs.file.top) in others
         missing = needs.missing_libraries.value
         loads = bool(missing) and side.loads(needs.file, owner, missing or ())
-        nowhere = elsewhere.lacks(needs)
+        has_variant = needs.file.variant_of in loadable and needs.cannot_load
+        nowhere = elsewhere.lacks(needs, has_variant=has_variant)
         found.append(_extension(needs, owner, required, nowhere, optional=optional, loads=loads))
     return found
 
