@@ -164,3 +164,9 @@ def test_without_a_gpu_or_torch_there_is_nothing_to_judge() -> None:
 def test_where_nobody_has_looked_it_is_unknown() -> None:
     with pytest.raises(UnknownFactError, match=r"extensions\.extensions\.0\.nowhere"):
         judge(file("onnxruntime-gpu", "1.22.0", *OF_12, nowhere=None))
+
+
+def test_files_that_were_not_read_leave_it_open() -> None:
+    some = Extensions(extensions=[], left_out="the disk is slow: 3 of 9 files were not read")
+    with pytest.raises(UnknownFactError, match="the disk is slow"):
+        ask(SLUG, LINUX, PYTHON, CU13, some, on_bus(A100))

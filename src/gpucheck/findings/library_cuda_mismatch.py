@@ -82,6 +82,8 @@ def check(  # what the commands of the fix are made of
     if found:
         fixes = [_fixes(one, torch, table, known_packages, python) for one in found[:_MOST_NAMED]]
         return _hit(found, torch, fixes)
+    if left_out := packages.left_out():
+        raise UnknownFactError("extensions.left_out", left_out)
     names = ", ".join(one.title for one in judged[:_MOST_NAMED])
     if not names:
         return NotApplicable("no library with GPU code beside PyTorch is installed")
@@ -98,10 +100,10 @@ def _is_judged(package: CompiledPackage, known_packages: KnownPackages) -> bool:
 
 def _lack(package: CompiledPackage, sonames: CudaSonames) -> _Lack | None:
     """Return what a package needs and what is nowhere; None if nothing is."""
-    lost = [(file, names) for file in package.files if (names := _nowhere(file))]
+    lost = [(file, lacking) for file in package.files if (lacking := _nowhere(file))]
     if not lost:
         return None
-    names = tuple(dict.fromkeys(name for _, of in lost for name in of))
+    names = tuple(dict.fromkeys(name for _, lacking in lost for name in lacking))
     stated = next((file.extension.cuda for file, _ in lost if file.extension.cuda), "")
     majors = [found[0] for name in names if len(found := sonames.majors_of(name)) == 1]
     return _Lack(

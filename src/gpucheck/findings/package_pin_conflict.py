@@ -61,6 +61,7 @@ def check(  # what the commands of the fix are made of
         return Fine("what the packages beside torch require is installed")
     first = found[0]
     more = f" ({len(found) - 1} more of this kind)" if len(found) > 1 else ""
+    fixes: tuple[Fix, ...]
     if python.managed_by_system():
         fixes = (reinstall.new_environment("Use releases that belong together."),)
     elif _is_bound_by_torch(first, torch):
