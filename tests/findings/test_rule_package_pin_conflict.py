@@ -91,6 +91,12 @@ def test_what_torch_pins_is_not_replaced() -> None:
     assert commands(answer) == (f"{PYTHON} -m pip install --upgrade unsloth torch==2.6.0+cu124",)
 
 
+def test_torchvision_is_not_taken_from_its_torch() -> None:
+    lmdeploy = Package("lmdeploy", "0.18.0", {"torchvision": "<=0.20"})
+    answer = hit(judge(lmdeploy, Package("torchvision", "0.21.0")))
+    assert commands(answer) == (f"{PYTHON} -m pip install --upgrade lmdeploy torch==2.6.0+cu124",)
+
+
 def test_what_torch_does_not_pin_is_replaced_as_all_require_it() -> None:
     numba = Package("numba", "0.60", {"numpy": "<2.1,>=1.22"})
     cupy = Package("cupy-cuda12x", "14.2.0", {"numpy": ">=2.0"})

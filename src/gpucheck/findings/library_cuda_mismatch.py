@@ -42,7 +42,7 @@ from gpucheck.tables.wheel_names import wheel_for_cuda, wheel_of_file
 
 RULE = Rule(
     __name__,
-    title="a library beside PyTorch was built for CUDA libraries that are not here",
+    title="a library beside PyTorch needs CUDA libraries that are not here",
     severity=Severity.WARNING,
     family="libraries",
     suppressed_by=("torch-missing", "torch-mixed-install"),

@@ -23,6 +23,7 @@ Fix: install a release of the package that admits what is installed, or what the
 """
 
 from gpucheck.advice import Python, TorchFixes
+from gpucheck.advice.torch_install import COMPANIONS
 from gpucheck.derived.package_pins import PackagePins, PinConflict
 from gpucheck.facts.claims import Confidence, Fix, Severity
 from gpucheck.facts.torch_build import TorchBuild
@@ -77,8 +78,8 @@ def check(  # what the commands of the fix are made of
 
 
 def _is_bound_by_torch(conflict: PinConflict, torch: TorchBuild) -> bool:
-    """Whether the version is torch's own, or one that torch cannot do without."""
-    if conflict.project == "torch":
+    """Whether it is torch, or something of which torch cannot do with another version."""
+    if conflict.project in ("torch", *COMPANIONS):
         return True
     return conflict.project in (torch.pins or {}) and not is_kept_compatible(conflict.project)
 
