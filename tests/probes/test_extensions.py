@@ -443,3 +443,51 @@ def test_when_the_time_is_over_that_is_told(
     section = probe(tmp_path, {"a.so": tiny_elf(needed=NEEDS), "b.so": tiny_elf(needed=NEEDS)})
     assert [one.file for one in section.extensions or ()] == ["a.so"]
     assert section.left_out == "the disk is slow: 1 of 2 files were not read"
+
+
+def nowhere(folder: Path, *more: str, needed: str = "libcublasLt.so.13") -> list[str] | None:
+    """Return what a package lacks when there are these further files."""
+    files = {"ort/capi/cuda.so": tiny_elf(needed=[needed])}
+    around = {path if path[0] == "/" else f"{SITE}/{path}": tiny_elf() for path in more}
+    section = probe(folder, files, torch_files={**CUDA_FILES, **around})
+    return next(one.nowhere for one in section.extensions or () if one.package == "ort")
+
+
+def test_a_library_that_is_in_no_place_from_which_packages_load(tmp_path: Path) -> None:
+    assert nowhere(tmp_path, "nvidia/cublas/lib/libcublasLt.so.12") == ["libcublasLt.so.13"]
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "nvidia/cu13/lib/libcublasLt.so.13",
+        "ort.libs/libcublasLt.so.13",
+        "other/lib/libcublasLt.so.13",
+        "ort/deep/down/lib/libcublasLt.so.13",
+        "/usr/local/cuda-13.0/lib64/libcublasLt.so.13",
+        "/usr/local/cuda-13.0/targets/x86_64-linux/lib/libcublasLt.so.13",
+    ],
+)
+def test_places_from_which_packages_load_libraries(tmp_path: Path, place: str) -> None:
+    assert nowhere(tmp_path, place) == []
+
+
+def test_only_libraries_of_cuda_are_searched_everywhere(tmp_path: Path) -> None:
+    assert nowhere(tmp_path, needed="libcuda.so.1") == []
+
+
+def test_what_is_linked_with_torch_is_not_searched_everywhere(tmp_path: Path) -> None:
+    found = only(probe(tmp_path, {"pkg/_C.so": tiny_elf(needed=[*NEEDS, "libcudart.so.13"])}))
+    assert found.nowhere is None
+    assert found.problems["nowhere"].endswith("not searched: the file is linked with torch")
+
+
+def test_a_file_with_a_variant_that_can_be_loaded_is_not_searched_for(tmp_path: Path) -> None:
+    section = probe(
+        tmp_path,
+        {
+            "bnb/libbnb_cuda12.so": tiny_elf(needed=["libcudart.so.12"]),
+            "bnb/libbnb_cuda13.so": tiny_elf(needed=["libcudart.so.13"]),
+        },
+    )
+    assert [one.nowhere for one in section.extensions or ()] == [[], None]

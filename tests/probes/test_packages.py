@@ -180,3 +180,47 @@ def test_the_packages_of_the_table_are_listed_with_the_torch_that_they_require(
 def _of_all(projects: set[str]) -> Iterator[tuple[str, str | bytes]]:
     for project in projects:
         yield from info(f"{project.replace('-', '_')}-1.0").items()
+
+
+def test_requirements_that_this_target_has(tmp_path: Path) -> None:
+    python = Interpreter(
+        status="ok", prefix="/home/user/venv", sys_path=[SITE], version="3.11.7",
+        implementation="cpython", platform="linux-x86_64",
+    )  # fmt: skip
+    files = {
+        **info(
+            "vllm-0.8.5",
+            "torch==2.6.0",
+            "numpy (>=1.24)",
+            "numpy<2; python_version < '3.9'",
+            "Numpy!=2.0.1",
+            "triton==3.2.0; platform_machine == 'x86_64' and sys_platform == 'linux'",
+            "transformers",
+            "requests>=2",
+            "xformers==0.0.29; platform_system == 'Windows'",
+            "torch==1.0; extra == 'old'",
+            "torch>=2; unheard_of == '1'",
+        ),
+        **info(
+            "jax_cuda12_plugin-0.10.2",
+            "nvidia-cudnn-cu12<10.0,>=9.8; sys_platform == 'linux' and extra == 'with-cuda'",
+            "jaxlib==1; extra == 'test'",
+        ),
+        **info("nvidia_cudnn_cu12-9.1.0.70", "nvidia-cublas-cu12>=12"),
+    }
+    section = packages(tmp_path, files, python)
+    assert {d.project: d.requirements for d in section.distributions or ()} == {
+        "vllm": {"torch": "==2.6.0", "numpy": ">=1.24,!=2.0.1", "triton": "==3.2.0"},
+        "jax-cuda12-plugin": {"nvidia-cudnn-cu12": "<10.0,>=9.8"},
+        "nvidia-cudnn-cu12": None,
+    }
+    cudnn = section.find("nvidia-cudnn-cu12")
+    assert cudnn is not None
+    assert cudnn.problems["requirements"] == "its metadata is not read"
+
+
+def test_requirements_that_depend_on_an_unknown_target_are_left_out(tmp_path: Path) -> None:
+    files = info("vllm-0.8.5", "torch==2.6.0", "numpy<2; python_version < '3.9'")
+    vllm = packages(tmp_path, files).find("vllm")
+    assert vllm is not None
+    assert vllm.requirements == {"torch": "==2.6.0"}

@@ -175,6 +175,9 @@ def test_extensions(tables: Tables) -> None:
     assert table.fits_torch("deepspeed", "0.19.5", "1.13.1") is False
     assert table.fits_torch("deepspeed", "0.18.9", "1.13.1") is None
     assert table.for_torch("xformers", "1.0.0") == ()
+    assert table.newest_for_cuda("onnxruntime_gpu", "12") == "1.26.0"
+    assert table.newest_for_cuda("onnxruntime-gpu", "14") is None
+    assert table.newest_for_cuda("tensorrt", "11") is None
     assert table.serves_gpu("flash-attn", "2.8.3", "7.5") is False
     assert table.serves_gpu("flash-attn", "2.8.3", "8.9") is True
     assert table.serves_gpu("xformers", "0.0.30", "7.5") is None

@@ -2,7 +2,13 @@
 
 import pytest
 
-from gpucheck.tables.wheel_names import cuda_of, stem, wheel_of_file
+from gpucheck.tables.wheel_names import (
+    cuda_of,
+    is_kept_compatible,
+    stem,
+    wheel_for_cuda,
+    wheel_of_file,
+)
 
 
 @pytest.mark.parametrize(
@@ -36,3 +42,22 @@ def test_wheel_of_file(file: str, wheel: str | None) -> None:
 )
 def test_names_of_projects(project: str, base: str, cuda: str) -> None:
     assert (stem(project), cuda_of(project)) == (base, cuda)
+
+
+@pytest.mark.parametrize(
+    ("wheel", "major", "project"),
+    [
+        ("nvidia-curand", "11", "nvidia-curand-cu11"),
+        ("nvidia-curand", "12", "nvidia-curand-cu12"),
+        ("nvidia-curand", "13", "nvidia-curand"),
+    ],
+)
+def test_the_wheel_for_a_cuda(wheel: str, major: str, project: str) -> None:
+    assert wheel_for_cuda(wheel, major) == project
+
+
+def test_which_wheels_stay_compatible() -> None:
+    assert is_kept_compatible("nvidia-cublas-cu12")
+    assert is_kept_compatible("nvidia-cudnn-cu13")
+    assert not is_kept_compatible("nvidia-cusparselt-cu12")
+    assert not is_kept_compatible("triton")

@@ -15,6 +15,10 @@ class Distribution(Facts, frozen=True, kw_only=True):
     installer: str | None = None
     torch_requirement: str | None = None
     """Its requirement of torch, such as ``==2.6.0``; "" if it states none."""
+    requirements: dict[str, str] | None = None
+    """The versions that its metadata requires of torch, NumPy, Triton, CUDA's wheels and other
+    packages of this section, by project; requirements that this target does not have are left out.
+    """
 
 
 class Packages(Section, frozen=True, kw_only=True):

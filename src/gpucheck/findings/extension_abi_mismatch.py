@@ -24,10 +24,10 @@ need with those that the installed torch has. A file is blamed only if
 
 Some packages, such as bitsandbytes, have files for several CUDA releases side by side; one that
 fits is enough. Packages that are not linked with PyTorch (CuPy, ONNX Runtime, TensorFlow ...) are
-never blamed, because they load CUDA's libraries in their own way. A package that is linked with
-PyTorch and loads them in its own way is not blamed either. If a package works without PyTorch, its
-PyTorch part is only mentioned. torchvision, torchaudio and torchtext are judged by
-torch-companion-mismatch.
+not blamed here, because they load CUDA's libraries in their own way: library-cuda-mismatch looks
+for these everywhere. A package that is linked with PyTorch and loads them in its own way is not
+blamed either. If a package works without PyTorch, its PyTorch part is only mentioned. torchvision,
+torchaudio and torchtext are judged by torch-companion-mismatch.
 
 Fix: install the release of the package that was made for your torch, or compile it again.
 """

@@ -49,7 +49,7 @@ from gpucheck.facts.wheel_hashes import WheelHashes
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.tables.cudnn_rules import CudnnRules
 from gpucheck.tables.versions import at_least, compare, parse
-from gpucheck.tables.wheel_names import cuda_of, stem, wheel_of_file
+from gpucheck.tables.wheel_names import cuda_of, is_kept_compatible, stem, wheel_of_file
 
 RULE = Rule(
     __name__,
@@ -69,12 +69,6 @@ RULE = Rule(
     compat_keys=("triton", "nvidia_packages"),
 )
 
-_KEPT_COMPATIBLE = (
-    "nvidia-cublas", "nvidia-cuda-cupti", "nvidia-cuda-nvrtc", "nvidia-cuda-runtime",
-    "nvidia-cudnn", "nvidia-cufft", "nvidia-cufile", "nvidia-curand", "nvidia-cusolver",
-    "nvidia-cusparse", "nvidia-nccl", "nvidia-nvjitlink", "nvidia-nvtx",
-)  # fmt: skip
-"""Wheels whose newer releases are compatible with older ones of the same major version."""
 _NO_LIBRARIES = "cuda-"
 """cuda-toolkit has no files; cuda-bindings has Python code only."""
 _NCCL, _CUDNN = "nvidia-nccl", "nvidia-cudnn"
@@ -297,7 +291,7 @@ def _severity(
     """Return how bad another version is; None if it is known to work as well."""
     have, want = parse(pin.installed), parse(_lowest(pin.specifier or ""))
     base = stem(pin.project or "")
-    if have is None or want is None or base not in _KEPT_COMPATIBLE:
+    if have is None or want is None or not is_kept_compatible(base):
         return Severity.WARNING
     if have[0] != want[0]:
         return Severity.ERROR

@@ -83,6 +83,19 @@ class Extensions(Table, frozen=True):
         rows = [row for row in self._releases() if _plain(row.package) == plain]
         return tuple(r.version for r in rows if self.fits_torch(package, r.version, torch))
 
+    def newest_for_cuda(self, package: str, major: str) -> str | None:
+        """Return the newest release of a package in the table that is built for a CUDA major."""
+        plain = _plain(package)
+        fitting = [
+            (numbers(row.version), row.version)
+            for row in self._releases()
+            if _plain(row.package) == plain
+            and parse(row.version) is not None
+            and row.cuda
+            and all(one.rstrip("+").partition(".")[0] == major for one in row.cuda)
+        ]
+        return max(fitting)[1] if fitting else None
+
     def serves_gpu(self, package: str, version: str, capability: str) -> bool | None:
         """Return whether a GPU is new enough for a release; None if no lower bound is known."""
         row, device = self.release(package, version), capability_numbers(capability)

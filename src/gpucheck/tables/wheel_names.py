@@ -11,6 +11,14 @@ _WHEELS = {
     "curand": "nvidia-curand", "cupti": "nvidia-cuda-cupti", "nvshmem": "nvidia-nvshmem",
     "cufile": "nvidia-cufile", "nvToolsExt": "nvidia-nvtx", "nvtx3interop": "nvidia-nvtx",
 }  # fmt: skip
+_KEPT_COMPATIBLE = (
+    "nvidia-cublas", "nvidia-cuda-cupti", "nvidia-cuda-nvrtc", "nvidia-cuda-runtime",
+    "nvidia-cudnn", "nvidia-cufft", "nvidia-cufile", "nvidia-curand", "nvidia-cusolver",
+    "nvidia-cusparse", "nvidia-nccl", "nvidia-nvjitlink", "nvidia-nvtx",
+)  # fmt: skip
+"""Wheels whose newer releases are compatible with older ones of the same major version."""
+_UNNUMBERED_FROM = 13
+"""From this CUDA on, the wheels of CUDA's own libraries have no number in their names."""
 _LIBRARY = r"lib([A-Za-z0-9]+)(?:[_-][A-Za-z0-9_-]+)?\.so"
 
 
@@ -34,3 +42,13 @@ def cuda_of(project: str) -> str:
     """Return the CUDA major of a project ("12"); "" if its name has none, from CUDA 13 on."""
     match = re.search(_SUFFIX, project)
     return match.group(1) if match else ""
+
+
+def wheel_for_cuda(wheel: str, major: str) -> str:
+    """Return the project of a CUDA library's wheel ("nvidia-cublas") for a CUDA major."""
+    return f"{wheel}-cu{major}" if int(major) < _UNNUMBERED_FROM else wheel
+
+
+def is_kept_compatible(project: str) -> bool:
+    """Whether newer releases of a wheel are compatible with older ones of the same major."""
+    return stem(project) in _KEPT_COMPATIBLE

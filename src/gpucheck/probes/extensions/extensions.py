@@ -104,12 +104,16 @@ def _described(
     """Describe what each file belongs to; this reads the Python modules of its package."""
     if not needing:
         return []
-    from gpucheck.probes.extensions.reading.python_side import PythonSide  # noqa: PLC0415  # imports much
+    # Both are needed by few environments.
+    from gpucheck.probes.extensions.reading.elsewhere import Elsewhere  # noqa: PLC0415
+    from gpucheck.probes.extensions.reading.python_side import PythonSide  # noqa: PLC0415
 
+    elsewhere = Elsewhere(host, sys_path)
     owners = _extension_files.Owners(host, dist_infos(host, sys_path))
     side = PythonSide(host)
     of_torch = {needs.file.path for needs in needing if needs.needs_torch}
     others = {(one.entry, one.top) for one in files if one.path not in of_torch}
+    loadable = {needs.file.variant_of for needs in needing if not needs.cannot_load}
     found = []
     for needs in needing:
         owner = owners.of(needs.file)
@@ -118,12 +122,20 @@ def _described(
         optional = known and (needs.file.entry, needs.file.top) in others
         missing = needs.missing_libraries.value
         loads = bool(missing) and side.loads(needs.file, owner, missing or ())
-        found.append(_extension(needs, owner, required, optional=optional, loads=loads))
+        has_variant = needs.file.variant_of in loadable and needs.cannot_load
+        nowhere = elsewhere.lacks(needs, has_variant=has_variant)
+        found.append(_extension(needs, owner, required, nowhere, optional=optional, loads=loads))
     return found
 
 
 def _extension(
-    needs: "Needs", owner: DistInfo | None, required: Answer[bool], *, optional: bool, loads: bool
+    needs: "Needs",
+    owner: DistInfo | None,
+    required: Answer[bool],
+    nowhere: Answer[list[str]],
+    *,
+    optional: bool,
+    loads: bool,
 ) -> Extension:
     from gpucheck.probes.extensions.reading.symbol_names import short_name, string_abi  # noqa: PLC0415  # imports much
 
@@ -150,6 +162,7 @@ def _extension(
         cuda=needs.cuda,
         missing_libraries=missing,
         loads_missing=loads,
+        nowhere=notes.take("nowhere", nowhere),
         missing_symbols=None if lacking is None else _some([short_name(one) for one in lacking]),
         missing_symbol_count=None if lacking is None else len(lacking),
         cxx11_abi=abi,

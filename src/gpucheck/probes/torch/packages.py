@@ -6,17 +6,22 @@ from gpucheck.facts.packages import Distribution, Packages
 from gpucheck.machine import Host
 from gpucheck.probes.torch.reading import conda, dist_info
 from gpucheck.probes.torch.reading.dist_info import DistInfo
-from gpucheck.probes.torch.reading.requirements import torch_requirement
+from gpucheck.probes.torch.reading.pins import marker_environment
+from gpucheck.probes.torch.reading.requirements import specifiers, torch_requirement
 from gpucheck.tables.known_packages import KnownPackages
 
 DEADLINE = 5.0
 LANE = "target"
 
-_STARTS = ("nvidia-", "cuda-", "torch", "pytorch-", "triton")
-"""In addition to the packages of the table: CUDA's own, and names that begin with torch."""
+_STARTS = ("nvidia-", "cuda-", "torch", "pytorch-", "triton", "jax-cuda", "tensorrt-")
+"""In addition to the packages of the table: CUDA's own, what comes in parts, and names that begin
+with torch."""
 _CUDAS_OWN = ("nvidia-", "cuda-")
 _SAY_NOTHING = frozenset(("torch", "numpy"))
-"""Distributions whose requirement of torch is not needed."""
+"""Distributions whose requirements are not needed: torch's are pins of their own."""
+_EXTRAS = {"jax-cuda12-plugin": "with-cuda", "jax-cuda13-plugin": "with-cuda"}
+"""Extras that count although nobody knows whether they were asked for: the wheels that they name
+are used wherever they are installed."""
 _CONDA_STARTS = ("pytorch", "torch", "libtorch", "cuda", "cudnn", "nccl", "triton", "libcu",
                  "libnv", "numpy", "python", "mkl", "magma", "libcudnn", "nvidia")  # fmt: skip
 _MOST = 1000
@@ -31,44 +36,64 @@ def collect(host: Host, interpreter: Interpreter, known: KnownPackages) -> Packa
     notes.said("distributions", "sys.path of the target")
     notes.said("conda_packages", f"{interpreter.prefix}: conda-meta")
     infos = dist_info.dist_infos(host, interpreter.sys_path)
+    reader = _Reader(host, interpreter, known)
     return Packages(
-        distributions=[_distribution(host, one) for one in infos if _matters(one.project, known)][
-            :_MOST
-        ],
+        distributions=[reader.read(one) for one in infos if reader.matters(one.project)][:_MOST],
         conda_packages=_conda_packages(host, interpreter.prefix),
         sources=notes.sources,
         problems=notes.problems,
     )
 
 
-def _matters(project: str, known: KnownPackages) -> bool:
-    return project.startswith(_STARTS) or known.known(project) is not None
+class _Reader:
+    """Reads the metadata of distributions for one target."""
 
+    def __init__(self, host: Host, interpreter: Interpreter, known: KnownPackages) -> None:
+        self._host = host
+        self._known = known
+        self._environment = marker_environment(interpreter)
 
-def _distribution(host: Host, info: DistInfo) -> Distribution:
-    notes = Notes()
-    notes.said("*", info.path)
-    requirement: str | None = None
-    version = info.version or None
-    if version is None or not (info.project in _SAY_NOTHING or info.project.startswith(_CUDAS_OWN)):
-        lines = dist_info.header(host, info)
-        required = lines.map(
-            lambda said: torch_requirement(dist_info.values(said, "Requires-Dist")) or ""
+    def matters(self, project: str) -> bool:
+        """Whether a project is relevant to PyTorch."""
+        return project.startswith(_STARTS) or self._known.known(project) is not None
+
+    def read(self, info: DistInfo) -> Distribution:
+        """Return what the metadata says, as far as it is needed."""
+        notes = Notes()
+        notes.said("*", info.path)
+        version, torch, requirements = info.version or None, None, None
+        if version is not None and _says_nothing(info.project):
+            for field in ("torch_requirement", "requirements"):
+                notes.unknown(field, "its metadata is not read")
+        else:
+            lines = dist_info.header(self._host, info)
+            required = lines.map(lambda said: dist_info.values(said, "Requires-Dist"))
+            torch = notes.take(
+                "torch_requirement", required.map(lambda said: torch_requirement(said) or "")
+            )
+            requirements = notes.take(
+                "requirements", required.map(lambda said: self._specifiers(info.project, said))
+            )
+            written = lines.map(lambda said: "".join(dist_info.values(said, "Version")[:1]) or None)
+            version = version or notes.take("version", written)
+        return Distribution(
+            project=info.project,
+            version=version,
+            location=info.entry,
+            installer=notes.take("installer", dist_info.installer(self._host, info)),
+            torch_requirement=torch,
+            requirements=requirements,
+            sources=notes.sources,
+            problems=notes.problems,
         )
-        requirement = notes.take("torch_requirement", required)
-        written = lines.map(lambda said: "".join(dist_info.values(said, "Version")[:1]) or None)
-        version = version or notes.take("version", written)
-    else:
-        notes.unknown("torch_requirement", "its metadata is not read")
-    return Distribution(
-        project=info.project,
-        version=version,
-        location=info.entry,
-        installer=notes.take("installer", dist_info.installer(host, info)),
-        torch_requirement=requirement,
-        sources=notes.sources,
-        problems=notes.problems,
-    )
+
+    def _specifiers(self, project: str, required: list[str]) -> dict[str, str]:
+        environment = {**self._environment, "extra": _EXTRAS.get(project, "")}
+        return specifiers(required, environment, self.matters)
+
+
+def _says_nothing(project: str) -> bool:
+    return project in _SAY_NOTHING or project.startswith(_CUDAS_OWN)
 
 
 def _conda_packages(host: Host, prefix: str | None) -> list[str]:

@@ -7,7 +7,7 @@ machine; at most 1/12 is allowed. The tests compare the results with those of ``
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 
@@ -66,6 +66,28 @@ def torch_requirement(lines: list[str]) -> str | None:
         if requirement.project == "torch" and "extra" not in requirement.marker:
             return requirement.specifier
     return None
+
+
+def specifiers(
+    lines: list[str], environment: Mapping[str, str], matters: Callable[[str], bool]
+) -> dict[str, str]:
+    """Return which versions the requirements demand of the projects that matter, by project.
+
+    A requirement whose marker does not hold is left out, and so is one that cannot be parsed.
+    """
+    found: dict[str, str] = {}
+    extra = environment.get("extra")
+    for line in lines:
+        if not extra and "extra" in line.partition(";")[2]:
+            continue  # most lines of large packages; to parse them all takes too long
+        try:
+            one = parse(line)
+            if one.specifier and matters(one.project) and holds(one.marker, environment):
+                before = found.get(one.project)
+                found[one.project] = f"{before},{one.specifier}" if before else one.specifier
+        except ValueError:
+            continue
+    return found
 
 
 def holds(marker: str, environment: Mapping[str, str]) -> bool:

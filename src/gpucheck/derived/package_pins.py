@@ -1,0 +1,147 @@
+"""Installed packages whose metadata excludes the version of something else that is installed."""
+
+import msgspec
+
+from gpucheck.derived.base import Derived
+from gpucheck.derived.pinned_wheels import meets
+from gpucheck.facts import known
+from gpucheck.facts.packages import Distribution, Packages
+from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.tables.versions import parse, released
+from gpucheck.tables.wheel_names import is_kept_compatible
+
+_COMPANIONS = ("torchvision", "torchaudio", "torchtext")
+
+
+class PinConflict(msgspec.Struct, frozen=True, kw_only=True):
+    """A requirement that what is installed does not meet."""
+
+    owner: Distribution
+    project: str
+    """What it requires."""
+    specifier: str
+    installed: str
+    facts: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        """The conflict as a clause."""
+        return (
+            f"{self.owner.project} {self.owner.version} requires {self.project}{self.specifier}, "
+            f"and {self.project} {self.installed} is installed"
+        )
+
+    @property
+    def is_a_patch_apart(self) -> bool:
+        """Whether exactly one release is required, and the installed one differs in its patch."""
+        wanted = released(self.specifier.removeprefix("=="))
+        have = released(self.installed)
+        return None not in (wanted, have) and (wanted or ())[:2] == (have or ())[:2]
+
+
+class PackagePins(Derived):
+    """Compares the requirements of the installed packages with what is installed.
+
+    Requirements that have findings of their own are left out: those of torch itself, and those that
+    torchvision, torchaudio and torchtext have of torch.
+    """
+
+    def __init__(self, packages: Packages, torch: TorchBuild) -> None:
+        self._packages = packages
+        self._torch = torch
+
+    def owners(self) -> list[tuple[int, Distribution]]:
+        """Return the packages that are judged, each as an import would take it.
+
+        conda keeps requirements of its own, which may be wider than those in the metadata.
+
+        Raises:
+            UnknownFactError: the installed packages are unknown.
+        """
+        found = known(self._packages.distributions, "packages.distributions")
+        return [
+            (at, one)
+            for at, one in enumerate(found)
+            if one is self._packages.find(one.project or "")
+            and one.requirements is not None
+            and one.project != "torch"
+            and one.installer != "conda"
+        ]
+
+    def conflicts(self) -> list[PinConflict]:
+        """Return the requirements that are not met, in the order of the packages."""
+        return [
+            conflict
+            for at, owner in self.owners()
+            for project, specifier in (owner.requirements or {}).items()
+            if (conflict := self._conflict(at, owner, project, specifier)) is not None
+        ]
+
+    def required_of(self, project: str) -> str:
+        """Return all that the packages, except torch, require of a project, as one specifier."""
+        parts: dict[str, None] = {}
+        for _, owner in self.owners():
+            for part in (owner.requirements or {}).get(project, "").split(","):
+                if part:
+                    parts[part] = None
+        return ",".join(parts)
+
+    def _conflict(
+        self, at: int, owner: Distribution, project: str, specifier: str
+    ) -> PinConflict | None:
+        if project == "torch" and owner.project in _COMPANIONS:
+            return None
+        version, fact = self._installed(project)
+        if not version or admits(specifier, version) is not False:
+            return None
+        if is_kept_compatible(project) and _is_newer_of_same_major(version, specifier):
+            return None
+        return PinConflict(
+            owner=owner,
+            project=project,
+            specifier=specifier,
+            installed=version,
+            facts=(f"packages.distributions.{at}.requirements", fact),
+        )
+
+    def _installed(self, project: str) -> tuple[str, str]:
+        """Return the version of a project and the fact that has it; "" if it is not installed."""
+        if project == "torch" and self._torch.version:
+            return self._torch.version, "torch.version"
+        found = self._packages.find(project)
+        if found is None or found.installer == "conda":
+            return "", ""
+        at = (self._packages.distributions or []).index(found)
+        return found.version or "", f"packages.distributions.{at}.version"
+
+
+def admits(specifier: str, version: str) -> bool | None:
+    """Return whether a specifier admits a version; None if either cannot be parsed.
+
+    A build of one's own from before a release counts as that release, too: NVIDIA's images call
+    their PyTorch 2.6.0a0, and it has what 2.6.0 has.
+    """
+    plain = version.partition("+")[0]
+    answer = meets(specifier, plain) if "+" not in specifier else None
+    if answer is not None:
+        return answer
+    # Imported late: packaging takes milliseconds to import, and few questions need it.
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet  # noqa: PLC0415
+    from packaging.version import InvalidVersion, Version  # noqa: PLC0415
+
+    try:
+        accepted, parsed = SpecifierSet(specifier), Version(version)
+    except (InvalidSpecifier, InvalidVersion):
+        return None
+    return accepted.contains(parsed, prereleases=True) or (
+        parsed.is_prerelease and accepted.contains(parsed.base_version)
+    )
+
+
+def _is_newer_of_same_major(version: str, specifier: str) -> bool:
+    """Whether it is newer than every bound, and of their major release."""
+    have = parse(version)
+    bounds = [parse(part.lstrip("=~<>!").removesuffix(".*")) for part in specifier.split(",")]
+    return have is not None and all(
+        bound is not None and bound[0] == have[0] and bound <= have for bound in bounds
+    )

@@ -1,0 +1,209 @@
+"""A library beside PyTorch needs CUDA libraries that are not on this machine.
+
+ONNX Runtime, CuPy, faiss, Transformer Engine and others have GPU code without being linked with
+PyTorch. Each release is built for one major version of CUDA and of cuDNN, and uses the libraries of
+NVIDIA's wheels, of a CUDA toolkit, or those that PyTorch has loaded. A PyTorch for CUDA 13 brings
+nothing to a library for CUDA 12, and no PyTorch brings all libraries of its CUDA.
+
+Symptoms: "Failed to load library libonnxruntime_providers_cuda.so with error: libcublasLt.so.12:
+cannot open shared object file" and then a session that runs on the CPU; "ImportError:
+libcublas.so.12: cannot open shared object file" or "CuPy failed to load libnvrtc.so.12".
+
+Causes: the library was installed without a look at the CUDA of PyTorch; one of the two was upgraded
+to another major version of CUDA; the library was installed without the extra that brings NVIDIA's
+wheels.
+
+When it is reported: gpucheck imports nothing. It reads which libraries the files need, and looks
+for them where the loader looks and wherever such packages look themselves: in their own folders, in
+NVIDIA's wheels, in toolkits and conda environments. A library is missing only if there is no such
+file in any of these places. Libraries for several GPUs (NCCL, NVSHMEM), for storage (cuFile) and
+for profilers (CUPTI) do not count, because only parts of a package need them. It is a warning:
+PyTorch is not concerned, and most of these packages go on without the GPU.
+
+Fix: install the release that was built for the CUDA of PyTorch. If there is none, give the library
+an environment of its own. If only a library of the same CUDA is missing, install NVIDIA's wheel of
+it; ONNX Runtime finds wheels only after ``onnxruntime.preload_dlls()``.
+"""
+
+import re
+
+import msgspec
+
+from gpucheck.advice import Python
+from gpucheck.derived.extension_packages import CompiledPackage, ExtensionPackages, File
+from gpucheck.facts import UnknownFactError
+from gpucheck.facts.claims import Confidence, Fix, Severity
+from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+from gpucheck.tables.cuda_sonames import CudaSonames
+from gpucheck.tables.extensions import Extensions as ExtensionTable
+from gpucheck.tables.known_packages import KnownPackages
+from gpucheck.tables.wheel_names import wheel_for_cuda, wheel_of_file
+
+RULE = Rule(
+    __name__,
+    title="a library beside PyTorch needs CUDA libraries that are not here",
+    severity=Severity.WARNING,
+    family="libraries",
+    suppressed_by=("torch-missing", "torch-mixed-install"),
+    needs_gpu=True,
+)
+
+_OPTIONAL = ("libnccl.so", "libcufile.so", "libnvshmem_host.so", "libcupti.so")
+_CUDNN = "nvidia-cudnn"
+"""Torch brings its own; a library that needs another is for another major version of it."""
+_MOST_NAMED = 3
+_IN_NAME = r"(cu(?:da)?)([0-9]{2})(x?)(?=-|\Z)"
+
+
+class _Lack(msgspec.Struct, frozen=True, kw_only=True):
+    """A package, the CUDA that it was built for ("" if that is open), and what it lacks."""
+
+    package: CompiledPackage
+    cuda: str
+    names: tuple[str, ...]
+    facts: tuple[str, ...]
+
+
+@RULE.check
+def check(  # what the commands of the fix are made of
+    torch: TorchBuild,
+    packages: ExtensionPackages,
+    sonames: CudaSonames,
+    table: ExtensionTable,
+    known_packages: KnownPackages,
+    python: Python,
+) -> Judgement:
+    """Look for packages whose CUDA libraries are nowhere."""
+    if torch.installed is False:
+        return NotApplicable("torch is not installed")
+    judged = [one for one in packages.all() if _is_judged(one, known_packages)]
+    found = [lack for one in judged if (lack := _lack(one, sonames)) is not None]
+    if found:
+        fixes = [_fixes(one, torch, table, known_packages, python) for one in found[:_MOST_NAMED]]
+        return _hit(found, torch, fixes)
+    if left_out := packages.left_out():
+        raise UnknownFactError("extensions.left_out", left_out)
+    names = ", ".join(one.title for one in judged[:_MOST_NAMED])
+    if not names:
+        return NotApplicable("no library with GPU code beside PyTorch is installed")
+    return Fine(f"the CUDA libraries are there that are needed by {names}")
+
+
+def _is_judged(package: CompiledPackage, known_packages: KnownPackages) -> bool:
+    """Whether it is a distribution that is not linked with torch and has code for one CUDA only."""
+    row = known_packages.known(package.name)
+    linked = any(one.extension.needs_torch for one in package.files)
+    per_cuda = row is not None and row.library_per_cuda
+    return bool(package.version and package.files) and not linked and not per_cuda
+
+
+def _lack(package: CompiledPackage, sonames: CudaSonames) -> _Lack | None:
+    """Return what a package needs and what is nowhere; None if nothing is."""
+    lost = [(file, lacking) for file in package.files if (lacking := _nowhere(file))]
+    if not lost:
+        return None
+    names = tuple(dict.fromkeys(name for _, lacking in lost for name in lacking))
+    stated = next((file.extension.cuda for file, _ in lost if file.extension.cuda), "")
+    majors = [found[0] for name in names if len(found := sonames.majors_of(name)) == 1]
+    return _Lack(
+        package=package,
+        cuda=stated or next(iter(majors), ""),
+        names=names,
+        facts=tuple(f"{file.fact}.nowhere" for file, _ in lost),
+    )
+
+
+def _nowhere(file: File) -> list[str]:
+    """Return the libraries that a file needs and that are nowhere.
+
+    Raises:
+        UnknownFactError: nobody has looked for them.
+    """
+    if not file.extension.missing_libraries:
+        return []
+    if file.extension.nowhere is None:
+        raise UnknownFactError(f"{file.fact}.nowhere")
+    return [one for one in file.extension.nowhere if not one.startswith(_OPTIONAL)]
+
+
+def _hit(found: list[_Lack], torch: TorchBuild, fixes: list[tuple[Fix, ...]]) -> Hit:
+    first = found[0]
+    left = len(first.names) - 1
+    more = f" and {left} more {'libraries' if left > 1 else 'library'}" if left else ""
+    built = f" was built for CUDA {first.cuda} and" if first.cuda else ""
+    brings = f"CUDA {torch.cuda}" if torch.cuda else "no CUDA"
+    others = "".join(f"; {one.package.title} lacks {one.names[0]}" for one in found[1:_MOST_NAMED])
+    return Hit(
+        headline=f"{first.package.title}{built} needs {first.names[0]}{more}, of which there is no "
+        f"file here; torch {torch.version} brings {brings}. Its GPU code cannot be loaded" + others,
+        evidence=(*(fact for one in found for fact in one.facts), "torch.cuda"),
+        fixes=fixes[0] if len(fixes) == 1 else tuple(own[0] for own in fixes),
+        confidence=Confidence.LIKELY,
+    )
+
+
+def _fixes(
+    lack: _Lack,
+    torch: TorchBuild,
+    table: ExtensionTable,
+    known_packages: KnownPackages,
+    python: Python,
+) -> tuple[Fix, ...]:
+    """Return how to get what fits the CUDA of torch, and what to do if the package has to stay."""
+    here = (torch.cuda or "").partition(".")[0]
+    name, title = lack.package.name, lack.package.title
+    if here and lack.cuda == here and (wheels := _wheels(lack)):
+        return (_bring(wheels, python),)
+    apart = Fix(
+        text=f"Where {title} has to stay as it is: give it an environment of its own, with a "
+        f"PyTorch for CUDA {lack.cuda} or none."
+        if lack.cuda
+        else f"Give {title} an environment of its own, with the libraries that it needs.",
+        verify=python.verify(),
+    )
+    release = table.newest_for_cuda(name, here)
+    if not here or release == lack.package.version:
+        return (apart,)
+    if release is not None:
+        text = f"Install {name} {release}, which is built for CUDA {here} like this PyTorch."
+        return _replace(python, text, name, f"{name}=={release}"), apart
+    sibling = re.sub(_IN_NAME, rf"\g<1>{here}\g<3>", name)
+    if sibling != name and known_packages.known(sibling) is not None:
+        text = f"Install {sibling}, which is built for CUDA {here} like this PyTorch."
+        return _replace(python, text, name, sibling), apart
+    none = Fix(
+        text=f"gpucheck knows no release of {name} that is built for CUDA {here}; its installation "
+        "page says whether there is one.",
+        verify=python.verify(),
+    )
+    return none, apart
+
+
+def _wheels(lack: _Lack) -> list[str]:
+    """Return NVIDIA's wheels of what is missing; [] if one library has none that fits."""
+    wheels = [wheel_of_file(name) for name in lack.names]
+    if None in wheels or _CUDNN in wheels:
+        return []
+    return list(dict.fromkeys(wheel_for_cuda(wheel, lack.cuda) for wheel in wheels if wheel))
+
+
+def _bring(wheels: list[str], python: Python) -> Fix:
+    return Fix(
+        text=f"Install what is missing: {', '.join(wheels)}. Some packages must be told to load "
+        "it: ONNX Runtime by onnxruntime.preload_dlls() before the first session.",
+        commands=(*python.get_pip(), python.pip("install", *wheels)),
+        verify=python.verify(),
+    )
+
+
+def _replace(python: Python, text: str, name: str, new: str) -> Fix:
+    return Fix(
+        text=text,
+        commands=(
+            *python.get_pip(),
+            python.pip("uninstall", "-y", name),
+            python.pip("install", new),
+        ),
+        verify=python.verify(),
+    )

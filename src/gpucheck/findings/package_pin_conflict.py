@@ -1,0 +1,142 @@
+"""An installed package requires another version of PyTorch, or of something beside it.
+
+vLLM, xformers, torch-tensorrt, JAX and other packages state in their metadata which releases of
+PyTorch, Triton, NumPy or NVIDIA's wheels they were made for. pip respects this when it installs
+them. It does not when something else is installed later, or with ``--no-deps``: then it prints
+"... requires torch==..., but you have torch ... which is incompatible" and goes on.
+
+Symptoms: undefined symbols, functions that PyTorch no longer has (AttributeError, ImportError), a
+kernel that Triton cannot compile, or JAX's "Loaded runtime CuDNN library: ... but source was
+compiled with: ...". Many such pairs work nevertheless, so this is a warning.
+
+When it is reported: for packages that have to do with PyTorch or CUDA, as ``pip check`` would.
+Three things are no conflict here although pip says so: a newer release of NVIDIA's CUDA libraries
+of the same major version, which stays compatible; PyTorch's pre-releases in NVIDIA's images, which
+count as the release that they precede; and what conda installed, which keeps requirements of its
+own. JAX's requirements of cuDNN count although they belong to an extra, because JAX uses the wheel
+wherever it is installed. Packages that are missing are not reported.
+
+The requirements of PyTorch itself belong to nvidia-wheel-mismatch, those of torchvision, torchaudio
+and torchtext to torch-companion-mismatch.
+
+Fix: install a release of the package that admits what is installed, or what the package requires.
+"""
+
+from gpucheck.advice import Python, TorchFixes
+from gpucheck.advice.torch_install import COMPANIONS
+from gpucheck.derived.package_pins import PackagePins, PinConflict
+from gpucheck.facts.claims import Confidence, Fix, Severity
+from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+from gpucheck.tables.extensions import Extensions as ExtensionTable
+from gpucheck.tables.known_packages import KnownPackages
+from gpucheck.tables.wheel_names import is_kept_compatible
+
+RULE = Rule(
+    __name__,
+    title="a package requires another version of PyTorch or of something beside it",
+    severity=Severity.WARNING,
+    family="torch",
+    suppressed_by=("torch-missing", "torch-mixed-install", "extension-abi-mismatch"),
+)
+
+_MOST_FACTS = 8
+
+
+@RULE.check
+def check(  # what the commands of the fix are made of
+    torch: TorchBuild,
+    pins: PackagePins,
+    table: ExtensionTable,
+    known_packages: KnownPackages,
+    python: Python,
+    reinstall: TorchFixes,
+) -> Judgement:
+    """Compare what each package requires with what is installed."""
+    if torch.installed is False:
+        return NotApplicable("torch is not installed")
+    if not pins.owners():
+        return NotApplicable("no package with requirements of PyTorch or CUDA is installed")
+    found = sorted(pins.conflicts(), key=lambda one: (one.is_a_patch_apart, one.project != "torch"))
+    if not found:
+        return Fine("what the packages beside torch require is installed")
+    first = found[0]
+    more = f" ({len(found) - 1} more of this kind)" if len(found) > 1 else ""
+    fixes: tuple[Fix, ...]
+    if python.managed_by_system():
+        fixes = (reinstall.new_environment("Use releases that belong together."),)
+    elif _is_bound_by_torch(first, torch):
+        fixes = _fit(first, torch, python, table, known_packages)
+    else:
+        fixes = (_replace(first, pins, python),)
+    return Hit(
+        headline=f"{first.words}{more}",
+        evidence=tuple(dict.fromkeys(fact for one in found for fact in one.facts))[:_MOST_FACTS],
+        fixes=fixes,
+        confidence=Confidence.POSSIBLE if first.is_a_patch_apart else Confidence.LIKELY,
+    )
+
+
+def _is_bound_by_torch(conflict: PinConflict, torch: TorchBuild) -> bool:
+    """Whether it is torch, or something of which torch cannot do with another version."""
+    if conflict.project in ("torch", *COMPANIONS):
+        return True
+    return conflict.project in (torch.pins or {}) and not is_kept_compatible(conflict.project)
+
+
+def _fit(
+    conflict: PinConflict,
+    torch: TorchBuild,
+    python: Python,
+    table: ExtensionTable,
+    known_packages: KnownPackages,
+) -> tuple[Fix, ...]:
+    """Return how to fit the package to torch, and how to fit torch to the package."""
+    name, version = conflict.owner.project or "", conflict.owner.version or ""
+    here = f"torch=={torch.version}"
+    fitting = table.for_torch(name, torch.version or "") if conflict.project == "torch" else ()
+    if fitting:
+        other = _fix(
+            python,
+            f"Install {name} {fitting[-1]}, which admits torch {torch.version}.",
+            f"{name}=={fitting[-1]}",
+            here,
+        )
+    else:
+        none = f"gpucheck knows no release of {name} that admits torch {torch.version}. "
+        other = _fix(
+            python,
+            f"{none if conflict.project == 'torch' else ''}Let pip look for a release of {name} "
+            f"that goes with torch {torch.version}; it says if there is none.",
+            "--upgrade",
+            name,
+            here,
+        )
+    keep = _fix(
+        python,
+        f"To keep {name} {version}, let pip bring the {conflict.project} that it requires. Where "
+        f"something else needs {conflict.project} {conflict.installed}, do so in an environment of "
+        "its own.",
+        f"{name}=={version}",
+        f"{conflict.project}{conflict.specifier}",
+    )
+    row = known_packages.known(name)
+    return (keep, other) if row is not None and row.application else (other, keep)
+
+
+def _replace(conflict: PinConflict, pins: PackagePins, python: Python) -> Fix:
+    wanted = pins.required_of(conflict.project)
+    return _fix(
+        python,
+        f"Install the {conflict.project} that the packages here require; pip says if none suits "
+        "all of them.",
+        f"{conflict.project}{wanted}",
+    )
+
+
+def _fix(python: Python, text: str, *words: str) -> Fix:
+    return Fix(
+        text=text,
+        commands=(*python.get_pip(), python.pip("install", *words)),
+        verify=python.pip("check"),
+    )
