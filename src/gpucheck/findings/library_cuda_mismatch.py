@@ -32,7 +32,7 @@ import msgspec
 from gpucheck.advice import Python
 from gpucheck.derived.extension_packages import CompiledPackage, ExtensionPackages, File
 from gpucheck.facts import UnknownFactError
-from gpucheck.facts.claims import Confidence, Fix, Severity
+from gpucheck.facts.claims import Confidence, Fix, Severity, or_else
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.tables.cuda_sonames import CudaSonames
@@ -167,17 +167,17 @@ def _fixes(
         return (apart,)
     if release is not None:
         text = f"Install {name} {release}, which is built for CUDA {here} like this PyTorch."
-        return _replace(python, text, name, f"{name}=={release}"), apart
+        return _replace(python, text, name, f"{name}=={release}"), or_else(apart)
     sibling = re.sub(_IN_NAME, rf"\g<1>{here}\g<3>", name)
     if sibling != name and known_packages.known(sibling) is not None:
         text = f"Install {sibling}, which is built for CUDA {here} like this PyTorch."
-        return _replace(python, text, name, sibling), apart
+        return _replace(python, text, name, sibling), or_else(apart)
     none = Fix(
         text=f"gpucheck knows no release of {name} that is built for CUDA {here}; its installation "
         "page says whether there is one.",
         verify=python.verify(),
     )
-    return none, apart
+    return none, or_else(apart)
 
 
 def _wheels(lack: _Lack) -> list[str]:

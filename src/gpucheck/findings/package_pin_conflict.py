@@ -25,7 +25,7 @@ Fix: install a release of the package that admits what is installed, or what the
 from gpucheck.advice import Python, TorchFixes
 from gpucheck.advice.torch_install import COMPANIONS
 from gpucheck.derived.package_pins import PackagePins, PinConflict
-from gpucheck.facts.claims import Confidence, Fix, Severity
+from gpucheck.facts.claims import Confidence, Fix, Severity, or_else
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.tables.extensions import Extensions as ExtensionTable
@@ -121,7 +121,8 @@ def _fit(
         f"{conflict.project}{conflict.specifier}",
     )
     row = known_packages.known(name)
-    return (keep, other) if row is not None and row.application else (other, keep)
+    first, second = (keep, other) if row is not None and row.application else (other, keep)
+    return first, or_else(second)
 
 
 def _replace(conflict: PinConflict, pins: PackagePins, python: Python) -> Fix:

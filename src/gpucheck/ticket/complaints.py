@@ -18,7 +18,7 @@ _FAILURES = (
     r"\bfail|\berrors?\b|crash|\bhangs?\b|\bhung\b|\bstuck\b|freez|segfault|corrupt|mismatch",
     r"cannot|can.?t\b|can not|unable|won.t|\brefus|not (?:to )?support|incompatib|undefined",
     r"\bfalse\b|unavailable|\bmissing\b|\bkilled\b|\bdied\b|tim(?:ed?|ing) ?out|disappear",
-    r"fell off",
+    r"fell off|\breject|throttl",
     r"(?:problem|issue|trouble)s? (?:with |when |while )?(?:install|build|compil)",
     r"only (?:uses? |using )?(?:the )?cpu|instead of (?:the |my )?gpu",
     r"(?:runs?|running|us(?:es?|ing)|trains?|training) (?:only )?(?:on )?(?:the |my )?cpu",
@@ -33,7 +33,7 @@ _PARTS = (
     r"\bcuda\b(?! ?graph)|\bgpus?\b|(?<=[^a-z])gpu|显卡|驱动|显存|\bvram\b|\boom\b",
     r"out of memory",
     r"\b(?:gpu|nvidia|graphics|cuda|video|display) drivers?\b|nvidia|\bxid\b|\becc\b",
-    r"\bmig\b|\bwsl",
+    r"\bmig\b|\bwsl|\bgeforce\b|\bjetson\b",
     r"\bnccl\b|nvlink|infiniband|\brdma\b|all_?reduce\b|multi-?node|\bc10d\b",
     r"cudnn|cublas|\bnvcc\b|toolkit|\bninja\b|\bptxas\b|\.so\b|\.?\bdll\b|illegal instruction",
     r"\bpip3? install|\bwheels?\b|\bconda\b|\btorch(?:vision|audio)?\b(?!\.\w|run)|\bpytorch\b",
@@ -54,7 +54,7 @@ _LITERALS = (
     "nvlink", "infiniband", "rdma", "xid", "ecc", "wsl", "mig", "reduce", "toolkit", "pip install",
     "pip3 install", "wheel", "conda", "torch", "oom", "vram", "out of memory", "node", "c10d",
     "flash", "xformers", "bitsandbytes", "apex", "dll", ".so", "illegal instruction", "ninja",
-    "ptxas", "only uses", "only using", "undefined symbol",
+    "geforce", "jetson", "ptxas", "only uses", "only using", "undefined symbol",
 )  # fmt: skip
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|[\u3002\uff01\uff1f]|\s{2,}")
 _WHY = re.compile(
