@@ -17,6 +17,8 @@ from gpucheck.ticket.failure import About
 from gpucheck.ticket.owner import finding_of
 
 _MOST_LINES = 8
+_LONGEST_MESSAGE = 140
+"""Characters of an exception's message in a headline."""
 
 
 def claims_of(matches: Sequence[Match], pasted: Pasted) -> list[Claim]:
@@ -59,9 +61,14 @@ def _of_failure(pasted: Pasted) -> list[Claim]:
 
 
 def _said(failure: Failed) -> str:
-    """Return class and message as Python prints them."""
-    name = failure.exception or ""
-    return f"{name}: {failure.message}" if failure.message else name
+    """Return class and message as Python prints them, without modules and not too long."""
+    name = (failure.exception or "").rpartition(".")[2]
+    message = failure.message or ""
+    if len(message) > _LONGEST_MESSAGE:
+        message = (
+            f"{message[:_LONGEST_MESSAGE].rpartition(' ')[0] or message[:_LONGEST_MESSAGE]}..."
+        )
+    return f"{name}: {message}" if message else name
 
 
 def _fixes_of(slug: str, failure: Failed) -> tuple[Fix, ...]:
