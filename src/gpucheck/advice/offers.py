@@ -82,7 +82,12 @@ class Offers:
     def __init__(self, tables: Tables, platform: str) -> None:
         self.tables = tables
         self.platform = platform
-        self._releases = {row.torch: row for row in tables.get(TorchReleases).newest_first()}
+        self._releases = {
+            # What older ones need of the system is in no table: they are judged, not offered.
+            row.torch: row
+            for row in tables.get(TorchReleases).newest_first()
+            if row.glibc is not None
+        }
         self._rows: dict[Offer, BuildRow] = dict(self._published())
         self._code: dict[str, frozenset[Offer]] = {}
 
