@@ -79,3 +79,15 @@ def test_a_traceback_that_is_cut_off_is_not_called_healthy() -> None:
     report = triage("".join(EXCEPTION.splitlines(keepends=True)[:2]))
     assert report.verdict == "unknown"
     assert "cut off" in report.open_questions[0].reason
+
+
+def test_whose_code_failed_is_not_guessed_where_no_frame_shows_it() -> None:
+    report = triage("torch with a GPU\nValueError: the head has another shape\n")
+    assert (report.owner, report.root_causes) == ("code", ("application-bug",))
+    assert report.standing[0].fixes[0].text.startswith("Look at the whole traceback")
+
+
+@pytest.mark.parametrize(("beside", "cause"), [("", "application-bug"), ("torchrun\n", None)])
+def test_a_crash_is_of_a_rank_only_where_there_are_several(beside: str, cause: str | None) -> None:
+    found = triage(f"{beside}running torch on the GPU\nSegmentation fault (core dumped)\n")
+    assert found.root_causes[:1] == (cause or "rank-crashed",)

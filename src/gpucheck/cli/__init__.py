@@ -23,8 +23,8 @@ from gpucheck.cli.spelling import Group, is_file, slug_of
 from gpucheck.cli.text import page_width, printable
 
 _NOT_COMMANDS = (
-    "live_table", "options", "preflight_lines", "preflight_run", "run", "selftests", "spelling",
-    "text", "triage_batch",
+    "live_table", "options", "preflight_lines", "preflight_run", "recommend_options", "run",
+    "selftests", "spelling", "text", "triage_batch",
 )  # fmt: skip
 _INTERNAL_FAULT = 3
 _UNREADABLE = 2

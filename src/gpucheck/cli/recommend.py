@@ -1,7 +1,6 @@
 """``gpucheck recommend``: the exact command that installs a PyTorch that works here."""
 
 import json
-import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -9,21 +8,20 @@ import click
 from msgspec.structs import replace
 
 from gpucheck.cli.options import examples, machine_options, output_options
+from gpucheck.cli.recommend_options import board, cards, check_driver, companions, python_version
 from gpucheck.cli.run import open_host, open_tables, run_probes
-from gpucheck.cli.spelling import OneOf, meant
+from gpucheck.cli.spelling import OneOf
 from gpucheck.cli.text import colored, page_width, printable, write_out
 
 if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.advice import Python
-    from gpucheck.advice.recommender import Card, Offer, Recommendation, Situation
+    from gpucheck.advice.recommender import Offer, Recommendation, Situation
     from gpucheck.advice.situations import Cards, MachineFacts
     from gpucheck.facts.snapshot import Snapshot
     from gpucheck.output.recommendation import Missing, Shown
     from gpucheck.tables import Tables
     from gpucheck.tables.jetpack import JetpackRow
 
-_COMPANIONS = ("torchvision", "torchaudio")
-_PYTHON = re.compile(r"([0-9]{1,2}\.[0-9]{1,2})(?:\.[0-9]{1,3})?(t?)")
 _DESCRIBING = ("gpu", "os", "arch", "glibc", "jetpack")
 _EXIT = {"command": 0, "nothing-fits": 1, "unknown": 3}
 _OS, _GPUS, _DRIVER = "the operating system", "the GPUs", "the driver"
@@ -126,11 +124,11 @@ class _Wanted:
     def __init__(self, options: dict[str, Any], tables: "Tables") -> None:
         self._options = options
         self._tables = tables
-        self._companions = _companions(options["companions"])
-        self._cards = _cards(options["gpu"], tables)
-        self._python_version = _python_version(options["python_version"])
-        _check_driver(options)
-        self._board = _board(options, tables)
+        self._companions = companions(options["companions"])
+        self._cards = cards(options["gpu"], tables)
+        self._python_version = python_version(options["python_version"])
+        check_driver(options)
+        self._board = board(options, tables)
         self._described = any(options[one] for one in _DESCRIBING)
         self._notes: list[str] = []
 
@@ -434,50 +432,6 @@ def _is_of_ngc(snapshot: "Snapshot") -> bool:
     return ".nv" in local and bool(snapshot.get(Container).runtime)
 
 
-def _companions(names: str) -> tuple[str, ...]:
-    wanted = tuple(name.strip() for name in names.split(",") if name.strip())
-    for name in wanted:
-        if name not in _COMPANIONS:
-            raise click.UsageError(
-                f"--with knows {' and '.join(_COMPANIONS)}, not {printable(name)!r}."
-                f"{meant(name, _COMPANIONS)}"
-            )
-    return wanted
-
-
-def _cards(names: tuple[str, ...], tables: "Tables") -> "tuple[Card, ...] | None":
-    from gpucheck.advice.gpu_names import GpuNameError, cards_named  # noqa: PLC0415
-
-    try:
-        return cards_named(names, tables)
-    except GpuNameError as error:
-        raise click.UsageError(f"--gpu: {printable(str(error))}.") from error
-
-
-def _python_version(text: str | None) -> str | None:
-    if text is None:
-        return None
-    found = _PYTHON.fullmatch(text.strip())
-    if found is None:
-        raise click.UsageError(f"--python-version wants 3.12 or 3.13t, not {printable(text)!r}.")
-    return found[1] + found[2]
-
-
-def _board(options: dict[str, Any], tables: "Tables") -> "JetpackRow | None":
-    """Return the JetPack that the user names."""
-    from gpucheck.tables.jetpack import Jetpacks  # noqa: PLC0415
-
-    wanted = options["jetpack"]
-    if wanted is None:
-        return None
-    row = tables.get(Jetpacks).of_jetpack(wanted.strip())
-    if row is None:
-        raise click.UsageError(f"--jetpack: the tables do not have JetPack {printable(wanted)}.")
-    if options["os"] not in (None, "linux") or options["arch"] not in (None, "aarch64"):
-        raise click.UsageError("--jetpack is for Linux on aarch64.")
-    return row
-
-
 def _of_board(board: "JetpackRow", tables: "Tables") -> "Cards | None":
     """Return the GPU of the boards of a JetPack, None if they have several."""
     from gpucheck.advice.recommender import Card  # noqa: PLC0415
@@ -501,18 +455,6 @@ def _wheels_for(board: "JetpackRow", tables: "Tables") -> str:
         f"{row.torch} (Python {row.python})" if row.python else row.torch for row in wheels
     )
     return f"For JetPack {board.jetpack} NVIDIA made torch {listed}."
-
-
-def _check_driver(options: dict[str, Any]) -> None:
-    from gpucheck.tables.versions import minor, parse  # noqa: PLC0415
-
-    release, cuda, glibc = options["driver"], options["driver_cuda"], options["glibc"]
-    if glibc is not None and parse(glibc) is None:
-        raise click.UsageError(f"--glibc wants a version like 2.28, not {printable(glibc)!r}.")
-    if release is not None and parse(release) is None:
-        raise click.UsageError(f"--driver wants a release or branch, not {printable(release)!r}.")
-    if cuda is not None and (parse(cuda) is None or minor(cuda) is None):
-        raise click.UsageError(f"--driver-cuda wants a version like 12.4, not {printable(cuda)!r}.")
 
 
 COMMAND = recommend

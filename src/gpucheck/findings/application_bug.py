@@ -1,18 +1,21 @@
-"""The text shows a bug in the program itself; the machine and the installation are not to blame.
+"""A program or a library failed by itself; the machine and the installation are not to blame.
 
 Examples: an index out of range in a kernel ("device-side assert triggered"), shapes that do not
 match, tensors on different devices or of different types, ranks that call different collectives,
-more processes than GPUs.
+more processes than GPUs; any exception of a program or a library whose words are of no driver,
+GPU, library of CUDA or cluster.
 
 Symptoms: a Python exception that names the bug; or a CUDA error that appears far away from it,
 because kernels run asynchronously. After a device-side assert every further CUDA call fails,
 including calls to cuBLAS and cuDNN. Only the first error counts.
 
-A compiler or library bug that is reported from a working environment does not belong here: the
-environment is healthy.
+A pasted exception is named with its class, the place and the package that raised it, so that it
+can be routed: to the package, or to whoever wrote the program. A process that dies of a
+segmentation fault, and shows nothing else, died in compiled code.
 
-Fix: run the program with CUDA_LAUNCH_BLOCKING=1, or on the CPU, where the same bug raises a plain
-exception at the line that causes it.
+Fix: report it to that package with the whole traceback, or look at the last line of your own
+program in it. For an error of a kernel, run the program with CUDA_LAUNCH_BLOCKING=1, or on the CPU,
+where the same bug raises a plain exception at the line that causes it.
 """
 
 from gpucheck.facts.claims import Confidence, Fix, Severity

@@ -1,7 +1,8 @@
 """A rank was killed by a signal, such as a segmentation fault or an abort.
 
 Symptoms: "Signal 11 (SIGSEGV) received by PID 4242", "exitcode : -11", "Segmentation fault (core
-dumped)", and on the other ranks a lost connection or a timeout.
+dumped)", and on the other ranks a lost connection or a timeout. Where a text shows one process
+only, its crash is application-bug.
 
 A negative exit code of torchrun is the number of the signal: -9 usually comes from the kernel
 (host-out-of-memory), -7 is a bus error (shm-too-small), -15 is how the launcher ends the other

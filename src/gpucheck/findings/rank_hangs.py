@@ -3,6 +3,8 @@
 Symptoms: the watchdogs of the other ranks time out; a flight recorder or a monitored barrier names
 the rank that did not join.
 
+A text that says only that work on several GPUs hangs has this finding, too.
+
 The rank may wait for data, a lock or a file system, or compute longer than the others.
 
 When it is reported: a rank does not enter or finish a self-test with several ranks while others do.

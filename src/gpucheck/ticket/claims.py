@@ -76,6 +76,8 @@ def _fixes_of(slug: str, failure: Failed) -> tuple[Fix, ...]:
     known = all_messages()[slug]
     if slug != finding_of("code"):
         return known.fixes
+    if failure.installed is None:
+        return (known.fix_named("not-shown"),)
     return (known.fix_named("library" if failure.installed else "own-program"),)
 
 

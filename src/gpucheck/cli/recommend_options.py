@@ -1,0 +1,77 @@
+"""The values of the options of ``gpucheck recommend``; a bad one is a usage error."""
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gpucheck.cli.spelling import meant
+from gpucheck.cli.text import printable
+
+if TYPE_CHECKING:  # imported late: --help does not need them
+    from gpucheck.advice.recommender import Card
+    from gpucheck.tables import Tables
+    from gpucheck.tables.jetpack import JetpackRow
+
+_COMPANIONS = ("torchvision", "torchaudio")
+_PYTHON = re.compile(r"([0-9]{1,2}\.[0-9]{1,2})(?:\.[0-9]{1,3})?(t?)")
+
+
+def companions(names: str) -> tuple[str, ...]:
+    """Return the companions of ``--with``."""
+    wanted = tuple(name.strip() for name in names.split(",") if name.strip())
+    for name in wanted:
+        if name not in _COMPANIONS:
+            raise click.UsageError(
+                f"--with knows {' and '.join(_COMPANIONS)}, not {printable(name)!r}."
+                f"{meant(name, _COMPANIONS)}"
+            )
+    return wanted
+
+
+def cards(names: tuple[str, ...], tables: "Tables") -> "tuple[Card, ...] | None":
+    """Return the GPUs of ``--gpu``; None if none was named."""
+    from gpucheck.advice.gpu_names import GpuNameError, cards_named  # noqa: PLC0415
+
+    try:
+        return cards_named(names, tables)
+    except GpuNameError as error:
+        raise click.UsageError(f"--gpu: {printable(str(error))}.") from error
+
+
+def python_version(text: str | None) -> str | None:
+    """Return the version of ``--python-version`` without its patch number."""
+    if text is None:
+        return None
+    found = _PYTHON.fullmatch(text.strip())
+    if found is None:
+        raise click.UsageError(f"--python-version wants 3.12 or 3.13t, not {printable(text)!r}.")
+    return found[1] + found[2]
+
+
+def board(options: dict[str, Any], tables: "Tables") -> "JetpackRow | None":
+    """Return the JetPack that the user names."""
+    from gpucheck.tables.jetpack import Jetpacks  # noqa: PLC0415
+
+    wanted = options["jetpack"]
+    if wanted is None:
+        return None
+    row = tables.get(Jetpacks).of_jetpack(wanted.strip())
+    if row is None:
+        raise click.UsageError(f"--jetpack: the tables do not have JetPack {printable(wanted)}.")
+    if options["os"] not in (None, "linux") or options["arch"] not in (None, "aarch64"):
+        raise click.UsageError("--jetpack is for Linux on aarch64.")
+    return row
+
+
+def check_driver(options: dict[str, Any]) -> None:
+    """Check the versions of the driver, its CUDA and the C library that is described."""
+    from gpucheck.tables.versions import minor, parse  # noqa: PLC0415
+
+    release, cuda, glibc = options["driver"], options["driver_cuda"], options["glibc"]
+    if glibc is not None and parse(glibc) is None:
+        raise click.UsageError(f"--glibc wants a version like 2.28, not {printable(glibc)!r}.")
+    if release is not None and parse(release) is None:
+        raise click.UsageError(f"--driver wants a release or branch, not {printable(release)!r}.")
+    if cuda is not None and (parse(cuda) is None or minor(cuda) is None):
+        raise click.UsageError(f"--driver-cuda wants a version like 12.4, not {printable(cuda)!r}.")
