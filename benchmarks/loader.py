@@ -8,7 +8,8 @@ For each interpreter two comparisons are printed, with every difference (there m
    section ``loading``;
 2. for every shared object in its site-packages: a fork of one process opens it under
    ``LD_DEBUG=libs``; the file taken for each name that the loader searched for, the files that
-   are mapped afterwards and the library that a failure names, against ``gpucheck.binaries.loader``.
+   are mapped afterwards and the library that a failure names, against
+   ``gpucheck.machine.binaries.loader``.
 
 ``--conda-like`` first makes a copy of the first interpreter's environment in which, as conda has
 it, CUDA's libraries lie in PREFIX/lib and torch's DT_RPATH leads there (needs ``patchelf``).
@@ -27,9 +28,9 @@ from pathlib import Path
 from typing import Any
 
 import gpucheck
-from gpucheck.binaries.loader import Process
 from gpucheck.facts import Answer
 from gpucheck.machine import LiveHost
+from gpucheck.machine.binaries.loader import Process
 from gpucheck.machine.target import TargetWish
 from gpucheck.probes.loading import loading as loading_probe
 from gpucheck.probes.loading.reading.checks import missing_versions

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gpucheck.binaries.elf import Needed, Symbol
+from gpucheck.machine.binaries.elf import Needed, Symbol
 
 _TOOL = Path(__file__).parents[1] / "tools" / "cut_elf.py"
 

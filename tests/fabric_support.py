@@ -140,6 +140,37 @@ def cut_off(of: Roster, one: int, other: int) -> Behaviour:
     return fault
 
 
+def lets_nobody_in(of: Roster, node: int) -> Behaviour:
+    """A node that reaches all others, and whose ports nobody reaches.
+
+    In a pair whose first rank is elsewhere it passes; in a larger group some have to connect to it.
+    """
+    told = {"address": "10.77.0.9", "port": 41083, "error": "timed out"}
+
+    def fault(_step: Step, group: tuple[int, ...]) -> Results | None:
+        own = [rank for rank in group if of.ranks[rank].node == node]
+        far = [rank for rank in group if of.ranks[rank].node != node]
+        if not own or not far:
+            return None
+        if of.ranks[group[0]].node == node:
+            failed = {
+                rank: RankResult(
+                    rank=rank, status="failed", phase="store", kind="store-unreachable",
+                    detail="10.77.0.9 port 41083: timed out", data=told, order=at,
+                )
+                for at, rank in enumerate(far, start=1)
+            }  # fmt: skip
+            waiting = {
+                rank: RankResult(rank=rank, status="stopped", phase="connect", order=len(group))
+                for rank in own
+            }
+            return {**waiting, **failed}
+        after = [rank for rank in far if rank > own[0]]
+        return {**hung(group), **hung([*own, *after], "connect", 0)} if after else None
+
+    return fault
+
+
 def never_enters(rank: int, phase: str = "connect") -> Behaviour:
     """A rank that others wait for, in the first collective."""
 

@@ -20,6 +20,8 @@ _NAMES = {"nvml": "libnvidia-ml.so.1", "cuda": "libcuda.so.1"}
 _ASK = """
 import json, sys, time
 import msgspec
+
+from gpucheck.language import plain
 from gpucheck.machine import LiveHost
 from gpucheck.machine.children import Children, Said
 
@@ -30,7 +32,7 @@ host = LiveHost()
 
 def work(tell):
     host.speak_to(tell)
-    tell.answer(msgspec.json.encode(probe.collect(host)))
+    tell.answer(msgspec.json.encode(probe.collect(host), enc_hook=plain))
 
 children = Children()
 children.start(sys.argv[1], work, time.monotonic() + float(sys.argv[2]))
@@ -38,7 +40,8 @@ heard = []
 while children.names():
     heard += children.wait(time.monotonic() + 60)
 said = [event.data.decode() for event in heard if isinstance(event, Said)]
-print(json.dumps({**msgspec.to_builtins(heard[-1]), "result": said[0] if said else "null"}))
+end = msgspec.to_builtins(heard[-1], enc_hook=plain)
+print(json.dumps({**end, "result": said[0] if said else "null"}))
 """
 
 

@@ -5,6 +5,8 @@ from typing import Any
 
 import msgspec
 
+from gpucheck.language import plain
+
 
 class MemoryStore:
     """What the store and its client do, in one place; waits never end by themselves."""
@@ -24,7 +26,7 @@ class MemoryStore:
         return {key: msgspec.json.decode(text) for key, text in self.texts.items()}
 
     def put(self, key: str, value: object) -> None:
-        self.texts[key] = msgspec.json.encode(value)
+        self.texts[key] = msgspec.json.encode(value, enc_hook=plain)
         for then in self._waiting.pop(key, []):
             then(self.texts[key])
 

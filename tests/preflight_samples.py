@@ -12,6 +12,8 @@ from gpucheck.facts.preflight import Bandwidth, Culprit, Phase, Preflight, RankO
 from gpucheck.preflight.judgement import Result
 from gpucheck.preflight.outcome import ending
 
+Sample = Callable[[], Result]
+
 MODEL = "NVIDIA H100 80GB HBM3"
 HOSTILE = "\x1b[2J\x1b]0;t\x07 n1\n<b>&\"'|`@all`](http://x) ;$(id)\x00\u202e\ud800]]>"
 """A name of a host that would do harm to a terminal, a shell, a page, XML or a table."""

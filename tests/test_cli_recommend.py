@@ -109,8 +109,8 @@ def test_nothing_fits_is_exit_status_1_with_the_reason() -> None:
     done = run("--gpu", "GTX 1080", "--driver", "580", "--python-version", "3.15", "--os", "linux")
     assert done.exit_code == 1
     words = " ".join(done.stdout.split())
-    assert "needs a cu126 build, torch <= 2.14.1" in words
-    assert "Python 3.14 would allow" in words
+    assert "needs a cu126 build of torch 2.14.1 or older" in words
+    assert "would fit with Python 3.14" in words
 
 
 def test_what_is_missing_is_exit_status_3_with_the_option_that_supplies_it() -> None:
@@ -179,7 +179,7 @@ def test_two_gpus_of_this_machine_that_share_no_build(machine: Any) -> None:  # 
     machine(UBUNTU, VENV, NO_TORCH, packages(), nvml(GTX_1080, RTX_5090))
     done = run()
     assert done.exit_code == 1
-    assert "share no build" in " ".join(done.stdout.split())
+    assert "No build of PyTorch has code for all of" in " ".join(done.stdout.split())
 
 
 def test_what_the_probes_could_not_tell_is_unknown(machine: Any) -> None:  # noqa: ANN401
@@ -254,7 +254,7 @@ def test_a_machine_described_without_a_python_gets_an_answer() -> None:
     assert done.exit_code == 0
     assert "python -m pip install torch==" in done.stdout
     words = " ".join(done.stdout.split())
-    assert "Taken for granted, as no Python was named: one that torch 2.15.0 has wheels" in words
+    assert "Assumed, as no Python was named: one that torch 2.15.0 has wheels" in words
     assert "3.11 to 3.15 (--python-version)" in words
 
 
@@ -280,8 +280,8 @@ def test_a_mig_slice_is_its_gpu() -> None:
 @pytest.mark.parametrize(
     ("gpus", "words"),
     [
-        (("--gpu", "Jetson AGX Orin"), "comes with its JetPack"),
-        (("--gpu", "RTX 5090", "--gpu", "GTX 1080"), "share no build"),
+        (("--gpu", "Jetson AGX Orin"), "publishes its PyTorch with JetPack"),
+        (("--gpu", "RTX 5090", "--gpu", "GTX 1080"), "No build of PyTorch has code for all of"),
     ],
 )
 def test_where_nothing_can_fit_nothing_is_asked_for(gpus: tuple[str, ...], words: str) -> None:
@@ -294,13 +294,13 @@ def test_where_nothing_can_fit_nothing_is_asked_for(gpus: tuple[str, ...], words
 def test_a_gpu_that_no_table_knows_is_unknown() -> None:
     done = run("--gpu", "99.9", "--driver", "580", "--python-version", "3.12", "--os", "linux")
     assert done.exit_code == 3
-    assert "do not know the capability of sm_999" in " ".join(done.stdout.split())
+    assert "do not know the compute capability of sm_999" in " ".join(done.stdout.split())
 
 
 def test_windows_on_arm_gets_no_cuda_build() -> None:
     done = run("--gpu", "RTX 4090", "--os", "windows", "--arch", "aarch64", *TURING_BOX[2:6])
     assert done.exit_code == 1
-    assert "no PyTorch CUDA builds for Windows on aarch64" in " ".join(done.stdout.split())
+    assert "no CUDA build of PyTorch for Windows on aarch64" in " ".join(done.stdout.split())
 
 
 def test_a_gpu_that_a_mask_hides_counts_or_is_named(machine: Any) -> None:  # noqa: ANN401

@@ -108,7 +108,9 @@ def test_a_shim_of_pyenv_is_named_as_such(folder: str, tmp_path: Path) -> None:
     shim.write_text(PYENV, encoding="utf-8")
     shim.chmod(0o755)
     why = refusal(LiveHost(""), TargetWish(python=str(shim)))
-    assert why.startswith(f"--python: {shim} is a shim of pyenv and no interpreter (pyenv: version")
+    assert why.startswith(
+        f"--python: {shim} is a shim of pyenv, not an interpreter (pyenv: version"
+    )
     assert "name the interpreter itself" in why
 
 

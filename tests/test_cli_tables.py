@@ -6,8 +6,11 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from index_server import Reply, Served, index_of, page
 
 from gpucheck import cli
+from gpucheck.facts import Answer
+from gpucheck.machine.package_index import Index
 from gpucheck.tables import tables_dir
 from gpucheck.tables.catalogue import all_tables
 
@@ -175,7 +178,7 @@ def test_diff_names_added_removed_and_changed_rows(copy: Path) -> None:
 @pytest.mark.parametrize(
     ("table", "before", "after", "words"),
     [
-        ("index", "gpucheck.tables/1", "gpucheck.tables/2", "has schema"),
+        ("index", "gpucheck.tables/1", "gpucheck.tables/2", "has the schema"),
         ("driver_branches", '"branch": "390"', '"branch": 390', "row 1"),
         ("driver_branches", '"branch": "390", ', "", "row 1"),
         (
@@ -237,3 +240,88 @@ def test_a_value_that_rows_have_brings_no_hint() -> None:
 
 def test_a_hint_lets_no_escape_through() -> None:
     assert "\x1b" not in run("show", "torch_builds", "torch=\x1b[31m2.9").stderr
+
+
+KNOWN = "torch-2.9.1-cp312-cp312-win_amd64.whl"
+
+
+@pytest.fixture
+def without_pip(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start no pip: a fast test has no processes."""
+    configured = Answer(Index("https://nowhere.invalid/simple"), "pip")
+    monkeypatch.setattr("gpucheck.machine.package_index.configured", lambda _run: configured)
+
+
+def against(served: Served, *more: str) -> Result:
+    return run("check", "--against-index", "--index-url", served.address, *more)
+
+
+@pytest.mark.usefixtures("without_pip")
+def test_releases_that_the_tables_lack_are_named() -> None:
+    def answer(path: str) -> Reply:
+        project = path.split("/")[2]
+        names = {"torch": (KNOWN, "torch-99.1.0-cp320-cp320-win_amd64.whl"), "triton": ()}
+        return page(*names[project]) if project in names else (404, {}, b"")
+
+    with index_of(answer) as served:
+        done = against(served)
+        data = json.loads(against(served, "--format", "json").stdout)
+    assert done.exit_code == 1
+    assert f"torch 99.1.0 is on {served.address} and not in the tables." in done.stdout
+    assert data["index"]["unknown"]["torch"] == ["99.1.0"]
+    assert data["index"]["unknown"]["triton"] == []
+    assert data["index"]["problems"] == {}
+    assert [path for path, _headers in served.asked][:2] == [
+        "/simple/torch/",
+        "/simple/torchvision/",
+    ]
+
+
+@pytest.mark.usefixtures("without_pip")
+def test_an_index_with_nothing_new_is_said_so() -> None:
+    with index_of(lambda path: page(KNOWN) if "/torch/" in path else (404, {}, b"")) as served:
+        done = against(served)
+    assert done.exit_code == 0
+    assert "has no release that the tables lack" in done.stdout
+
+
+@pytest.mark.usefixtures("without_pip")
+@pytest.mark.parametrize(
+    ("reply", "words"),
+    [
+        ((404, {}, b""), "torch: the index answers with status 404."),
+        ((200, {"Content-Type": "application/pdf"}, b"%PDF"), "neither the JSON nor the HTML"),
+        (
+            (200, {"Content-Type": "application/vnd.pypi.simple.v1+json"}, b"{\x1b[31m"),
+            "not the JSON",
+        ),
+    ],
+)
+def test_an_index_that_answers_badly_is_one_sentence(reply: Reply, words: str) -> None:
+    with index_of(lambda _path: reply) as served:
+        done = against(served)
+    assert done.exit_code == 2
+    assert words in done.stdout
+    assert "\x1b" not in done.stdout
+    assert len(done.stdout.splitlines()) == 2
+    assert len(served.asked) == 1
+
+
+def test_the_network_is_used_only_where_it_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_args: object, **_more: object) -> None:
+        pytest.fail("the index was asked")
+
+    monkeypatch.setattr("gpucheck.machine.package_index.read_page", refuse)
+    assert run("check").exit_code == 0
+    done = run("check", "--index-url", "http://127.0.0.1:1/simple")
+    assert done.exit_code == 2
+    assert "--against-index" in done.stderr
+
+
+def test_tables_with_problems_are_not_compared(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_args: object, **_more: object) -> None:
+        pytest.fail("the index was asked")
+
+    monkeypatch.setattr("gpucheck.machine.package_index.read_page", refuse)
+    edit(copy, "triton", '"triton": "', '"tritium": "')
+    assert run("check", "--against-index", "--tables", str(copy)).exit_code == 1

@@ -174,7 +174,9 @@ def test_the_reply_names_cause_evidence_fix_and_what_to_send() -> None:
 def test_the_reply_in_chinese() -> None:
     out = run("--reply", "--lang", "zh", text=MISMATCH).stdout
     assert "感谢反馈" in out
-    assert "内核模块与用户态驱动库版本不一致" in out
+    assert "已加载的内核模块版本不同" in out
+    assert "`driver-library-mismatch`" in out
+    assert "依据如下" in out
     assert "sudo reboot" in out
     assert "Thank" not in out
 

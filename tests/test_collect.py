@@ -13,10 +13,11 @@ from support import machine
 from gpucheck.facts import Answer, Section
 from gpucheck.facts.driver import Driver
 from gpucheck.facts.limits import LimitsOfProcess
-from gpucheck.facts.nvml import Nvml, NvmlGpu
+from gpucheck.facts.nvml import GpuProcess, Nvml, NvmlGpu
 from gpucheck.facts.pci import Pci
 from gpucheck.facts.request import Request
 from gpucheck.facts.system import System
+from gpucheck.language import Sentence, as_said, say
 from gpucheck.machine import Host, LiveHost
 from gpucheck.machine.children import Children, Tell, Work
 from gpucheck.machine.target import TargetWish
@@ -115,6 +116,37 @@ def test_sections_and_runs_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [(run.name, run.status, run.problem) for run in snapshot.runs.runs] == [
         ("nvml", "ok", None)
     ]
+
+
+def _nested(host: Host) -> Nvml:  # noqa: ARG001
+    why = say("error {code}", code=15)
+    process = GpuProcess(pid=1, problems={"process_name": say("not found")})
+    first = NvmlGpu(index=0, problems={"uuid": say("{source}: {why}", source="NVML", why=why)})
+    second = NvmlGpu(
+        index=1,
+        processes=[process],
+        sources={"index": say("gpucheck itself"), "uuid": "NVML"},
+        problems={"handle_code": "text of \udcff another"},
+    )
+    return Nvml(gpus=[first, second], problems={"*": say("not asked")})
+
+
+def test_the_sentences_of_nested_facts_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    snapshot = _run(monkeypatch, _probe(Nvml, _nested, host=Host)).snapshot
+    gpus = snapshot.get(Nvml).gpus
+    assert gpus is not None
+    first, second = gpus
+    assert isinstance(snapshot.get(Nvml).problem("cuda"), Sentence)
+    why = first.problem("uuid")
+    assert isinstance(why, Sentence)
+    assert (why.key, why) == ("{source}: {why}", "NVML: error 15")
+    assert as_said(why)["params"]["why"] == {"key": "error {code}", "params": {"code": 15}}  # type: ignore[index]
+    assert second.processes is not None
+    (process,) = second.processes
+    assert isinstance(process.problem("process_name"), Sentence)
+    assert isinstance(second.source("index"), Sentence)
+    assert not isinstance(second.source("uuid"), Sentence)
+    assert second.problem("handle_code") == "text of \\udcff another"
 
 
 def test_a_hang_costs_its_deadline_and_leaves_the_others(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -243,17 +243,17 @@ def test_a_cuda_extension_beside_a_cpu_build_is_named() -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["colour=red"], "'colour' is no key. The keys are action, os,"),
-        (["driver"], "'driver' is no KEY=VALUE: write driver=VALUE."),
+        (["colour=red"], "'colour' is not a key. The keys are action, os,"),
+        (["driver"], "'driver' is not KEY=VALUE: write driver=VALUE."),
         (["driver=new"], "driver takes a driver release such as 535.104.05, not 'new'."),
         (["driver="], "driver has no value"),
         (["os=beos"], "os takes one of linux, windows, wsl2, macos, not 'beos'."),
         (["driver=1.2", "driver=1.3"], "driver is given twice"),
-        (["gpu=T4,L4", "compute_capability=7.5"], "gpu has 2 values and compute_capability 1"),
+        (["gpu=T4,L4", "compute_capability=7.5"], "gpu has 2 values and compute_capability has 1"),
         (["gpu=T4,L4", "gpu_count=3"], "gpu_count is 3, but 2 GPUs are named."),
         (["gpu=T4", "gpu_count=0"], "gpu and gpu_count contradict one another"),
         (["torch=2.6.0+cu124", "cuda=12.6"], "name different builds"),
-        (["cuda_error=cudaErrorOfMine"], "no known name"),
+        (["cuda_error=cudaErrorOfMine"], "not a known name"),
         (["gpu=" + "A" * 300], "gpu takes a product name"),
         (["torch=2.6.0\x1b[31m"], "torch takes a version"),
     ],
@@ -405,7 +405,7 @@ def test_a_mig_slice_is_its_gpu() -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        ("driver=470.57.02", "gpu=A100"),  # a branch that NVIDIA's table no longer has
+        ("driver=510.39.01", "gpu=A100"),  # a branch that no source of the table has for it
         ("driver=470.57.02", "gpu=RTX A6000"),  # a kind of GPU that it does not decide
     ],
 )
@@ -455,7 +455,7 @@ def test_whether_so_old_a_driver_drives_the_gpu_is_left_open() -> None:
     """Turing has no sourced first branch; branch 390 is older than its first compiler."""
     found = judged("gpu=RTX 2080 Ti", "driver=390.157")
     assert found.report.verdict == "unknown"
-    assert "do not know that driver 390.157 drives" in found.report.open_questions[0].reason
+    assert "do not say whether driver 390.157 supports" in found.report.open_questions[0].reason
     assert judged("gpu=RTX 2080 Ti", "driver=410.48").report.verdict == "healthy"
 
 

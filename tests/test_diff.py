@@ -254,7 +254,7 @@ def test_a_few_further_changes_are_shown_and_not_counted() -> None:
     assert overview(BEFORE, BEFORE) == "Nothing changed.\n"
     limits = LimitsOfProcess(shm_total_bytes=1, memlock_bytes=-1)
     text = overview(BEFORE, BEFORE.with_section(limits))
-    assert "Further changes\n  limits.shm_total_bytes: was 64 MiB, is 1 bytes" in text
+    assert "Further changes\n  limits.shm_total_bytes: was 64 MiB, is 1 byte" in text
 
 
 def test_a_verdict_that_changed_says_why() -> None:

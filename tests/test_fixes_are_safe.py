@@ -22,7 +22,9 @@ pytestmark = pytest.mark.every_finding
 
 ROOT = Path(__file__).parent.parent
 _TEXTS = (".md", ".py", ".toml", ".yaml", ".yml", ".sh", ".html", ".json")
-_FROM_THE_INDEX = re.compile(r"pip3? install (?:-\S+ )*[\"']?gpucheck\b|pipx install gpucheck\b")
+_FROM_THE_INDEX = re.compile(
+    r"(?<!Do not `)pip3? install (?:-\S+ )*[\"']?gpucheck\b|pipx install gpucheck\b"
+)
 _GUESSED = re.compile(
     r"\beth0\b|\bPACKAGE\b|\bCAPABILITY\b|\bNAME_OF|\bADDRESS_OF|\bGROUP\b|\bPROFILE\b|=MIG-\.\.\."
 )
@@ -52,7 +54,7 @@ def test_nothing_says_to_install_gpucheck_from_the_public_index() -> None:
 
 def test_the_readme_says_in_bold_not_to() -> None:
     text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
-    assert "**The name `gpucheck` on the public package index belongs to somebody else." in text
+    assert "**Do not `pip install gpucheck`." in text
 
 
 def test_a_reply_names_no_command_that_its_reader_may_not_have() -> None:
@@ -76,7 +78,7 @@ def test_what_is_uninstalled_is_installed_by_the_same_fix(name: str) -> None:
     for finding in reported(name).findings:
         for fix in finding.fixes:
             at = [n for n, one in enumerate(fix.commands) if " uninstall " in one]
-            asked_for = re.search(r"\bremove the\b|^Do without it", fix.text)
+            asked_for = re.search(r"\bremove the\b|^Do without ", fix.text)
             if at and not asked_for:
                 later = fix.commands[at[-1] + 1 :]
                 assert any(re.search(r" install .*==", one) for one in later), (name, fix)

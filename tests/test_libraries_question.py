@@ -27,7 +27,7 @@ def test_a_loading_that_could_not_be_followed_leaves_it_open(why: str) -> None:
     "loading",
     [
         Loading(libraries=[], missing=[], symbol_versions_missing=[]),
-        Loading(problems={"*": f"/v/bin/python: the interpreter's file: {NOT_RECORDED}"}),
+        Loading(problems={"*": f"/v/bin/python: it cannot be read: {NOT_RECORDED}"}),
         Loading(),  # a snapshot from before this section
     ],
 )

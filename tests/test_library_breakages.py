@@ -154,26 +154,26 @@ def _stub_beside_cudart(copy: Copy) -> None:
 BROKEN = [
     # ImportError: .../libc10_cuda.so: undefined symbol: cudaGetDriverEntryPointByVersion, version
     # libcudart.so.12
-    (_preload_older_cudart, "cuda-library-conflict", "which LD_PRELOAD loads first, lacks cuda",
+    (_preload_older_cudart, "cuda-library-conflict", "LD_PRELOAD loads this copy first",
      "unset LD_PRELOAD"),
     # the same
     (_older_cudart_wheel, "cuda-library-conflict", "libcudart.so.12 12.1.105",
      "nvidia-cuda-runtime-cu12==12.8.90"),
     # ImportError: .../libcusparse.so.12: undefined symbol: __nvJitLinkCreate_12_8, version
     # libnvJitLink.so.12
-    (_older_nvjitlink_wheel, "cuda-library-conflict", "libcusparse.so.12 needs: import torch fails",
+    (_older_nvjitlink_wheel, "cuda-library-conflict", "which libcusparse.so.12 needs",
      "nvidia-nvjitlink-cu12==12.8.93"),
     # the same
-    (_older_nvjitlink_by_variable, "cuda-library-conflict", "which LD_LIBRARY_PATH puts first",
+    (_older_nvjitlink_by_variable, "cuda-library-conflict", "LD_LIBRARY_PATH puts this copy first",
      "nvidia-nvjitlink-cu12==12.8.93"),
     # ImportError: libcusparse.so.12: cannot open shared object file: No such file or directory
-    (_cusparse_removed, "cuda-library-missing", "no libcusparse.so.12, which libtorch_cuda.so",
+    (_cusparse_removed, "cuda-library-missing", "find libcusparse.so.12, which libtorch_cuda.so",
      "nvidia-cusparse-cu12==12.5.8.93"),
     # ValueError: libcudart.so.*[0-9] not found in the system path
-    (_cudart_removed, "cuda-library-missing", "no libcudart.so.12, which libtorch_global_deps.so",
+    (_cudart_removed, "cuda-library-missing", "libcudart.so.12, which libtorch_global_deps.so",
      "nvidia-cuda-runtime-cu12==12.8.90"),
     # import torch works; torch.linalg on a GPU is what fails
-    (_cusolver_removed, "cuda-library-missing", "what needs it fails when it is used",
+    (_cusolver_removed, "cuda-library-missing", "needs it and fails when it is used",
      "nvidia-cusolver-cu12==11.7.3.90"),
     # killed by SIGBUS
     (_cusparse_cut_off, "nvidia-wheel-mismatch", "libcusparse.so.12 of nvidia-cusparse-cu12",
@@ -182,7 +182,7 @@ BROKEN = [
     (_torch_cpu_cut_off, "torch-import-broken", "libtorch_cpu.so cannot be loaded: the file is cut",
      "--force-reinstall --no-deps torch==2.9.1"),
     # ImportError: libtorch_cpu.so: cannot open shared object file: No such file or directory
-    (_torch_cpu_gone, "torch-import-broken", "the loader finds no libtorch_cpu.so",
+    (_torch_cpu_gone, "torch-import-broken", "the loader does not find libtorch_cpu.so",
      "--force-reinstall --no-deps torch==2.9.1"),
     # ImportError: .../libtorch_cpu.so: invalid ELF header
     (_torch_cpu_is_a_pointer, "torch-import-broken", "invalid ELF header", "torch==2.9.1"),

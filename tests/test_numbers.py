@@ -9,7 +9,7 @@ from rules_support import snapshot
 
 import gpucheck
 from gpucheck.derived.torch_code import capabilities_of
-from gpucheck.facts.numbers import whole_number
+from gpucheck.facts.numbers import refuse_long_numbers, whole_number
 from gpucheck.facts.nvml import Nvml
 from gpucheck.output.areas import _area_of_selftest
 from gpucheck.whatif import keys
@@ -88,3 +88,15 @@ def test_an_index_of_a_selftest_that_is_none() -> None:
 def test_a_described_count_keeps_its_bound_behind_zeros(text: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011  # its caller says what is wrong
         keys._count(text)  # noqa: SLF001
+
+
+@pytest.mark.parametrize("data", [b"[%d]", b'{"a": -%d}', b'{"x": [1, {"y": %d}]}'])
+def test_json_with_a_number_of_more_than_64_bits(data: bytes) -> None:
+    refuse_long_numbers(data % (2**64 - 1))
+    for number in (10**20, 10**400):
+        with pytest.raises(ValueError, match="a number of"):
+            refuse_long_numbers(data % number)
+
+
+def test_a_long_number_in_a_text_is_a_word() -> None:
+    refuse_long_numbers(b'{"a": "%d"}' % 10**400)

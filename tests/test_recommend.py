@@ -58,6 +58,8 @@ def why_nothing(found: Recommendation) -> str:
         ((H100,), {"driver": "580", "python": "3.13t"}, "2.12.0", "cu132"),
         ((H100,), {"driver": "580", "glibc": "2.17"}, "2.6.0", "cu124"),
         ((RTX_5090,), {"driver": "576.57", "platform": "windows"}, "2.11.0", "cu128"),
+        ((RTX_5090,), {"driver": "570.124.06"}, "2.11.0", "cu128"),
+        ((RTX_5090,), {"driver": "570.124.06", "torch": ">=2.12"}, "2.13.0", "cu129"),
         ((), {}, "2.15.0", "cpu"),
         ((), {"python": "3.8", "platform": "windows"}, "2.4.1", "cpu"),
         ((), {"driver": "390.157"}, "2.15.0", "cpu"),
@@ -73,7 +75,7 @@ def test_the_reasons_name_gpu_driver_python_and_what_limits() -> None:
     assert "GTX 1080 (sm_61)" in text
     assert "Driver 470.256.02 runs builds for CUDA 11.8, which need 450.80.02" in text
     assert "Python 3.12" in text
-    assert "needs a cu126 build, torch <= 2.14.1" in text
+    assert "needs a cu126 build of torch 2.14.1 or older" in text
 
 
 def test_a_driver_update_is_named_with_the_release_it_takes() -> None:
@@ -106,13 +108,13 @@ def test_a_driver_newer_than_the_tables_is_said() -> None:
 
 def test_the_python_that_has_a_wheel_is_named() -> None:
     text = why_nothing(recommend(GTX_1080, driver="580", python="3.15"))
-    assert "GTX 1080 (sm_61) needs a cu126 build, torch <= 2.14.1" in text
-    assert "Python 3.15 has no wheel of torch 2.14.1: Python 3.14 would allow" in text
+    assert "GTX 1080 (sm_61) needs a cu126 build of torch 2.14.1 or older" in text
+    assert "torch 2.14.1 has no wheel for Python 3.15. It would fit with Python 3.14" in text
 
 
 def test_gpus_that_share_no_build_are_said_as_such() -> None:
     text = why_nothing(recommend(GTX_1080, RTX_5090, driver="580"))
-    assert "GTX 1080 (sm_61) and RTX 5090 (sm_120) share no build" in text
+    assert "code for all of GTX 1080 (sm_61) and RTX 5090 (sm_120)" in text
     assert "cu126" in text
     assert "cu128" in text
 
@@ -134,10 +136,10 @@ def test_a_driver_older_than_the_gpu_excludes_it() -> None:
 def test_a_driver_too_old_for_every_build_names_the_one_it_takes() -> None:
     text = why_nothing(recommend(H100, driver="390.157"))
     assert "Driver 390.157 does not drive H100 (sm_90) yet" in text
-    assert "With driver 580.65.06 or newer torch 2.15.0 (cu132) would fit" in text
+    assert "torch 2.15.0 (cu132) would fit with driver 580.65.06 or newer" in text
     text = why_nothing(recommend(H100, driver="390.157", driver_serves=True))
-    assert "Driver 390.157 does not run builds for CUDA 13.2" in text
-    assert "driver 580.65.06 or newer would allow torch 2.15.0 (cu132)" in text
+    assert "driver 390.157 does not run builds for CUDA 13.2. It would fit with driver 580" in text
+    assert "torch 2.15.0 (cu132) does not fit, because driver 390.157" in text
 
 
 def test_a_specifier_that_excludes_all_is_the_reason() -> None:
@@ -149,18 +151,20 @@ def test_a_specifier_that_excludes_all_is_the_reason() -> None:
 def test_two_limits_that_exclude_together_are_both_named() -> None:
     text = why_nothing(recommend(H100, driver="390.157", python="3.8", torch=">=2.6"))
     assert "Driver 390.157" in text
-    assert "With driver 580.65.06 or newer and Python 3.11 torch 2.15.0 (cu132)" in text
+    assert "would fit with driver 580.65.06 or newer and Python 3.11" in text
 
 
 def test_an_old_glibc_is_a_reason() -> None:
     text = why_nothing(recommend(H100, driver="580", glibc="2.17", torch="2.9"))
-    assert "glibc 2.17 is older than 2.28" in text
+    assert "glibc 2.17 of this system is older than 2.28" in text
 
 
 def test_a_gpu_or_platform_without_builds_is_said() -> None:
     assert "Fermi" in why_nothing(recommend(Card("2.1", "2.1"), driver="390"))
     assert "do not know" in why_nothing(recommend(Card("99.9", "99.9"), driver="580"))
-    assert "no PyTorch" in why_nothing(recommend(H100, driver="580", platform="windows_aarch64"))
+    assert "no CUDA build of PyTorch" in why_nothing(
+        recommend(H100, driver="580", platform="windows_aarch64")
+    )
 
 
 def test_what_is_neither_version_nor_specifier_is_refused() -> None:
@@ -277,7 +281,7 @@ def test_where_no_build_fits_all_the_hidden_gpu_is_left_out_by_name() -> None:
 
 def test_where_not_even_the_visible_gpus_get_a_build_the_reason_is_theirs() -> None:
     text = why_nothing(recommend(H100, python="2.7", driver="580", hidden=(GTX_1080,)))
-    assert "Python 3.11 would allow torch 2.15.0 (cu132)" in text
+    assert "It would fit with Python 3.11" in text
     assert "GTX 1080" not in text
 
 
@@ -317,4 +321,4 @@ def test_the_bound_is_the_least_driver_that_is_named(bounded: Recommender) -> No
     gb10 = Situation(cards=(Card("GB10", "12.1"),), platform="linux_x86_64", driver="550.54.14")
     words = why_nothing(bounded.recommend(replace(gb10, torch="2.9.1+cu128")))
     assert "is not known to drive" in words
-    assert "With driver 575 or newer torch 2.9.1 (cu128) would fit" in words
+    assert "torch 2.9.1 (cu128) would fit with driver 575 or newer" in words

@@ -19,12 +19,14 @@ from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.kernel_log import KernelLog, XidEvent
 from gpucheck.facts.nvidia_smi import NvidiaSmi
 from gpucheck.facts.nvml import MigDevice, Nvml, NvmlGpu
+from gpucheck.facts.package_sources import PackageSources
 from gpucheck.facts.request import Request
 from gpucheck.facts.snapshot import ProbeRun, ProbeRuns, Snapshot, decode
 from gpucheck.facts.system import System
 from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.language import plain, say
 from gpucheck.machine.target import TargetWish
-from gpucheck.output.redact import redact, redact_text
+from gpucheck.output.redact import redact, redact_text, redaction
 from gpucheck.output.redact.public_names import ORDINARY
 from gpucheck.probes.collector import Collector
 
@@ -75,6 +77,28 @@ def test_an_extension_of_ones_own_keeps_its_name_to_itself() -> None:
     assert own.variant_of == own.file
     assert own.path == f"/home/user1/venv/lib/python3.11/site-packages/{own.file}"
     assert (public.package, public.file) == (PUBLIC.package, PUBLIC.file)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("https://pypi.tuna.tsinghua.edu.cn/simple", "https://pypi.tuna.tsinghua.edu.cn/simple"),
+        ("https://pypi.acme.corp:8443/team/simple", "https://address1/dir1/simple"),
+        ("https://10.1.2.3/pypi/simple", "https://address1/pypi/simple"),
+    ],
+)
+def test_the_address_of_a_private_index(before: str, after: str) -> None:
+    section = PackageSources(pip_index=before, pip_extra_indexes=[before])
+    found = redacted(ALICE, section).get(PackageSources)
+    assert (found.pip_index, found.pip_extra_indexes) == (after, [after])
+    command = "pip install torch --index-url {}/cu128"
+    assert redact_text(command.format(before), snapshot(ALICE, section)) == command.format(after)
+
+
+def test_channels_of_conda() -> None:
+    channels = ["conda-forge", "acme", "https://conda.acme.corp/main", "acme/label/own"]
+    found = redacted(PackageSources(conda_channels=channels)).get(PackageSources).conda_channels
+    assert found == ["conda-forge", "dir1", "https://address1/main", "dir1/dir2/dir3"]
 
 
 @pytest.mark.parametrize(
@@ -403,9 +427,21 @@ def test_every_machine_is_judged_the_same_when_redacted(name: str) -> None:
         (one.slug, one.outcome) for one in before.checks
     ]
     assert [one.slug for one in after.findings] == [one.slug for one in before.findings]
-    text = msgspec.json.encode(public.as_json()).decode()
+    text = msgspec.json.encode(public.as_json(), enc_hook=plain).decode()
     assert [
         value
         for value in _private(private)
         if re.search(rf"(?<![\w-]){re.escape(value)}(?![\w-])", text)
     ] == []
+
+
+def test_a_name_that_stands_alone_in_a_sentence_is_hidden() -> None:
+    """A parameter of a sentence has no blanks around it, by which words of a text are told."""
+    said = say("{host} did not answer {user}", host="gpu-box-7", user=say("{user}", user="alice"))
+    found = redacted(ALICE, Nvml(problems={"gpus": said})).get(Nvml).problem("gpus")
+    assert "gpu-box-7" not in found
+    assert "alice" not in found
+    assert " did not answer " in found
+    headline = redaction(snapshot(ALICE)).text(said)
+    assert "gpu-box-7" not in headline
+    assert "alice" not in headline

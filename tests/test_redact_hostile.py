@@ -54,6 +54,18 @@ def test_a_text_after_an_odd_uuid(text: str) -> None:
     assert redact_text(text, machine) == text.replace("alice", "user1")
 
 
+@pytest.mark.usefixtures("unguarded")
+@pytest.mark.parametrize(
+    ("name", "pseudonym"),
+    [("node7.", "host1."), (".", "host1."), ("node7.example.", "host1.domain1"), ("..", None)],
+)
+def test_a_machine_name_with_a_final_dot(name: str, pseudonym: str | None) -> None:
+    """The root of the domain name system is a dot: ``hostname`` may print it."""
+    found = redact(snapshot(System(os="linux", hostname=name))).get(System).hostname or ""
+    assert "node7" not in found
+    assert pseudonym is None or found == pseudonym
+
+
 def test_what_cannot_be_replaced_is_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     """A fault of ours in one way of replacing must not lose the report, nor let the value out."""
 

@@ -15,9 +15,6 @@ from rules_support import TABLES, snapshot
 from tiny_elf import tiny_elf
 
 import gpucheck
-from gpucheck.binaries.elf import missing_symbols, read_elf
-from gpucheck.binaries.elf._file import HASH, Strings
-from gpucheck.binaries.elf._hashes import GnuHash, OldHash
 from gpucheck.derived.torch_code import capabilities_of
 from gpucheck.facts.environment import Environment
 from gpucheck.facts.extensions import Extension, Extensions
@@ -26,6 +23,9 @@ from gpucheck.facts.nvml import Nvml, NvmlGpu
 from gpucheck.facts.snapshot import Snapshot
 from gpucheck.facts.system import System
 from gpucheck.machine import LiveHost
+from gpucheck.machine.binaries.elf import missing_symbols, read_elf
+from gpucheck.machine.binaries.elf._file import HASH, Strings
+from gpucheck.machine.binaries.elf._hashes import GnuHash, OldHash
 from gpucheck.output.redact import redact
 from gpucheck.preflight.coordinator import coordinator as module
 from gpucheck.preflight.coordinator.coordinator import Coordinator, Plan

@@ -20,7 +20,8 @@ from pathlib import Path
 
 import msgspec
 
-from gpucheck.binaries.elf import (
+from gpucheck.machine import Host, LiveHost
+from gpucheck.machine.binaries.elf import (
     Elf,
     Needed,
     Symbol,
@@ -29,7 +30,6 @@ from gpucheck.binaries.elf import (
     symbol_data,
     undefined_symbols,
 )
-from gpucheck.machine import Host, LiveHost
 from gpucheck.probes.extensions.reading.symbol_names import is_of_torch
 from gpucheck.probes.loading.reading.owners import is_cuda
 from gpucheck.probes.loading.reading.versions import VERSION_BYTES, version_symbols
@@ -43,7 +43,7 @@ _NO_DEFAULT_FOLDERS = 0x800
 
 
 class Parts(msgspec.Struct, frozen=True, kw_only=True):
-    """What an ELF file is to say; see ``gpucheck.binaries.elf.Elf`` for the fields."""
+    """What an ELF file is to say; see ``gpucheck.machine.binaries.elf.Elf`` for the fields."""
 
     machine: int = 62
     kind: int = 3

@@ -7,19 +7,20 @@ from gpucheck.whatif.keys import ALIASES, KEYS, Key
 _HEAD = """\
 # The keys of `gpucheck compat`
 
-Made from the keys and the headers of the findings by `python tools/keys_page.py`; do not edit by
-hand.
+`python tools/keys_page.py > docs/facts.md` makes this page from the keys and the headers of the
+findings. Do not edit it by hand.
 
-A key that is absent says nothing. `none` on the command line and `null` in JSON say that the thing
-was looked for and is not there. Lists are separated by commas, or their key is repeated. If `gpu`
-and `compute_capability` are both given, there must be as many of the one as of the other.
+If a key is absent, nothing is known about it. `none` on the command line and `null` in JSON mean
+that somebody looked for the thing and it is not there. Lists are separated by commas, or their key
+is repeated. If `gpu` and `compute_capability` are both given, there must be as many of the one as
+of the other.
 
 `torch=2.9.1` alone means the default build of its source (`torch_source`; PyPI if not given) on its
 platform. If `os` or `arch` is not given, wheels are those for Linux and for x86_64 (aarch64 on a
-Jetson). A driver that is named serves the GPUs that its branch drives, unless an error is given.
+Jetson). A named driver serves the GPUs that its branch drives, unless an error is given.
 
-Keys, and values of which there are only a few, are read in any case and with `_` or `-`, and in the
-words of nvidia-smi and pip: `compute_mode=Exclusive_Process`, `cuda_compat=cuda-compat-13-0`,
+Keys, and values from a short list, are recognised in any case and with `_` or `-`. So are the words
+of nvidia-smi and pip: `compute_mode=Exclusive_Process`, `cuda_compat=cuda-compat-13-0`,
 `gpu=4090`. In JSON `nvidia_packages` may be an object of names and versions, or what
 `pip list --format json` prints.
 
@@ -44,4 +45,4 @@ def _row(key: Key) -> str:
 
 
 if __name__ == "__main__":
-    print(page(), end="")  # noqa: T201  # the page is the output of this program
+    print(page(), end="")  # the page is the output of this program

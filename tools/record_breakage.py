@@ -24,9 +24,9 @@ import cut_elf
 import machine_files
 from machine_from_folder import write
 
-from gpucheck.binaries.elf import read_elf
 from gpucheck.facts.loading import Loading
 from gpucheck.machine import LiveHost, Recording, Stat
+from gpucheck.machine.binaries.elf import read_elf
 from gpucheck.machine.target import TargetWish
 from gpucheck.probes.extensions.reading.files import Owners, candidates
 from gpucheck.probes.extensions.reading.needs import Reader

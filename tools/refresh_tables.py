@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# ruff: noqa: T201  # a script of this repository: it prints
+# a script of this repository: it prints
 """Propose new rows for compat_tables/ from a package index and from a clone of PyTorch.
 
     python tools/refresh_tables.py newer
@@ -7,10 +7,14 @@
     python tools/refresh_tables.py index torchvision==0.30.0
     python tools/refresh_tables.py index xformers==0.0.36
     python tools/refresh_tables.py clone ../pytorch v2.16.0
+    python tools/refresh_tables.py corrections
+    python tools/refresh_tables.py weekly --body FILE
 
 `newer` lists releases that the tables lack. `index` reads the metadata of wheels: pip is asked,
 with its own configuration, and downloads no wheel (pip 23.3 or later). `clone` reads the build
-scripts and RELEASE.md at a tag. Each prints a diff and what has to be looked at; only --write
+scripts and RELEASE.md at a tag. `corrections` names rows that are there and that the index
+contradicts. `weekly` writes the rows of all newer releases, and the text of a pull request to a
+file. Of the others each prints a diff and what has to be looked at; only --write
 changes a file. A row that is there is never changed: where it differs, that is said.
 """
 
@@ -30,6 +34,7 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tools")]
 import msgspec  # noqa: E402  # after the path is set
 from packaging.version import Version  # noqa: E402
 from refresh_clone import clone_proposals  # noqa: E402
+from refresh_corrections import NoIndexError, Read, corrections, read_files  # noqa: E402
 from refresh_sources import (  # noqa: E402
     COMPANIONS,
     EXTENSIONS,
@@ -47,6 +52,10 @@ from gpucheck.tables import serialise  # noqa: E402
 from gpucheck.tables.catalogue import all_tables  # noqa: E402
 from gpucheck.tables.versions import numbers  # noqa: E402
 
+MOST_RELEASES = 20
+"""Releases of one week; more would take pip hours, and come next week."""
+MOST_TEXT = 20_000
+FENCE = "~" * 12
 KEYS = {
     "torch_releases": ("torch",),
     "torch_pins": ("kind", "torch", "platform", "package"),
@@ -75,6 +84,92 @@ def newer(runner: Run = run) -> list[str]:
             if Version(version) > Version(newest)
         ]
     return lines
+
+
+def proposals_of(package: str, version: str, date: str, runner: Run = run) -> list[Proposal]:
+    """Return what the package index says about a release."""
+    pythons = candidate_pythons()
+    if package == "torch":
+        return release_proposals(version, date, pythons, runner)
+    if package in EXTENSIONS:
+        return [extension_proposal(package, version, pythons, runner)]
+    return [companion_proposal(package, version, date, pythons, runner)]
+
+
+def weekly(body: Path, today: str, runner: Run = run, read: Read = read_files) -> int:
+    """Write the rows of every newer release into the tables, and a pull request's text to a file.
+
+    Rows that are there and that the index contradicts are named, never changed.
+    """
+    proposals: list[Proposal] = []
+    looks: list[str] = []
+    for line in newer(runner)[:MOST_RELEASES]:
+        package, _, version = line.partition(" ")[0].partition("==")
+        try:
+            proposals += _undated(proposals_of(package, version, today, runner), looks)
+        except RefreshError as error:
+            looks.append(f"{package} {version}: {error}")
+    try:
+        looks += corrections(_load, read)
+    except NoIndexError as error:
+        looks.append(str(error))
+    diffs = []
+    for proposal in proposals:
+        path = ROOT / "compat_tables" / f"{proposal.table}.json"
+        before, after, remarks = merge(proposal, today)
+        looks += remarks
+        diffs.append(_diff(path.name, before, after))
+        path.write_text(after, encoding="utf-8")
+    if any(diffs):
+        _raise_version(today)
+    sources = sorted({title for one in proposals for title in one.sources.values()})
+    body.write_text(pull_request("\n".join(filter(None, diffs)), sources, looks), encoding="utf-8")
+    return 0
+
+
+def _undated(proposals: list[Proposal], looks: list[str]) -> list[Proposal]:
+    """Drop the day of a release, which a page of the index need not have; torch's row needs one."""
+    for proposal in proposals:
+        for row in proposal.rows:
+            if proposal.table == "torch_releases":
+                looks.append(f"torch {row['torch']}: its date is the day on which it was found")
+            else:
+                row.pop("date", None)
+    return proposals
+
+
+def pull_request(diff: str, sources: Sequence[str], looks: Sequence[str]) -> str:
+    """Return the text of a pull request. What comes from the index stands in fences alone."""
+    parts = [
+        "`tools/refresh_tables.py weekly` found these by itself. Nobody has looked at them yet."
+    ]
+    for title, text in (
+        ("Sources", "\n".join(sources)),
+        ("Look at", "\n".join(looks)),
+        ("Rows", diff),
+    ):
+        fenced = text.replace(FENCE, "")[:MOST_TEXT]
+        parts += [f"## {title}", f"{FENCE}diff\n{fenced}\n{FENCE}" if fenced else "Nothing."]
+    return "\n\n".join((*parts, ""))
+
+
+def _raise_version(today: str) -> None:
+    """Raise the version of the tables: YEAR.MONTH.NUMBER, counted from 1 in each month."""
+    path = ROOT / "compat_tables" / "index.json"
+    text = path.read_text(encoding="utf-8")
+    version, date = json.loads(text)["version"], json.loads(text)["date"]
+    year, month, _day = (int(part) for part in today.split("-"))
+    had = [int(part) for part in version.split(".")]
+    number = had[2] + 1 if had[:2] == [year, month] else 1
+    text = text.replace(f'"version": "{version}"', f'"version": "{year}.{month}.{number}"')
+    path.write_text(text.replace(f'"date": "{date}"', f'"date": "{today}"'), encoding="utf-8")
+
+
+def _diff(name: str, before: str, after: str) -> str:
+    lines = difflib.unified_diff(
+        before.splitlines(), after.splitlines(), name, name, n=1, lineterm=""
+    )
+    return "\n".join(lines)
 
 
 def candidate_pythons() -> list[str]:
@@ -110,10 +205,7 @@ def apply(proposals: Sequence[Proposal], *, today: str, write: bool) -> int:
     for proposal in proposals:
         path = ROOT / "compat_tables" / f"{proposal.table}.json"
         before, after, remarks = merge(proposal, today)
-        lines = difflib.unified_diff(
-            before.splitlines(), after.splitlines(), path.name, path.name, n=1, lineterm=""
-        )
-        print("\n".join(lines))
+        print(_diff(path.name, before, after))
         for remark in remarks:
             print(f"look at: {remark}")
         if write and before != after:
@@ -172,6 +264,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "requirement", help=f"torch==X or one of {', '.join((*COMPANIONS, *EXTENSIONS))}"
     )
     index.add_argument("--date", default=today, help="day of the release (YYYY-MM-DD)")
+    commands.add_parser("corrections", help="name the rows that the package index contradicts")
+    weekly_job = commands.add_parser(
+        "weekly", help="write what is newer, and a pull request's text"
+    )
+    weekly_job.add_argument("--body", type=Path, required=True, help="the file for that text")
     clone = commands.add_parser("clone", help="build scripts in a clone of pytorch/pytorch")
     clone.add_argument("path", type=Path)
     clone.add_argument("tag", help="such as v2.16.0")
@@ -182,21 +279,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.command == "newer":
             print("\n".join(newer()) or "Nothing is newer than the tables.")
             return 0
+        if options.command == "corrections":
+            print("\n".join(corrections(_load)) or "The package index contradicts no row.")
+            return 0
+        if options.command == "weekly":
+            return weekly(options.body, today)
         if options.command == "clone":
             proposals = clone_proposals(options.path, options.tag)
         else:
             package, _, version = options.requirement.partition("==")
             if package not in ("torch", *COMPANIONS, *EXTENSIONS) or not version:
                 parser.error("give torch==X, or a companion or an extension with ==X")
-            pythons = candidate_pythons()
-            if package == "torch":
-                proposals = release_proposals(version, options.date, pythons)
-            elif package in EXTENSIONS:
-                proposals = [extension_proposal(package, version, pythons)]
-            else:
-                proposals = [companion_proposal(package, version, options.date, pythons)]
+            proposals = proposals_of(package, version, options.date)
         return apply(proposals, today=today, write=options.write)
-    except RefreshError as error:
+    except (RefreshError, NoIndexError) as error:
         print(error, file=sys.stderr)
         return 1
 

@@ -1,7 +1,7 @@
-"""Answer a new ticket by ``gpucheck triage --reply``: once, or not at all.
+"""Answer a new ticket with ``gpucheck triage --reply``, at most once.
 
-GitHub Actions and GitLab CI start this file for each new ticket; docs/tracker-bot.md says how. It
-needs Python 3.10 and nothing else. Only this process knows the token: gpucheck, which reads the
+GitHub Actions and GitLab CI start this file for each new ticket: see docs/tracker-bot.md. It needs
+Python 3.10 and nothing else. Only this process knows the token: gpucheck, which reads the
 ticket, is a child that does not inherit it. The ticket goes to its stdin and nowhere else: never
 into a command line, and never into the log of the job.
 """
@@ -21,12 +21,12 @@ from pathlib import Path
 from typing import Any
 
 MARKER = "<!-- gpucheck-tracker-bot -->"
-"""Stands unseen in every answer: a ticket with it in a comment has been answered."""
+"""A hidden mark in every answer: a ticket with it in a comment has been answered."""
 SURE = ("certain", "likely")
 OWNERS = ("environment", "hardware", "cluster", "user-code", "library", "code", "other")
 """Who has to act: what a label may name."""
 OF_MAINTAINERS = ("user-code", "library", "code", "other")
-"""Owners of what is no fault of the environment: such a ticket is labelled, not answered."""
+"""Owners of faults outside the environment: such a ticket is labelled, not answered."""
 FOOTER = {
     "en": "_A program wrote this answer: gpucheck triage. If it is wrong, please say so here._",
     "zh": "_此回复由程序 gpucheck triage 自动生成。如有错误，请在此指出。_",  # noqa: RUF001  # Chinese has its own punctuation
@@ -81,7 +81,7 @@ class Tracker(ABC):
         """Return the new ticket of this event.
 
         Raises:
-            Silence: the event is none that is answered.
+            Silence: the bot does not answer such events.
         """
 
     @abstractmethod
@@ -185,7 +185,7 @@ class GitHub(Tracker):
         return f"{self._issue(number)}/comments"
 
     def add_label(self, number: int, label: str) -> None:
-        """Add a label; GitHub makes the ones that are new to it."""
+        """Add a label; GitHub creates it if it is new."""
         self.ask("POST", f"{self._issue(number)}/labels", {"labels": [label]})
 
     def _issue(self, number: int) -> str:
@@ -221,7 +221,7 @@ class GitLab(Tracker):
         return f"{self._issue(number)}/notes"
 
     def add_label(self, number: int, label: str) -> None:
-        """Add a label; GitLab makes the ones that are new to it."""
+        """Add a label; GitLab creates it if it is new."""
         self.ask("PUT", self._issue(number), {"add_labels": label})
 
     def _issue(self, number: int) -> str:
@@ -239,7 +239,7 @@ _OPENER = urllib.request.build_opener(_NoRedirect)
 
 
 def main() -> int:
-    """Answer the ticket that started this job; 0 also where silence is right, 1 for a failure."""
+    """Answer the ticket that started this job; return 1 for a failure, else 0."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--dry-run", action="store_true", help="print the answer, send nothing")
     dry_run = parser.parse_args().dry_run
@@ -266,7 +266,7 @@ def _answer(tracker: Tracker, environ: Mapping[str, str], *, dry_run: bool) -> s
         return f"Label: {label or 'none'}\n\n{body}"
     if tracker.is_answered(ticket.number):
         raise Silence("it has an answer already")
-    if label:  # first: a job that is run again after a failure may label twice, but not answer
+    if label:  # first: a job that runs again may label twice, but must not answer twice
         tracker.add_label(ticket.number, label)
     if answer.owner in OF_MAINTAINERS:
         return f"Labelled {ticket.number}: {answer.cause} is for the maintainers to answer."

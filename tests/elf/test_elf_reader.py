@@ -15,9 +15,15 @@ from elftools.elf.gnuversions import GNUVerDefSection, GNUVerNeedSection, GNUVer
 from elftools.elf.sections import SymbolTableSection
 from support import machine
 
-from gpucheck.binaries.elf import Elf, missing_symbols, read_elf, sections, undefined_symbols
-from gpucheck.binaries.elf._hashes import gnu_hash, old_hash
 from gpucheck.machine import LiveHost
+from gpucheck.machine.binaries.elf import (
+    Elf,
+    missing_symbols,
+    read_elf,
+    sections,
+    undefined_symbols,
+)
+from gpucheck.machine.binaries.elf._hashes import gnu_hash, old_hash
 
 HOST = LiveHost()
 _FOLDERS = ("/lib/x86_64-linux-gnu", "/usr/lib64", "/lib64", "/usr/lib")

@@ -9,10 +9,10 @@ import pytest
 from support import machine
 from tiny_elf import fat_binary, tiny_elf
 
-from gpucheck.binaries.elf import read_elf
-from gpucheck.binaries.elf.fatbin import DeviceCode, device_code
 from gpucheck.facts import Answer
 from gpucheck.machine import Host, LiveHost
+from gpucheck.machine.binaries.elf import read_elf
+from gpucheck.machine.binaries.elf.fatbin import DeviceCode, device_code
 
 _TARGETS = (("80", "sm_80"), ("90a", "sm_90a"), ("90", "compute_90"))
 _KERNEL = 'extern "C" __global__ void k(float *x) { x[threadIdx.x] *= 2; }\n'

@@ -326,7 +326,7 @@ def test_a_container_on_a_host_that_passes_its_gpu_on() -> None:
     assert "container-no-gpu" not in said(report(box, on_bus(H100, bound="vfio-pci"), *bare))
     found = report(box, on_bus(RTX_4090, bound="nouveau"), *bare)
     assert found.root_causes == ("container-no-gpu",)
-    assert "On the host, not in this container: install NVIDIA driver" in said(found)
+    assert "On the host, not in this container: install an NVIDIA driver of branch" in said(found)
 
 
 def test_what_pip_set_aside_is_only_mentioned() -> None:

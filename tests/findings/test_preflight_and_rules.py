@@ -162,7 +162,7 @@ def test_a_way_is_looked_at_from_both_its_ends() -> None:
     }  # fmt: skip
     slug = "nccl-network-interface"
     [fix] = hit(slug, seen(Culprit(slug=slug, host="n1", data={"way": way}))).fixes
-    assert fix.text.startswith("Look for what keeps n2 (10.0.0.3) from n1 (10.0.0.2): ")
+    assert fix.text.startswith("Find out what keeps n2 (10.0.0.3) from n1 (10.0.0.2): ")
     assert fix.commands[:3] == (
         "ip route get 10.0.0.2  # on n2", "nc -l 4000  # on n1",
         "nc -vz -w 5 10.0.0.2 4000  # on n2, meanwhile",
@@ -227,7 +227,7 @@ def test_a_host_without_a_gpu_is_told_where_to_start_the_job() -> None:
 def test_without_a_culprit_the_rules_say_what_they_said() -> None:
     assert isinstance(ask("rank-hangs"), NotApplicable)
     fine = ask("rank-hangs", Preflight(culprits=[], finished=True))
-    assert fine == Fine("the pre-flight met nothing of it")
+    assert fine == Fine("the pre-flight found no sign of it")
     early = ask("rank-hangs", Preflight(culprits=[], finished=False, stopped_because="time is out"))
     assert isinstance(early, NotApplicable)
     assert "time is out" in early.reason

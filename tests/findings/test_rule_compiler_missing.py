@@ -56,7 +56,7 @@ def test_building_with_a_c_compiler_alone() -> None:
 
 def test_building_without_the_headers_of_python() -> None:
     found = hit(judge(BUILD, with_compilers("gcc", "g++", headers=False)))
-    assert "Python.h of Python 3.11.7 is not there" in found.headline
+    assert "Python.h of Python 3.11.7 is missing" in found.headline
     assert commands(found) == "sudo apt-get install -y python3.11-dev"
     moved = hit(
         judge(BUILD, with_compilers("gcc", "g++", headers=False), replace(PYTHON, base_prefix="/p"))
@@ -105,7 +105,7 @@ def test_what_the_self_test_lacked() -> None:
     lacked = ran(failed("jit", "compiler-missing", data={"wanted": "a C compiler"}))
     found = hit(judge(with_compilers("gcc", "g++"), lacked))
     assert found.headline == (
-        "The self-test jit could not compile on cuda:0: a C compiler is not there"
+        "The self-test jit could not compile on cuda:0: a C compiler is missing"
     )
     assert commands(found) == "sudo apt-get install -y gcc g++"
     assert found.fixes[0].verify == "gpucheck selftest --tests jit --device cuda:0"

@@ -51,8 +51,9 @@ def hit(lacks: list[MissingVersion], *libraries: LoadedLibrary) -> Hit:
 def test_the_variable_that_wins_is_named_and_its_entry_taken_out() -> None:
     found = hit([lack()], copy())
     assert found.headline == (
-        "libnvJitLink.so.12 12.1.105 (/old/lib64/libnvJitLink.so.12), which LD_LIBRARY_PATH puts "
-        "first, lacks __nvJitLinkCreate_12_8, which libcusparse.so.12 needs: import torch fails"
+        "import torch fails: libnvJitLink.so.12 12.1.105 (/old/lib64/libnvJitLink.so.12) lacks "
+        "__nvJitLinkCreate_12_8, which libcusparse.so.12 needs; LD_LIBRARY_PATH puts this copy "
+        "first"
     )
     assert found.evidence == ("loading.symbol_versions_missing.0", "loading.libraries.0")
     assert found.fixes[0].commands == ("export LD_LIBRARY_PATH=/own",)
@@ -76,14 +77,14 @@ def test_an_older_wheel_is_replaced() -> None:
 def test_a_library_of_no_pin_is_told_in_words() -> None:
     old = copy(soname="libcufft.so.11", found_via="ld.so.cache", variable_entry="")
     found = hit([lack(library="libcufft.so.11")], old)
-    assert "which the system's loader configuration names" in found.headline
+    assert "the system's loader configuration names this copy" in found.headline
     assert found.fixes[0].commands == ()
 
 
 def test_what_is_only_opened_when_used_does_not_end_the_import() -> None:
     found = hit([lack(fatal=False), lack(version="first")], copy())
     assert "lacks first" in found.headline
-    assert "what uses that fails" in hit([lack(fatal=False)], copy()).headline
+    assert "fails when it is used" in hit([lack(fatal=False)], copy()).headline
 
 
 @pytest.mark.parametrize(

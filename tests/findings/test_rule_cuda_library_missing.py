@@ -28,8 +28,8 @@ def test_the_pinned_wheels_are_installed_again() -> None:
     found = judge(lost("libcusparse.so.12"), lost("libcublasLt.so.12"), lost("libcublas.so.12"))
     assert isinstance(found, Hit)
     assert found.headline == (
-        "The loader finds no libcusparse.so.12 (and 2 more), which libtorch_cuda.so needs: "
-        "import torch fails"
+        "import torch fails: the loader does not find libcusparse.so.12, which libtorch_cuda.so "
+        "needs, nor 2 more libraries"
     )
     assert found.evidence == tuple(f"loading.missing.{at}" for at in range(3))
     (command,) = found.fixes[0].commands
@@ -59,10 +59,10 @@ def test_what_only_permissions_hide_is_not_installed_again() -> None:
 def test_what_is_opened_later_comes_last_and_says_so() -> None:
     found = judge(lost("libcusparse.so.12", fatal=False))
     assert isinstance(found, Hit)
-    assert found.headline.endswith("what needs it fails when it is used")
+    assert found.headline.endswith("needs it and fails when it is used")
     both = judge(lost("libcusparse.so.12", fatal=False), lost("libcublas.so.12"))
     assert isinstance(both, Hit)
-    assert "no libcublas.so.12" in both.headline
+    assert "does not find libcublas.so.12" in both.headline
 
 
 @pytest.mark.parametrize("installer", ["conda", "pip"])

@@ -40,7 +40,7 @@ def judge(copy: LoadedLibrary | None, torch: TorchBuild | None = None, *more: Se
 def test_older_than_compiled() -> None:
     answer = hit(judge(cudnn("9.1.0")))
     assert answer.headline == (
-        "PyTorch 2.9.1+cu128 was compiled against cuDNN 9.8.0, and would load cuDNN 9.1.0 from "
+        "PyTorch 2.9.1+cu128 was compiled against cuDNN 9.8.0, but would load cuDNN 9.1.0 from "
         f"{CUDNN_PATH}"
     )
     assert answer.evidence[0] == "loading.libraries.0.version"
@@ -87,7 +87,7 @@ def test_a_variable_that_puts_another_copy_first() -> None:
                  variable_entry="/opt/cudnn/lib")  # fmt: skip
     answer = hit(judge(copy))
     assert "found by LD_LIBRARY_PATH" in answer.headline
-    assert answer.fixes[0].text.startswith("Take /opt/cudnn/lib out of LD_LIBRARY_PATH")
+    assert answer.fixes[0].text.startswith("Remove /opt/cudnn/lib from LD_LIBRARY_PATH")
 
 
 def test_a_comparison_that_was_switched_off_leaves_a_warning() -> None:
@@ -136,7 +136,7 @@ def test_a_part_of_which_only_the_major_release_is_known() -> None:
             judge(None, None, loads(cudnn("9.10.2"), runtime_opened=[part]))
         told = copy_of("libcudnn_ops.so.9", "/opt/cudnn/lib/libcudnn_ops.so.9", "9.1.0")
         answer = hit(judge(None, None, loads(cudnn("9.10.2"), runtime_opened=[part, told])))
-        assert "libcudnn_ops.so.9 is 9.1.0" in answer.headline
+        assert "9.1.0 (libcudnn_ops.so.9 from" in answer.headline
 
 
 def test_a_newer_wheel_that_has_dropped_the_gpu() -> None:

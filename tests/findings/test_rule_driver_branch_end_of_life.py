@@ -36,8 +36,8 @@ def test_the_newer_branch_still_serves_an_old_gpu() -> None:
 
 
 def test_a_branch_that_nvidia_said_is_over_has_ended_whenever_that_was() -> None:
-    answer = hit(judge("550.163.01"))
-    assert "no longer supported in 2025-08" in answer.headline
+    answer = hit(judge("565.57.01"))
+    assert "stopped supporting by 2025-08" in answer.headline
 
 
 def test_a_supported_branch_is_fine() -> None:

@@ -81,7 +81,7 @@ def test_the_release_alone_where_no_cuda_is_reported() -> None:
 def test_on_wsl_windows_is_updated() -> None:
     old = nvml(A100, release="472.84", cuda="11.4")
     found = hit(judge(WSL2, HOST, old, CUDA_TORCH))
-    assert "in Windows" in found.fixes[0].text
+    assert "In Windows, install" in found.fixes[0].text
     assert "525" not in found.headline
 
 

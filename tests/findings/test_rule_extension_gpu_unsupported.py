@@ -47,7 +47,7 @@ def file(
         missing_libraries=[],
         missing_symbols=[],
         codes=None if unread else list(codes),
-        problems={"codes": "more GPU code than is looked through"} if unread else {},
+        problems={"codes": "it has more GPU code than gpucheck reads"} if unread else {},
     )
 
 
@@ -69,7 +69,7 @@ def judge(*files: Extension, gpus: tuple[tuple[str, str], ...] = (RTX5090,), **m
 def test_code_for_older_majors_does_not_run_on_a_newer_gpu() -> None:
     found = hit(judge(file("sm_80", "sm_90")))
     assert "flash-attn 2.8.3 has no code for GPU 0 (NVIDIA GeForce RTX 5090)" in found.headline
-    assert "it carries sm_80, sm_90" in found.headline
+    assert "it has sm_80, sm_90" in found.headline
     assert 'TORCH_CUDA_ARCH_LIST="12.0"' in commands(found)
     assert found.severity is Severity.ERROR
 
@@ -129,7 +129,7 @@ def test_code_for_one_chip_runs_on_no_other(codes: tuple[str, ...]) -> None:
 
 def test_a_gpu_that_is_older_than_the_package_is_told_to_do_without() -> None:
     found = hit(judge(file("sm_80", "sm_90", package="flash-attn"), gpus=(T4,)))
-    assert "flash-attn is not made for compute capability 7.5" in found.fixes[0].text
+    assert "flash-attn, which is not made for compute capability 7.5" in found.fixes[0].text
     assert "pip uninstall -y flash-attn" in commands(found)
 
 
@@ -180,8 +180,8 @@ def test_what_is_not_linked_with_torch_is_only_mentioned() -> None:
     other = replace(file("sm_80", package="xgboost"), needs_torch=False, requires_torch=False)
     found = hit(judge(other))
     assert found.severity is Severity.INFO
-    assert "It is not linked with PyTorch, which is not concerned" in found.headline
-    assert "Nothing is to be done" in found.fixes[0].text
+    assert "so PyTorch is not affected" in found.headline
+    assert "You need not do anything" in found.fixes[0].text
     assert hit(judge(replace(other, requires_torch=True))).severity is Severity.ERROR
     first = hit(judge(other, file("sm_80", package="flash-attn")))
     assert first.headline.startswith("flash-attn")

@@ -42,7 +42,7 @@ def judge(*sections: Section) -> Judgement:
 
 def test_the_service_does_not_run() -> None:
     found = hit(judge(HOST, HGX, NVML, service(running=False), cuda_fails(802)))
-    assert "does not run" in found.headline
+    assert "is not running" in found.headline
     assert found.confidence is Confidence.CERTAIN
     assert commands(found).startswith("sudo systemctl enable --now nvidia-fabricmanager")
     assert {"cuda_driver.init_code", "pci.nvswitches"} <= set(found.evidence)

@@ -85,7 +85,8 @@ def test_cuda_says_it() -> None:
 @pytest.mark.parametrize("xid", [48, 62, 64, 95, 119, 120, 140])
 def test_xids_that_ask_for_a_reset(xid: int) -> None:
     found = hit(judge(HOST, gpu(), log(xid)))
-    assert f"Xid {xid} of GPU 0" in found.headline
+    assert f"Xid {xid} (" in found.headline
+    assert " of GPU 0 (NVIDIA A100-SXM4-80GB)" in found.headline
     assert found.severity is Severity.ERROR
     assert found.confidence is Confidence.LIKELY
     assert found.evidence == ("kernel_log.xids.0.xid", "kernel_log.xids.0.message")

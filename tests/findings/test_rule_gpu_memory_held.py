@@ -52,7 +52,7 @@ def test_under_five_percent_free_is_an_error() -> None:
     full = msgspec.structs.replace(TRAINING, used_bytes=78 * GIB)
     answer = hit(judge(gpu(78.5, full)))
     assert answer.severity is Severity.ERROR
-    assert "held by python3 (pid 4242)" in answer.headline
+    assert "python3 (pid 4242) holds the most" in answer.headline
     assert commands(answer)[-1:] == ("kill 4242",)
     assert answer.evidence == (
         "nvml.gpus.0.memory_used_bytes",
@@ -68,7 +68,7 @@ def test_more_than_half_is_a_warning() -> None:
 def test_memory_that_no_shown_process_holds_is_a_warning() -> None:
     answer = hit(judge(gpu(20)))
     assert answer.severity is Severity.WARNING
-    assert "no process that is shown" in answer.headline
+    assert "no process is shown that holds it" in answer.headline
     assert commands(answer) == ("sudo fuser -v /dev/nvidia*",)
     assert "On the host" in hit(judge(gpu(20), container=DOCKER)).fixes[0].text
 

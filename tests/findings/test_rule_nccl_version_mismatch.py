@@ -24,8 +24,8 @@ def judge(
 def test_an_older_minor_release_that_lacks_functions() -> None:
     answer = hit(judge(nccl("2.21.5"), wheels(nccl_functions_missing=["ncclGroupSimulateEnd"])))
     assert answer.headline == (
-        "PyTorch 2.9.1+cu128 was built with NCCL 2.27.5, and would load NCCL 2.21.5 from "
-        f"{NCCL_PATH}, which is older, and lacks ncclGroupSimulateEnd"
+        "PyTorch 2.9.1+cu128 was built with NCCL 2.27.5, and would load the older NCCL 2.21.5 from "
+        f"{NCCL_PATH}; it lacks ncclGroupSimulateEnd"
     )
     assert (answer.severity, answer.confidence) == (None, Confidence.CERTAIN)
     assert "nvidia_wheels.nccl_functions_missing" in answer.evidence

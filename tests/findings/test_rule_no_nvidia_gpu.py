@@ -86,7 +86,7 @@ def test_a_gpu_is_there() -> None:
 @pytest.mark.parametrize("torch", [CPU_TORCH, NO_TORCH, CUDA_TORCH])
 def test_wanted_and_none_whatever_torch_is(torch: Section) -> None:
     found = hit(judge(LINUX, HOST, EMPTY_BUS, torch, Request(gpus=1)))
-    assert "1 NVIDIA GPU must be here" in found.headline
+    assert "1 NVIDIA GPU is required" in found.headline
     assert "request.gpus" in found.evidence
 
 

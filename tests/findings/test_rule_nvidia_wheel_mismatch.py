@@ -70,7 +70,7 @@ def test_all_as_pinned_is_fine() -> None:
 def test_another_version(project: str, version: str, severity: Severity) -> None:
     answer = hit(judge(wheels({project: version})))
     assert answer.severity is severity
-    assert answer.headline.startswith(f"{project} {version} is installed, and PyTorch requires ==")
+    assert answer.headline.startswith(f"{project} {version} is installed, but PyTorch requires ==")
     (command,) = commands(answer)
     assert command.startswith(f"{INSTALL} {project}==")
 
@@ -126,7 +126,7 @@ def test_a_missing_triton_is_no_matter() -> None:
 def test_a_library_that_is_gone() -> None:
     answer = hit(judge(damaged("libcufft.so.11", "nvidia-cufft-cu12")))
     assert answer.headline == (
-        "libcufft.so.11 of nvidia-cufft-cu12 1.0 is gone, although the wheel is installed"
+        "libcufft.so.11 of nvidia-cufft-cu12 1.0 is missing, although the wheel is installed"
     )
     assert answer.evidence == ("nvidia_wheels.damaged.0",)
 
@@ -135,7 +135,7 @@ def test_a_library_that_was_cut_off() -> None:
     found = damaged("libcufft.so.11", "nvidia-cufft-cu12", state="cut-off", size=5)
     answer = hit(judge(found))
     assert answer.severity is Severity.ERROR
-    assert "cut off: 5 of 100 bytes are there" in answer.headline
+    assert "truncated: 5 of 100 bytes are there" in answer.headline
 
 
 def test_a_library_of_another_size_is_information() -> None:
@@ -247,6 +247,6 @@ def test_not_applicable() -> None:
 
 def test_unknown() -> None:
     with pytest.raises(UnknownFactError, match=r"nvidia_wheels\.pins"):
-        judge(NvidiaWheels(problems={"*": "no metadata of torch there"}))
+        judge(NvidiaWheels(problems={"*": "there is no metadata of torch"}))
     with pytest.raises(UnknownFactError, match=r"pins\.0\.state"):
         judge(NvidiaWheels(pins=[pin("nvidia-cudnn-cu12", "===9", "9")], damaged=[], shared=[]))

@@ -73,7 +73,7 @@ def test_for_an_application_torch_is_replaced_first() -> None:
 
 def test_where_no_release_is_known_pip_looks_for_one() -> None:
     answer = hit(judge(Package("gsplat", "1.0.0", {"torch": ">=2.8"})))
-    assert "gpucheck knows no release of gsplat that admits torch 2.6.0+cu124" in (
+    assert "gpucheck knows no release of gsplat that accepts torch 2.6.0+cu124" in (
         answer.fixes[0].text
     )
     assert commands(answer) == (f"{PYTHON} -m pip install --upgrade gsplat torch==2.6.0+cu124",)

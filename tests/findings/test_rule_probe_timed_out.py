@@ -20,7 +20,7 @@ def runs(*names: str, problem: str | None = "hung while asking nvmlInit") -> Pro
 
 def test_the_probe_and_its_stage_are_named() -> None:
     answer = hit(ask(SLUG, UBUNTU, runs=runs("nvml")))
-    assert "the probe nvml after 30 s, hung while asking nvmlInit" in answer.headline
+    assert "nvml (after 30 s; hung while asking nvmlInit)" in answer.headline
     assert commands(answer)[0] == "timeout 60 nvidia-smi"
     assert "after 30 s" in hit(ask(SLUG, UBUNTU, runs=runs("pci", problem=None))).headline
 

@@ -66,3 +66,26 @@ def test_it_stays_silent_when_all_passed_or_none_was_run() -> None:
     assert isinstance(ask(SLUG, ran(result("cublas-matmul"))), Fine)
     assert not isinstance(ask(SLUG, NOT_RUN), Hit)
     assert not isinstance(ask(SLUG, ran(result("a", "skipped", "stopped"))), Hit)
+
+
+def test_a_provider_that_lacks_a_library() -> None:
+    said = "libcublasLt.so.13: cannot open shared object file: No such file or directory"
+    bad = failed("onnx-export", "provider-not-loaded", detail=said, data={"loader": said})
+    found = ask(SLUG, ran(bad))
+    assert isinstance(found, Hit)
+    assert "libcublasLt.so.13" in found.headline
+    (fix,) = found.fixes
+    assert "built for the CUDA and the cuDNN of this PyTorch" in fix.text
+
+
+def test_a_provider_that_gives_no_reason() -> None:
+    bad = failed("tensorrt", "provider-not-loaded", data={"loader": ""})
+    found = ask(SLUG, ran(bad))
+    assert isinstance(found, Hit)
+    assert "prints the reason" in found.fixes[0].text
+
+
+def test_what_another_runtime_raises_is_not_reported_to_torch() -> None:
+    found = ask(SLUG, ran(failed("onnx-export", "python-exception")))
+    assert isinstance(found, Hit)
+    assert "PyTorch" not in found.fixes[0].text

@@ -71,7 +71,7 @@ def test_a_patch_release_apart_is_a_warning() -> None:
 def test_another_build_is_worse_than_a_patch_release_apart() -> None:
     cu121 = torch_of("2.5.1+cu121", "12.1")
     answer = hit(judge(cu121, torchvision=("0.20.0+cu121", "==2.5.0"), torchaudio="2.5.1+rocm6.2"))
-    assert answer.headline.startswith("torchaudio 2.5.1+rocm6.2 is built for ROCm; torch 2.5.1")
+    assert answer.headline.startswith("torchaudio 2.5.1+rocm6.2 is built for ROCm, but torch 2.5.1")
     answer = hit(judge(cu121, torchvision=("0.20.0+cpu", "==2.5.0")))
     assert answer.severity is Severity.ERROR
     assert "is a CPU build" in answer.headline
@@ -87,7 +87,7 @@ def test_a_cuda_build_beside_a_torch_for_rocm() -> None:
         sources={"*": "t"},
     )
     answer = hit(judge(torch, torchvision=("0.19.0+cu121", "==2.4.0")))
-    assert answer.headline.startswith("torchvision 0.19.0+cu121 is built for CUDA; torch 2.4.0")
+    assert answer.headline.startswith("torchvision 0.19.0+cu121 is built for CUDA, but torch 2.4.0")
 
 
 def test_without_metadata_the_table_answers() -> None:

@@ -48,7 +48,8 @@ AGAIN = "/v/bin/python -m pip install --force-reinstall --no-deps torch==2.9.1"
 def test_a_library_of_torch_that_is_gone() -> None:
     found = hit(lost("libtorch_cpu.so"))
     assert found.headline == (
-        "import torch fails: the loader finds no libtorch_cpu.so, which libtorch_python.so needs"
+        "import torch fails: the loader does not find libtorch_cpu.so, which libtorch_python.so "
+        "needs"
     )
     assert found.fixes[0].commands == (AGAIN,)
 

@@ -81,7 +81,7 @@ def test_a_file_called_torch_is_taken_first(is_installed: bool) -> None:  # noqa
 
 def test_a_file_alone_is_told_as_well() -> None:
     torch = TorchBuild(installed=False, path="", installs=[STRAY_FILE], leftovers=[])
-    assert "instead of a PyTorch" in hit(judge(torch)).headline
+    assert "torch.py instead of PyTorch" in hit(judge(torch)).headline
 
 
 def test_on_windows_the_file_is_renamed_the_windows_way() -> None:
@@ -142,7 +142,7 @@ def test_pythonpath_is_named_where_it_led_there(value: str) -> None:
     module = TorchInstall(path="/opt/modules/torch", version="2.1.0", kind="package")
     variables = Environment(variables={"PYTHONPATH": value})
     answer = hit(ask(SLUG, installed(module, OWN), VENV, UBUNTU, variables, packages()))
-    assert "/opt/modules/torch, by PYTHONPATH, hides" in answer.headline
+    assert "/opt/modules/torch, which is on PYTHONPATH, hides" in answer.headline
     assert "environment.variables.PYTHONPATH" in answer.evidence
 
 
@@ -190,7 +190,7 @@ def test_metadata_of_two_versions_is_a_warning() -> None:
     answer = hit(judge(torch))
     assert answer.severity is Severity.WARNING
     assert "2.6.0+cu124 is imported" in answer.headline
-    assert "torch 2.4.1 is installed as well" in answer.headline
+    assert "there is also metadata of torch 2.4.1" in answer.headline
     assert "rm " not in "".join(commands(answer))
 
 

@@ -88,7 +88,7 @@ def test_without_a_known_driver_the_build_is_left_to_recommend() -> None:
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"bits": 32}, "a Python of 32 bits"),
+        ({"bits": 32}, "a 32-bit Python"),
         ({"implementation": "pypy"}, "pypy"),
         ({"version": "3.5.9"}, "Python 3.5"),
     ],

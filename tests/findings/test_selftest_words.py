@@ -224,4 +224,4 @@ def test_where_all_ranks_die_there_is_none_to_name() -> None:
 
 
 def test_the_stage_of_the_meeting_is_the_worker_s() -> None:
-    assert f'bench.stage("{selftest_ranks.MEETING}")' in inspect.getsource(groups)
+    assert f'bench.stage(say("{selftest_ranks.MEETING}"))' in inspect.getsource(groups)

@@ -100,7 +100,9 @@ def test_passed_self_tests_withdraw_what_they_disprove() -> None:
     passed = ran(*(result(name) for name in PROVED))
     kind, reason = old_driver(passed)
     assert kind is Outcome.FINE
-    assert reason.startswith("refuted by a passed self-test (device-placement and cublas-matmul)")
+    assert reason.startswith(
+        "refuted by self-tests that passed (device-placement and cublas-matmul)"
+    )
 
 
 @pytest.mark.parametrize(

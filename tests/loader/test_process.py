@@ -11,8 +11,8 @@ import pytest
 from elf_support import elf, program
 from support import machine
 
-from gpucheck.binaries.loader import Process
 from gpucheck.machine import LiveHost
+from gpucheck.machine.binaries.loader import Process
 
 LOADER = "/lib64/ld-linux-x86-64.so.2"
 PYTHON = "/usr/bin/python3"
@@ -253,7 +253,7 @@ def test_every_copy_on_the_way_is_named(tmp_path: Path) -> None:
     [
         (program("libc.so", interpreter="/lib/ld-musl-x86_64.so.1"), "musl"),
         (program("libc.so.6", interpreter="/nix/store/x-glibc/lib/ld-linux-x86-64.so.2"), "/nix/"),
-        (elf("libc.so.6"), "no program"),
+        (elf("libc.so.6"), "not a program"),
         (b'#!/bin/sh\nexec python3 "$@"\n' * 4, "not recorded"),
     ],
 )

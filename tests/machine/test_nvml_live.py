@@ -153,7 +153,7 @@ def test_a_gpu_without_a_handle_is_lost_and_the_others_are_read(driver: Path) ->
     assert [gpu["lost"] for gpu in gpus] == [at == 3 for at in range(8)]
     assert gpus[3]["handle_code"] == 15
     assert gpus[3]["device_name"] is None
-    assert gpus[3]["problems"]["device_name"] == "NVML: no handle of this GPU: GPU is lost"
+    assert gpus[3]["problems"]["device_name"] == "NVML: it gives no handle of this GPU: GPU is lost"
     assert gpus[4]["device_name"] == "NVIDIA H100 80GB HBM3"
 
 
@@ -175,7 +175,7 @@ def test_mig_instances_are_listed(driver: Path) -> None:
     assert all(device["uuid"].startswith("MIG-") for device in devices)
     assert devices[0]["memory_total_bytes"] == 42144366592
     assert gpus[0]["nvlinks"] is None
-    assert gpus[0]["problems"]["nvlinks"] == "NVML: not told in MIG mode"
+    assert gpus[0]["problems"]["nvlinks"] == "NVML: it does not report them in MIG mode"
     assert gpus[1]["mig_devices"] == []
 
 

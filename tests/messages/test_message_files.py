@@ -10,12 +10,10 @@ from gpucheck.messages.loading import MessagesError, messages_of, read_toml
 from gpucheck.messages.named_conditions import holds
 
 HEAD = """\
-zh = "没有驱动"
 [condition.in-a-container]
 any_of = ["docker"]
 [[fix]]
 text = "Install it."
-zh = "安装。"
 """
 MESSAGE = """\
 [[message]]
@@ -54,14 +52,13 @@ def test_without_a_pattern_the_literal_is_matched_as_it_is(tmp_path: Path) -> No
 
 
 def test_conditions_and_fixes_are_taken_by_name(tmp_path: Path) -> None:
-    own = '[[message.fix]]\ntext = "Restart."\nzh = "重启。"\n'
+    own = '[[message.fix]]\ntext = "Restart."\n'
     other = MESSAGE.replace("no-driver", "other") + 'fixes_of = "no-driver"\n'
     conditions = 'beside = [{ named = ["in-a-container"], words = ["pod"], facts.wsl = true }]\n'
     found = read_toml(written(tmp_path, HEAD + MESSAGE + own + other + conditions))
     first, second = found.messages
     assert first.fixes == second.fixes
     assert second.fixes[0].text == "Restart."
-    assert found.in_chinese("Restart.") == "重启。"
     assert second.beside == (
         Condition(any_of=("docker",), words=("pod",), facts=FactCondition(wsl=True)),
     )
@@ -86,7 +83,7 @@ def test_equal_conditions_are_one_object(tmp_path: Path) -> None:
         (HEAD + MESSAGE + "beside = [{ facts.os = ['linus'] }]\n", "message 'no-driver'"),
         (HEAD + MESSAGE + "beside = [{ named = ['x'] }]\n", "message 'no-driver'.*named 'x'"),
         (HEAD + MESSAGE + "fixes_of = 'x'\n", "message 'no-driver'.*named 'x'"),
-        (MESSAGE, "driver_missing.toml: Object missing required field `zh`"),
+        (MESSAGE, "driver_missing.toml: Object missing required field `fix`"),
     ],
 )
 def test_a_mistake_is_one_sentence(tmp_path: Path, text: str, said: str) -> None:

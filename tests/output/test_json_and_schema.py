@@ -6,8 +6,10 @@ import pytest
 import report_samples as samples
 
 from gpucheck.facts import snapshot
+from gpucheck.language import from_said
 from gpucheck.output import diff, json_format, recommendation, table_text
 from gpucheck.output.diff import as_json, compare
+from gpucheck.output.json_text import json_text
 from gpucheck.output.pages import listing_json
 from gpucheck.output.redact import redact
 from gpucheck.output.schema import names, schema
@@ -56,13 +58,18 @@ def test_real_reports_are_valid(name: str) -> None:
         check("probe", probe)
 
 
+def own_keys(value: dict[str, Any]) -> list[str]:
+    """Return the keys without the one that objects with sentences have in addition."""
+    return [key for key in value if key != "said"]
+
+
 def test_the_report_has_the_keys_of_the_contract() -> None:
     report = rendered("old_driver")
     assert list(report) == KEYS
     assert report["schema"] == "gpucheck.report/1"
     assert list(report["gpucheck"]) == ["version", "tables"]
     finding = report["findings"][0]
-    assert list(finding) == [
+    assert own_keys(finding) == [
         "slug",
         "severity",
         "confidence",
@@ -73,10 +80,10 @@ def test_the_report_has_the_keys_of_the_contract() -> None:
     ]
     assert finding["slug"] == report["root_causes"][0] == "driver-too-old"
     assert finding["silenced_by"] is None
-    assert list(finding["evidence"][0]) == ["fact", "value", "source"]
-    assert list(finding["fixes"][0]) == ["text", "commands", "verify", "classes", "cautions"]
-    assert list(report["checks"][0]) == ["slug", "outcome", "reason"]
-    assert list(report["probes"][0]) == ["name", "status", "seconds", "problem"]
+    assert own_keys(finding["evidence"][0]) == ["fact", "value", "source"]
+    assert own_keys(finding["fixes"][0]) == ["text", "commands", "verify", "classes", "cautions"]
+    assert own_keys(report["checks"][0]) == ["slug", "outcome", "reason"]
+    assert own_keys(report["probes"][0]) == ["name", "status", "seconds", "problem"]
 
 
 @pytest.mark.parametrize("key", KEYS)
@@ -154,7 +161,7 @@ def test_the_report_is_redacted_as_a_whole() -> None:
 def test_a_report_of_a_redacted_snapshot_is_left_alone() -> None:
     public = samples.report(*redact(samples.old_driver().snapshot).sections.values())
     public.snapshot.redacted = True
-    assert json.loads(json_format.render(public)) == json.loads(json.dumps(public.as_json()))
+    assert json.loads(json_format.render(public)) == json.loads(json_text(public.as_json()))
 
 
 def test_other_documents_are_valid() -> None:
@@ -162,7 +169,18 @@ def test_other_documents_are_valid() -> None:
     assert changes
     check("diff", as_json(changes))
     check("diff", as_json([]))
-    check("list", listing_json())
+    check("list", json.loads(json_text(listing_json())))
+
+
+def test_each_sentence_has_its_template_beside_it() -> None:
+    report = rendered("old_driver")
+    finding = report["findings"][0]
+    assert finding["headline"].startswith("Driver 515.105.01")
+    assert "{" in finding["said"]["headline"]["key"]
+    assert from_said(finding["said"]["headline"]) == finding["headline"]
+    finding["said"]["headline"] = {"params": {}}
+    with pytest.raises(jsonschema.ValidationError):
+        check("finding", finding)
 
 
 @pytest.mark.parametrize(

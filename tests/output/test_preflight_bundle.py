@@ -14,6 +14,7 @@ import preflight_samples as samples
 import pytest
 from rules_support import TABLES
 
+from gpucheck.facts.preflight import Look
 from gpucheck.facts.snapshot import load
 from gpucheck.output.preflight_bundle import bundle
 from gpucheck.output.preflight_public import Public
@@ -79,6 +80,22 @@ def test_nothing_of_the_cluster_leaves_it() -> None:
     told = json.loads(files["steps.jsonl"])
     assert (told["step"], told["number"], told["rank"], told["status"]) == ("alone", 0, 4, "failed")
     assert lines[0]["host"] in files["report.txt"]
+
+
+def test_what_a_rank_printed_before_it_was_ended_is_redacted() -> None:
+    look = {
+        "error": "OSError: no route to gpu-0001, /home/alice/x.so",
+        "python": ["alice/x.py:1 f"],
+    }
+    these = samples.ranks(2, 8, r3={"status": "timed-out", "look": msgspec.convert(look, Look)})
+    failed = RankResult(rank=3, status="timed-out", look=msgspec.convert(look, Look))
+    step = Step(number=0, kind="alone", groups=((3,),), backend="nccl", seconds=30)
+    history = [StepResult(step=step, results={3: failed})]
+    result = samples.result(these, samples.culprit("rank-hangs", these[3], "x"))
+    text = "".join(files_of(result, history).values())
+    assert text.count("OSError: no route to") > 1
+    assert "gpu-0001" not in text
+    assert "/home/alice" not in text
 
 
 def test_names_that_could_be_any_word_have_stand_ins_as_well() -> None:

@@ -182,7 +182,7 @@ def line(machine: str, name: str) -> Area:
     [
         # Inside WSL no bus has the GPU and no module is the driver: Windows has both.
         ("wsl2-linux-driver-inside", "GPUs", "unknown", "only through the driver of Windows"),
-        ("wsl2-linux-driver-inside", "Driver", "error", "that of Windows: NVML"),
+        ("wsl2-linux-driver-inside", "Driver", "error", "the driver of Windows: NVML"),
         ("wsl1", "GPUs", "none", "WSL 1 has no GPU"),
         # A mask hides GPUs, and the driver has nothing to do with that.
         ("cvd-bad-uuid", "GPUs", "error", "CUDA_VISIBLE_DEVICES=GPU-deadbeef leaves 0"),

@@ -315,3 +315,16 @@ def test_being_told_to_stop_ends_it_once(clock: Clock) -> None:
 def test_results_are_msgspec_data() -> None:
     one = RankResult(rank=1, status="lost", phase="enter")
     assert msgspec.convert(msgspec.to_builtins(one), RankResult) == one
+
+
+def test_a_rank_that_cannot_take_part_is_known_even_if_time_ran_out_before_the_first_step(
+    clock: Clock,
+) -> None:
+    hall = Hall(clock, 2, one_step, timeout=40.0)
+    hall.come(0, 1)
+    hall.run(1)
+    hall.learn(1, problem="killed by SIGSEGV")
+    hall.run(60)  # task 0 is slow to import torch
+    [step] = hall.result.history
+    assert {rank: one.detail for rank, one in step.results.items()} == {1: "killed by SIGSEGV"}
+    assert hall.result.stopped_because

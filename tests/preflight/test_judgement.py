@@ -144,7 +144,7 @@ def test_a_way_that_was_not_found_has_both_addresses(tables: Tables) -> None:
     }  # fmt: skip
     assert judge.result is not None
     fix = judge.result.report.standing[0].fixes[0]
-    assert fix.text.startswith("Look for what keeps n2 (10.77.0.3) from n1 (10.77.0.2): ")
+    assert fix.text.startswith("Find out what keeps n2 (10.77.0.3) from n1 (10.77.0.2): ")
     assert "ip route get 10.77.0.2  # on n2" in fix.commands
     notes = judge.result.preflight.step_notes
     assert len(notes) == len(judge.result.preflight.steps or ())

@@ -12,6 +12,7 @@ from fabric_support import (
     crashes,
     cut_off,
     hung,
+    lets_nobody_in,
     lost,
     needs,
     never_enters,
@@ -157,10 +158,10 @@ def test_a_link_that_is_cut_leaves_both_ends_behind_and_blames_neither() -> None
 @pytest.mark.parametrize(
     ("shape", "ends", "before"),
     [
-        ((1, 1, 1, 1), (1, 2), ["pairs", "links", "links"]),
+        ((1, 1, 1, 1), (1, 2), ["pairs", "links", "links", "links"]),
         ((1, 1, 1, 1), (0, 3), ["pairs", "links", "links"]),
-        ((1, 1, 1, 1), (2, 3), ["pairs", "partners", "links"]),
-        ((1, 1, 1, 1, 1), (1, 4), ["pairs", "partners", "links", "links"]),
+        ((1, 1, 1, 1), (2, 3), ["pairs", "partners", "links", "links"]),
+        ((1, 1, 1, 1, 1), (1, 4), ["pairs", "partners", "links", "links", "links"]),
         ((1,) * 32, (6, 17), ["pairs", "links", "links"]),
     ],
 )
@@ -350,15 +351,15 @@ def test_only_the_whole_fails_blames_nobody() -> None:
     fabric = Fabric(roster(*[1] * 32), needs(16))
     conclusion = fabric.run()
     assert conclusion.culprits == []
-    assert "from 16 ranks on" in conclusion.inconclusive
-    assert "a link between nodes, or scale" in conclusion.inconclusive
+    assert "groups of 16 or more ranks" in conclusion.inconclusive
+    assert "a link between nodes is broken, or the scale" in conclusion.inconclusive
     assert fabric.kinds.count("grow") == 3
 
 
 def test_one_node_on_which_only_many_ranks_fail() -> None:
     conclusion = Fabric(roster(8), needs(4)).run()
     assert conclusion.culprits == []
-    assert "from 4 ranks on" in conclusion.inconclusive
+    assert "groups of 4 or more of its ranks" in conclusion.inconclusive
 
 
 def test_a_node_among_others_on_which_only_many_ranks_fail() -> None:
@@ -573,3 +574,21 @@ def test_steps_that_were_not_run_prove_nothing() -> None:
     assert culprits(of, history).culprits == []
     only_some = StepResult(step=step, results=passed([0, 1]))
     assert culprits(of, [fabric.history[0], only_some]).culprits == []
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1, 1), (1,) * 7, (2, 2, 2, 2), (4,) * 5])
+@pytest.mark.parametrize("node", [1, 2])
+def test_a_host_that_lets_nobody_in_is_named_and_no_partner_of_it(
+    shape: tuple[int, ...], node: int
+) -> None:
+    of = roster(*shape)
+    [one] = Fabric(of, lets_nobody_in(of, node)).run().culprits
+    assert (one.slug, one.hosts, one.is_link) == ("nccl-network-interface", (f"n{node}",), False)
+    assert one.confidence.value == "certain"
+    assert one.data["way"]["to"] == f"n{node}"
+
+
+def test_of_two_hosts_one_that_lets_nobody_in_may_as_well_be_the_link() -> None:
+    of = roster(1, 1)
+    entries = Fabric(of, lets_nobody_in(of, 0)).run().culprits
+    assert all(one.confidence.value == "possible" for one in entries)

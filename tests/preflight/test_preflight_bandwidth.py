@@ -120,7 +120,7 @@ def test_a_gpu_that_is_slow_with_all_its_partners_is_named_alone() -> None:
     again = {both: 100.0 for both in rates if 2 in both}
     (found,) = culprits(rounds(rates) + rounds(again), known(gpus(1, 6)))
     assert (found.rank, found.ranks, found.is_link) == (2, (2,), False)
-    assert "slow with 5 partners that are not with others" in found.evidence
+    assert "slow with 5 partners that are not slow with others" in found.evidence
 
 
 def test_pairs_inside_and_across_nodes_are_not_compared() -> None:

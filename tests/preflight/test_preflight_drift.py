@@ -157,3 +157,21 @@ def test_little_memory_counts_where_it_is_less_than_half() -> None:
     assert only({2: {"shm_bytes": 64 << 20}}).what == "shared memory"
     found = only({2: {"memlock_bytes": 8 << 20}}, infiniband=["mlx5_0/1 ACTIVE"])
     assert (found.what, found.usual) == ("the limit of locked memory", "unlimited")
+
+
+@pytest.mark.parametrize("name", ["NCCL_ANY_FUTURE_NAME", "FI_PROVIDER", "OMP_NUM_THREADS"])
+def test_every_variable_of_collectives_is_compared(name: str) -> None:
+    found = one(FOUR, {3: {"variables": {name: "#1a2b3c4d"}}})
+    assert (found.host, found.severity) == ("node3", Severity.WARNING)
+    assert f"{name}: #1a2b3c4d on node3, not set on 3 other hosts" in found.evidence
+
+
+@pytest.mark.parametrize("name", ["NCCL_DEBUG", "NCCL_HOSTID", "TORCH_ANYTHING"])
+def test_what_a_rank_may_have_for_itself_is_not_compared(name: str) -> None:
+    assert differences(job(FOUR, {3: {"variables": {name: "x"}}})) == []
+
+
+def test_an_adapter_of_another_name_is_no_difference() -> None:
+    own = {task: {"variables": {"FI_TCP_IFACE": f"eth{task}"}} for task in range(4)}
+    assert differences(job(FOUR, own)) == []
+    assert only({2: own[2]}).odd == {"set": (2,)}

@@ -61,7 +61,7 @@ def test_a_folder_in_place_of_a_device(tmp_path: Path) -> None:
 
     assert node.is_device is False
     assert node.opens is None
-    assert node.problem("opens") == "it is no device"
+    assert node.problem("opens") == "it is not a device"
 
 
 def test_wsl_and_jetson_nodes(tmp_path: Path) -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from support import machine
 
-from gpucheck.binaries.loader import _cache as _ld_cache
 from gpucheck.facts.driver import Driver
 from gpucheck.machine import Host
+from gpucheck.machine.binaries.loader import _cache as _ld_cache
 from gpucheck.probes.driver.driver import collect
 
 PROPRIETARY = (
@@ -209,7 +209,7 @@ def test_rhel_without_any_driver_file_does_not_start_rpm(tmp_path: Path) -> None
     driver = collect(machine(tmp_path, files={"/var/lib/rpm/rpmdb.sqlite": ""}))
 
     assert driver.packages == []
-    assert driver.source("packages") == "no file of a driver"
+    assert driver.source("packages") == "no file of a driver was found"
 
 
 def test_arch_packages(tmp_path: Path) -> None:
@@ -483,7 +483,7 @@ def test_macos_has_nothing_to_say(tmp_path: Path) -> None:
     driver = collect(machine(tmp_path, host=host))
 
     assert driver.libcuda is None
-    assert driver.problem("libcuda") == "read on Linux only, this is macos"
+    assert driver.problem("libcuda") == "it is read on Linux only, and this is macos"
 
 
 def test_cache_behind_one_of_the_old_format() -> None:

@@ -188,7 +188,7 @@ def test_missing_and_empty_buffers_are_unknown(tmp_path: Path) -> None:
     assert collect(machine(tmp_path / "a")).xids is None
     empty = collect(machine(tmp_path / "b", files={"/dev/kmsg": ""}))
     assert empty.xids is None
-    assert empty.problem("xids") == "/dev/kmsg: empty"
+    assert empty.problem("xids") == "/dev/kmsg: it is empty"
 
 
 def test_the_journal_stands_in_on_a_machine_with_a_driver(tmp_path: Path) -> None:

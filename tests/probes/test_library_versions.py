@@ -7,7 +7,7 @@ import pytest
 from elf_support import elf
 from support import machine
 
-from gpucheck.binaries.elf import read_elf, symbol_data
+from gpucheck.machine.binaries.elf import read_elf, symbol_data
 from gpucheck.probes.loading.reading.versions import Place, file_number, library_version
 from gpucheck.probes.torch.reading.dist_info import dist_infos
 

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import machine_files
+import msgspec
 import pytest
 from elf_support import elf
 from support import machine
@@ -120,6 +121,21 @@ def test_a_part_that_this_cudnn_does_not_open_is_not_opened() -> None:
     copy.files[f"{FOREIGN}/{name}"] = elf("libc.so.6", soname=name)
     found = section(RecordedHost(copy))
     assert "cudnn_engines_tensor_ir" not in by_name(found.runtime_opened)
+    assert found.missing == []
+
+
+@pytest.mark.parametrize(("release", "opened"), [("2.1.2+cu121", True), ("2.9.1+cu128", False)])
+def test_nvfuser_is_opened_by_the_torch_that_has_it(release: str, *, opened: bool) -> None:
+    copy = machine_files.copied(MACHINE)
+    lib = f"{WHEELS.rpartition('/')[0]}/torch/lib"
+    name = "libnvfuser_codegen.so"
+    copy.files[f"{lib}/{name}"] = elf("libtorch_cuda.so", "libnvrtc.so.12", soname=name)
+    host = RecordedHost(copy)
+    python = interpreter.collect(host, TargetWish())
+    torch = torch_build.collect(host, python)
+    torch = msgspec.structs.replace(torch, version=release)
+    found = loading.collect(host, python, torch, OPENS)
+    assert ("nvfuser_codegen" in by_name(found.runtime_opened)) == opened
     assert found.missing == []
 
 

@@ -219,9 +219,9 @@ def test_an_unknown_interpreter_leaves_all_unknown(tmp_path: Path) -> None:
 
 def test_unknown_requirements_leave_the_pins_unknown(tmp_path: Path) -> None:
     host: RecordedHost = machine(tmp_path)
-    torch = TorchBuild(problems={"pins": "no metadata of torch there"})
+    torch = TorchBuild(problems={"pins": "there is no metadata of torch"})
     section = collect(host, PYTHON, torch, Loading())
-    assert (section.pins, section.problem("pins")) == (None, "no metadata of torch there")
+    assert (section.pins, section.problem("pins")) == (None, "there is no metadata of torch")
     assert section.damaged == []
 
 

@@ -102,7 +102,7 @@ def test_what_windows_does_not_tell_of_a_process_is_unknown(tmp_path: Path) -> N
     processes = _gpu(tmp_path, compute_processes=hidden, graphics_processes={"error": 3}).processes
     assert processes is not None
     assert processes[0].used_bytes is None
-    assert processes[0].problem("used_bytes") == "NVML: it does not tell"
+    assert processes[0].problem("used_bytes") == "NVML: it gave no value"
     assert processes[0].process_name == ""
 
 
@@ -185,7 +185,7 @@ def test_a_gpu_without_a_handle(tmp_path: Path, code: int, lost: bool) -> None: 
     assert (gpu.lost, gpu.handle_code) == (lost, code)
     assert gpu.mig_enabled is None
     assert gpu.mig_devices is None
-    assert gpu.problem("device_name").startswith("NVML: no handle of this GPU: ")
+    assert gpu.problem("device_name").startswith("NVML: it gives no handle of this GPU: ")
 
 
 def test_no_gpu_is_a_value(tmp_path: Path) -> None:
@@ -251,3 +251,11 @@ def test_a_list_of_gpus_that_is_none(tmp_path: Path) -> None:
     section = _read(tmp_path, {"init_code": 0, "gpus": {"error": 999}})
     assert section.gpus is None
     assert section.problem("gpus") == "NVML: Unknown Error"
+
+
+@pytest.mark.parametrize("number", [10**400, -(10**400), 2**64])
+def test_a_number_beyond_64_bits_is_a_problem_of_its_field_alone(number: int) -> None:
+    gpu = nvml._gpu(0, {**RTX_4090, "power": number})  # noqa: SLF001
+    assert gpu.power_w is None
+    assert "out of range" in gpu.problem("power_w")
+    assert gpu.power_limit_w == 450

@@ -216,7 +216,7 @@ def test_requirements_that_this_target_has(tmp_path: Path) -> None:
     }
     cudnn = section.find("nvidia-cudnn-cu12")
     assert cudnn is not None
-    assert cudnn.problems["requirements"] == "its metadata is not read"
+    assert cudnn.problems["requirements"] == "gpucheck does not read its metadata"
 
 
 def test_requirements_that_depend_on_an_unknown_target_are_left_out(tmp_path: Path) -> None:

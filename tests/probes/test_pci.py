@@ -111,7 +111,10 @@ def test_a_gpu_newer_than_the_tables(tmp_path: Path, devices: PciDevices) -> Non
     gpu = only_gpu(bus.host(tmp_path), devices)
 
     assert (gpu.product, gpu.chip, gpu.compute_capability) == (None, None, None)
-    assert gpu.problem("product") == "tables: pci_devices: the tables have no device 10de:ffff"
+    assert (
+        gpu.problem("product")
+        == "the tables: pci_devices: the tables do not have the device 10de:ffff"
+    )
 
 
 def test_unknown_links_stay_unknown(tmp_path: Path, devices: PciDevices) -> None:
@@ -218,4 +221,4 @@ def test_elsewhere_there_is_no_tree(tmp_path: Path, devices: PciDevices, family:
     pci = collect(machine(tmp_path, host={"identity": {"os": family}}), devices)
 
     assert pci.gpus is None
-    assert pci.problem("gpus") == f"no PCI tree on {family}"
+    assert pci.problem("gpus") == f"{family} has no PCI tree"

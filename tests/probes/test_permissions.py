@@ -4,8 +4,8 @@ from pathlib import Path
 
 from support import machine
 
-from gpucheck.binaries.loader import Lost
 from gpucheck.machine import RecordedHost
+from gpucheck.machine.binaries.loader import Lost
 from gpucheck.probes.loading.reading.permissions import kept_out
 from gpucheck.probes.torch.reading.dist_info import DistInfo
 

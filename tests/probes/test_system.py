@@ -216,4 +216,4 @@ def test_windows_machine_word(tmp_path: Path) -> None:
 
     assert system.machine == "x86_64"
     assert system.user is None
-    assert system.problem("user") == "$USER does not say"
+    assert system.problem("user") == "$USER does not say it"

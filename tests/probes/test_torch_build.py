@@ -174,7 +174,7 @@ def test_the_version_file_of_torch_1(tmp_path: Path) -> None:
     assert torch.pins is None
     assert torch.cuda_library is None
     assert torch.arch_list is None
-    assert torch.problem("arch_list") == f"{SITE}/torch/lib: no libtorch_python there"
+    assert torch.problem("arch_list") == f"{SITE}/torch/lib: there is no libtorch_python"
 
 
 @pytest.mark.parametrize(
@@ -372,7 +372,7 @@ def test_a_stray_file_hides_the_package(tmp_path: Path) -> None:
     assert torch.installs is not None
     assert [one.kind for one in torch.installs] == ["module", "package"]
     assert torch.installs[1].version == "2.2.2+cu121"
-    assert "no PyTorch" in torch.problem("version")
+    assert "not PyTorch" in torch.problem("version")
 
 
 def test_a_source_checkout_hides_the_package(tmp_path: Path) -> None:

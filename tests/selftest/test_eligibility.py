@@ -35,7 +35,7 @@ def test_a_device_and_a_cuda_build_are_tested_unasked() -> None:
         (CPU_TORCH, "this is a CPU build of torch; gpucheck --selftest"),
         (NO_TORCH, "PyTorch is not installed"),
         (NO_NODE, "there is no device of an NVIDIA driver; gpucheck --selftest"),
-        (Request(gpus=0), "use no GPU"),
+        (Request(gpus=0), "uses no GPU"),
         (Interpreter(status="timed-out", problems={"*": "no answer"}), "no answer"),
         (DeviceNodes(nodes=[DeviceNode(path="/dev/nvidiactl")]), "no device"),
         (DeviceNodes(nodes=[DeviceNode(path="/dev/dxg")]), "no device"),
@@ -71,7 +71,7 @@ def test_a_gpu_without_room_is_left_alone_with_the_reason() -> None:
         with_gpus({"memory_free_bytes": 20 * MIB}, {"memory_free_bytes": 300 * MIB}, {})
     )
     assert found == {
-        "cuda:0": "only 20 MiB of its memory are free, the self-tests want 256 MiB",
+        "cuda:0": "only 20 MiB of its memory are free, and the self-tests need 256 MiB",
     }
 
 

@@ -49,7 +49,7 @@ BAD = {
     "exit-7": ("bench.stage('s')\nos._exit(7)", "crashed", "exit-status", "exit status 7 in: s"),
     "exit-0": ("os._exit(0)", "crashed", "no-answer", "ended without an answer"),
     "sys-exit": ("sys.exit('so long')", "crashed", "exit-status", "exit status 1"),
-    "killed": ("os.kill(os.getpid(), 9)", "crashed", "signal", "memory runs out"),
+    "killed": ("os.kill(os.getpid(), 9)", "crashed", "signal", "memory of the host runs out"),
     "wrong": ("raise Failed('wrong-value', '2 is not 1')", "failed", "wrong-value", "2 is not 1"),
     "required": ("bench.require(False, 'slow', 'too slow')", "failed", "slow", "too slow"),
     "exception": ("{}['x']", "failed", "python-exception", "KeyError: 'x'"),

@@ -10,6 +10,7 @@ from selftest_facts import failed, ran, result
 from gpucheck.engine import Report, diagnose, make_report, untested
 from gpucheck.facts.selftests import Measurement, SelfTests
 from gpucheck.facts.snapshot import Snapshot, decode
+from gpucheck.language import plain
 from gpucheck.output import diff
 from gpucheck.output.redact import redact
 
@@ -79,4 +80,4 @@ def test_a_run_without_any_passed_test_leaves_its_question_open() -> None:
 def test_a_report_of_an_older_gpucheck_has_none() -> None:
     old = report(samples.old_driver().snapshot).as_json()
     del old["snapshot"]["facts"]["selftests"]
-    assert decode(msgspec.json.encode(old)).get(SelfTests).results is None
+    assert decode(msgspec.json.encode(old, enc_hook=plain)).get(SelfTests).results is None

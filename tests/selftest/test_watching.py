@@ -52,7 +52,7 @@ def test_a_gpu_slowed_down_under_load_is_found() -> None:
     )
     found = ask("thermal-or-power-throttle", idle, tests)
     assert isinstance(found, Hit)
-    assert "at 91 °C was slowed down during the self-tests" in found.headline
+    assert "was slowed down at 91 °C during the self-tests" in found.headline
     capped = summary([look({"temperature_c": 70, "throttle": ["sw-power-cap"]})])
     fine = msgspec.structs.replace(tests, under_load=capped)
     assert not isinstance(ask("thermal-or-power-throttle", idle, fine), Hit)

@@ -78,6 +78,24 @@ def test_gpus_the_worst_answer_counts(
     assert fits_gpus(tables, row, Machine(LINUX, capabilities=capabilities)) is runs
 
 
+@pytest.mark.parametrize("capability", ["12.0", "12.1", "10.0", "10.3"])
+def test_a_blackwell_is_never_unknown_where_no_compiler_makes_code_for_it(
+    tables: Tables, capability: str
+) -> None:
+    """CUDA before 12.8: a list that is not confirmed or is absent changes nothing."""
+    rows = [
+        row
+        for row in tables.get(TorchBuilds).rows
+        if [int(part) for part in row.cuda.split(".")] < [12, 8]
+    ]
+    assert {"11.8", "12.6"} <= {row.cuda for row in rows}
+    assert any(not row.arch_list for row in rows)
+    assert any(not row.confirmed for row in rows)
+    for row in rows:
+        found = fits_gpus(tables, row, Machine(row.platform, capabilities=(capability,)))
+        assert found is Runs.NO or (found is Runs.PTX and row.ptx), row
+
+
 def test_a_driver_older_than_the_ptx_refuses_it(tables: Tables) -> None:
     rows = [row for row in tables.get(TorchBuilds).rows if row.ptx and row.platform == LINUX]
     newest = max(rows, key=lambda row: [int(part) for part in row.cuda.split(".")])

@@ -113,7 +113,10 @@ def test_end_of_life_is_after_the_month_named(branches: DriverBranches) -> None:
     assert branches.is_end_of_life("535.288.01", date(2026, 7, 1)) is True
     assert branches.is_end_of_life("580.95.05", date(2026, 11, 21)) is False
     assert branches.is_end_of_life("525.60.13", date(2026, 11, 21)) is True
-    assert branches.is_end_of_life("525.60.13", date(2025, 7, 31)) is None
+    assert branches.is_end_of_life("525.60.13", date(2024, 7, 31)) is None
+    assert branches.is_end_of_life("470.256.02", date(2024, 7, 31)) is False
+    assert branches.is_end_of_life("470.256.02", date(2024, 8, 1)) is True
+    assert branches.is_end_of_life("550.163.01", date(2025, 7, 1)) is True
     assert branches.is_end_of_life("590.48.01", date(2026, 11, 21)) is None
     assert branches.is_end_of_life("999.1", date(2026, 11, 21)) is None
 

@@ -188,6 +188,25 @@ def test_what_is_opened_goes_by_the_release_of_the_opener(tables: Tables) -> Non
         assert (found.get(tensor_ir), found[heuristic]) == (ir, plans), release
 
 
+@pytest.mark.parametrize(
+    ("release", "expected"),
+    [
+        ("", set()),
+        ("1.13.1", set()),
+        ("2.0.0", {"libnvfuser_codegen.so"}),
+        ("2.1.2", {"libnvfuser_codegen.so"}),
+        ("2.2.0", set()),
+        ("2.15.0", set()),
+    ],
+)
+def test_nvfuser_is_opened_by_two_releases_of_torch(
+    tables: Tables, release: str, expected: set[str]
+) -> None:
+    rows = tables.get(RuntimeOpens).opened_by("libtorch_cpu.so", release, "12")
+    assert {row.opened for row in rows} == expected
+    assert all(row.need == "optional" for row in rows)
+
+
 def test_the_names_that_are_tried(tables: Tables) -> None:
     table = tables.get(RuntimeOpens)
     ops = table.opened_by("libcudnn.so.9", "", "")[1]

@@ -26,7 +26,7 @@ def test_a_name_like_no_other_gets_no_guess(said: str) -> None:
 
 
 def test_the_question_ends_a_refusal() -> None:
-    assert did_you_mean("eror", ("error", "warning")) == " Did you mean error?"
+    assert did_you_mean("eror", ("error", "warning")) == "Did you mean error?"
 
 
 def test_case_and_separators_make_no_other_name() -> None:

@@ -84,7 +84,7 @@ def test_an_oversize_file_is_refused(tmp_path: Path) -> None:
         tables.get(Chips)
     with (tmp_path / "chips.json").open("ab") as file:
         file.truncate(LARGEST_FILE + 1)
-    with pytest.raises(TablesError, match=r"chips\.json is larger than 1 MB\.$"):
+    with pytest.raises(TablesError, match=r"chips\.json is larger than 1 MiB\.$"):
         tables.get(Chips)
 
 
@@ -97,10 +97,10 @@ def test_a_folder_or_a_pipe_is_not_read(tmp_path: Path) -> None:
 
 
 def test_another_table_or_schema_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(TablesError, match="holds the table 'fish', not 'chips'"):
+    with pytest.raises(TablesError, match="contains the table 'fish', not 'chips'"):
         _tables(tmp_path, GOOD, table="fish").get(Chips)
     (tmp_path / "index.json").write_text(INDEX.replace("tables/1", "tables/2"))
-    with pytest.raises(TablesError, match=r"has schema 'gpucheck\.tables/2'"):
+    with pytest.raises(TablesError, match=r"has the schema 'gpucheck\.tables/2'"):
         _ = Tables(tmp_path).version
 
 

@@ -93,7 +93,7 @@ def test_a_path_that_is_not_there_stops_no_other(folder: Path) -> None:
         "id": "absent", "verdict": "unknown", "root_causes": [], "confidence": None,
         "error": f"{absent} is not there.",
     }  # fmt: skip
-    assert found.summary().splitlines() == [
+    assert found.summary() == [
         "3 tickets: 2 broken, 1 unknown",
         f"Note: {absent} is not there.",
     ]
@@ -150,7 +150,7 @@ def test_the_numbers_of_a_batch(folder: Path) -> None:
 def test_the_summary_counts(folder: Path) -> None:
     batch = Batch([folder], TABLES, 1)
     list(batch.answers())
-    assert batch.summary() == "3 tickets: 2 broken, 1 unknown"
+    assert batch.summary() == ["3 tickets: 2 broken, 1 unknown"]
 
 
 @pytest.mark.hostile
@@ -160,4 +160,7 @@ def test_the_summary_says_what_was_not_read(tmp_path: Path) -> None:
     batch = Batch([tmp_path], TABLES, 1)
     (answer,) = batch.answers()
     assert list(answer) == ["id", "verdict", "root_causes", "confidence", "owner"]
-    assert batch.summary() == "1 ticket: 1 broken\nNote: bomb: only its first 64 MiB were read."
+    assert batch.summary() == [
+        "1 ticket: 1 broken",
+        "Note: bomb: only its first 64 MiB were read.",
+    ]

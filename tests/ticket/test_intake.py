@@ -70,7 +70,7 @@ def test_the_end_of_a_file_that_is_too_long_is_read_and_numbered(tmp_path: Path)
     with pytest.raises(IntakeError):
         intake.add_file(tmp_path)
     intake.add_file(file, "big.log")
-    assert "not the rest" in intake.notes[0]
+    assert "its last 16 MiB were read" in intake.notes[0]
     assert any(line.number == 1011 for line in intake.text().lines)
 
 

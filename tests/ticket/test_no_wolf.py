@@ -211,3 +211,30 @@ def test_a_report_that_looked_for_nvcc_does_not_miss_it() -> None:
     assert triage("/bin/sh: 1: /usr/local/cuda/bin/nvcc: not found\n").root_causes == (
         "toolkit-missing",
     )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ModuleNotFoundError: No module named 'detectron2'",
+        "ImportError: No module named mmcv.config",
+        "RuntimeError: transformer_engine/rtc.cpp:200: NVRTC Error: NVRTC_ERROR_COMPILATION",
+        "请问支持在一张卡上部署多个模型吗? 用 memory utilization 控制每个模型占用的显存",
+    ],
+    ids=["package", "old-package", "nvrtc", "question"],
+)
+def test_what_only_resembles_a_fault_of_the_environment(text: str) -> None:
+    """A package that is not there has no ABI; code that does not compile does not load wrongly."""
+    causes = triage(text).root_causes
+    assert not {"extension-abi-mismatch", "gpu-memory-held"} & set(causes)
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        ("ImportError: No module named mmcv._ext", "extension-abi-mismatch"),
+        ("程序结束之后 GPU memory 还一直占用着", "gpu-memory-held"),
+    ],
+)
+def test_what_is_one_is_still_named(text: str, cause: str) -> None:
+    assert cause in triage(text).root_causes

@@ -7,7 +7,9 @@ import zipfile
 import pytest
 
 from gpucheck import triage
+from gpucheck.language import say
 from gpucheck.ticket import IntakeError
+from gpucheck.ticket.given import THE_INPUT
 
 PICTURES = {
     b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR": "PNG",
@@ -61,6 +63,6 @@ def test_words_that_begin_like_a_picture_are_text() -> None:
 
 
 def test_the_sentence_names_the_file() -> None:
-    error = IntakeError("The input is empty: The input has nothing.")
-    assert error.about("a.log") == "a.log is empty: The input has nothing."
-    assert error.about("") == str(error)
+    error = IntakeError(say("{input} is empty: {quoted}", input=THE_INPUT, quoted="The input has."))
+    assert error.about("a.log") == "a.log is empty: The input has."
+    assert error.about("") == str(error) == "The input is empty: The input has."

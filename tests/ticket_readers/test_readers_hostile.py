@@ -8,6 +8,7 @@ import pytest
 from pasted_samples import COMMANDS, NEW, OF_2019, OF_2025, OLD, QUERY, SESSION
 from readers_support import Read
 
+from gpucheck.language import plain
 from gpucheck.ticket.readers import all_readers
 
 SAMPLES = (OF_2019, OF_2025, OLD, NEW, QUERY, SESSION, COMMANDS)
@@ -30,7 +31,7 @@ def spoilt(chance: random.Random) -> str:
 def check(text: str) -> None:
     """A reader answers for any text, and every fact that it states is of its type."""
     for section in Read(text.replace("\0", "")).sections.values():
-        data = msgspec.json.encode(section)
+        data = msgspec.json.encode(section, enc_hook=plain)
         assert msgspec.json.decode(data, type=type(section)) == section
 
 

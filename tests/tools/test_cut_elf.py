@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from elf_support import elf, needs, tool, wants
 
-from gpucheck.binaries.elf import Elf, missing_symbols, read_elf, undefined_symbols
 from gpucheck.machine import LiveHost
+from gpucheck.machine.binaries.elf import Elf, missing_symbols, read_elf, undefined_symbols
 
 HOST = LiveHost()
 CUT = tool()

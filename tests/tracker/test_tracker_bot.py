@@ -80,7 +80,7 @@ def test_a_certain_cause_is_answered_and_labelled(
     (comment,) = tracker.comments
     body = comment["body"] or ""
     assert body.startswith(f"{MARKER}\nThank you for the report.\n")
-    assert "The cause is: NVML of another release" in body
+    assert "The cause is: NVML is not of the release" in body
     assert "A program wrote this answer" in body
     assert tracker.asked[-1] == site.comments
     assert tracker.labels == ["gpucheck: environment"]

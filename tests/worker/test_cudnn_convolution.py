@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from worker_support import as_bf16, as_tf32, bench, failure, flip, is_under_test, torch
 
-from gpucheck.worker import convolution, cudnn, formats
+from gpucheck.worker import convolution, cudnn, elementwise, formats
 from gpucheck.worker.bench import Bench, Failed
 from gpucheck.worker.tests import cudnn_convolution
 
@@ -80,7 +80,7 @@ def test_without_a_fault_it_is_green(seed: int) -> None:
     cudnn_convolution.run(one)
     for each in one.measurements:
         assert each["value"] <= each["bound"]
-        if "convolution" in each["name"]:
+        if "plain convolution" in each["name"]:
             assert each["value"] < each["bound"] / 10  # room for Winograd's method
     assert "on GPUs only" in one.data["not_tested"]["proof that cuDNN ran"]
 
@@ -91,6 +91,33 @@ def test_one_flipped_bit(monkeypatch: pytest.MonkeyPatch, dtype: str) -> None:
     found = failure(cudnn_convolution)
     assert found.kind == "wrong-value"
     assert found.data["wrong"] == 1
+
+
+def put_after_a_convolution(monkeypatch: pytest.MonkeyPatch, name: str, fault: Fault) -> None:
+    """Let an activation go wrong on what a convolution has computed, and nowhere else."""
+    right = getattr(torch, name)
+
+    def wrong(data: Tensor) -> Tensor:
+        of_a_convolution = tuple(data.shape) == convolution.sizes(convolution.STRIDED)[2]
+        result = right(data)
+        return fault(result) if of_a_convolution and is_under_test(data) else result
+
+    monkeypatch.setattr(torch, name, wrong)
+
+
+@pytest.mark.parametrize("name", ["relu", "sigmoid", "tanh"])
+def test_the_activation_after_a_convolution(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    put_after_a_convolution(monkeypatch, name, lambda result: result * (1 + 2**-20))
+    found = failure(cudnn_convolution)
+    assert (found.kind, f"strided convolution and {name}" in found.detail) == ("wrong-value", True)
+
+
+def test_no_gradient_through_the_activation_after_a_convolution(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    put_after_a_convolution(monkeypatch, "relu", ZeroGradient.apply)
+    found = failure(cudnn_convolution)
+    assert "convolution and relu: backward data" in found.detail
 
 
 @pytest.mark.parametrize("shape", [convolution.GROUPED, convolution.DEPTHWISE])
@@ -173,7 +200,8 @@ def test_activations(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
 
     def approximate(data: Tensor) -> Tensor:
         result = right(data)
-        return result * (1 + 2.0**-20) if is_under_test(data, "float32") else result
+        alone = tuple(data.shape) == elementwise._SIZE and is_under_test(data, "float32")
+        return result * (1 + 2.0**-20) if alone else result
 
     monkeypatch.setattr(torch, name, approximate)
     found = failure(cudnn_convolution)

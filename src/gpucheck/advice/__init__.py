@@ -4,15 +4,16 @@ A command that may not fit is not given; the text then says where to look.
 """
 
 from gpucheck.advice.driver import CONTAINER_GUIDE, DRIVER_GUIDE, DRIVER_PAGE, DriverFixes
-from gpucheck.advice.torch_install import START_PAGE, WHEEL_INDEX, Python, TorchFixes
+from gpucheck.advice.package_indexes import PackageIndexes
+from gpucheck.advice.torch_install import START_PAGE, Python, TorchFixes
 
 __all__ = [
     "CONTAINER_GUIDE",
     "DRIVER_GUIDE",
     "DRIVER_PAGE",
     "START_PAGE",
-    "WHEEL_INDEX",
     "DriverFixes",
+    "PackageIndexes",
     "Python",
     "TorchFixes",
 ]

@@ -10,6 +10,7 @@ from gpucheck.facts.container import Container
 from gpucheck.facts.driver import Driver
 from gpucheck.facts.pci import Pci
 from gpucheck.facts.system import System
+from gpucheck.language import Sentence, in_series, in_turn, listed, say
 from gpucheck.tables.driver_branches import DriverBranches
 from gpucheck.tables.driver_support import DriverSupport
 from gpucheck.tables.gpu_architectures import GpuArchitectures, Support
@@ -19,9 +20,16 @@ DRIVER_GUIDE = "https://docs.nvidia.com/datacenter/tesla/driver-installation-gui
 CONTAINER_GUIDE = (
     "https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/install-guide.html"
 )
-_APART = (
+_APART = say(
     "Choose the driver for the GPUs that you want to use; the others need a machine of their own."
 )
+
+
+_WITH_NVSWITCHES = say(
+    "This machine has NVSwitches: take the Fabric Manager of exactly the same release from the "
+    "same source, else CUDA does not start."
+)
+_GUIDE = say("NVIDIA's guide for each distribution: {page}", page=DRIVER_GUIDE)
 
 
 class DriverFixes(Derived):
@@ -57,29 +65,47 @@ class DriverFixes(Derived):
         """
         if conflict := self.conflict(at_least):
             return Fix(text=conflict)
-        branch = None if at_least else self.branch()
-        need = f" {at_least} or newer" if at_least else f" of branch {branch}" if branch else ""
-        because = f" ({reason})" if reason else ""
+        driver = _because(self._wanted(at_least), reason)
         if self._system.wsl:
             return Fix(
-                text=f"Install NVIDIA driver{need} in Windows{because}, from {DRIVER_PAGE}; then "
-                "restart WSL from Windows. Install no Linux driver inside WSL.",
+                text=say(
+                    "In Windows, install {driver} from {page}; then restart WSL from Windows. "
+                    "Install no Linux driver inside WSL.",
+                    driver=driver,
+                    page=DRIVER_PAGE,
+                ),
                 commands=("wsl.exe --shutdown",),
             )
         if self._system.os == "windows":
-            return Fix(text=f"Install NVIDIA driver{need}{because} from {DRIVER_PAGE}, restart.")
+            return Fix(
+                text=say(
+                    "Install {driver} from {page}, then restart.", driver=driver, page=DRIVER_PAGE
+                )
+            )
         if self._container.runtime:
             return Fix(
-                text=f"On the host, not in this container: install NVIDIA driver{need}{because}. "
-                "A container uses the driver of its host."
+                text=say(
+                    "On the host, not in this container: install {driver}. A container uses the "
+                    "driver of its host.",
+                    driver=driver,
+                )
             )
-        return self._install_on_linux(at_least, because)
+        return self._install_on_linux(at_least, reason)
+
+    def _wanted(self, at_least: str | None) -> Sentence:
+        """Return the driver to install where its source decides about the rest."""
+        if at_least:
+            return say("NVIDIA driver {release} or newer", release=at_least)
+        branch = self.branch()
+        if branch is None:
+            return say("the NVIDIA driver")
+        return say("an NVIDIA driver of branch {branch}", branch=branch)
 
     def reboot(self, why: str) -> Fix:
         """Return the fix that reboots the machine (or the host of this container)."""
         if self._container.runtime:
-            return Fix(text=f"Reboot the host of this container: {why}.")
-        return Fix(text=f"Reboot: {why}.", commands=("sudo reboot",))
+            return Fix(text=say("Reboot the host of this container: {why}.", why=why))
+        return Fix(text=say("Reboot: {why}.", why=why), commands=("sudo reboot",))
 
     def branch(self, at_least: str | None = None) -> int | None:
         """Return the long-lived driver branch that supports every GPU of this machine.
@@ -110,21 +136,26 @@ class DriverFixes(Derived):
         if not gpus or unheard_of or self._system.jetson:
             return ""
         if not self._support.driving_all(capabilities):
-            needs = "; ".join(f"{label} {self._range(one)}" for label, one in gpus.items())
-            return f"No driver branch is known to drive all GPUs of this machine: {needs}. {_APART}"
+            return say(
+                "No driver branch is known to drive all GPUs of this machine: {needs}. {apart}",
+                needs=in_series([self._range(label, one) for label, one in gpus.items()]),
+                apart=_APART,
+            )
         if not self._driving_all(at_least):
             last = self._support.last(capabilities)
-            names = " and ".join(
-                label for label, one in gpus.items() if self._support.last([one]) == last
-            )
-            return (
-                f"No driver {at_least} or newer drives {names}: branch {last} is the last that "
-                "does. Use a PyTorch that an older driver runs, or another GPU."
+            names = [label for label, one in gpus.items() if self._support.last([one]) == last]
+            return say(
+                "No driver {release} or newer drives {gpus}: branch {branch} is the last that "
+                "does. Use a PyTorch that an older driver runs, or another GPU.",
+                release=at_least,
+                gpus=listed(names),
+                branch=last,
             )
         if self._system.os == "linux" and not self._system.wsl and self._flavours_conflict():
-            return (
+            return say(
                 "No driver drives all GPUs of this machine: some need the open kernel modules, "
-                f"others the proprietary ones, and only one kind can be loaded. {_APART}"
+                "others the proprietary ones, and only one kind can be loaded. {apart}",
+                apart=_APART,
             )
         return ""
 
@@ -137,34 +168,43 @@ class DriverFixes(Derived):
             return False
         return None
 
-    def _install_on_linux(self, at_least: str | None, because: str) -> Fix:
+    def _install_on_linux(self, at_least: str | None, reason: str) -> Fix:
         branch = self.branch(at_least)
         opened = self.wants_open_modules()
-        which = f"NVIDIA driver {at_least} or newer" if at_least else "NVIDIA driver"
-        driving = self._driving_all(at_least)
-        if branch is not None:
-            which = f"NVIDIA driver branch {branch}"
-        elif driving and driving[-1] == self._support.last(self._capabilities()):
-            which = f"NVIDIA driver branch {driving[-1]}"
-            because += " (the last for this GPU, which NVIDIA no longer supports)"
-        elif driving and at_least is None:
-            which = f"NVIDIA driver branch {driving[0]} or newer"
-        text = f"Install {which}{because}, then reboot."
+        text = say(
+            "Install {driver}, then reboot.",
+            driver=_because(self._on_linux(at_least, branch), reason),
+        )
         if self._pci.nvswitches:
-            return Fix(
-                text=f"{text} This machine has NVSwitches: take the Fabric Manager of exactly the "
-                f"same release from the same source, else CUDA does not start. {DRIVER_GUIDE}"
-            )
+            return Fix(text=in_turn((text, _WITH_NVSWITCHES, DRIVER_GUIDE)))
         if branch is None or opened is None:
-            return Fix(text=f"{text} NVIDIA's guide for each distribution: {DRIVER_GUIDE}")
+            return Fix(text=in_turn((text, _GUIDE)))
         wanted = Wanted(branch=branch, opened=opened, newest=self._newest_drives_all())
         if commands := install_commands(self._system, wanted):
             return Fix(text=text, commands=commands)
-        flavour = "open" if opened else "proprietary"
-        return Fix(
-            text=f"{text} Take its {flavour} kernel modules. "
-            f"NVIDIA's guide for each distribution: {DRIVER_GUIDE}"
+        flavour = (
+            say("Take its open kernel modules.")
+            if opened
+            else say("Take its proprietary kernel modules.")
         )
+        return Fix(text=in_turn((text, flavour, _GUIDE)))
+
+    def _on_linux(self, at_least: str | None, branch: int | None) -> Sentence:
+        """Return the driver to install by the means of a distribution."""
+        driving = self._driving_all(at_least)
+        if branch is not None:
+            return say("NVIDIA driver branch {branch}", branch=branch)
+        if driving and driving[-1] == self._support.last(self._capabilities()):
+            return say(
+                "NVIDIA driver branch {branch} (the last for this GPU, which NVIDIA no longer "
+                "supports)",
+                branch=driving[-1],
+            )
+        if at_least:
+            return say("NVIDIA driver {release} or newer", release=at_least)
+        if driving:
+            return say("NVIDIA driver branch {branch} or newer", branch=driving[0])
+        return say("the NVIDIA driver")
 
     def _driving_all(self, at_least: str | None) -> list[int]:
         """Return the branches that support every GPU and are not older than a release, in order."""
@@ -177,12 +217,14 @@ class DriverFixes(Derived):
         driving = self._driving_all(None)
         return bool(driving) and driving[-1] == max(int(row.branch) for row in self._branches.rows)
 
-    def _range(self, capability: str) -> str:
+    def _range(self, gpu: str, capability: str) -> str:
         """Return in words which branches support a GPU."""
         first, last = self._support.first(capability), self._support.last([capability])
         if last is not None:
-            return f"needs branch {last} or older"
-        return f"needs branch {first} or newer" if first is not None else "needs another one"
+            return say("{gpu} needs branch {branch} or older", gpu=gpu, branch=last)
+        if first is not None:
+            return say("{gpu} needs branch {branch} or newer", gpu=gpu, branch=first)
+        return say("{gpu} needs another one", gpu=gpu)
 
     def _flavours(self) -> tuple[set[Support | None], set[Support | None]]:
         """Return the support of the GPUs by the open, and by the proprietary kernel modules."""
@@ -215,3 +257,7 @@ class DriverFixes(Derived):
             return self._gpus.on_bus()
         except UnknownFactError:
             return []
+
+
+def _because(driver: Sentence, reason: str) -> Sentence:
+    return say("{driver} ({reason})", driver=driver, reason=reason) if reason else driver

@@ -10,6 +10,7 @@ from gpucheck.facts import UnknownFactError
 from gpucheck.facts.claims import Fix, or_else
 from gpucheck.facts.packages import Packages
 from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.language import in_turn, listed, say
 from gpucheck.tables.extensions import Extensions as ExtensionTable
 from gpucheck.tables.known_packages import Form, KnownPackages
 from gpucheck.tables.versions import minor
@@ -40,7 +41,7 @@ class ExtensionFixes(Derived):
         """Return the fix that adapts a package to the installed torch."""
         torch = self._torch.version or ""
         if never := self._never_served(package, version):
-            return self._without(package, f"{package} is not made for compute capability {never}")
+            return self._without(package, never)
         own = self._with_its_own_torch(package, version)
         return (
             (own if self._is_application(package) else None)
@@ -62,32 +63,42 @@ class ExtensionFixes(Derived):
 
     def _in_words(self, package: str, version: str, torch: str) -> str:
         if not version:
-            return f"Compile {package} again against torch {torch}, from a clean build folder."
-        words = (
-            f"Replace {package} by the release that was built for torch {torch}, as its "
-            "installation page says; or compile it here against this torch"
+            return say(
+                "Compile {package} again against torch {torch}, from a clean build folder.",
+                package=package,
+                torch=torch,
+            )
+        release = say(
+            "Install the release of {package} that was built for torch {torch}: its installation "
+            "page says which one that is.",
+            package=package,
+            torch=torch,
         )
         if "source" not in self._on_pypi(package):
-            return f"{words}, from its source."
-        return (
-            f"{words}: pip builds it from its source with --no-build-isolation and "
-            f"--no-binary {package}."
+            return in_turn((release, say("Or compile it from its source against this torch.")))
+        compiling = say(
+            "Or compile it against this torch: pip does so with --no-build-isolation and "
+            "--no-binary {package}.",
+            package=package,
         )
+        return in_turn((release, compiling))
 
     def for_gpus(self, package: CompiledPackage, gpus: Sequence[Gpu]) -> tuple[Fix, ...]:
         """Return the fixes that provide code for these GPUs, or avoid the package."""
         name, version = package.name, package.version
         capabilities = sorted({gpu.compute_capability or "" for gpu in gpus})
-        listed = " and ".join(capabilities)
+        wanted = listed(capabilities)
         if version and any(
             self._table.serves_gpu(name, version, one) is False for one in capabilities
         ):
-            return (self._without(name, f"{name} is not made for compute capability {listed}"),)
+            return (self._without(name, wanted),)
         if self._tools.compiles_cuda() is False:
-            return (self._newer(name, listed),)
+            return (self._newer(name, wanted),)
         build = Fix(
-            text=f"Compile {name} here for compute capability {listed}, with a CUDA toolkit whose "
-            "nvcc knows it.",
+            text=say(
+                "Compile {package} here for compute capability {capabilities}, with a CUDA toolkit "
+                "whose nvcc knows it.", package=name, capabilities=wanted,
+            ),
             commands=(
                 self._python.variable("TORCH_CUDA_ARCH_LIST", f'"{";".join(capabilities)}"'),
                 *self._python.get_pip(),
@@ -103,12 +114,17 @@ class ExtensionFixes(Derived):
         )  # fmt: skip
         if not version:
             return (build,)
-        return self._newer(name, listed), or_else(build)
+        return self._newer(name, wanted), or_else(build)
 
     def _newer(self, package: str, capabilities: str) -> Fix:
         return Fix(
-            text=f"Install a release of {package} with code for compute capability {capabilities}, "
-            f"if there is one for torch {self._torch.version}.",
+            text=say(
+                "Install a release of {package} with code for compute capability {capabilities}, "
+                "if there is one for torch {version}.",
+                package=package,
+                capabilities=capabilities,
+                version=self._torch.version,
+            ),
             verify=self._python.verify(),
         )
 
@@ -123,12 +139,17 @@ class ExtensionFixes(Derived):
             return ""
         capabilities = sorted({gpu.compute_capability or "" for gpu in gpus})
         served = {self._table.serves_gpu(package, version, one) for one in capabilities}
-        return " and ".join(capabilities) if served == {False} else ""
+        return listed(capabilities) if served == {False} else ""
 
-    def _without(self, package: str, why: str) -> Fix:
+    def _without(self, package: str, capabilities: str) -> Fix:
         return Fix(
-            text=f"Do without it: {why}. PyTorch's own functions, such as "
-            "torch.nn.functional.scaled_dot_product_attention, run on this GPU.",
+            text=say(
+                "Do without {package}, which is not made for compute capability {capabilities}. "
+                "PyTorch's own functions run on this GPU, such as "
+                "torch.nn.functional.scaled_dot_product_attention.",
+                package=package,
+                capabilities=capabilities,
+            ),
             commands=(*self._python.get_pip(), self._python.pip("uninstall", "-y", package)),
             verify=self._python.verify(),
         )
@@ -138,14 +159,23 @@ class ExtensionFixes(Derived):
         index = self._table.wheels(package, torch, self._build())
         if index is not None:
             words = ["--no-deps", package, "--find-links", index]
-            text = f"Install the {package} that was built for torch {torch}."
+            text = say(
+                "Install the {package} that was built for torch {torch}.",
+                package=package,
+                torch=torch,
+            )
         else:
             fitting = self._table.for_torch(package, torch)
             pinned = [one for one in fitting if self._is_pinned(package, one)]
             if not pinned:
                 return None
             words = [f"{package}=={pinned[-1]}"]
-            text = f"Install {package} {pinned[-1]}, which was built for torch {torch}."
+            text = say(
+                "Install {package} {version}, which was built for torch {torch}.",
+                package=package,
+                version=pinned[-1],
+                torch=torch,
+            )
         return self._install(text, words, package)
 
     def _is_pinned(self, package: str, version: str) -> bool:
@@ -161,8 +191,13 @@ class ExtensionFixes(Derived):
         if not wanted or not wanted.startswith("==") or wanted[2:].partition("+")[0] == plain:
             return None
         return Fix(
-            text=f"{package} {version} demands torch {wanted[2:]}: let pip bring that torch with "
-            "it. Where something else here needs this torch, do so in an environment of its own.",
+            text=say(
+                "{package} {version} demands torch {wanted}: let pip bring that torch with it. "
+                "Where something else here needs this torch, do so in an environment of its own.",
+                package=package,
+                version=version,
+                wanted=wanted[2:],
+            ),
             commands=(
                 *self._python.get_pip(),
                 self._python.pip("install", f"{package}=={version}", f"torch{wanted}"),
@@ -179,16 +214,22 @@ class ExtensionFixes(Derived):
             return None
         if self._tools.compiles_cuda() is False:
             return Fix(
-                text=f"Install a wheel of {package} that its project built for torch {torch}, if "
-                "its releases have one; there is no CUDA toolkit with a C++ compiler here, which "
-                "its source would need.",
+                text=say(
+                    "Install a wheel of {package} that its project built for torch {torch}, if its "
+                    "releases have one; there is no CUDA toolkit with a C++ compiler here, which "
+                    "its source would need.",
+                    package=package,
+                    torch=torch,
+                ),
                 verify=self._python.verify(),
             )
         release = f"{package}=={version.partition('+')[0]}" if version else package
         # pip removes the old one itself, once the new one is built.
         return Fix(
-            text=f"Build {package} again for torch {torch}, which takes a CUDA toolkit and a C++ "
-            "compiler.",
+            text=say(
+                "Build {package} again for torch {torch}, which takes a CUDA toolkit and a C++ "
+                "compiler.", package=package, torch=torch,
+            ),
             commands=(
                 *self._python.get_pip(),
                 self._python.pip(

@@ -4,12 +4,19 @@ import re
 from collections.abc import Iterable
 
 from gpucheck.advice.offers import Card
+from gpucheck.language import in_turn, say
 from gpucheck.tables import Tables
 from gpucheck.tables.meant_products import like_product, meant_by
 from gpucheck.tables.product_names import capability_of, spellings
 
 _CAPABILITY = re.compile(r"(?:sm_?)?([0-9]{1,2})\.?([0-9])")
 _LONGEST = 100
+
+
+_BY_CAPABILITY = say(
+    "Or give its compute capability, such as 8.9 (nvidia-smi --query-gpu=compute_cap --format=csv "
+    "shows it)"
+)
 
 
 class GpuNameError(ValueError):
@@ -41,11 +48,14 @@ def _card(name: str, tables: Tables) -> Card:
         return Card(name, found.pop())
     if not found and (meant := meant_by(name, tables)):
         return Card(*meant)
-    what = "can be several GPUs" if found else "is no GPU that the tables know"
-    raise GpuNameError(
-        f"{name[:_LONGEST]!r} {what}.{like_product(name, tables)} Or give its compute capability, "
-        "such as 8.9 (nvidia-smi --query-gpu=compute_cap --format=csv shows it)"
+    said = repr(name[:_LONGEST])
+    what = (
+        say("{name} can be several GPUs.", name=said)
+        if found
+        else say("{name} is no GPU that the tables know.", name=said)
     )
+    like = like_product(name, tables)
+    raise GpuNameError(in_turn((what, *((like,) if like else ()), _BY_CAPABILITY)))
 
 
 def _capabilities(name: str, tables: Tables) -> set[str]:

@@ -4,6 +4,7 @@ from gpucheck.derived import Derived, Gpu
 from gpucheck.facts.claims import Fix
 from gpucheck.facts.nvml import Nvml
 from gpucheck.facts.system import System
+from gpucheck.language import in_series, in_turn, say
 
 
 class HideGpus(Derived):
@@ -17,14 +18,18 @@ class HideGpus(Derived):
         """Return the fix that leaves only these GPUs visible; None if there are none."""
         if not works:
             return None
-        names = ", ".join(gpu.label for gpu in works)
+        names = in_series([gpu.label for gpu in works])
         products = {gpu.product for gpu in works}
         places = [
             place for place, gpu in enumerate(self._nvml.gpus or ()) if gpu.device_name in products
         ]
-        text = f"Or use only {names}, which this build does run on: show it no other GPU."
+        text = say(
+            "Or use only {gpus}, which this build does run on: show it no other GPU.", gpus=names
+        )
         if len(places) != len(works):
-            return Fix(text=f"{text} CUDA_VISIBLE_DEVICES takes their numbers or UUIDs.")
+            return Fix(
+                text=in_turn((text, say("CUDA_VISIBLE_DEVICES takes their numbers or UUIDs.")))
+            )
         values = ("PCI_BUS_ID", ",".join(str(place) for place in places))
         names_of = ("CUDA_DEVICE_ORDER", "CUDA_VISIBLE_DEVICES")
         form = "set {}={}" if self._system.os == "windows" else "export {}={}"

@@ -8,28 +8,28 @@ from gpucheck.facts.claims import Fix
 from gpucheck.facts.container import Container
 from gpucheck.facts.nvml import Nvml
 from gpucheck.facts.system import System
+from gpucheck.language import in_series, say, say_many
 
 COLLECT = "sudo nvidia-bug-report.sh"
-ENDS_PROCESS = "This ends the process, whoever owns it: the first command shows whose it is."
-ENDS_WSL = "This ends everything that runs in WSL: save your work first."
-STOPS_OTHERS = "This interrupts everyone who uses this machine: ask them first."
-DRAIN_SLURM = (
+ENDS_PROCESS = say("This ends the process, whoever owns it: the first command shows whose it is.")
+ENDS_WSL = say("This ends everything that runs in WSL: save your work first.")
+STOPS_OTHERS = say("This interrupts everyone who uses this machine: ask them first.")
+DRAIN_SLURM = say(
     "Drain the node first: scontrol update nodename=$(hostname -s) state=drain reason=gpu; "
     "afterwards state=resume."
 )
-DRAIN_KUBERNETES = (
+DRAIN_KUBERNETES = say(
     "Drain the node first: kubectl cordon and kubectl drain --ignore-daemonsets, each with the "
     "node's name; afterwards kubectl uncordon."
 )
-DRAIN_EITHER = (
+DRAIN_EITHER = say(
     "Drain a node of a cluster first: scontrol update ... state=drain under Slurm, kubectl cordon "
     "and kubectl drain in Kubernetes."
 )
-COLLECT_FIRST = (
+COLLECT_FIRST = say(
     "Collect what the driver knows first: a reset or a restart loses it. NVIDIA asks for the "
     "report's file."
 )
-NOW = "On its GPUs now:"
 _MOST_NAMED = 3
 _CHANGES_SYSTEM = ("reboot", "--gpu-reset", "rmmod")
 
@@ -80,15 +80,26 @@ class Interruption(Derived):
     def _who(self) -> str:
         """Return which processes use the GPUs now; "" if none is known to."""
         found = [
-            f"{process.process_name or 'a process'} (pid {process.pid})"
+            say(
+                "{name} (pid {pid})",
+                name=process.process_name or say("a process"),
+                pid=str(process.pid),
+            )
             for gpu in self._nvml.gpus or ()
             for process in gpu.processes or ()
             if process.pid is not None and process.kind == "compute"
         ]
         named = list(dict.fromkeys(found))
         more = len(named) - _MOST_NAMED
-        listed = ", ".join(named[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
-        return f"{NOW} {listed}." if named else ""
+        processes = in_series(named[:_MOST_NAMED])
+        if more > 0:
+            return say_many(
+                more,
+                "On its GPUs now: {processes} and one more process.",
+                "On its GPUs now: {processes} and {count} more processes.",
+                processes=processes,
+            )
+        return say("On its GPUs now: {processes}.", processes=processes) if named else ""
 
     def _drain(self) -> str:
         if self._system.under_slurm:

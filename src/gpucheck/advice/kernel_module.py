@@ -10,6 +10,7 @@ from gpucheck.facts.claims import Confidence, Fix
 from gpucheck.facts.container import Container
 from gpucheck.facts.driver import Driver
 from gpucheck.facts.system import System
+from gpucheck.language import in_series, say
 
 _HEADERS = {
     "apt": "sudo apt-get install -y linux-headers-$(uname -r)",
@@ -58,7 +59,7 @@ class ModuleFixes(Derived):
         """Return the first cause that the facts show; if there is none, that nothing loaded it."""
         if self._container.runtime:
             return Cause(
-                why="the host of this container has not loaded it",
+                why=say("the host of this container has not loaded it"),
                 facts=("container.runtime",),
                 fixes=(self.load(),),
             )
@@ -69,7 +70,7 @@ class ModuleFixes(Derived):
             or self._held_by_nouveau()
             or self._refused()
             or Cause(
-                why="nothing that was read says why",
+                why=say("nothing that was read says why"),
                 facts=(),
                 fixes=(self.load(),),
                 confidence=Confidence.LIKELY,
@@ -79,7 +80,7 @@ class ModuleFixes(Derived):
     def load(self) -> Fix:
         """Return the fix that loads the module and shows the kernel's message if it refuses."""
         return Fix(
-            text="Load the module; if that fails, the kernel's log says why.",
+            text=say("Load the module; if that fails, the kernel's log says why."),
             commands=(_LOAD, "sudo dmesg | grep -i -E 'nvrm|nvidia|nouveau' | tail -n 20"),
         )
 
@@ -92,8 +93,10 @@ class ModuleFixes(Derived):
         }
         modules = " ".join(name for name in _IN_ORDER if loaded.get(name) is not False)
         return Fix(
-            text="Or, without a restart, reload the modules: stop every program that uses a GPU "
-            "(lsof names them), the desktop and nvidia-persistenced first.",
+            text=say(
+                "Or, without a restart, reload the modules: stop every program that uses a GPU "
+                "(lsof names them), the desktop and nvidia-persistenced first."
+            ),
             commands=("sudo lsof /dev/nvidia*", f"sudo rmmod {modules}", _LOAD),
         )
 
@@ -102,10 +105,14 @@ class ModuleFixes(Derived):
         if self._driver.modules_folder is not False:
             return None
         return Cause(
-            why=f"the modules of the running kernel{self._kernel()} are gone from the disk, as "
-            "after an update of the kernel",
+            why=say(
+                "the modules of {kernel} are gone from the disk, as after an update of the kernel",
+                kernel=self._kernel(),
+            ),
             facts=("driver.modules_folder", "system.kernel"),
-            fixes=(Fix(text="Restart, so that the updated kernel runs.", commands=(_REBOOT,)),),
+            fixes=(
+                Fix(text=say("Restart, so that the updated kernel runs."), commands=(_REBOOT,)),
+            ),
             confidence=Confidence.LIKELY,
         )
 
@@ -114,11 +121,15 @@ class ModuleFixes(Derived):
         if driver.module_files != []:
             return None
         facts = ["driver.module_files", "system.kernel"]
-        why = f"there is none for the running kernel{self._kernel()}"
         others = driver.other_kernels_with_module or []
+        why = say("there is none for {kernel}", kernel=self._kernel())
         if others:
             facts.append("driver.other_kernels_with_module")
-            why += f", only for {', '.join(others)}"
+            why = say(
+                "there is none for {kernel}, only for {others}",
+                kernel=self._kernel(),
+                others=in_series(others),
+            )
         if driver.dkms_sources:
             facts.append("driver.dkms_sources")
         if driver.nouveau_loaded:
@@ -131,25 +142,32 @@ class ModuleFixes(Derived):
         if self._driver.dkms_sources != []:
             fixes.append(
                 Fix(
-                    text="Build the module for the running kernel; DKMS needs the kernel's headers "
-                    "for it.",
+                    text=say(
+                        "Build the module for the running kernel; DKMS needs the kernel's headers "
+                        "for it."
+                    ),
                     commands=(*((headers,) if headers else ()), "sudo dkms autoinstall", _LOAD),
                 )
             )
         else:
             fixes.append(
                 Fix(
-                    text="Install the module for the running kernel from where the driver came: "
-                    "the package of prebuilt modules for this kernel, or the driver's DKMS package "
-                    "with the kernel's headers; then load it.",
+                    text=say(
+                        "Install the module for the running kernel from where the driver came: the "
+                        "package of prebuilt modules for this kernel, or the driver's DKMS package "
+                        "with the kernel's headers; then load it."
+                    ),
                     commands=(*((headers,) if headers else ()), _LOAD),
                 )
             )
         if others:
             fixes.append(
                 Fix(
-                    text=f"Or restart into a kernel that has the module: {', '.join(others)} "
-                    "(choose it in the boot menu, under advanced options).",
+                    text=say(
+                        "Or restart into a kernel that has the module: {others} (choose it in the "
+                        "boot menu, under advanced options).",
+                        others=in_series(others),
+                    ),
                     commands=(_REBOOT,),
                 )
             )
@@ -163,15 +181,21 @@ class ModuleFixes(Derived):
         ]
         if not lines:
             return None
-        files = self._driver.source("blacklist") or "the file that has it"
+        files = self._driver.source("blacklist") or say("the file that has it")
         return Cause(
-            why=f"modprobe.d or the kernel's command line keeps it out ({'; '.join(lines)})",
+            why=say(
+                "modprobe.d or the kernel's command line keeps it out ({lines})",
+                lines="; ".join(lines),
+            ),
             facts=("driver.blacklist",),
             fixes=(
                 Fix(
-                    text=f"Take the line out of {files}, then load the module. On a laptop with "
-                    "two GPUs prime-select puts it there: then `sudo prime-select nvidia`, and "
-                    "restart.",
+                    text=say(
+                        "Take the line out of {files}, then load the module. On a laptop with two "
+                        "GPUs prime-select puts it there: then `sudo prime-select nvidia`, and "
+                        "restart.",
+                        files=files,
+                    ),
                     commands=(
                         _FIND_LINE,
                         *_comment_out(files),
@@ -186,11 +210,11 @@ class ModuleFixes(Derived):
         if not self._driver.nouveau_loaded:
             return None
         return Cause(
-            why="nouveau, which cannot run CUDA, holds the GPU",
+            why=say("nouveau, which cannot run CUDA, holds the GPU"),
             facts=("driver.nouveau_loaded",),
             fixes=(
                 Fix(
-                    text="Keep nouveau from loading, then restart.",
+                    text=say("Keep nouveau from loading, then restart."),
                     commands=(_NO_NOUVEAU, *self._around.rebuild_initramfs(), _REBOOT),
                 ),
             ),
@@ -202,25 +226,29 @@ class ModuleFixes(Derived):
         ubuntu = self._system.distribution == "ubuntu"
         key = "/var/lib/shim-signed/mok/MOK.der" if ubuntu else "/var/lib/dkms/mok.pub"
         return Cause(
-            why="Secure Boot is on, which refuses a module that no enrolled key has signed",
+            why=say("Secure Boot is on, which refuses a module that no enrolled key has signed"),
             facts=("driver.secure_boot", "driver.module_files"),
             fixes=(
                 Fix(
-                    text='See whether the kernel refuses it ("Key was rejected by service").',
+                    text=say('See whether the kernel refuses it ("Key was rejected by service").'),
                     commands=(_LOAD,),
                 ),
                 Fix(
-                    text="If it does, enrol the key that signs modules here: choose a password, "
-                    "restart, and enter it under Enroll MOK before the system starts.",
+                    text=say(
+                        "If it does, enrol the key that signs modules here: choose a password, "
+                        "restart, and enter it under Enroll MOK before the system starts."
+                    ),
                     commands=(f"sudo mokutil --import {key}", _REBOOT),
                 ),
-                Fix(text="Or switch Secure Boot off in the firmware's setup."),
+                Fix(text=say("Or switch Secure Boot off in the firmware's setup.")),
             ),
             confidence=Confidence.LIKELY,
         )
 
     def _kernel(self) -> str:
-        return f" {self._system.kernel}" if self._system.kernel else ""
+        if self._system.kernel:
+            return say("the running kernel {release}", release=self._system.kernel)
+        return say("the running kernel")
 
 
 def _comment_out(said: str) -> tuple[str, ...]:

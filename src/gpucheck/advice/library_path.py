@@ -9,9 +9,10 @@ from gpucheck.derived.surroundings import Surroundings
 from gpucheck.facts.claims import Fix, or_else
 from gpucheck.facts.environment import Environment
 from gpucheck.facts.loading import LoadedLibrary
+from gpucheck.language import in_turn, say
 from gpucheck.tables.wheel_names import wheel_of_file
 
-WHERE = "here and where it is set (~/.bashrc, the image, a module file)"
+WHERE = say("here and where it is set (~/.bashrc, the image, a module file)")
 
 
 class CopyFixes(Derived):
@@ -39,28 +40,44 @@ class CopyFixes(Derived):
             if project and not copy.passed_over:
                 again = self._wheels.reinstall([project])
                 return Fix(
-                    text=f"{again.text} Take {entry} out of LD_LIBRARY_PATH, {WHERE}.",
+                    text=in_turn(
+                        (
+                            again.text,
+                            say(
+                                "Take {entry} out of LD_LIBRARY_PATH, {where}.",
+                                entry=entry,
+                                where=WHERE,
+                            ),
+                        )
+                    ),
                     commands=(*again.commands, *commands),
                     verify=again.verify,
                 )
             return Fix(
-                text=f"Take {entry} out of LD_LIBRARY_PATH, {WHERE}. PyTorch's wheels find their "
-                "own libraries without it.",
+                text=say(
+                    "Take {entry} out of LD_LIBRARY_PATH, {where}. PyTorch's wheels find their own "
+                    "libraries without it.",
+                    entry=entry,
+                    where=WHERE,
+                ),
                 commands=commands,
             )
         if copy.found_via == "LD_PRELOAD":
             return Fix(
-                text=f"Take {entry} out of LD_PRELOAD, {WHERE}.",
+                text=say("Take {entry} out of LD_PRELOAD, {where}.", entry=entry, where=WHERE),
                 commands=self._without_preload(entry),
             )
         if copy.found_via == "ld.so.preload":
-            return Fix(text=f"Take {copy.path} out of /etc/ld.so.preload.")
+            return Fix(text=say("Take {path} out of /etc/ld.so.preload.", path=copy.path))
         if project:
             return self._wheels.reinstall([project])
         return Fix(
-            text=f"Replace {copy.path or copy.soname} by the release that this PyTorch was built "
-            "with: in a conda environment, update the package it belongs to; of a toolkit or the "
-            "system, take its folder out of the loader's path."
+            text=say(
+                "Replace {path} by the release that this PyTorch was built with: in a conda "
+                "environment, update the package it belongs to; of a toolkit or the system, take "
+                "its folder out of the loader's path.",
+                path=copy.path or copy.soname,
+            )
         )
 
     def newer_system(self, needed: str, have: str) -> list[Fix]:
@@ -73,8 +90,11 @@ class CopyFixes(Derived):
         """
         fixes = [
             Fix(
-                text=f"Run it on a system, or in a container image, with {needed} or newer. "
-                "Do not replace the C library of a running system."
+                text=say(
+                    "Run it on a system, or in a container image, with {needed} or newer. Do not "
+                    "replace the C library of a running system.",
+                    needed=needed,
+                )
             )
         ]
         if have.startswith("GLIBC_"):

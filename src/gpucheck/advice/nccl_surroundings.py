@@ -5,6 +5,7 @@ the text names every way.
 """
 
 from gpucheck.facts.claims import Fix
+from gpucheck.language import say
 
 _LIFT_MEMLOCK = (
     "printf '* soft memlock unlimited\\n* hard memlock unlimited\\n' | "
@@ -18,48 +19,59 @@ def lift_memlock(runtime: str | None, *, under_slurm: bool | None) -> Fix:
     """Return how to let a process lock more memory."""
     if runtime is None:
         return Fix(
-            text="Lift the limit of locked memory for whatever starts the ranks: "
-            "LimitMEMLOCK=infinity in the unit of slurmd, --ulimit memlock=-1 for a container.",
+            text=say(
+                "Lift the limit of locked memory for whatever starts the ranks: "
+                "LimitMEMLOCK=infinity in the unit of slurmd, --ulimit memlock=-1 for a container."
+            ),
             verify=_SEES_MEMLOCK,
         )
     if runtime in _BY_COMMAND:
-        text = f"Start the container with --ulimit memlock=-1 ({runtime} run)."
+        text = say("Start the container with --ulimit memlock=-1 ({runtime} run).", runtime=runtime)
         return Fix(text=text, verify=_SEES_MEMLOCK)
     if runtime:
-        text = "Lift the memlock limit of the container's runtime: LimitMEMLOCK=infinity in the "
-        return Fix(text=f"{text}unit of its daemon, then restart it.", verify=_SEES_MEMLOCK)
+        text = say(
+            "Lift the memlock limit of the container's runtime: LimitMEMLOCK=infinity in the unit "
+            "of its daemon, then restart it."
+        )
+        return Fix(text=text, verify=_SEES_MEMLOCK)
     if under_slurm:
         return Fix(
-            text="Set LimitMEMLOCK=infinity in the unit of slurmd on every node and restart it; "
-            "Slurm passes its own limit on to the jobs.",
+            text=say(
+                "Set LimitMEMLOCK=infinity in the unit of slurmd on every node and restart it; "
+                "Slurm passes its own limit on to the jobs."
+            ),
             commands=("sudo systemctl edit slurmd", "sudo systemctl restart slurmd"),
             verify=f"srun bash -c '{_SEES_MEMLOCK}'",
         )
     return Fix(
-        text="Lift the limit, then log in again.", commands=(_LIFT_MEMLOCK,), verify=_SEES_MEMLOCK
+        text=say("Lift the limit, then log in again."),
+        commands=(_LIFT_MEMLOCK,),
+        verify=_SEES_MEMLOCK,
     )
 
 
 def enlarge_shared_memory(runtime: str | None) -> Fix:
     """Return how to make /dev/shm larger."""
     if runtime is None:
-        text = (
+        text = say(
             "Start the container with more shared memory: --shm-size=8g or --ipc=host, in "
             "Kubernetes an emptyDir volume with medium: Memory at /dev/shm."
         )
     elif runtime in _BY_COMMAND:
-        text = (
-            "Start the container with more shared memory: add --shm-size=8g, or --ipc=host, "
-            f"to {runtime} run (in a compose file: shm_size: 8gb)."
+        text = say(
+            "Start the container with more shared memory: add --shm-size=8g, or --ipc=host, to "
+            "{runtime} run (in a compose file: shm_size: 8gb).",
+            runtime=runtime,
         )
     elif runtime == "kubernetes":
-        text = "Mount an emptyDir volume with medium: Memory at /dev/shm in the pod."
+        text = say("Mount an emptyDir volume with medium: Memory at /dev/shm in the pod.")
     elif runtime:
-        text = "Give the container more shared memory when it starts."
+        text = say("Give the container more shared memory when it starts.")
     else:
         return Fix(
-            text="Make it larger; the line lasts until the next boot, /etc/fstab makes it "
-            "permanent.",
+            text=say(
+                "Make it larger; the line lasts until the next boot, /etc/fstab makes it permanent."
+            ),
             commands=("sudo mount -o remount,size=8G /dev/shm",),
             verify=_SEES_SHM,
         )
@@ -69,8 +81,10 @@ def enlarge_shared_memory(runtime: str | None) -> Fix:
 def look_at_nvlinks() -> Fix:
     """Return how to look at an NVLink that is down."""
     return Fix(
-        text="Look which link is down and at its error counters; then reboot. If it stays down, "
-        "the bridge, the baseboard or the GPU needs service.",
+        text=say(
+            "Look which link is down and at its error counters; then reboot. If it stays down, the "
+            "bridge, the baseboard or the GPU needs service."
+        ),
         commands=("nvidia-smi nvlink --status", "nvidia-smi nvlink -e"),
         verify="nvidia-smi nvlink --status",
     )

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from gpucheck.advice.package_indexes import PackageIndexes
 from gpucheck.advice.recommender import Offer, Recommender
 from gpucheck.advice.situations import MachineFacts
 from gpucheck.advice.torch_install import Python, requirement
@@ -11,6 +12,7 @@ from gpucheck.derived import Derived
 from gpucheck.facts.claims import Fix, or_else
 from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.system import System
+from gpucheck.language import say
 from gpucheck.tables import Tables
 
 _FOLDER = "gpu-env"
@@ -25,8 +27,10 @@ class NewEnvironment(Derived):
         system: System,
         facts: MachineFacts,
         python: Python,
+        indexes: PackageIndexes,
         tables: Tables,
     ) -> None:
+        self._indexes = indexes
         self._by_conda_first = interpreter.kind == "conda"
         self._windows = system.os == "windows"
         self._facts = facts
@@ -61,7 +65,7 @@ class NewEnvironment(Derived):
         make = self._python.quoted(["uv", "venv", "--python", python, _FOLDER])
         install = ["uv", "pip", "install", "--python", inside]
         return Fix(
-            text=f"By uv, which fetches the Python itself: {_what(python, offer)}.",
+            text=say("By uv, which fetches the Python itself: {what}.", what=_what(python, offer)),
             commands=(make, self._last(install, offer, inside)),
             verify=f"gpucheck --python {inside}",
         )
@@ -70,7 +74,9 @@ class NewEnvironment(Derived):
         make = self._python.quoted(["conda", "create", "-y", "-p", _FOLDER, f"python={python}"])
         inside = f"{_FOLDER}\\python.exe" if self._windows else f"{_FOLDER}/bin/python"
         return Fix(
-            text=f"By conda, which fetches the Python itself: {_what(python, offer)}.",
+            text=say(
+                "By conda, which fetches the Python itself: {what}.", what=_what(python, offer)
+            ),
             commands=(make, self._last([inside, "-m", "pip", "install"], offer, inside)),
             verify=f"gpucheck --python {inside}",
         )
@@ -79,10 +85,16 @@ class NewEnvironment(Derived):
         """Return the command that installs, or the one that determines what to install."""
         if offer is None:
             return self._python.quoted(["gpucheck", "recommend", "--python", inside])
-        words = requirement(offer, (), self._tables, name_index=False)
+        words = requirement(offer, (), self._tables, self._indexes, name_index=False)
         return self._python.quoted([*install, *words[1:]])
 
 
 def _what(python: str, offer: Offer | None) -> str:
-    environment = f"an environment with Python {python}"
-    return f"{environment} and PyTorch {offer.torch} ({offer.build})" if offer else environment
+    if offer is None:
+        return say("an environment with Python {python}", python=python)
+    return say(
+        "an environment with Python {python} and PyTorch {torch} ({build})",
+        python=python,
+        torch=offer.torch,
+        build=offer.build,
+    )

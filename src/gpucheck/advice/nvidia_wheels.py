@@ -7,6 +7,7 @@ from gpucheck.advice.torch_install import Python
 from gpucheck.derived import Derived
 from gpucheck.facts.claims import Fix
 from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.language import in_turn, listed, say
 
 _OF_THE_SYSTEM = ("/lib", "/usr/lib")
 
@@ -31,16 +32,20 @@ class WheelFixes(Derived):
             remove: wheels that wrote the same files. They are removed first, because removing them
                 later would delete these files.
         """
-        names = " and ".join(projects)
         pins = self._torch.pins or {}
-        text = f"Install {names} again, in the version that this PyTorch requires"
+        text: str = say(
+            "Install {packages} again, in the version that this PyTorch requires.",
+            packages=listed(projects),
+        )
         if remove:
-            text += (
-                f"; {' and '.join(remove)} must go first, for both own the same files. A program "
-                "that needs the other one needs an environment of its own"
+            removal = say(
+                "Remove {packages} first, because both own the same files. A program that needs "
+                "what is removed needs an environment of its own.",
+                packages=listed(remove),
             )
+            text = in_turn((text, removal))
         fix = self._python.install(
-            f"{text}.",
+            text,
             [
                 "install",
                 "--force-reinstall",
@@ -65,8 +70,10 @@ class WheelFixes(Derived):
         is_file = name.startswith(soname)
         target = folder if is_file and not folder.startswith(_OF_THE_SYSTEM) else path
         return Fix(
-            text="The library is there: let every user read it. The owner of the files, or root, "
-            "can do so.",
+            text=say(
+                "The library is there: let every user read it. The owner of the files, or root, "
+                "can do so."
+            ),
             commands=(f"chmod -R a+rX {shlex.quote(target)}",),
             verify=self._python.verify(),
         )

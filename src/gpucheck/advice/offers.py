@@ -5,6 +5,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from gpucheck.language import say
 from gpucheck.tables import OperatingSystem, Tables
 from gpucheck.tables.choice import Machine, fits_driver, fits_gpus, fits_python, operating_system
 from gpucheck.tables.cubin_rules import Runs
@@ -230,7 +231,9 @@ def admitted(specifier: str, releases: Collection[str]) -> tuple[frozenset[str],
         wanted = SpecifierSet(text)
         return frozenset(torch for torch in releases if wanted.contains(torch)), build
     except InvalidSpecifier as error:
-        raise SpecifierError(f"{specifier!r} is neither a version nor a specifier") from error
+        raise SpecifierError(
+            say("{specifier} is neither a version nor a specifier", specifier=repr(specifier))
+        ) from error
 
 
 def _offer(release: ReleaseRow, row: BuildRow, platform: str) -> Offer:

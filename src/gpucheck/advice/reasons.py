@@ -3,6 +3,7 @@
 from collections.abc import Collection
 
 from gpucheck.advice.offers import Card, Limit, Offer, Offers, Situation, newest_first
+from gpucheck.language import Sentence, any_of, listed, phrase, say, say_many
 from gpucheck.tables.driver_branches import DriverBranches
 from gpucheck.tables.driver_support import DriverSupport, Drives
 from gpucheck.tables.gpu_architectures import GpuArchitectures
@@ -10,11 +11,13 @@ from gpucheck.tables.gpu_products import GpuProducts
 from gpucheck.tables.versions import capability_numbers, numbers
 
 _PLATFORMS = {
-    "linux_x86_64": "Linux on x86_64",
-    "linux_aarch64": "Linux on aarch64",
+    "linux_x86_64": say("Linux on x86_64"),
+    "linux_aarch64": say("Linux on aarch64"),
     "windows": "Windows",
-    "windows_aarch64": "Windows on aarch64",
+    "windows_aarch64": say("Windows on aarch64"),
 }
+
+_NEWER_DRIVER = say("a newer driver")
 
 
 class Reasons:
@@ -29,20 +32,32 @@ class Reasons:
 
     def no_builds(self) -> str:
         """Say that PyTorch publishes nothing for the platform."""
-        what = "CUDA builds" if self._situation.cards else "builds"
         platform = _PLATFORMS.get(self._situation.platform, self._situation.platform)
-        return f"The tables know no PyTorch {what} for {platform}."
+        if self._situation.cards:
+            return say(
+                "The tables know no CUDA build of PyTorch for {platform}.", platform=platform
+            )
+        return say("The tables know no build of PyTorch for {platform}.", platform=platform)
 
     def no_code(self, card: Card) -> str:
         """Say that no build supports a GPU."""
         architecture = self._architectures.architecture(card.capability)
         platform = _PLATFORMS.get(self._situation.platform, self._situation.platform)
-        return f"No build for {platform} is known to have code for {card}, of {architecture}."
+        return say(
+            "No build for {platform} is known to have code for {gpu}, of {architecture}.",
+            platform=platform,
+            gpu=card,
+            architecture=architecture,
+        )
 
     def unheard_of(self) -> tuple[str, ...]:
         """Say which GPUs have a compute capability that the tables do not know."""
         return tuple(
-            f"The tables (of {self._offers.tables.date}) do not know the capability of {card}."
+            say(
+                "The tables (of {date}) do not know the compute capability of {gpu}.",
+                date=self._offers.tables.date,
+                gpu=card,
+            )
             for card in _one_a_capability(self._situation.cards)
             if not self._architectures.knows(card.capability)
         )
@@ -54,7 +69,7 @@ class Reasons:
         """
         products = self._offers.tables.get(GpuProducts)
         return tuple(
-            f"{card} is a Jetson, whose PyTorch comes with its JetPack from NVIDIA."
+            say("{gpu} is a Jetson: NVIDIA publishes its PyTorch with JetPack.", gpu=card)
             for card in _one_a_capability(self._situation.cards)
             if products.is_jetson(card.capability)
             and not self._offers.with_code_for(card.capability)
@@ -63,21 +78,27 @@ class Reasons:
     def none_admitted(self, newest: str) -> str:
         """Say that no release matches the request."""
         asked = self._situation.torch
-        return f"--torch {asked} admits no release of the tables, whose newest is {newest}."
+        return say(
+            "--torch {asked} admits no release of the tables, whose newest is {newest}.",
+            asked=asked,
+            newest=newest,
+        )
 
     def no_code_admitted(self) -> str:
         """Say that no release that matches the request has code for the GPUs."""
-        cards = _listed([str(card) for card in _one_a_capability(self._situation.cards)])
-        return f"No build that --torch {self._situation.torch} admits has code for {cards}."
+        return say(
+            "No build that --torch {asked} admits has code for {gpus}.",
+            asked=self._situation.torch,
+            gpus=self._cards(),
+        )
 
     def share_none(self) -> tuple[str, ...]:
         """Say that the GPUs have no build in common, and what each of them needs."""
         cards = _one_a_capability(self._situation.cards)
-        first = f"{_listed([str(card) for card in cards])} share no build of PyTorch:"
         return (
-            first,
-            *(f"{card} needs {self._range(card)}." for card in cards),
-            "Make one environment for each, and choose the GPU with CUDA_VISIBLE_DEVICES.",
+            say("No build of PyTorch has code for all of {gpus}.", gpus=self._cards()),
+            *map(self._needs, cards),
+            say("Make one environment for each, and choose the GPU with CUDA_VISIBLE_DEVICES."),
         )
 
     def undriven(self) -> tuple[str, ...]:
@@ -92,85 +113,122 @@ class Reasons:
 
     def fits(self, offer: Offer) -> tuple[str, ...]:
         """Say why an offer fits."""
-        found = []
+        found: list[str] = []
         situation = self._situation
         if situation.cards:
-            cards = [str(card) for card in _one_a_capability(situation.cards)]
-            found.append(f"It has code for {_listed(cards)}.")
+            found.append(say("It has code for {gpus}.", gpus=self._cards()))
         else:
-            found.append("There is no NVIDIA GPU: this is the build for the CPU.")
+            found.append(say("There is no NVIDIA GPU: this is the build for the CPU."))
         if offer.cuda and self._has_driver():
-            oldest = self._oldest(offer)
-            needs = f", which need {oldest} or newer" if oldest else ""
-            found.append(f"{self._driver()} runs builds for CUDA {offer.cuda}{needs}.")
+            found.append(self._runs(offer))
         if situation.python:
-            found.append(f"It has wheels for Python {situation.python}.")
+            found.append(say("It has wheels for Python {python}.", python=situation.python))
         return tuple(found)
+
+    def _runs(self, offer: Offer) -> str:
+        """Say that the driver runs builds of the CUDA of an offer."""
+        if oldest := self._oldest(offer):
+            return say(
+                "{driver} runs builds for CUDA {cuda}, which need {oldest} or newer.",
+                driver=self._driver(),
+                cuda=offer.cuda,
+                oldest=oldest,
+            )
+        return say("{driver} runs builds for CUDA {cuda}.", driver=self._driver(), cuda=offer.cuda)
 
     def caveats(self, offer: Offer) -> tuple[str, ...]:
         """Say what is not certain about an offer."""
-        found = []
+        found: list[str] = []
         if not offer.confirmed:
-            why = f": {offer.note}" if offer.note else ""
-            found.append(f"The list of GPU code in this build is not fully confirmed{why}.")
+            found.append(_unconfirmed(phrase(offer.note)))
         if not offer.announced:
-            found.append("PyTorch published this build without announcing it.")
+            found.append(say("PyTorch published this build without announcing it."))
         release = self._situation.driver
         if release is not None and not self._branches.knows(release):
-            found.append(f"Driver {release} is newer than the tables.")
+            found.append(say("Driver {release} is newer than the tables.", release=release))
         return tuple(found)
 
     def code_ends(self, last: Offer, newest: Offer) -> str:
         """Say where the code for the GPUs ends."""
-        cards = _listed([str(card) for card in _one_a_capability(self._situation.cards)])
-        verb = "needs" if len(_one_a_capability(self._situation.cards)) == 1 else "need"
-        return (
-            f"{cards} {verb} a {last.build} build, torch <= {last.torch}: none of torch "
-            f"{newest.torch} is known to have the code."
+        return say_many(
+            len(_one_a_capability(self._situation.cards)),
+            "{gpus} needs a {build} build of torch {last} or older: no build of torch {newest} is "
+            "known to have code for it.",
+            "{gpus} need a {build} build of torch {last} or older: no build of torch {newest} is "
+            "known to have code for them.",
+            gpus=self._cards(),
+            build=last.build,
+            last=last.torch,
+            newest=newest.torch,
         )
 
     def would_allow(self, limit: Limit, offer: Offer) -> str:
         """Say what changing one limit would allow."""
-        return _sentence(f"{self._change(limit, offer)} would allow {offer}")
+        return say(
+            "{offer} would fit with {change}.", offer=offer, change=self._change(limit, offer)
+        )
 
     def excludes(self, limits: Collection[Limit], offer: Offer) -> str:
         """Say which limits exclude an offer, and what to change."""
-        why = " and ".join(self._exclusion(limit, offer) for limit in limits)
-        how = " and ".join(self._change(limit, offer) for limit in limits)
-        return _sentence(f"{why}: {how} would allow {offer}")
+        return say(
+            "{offer} does not fit, because {reasons}. It would fit with {changes}.",
+            offer=offer,
+            reasons=listed([self._exclusion(limit, offer) for limit in limits]),
+            changes=listed([self._change(limit, offer) for limit in limits]),
+        )
 
     def with_a_driver(self, limits: Collection[Limit], offer: Offer) -> str:
         """Say what a driver that supports the GPUs would allow, with other changes if needed."""
         dropped = any(self._drives(card) == "dropped" for card in self._situation.cards)
-        driver = "that driver" if dropped else f"driver {self.driver_for(offer)} or newer"
+        driver = (
+            say("that driver")
+            if dropped
+            else say("driver {release} or newer", release=self.driver_for(offer))
+        )
         changes = [driver, *(self._change(limit, offer) for limit in limits)]
-        return f"With {' and '.join(changes)} {offer} would fit."
+        return say("{offer} would fit with {change}.", offer=offer, change=listed(changes))
 
     def driver_for(self, offer: Offer) -> str | None:
         """Return the oldest driver that runs an offer on these GPUs."""
         return self._offers.oldest_driver(offer, self._situation)
 
-    def _range(self, card: Card) -> str:
+    def _needs(self, card: Card) -> str:
+        """Say which releases have code for a GPU."""
         offers = newest_first(self._offers.with_code_for(card.capability))
         releases = sorted({offer.torch for offer in offers}, key=numbers)
         builds = sorted({offer.build for offer in offers})
-        one = len(releases) == 1
-        which = releases[0] if one else f"{releases[0]} to {releases[-1]}"
-        return f"torch {which}, built as {' or '.join(builds)}"
+        if len(releases) == 1:
+            return say(
+                "{gpu} needs torch {release}, built as {builds}.",
+                gpu=card,
+                release=releases[0],
+                builds=any_of(builds),
+            )
+        return say(
+            "{gpu} needs torch {first} to {last}, built as {builds}.",
+            gpu=card,
+            first=releases[0],
+            last=releases[-1],
+            builds=any_of(builds),
+        )
 
     def _undriven(self, card: Card) -> str:
         drives = self._drives(card)
         if drives == "dropped":
-            return (
-                f"{self._driver()} no longer drives {card}: branch "
-                f"{self._support.last([card.capability])} is the last that does. "
-                "Install a driver of that branch."
+            return say(
+                "{driver} no longer drives {gpu}: branch {branch} is the last that does. Install a "
+                "driver of that branch.",
+                driver=self._driver(),
+                gpu=card,
+                branch=self._support.last([card.capability]),
             )
         if drives == "too-old":
-            return (
-                f"{self._driver()} does not drive {card} yet: branch "
-                f"{self._support.first(card.capability)} is the first that does. "
-                "Install a newer driver."
+            return say(
+                "{driver} does not drive {gpu} yet: branch {branch} is the first that does. "
+                "Install a newer driver.",
+                driver=self._driver(),
+                gpu=card,
+                branch=self._support.first(card.capability),
             )
         return self._doubtful(card) if drives == "not-known" else ""
 
@@ -181,29 +239,48 @@ class Reasons:
     def _doubtful(self, card: Card) -> str:
         """Say that it is unknown whether so old a driver supports a GPU."""
         toolkit = ".".join(map(str, self._support.first_toolkit(card.capability) or ()))
-        return (
-            f"{self._driver()} is not known to drive {card}: it is older than CUDA {toolkit}, the "
-            "first whose compiler knows this GPU. Install a newer driver."
+        return say(
+            "{driver} is not known to drive {gpu}: it is older than CUDA {toolkit}, the first "
+            "whose compiler knows this GPU. Install a newer driver.",
+            driver=self._driver(),
+            gpu=card,
+            toolkit=toolkit,
         )
 
     def _exclusion(self, limit: Limit, offer: Offer) -> str:
         if limit == "python":
-            return f"Python {self._situation.python} has no wheel of torch {offer.torch}"
+            return say(
+                "torch {torch} has no wheel for Python {python}",
+                torch=offer.torch,
+                python=self._situation.python,
+            )
         if limit == "driver":
-            return f"{self._driver()} does not run builds for CUDA {offer.cuda}"
+            return say(
+                "{driver} does not run builds for CUDA {cuda}",
+                driver=self._driver().within(),
+                cuda=offer.cuda,
+            )
         if limit == "glibc":
-            return f"this system's glibc {self._situation.glibc} is older than {offer.glibc}"
-        return f"--torch {self._situation.torch} excludes torch {offer.torch}"
+            return say(
+                "glibc {glibc} of this system is older than {needed}",
+                glibc=self._situation.glibc,
+                needed=offer.glibc,
+            )
+        return say(
+            "--torch {asked} excludes torch {torch}",
+            asked=self._situation.torch,
+            torch=offer.torch,
+        )
 
     def _change(self, limit: Limit, offer: Offer) -> str:
         if limit == "python":
-            return f"Python {self._nearest_python(offer)}"
+            return say("Python {python}", python=self._nearest_python(offer))
         if limit == "driver":
             needed = self.driver_for(offer)
-            return f"driver {needed} or newer" if needed else "a newer driver"
+            return say("driver {release} or newer", release=needed) if needed else _NEWER_DRIVER
         if limit == "glibc":
-            return f"a system or container with glibc {offer.glibc} or newer"
-        return "a --torch that admits it"
+            return say("a system or container with glibc {glibc} or newer", glibc=offer.glibc)
+        return say("a --torch that admits it")
 
     def _nearest_python(self, offer: Offer) -> str:
         """Return the nearest Python with wheels, of the same kind if there is one."""
@@ -225,21 +302,33 @@ class Reasons:
     def _has_driver(self) -> bool:
         return self._situation.driver is not None or self._situation.driver_cuda is not None
 
-    def _driver(self) -> str:
+    def _driver(self) -> Sentence:
         release, cuda = self._situation.driver, self._situation.driver_cuda
         if release is None:
-            return f"The driver (CUDA {cuda})"
-        return f"Driver {release} (CUDA {cuda})" if cuda else f"Driver {release}"
+            return say("The driver (CUDA {cuda})", cuda=cuda)
+        if cuda:
+            return say("Driver {release} (CUDA {cuda})", release=release, cuda=cuda)
+        return say("Driver {release}", release=release)
+
+    def _cards(self) -> str:
+        """Return the GPUs, one of each compute capability."""
+        return listed([str(card) for card in _one_a_capability(self._situation.cards)])
 
 
 def left_out(offers: Offers, best: Offer, hidden: Collection[Card]) -> str:
     """Say which of the hidden GPUs an offer leaves out because no build fits all GPUs."""
     without = [card for card in hidden if best not in offers.with_code_for(card.capability)]
-    cards = _listed([str(card) for card in _one_a_capability(without or hidden)])
-    return (
-        f"No build fits all GPUs of this machine: this one leaves out {cards}, which "
-        "CUDA_VISIBLE_DEVICES hides."
+    return say(
+        "No build fits all GPUs of this machine: this one leaves out {gpus}, which "
+        "CUDA_VISIBLE_DEVICES hides.",
+        gpus=listed([str(card) for card in _one_a_capability(without or hidden)]),
     )
+
+
+def _unconfirmed(note: str) -> str:
+    if note:
+        return say("The list of GPU code in this build is not fully confirmed: {note}.", note=note)
+    return say("The list of GPU code in this build is not fully confirmed.")
 
 
 def _one_a_capability(cards: Collection[Card]) -> list[Card]:
@@ -248,11 +337,3 @@ def _one_a_capability(cards: Collection[Card]) -> list[Card]:
     for card in cards:
         first.setdefault(card.capability, card)
     return list(first.values())
-
-
-def _sentence(words: str) -> str:
-    return f"{words[0].upper()}{words[1:]}."
-
-
-def _listed(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

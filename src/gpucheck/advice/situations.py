@@ -11,6 +11,7 @@ from gpucheck.derived.wheels import wheel_platform
 from gpucheck.facts import UnknownFactError
 from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.system import System
+from gpucheck.language import in_series, say, say_many
 from gpucheck.tables import OperatingSystem
 
 _BITS = 64
@@ -53,20 +54,31 @@ class MachineFacts(Derived):
         """
         found = []
         if self._system.os == "macos":
-            found.append("PyTorch has no CUDA build for macOS.")
+            found.append(say("PyTorch has no CUDA build for macOS."))
         if self._system.jetson and self.gpus() is None:
-            found.append("This is a Jetson, whose PyTorch comes with its JetPack from NVIDIA.")
+            found.append(say("This is a Jetson: NVIDIA publishes its PyTorch with JetPack."))
         return (*found, *self.without_cpu_wheels())
 
     def without_cpu_wheels(self) -> tuple[str, ...]:
         """Return why PyTorch has no wheel at all, not even for the CPU; empty if it has one."""
         found = []
         if self._system.libc == "musl":
-            found.append("This system has musl as its C library; PyTorch's wheels need glibc.")
+            found.append(say("This system has musl as its C library; PyTorch's wheels need glibc."))
         if self._interpreter.bits not in (None, _BITS):
-            found.append(f"This Python has {self._interpreter.bits} bits; the wheels need {_BITS}.")
+            found.append(
+                say(
+                    "This Python has {bits} bits; the wheels need {needed}.",
+                    bits=self._interpreter.bits,
+                    needed=_BITS,
+                )
+            )
         if self._interpreter.implementation not in (None, "cpython"):
-            found.append(f"PyTorch has no wheels for {self._interpreter.implementation}.")
+            found.append(
+                say(
+                    "PyTorch has no wheels for {implementation}.",
+                    implementation=self._interpreter.implementation,
+                )
+            )
         return tuple(found)
 
     def python(self) -> str | None:
@@ -154,9 +166,13 @@ class MachineFacts(Derived):
 
 def left_aside(unclear: Sequence[str]) -> str:
     """Return which hidden GPUs were not considered because they are unknown."""
-    return (
-        f"CUDA_VISIBLE_DEVICES hides {', '.join(unclear)}, of unknown compute capability: "
-        "whether the build fits it is unknown, too."
+    return say_many(
+        len(unclear),
+        "CUDA_VISIBLE_DEVICES hides {gpus}, whose compute capability is unknown. Whether the build "
+        "has code for it is unknown, too.",
+        "CUDA_VISIBLE_DEVICES hides {gpus}, whose compute capabilities are unknown. Whether the "
+        "build has code for them is unknown, too.",
+        gpus=in_series(unclear),
     )
 
 

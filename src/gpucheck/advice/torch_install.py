@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 
 from msgspec.structs import replace
 
+from gpucheck.advice.package_indexes import PackageIndexes
 from gpucheck.advice.recommender import Offer, Recommendation, Recommender, Situation
 from gpucheck.advice.situations import MachineFacts, left_aside
 from gpucheck.derived import Derived, Gpu
@@ -16,14 +17,13 @@ from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.packages import Packages
 from gpucheck.facts.system import System
 from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.language import Sentence, in_turn, say
 from gpucheck.tables import OperatingSystem, Tables
 from gpucheck.tables.torch_builds import TorchBuilds
 from gpucheck.tables.torch_companions import Package, TorchCompanions
 from gpucheck.tables.torch_releases import TorchReleases
 from gpucheck.tables.versions import released
-from gpucheck.tables.wheel_indexes import WheelIndexes
 
-WHEEL_INDEX = "https://download.pytorch.org/whl/"
 START_PAGE = "https://pytorch.org/get-started/locally/"
 PREVIOUS_PAGE = "https://pytorch.org/get-started/previous-versions/"
 JETSON_PAGE = (
@@ -32,6 +32,20 @@ JETSON_PAGE = (
 COMPANIONS: tuple[Package, ...] = ("torchvision", "torchaudio")
 _CONDA_NAMES = ("pytorch", "torchvision", "torchaudio", "cpuonly", "pytorch-cpu")
 _MOST_REASONS = 4
+_NOT_BY_PIP = say(
+    "pip may not change this Python, which another program manages, so use a virtual environment."
+)
+_BY_THE_SYSTEM = say(
+    "If the system's package manager installed this PyTorch, let it install what belongs to it."
+)
+_OF_NGC = say(
+    "Do not replace the PyTorch of this NGC image by pip: the image pins it, and its other "
+    "libraries are built for it."
+)
+_BY_PIP = say(
+    "pip installs it, because gpucheck knows of no CUDA build of conda that surely fits. conda "
+    "removes only what is named; packages of conda that depend on it stay and use the new one."
+)
 _SPECIAL_ON_WINDOWS = frozenset(" <>&|^%")
 
 
@@ -62,10 +76,14 @@ class Python(Derived):
         A uv environment has no pip of its own, so ``uv pip`` is used for it.
         """
         executable = self._interpreter.executable or "python"
-        if self._interpreter.has_pip is False and self._interpreter.kind == "uv":
+        if self.by_uv():
             verb, *rest = [word for word in arguments if word != "-y"]
             return self.quoted(["uv", "pip", verb, "--python", executable, *rest])
         return self.quoted([executable, "-m", "pip", *arguments])
+
+    def by_uv(self) -> bool:
+        """Whether uv installs into the target."""
+        return self._interpreter.has_pip is False and self._interpreter.kind == "uv"
 
     def remove_torch(self) -> tuple[str, ...]:
         """Return the commands that uninstall torch and its companions.
@@ -153,18 +171,13 @@ class Python(Derived):
         """
         if self.managed_by_system():
             return Fix(
-                text=f"{text} pip may not change this Python, which another program manages, so "
-                "use a virtual environment.",
+                text=in_turn((text, _NOT_BY_PIP)),
                 commands=self.new_environment(arguments),
                 verify=f"gpucheck --python {self.new_python()}",
             )
         before = (*self.get_pip(), *(self.remove_torch() if remove else ()))
         if remove and self._from_conda():
-            text += (
-                " pip installs it, because gpucheck knows of no CUDA build of conda that surely "
-                "fits. conda removes only what is named; packages of conda that depend on it stay "
-                "and use the new one."
-            )
+            text = in_turn((text, _BY_PIP))
         return Fix(text=text, commands=(*before, self.pip(*arguments)), verify=self.verify())
 
     def verify(self) -> str:
@@ -184,9 +197,11 @@ class TorchFixes(Derived):
         container: Container,
         facts: MachineFacts,
         packages: Packages,
+        indexes: PackageIndexes,
         tables: Tables,
     ) -> None:
         self._python = python
+        self._indexes = indexes
         self._system = system
         self._torch = torch
         self._container = container
@@ -210,15 +225,10 @@ class TorchFixes(Derived):
         found = self._recommended()
         if found is None or found.best is None:
             return None
-        what = _what(found.best)
-        more = self._more(found)
+        what, more = _what(found.best), self._more(found)
         if self._is_of_ngc():
-            return Fix(
-                text=f"Use an image or a new virtual environment with {what}"
-                f"{': ' + why if why else ''}.{more} Do not replace the PyTorch of this NGC image "
-                "by pip: the image pins it, and its other libraries are built for it."
-            )
-        text = f"Install {what}{': ' + why if why else ''}.{more}"
+            return Fix(text=in_turn((_use(what, why), *more, _OF_NGC)))
+        text = in_turn((_install(what, why), *more, *self._mirror_said(found.best)))
         return self._python.install(text, self._requirement(found.best))
 
     def install_for(self, limit: str) -> Fix | None:
@@ -227,21 +237,25 @@ class TorchFixes(Derived):
         None if no build is known to fit. The installed release comes first, in another build.
 
         Args:
-            limit: what excludes the installed build, such as "the driver you have".
+            limit: what excludes the installed build: "the driver you have".
         """
         offer, newest = self.offer(), self._newest()
         if offer is None or newest is None or offer.torch == newest.torch:
-            return self.install(f"the newest that runs on {limit}")
+            return self.install(say("the newest that runs on {limit}", limit=limit))
         return self.install(
-            f"your release, in a build that runs on {limit}; the newest that does is {newest}"
+            say(
+                "your release, in a build that runs on {limit}; the newest that does is {newest}",
+                limit=limit,
+                newest=newest,
+            )
         )
 
     def why_none(self) -> str:
-        """Return why no build fits, after a colon; "" if unknown."""
+        """Return why no build fits, in sentences; "" if unknown."""
         found = self._recommended()
         if found is None or found.best is not None or not found.reasons:
             return ""
-        return f" {' '.join(found.reasons[:_MOST_REASONS])}"
+        return in_turn(found.reasons[:_MOST_REASONS])
 
     def install_cpu(self, why: str) -> Fix | None:
         """Return the fix that installs a CPU build; None if pip has none for this place."""
@@ -253,10 +267,10 @@ class TorchFixes(Derived):
         else:
             words = ["install", *self._python.torch_family()]
             if self._system.os == "linux":
-                words += ["--index-url", f"{WHEEL_INDEX}cpu"]
-        return self._python.install(
-            f"Install the CPU build: {why}.", words, remove=offer is not None
-        )
+                words += ["--index-url", self._indexes.of_build("cpu")]
+        mirror = self._mirror_said(offer) if offer is not None else ()
+        text = in_turn((say("Install the CPU build: {why}.", why=why), *mirror))
+        return self._python.install(text, words, remove=offer is not None)
 
     def _cpu_offer(self) -> Offer | None:
         """Return the CPU build of the installed release, or else the newest one that runs here."""
@@ -282,23 +296,26 @@ class TorchFixes(Derived):
         found = self._recommended(without_gpu=True)
         best = found.best if found is not None else None
         inside = self._python.new_python()
+        mirror: tuple[Sentence, ...] = ()
         if best is None:
-            commands = (
+            commands: tuple[str, ...] = (
                 *self._python.make_environment(),
                 f"gpucheck recommend --python {inside}",
             )
         else:
-            commands = self._python.new_environment(self._requirement(best))
+            commands = self._python.new_environment(self._requirement(best, elsewhere=True))
+            mirror = self._mirror_said(best, elsewhere=True)
             if self._packages.find("numpy"):
                 commands += (self._python.install_there("install", self._numpy_for(best)),)
-        what = f" with {_what(best)}" if best is not None else ""
         return Fix(
-            text=f"{text} pip may not change this Python, which another program manages: make a "
-            f"virtual environment{what}. (If the system's package manager brought this PyTorch, "
-            "let it bring what belongs to it instead.)",
+            text=in_turn((text, _make_environment(best), *mirror, _BY_THE_SYSTEM)),
             commands=commands,
             verify=f"gpucheck --python {inside}",
         )
+
+    def index_of(self, build: str) -> str:
+        """Return the address of the index with the wheels of a build such as cu126."""
+        return self._indexes.of_build(build)
 
     def verify(self) -> str:
         """Return the command that shows whether the fix worked."""
@@ -333,27 +350,46 @@ class TorchFixes(Derived):
         situation = self._facts.situation()
         return None if situation is None else Recommender(self._tables).recommend(situation).best
 
-    def _requirement(self, offer: Offer) -> list[str]:
-        """Return pip's arguments that install this build and the installed companions."""
-        return requirement(offer, self._python.torch_family(), self._tables, name_index=True)
+    def _requirement(self, offer: Offer, *, elsewhere: bool = False) -> list[str]:
+        """Return pip's arguments that install this build and the installed companions.
+
+        Without a mirror of PyPI they name the index even if PyPI has this very build, because pip
+        may be configured for another one.
+        """
+        family, name_index = (
+            self._python.torch_family(),
+            not self._mirror_said(offer, elsewhere=elsewhere),
+        )
+        return requirement(offer, family, self._tables, self._indexes, name_index=name_index)
+
+    def _mirror_said(self, offer: Offer, *, elsewhere: bool = False) -> tuple[Sentence, ...]:
+        """Return the sentence about the mirror that has this build, if one is configured."""
+        if not offer.is_default:
+            return ()
+        apart = elsewhere or self._python.managed_by_system()
+        uv = self._python.by_uv() and not apart
+        said = self._indexes.said(uv=uv, elsewhere=apart)
+        return () if said is None else (said,)
 
     def _numpy_for(self, offer: Offer) -> str:
         os: OperatingSystem = "windows" if self._system.os == "windows" else "linux"
         works = self._tables.get(TorchReleases).numpy2(offer.torch, os)
         return "numpy<2" if works is False else "numpy"
 
-    def _more(self, found: Recommendation) -> str:
+    def _more(self, found: Recommendation) -> list[str]:
         """Return what else the user must know: GPUs that are left out, and the required driver."""
         sentences = list(found.left_out)
         gpus = self._facts.gpus()
         if gpus is not None and gpus.unclear:
             sentences.append(left_aside(gpus.unclear))
         if found.oldest_driver and not any(self._facts.driver()):
-            sentences.append(f"It needs driver {found.oldest_driver} or newer.")
+            sentences.append(
+                say("It needs driver {release} or newer.", release=found.oldest_driver)
+            )
         if found.best is not None:
             wanted = self._python.torch_family()
             sentences += companion_doubts(found.best, wanted, self._tables)
-        return "".join(f" {sentence}" for sentence in sentences)
+        return sentences
 
     def _is_of_ngc(self) -> bool:
         """Whether NVIDIA built this torch for its images: ``2.6.0a0+ecf3bae40a.nv25.01``."""
@@ -362,12 +398,16 @@ class TorchFixes(Derived):
 
 
 def requirement(
-    offer: Offer, wanted: Collection[str], tables: Tables, *, name_index: bool
+    offer: Offer,
+    wanted: Collection[str],
+    tables: Tables,
+    indexes: PackageIndexes,
+    *,
+    name_index: bool,
 ) -> list[str]:
     """Return pip's arguments that install a build and those of the wanted packages it has.
 
-    ``name_index``: name the index even if PyPI has this very build, because the pip settings of
-    the machine may use another index.
+    ``name_index``: name the index even if PyPI has this very build.
     """
     companions = tables.get(TorchCompanions)
     words = [f"torch=={offer.torch}"]
@@ -377,31 +417,75 @@ def requirement(
             words.append(f"{package}=={version}" if version else package)
     if offer.is_default and not name_index:
         return ["install", *words]
-    address = tables.get(WheelIndexes).address(offer.build)
-    return ["install", *words, "--index-url", address or f"{WHEEL_INDEX}{offer.build}"]
+    return ["install", *words, "--index-url", indexes.of_build(offer.build)]
 
 
 def companion_doubts(offer: Offer, wanted: Collection[str], tables: Tables) -> list[str]:
     """Return what is uncertain about the wanted companions: torchaudio may not be in the index."""
     companions, builds = tables.get(TorchCompanions), tables.get(TorchBuilds)
     from_index = offer.cuda and not offer.is_default
-    doubts = []
+    doubts: list[str] = []
     for package in COMPANIONS:
         if package not in wanted:
             continue
         version = companions.companion_for(offer.torch, package)
         if version is None:
-            doubts.append(f"The tables do not know the {package} of torch {offer.torch}.")
+            doubts.append(
+                say(
+                    "The tables do not know the {package} of torch {torch}.",
+                    package=package,
+                    torch=offer.torch,
+                )
+            )
             continue
         listed = builds.available(version, offer.cuda, offer.platform) if from_index else True
         if package == "torchaudio" and listed is not True:
             doubts.append(
-                f"The tables do not say whether {package} {version} is in the index of "
-                f"{offer.build}: where it is missing, install it from PyPI by itself."
+                say(
+                    "The tables do not say whether {package} {version} is in the index of {build}: "
+                    "where it is missing, install it from PyPI by itself.",
+                    package=package,
+                    version=version,
+                    build=offer.build,
+                )
             )
     return doubts
 
 
-def _what(offer: Offer) -> str:
-    made_for = f"built for CUDA {offer.cuda} ({offer.build})" if offer.cuda else "for the CPU"
-    return f"PyTorch {offer.torch} {made_for}"
+def _what(offer: Offer) -> Sentence:
+    if not offer.cuda:
+        return say("PyTorch {torch} for the CPU", torch=offer.torch)
+    return say(
+        "PyTorch {torch} built for CUDA {cuda} ({build})",
+        torch=offer.torch,
+        cuda=offer.cuda,
+        build=offer.build,
+    )
+
+
+def _install(what: Sentence, why: str) -> Sentence:
+    if why:
+        return say("Install {build}: {why}.", build=what, why=why)
+    return say("Install {build}.", build=what)
+
+
+def _use(what: Sentence, why: str) -> Sentence:
+    if why:
+        return say(
+            "Use an image or a new virtual environment with {build}: {why}.", build=what, why=why
+        )
+    return say("Use an image or a new virtual environment with {build}.", build=what)
+
+
+def _make_environment(best: Offer | None) -> Sentence:
+    """Return what to do where pip may not change the Python that another program manages."""
+    if best is None:
+        return say(
+            "pip may not change this Python, which another program manages: make a virtual "
+            "environment."
+        )
+    return say(
+        "pip may not change this Python, which another program manages: make a virtual environment "
+        "with {build}.",
+        build=_what(best),
+    )

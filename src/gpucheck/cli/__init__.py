@@ -18,14 +18,17 @@ from typing import NoReturn
 import click
 
 from gpucheck import __version__
-from gpucheck.cli.options import examples, tables_before
+from gpucheck.cli.options import LANGUAGES, examples, language_before, tables_before
 from gpucheck.cli.spelling import Group, is_file, slug_of
-from gpucheck.cli.text import page_width, printable
+from gpucheck.cli.text import language_named, page_width, printable, words_of
+from gpucheck.language import Language, Sentence, current_language, say, speak, spoken
 
 _NOT_COMMANDS = (
-    "live_table", "options", "preflight_lines", "preflight_run", "recommend_options", "run",
-    "selftests", "spelling", "text", "triage_batch",
+    "against_index", "help_page", "live_table", "options", "preflight_lines", "preflight_run",
+    "recommend_options", "run", "selftests", "spelling", "text", "triage_batch",
 )  # fmt: skip
+_OWN = ("--help", "-h", "--version")
+"""Options that only the group has."""
 _INTERNAL_FAULT = 3
 _UNREADABLE = 2
 _BY_SIGNAL = 128
@@ -42,45 +45,45 @@ class CommandFolder(Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Insert ``check`` before options that do not belong to the group."""
-        own = ("--help", "-h", "--version")
-        if not args or (
-            args[0].startswith("-")
-            and args[0] not in own
-            and not self._names_tables_for_a_command(ctx, args)
-        ):
+        if not args or (args[0].startswith("-") and not self._is_of_group(args)):
             args.insert(0, "check")
         return super().parse_args(ctx, args)
 
-    def _names_tables_for_a_command(self, ctx: click.Context, args: list[str]) -> bool:
-        """Whether ``--tables DIR`` is before a command; otherwise it belongs to ``check``."""
+    def _is_of_group(self, args: list[str]) -> bool:
+        """Whether the options before a command are the group's; ``check`` has some of them too."""
+        if args[0] in _OWN:
+            return True
         option, equals, _value = args[0].partition("=")
         behind = args[1 if equals else 2 :]
-        return option == "--tables" and behind[:1] != [] and behind[0] in self.list_commands(ctx)
+        if option not in ("--tables", "--lang") or not behind:
+            return False
+        return not behind[0].startswith("-") or self._is_of_group(behind)
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  # click's signature
         """Return the names of all commands."""
         names = (module.name for module in pkgutil.iter_modules(__path__))
         return [name for name in names if name not in _NOT_COMMANDS]
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+    def found(self, ctx: click.Context, name: str) -> click.Command | None:
         """Import the module of one command, and only that."""
-        if cmd_name not in self.list_commands(ctx):
+        if name not in self.list_commands(ctx):
             return None
-        command: click.Command = importlib.import_module(f"{__name__}.{cmd_name}").COMMAND
+        command: click.Command = importlib.import_module(f"{__name__}.{name}").COMMAND
         return command
 
     def probably(self, ctx: click.Context, word: str) -> str:
         """Return what was meant by a word that is no command: a command, a file or a finding."""
         if is_file(word):
-            return f" To name the cause from a file: gpucheck triage {printable(word)}"
+            file = printable(word)
+            return say("To name the cause from a file: gpucheck triage {file}", file=file)
         if question := super().probably(ctx, word):
             return question
         from gpucheck.findings import all_rules  # noqa: PLC0415
 
         slug = slug_of(word)
-        return (
-            f" To read about this finding: gpucheck explain {slug}" if slug in all_rules() else ""
-        )
+        if slug not in all_rules():
+            return ""
+        return say("To read about this finding: gpucheck explain {slug}", slug=slug)
 
 
 @click.group(
@@ -96,6 +99,7 @@ class CommandFolder(Group):
     ),
 )
 @tables_before
+@language_before
 @click.version_option(__version__, message="gpucheck %(version)s")
 def gpucheck() -> None:
     """Why does PyTorch not use my NVIDIA GPUs properly, and what do I do about it?
@@ -115,6 +119,11 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
 def _run(args: Sequence[str] | None) -> NoReturn:
     from gpucheck.tables import TablesError  # noqa: PLC0415
 
+    speak(_language_asked_for(sys.argv[1:] if args is None else args))
+    if current_language() != "en":
+        from gpucheck.cli.help_page import in_language  # noqa: PLC0415
+
+        in_language(gpucheck)
     try:
         status = gpucheck.main(
             args=None if args is None else [*args],  # `list` may be the module of that command
@@ -125,12 +134,14 @@ def _run(args: Sequence[str] | None) -> NoReturn:
         sys.stdout.flush()
     except click.ClickException as error:
         page = io.StringIO()
+        if isinstance(error.message, Sentence):
+            vars(error)["message"] = spoken(error.message)  # click has it final
         error.show(page)
-        words = printable(page.getvalue(), limit=_LONGEST_MESSAGE, keep="\n")
+        words = printable(_ended(page.getvalue()), limit=_LONGEST_MESSAGE, keep="\n")
         _say(lambda: click.echo(words, err=True, nl=False))
         sys.exit(error.exit_code)
     except TablesError as error:
-        words = f"Error: {printable(str(error))}"
+        words = spoken(say("Error: {message}", message=words_of(error)))
         _say(lambda: click.echo(words, err=True))
         sys.exit(_UNREADABLE)
     except (click.Abort, KeyboardInterrupt):
@@ -139,11 +150,32 @@ def _run(args: Sequence[str] | None) -> NoReturn:
         _drop_the_rest()
         sys.exit(_READER_LEFT)
     except Exception as error:  # noqa: BLE001  # the last line of defence
-        words = _unexpected(error)
+        words = spoken(_unexpected(error))
         _drop_the_rest()
         _say(lambda: click.echo(f"gpucheck: {words}", err=True))
         sys.exit(_INTERNAL_FAULT)
     sys.exit(status if isinstance(status, int) else 0)
+
+
+def _ended(refusal: str) -> str:
+    if current_language() == "en":
+        return refusal
+    from gpucheck.cli.help_page import with_wide_stop  # noqa: PLC0415
+
+    return with_wide_stop(refusal)
+
+
+def _language_asked_for(args: Sequence[str]) -> Language:
+    """Return the language of ``--lang``, wherever it stands: ``--help`` is shown before it is read.
+
+    A value that is none is refused later, where the option is read.
+    """
+    for at, word in enumerate(args):
+        option, equals, value = word.partition("=")
+        value = value if equals else "".join(args[at + 1 : at + 2])
+        if option == "--lang" and value.lower() in LANGUAGES:
+            return language_named(value)
+    return language_named()
 
 
 def _open_closed_streams() -> None:
@@ -187,11 +219,14 @@ def _leave(number: int, _frame: FrameType | None) -> NoReturn:
 
 def _unexpected(error: Exception) -> str:
     if isinstance(error, OSError) and error.errno in _NO_SPACE:
-        return f"the output cannot be written: {error.strerror}"
+        return say("the output cannot be written: {why}", why=error.strerror)
     if isinstance(error, OSError) and error.errno in _NO_ROOM:
-        return f"a limit on processes, files or memory leaves no room to work: {error.strerror}"
+        return say(
+            "a limit on processes, files or memory leaves no room to work: {why}",
+            why=error.strerror,
+        )
     words = printable(f"{type(error).__name__}: {error}")
-    return f"a fault of gpucheck itself, please report it: {words}"
+    return say("a fault of gpucheck itself, please report it: {error}", error=words)
 
 
 def _say(show: Callable[[], object]) -> None:

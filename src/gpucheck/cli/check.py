@@ -18,8 +18,9 @@ from gpucheck.cli.options import (
 )
 from gpucheck.cli.run import open_host, open_tables, run_probes
 from gpucheck.cli.selftests import with_selftests
-from gpucheck.cli.spelling import OneOf, meant
+from gpucheck.cli.spelling import OneOf, meant, with_hint
 from gpucheck.cli.text import colored, page_width, printable, write_out
+from gpucheck.language import say, spoken
 
 if TYPE_CHECKING:  # imported late: --help does not need it
     from gpucheck.engine import Report
@@ -29,7 +30,7 @@ _HASH_SECONDS = 10.0
 
 
 @click.command(
-    short_help="Diagnose this machine (the default).",
+    short_help=say("Diagnose this machine (the default)."),
     epilog=examples(
         "gpucheck",
         "gpucheck --python ~/venv --no-selftest",
@@ -43,7 +44,7 @@ _HASH_SECONDS = 10.0
     "--gpus",
     metavar="N",
     type=click.IntRange(min=0),
-    help="How many GPUs must be here; 0: this host only builds or submits.",
+    help=say("How many GPUs must be here; 0: this host only builds or submits."),
 )
 @click.option(
     "--for",
@@ -51,22 +52,26 @@ _HASH_SECONDS = 10.0
     type=OneOf(["run", "build"]),
     default="run",
     show_default=True,
-    help="Whether PyTorch is to run here, or extensions are to be built as well.",
+    help=say("Whether PyTorch is to run here, or extensions are to be built as well."),
 )
 @click.option(
     "--selftest/--no-selftest",
     default=None,
-    help="Run the self-tests, even where they only test the CPU; or static checks only. Without "
-    "either they run where an NVIDIA device and a CUDA build of PyTorch are.",
+    help=say(
+        "Run the self-tests, even where they only test the CPU; or static checks only. Without "
+        "either they run where an NVIDIA device and a CUDA build of PyTorch are."
+    ),
 )
 @level_option
-@click.option("--only", metavar="NAME", multiple=True, help="Only this finding or probe.")
-@click.option("--skip", metavar="NAME", multiple=True, help="Not this finding or probe.")
+@click.option("--only", metavar="NAME", multiple=True, help=say("Only this finding or probe."))
+@click.option("--skip", metavar="NAME", multiple=True, help=say("Not this finding or probe."))
 @fail_on_option
 @report_format_option
 @output_options_with(
-    "Every check with its reason; twice: every fact. It also compares CUDA libraries with the "
-    "hashes of their wheels, for 10 seconds at most."
+    say(
+        "Every check with its reason; twice: every fact. It also compares CUDA libraries with the "
+        "hashes of their wheels, for 10 seconds at most."
+    )
 )
 @click.pass_context
 def check(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  # click's options
@@ -76,7 +81,10 @@ def check(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  # cli
 
     tables = open_tables(options["tables"])
     request = Request(
-        gpus=options["gpus"], purpose=options["purpose"], hash_seconds=_for_hashes(options)
+        gpus=options["gpus"],
+        purpose=options["purpose"],
+        wheel_mirror=options["wheel_mirror"],
+        hash_seconds=_for_hashes(options),
     )
     only, skip, probes_skipped = _chosen(options["only"], options["skip"])
     host = open_host(options["sysroot"])
@@ -105,9 +113,9 @@ def _for_hashes(options: dict[str, Any]) -> float:
 def _refused(options: dict[str, Any]) -> str:
     """Return why no self-tests should run; a single finding or probe does not need them."""
     if options["selftest"] is False:
-        return "--no-selftest was given"
+        return say("--no-selftest was given")
     only = options["selftest"] is None and options["only"]
-    return "--only was given without --selftest" if only else ""
+    return say("--only was given without --selftest") if only else ""
 
 
 def _chosen(only: Sequence[str], skip: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
@@ -127,8 +135,9 @@ def _chosen(only: Sequence[str], skip: Sequence[str]) -> tuple[list[str], list[s
     only, skip = ([same_name(name, known) or name for name in names] for names in (only, skip))
     for name in (*only, *skip):
         if name not in known:
-            near = meant(name, known) or " See gpucheck list."
-            raise click.UsageError(f"{printable(name)!r} is neither a finding nor a probe.{near}")
+            near = meant(name, known) or say("See gpucheck list.")
+            refused = say("{name} is neither a finding nor a probe.", name=repr(printable(name)))
+            raise click.UsageError(with_hint(refused, near))
     wanted = {name for name in only if name in probes}
     probes_skipped = {name for name in skip if name in probes}
     if wanted:
@@ -162,7 +171,7 @@ def show_report(report: "Report", options: dict[str, Any], *, after: str = "") -
         text = rendered(REPORT_FORMATS, options["form"], report)
     if after and options["form"] in ("terminal", "markdown"):
         report_text, _, last = text.rstrip("\n").rpartition("\n")
-        text = f"{report_text.rstrip()}\n\n{after}\n\n{last}\n"
+        text = f"{report_text.rstrip()}\n\n{spoken(after)}\n\n{last}\n"
     write_out(text, options["output"])
 
 

@@ -1,6 +1,5 @@
 """``gpucheck collect``: the snapshot, or a recorded machine."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -8,7 +7,8 @@ import click
 
 from gpucheck.cli.options import examples, machine_options, output_options
 from gpucheck.cli.run import open_tables, run_probes
-from gpucheck.cli.text import write_out
+from gpucheck.cli.text import echo, words_of, write_out
+from gpucheck.language import say
 
 if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.probes.collector import Collected
@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # imported late: --help does not need them
 
 
 @click.command(
-    short_help="Save what is known of this machine as JSON.",
+    short_help=say("Save what is known of this machine as JSON."),
     epilog=examples(
         "gpucheck collect -o before.json",
         "gpucheck diff before.json              # later: what has changed",
@@ -24,8 +24,8 @@ if TYPE_CHECKING:  # imported late: --help does not need them
     ),
 )
 @machine_options
-@click.option("--record", metavar="DIR", help="Write this machine as a folder for tests.")
-@click.option("--no-redact", is_flag=True, help="Keep names, paths, addresses and UUIDs.")
+@click.option("--record", metavar="DIR", help=say("Write this machine as a folder for tests."))
+@click.option("--no-redact", is_flag=True, help=say("Keep names, paths, addresses and UUIDs."))
 @output_options
 def collect(**options: Any) -> None:  # noqa: ANN401  # click's options
     """Collect what is known about this machine as JSON, without your names, paths and UUIDs."""
@@ -40,7 +40,9 @@ def collect(**options: Any) -> None:  # noqa: ANN401  # click's options
     if isinstance(host, RecordingHost):
         _record(host, collected, tables, options)
         return
-    write_out(json.dumps(snapshot.as_json(), indent=2) + "\n", options["output"])
+    from gpucheck.output.json_text import json_text  # noqa: PLC0415
+
+    write_out(json_text(snapshot.as_json()), options["output"])
 
 
 def _record(
@@ -65,8 +67,8 @@ def _record(
             redact=public,
         )
     except RecordError as error:
-        raise click.UsageError(str(error)) from error
-    click.echo(f"recorded as {options['record']}", err=True)
+        raise click.UsageError(words_of(error)) from error
+    echo(say("recorded as {folder}", folder=options["record"]))
 
 
 COMMAND = collect

@@ -11,7 +11,8 @@ import click
 from gpucheck.cli.check import show_report
 from gpucheck.cli.options import examples, fail_on_option, format_option, output_options_with
 from gpucheck.cli.run import open_tables
-from gpucheck.cli.text import printable, write_out
+from gpucheck.cli.text import printable, words_of, write_out
+from gpucheck.language import say
 
 if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.tables import Tables
@@ -21,10 +22,12 @@ _FACTS_LIMIT = 1024 * 1024
 _BATCH_LIMIT = 64 * 1024 * 1024
 _LINE_LIMIT = 1024 * 1024
 _STDIN = "-"
+_LONGEST_MESSAGE = 10_000
+"""Of one of our messages, which may list every key."""
 
 
 @click.command(
-    short_help="What if: judge a machine that you describe.",
+    short_help=say("What if: judge a machine that you describe."),
     epilog=examples(
         "gpucheck compat gpu=4090 driver=535.104.05 torch=2.9.1",
         'gpucheck compat gpu="GTX 1080" torch=2.9.1+cu130 python=3.12',
@@ -32,16 +35,16 @@ _STDIN = "-"
     ),
 )
 @click.argument("words", metavar="KEY=VALUE...", nargs=-1)
-@click.option("--facts", "facts", metavar="FILE", help="Take the keys from a JSON object.")
+@click.option("--facts", "facts", metavar="FILE", help=say("Take the keys from a JSON object."))
 @click.option(
     "--batch",
     "batch",
     metavar="FILE",
-    help='Judge each line {"id": ..., "facts": {...}} and answer a line each.',
+    help=say('Judge each line {"id": ..., "facts": {...}} and answer a line each.'),
 )
 @fail_on_option
 @format_option
-@output_options_with("Every check with its reason; twice: every fact.")
+@output_options_with(say("Every check with its reason; twice: every fact."))
 @click.pass_context
 def compat(ctx: click.Context, /, words: tuple[str, ...], **options: Any) -> None:  # noqa: ANN401  # click's options
     """Judge a machine that you describe by keys such as driver=535.104.05 torch=2.9.1.
@@ -52,7 +55,7 @@ def compat(ctx: click.Context, /, words: tuple[str, ...], **options: Any) -> Non
     tables = open_tables(options["tables"])
     if options["batch"] is not None:
         if words or options["facts"] is not None:
-            raise click.UsageError("--batch takes its facts from its file alone.")
+            raise click.UsageError(say("--batch takes its facts from its file alone."))
         _answer_batch(options, tables)
         return
     asked = _ask(words, options["facts"], tables)
@@ -65,18 +68,15 @@ def _ask(words: tuple[str, ...], file: str | None, tables: "Tables") -> "WhatIf"
     from gpucheck.whatif.keys import GivenError, read_object, read_words  # noqa: PLC0415
 
     if not words and file is None:
-        raise click.UsageError("say what to judge: KEY=VALUE..., --facts FILE or --batch FILE.")
+        raise click.UsageError(
+            say("say what to judge: KEY=VALUE..., --facts FILE or --batch FILE.")
+        )
     try:
         given = {} if file is None else read_object(_object(file))
         given.update(read_words(words))
         return judge_described(given, tables)
     except GivenError as error:
-        raise click.UsageError(printable_all(str(error))) from error
-
-
-def printable_all(text: str) -> str:
-    """Return one of our messages, which may list every key, without control characters."""
-    return "".join(char if char.isprintable() else "?" for char in text)
+        raise click.UsageError(words_of(error, limit=_LONGEST_MESSAGE)) from error
 
 
 def _object(file: str) -> Any:  # noqa: ANN401  # any JSON value
@@ -84,7 +84,9 @@ def _object(file: str) -> Any:  # noqa: ANN401  # any JSON value
     try:
         return json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise click.UsageError(f"{printable(file)} is no JSON: {printable(str(error))}") from error
+        raise click.UsageError(
+            say("{file} is no JSON: {error}", file=printable(file), error=words_of(error))
+        ) from error
 
 
 def _content(file: str) -> bytes:
@@ -96,9 +98,17 @@ def _content(file: str) -> bytes:
                 data = opened.read(_FACTS_LIMIT + 1)
     except OSError as error:
         why = error.strerror or error
-        raise click.UsageError(f"{printable(file)} cannot be read: {why}") from error
+        raise click.UsageError(
+            say("{file} cannot be read: {why}", file=printable(file), why=why)
+        ) from error
     if len(data) > _FACTS_LIMIT:
-        raise click.UsageError(f"{printable(file)} is larger than {_FACTS_LIMIT >> 20} MiB.")
+        raise click.UsageError(
+            say(
+                "{file} is larger than {size} MiB.",
+                file=printable(file),
+                size=_FACTS_LIMIT >> 20,
+            )
+        )
     return data
 
 
@@ -111,13 +121,19 @@ def _answer_batch(options: dict[str, Any], tables: "Tables") -> None:
         else:
             if Path(file).stat().st_size > _BATCH_LIMIT:
                 raise click.UsageError(
-                    f"{printable(file)} is larger than {_BATCH_LIMIT >> 20} MiB."
+                    say(
+                        "{file} is larger than {size} MiB.",
+                        file=printable(file),
+                        size=_BATCH_LIMIT >> 20,
+                    )
                 )
             with Path(file).open("rb") as opened:
                 lines.extend(_answers(opened, tables))
     except OSError as error:
         why = error.strerror or error
-        raise click.UsageError(f"{printable(file)} cannot be read: {why}") from error
+        raise click.UsageError(
+            say("{file} cannot be read: {why}", file=printable(file), why=why)
+        ) from error
     write_out("".join(lines), options["output"])
 
 
@@ -132,15 +148,21 @@ def _answers(source: BinaryIO, tables: "Tables") -> Iterator[str]:
             line = source.readline(_LINE_LIMIT)  # skip the rest of the line
             read += len(line)
         if read > _BATCH_LIMIT:
-            raise click.UsageError(f"the batch is larger than {_BATCH_LIMIT >> 20} MiB.")
+            raise click.UsageError(
+                say("the batch is larger than {size} MiB.", size=_BATCH_LIMIT >> 20)
+            )
         if too_long:
-            yield _line(_error(None, number, f"it is longer than {_LINE_LIMIT >> 20} MiB"))
+            yield _line(
+                _error(None, number, say("it is longer than {size} MiB", size=_LINE_LIMIT >> 20))
+            )
         elif line.strip():
             yield _line(_answer(line, number, tables))
 
 
 def _line(answer: dict[str, Any]) -> str:
-    return json.dumps(answer) + "\n"
+    from gpucheck.output.json_text import json_text  # noqa: PLC0415
+
+    return json_text(answer, indent=None)
 
 
 def _answer(line: bytes, number: int, tables: "Tables") -> dict[str, Any]:
@@ -151,15 +173,15 @@ def _answer(line: bytes, number: int, tables: "Tables") -> dict[str, Any]:
     try:
         item = json.loads(line)
         if not isinstance(item, dict) or "facts" not in item:
-            return _error(None, number, 'it is no object with "id" and "facts"')
+            return _error(None, number, say('it is no object with "id" and "facts"'))
         name = item.get("id")
         if not isinstance(name, (str, int, type(None))):
             name = None
         return judge_described(read_object(item["facts"]), tables).report.as_line(name)
     except GivenError as error:
-        return _error(name, number, str(error))
+        return _error(name, number, words_of(error))
     except (ValueError, RecursionError):
-        return _error(name, number, "it is no JSON")
+        return _error(name, number, say("it is no JSON"))
 
 
 def _error(name: object, number: int, why: str) -> dict[str, Any]:
@@ -168,7 +190,7 @@ def _error(name: object, number: int, why: str) -> dict[str, Any]:
         "verdict": "unknown",
         "root_causes": [],
         "confidence": None,
-        "error": f"line {number}: {printable(why)}",
+        "error": say("line {number}: {why}", number=number, why=printable(why)),
     }
 
 
@@ -180,7 +202,9 @@ def _show(asked: "WhatIf", options: dict[str, Any]) -> None:
         from gpucheck.output.public import public  # noqa: PLC0415
 
         data = {**public(asked.report).as_json(), "not_judged": sorted(asked.not_judged)}
-        write_out(json.dumps(data, indent=2) + "\n", options["output"])
+        from gpucheck.output.json_text import json_text  # noqa: PLC0415
+
+        write_out(json_text(data), options["output"])
         return
     show_report(asked.report, options, after=not_judged.sentence(asked.not_judged))
 

@@ -1,6 +1,5 @@
 """``gpucheck diff``: what changed between two snapshots."""
 
-import json
 from typing import Any
 
 import click
@@ -9,12 +8,13 @@ from gpucheck.cli.options import examples, machine_options, output_options_with
 from gpucheck.cli.run import load_snapshot, open_host, open_tables, run_probes
 from gpucheck.cli.spelling import OneOf
 from gpucheck.cli.text import colored, page_width, write_out
+from gpucheck.language import say
 
 _DIFFERENT = 1
 
 
 @click.command(
-    short_help="Show what changed between two snapshots.",
+    short_help=say("Show what changed between two snapshots."),
     epilog=examples(
         "gpucheck collect -o before.json",
         "gpucheck diff before.json              # until now",
@@ -27,7 +27,9 @@ _DIFFERENT = 1
 )
 @machine_options
 @click.option("--format", "form", type=OneOf(["terminal", "json"]), default="terminal")
-@output_options_with("Every change; otherwise those that matter most, and the number of the rest.")
+@output_options_with(
+    say("Every change; otherwise those that matter most, and the number of the rest.")
+)
 @click.pass_context
 def diff(ctx: click.Context, /, before: str, after: str | None, **options: Any) -> None:  # noqa: ANN401
     """Show what changed between two saved snapshots or reports; without B, since A until now.
@@ -44,7 +46,9 @@ def diff(ctx: click.Context, /, before: str, after: str | None, **options: Any) 
         new = run_probes(open_host(options["sysroot"]), tables, options).snapshot
     changes = compare(old, new)
     if options["form"] == "json":
-        text = json.dumps(as_json(changes), indent=2) + "\n"
+        from gpucheck.output.json_text import json_text  # noqa: PLC0415
+
+        text = json_text(as_json(changes))
     else:
         from gpucheck.engine import judge_machine  # noqa: PLC0415
         from gpucheck.output import diff_overview  # noqa: PLC0415

@@ -1,6 +1,5 @@
 """``gpucheck list``: all findings and probes."""
 
-import json
 from typing import Any
 
 import click
@@ -8,11 +7,12 @@ import click
 from gpucheck.cli.options import examples, output_options
 from gpucheck.cli.spelling import OneOf
 from gpucheck.cli.text import colored, page_width, write_out
+from gpucheck.language import say
 
 
 @click.command(
     "list",
-    short_help="List all findings and probes.",
+    short_help=say("List all findings and probes."),
     epilog=examples("gpucheck list", "gpucheck list --format json -o findings.json"),
 )
 @click.option("--format", "form", type=OneOf(["terminal", "json"]), default="terminal")
@@ -22,7 +22,9 @@ def list_all(**options: Any) -> None:  # noqa: ANN401  # click's options
     from gpucheck.output.pages import listing, listing_json  # noqa: PLC0415
 
     if options["form"] == "json":
-        write_out(json.dumps(listing_json(), indent=2) + "\n", options["output"])
+        from gpucheck.output.json_text import json_text  # noqa: PLC0415
+
+        write_out(json_text(listing_json()), options["output"])
     else:
         write_out(listing(page_width(options), color=colored(options)), options["output"])
 

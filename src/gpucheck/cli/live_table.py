@@ -7,16 +7,18 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from gpucheck.cli.text import printable
+from gpucheck.language import in_series, say, spoken
+from gpucheck.language.columns import cut_to, padded
 from gpucheck.selftest.progress import ProgressGrid, State
 
 _WORDS: dict[State, str] = {
     "waiting": ".",
     "running": "...",
-    "passed": "ok",
-    "failed": "FAILED",
-    "skipped": "skipped",
-    "timed-out": "HANGS",
-    "crashed": "CRASHED",
+    "passed": say("ok"),
+    "failed": say("FAILED"),
+    "skipped": say("skipped"),
+    "timed-out": say("HANGS"),
+    "crashed": say("CRASHED"),
 }
 _EVERY = 0.2
 _NAME = 20
@@ -39,7 +41,7 @@ class LiveTable:
             return
         self._drawn = now
         size = shutil.get_terminal_size()
-        lines = [line[: size.columns - 1] for line in table(grid, size.columns)]
+        lines = [cut_to(line, size.columns - 1) for line in table(grid, size.columns)]
         lines = lines[: max(1, size.lines - 1)]
         self._out.write(self._back() + "".join(f"\x1b[K{line}\n" for line in lines))
         self._out.flush()
@@ -60,7 +62,7 @@ def table(grid: ProgressGrid, columns: int) -> list[str]:
     """Return the lines of the table: a row a test, a column a place while they fit."""
     places = list(dict.fromkeys(place for cells in grid.cells.values() for place in cells))
     seconds = time.monotonic() - grid.started
-    lines = [f"self-tests ({seconds:.0f} s)"]
+    lines = [spoken(say("self-tests ({seconds:.0f} s)", seconds=seconds))]
     if _NAME + _CELL * len(places) < columns:
         lines[0] = _row(lines[0], [place[: _CELL - 1] for place in places])
         for test, cells in grid.cells.items():
@@ -69,14 +71,17 @@ def table(grid: ProgressGrid, columns: int) -> list[str]:
     else:
         for test, cells in grid.cells.items():
             counts = Counter(cells.values())
-            words = ", ".join(f"{count} {_WORDS[state]}" for state, count in counts.items())
-            lines.append(f"{test:<{_NAME}}{words}")
+            words = [
+                say("{count} {outcome}", count=count, outcome=_WORDS[state])
+                for state, count in counts.items()
+            ]
+            lines.append(f"{padded(test, _NAME)}{spoken(in_series(words))}")
     lines += _stages(grid)
     return [line.rstrip() for line in lines]
 
 
 def _row(name: str, cells: Sequence[str]) -> str:
-    return f"{name:<{_NAME}}" + "".join(f"{cell:<{_CELL}}" for cell in cells)
+    return padded(name, _NAME) + "".join(padded(spoken(cell), _CELL) for cell in cells)
 
 
 def _stages(grid: ProgressGrid) -> list[str]:

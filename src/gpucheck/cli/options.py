@@ -8,7 +8,8 @@ import click
 from click.core import ParameterSource
 
 from gpucheck.cli.spelling import OneOf
-from gpucheck.cli.text import writable
+from gpucheck.cli.text import language_named, writable
+from gpucheck.language import say, speak
 
 REPORT_FORMATS = {
     "json": "json_format",
@@ -23,6 +24,10 @@ PREFLIGHT_FORMATS = {
 }
 """The same of a pre-flight."""
 
+LANGUAGE = "gpucheck.lang"
+"""The key of the value of ``--lang`` in the metadata of a context; None if it was not given."""
+LANGUAGES = ("auto", "en", "zh")
+"""The values of ``--lang``."""
 _TABLES = "gpucheck.tables"
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -52,7 +57,7 @@ tables_before = click.option(
     metavar="DIR",
     expose_value=False,
     callback=_remember_tables,
-    help="Compatibility tables to use, here or behind the command.",
+    help=say("Compatibility tables to use, here or behind the command."),
 )
 """For groups: their subcommands take the option over."""
 _tables_option = click.option(
@@ -60,12 +65,12 @@ _tables_option = click.option(
     metavar="DIR",
     envvar="GPUCHECK_TABLES",
     callback=_tables,
-    help="Compatibility tables to use instead of the built-in ones ($GPUCHECK_TABLES).",
+    help=say("Compatibility tables to use instead of the built-in ones ($GPUCHECK_TABLES)."),
 )
 
 
 def _output_option(callback: Callable[..., Any] | None) -> Callable[[F], F]:
-    words = "Write to FILE instead of stdout."
+    words = say("Write to FILE instead of stdout.")
     return click.option("-o", "--output", metavar="FILE", callback=callback, help=words)
 
 
@@ -73,10 +78,63 @@ def _verbose_option(words: str) -> Callable[[F], F]:
     return click.option("-v", "--verbose", count=True, help=words)
 
 
+def _wheel_mirror(_ctx: click.Context, _param: click.Parameter, value: str | None) -> str:
+    """Return the base of a mirror of PyTorch's wheels; "" if none is named.
+
+    Raises:
+        click.UsageError: a command cannot name it, in one sentence.
+    """
+    if not value:
+        return ""
+    from gpucheck.facts.addresses import is_plain, names_a_build  # noqa: PLC0415  # rarely named
+
+    address = value.rstrip("/")
+    if not is_plain(address):
+        raise click.UsageError(
+            say(
+                "--wheel-mirror wants a plain address that begins with https:// or http://: no "
+                "login, no blank and no query."
+            )
+        )
+    if names_a_build(address):
+        raise click.UsageError(
+            say(
+                "--wheel-mirror wants the folder above {build}: gpucheck adds the build itself.",
+                build=address.rpartition("/")[2],
+            )
+        )
+    return address
+
+
+def _speak(ctx: click.Context, _param: click.Parameter, value: str | None) -> None:
+    """Speak the language that is asked for; without the option it stays that of the user."""
+    if value is not None:
+        ctx.meta[LANGUAGE] = value
+        speak(language_named(value))
+
+
+language_option = click.option(
+    "--lang",
+    type=OneOf(LANGUAGES),
+    expose_value=False,
+    is_eager=True,
+    callback=_speak,
+    help=say("Language of the output; auto: that of the locale ($GPUCHECK_LANG)."),
+)
+language_before = click.option(
+    "--lang",
+    type=OneOf(LANGUAGES),
+    expose_value=False,
+    is_eager=True,
+    hidden=True,
+    callback=_speak,
+)
+"""For the group of all commands, whose subcommands show it."""
 _COMMON = (
     _tables_option,
-    click.option("--no-color", is_flag=True, help="No colour (NO_COLOR does the same)."),
-    click.option("-q", "--quiet", is_flag=True, help="Only the result, no progress."),
+    language_option,
+    click.option("--no-color", is_flag=True, help=say("No colour (NO_COLOR does the same).")),
+    click.option("-q", "--quiet", is_flag=True, help=say("Only the result, no progress.")),
 )
 
 
@@ -92,20 +150,30 @@ output_options = _options(
 )
 """The same where -v adds nothing; it is accepted, so that scripts can always give it."""
 preflight_output_options = _options(
-    _output_option(None), *_COMMON, _verbose_option("Every rank, step and figure.")
+    _output_option(None), *_COMMON, _verbose_option(say("Every rank, step and figure."))
 )
 """The same where not every process writes the file."""
 machine_options = _options(
     click.option(
         "--python",
         metavar="PATH",
-        help="The Python whose PyTorch is diagnosed: an interpreter or a virtual environment.",
+        help=say("The Python whose PyTorch is diagnosed: an interpreter or a virtual environment."),
     ),
     click.option(
         "--sysroot",
         metavar="DIR",
         type=click.Path(exists=True, file_okay=False),
-        help="Read the machine's files below DIR (a container that mounts its host there).",
+        help=say("Read the machine's files below DIR (a container that mounts its host there)."),
+    ),
+    click.option(
+        "--wheel-mirror",
+        metavar="URL",
+        envvar="GPUCHECK_WHEEL_MIRROR",
+        callback=_wheel_mirror,
+        help=say(
+            "In commands, what stands in for https://download.pytorch.org/whl "
+            "($GPUCHECK_WHEEL_MIRROR)."
+        ),
     ),
     click.option(
         "--timeout",
@@ -113,7 +181,7 @@ machine_options = _options(
         type=click.FloatRange(min=0.1),
         default=120.0,
         show_default=True,
-        help="Time limit of the whole run.",
+        help=say("Time limit of the whole run."),
     ),
 )
 
@@ -155,12 +223,12 @@ level_option = click.option(
     type=OneOf(["quick", "standard", "stress"]),
     default="quick",
     show_default=True,
-    help="How thorough the self-tests are: seconds, minutes, or a load on the whole machine.",
+    help=say("How thorough the self-tests are: seconds, minutes, or a load on the whole machine."),
 )
 fail_on_option = click.option(
     "--fail-on",
     type=OneOf(["error", "warning", "never"]),
     default="error",
     show_default=True,
-    help="The least severity that makes the exit status 1.",
+    help=say("The least severity that makes the exit status 1."),
 )

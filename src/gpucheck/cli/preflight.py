@@ -13,10 +13,11 @@ from gpucheck.cli.options import (
     preflight_output_options,
 )
 from gpucheck.cli.spelling import OneOf
+from gpucheck.language import say
 
 
 @click.command(
-    short_help="Before a job: can all its GPUs and nodes work together?",
+    short_help=say("Before a job: can all its GPUs and nodes work together?"),
     epilog=examples(
         "gpucheck preflight                       # the GPUs of this machine",
         "srun gpucheck preflight --require gpus-per-node=8",
@@ -27,10 +28,10 @@ from gpucheck.cli.spelling import OneOf
 @click.option(
     "--python",
     metavar="PATH",
-    help="The Python whose PyTorch the job will use: an interpreter or a virtual environment.",
+    help=say("The Python whose PyTorch the job will use: an interpreter or a virtual environment."),
 )
 @click.option(
-    "--tests", metavar="NAMES", help="What each GPU is tested with alone: see gpucheck list."
+    "--tests", metavar="NAMES", help=say("The self-tests of each GPU alone: see gpucheck list.")
 )
 @level_option
 @click.option(
@@ -38,65 +39,71 @@ from gpucheck.cli.spelling import OneOf
     type=OneOf(["cuda", "cpu"]),
     default="cuda",
     show_default=True,
-    help="The ranks are GPUs, or processes on the CPU (over gloo).",
+    help=say("The ranks are GPUs, or processes on the CPU (over gloo)."),
 )
 @click.option(
     "--ranks",
     metavar="N",
     type=click.IntRange(min=1, max=256),
-    help="With --device cpu: how many ranks this process starts; 1 under a launcher.",
+    help=say("With --device cpu: how many ranks this process starts; 1 under a launcher."),
 )
 @click.option(
     "--master",
     metavar="HOST[:PORT]",
     default="",
-    help="Where task 0 runs, when the launcher does not tell (MASTER_ADDR and MASTER_PORT do).",
+    help=say(
+        "Where task 0 runs, when the launcher does not tell (MASTER_ADDR and MASTER_PORT do)."
+    ),
 )
 @click.option(
     "--port",
     metavar="PORT",
     type=click.IntRange(1, 65535),
-    help="Port of task 0's store; without it one of the eight behind MASTER_PORT.",
+    help=say("Port of task 0's store; without it one of the eight behind MASTER_PORT."),
 )
 @click.option(
-    "--nodes", metavar="N", type=click.IntRange(min=1), help="How many nodes the job has."
+    "--nodes", metavar="N", type=click.IntRange(min=1), help=say("How many nodes the job has.")
 )
 @click.option(
     "--require",
     metavar="FILE|KEY=VALUE",
     multiple=True,
-    help="What must be so, such as gpus-per-node=8 or min-busbw=400; repeatable.",
+    help=say("A requirement, such as gpus-per-node=8 or min-busbw=400; repeatable."),
 )
 @click.option(
     "--baseline",
     type=OneOf(["save", "compare"]),
-    help="Keep this node's rates for later, or compare with those kept.",
+    help=say("Keep this node's rates for later, or compare with those kept."),
 )
 @click.option(
-    "--links", is_flag=True, help="Test every link between nodes: a round for each node but one."
+    "--links",
+    is_flag=True,
+    help=say("Test every link between nodes: a round for each node but one."),
 )
-@click.option("--each", metavar="DIR", help="Each task writes what it saw into this folder.")
+@click.option("--each", metavar="DIR", help=say("Each task writes what it saw into this folder."))
 @click.option(
     "--exclude-file",
     metavar="FILE",
-    help="Write the bad hosts as srun --exclude takes them.",
+    help=say("Write the bad hosts as srun --exclude takes them."),
 )
 @click.option(
     "--metrics",
     metavar="FILE",
-    help="Write figures for Prometheus' textfile collector.",
+    help=say("Write figures for Prometheus' textfile collector."),
 )
 @click.option(
     "--bundle",
     metavar="FILE",
-    help="Write an archive for a ticket, without your names.",
+    help=say("Write an archive for a ticket, without your names."),
 )
 @click.option(
     "--drill",
     metavar="FAULT",
     multiple=True,
-    help="Make a fault on purpose, to see it found: hang:rank=3, wrong:rank=5, crash:rank=1, "
-    "slow:rank=2,factor=5, stop:rank=4, absent:rank=6, link:0-3. Never exits with 0.",
+    help=say(
+        "Make a fault on purpose, to see it found: hang:rank=3, wrong:rank=5, crash:rank=1, "
+        "slow:rank=2,factor=5, stop:rank=4, absent:rank=6, link:0-3. Never exits with 0."
+    ),
 )
 @click.option(
     "--timeout",
@@ -104,7 +111,7 @@ from gpucheck.cli.spelling import OneOf
     type=click.FloatRange(min=10, max=86400),
     default=300.0,
     show_default=True,
-    help="Time limit of the whole run, on every task.",
+    help=say("Time limit of the whole run, on every task."),
 )
 @fail_on_option
 @preflight_format_option

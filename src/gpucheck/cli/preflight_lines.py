@@ -6,6 +6,7 @@ import select
 import sys
 
 from gpucheck.cli.text import printable
+from gpucheck.language import say, spoken
 
 
 class ProgressLine:
@@ -16,7 +17,7 @@ class ProgressLine:
 
     def show(self, what: str, seconds: float) -> None:
         """Show it, once it takes more than a second."""
-        line = f"{what} ({seconds:.0f} s)"
+        line = spoken(say("{what} ({seconds:.0f} s)", what=what, seconds=seconds))
         if seconds >= 1 and line != self._shown and _can_write(sys.stderr.fileno()):
             self._shown = line
             sys.stderr.write(f"\r\x1b[K{printable(line, limit=120)}")
@@ -38,7 +39,7 @@ def print_line(sentence: str, *, err: bool) -> None:
     """Print a sentence; if nobody can read it, the exit status does not change."""
     stream = sys.stderr if err else sys.stdout
     try:
-        stream.write(printable(sentence, limit=600) + "\n")
+        stream.write(printable(spoken(sentence), limit=600) + "\n")
         stream.flush()
     except (OSError, ValueError):
         with contextlib.suppress(OSError, ValueError):

@@ -23,9 +23,11 @@ from gpucheck.cli.text import (
     page_width,
     printable,
     refuse_unwritable,
+    words_of,
     write_out,
 )
 from gpucheck.facts import builtins
+from gpucheck.language import say
 from gpucheck.machine import LiveHost
 from gpucheck.machine.target import TargetWish, choose, refusal
 from gpucheck.preflight import drill as drills
@@ -88,7 +90,7 @@ class Run:
                 self._host, self._entrance, self._settings(), self._policy(), self._tell
             )
         except StoreError as error:
-            self._say(f"inconclusive: {error}")
+            self._say(say("inconclusive: {why}", why=words_of(error)))
             return self._status
         # A launcher ends the other tasks as soon as one has left: results are written all the same.
         signal.signal(signal.SIGTERM, lambda _number, _frame: signal.alarm(_FAREWELL))
@@ -115,7 +117,8 @@ class Run:
         if result is not None:
             self._show(msgspec.structs.replace(result, drill=self._drill.text))
         elif exit_reason.verdict is None:
-            self._say(f"inconclusive: {_why(exit_reason)}")
+            host = next(iter(self._entrance.hosts), self._entrance.master_host)
+            self._say(say("inconclusive: {why}", why=_why(exit_reason, host)))
         self._write_each(session, verdict)
         self._save_baseline(session, verdict)
         if exit_reason.reason in ("verdict", "signal", "time"):
@@ -145,7 +148,7 @@ class Run:
                 self._note(error.message)
             except OSError as error:  # and neither does a reader that has left
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-                self._note(f"the output cannot be written: {error.strerror}")
+                self._note(say("the output cannot be written: {why}", why=error.strerror))
 
     def _print(self, result: Result) -> None:
         options = self._options
@@ -186,7 +189,7 @@ class Run:
             try:
                 files.write_each(self._options["each"], session.own, verdict)
             except files.FileError as error:
-                self._note(f"--each: {error}")
+                self._note(say("--each: {why}", why=words_of(error)))
 
     def _save_baseline(self, session: Session, verdict: Mapping[str, Any]) -> None:
         """Save what this task's GPUs have reached, if all was well and this was not a drill."""
@@ -209,7 +212,7 @@ class Run:
             path = baseline.default_path(self._host.env())
             baseline.save(path, baseline.with_news(baseline.load(path), new))
         except baseline.BaselineError as error:
-            self._note(str(error))
+            self._note(words_of(error))
 
     def _policy(self) -> Policy:
         judgement = self._judgement
@@ -267,7 +270,7 @@ class Run:
             raise RefusedError(printable(why, limit=_LONGEST_MESSAGE))
         candidates = choose(self._host, wish)
         if not candidates:
-            raise click.UsageError("no Python interpreter was found: name one with --python")
+            raise click.UsageError(say("no Python interpreter was found: name one with --python"))
         if candidates[0].problem:
             raise RefusedError(printable(candidates[0].problem))
         return candidates[0].executable
@@ -280,7 +283,7 @@ class Run:
         try:
             found = entrance.find(self._host.env(), wish)
         except EntranceError as error:
-            raise click.UsageError(printable(str(error))) from error
+            raise click.UsageError(words_of(error)) from error
         for note in found.notes:
             self._note(note)
         return found
@@ -299,15 +302,17 @@ class Run:
         try:
             return entrance.token(self._host.env())
         except EntranceError as error:
-            raise click.UsageError(printable(str(error))) from error
+            raise click.UsageError(words_of(error)) from error
 
     def _read_drill(self) -> drills.Drill:
         try:
             drill = drills.parse(self._options["drill"])
         except ValueError as error:
-            raise click.UsageError(printable(str(error))) from error
+            raise click.UsageError(words_of(error)) from error
         if self._entrance.tasks == 1 and drill.absent:
-            raise click.UsageError("--drill absent needs a launcher: here no task could stay away")
+            raise click.UsageError(
+                say("--drill absent needs a launcher: here no task could stay away")
+            )
         if self._options["device"] == "cuda":
             why = drill.lacks_task(self._entrance.tasks)
             self._say_who_stays_away(drill)
@@ -322,7 +327,12 @@ class Run:
         place = self._entrance
         if place.task == 0 and place.local_tasks == 1 and not place.one_gpu and drill.absent:
             tasks = ", ".join(map(str, sorted(drill.absent)))
-            self._note(f"--drill absent: task {tasks} stays away, with every GPU of its node")
+            self._note(
+                say(
+                    "--drill absent: task {tasks} stays away, with every GPU of its node",
+                    tasks=tasks,
+                )
+            )
 
     def _read_requirements(self) -> policy.Requirements:
         """Read ``--require``: requirements, or files with requirements.
@@ -339,7 +349,7 @@ class Run:
                     parts.append(policy.parse_file(_content(text), text))
             return policy.joined([*parts, policy.parse_lines(lines)])
         except policy.PolicyError as error:
-            raise click.UsageError(printable(str(error))) from error
+            raise click.UsageError(words_of(error)) from error
 
     def _read_baseline(self) -> baseline.Baseline | None:
         """Return what this node's GPUs reached before; None without a comparison.
@@ -352,7 +362,7 @@ class Run:
         try:
             return baseline.load(baseline.default_path(self._host.env()))
         except baseline.BaselineError as error:
-            raise click.UsageError(printable(str(error))) from error
+            raise click.UsageError(words_of(error)) from error
 
     def _local_snapshot(self) -> Any:  # noqa: ANN401  # a Snapshot, or None
         return self._session.snapshot if self._session is not None else None
@@ -367,12 +377,16 @@ class Run:
     def _say(self, sentence: str) -> None:
         """Print the one line of a task without a verdict; only one task of each node does."""
         if self._entrance.local == 0:
-            place = f"task {self._entrance.task} on {self._host.identity().node}"
-            print_line(f"gpucheck preflight: {place}: {sentence}", err=False)
+            task, node = self._entrance.task, self._host.identity().node
+            line = say(
+                "gpucheck preflight: task {task} on {host}: {what}",
+                task=task, host=node, what=sentence,
+            )  # fmt: skip
+            print_line(line, err=False)
 
     def _note(self, sentence: str) -> None:
         if sentence and not self._options["quiet"]:
-            print_line(f"gpucheck preflight: {sentence}", err=True)
+            print_line(say("gpucheck preflight: {what}", what=sentence), err=True)
 
 
 def _status(verdict: Mapping[str, Any]) -> int:
@@ -386,12 +400,20 @@ def _content(name: str) -> str:
             return opened.read(_LONGEST_FILE).decode("utf-8", "replace")
     except OSError as error:
         raise click.UsageError(
-            f"--require {printable(name)}: neither KEY=VALUE nor a file that can be read "
-            f"({error.strerror})"
+            say(
+                "--require {name}: neither KEY=VALUE nor a file that can be read ({strerror})",
+                name=printable(name),
+                strerror=error.strerror,
+            )
         ) from error
 
 
-def _why(exit_reason: ExitReason) -> str:
+def _why(exit_reason: ExitReason, host: str) -> str:
+    """Return why a task has no verdict; ``host`` is where task 0 runs."""
     if exit_reason.reason == "store-lost":
-        return f"rank 0, or its store, is gone: {exit_reason.detail}"
+        return say(
+            "rank 0, or its store, is gone (look at host {host}): {why}",
+            host=host,
+            why=exit_reason.detail,
+        )
     return exit_reason.detail

@@ -1,6 +1,5 @@
 """``gpucheck recommend``: the exact command that installs a PyTorch that works here."""
 
-import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,8 @@ from gpucheck.cli.options import examples, machine_options, output_options
 from gpucheck.cli.recommend_options import board, cards, check_driver, companions, python_version
 from gpucheck.cli.run import open_host, open_tables, run_probes
 from gpucheck.cli.spelling import OneOf
-from gpucheck.cli.text import colored, page_width, printable, write_out
+from gpucheck.cli.text import colored, page_width, words_of, write_out
+from gpucheck.language import in_series, say
 
 if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.advice import Python
@@ -24,22 +24,22 @@ if TYPE_CHECKING:  # imported late: --help does not need them
 
 _DESCRIBING = ("gpu", "os", "arch", "glibc", "jetpack")
 _EXIT = {"command": 0, "nothing-fits": 1, "unknown": 3}
-_OS, _GPUS, _DRIVER = "the operating system", "the GPUs", "the driver"
+_OS, _GPUS, _DRIVER = say("the operating system"), say("the GPUs"), say("the driver")
 _DECISIVE = {_OS, _GPUS}
 """Facts without which nothing can be said; without others it can be said what would fit."""
-_CONDA = (
+_CONDA = say(
     "PyTorch's own conda channel ended with torch 2.5, and no table of gpucheck says which GPUs "
     "the builds of conda-forge have code for, so there is no conda command: this installs by pip, "
     "inside the activated conda environment."
 )
-_NGC = (
+_NGC = say(
     "The PyTorch here is NVIDIA's own build of an NGC image, whose other libraries are made for "
     "it: a new virtual environment leaves it alone."
 )
 
 
 @click.command(
-    short_help="The exact command that installs a PyTorch that works here.",
+    short_help=say("The exact command that installs a PyTorch that works here."),
     epilog=examples(
         "gpucheck recommend",
         "gpucheck recommend --torch 2.6 --with torchvision --tool uv",
@@ -51,42 +51,46 @@ _NGC = (
     "--torch",
     metavar="SPEC",
     default="",
-    help='Only these releases: a version ("2.6") or a PEP 440 specifier ("<2.9", "==2.6.0").',
+    help=say('Only these releases: a version ("2.6") or a PEP 440 specifier ("<2.9", "==2.6.0").'),
 )
 @click.option(
     "--gpu",
     metavar="NAME_OR_CC",
     multiple=True,
-    help='A GPU, by product ("RTX 4090") or compute capability ("8.9"); repeat it for each, "none" '
-    "for none.",
+    help=say(
+        'A GPU, by product ("RTX 4090") or compute capability ("8.9"); repeat it for each, "none" '
+        "for none."
+    ),
 )
-@click.option("--driver", metavar="REL", help='The driver release ("570.86.15") or branch ("570").')
-@click.option("--driver-cuda", metavar="X.Y", help="The CUDA version that the driver reports.")
 @click.option(
-    "--python-version", metavar="X.Y", help='The Python ("3.12"; "3.13t" is free-threaded).'
+    "--driver", metavar="REL", help=say('The driver release ("570.86.15") or branch ("570").')
+)
+@click.option("--driver-cuda", metavar="X.Y", help=say("The CUDA version that the driver reports."))
+@click.option(
+    "--python-version", metavar="X.Y", help=say('The Python ("3.12"; "3.13t" is free-threaded).')
 )
 @click.option(
     "--os",
     type=OneOf(["linux", "windows", "wsl2"]),
-    help="The operating system.",
+    help=say("The operating system."),
 )
 @click.option(
     "--arch",
     type=OneOf(
         ["x86_64", "aarch64"], also={"amd64": "x86_64", "x64": "x86_64", "arm64": "aarch64"}
     ),
-    help="The processor.",
+    help=say("The processor."),
 )
 @click.option(
-    "--glibc", metavar="X.Y", help='The C library of the machine that is described ("2.28").'
+    "--glibc", metavar="X.Y", help=say('The C library of the machine that is described ("2.28").')
 )
 @click.option(
     "--jetpack",
     metavar="X.Y",
-    help='The JetPack of a Jetson ("6.2"). Describes a machine: nothing is probed.',
+    help=say('The JetPack of a Jetson ("6.2"). Describes a machine: nothing is probed.'),
 )
 @click.option(
-    "--with", "companions", metavar="NAMES", default="", help="torchvision,torchaudio as well."
+    "--with", "companions", metavar="NAMES", default="", help=say("torchvision,torchaudio as well.")
 )
 @click.option("--tool", type=OneOf(["pip", "uv", "conda"]), default="pip", show_default=True)
 @machine_options
@@ -109,7 +113,9 @@ def recommend(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  #
     wanted = _Wanted(options, open_tables(options["tables"]))
     shown = wanted.shown()
     if options["form"] == "json":
-        text = json.dumps(recommendation.as_json(shown), indent=2) + "\n"
+        from gpucheck.output.json_text import json_text  # noqa: PLC0415
+
+        text = json_text(recommendation.as_json(shown))
     else:
         text = recommendation.text(
             shown, quiet=options["quiet"], color=colored(options), width=page_width(options)
@@ -201,14 +207,14 @@ class _Wanted:
         from gpucheck.tables.versions import released  # noqa: PLC0415
 
         python: Python = supply(Python, target, self._tables)
-        arguments = self._arguments(offer, python)
+        arguments = self._arguments(offer, python, target)
         torch = target.get(TorchBuild)
         if (
             torch.installed
             and torch.cuda == offer.cuda
             and released(torch.version) == released(offer.torch)
         ):
-            self._notes.append("This very build is installed already.")
+            self._notes.append(say("This very build is installed already."))
         if self._options["tool"] == "conda":
             self._notes.append(_CONDA)
         if _is_of_ngc(target):
@@ -233,10 +239,11 @@ class _Wanted:
         Nothing is known about a Python that was not probed. With uv the target is one of uv's.
         """
         from gpucheck.facts.interpreter import Interpreter  # noqa: PLC0415
+        from gpucheck.facts.request import Request  # noqa: PLC0415
         from gpucheck.facts.system import System  # noqa: PLC0415
 
         if self._python_version is not None:
-            return _of_sections(self._tables, snapshot.get(System))
+            return _of_sections(self._tables, snapshot.get(System), snapshot.get(Request))
         if self._options["tool"] != "uv":
             return snapshot
         interpreter = replace(snapshot.get(Interpreter), has_pip=False, kind="uv")
@@ -281,12 +288,16 @@ class _Wanted:
         try:
             answer = recommender.recommend(situation)
         except SpecifierError as error:
-            raise click.UsageError(f"--torch: {printable(str(error))}.") from error
+            raise click.UsageError(say("--torch: {error}.", error=words_of(error))) from error
         if answer.best is not None and situation.python is None and self._described:
             pythons = recommender.offers(situation.platform).pythons(answer.best)
             self._notes.append(
-                f"Taken for granted, as no Python was named: one that torch {answer.best.torch} "
-                f"has wheels for, which are {_range(pythons)} (--python-version)."
+                say(
+                    "Assumed, as no Python was named: one that torch {torch} has wheels for, which "
+                    "are {pythons} (--python-version).",
+                    torch=answer.best.torch,
+                    pythons=_range(pythons),
+                )
             )
         lacking = {one.fact for one in missing}
         if not missing or (answer.best is None and not lacking & _DECISIVE):
@@ -315,25 +326,36 @@ class _Wanted:
             return release, cuda, False
         return (*facts.driver(), True)
 
-    def _arguments(self, offer: "Offer", python: "Python") -> list[str]:
+    def _arguments(self, offer: "Offer", python: "Python", target: "Snapshot") -> list[str]:
         """Return pip's arguments that install an offer and the wanted or installed companions."""
+        from gpucheck.advice import PackageIndexes  # noqa: PLC0415
         from gpucheck.advice.torch_install import companion_doubts, requirement  # noqa: PLC0415
+        from gpucheck.engine import supply  # noqa: PLC0415
+
+        indexes: PackageIndexes = supply(PackageIndexes, target, self._tables)
+        apart = python.managed_by_system() or _is_of_ngc(target)
+        said = indexes.said(uv=self._options["tool"] == "uv", elsewhere=apart)
+        if offer.is_default and said is not None:
+            self._notes.append(said)
 
         wanted = (*self._companions, *python.torch_family())
         self._notes.extend(companion_doubts(offer, wanted, self._tables))
-        return requirement(offer, wanted, self._tables, name_index=False)
+        return requirement(offer, wanted, self._tables, indexes, name_index=False)
 
 
 def _describe(options: dict[str, Any], tables: "Tables", notes: list[str]) -> "Snapshot":
     """Return the described machine; its system is this one unless the user names another."""
+    from gpucheck.facts.request import Request  # noqa: PLC0415
     from gpucheck.facts.system import System  # noqa: PLC0415
 
+    request = Request(wheel_mirror=options["wheel_mirror"])
     here = open_host(None).identity()
     os = options["os"] or (here.os if here.os in ("linux", "windows") else None)
     in_wsl = os == "wsl2"
     os = "linux" if in_wsl else os
     if options["jetpack"]:
-        return _of_sections(tables, System(os="linux", machine="aarch64", wsl=0, jetson=""))
+        board = System(os="linux", machine="aarch64", wsl=0, jetson="")
+        return _of_sections(tables, board, request)
     processor = {"amd64": "x86_64", "arm64": "aarch64"}.get(
         here.machine.lower(), here.machine.lower()
     )
@@ -344,8 +366,9 @@ def _describe(options: dict[str, Any], tables: "Tables", notes: list[str]) -> "S
         if os and not given
     ]
     if said:
-        notes.append(f"Taken for granted, as nothing else was said: {', '.join(said)}.")
-    return _of_sections(tables, System(os=os, machine=arch, wsl=2 if in_wsl else 0, jetson=""))
+        notes.append(say("Assumed, as nothing else was said: {values}.", values=in_series(said)))
+    system = System(os=os, machine=arch, wsl=2 if in_wsl else 0, jetson="")
+    return _of_sections(tables, system, request)
 
 
 def _of_sections(tables: "Tables", *sections: Any) -> "Snapshot":  # noqa: ANN401  # sections
@@ -372,11 +395,11 @@ def _missing(
     if platform is None:
         found.append(Missing(_OS, "--os"))
     if gpus is None:
-        found.append(Missing(_GPUS, '--gpu NAME_OR_CC, or "--gpu none"'))
+        found.append(Missing(_GPUS, say('--gpu NAME_OR_CC, or "--gpu none"')))
     if python is None:
-        found.append(Missing("the Python", "--python-version or --python"))
+        found.append(Missing(say("the Python"), say("--python-version or --python")))
     if gpus is not None and gpus.cards and driver is None:
-        found.append(Missing(_DRIVER, "--driver or --driver-cuda"))
+        found.append(Missing(_DRIVER, say("--driver or --driver-cuda")))
     return tuple(found)
 
 
@@ -386,8 +409,8 @@ def _unless(answer: "Recommendation", lacking: set[str]) -> "Recommendation":
 
     if answer.best is None or lacking & _DECISIVE:
         return Recommendation(best=None, reasons=())
-    if_it_fits = f"If what is missing allows it, {answer.best} is the one."
-    needs = f"It needs driver {answer.oldest_driver} or newer."
+    if_it_fits = say("If what is missing allows it, {offer} is the one.", offer=answer.best)
+    needs = say("It needs driver {release} or newer.", release=answer.oldest_driver)
     told = (needs,) if _DRIVER in lacking and answer.oldest_driver else ()
     return Recommendation(
         best=None, reasons=(if_it_fits, *answer.reasons, *told), would_fit=(answer.best,)
@@ -396,20 +419,32 @@ def _unless(answer: "Recommendation", lacking: set[str]) -> "Recommendation":
 
 def _fits(build: "Offer", *, newest: bool, wrong: Sequence[str]) -> str:
     """Say that the installed build fits; ``wrong`` is what a check finds all the same."""
-    if wrong:
-        why = f"yet something else needs attention: {wrong[0]} (gpucheck shows it)"
-    elif newest:
-        why = "and it is the newest that does: nothing has to be installed"
+    if build.cuda:
+        what = say(
+            "PyTorch {torch}, built for CUDA {cuda} ({build})",
+            torch=build.torch, cuda=build.cuda, build=build.build,
+        )  # fmt: skip
     else:
-        why = "so nothing has to be installed"
-    what = f"built for CUDA {build.cuda} ({build.build})" if build.cuda else "the CPU build"
-    return f"Yours fits: PyTorch {build.torch}, {what}, {why}."
+        what = say("PyTorch {torch}, the CPU build", torch=build.torch)
+    if wrong:
+        return say(
+            "Yours fits: {build}, yet something else needs attention: {slug} (gpucheck shows it).",
+            build=what, slug=wrong[0],
+        )  # fmt: skip
+    if newest:
+        return say(
+            "Yours fits: {build}, and it is the newest that does: nothing has to be installed.",
+            build=what,
+        )
+    return say("Yours fits: {build}, so nothing has to be installed.", build=what)
 
 
 def _range(pythons: Sequence[str]) -> str:
     """Return the usual ones of some Pythons: "3.10 to 3.14"."""
     plain = [python for python in pythons if not python.endswith("t")]
-    return plain[0] if len(plain) == 1 else f"{plain[0]} to {plain[-1]}"
+    if len(plain) == 1:
+        return plain[0]
+    return say("{first} to {last}", first=plain[0], last=plain[-1])
 
 
 def _uv_commands(arguments: Sequence[str], python: "Python", executable: str) -> tuple[str, ...]:
@@ -450,11 +485,20 @@ def _wheels_for(board: "JetpackRow", tables: "Tables") -> str:
 
     wheels = tables.get(JetsonWheels).for_jetpack(board.jetpack)
     if not wheels:
-        return f"The tables know no PyTorch that was made for JetPack {board.jetpack}."
-    listed = ", ".join(
-        f"{row.torch} (Python {row.python})" if row.python else row.torch for row in wheels
+        return say(
+            "The tables know no PyTorch that was made for JetPack {jetpack}.", jetpack=board.jetpack
+        )
+    made = [
+        say("{torch} (Python {python})", torch=row.torch, python=row.python)
+        if row.python
+        else row.torch
+        for row in wheels
+    ]
+    return say(
+        "For JetPack {jetpack} NVIDIA made torch {releases}.",
+        jetpack=board.jetpack,
+        releases=in_series(made),
     )
-    return f"For JetPack {board.jetpack} NVIDIA made torch {listed}."
 
 
 COMMAND = recommend

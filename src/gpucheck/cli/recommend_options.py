@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpucheck.cli.spelling import meant
-from gpucheck.cli.text import printable
+from gpucheck.cli.spelling import meant, with_hint
+from gpucheck.cli.text import printable, words_of
+from gpucheck.language import listed, say
 
 if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.advice.recommender import Card
@@ -22,10 +23,12 @@ def companions(names: str) -> tuple[str, ...]:
     wanted = tuple(name.strip() for name in names.split(",") if name.strip())
     for name in wanted:
         if name not in _COMPANIONS:
-            raise click.UsageError(
-                f"--with knows {' and '.join(_COMPANIONS)}, not {printable(name)!r}."
-                f"{meant(name, _COMPANIONS)}"
+            refused = say(
+                "--with knows {companions}, not {name}.",
+                companions=listed(_COMPANIONS),
+                name=repr(printable(name)),
             )
+            raise click.UsageError(with_hint(refused, meant(name, _COMPANIONS)))
     return wanted
 
 
@@ -36,7 +39,7 @@ def cards(names: tuple[str, ...], tables: "Tables") -> "tuple[Card, ...] | None"
     try:
         return cards_named(names, tables)
     except GpuNameError as error:
-        raise click.UsageError(f"--gpu: {printable(str(error))}.") from error
+        raise click.UsageError(say("--gpu: {error}.", error=words_of(error))) from error
 
 
 def python_version(text: str | None) -> str | None:
@@ -45,7 +48,9 @@ def python_version(text: str | None) -> str | None:
         return None
     found = _PYTHON.fullmatch(text.strip())
     if found is None:
-        raise click.UsageError(f"--python-version wants 3.12 or 3.13t, not {printable(text)!r}.")
+        raise click.UsageError(
+            say("--python-version wants 3.12 or 3.13t, not {text}.", text=repr(printable(text)))
+        )
     return found[1] + found[2]
 
 
@@ -58,9 +63,11 @@ def board(options: dict[str, Any], tables: "Tables") -> "JetpackRow | None":
         return None
     row = tables.get(Jetpacks).of_jetpack(wanted.strip())
     if row is None:
-        raise click.UsageError(f"--jetpack: the tables do not have JetPack {printable(wanted)}.")
+        raise click.UsageError(
+            say("--jetpack: the tables do not have JetPack {wanted}.", wanted=printable(wanted))
+        )
     if options["os"] not in (None, "linux") or options["arch"] not in (None, "aarch64"):
-        raise click.UsageError("--jetpack is for Linux on aarch64.")
+        raise click.UsageError(say("--jetpack is for Linux on aarch64."))
     return row
 
 
@@ -70,8 +77,17 @@ def check_driver(options: dict[str, Any]) -> None:
 
     release, cuda, glibc = options["driver"], options["driver_cuda"], options["glibc"]
     if glibc is not None and parse(glibc) is None:
-        raise click.UsageError(f"--glibc wants a version like 2.28, not {printable(glibc)!r}.")
+        raise click.UsageError(
+            say("--glibc wants a version like 2.28, not {glibc}.", glibc=repr(printable(glibc)))
+        )
     if release is not None and parse(release) is None:
-        raise click.UsageError(f"--driver wants a release or branch, not {printable(release)!r}.")
+        raise click.UsageError(
+            say(
+                "--driver wants a release or branch, not {release}.",
+                release=repr(printable(release)),
+            )
+        )
     if cuda is not None and (parse(cuda) is None or minor(cuda) is None):
-        raise click.UsageError(f"--driver-cuda wants a version like 12.4, not {printable(cuda)!r}.")
+        raise click.UsageError(
+            say("--driver-cuda wants a version like 12.4, not {cuda}.", cuda=repr(printable(cuda)))
+        )

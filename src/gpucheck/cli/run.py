@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from gpucheck.cli.text import RefusedError, printable
+from gpucheck.cli.text import RefusedError, printable, words_of
+from gpucheck.language import say, spoken
 
 if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.facts.snapshot import Snapshot
@@ -33,7 +34,7 @@ def open_tables(directory: str | None, *, whole: bool = True) -> "Tables":
         tables = Tables(folder_of_tables(directory))
         tables.index()
     except TablesError as error:
-        raise click.UsageError(printable(str(error))) from error
+        raise click.UsageError(words_of(error)) from error
     if whole and directory is not None:
         refuse_broken(tables)
     return tables
@@ -51,9 +52,11 @@ def refuse_broken(tables: "Tables") -> None:
     try:
         broken = [one for one in problems(tables) if _is_serious(one)]
     except TablesError as error:
-        raise click.UsageError(printable(str(error))) from error
+        raise click.UsageError(words_of(error)) from error
     if broken:
-        raise click.UsageError(f"{printable(broken[0])} (gpucheck tables check shows all)")
+        raise click.UsageError(
+            say("{broken} (gpucheck tables check shows all)", broken=printable(broken[0]))
+        )
 
 
 def _is_serious(problem: str) -> bool:
@@ -88,7 +91,7 @@ def run_probes(
         host,
         tables,
         wish=wish,
-        request=request or Request(),
+        request=request or Request(wheel_mirror=options.get("wheel_mirror", "")),
         timeout=options["timeout"],
         skip=skip,
         progress=progress,
@@ -143,9 +146,17 @@ class Progress:
         if seconds < 1:
             return
         driver = seconds > _SLOW and any(name in _ASK_THE_DRIVER for name in names)
-        slow = "; GPUs without persistence mode wake slowly" if driver else ""
-        whole = "; -v reads whole libraries" if "wheel_hashes" in names else ""
-        self._out.write(f"\r\x1b[Kwaiting for {', '.join(names)} ({seconds:.0f} s{slow}{whole})")
+        told = {"names": ", ".join(names), "seconds": seconds}
+        if driver:
+            line = say(
+                "waiting for {names} ({seconds:.0f} s; GPUs without persistence mode wake slowly)",
+                **told,
+            )
+        elif "wheel_hashes" in names:
+            line = say("waiting for {names} ({seconds:.0f} s; -v reads whole libraries)", **told)
+        else:
+            line = say("waiting for {names} ({seconds:.0f} s)", **told)
+        self._out.write(f"\r\x1b[K{spoken(line)}")
         self._out.flush()
         self._shown = True
 
@@ -165,4 +176,4 @@ def load_snapshot(file: str) -> "Snapshot":
     try:
         return load(Path(file))
     except SnapshotError as error:
-        raise click.UsageError(printable(str(error))) from error
+        raise click.UsageError(words_of(error)) from error

@@ -6,13 +6,14 @@ from typing import Any
 import click
 
 from gpucheck.cli.options import examples, output_options
-from gpucheck.cli.spelling import meant
+from gpucheck.cli.spelling import meant, there_are, with_hint
 from gpucheck.cli.text import printable, write_out
+from gpucheck.language import say
 
 
 @click.command(
     "schema",
-    short_help="Print a JSON Schema.",
+    short_help=say("Print a JSON Schema."),
     epilog=examples("gpucheck schema           # the names", "gpucheck schema report"),
 )
 @click.argument("name", required=False)
@@ -26,8 +27,9 @@ def show_schema(name: str | None, **options: Any) -> None:  # noqa: ANN401  # cl
     elif name in names():
         write_out(json.dumps(schema(name), indent=2) + "\n", options["output"])
     else:
-        near = meant(name, names()) or f" There are {', '.join(names())}."
-        raise click.UsageError(f"there is no schema called {printable(name)!r}.{near}")
+        near = meant(name, names()) or there_are(names())
+        refused = say("there is no schema called {name}.", name=repr(printable(name)))
+        raise click.UsageError(with_hint(refused, near))
 
 
 COMMAND = show_schema

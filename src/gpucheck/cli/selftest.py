@@ -16,6 +16,7 @@ from gpucheck.cli.options import (
 from gpucheck.cli.run import open_host, open_tables, run_probes
 from gpucheck.cli.selftests import run_selftests, test_names, without_selftests
 from gpucheck.cli.text import printable
+from gpucheck.language import say
 
 if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.engine import Report
@@ -26,7 +27,7 @@ _DEVICE = re.compile(r"cpu|cuda:[0-9]{1,3}")
 
 
 @click.command(
-    short_help="Run the self-tests: does PyTorch compute, and rightly?",
+    short_help=say("Run the self-tests: does PyTorch compute, and rightly?"),
     epilog=examples(
         "gpucheck selftest",
         "gpucheck selftest --level standard --device cuda:0,cuda:2",
@@ -37,25 +38,31 @@ _DEVICE = re.compile(r"cpu|cuda:[0-9]{1,3}")
 @click.option(
     "--python",
     metavar="PATH",
-    help="The Python whose PyTorch is tested: an interpreter or a virtual environment.",
+    help=say("The Python whose PyTorch is tested: an interpreter or a virtual environment."),
 )
 @click.option(
-    "--tests", metavar="NAMES", help="Only these, separated by commas: see gpucheck list."
+    "--tests", metavar="NAMES", help=say("Only these, separated by commas: see gpucheck list.")
 )
 @level_option
 @click.option(
     "--device",
     metavar="DEVICES",
-    help="cpu, or GPUs such as cuda:0,cuda:2; without it every GPU, or the CPU where none is.",
+    help=say("cpu, or GPUs such as cuda:0,cuda:2; without it every GPU, or the CPU where none is."),
 )
 @click.option(
     "--ranks",
     metavar="N",
     type=click.IntRange(min=1, max=64),
-    help="Processes of the tests that run in several, on the CPU; on GPUs there is one for each.",
+    help=say(
+        "Processes of the tests that run in several, on the CPU; on GPUs there is one for each."
+    ),
 )
 @click.option(
-    "--seed", metavar="N", type=click.IntRange(min=0), default=0, help="For every random number."
+    "--seed",
+    metavar="N",
+    type=click.IntRange(min=0),
+    default=0,
+    help=say("For every random number."),
 )
 @click.option(
     "--timeout",
@@ -63,11 +70,11 @@ _DEVICE = re.compile(r"cpu|cuda:[0-9]{1,3}")
     type=click.FloatRange(min=1),
     default=300.0,
     show_default=True,
-    help="Time limit of the whole run.",
+    help=say("Time limit of the whole run."),
 )
 @fail_on_option
 @report_format_option
-@output_options_with("Every measured value and every check; twice: every fact.")
+@output_options_with(say("Every measured value and every check; twice: every fact."))
 @click.pass_context
 def selftest(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  # click's options
     """Run the self-tests in the target Python: values checked, in bounded time.
@@ -112,7 +119,10 @@ def _devices(text: str | None) -> tuple[str, ...] | None:
     names = tuple(dict.fromkeys(name.strip() for name in text.split(",")))
     if not all(_DEVICE.fullmatch(name) for name in names) or ("cpu" in names and len(names) > 1):
         raise click.UsageError(
-            f"--device {printable(text)!r}: say cpu, or GPUs such as cuda:0,cuda:2"
+            say(
+                "--device {text}: say cpu, or GPUs such as cuda:0,cuda:2",
+                text=repr(printable(text)),
+            )
         )
     return names
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpucheck.cli.spelling import meant
+from gpucheck.cli.spelling import meant, there_are, with_hint
 from gpucheck.cli.text import printable
+from gpucheck.language import say
 
 if TYPE_CHECKING:  # imported late: most runs do not need them
     from gpucheck.cli.live_table import LiveTable
@@ -86,7 +87,7 @@ def run_selftests(
     from gpucheck.tables.gpu_rates import GpuRates  # noqa: PLC0415
 
     if not isinstance(host, LiveHost):
-        raise click.UsageError("self-tests run on this machine only")
+        raise click.UsageError(say("self-tests run on this machine only"))
     table = LiveTable(sys.stderr) if sys.stderr.isatty() and not quiet else None
     expected = eligibility.expects_gpu(snapshot)
     watch = Watch(host, wish.timeout) if expected and wish.level != "quick" else None
@@ -131,6 +132,7 @@ def test_names(text: str | None) -> tuple[str, ...]:
     names = tuple(name.strip() for name in text.split(",") if name.strip())
     for name in names:
         if name not in headers():
-            near = meant(name, headers()) or f" There are {', '.join(headers())}."
-            raise click.UsageError(f"{printable(name)!r} is no self-test.{near}")
+            near = meant(name, headers()) or there_are(headers())
+            refused = say("{name} is no self-test.", name=repr(printable(name)))
+            raise click.UsageError(with_hint(refused, near))
     return names

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gpucheck.cli.text import printable
+from gpucheck.language import any_of, current_language, in_turn, say, spoken
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -39,11 +40,25 @@ class OneOf(click.Choice):  # type: ignore[type-arg]  # generic since click 8.2 
             return super().convert(self._also.get(str(value).lower(), value), param, ctx)
         except click.BadParameter as error:
             near = meant(str(value), [str(choice) for choice in self.choices])
-            raise click.BadParameter(f"{error.message}{near}", ctx=ctx, param=param) from error
+            words = spoken(in_turn([error.message, near])) if near else error.message
+            raise click.BadParameter(words, ctx=ctx, param=param) from error
 
 
 class Group(click.Group):
     """A group of commands that says what an unknown command may have meant."""
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command, whose help is in the current language."""
+        command = self.found(ctx, cmd_name)
+        if command is None or current_language() == "en":
+            return command
+        from gpucheck.cli.help_page import in_language  # noqa: PLC0415  # English needs none of it
+
+        return in_language(command)
+
+    def found(self, ctx: click.Context, name: str) -> click.Command | None:
+        """Return the command of this name."""
+        return super().get_command(ctx, name)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -54,19 +69,31 @@ class Group(click.Group):
             click.UsageError: there is none of this name.
         """
         if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
-            ctx.fail(f"No such command {printable(args[0])!r}.{self.probably(ctx, args[0])}")
+            refused = say("No such command {name}.", name=repr(printable(args[0])))
+            ctx.fail(with_hint(refused, self.probably(ctx, args[0])))
         return super().resolve_command(ctx, args)
 
     def probably(self, ctx: click.Context, word: str) -> str:
-        """Return the question which command was meant, with a blank before it; "" without one."""
+        """Return the question which command was meant; "" without one."""
         return meant(word, self.list_commands(ctx))
 
 
 def meant(said: str, known: "Iterable[str]") -> str:
-    """Return "Did you mean", with a blank before it; "" if nothing is similar."""
-    from gpucheck.tables.nearest import did_you_mean  # noqa: PLC0415
+    """Return "Did you mean"; "" if nothing is similar."""
+    from gpucheck.tables.nearest import nearest  # noqa: PLC0415
 
-    return did_you_mean(said, known)
+    near = nearest(said, known)
+    return say("Did you mean {names}?", names=any_of(near)) if near else ""
+
+
+def with_hint(refused: str, hint: str) -> str:
+    """Return a refusal with what was probably meant, or with the names that there are."""
+    return in_turn([refused, hint]) if hint else refused
+
+
+def there_are(names: "Iterable[str]") -> str:
+    """Return the names that there are."""
+    return say("There are {names}.", names=", ".join(names))
 
 
 def slug_of(said: str) -> str:

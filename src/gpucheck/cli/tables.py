@@ -1,15 +1,21 @@
 """``gpucheck tables``: the compatibility tables themselves."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpucheck.cli.options import examples, output_options, output_options_with, tables_before
+from gpucheck.cli.options import (
+    examples,
+    language_before,
+    output_options,
+    output_options_with,
+    tables_before,
+)
 from gpucheck.cli.run import open_tables, refuse_broken
-from gpucheck.cli.spelling import Group, OneOf, meant
+from gpucheck.cli.spelling import Group, OneOf, meant, there_are, with_hint
 from gpucheck.cli.text import colored, page_width, printable, write_out
+from gpucheck.language import say, spoken
 
 if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.tables import Table, Tables
@@ -22,7 +28,7 @@ _form = click.option("--format", "form", type=OneOf(["terminal", "json"]), defau
 @click.group(
     "tables",
     cls=Group,
-    short_help="Show, check and compare the compatibility tables.",
+    short_help=say("Show, check and compare the compatibility tables."),
     epilog=examples(
         "gpucheck tables show",
         "gpucheck tables show torch_builds torch=2.9.1",
@@ -30,20 +36,22 @@ _form = click.option("--format", "form", type=OneOf(["terminal", "json"]), defau
     ),
 )
 @tables_before
+@language_before
 def tables_group() -> None:
     """Show, check and compare the compatibility tables that all answers are based on."""
 
 
 @tables_group.command(
+    short_help=say("Print the rows of a table; without NAME, the list of the tables."),
     epilog=examples(
         "gpucheck tables show                 # which tables there are",
         "gpucheck tables show xid xid=79 -v",
-    )
+    ),
 )
 @click.argument("name", required=False)
 @click.argument("filters", metavar="[KEY=VALUE]...", nargs=-1)
 @_form
-@output_options_with("The sources of each row.")
+@output_options_with(say("The sources of each row."))
 def show(name: str | None, filters: tuple[str, ...], **options: Any) -> None:  # noqa: ANN401  # click's options
     """Print the rows of a table; without NAME, the list of the tables.
 
@@ -77,27 +85,68 @@ def show(name: str | None, filters: tuple[str, ...], **options: Any) -> None:  #
 
 @tables_group.command(
     "check",
-    epilog=examples("gpucheck tables check", "gpucheck tables check --tables mytables/"),
+    short_help=say("Check the tables: files, form, and a known source for every row."),
+    epilog=examples(
+        "gpucheck tables check",
+        "gpucheck tables check --tables mytables/",
+        "gpucheck tables check --against-index    # asks the package index",
+    ),
+)
+@click.option(
+    "--against-index",
+    is_flag=True,
+    help=say(
+        "Ask the package index that pip is configured for which releases of torch, torchvision, "
+        "torchaudio, torchtext and triton the tables lack. Uses the network."
+    ),
+)
+@click.option(
+    "--index-url",
+    metavar="URL",
+    help=say("Ask this index instead; with --against-index alone."),
 )
 @_form
 @output_options
 @click.pass_context
-def check_set(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  # click's options
+def check_set(
+    ctx: click.Context,
+    /,
+    *,
+    against_index: bool,
+    index_url: str | None,
+    **options: Any,  # noqa: ANN401  # click's options
+) -> None:
     """Check the tables: files, form, and a known source for every row.
 
-    Exit status: 0 all is well, 1 problems, 2 no set of tables that can be read.
+    Exit status: 0 all is well, 1 problems or releases that the tables lack, 2 no set of tables
+    that can be read or an index that did not answer.
     """
     from gpucheck.tables.check import problems  # noqa: PLC0415
 
+    if index_url is not None and not against_index:
+        raise click.UsageError("--index-url goes with --against-index.")
     tables = open_tables(options["tables"], whole=False)
     found = [printable(problem) for problem in problems(tables)]
-    lines = found or [f"Tables {tables.version} of {tables.date}: all is well."]
-    answer = {"version": tables.version, "date": tables.date, "problems": found}
+    well = say("Tables {version} of {date}: all is well.", version=tables.version, date=tables.date)
+    lines = [spoken(one) for one in found or [well]]
+    answer: dict[str, Any] = {"version": tables.version, "date": tables.date, "problems": found}
+    status = _PROBLEMS if found else 0
+    if against_index and not found:
+        from gpucheck.cli.against_index import against_index as compare  # noqa: PLC0415
+
+        answer["index"], more, status = compare(tables, index_url)
+        lines += more
     _write(answer, "\n".join((*lines, "")), options)
-    ctx.exit(_PROBLEMS if found else 0)
+    ctx.exit(status)
 
 
-@tables_group.command("diff", epilog=examples("gpucheck tables diff mytables/"))
+@tables_group.command(
+    "diff",
+    short_help=say(
+        "Compare the tables with those of the folder OTHER, row by row: what OTHER adds or changes."
+    ),
+    epilog=examples("gpucheck tables diff mytables/"),
+)
 @click.argument("other", type=click.Path(exists=True, file_okay=False))
 @_form
 @output_options
@@ -115,7 +164,10 @@ def diff_sets(ctx: click.Context, /, other: str, **options: Any) -> None:  # noq
     ctx.exit(_DIFFERENT if changes else 0)
 
 
-@tables_group.command(epilog=examples("ls $(gpucheck tables path)"))
+@tables_group.command(
+    short_help=say("Print the folder of the tables in use."),
+    epilog=examples("ls $(gpucheck tables path)"),
+)
 @output_options
 def path(**options: Any) -> None:  # noqa: ANN401  # click's options
     """Print the folder of the tables in use."""
@@ -127,7 +179,9 @@ def path(**options: Any) -> None:  # noqa: ANN401  # click's options
 
 def _write(data: object, text: str, options: dict[str, Any]) -> None:
     if options["form"] == "json":
-        text = json.dumps(data, indent=2, ensure_ascii=False) + "\n"
+        from gpucheck.output.json_text import json_text  # noqa: PLC0415
+
+        text = json_text(data, ascii_only=False)
     write_out(text, options["output"])
 
 
@@ -146,8 +200,9 @@ def _named(tables: "Tables", name: str) -> "Table":
     from gpucheck.tables.catalogue import all_tables  # noqa: PLC0415
 
     if name not in all_tables():
-        near = meant(name, all_tables()) or f" There are {', '.join(sorted(all_tables()))}."
-        raise click.UsageError(f"There is no table {printable(name)!r}.{near}")
+        near = meant(name, all_tables()) or there_are(sorted(all_tables()))
+        refused = say("There is no table {name}.", name=repr(printable(name)))
+        raise click.UsageError(with_hint(refused, near))
     return tables.get(all_tables()[name])
 
 
@@ -157,10 +212,12 @@ def _filter(table: "Table", said: str) -> tuple[str, str]:
     key, equals, value = said.partition("=")
     known = columns(table)
     if not equals or key not in known:
-        raise click.UsageError(
-            f"{printable(said)!r} is not KEY=VALUE with a column of this table: {', '.join(known)}."
-            f"{meant(key, known)}"
+        refused = say(
+            "{given} is not KEY=VALUE with a column of this table: {columns}.",
+            given=repr(printable(said)),
+            columns=", ".join(known),
         )
+        raise click.UsageError(with_hint(refused, meant(key, known)))
     return key, value
 
 
@@ -172,8 +229,12 @@ def _hint(table: "Table", wanted: list[tuple[str, str]]) -> str:
     for key, value in wanted:
         if not matching(table, [(key, value)]):
             near = ", ".join(printable(one) for one in near_values(table, key, value))
-            said = f"No row has {key}={printable(value)}"
-            lines.append(f"{said}; near it: {near}.\n" if near else f"{said}.\n")
+            filter_ = f"{key}={printable(value)}"
+            if near:
+                hint = say("No row has {filter}; near it: {values}.", filter=filter_, values=near)
+            else:
+                hint = say("No row has {filter}.", filter=filter_)
+            lines.append(f"{spoken(hint)}\n")
     return "".join(lines)
 
 

@@ -6,6 +6,15 @@ from typing import Any
 
 import click
 
+from gpucheck.language import (
+    Language,
+    Sentence,
+    language_is_set,
+    language_of_locale,
+    say,
+    spoken,
+)
+
 
 def colored(options: dict[str, Any]) -> bool:
     """Whether to colour: on a terminal, unless the user or NO_COLOR disables it."""
@@ -19,6 +28,35 @@ def colored(options: dict[str, Any]) -> bool:
         and not env.get("NO_COLOR")
         and env.get("TERM") != "dumb"
     )
+
+
+def language_named(name: str = "") -> Language:
+    """Return the language of this name; of any other that of the locale.
+
+    Args:
+        name: ``en``, ``zh`` or ``auto``; "" for what ``GPUCHECK_LANG`` says.
+    """
+    # Not through the door to the machine: help would wait for its import.
+    variables = os.environ  # noqa: TID251
+    named = (name or variables.get("GPUCHECK_LANG", "")).strip().lower()
+    if named in ("en", "zh"):
+        return "zh" if named == "zh" else "en"
+    if sys.platform == "win32" and not language_is_set(variables):
+        from gpucheck.machine.interface_language import speaks_chinese  # noqa: PLC0415
+
+        return "zh" if speaks_chinese() else "en"
+    return language_of_locale(variables)
+
+
+def echo(sentence: str, *, limit: int = 300) -> None:
+    """Write a sentence to stderr in the current language."""
+    click.echo(printable(spoken(sentence), limit=limit), err=True)
+
+
+def words_of(error: Exception, *, limit: int = 300) -> str:
+    """Return what an error says, without control characters; a sentence of ours stays one."""
+    said = error.args[0] if error.args else None
+    return printable(said if isinstance(said, Sentence) else str(error), limit=limit)
 
 
 def page_width(options: dict[str, Any]) -> int | None:
@@ -77,9 +115,9 @@ def _try_to_open(path: str) -> None:
     file.unlink()
 
 
-def _not_written(path: str, error: Exception) -> str:
+def _not_written(path: str, error: Exception) -> Sentence:
     why = getattr(error, "strerror", None) or error
-    return f"{printable(path)} cannot be written: {why}"
+    return say("{file} cannot be written: {why}", file=printable(path), why=why)
 
 
 def write_out(text: str, output: str | None) -> None:
@@ -100,7 +138,11 @@ def write_out(text: str, output: str | None) -> None:
     except (OSError, ValueError) as error:
         _print(text)
         raise NotWrittenError(
-            f"{_not_written(output, error)}. It was printed instead, to stdout."
+            say(
+                "{file} cannot be written: {why}. It was printed instead, to stdout.",
+                file=printable(output),
+                why=getattr(error, "strerror", None) or error,
+            )
         ) from error
 
 
@@ -111,5 +153,10 @@ def _print(text: str) -> None:
 
 
 def printable(text: str, *, limit: int = 300, keep: str = "") -> str:
-    """Return untrusted text without control characters, except those to keep, cut to a length."""
+    """Return untrusted text without control characters, except those to keep, cut to a length.
+
+    Of a sentence of ours only the parameters are untrusted.
+    """
+    if isinstance(text, Sentence):
+        return text.mapped(lambda part: printable(part, limit=limit, keep=keep))
     return "".join(char if char.isprintable() or char in keep else "?" for char in text[:limit])

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gpucheck.cli.check import show_report
-from gpucheck.cli.options import examples, fail_on_option, output_options_with
+from gpucheck.cli.options import LANGUAGE, examples, fail_on_option, output_options_with
 from gpucheck.cli.run import open_tables
 from gpucheck.cli.spelling import OneOf
-from gpucheck.cli.text import colored, page_width, printable, write_out
+from gpucheck.cli.text import colored, echo, page_width, printable, words_of, write_out
 from gpucheck.cli.triage_batch import answer_batch
+from gpucheck.language import in_turn, say
 
 if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.engine import Report
@@ -27,7 +28,7 @@ _SUMMARY_FORMATS = ("terminal", "csv", "json", "html")
 
 
 @click.command(
-    short_help="Name the cause from pasted text, logs and reports.",
+    short_help=say("Name the cause from pasted text, logs and reports."),
     epilog=examples(
         "python train.py 2>&1 | gpucheck triage",
         "gpucheck triage error.log nvidia-smi.txt      # one ticket",
@@ -36,25 +37,26 @@ _SUMMARY_FORMATS = ("terminal", "csv", "json", "html")
     ),
 )
 @click.argument("files", metavar="[FILE... | -]", nargs=-1)
-@click.option("--lines", is_flag=True, help="Show every line and fact that decided.")
+@click.option("--lines", is_flag=True, help=say("Show every line and fact that decided."))
 @click.option(
     "--batch",
     is_flag=True,
-    help="Each FILE (folder, JSONL with id and text) holds tickets of its own: a JSON line each.",
+    help=say(
+        "Each FILE (folder, JSONL with id and text) holds tickets of its own: a JSON line each."
+    ),
 )
-@click.option("--jobs", type=click.IntRange(min=1), help="Processes of --batch (all processors).")
+@click.option(
+    "--jobs", type=click.IntRange(min=1), help=say("Processes of --batch (all processors).")
+)
 @click.option(
     "--summary",
     is_flag=True,
-    help="With --batch: no lines, but how many tickets by verdict, cause and who has to act.",
+    help=say("With --batch: no lines, but how many tickets by verdict, cause and who has to act."),
 )
-@click.option("--reply", is_flag=True, help="Write a short answer to the reporter, in Markdown.")
 @click.option(
-    "--lang",
-    type=OneOf(["auto", "en", "zh"]),
-    default="auto",
-    show_default=True,
-    help="Language of the reply; auto: Chinese if the ticket is written in Chinese, else English.",
+    "--reply",
+    is_flag=True,
+    help=say("Answer the reporter in Markdown, in the language of the ticket or in --lang."),
 )
 @fail_on_option
 @click.option(
@@ -63,9 +65,9 @@ _SUMMARY_FORMATS = ("terminal", "csv", "json", "html")
     type=OneOf(list(dict.fromkeys((*_FORMATS, *_SUMMARY_FORMATS)))),
     default="terminal",
     show_default=True,
-    help="csv and html are for --summary, markdown for a single ticket.",
+    help=say("csv and html are for --summary, markdown for a single ticket."),
 )
-@output_options_with("The same as --lines.")
+@output_options_with(say("The same as --lines."))
 @click.pass_context
 def triage(ctx: click.Context, /, files: tuple[str, ...], **options: Any) -> None:  # noqa: ANN401  # click's options
     """Name the cause from whatever a user pasted: program output, logs, a saved report.
@@ -79,18 +81,29 @@ def triage(ctx: click.Context, /, files: tuple[str, ...], **options: Any) -> Non
         return
     given = _Ticket(files or (_STDIN,))
     report = given.judged(tables)
-    _show(report, given, options)
+    _show(report, given, {**options, "lang": ctx.meta.get(LANGUAGE)})
     ctx.exit(_UNREADABLE if given.not_read else report.exit_status(options["fail_on"]))
 
 
 def _refuse_what_does_not_fit(options: dict[str, Any]) -> None:
     if options["summary"] and not options["batch"]:
-        raise click.UsageError("--summary counts the tickets of --batch.")
+        raise click.UsageError(say("--summary counts the tickets of --batch."))
     fitting = _SUMMARY_FORMATS if options["summary"] else _FORMATS
     if options["form"] not in fitting:
-        what = "--summary" if options["summary"] else "a ticket"
+        form, formats = options["form"], ", ".join(fitting)
+        if options["summary"]:
+            raise click.UsageError(
+                say(
+                    "--format {form} does not fit --summary, which has {formats}.",
+                    form=form, formats=formats,
+                )
+            )  # fmt: skip
         raise click.UsageError(
-            f"--format {options['form']} is none of {what}: it has {', '.join(fitting)}."
+            say(
+                "--format {form} does not fit a single ticket, which has {formats}.",
+                form=form,
+                formats=formats,
+            )
         )
 
 
@@ -115,7 +128,7 @@ class _Ticket:
         from gpucheck.ticket.given import IntakeError  # noqa: PLC0415
 
         if self._files == (_STDIN,) and sys.stdin.isatty():
-            click.echo("Paste the text, then end it with Ctrl-D.", err=True)
+            echo(say("Paste the text, then end it with Ctrl-D."))
         try:
             if len(self._files) == 1:
                 with _given(self._files[0], "") as given:
@@ -129,7 +142,7 @@ class _Ticket:
                 printable(error.about("" if only == _STDIN else only))
             ) from error
         for sentence in (*self.not_read, *self._intake.notes):
-            click.echo(f"Note: {printable(sentence)}", err=True)
+            echo(say("Note: {note}", note=printable(sentence)))
         return report
 
     def _take_in(self) -> None:
@@ -140,15 +153,15 @@ class _Ticket:
                 with _given(file, Path(file).name) as given:
                     self._intake.add(given)
             except IntakeError as error:
-                self.not_read.append(str(error))
+                self.not_read.append(words_of(error))
         if len(self.not_read) == len(self._files):
-            raise IntakeError(" ".join(self.not_read))
+            raise IntakeError(in_turn(self.not_read))
 
-    def language(self, wanted: str) -> "Language":
+    def language(self, wanted: str | None) -> "Language":
         """Return the language of the reply: the wanted one, else that of the ticket."""
         from gpucheck.ticket.language import language_of  # noqa: PLC0415
 
-        if wanted == "auto":
+        if wanted in (None, "auto"):
             return language_of(self._intake.lines)
         return "zh" if wanted == "zh" else "en"
 

@@ -1,12 +1,12 @@
 """``gpucheck triage --batch``: many tickets, a line for each, or their numbers."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpucheck.cli.text import colored, page_width, printable, write_out
+from gpucheck.cli.text import colored, echo, page_width, words_of, write_out
+from gpucheck.language import say
 
 if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.tables import Tables
@@ -18,17 +18,19 @@ def answer_batch(files: tuple[str, ...], options: dict[str, Any], tables: "Table
     from gpucheck.ticket.batch import Batch, BatchError  # noqa: PLC0415
 
     if not files:
-        raise click.UsageError("--batch needs files or folders.")
+        raise click.UsageError(say("--batch needs files or folders."))
     try:
         batch = Batch([Path(file) for file in files], tables.directory, options["jobs"])
     except BatchError as error:
-        raise click.UsageError(printable(str(error))) from error
-    lines = [json.dumps(answer, ensure_ascii=False) + "\n" for answer in batch.answers()]
+        raise click.UsageError(words_of(error)) from error
+    from gpucheck.output.json_text import json_text  # noqa: PLC0415
+
+    lines = [json_text(answer, indent=None, ascii_only=False) for answer in batch.answers()]
     write_out(_numbers(batch, options) if options["summary"] else "".join(lines), options["output"])
     if not options["quiet"]:
-        said = batch.notes() if options["summary"] else batch.summary().splitlines()
+        said = batch.notes() if options["summary"] else batch.summary()
         for line in said:
-            click.echo(printable(line), err=True)
+            echo(line)
 
 
 def _numbers(batch: "Batch", options: dict[str, Any]) -> str:

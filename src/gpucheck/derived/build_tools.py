@@ -11,6 +11,7 @@ from gpucheck.facts.environment import Environment
 from gpucheck.facts.numbers import whole_number
 from gpucheck.facts.system import System
 from gpucheck.facts.toolkits import Compiler, Toolkits
+from gpucheck.language import say
 from gpucheck.tables.host_compilers import Compiler as Kind
 
 _NUMBERED = r"(?:gcc|g\+\+|clang|clang\+\+)-([0-9]{1,2}(?:\.[0-9]{1,2}){0,2})"
@@ -73,7 +74,7 @@ class BuildTools(Derived):
                 return msgspec.structs.replace(taken, facts=(fact, *taken.facts))
         match = re.fullmatch(_NUMBERED, command)
         if match is None:
-            raise UnknownFactError(fact, "it names a compiler whose version is not known")
+            raise UnknownFactError(fact, say("it names a compiler whose version is not known"))
         kind: Kind = "clang" if command.startswith("clang") else "gcc"
         return Taken(kind=kind, version=match[1], facts=(fact,))
 

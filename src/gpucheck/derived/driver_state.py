@@ -9,6 +9,7 @@ from gpucheck.facts.driver import Driver
 from gpucheck.facts.nvidia_smi import NvidiaSmi
 from gpucheck.facts.nvml import Nvml
 from gpucheck.facts.system import System
+from gpucheck.language import say
 from gpucheck.tables.cuda_errors import CudaErrors
 from gpucheck.tables.driver_branches import DriverBranches
 from gpucheck.tables.nvml_errors import NvmlErrors
@@ -100,7 +101,7 @@ class DriverState(Derived):
         if self._nvml.init_code == 0 and self._nvml.gpus == []:
             if self._container.runtime:
                 return False  # container-no-gpu judges whether it should have one
-            raise UnknownFactError("nvml.gpus", "NVML answers but lists no GPU")
+            raise UnknownFactError("nvml.gpus", say("NVML answers but lists no GPU"))
         if self._nvml.init_code not in (0, None):
             return self._explained("nvml.init_code", self._nvml.init_code)
         if self._nvml.library_found is False and self._cuda.library == "":
@@ -143,7 +144,7 @@ class DriverState(Derived):
         row = table.error(code or 0)
         if row is not None and row.slugs:
             return False
-        raise UnknownFactError(fact, f"error {code}, for which no cause was found")
+        raise UnknownFactError(fact, say("error {code}, for which no cause was found", code=code))
 
     def _unmasked(self) -> bool:
         """Answer for GPUs that NVML or nvidia-smi lists; a mask may hide them from cuInit.
@@ -158,7 +159,7 @@ class DriverState(Derived):
         mask = self._gpus.mask()
         if mask.kind != "unset" and not mask.chosen:
             return True
-        raise UnknownFactError("cuda_driver.init_code", "NVML lists GPUs, libcuda sees none")
+        raise UnknownFactError("cuda_driver.init_code", say("NVML lists GPUs, libcuda sees none"))
 
     def installed(self) -> bool:
         """Whether user-space driver libraries are installed (stubs do not count).
@@ -182,7 +183,7 @@ class DriverState(Derived):
             if value:
                 return value, fact
         raise UnknownFactError(
-            "nvml.driver_release", self._nvml.problem("driver_release") or "no driver runs"
+            "nvml.driver_release", self._nvml.problem("driver_release") or say("no driver runs")
         )
 
     def _cuda_version(self) -> tuple[str, str]:

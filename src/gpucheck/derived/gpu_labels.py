@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 
 from gpucheck.facts.nvml import NvmlGpu
+from gpucheck.language import in_series, say
 
 _SUPERCHIP = r"\bG[BH][0-9]{2,3}\b"
 
@@ -21,10 +22,12 @@ def gpu_index(gpus: Sequence[NvmlGpu], at: int) -> int:
 
 def gpu_names(gpus: Sequence[NvmlGpu], places: Sequence[int]) -> str:
     """Return ``GPU 0 (NVIDIA H100), GPU 1 (NVIDIA H100)``."""
-    names = (gpus[at].device_name or "an NVIDIA GPU" for at in places)
-    return ", ".join(
-        f"GPU {gpu_index(gpus, at)} ({name})" for at, name in zip(places, names, strict=True)
-    )
+    return in_series([_name(gpus, at) for at in places])
+
+
+def _name(gpus: Sequence[NvmlGpu], at: int) -> str:
+    index, name = gpu_index(gpus, at), gpus[at].device_name
+    return f"GPU {index} ({name})" if name else say("GPU {index} (an NVIDIA GPU)", index=index)
 
 
 def gpus_are(gpus: Sequence[NvmlGpu], places: Sequence[int]) -> str:
@@ -35,4 +38,6 @@ def gpus_are(gpus: Sequence[NvmlGpu], places: Sequence[int]) -> str:
 def at_pci(addresses: Sequence[str | None]) -> str:
     """Return ``the GPU at PCI 0000:3b:00.0``; a described GPU has a placeholder, no address."""
     real = [address for address in addresses if address and ":" in address]
-    return f"the GPU at PCI {', '.join(real)}" if real else "a GPU"
+    if not real:
+        return say("a GPU")
+    return say("the GPU at PCI {addresses}", addresses=in_series(real))

@@ -4,6 +4,7 @@ from gpucheck.derived import Derived, Gpus
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.cuda_driver import CudaDriver
 from gpucheck.facts.nvml import Nvml
+from gpucheck.language import say
 
 
 class GpuPlaces(Derived):
@@ -29,9 +30,11 @@ class GpuPlaces(Derived):
             found = [uuids.index(d.uuid) for d in devices if d.uuid and d.uuid in uuids]
             if len(found) == len(devices):
                 return sorted(found)
-            raise UnknownFactError("cuda_driver.devices", "not matched with NVML's GPUs")
+            raise UnknownFactError("cuda_driver.devices", say("not matched with NVML's GPUs"))
         mask = self._gpus.mask()
         alike = len({gpu.device_name for gpu in gpus}) <= 1 and mask.kind == "indices"
         if mask.kind in ("unset", "uuids", "empty") or alike:
             return sorted(mask.chosen)
-        raise UnknownFactError("cuda_driver.devices", "an index does not tell which GPU is meant")
+        raise UnknownFactError(
+            "cuda_driver.devices", say("an index does not tell which GPU is meant")
+        )

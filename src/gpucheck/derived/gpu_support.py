@@ -11,6 +11,7 @@ from gpucheck.facts.driver import Driver
 from gpucheck.facts.kernel_log import KernelLog
 from gpucheck.facts.nvml import Nvml
 from gpucheck.facts.pci import Pci
+from gpucheck.language import say
 from gpucheck.tables.driver_branches import DriverBranches
 from gpucheck.tables.driver_support import DriverSupport
 from gpucheck.tables.gpu_architectures import GpuArchitectures
@@ -95,14 +96,22 @@ class GpuSupport(Derived):
         release, cuda, fact = self._installed()
         drives = self._support.drives(capability, release=release, cuda=cuda)
         facts = (fact, *gpu.facts)
-        what = f"{release} is installed" if release else f"the installed one speaks CUDA {cuda}"
+        what = (
+            say("{release} is installed", release=release)
+            if release
+            else say("the installed one speaks CUDA {cuda}", cuda=cuda)
+        )
         if drives == "dropped":
             last = self._support.last([capability])
-            why = f"branch {last} is the last that drives it, and {what}"
+            why = say(
+                "branch {branch} is the last that drives it, and {what}", branch=last, what=what
+            )
             return Unsupported(gpu=gpu, why=why, kind="dropped", branch=last, facts=facts)
         if drives == "too-old":
             first = self._support.first(capability)
-            why = f"branch {first} is the first that drives it, and {what}"
+            why = say(
+                "branch {branch} is the first that drives it, and {what}", branch=first, what=what
+            )
             return Unsupported(gpu=gpu, why=why, kind="too-new", branch=first, facts=facts)
         return None
 
@@ -150,12 +159,16 @@ class GpuSupport(Derived):
                 return Unsupported(gpu=gpu, why=_PROPRIETARY_ONLY, kind="flavour", facts=facts)
             if (legacy := re.search(_LEGACY, words)) is not None:
                 branch = int(legacy[1])
-                why = f"the driver says that branch {branch} is the last that drives it"
+                why = say(
+                    "the driver says that branch {branch} is the last that drives it", branch=branch
+                )
                 return Unsupported(gpu=gpu, why=why, kind="dropped", branch=branch, facts=facts)
         return None
 
 
-_OPEN_ONLY = "it works only with the open kernel modules, and the proprietary ones are installed"
-_PROPRIETARY_ONLY = (
+_OPEN_ONLY = say(
+    "it works only with the open kernel modules, and the proprietary ones are installed"
+)
+_PROPRIETARY_ONLY = say(
     "it works only with the proprietary kernel modules, and the open ones are installed"
 )

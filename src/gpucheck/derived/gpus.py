@@ -12,6 +12,7 @@ from gpucheck.facts.nvidia_smi import NvidiaSmi
 from gpucheck.facts.nvml import Nvml
 from gpucheck.facts.pci import Pci, PciGpu
 from gpucheck.facts.system import System
+from gpucheck.language import say
 from gpucheck.tables import Tables
 from gpucheck.tables.product_names import capability_of, spellings
 
@@ -82,10 +83,10 @@ class Gpus(Derived):
         if driver_sees_none and (self._system.os == "windows" or self._system.wsl):
             return False
         if self._system.os == "windows" and self._pci.gpus is None:
-            reason = self._nvml.problem("gpus") or "only the driver tells on Windows"
+            reason = self._nvml.problem("gpus") or say("only the driver tells on Windows")
             raise UnknownFactError("nvml.gpus", reason)
         if self._system.wsl:
-            raise UnknownFactError("nvml.gpus", "WSL shows a GPU only through its driver")
+            raise UnknownFactError("nvml.gpus", say("WSL shows a GPU only through its driver"))
         known(self._pci.gpus, "pci.gpus")
         return False
 
@@ -120,7 +121,9 @@ class Gpus(Derived):
             return [self._from_smi(at) for at in range(len(self._smi.gpu_names))]
         if not self.present():
             return []
-        raise UnknownFactError("nvml.gpus", self._nvml.problem("gpus") or "no list of the GPUs")
+        raise UnknownFactError(
+            "nvml.gpus", self._nvml.problem("gpus") or say("no list of the GPUs")
+        )
 
     def on_bus(self) -> list[Gpu]:
         """Return every GPU on the PCI bus, served or not; ``all()`` if the bus shows none.
@@ -149,7 +152,9 @@ class Gpus(Derived):
         uuids = [gpu.uuid for gpu in self._nvml.gpus or ()] or [None] * len(gpus)
         mask = read_mask(value, len(gpus), uuids)
         if mask.kind == "uuids" and mask.bad and None in uuids:
-            raise UnknownFactError("nvml.gpus", "CUDA_VISIBLE_DEVICES names UUIDs, unknown here")
+            raise UnknownFactError(
+                "nvml.gpus", say("CUDA_VISIBLE_DEVICES names UUIDs, unknown here")
+            )
         return mask
 
     def visible(self) -> list[Gpu]:
@@ -169,13 +174,16 @@ class Gpus(Derived):
         gpus = self.all()
         mask = self.mask()
         if mask.kind == "mig":
-            raise UnknownFactError("cuda_driver.devices", "CUDA_VISIBLE_DEVICES names MIG devices")
+            raise UnknownFactError(
+                "cuda_driver.devices", say("CUDA_VISIBLE_DEVICES names MIG devices")
+            )
         everything = len(mask.chosen) in (0, len(gpus))
         by_bus = self._environment.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID"
         alike = len({(gpu.product, gpu.compute_capability) for gpu in gpus}) <= 1
         if not (everything or by_bus or alike or mask.kind == "uuids"):
             raise UnknownFactError(
-                "cuda_driver.devices", "GPUs of several kinds, and an index does not tell which"
+                "cuda_driver.devices",
+                say("GPUs of several kinds, and an index does not tell which"),
             )
         return [gpus[at] for at in mask.chosen]
 
@@ -210,7 +218,11 @@ class Gpus(Derived):
 
     def _from_pci(self, at: int) -> Gpu:
         gpu = (self._pci.gpus or [])[at]
-        device = f"NVIDIA device {gpu.device_id}" if gpu.device_id else "an NVIDIA GPU"
+        device = (
+            say("NVIDIA device {device_id}", device_id=gpu.device_id)
+            if gpu.device_id
+            else say("an NVIDIA GPU")
+        )
         name = gpu.product or device
         facts = [f"pci.gpus.{at}.product" if gpu.product else f"pci.gpus.{at}.device_id"]
         if gpu.compute_capability:

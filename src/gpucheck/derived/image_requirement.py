@@ -8,6 +8,7 @@ from gpucheck.derived.driver_state import DriverState
 from gpucheck.derived.gpus import Gpu, Gpus
 from gpucheck.facts import UnknownFactError
 from gpucheck.facts.container import Container
+from gpucheck.language import say
 from gpucheck.tables.versions import compare, parse
 
 _CONDITION = r"([a-z]{1,16})(>=|<=|!=|=|<|>)([A-Za-z0-9.]{1,32})"
@@ -43,8 +44,8 @@ class ImageRequirement(Derived):
         for words in self._alternatives:
             if _all(map(self._condition, words)) is None:
                 unclear = next(word for word in words if self._condition(word) is None)
-                return f"{unclear[:60]} cannot be judged"
-        return "the requirement is longer than what was kept of it"
+                return say("{unclear} cannot be judged", unclear=unclear[:60])
+        return say("the requirement is longer than what was kept of it")
 
     def least_cuda(self) -> str | None:
         """Return the lowest CUDA that an alternative without other conditions requires: 12.4."""
@@ -59,8 +60,13 @@ class ImageRequirement(Derived):
     def driver(self) -> str:
         """Return a description of the driver."""
         release, cuda = _known(self._driver.release), _known(self._driver.cuda)
-        name = f"driver {release}" if release else "the driver"
-        return f"{name} speaks CUDA {cuda}" if cuda else f"this is {name}"
+        if cuda and release:
+            return say("driver {release} speaks CUDA {cuda}", release=release, cuda=cuda)
+        if cuda:
+            return say("the driver speaks CUDA {cuda}", cuda=cuda)
+        if release:
+            return say("this is driver {release}", release=release)
+        return say("the release of the driver is unknown")
 
     def facts(self) -> tuple[str, ...]:
         """Return the facts of the driver that decide."""

@@ -10,6 +10,7 @@ from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.loading import NOT_READABLE, LoadedLibrary, Loading, MissingLibrary
 from gpucheck.facts.nvidia_wheels import NvidiaWheels, SharedLibrary
 from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.language import say
 
 _CUDNN = r"(?:lib)?cudnn(_[a-z_]+[a-z])?(?:-[0-9a-f]{8})?(?:64_|\.so|\.dll|\Z)"
 _NCCL = r"(?:lib)?nccl(?:-[0-9a-f]{8})?(?:\.so|\.dll|\Z)"
@@ -123,7 +124,7 @@ class Loaded(Derived):
             UnknownFactError: it is unknown.
         """
         if not copy.library.version:
-            why = copy.library.problem("version") or "nothing tells the version of this copy"
+            why = copy.library.problem("version") or say("nothing tells the version of this copy")
             raise UnknownFactError(f"{copy.fact}.version", why)
         return copy.library.version
 
@@ -140,14 +141,32 @@ def keeps_out(library: MissingLibrary) -> bool:
 
 def needs_permission(who: str, library: MissingLibrary) -> str:
     """Return the sentence about a file that cannot be read."""
-    return (
-        f"{who} needs {library.soname}, which is there but {NOT_READABLE}: the permissions of "
-        f"{library.path} keep it out"
+    return say(
+        "{program} needs {library}, which is there but cannot be read by this user: the "
+        "permissions of {path} keep it out",
+        program=who,
+        library=library.soname,
+        path=library.path,
     )
 
 
 def place(copy: Copy) -> str:
-    """Return where a copy is and which variable leads to it, "" if unknown."""
+    """Return where a copy is and which variable leads to it, after a blank; "" if unknown."""
     path, by = copy.library.path, copy.library.found_via
-    variable = f", found by {by}" if by in ("LD_LIBRARY_PATH", "LD_PRELOAD") else ""
-    return f" from {path}{variable}" if path else ""
+    if not path:
+        return ""
+    if by in ("LD_LIBRARY_PATH", "LD_PRELOAD"):
+        return say(" from {path}, found by {variable}", path=path, variable=by)
+    return say(" from {path}", path=path)
+
+
+def placed(library: str, copy: Copy) -> str:
+    """Return the name of a library with where its copy is and which variable leads to it."""
+    path, by = copy.library.path, copy.library.found_via
+    if not path:
+        return library
+    if by not in ("LD_LIBRARY_PATH", "LD_PRELOAD"):
+        return say("{library} from {path}", library=library, path=path)
+    return say(
+        "{library} from {path}, found by {variable}", library=library, path=path, variable=by
+    )

@@ -1,6 +1,7 @@
 """The GPUs for which the nvcc of a CUDA toolkit compiles."""
 
 from gpucheck.derived.base import Derived
+from gpucheck.language import say
 from gpucheck.tables.cubin_rules import CubinRules
 from gpucheck.tables.gpu_architectures import GpuArchitectures
 from gpucheck.tables.toolkit_targets import ToolkitTargets
@@ -36,9 +37,17 @@ class NvccTargets(Derived):
             return ""
         first, last = parse(row.first_toolkit), parse(row.last_toolkit)
         if first is not None and not at_least(have, first):
-            return f" ({row.architecture}), which CUDA {row.first_toolkit} was the first to know"
+            return say(
+                " ({architecture}), which CUDA {cuda} was the first to know",
+                architecture=row.architecture,
+                cuda=row.first_toolkit,
+            )
         if last is not None and not at_least(last, have[:2]):
-            return f" ({row.architecture}), which CUDA {row.last_toolkit} was the last to know"
+            return say(
+                " ({architecture}), which CUDA {cuda} was the last to know",
+                architecture=row.architecture,
+                cuda=row.last_toolkit,
+            )
         return f" ({row.architecture})"
 
     def first(self, capability: str) -> str:

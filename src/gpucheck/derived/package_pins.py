@@ -7,6 +7,7 @@ from gpucheck.derived.pinned_wheels import meets
 from gpucheck.facts import known
 from gpucheck.facts.packages import Distribution, Packages
 from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.language import say
 from gpucheck.tables.versions import parse, released
 from gpucheck.tables.wheel_names import is_kept_compatible
 
@@ -26,9 +27,14 @@ class PinConflict(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def words(self) -> str:
         """The conflict as a clause."""
-        return (
-            f"{self.owner.project} {self.owner.version} requires {self.project}{self.specifier}, "
-            f"and {self.project} {self.installed} is installed"
+        return say(
+            "{owner} {version} requires {project}{specifier}, and {project} {installed} is "
+            "installed",
+            owner=self.owner.project,
+            version=self.owner.version,
+            project=self.project,
+            specifier=self.specifier,
+            installed=self.installed,
         )
 
     @property
@@ -118,8 +124,8 @@ class PackagePins(Derived):
 def admits(specifier: str, version: str) -> bool | None:
     """Return whether a specifier admits a version; None if either cannot be parsed.
 
-    A build of one's own from before a release counts as that release, too: NVIDIA's images call
-    their PyTorch 2.6.0a0, and it has what 2.6.0 has.
+    A pre-release build that somebody made counts as that release, too: NVIDIA's images call their
+    PyTorch 2.6.0a0, and it has what 2.6.0 has.
     """
     plain = version.partition("+")[0]
     answer = meets(specifier, plain) if "+" not in specifier else None

@@ -1,6 +1,7 @@
 """Whether an installed wheel is the one that torch pins."""
 
 from gpucheck.facts.nvidia_wheels import PinnedWheel
+from gpucheck.language import say
 from gpucheck.tables.versions import at_least, compare, parse
 
 _SIGNS = ("==", "~=", "!=", "<=", ">=", "<", ">")
@@ -12,7 +13,11 @@ def pinned_wheel(
     """Compare the installed version of a wheel, "" if it is not installed, with torch's pin."""
     fits = meets(specifier, installed) if installed else None
     missing = not installed
-    problems = {} if missing or fits is not None else {"state": f"{specifier} is not understood"}
+    problems: dict[str, str] = (
+        {}
+        if missing or fits is not None
+        else {"state": say("{specifier} is not understood", specifier=specifier)}
+    )
     return PinnedWheel(
         project=project,
         specifier=specifier,

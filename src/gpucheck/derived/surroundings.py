@@ -9,6 +9,7 @@ from gpucheck.facts import known
 from gpucheck.facts.container import Container
 from gpucheck.facts.environment import Environment
 from gpucheck.facts.system import System
+from gpucheck.language import say
 
 _INITRAMFS = {
     "apt": "sudo update-initramfs -u",
@@ -53,11 +54,11 @@ class Surroundings(Derived):
             UnknownFactError: the system, or whether it is WSL or a Jetson, is unknown.
         """
         if known(self._system.os, "system.os") != "linux":
-            return "only Linux has kernel modules and device nodes of this kind"
+            return say("only Linux has kernel modules and device nodes of this kind")
         if known(self._system.wsl, "system.wsl"):
-            return "WSL uses the driver of Windows"
+            return say("WSL uses the driver of Windows")
         if known(self._system.jetson, "system.jetson"):
-            return "a Jetson's driver is part of its JetPack"
+            return say("a Jetson's driver is part of its JetPack")
         return ""
 
     def unset(self, variable: str) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.numbers import whole_number
 from gpucheck.facts.system import System
 from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.language import in_series, say, say_many
 from gpucheck.tables.compilers import Compilers
 from gpucheck.tables.cubin_rules import CubinRules, Runs
 from gpucheck.tables.cudnn_support import CudnnSupport
@@ -63,10 +64,10 @@ class TorchCode(Derived):
             UnknownFactError: the kind of the torch build, or whether there is a GPU, is unknown.
         """
         if self._torch.installed is False:
-            return "torch is not installed"
+            return say("torch is not installed")
         if known(self._torch.built_for, "torch.built_for") != "cuda":
-            return "this torch was not built for CUDA"
-        return "" if self._gpus.present() else "there is no NVIDIA GPU"
+            return say("this torch was not built for CUDA")
+        return "" if self._gpus.present() else say("there is no NVIDIA GPU")
 
     def codes(self) -> tuple[str, ...]:
         """Return the codes in the build: as read from it, otherwise from the table of builds.
@@ -110,9 +111,13 @@ class TorchCode(Derived):
         if gpu is None:
             return None
         if gpu.compute_capability is None:
-            why = f"the compute capability of {gpu.label} is unknown"
+            why = say("the compute capability of {label} is unknown", label=gpu.label)
             return UnknownFactError(gpu.facts[0], why)
-        why = f"whether this build has code for {gpu.label} ({gpu.compute_capability}) is unknown"
+        why = say(
+            "whether this build has code for {label} ({compute_capability}) is unknown",
+            label=gpu.label,
+            compute_capability=gpu.compute_capability,
+        )
         return UnknownFactError(self.facts()[-1], why)
 
     def _trouble(self, gpu: Gpu) -> Trouble | None:
@@ -171,9 +176,10 @@ class TorchCode(Derived):
         if platform is not None and self._is_official(version):
             codes = self._builds.arch_list(version, cuda, platform)
         if codes is None:
-            why = self._torch.problem("arch_list") or "not read from this build"
+            why = self._torch.problem("arch_list") or say("not read from this build")
             raise UnknownFactError(
-                "torch.arch_list", f"{why}, and the tables do not have torch {version}"
+                "torch.arch_list",
+                say("{why}, and the tables do not have torch {version}", why=why, version=version),
             )
         return codes
 
@@ -192,13 +198,32 @@ class TorchCode(Derived):
 
 def some_of(gpus: list[Gpu], judged: list[CodeOnGpu]) -> str:
     """Return the names of these GPUs with their capabilities, and how many of how many."""
-    names = ", ".join(f"{gpu.label}, compute capability {gpu.compute_capability}" for gpu in gpus)
+    names = in_series(
+        [
+            say(
+                "{gpu}, compute capability {capability}",
+                gpu=gpu.label,
+                capability=gpu.compute_capability,
+            )
+            for gpu in gpus
+        ]
+    )
     if len(judged) == 1:
         return names
     working = [one.gpu.label for one in judged if one.trouble == ""]
-    verb = "works" if len(working) == 1 else "work"
-    still = f"; {', '.join(working)} still {verb}" if working else ""
-    return f"{len(gpus)} of {len(judged)} visible GPUs ({names}){still}"
+    if not working:
+        return say(
+            "{count} of {all} visible GPUs ({gpus})", count=len(gpus), all=len(judged), gpus=names
+        )
+    return say_many(
+        len(working),
+        "{some} of {all} visible GPUs ({gpus}; {working} still works)",
+        "{some} of {all} visible GPUs ({gpus}; {working} still work)",
+        some=len(gpus),
+        all=len(judged),
+        gpus=names,
+        working=in_series(working),
+    )
 
 
 def _newest(codes: tuple[str, ...]) -> tuple[int, int]:

@@ -12,7 +12,11 @@ from typing import Literal
 
 import msgspec
 
+from gpucheck.language import say
+
 _LEADING_NUMBER = r"\s*([+-]?[0-9]{1,9})"
+
+_EMPTY = say("an entry is empty")
 
 
 class Mask(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,7 +39,7 @@ def read_mask(value: str | None, count: int, uuids: Sequence[str | None]) -> Mas
     if value is None:
         return Mask(kind="unset", chosen=tuple(range(count)))
     if not value.strip():
-        return Mask(kind="empty", why="it is set to nothing, which hides every GPU")
+        return Mask(kind="empty", why=say("it is set to nothing, which hides every GPU"))
     entries = [entry.strip() for entry in value.split(",")]
     if entries[0].startswith("MIG-"):
         return Mask(kind="mig")
@@ -50,16 +54,16 @@ def _by_index(entries: Sequence[str], count: int) -> Mask:
         number = re.match(_LEADING_NUMBER, entry)
         index = int(number[1]) if number else -1
         if index in chosen:
-            why = f"GPU {index} stands there twice, which hides every GPU"
+            why = say("GPU {index} stands there twice, which hides every GPU", index=index)
             return Mask(kind="indices", bad=entry, why=why, lost=_named(entries))
         if not 0 <= index < count:
-            why = _why_no_index(entry, index if number else None, count)
+            missing = _why_no_index(entry, index if number else None, count)
             ends = index < 0 if number else not entry
             return Mask(
                 kind="indices",
                 chosen=tuple(chosen),
                 bad=entry or "(empty)",
-                why=why,
+                why=missing,
                 lost=_named(entries[at + 1 :] if ends else entries[at:]),
             )
         chosen.append(index)
@@ -68,13 +72,24 @@ def _by_index(entries: Sequence[str], count: int) -> Mask:
 
 def _why_no_index(entry: str, index: int | None, count: int) -> str:
     if index is None:
-        return f"{entry!r} is no device index" if entry else "an entry is empty"
+        return say("{entry} is no device index", entry=repr(entry)) if entry else _EMPTY
     if index < 0:
-        return f"{index} ends the list: nothing from there on is visible"
+        return say("{index} ends the list: nothing from there on is visible", index=index)
     if not count:
-        return "there is no GPU"
-    there = f"the GPUs here are 0 to {count - 1}" if count > 1 else "the only GPU here is 0"
-    return f"there is no GPU {index}: {there}"
+        return say("there is no GPU")
+    if count == 1:
+        return say("there is no GPU {index}: the only GPU here is 0", index=index)
+    return say(
+        "there is no GPU {index}: the GPUs here are 0 to {last}", index=index, last=count - 1
+    )
+
+
+def _why_no_uuid(entry: str, count: int) -> str:
+    if not entry:
+        return _EMPTY
+    if count > 1:
+        return say("{entry} names several GPUs", entry=entry)
+    return say("{entry} names no GPU of this machine", entry=entry)
 
 
 def _named(entries: Sequence[str]) -> tuple[str, ...]:
@@ -86,16 +101,15 @@ def _by_uuid(entries: Sequence[str], uuids: Sequence[str | None]) -> Mask:
     for place, entry in enumerate(entries):
         found = [at for at, uuid in enumerate(uuids) if uuid and uuid.startswith(entry)]
         if len(found) != 1 or not entry.startswith("GPU-"):
-            several = "names several GPUs" if len(found) > 1 else "names no GPU of this machine"
             return Mask(
                 kind="uuids",
                 chosen=tuple(chosen),
                 bad=entry or "(empty)",
-                why=f"{entry} {several}" if entry else "an entry is empty",
+                why=_why_no_uuid(entry, len(found)),
                 lost=_named(entries[place:]),
             )
         if found[0] in chosen:
-            why = f"{entry} stands there twice, which hides every GPU"
+            why = say("{entry} stands there twice, which hides every GPU", entry=entry)
             return Mask(kind="uuids", bad=entry, why=why, lost=_named(entries))
         chosen.append(found[0])
     return Mask(kind="uuids", chosen=tuple(chosen))

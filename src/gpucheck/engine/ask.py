@@ -9,12 +9,13 @@ from gpucheck.facts.request import Request
 from gpucheck.facts.snapshot import Snapshot
 from gpucheck.findings.form import Check, Claim, Fine, Hit, Judgement, NotApplicable, Outcome, Rule
 from gpucheck.findings.witnesses.preflight_says import PreflightSays
+from gpucheck.language import say
 from gpucheck.tables import Tables, TablesError
 
 CheckResult = Claim | Check
 """The result of asking a check: a claim if it found its cause, else the outcome."""
 
-_ELSEWHERE = "only a program's output shows it: give it to gpucheck triage"
+_ELSEWHERE = say("only a program's output shows it: give it to gpucheck triage")
 
 
 def ask_each(
@@ -47,9 +48,9 @@ def judge(rule: Rule, snapshot: Snapshot, tables: Tables) -> Judgement:
     if rule.judge is None and not rule.seen_in:
         raise TypeError("the rule has no function marked @RULE.check, and is seen nowhere else")
     if rule.is_about_gpus and snapshot.get(Request).gpus == 0:
-        return Fine("this host was said to use no GPU")
+        return Fine(say("this host was said to use no GPU"))
     if rule.needs_gpu and supply(NoGpu, snapshot, tables).surely:
-        return NotApplicable("there is no NVIDIA GPU")
+        return NotApplicable(say("there is no NVIDIA GPU"))
     answer = None
     if rule.judge is not None:
         answer = rule.judge(**supply_each(rule.needs, snapshot, tables))
@@ -74,8 +75,14 @@ def _ask(rule: Rule, snapshot: Snapshot, tables: Tables) -> CheckResult:
                 snapshot.look_up(fact)  # a path without a fact is a fault of the check
             return Claim(slug=slug, hit=answer)
     except UnknownFactError as unknown:
-        reason = unknown.reason or snapshot.problem(unknown.fact) or "nothing was said about it"
-        return Check(slug=slug, outcome=Outcome.UNKNOWN, reason=f"{unknown.fact}: {reason}")
+        reason = (
+            unknown.reason or snapshot.problem(unknown.fact) or say("nothing was said about it")
+        )
+        return Check(
+            slug=slug,
+            outcome=Outcome.UNKNOWN,
+            reason=say("{fact}: {why}", fact=unknown.fact, why=reason),
+        )
     except TablesError:
         raise  # not the rule's fault: the tables cannot be read, and the user must know
     except Exception as error:  # noqa: BLE001  # a crash of a check is an outcome

@@ -26,6 +26,7 @@ from gpucheck.facts.claims import Confidence, Fix, Severity
 from gpucheck.facts.snapshot import Snapshot
 from gpucheck.findings.form import Check, Claim, Evidence, Family, Finding, Outcome, Rule, Weight
 from gpucheck.findings.witnesses.refutation import Refutation
+from gpucheck.language import say
 from gpucheck.tables import Tables
 
 _FAMILIES = get_args(Family)
@@ -111,7 +112,9 @@ def combine(
             checks[slug] = Check(slug=slug, outcome=Outcome.FIRED, reason=reason)
     suppressed = _suppressed(found)
     for slug, cause in suppressed.items():
-        checks[slug] = Check(slug=slug, outcome=Outcome.SILENCED, reason=f"an echo of {cause}")
+        checks[slug] = Check(
+            slug=slug, outcome=Outcome.SILENCED, reason=say("an echo of {cause}", cause=cause)
+        )
     ordered = sorted(found.items(), key=lambda one: (one[0] in suppressed, one[1].place))
     findings = (
         msgspec.structs.replace(one.finding, silenced_by=suppressed.get(slug))

@@ -1,4 +1,4 @@
-"""Judges a snapshot: asks every check, hears every other witness and combines their claims."""
+"""Judges a snapshot: asks every check and combines the claims of all witnesses."""
 
 from collections.abc import Sequence
 

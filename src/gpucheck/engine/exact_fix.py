@@ -1,4 +1,4 @@
-"""The exact command in the place of a message's fix, where the facts of the text allow one."""
+"""The exact command in place of a message's fix, where the facts of the text allow one."""
 
 from gpucheck.advice.torch_install import TorchFixes
 from gpucheck.engine.supply import supply

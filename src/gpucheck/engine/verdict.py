@@ -14,6 +14,7 @@ from gpucheck.facts.request import Request
 from gpucheck.facts.selftests import SelfTests
 from gpucheck.facts.snapshot import Snapshot
 from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.language import say
 from gpucheck.tables import Tables
 
 
@@ -34,18 +35,20 @@ def open_questions(snapshot: Snapshot, tables: Tables) -> tuple[OpenQuestion, ..
     if any(tests.passed_on_every_gpu(result.name) for _path, result in tests.of()):
         return ()
     asked: tuple[tuple[str, Callable[[Snapshot, Tables], object]], ...] = (
-        ("Is there an NVIDIA GPU?", _gpu_present),
-        ("Does a driver serve it?", _driver_serves),
-        ("Which PyTorch build has the target interpreter?", _which_build),
-        ("Does that build run on every visible GPU?", _build_runs),
-        ("Do the libraries that PyTorch loads fit?", _libraries_followed),
+        (say("Is there an NVIDIA GPU?"), _gpu_present),
+        (say("Does a driver serve it?"), _driver_serves),
+        (say("Which PyTorch build has the target interpreter?"), _which_build),
+        (say("Does that build run on every visible GPU?"), _build_runs),
+        (say("Do the libraries that PyTorch loads fit?"), _libraries_followed),
     )
     found = []
     for question, ask in asked:
         try:
             ask(snapshot, tables)
         except UnknownFactError as unknown:
-            reason = unknown.reason or snapshot.problem(unknown.fact) or "nothing was said about it"
+            reason = (
+                unknown.reason or snapshot.problem(unknown.fact) or say("nothing was said about it")
+            )
             found.append(OpenQuestion(question=question, fact=unknown.fact, reason=reason))
     return tuple(found)
 
@@ -58,9 +61,11 @@ def untested(snapshot: Snapshot) -> tuple[OpenQuestion, ...]:
     if any(result.status == "passed" for result in beyond_import or results):
         return ()
     reasons = [result.detail for result in results if result.detail]
-    reason = tests.problem("results") or (reasons[0] if reasons else "none was run")
+    reason = tests.problem("results") or (reasons[0] if reasons else say("none was run"))
     return (
-        OpenQuestion(question="Do the self-tests pass?", fact="selftests.results", reason=reason),
+        OpenQuestion(
+            question=say("Do the self-tests pass?"), fact="selftests.results", reason=reason
+        ),
     )
 
 
@@ -92,7 +97,7 @@ def _build_runs(snapshot: Snapshot, tables: Tables) -> bool:
     if not _gpu_present(snapshot, tables) or _which_build(snapshot, tables) != "cuda":
         return False
     if not _driver_serves(snapshot, tables):
-        raise UnknownFactError("cuda_driver.init_code", "the driver serves no GPU")
+        raise UnknownFactError("cuda_driver.init_code", say("the driver serves no GPU"))
     code: TorchCode = supply(TorchCode, snapshot, tables)
     unknown = code.unknown_gpu(code.on_gpus())
     if unknown is not None:

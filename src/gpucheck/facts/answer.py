@@ -5,10 +5,12 @@ from typing import Generic, TypeVar
 
 import msgspec
 
+from gpucheck.language import Sentence, say
+
 T = TypeVar("T")
 U = TypeVar("U")
 
-NOT_RECORDED = "not recorded"
+NOT_RECORDED = say("not recorded")
 """The problem of what a recording does not hold: nobody asked, so it is no lack of the machine."""
 
 
@@ -24,6 +26,12 @@ class Answer(msgspec.Struct, Generic[T], frozen=True):
     problem: str = ""
     missing: bool = False
 
+    @property
+    def complaint(self) -> str:
+        """Why there is no value, with the source before it."""
+        why = self.problem or say("no answer")
+        return say("{source}: {why}", source=self.source, why=why) if self.source else why
+
     def map(self, read: Callable[[T], U | None]) -> "Answer[U]":
         """Convert the value with ``read``; a ValueError or None makes it a problem."""
         if self.value is None:
@@ -31,12 +39,18 @@ class Answer(msgspec.Struct, Generic[T], frozen=True):
         try:
             value = read(self.value)
         except (ValueError, LookupError) as error:
-            return Answer(None, self.source, f"not understood: {error}")
-        return Answer(value, self.source, "" if value is not None else "not understood")
+            return Answer(None, self.source, say("not understood: {error}", error=said_by(error)))
+        return Answer(value, self.source, "" if value is not None else say("not understood"))
 
     def absent(self, value: T) -> "Answer[T]":
         """Return ``value`` for a thing that does not exist: absence is a value, not a problem."""
         return Answer(value, self.source) if self.missing else self
+
+
+def said_by(error: BaseException) -> str:
+    """Return what an error says: the sentence that it was raised with, or else its text."""
+    ours = next((part for part in error.args if isinstance(part, Sentence)), None)
+    return str(error) if ours is None else ours
 
 
 class Notes:
@@ -49,8 +63,7 @@ class Notes:
     def take(self, field: str, answer: Answer[T]) -> T | None:
         """Note where the field comes from, or what was wrong, and return its value."""
         if answer.value is None:
-            why = answer.problem or "no answer"
-            self.problems[field] = f"{answer.source}: {why}" if answer.source else why
+            self.problems[field] = answer.complaint
         else:
             self.sources[field] = answer.source
         return answer.value

@@ -9,9 +9,13 @@ from typing import Any, ClassVar, Literal, TypeVar
 
 import msgspec
 
+from gpucheck.language import Sentence
+
 T = TypeVar("T")
 
-PrivateKind = Literal["host", "user", "path", "paths", "address", "uuid", "variables", "package"]
+PrivateKind = Literal[
+    "host", "user", "path", "paths", "address", "uuid", "variables", "package", "index"
+]
 
 
 class Private(msgspec.Struct, frozen=True):
@@ -71,5 +75,5 @@ def known(value: T | None, fact: str) -> T:
 
 
 def builtins(value: object) -> Any:  # noqa: ANN401  # JSON-like data has no narrower type
-    """Turn structs into dictionaries and lists, for JSON."""
-    return msgspec.to_builtins(value)
+    """Turn structs into dictionaries and lists, for JSON; sentences stay what they are."""
+    return msgspec.to_builtins(value, builtin_types=(Sentence,))

@@ -5,6 +5,8 @@ from typing import Literal, get_args
 
 import msgspec
 
+from gpucheck.language import Sentence, say
+
 _SAYS_WHEN = ("Or ", "Or, ", "If ", "No ", "Nothing ")
 
 
@@ -52,18 +54,24 @@ class Fix(msgspec.Struct, frozen=True, kw_only=True):
 
 def or_else(fix: Fix) -> Fix:
     """Return a fix in the words of an alternative to the one before it."""
-    return _joined("Or", fix)
+    inner = _inner(fix.text)
+    if fix.text.startswith("On "):
+        return _joined(fix, say("Or, {fix}.", fix=inner))
+    return _joined(fix, say("Or {fix}.", fix=inner))
 
 
 def also(fix: Fix) -> Fix:
     """Return a fix in the words of one that is needed beside the one before it."""
-    return _joined("And", fix)
-
-
-def _joined(word: str, fix: Fix) -> Fix:
-    if fix.text.startswith(_SAYS_WHEN):
-        return fix
+    inner = _inner(fix.text)
     if fix.text.startswith("On "):
-        word += ","
-    words = f"{fix.text[:1].lower()}{fix.text[1:]}"
-    return msgspec.structs.replace(fix, text=f"{word} {words}")
+        return _joined(fix, say("And, {fix}.", fix=inner))
+    return _joined(fix, say("And {fix}.", fix=inner))
+
+
+def _joined(fix: Fix, words: Sentence) -> Fix:
+    return fix if fix.text.startswith(_SAYS_WHEN) else msgspec.structs.replace(fix, text=words)
+
+
+def _inner(text: str) -> Sentence:
+    """Return words that follow "Or" or "And"; a text of somebody else has no key."""
+    return (text if isinstance(text, Sentence) else Sentence(text)).within()

@@ -1,4 +1,4 @@
-"""What the CUDA driver itself says: ``cuInit``, its version, its devices."""
+"""What the CUDA driver itself reports: ``cuInit``, its version, its devices."""
 
 from typing import Annotated, ClassVar
 

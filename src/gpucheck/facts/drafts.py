@@ -5,8 +5,9 @@ from typing import Any, TypeVar
 import msgspec
 
 from gpucheck.facts import Facts, Section
+from gpucheck.language import say
 
-NOT_GIVEN = "not given"
+NOT_GIVEN = say("not given")
 """The problem of every field that no key mentions."""
 
 F = TypeVar("F", bound=Facts)

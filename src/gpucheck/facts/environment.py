@@ -1,6 +1,6 @@
-"""The environment variables that decide what CUDA, NCCL and the loader do, by name.
+"""The environment variables that control CUDA, NCCL and the loader, by name.
 
-Names are listed, never taken by prefix: a prefix may hold tokens.
+Names are listed one by one and never selected by prefix, because a prefix may match tokens.
 """
 
 from typing import Annotated, ClassVar

@@ -28,7 +28,7 @@ class Extension(Facts, frozen=True, kw_only=True):
     """Whether its package works without torch: it does not require torch, and some of its other
     files do not need it.
 
-    This is a package for several frameworks, whose part for torch may be unused.
+    Such a package supports several frameworks, and its part for torch may be unused.
     """
     cuda: str | None = None
     """Major release of the CUDA libraries that it needs, such as ``12``; "" if it needs none."""

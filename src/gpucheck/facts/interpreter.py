@@ -1,4 +1,4 @@
-"""The target interpreter: which Python is diagnosed, why that one, and what it says of itself."""
+"""The target interpreter: the Python that is diagnosed, why it was chosen, what it reports."""
 
 from typing import Annotated, ClassVar, Literal
 

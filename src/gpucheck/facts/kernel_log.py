@@ -17,7 +17,7 @@ class XidEvent(Facts, frozen=True, kw_only=True):
 
 
 class OomKill(Facts, frozen=True, kw_only=True):
-    """A process that the kernel killed for memory."""
+    """A process that the kernel killed because memory had run out."""
 
     pid: int | None = None
     process_name: str | None = None

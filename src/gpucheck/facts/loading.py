@@ -1,14 +1,19 @@
-"""Which file the dynamic loader would take for each of torch's libraries."""
+"""Which file the dynamic loader would load for each of torch's libraries."""
 
 from typing import Annotated, ClassVar, Literal
 
 from gpucheck.facts import Facts, Private, Section
+from gpucheck.language import say
 
 Owner = Literal["wheel", "torch", "conda", "toolkit", "system", "driver", "other"]
 
 
 NOT_READABLE = "cannot be read by this user"
 """Why an existing library is missing: the loader skips files that permissions hide from it."""
+NOT_FOUND = "not found"
+"""Why any other library is missing, in the words of the loader."""
+_WHY = (say("cannot be read by this user"), say("not found"))
+"""The same for the catalogues: values of facts are plain text, which is looked up as it is."""
 
 FoundVia = Literal[
     "preload", "LD_PRELOAD", "ld.so.preload", "path", "rpath", "LD_LIBRARY_PATH", "runpath",

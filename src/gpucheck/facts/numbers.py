@@ -1,10 +1,17 @@
 """Numbers in texts that others wrote.
 
 ``"²".isdigit()`` is true, and ``int("²")`` raises; so does ``int`` of more than 4300 digits. And
-JSON has no room for a number without a bound.
+JSON readers do not take numbers of any size.
 """
 
+import re
+
+from gpucheck.language import say
+
 _MOST_DIGITS = 12
+_LONGEST = 20
+"""The digits of the largest number of 64 bits."""
+_LONG = re.compile(rb"[0-9]{%d}" % (_LONGEST + 1))
 
 
 def whole_number(text: str) -> int | None:
@@ -12,3 +19,24 @@ def whole_number(text: str) -> int | None:
     if text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS:
         return int(text)
     return None
+
+
+def refuse_long_numbers(data: bytes) -> None:
+    """Refuse JSON with a whole number of more than 64 bits, which no float and few readers take.
+
+    Raises:
+        ValueError: there is one, or it may be one and the data is no JSON.
+        RecursionError: the data is nested too deeply to look for it.
+    """
+    if _LONG.search(data) is None:
+        return
+    import json  # noqa: PLC0415  # nothing that gpucheck writes needs it
+
+    def whole(digits: str) -> int:
+        if len(digits.lstrip("-")) > _LONGEST:
+            raise ValueError(
+                say("a number of {digits} characters, more than 64 bits", digits=len(digits))
+            )
+        return int(digits)
+
+    json.loads(data, parse_int=whole)

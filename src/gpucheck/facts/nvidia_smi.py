@@ -1,4 +1,4 @@
-"""What nvidia-smi says if NVML did not answer."""
+"""What nvidia-smi reports if NVML did not answer."""
 
 from typing import ClassVar
 

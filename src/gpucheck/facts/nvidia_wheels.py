@@ -1,4 +1,4 @@
-"""The wheels that torch pins: which are installed, and whether their libraries are whole."""
+"""The wheels that torch pins: which are installed, and whether their libraries are complete."""
 
 from typing import Annotated, ClassVar, Literal
 

@@ -1,4 +1,4 @@
-"""What only a pasted text says: the messages in it that point to a cause."""
+"""What is known only from a pasted text: the messages in it that point to a cause."""
 
 from typing import ClassVar
 
@@ -68,12 +68,12 @@ class Pasted(Section, frozen=True, kw_only=True):
     gpu_error: str | None = None
     """A line in which CUDA or one of its libraries reports an error."""
     complaint: str | None = None
-    """A sentence that says that something of the environment fails, and not why."""
+    """A sentence that says that part of the environment fails, but not why."""
     failure: Failed | None = None
     cut_off: str | None = None
     """The head of a traceback whose end, with the exception, is missing."""
     tells: bool | None = None
-    """Whether somebody tells something in it; an inventory of facts alone does not."""
+    """Whether somebody describes something in it; a mere list of facts does not."""
     own_verdict: str | None = None
     """The verdict of a gpucheck report in the text: ``healthy``, ``broken`` ..."""
     signs: list[Sign] | None = None

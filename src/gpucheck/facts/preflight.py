@@ -14,6 +14,41 @@ Phase = Literal[
 
 OutcomeStatus = Literal["passed", "failed", "crashed", "timed-out", "stopped", "lost", "absent"]
 
+ProcessState = Literal["stopped", "traced", "frozen", "uninterruptible", "running", "sleeping"]
+"""What the kernel says a process is: stopped by a signal, held by a debugger, frozen by a control
+group, waiting where no signal reaches it, computing, waiting."""
+_Call = Annotated[str, msgspec.Meta(pattern=r"\A[A-Za-z0-9_.$]{0,64}\Z")]
+"""A function of the kernel."""
+_Line = Annotated[str, msgspec.Meta(max_length=300)]
+
+
+class Look(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the supervisor of a rank saw of its worker before it ended it for a time-out.
+
+    ``state`` and ``zygote`` (of the process that forks the workers) were so twice, a second apart.
+    """
+
+    state: ProcessState | None = None
+    zygote: ProcessState | None = None
+    cpu_seconds: Annotated[float, msgspec.Meta(ge=0, le=1e9)] | None = None
+    """Processor time since its phase began."""
+    wchan: _Call = ""
+    """The function of the kernel in which it waited."""
+    syscall: Annotated[int, msgspec.Meta(ge=-1, le=100_000)] | None = None
+    """The number of its system call; -1 if it waited outside one."""
+    kernel: Annotated[tuple[_Call, ...], msgspec.Meta(max_length=16)] = ()
+    """Its stack in the kernel, the innermost function first; only root can read it."""
+    files: Annotated[int, msgspec.Meta(ge=0, le=2**31)] | None = None
+    """How many files it had open."""
+    file_limit: Annotated[int, msgspec.Meta(ge=0, le=2**31)] | None = None
+    """How many files it might have open."""
+    python: Annotated[tuple[_Line, ...], msgspec.Meta(max_length=16)] = ()
+    """Its stack in Python, the innermost call first: ``package/file.py:12 function``."""
+    killed: bool = False
+    """Whether only SIGKILL ended it."""
+    error: _Line = ""
+    """The last exception that it printed."""
+
 
 class Culprit(Facts, frozen=True, kw_only=True):
     """A rank, a GPU, a node or a link that is to blame, or may be.
@@ -64,6 +99,8 @@ class RankOutcome(Facts, frozen=True, kw_only=True):
     """The worst result of its steps; ``stopped``: it waited for another and is not to blame."""
     phase: Phase = "done"
     detail: str = ""
+    look: Look | None = None
+    """What was seen of it when its time was over; None if it was not, or nothing could be seen."""
     rates: dict[str, float] = msgspec.field(default_factory=dict)
     """What it measured alone, by name with its unit: ``fp32 TFLOP/s``, ``pinned copy GB/s``."""
 
@@ -102,6 +139,9 @@ class Preflight(Section, frozen=True, kw_only=True):
     """What was done, in order: ``alone``, ``together``, ``pairs`` ..."""
     step_notes: list[str] = msgspec.field(default_factory=list)
     """One line for each of ``steps``: how many groups passed, who did not, what was measured."""
+    looks: list[str] = msgspec.field(default_factory=list)
+    """What the ranks did when their time was over, in groups: a sentence with their numbers each.
+    """
     notices: list[str] = msgspec.field(default_factory=list)
     """Useful facts that are not faults, such as GPUs that no task uses."""
     finished: bool | None = None

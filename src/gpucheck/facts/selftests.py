@@ -5,6 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 
 from gpucheck.facts import Facts, Private, Section
+from gpucheck.language import say
 
 SelfTestStatus = Literal["passed", "failed", "skipped", "timed-out", "crashed"]
 Level = Literal["quick", "standard", "stress"]
@@ -71,7 +72,11 @@ class SelfTest(Facts, frozen=True, kw_only=True):
     @property
     def place(self) -> str:
         """Where it ran, in words."""
-        return f"rank {self.rank} on {self.device}" if self.world_size > 1 else self.device
+        return (
+            say("rank {rank} on {device}", rank=self.rank, device=self.device)
+            if self.world_size > 1
+            else self.device
+        )
 
 
 class GpuUnderLoad(Facts, frozen=True, kw_only=True):

@@ -7,7 +7,11 @@ import msgspec
 
 from gpucheck import __version__
 from gpucheck.facts import Facts, Section, builtins
+from gpucheck.facts.answer import said_by
+from gpucheck.facts.numbers import refuse_long_numbers
+from gpucheck.facts.request import Request
 from gpucheck.facts.sections import all_sections
+from gpucheck.language import say
 
 if TYPE_CHECKING:  # importing it takes two milliseconds
     from pathlib import Path
@@ -129,7 +133,7 @@ class Snapshot:
         run = next((run for run in self.runs.runs if run.name == name), None)
         if run is None or field not in run.__struct_fields__:
             raise LookupError(f"no fact probes.{name}.{field}")
-        return Facts(sources={"*": "gpucheck itself"}), field, getattr(run, field)
+        return Facts(sources={"*": say("gpucheck itself")}), field, getattr(run, field)
 
     def problem(self, fact: str) -> str:
         """Return why a fact is unknown, "" if no reason was given."""
@@ -184,13 +188,25 @@ def load(file: "Path") -> Snapshot:
             data = opened.read(FILE_LIMIT + 1)
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
-        raise SnapshotError(f"{file} cannot be read: {why}") from error
+        raise SnapshotError(say("{file} cannot be read: {why}", file=file, why=why)) from error
     if len(data) > FILE_LIMIT:
-        raise SnapshotError(f"{file} is larger than {FILE_LIMIT >> 20} MiB: no snapshot")
+        raise SnapshotError(
+            say(
+                "{file} is larger than {limit} MiB, so it is no snapshot",
+                file=file,
+                limit=FILE_LIMIT >> 20,
+            )
+        )
     try:
         return decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise SnapshotError(f"{file} is not a gpucheck snapshot or report: {error}") from error
+        raise SnapshotError(
+            say(
+                "{file} is not a gpucheck snapshot or report: {error}",
+                file=file,
+                error=said_by(error),
+            )
+        ) from error
 
 
 def decode(data: bytes) -> Snapshot:
@@ -205,7 +221,11 @@ def decode(data: bytes) -> Snapshot:
     """
     data = _in_utf_8(data)
     if data.count(b"{") > MOST_OBJECTS or data.count(b",") > MOST_COMMAS:
-        raise msgspec.DecodeError("it has far more entries than any snapshot or report")
+        raise msgspec.DecodeError(say("it has far more entries than any snapshot or report"))
+    try:
+        refuse_long_numbers(data)
+    except ValueError as error:
+        raise msgspec.DecodeError(said_by(error)) from error
     saved = msgspec.json.decode(data, type=_Saved | _SavedReport)
     if isinstance(saved, _SavedReport):
         saved = msgspec.json.decode(saved.snapshot, type=_Saved)
@@ -214,6 +234,10 @@ def decode(data: bytes) -> Snapshot:
         for name, kind in all_sections().items()
         if name in saved.facts
     }
+    request = sections.get(Request.name)
+    if isinstance(request, Request):
+        # Commands install from this index: it counts for who named it, not for who reads the file.
+        sections[Request.name] = msgspec.structs.replace(request, wheel_mirror="")
     return Snapshot(
         sections,
         ProbeRuns(saved.probes),

@@ -1,4 +1,4 @@
-"""CUDA toolkits on disk, the one that a build would take, and the host compilers."""
+"""CUDA toolkits on disk, the one that a build would use, and the host compilers."""
 
 from typing import Annotated, ClassVar, Literal
 

@@ -1,4 +1,4 @@
-"""Whether the libraries of nvidia-* wheels have the content that the wheels brought."""
+"""Whether the libraries of nvidia-* wheels still have their original content."""
 
 from typing import Annotated, ClassVar
 

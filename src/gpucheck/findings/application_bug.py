@@ -2,32 +2,33 @@
 
 Examples: an index out of range in a kernel ("device-side assert triggered"), shapes that do not
 match, tensors on different devices or of different types, ranks that call different collectives,
-more processes than GPUs; any exception of a program or a library whose words are of no driver,
-GPU, library of CUDA or cluster.
+more processes than GPUs. Every other exception is one as well if its message does not mention the
+driver, a GPU, a CUDA library or a cluster.
 
-Symptoms: a Python exception that names the bug; or a CUDA error that appears far away from it,
-because kernels run asynchronously. After a device-side assert every further CUDA call fails,
-including calls to cuBLAS and cuDNN. Only the first error counts.
+Symptoms: a Python exception that names the bug, or a CUDA error. The CUDA error may appear far away
+from the bug, because kernels run asynchronously. After a device-side assert every further CUDA call
+fails, including calls to cuBLAS and cuDNN, so only the first error counts.
 
-A pasted exception is named with its class, the place and the package that raised it, so that it
-can be routed: to the package, or to whoever wrote the program. A process that dies of a
-segmentation fault, and shows nothing else, died in compiled code.
+gpucheck names the class of a pasted exception, the place and the package that raised it. This shows
+who can fix it: the package, or whoever wrote the program. A process that dies of a segmentation
+fault and shows nothing else died in compiled code.
 
 Fix: report it to that package with the whole traceback, or look at the last line of your own
-program in it. For an error of a kernel, run the program with CUDA_LAUNCH_BLOCKING=1, or on the CPU,
-where the same bug raises a plain exception at the line that causes it.
+program in the traceback. If a kernel failed, run the program with CUDA_LAUNCH_BLOCKING=1, or on the
+CPU, where the same bug raises a plain exception at the line that causes it.
 """
 
 from gpucheck.facts.claims import Confidence, Fix, Severity
 from gpucheck.facts.cuda_driver import CudaDriver
 from gpucheck.facts.kernel_log import KernelLog
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+from gpucheck.language import Sentence, in_series, say
 from gpucheck.tables.cuda_errors import CudaErrors
 from gpucheck.tables.xids import Xids
 
 RULE = Rule(
     __name__,
-    title="the text shows the program's own fault",
+    title=say("the program or a library failed by itself"),
     severity=Severity.ERROR,
     family="runtime",
     concern="code",
@@ -40,23 +41,39 @@ def check(cuda: CudaDriver, log: KernelLog, errors: CudaErrors, xids: Xids) -> J
     """Judge the error of a program that was described, unless the GPU itself is at fault."""
     code = cuda.program_code
     if code is None:
-        return NotApplicable("no error of a running program was given")
+        return NotApplicable(say("no error of a running program was given"))
     logged = [event.xid for event in log.xids or () if event.xid is not None]
     rows = [xids.xid(number) for number in logged]
     if any(row is None or row.is_fatal is not False for row in rows):
-        return Fine("an Xid in the kernel's log may say that the GPU is at fault")
-    row = errors.error(code)
-    meaning = row.message if row is not None else ""
-    beside = f", beside Xid {', '.join(map(str, logged))} of the same program" if logged else ""
+        return Fine(say("an Xid in the kernel log may mean that the GPU is at fault"))
     return Hit(
-        headline=f"The program fails with CUDA error {code} ({meaning}){beside}",
+        headline=_headline(_error(code, errors), logged),
         evidence=("cuda_driver.program_code", *(("kernel_log.xids",) if logged else ())),
         fixes=(
             Fix(
-                text="Run with CUDA_LAUNCH_BLOCKING=1, or on the CPU: the fault then shows at its "
-                "own line.",
+                text=say(
+                    "Run with CUDA_LAUNCH_BLOCKING=1, or on the CPU: the error then appears at the "
+                    "line that causes it."
+                ),
                 commands=("CUDA_LAUNCH_BLOCKING=1 python SCRIPT",),
             ),
         ),
         confidence=Confidence.LIKELY,
+    )
+
+
+def _error(code: int, errors: CudaErrors) -> Sentence:
+    row = errors.error(code)
+    if row is None:
+        return say("CUDA error {code}", code=code)
+    return say("CUDA error {code} ({message})", code=code, message=row.message)
+
+
+def _headline(error: Sentence, logged: list[int]) -> Sentence:
+    if not logged:
+        return say("The program fails with {error}", error=error)
+    return say(
+        "The program fails with {error}; the kernel log has Xid {xids} of the same program",
+        error=error,
+        xids=in_series([str(xid) for xid in logged]),
     )

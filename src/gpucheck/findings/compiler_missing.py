@@ -1,8 +1,9 @@
 """Something must be compiled here, but a C or C++ compiler or Python's header files are missing.
 
-A C++ compiler compiles an extension against Python.h. Triton, and with it ``torch.compile`` on a
-GPU, compiles a small C file for the kernels that it generates: without a compiler the first
-compiled function fails. Slim container images have neither a compiler nor the headers.
+An extension is compiled with a C++ compiler and needs Python.h. Triton, and with it
+``torch.compile`` on a GPU, compiles a small C file for each kernel that it generates: without a
+compiler the first compiled function fails. Slim container images have neither a compiler nor the
+headers.
 
 Symptoms: "Failed to find C compiler. Please specify via CC environment variable or set
 triton.knobs.build.impl", "error: command 'gcc' failed: No such file or directory", "fatal error:
@@ -12,8 +13,8 @@ When it is reported: plain PyTorch compiles nothing. So gpucheck reports this as
 you say that something is to be compiled (``--for build``). It is a warning on a machine with a GPU
 where a package is installed that always uses Triton (vllm, sglang, unsloth, deepspeed).
 
-The self-test ``jit`` compiles for real when you name it (``gpucheck selftest --tests jit``). What
-it finds missing is an error here, whatever the files say.
+The self-test ``jit`` compiles for real; it runs only when you name it (``gpucheck selftest --tests
+jit``). Whatever it finds missing is an error, no matter what the files show.
 
 Fix: install a compiler and the header files of this Python.
 """
@@ -31,10 +32,11 @@ from gpucheck.facts.toolkits import Toolkits
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.findings.witnesses.compiling import NOTHING, Compiling, Reason
 from gpucheck.findings.witnesses.selftest_says import SelfTestSays, repeated
+from gpucheck.language import Sentence, say
 
 RULE = Rule(
     __name__,
-    title="no C or C++ compiler to compile with",
+    title=say("a C or C++ compiler or Python's headers are missing"),
     severity=Severity.ERROR,
     family="libraries",
     suppressed_by=("torch-missing",),
@@ -72,28 +74,31 @@ def check(  # what a self-test met, else all that the files say
     if why is None:
         return NotApplicable(NOTHING)
     if system.os == "windows":
-        return NotApplicable("Visual C++ is found by its own command prompt, not on PATH")
+        return NotApplicable(say("Visual C++ is found through its own command prompt, not on PATH"))
     compilers = known(toolkits.compilers, "toolkits.compilers")
     if environment.get("CC") or environment.get("CXX"):
-        return Fine("CC or CXX names the compiler")
+        return Fine(say("CC or CXX names the compiler"))
     if not compilers:
-        return _hit(
-            "there is no C compiler on PATH", "toolkits.compilers", why, _compiler(around, system)
-        )
+        words = say("{why}, but there is no C compiler on PATH", why=why.words)
+        return _hit(words, "toolkits.compilers", why, _compiler(around, system))
     # A described machine names compilers without their paths: gcc stands for both languages.
     is_here = any(one.path for one in compilers)
     if why.asked and is_here and not any(one.command in _FOR_CPP for one in compilers):
-        words = "there is a C compiler, but no C++ compiler on PATH"
+        words = say("{why}, and PATH has a C compiler, but no C++ compiler", why=why.words)
         return _hit(words, "toolkits.compilers", why, _compiler(around, system))
     if toolkits.python_headers is False:
-        words = f"Python.h of Python {interpreter.version} is not there"
+        words = say(
+            "{why}, but Python.h of Python {version} is missing",
+            why=why.words,
+            version=interpreter.version,
+        )
         return _hit(words, "toolkits.python_headers", why, _headers(around, system, interpreter))
-    return Fine("a compiler is there")
+    return Fine(say("a compiler is there"))
 
 
-def _hit(words: str, fact: str, why: Reason, fix: Fix) -> Hit:
+def _hit(words: Sentence, fact: str, why: Reason, fix: Fix) -> Hit:
     return Hit(
-        headline=f"{why.words}, but {words}",
+        headline=words,
         evidence=(fact, *why.facts),
         fixes=(fix,),
         severity=why.severity,
@@ -108,8 +113,12 @@ def _met(
     lacks_headers = wanted == "Python.h"
     fix = _headers(around, system, interpreter) if lacks_headers else _compiler(around, system)
     return Hit(
-        headline=f"The self-test {test.name} could not compile on {test.place}: "
-        f"{wanted or 'a compiler'} is not there",
+        headline=say(
+            "The self-test {name} could not compile on {place}: {wanted} is missing",
+            name=test.name,
+            place=test.place,
+            wanted=wanted or say("a compiler"),
+        ),
         evidence=(f"{path}.detail", f"{path}.data"),
         fixes=(msgspec.structs.replace(fix, verify=repeated(test)),),
     )
@@ -118,9 +127,11 @@ def _met(
 def _compiler(around: Surroundings, system: System) -> Fix:
     names = _COMPILERS.get(system.package_manager or "", ())
     if system.os == "macos":
-        return Fix(text="Install Apple's command line tools.", commands=("xcode-select --install",))
+        return Fix(
+            text=say("Install Apple's command line tools."), commands=("xcode-select --install",)
+        )
     return Fix(
-        text="Install gcc and g++.",
+        text=say("Install gcc and g++."),
         commands=around.install_packages(*names) if names else (),
     )
 
@@ -130,12 +141,15 @@ def _headers(around: Surroundings, system: System, interpreter: Interpreter) -> 
     short = ".".join((interpreter.version or "").split(".")[:2])
     if interpreter.base_prefix != "/usr":
         return Fix(
-            text=f"Use a Python {short} that comes with its headers, such as one of uv, conda or "
-            "python.org: this one was stripped of them."
+            text=say(
+                "Use a Python {short} that comes with its headers, such as one from uv, conda or "
+                "python.org: this one has none.",
+                short=short,
+            )
         )
     names = {"apt": f"python{short}-dev", **_HEADERS}
     name = names.get(system.package_manager or "")
     return Fix(
-        text=f"Install the headers of Python {short}.",
+        text=say("Install the headers of Python {short}.", short=short),
         commands=around.install_packages(name) if name else (),
     )

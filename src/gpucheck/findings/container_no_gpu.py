@@ -1,10 +1,10 @@
 """This container was started without access to the GPU of its host.
 
 The host has an NVIDIA GPU, but neither the driver's libraries nor its device files are in the
-container. A driver is never installed inside a container: the runtime mounts the one of the host.
+container. A driver is never installed inside a container: the runtime mounts the host's driver.
 
 Symptoms: ``torch.cuda.is_available()`` is False, nvidia-smi is not found, PyTorch says "Found no
-NVIDIA driver on your system", and Docker may have said "could not select device driver "" with
+NVIDIA driver on your system". Docker may have said "could not select device driver "" with
 capabilities: [[gpu]]".
 
 Causes:
@@ -15,7 +15,8 @@ Causes:
 - NVIDIA_DRIVER_CAPABILITIES does not include ``compute``: nvidia-smi then works, but libcuda is
   missing.
 
-A container with a CPU build of PyTorch, or on a host without a GPU, is fine as it is.
+When it is reported: only if something in the container wants a GPU and the host has one. A
+container with a CPU build of PyTorch needs none.
 
 Fix: start the container with the GPU, in the way its runtime expects.
 """
@@ -35,10 +36,11 @@ from gpucheck.facts.pci import Pci
 from gpucheck.facts.request import Request
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+from gpucheck.language import Sentence, say
 
 RULE = Rule(
     __name__,
-    title="the container has no access to the GPU",
+    title=say("the container has no access to the GPU"),
     severity=Severity.ERROR,
     family="driver",
     area="System",
@@ -68,60 +70,79 @@ def check(  # noqa: PLR0913, PLR0917  # the container, what came into it, and wh
 ) -> Judgement:
     """Look for a host GPU that somebody wants and that cannot be reached from the container."""
     if not known(container.runtime, "container.runtime"):
-        return NotApplicable("this is no container")
+        return NotApplicable(say("this is not a container"))
     if state.works():
-        return Fine("CUDA starts in this container")
+        return Fine(say("CUDA starts in this container"))
     if request.gpus == 0:
-        return Fine("this container was said to use no GPU")
+        return Fine(say("no GPU is to be used"))
     traces = _traces(pci, driver)
     if nodes.nodes is None and _was_told(cuda, nvml, environment, pci, driver):
         return _told_of_no_device(container, torch, request, traces)
     if not traces:
         known(pci.gpus, "pci.gpus")
-        return Fine("nothing here shows an NVIDIA GPU on the host")
+        return Fine(say("nothing here shows an NVIDIA GPU on the host"))
     if not _wanted(container, torch, request):
-        return Fine("the host has a GPU, but nothing in this container wants one")
+        return Fine(say("the host has a GPU, but nothing in this container wants one"))
     has_libcuda = state.has_libcuda()
     paths = [node.path or "" for node in known(nodes.nodes, "device_nodes.nodes")]
     has_nodes = any(path == "/dev/dxg" or _is_gpu(path) for path in paths)
     if has_libcuda and has_nodes:
-        return Fine("the driver's libraries and device files are in the container")
+        return Fine(say("the driver's libraries and device files are in the container"))
     capabilities = container.driver_capabilities or ""
     evidence = ["container.runtime", *traces]
     evidence += [] if has_libcuda else ["driver.libcuda"]
     evidence += [] if has_nodes else ["device_nodes.nodes"]
     if has_nodes and capabilities and not {"compute", "all"} & set(capabilities.split(",")):
         return Hit(
-            headline="The container was given the GPU without libcuda: "
-            f"NVIDIA_DRIVER_CAPABILITIES={capabilities} leaves out compute",
+            headline=say(
+                "The container has the GPU, but not libcuda: "
+                "NVIDIA_DRIVER_CAPABILITIES={capabilities} leaves out compute",
+                capabilities=capabilities,
+            ),
             evidence=(*evidence, "container.driver_capabilities"),
             fixes=(_capabilities(),),
         )
-    why = ""
-    if container.visible_devices in _NOTHING:
+    hidden = container.visible_devices if container.visible_devices in _NOTHING else ""
+    if hidden:
         evidence.append("container.visible_devices")
-        why = f": NVIDIA_VISIBLE_DEVICES is {container.visible_devices}"
-    lacks = " nor ".join(
-        (*(() if has_libcuda else ("libcuda",)), *(() if has_nodes else ("the GPU's device file",)))
-    )
     unloaded = driver.module_loaded is False
-    neither = "neither " if " nor " in lacks else "not "
     return Hit(
-        headline=f"This container was started without its host's GPU{why}; "
-        f"{neither}{lacks} came into it",
+        headline=_without_gpu(hidden or "", _lacks(libcuda=has_libcuda, nodes=has_nodes)),
         evidence=(*evidence, "driver.module_loaded") if unloaded else tuple(evidence),
         fixes=(*((install.install(),) if unloaded else ()), *_start_with_gpu(container)),
     )
+
+
+def _lacks(*, libcuda: bool, nodes: bool) -> Sentence:
+    if libcuda:
+        return say("the GPU's device file is not in it")
+    if nodes:
+        return say("libcuda is not in it")
+    return say("neither libcuda nor the GPU's device file is in it")
+
+
+def _without_gpu(hidden: str, lacks: Sentence) -> Sentence:
+    """Return the headline; ``hidden`` is the value of the variable if that hides the GPU."""
+    if hidden:
+        return say(
+            "This container was started without its host's GPU, because NVIDIA_VISIBLE_DEVICES is "
+            "{hidden}; {lacks}",
+            hidden=hidden,
+            lacks=lacks,
+        )
+    return say("This container was started without its host's GPU; {lacks}", lacks=lacks)
 
 
 def _told_of_no_device(
     container: Container, torch: TorchBuild, request: Request, traces: list[str]
 ) -> Judgement:
     if not _wanted(container, torch, request):
-        return Fine("nothing in this container wants a GPU")
+        return Fine(say("nothing in this container wants a GPU"))
     return Hit(
-        headline="CUDA finds no GPU in this container (error 100), and nothing hides one: it was "
-        "most likely started without its host's GPU",
+        headline=say(
+            "CUDA finds no GPU in this container (error 100), and nothing hides one: the container "
+            "was most likely started without its host's GPU"
+        ),
         evidence=("container.runtime", "cuda_driver.init_code", *traces),
         fixes=_start_with_gpu(container),
         confidence=Confidence.LIKELY,
@@ -174,7 +195,7 @@ def _wanted(container: Container, torch: TorchBuild, request: Request) -> bool:
 
 def _capabilities() -> Fix:
     return Fix(
-        text="Start the container with the capabilities that CUDA needs.",
+        text=say("Start the container with the capabilities that CUDA needs."),
         commands=("docker run --gpus all -e NVIDIA_DRIVER_CAPABILITIES=compute,utility ...",),
     )
 
@@ -184,8 +205,10 @@ def _start_with_gpu(container: Container) -> tuple[Fix, ...]:
     if runtime == "kubernetes":
         return (
             Fix(
-                text="Let the pod ask for a GPU, and name the runtime class of NVIDIA where the "
-                "cluster has one.",
+                text=say(
+                    "Let the pod request a GPU, and name NVIDIA's runtime class if the cluster has "
+                    "one."
+                ),
                 commands=(
                     "resources: {limits: {nvidia.com/gpu: 1}}",
                     "runtimeClassName: nvidia",
@@ -196,8 +219,11 @@ def _start_with_gpu(container: Container) -> tuple[Fix, ...]:
     if runtime == "podman":
         return (
             Fix(
-                text="Start it with the GPU, after the host has written its CDI file (with the "
-                f"NVIDIA Container Toolkit: {CONTAINER_GUIDE}).",
+                text=say(
+                    "Write the CDI file on the host with the NVIDIA Container Toolkit "
+                    "({container_guide}), then start the container with the GPU.",
+                    container_guide=CONTAINER_GUIDE,
+                ),
                 commands=(
                     "sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml",
                     "podman run --device nvidia.com/gpu=all ...",
@@ -205,19 +231,28 @@ def _start_with_gpu(container: Container) -> tuple[Fix, ...]:
             ),
         )
     if runtime == "apptainer":
-        return (Fix(text="Start it with --nv.", commands=("apptainer exec --nv IMAGE gpucheck",)),)
+        return (
+            Fix(
+                text=say("Start the container with --nv."),
+                commands=("apptainer exec --nv IMAGE gpucheck",),
+            ),
+        )
     if runtime == "enroot":
         return (
             Fix(
-                text="Start it with NVIDIA_VISIBLE_DEVICES set, and the NVIDIA Container Toolkit "
-                f"on the host, whose enroot hook brings the driver in: {CONTAINER_GUIDE}",
+                text=say(
+                    "Start the container with NVIDIA_VISIBLE_DEVICES set. The enroot hook of the "
+                    "NVIDIA Container Toolkit on the host then brings the driver in: "
+                    "{container_guide}",
+                    container_guide=CONTAINER_GUIDE,
+                ),
                 commands=("NVIDIA_VISIBLE_DEVICES=all enroot start IMAGE",),
             ),
         )
     if runtime == "lxc":
         return (
             Fix(
-                text="Give the container the GPU and NVIDIA's runtime, on the host.",
+                text=say("On the host, give the container the GPU and NVIDIA's runtime."),
                 commands=(
                     "lxc config device add CONTAINER gpu gpu",
                     "lxc config set CONTAINER nvidia.runtime=true",
@@ -231,12 +266,15 @@ def _start_with_gpu(container: Container) -> tuple[Fix, ...]:
 def _docker() -> tuple[Fix, ...]:
     return (
         Fix(
-            text="Start it with the GPU.",
+            text=say("Start the container with the GPU."),
             commands=("docker run --gpus all ...",),
         ),
         Fix(
-            text='If Docker then says "could not select device driver", install the NVIDIA '
-            f"Container Toolkit on the host ({CONTAINER_GUIDE}) and make it known to Docker.",
+            text=say(
+                'If Docker then says "could not select device driver", install the NVIDIA '
+                "Container Toolkit on the host ({container_guide}) and make it known to Docker.",
+                container_guide=CONTAINER_GUIDE,
+            ),
             commands=(
                 "sudo nvidia-ctk runtime configure --runtime=docker",
                 "sudo systemctl restart docker",

@@ -1,7 +1,7 @@
 """cuBLAS fails in a self-test on a GPU where nothing else explains it.
 
 Symptoms: "CUDA error: CUBLAS_STATUS_EXECUTION_FAILED when calling cublasSgemm(...)",
-CUBLAS_STATUS_NOT_INITIALIZED, CUBLAS_STATUS_INVALID_VALUE ... at the first matrix product or linear
+CUBLAS_STATUS_NOT_INITIALIZED or CUBLAS_STATUS_INVALID_VALUE at the first matrix product or linear
 layer.
 
 In programs these errors usually have another cause: an earlier kernel with an index out of range,
@@ -16,12 +16,13 @@ other CUDA versions from LD_LIBRARY_PATH.
 from gpucheck.advice import TorchFixes
 from gpucheck.facts.claims import Confidence, Fix, Severity
 from gpucheck.facts.selftests import SelfTests
-from gpucheck.findings.form import Hit, InPreflight, Judgement, NotApplicable, Rule
+from gpucheck.findings.form import Hit, InPreflight, Judgement, Rule
 from gpucheck.findings.witnesses.selftest_says import SelfTestSays, where
+from gpucheck.language import Sentence, say
 
 RULE = Rule(
     __name__,
-    title="cuBLAS fails",
+    title=say("cuBLAS fails"),
     severity=Severity.ERROR,
     family="runtime",
     suppressed_by=(
@@ -47,25 +48,37 @@ _AGAIN = "gpucheck selftest --tests cublas-matmul"
 def check(tests: SelfTests, says: SelfTestSays, reinstall: TorchFixes) -> Judgement:
     """Look for a cuBLAS error in any self-test."""
     if tests.results is None:
-        return NotApplicable(f"no self-test was run: {tests.problem('results')}")
+        return says.not_run()
     found = says.failed_with("cublas-status")
     if not found:
         return says.fine("cublas-matmul")
     path, first = found[0]
-    meaning = says.meaning(first)
-    means = f" ({meaning})" if meaning else ""
-    again = reinstall.install("with the cuBLAS that it was made for")
+    again = reinstall.install(say("with the cuBLAS that it was made for"))
     report = Fix(
-        text="If it stays, try the next older or newer build of PyTorch, and report it to PyTorch "
-        "with the output of the self-test.",
+        text=say(
+            "If the error stays, try the next older or newer build of PyTorch, and report it to "
+            "PyTorch with the output of the self-test."
+        ),
         commands=(f"{_AGAIN} --format markdown",),
         verify=_AGAIN,
     )
     fresh = () if again is None else (Fix(text=again.text, commands=again.commands, verify=_AGAIN),)
     return Hit(
-        headline=f"cuBLAS fails on {where(found)}: {first.data.get('status') or first.detail}"
-        f"{means}",
+        headline=_headline(
+            where(found), first.data.get("status") or first.detail, says.meaning(first)
+        ),
         evidence=(f"{path}.detail", *(f"{one}.status" for one, _result in found[1:4])),
         fixes=(*fresh, report),
         confidence=Confidence.LIKELY,
+    )
+
+
+def _headline(places: str, status: str, meaning: str) -> Sentence:
+    if not meaning:
+        return say("cuBLAS fails on {places}: {status}", places=places, status=status)
+    return say(
+        "cuBLAS fails on {places}: {status} ({meaning})",
+        places=places,
+        status=status,
+        meaning=meaning,
     )

@@ -6,17 +6,17 @@ CUDA's libraries call functions of each other. When the loader takes an older co
 
 Causes:
 - LD_PRELOAD names another copy.
-- The folder of a toolkit is in LD_LIBRARY_PATH, and the library that loads the copy has no search
+- The folder of a toolkit is in LD_LIBRARY_PATH, and the library that needs the copy has no search
   path of its own that takes priority.
 - The wheel of one library was downgraded.
 - A conda environment mixes CUDA releases.
 
-When it is reported: a copy from elsewhere is not a fault. PyTorch's wheels load most libraries by
-their paths or have DT_RPATH, which takes priority over LD_LIBRARY_PATH, so a toolkit there is
-mostly ignored. A copy of the same major release also works if it has every function that is needed.
-gpucheck follows the loader's rules. For every library that would be loaded, it compares the
-functions and versions that the library needs with those that the copies provide. Only a missing one
-is an error. A CUDA runtime of another release that LD_PRELOAD puts before PyTorch's own is a
+When it is reported: a copy from elsewhere is not a fault by itself. PyTorch's wheels load most
+libraries by their paths or have DT_RPATH, which takes priority over LD_LIBRARY_PATH, so a toolkit
+there is mostly ignored. A copy of the same major release also works if it has every function that
+is needed. gpucheck follows the loader's rules. For every library that would be loaded, it compares
+the functions and versions that the library needs with those that the copies provide. Only a missing
+one is an error. A CUDA runtime of another release that LD_PRELOAD puts before PyTorch's own is a
 warning even if nothing is missing: every CUDA library of the process then calls a runtime that it
 was not tested with. A missing version of the C or C++ library is reported as
 system-library-too-old, mixed cuDNN files as cudnn-version-mismatch.
@@ -31,11 +31,12 @@ from gpucheck.facts.claims import Fix, Severity
 from gpucheck.facts.loading import LoadedLibrary, Loading, MissingVersion
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+from gpucheck.language import Sentence, say
 from gpucheck.tables.wheel_names import wheel_of_file
 
 RULE = Rule(
     __name__,
-    title="a CUDA library of another release is loaded",
+    title=say("a CUDA library of another release is loaded"),
     severity=Severity.ERROR,
     family="libraries",
     suppressed_by=("torch-missing", "torch-mixed-install", "cudnn-version-mismatch"),
@@ -44,11 +45,11 @@ RULE = Rule(
 _CUDNN = "nvidia-cudnn"
 
 _WAYS = {
-    "LD_PRELOAD": "which LD_PRELOAD loads first",
-    "ld.so.preload": "which /etc/ld.so.preload loads first",
-    "LD_LIBRARY_PATH": "which LD_LIBRARY_PATH puts first",
-    "ld.so.cache": "which the system's loader configuration names",
-    "default": "which lies in a folder of the system",
+    "LD_PRELOAD": say("LD_PRELOAD loads this copy first"),
+    "ld.so.preload": say("/etc/ld.so.preload loads this copy first"),
+    "LD_LIBRARY_PATH": say("LD_LIBRARY_PATH puts this copy first"),
+    "ld.so.cache": say("the system's loader configuration names this copy"),
+    "default": say("this copy is in a folder of the system"),
 }
 
 
@@ -56,7 +57,7 @@ _WAYS = {
 def check(torch: TorchBuild, loading: Loading, advice: CopyFixes) -> Judgement:
     """Report copies of libraries that lack what other libraries need of them."""
     if torch.installed is False:
-        return NotApplicable("torch is not installed")
+        return NotApplicable(say("torch is not installed"))
     libraries = known(loading.libraries, "loading.libraries")
     lacking = known(loading.symbol_versions_missing, "loading.symbol_versions_missing")
     found = [
@@ -67,7 +68,7 @@ def check(torch: TorchBuild, loading: Loading, advice: CopyFixes) -> Judgement:
     found.sort(key=lambda one: one[1].fatal is False)
     if not found:
         return _other_runtime(libraries, torch, advice) or Fine(
-            "every library that would be loaded has what the others need of it"
+            say("every library that would be loaded has the functions that the others need")
         )
     at, first = found[0]
     copies = [("libraries", libraries), ("runtime_opened", loading.runtime_opened or [])]
@@ -82,7 +83,11 @@ def check(torch: TorchBuild, loading: Loading, advice: CopyFixes) -> Judgement:
     )
     evidence = [f"loading.symbol_versions_missing.{at}"]
     if copy is None:
-        fix = Fix(text=f"Replace {first.path} by the release that this PyTorch was built with.")
+        fix = Fix(
+            text=say(
+                "Replace {path} by the release that this PyTorch was built with.", path=first.path
+            )
+        )
         return Hit(headline=_headline(first, None), evidence=tuple(evidence), fixes=(fix,))
     return Hit(
         headline=_headline(first, copy),
@@ -106,15 +111,22 @@ def _other_runtime(
         fact = f"loading.libraries.{at}.version"
         version, cuda = known(one.version, fact), known(torch.cuda, "torch.cuda")
         if "." not in version:
-            raise UnknownFactError(fact, "only its major version is known")
+            raise UnknownFactError(fact, say("only its major version is known"))
         major, other = cuda.split(".")[0], version.split(".")[0]
         if major != other or version.split(".")[:2] == cuda.split(".")[:2]:
             continue  # a runtime of another major has another SONAME, and takes nobody's place
         way = _WAYS[one.found_via or ""]
         return Hit(
-            headline=f"{one.soname} {version} ({one.path}), {way}, takes the place of the runtime "
-            f"of PyTorch's own CUDA {cuda}: it has every function that is needed, and is not what "
-            "PyTorch was tested with",
+            headline=say(
+                "{soname} {version} ({path}) takes the place of the runtime of PyTorch's own CUDA "
+                "{cuda}: {way}. It has every function that is needed, but PyTorch was not tested "
+                "with it",
+                soname=one.soname,
+                version=version,
+                path=one.path,
+                way=way,
+                cuda=cuda,
+            ),
             evidence=(f"loading.libraries.{at}", "torch.cuda"),
             fixes=(advice.instead_of(one),),
             severity=Severity.WARNING,
@@ -122,11 +134,21 @@ def _other_runtime(
     return None
 
 
-def _headline(lack: MissingVersion, copy: LoadedLibrary | None) -> str:
-    version = f" {copy.version}" if copy is not None and copy.version else ""
+def _headline(lack: MissingVersion, copy: LoadedLibrary | None) -> Sentence:
+    version = copy.version if copy is not None else None
+    library = f"{lack.library} {version}" if version else lack.library
+    lacking = say(
+        "{library} ({path}) lacks {version}, which {needed_by} needs",
+        library=library,
+        path=lack.path,
+        version=lack.version,
+        needed_by=lack.needed_by,
+    )
     way = _WAYS.get(copy.found_via or "") if copy is not None else None
-    what = "import torch fails" if lack.fatal else "what uses that fails"
-    return (
-        f"{lack.library}{version} ({lack.path}){f', {way},' if way else ''} lacks {lack.version}, "
-        f"which {lack.needed_by} needs: {what}"
+    if way is not None:
+        lacking = say("{lacking}; {way}", lacking=lacking, way=way)
+    if lack.fatal:
+        return say("import torch fails: {lacking}", lacking=lacking)
+    return say(
+        "{needed_by} fails when it is used: {lacking}", needed_by=lack.needed_by, lacking=lacking
     )

@@ -14,8 +14,8 @@ When it is reported: only what the loader would do counts. It does not matter wh
 comes from a wheel, conda, a toolkit or the system. A missing library that only a profiler opens is
 not a fault. cuDNN and NCCL have findings of their own, and libcuda belongs to the driver.
 
-Fix: reinstall the wheel that this PyTorch pins; the command names it. If the library is there and
-only its permissions keep this user out, the command changes them.
+Fix: reinstall the wheel that this PyTorch pins; the command names it. If the library exists but its
+permissions keep this user out, the command changes them.
 """
 
 from gpucheck.advice.nvidia_wheels import WheelFixes
@@ -25,11 +25,12 @@ from gpucheck.facts.claims import Fix, Severity
 from gpucheck.facts.loading import Loading, MissingLibrary
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+from gpucheck.language import Sentence, say, say_many
 from gpucheck.tables.wheel_names import wheel_of_file
 
 RULE = Rule(
     __name__,
-    title="a CUDA library cannot be found",
+    title=say("a CUDA library cannot be found"),
     severity=Severity.ERROR,
     family="libraries",
     suppressed_by=("torch-missing", "torch-mixed-install"),
@@ -42,7 +43,7 @@ _OF_OTHERS = ("nvidia-cudnn", "nvidia-nccl")
 def check(torch: TorchBuild, loading: Loading, advice: WheelFixes) -> Judgement:
     """Report CUDA libraries that the loader does not find, the fatal ones first."""
     if torch.installed is False:
-        return NotApplicable("torch is not installed")
+        return NotApplicable(say("torch is not installed"))
     missing = known(loading.missing, "loading.missing")
     found = [
         (at, one, wheel)
@@ -52,7 +53,7 @@ def check(torch: TorchBuild, loading: Loading, advice: WheelFixes) -> Judgement:
         and wheel not in _OF_OTHERS
     ]
     if not found:
-        return Fine("the loader finds every library of CUDA that this torch needs")
+        return Fine(say("the loader finds every CUDA library that this torch needs"))
     found.sort(key=lambda one: one[1].fatal is False)
     if keeps_out(found[0][1]):
         return _unreadable([(at, one) for at, one, _ in found if keeps_out(one)], advice)
@@ -78,17 +79,60 @@ def _unreadable(found: list[tuple[int, MissingLibrary]], advice: WheelFixes) -> 
     )
 
 
-def _headline(first: MissingLibrary, names: list[str]) -> str:
-    more = f" (and {len(names) - 1} more)" if len(names) > 1 else ""
-    what = "import torch fails" if first.fatal else "what needs it fails when it is used"
-    return f"The loader finds no {names[0]}{more}, which {first.needed_by} needs: {what}"
+def _headline(first: MissingLibrary, names: list[str]) -> Sentence:
+    words = {"soname": names[0], "needed_by": first.needed_by}
+    more = len(names) - 1
+    if first.fatal and not more:
+        return say(
+            "import torch fails: the loader does not find {soname}, which {needed_by} needs",
+            **words,
+        )
+    if first.fatal:
+        return say_many(
+            more,
+            "import torch fails: the loader does not find {soname}, which {needed_by} needs, nor "
+            "{count} more library",
+            "import torch fails: the loader does not find {soname}, which {needed_by} needs, nor "
+            "{count} more libraries",
+            **words,
+        )
+    if not more:
+        return say(
+            "The loader does not find {soname}: {needed_by} needs it and fails when it is used",
+            **words,
+        )
+    return say_many(
+        more,
+        "The loader does not find {soname}, nor {count} more library: {needed_by} needs it and "
+        "fails when it is used",
+        "The loader does not find {soname}, nor {count} more libraries: {needed_by} needs it and "
+        "fails when it is used",
+        **words,
+    )
 
 
 def _elsewhere(soname: str, torch: TorchBuild) -> Fix:
     if torch.installer == "conda":
-        return Fix(text=f"Reinstall the conda package that has {soname} in this environment.")
-    cuda = f"CUDA {torch.cuda}" if torch.cuda else "the CUDA"
+        return Fix(
+            text=say(
+                "Reinstall the conda package that has {soname} in this environment.", soname=soname
+            )
+        )
+    if not torch.cuda:
+        return Fix(
+            text=say(
+                "This PyTorch pins no wheels: it needs {soname} of the CUDA that it was built "
+                "with, from a toolkit on the loader's path. Install that toolkit, or a PyTorch "
+                "from its wheels.",
+                soname=soname,
+            )
+        )
     return Fix(
-        text=f"This PyTorch pins no wheels: it needs {soname} of {cuda}, which it was built with, "
-        "from a toolkit on the loader's path. Install that toolkit, or a PyTorch from its wheels."
+        text=say(
+            "This PyTorch pins no wheels: it needs {soname} of CUDA {cuda}, which it was built "
+            "with, from a toolkit on the loader's path. Install that toolkit, or a PyTorch from "
+            "its wheels.",
+            soname=soname,
+            cuda=torch.cuda,
+        )
     )

@@ -15,11 +15,12 @@ Causes:
 
 When it is reported: only what the loader would do counts. A PyTorch that gets its cuDNN from conda,
 from the system or from torch's own folder is fine, and so is a machine without a system-wide cuDNN.
-A cuDNN of another major release in the system does not help; the report names it. Parts of cuDNN
-count only if this release of cuDNN is known to have them. If another complete release replaced the
-one of the wheel, no part is missing, and cudnn-version-mismatch compares the two. A pass of the
-self-test cudnn-convolution refutes that all of cuDNN is missing. It does not refute that a part is
-missing, because a convolution does not use every part.
+A cuDNN of another major release in the system does not help; the report names it.
+
+A part of cuDNN counts only if this release of cuDNN is known to have it. If another complete
+release replaced the one of the wheel, no part is missing, and cudnn-version-mismatch compares the
+two. A pass of the self-test cudnn-convolution refutes that all of cuDNN is missing. It does not
+refute that a part is missing, because a convolution does not use every part.
 
 Fix: reinstall the nvidia-cudnn wheel that this PyTorch pins; the command names it. If only
 permissions are in the way, the command changes them.
@@ -35,18 +36,19 @@ from gpucheck.derived.loaded import (
     keeps_out,
     named,
     needs_permission,
-    place,
+    placed,
 )
 from gpucheck.facts.claims import Fix, Severity
-from gpucheck.facts.nvidia_wheels import DamagedLibrary, NvidiaWheels
+from gpucheck.facts.nvidia_wheels import DamagedLibrary, NvidiaWheels, PinnedWheel
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+from gpucheck.language import Sentence, say
 from gpucheck.tables.cudnn_sublibraries import CudnnSublibraries
 from gpucheck.tables.versions import parse
 
 RULE = Rule(
     __name__,
-    title="cuDNN cannot be found",
+    title=say("cuDNN cannot be found"),
     severity=Severity.ERROR,
     family="libraries",
     suppressed_by=("torch-missing", "torch-mixed-install"),
@@ -67,9 +69,9 @@ def check(
 ) -> Judgement:
     """Ask the loader for cuDNN's main library, then for its parts."""
     if torch.installed is False:
-        return NotApplicable("torch is not installed")
+        return NotApplicable(say("torch is not installed"))
     if torch.built_for not in ("cuda", None):
-        return NotApplicable("this torch was not built for CUDA")
+        return NotApplicable(say("this torch was not built for CUDA"))
     lost = loaded.lost(is_cudnn)
     if lost is not None:
         if keeps_out(lost.library):
@@ -89,26 +91,40 @@ def check(
         at = (wheels.damaged or []).index(gone)
         return _part(gone.library or "", f"nvidia_wheels.damaged.{at}", advice)
     if copy is None:
-        return NotApplicable("this torch does not load cuDNN")
-    return Fine(f"{copy.library.soname} is loaded{place(copy)}")
+        return NotApplicable(say("this torch does not load cuDNN"))
+    return Fine(say("torch loads {library}", library=placed(copy.library.soname, copy)))
 
 
 def _whole(lost: Lost, torch: TorchBuild, wheels: NvidiaWheels, advice: WheelFixes) -> Judgement:
     project = advice.pinned(_PROJECT)
     pin = wheels.pinned(project) if project else None
     facts = [lost.fact]
-    because = ""
     if pin is not None:
         facts.append(f"nvidia_wheels.pins.{(wheels.pins or []).index(pin)}")
-        if pin.installed == "":
-            because = f": {project} is not installed"
-        elif pin.state == "other-version":
-            because = f": {project} {pin.installed} is installed, not {pin.specifier}"
     return Hit(
-        headline=f"{named(torch)} needs {lost.library.soname}, and the loader finds none{because}",
+        headline=_headline(named(torch), lost.library.soname, pin),
         evidence=tuple(facts),
         fixes=(_fix(project, advice),),
     )
+
+
+def _headline(torch: str, soname: str, pin: PinnedWheel | None) -> Sentence:
+    finds_none = say(
+        "{torch} needs {soname}, and the loader finds none", torch=torch, soname=soname
+    )
+    if pin is not None and pin.installed == "":
+        return say(
+            "{finds_none}: {project} is not installed", finds_none=finds_none, project=pin.project
+        )
+    if pin is not None and pin.state == "other-version":
+        return say(
+            "{finds_none}: {project} {installed} is installed, not {specifier}",
+            finds_none=finds_none,
+            project=pin.project,
+            installed=pin.installed,
+            specifier=pin.specifier,
+        )
+    return finds_none
 
 
 def _unreadable(who: str, lost: Lost, advice: WheelFixes) -> Judgement:
@@ -124,18 +140,26 @@ def _cannot_open(lost: Lost) -> Judgement:
     """Report a part that exists but cannot be opened, because a library it needs is missing."""
     part, soname = lost.library.needed_by, lost.library.soname
     return Hit(
-        headline=f"cuDNN's part {part} cannot be opened: it needs {soname}, and the loader finds "
-        "none; what needs the part fails when it is used",
+        headline=say(
+            "cuDNN's part {part} cannot be opened: it needs {soname}, and the loader finds none. "
+            "Functions that need the part fail",
+            part=part,
+            soname=soname,
+        ),
         evidence=(lost.fact,),
-        fixes=(Fix(text=f"Install the package of this system that brings {soname}."),),
+        fixes=(
+            Fix(text=say("Install the package of this system that has {soname}.", soname=soname)),
+        ),
         refutable=False,  # a convolution does not use every part
     )
 
 
 def _part(soname: str, fact: str, advice: WheelFixes) -> Judgement:
     return Hit(
-        headline=f"cuDNN is incomplete: its part {soname} is gone; what needs it fails when it is "
-        "used",
+        headline=say(
+            "cuDNN is incomplete: its part {soname} is gone. Functions that need the part fail",
+            soname=soname,
+        ),
         evidence=(fact,),
         fixes=(_fix(advice.pinned(_PROJECT), advice),),
         refutable=False,  # a convolution does not use every part
@@ -164,7 +188,9 @@ def _fix(project: str, advice: WheelFixes) -> Fix:
     if project:
         return advice.reinstall([project])
     return Fix(
-        text="Install the cuDNN that this PyTorch was built with where its loader finds it: with "
-        "conda, reinstall cudnn in this environment; a PyTorch that carries cuDNN in its own "
-        "folder has to be reinstalled itself."
+        text=say(
+            "Install the cuDNN that this PyTorch was built with, where the loader finds it. With "
+            "conda, reinstall cudnn in this environment. If PyTorch has cuDNN in its own folder, "
+            "reinstall PyTorch."
+        )
     )

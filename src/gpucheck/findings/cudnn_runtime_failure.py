@@ -1,9 +1,9 @@
 """cuDNN fails, or is not used, in a self-test on a GPU where nothing else explains it.
 
-Symptoms: "cuDNN error: CUDNN_STATUS_EXECUTION_FAILED", CUDNN_STATUS_INTERNAL_ERROR,
-CUDNN_STATUS_NOT_INITIALIZED ... at the first convolution, while a matrix product works; or no error
-at all, but convolutions run several times slower than they should, because PyTorch falls back to
-its own kernels.
+Symptoms: "cuDNN error: CUDNN_STATUS_EXECUTION_FAILED", CUDNN_STATUS_INTERNAL_ERROR or
+CUDNN_STATUS_NOT_INITIALIZED at the first convolution, while a matrix product works. Or there is no
+error at all, but convolutions run several times slower than they should, because PyTorch falls back
+to its own kernels.
 
 gpucheck itself runs convolutions through cuDNN, in your own Python, so a bug in a model is not the
 cause. If gpucheck finds another cause, it reports that one instead: a GPU that this cuDNN has
@@ -18,12 +18,13 @@ Until then ``torch.backends.cudnn.enabled = False`` avoids cuDNN, but convolutio
 from gpucheck.advice import TorchFixes
 from gpucheck.facts.claims import Confidence, Fix, Severity
 from gpucheck.facts.selftests import SelfTest, SelfTests
-from gpucheck.findings.form import Hit, InPreflight, Judgement, NotApplicable, Rule
+from gpucheck.findings.form import Hit, InPreflight, Judgement, Rule
 from gpucheck.findings.witnesses.selftest_says import SelfTestSays, where
+from gpucheck.language import Sentence, say
 
 RULE = Rule(
     __name__,
-    title="cuDNN fails or is not used",
+    title=say("cuDNN fails or is not used"),
     severity=Severity.ERROR,
     family="runtime",
     suppressed_by=(
@@ -52,7 +53,7 @@ _AGAIN = "gpucheck selftest --tests cudnn-convolution"
 def check(tests: SelfTests, says: SelfTestSays, reinstall: TorchFixes) -> Judgement:
     """Look for a cuDNN error, or a convolution that did not use cuDNN."""
     if tests.results is None:
-        return NotApplicable(f"no self-test was run: {tests.problem('results')}")
+        return says.not_run()
     found = says.failed_with(_FAILS) or says.failed_with(_NOT_USED)
     if not found:
         return says.fine("cudnn-convolution")
@@ -65,19 +66,29 @@ def check(tests: SelfTests, says: SelfTestSays, reinstall: TorchFixes) -> Judgem
     )
 
 
-def _headline(first: SelfTest, places: str, meaning: str) -> str:
+def _headline(first: SelfTest, places: str, meaning: str) -> Sentence:
     if first.kind == _NOT_USED:
-        return f"PyTorch does not use cuDNN on {places}: {first.detail}"
+        return say(
+            "PyTorch does not use cuDNN on {places}: {detail}", places=places, detail=first.detail
+        )
     status = first.data.get("status") or first.detail
-    means = f" ({meaning})" if meaning else ""
-    return f"cuDNN fails on {places}: {status}{means}"
+    if not meaning:
+        return say("cuDNN fails on {places}: {status}", places=places, status=status)
+    return say(
+        "cuDNN fails on {places}: {status} ({meaning})",
+        places=places,
+        status=status,
+        meaning=meaning,
+    )
 
 
 def _fixes(reinstall: TorchFixes) -> tuple[Fix, ...]:
-    again = reinstall.install("with the cuDNN that it was made for")
+    again = reinstall.install(say("with the cuDNN that it was made for"))
     avoid = Fix(
-        text="Until it works, avoid cuDNN: set torch.backends.cudnn.enabled = False in the program "
-        "(slower).",
+        text=say(
+            "Until then, avoid cuDNN: set torch.backends.cudnn.enabled = False in the program. "
+            "Convolutions become slower."
+        ),
         verify=_AGAIN,
     )
     if again is None:

@@ -6,24 +6,24 @@ found runtime version (9, 1, 0)", at the first use of cuDNN; or
 version 91100 is not compatible with devices with SM < 7.5".
 
 Causes:
-- Another package pulled in an older nvidia-cudnn wheel.
+- Another package installed an older nvidia-cudnn wheel.
 - LD_LIBRARY_PATH or a conda package puts another cuDNN before the one that PyTorch brings.
 - A newer wheel has dropped an old GPU.
 
-When it is reported: gpucheck applies PyTorch's own rule. The major release must be the same; a
+When it is reported: gpucheck applies PyTorch's own rule. The major release must be the same. A
 *newer* minor release is accepted, an older one is not, and the patch number does not count. The
 cuDNN that PyTorch was *compiled* against decides; it may be older than the one that its wheel pins.
-If only the pin is known, an older minor release stays undecided. A part of cuDNN also stays
-undecided if only its major release is known. A cuDNN wheel that another wheel has overwritten is
-reported as nvidia-wheel-mismatch.
+If only the pin is known, an older minor release stays an open question. So does a part of cuDNN if
+only its major release is known. A cuDNN wheel that another wheel has overwritten is reported as
+nvidia-wheel-mismatch.
 
 PYTORCH_SKIP_CUDNN_COMPATIBILITY_CHECK=1 tells PyTorch not to compare minor releases. An older one
 is then a warning: PyTorch refuses nothing, but functions that the older cuDNN lacks fail when they
 are used.
 
-In the self-test cudnn-convolution PyTorch makes the comparison itself. A pass refutes a refusal and
-a dropped GPU. It does not refute parts of two releases or missing functions, because a convolution
-does not use all of cuDNN.
+In the self-test cudnn-convolution PyTorch makes the comparison itself. A pass refutes that PyTorch
+refuses this cuDNN and that cuDNN has dropped the GPU. It does not refute parts of two releases or
+missing functions, because a convolution does not use all of cuDNN.
 
 Fix: install the cuDNN that this PyTorch pins, or remove the other copy from the loader's search
 path.
@@ -31,19 +31,20 @@ path.
 
 from gpucheck.advice.nvidia_wheels import WheelFixes
 from gpucheck.derived import Gpu, Gpus
-from gpucheck.derived.loaded import Copy, Loaded, is_cudnn, is_cudnn_part, named, place
+from gpucheck.derived.loaded import Copy, Loaded, is_cudnn, is_cudnn_part, named, placed
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.claims import Fix, Severity
 from gpucheck.facts.environment import Environment
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+from gpucheck.language import Sentence, say
 from gpucheck.tables.cudnn_rules import CudnnRules
 from gpucheck.tables.cudnn_support import CudnnSupport
 from gpucheck.tables.versions import at_least, parse
 
 RULE = Rule(
     __name__,
-    title="cuDNN is not the one that PyTorch was built for",
+    title=say("cuDNN is not the one that PyTorch was built for"),
     severity=Severity.ERROR,
     family="libraries",
     suppressed_by=("torch-missing", "torch-mixed-install", "cudnn-missing"),
@@ -67,14 +68,14 @@ def check(  # a comparison of seven things
 ) -> Judgement:
     """Compare the copy that would be loaded with what torch accepts."""
     if torch.installed is False:
-        return NotApplicable("torch is not installed")
+        return NotApplicable(say("torch is not installed"))
     if torch.built_for not in ("cuda", None):
-        return NotApplicable("this torch was not built for CUDA")
+        return NotApplicable(say("this torch was not built for CUDA"))
     copy = loaded.copy(is_cudnn)
     if copy is None:
-        return NotApplicable("no cuDNN would be loaded")
+        return NotApplicable(say("no cuDNN would be loaded"))
     if loaded.overwritten(copy, advice.pinned(_PROJECT)) is not None:
-        return NotApplicable("two wheels claim its files: see nvidia-wheel-mismatch")
+        return NotApplicable(say("two wheels contain its files: see nvidia-wheel-mismatch"))
     runtime = loaded.version(copy)
     parts = loaded.opened(is_cudnn_part)
     mixed = _mixed(copy, parts)
@@ -88,9 +89,7 @@ def check(  # a comparison of seven things
         skipped = _comparison_is_off(torch, environment, rules)
         lenient = bool(skipped) and _same_major(runtime, compiled)
         return Hit(
-            headline=f"{named(torch)} was compiled against cuDNN {compiled}, and "
-            f"would load cuDNN {runtime}{place(copy)}"
-            + (f"; {skipped}=1 lets it, and what {runtime} lacks fails" if lenient else ""),
+            headline=_headline(torch, compiled, copy, skipped if lenient else ""),
             evidence=(
                 f"{copy.fact}.version",
                 *dict.fromkeys((fact, "torch.version")),
@@ -103,20 +102,46 @@ def check(  # a comparison of seven things
     dropped = _dropped(torch, runtime, support, gpus)
     if dropped is not None:
         return Hit(
-            headline=f"cuDNN {runtime}{place(copy)} has dropped {dropped.label}, compute "
-            f"capability {dropped.compute_capability}; cuDNN {torch.cudnn}, which this PyTorch "
-            "pins, supports it",
+            headline=say(
+                "{loaded} has dropped {gpu}, compute capability {compute_capability}; cuDNN "
+                "{pinned}, which this PyTorch pins, supports it",
+                loaded=placed(f"cuDNN {runtime}", copy),
+                gpu=dropped.label,
+                compute_capability=dropped.compute_capability,
+                pinned=torch.cudnn,
+            ),
             evidence=(f"{copy.fact}.version", "torch.cudnn", *dropped.facts),
             fixes=_fixes(copy, advice),
         )
     if not accepted:
         raise UnknownFactError(
             "torch.cudnn_compiled",
-            f"cuDNN {runtime} is older than {compiled}, which this PyTorch pins; against which "
-            "cuDNN it was compiled is not known",
+            say(
+                "cuDNN {runtime} is older than {compiled}, which this PyTorch pins; it is unknown "
+                "which cuDNN it was compiled against",
+                runtime=runtime,
+                compiled=compiled,
+            ),
         )
     _all_known(parts)
-    return Fine(f"torch accepts cuDNN {runtime}")
+    return Fine(say("torch accepts cuDNN {runtime}", runtime=runtime))
+
+
+def _headline(torch: TorchBuild, compiled: str, copy: Copy, skipped: str) -> Sentence:
+    """Return what does not fit; ``skipped`` is the variable that makes torch accept it, or ""."""
+    differ = say(
+        "{torch} was compiled against cuDNN {compiled}, but would load {loaded}",
+        torch=named(torch),
+        compiled=compiled,
+        loaded=placed(f"cuDNN {copy.library.version}", copy),
+    )
+    if not skipped:
+        return differ
+    return say(
+        "{differ}; {variable}=1 allows this, but functions that the older cuDNN lacks fail",
+        differ=differ,
+        variable=skipped,
+    )
 
 
 def _all_known(parts: list[Copy]) -> None:
@@ -128,7 +153,9 @@ def _all_known(parts: list[Copy]) -> None:
     for part in parts:
         version = part.library.version
         if version is None or "." not in version:
-            why = f"nothing tells of which release {part.library.soname}{place(part)} is"
+            why = say(
+                "the release of {library} is unknown", library=placed(part.library.soname, part)
+            )
             raise UnknownFactError(f"{part.fact}.version", why)
 
 
@@ -145,7 +172,7 @@ def _compiled(torch: TorchBuild, rules: CudnnRules) -> tuple[str, str]:
         return listed, "torch.version"
     pinned = known(torch.cudnn, "torch.cudnn")
     if not pinned:
-        raise UnknownFactError("torch.cudnn", "this torch names no cuDNN")
+        raise UnknownFactError("torch.cudnn", say("this torch names no cuDNN"))
     return pinned, "torch.cudnn"
 
 
@@ -199,9 +226,13 @@ def _dropped(torch: TorchBuild, runtime: str, support: CudnnSupport, gpus: Gpus)
 
 def _of_two_releases(copy: Copy, part: Copy, advice: WheelFixes) -> Judgement:
     return Hit(
-        headline=f"cuDNN is mixed from two releases: {copy.library.soname} is "
-        f"{copy.library.version}{place(copy)}, {part.library.soname} is {part.library.version}"
-        f"{place(part)}",
+        headline=say(
+            "cuDNN is mixed from two releases: {main_version} ({main}) and {part_version} ({part})",
+            main=placed(copy.library.soname, copy),
+            main_version=copy.library.version,
+            part=placed(part.library.soname, part),
+            part_version=part.library.version,
+        ),
         evidence=(f"{copy.fact}.version", f"{part.fact}.version"),
         fixes=_fixes(part if part.library.variable_entry else copy, advice),
         refutable=False,
@@ -214,14 +245,20 @@ def _fixes(copy: Copy, advice: WheelFixes) -> tuple[Fix, ...]:
     if entry:
         return (
             Fix(
-                text=f"Take {entry} out of {copy.library.found_via}: PyTorch brings its own cuDNN.",
+                text=say(
+                    "Remove {entry} from {variable}: PyTorch brings its own cuDNN.",
+                    entry=entry,
+                    variable=copy.library.found_via,
+                ),
             ),
         )
     if project:
         return (advice.reinstall([project]),)
     return (
         Fix(
-            text="Install the cuDNN that this PyTorch was built with in the place of this copy, or "
-            "take the copy off the way of the loader.",
+            text=say(
+                "Replace this copy by the cuDNN that this PyTorch was built with, or remove the "
+                "copy from the loader's search path."
+            ),
         ),
     )

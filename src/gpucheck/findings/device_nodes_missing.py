@@ -10,10 +10,10 @@ Without /dev/nvidia0 the error is 100, "No CUDA GPUs are available".
 Causes:
 - The module nvidia_uvm is not loaded, or was loaded after the container started.
 - The files are left over from an earlier load of the driver.
-- A plain file is in the place of the device.
-- After a suspend the module has lost its state, although every file is there.
+- A plain file stands in the place of the device.
+- After a suspend the module has lost its state, although every file exists.
 
-Fix: let nvidia-modprobe create the files, or reload nvidia_uvm; then start the container.
+Fix: let nvidia-modprobe create the files, or reload nvidia_uvm; then start the container again.
 """
 
 from gpucheck.derived import Gpus
@@ -28,10 +28,11 @@ from gpucheck.facts.nvml import Nvml
 from gpucheck.facts.pci import Pci
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.findings.witnesses.selftest_says import SelfTestSays
+from gpucheck.language import listed, say, say_many
 
 RULE = Rule(
     __name__,
-    title="device files of the driver missing or broken",
+    title=say("device files of the driver are missing or broken"),
     severity=Severity.ERROR,
     family="driver",
     refuted_by=("device-placement", "cublas-matmul"),
@@ -73,19 +74,21 @@ def check(  # noqa: C901  # each fault that the files can have, in turn
     """Look for a broken file, for a missing one while CUDA fails, then for the error alone."""
     seen = says.points_at(RULE.slug)
     if cuda.init_code == 0 and not seen:
-        return Fine("CUDA starts")
+        return Fine(say("CUDA starts"))
     if elsewhere := around.without_linux_driver():
         return NotApplicable(elsewhere)
     if not around.in_container() and not known(driver.module_loaded, "driver.module_loaded"):
-        return NotApplicable("the kernel module is not loaded")
+        return NotApplicable(say("the kernel module is not loaded"))
     there = known(nodes.nodes, "device_nodes.nodes")
     if around.in_container() and all(_number(node) is None for node in there):
-        return NotApplicable("this container was given no device file of a GPU")
+        return NotApplicable(say("this container has no device file of a GPU"))
     broken = _broken(there)
     if broken is not None:
         return _hit_broken(broken, there, around)
     if cuda.init_code == _NO_DEVICE and _is_masked(gpus):
-        return NotApplicable("CUDA_VISIBLE_DEVICES hides every GPU: that is error 100 as well")
+        return NotApplicable(
+            say("CUDA_VISIBLE_DEVICES hides every GPU, which causes error 100 as well")
+        )
     missing = _missing(there, pci, nvml, around)
     if missing and _proves(cuda, driver):
         return _hit_missing(missing, cuda, driver, around)
@@ -94,9 +97,9 @@ def check(  # noqa: C901  # each fault that the files can have, in turn
     if seen:
         return _hit_unknown_error(driver, around, seen)
     if missing and cuda.init_code is None:
-        reason = f"{missing[0]} is not there, but CUDA may make it when it starts"
+        reason = say("{path} is missing, but CUDA may create it when it starts", path=missing[0])
         raise UnknownFactError("cuda_driver.init_code", reason)
-    return Fine("the device files are there")
+    return Fine(say("the device files exist"))
 
 
 def _is_masked(gpus: Gpus) -> bool:
@@ -147,13 +150,19 @@ def _proves(cuda: CudaDriver, driver: Driver) -> bool:
 def _hit_broken(broken: DeviceNode, nodes: list[DeviceNode], around: Surroundings) -> Hit:
     at = nodes.index(broken)
     if broken.is_device is False:
-        headline = f"{broken.path} is no device: a plain file or folder stands in its place"
+        headline = say(
+            "{path} is not a device: a plain file or folder stands in its place", path=broken.path
+        )
         fact = f"device_nodes.nodes.{at}.is_device"
     else:
-        headline = f"{broken.path} leads to no driver ({broken.opens}): it is a leftover"
+        headline = say(
+            "{path} leads to no driver ({error}): it is left over from an earlier driver",
+            path=broken.path,
+            error=broken.opens,
+        )
         fact = f"device_nodes.nodes.{at}.opens"
     remake = Fix(
-        text="Remove it and let NVIDIA's tool make it anew.",
+        text=say("Remove it and let NVIDIA's tool create it again."),
         commands=(f"sudo rm -r {broken.path}", _MAKE),
     )
     return Hit(
@@ -170,8 +179,12 @@ def _hit_missing(missing: list[str], cuda: CudaDriver, driver: Driver, around: S
     if driver.uvm_loaded is False and _UVM in missing:
         evidence.append("driver.uvm_loaded")
     return Hit(
-        headline=f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing: CUDA "
-        "cannot reach the driver",
+        headline=say_many(
+            len(missing),
+            "{files} is missing: CUDA cannot reach the driver",
+            "{files} are missing: CUDA cannot reach the driver",
+            files=listed(missing),
+        ),
         evidence=tuple(evidence),
         fixes=(_in_container(),) if around.in_container() else (_make(missing),),
         confidence=Confidence.CERTAIN if cuda.init_code is not None else Confidence.LIKELY,
@@ -181,27 +194,33 @@ def _hit_missing(missing: list[str], cuda: CudaDriver, driver: Driver, around: S
 def _hit_unknown_error(driver: Driver, around: Surroundings, seen: tuple[str, ...]) -> Hit:
     if around.in_container():
         return Hit(
-            headline="CUDA does not start (error 999), although the device files are there",
+            headline=say("CUDA does not start (error 999), although the device files exist"),
             evidence=(*seen, "device_nodes.nodes"),
             fixes=(_in_container(),),
             confidence=Confidence.POSSIBLE,
         )
     if driver.uvm_loaded is False:
         return Hit(
-            headline="CUDA does not start (error 999): the kernel module nvidia_uvm is not loaded",
+            headline=say(
+                "CUDA does not start (error 999): the kernel module nvidia_uvm is not loaded"
+            ),
             evidence=(*seen, "driver.uvm_loaded"),
             fixes=(_make([_UVM]),),
         )
     reload = Fix(
-        text="Stop all programs that use CUDA and reload the module that fails, as after a "
-        "suspend.",
+        text=say(
+            "Stop all programs that use CUDA, then reload the module, which often fails after a "
+            "suspend."
+        ),
         commands=("sudo rmmod nvidia_uvm", "sudo modprobe nvidia_uvm"),
     )
     return Hit(
-        headline="CUDA does not start (error 999), although the device files are there: the module "
-        "nvidia_uvm is often left so by a suspend",
+        headline=say(
+            "CUDA does not start (error 999), although the device files exist: a suspend often "
+            "leaves the module nvidia_uvm in this state"
+        ),
         evidence=(*seen, "device_nodes.nodes"),
-        fixes=(reload, Fix(text="Or restart.", commands=("sudo reboot",))),
+        fixes=(reload, Fix(text=say("Or restart."), commands=("sudo reboot",))),
         confidence=Confidence.POSSIBLE,
     )
 
@@ -211,14 +230,18 @@ def _make(missing: list[str]) -> Fix:
     numbers = (path.removeprefix("/dev/nvidia") for path in missing)
     more = [f"-c={number}" for number in numbers if whole_number(number)]
     return Fix(
-        text="Load the module and make the device files (nvidia-modprobe is part of the driver).",
+        text=say(
+            "Load the module and create the device files (nvidia-modprobe is part of the driver)."
+        ),
         commands=(*load, " ".join((_MAKE, *more))),
     )
 
 
 def _in_container() -> Fix:
     return Fix(
-        text="Make the files on the host, not here, then start a new container: one gets only the "
-        "files that are there when it starts.",
+        text=say(
+            "Create the files on the host, not here, then start a new container: a container gets "
+            "only the files that exist when it starts."
+        ),
         commands=("sudo modprobe nvidia-uvm", _MAKE),
     )

@@ -1,11 +1,11 @@
 """The driver's device files are there, but this process may not open them.
 
 Two causes look alike. Either the file mode keeps this user out (EACCES, "Permission denied"): then
-root can use the GPU, and you cannot. Or a cgroup forbids the device (EPERM, "Operation not
-permitted"), even to root: this is a container, a batch job or a service that was not given the GPU.
+root can use the GPU, but this user cannot. Or a cgroup forbids the device even to root (EPERM,
+"Operation not permitted"): then this container, batch job or service was not given the GPU.
 
-Symptoms: nvidia-smi says "Failed to initialize NVML: Insufficient Permissions", "Unknown Error", or
-"No devices were found"; PyTorch says "No CUDA GPUs are available" or error 304 or 999.
+Symptoms: nvidia-smi says "Failed to initialize NVML: Insufficient Permissions", "Unknown Error" or
+"No devices were found"; PyTorch says "No CUDA GPUs are available", or fails with error 304 or 999.
 
 Causes:
 - NVreg_DeviceFileMode or a udev rule restricts the file mode.
@@ -13,7 +13,7 @@ Causes:
 - A container that had a GPU loses it when the host runs ``systemctl daemon-reload``.
 - A container has the device files, but no permission to use them.
 
-In a Slurm job without a GPU the refusal is intended and not a fault.
+When it is reported: not in a Slurm job that was given no GPU. There the refusal is intended.
 
 Fix: change the group or the file mode; or start the container, job or service with the GPU.
 """
@@ -27,10 +27,11 @@ from gpucheck.facts.environment import Environment
 from gpucheck.facts.request import Request
 from gpucheck.facts.system import System
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+from gpucheck.language import say
 
 RULE = Rule(
     __name__,
-    title="no permission to open the GPU",
+    title=say("no permission to open the GPU"),
     severity=Severity.ERROR,
     family="driver",
     refuted_by=("device-placement", "cublas-matmul"),
@@ -55,9 +56,9 @@ def check(
 ) -> Judgement:
     """Look for a device file that cannot be opened, because of its mode or of the cgroup."""
     if cuda.init_code == 0:
-        return Fine("CUDA starts")
+        return Fine(say("CUDA starts"))
     if system.os in ("windows", "macos"):
-        return NotApplicable("device files are Linux's")
+        return NotApplicable(say("only Linux has device files"))
     all_nodes = known(nodes.nodes, "device_nodes.nodes")
     needed = [at for at, node in enumerate(all_nodes) if not _is_numbered(node)]
     numbered = [at for at, node in enumerate(all_nodes) if _is_numbered(node)]
@@ -68,22 +69,28 @@ def check(
         if all_nodes[at].opens in ("EACCES", "EPERM")
     ]
     if not refused:
-        return Fine("this user may open the device files")
+        return Fine(say("this user may open the device files"))
     forbidden = [at for at in refused if all_nodes[at].opens == "EPERM"]
     if forbidden and _slurm_gave_none(environment) and not request.gpus:
-        return Fine("Slurm gave this job no GPU, and keeps it from those of others")
+        return Fine(say("Slurm gave this job no GPU, and keeps the GPUs of other jobs from it"))
     at = (forbidden or refused)[0]
     path = all_nodes[at].path
     evidence = (f"device_nodes.nodes.{at}.path", f"device_nodes.nodes.{at}.opens")
     if forbidden:
         return Hit(
-            headline=f"{path} may not be opened (EPERM): the cgroup of this process was not given "
-            "the GPU",
+            headline=say(
+                "This process may not open {path} (EPERM): its cgroup was not given the GPU",
+                path=path,
+            ),
             evidence=evidence,
             fixes=_grant(container, environment),
         )
     return Hit(
-        headline=f"{path} may not be opened by this user (EACCES, mode {all_nodes[at].mode})",
+        headline=say(
+            "This user may not open {path} (EACCES, mode {mode})",
+            path=path,
+            mode=all_nodes[at].mode,
+        ),
         evidence=(*evidence, f"device_nodes.nodes.{at}.mode", "device_nodes.uid"),
         fixes=_open_up(all_nodes[at], system),
     )
@@ -106,35 +113,41 @@ def _grant(container: Container, environment: Environment) -> tuple[Fix, ...]:
     if runtime == "kubernetes":
         return (
             Fix(
-                text="Let the pod ask for a GPU, so that NVIDIA's device plugin gives it one; a "
-                "privileged mount of /dev does not.",
+                text=say(
+                    "Let the pod request a GPU, so that NVIDIA's device plugin gives it one. A "
+                    "privileged mount of /dev is not enough."
+                ),
                 commands=("resources: {limits: {nvidia.com/gpu: 1}}",),
             ),
         )
     if runtime == "lxc":
         return (
             Fix(
-                text="Allow the devices in the container's configuration on the host (195 is "
-                "nvidia's number; nvidia-uvm's stands in /proc/devices).",
+                text=say(
+                    "Allow the devices in the container's configuration on the host. The major "
+                    "number of nvidia is 195; /proc/devices shows that of nvidia-uvm."
+                ),
                 commands=("lxc.cgroup2.devices.allow: c 195:* rwm", "grep nvidia /proc/devices"),
             ),
         )
     if runtime:
         return _grant_container(container)
     if environment.get("SLURM_JOB_ID"):
-        return (Fix(text="Ask Slurm for a GPU.", commands=("srun --gres=gpu:1 gpucheck",)),)
+        return (Fix(text=say("Ask Slurm for a GPU."), commands=("srun --gres=gpu:1 gpucheck",)),)
     return (
         Fix(
-            text="Allow the devices to the service or session that runs this: in a systemd unit "
-            "DeviceAllow= for /dev/nvidia0, /dev/nvidiactl and /dev/nvidia-uvm, and no "
-            "PrivateDevices=yes."
+            text=say(
+                "Allow the devices for the service or session that runs this. In a systemd unit, "
+                "set DeviceAllow= for /dev/nvidia0, /dev/nvidiactl and /dev/nvidia-uvm, and do "
+                "not set PrivateDevices=yes."
+            )
         ),
     )
 
 
 def _grant_container(container: Container) -> tuple[Fix, ...]:
     given = Fix(
-        text="Start the container with the GPU, not only with its device files mounted.",
+        text=say("Start the container with the GPU, not only with its device files mounted."),
         commands=(
             "podman run --device nvidia.com/gpu=all ..."
             if container.runtime == "podman"
@@ -144,12 +157,17 @@ def _grant_container(container: Container) -> tuple[Fix, ...]:
     if not container.injected:
         return (given,)
     again = Fix(
-        text="Restart this container: it had the GPU, and `systemctl daemon-reload` on the host "
-        "took it away."
+        text=say(
+            "Restart this container: it had the GPU, and `systemctl daemon-reload` on the host "
+            "took it away."
+        )
     )
     lasting = Fix(
-        text="So that it does not come back: name the device files when the container starts, or "
-        "set Docker's option native.cgroupdriver=cgroupfs in /etc/docker/daemon.json.",
+        text=say(
+            "So that this does not happen again, name the device files when you start the "
+            "container, or set Docker's option native.cgroupdriver=cgroupfs in "
+            "/etc/docker/daemon.json."
+        ),
         commands=("docker run --gpus all --device /dev/nvidiactl --device /dev/nvidia-uvm ...",),
     )
     return again, lasting
@@ -160,8 +178,10 @@ def _open_up(node: DeviceNode, system: System) -> tuple[Fix, ...]:
     if mode & _ALL_MAY == _ALL_MAY:
         return (
             Fix(
-                text="The mode lets everybody in, so something else refuses: SELinux or AppArmor "
-                "(their log says so), or a user namespace.",
+                text=say(
+                    "The mode lets every user in, so something else refuses: SELinux or AppArmor "
+                    "(their log says so), or a user namespace."
+                ),
                 commands=("sudo ausearch -m avc -ts recent | grep nvidia",),
             ),
         )
@@ -169,7 +189,7 @@ def _open_up(node: DeviceNode, system: System) -> tuple[Fix, ...]:
     if system.jetson:
         return (
             Fix(
-                text="Add this user to the group video, then log in again.",
+                text=say("Add this user to the group video, then log in again."),
                 commands=('sudo usermod -aG video "$USER"',),
             ),
         )
@@ -177,8 +197,10 @@ def _open_up(node: DeviceNode, system: System) -> tuple[Fix, ...]:
         group = f"stat -c %G {node.path}"
         fixes.append(
             Fix(
-                text="Add this user to the group of the file, unless that is root (it is often "
-                "video, render or vglusers), then log in again.",
+                text=say(
+                    "Add this user to the group of the file, unless that is root (it is often "
+                    "video, render or vglusers), then log in again."
+                ),
                 commands=(
                     group,
                     f'[ "$({group})" = root ] || sudo usermod -aG "$({group})" "$USER"',
@@ -187,8 +209,10 @@ def _open_up(node: DeviceNode, system: System) -> tuple[Fix, ...]:
         )
     fixes.append(
         Fix(
-            text="Let every user in, as is the driver's default: find the line that narrows the "
-            "mode, take it out, and restart; until then set the mode by hand.",
+            text=say(
+                "Let every user in, which is the driver's default: find the line that restricts "
+                "the mode, remove it, and restart. Until then, set the mode by hand."
+            ),
             commands=(
                 "grep -rn NVreg_DeviceFile /etc/modprobe.d; grep -rln nvidia /etc/udev/rules.d",
                 "sudo chmod 0666 /dev/nvidiactl /dev/nvidia-uvm /dev/nvidia[0-9]*",

@@ -6,7 +6,7 @@ this is information, not a fault.
 
 Symptoms: none. It matters when you plan the next maintenance, or when a security scan asks for it.
 
-Fix: move to a long-lived branch that still supports your GPU when it suits you. Old GPUs may have
+Fix: when it suits you, move to a long-lived branch that still supports your GPU. Old GPUs may have
 no newer branch; the last branch that supports them is then the right one.
 """
 
@@ -18,11 +18,12 @@ from gpucheck.facts import UnknownFactError
 from gpucheck.facts.claims import Severity
 from gpucheck.facts.system import System
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+from gpucheck.language import Sentence, say
 from gpucheck.tables.driver_branches import BranchRow, DriverBranches
 
 RULE = Rule(
     __name__,
-    title="NVIDIA no longer supports this driver branch",
+    title=say("NVIDIA no longer supports this driver branch"),
     severity=Severity.INFO,
     family="driver",
     suppressed_by=("driver-too-old", "driver-dropped-gpu", "driver-library-mismatch"),
@@ -39,28 +40,47 @@ def check(
 ) -> Judgement:
     """Look up the branch of the running driver."""
     if system.jetson:
-        return NotApplicable("a Jetson's driver belongs to its JetPack release")
+        return NotApplicable(say("the driver of a Jetson is part of its JetPack release"))
     if not gpus.present():
-        return NotApplicable("there is no NVIDIA GPU")
+        return NotApplicable(say("there is no NVIDIA GPU"))
     release = driver.release()
     row = branches.branch_of(release)
     today = datetime.now(tz=timezone.utc).date()
     ended = branches.is_end_of_life(release, today)
     if ended is None:
-        raise UnknownFactError(driver.release_fact(), f"no end of life is known for {release}")
+        raise UnknownFactError(
+            driver.release_fact(),
+            say("the end of life of driver {release} is unknown", release=release),
+        )
     if not ended:
-        return Fine(f"the branch of driver {release} is supported")
+        return Fine(say("the branch of driver {release} is supported", release=release))
     newer = update.branch(release.partition(".")[0])
     if newer is None or row is None or str(newer) == row.branch:
-        return Fine(f"the branch of driver {release} has ended, and no newer one fits this GPU")
+        return Fine(
+            say(
+                "NVIDIA no longer supports the branch of driver {release}, but no newer branch "
+                "supports this GPU",
+                release=release,
+            )
+        )
     return Hit(
-        headline=f"Driver {release} is of branch {row.branch}, {_since(row)}",
+        headline=_headline(release, row),
         evidence=(driver.release_fact(),),
-        fixes=(update.install(f"{newer}", "when it suits you"),),
+        fixes=(update.install(f"{newer}", say("when it suits you")),),
     )
 
 
-def _since(row: BranchRow) -> str:
+def _headline(release: str, row: BranchRow) -> Sentence:
     if row.eol is not None:
-        return f"which NVIDIA supported until {row.eol}"
-    return f"which NVIDIA no longer supported in {row.ended_by}"
+        return say(
+            "Driver {release} belongs to branch {branch}, which NVIDIA supported until {end}",
+            release=release,
+            branch=row.branch,
+            end=row.eol,
+        )
+    return say(
+        "Driver {release} belongs to branch {branch}, which NVIDIA stopped supporting by {end}",
+        release=release,
+        branch=row.branch,
+        end=row.ended_by,
+    )

@@ -1,8 +1,8 @@
 """The installed driver no longer supports this GPU, or has the wrong kernel modules for it.
 
-NVIDIA ends the support of a GPU architecture with a driver branch: later branches do not support
-these GPUs at all. The kernel modules also come in two flavours: the open ones support no GPU older
-than Turing, the proprietary ones no GPU from Blackwell on (nor Grace Hopper).
+Every GPU architecture has a last driver branch: later branches do not support its GPUs at all. The
+kernel modules also come in two flavours. The open ones support no GPU older than Turing. The
+proprietary ones support neither Grace Hopper nor any GPU from Blackwell on.
 
 Symptoms: nvidia-smi says "No devices were found", or lists only the other GPUs; the kernel log says
 "is supported through the NVIDIA 470.xx Legacy drivers", "not supported by open nvidia.ko" or
@@ -10,10 +10,10 @@ Symptoms: nvidia-smi says "No devices were found", or lists only the other GPUs;
 
 Causes: an upgrade went past the last branch that supports the GPU, or installed the other flavour.
 
-When it is reported: a GPU that NVML lists is supported, whatever a table says. A display card next
-to GPUs that work is only mentioned if the installed PyTorch has no code for it.
+When it is reported: a GPU that NVML lists is supported, whatever a table says. If other GPUs work
+and the installed PyTorch has no code for this one, such as a display card, it is only mentioned.
 
-Fix: install the last branch that supports all GPUs of the machine; or the same branch with the
+Fix: install the last branch that supports all GPUs of the machine, or the same branch with the
 other kernel modules.
 """
 
@@ -28,11 +28,12 @@ from gpucheck.facts.request import Request
 from gpucheck.facts.system import System
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+from gpucheck.language import Sentence, in_turn, say
 from gpucheck.tables.cubin_rules import CubinRules, Runs
 
 RULE = Rule(
     __name__,
-    title="a GPU that the installed driver does not drive",
+    title=say("the installed driver does not support a GPU"),
     severity=Severity.ERROR,
     family="driver",
     refuted_by=("device-placement", "cublas-matmul"),
@@ -55,15 +56,15 @@ def check(  # noqa: PLR0913, PLR0917  # GPUs, driver, who wants them, and where
 ) -> Judgement:
     """Judge every GPU that is on the bus and that the driver does not list."""
     if around.in_container() and nvml.gpus:
-        return NotApplicable("the driver is the host's, and this container has been given a GPU")
+        return NotApplicable(say("the driver belongs to the host, and this container has a GPU"))
     elsewhere = around.without_linux_driver()
     if elsewhere and (system.os == "macos" or system.jetson or not pci.gpus):
         return NotApplicable(elsewhere)  # Windows and WSL show no bus, but it may be described
     if not gpus.present():
-        return NotApplicable("there is no NVIDIA GPU")
+        return NotApplicable(say("there is no NVIDIA GPU"))
     found = [one for one in support.unsupported() if one.kind != "too-new"]
     if not found:
-        return Fine("the driver drives every GPU that it does not list, as far as the tables tell")
+        return Fine(say("the tables know of no GPU here that the driver does not support"))
     wanted = request.gpus is not None and request.gpus > len(nvml.gpus or ())
     could = {_torch_could(torch, cubins, one) for one in found}
     severity = Severity.WARNING if None in could else Severity.INFO
@@ -71,12 +72,27 @@ def check(  # noqa: PLR0913, PLR0917  # GPUs, driver, who wants them, and where
         severity = Severity.ERROR
     told = nvml.gpus is not None or any("kernel_log.nvrm" in one.facts for one in found)
     return Hit(
-        headline="The installed driver does not drive "
-        + "; nor ".join(f"{one.gpu.label}: {one.why}" for one in found),
+        headline=_headline(found),
         evidence=tuple(dict.fromkeys(fact for one in found for fact in one.facts)),
         fixes=tuple(_fixes(found, install)),
         severity=severity,
         confidence=Confidence.CERTAIN if told else Confidence.LIKELY,
+    )
+
+
+def _headline(found: list[Unsupported]) -> str:
+    """Return a sentence for each GPU, without the full stop of the last."""
+    *before, last = found
+    return in_turn([*(_ended(one) for one in before), _sentence(last)])
+
+
+def _sentence(one: Unsupported) -> Sentence:
+    return say("The installed driver does not support {gpu}: {why}", gpu=one.gpu.label, why=one.why)
+
+
+def _ended(one: Unsupported) -> Sentence:
+    return say(
+        "The installed driver does not support {gpu}: {why}.", gpu=one.gpu.label, why=one.why
     )
 
 
@@ -90,7 +106,12 @@ def _torch_could(torch: TorchBuild, cubins: CubinRules, found: Unsupported) -> b
 def _fixes(found: list[Unsupported], install: DriverFixes) -> list[Fix]:
     branches = [one.branch for one in found if one.branch is not None]
     if not branches:
-        flavour = "open" if "only with the open" in found[0].why else "proprietary"
-        return [install.install(None, f"with the {flavour} kernel modules")]
-    last = min(branches)
-    return [install.install(None, f"branch {last} is the last for {found[0].gpu.label}")]
+        if "only with the open" in found[0].why:
+            return [install.install(None, say("with the open kernel modules"))]
+        return [install.install(None, say("with the proprietary kernel modules"))]
+    last, gpu = min(branches), found[0].gpu.label
+    return [
+        install.install(
+            None, say("branch {last} is the last that supports {gpu}", last=last, gpu=gpu)
+        )
+    ]

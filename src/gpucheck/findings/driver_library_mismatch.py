@@ -5,12 +5,14 @@ Symptoms: nvidia-smi says "Failed to initialize NVML: Driver/library version mis
 cuda driver combination". PyTorch says "Unexpected error from cudaGetDeviceCount()", and
 ``torch.cuda.is_available()`` is False.
 
-Causes: the driver was updated, often automatically, while the old module stays loaded until a
+Causes: mostly the driver was updated, often automatically, and the old module stays loaded until a
 restart. Less often, two drivers are installed and the loader takes the wrong libcuda, an image has
-driver libraries of its own, or a cuda-compat library is older than the driver. A cuda-compat
-library that is newer than the module is meant to differ and is not a fault.
+driver libraries of its own, or a cuda-compat library is older than the driver.
 
-Fix: restart, or reload the modules while nothing uses the GPU. No driver needs to be installed.
+When it is reported: a cuda-compat library that is newer than the module is meant to differ and is
+not a fault.
+
+Fix: restart, or reload the modules while nothing uses the GPU. You need not install a driver.
 """
 
 from gpucheck.advice import DriverFixes
@@ -24,11 +26,12 @@ from gpucheck.facts.nvml import Nvml
 from gpucheck.facts.system import System
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.findings.witnesses.selftest_says import SelfTestSays
+from gpucheck.language import Sentence, say
 from gpucheck.tables.versions import compare, parse
 
 RULE = Rule(
     __name__,
-    title="kernel module and driver libraries differ",
+    title=say("the kernel module and the driver libraries differ"),
     severity=Severity.ERROR,
     family="driver",
     refuted_by=("device-placement", "cublas-matmul"),
@@ -55,15 +58,15 @@ def check(  # noqa: PLR0913, PLR0917  # both sides of the driver, and both ways 
 ) -> Judgement:
     """Take the driver's own error; if it could not be asked, compare the releases."""
     if system.wsl:
-        return NotApplicable("WSL takes module and libraries from Windows together")
+        return NotApplicable(say("in WSL the module and the libraries both come from Windows"))
     said = _said(nvml, cuda, smi) + says.points_at(RULE.slug)
     at = _first(driver.libcuda)
     library = driver.libcuda[at] if driver.libcuda and at is not None else None
     differ = _differ(driver.module_release, library)
     if not said and nvml.init_code == 0 and cuda.init_code != _COMPAT_REFUSED:
-        return Fine("the driver answers")
+        return Fine(say("the driver answers"))
     if cuda.init_code == 0 and not says.points_at(RULE.slug):
-        return Fine("CUDA starts")
+        return Fine(say("CUDA starts"))
     if cuda.init_code == _COMPAT_REFUSED and differ:
         said = ("cuda_driver.init_code",)
     if not said and not differ:
@@ -106,19 +109,35 @@ def _differ(module: str | None, library: DriverLibrary | None) -> bool:
 
 def _nothing(driver: Driver, library: DriverLibrary | None) -> Judgement:
     if driver.module_loaded is False:
-        return NotApplicable("no kernel module is loaded")
+        return NotApplicable(say("no kernel module is loaded"))
     if library is None or not library.release or not driver.module_release:
-        return Fine("nothing says that the releases differ")
-    return Fine(f"module and libcuda fit: {driver.module_release}, {library.release}")
+        return Fine(say("nothing shows that the releases differ"))
+    return Fine(
+        say(
+            "the kernel module {module} and libcuda {libcuda} fit together",
+            module=driver.module_release,
+            libcuda=library.release,
+        )
+    )
 
 
-def _headline(driver: Driver, library: DriverLibrary | None) -> str:
+def _headline(driver: Driver, library: DriverLibrary | None) -> Sentence:
     if library is None or not driver.module_release:
-        return "The loaded kernel module and the libraries of NVIDIA's driver differ in release"
-    kind = "cuda-compat library" if library.kind == "compat" else "libcuda"
-    return (
-        f"The kernel module that is loaded is {driver.module_release}, but the {kind} that "
-        f"programs load is {library.release}"
+        return say(
+            "The loaded kernel module and the libraries of NVIDIA's driver are of different "
+            "releases"
+        )
+    if library.kind == "compat":
+        return say(
+            "The loaded kernel module is {module}, but the cuda-compat library that programs load "
+            "is {library}",
+            module=driver.module_release,
+            library=library.release,
+        )
+    return say(
+        "The loaded kernel module is {module}, but the libcuda that programs load is {library}",
+        module=driver.module_release,
+        library=library.release,
     )
 
 
@@ -134,12 +153,15 @@ def _fixes(
     if around.in_container():
         return (
             Fix(
-                text="Restart this container, so that it gets the libraries of the driver that "
-                "runs now. If nvidia-smi says the same on the host, restart the host first. An "
-                "image must not carry driver libraries of its own."
+                text=say(
+                    "Restart this container, so that it gets the libraries of the driver that runs "
+                    "now. If nvidia-smi says the same on the host, restart the host first. An "
+                    "image must not have driver libraries of its own."
+                )
             ),
         )
-    return (update.reboot("that loads the module of the installed release"), modules.reload())
+    reboot = update.reboot(say("that loads the module of the installed release"))
+    return (reboot, modules.reload())
 
 
 def _wrong_library(driver: Driver, library: DriverLibrary, around: Surroundings) -> Fix | None:
@@ -147,17 +169,35 @@ def _wrong_library(driver: Driver, library: DriverLibrary, around: Surroundings)
     others = [one.release for one in driver.libcuda or () if one.kind == "driver"]
     if library.kind != "compat" and driver.module_release not in others:
         return None
-    path = library.path or "that library"
-    folder = path.rpartition("/")[0]
+    folder = (library.path or "").rpartition("/")[0]
     commands = around.path_without("LD_LIBRARY_PATH", {folder}) if folder else ()
-    what = "older than the driver" if library.kind == "compat" else "left by another driver"
     if commands:
-        return Fix(
-            text=f"Take {folder} out of LD_LIBRARY_PATH: the libcuda in it is {what}.",
-            commands=commands,
+        return Fix(text=_out_of_path(library, folder), commands=commands)
+    return Fix(text=_remove(library), commands=("sudo ldconfig",))
+
+
+def _out_of_path(library: DriverLibrary, folder: str) -> Sentence:
+    if library.kind == "compat":
+        return say(
+            "Remove {folder} from LD_LIBRARY_PATH: the libcuda in it is older than the driver.",
+            folder=folder,
         )
-    return Fix(
-        text=f"Remove {path}, or the package that owns it: it is {what}, and the loader takes it "
-        "before the right one. Then refresh the loader's cache.",
-        commands=("sudo ldconfig",),
+    return say(
+        "Remove {folder} from LD_LIBRARY_PATH: another driver left the libcuda in it.",
+        folder=folder,
+    )
+
+
+def _remove(library: DriverLibrary) -> Sentence:
+    path = library.path or say("that library")
+    if library.kind == "compat":
+        return say(
+            "Remove {path}, or the package that owns it: it is older than the driver, and the "
+            "loader takes it before the right one. Then refresh the loader's cache.",
+            path=path,
+        )
+    return say(
+        "Remove {path}, or the package that owns it: another driver left it, and the loader takes "
+        "it before the right one. Then refresh the loader's cache.",
+        path=path,
     )

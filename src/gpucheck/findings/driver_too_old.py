@@ -1,7 +1,7 @@
 """The NVIDIA driver is too old for the CUDA that PyTorch was built with, or for the GPU.
 
-A CUDA build of PyTorch brings its own CUDA runtime, but not the driver. The runtime starts only on
-a driver that supports at least CUDA 11.0 for builds of CUDA 11, 12.0 for builds of CUDA 12, and so
+A CUDA build of PyTorch brings its own CUDA runtime, but not the driver. Builds of CUDA 11 need a
+driver that supports at least CUDA 11.0, builds of CUDA 12 one that supports at least 12.0, and so
 on: within a major version any driver is enough (minor-version compatibility). So CUDA 12.4 builds
 run on a driver whose nvidia-smi says "CUDA Version: 12.2", and the toolkit of the machine does not
 matter. Builds for CUDA 10.2 and older need at least the driver of their own CUDA release.
@@ -18,11 +18,10 @@ found", and the kernel log says "installed in this system is not supported by th
 release". Then only a newer driver helps.
 
 A compiled extension may have only PTX for the GPU, made with a newer CUDA than the driver supports.
-The driver refuses it on the first call: "the provided PTX was compiled with an unsupported
-toolchain" (CUDA error 222). Machine code that fits the GPU is not affected.
+The driver refuses this PTX on the first call: "the provided PTX was compiled with an unsupported
+toolchain" (CUDA error 222). Machine code for the GPU is not affected.
 
-Fix: install a newer driver; or install a PyTorch build for an older CUDA that still has code for
-your GPU.
+Fix: install a newer driver, or a PyTorch build for an older CUDA that still has code for your GPU.
 """
 
 from gpucheck.advice import DriverFixes, TorchFixes
@@ -37,13 +36,14 @@ from gpucheck.facts.system import System
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, Rule
 from gpucheck.findings.witnesses.selftest_says import SelfTestSays
+from gpucheck.language import Sentence, in_series, say
 from gpucheck.tables import OperatingSystem
 from gpucheck.tables.cuda_drivers import CudaDrivers
 from gpucheck.tables.versions import at_least, parse
 
 RULE = Rule(
     __name__,
-    title="the driver is too old for this PyTorch or this GPU",
+    title=say("the driver is too old for this PyTorch or this GPU"),
     severity=Severity.ERROR,
     family="driver",
     refuted_by=("device-placement", "cublas-matmul"),
@@ -64,7 +64,7 @@ RULE = Rule(
         "extension.cubins",
     ),
     preflight=InPreflight(
-        fix="Update the NVIDIA driver on the host that is named.",
+        fix=say("Update the NVIDIA driver on the named host."),
     ),
 )
 
@@ -86,14 +86,14 @@ def check(  # noqa: PLR0913, PLR0917  # GPU, driver, torch and tables
 ) -> Judgement:
     """Compare the driver with the CUDA that torch was built for, then with the GPUs."""
     if _surely_no_gpu(gpus):
-        return NotApplicable("there is no NVIDIA GPU")
+        return NotApplicable(say("there is no NVIDIA GPU"))
     older_than_gpu = None if around.in_container() and nvml.gpus else _for_gpu(support, update)
     if torch.installed is False:
-        return older_than_gpu or NotApplicable("torch is not installed")
+        return older_than_gpu or NotApplicable(say("torch is not installed"))
     if older_than_gpu is None or torch.built_for is not None:
         built_for = known(torch.built_for, "torch.built_for")
         if built_for != "cuda":
-            return older_than_gpu or NotApplicable("this torch was not built for CUDA")
+            return older_than_gpu or NotApplicable(say("this torch was not built for CUDA"))
         judged = _for_torch(driver, torch, system, drivers, update, reinstall)
         if isinstance(judged, Hit):
             return judged
@@ -109,10 +109,14 @@ def check(  # noqa: PLR0913, PLR0917  # GPU, driver, torch and tables
 def _refused(seen: tuple[str, ...], torch: TorchBuild, update: DriverFixes) -> Hit:
     """Report that the driver refused a self-test although its release should be new enough."""
     return Hit(
-        headline=f"The driver refuses code of PyTorch {torch.version or ''} (CUDA {torch.cuda}) as "
-        "newer than itself",
+        headline=say(
+            "The driver refuses the code of PyTorch {version} (CUDA {cuda}): the code is newer "
+            "than the driver",
+            version=torch.version or "",
+            cuda=torch.cuda,
+        ),
         evidence=(*seen, "torch.cuda"),
-        fixes=(update.install(reason=f"for PyTorch builds of CUDA {torch.cuda}"),),
+        fixes=(update.install(reason=say("for PyTorch builds of CUDA {cuda}", cuda=torch.cuda)),),
         confidence=Confidence.LIKELY,
     )
 
@@ -120,16 +124,27 @@ def _refused(seen: tuple[str, ...], torch: TorchBuild, update: DriverFixes) -> H
 def _refused_ptx(newer: NewerPtx, update: DriverFixes) -> Hit:
     """Report that the driver runs torch but cannot compile an extension's PTX for the GPU."""
     name = newer.package.title
-    gpus = ", ".join(gpu.label for gpu in newer.gpus)
+    gpus = in_series([gpu.label for gpu in newer.gpus])
     return Hit(
-        headline=f"{name} has only PTX of CUDA {newer.built_with} for {gpus}, and the driver "
-        f"speaks CUDA {newer.speaks}, so it refuses to compile it",
+        headline=say(
+            "{name} has only PTX of CUDA {built_with} for {gpus}, and the driver refuses to "
+            "compile this PTX, because it speaks only CUDA {driver_cuda}",
+            name=name,
+            built_with=newer.built_with,
+            gpus=gpus,
+            driver_cuda=newer.speaks,
+        ),
         evidence=newer.facts,
         fixes=(
-            update.install(None, f"one that speaks CUDA {newer.built_with}"),
+            update.install(None, say("one that speaks CUDA {cuda}", cuda=newer.built_with)),
             Fix(
-                text=f"Or take a build of {name} with machine code for {gpus}, or compile it with "
-                f"CUDA {newer.speaks} or older.",
+                text=say(
+                    "Or install a build of {name} with machine code for {gpus}, or compile it "
+                    "with CUDA {driver_cuda} or older.",
+                    name=name,
+                    gpus=gpus,
+                    driver_cuda=newer.speaks,
+                ),
             ),
         ),
         confidence=Confidence.LIKELY,
@@ -154,10 +169,12 @@ def _for_gpu(support: GpuSupport, update: DriverFixes) -> Hit | None:
     if not found:
         return None
     newest = max(found, key=lambda one: one.branch or 0)
+    gpu = newest.gpu.label
+    reason = say("the first branch that supports {gpu}", gpu=gpu)
     return Hit(
-        headline=f"The driver is too old for {newest.gpu.label}: {newest.why}",
+        headline=say("The driver is too old for {gpu}: {why}", gpu=gpu, why=newest.why),
         evidence=tuple(dict.fromkeys(fact for one in found for fact in one.facts)),
-        fixes=(update.install(str(newest.branch), f"the first branch for {newest.gpu.label}"),),
+        fixes=(update.install(str(newest.branch), reason),),
     )
 
 
@@ -174,22 +191,44 @@ def _for_torch(  # driver, torch and tables
     reported = driver.cuda() if driver.reports_cuda() else None
     release = _release(driver) if reported else driver.release()
     runs = known(drivers.driver_runs(cuda, os, driver=release, driver_cuda=reported), "torch.cuda")
-    name = f"Driver {release}" if release else "The driver"
-    speaks = f" (CUDA {reported})" if reported else ""
+    name = _named(release, reported)
     if runs:
-        return Fine(f"{name}{speaks} runs builds of CUDA {cuda}")
+        return Fine(say("{driver} runs builds of CUDA {cuda}", driver=name, cuda=cuda))
     if why := driver.unread_compat():
         raise UnknownFactError("cuda_driver.cuda", why)
     oldest = drivers.oldest_driver(cuda, os)
-    older = f"is older than {oldest}, the oldest" if oldest else "is too old: no driver of its age"
     if oldest and _is_new_enough(release, oldest):
-        return _old_libcuda(f"{name}{speaks}", cuda, driver)
+        return _old_libcuda(name, cuda, driver)
     evidence = [driver.release_fact()] if release else []
     evidence += [driver.cuda_fact()] if reported else []
     return Hit(
-        headline=f"{name}{speaks} {older} that runs CUDA {cuda} builds of PyTorch",
+        headline=_older(name, oldest, cuda),
         evidence=(*evidence, "torch.cuda", "torch.version"),
         fixes=_fixes(update, reinstall, oldest, cuda),
+    )
+
+
+def _named(release: str | None, cuda: str | None) -> Sentence:
+    """Return the driver as the subject of a sentence."""
+    if release and cuda:
+        return say("Driver {release} (CUDA {cuda})", release=release, cuda=cuda)
+    if release:
+        return say("Driver {release}", release=release)
+    return say("The driver (CUDA {cuda})", cuda=cuda) if cuda else say("The driver")
+
+
+def _older(name: Sentence, oldest: str | None, cuda: str) -> Sentence:
+    if oldest is None:
+        return say(
+            "{driver} is too old: no driver of its age runs CUDA {cuda} builds of PyTorch",
+            driver=name,
+            cuda=cuda,
+        )
+    return say(
+        "{driver} is older than {oldest}, the oldest that runs CUDA {cuda} builds of PyTorch",
+        driver=name,
+        oldest=oldest,
+        cuda=cuda,
     )
 
 
@@ -198,16 +237,23 @@ def _is_new_enough(release: str | None, oldest: str) -> bool:
     return bool(have and need and at_least(have, need))
 
 
-def _old_libcuda(name: str, cuda: str, driver: DriverState) -> Hit:
+def _old_libcuda(name: Sentence, cuda: str, driver: DriverState) -> Hit:
     """Report that the driver is new enough, but a libcuda that is not its own is loaded."""
     return Hit(
-        headline=f"{name} is new enough for CUDA {cuda} builds of PyTorch, but the libcuda that "
-        "was loaded speaks an older CUDA: it is not the driver's own",
+        headline=say(
+            "{driver} is new enough for CUDA {cuda} builds of PyTorch, but the loaded libcuda "
+            "supports an older CUDA: it is not the driver's own",
+            driver=name,
+            cuda=cuda,
+        ),
         evidence=(driver.release_fact(), driver.cuda_fact(), "cuda_driver.library", "torch.cuda"),
         fixes=(
             Fix(
-                text="Find the older libcuda that the loader takes first (cuda-compat, or one left "
-                "by another driver) and take its folder out of LD_LIBRARY_PATH, or remove it.",
+                text=say(
+                    "Find the older libcuda that the loader takes first: it is from cuda-compat or "
+                    "was left by another driver. Remove its folder from LD_LIBRARY_PATH, or remove "
+                    "the library."
+                ),
                 commands=("ldconfig -p | grep libcuda.so",),
             ),
         ),
@@ -225,8 +271,8 @@ def _release(driver: DriverState) -> str | None:
 def _fixes(
     update: DriverFixes, reinstall: TorchFixes, oldest: str | None, cuda: str
 ) -> tuple[Fix, ...]:
-    newer = update.install(oldest, f"for PyTorch builds of CUDA {cuda}")
-    older_build = reinstall.install_for("the driver you have")
+    newer = update.install(oldest, say("for PyTorch builds of CUDA {cuda}", cuda=cuda))
+    older_build = reinstall.install_for(say("the driver you have"))
     if older_build is None:
         return (newer,)
     return (older_build,) if update.conflict(oldest) else (older_build, or_else(newer))

@@ -8,26 +8,30 @@ Symptoms on import: "undefined symbol: _ZN3c10...", "libcudart.so.12: cannot ope
 file", "libtorch_cuda.so: cannot open shared object file"; or the package continues without its
 compiled code.
 
-Causes: only torch was upgraded; a wheel was installed that was made for another torch or CUDA
-(``--no-deps``, a file from a release page); or an old build was left over.
+Causes:
+- Only torch was upgraded.
+- A wheel was installed that was made for another torch or CUDA (``--no-deps``, a file from a
+  release page).
+- An old build was left over.
 
 When it is reported: gpucheck imports nothing. It compares the symbols and libraries that the files
-need with those that the installed torch has. A file is blamed only if
+need with those that the installed torch has. A package is reported only in these cases:
 
-- it needs symbols of PyTorch that neither a library of this torch nor one of its own package
-  defines;
-- it needs a library of PyTorch that this build lacks, as a CPU build lacks ``libtorch_cuda.so``;
-- it needs the CUDA libraries of another major release, and the loader would not find them (if both
-  releases are installed and found, nothing is wrong);
-- it needs a DLL of the Visual C++ runtime that is nowhere on this Windows machine;
-- or all files of the package carry the tag of another Python in their names.
+- A file needs symbols of PyTorch that neither a library of this torch nor one of its own package
+  defines.
+- A file needs a library of PyTorch that this build lacks, as a CPU build lacks
+  ``libtorch_cuda.so``.
+- A file needs the CUDA libraries of another major release, and the loader would not find them. If
+  both releases are installed and found, nothing is wrong.
+- A file needs a DLL of the Visual C++ runtime that is nowhere on this Windows machine.
+- All files of the package have the tag of another Python in their names.
 
 Some packages, such as bitsandbytes, have files for several CUDA releases side by side; one that
 fits is enough. Packages that are not linked with PyTorch (CuPy, ONNX Runtime, TensorFlow ...) are
-not blamed here, because they load CUDA's libraries in their own way: library-cuda-mismatch looks
-for these everywhere. A package that is linked with PyTorch and loads them in its own way is not
-blamed either. If a package works without PyTorch, its PyTorch part is only mentioned. torchvision,
-torchaudio and torchtext are judged by torch-companion-mismatch.
+not reported here, because they load CUDA's libraries in their own way: library-cuda-mismatch judges
+these. A package that is linked with PyTorch and loads them in its own way is not reported either.
+If a package works without PyTorch, its PyTorch part is only mentioned. torchvision, torchaudio and
+torchtext are judged by torch-companion-mismatch.
 
 Fix: install the release of the package that was made for your torch, or compile it again.
 """
@@ -42,10 +46,11 @@ from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.findings.witnesses.extension_faults import ExtensionFaults, Fault
+from gpucheck.language import Sentence, in_series, say, say_many
 
 RULE = Rule(
     __name__,
-    title="a compiled extension was built for another PyTorch",
+    title=say("a compiled extension was built for another PyTorch"),
     severity=Severity.ERROR,
     family="torch",
     suppressed_by=("torch-missing", "torch-mixed-install", "torch-cpu-only", "torch-import-broken"),
@@ -72,7 +77,7 @@ def check(
 ) -> Judgement:
     """Look at every compiled package except torch's companions."""
     if torch.installed is False:
-        return NotApplicable("torch is not installed")
+        return NotApplicable(say("torch is not installed"))
     every = [one for one in packages.all() if one.name not in _ELSEWHERE]
     judged = [one for one in every if one.for_torch]
     found = [(one, fault) for one in every if (fault := faults.of(one)) is not None]
@@ -92,29 +97,39 @@ def check(
         if fact := faults.open_fact(one):
             raise UnknownFactError(fact, _why_open(one, fact))
     if not judged:
-        return NotApplicable(
-            "no compiled extension of PyTorch is installed" + _by_themselves(every)
-        )
-    return Fine(f"torch and CUDA have what is needed by {_names(judged)}{_by_themselves(every)}")
+        none = say("no compiled extension of PyTorch is installed")
+        return NotApplicable(_with_others(none, every))
+    fits = say("torch and CUDA fit {names}", names=_names(judged))
+    return Fine(_with_others(fits, every))
 
 
 def _why_open(package: CompiledPackage, fact: str) -> str:
     """Return why it is open; "" if the fact itself has the reason."""
     if not fact.endswith(".loads_missing"):
         return ""
-    lost = next(iter(_not_found(package)), "")
-    return f"the loader by itself finds no {lost} for {package.title}, which may load it itself"
+    return say(
+        "the loader alone does not find {library} for {package}, which may load it itself",
+        library=next(iter(_not_found(package)), ""),
+        package=package.title,
+    )
 
 
-def _by_themselves(packages: list[CompiledPackage]) -> str:
-    """Say which needs the loader does not meet when that has nothing to do with PyTorch."""
-    named = [
-        f"{one.title} needs {lost[0]}, which the loader by itself does not find: it is not linked "
-        "with PyTorch, and may load it itself"
+def _with_others(words: Sentence, packages: list[CompiledPackage]) -> Sentence:
+    """Add which needs the loader does not meet when that has nothing to do with PyTorch."""
+    lacking = [
+        (one, lost[0])
         for one in packages
         if not any(file.extension.needs_torch for file in one.files) and (lost := _not_found(one))
     ]
-    return "".join(f"; {words}" for words in named[:_MOST_NAMED])
+    for package, library in lacking[:_MOST_NAMED]:
+        words = say(
+            "{words}; {package} needs {library}, which the loader alone does not find: the package "
+            "is not linked with PyTorch and may load the library itself",
+            words=words,
+            package=package.title,
+            library=library,
+        )
+    return words
 
 
 def _not_found(package: CompiledPackage) -> list[str]:
@@ -125,10 +140,12 @@ def _hit(
     found: list[tuple[CompiledPackage, Fault]], advice: ExtensionFixes, again: TorchAgain
 ) -> Hit:
     first, fault = found[0]
-    others = [one for one, _ in found[1:]]
-    more = f"; the same goes for {_names(others)}" if others else ""
+    words = say("{package} {fault}", package=first.title, fault=fault.words)
+    if len(found) > 1:
+        others = _names([one for one, _ in found[1:]])
+        words = say("{fault}; the same is true of {others}", fault=words, others=others)
     return Hit(
-        headline=f"{first.title} {fault.words}{more}",
+        headline=words,
         evidence=(*fault.evidence, "torch.version"),
         fixes=_fixes(found[:_MOST_NAMED], fault, advice, again),
         severity=fault.severity,
@@ -142,14 +159,14 @@ def _fixes(
     advice: ExtensionFixes,
     again: TorchAgain,
 ) -> tuple[Fix, ...]:
-    """Return one fix a package; first, where that is so, that none is needed."""
+    """Return one fix for each package; first, for information, that none is needed."""
     own, *others = (
         again.of_system(why.of_system) if why.of_system else advice.refit(one.name, one.version)
         for one, why in found
     )
     if first.severity is not Severity.INFO:
         return (own, *map(also, others))
-    aside = Fix(text="Nothing is to be done, unless you need what it is for.")
+    aside = Fix(text=say("You need not do anything, unless you use the package."))
     return (aside, or_else(own), *map(also, others))
 
 
@@ -159,8 +176,13 @@ def _of_other_python(
     file = package.foreign[0]
     bound = file.extension.python or ""
     return Hit(
-        headline=f"{package.title} was compiled for CPython {bound[:1]}.{bound[1:]}, and this is "
-        f"{known(interpreter.version, 'interpreter.version')}: its module cannot be imported",
+        headline=say(
+            "{package} was compiled for CPython {wanted}, but this is {version}: its module cannot "
+            "be imported",
+            package=package.title,
+            wanted=f"{bound[:1]}.{bound[1:]}",
+            version=known(interpreter.version, "interpreter.version"),
+        ),
         evidence=(f"{file.fact}.file", "interpreter.version"),
         fixes=(advice.refit(package.name, package.version),),
         confidence=Confidence.LIKELY,
@@ -168,6 +190,8 @@ def _of_other_python(
 
 
 def _names(packages: list[CompiledPackage]) -> str:
-    named = [one.title for one in packages[:_MOST_NAMED]]
-    left = len(packages) - len(named)
-    return ", ".join(named) + (f" and {left} more" if left else "")
+    named = in_series([one.title for one in packages[:_MOST_NAMED]])
+    left = len(packages) - _MOST_NAMED
+    if left <= 0:
+        return named
+    return say_many(left, "{names} and {count} more", "{names} and {count} more", names=named)

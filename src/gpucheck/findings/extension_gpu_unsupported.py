@@ -1,22 +1,25 @@
 """A compiled extension has no code for a GPU that PyTorch itself runs on.
 
 A package with its own CUDA kernels, such as flash-attn, xformers or bitsandbytes, contains machine
-code for a list of GPU generations, as PyTorch does. ``sm_80`` runs on compute capability 8.0 to
-8.9, but never on another major version. The driver can compile PTX (``compute_80``) for later GPUs.
+code for certain GPU generations, as PyTorch does. ``sm_80`` runs on compute capability 8.0 to 8.9,
+but never on another major version. The driver can compile PTX (``compute_80``) for later GPUs.
 
 Symptoms: PyTorch works, but the first call into the package fails: "CUDA error: no kernel image is
 available for execution on the device", or the package says that it needs a newer GPU.
 
 When it is reported: gpucheck reads the headers of the GPU code in the package's files and executes
-nothing. A package is blamed only if none of its files has code that runs on the GPU, all its code
-could be read, and PyTorch has code for the GPU. The driver refuses PTX of a newer CUDA than it
-supports: this is driver-too-old if it is known which CUDA made the PTX, otherwise the question
-stays open. A package without GPU code of its own is never blamed. Two kinds of packages are only
-mentioned: those whose kernels are optional and exist for some GPUs only (torchao, DeepGEMM,
-FlashMLA), and those that are neither linked with PyTorch nor require it (ONNX Runtime, XGBoost),
-because gpucheck does not know what they do without such code.
+nothing. A package is reported only if none of its files has code that runs on the GPU, all its code
+could be read, and PyTorch has code for the GPU. A package without GPU code of its own is never
+reported.
 
-Fix: install a release of the package that has code for the GPU; or compile the package here for it.
+The driver refuses PTX of a newer CUDA than it supports. If the CUDA that made the PTX is known,
+this is reported as driver-too-old; otherwise it stays an open question.
+
+Two kinds of packages are only mentioned: those whose kernels are optional and exist for some GPUs
+only (torchao, DeepGEMM, FlashMLA), and those that are neither linked with PyTorch nor require it
+(ONNX Runtime, XGBoost), because gpucheck does not know what they do without such code.
+
+Fix: install a release of the package that has code for the GPU, or compile the package here for it.
 If the GPU is older than everything the package supports, use another package.
 """
 
@@ -28,11 +31,12 @@ from gpucheck.derived.torch_code import TorchCode
 from gpucheck.facts import UnknownFactError
 from gpucheck.facts.claims import Fix, Severity
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+from gpucheck.language import Sentence, in_series, say
 from gpucheck.tables.cubin_rules import CubinRules, Runs
 
 RULE = Rule(
     __name__,
-    title="a compiled extension has no code for this GPU",
+    title=say("a compiled extension has no code for this GPU"),
     severity=Severity.ERROR,
     family="torch",
     suppressed_by=(
@@ -65,10 +69,10 @@ def check(
     judged = [one for one in packages.all() if _has_code(one)]
     left_out = packages.left_out()
     if not judged and not left_out:
-        return NotApplicable("no compiled extension with GPU code of its own is installed")
+        return NotApplicable(say("no compiled extension with GPU code of its own is installed"))
     gpus = [one.gpu for one in code.on_gpus() if one.trouble in ("", "cudnn")]
     if not gpus:
-        return NotApplicable("there is no visible GPU that torch itself has code for")
+        return NotApplicable(say("torch has no code for any visible GPU"))
     found = [(one, lacking) for one in judged if (lacking := _lacking(one, gpus, rules))]
     if found:
         found.sort(key=lambda pair: (_is_optional(pair[0]), not pair[0].for_torch))
@@ -87,20 +91,32 @@ def check(
     for newer in ptx.newer():
         if newer.built_with:
             return NotApplicable(
-                f"the driver refuses the PTX of {newer.package.title}: see driver-too-old"
+                say(
+                    "the driver refuses the PTX of {package}: see driver-too-old",
+                    package=newer.package.title,
+                )
             )
         raise UnknownFactError(
             next(fact for fact in newer.facts if fact.endswith(".built_with")),
-            f"{newer.package.title} has only PTX for {newer.gpus[0].label}; a driver that speaks "
-            f"CUDA {newer.speaks} compiles it only if no newer CUDA made it, and the file does "
-            "not tell which did",
+            say(
+                "{package} has only PTX for {gpu}. A driver that speaks CUDA {cuda} compiles the "
+                "PTX only if no newer CUDA made it, and the file does not say which CUDA did",
+                package=newer.package.title,
+                gpu=newer.gpus[0].label,
+                cuda=newer.speaks,
+            ),
         )
     if left_out:
         raise UnknownFactError("extensions.left_out", left_out)
-    names = ", ".join(one.title for one in judged if _is_read(one))
+    names = [one.title for one in judged if _is_read(one)]
     if not names:
-        return NotApplicable("no GPU code of an extension of PyTorch is installed")
-    return Fine(f"the code in {names} runs on every visible GPU that torch runs on")
+        return NotApplicable(say("no GPU code of an extension of PyTorch is installed"))
+    return Fine(
+        say(
+            "the code in {names} runs on every visible GPU that torch runs on",
+            names=in_series(names),
+        )
+    )
 
 
 def _has_code(package: CompiledPackage) -> bool:
@@ -137,15 +153,9 @@ def _runs(package: CompiledPackage, gpus: list[Gpu], rules: CubinRules) -> bool:
 def _hit(
     package: CompiledPackage, lacking: list[Gpu], gpus: list[Gpu], advice: ExtensionFixes
 ) -> Hit:
-    names = ", ".join(
-        f"{one.label}, compute capability {one.compute_capability}" for one in lacking
-    )
-    which = "" if len(lacking) == len(gpus) else f"{len(lacking)} of {len(gpus)} visible GPUs: "
-    carried = ", ".join(dict.fromkeys(_codes(package)))
     optional = _is_optional(package)
     return Hit(
-        headline=f"{package.title} has no code for {which}{names}; it carries {carried}"
-        + _aside(package),
+        headline=_headline(package, lacking, gpus),
         evidence=(
             *(f"{one.fact}.codes" for one in package.files if one.extension.codes),
             *(fact for gpu in lacking for fact in gpu.facts),
@@ -159,6 +169,47 @@ def _hit(
     )
 
 
+def _headline(package: CompiledPackage, lacking: list[Gpu], gpus: list[Gpu]) -> Sentence:
+    words = _no_code(package, lacking, gpus)
+    if not package.for_torch:
+        return say(
+            "{no_code}. The package is not linked with PyTorch, so PyTorch is not affected",
+            no_code=words,
+        )
+    if _is_optional(package):
+        return say("{no_code}. The other functions of the package do not need it", no_code=words)
+    return words
+
+
+def _no_code(package: CompiledPackage, lacking: list[Gpu], gpus: list[Gpu]) -> Sentence:
+    names = in_series(
+        [
+            say(
+                "{gpu} with compute capability {compute_capability}",
+                gpu=one.label,
+                compute_capability=one.compute_capability,
+            )
+            for one in lacking
+        ]
+    )
+    codes = in_series(list(dict.fromkeys(_codes(package))))
+    if len(lacking) == len(gpus):
+        return say(
+            "{package} has no code for {gpus}; it has {codes}",
+            package=package.title,
+            gpus=names,
+            codes=codes,
+        )
+    return say(
+        "{package} has no code for {lacking} of {all} visible GPUs: {gpus}. It has {codes}",
+        package=package.title,
+        lacking=len(lacking),
+        all=len(gpus),
+        gpus=names,
+        codes=codes,
+    )
+
+
 def _is_optional(package: CompiledPackage) -> bool:
     """Whether a user of PyTorch can do without its GPU code."""
     of_torch = [one.extension for one in package.files if one.extension.needs_torch]
@@ -166,11 +217,5 @@ def _is_optional(package: CompiledPackage) -> bool:
     return package.for_some_gpus or not package.for_torch or aside
 
 
-def _aside(package: CompiledPackage) -> str:
-    if not package.for_torch:
-        return ". It is not linked with PyTorch, which is not concerned"
-    return ". Its other functions do not need it" if _is_optional(package) else ""
-
-
 def _nothing() -> Fix:
-    return Fix(text="Nothing is to be done, unless you need these kernels.")
+    return Fix(text=say("You need not do anything, unless you use these kernels."))

@@ -6,7 +6,8 @@ PyTorch removed the THC headers in 1.11, AT_CHECK in 1.5, torch.utils.ffi in 1.0
 Symptoms: "fatal error: THC/THC.h: No such file or directory", "'AT_CHECK' was not declared in this
 scope", "torch.utils.ffi is deprecated", "No module named 'torch._six'".
 
-A compiler that fails on PyTorch's own headers is host-compiler-unsupported.
+When it is reported: only if the source of the extension is to blame. A compiler that fails on
+PyTorch's own headers is reported as host-compiler-unsupported.
 
 Fix: use a newer release or a maintained fork of the extension. Otherwise replace what was removed
 (THC/THC.h by ATen/cuda/CUDAContext.h, AT_CHECK by TORCH_CHECK), or install a torch release of the
@@ -15,10 +16,11 @@ same age as the extension.
 
 from gpucheck.facts.claims import Severity
 from gpucheck.findings.form import Rule
+from gpucheck.language import say
 
 RULE = Rule(
     __name__,
-    title="the extension's source needs an older torch",
+    title=say("the source of the extension needs an older torch"),
     severity=Severity.ERROR,
     family="libraries",
     seen_in=("text",),

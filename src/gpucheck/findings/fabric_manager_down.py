@@ -25,10 +25,11 @@ from gpucheck.facts.pci import Pci
 from gpucheck.facts.system import System
 from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, Rule
 from gpucheck.findings.witnesses.selftest_says import SelfTestSays
+from gpucheck.language import say
 
 RULE = Rule(
     __name__,
-    title="the NVSwitch fabric is not ready",
+    title=say("the NVSwitch fabric is not ready"),
     severity=Severity.ERROR,
     family="driver",
     refuted_by=("device-placement", "cublas-matmul"),
@@ -63,25 +64,29 @@ def check(  # CUDA, NVML, the bus and the service
     seen = ("cuda_driver.init_code",) if cuda.init_code == _NOT_READY else says.points_at(RULE.slug)
     if seen:
         return Hit(
-            headline=f"CUDA is not ready (error 802): {_why(driver, release, pci)}",
+            headline=say("CUDA is not ready (error 802): {why}", why=_why(driver, release, pci)),
             evidence=(*seen, *_facts(driver, pci)),
             fixes=_in_order(_fixes(driver, system, container, release), pci),
             confidence=Confidence.CERTAIN if pci.nvswitches else Confidence.LIKELY,
         )
     if cuda.init_code == 0:
-        return Fine("CUDA starts")
+        return Fine(say("CUDA starts"))
     if pci.nvswitches is None and system.os in ("windows", "macos"):
-        return NotApplicable("there is no NVSwitch")
+        return NotApplicable(say("there is no NVSwitch"))
     if not known(pci.nvswitches, "pci.nvswitches"):
-        return NotApplicable("there is no NVSwitch")
+        return NotApplicable(say("there is no NVSwitch"))
     if cuda.init_code is not None:
-        return Fine("CUDA fails, but not for want of the fabric")
+        return Fine(say("CUDA fails, but not because of the fabric"))
     if known(driver.fabric_manager_running, "driver.fabric_manager_running"):
-        return Fine("the Fabric Manager runs")
+        return Fine(say("the Fabric Manager is running"))
     at = next((at for at, g in enumerate(nvml.gpus or ()) if g.fabric_state in _WAITING), None)
     shown = () if at is None else (f"nvml.gpus.{at}.fabric_state",)
     return Hit(
-        headline=f"This machine has {pci.nvswitches} NVSwitches, but {_why(driver, release, pci)}",
+        headline=say(
+            "This machine has {nvswitches} NVSwitches, but {why}",
+            nvswitches=pci.nvswitches,
+            why=_why(driver, release, pci),
+        ),
         evidence=(*shown, *_facts(driver, pci)),
         fixes=_fixes(driver, system, container, release),
         confidence=Confidence.LIKELY,
@@ -122,9 +127,11 @@ def _in_order(of_fabric: tuple[Fix, ...], pci: Pci) -> tuple[Fix, ...]:
 
 _OTHERWISE = (
     Fix(
-        text="In a confidential virtual machine the GPU waits until it has been attested; then "
-        "set it ready. On an NVLink rack (GB200 NVL72) the Fabric Manager runs on the "
-        "switches: ask those who run them.",
+        text=say(
+            "In a confidential virtual machine the GPU waits until it has been attested; then set "
+            "it ready. On an NVLink rack (GB200 NVL72) the Fabric Manager runs on the switches: "
+            "ask the people who run them."
+        ),
         commands=("sudo nvidia-smi conf-compute -srs 1",),
     ),
 )
@@ -136,17 +143,18 @@ def _why(driver: Driver, release: str | None, pci: Pci) -> str:
         and not driver.fabric_manager_running
         and not driver.fabric_manager_installed
     ):
-        return "the NVLink fabric, or the GPU itself, has not been set ready"
+        return say("the NVLink fabric, or the GPU itself, has not been set ready")
     if driver.fabric_manager_installed is False:
-        return "NVIDIA's Fabric Manager is not installed"
+        return say("NVIDIA's Fabric Manager is not installed")
     if _other_release(driver, release):
-        return (
-            f"NVIDIA's Fabric Manager is of release {driver.fabric_manager_release}, the driver of "
-            f"{release}"
+        return say(
+            "NVIDIA's Fabric Manager has release {managers}, the driver has {drivers}",
+            managers=driver.fabric_manager_release,
+            drivers=release,
         )
     if driver.fabric_manager_running is False:
-        return "NVIDIA's Fabric Manager does not run"
-    return "the NVSwitch fabric has not been set up"
+        return say("NVIDIA's Fabric Manager is not running")
+    return say("the NVSwitch fabric has not been set up")
 
 
 def _fixes(
@@ -155,8 +163,10 @@ def _fixes(
     if container.runtime:
         return (
             Fix(
-                text="On the host, not in this container: start the Fabric Manager, of exactly the "
-                "driver's release.",
+                text=say(
+                    "On the host, not in this container: start the Fabric Manager. It must have "
+                    "exactly the driver's release."
+                ),
                 commands=(_ENABLE, _WHY_NOT),
             ),
         )
@@ -165,30 +175,42 @@ def _fixes(
     if driver.fabric_manager_running:
         return (
             Fix(
-                text="Restart the Fabric Manager, and read why the fabric is not ready. Boards of "
-                "Blackwell also need NVIDIA's service for NVLink (nvlsm).",
+                text=say(
+                    "Restart the Fabric Manager, and read why the fabric is not ready. Blackwell "
+                    "boards also need NVIDIA's NVLink service (nvlsm)."
+                ),
                 commands=(f"sudo systemctl restart {_SERVICE}", _WHY_NOT),
             ),
         )
     return (
         Fix(
-            text="Start the Fabric Manager, now and with every start of the machine; if it does "
-            "not run, its log says why.",
+            text=say(
+                "Start the Fabric Manager, now and at every boot. If it does not run, its log says "
+                "why."
+            ),
             commands=(_ENABLE, _WHY_NOT),
         ),
     )
 
 
 def _install(system: System, release: str | None) -> Fix:
-    text = (
-        f"Install the Fabric Manager of release {release or 'of the driver'}: it must be exactly "
+    if not release:
+        text = say(
+            "Install the Fabric Manager in exactly the driver's release. NVIDIA's guide: {guide}",
+            guide=_GUIDE,
+        )
+        return Fix(text=text, commands=(_ENABLE,))
+    text = say(
+        "Install the Fabric Manager in release {release}, which is exactly the driver's. NVIDIA's "
+        "guide: {guide}",
+        release=release,
+        guide=_GUIDE,
     )
-    text += "the driver's."
-    if system.package_manager != "apt" or not release:
-        return Fix(text=f"{text} NVIDIA's guide: {_GUIDE}", commands=(_ENABLE,))
+    if system.package_manager != "apt":
+        return Fix(text=text, commands=(_ENABLE,))
     package = f"nvidia-fabricmanager-{release.partition('.')[0]}"
     return Fix(
-        text=f"{text} NVIDIA's guide: {_GUIDE}",
+        text=text,
         commands=(
             "sudo apt-get update",
             f"sudo apt-get install -y '{package}={release}*'",

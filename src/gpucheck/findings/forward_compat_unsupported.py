@@ -29,13 +29,14 @@ from gpucheck.facts.driver import Driver
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, Rule
 from gpucheck.findings.witnesses.selftest_says import SelfTestSays
+from gpucheck.language import say
 from gpucheck.tables.cuda_drivers import CudaDrivers
 from gpucheck.tables.forward_compat import ForwardCompat, kind_of
 from gpucheck.tables.gpu_products import GpuProducts
 
 RULE = Rule(
     __name__,
-    title="forward compatibility is not supported on this GPU",
+    title=say("forward compatibility is not supported on this GPU"),
     severity=Severity.ERROR,
     family="driver",
     refuted_by=("device-placement", "cublas-matmul"),
@@ -47,8 +48,11 @@ RULE = Rule(
 
 _NOT_SUPPORTED = 804
 _SAME_RELEASE = Fix(
-    text="Compare the release of the loaded kernel module with those of libcuda: they must be the "
-    "same. After an update of the driver, restart; remove a libcuda that another installer left.",
+    text=say(
+        "Compare the release of the loaded kernel module with those of libcuda: they must be the "
+        "same. After an update of the driver, restart; remove a libcuda that another installer "
+        "left."
+    ),
     commands=("cat /proc/driver/nvidia/version", "ldconfig -p | grep libcuda.so"),
 )
 
@@ -72,21 +76,19 @@ def check(  # noqa: PLR0913, PLR0917  # libcuda, the GPUs, and what a fix needs
         seen = ("cuda_driver.init_code",)
     elif not seen:
         known(cuda.init_code, "cuda_driver.init_code")
-        return Fine("cuInit did not refuse forward compatibility")
+        return Fine(say("cuInit did not refuse forward compatibility"))
     path = _compat_library(cuda, driver)
-    loaded = f": {path} is loaded" if path else ""
     evidence = (*seen, *(("cuda_driver.library",) if cuda.library else ()))
     able = _able(gpus, table, products)
     if able:
         return Hit(
-            headline=f"cuInit fails with error 804 although {able.label} supports cuda-compat: "
-            f"libcuda is most likely of another release than the loaded kernel module{loaded}",
+            headline=_other_release(able.label, path),
             evidence=(*evidence, able.facts[0]),
             fixes=(_without(path, around), or_else(_SAME_RELEASE)) if path else (_SAME_RELEASE,),
             confidence=Confidence.LIKELY,
         )
     return Hit(
-        headline=f"cuInit fails with error 804: this GPU does not support cuda-compat{loaded}",
+        headline=_not_supported(path),
         evidence=evidence,
         fixes=(
             _without(path, around),
@@ -96,11 +98,39 @@ def check(  # noqa: PLR0913, PLR0917  # libcuda, the GPUs, and what a fix needs
     )
 
 
+def _other_release(gpu: str, path: str) -> str:
+    if not path:
+        return say(
+            "cuInit fails with error 804 although {gpu} supports cuda-compat: libcuda is most "
+            "likely of another release than the loaded kernel module",
+            gpu=gpu,
+        )
+    return say(
+        "cuInit fails with error 804 although {gpu} supports cuda-compat: {path}, which is loaded, "
+        "is most likely of another release than the loaded kernel module",
+        gpu=gpu,
+        path=path,
+    )
+
+
+def _not_supported(path: str) -> str:
+    if not path:
+        return say("cuInit fails with error 804: this GPU does not support cuda-compat")
+    return say(
+        "cuInit fails with error 804: this GPU does not support cuda-compat, but {path} is loaded",
+        path=path,
+    )
+
+
 def _newer_driver(torch: TorchBuild, drivers: CudaDrivers, update: DriverFixes) -> Fix:
     """Return the fix that installs a driver which runs the CUDA of this torch by itself."""
     oldest = drivers.oldest_driver(torch.cuda, "linux") if torch.cuda else None
-    made_for = f"for PyTorch builds of CUDA {torch.cuda}; " if oldest else ""
-    return update.install(oldest, f"{made_for}it needs no cuda-compat")
+    if oldest is None:
+        return update.install(None, say("it needs no cuda-compat"))
+    return update.install(
+        oldest,
+        say("for PyTorch builds of CUDA {cuda}; it needs no cuda-compat", cuda=torch.cuda),
+    )
 
 
 def _able(gpus: Gpus, table: ForwardCompat, products: GpuProducts) -> Gpu | None:
@@ -126,12 +156,18 @@ def _compat_library(cuda: CudaDriver, driver: Driver) -> str:
 def _without(path: str, around: Surroundings) -> Fix:
     folder = posixpath.dirname(path)
     commands = around.path_without("LD_LIBRARY_PATH", {folder}) if folder else ()
-    text = "Load the driver's own libcuda: take the cuda-compat folder out of LD_LIBRARY_PATH"
     if commands:
-        return Fix(text=f"{text}, here and where it is set.", commands=commands)
+        text = say(
+            "Load the driver's own libcuda: take the cuda-compat folder out of LD_LIBRARY_PATH, "
+            "here and where it is set."
+        )
+        return Fix(text=text, commands=commands)
     return Fix(
-        text=f"{text} and out of the loader's configuration, then refresh its cache. The first "
-        "command shows the lines, the second one makes comments of them.",
+        text=say(
+            "Load the driver's own libcuda: take the cuda-compat folder out of LD_LIBRARY_PATH and "
+            "out of the loader's configuration, then refresh its cache. The first command shows "
+            "the lines, the second one turns them into comments."
+        ),
         commands=(
             "grep -rn compat /etc/ld.so.conf.d",
             r"sudo sed -i '\,compat,s,^,#,' /etc/ld.so.conf.d/*.conf",

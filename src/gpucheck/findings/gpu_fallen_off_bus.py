@@ -28,10 +28,11 @@ from gpucheck.facts.nvidia_smi import NvidiaSmi
 from gpucheck.facts.nvml import Nvml
 from gpucheck.facts.pci import Pci
 from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, Rule
+from gpucheck.language import in_series, say, say_many
 
 RULE = Rule(
     __name__,
-    title="a GPU has fallen off the bus",
+    title=say("a GPU has fallen off the bus"),
     severity=Severity.ERROR,
     family="driver",
     concern="hardware",
@@ -55,21 +56,30 @@ def check(
     update: DriverFixes,
 ) -> Judgement:
     """Ask NVML and nvidia-smi, then the log; else compare the bus with the driver's list."""
-    restart = update.reboot("that brings the GPU back, if it can still run")
+    restart = update.reboot(say("that brings the GPU back, if it can still run"))
     fixes = (restart, *_THEN)
     lost = [at for at, gpu in enumerate(nvml.gpus or ()) if gpu.lost]
     if lost:
         found = [(nvml.gpus or [])[at].pci_address for at in lost]
         where = [address for address in found if address and ":" in address]
+        headline = say_many(
+            len(lost),
+            "{gpus} does not answer: it has fallen off the bus",
+            "{gpus} do not answer: they have fallen off the bus",
+            gpus=gpu_names(nvml.gpus or [], lost),
+        )
+        if where:
+            headline = say(
+                "{headline} (PCI {addresses})", headline=headline, addresses=in_series(where)
+            )
         return Hit(
-            headline=f"{gpu_names(nvml.gpus or [], lost)} does not answer: it has fallen off the "
-            f"bus{f' (PCI {_list(where)})' if where else ''}",
+            headline=headline,
             evidence=tuple(f"nvml.gpus.{at}.lost" for at in lost),
             fixes=fixes,
         )
     if _NO_HANDLE in (smi.message or "") or _LOST in (smi.message or ""):
         return Hit(
-            headline="nvidia-smi cannot reach a GPU: it has fallen off the bus",
+            headline=say("nvidia-smi cannot reach a GPU: it has fallen off the bus"),
             evidence=("nvidia_smi.message",),
             fixes=fixes,
         )
@@ -78,15 +88,17 @@ def check(
     ours = not nvml.gpus or not (around.in_container() or _is_refused(nodes))
     if fallen and ours and None not in answering:
         return Hit(
-            headline=f"The kernel's log says that {at_pci(fallen)} has fallen off the bus",
+            headline=say(
+                "The kernel's log says that {at_pci} has fallen off the bus", at_pci=at_pci(fallen)
+            ),
             evidence=("kernel_log.fallen_off_bus", *(("nvml.gpus",) if nvml.gpus else ())),
             fixes=fixes,
             confidence=Confidence.LIKELY if nvml.gpus is None else Confidence.CERTAIN,
         )
     if around.in_container():
-        return NotApplicable("a container is shown more on the bus than it was given")
+        return NotApplicable(say("a container sees more GPUs on the bus than it was given"))
     if nvml.gpus is None and pci.gpus == []:
-        return NotApplicable("there is no NVIDIA GPU on the bus, and the log tells of none")
+        return NotApplicable(say("there is no NVIDIA GPU on the bus, and the log names none"))
     return _compare(nvml, pci, nodes, support, fixes)
 
 
@@ -96,10 +108,10 @@ def _compare(
     """Compare the bus with NVML's list, unless something else keeps a GPU out of that list."""
     gpus = known(nvml.gpus, "nvml.gpus")
     if not gpus:
-        return NotApplicable("NVML lists no GPU: the driver as a whole is in question")
+        return NotApplicable(say("NVML lists no GPU: the problem is the driver as a whole"))
     on_bus = known(pci.gpus, "pci.gpus")
     if _is_refused(nodes):
-        return NotApplicable("this process may not open every GPU")
+        return NotApplicable(say("this process may not open every GPU"))
     explained = {one.gpu.pci_address for one in support.unsupported()}
     bound = {gpu.address for gpu in on_bus if gpu.bound_driver == "nvidia"}
     missing = [
@@ -108,11 +120,17 @@ def _compare(
         if gpu.pci_address in bound and gpu.pci_address not in explained
     ]
     if not missing:
-        return Fine("every GPU that the driver holds answers")
+        return Fine(say("every GPU that the driver holds answers"))
     places = [at for at, gpu in enumerate(on_bus) if gpu.address in missing]
     return Hit(
-        headline=f"The driver holds the GPU at PCI {_list(missing)} but does not list it: it does "
-        "not answer",
+        headline=say_many(
+            len(missing),
+            "The driver holds the GPU at PCI {addresses} but does not list it: the GPU does not "
+            "answer",
+            "The driver holds the GPUs at PCI {addresses} but does not list them: they do not "
+            "answer",
+            addresses=in_series(missing),
+        ),
         evidence=("nvml.gpus", *(f"pci.gpus.{at}.bound_driver" for at in places)),
         fixes=fixes,
         confidence=Confidence.LIKELY,
@@ -124,15 +142,13 @@ def _is_refused(nodes: DeviceNodes) -> bool:
     return any(node.opens in ("EPERM", "EACCES") for node in nodes.nodes or ())
 
 
-def _list(addresses: list[str]) -> str:
-    return ", ".join(addresses)
-
-
 _THEN = (
     Fix(
-        text="If it stays away, or falls again: switch the power off and on, check the card's "
-        "cables, seat and temperature, and read what the kernel said. On a cloud machine stop and "
-        "start it, to get other hardware.",
+        text=say(
+            "If the GPU stays away, or falls off again: switch the power off and on, check the "
+            "card's cables, seat and temperature, and read what the kernel said. Stop and start a "
+            "cloud machine to get other hardware."
+        ),
         commands=("sudo dmesg | grep -i -E 'xid|fallen off|pcieport'",),
     ),
 )

@@ -29,13 +29,14 @@ from gpucheck.facts.nvml import Nvml, NvmlGpu
 from gpucheck.facts.selftests import SelfTests
 from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, Rule
 from gpucheck.findings.witnesses.selftest_says import SelfTestSays
+from gpucheck.language import phrase, say, say_many
 from gpucheck.tables.cuda_errors import CudaErrors
 from gpucheck.tables.nvml_errors import NvmlErrors
-from gpucheck.tables.xids import Xids
+from gpucheck.tables.xids import XidRow, Xids
 
 RULE = Rule(
     __name__,
-    title="a GPU reports a hardware fault",
+    title=say("a GPU reports a hardware fault"),
     severity=Severity.ERROR,
     family="driver",
     concern="hardware",
@@ -67,25 +68,34 @@ def check(  # noqa: PLR0913, PLR0917  # NVML, CUDA and the log, and the tables o
     """Look at what each GPU reports about itself, then at the kernel's log."""
     gpus = nvml.gpus or []
     for at, gpu in enumerate(gpus):
-        fault = _failed_remap(at, gpu) or _uncorrected(at, gpu) or _code(at, gpu, nvml_errors)
+        name = gpu_names(gpus, [at])
+        fault = (
+            _failed_remap(at, gpu, name)
+            or _uncorrected(at, gpu, name)
+            or _code(at, gpu, name, nvml_errors)
+        )
         if fault is not None:
-            what, facts = fault
+            headline, facts = fault
             replace = gpu.rows_failed is True
             return Hit(
-                headline=f"{gpu_names(gpus, [at])} {what}",
+                headline=headline,
                 evidence=facts,
                 fixes=_fixes(gpu_index(gpus, at), around, update, replace=replace),
             )
     row = cuda_errors.error(cuda.init_code or 0)
     if row is not None and _SLUG in row.slugs:
         return Hit(
-            headline=f"CUDA does not start: {row.meaning} (error {row.code})",
+            headline=say(
+                "CUDA does not start: {meaning} (error {code})",
+                meaning=phrase(row.meaning or ""),
+                code=row.code,
+            ),
             evidence=("cuda_driver.init_code",),
             fixes=_fixes(None, around, update, replace=False),
         )
     if seen := says.points_at(_SLUG) or _added(tests):
         return Hit(
-            headline="A GPU reported an error of its hardware during the self-tests",
+            headline=say("A GPU reported a hardware error during the self-tests"),
             evidence=seen,
             fixes=_fixes(None, around, update, replace=False),
         )
@@ -93,11 +103,11 @@ def check(  # noqa: PLR0913, PLR0917  # NVML, CUDA and the log, and the tables o
     if event is not None:
         return _hit_xid(event, nvml, log.xids or [], xids, around, update)
     if nvml.gpus == []:
-        return NotApplicable("NVML lists no GPU")
+        return NotApplicable(say("NVML lists no GPU"))
     known(nvml.gpus, "nvml.gpus")
     if log.xids is None:
-        return Fine("no GPU reports a fault; the kernel's log could not be read")
-    return Fine("neither a GPU nor the kernel's log reports a fault")
+        return Fine(say("no GPU reports a fault; the kernel's log could not be read"))
+    return Fine(say("neither a GPU nor the kernel's log reports a fault"))
 
 
 def _added(tests: SelfTests) -> tuple[str, ...]:
@@ -109,36 +119,51 @@ def _added(tests: SelfTests) -> tuple[str, ...]:
     )
 
 
-def _failed_remap(at: int, gpu: NvmlGpu) -> tuple[str, tuple[str, ...]] | None:
+def _failed_remap(at: int, gpu: NvmlGpu, name: str) -> tuple[str, tuple[str, ...]] | None:
     if not gpu.rows_failed:
         return None
     return (
-        "could not remap a broken row of its memory: it has no spare rows left",
+        say(
+            "{gpu} could not remap a broken row of its memory: it has no spare rows left", gpu=name
+        ),
         (f"nvml.gpus.{at}.rows_failed",),
     )
 
 
-def _uncorrected(at: int, gpu: NvmlGpu) -> tuple[str, tuple[str, ...]] | None:
+def _uncorrected(at: int, gpu: NvmlGpu, name: str) -> tuple[str, tuple[str, ...]] | None:
     """Return uncorrected errors, without those that are or will be covered by a remapping."""
     if not gpu.ecc_uncorrected or gpu.rows_remapped_uncorrected:
         return None
     if gpu.rows_pending or gpu.pages_pending:
         return None
-    errors = "error" if gpu.ecc_uncorrected == 1 else "errors"
+
     facts = [f"nvml.gpus.{at}.ecc_uncorrected"]
     if gpu.rows_remapped_uncorrected is not None:
         facts.append(f"nvml.gpus.{at}.rows_remapped_uncorrected")
     return (
-        f"has {gpu.ecc_uncorrected} uncorrected memory {errors} that no remapping covers",
+        say_many(
+            gpu.ecc_uncorrected,
+            "{gpu} has {count} uncorrected memory error that no remapping covers",
+            "{gpu} has {count} uncorrected memory errors that no remapping covers",
+            gpu=name,
+        ),
         tuple(facts),
     )
 
 
-def _code(at: int, gpu: NvmlGpu, errors: NvmlErrors) -> tuple[str, tuple[str, ...]] | None:
+def _code(
+    at: int, gpu: NvmlGpu, name: str, errors: NvmlErrors
+) -> tuple[str, tuple[str, ...]] | None:
     row = errors.error(gpu.handle_code or 0)
     if row is None or _SLUG not in row.slugs:
         return None
-    return f"answers: {row.meaning} (NVML error {row.code})", (f"nvml.gpus.{at}.handle_code",)
+    headline = say(
+        "{gpu} answers: {meaning} (NVML error {code})",
+        gpu=name,
+        meaning=phrase(row.meaning or ""),
+        code=row.code,
+    )
+    return headline, (f"nvml.gpus.{at}.handle_code",)
 
 
 def _of_ours(log: KernelLog, nvml: Nvml, around: Surroundings) -> list[XidEvent]:
@@ -175,13 +200,12 @@ def _hit_xid(  # the event and what it is compared with
     at = next((at for at, gpu in enumerate(gpus) if gpu.pci_address == event.pci_address), None)
     where = at_pci([event.pci_address]) if at is None else gpu_names(gpus, [at])
     ago = event.seconds_ago
-    when = f", {_ago(ago)} ago" if ago else ""  # none: a log without time, or "just now" assumed
+    headline = say("The kernel's log has {xid} of {gpu}", xid=_named(event, row), gpu=where)
     answers = at is not None and not gpus[at].lost
     old = answers and (ago is None or ago > _LONG_AGO)
     place = events.index(event)
     return Hit(
-        headline=f"The kernel's log has Xid {event.xid} of {where}"
-        f"{f' ({row.short_name})' if row else ''}{when}",
+        headline=_with_age(headline, ago) if ago else headline,  # 0: "just now" was assumed
         evidence=(f"kernel_log.xids.{place}.xid", f"kernel_log.xids.{place}.message"),
         fixes=_fixes(None if at is None else gpu_index(gpus, at), around, update, replace=False),
         severity=Severity.WARNING if old else Severity.ERROR,
@@ -189,30 +213,41 @@ def _hit_xid(  # the event and what it is compared with
     )
 
 
-def _ago(seconds: float) -> str:
+def _named(event: XidEvent, row: XidRow | None) -> str:
+    if row is None:
+        return f"Xid {event.xid}"
+    return say("Xid {xid} ({name})", xid=event.xid, name=phrase(row.short_name))
+
+
+def _with_age(headline: str, seconds: float) -> str:
     if seconds >= 2 * _HOUR:
-        return f"{int(seconds // _HOUR)} hours"
-    return f"{max(int(seconds // _MINUTE), 1)} min"
+        hours = int(seconds // _HOUR)
+        return say("{headline}, {hours} hours ago", headline=headline, hours=hours)
+    minutes = max(int(seconds // _MINUTE), 1)
+    return say("{headline}, {minutes} min ago", headline=headline, minutes=minutes)
 
 
 def _fixes(
     index: int | None, around: Surroundings, update: DriverFixes, *, replace: bool
 ) -> tuple[Fix, ...]:
     diagnose = Fix(
-        text="If it comes back, run NVIDIA's diagnostics (DCGM) and have the card replaced.",
+        text=say("If it comes back, run NVIDIA's diagnostics (DCGM) and have the card replaced."),
         commands=("dcgmi diag -r 3", "nvidia-smi -q -d ECC,ROW_REMAPPER,PAGE_RETIREMENT"),
     )
     if replace:
         return (
             Fix(
-                text="Take the GPU out of work and have the card replaced.",
+                text=say("Take the GPU out of service and have the card replaced."),
                 commands=("nvidia-smi -q -d ECC,ROW_REMAPPER",),
             ),
         )
     if around.in_container() or index is None:
-        return update.reboot("that resets the GPU"), diagnose
+        return update.reboot(say("that resets the GPU")), diagnose
     reset = Fix(
-        text="Stop all that uses the GPU and reset it; where that is refused, restart the machine.",
+        text=say(
+            "Stop everything that uses the GPU and reset it. If that is refused, restart the "
+            "machine."
+        ),
         commands=(f"sudo nvidia-smi --gpu-reset -i {index}",),
     )
     return reset, diagnose

@@ -36,10 +36,11 @@ from gpucheck.facts.request import Request
 from gpucheck.facts.selftests import SelfTests
 from gpucheck.facts.system import System
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+from gpucheck.language import say, say_many
 
 RULE = Rule(
     __name__,
-    title="another process holds the GPU's memory",
+    title=say("another process holds the GPU's memory"),
     severity=Severity.WARNING,
     family="runtime",
     suppressed_by=("gpu-fallen-off-bus",),
@@ -96,16 +97,27 @@ def _by_self_test(tests: SelfTests) -> Hit | None:
             if held < _HALF * whole:
                 continue
             return Hit(
-                headline=f"{result.device}: {_gib(held)} of {_gib(whole)} held by process "
-                f"{other.group(1)}; the self-test {result.name} ran out of memory",
+                headline=say(
+                    "{device}: {held} of {total} held by process {pid}; the self-test {test} ran "
+                    "out of memory",
+                    device=result.device,
+                    held=_gib(held),
+                    total=_gib(whole),
+                    pid=other.group(1),
+                    test=result.name,
+                ),
                 evidence=(f"{path}.detail",),
                 fixes=(
                     Fix(
-                        text="If that process is yours and no longer needed, end it.",
+                        text=say("If that process is yours and no longer needed, end it."),
                         commands=_show_and_end(other.group(1)),
                         verify=f"gpucheck selftest --tests {result.name}",
                     ),
-                    Fix(text="Or use another GPU: set CUDA_VISIBLE_DEVICES to one that is free."),
+                    Fix(
+                        text=say(
+                            "Or use another GPU: set CUDA_VISIBLE_DEVICES to one that is free."
+                        )
+                    ),
                 ),
                 severity=Severity.ERROR,
             )
@@ -130,16 +142,15 @@ def _by_driver(
 ) -> Judgement:
     gpus = known(nvml.gpus, "nvml.gpus")
     if not gpus:
-        return NotApplicable("there is no NVIDIA GPU")
+        return NotApplicable(say("there is no NVIDIA GPU"))
     windows = system.os == "windows" or bool(system.wsl)
     seen = places.visible()
     held = [one for at in seen if (one := _held(at, gpus[at], windows=windows)) is not None]
     if held:
         worst = min(held, key=lambda one: list(Severity).index(one.severity))
-        more = f" (and {len(held) - 1} more GPUs)" if len(held) > 1 else ""
         enough = len(seen) - len(held) >= (request.gpus or 1)
         return Hit(
-            headline=worst.headline + more,
+            headline=_with_others(worst.headline, len(held) - 1),
             evidence=tuple(fact for one in held for fact in _facts(one)),
             fixes=_fixes(worst, container, windows=windows),
             severity=Severity.WARNING if enough else worst.severity,
@@ -148,7 +159,18 @@ def _by_driver(
         if gpus[at].memory_used_bytes is None:
             fact = f"nvml.gpus.{at}.memory_used_bytes"
             raise UnknownFactError(fact, gpus[at].problem("memory_used_bytes"))
-    return Fine("no process holds much of the visible GPUs' memory")
+    return Fine(say("no process holds much of the visible GPUs' memory"))
+
+
+def _with_others(headline: str, others: int) -> str:
+    if not others:
+        return headline
+    return say_many(
+        others,
+        "{headline} (and {count} more GPU)",
+        "{headline} (and {count} more GPUs)",
+        headline=headline,
+    )
 
 
 def _held(place: int, gpu: NvmlGpu, *, windows: bool) -> _Held | None:
@@ -165,33 +187,65 @@ def _held(place: int, gpu: NvmlGpu, *, windows: bool) -> _Held | None:
     if windows:
         if not nearly_full:
             return None
-        headline = f"{name}: {_gib(free)} of {_gib(total)} free; other programs use the rest"
+        headline: str = say(
+            "{gpu}: {free} of {total} free; other programs use the rest",
+            gpu=name,
+            free=_gib(free),
+            total=_gib(total),
+        )
         return _Held(place, gpu, Severity.WARNING, headline)
     by_processes = sum(process.used_bytes or 0 for process in gpu.processes or ())
     holder = _largest(gpu.processes or [])
     if nearly_full:
-        by = f", held by {_name(holder)}" if holder else ", held by no process that is shown here"
-        headline = f"{name}: only {_gib(free)} of {_gib(total)} free{by}"
+        headline = _nearly_full(name, _gib(free), _gib(total), holder)
         return _Held(place, gpu, Severity.ERROR, headline)
     if by_processes > _HALF * total and holder is not None:
-        headline = f"{name}: {_gib(by_processes)} of {_gib(total)} held by {_name(holder)}"
+        headline = say(
+            "{gpu}: {held} of {total} held by {process}",
+            gpu=name,
+            held=_gib(by_processes),
+            total=_gib(total),
+            process=_name(holder),
+        )
         return _Held(place, gpu, Severity.WARNING, headline)
     if is_superchip(gpu.device_name or ""):
         return None  # it shares the system's memory, which may hold cached files
     if gpu.processes == [] and used > _TENTH * total and used > _GIB:
-        headline = f"{name}: {_gib(used)} of {_gib(total)} held by no process that is shown here"
+        headline = say(
+            "{gpu}: {held} of {total} in use, but no process is shown that holds it",
+            gpu=name,
+            held=_gib(used),
+            total=_gib(total),
+        )
         return _Held(place, gpu, Severity.WARNING, headline)
     return None
+
+
+def _nearly_full(name: str, free: str, total: str, holder: GpuProcess | None) -> str:
+    if holder is None:
+        return say(
+            "{gpu}: only {free} of {total} free, but no process is shown that holds the rest",
+            gpu=name,
+            free=free,
+            total=total,
+        )
+    return say(
+        "{gpu}: only {free} of {total} free; {process} holds the most",
+        gpu=name,
+        free=free,
+        total=total,
+        process=_name(holder),
+    )
 
 
 def _largest(processes: list[GpuProcess]) -> GpuProcess | None:
     return max(processes, key=lambda process: process.used_bytes or 0, default=None)
 
 
-def _name(process: GpuProcess | None) -> str:
-    if process is None:
-        return "a process"
-    return f"{process.process_name or 'a process'} (pid {process.pid})"
+def _name(process: GpuProcess) -> str:
+    if process.process_name:
+        return f"{process.process_name} (pid {process.pid})"
+    return say("a process (pid {pid})", pid=process.pid)
 
 
 def _gib(size: int) -> str:
@@ -207,28 +261,35 @@ def _facts(held: _Held) -> tuple[str, ...]:
 
 
 def _fixes(held: _Held, container: Container, *, windows: bool) -> tuple[Fix, ...]:
-    other_gpu = Fix(text="Or use another GPU: set CUDA_VISIBLE_DEVICES to one that is free.")
+    other_gpu = Fix(text=say("Or use another GPU: set CUDA_VISIBLE_DEVICES to one that is free."))
     if windows:
         return (
-            Fix(text="Close programs that use the GPU.", commands=("nvidia-smi",)),
+            Fix(text=say("Close programs that use the GPU."), commands=("nvidia-smi",)),
             other_gpu,
         )
     holder = _largest(held.gpu.processes or [])
     if holder is not None and holder.pid is not None:
         return (
             Fix(
-                text=f"If that process is yours and no longer needed, end it: {_name(holder)}.",
+                text=say(
+                    "If that process is yours and no longer needed, end it: {process}.",
+                    process=_name(holder),
+                ),
                 commands=_show_and_end(holder.pid),
             ),
             other_gpu,
         )
     if container.runtime:
-        text = "On the host, look which process holds the GPU; it may be another container's."
+        text = say(
+            "On the host, find out which process holds the GPU; it may be another container's."
+        )
         return (Fix(text=text, commands=("nvidia-smi",)), other_gpu)
     return (
         Fix(
-            text="Look which processes have the GPU open, those of other users too; end what is "
-            "left over.",
+            text=say(
+                "Find out which processes have the GPU open, those of other users too; end what is "
+                "left over."
+            ),
             commands=("sudo fuser -v /dev/nvidia*",),
         ),
         other_gpu,

@@ -19,10 +19,11 @@ from gpucheck.facts.container import Container
 from gpucheck.facts.nvml import Nvml, NvmlGpu
 from gpucheck.facts.system import System
 from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, Rule
+from gpucheck.language import in_series, say
 
 RULE = Rule(
     __name__,
-    title="a repair of GPU memory waits for a reset",
+    title=say("a repair of GPU memory waits for a reset"),
     severity=Severity.WARNING,
     family="driver",
     concern="hardware",
@@ -38,7 +39,7 @@ def check(nvml: Nvml, system: System, container: Container, driver: DriverFixes)
     """Look for a pending row remap or page retirement."""
     gpus = known(nvml.gpus, "nvml.gpus")
     if not gpus:
-        return NotApplicable("there is no NVIDIA GPU")
+        return NotApplicable(say("there is no NVIDIA GPU"))
     pending = [
         (at, field)
         for at, gpu in enumerate(gpus)
@@ -49,16 +50,16 @@ def check(nvml: Nvml, system: System, container: Container, driver: DriverFixes)
         for at, gpu in enumerate(gpus):
             if gpu.rows_pending is None and gpu.pages_pending is None and not _has_none(at, nvml):
                 raise UnknownFactError(f"nvml.gpus.{at}.rows_pending", gpu.problem("rows_pending"))
-        return Fine("no repair of GPU memory is pending")
+        return Fine(say("no repair of GPU memory is pending"))
     places = sorted({at for at, _ in pending})
     indices = [_index(at, gpus[at]) for at in places]
-    names = ", ".join(f"GPU {index}" for index in indices)
+    names = in_series([f"GPU {index}" for index in indices])
     return Hit(
-        headline=f"{names}: a repair of bad memory waits for a reset",
+        headline=say("{gpus}: a repair of bad memory waits for a reset", gpus=names),
         evidence=tuple(f"nvml.gpus.{at}.{field}" for at, field in pending),
         fixes=(
             _reset(indices, system, container),
-            or_else(driver.reboot("it resets every GPU")),
+            or_else(driver.reboot(say("it resets every GPU"))),
         ),
     )
 
@@ -76,9 +77,16 @@ def _has_none(at: int, nvml: Nvml) -> bool:
 
 def _reset(indices: list[int], system: System, container: Container) -> Fix:
     if container.runtime:
-        return Fix(text="On the host, when no job uses the GPU: nvidia-smi --gpu-reset -i INDEX.")
+        return Fix(
+            text=say(
+                "On the host, when no job uses the GPU: {command}.",
+                command="nvidia-smi --gpu-reset -i INDEX",
+            )
+        )
     sudo = "" if system.os == "windows" else "sudo "
     return Fix(
-        text="When no job uses the GPU, reset it. On an NVSwitch system all GPUs have to be idle.",
+        text=say(
+            "When no job uses the GPU, reset it. On an NVSwitch system all GPUs have to be idle."
+        ),
         commands=tuple(f"{sudo}nvidia-smi --gpu-reset -i {index}" for index in indices),
     )

@@ -11,7 +11,8 @@ If this shows nothing, each GPU is compared with the rates that were published f
 comparison never blames a GPU, because published rates come from other sizes, releases and power
 limits. Below half of the highest rate you get a note, which changes neither the verdict nor the
 exit status. The share of the vendor's peak is among the measurements of the self-tests (``-v``,
-JSON). Sound boards reach 58 % to 94 % of it with their best shape, so it gives no usable threshold.
+JSON). Healthy boards reach 58 % to 94 % of it with their best shape, so it gives no usable
+threshold.
 
 Heat and power (thermal-or-power-throttle), a PCIe link with too few lanes (pcie-link-degraded), or
 another process on the GPU (gpu-memory-held) are reported instead if they are seen.
@@ -35,12 +36,13 @@ from gpucheck.facts.cuda_driver import CudaDriver
 from gpucheck.facts.nvml import Nvml
 from gpucheck.facts.selftests import SelfTests
 from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, Rule
+from gpucheck.language import say, say_many
 
 _LOOK = "nvidia-smi -q -d CLOCK,PERFORMANCE,TEMPERATURE,POWER"
 
 RULE = Rule(
     __name__,
-    title="a GPU is much slower than it should be",
+    title=say("a GPU is much slower than it should be"),
     severity=Severity.WARNING,
     family="runtime",
     concern="hardware",
@@ -48,7 +50,7 @@ RULE = Rule(
     seen_in=("pre-flight", "text"),
     preflight=InPreflight(
         exit_class=5,
-        fix="Look at its clocks, temperature and power beside a fast one's, under load.",
+        fix=say("Compare its clocks, temperature and power with those of a fast GPU under load."),
         commands=(_LOOK,),
         breaks_node=True,
     ),
@@ -78,30 +80,56 @@ def check(
     if low:
         return _far_below(min(low, key=lambda one: one.share))
     if speeds:
-        return Fine("no GPU is much slower than the others of its model")
+        return Fine(say("no GPU is much slower than the others of its model"))
     if published:
         first = published[0]
         return Fine(
-            f"{first.device} reaches {first.share:.0%} of the highest rate that was published "
-            f"for {first.model}"
+            say(
+                "{device} reaches {share:.0%} of the highest rate that was published for {model}",
+                device=first.device,
+                share=first.share,
+                model=first.model,
+            )
         )
     return NotApplicable(
-        "nothing to compare: it needs --level standard, and two GPUs of one model or a "
-        "published rate of this board"
+        say(
+            "there is nothing to compare: this needs --level standard, and two GPUs of one model "
+            "or a published rate of this board"
+        )
     )
 
 
 def _slower_than_peers(slow: list[Speed]) -> Hit:
     first = slow[0]
-    more = f" (and {len(slow) - 1} more)" if len(slow) > 1 else ""
+    headline = say_many(
+        first.others,
+        "{device} ({model}) reaches {share:.0%} of what the other GPU of its model reaches: "
+        "{value:.4g} against {peers:.4g} TFLOP/s ({rate})",
+        "{device} ({model}) reaches {share:.0%} of what {count} others of its model reach: "
+        "{value:.4g} against {peers:.4g} TFLOP/s ({rate})",
+        device=first.device,
+        model=first.model,
+        share=first.share,
+        value=first.value,
+        peers=first.peers,
+        rate=first.rate,
+    )
+    more = len(slow) - 1
     return Hit(
-        headline=f"{first.device} ({first.model}) reaches {first.share:.0%} of what "
-        f"{_others(first)} of its model reach: {first.value:.4g} against {first.peers:.4g} "
-        f"TFLOP/s ({first.rate}){more}",
+        headline=say_many(
+            more,
+            "{headline} (and {count} more GPU)",
+            "{headline} (and {count} more GPUs)",
+            headline=headline,
+        )
+        if more
+        else headline,
         evidence=tuple(f"{one.path}.measurements" for one in slow[:4]),
         fixes=(
             Fix(
-                text="Look at its clocks, temperature and power beside a fast one's, under load.",
+                text=say(
+                    "Compare its clocks, temperature and power with those of a fast GPU under load."
+                ),
                 commands=(_LOOK,),
                 verify=_VERIFY,
             ),
@@ -112,12 +140,21 @@ def _slower_than_peers(slow: list[Speed]) -> Hit:
 
 def _far_below(low: Published) -> Hit:
     return Hit(
-        headline=f"{low.device} ({low.model}) multiplies bf16 matrices at {low.value:.4g} TFLOP/s, "
-        f"{low.share:.0%} of the highest rate that was published for this board ({low.best:.4g})",
+        headline=say(
+            "{device} ({model}) multiplies bf16 matrices at {value:.4g} TFLOP/s, {share:.0%} of "
+            "the highest rate that was published for this board ({best:.4g})",
+            device=low.device,
+            model=low.model,
+            value=low.value,
+            share=low.share,
+            best=low.best,
+        ),
         evidence=(f"{low.path}.measurements",),
         fixes=(
             Fix(
-                text="See whether a power limit, locked clocks or another program holds it down.",
+                text=say(
+                    "Check whether a power limit, locked clocks or another program slows it down."
+                ),
                 commands=(_LOOK, "nvidia-smi"),
                 verify=_VERIFY,
             ),
@@ -125,10 +162,6 @@ def _far_below(low: Published) -> Hit:
         severity=Severity.INFO,
         confidence=Confidence.POSSIBLE,
     )
-
-
-def _others(speed: Speed) -> str:
-    return "the other one" if speed.others == 1 else f"{speed.others} others"
 
 
 def _busy(cuda: CudaDriver, nvml: Nvml) -> set[str]:

@@ -3,10 +3,10 @@
 A build contains machine code (cubins: ``sm_80``, ``sm_90``) for a list of GPU generations. A cubin
 runs on the compute capability it was made for and on higher minor versions of the same major:
 ``sm_86`` runs on an RTX 4090 (8.9), ``sm_120`` on 12.1. It never runs on another major version.
-Only PTX (``compute_90``) can be compiled by the driver for a later GPU. PyTorch's wheels contain
-none, apart from those for Windows up to CUDA 11.8, which have that of 3.7; torch does not count on
-it and says that the GPU is not supported. Where the code of a build was not read, the compiler can
-decide: CUDA 12.6 makes no code for Blackwell.
+Only PTX (``compute_90``) can be compiled by the driver for a later GPU. PyTorch's wheels contain no
+PTX, except those for Windows up to CUDA 11.8: they have PTX for 3.7, but torch ignores it and says
+that the GPU is not supported. If the code of a build was not read, the compiler can decide: CUDA
+12.6 makes no code for Blackwell.
 
 Symptoms: the warning "NVIDIA GeForce RTX 5090 with CUDA capability sm_120 is not compatible with
 the current PyTorch installation", then at the first kernel "CUDA error: no kernel image is
@@ -31,12 +31,13 @@ from gpucheck.facts.claims import Confidence, Fix, Severity, or_else
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.findings.witnesses.no_kernel_image import NoKernelImage
+from gpucheck.language import in_turn, listed, say
 from gpucheck.tables.gpu_architectures import GpuArchitectures
 from gpucheck.tables.versions import at_least, parse
 
 RULE = Rule(
     __name__,
-    title="the PyTorch build is too old for this GPU",
+    title=say("the PyTorch build is too old for this GPU"),
     severity=Severity.ERROR,
     family="torch",
     refuted_by=("device-placement", "cublas-matmul", "cudnn-convolution"),
@@ -78,56 +79,82 @@ def check(
         unknown = code.unknown_gpu(judged)
         if unknown is not None:
             raise unknown
-        return Fine("no visible GPU is newer than the code in this build")
+        return Fine(say("no visible GPU is newer than the code in this build"))
     if new and board.is_jetson():
-        return NotApplicable("a Jetson: torch-rocm-or-other-build judges its build")
+        return NotApplicable(say("a Jetson: torch-rocm-or-other-build judges its build"))
     works = [one.gpu for one in judged if one.trouble == ""]
-    fix = reinstall.install("it has code for this GPU") or Fix(
-        text=_look(new or refused) + reinstall.why_none()
+    fix = reinstall.install(say("it has code for this GPU")) or Fix(
+        text=_look(new or refused, reinstall)
     )
     others = hide.fix(works)
     if not new:
         return _ptx_refused(torch, code, refused, fix, update)
     return Hit(
-        headline=f"PyTorch {torch.version or ''} (CUDA {torch.cuda}) has no code for "
-        f"{some_of(new, judged)}{_needs(new, torch, architectures)}",
+        headline=_with_need(
+            say(
+                "PyTorch {version} (CUDA {cuda}) has no code for {gpus}",
+                version=torch.version or "",
+                cuda=torch.cuda,
+                gpus=some_of(new, judged),
+            ),
+            new,
+            torch,
+            architectures,
+        ),
         evidence=(*code.facts(), *(fact for gpu in new for fact in gpu.facts)),
         fixes=(fix,) if others is None else (fix, others),
     )
 
 
-def _needs(new: list[Gpu], torch: TorchBuild, architectures: GpuArchitectures) -> str:
-    """Return the oldest CUDA that can build code for the first of the GPUs."""
+def _with_need(
+    headline: str, new: list[Gpu], torch: TorchBuild, architectures: GpuArchitectures
+) -> str:
+    """Add the oldest CUDA that can build code for the first of the GPUs."""
     capability = new[0].compute_capability or ""
     row = architectures.row(capability)
     if row is None or row.first_toolkit is None:
-        return ""
+        return headline
     built, first = parse(torch.cuda), parse(row.first_toolkit)
     if built is None or first is None or at_least(built, first):
-        return ""
-    return f"; code for {capability} needs a build of CUDA {row.first_toolkit} or newer"
-
-
-def _look(gpus: list[Gpu]) -> str:
-    names = ", ".join(gpu.label for gpu in gpus)
-    return (
-        f"Look for a build with code for {names} at {START_PAGE} (the nightly builds included): "
-        "gpucheck knows none that fits every visible GPU and this driver."
+        return headline
+    return say(
+        "{headline}; code for {capability} needs a build of CUDA {cuda} or newer",
+        headline=headline,
+        capability=capability,
+        cuda=row.first_toolkit,
     )
+
+
+def _look(gpus: list[Gpu], reinstall: TorchFixes) -> str:
+    look = say(
+        "Look for a build with code for {gpus} at {page} (nightly builds too): gpucheck knows none "
+        "that fits every visible GPU and this driver.",
+        gpus=listed([gpu.label for gpu in gpus]),
+        page=START_PAGE,
+    )
+    why = reinstall.why_none()
+    return in_turn([look, why]) if why else look
 
 
 def _ptx_refused(
     torch: TorchBuild, code: TorchCode, refused: list[Gpu], fix: Fix, update: DriverFixes
 ) -> Judgement:
-    names = ", ".join(gpu.label for gpu in refused)
     return Hit(
-        headline=f"PyTorch {torch.version or ''} has only PTX of CUDA {torch.cuda} for {names}, "
-        "and the driver speaks an older CUDA, so it refuses to compile it",
+        headline=say(
+            "PyTorch {version} has only PTX of CUDA {cuda} for {gpus}, and the driver speaks an "
+            "older CUDA, so it refuses to compile it",
+            version=torch.version or "",
+            cuda=torch.cuda,
+            gpus=listed([gpu.label for gpu in refused]),
+        ),
         evidence=(
             *code.facts(),
             *code.driver_facts(),
             *(fact for gpu in refused for fact in gpu.facts),
         ),
-        fixes=(fix, or_else(update.install(None, f"one that speaks CUDA {torch.cuda}"))),
+        fixes=(
+            fix,
+            or_else(update.install(None, say("one that speaks CUDA {cuda}", cuda=torch.cuda))),
+        ),
         confidence=Confidence.LIKELY,
     )

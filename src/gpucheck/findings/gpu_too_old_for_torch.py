@@ -34,10 +34,11 @@ from gpucheck.facts.request import Request
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.findings.witnesses.no_kernel_image import NoKernelImage
+from gpucheck.language import in_turn, listed, say
 
 RULE = Rule(
     __name__,
-    title="the PyTorch build has dropped this GPU",
+    title=say("the PyTorch build has dropped this GPU"),
     severity=Severity.ERROR,
     family="torch",
     refuted_by=("device-placement", "cublas-matmul", "cudnn-convolution"),
@@ -81,11 +82,11 @@ def check(  # torch, the GPUs and the ways out
         unknown = code.unknown_gpu(judged)
         if unknown is not None:
             raise unknown
-        return Fine("this build has dropped no visible GPU")
+        return Fine(say("this build has dropped no visible GPU"))
     if board.is_jetson():
-        return NotApplicable("a Jetson: torch-rocm-or-other-build judges its build")
-    fix = reinstall.install("it still has code for this GPU") or Fix(
-        text=_look(old or without_cudnn) + reinstall.why_none()
+        return NotApplicable(say("a Jetson: torch-rocm-or-other-build judges its build"))
+    fix = reinstall.install(say("it still has code for this GPU")) or Fix(
+        text=_look(old or without_cudnn, reinstall)
     )
     works = [one.gpu for one in judged if one.trouble == ""]
     others = hide.fix(works)
@@ -93,19 +94,27 @@ def check(  # torch, the GPUs and the ways out
     short = request.gpus is not None and request.gpus > len(works)
     cpu = None
     if not fix.commands and not works:
-        cpu = reinstall.install_cpu("it runs on the processor, without this GPU")
+        cpu = reinstall.install_cpu(say("it runs on the processor, without this GPU"))
     fixes = (fix, *((others,) if others else ()), *((or_else(cpu),) if cpu else ()))
     if old:
         return Hit(
-            headline=f"PyTorch {torch.version or ''} (CUDA {torch.cuda}) no longer has code for "
-            f"{some_of(old, judged)}",
+            headline=say(
+                "PyTorch {version} (CUDA {cuda}) no longer has code for {gpus}",
+                version=torch.version or "",
+                cuda=torch.cuda,
+                gpus=some_of(old, judged),
+            ),
             evidence=(*code.facts(), *(fact for gpu in old for fact in gpu.facts)),
             fixes=fixes,
             severity=Severity.INFO if spare and not short else None,
         )
     return Hit(
-        headline=f"cuDNN {torch.cudnn}, which PyTorch {torch.version or ''} brings, has dropped "
-        f"{some_of(without_cudnn, judged)}: convolutions fail",
+        headline=say(
+            "cuDNN {cudnn}, which PyTorch {version} brings, has dropped {gpus}: convolutions fail",
+            cudnn=torch.cudnn,
+            version=torch.version or "",
+            gpus=some_of(without_cudnn, judged),
+        ),
         evidence=("torch.cudnn", "torch.cuda", *(f for g in without_cudnn for f in g.facts)),
         fixes=fixes,
     )
@@ -117,9 +126,12 @@ def _is_for_the_screen(gpu: Gpu, nvml: Nvml) -> bool:
     return bool(sizes) and all(size is not None and size <= _SMALL for size in sizes)
 
 
-def _look(gpus: list[Gpu]) -> str:
-    names = ", ".join(gpu.label for gpu in gpus)
-    return (
-        f"Look for an older release with code for {names} at {PREVIOUS_PAGE}: "
-        "gpucheck knows no build that fits every visible GPU and this driver."
+def _look(gpus: list[Gpu], reinstall: TorchFixes) -> str:
+    look = say(
+        "Look for an older release with code for {gpus} at {page}: gpucheck knows no build that "
+        "fits every visible GPU and this driver.",
+        gpus=listed([gpu.label for gpu in gpus]),
+        page=PREVIOUS_PAGE,
     )
+    why = reinstall.why_none()
+    return in_turn([look, why]) if why else look

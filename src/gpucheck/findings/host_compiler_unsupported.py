@@ -27,12 +27,13 @@ from gpucheck.facts.toolkits import Toolkits
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.findings.witnesses.compiling import NOTHING, Compiling, Reason
+from gpucheck.language import say
 from gpucheck.tables.host_compilers import HostCompilers
 from gpucheck.tables.versions import at_least, parse
 
 RULE = Rule(
     __name__,
-    title="the C++ compiler does not fit nvcc or PyTorch",
+    title=say("the C++ compiler does not fit nvcc or PyTorch"),
     severity=Severity.ERROR,
     family="libraries",
     suppressed_by=("torch-missing", "toolkit-torch-mismatch"),
@@ -60,13 +61,13 @@ def check(
         return _visual_c(*visual, cuda, table, tools, why)
     taken = tools.host_compiler()
     if taken is None:
-        return NotApplicable("no host compiler is there: compiler-missing judges that")
+        return NotApplicable(say("there is no host compiler: compiler-missing judges that"))
     if torch.built_for not in (None, "cuda"):
         cuda = ""  # without CUDA in torch, nvcc is not used
     fault = _fault(taken, cuda, torch.version or "", table, tools)
     if fault:
         return Hit(
-            headline=f"{taken.kind} {taken.version} is {fault}; {why.words}",
+            headline=say("{fault}; {why}", fault=fault, why=why.words),
             evidence=(
                 *(("toolkits.selected_version",) if cuda else ()),
                 *taken.facts,
@@ -78,11 +79,14 @@ def check(
         )
     if not cuda and torch.built_for != "cpu":
         known(toolkits.selected_version, "toolkits.selected_version")
-    return Fine(f"nothing speaks against {taken.kind} {taken.version}")
+    return Fine(
+        say("no problem with {kind} {version} is known", kind=taken.kind, version=taken.version)
+    )
 
 
 def _fault(taken: Taken, cuda: str, torch: str, table: HostCompilers, tools: BuildTools) -> str:
-    """Return what is wrong with the compiler, in words; "" if nothing is known to be."""
+    """Return a sentence about what is wrong with the compiler; "" if nothing is known to be."""
+    compiler = f"{taken.kind} {taken.version}"
     row = table.nvcc(cuda) if cuda else None
     limit = getattr(row, taken.kind) if row is not None else None
     if (
@@ -90,55 +94,128 @@ def _fault(taken: Taken, cuda: str, torch: str, table: HostCompilers, tools: Bui
         and not tools.takes_any()
         and table.nvcc_takes(cuda, taken.kind, taken.version) is False
     ):
-        return f"newer than nvcc of CUDA {cuda} takes ({limit} is the newest)"
+        return say(
+            "{compiler} is newer than nvcc of CUDA {cuda} takes ({limit} is the newest)",
+            compiler=compiler,
+            cuda=cuda,
+            limit=limit,
+        )
     first, have = _oldest_gcc(torch, table), parse(taken.version)
     if taken.kind == "gcc" and have is not None and not at_least(have, (first,)):
-        why = "which needs C++20:" if table.rule(_FOR_STANDARD, torch) else "whose headers demand"
-        return f"too old for torch {torch}, {why} gcc {first} or newer"
+        return _too_old(compiler, torch, first, cxx20=table.rule(_FOR_STANDARD, torch) is not None)
     if not cuda or tools.torch_does_not_look():
         return ""
     if table.torch_takes(torch, cuda, taken.kind, taken.version) is False:
-        return f"refused by the extension builder of torch {torch} for CUDA {cuda}" + _bounds(
-            taken, cuda, torch, table
+        refused = say(
+            "The extension builder of torch {torch} for CUDA {cuda} refuses {compiler}",
+            torch=torch,
+            cuda=cuda,
+            compiler=compiler,
         )
+        return _with_bounds(refused, taken, cuda, torch, table)
     return ""
 
 
-def _bounds(taken: Taken, cuda: str, torch: str, table: HostCompilers) -> str:
+def _too_old(compiler: str, torch: str, oldest: int, *, cxx20: bool) -> str:
+    if cxx20:
+        return say(
+            "{compiler} is too old for torch {torch}, which needs C++20: gcc {oldest} or newer",
+            compiler=compiler,
+            torch=torch,
+            oldest=oldest,
+        )
+    return say(
+        "{compiler} is too old for torch {torch}, whose headers demand gcc {oldest} or newer",
+        compiler=compiler,
+        torch=torch,
+        oldest=oldest,
+    )
+
+
+def _with_bounds(refused: str, taken: Taken, cuda: str, torch: str, table: HostCompilers) -> str:
+    """Add the releases that the extension builder takes, if the table has them."""
     row = table.torch_bounds(torch, cuda)
     if row is None:
-        return ""
-    below = row.gcc_below if taken.kind == "gcc" else row.clang_below
-    last = row.gcc_to if taken.kind == "gcc" else row.clang_to
-    lower = f"from {row.gcc_from} on, " if taken.kind == "gcc" and row.gcc_from else ""
+        return refused
+    gcc = taken.kind == "gcc"
+    below = row.gcc_below if gcc else row.clang_below
+    newest = row.gcc_to if gcc else row.clang_to
+    oldest = row.gcc_from if gcc else ""
+    if below and oldest:
+        return say(
+            "{refused} (it takes {kind} from {oldest} on, below {below})",
+            refused=refused,
+            kind=taken.kind,
+            oldest=oldest,
+            below=below,
+        )
     if below:
-        return f" (it takes {taken.kind} {lower}below {below})"
-    return f" (it takes {taken.kind} {lower}up to {last})" if last else ""
+        return say(
+            "{refused} (it takes {kind} below {below})",
+            refused=refused,
+            kind=taken.kind,
+            below=below,
+        )
+    if newest and oldest:
+        return say(
+            "{refused} (it takes {kind} from {oldest} to {newest})",
+            refused=refused,
+            kind=taken.kind,
+            oldest=oldest,
+            newest=newest,
+        )
+    if newest:
+        return say(
+            "{refused} (it takes {kind} up to {newest})",
+            refused=refused,
+            kind=taken.kind,
+            newest=newest,
+        )
+    return refused
 
 
 def _visual_c(
     version: int, fact: str, cuda: str, table: HostCompilers, tools: BuildTools, why: Reason
 ) -> Judgement:
     if not cuda:
-        return NotApplicable("there is no toolkit that a build would take")
+        return NotApplicable(say("there is no toolkit that a build would take"))
     takes = table.nvcc_takes_msvc(cuda, version)
     row = table.nvcc(cuda)
     if takes is None or row is None:
-        return NotApplicable(f"which Visual C++ nvcc of CUDA {cuda} takes is not in the tables")
+        return NotApplicable(
+            say("the tables do not say which Visual C++ nvcc of CUDA {cuda} takes", cuda=cuda)
+        )
     if takes or tools.takes_any():
-        return Fine(f"nvcc of CUDA {cuda} takes Visual C++ with _MSC_VER {version}")
-    years = f" (Visual Studio {row.msvc_years})" if row.msvc_years else ""
+        return Fine(
+            say(
+                "nvcc of CUDA {cuda} takes Visual C++ with _MSC_VER {version}",
+                cuda=cuda,
+                version=version,
+            )
+        )
+    fault = say(
+        "nvcc of CUDA {cuda} does not take Visual C++ with _MSC_VER {version}: it takes {oldest} "
+        "to below {below}",
+        cuda=cuda,
+        version=version,
+        oldest=row.msc_ver_from,
+        below=row.msc_ver_below,
+    )
+    tools_text = say(
+        "Install C++ tools of such a release beside the ones that are there, and build in their "
+        "command prompt; or build with a newer CUDA toolkit."
+    )
+    if row.msvc_years:
+        fault = say("{fault} (Visual Studio {years})", fault=fault, years=row.msvc_years)
+        tools_text = say(
+            "Install the C++ tools of Visual Studio {years} beside the ones that are there, and "
+            "build in their command prompt; or build with a newer CUDA toolkit.",
+            years=row.msvc_years,
+        )
     return Hit(
-        headline=f"nvcc of CUDA {cuda} does not take Visual C++ with _MSC_VER {version}: it takes "
-        f"{row.msc_ver_from} to below {row.msc_ver_below}{years}; {why.words}",
+        headline=say("{fault}; {why}", fault=fault, why=why.words),
         evidence=("toolkits.selected_version", fact),
-        fixes=(
-            Fix(
-                text=f"Install the C++ tools{years} beside the ones that are there, and build in "
-                "their command prompt; or build with a newer CUDA toolkit.",
-                verify="gpucheck --for build",
-            ),
-        ),
+        fixes=(Fix(text=tools_text, verify="gpucheck --for build"),),
         severity=why.severity,
         confidence=why.confidence,
     )
@@ -151,12 +228,17 @@ def _fix(
     best = _newest_gcc(cuda, torch, table)
     if best is None:
         return Fix(
-            text=f"Install another release of {taken.kind} beside it, and let CC and CXX name it.",
+            text=say(
+                "Install another release of {kind} beside it, and set CC and CXX to it.",
+                kind=taken.kind,
+            ),
             verify=verify,
         )
     return Fix(
-        text=f"Install gcc {best} and g++ {best} beside it, and let CC and CXX name them while "
-        "building.",
+        text=say(
+            "Install gcc {best} and g++ {best} beside it, and set CC and CXX to them to build.",
+            best=best,
+        ),
         commands=(
             *around.install_packages(f"gcc-{best}", f"g++-{best}"),
             *around.set("CC", f"gcc-{best}"),
@@ -167,16 +249,16 @@ def _fix(
 
 
 def _oldest_gcc(torch: str, table: HostCompilers) -> int:
-    """Return the oldest major of gcc that compiles torch's headers; 0 where nobody has read them.
+    """Return the oldest major of gcc that compiles torch's headers; 0 if no table has it.
 
-    A gcc that does not know -std=c++20 is refused by itself, an old one by the headers.
+    A gcc without -std=c++20 refuses this option; the headers refuse other old releases.
     """
     rows = (table.rule(name, torch) for name in (_FOR_STANDARD, _FOR_HEADERS))
     return max(((parse(row.value) or (0,))[0] for row in rows if row is not None), default=0)
 
 
 def _newest_gcc(cuda: str, torch: str, table: HostCompilers) -> int | None:
-    """Return the newest major of gcc that all bounds admit; None where the tables do not tell."""
+    """Return the newest major of gcc that all bounds admit; None if the tables do not say."""
     row = table.nvcc(cuda) if cuda else None
     newest = parse(row.gcc) if row is not None else None
     first = _oldest_gcc(torch, table)

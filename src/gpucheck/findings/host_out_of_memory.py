@@ -19,10 +19,11 @@ from gpucheck.facts.claims import Confidence, Fix, Severity
 from gpucheck.facts.kernel_log import KernelLog, OomKill
 from gpucheck.facts.system import System
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+from gpucheck.language import say
 
 RULE = Rule(
     __name__,
-    title="a process was killed because the machine's memory ran out",
+    title=say("a process was killed because the machine's memory ran out"),
     severity=Severity.ERROR,
     family="runtime",
 )
@@ -37,24 +38,38 @@ _PYTHON = ("python", "torchrun", "pt_main_thread", "pt_data", "ray::", "ray_", "
 def check(log: KernelLog, system: System) -> Judgement:
     """Look for Python programs among what the kernel killed."""
     if system.os in ("windows", "macos"):
-        return NotApplicable("this is read from the Linux kernel's log")
+        return NotApplicable(say("this is read from the Linux kernel's log"))
     kills = known(log.oom_kills, "kernel_log.oom_kills")
     found = [at for at, kill in enumerate(kills) if _is_python(kill)]
     if not found:
-        return Fine("the kernel's log shows no Python process killed for memory")
+        return Fine(
+            say("the kernel's log shows no Python process that was killed for lack of memory")
+        )
     last = kills[found[-1]]
-    whose = {
-        "cgroup": "the memory limit of its container or job was reached",
-        "host": "the machine's memory had run out",
-    }.get(last.scope or "", "memory had run out")
-    times = f" ({len(found)} such kills since boot)" if len(found) > 1 else ""
     return Hit(
-        headline=f"The kernel killed {last.process_name} (pid {last.pid}): {whose}{times}",
+        headline=_headline(last, len(found)),
         evidence=tuple(f"kernel_log.oom_kills.{at}" for at in found[-3:]),
         fixes=(_fix(last),),
         severity=Severity.WARNING if _is_recent(last) else Severity.INFO,
         confidence=Confidence.POSSIBLE,
     )
+
+
+def _headline(last: OomKill, kills: int) -> str:
+    why: str = say("memory had run out")
+    if last.scope == "cgroup":
+        why = say("the memory limit of its container or job was reached")
+    elif last.scope == "host":
+        why = say("the machine's memory had run out")
+    killed = say(
+        "The kernel killed {process} (pid {pid}): {why}",
+        process=last.process_name,
+        pid=last.pid,
+        why=why,
+    )
+    if kills == 1:
+        return killed
+    return say("{killed} ({kills} such kills since boot)", killed=killed, kills=kills)
 
 
 def _is_python(kill: OomKill) -> bool:
@@ -67,10 +82,14 @@ def _is_recent(kill: OomKill) -> bool:
 
 
 def _fix(kill: OomKill) -> Fix:
-    less = "Let the program use less memory: fewer DataLoader workers, no copy of the data in each"
     if kill.scope == "cgroup":
-        text = (
-            f"{less}; or raise the limit of the container or job (docker --memory, sbatch --mem)."
+        text = say(
+            "Let the program use less memory: fewer DataLoader workers, no copy of the data in "
+            "each; or raise the limit of the container or job (docker --memory, sbatch --mem)."
         )
         return Fix(text=text, verify="cat /sys/fs/cgroup/memory.max")
-    return Fix(text=f"{less}; or use a machine with more memory.", verify="free -h")
+    text = say(
+        "Let the program use less memory: fewer DataLoader workers, no copy of the data in each; "
+        "or use a machine with more memory."
+    )
+    return Fix(text=text, verify="free -h")

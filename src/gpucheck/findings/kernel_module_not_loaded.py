@@ -26,10 +26,11 @@ from gpucheck.facts.nvidia_smi import NvidiaSmi
 from gpucheck.facts.nvml import Nvml
 from gpucheck.facts.pci import Pci
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+from gpucheck.language import say
 
 RULE = Rule(
     __name__,
-    title="the kernel module of the driver is not loaded",
+    title=say("the kernel module of the driver is not loaded"),
     severity=Severity.ERROR,
     family="driver",
     refuted_by=("device-placement", "cublas-matmul"),
@@ -55,13 +56,13 @@ def check(  # it joins the bus, both sides of the driver and the way to load it
 ) -> Judgement:
     """Look for an installed driver whose module is not loaded, and for the reason."""
     if driver.module_loaded or nvml.init_code == 0 or state.works():
-        return Fine("the kernel module is loaded")
+        return Fine(say("the kernel module is loaded"))
     said = _said(nvml, smi)
     if driver.module_loaded is None and said:
         if pci.gpus == []:
-            return NotApplicable("there is no NVIDIA GPU that the module could drive")
+            return NotApplicable(say("there is no NVIDIA GPU that the module could drive"))
         return Hit(
-            headline="NVIDIA's driver says that its kernel module is not loaded",
+            headline=say("NVIDIA's driver says that its kernel module is not loaded"),
             evidence=said,
             fixes=(advice.load(),),
             confidence=Confidence.LIKELY,
@@ -70,12 +71,15 @@ def check(  # it joins the bus, both sides of the driver and the way to load it
         return NotApplicable(elsewhere)
     known(driver.module_loaded, "driver.module_loaded")
     if not gpus.present():
-        return NotApplicable("there is no NVIDIA GPU that the module could drive")
+        return NotApplicable(say("there is no NVIDIA GPU that the module could drive"))
     if not state.installed():
-        return NotApplicable("no driver is installed")
+        return NotApplicable(say("no driver is installed"))
     cause = advice.cause()
     return Hit(
-        headline=f"NVIDIA's driver is installed, but its kernel module is not loaded: {cause.why}",
+        headline=say(
+            "NVIDIA's driver is installed, but its kernel module is not loaded: {why}",
+            why=cause.why,
+        ),
         evidence=("driver.module_loaded", *said, *cause.facts, *gpus.seen_by()),
         fixes=_on_host(cause.fixes) if around.in_container() else cause.fixes,
         confidence=cause.confidence,
@@ -94,6 +98,9 @@ def _said(nvml: Nvml, smi: NvidiaSmi) -> tuple[str, ...]:
 
 def _on_host(fixes: tuple[Fix, ...]) -> tuple[Fix, ...]:
     return tuple(
-        Fix(text=f"On the host, not in this container: {fix.text}", commands=fix.commands)
+        Fix(
+            text=say("On the host, not in this container: {text}", text=fix.text),
+            commands=fix.commands,
+        )
         for fix in fixes
     )

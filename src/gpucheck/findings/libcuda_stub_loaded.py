@@ -28,10 +28,11 @@ from gpucheck.facts.loading import LoadedLibrary, Loading
 from gpucheck.facts.system import System
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.findings.witnesses.selftest_says import SelfTestSays
+from gpucheck.language import say
 
 RULE = Rule(
     __name__,
-    title="the stub of libcuda is loaded",
+    title=say("the stub of libcuda is loaded"),
     severity=Severity.ERROR,
     family="driver",
     refuted_by=("device-placement", "cublas-matmul"),
@@ -59,20 +60,23 @@ def check(
     if taken is not None and cuda.init_code != _STUB_LIBRARY and not stub_first:
         at, one = taken
         return Hit(
-            headline=f"PyTorch would load the CUDA toolkit's stub of libcuda ({one.path}) instead "
-            "of the driver's",
+            headline=say(
+                "PyTorch would load the CUDA toolkit's stub of libcuda ({path}) instead of the "
+                "driver's",
+                path=one.path,
+            ),
             evidence=(f"loading.runtime_opened.{at}",),
             fixes=(_fix(one.path or "", around),),
         )
     seen = says.points_at(RULE.slug)
     if cuda.init_code != _STUB_LIBRARY and not seen:
         if cuda.init_code is not None:
-            return Fine("the libcuda that was loaded is no stub")
+            return Fine(say("the libcuda that was loaded is not a stub"))
         if system.os in ("windows", "macos"):
-            return NotApplicable("stubs of libcuda are Linux's")
+            return NotApplicable(say("only Linux has stubs of libcuda"))
         known(driver.libcuda, "driver.libcuda")
         if not stub_first:
-            return Fine("the first libcuda that the loader finds is no stub")
+            return Fine(say("the first libcuda that the loader finds is not a stub"))
     path = cuda.library if cuda.init_code == _STUB_LIBRARY and cuda.library else ""
     evidence = ["cuda_driver.init_code"] if cuda.init_code == _STUB_LIBRARY else [*seen]
     if path:
@@ -81,8 +85,12 @@ def check(
         path = first.path or path
         evidence += ["driver.libcuda.0.path", "driver.libcuda.0.found_via"]
     return Hit(
-        headline=f"Programs load the CUDA toolkit's stub of libcuda{f' ({path})' if path else ''} "
-        "instead of the driver's",
+        headline=say(
+            "Programs load the CUDA toolkit's stub of libcuda ({path}) instead of the driver's",
+            path=path,
+        )
+        if path
+        else say("Programs load the CUDA toolkit's stub of libcuda instead of the driver's"),
         evidence=tuple(evidence),
         fixes=(_fix(path, around),),
     )
@@ -101,12 +109,17 @@ def _fix(path: str, around: Surroundings) -> Fix:
     commands = around.path_without("LD_LIBRARY_PATH", {folder}) if folder else ()
     if commands:
         return Fix(
-            text=f"Take {folder} out of LD_LIBRARY_PATH, here and where it is set (~/.bashrc, the "
-            "image, a module file). A build that needs it finds it by LIBRARY_PATH.",
+            text=say(
+                "Take {folder} out of LD_LIBRARY_PATH, here and where it is set (~/.bashrc, the "
+                "image, a module file). A build that needs it finds it through LIBRARY_PATH.",
+                folder=folder,
+            ),
             commands=commands,
         )
     return Fix(
-        text="Take the folder of stubs out of the loader's configuration (or remove a link "
-        "libcuda.so.1 that leads to it), then refresh its cache.",
+        text=say(
+            "Take the folder of stubs out of the loader's configuration (or remove a link named "
+            "libcuda.so.1 that leads there), then refresh the loader's cache."
+        ),
         commands=("grep -rn stubs /etc/ld.so.conf.d /etc/ld.so.conf", "sudo ldconfig"),
     )

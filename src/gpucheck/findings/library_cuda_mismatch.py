@@ -18,7 +18,7 @@ for them where the loader looks and wherever such packages look themselves: in t
 NVIDIA's wheels, in toolkits and conda environments. A library is missing only if there is no such
 file in any of these places. Libraries for several GPUs (NCCL, NVSHMEM), for storage (cuFile) and
 for profilers (CUPTI) do not count, because only parts of a package need them. It is a warning:
-PyTorch is not concerned, and most of these packages go on without the GPU.
+PyTorch is not affected, and most of these packages go on without the GPU.
 
 Fix: install the release that was built for the CUDA of PyTorch. If there is none, give the library
 an environment of its own. If only a library of the same CUDA is missing, install NVIDIA's wheel of
@@ -35,6 +35,7 @@ from gpucheck.facts import UnknownFactError
 from gpucheck.facts.claims import Confidence, Fix, Severity, or_else
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+from gpucheck.language import in_series, listed, say, say_many
 from gpucheck.tables.cuda_sonames import CudaSonames
 from gpucheck.tables.extensions import Extensions as ExtensionTable
 from gpucheck.tables.known_packages import KnownPackages
@@ -42,7 +43,7 @@ from gpucheck.tables.wheel_names import wheel_for_cuda, wheel_of_file
 
 RULE = Rule(
     __name__,
-    title="a library beside PyTorch needs CUDA libraries that are not here",
+    title=say("a library beside PyTorch needs CUDA libraries that are not here"),
     severity=Severity.WARNING,
     family="libraries",
     suppressed_by=("torch-missing", "torch-mixed-install"),
@@ -76,7 +77,7 @@ def check(  # what the commands of the fix are made of
 ) -> Judgement:
     """Look for packages whose CUDA libraries are nowhere."""
     if torch.installed is False:
-        return NotApplicable("torch is not installed")
+        return NotApplicable(say("torch is not installed"))
     judged = [one for one in packages.all() if _is_judged(one, known_packages)]
     found = [lack for one in judged if (lack := _lack(one, sonames)) is not None]
     if found:
@@ -84,10 +85,10 @@ def check(  # what the commands of the fix are made of
         return _hit(found, torch, fixes)
     if left_out := packages.left_out():
         raise UnknownFactError("extensions.left_out", left_out)
-    names = ", ".join(one.title for one in judged[:_MOST_NAMED])
-    if not names:
-        return NotApplicable("no library with GPU code beside PyTorch is installed")
-    return Fine(f"the CUDA libraries are there that are needed by {names}")
+    if not judged:
+        return NotApplicable(say("no library with GPU code beside PyTorch is installed"))
+    names = listed([one.title for one in judged[:_MOST_NAMED]])
+    return Fine(say("the CUDA libraries that {packages} need are there", packages=names))
 
 
 def _is_judged(package: CompiledPackage, known_packages: KnownPackages) -> bool:
@@ -129,18 +130,54 @@ def _nowhere(file: File) -> list[str]:
 
 def _hit(found: list[_Lack], torch: TorchBuild, fixes: list[tuple[Fix, ...]]) -> Hit:
     first = found[0]
-    left = len(first.names) - 1
-    more = f" and {left} more {'libraries' if left > 1 else 'library'}" if left else ""
-    built = f" was built for CUDA {first.cuda} and" if first.cuda else ""
-    brings = f"CUDA {torch.cuda}" if torch.cuda else "no CUDA"
-    others = "".join(f"; {one.package.title} lacks {one.names[0]}" for one in found[1:_MOST_NAMED])
+    headline = say(
+        "{needs}; {brings}. Its GPU code cannot be loaded",
+        needs=_needs(first),
+        brings=_brings(torch),
+    )
+    for one in found[1:_MOST_NAMED]:
+        headline = say(
+            "{headline}; {package} lacks {library}",
+            headline=headline,
+            package=one.package.title,
+            library=one.names[0],
+        )
     return Hit(
-        headline=f"{first.package.title}{built} needs {first.names[0]}{more}, of which there is no "
-        f"file here; torch {torch.version} brings {brings}. Its GPU code cannot be loaded" + others,
+        headline=headline,
         evidence=(*(fact for one in found for fact in one.facts), "torch.cuda"),
         fixes=fixes[0] if len(fixes) == 1 else tuple(own[0] for own in fixes),
         confidence=Confidence.LIKELY,
     )
+
+
+def _needs(lack: _Lack) -> str:
+    """Return what a package needs and what is not there."""
+    libraries, more = lack.names[0], len(lack.names) - 1
+    if more:
+        libraries = say_many(
+            more,
+            "{library} and {count} more library",
+            "{library} and {count} more libraries",
+            library=libraries,
+        )
+    if not lack.cuda:
+        return say(
+            "{package} needs {libraries}, of which there is no file here",
+            package=lack.package.title,
+            libraries=libraries,
+        )
+    return say(
+        "{package} was built for CUDA {cuda} and needs {libraries}, of which there is no file here",
+        package=lack.package.title,
+        cuda=lack.cuda,
+        libraries=libraries,
+    )
+
+
+def _brings(torch: TorchBuild) -> str:
+    if not torch.cuda:
+        return say("torch {version} brings no CUDA", version=torch.version)
+    return say("torch {version} brings CUDA {cuda}", version=torch.version, cuda=torch.cuda)
 
 
 def _fixes(
@@ -156,28 +193,46 @@ def _fixes(
     if here and lack.cuda == here and (wheels := _wheels(lack)):
         return (_bring(wheels, python),)
     apart = Fix(
-        text=f"Where {title} has to stay as it is: give it an environment of its own, with a "
-        f"PyTorch for CUDA {lack.cuda} or none."
+        text=say(
+            "If {package} has to stay as it is, give it an environment of its own, with a PyTorch "
+            "for CUDA {cuda} or none.",
+            package=title,
+            cuda=lack.cuda,
+        )
         if lack.cuda
-        else f"Give {title} an environment of its own, with the libraries that it needs.",
+        else say(
+            "Give {package} an environment of its own, with the libraries that it needs.",
+            package=title,
+        ),
         verify=python.verify(),
     )
     release = table.newest_for_cuda(name, here)
     if not here or release == lack.package.version:
         return (apart,)
     if release is not None:
-        text = f"Install {name} {release}, which is built for CUDA {here} like this PyTorch."
+        text = _built_alike(f"{name} {release}", here)
         return _replace(python, text, name, f"{name}=={release}"), or_else(apart)
     sibling = re.sub(_IN_NAME, rf"\g<1>{here}\g<3>", name)
     if sibling != name and known_packages.known(sibling) is not None:
-        text = f"Install {sibling}, which is built for CUDA {here} like this PyTorch."
-        return _replace(python, text, name, sibling), or_else(apart)
+        return _replace(python, _built_alike(sibling, here), name, sibling), or_else(apart)
     none = Fix(
-        text=f"gpucheck knows no release of {name} that is built for CUDA {here}; its installation "
-        "page says whether there is one.",
+        text=say(
+            "gpucheck knows no release of {package} that is built for CUDA {cuda}; its "
+            "installation page says whether there is one.",
+            package=name,
+            cuda=here,
+        ),
         verify=python.verify(),
     )
     return none, or_else(apart)
+
+
+def _built_alike(package: str, cuda: str) -> str:
+    return say(
+        "Install {package}, which is built for CUDA {cuda} like this PyTorch.",
+        package=package,
+        cuda=cuda,
+    )
 
 
 def _wheels(lack: _Lack) -> list[str]:
@@ -190,8 +245,11 @@ def _wheels(lack: _Lack) -> list[str]:
 
 def _bring(wheels: list[str], python: Python) -> Fix:
     return Fix(
-        text=f"Install what is missing: {', '.join(wheels)}. Some packages must be told to load "
-        "it: ONNX Runtime by onnxruntime.preload_dlls() before the first session.",
+        text=say(
+            "Install what is missing: {wheels}. Some packages must be told to load it: ONNX "
+            "Runtime by onnxruntime.preload_dlls() before the first session.",
+            wheels=in_series(wheels),
+        ),
         commands=(*python.get_pip(), python.pip("install", *wheels)),
         verify=python.verify(),
     )

@@ -18,10 +18,11 @@ check ``ibstat`` and the lines "NET/" of NCCL_DEBUG=INFO.
 
 from gpucheck.facts.claims import Severity
 from gpucheck.findings.form import InPreflight, Rule
+from gpucheck.language import say
 
 RULE = Rule(
     __name__,
-    title="links between GPUs or nodes are slower than they should be",
+    title=say("links between GPUs or nodes are slower than they should be"),
     severity=Severity.WARNING,
     family="cluster",
     suppressed_by=(
@@ -32,7 +33,7 @@ RULE = Rule(
     seen_in=("pre-flight", "text"),
     preflight=InPreflight(
         exit_class=5,
-        fix="Look at the links of the hosts that are named.",
+        fix=say("Look at the links of the hosts that are named."),
         commands=("nvidia-smi topo -m", "nvidia-smi nvlink --status", "ibstat"),
         breaks_node=True,
     ),

@@ -26,10 +26,11 @@ from gpucheck.facts.container import Container
 from gpucheck.facts.limits import LimitsOfProcess
 from gpucheck.facts.system import System
 from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, Rule
+from gpucheck.language import in_series, say
 
 RULE = Rule(
     __name__,
-    title="the memlock limit is too low for InfiniBand",
+    title=say("the memlock limit is too low for InfiniBand"),
     severity=Severity.WARNING,
     family="cluster",
     preflight=InPreflight(
@@ -43,18 +44,21 @@ RULE = Rule(
 def check(limits: LimitsOfProcess, system: System, container: Container, gpus: Gpus) -> Judgement:
     """Judge the limit on a machine that has InfiniBand and a GPU."""
     if system.os in ("windows", "macos"):
-        return NotApplicable("memlock is a limit of Linux")
+        return NotApplicable(say("only Linux has the memlock limit"))
     devices = known(limits.infiniband_devices, "limits.infiniband_devices")
     if not devices:
-        return NotApplicable("there is no InfiniBand device")
+        return NotApplicable(say("there is no InfiniBand device"))
     memlock = known(limits.memlock_bytes, "limits.memlock_bytes")
     if not locks_too_little(memlock):
-        return Fine("enough memory may be locked")
+        return Fine(say("enough memory may be locked"))
     if not gpus.present():
-        return NotApplicable("there is no NVIDIA GPU")
+        return NotApplicable(say("there is no NVIDIA GPU"))
     return Hit(
-        headline=f"Only {in_words(memlock)} of memory may be locked: too little for NCCL over "
-        f"InfiniBand ({', '.join(devices[:4])})",
+        headline=say(
+            "Only {limit} of memory may be locked: too little for NCCL over InfiniBand ({devices})",
+            limit=in_words(memlock),
+            devices=in_series(devices[:4]),
+        ),
         evidence=("limits.memlock_bytes", "limits.infiniband_devices"),
         fixes=(lift_memlock(container.runtime or "", under_slurm=system.under_slurm),),
         confidence=Confidence.LIKELY,

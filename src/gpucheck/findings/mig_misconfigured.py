@@ -14,7 +14,7 @@ Fix: create instances, or turn MIG off; name an instance that ``nvidia-smi -L`` 
 process for each instance.
 """
 
-from gpucheck.derived.gpu_labels import gpu_index, gpus_are
+from gpucheck.derived.gpu_labels import gpu_index, gpu_names
 from gpucheck.derived.surroundings import Surroundings
 from gpucheck.facts import UnknownFactError
 from gpucheck.facts.claims import Confidence, Fix, Severity
@@ -23,10 +23,11 @@ from gpucheck.facts.environment import Environment
 from gpucheck.facts.nvml import Nvml, NvmlGpu
 from gpucheck.facts.request import Request
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+from gpucheck.language import say, say_many
 
 RULE = Rule(
     __name__,
-    title="MIG mode that CUDA cannot use as meant",
+    title=say("MIG mode that CUDA cannot use as intended"),
     severity=Severity.ERROR,
     family="driver",
     area="GPUs",
@@ -45,7 +46,7 @@ def check(
 ) -> Judgement:
     """Look at the names in CUDA_VISIBLE_DEVICES, then at each GPU in MIG mode."""
     if request.gpus == 0:
-        return Fine("no GPU is to be used")
+        return Fine(say("no GPU is to be used"))
     value = environment.get(_VARIABLE) or ""
     names = [name for entry in value.split(",") if (name := entry.strip())]
     gpus = nvml.gpus or []
@@ -53,7 +54,7 @@ def check(
         return _judge_names(names, gpus, cuda, around)
     if nvml.gpus is None:
         if value:
-            return NotApplicable(f"{_VARIABLE} names no MIG instance")
+            return NotApplicable(say("{variable} names no MIG instance", variable=_VARIABLE))
         raise UnknownFactError("nvml.gpus")
     empty = [at for at, gpu in enumerate(gpus) if gpu.mig_enabled and gpu.mig_devices == []]
     if empty and not (cuda.device_count and (value or around.in_container())):
@@ -66,8 +67,8 @@ def check(
     if pending:
         return _hit_pending(pending, gpus)
     if not any(gpu.mig_enabled for gpu in gpus):
-        return NotApplicable("no GPU is known to be in MIG mode")
-    return Fine("every GPU in MIG mode that is used has instances")
+        return NotApplicable(say("no GPU is known to be in MIG mode"))
+    return Fine(say("every GPU in MIG mode that is used has instances"))
 
 
 def _judge_names(
@@ -77,42 +78,52 @@ def _judge_names(
     if cuda.init_code != 0 and not names[0].startswith(_OLD_NAMES):
         unknown = None in instances or any(gpu.mig_devices is None for gpu in gpus) or not gpus
         if unknown:
-            raise UnknownFactError("nvml.gpus", "the names of the MIG instances are not known")
+            raise UnknownFactError("nvml.gpus", say("the names of the MIG instances are not known"))
         if not any(uuid and uuid.startswith(names[0]) for uuid in instances):
             return Hit(
-                headline=f"{_VARIABLE} names the MIG instance {names[0]}, which is not there",
+                headline=say(
+                    "{variable} names the MIG instance {instance}, which does not exist",
+                    variable=_VARIABLE,
+                    instance=names[0],
+                ),
                 evidence=(_FACT, "nvml.gpus"),
                 fixes=(_name_one(around, [uuid for uuid in instances if uuid]),),
             )
     if len(names) > 1 and (cuda.device_count or 0) < len(names):
         observed = cuda.device_count is not None
         return Hit(
-            headline=f"{_VARIABLE} names {len(names)} MIG instances, but a process sees only the "
-            "first of them",
+            headline=say(
+                "{variable} names {count} MIG instances, but a process sees only the first of them",
+                variable=_VARIABLE,
+                count=len(names),
+            ),
             evidence=(_FACT, *(("cuda_driver.device_count",) if observed else ())),
             fixes=(_one_each(),),
             confidence=Confidence.CERTAIN if observed else Confidence.LIKELY,
         )
-    return Fine(f"{_VARIABLE} names a MIG instance")
+    return Fine(say("{variable} names a MIG instance", variable=_VARIABLE))
 
 
 def _name_one(around: Surroundings, instances: list[str]) -> Fix:
     if not instances:
         return Fix(
-            text="No MIG instance is there: make one on the host, or unset the variable.",
+            text=say("There is no MIG instance: create one on the host, or unset the variable."),
             commands=("sudo nvidia-smi mig -lgip", *around.unset(_VARIABLE)),
         )
     return Fix(
-        text="Name an instance that is there (the list shows their sizes).",
+        text=say("Name an instance that exists (the list shows the sizes)."),
         commands=("nvidia-smi -L", *around.set(_VARIABLE, instances[0])),
     )
 
 
 def _one_each() -> Fix:
     return Fix(
-        text="Start one process for each instance, each with one name of the list in the variable; "
-        "for one process with the whole GPU switch MIG off (as root, while nothing uses the GPU: "
-        "nvidia-smi -mig 0).",
+        text=say(
+            "Start one process for each instance, each with one name of the list in the variable. "
+            "To use the whole GPU in one process, switch MIG off (as root, while nothing uses the "
+            "GPU: {off}).",
+            off="nvidia-smi -mig 0",
+        ),
         commands=("nvidia-smi -L",),
     )
 
@@ -124,28 +135,39 @@ def _hit_empty(
     if around.in_container():
         fixes = [
             Fix(
-                text="Give the container an instance when it starts: `GPU:INSTANCE` as nvidia-smi "
-                "-L counts them on the host; in Kubernetes a resource such as "
-                "nvidia.com/mig-1g.10gb.",
+                text=say(
+                    "Give the container an instance when it starts: {counted} as {listing} counts "
+                    "them on the host; in Kubernetes a resource such as {resource}.",
+                    counted="`GPU:INSTANCE`",
+                    listing="nvidia-smi -L",
+                    resource="nvidia.com/mig-1g.10gb",
+                ),
                 commands=(f"docker run --gpus '\"device={index}:0\"' ...",),
             )
         ]
     else:
         fixes = [
             Fix(
-                text="Make instances: the command lists the profiles of this GPU with their "
-                f"numbers; nvidia-smi mig -i {index} -C -cgi, followed by such a number, makes one "
-                "with its compute instance.",
+                text=say(
+                    "Create instances. The command lists the profiles of this GPU with their "
+                    "numbers; {create}, followed by such a number, creates one with its compute "
+                    "instance.",
+                    create=f"nvidia-smi mig -i {index} -C -cgi",
+                ),
                 commands=(f"sudo nvidia-smi mig -i {index} -lgip",),
             ),
             Fix(
-                text="Or switch MIG off, to use the whole GPU (while nothing uses it).",
+                text=say("Or switch MIG off, to use the whole GPU (while nothing uses it)."),
                 commands=(f"sudo nvidia-smi -i {index} -mig 0",),
             ),
         ]
     return Hit(
-        headline=f"{gpus_are(gpus, empty)} in MIG mode without any instance: CUDA sees nothing of "
-        f"{'it' if len(empty) == 1 else 'them'}",
+        headline=say_many(
+            len(empty),
+            "{gpus} is in MIG mode without any instance: CUDA sees nothing of it",
+            "{gpus} are in MIG mode without any instance: CUDA sees nothing of them",
+            gpus=gpu_names(gpus, empty),
+        ),
         evidence=tuple(
             f"nvml.gpus.{at}.{field}" for at in empty for field in ("mig_enabled", "mig_devices")
         ),
@@ -156,12 +178,14 @@ def _hit_empty(
 
 def _hit_pending(pending: list[int], gpus: list[NvmlGpu]) -> Hit:
     reset = Fix(
-        text="Reset the GPU while nothing uses it, or restart.",
+        text=say("Reset the GPU while nothing uses it, or restart."),
         commands=(f"sudo nvidia-smi --gpu-reset -i {gpu_index(gpus, pending[0])}",),
     )
     return Hit(
-        headline=f"{gpus_are(gpus, pending)} to change MIG mode at the next reset, which has not "
-        "happened",
+        headline=say(
+            "{gpus} will change MIG mode at the next reset, which has not happened yet",
+            gpus=gpu_names(gpus, pending),
+        ),
         evidence=tuple(
             f"nvml.gpus.{at}.{field}" for at in pending for field in ("mig_enabled", "mig_pending")
         ),

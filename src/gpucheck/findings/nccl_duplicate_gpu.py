@@ -20,17 +20,20 @@ from gpucheck.derived.nccl_control import NcclControl
 from gpucheck.facts.claims import Fix, Severity
 from gpucheck.facts.selftests import SelfTests
 from gpucheck.findings.form import Hit, InPreflight, Judgement, NotApplicable, Rule
+from gpucheck.language import say
 
 RULE = Rule(
     __name__,
-    title="two ranks use the same GPU",
+    title=say("two ranks use the same GPU"),
     severity=Severity.ERROR,
     family="cluster",
     seen_in=("pre-flight", "text"),
     preflight=InPreflight(
         exit_class=4,
-        fix="Start one process for each GPU, and let either the launcher bind each to its "
-        "own GPU or the program choose it by LOCAL_RANK, not both.",
+        fix=say(
+            "Start one process for each GPU. Let either the launcher bind each process to its own "
+            "GPU, or the program choose it by LOCAL_RANK, not both."
+        ),
     ),
 )
 
@@ -42,17 +45,23 @@ def check(tests: SelfTests, nccl: NcclControl) -> Judgement | None:
         return None
     found = nccl.duplicate()
     if found is None:
-        return NotApplicable("no self-test met it")
+        return NotApplicable(say("no self-test met two ranks on one GPU"))
     path, (one, other), device = found
     return Hit(
-        headline=f"Ranks {one} and {other} use the same GPU (CUDA device {device}), "
-        "which NCCL refuses",
+        headline=say(
+            "Ranks {one} and {other} use the same GPU (CUDA device {device}), which NCCL refuses",
+            one=one,
+            other=other,
+            device=device,
+        ),
         evidence=(f"{path}.detail",),
         fixes=(
             Fix(
-                text="Start one process for each GPU, give all ranks of a machine the same "
-                "CUDA_VISIBLE_DEVICES, and choose the GPU before the first collective: "
-                'torch.cuda.set_device(int(os.environ["LOCAL_RANK"])).',
+                text=say(
+                    "Start one process for each GPU, give all ranks of a machine the same "
+                    "CUDA_VISIBLE_DEVICES, and choose the GPU before the first collective: {code}.",
+                    code='torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))',
+                ),
                 verify="gpucheck selftest --tests all-reduce",
             ),
         ),

@@ -25,16 +25,17 @@ is.
 
 from gpucheck.facts.claims import Severity
 from gpucheck.findings.form import InPreflight, Rule
+from gpucheck.language import say
 
 RULE = Rule(
     __name__,
-    title="InfiniBand or RoCE fails under NCCL",
+    title=say("InfiniBand or RoCE fails under NCCL"),
     severity=Severity.ERROR,
     family="cluster",
     seen_in=("pre-flight", "text"),
     named_by=("nccl",),
     preflight=InPreflight(
-        fix="Look at the ports on the host that is named: PORT_ACTIVE is what they should be in.",
+        fix=say("Look at the ports of the host that is named: their state should be PORT_ACTIVE."),
         commands=("ibv_devinfo", "ibstat"),
         passes_without=("NCCL_IB_DISABLE",),
     ),

@@ -11,8 +11,8 @@ owned it (nvidia-nccl-cu12 and -cu13 both own nvidia/nccl/lib/libnccl.so.2).
 
 When it is reported: for a CUDA build on Linux, only what the loader would do counts; an NCCL from
 conda or the system is fine. Windows and CPU builds never have NCCL, and nothing in the files of a
-machine says that it is wanted. There somebody must say so, for example with ``nccl=none`` and
-several GPUs in ``gpucheck compat``.
+machine says that it is wanted. For those it is reported only if you say that it is wanted, for
+example with ``nccl=none`` and several GPUs in ``gpucheck compat``.
 
 Fix: reinstall the nvidia-nccl wheel that this PyTorch pins. If only permissions keep this user from
 the library, the command changes them. On Windows, use the backend "gloo" instead.
@@ -20,17 +20,26 @@ the library, the command changes them. On Windows, use the backend "gloo" instea
 
 from gpucheck.advice.nvidia_wheels import WheelFixes
 from gpucheck.derived import Gpus
-from gpucheck.derived.loaded import Loaded, Lost, is_nccl, keeps_out, named, needs_permission, place
+from gpucheck.derived.loaded import (
+    Loaded,
+    Lost,
+    is_nccl,
+    keeps_out,
+    named,
+    needs_permission,
+    placed,
+)
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.claims import Fix, Severity
 from gpucheck.facts.nvidia_wheels import NvidiaWheels
 from gpucheck.facts.system import System
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+from gpucheck.language import say
 
 RULE = Rule(
     __name__,
-    title="NCCL cannot be found",
+    title=say("NCCL cannot be found"),
     severity=Severity.ERROR,
     family="libraries",
     suppressed_by=("torch-missing", "torch-mixed-install", "torch-cpu-only"),
@@ -53,11 +62,11 @@ def check(  # two reasons for having no NCCL
 ) -> Judgement:
     """Ask the loader for NCCL; a build without NCCL matters only with several GPUs."""
     if torch.installed is False:
-        return NotApplicable("torch is not installed")
+        return NotApplicable(say("torch is not installed"))
     if known(torch.built_for, "torch.built_for") != "cuda":
-        return NotApplicable("this torch was not built for CUDA")
+        return NotApplicable(say("this torch was not built for CUDA"))
     if known(system.os, "system.os") != "linux":
-        return NotApplicable("only builds for Linux have NCCL")
+        return NotApplicable(say("only builds for Linux have NCCL"))
     if torch.nccl == "":
         return _without(torch, gpus)
     lost = loaded.lost(is_nccl)
@@ -65,8 +74,10 @@ def check(  # two reasons for having no NCCL
         return _lost(lost, torch, wheels, advice)
     copy = loaded.copy(is_nccl)
     if copy is None:
-        return NotApplicable("this torch loads no NCCL of its own: it is compiled in, or left out")
-    return Fine(f"{copy.library.soname} is loaded{place(copy)}")
+        return NotApplicable(
+            say("this torch loads no NCCL of its own: it is compiled in, or left out")
+        )
+    return Fine(say("{library} would be loaded", library=placed(copy.library.soname or "", copy)))
 
 
 def _lost(lost: Lost, torch: TorchBuild, wheels: NvidiaWheels, advice: WheelFixes) -> Judgement:
@@ -78,17 +89,24 @@ def _lost(lost: Lost, torch: TorchBuild, wheels: NvidiaWheels, advice: WheelFixe
         )
     project = advice.pinned(_PROJECT)
     pin = wheels.pinned(project) if project else None
-    facts, because = [lost.fact], ""
+    facts = [lost.fact]
+    headline = say(
+        "{torch} needs {soname}, and the loader finds none",
+        torch=named(torch),
+        soname=lost.library.soname,
+    )
     if pin is not None and pin.installed == "":
         facts.append(f"nvidia_wheels.pins.{(wheels.pins or []).index(pin)}")
-        because = f": {project} is not installed"
+        headline = say("{headline}: {wheel} is not installed", headline=headline, wheel=project)
     fix = (
         advice.reinstall([project])
         if project
-        else Fix(text="Install the NCCL that this PyTorch was built with, such as that of conda.")
+        else Fix(
+            text=say("Install the NCCL that this PyTorch was built with, such as that of conda.")
+        )
     )
     return Hit(
-        headline=f"{named(torch)} needs {lost.library.soname}, and the loader finds none{because}",
+        headline=headline,
         evidence=tuple(facts),
         fixes=(fix,),
     )
@@ -100,14 +118,20 @@ def _without(torch: TorchBuild, gpus: Gpus) -> Judgement:
     except UnknownFactError:
         several = False
     if not several:
-        return Fine("a build without NCCL; it is needed for several GPUs only")
+        return Fine(say("this build has no NCCL, which only several GPUs need"))
     return Hit(
-        headline=f"{named(torch)} was built without NCCL, which several GPUs need to work together",
+        headline=say(
+            "{torch} was built without NCCL, which several GPUs need to work together",
+            torch=named(torch),
+        ),
         evidence=("torch.nccl", "torch.version"),
         fixes=(
             Fix(
-                text="Use a build of PyTorch with NCCL: those of PyTorch's own wheels for Linux "
-                "have it. Until then, init_process_group('gloo') works, slowly."
+                text=say(
+                    "Use a build of PyTorch with NCCL: PyTorch's own wheels for Linux have it. "
+                    "Until then, {gloo} works, slowly.",
+                    gloo="init_process_group('gloo')",
+                )
             ),
         ),
     )

@@ -7,7 +7,7 @@ has no interface of that name, it is left without any.
 Symptoms: "Connect to 172.17.0.9<40001> failed : Connection refused", "No route to host", "Bootstrap
 : no socket interface found", Gloo's "Unable to find address for: eth0" or "connectFullMesh failed".
 
-A problem with the port of the rendezvous itself is rendezvous-failed.
+A problem with the port of the rendezvous itself is reported as rendezvous-failed.
 
 When it is reported: gpucheck reports this when a self-test over NCCL or Gloo fails and the printed
 messages point to the interface.
@@ -22,10 +22,11 @@ ADDRESS`` shows it), open the ports between the nodes, and run containers with t
 
 from gpucheck.facts.claims import Severity
 from gpucheck.findings.form import InPreflight, Rule
+from gpucheck.language import say
 
 RULE = Rule(
     __name__,
-    title="NCCL or Gloo cannot connect over the network interface that it uses",
+    title=say("NCCL or Gloo cannot connect over the network interface that it uses"),
     severity=Severity.ERROR,
     family="cluster",
     seen_in=("pre-flight", "text"),
@@ -33,9 +34,11 @@ RULE = Rule(
     preflight=InPreflight(
         is_of_ways=True,
         exit_class=4,
-        title="hosts that do not connect with each other",
-        fix="Name the interface that leads to the other nodes, on every node, and open the "
-        "ports between the nodes; run containers with the host's network.",
+        title=say("hosts that do not connect with each other"),
+        fix=say(
+            "Name the interface that leads to the other nodes, on every node. Open the ports "
+            "between the nodes, and run containers with the host's network."
+        ),
         commands=(
             "ip -brief address",
             "export NCCL_SOCKET_IFNAME=INTERFACE GLOO_SOCKET_IFNAME=INTERFACE",

@@ -26,20 +26,23 @@ from gpucheck.facts.claims import Confidence, Fix, Severity
 from gpucheck.facts.selftests import SelfTests
 from gpucheck.findings.form import Hit, InPreflight, Judgement, Rule
 from gpucheck.findings.witnesses.selftest_says import SelfTestSays
+from gpucheck.language import say
 
 _VARIABLE = "NCCL_P2P_DISABLE"
 _LOOK = ("sudo dmesg | grep -i -e IO_PAGE_FAULT -e DMAR", "sudo lspci -vvv | grep ACSCtl")
 
 RULE = Rule(
     __name__,
-    title="peer-to-peer between GPUs hangs or corrupts data",
+    title=say("peer-to-peer between GPUs hangs or corrupts data"),
     severity=Severity.ERROR,
     family="cluster",
     suppressed_by=("gpu-fallen-off-bus", "gpu-hardware-fault", "fabric-manager-down"),
     seen_in=("pre-flight", "text"),
     preflight=InPreflight(
-        fix="Look for what redirects the transfers between GPUs: an IOMMU that translates, "
-        "or PCIe ACS on a bridge.",
+        fix=say(
+            "Look for what redirects the transfers between GPUs: an IOMMU that translates, or PCIe "
+            "ACS on a bridge."
+        ),
         commands=_LOOK,
         passes_without=(_VARIABLE,),
     ),
@@ -47,9 +50,12 @@ RULE = Rule(
 
 _COLLECTIVES = ("all-reduce",)
 _CAUSE = Fix(
-    text="To repair it, look for what redirects the transfers: an IOMMU that translates (start the "
-    "kernel with iommu=pt, or switch it off in the BIOS) or PCIe ACS on a bridge (SrcValid+ here; "
-    "a virtual machine needs this from its host). Both show in these.",
+    text=say(
+        "To repair it, look for what redirects the transfers: an IOMMU that translates (start the "
+        "kernel with iommu=pt, or switch the IOMMU off in the BIOS), or PCIe ACS on a bridge "
+        "(SrcValid+ in the output; in a virtual machine, its host must change this). The commands "
+        "show both."
+    ),
     commands=_LOOK,
     verify="gpucheck selftest --tests peer-copy,all-reduce --level standard",
 )
@@ -67,9 +73,9 @@ def check(tests: SelfTests, says: SelfTestSays, nccl: NcclControl) -> Judgement 
     ]
     if copies:
         return Hit(
-            headline=f"Copies between GPUs arrive wrong: {copies[0][1].detail}",
+            headline=say("Copies between GPUs arrive wrong: {detail}", detail=copies[0][1].detail),
             evidence=tuple(f"{path}.detail" for path, _result in copies[:6]),
-            fixes=(_CAUSE, _for_now("Until then, for NCCL only; tensor.to() stays wrong.")),
+            fixes=(_CAUSE, _for_now(say("Until then, for NCCL only; tensor.to() stays wrong."))),
         )
     passing = [one for one in nccl.passed_without() if _VARIABLE in one.variables]
     if passing:
@@ -80,14 +86,18 @@ def check(tests: SelfTests, says: SelfTestSays, nccl: NcclControl) -> Judgement 
 def _hit(passing: list[PassedWithout]) -> Hit:
     first = passing[0]
     return Hit(
-        headline=f"The self-test {first.result.name} passes with {_VARIABLE}=1 and not without: "
-        f"{first.result.detail}",
+        headline=say(
+            "The self-test {test} passes with {variable}=1 and not without: {detail}",
+            test=first.result.name,
+            variable=_VARIABLE,
+            detail=first.result.detail,
+        ),
         evidence=tuple(
             fact
             for one in passing[:3]
             for fact in (f"{one.path}.detail", f"{one.path}.data.control")
         ),
-        fixes=(_for_now("Switch peer-to-peer off for NCCL, which costs speed."), _CAUSE),
+        fixes=(_for_now(say("Switch peer-to-peer off for NCCL, which costs speed.")), _CAUSE),
         confidence=Confidence.CERTAIN if first.again else Confidence.LIKELY,
     )
 

@@ -24,10 +24,11 @@ init_process_group, or let all ranks wait at a barrier of a CPU group (gloo).
 from gpucheck.facts.claims import Severity
 from gpucheck.findings.form import Hit, InPreflight, Rule
 from gpucheck.findings.witnesses.selftest_ranks import SelfTestRanks
+from gpucheck.language import say
 
 RULE = Rule(
     __name__,
-    title="a collective timed out",
+    title=say("a collective timed out"),
     severity=Severity.ERROR,
     family="cluster",
     suppressed_by=(
@@ -45,7 +46,7 @@ RULE = Rule(
     seen_in=("pre-flight", "text"),
     preflight=InPreflight(
         exit_class=3,
-        fix="Run it again with more time and NCCL's own log, to see what the ranks wait for.",
+        fix=say("Run it again with more time and NCCL's own log, to see what the ranks wait for."),
         commands=("NCCL_DEBUG=INFO gpucheck preflight --timeout 600",),
         of_links=("connect", "hang"),
     ),

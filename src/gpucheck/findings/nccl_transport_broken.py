@@ -1,14 +1,14 @@
 """One of NCCL's transports (NVLink SHARP, cuMem, shared memory, a protocol) fails here.
 
 NCCL chooses among several ways to move data. If a driver, the limits of a container or the fabric
-breaks one of them, the job runs with this one turned off.
+breaks one of them, the job runs as soon as this one is turned off.
 
 Symptoms: "transport/nvls.cc ... NCCL WARN Cuda failure", "Failed to bind NVLink SHARP (NVLS)
 Multicast memory", cuMem calls that fail, or a job that runs only with NCCL_NVLS_ENABLE=0,
 NCCL_CUMEM_ENABLE=0, NCCL_SHM_DISABLE=1 or NCCL_PROTO=Simple.
 
-Peer-to-peer has its own page: nccl-p2p-broken. A full /dev/shm is shm-too-small; a fabric manager
-that is not running is fabric-manager-down.
+Peer-to-peer has its own page: nccl-p2p-broken. A full /dev/shm is reported as shm-too-small, a
+Fabric Manager that is not running as fabric-manager-down.
 
 When it is reported: a collective of the self-tests fails, passes with one of these variables, and
 fails again without it (only "likely" if no time was left for the last run).
@@ -16,7 +16,7 @@ fails again without it (only "likely" if no time was left for the last run).
 ``gpucheck preflight`` reports the same for the smallest group of ranks that fails, and names the
 host.
 
-Fix: set the one variable that helps until you have updated the driver, the fabric manager (same
+Fix: set the one variable that helps until you have updated the driver, the Fabric Manager (same
 release as the driver) and NCCL.
 """
 
@@ -25,10 +25,11 @@ from gpucheck.facts.claims import Confidence, Fix, Severity
 from gpucheck.facts.selftests import SelfTests
 from gpucheck.findings.form import Hit, InPreflight, Judgement, Rule
 from gpucheck.findings.witnesses.selftest_says import SelfTestSays
+from gpucheck.language import say
 
 RULE = Rule(
     __name__,
-    title="a transport of NCCL fails on this machine",
+    title=say("a transport of NCCL fails on this machine"),
     severity=Severity.ERROR,
     family="cluster",
     suppressed_by=(
@@ -39,8 +40,10 @@ RULE = Rule(
     ),
     seen_in=("pre-flight", "text"),
     preflight=InPreflight(
-        fix="Update the driver, with NVSwitch the fabric manager of the same release, and "
-        "torch with its NCCL.",
+        fix=say(
+            "Update the driver, on NVSwitch machines the Fabric Manager to the same release, and "
+            "torch with its NCCL."
+        ),
         of_links=("error",),
         passes_without=(
             "NCCL_NVLS_ENABLE",
@@ -53,9 +56,9 @@ RULE = Rule(
 )
 
 _TRANSPORTS = {
-    "NCCL_SHM_DISABLE": "shared memory",
+    "NCCL_SHM_DISABLE": say("shared memory"),
     "NCCL_NVLS_ENABLE": "NVLink SHARP (NVLS)",
-    "NCCL_CUMEM_ENABLE": "memory mapped by cuMem",
+    "NCCL_CUMEM_ENABLE": say("memory mapped by cuMem"),
 }
 
 
@@ -71,18 +74,27 @@ def check(tests: SelfTests, says: SelfTestSays, nccl: NcclControl) -> Judgement 
         variables = settings(one.variables)
         again = f"gpucheck selftest --tests {one.result.name}"
         return Hit(
-            headline=f"NCCL's transport over {_TRANSPORTS[name]} fails here: the self-test "
-            f"{one.result.name} passes with {variables} and not without: {one.result.detail}",
+            headline=say(
+                "NCCL's transport over {transport} fails here: the self-test {test} passes with "
+                "{variables} and not without: {detail}",
+                transport=_TRANSPORTS[name],
+                test=one.result.name,
+                variables=variables,
+                detail=one.result.detail,
+            ),
             evidence=(f"{one.path}.detail", f"{one.path}.data.control"),
             fixes=(
                 Fix(
-                    text="Do without it for now.",
+                    text=say("Do without this transport for now."),
                     commands=(f"export {variables}",),
                     verify=f"{variables} {again}",
                 ),
                 Fix(
-                    text="To repair it, update the driver, with NVSwitch the fabric manager of the "
-                    "same release, and torch with its NCCL; then try without the variable.",
+                    text=say(
+                        "To repair it, update the driver, on NVSwitch machines the Fabric Manager "
+                        "to the same release, and torch with its NCCL; then try without the "
+                        "variable."
+                    ),
                     verify=again,
                 ),
             ),

@@ -19,27 +19,30 @@ path.
 """
 
 from gpucheck.advice.nvidia_wheels import WheelFixes
-from gpucheck.derived.loaded import Copy, Loaded, is_nccl, named, place
+from gpucheck.derived.loaded import Copy, Loaded, is_nccl, named, placed
 from gpucheck.facts import known
 from gpucheck.facts.claims import Confidence, Fix, Severity
 from gpucheck.facts.nvidia_wheels import NvidiaWheels
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, Rule
+from gpucheck.language import in_series, phrase, say
 from gpucheck.tables.nccl import Nccl, NcclIssueRow
 from gpucheck.tables.versions import at_least, parse
 
 RULE = Rule(
     __name__,
-    title="NCCL is not the one that PyTorch was built with",
+    title=say("NCCL is not the one that PyTorch was built with"),
     severity=Severity.ERROR,
     family="libraries",
     suppressed_by=("torch-missing", "torch-mixed-install", "nccl-missing"),
     named_by=("nccl",),
     compat_keys=("nccl",),
     preflight=InPreflight(
-        title="the ranks have different releases of NCCL",
-        fix="Give every node the same environment: torch and the nvidia-nccl wheel of the "
-        "same release, and no other NCCL in LD_LIBRARY_PATH.",
+        title=say("the ranks have different releases of NCCL"),
+        fix=say(
+            "Give every node the same environment: torch and the nvidia-nccl wheel of the same "
+            "release, and no other NCCL in LD_LIBRARY_PATH."
+        ),
         commands=("python -m pip list | grep -i -e torch -e nccl",),
     ),
 )
@@ -55,29 +58,40 @@ def check(
 ) -> Judgement:
     """Compare the copy that would be loaded with the release that torch pins."""
     if torch.installed is False:
-        return NotApplicable("torch is not installed")
+        return NotApplicable(say("torch is not installed"))
     if torch.built_for not in ("cuda", None):
-        return NotApplicable("this torch was not built for CUDA")
+        return NotApplicable(say("this torch was not built for CUDA"))
     copy = loaded.copy(is_nccl)
     if copy is None:
-        return NotApplicable("no NCCL would be loaded")
+        return NotApplicable(say("no NCCL would be loaded"))
     if loaded.overwritten(copy, advice.pinned(_PROJECT)) is not None:
-        return NotApplicable("two wheels claim its file: see nvidia-wheel-mismatch")
+        return NotApplicable(say("two wheels claim its file: see nvidia-wheel-mismatch"))
     version = loaded.version(copy)
     pinned = known(torch.nccl, "torch.nccl")
     one, other = parse(version), parse(pinned)
     if one is None or other is None or min(len(one), len(other)) == 1:
-        return NotApplicable("one of the two versions is no full release number")
+        return NotApplicable(say("one of the two versions is not a full release number"))
     if at_least(one[:2], other[:2]):
         return _with_a_fault(copy, version, pinned, nccl, advice) or Fine(
-            f"NCCL {version} serves a PyTorch that was built with {pinned}"
+            say(
+                "NCCL {version} works with a PyTorch that was built with {pinned}",
+                version=version,
+                pinned=pinned,
+            )
         )
     lacking = wheels.nccl_functions_missing
     works = lacking == []
-    lacks = f", and lacks {', '.join(lacking[:_MOST_NAMES])}" if lacking else ""
+    headline = say(
+        "{torch} was built with NCCL {pinned}, and would load the older {nccl}",
+        torch=named(torch),
+        pinned=pinned,
+        nccl=placed(f"NCCL {version}", copy),
+    )
+    if lacking:
+        functions = in_series(lacking[:_MOST_NAMES])
+        headline = say("{headline}; it lacks {functions}", headline=headline, functions=functions)
     return Hit(
-        headline=f"{named(torch)} was built with NCCL {pinned}, and would load NCCL "
-        f"{version}{place(copy)}, which is older{lacks}",
+        headline=headline,
         evidence=(
             f"{copy.fact}.version",
             "torch.nccl",
@@ -99,10 +113,16 @@ def _with_a_fault(
     issue = next((i for i in nccl.issues(version) or () if i not in own and _counts(i)), None)
     if issue is None:
         return None
-    fixed = f"; fixed in {issue.fixed_in}" if issue.fixed_in else ""
+    headline = say(
+        "{nccl} has a known fault that the NCCL {pinned} of this PyTorch does not have: {fault}",
+        nccl=placed(f"NCCL {version}", copy),
+        pinned=pinned,
+        fault=phrase(issue.description),
+    )
+    if issue.fixed_in:
+        headline = say("{headline}; fixed in {release}", headline=headline, release=issue.fixed_in)
     return Hit(
-        headline=f"NCCL {version}{place(copy)} has a known fault that the NCCL {pinned} of "
-        f"this PyTorch does not have: {issue.description}{fixed}",
+        headline=headline,
         evidence=(f"{copy.fact}.version", "torch.nccl"),
         fixes=(_fix(copy, advice),),
         severity=Severity.WARNING,
@@ -119,9 +139,14 @@ def _fix(copy: Copy, advice: WheelFixes) -> Fix:
     project = advice.pinned(_PROJECT)
     if copy.library.variable_entry:
         return Fix(
-            text=f"Take {copy.library.variable_entry} out of {copy.library.found_via}: PyTorch "
-            "brings its own NCCL."
+            text=say(
+                "Take {entry} out of {variable}: PyTorch brings its own NCCL.",
+                entry=copy.library.variable_entry,
+                variable=copy.library.found_via,
+            )
         )
     if project:
         return advice.reinstall([project])
-    return Fix(text="Install the NCCL that this PyTorch was built with in the place of this copy.")
+    return Fix(
+        text=say("Install the NCCL that this PyTorch was built with in the place of this copy.")
+    )

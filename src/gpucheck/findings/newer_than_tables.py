@@ -19,6 +19,7 @@ from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.claims import Fix, Severity
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, Rule
+from gpucheck.language import in_series, say
 from gpucheck.tables import Tables
 from gpucheck.tables.cuda_drivers import CudaDrivers, ToolkitRow
 from gpucheck.tables.driver_branches import DriverBranches
@@ -28,7 +29,7 @@ from gpucheck.tables.versions import compare, numbers, parse, released
 
 RULE = Rule(
     __name__,
-    title="newer than the tables of this gpucheck",
+    title=say("newer than the tables of this gpucheck"),
     severity=Severity.INFO,
     family="gpucheck",
 )
@@ -41,35 +42,41 @@ def check(driver: DriverState, gpus: Gpus, torch: TorchBuild, tables: Tables) ->
     """Ask each table whether it covers the versions found here."""
     news = [*_driver(driver, tables), *_gpus(gpus, tables), *_torch(torch, tables)]
     if news:
-        names = ", ".join(name for name, _ in news)
         facts = dict.fromkeys(fact for _, facts in news for fact in facts)
         return Hit(
-            headline=f"Newer than the tables of {tables.date}, so not judged by them: {names}",
+            headline=say(
+                "Newer than the tables of {date}, so not judged by them: {names}",
+                date=tables.date,
+                names=in_series([name for name, _ in news]),
+            ),
             evidence=tuple(facts),
             fixes=(
                 Fix(
-                    text="Update gpucheck, the way you installed it; if it is up to date, wait for "
-                    "new tables or give your own with --tables.",
+                    text=say(
+                        "Update gpucheck the way you installed it. If it is up to date, wait for "
+                        "new tables or use your own with {option}.",
+                        option="--tables",
+                    ),
                     verify="gpucheck tables show",
                 ),
             ),
         )
     if or_none(driver.release) is None:
         known(torch.installed, "torch.installed")
-    return Fine("the tables reach everything that is known of this machine")
+    return Fine(say("the tables cover everything that is known of this machine"))
 
 
 def _driver(driver: DriverState, tables: Tables) -> Iterator[_News]:
     branches = tables.get(DriverBranches)
     release = or_none(driver.release)
     if release and parse(release) and not branches.knows(release):
-        yield f"driver {release}", (driver.release_fact(),)
+        yield say("driver {release}", release=release), (driver.release_fact(),)
     if not driver.reports_cuda():
         return
     speaks = driver.cuda()
     spoken = [parsed for row in branches.rows if (parsed := parse(row.cuda))]
     if _is_newer(speaks, spoken):
-        yield f"CUDA {speaks} of the driver", (driver.cuda_fact(),)
+        yield say("CUDA {cuda} of the driver", cuda=speaks), (driver.cuda_fact(),)
 
 
 def _gpus(gpus: Gpus, tables: Tables) -> Iterator[_News]:
@@ -80,20 +87,28 @@ def _gpus(gpus: Gpus, tables: Tables) -> Iterator[_News]:
     architectures = tables.get(GpuArchitectures)
     for gpu in everyone:
         if gpu.compute_capability and not architectures.knows(gpu.compute_capability):
-            yield f"{gpu.label}, compute capability {gpu.compute_capability}", gpu.facts
+            name = say(
+                "{gpu} (compute capability {capability})",
+                gpu=gpu.label,
+                capability=gpu.compute_capability,
+            )
+            yield name, gpu.facts
 
 
 def _torch(torch: TorchBuild, tables: Tables) -> Iterator[_News]:
     releases = tables.get(TorchReleases)
     version = torch.version
     if version and version[0].isdecimal() and not releases.knows(version):
-        kind = "torch" if released(version) else "the development build torch"
-        yield f"{kind} {version}", ("torch.version",)
+        if released(version):
+            yield f"torch {version}", ("torch.version",)
+        else:
+            name = say("the development build torch {version}", version=version)
+            yield name, ("torch.version",)
     toolkits = [
         numbers(row.cuda) for row in tables.get(CudaDrivers).rows if isinstance(row, ToolkitRow)
     ]
     if torch.cuda and _is_newer(torch.cuda, toolkits):
-        yield f"CUDA {torch.cuda} of torch", ("torch.cuda",)
+        yield say("CUDA {cuda} of torch", cuda=torch.cuda), ("torch.cuda",)
 
 
 def _is_newer(version: str, known_versions: list[tuple[int, ...]]) -> bool:

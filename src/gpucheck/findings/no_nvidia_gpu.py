@@ -28,10 +28,11 @@ from gpucheck.facts.request import Request
 from gpucheck.facts.system import System
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, Rule
+from gpucheck.language import in_turn, say, say_many
 
 RULE = Rule(
     __name__,
-    title="no NVIDIA GPU, or fewer than there must be",
+    title=say("no NVIDIA GPU, or fewer than required"),
     severity=Severity.ERROR,
     family="driver",
     area="GPUs",
@@ -51,9 +52,11 @@ RULE = Rule(
     refuted_by_cuda="always",
     compat_keys=("gpu", "compute_capability", "gpu_count"),
     preflight=InPreflight(
-        fix="Start the job where there are NVIDIA GPUs (under Slurm: --gpus-per-node=N, in "
-        "Kubernetes: limits of nvidia.com/gpu). Without a GPU a pre-flight tests only processes on "
-        "the CPU and the network between them.",
+        fix=say(
+            "Start the job where there are NVIDIA GPUs (in Slurm with --gpus-per-node=N, in "
+            "Kubernetes with limits of nvidia.com/gpu). Without a GPU, a pre-flight tests only "
+            "processes on the CPU and the network between them."
+        ),
         commands=("gpucheck preflight --device cpu",),
     ),
 )
@@ -72,7 +75,7 @@ def check(  # the request, the bus, the driver and torch
 ) -> Judgement:
     """Report a missing GPU, but only if somebody wants to use one."""
     if request.gpus == 0:
-        return Fine("this host was said to use no GPU")
+        return Fine(say("you said that this host uses no GPU"))
     wanted = request.gpus or 0
     if gpus.present():
         return _enough(wanted, gpus, nvml)
@@ -80,27 +83,33 @@ def check(  # the request, the bus, the driver and torch
     if pci.other_display_vendors:
         evidence.append("pci.other_display_vendors")
     confidence = Confidence.LIKELY if around.in_container() else Confidence.CERTAIN
-    where = "this container shows" if around.in_container() else "this machine has"
-    kept = " but what is reserved for virtual machines (vfio-pci)" if pci.gpus else ""
+    none = _none(pci, in_container=around.in_container())
     if wanted:
         return Hit(
-            headline=f"{wanted} NVIDIA GPU{_s(wanted)} must be here, but {where} none{kept}",
+            headline=say_many(
+                wanted,
+                "{count} NVIDIA GPU is required, but {none}",
+                "{count} NVIDIA GPUs are required, but {none}",
+                none=none,
+            ),
             evidence=("request.gpus", *evidence),
             fixes=(_find_one(pci, system),),
             confidence=confidence,
         )
     if torch.installed is False:
-        return NotApplicable("there is no GPU, and no PyTorch that would use one")
+        return NotApplicable(say("there is no GPU, and no PyTorch that would use one"))
     if known(torch.built_for, "torch.built_for") != "cuda":
-        return Fine("there is no NVIDIA GPU, and this PyTorch does not want one")
-    cpu_build = reinstall.install_cpu("this machine is to use PyTorch on its CPU")
+        return Fine(say("there is no NVIDIA GPU, and this PyTorch does not need one"))
+    cpu_build = reinstall.install_cpu(say("this machine is to use PyTorch on its CPU"))
     only_builds = Fix(
-        text="If this host only builds or submits work for other machines, say so.",
+        text=say("If this host only builds or submits work for other machines, say so."),
         commands=("gpucheck --gpus 0",),
         verify="gpucheck --gpus 0",
     )
     return Hit(
-        headline=f"PyTorch {torch.version} is a CUDA build, but {where} no NVIDIA GPU{kept}",
+        headline=say(
+            "PyTorch {version} is a CUDA build, but {none}", version=torch.version, none=none
+        ),
         evidence=("torch.built_for", *evidence),
         fixes=(
             _find_one(pci, system),
@@ -114,44 +123,72 @@ def check(  # the request, the bus, the driver and torch
 def _enough(wanted: int, gpus: Gpus, nvml: Nvml) -> Judgement:
     """Compare the number of GPUs with the request, which may also mean MIG instances."""
     if not wanted:
-        return Fine("there is an NVIDIA GPU")
+        return Fine(say("there is an NVIDIA GPU"))
     found = len(gpus.all())
     instances = sum(max(len(gpu.mig_devices or ()), 1) for gpu in nvml.gpus or ())
     if max(found, instances) >= wanted:
-        return Fine(f"{found} NVIDIA GPU{_s(found)}, as wanted")
+        return Fine(
+            say_many(
+                found,
+                "there is {count} NVIDIA GPU, as required",
+                "there are {count} NVIDIA GPUs, as required",
+            )
+        )
     look = Fix(
-        text="Compare with what the machine or the job should have: the cards in their slots, "
-        "the GPUs given to this container, job or virtual machine.",
+        text=say(
+            "Compare this with what the machine or the job should have: the cards in their slots, "
+            "the GPUs given to this container, job or virtual machine."
+        ),
         commands=("lspci -d 10de:", "nvidia-smi -L"),
         verify=f"gpucheck --gpus {wanted}",
     )
     return Hit(
-        headline=f"{wanted} NVIDIA GPUs must be here, but there {_are(found)}",
+        headline=say_many(
+            found,
+            "{wanted} NVIDIA GPUs are required, but there is {count}",
+            "{wanted} NVIDIA GPUs are required, but there are {count}",
+            wanted=wanted,
+        ),
         evidence=("request.gpus", *gpus.seen_by()),
         fixes=(look,),
     )
 
 
+def _none(pci: Pci, *, in_container: bool) -> str:
+    if pci.gpus and in_container:
+        return say(
+            "this container shows no NVIDIA GPU except those that are reserved for virtual "
+            "machines (vfio-pci)"
+        )
+    if pci.gpus:
+        return say(
+            "this machine has no NVIDIA GPU except those that are reserved for virtual machines "
+            "(vfio-pci)"
+        )
+    if in_container:
+        return say("this container shows no NVIDIA GPU")
+    return say("this machine has no NVIDIA GPU")
+
+
 def _find_one(pci: Pci, system: System) -> Fix:
     if system.os == "macos":
-        return Fix(text="Run on Linux or Windows with an NVIDIA GPU: CUDA does not exist on macOS.")
+        return Fix(
+            text=say("Run on Linux or Windows with an NVIDIA GPU: CUDA does not exist on macOS.")
+        )
     if pci.gpus:
         return Fix(
-            text="Run inside the virtual machine that has the GPU; or give it back to the host: "
-            "take its ids out of the options of vfio-pci, and restart.",
+            text=say(
+                "Run inside the virtual machine that has the GPU; or give it back to the host: "
+                "take its IDs out of the options of vfio-pci, and restart."
+            ),
             commands=("grep -rn vfio /etc/modprobe.d /proc/cmdline",),
         )
-    text = "Run on a machine with an NVIDIA GPU."
+    text: str = say("Run on a machine with an NVIDIA GPU.")
     if system.virtualization:
-        text = "Choose an instance type with an NVIDIA GPU, or pass one through to this machine."
+        text = say(
+            "Choose an instance type with an NVIDIA GPU, or pass one through to this machine."
+        )
     if "amd" in (pci.other_display_vendors or ()):
-        text += " An AMD GPU that ROCm supports needs PyTorch's ROCm build instead."
+        rocm = say("An AMD GPU that ROCm supports needs PyTorch's ROCm build instead.")
+        text = in_turn([text, rocm])
     return Fix(text=text)
-
-
-def _s(count: int) -> str:
-    return "" if count == 1 else "s"
-
-
-def _are(count: int) -> str:
-    return "is 1" if count == 1 else f"are {count}"

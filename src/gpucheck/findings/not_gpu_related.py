@@ -14,10 +14,11 @@ Fix: do what the message says; for open files use ``ulimit -n 65535``, or
 
 from gpucheck.facts.claims import Severity
 from gpucheck.findings.form import Rule
+from gpucheck.language import say
 
 RULE = Rule(
     __name__,
-    title="the failure has nothing to do with a GPU",
+    title=say("the failure has nothing to do with a GPU"),
     severity=Severity.ERROR,
     family="runtime",
     concern="other",

@@ -20,11 +20,12 @@ from gpucheck.facts.packages import Packages
 from gpucheck.facts.system import System
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+from gpucheck.language import say
 from gpucheck.tables.torch_releases import TorchReleases
 
 RULE = Rule(
     __name__,
-    title="NumPy 2 with a PyTorch made for NumPy 1",
+    title=say("NumPy 2 with a PyTorch made for NumPy 1"),
     severity=Severity.WARNING,
     family="torch",
     suppressed_by=("torch-mixed-install",),
@@ -43,38 +44,44 @@ def check(
 ) -> Judgement:
     """Look for NumPy 2 beside a torch that is known not to work with it."""
     if torch.installed is False:
-        return NotApplicable("torch is not installed")
+        return NotApplicable(say("torch is not installed"))
     known(packages.distributions, "packages.distributions")
     numpy = packages.find("numpy")
     if numpy is None:
-        return NotApplicable("NumPy is not installed")
+        return NotApplicable(say("NumPy is not installed"))
     at = (packages.distributions or []).index(numpy)
     version = known(numpy.version, f"packages.distributions.{at}.version")
     if (whole_number(version.partition(".")[0]) or 0) < 2:  # noqa: PLR2004  # NumPy 2
-        return Fine(f"NumPy {version} is older than 2")
+        return Fine(say("NumPy {version} is older than 2", version=version))
     os = known(system.os, "system.os")
     if os not in ("linux", "windows"):
-        return NotApplicable("the table of PyTorch releases is about Linux and Windows")
+        return NotApplicable(say("the table of PyTorch releases is about Linux and Windows"))
     if torch.installer == "conda":
-        return NotApplicable("conda rebuilds PyTorch for its own NumPy")
+        return NotApplicable(say("conda rebuilds PyTorch for its own NumPy"))
     release = known(torch.version, "torch.version")
     works = known(
         releases.numpy2(release, "windows" if os == "windows" else "linux"), "torch.version"
     )
     if works:
-        return Fine(f"torch {release} works with NumPy {version}")
+        return Fine(
+            say("torch {release} works with NumPy {version}", release=release, version=version)
+        )
     return Hit(
-        headline=f"NumPy {version} is installed, but torch {release} was compiled for NumPy 1",
+        headline=say(
+            "NumPy {version} is installed, but torch {release} was compiled for NumPy 1",
+            version=version,
+            release=release,
+        ),
         evidence=("torch.version", f"packages.distributions.{at}.version"),
         fixes=(
             _older_numpy(python, reinstall),
-            Fix(text="Or move to a PyTorch release that works with NumPy 2."),
+            Fix(text=say("Or move to a PyTorch release that works with NumPy 2.")),
         ),
     )
 
 
 def _older_numpy(python: Python, reinstall: TorchFixes) -> Fix:
-    text = "Install a NumPy that this PyTorch was made for."
+    text = say("Install a NumPy that this PyTorch was made for.")
     if python.managed_by_system():
         return reinstall.new_environment(text)
     return Fix(

@@ -47,13 +47,14 @@ from gpucheck.facts.packages import Packages
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.facts.wheel_hashes import WheelHashes
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+from gpucheck.language import Sentence, in_series, say, say_many
 from gpucheck.tables.cudnn_rules import CudnnRules
 from gpucheck.tables.versions import at_least, compare, parse
 from gpucheck.tables.wheel_names import cuda_of, is_kept_compatible, stem, wheel_of_file
 
 RULE = Rule(
     __name__,
-    title="nvidia-* wheels do not fit this PyTorch",
+    title=say("nvidia-* wheels do not fit this PyTorch"),
     severity=Severity.ERROR,
     family="libraries",
     suppressed_by=(
@@ -101,10 +102,10 @@ def check(
 ) -> Judgement:
     """Collect what does not fit and report the worst; the fix covers all of that severity."""
     if torch.installed is False:
-        return NotApplicable("torch is not installed")
+        return NotApplicable(say("torch is not installed"))
     pins = known(wheels.pins, "nvidia_wheels.pins")
     if all((pin.project or "").startswith(_NO_LIBRARIES) for pin in pins):
-        return NotApplicable("this torch requires no nvidia-* wheels")
+        return NotApplicable(say("this torch requires no nvidia-* wheels"))
     found = [
         *_damaged(wheels),
         *_altered(hashes, wheels),
@@ -116,17 +117,19 @@ def check(
         open_pin = next((at for at, pin in enumerate(pins) if pin.state is None), None)
         if open_pin is not None:
             raise UnknownFactError(f"nvidia_wheels.pins.{open_pin}.state")
-        return Fine(f"the wheels that torch requires are installed, and whole{_read(hashes)}")
+        return Fine(_whole(hashes))
     found.sort(key=lambda one: _SEVERITIES.index(one.severity))
     worst = [one for one in found if one.severity is found[0].severity]
     again = dict.fromkeys(project for one in worst for project in one.again)
     remove = dict.fromkeys(project for one in worst for project in one.remove)
-    more = f" ({len(worst) - 1} more of this kind)" if len(worst) > 1 else ""
+    headline, more = worst[0].text, len(worst) - 1
+    if more:
+        headline = say("{headline} ({more} more of this kind)", headline=headline, more=more)
     fix = advice.reinstall(tuple(again), remove=tuple(remove))
     if any(one.seen_with_v for one in worst):
         fix = msgspec.structs.replace(fix, verify=f"{fix.verify} -v")
     return Hit(
-        headline=f"{worst[0].text}{more}",
+        headline=headline,
         evidence=tuple(dict.fromkeys(fact for one in worst for fact in one.facts)),
         fixes=(fix,),
         severity=worst[0].severity,
@@ -155,20 +158,38 @@ def _damaged(wheels: NvidiaWheels) -> list[_Complaint]:
 
 
 def _damage(one: DamagedLibrary) -> str:
-    of = f"{one.library} of {one.project} {one.version}"
+    wheel = f"{one.project} {one.version}"
     if one.state == "missing":
-        return f"{of} is gone, although the wheel is installed"
+        return say(
+            "{library} of {wheel} is missing, although the wheel is installed",
+            library=one.library,
+            wheel=wheel,
+        )
     if one.state == "cut-off":
-        return f"{of} was cut off: {one.size} of {one.recorded_size} bytes are there"
-    return f"{of} has another size than its wheel brought: stripped, or replaced"
+        return say(
+            "{library} of {wheel} is truncated: {size} of {whole} bytes are there",
+            library=one.library,
+            wheel=wheel,
+            size=one.size,
+            whole=one.recorded_size,
+        )
+    return say(
+        "{library} of {wheel} has another size than in its wheel: it was stripped or replaced",
+        library=one.library,
+        wheel=wheel,
+    )
 
 
 def _altered(hashes: WheelHashes, wheels: NvidiaWheels) -> list[_Complaint]:
     """Return libraries of pinned wheels that have the right size and the wrong content."""
     return [
         _Complaint(
-            text=f"{one.library} of {one.project} {one.version} is not the file that its wheel "
-            "brought: its size is the same, its content (SHA-256) is another",
+            text=say(
+                "{library} of {wheel} is not the file that its wheel brought: its size is the "
+                "same, but its content (SHA-256) is different",
+                library=one.library,
+                wheel=f"{one.project} {one.version}",
+            ),
             facts=(f"wheel_hashes.altered.{at}",),
             again=(one.project or "",),
             severity=Severity.WARNING,
@@ -179,12 +200,20 @@ def _altered(hashes: WheelHashes, wheels: NvidiaWheels) -> list[_Complaint]:
     ]
 
 
-def _read(hashes: WheelHashes) -> str:
-    """Say how much of their content was compared; "" if nothing was."""
+def _whole(hashes: WheelHashes) -> str:
+    """Say that all is well, and how much of the content was compared."""
     if not hashes.compared:
-        return ""
-    left = f"; {hashes.left_out}" if hashes.left_out else ""
-    return f": the contents of {hashes.compared} libraries are as recorded{left}"
+        return say("the wheels that torch requires are installed and complete")
+    compared = say_many(
+        hashes.compared,
+        "the wheels that torch requires are installed and complete: the content of {count} library "
+        "is as recorded",
+        "the wheels that torch requires are installed and complete: the contents of {count} "
+        "libraries are as recorded",
+    )
+    if not hashes.left_out:
+        return compared
+    return say("{compared}; {left_out}", compared=compared, left_out=hashes.left_out)
 
 
 def _overwritten(wheels: NvidiaWheels) -> list[_Complaint]:
@@ -204,19 +233,24 @@ def _claim(at: int, one: SharedLibrary, wheels: NvidiaWheels) -> _Complaint | No
     if pinned is None or not one.library:
         return None
     others = tuple(project for project in one.projects or () if project != pinned)
-    claims = f"{' and '.join(others)} and {pinned}, which PyTorch requires, write the same files"
-    if one.owner == pinned:
-        text = f"{claims}: {pinned}'s are there now, and removing either takes them away"
-    elif one.owner in others:
-        text = f"{one.owner} has overwritten {one.library} of {pinned}, which PyTorch requires"
+    if one.owner in others:
+        text = say(
+            "{other} has overwritten {library} of {pinned}, which PyTorch requires",
+            other=one.owner,
+            library=one.library,
+            pinned=pinned,
+        )
     else:
-        text = f"{claims}, and whose {one.library} is there cannot be told"
+        text = _same_files(others, pinned, one)
     facts = [f"nvidia_wheels.shared.{at}"]
     other = one.owner in others
     lacking = wheels.nccl_functions_missing if other and stem(pinned) == _NCCL else None
     if lacking:
-        more = f" and {len(lacking) - _MOST_NAMES} more" if len(lacking) > _MOST_NAMES else ""
-        text += f"; what is there lacks {', '.join(lacking[:_MOST_NAMES])}{more}"
+        text = say(
+            "{headline}; what is there lacks {functions}",
+            headline=text,
+            functions=_functions(lacking),
+        )
         facts.append("nvidia_wheels.nccl_functions_missing")
     return _Complaint(
         text=text,
@@ -226,6 +260,29 @@ def _claim(at: int, one: SharedLibrary, wheels: NvidiaWheels) -> _Complaint | No
         severity=Severity.ERROR if other else Severity.WARNING,
         confidence=Confidence.LIKELY if other and not lacking else Confidence.CERTAIN,
     )
+
+
+def _same_files(others: tuple[str, ...], pinned: str, one: SharedLibrary) -> Sentence:
+    """Say that several wheels own the same files, and whose are there now."""
+    if one.owner == pinned:
+        return say(
+            "{others} and {pinned}, which PyTorch requires, write the same files: those of "
+            "{pinned} are there now, and removing either wheel removes them",
+            others=in_series(others),
+            pinned=pinned,
+        )
+    return say(
+        "{others} and {pinned}, which PyTorch requires, write the same files, and gpucheck cannot "
+        "tell whose {library} is there",
+        others=in_series(others),
+        pinned=pinned,
+        library=one.library,
+    )
+
+
+def _functions(lacking: list[str]) -> str:
+    named, more = in_series(lacking[:_MOST_NAMES]), len(lacking) - _MOST_NAMES
+    return say("{names} and {more} more", names=named, more=more) if more > 0 else named
 
 
 def _in_place_of(wheels: NvidiaWheels, packages: Packages, loading: Loading) -> list[_Complaint]:
@@ -238,16 +295,26 @@ def _in_place_of(wheels: NvidiaWheels, packages: Packages, loading: Loading) -> 
             continue
         variant = _variant(project, packages)
         if stem(project) in lost or (loading.missing is None and variant):
-            instead = f"; {variant} is there, which is for another CUDA" if variant else ""
             found.append(
                 _Complaint(
-                    text=f"{project}, which PyTorch requires, is not installed{instead}",
+                    text=_not_installed(project, variant),
                     facts=(f"nvidia_wheels.pins.{at}",),
                     again=(project,),
                     confidence=Confidence.CERTAIN if stem(project) in lost else Confidence.LIKELY,
                 )
             )
     return found
+
+
+def _not_installed(project: str, variant: str) -> str:
+    if not variant:
+        return say("{wheel}, which PyTorch requires, is not installed", wheel=project)
+    return say(
+        "{wheel}, which PyTorch requires, is not installed; {other} is there, which is for another "
+        "CUDA",
+        wheel=project,
+        other=variant,
+    )
 
 
 def _variant(project: str, packages: Packages) -> str:
@@ -275,8 +342,12 @@ def _other_versions(
             if severity is not None:
                 found.append(
                     _Complaint(
-                        text=f"{pin.project} {pin.installed} is installed, and PyTorch requires "
-                        f"{pin.specifier}",
+                        text=say(
+                            "{wheel} {installed} is installed, but PyTorch requires {specifier}",
+                            wheel=pin.project,
+                            installed=pin.installed,
+                            specifier=pin.specifier,
+                        ),
                         facts=(f"nvidia_wheels.pins.{at}",),
                         again=(pin.project or "",),
                         severity=severity,

@@ -5,7 +5,7 @@ has lost one. A GPU without any active link has lost them if NVSwitches connect 
 may connect only some of them.
 
 Symptoms: collectives (all-reduce) are far slower than on other machines, NCCL uses another path, or
-the fabric manager reports errors when it starts; Xid 74 or 144 to 150 in the kernel log.
+the Fabric Manager reports errors when it starts; Xid 74 or 144 to 150 in the kernel log.
 
 When it is reported: the wiring differs from board to board, so gpucheck compares only GPUs of one
 machine. A single GPU is accepted as it is, and so are GPUs without a number of links that most of
@@ -20,18 +20,20 @@ Fix: reset or reboot. If the link stays down, the bridge, the baseboard or the G
 from collections import defaultdict
 
 from gpucheck.advice.nccl_surroundings import look_at_nvlinks
+from gpucheck.derived.gpu_labels import gpu_index
 from gpucheck.derived.nvlinks import LostLinks, lost_links
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.claims import Severity
 from gpucheck.facts.nvml import Nvml, NvmlGpu
 from gpucheck.facts.pci import Pci
 from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, Rule
+from gpucheck.language import in_series, say, say_many
 
 _LOOK = look_at_nvlinks()
 
 RULE = Rule(
     __name__,
-    title="a GPU has lost NVLinks",
+    title=say("a GPU has lost NVLinks"),
     severity=Severity.WARNING,
     family="cluster",
     concern="hardware",
@@ -54,7 +56,7 @@ def check(nvml: Nvml, pci: Pci) -> Judgement:
             models[gpu.device_name].append(at)
     peers = {name: places for name, places in models.items() if len(places) > 1}
     if not peers:
-        return NotApplicable("there are no two GPUs of one model to compare")
+        return NotApplicable(say("there are no two GPUs of one model to compare"))
     switched = bool(pci.nvswitches)
     lost = {
         at: told
@@ -67,7 +69,7 @@ def check(nvml: Nvml, pci: Pci) -> Judgement:
         for at in places:
             if gpus[at].nvlinks is None and gpus[at].mig_enabled is not True:
                 raise UnknownFactError(f"nvml.gpus.{at}.nvlinks", gpus[at].problem("nvlinks"))
-    return Fine("no GPU has fewer NVLinks up than most others of its model")
+    return Fine(say("no GPU has fewer active NVLinks than most others of its model"))
 
 
 def _lost(gpus: list[NvmlGpu], places: list[int], *, switched: bool) -> dict[int, LostLinks]:
@@ -79,12 +81,20 @@ def _lost(gpus: list[NvmlGpu], places: list[int], *, switched: bool) -> dict[int
 def _hit(gpus: list[NvmlGpu], peers: dict[str, list[int]], lost: dict[int, LostLinks]) -> Hit:
     first, told = next(iter(lost.items()))
     model = gpus[first].device_name or ""
-    names = ", ".join(f"GPU {gpus[at].index if gpus[at].index is not None else at}" for at in lost)
+    names = in_series([f"GPU {gpu_index(gpus, at)}" for at in lost])
     other = next(at for at in peers[model] if sum(gpus[at].nvlinks or ()) == told.usual)
-    verb = "has" if len(lost) == 1 else "have"
     return Hit(
-        headline=f"{names} ({model}) {verb} fewer NVLinks up than other GPUs of the "
-        f"model: {told.links} of {told.usual}",
+        headline=say_many(
+            len(lost),
+            "{gpus} ({model}) has fewer active NVLinks than other GPUs of the model: {links} of "
+            "{usual}",
+            "{gpus} ({model}) have fewer active NVLinks than other GPUs of the model: {links} of "
+            "{usual}",
+            gpus=names,
+            model=model,
+            links=told.links,
+            usual=told.usual,
+        ),
         evidence=tuple(f"nvml.gpus.{at}.nvlinks" for at in (*lost, other)),
         fixes=(_LOOK,),
     )

@@ -6,7 +6,7 @@ CUBLAS_STATUS_ALLOC_FAILED; CUDNN_STATUS_ALLOC_FAILED.
 
 In a program this usually means what it says: model, batch and optimiser state are larger than the
 GPU. The self-tests take at most 256 MiB at their quick level. If even they run out of memory,
-another process holds it; such a process is reported as gpu-memory-held.
+another process holds it, which is reported as gpu-memory-held.
 
 Fix for the machine: check which processes hold the memory, and end those left over. Fix for a
 program: use a smaller batch, gradient accumulation, mixed precision or activation checkpointing;
@@ -16,12 +16,13 @@ and ``PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`` if the message reports 
 
 from gpucheck.facts.claims import Confidence, Fix, Severity
 from gpucheck.facts.selftests import SelfTests
-from gpucheck.findings.form import Hit, Judgement, NotApplicable, Rule
+from gpucheck.findings.form import Hit, Judgement, Rule
 from gpucheck.findings.witnesses.selftest_says import SelfTestSays, where
+from gpucheck.language import say
 
 RULE = Rule(
     __name__,
-    title="the memory of a GPU did not suffice",
+    title=say("a GPU ran out of memory"),
     severity=Severity.ERROR,
     family="runtime",
     suppressed_by=("gpu-memory-held", "compute-mode-exclusive"),
@@ -34,7 +35,7 @@ _SLUG = "out-of-memory"
 def check(tests: SelfTests, says: SelfTestSays) -> Judgement:
     """Look for a self-test that ran out of memory, or whose library could not allocate."""
     if tests.results is None:
-        return NotApplicable(f"no self-test was run: {tests.problem('results')}")
+        return says.not_run()
     found = says.failed_with(_SLUG) or [
         (path, result)
         for path, result in tests.wrong()
@@ -44,14 +45,19 @@ def check(tests: SelfTests, says: SelfTestSays) -> Judgement:
         return says.fine()
     first = found[0][1]
     return Hit(
-        headline=f"The self-test {first.name} ran out of memory on {where(found)}: {first.detail}",
+        headline=say(
+            "The self-test {name} ran out of memory on {where}: {detail}",
+            name=first.name,
+            where=where(found),
+            detail=first.detail,
+        ),
         evidence=tuple(f"{one}.detail" for one, _result in found[:6]),
         fixes=(
             Fix(
-                text="Look which processes hold the GPU's memory, and end what is left over.",
+                text=say("Check which processes hold GPU memory, and end those left over."),
                 commands=("nvidia-smi", "sudo fuser -v /dev/nvidia*"),
             ),
-            Fix(text="Or use another GPU: set CUDA_VISIBLE_DEVICES to one that is free."),
+            Fix(text=say("Or use another GPU: set CUDA_VISIBLE_DEVICES to one that is free.")),
         ),
         confidence=Confidence.CERTAIN if first.kind == _SLUG else Confidence.LIKELY,
     )

@@ -1,4 +1,4 @@
-"""An installed package requires another version of PyTorch, or of something beside it.
+"""An installed package requires another version of PyTorch, or of a library beside it.
 
 vLLM, xformers, torch-tensorrt, JAX and other packages state in their metadata which releases of
 PyTorch, Triton, NumPy or NVIDIA's wheels they were made for. pip respects this when it installs
@@ -19,7 +19,8 @@ wherever it is installed. Packages that are missing are not reported.
 The requirements of PyTorch itself belong to nvidia-wheel-mismatch, those of torchvision, torchaudio
 and torchtext to torch-companion-mismatch.
 
-Fix: install a release of the package that admits what is installed, or what the package requires.
+Fix: install a release of the package that accepts what is installed, or install what the package
+requires.
 """
 
 from gpucheck.advice import Python, TorchFixes
@@ -28,13 +29,14 @@ from gpucheck.derived.package_pins import PackagePins, PinConflict
 from gpucheck.facts.claims import Confidence, Fix, Severity, or_else
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+from gpucheck.language import and_more, say
 from gpucheck.tables.extensions import Extensions as ExtensionTable
 from gpucheck.tables.known_packages import KnownPackages
 from gpucheck.tables.wheel_names import is_kept_compatible
 
 RULE = Rule(
     __name__,
-    title="a package requires another version of PyTorch or of something beside it",
+    title=say("a package needs another version of PyTorch or of a library beside it"),
     severity=Severity.WARNING,
     family="torch",
     suppressed_by=("torch-missing", "torch-mixed-install", "extension-abi-mismatch"),
@@ -54,23 +56,22 @@ def check(  # what the commands of the fix are made of
 ) -> Judgement:
     """Compare what each package requires with what is installed."""
     if torch.installed is False:
-        return NotApplicable("torch is not installed")
+        return NotApplicable(say("torch is not installed"))
     if not pins.owners():
-        return NotApplicable("no package with requirements of PyTorch or CUDA is installed")
+        return NotApplicable(say("no installed package has requirements of PyTorch or CUDA"))
     found = sorted(pins.conflicts(), key=lambda one: (one.is_a_patch_apart, one.project != "torch"))
     if not found:
-        return Fine("what the packages beside torch require is installed")
+        return Fine(say("the requirements of the packages beside torch are met"))
     first = found[0]
-    more = f" ({len(found) - 1} more of this kind)" if len(found) > 1 else ""
     fixes: tuple[Fix, ...]
     if python.managed_by_system():
-        fixes = (reinstall.new_environment("Use releases that belong together."),)
+        fixes = (reinstall.new_environment(say("Use releases that belong together.")),)
     elif _is_bound_by_torch(first, torch):
         fixes = _fit(first, torch, python, table, known_packages)
     else:
         fixes = (_replace(first, pins, python),)
     return Hit(
-        headline=f"{first.words}{more}",
+        headline=and_more(first.words, len(found) - 1),
         evidence=tuple(dict.fromkeys(fact for one in found for fact in one.facts))[:_MOST_FACTS],
         fixes=fixes,
         confidence=Confidence.POSSIBLE if first.is_a_patch_apart else Confidence.LIKELY,
@@ -98,25 +99,27 @@ def _fit(
     if fitting:
         other = _fix(
             python,
-            f"Install {name} {fitting[-1]}, which admits torch {torch.version}.",
+            say(
+                "Install {name} {fitting}, which accepts torch {version}.",
+                name=name,
+                fitting=fitting[-1],
+                version=torch.version,
+            ),
             f"{name}=={fitting[-1]}",
             here,
         )
     else:
-        none = f"gpucheck knows no release of {name} that admits torch {torch.version}. "
-        other = _fix(
-            python,
-            f"{none if conflict.project == 'torch' else ''}Let pip look for a release of {name} "
-            f"that goes with torch {torch.version}; it says if there is none.",
-            "--upgrade",
-            name,
-            here,
-        )
+        other = _fix(python, _let_pip_look(conflict, name, torch.version), "--upgrade", name, here)
     keep = _fix(
         python,
-        f"To keep {name} {version}, let pip bring the {conflict.project} that it requires. Where "
-        f"something else needs {conflict.project} {conflict.installed}, do so in an environment of "
-        "its own.",
+        say(
+            "To keep {name} {version}, let pip install the {required} that it requires. If "
+            "something else needs {required} {installed}, do this in a separate environment.",
+            name=name,
+            version=version,
+            required=conflict.project,
+            installed=conflict.installed,
+        ),
         f"{name}=={version}",
         f"{conflict.project}{conflict.specifier}",
     )
@@ -125,12 +128,31 @@ def _fit(
     return first, or_else(second)
 
 
+def _let_pip_look(conflict: PinConflict, name: str, torch: str | None) -> str:
+    if conflict.project != "torch":
+        return say(
+            "Let pip look for a release of {name} that goes with torch {version}. It says if there "
+            "is none.",
+            name=name,
+            version=torch,
+        )
+    return say(
+        "gpucheck knows no release of {name} that accepts torch {version}. Let pip look for one. "
+        "It says if there is none.",
+        name=name,
+        version=torch,
+    )
+
+
 def _replace(conflict: PinConflict, pins: PackagePins, python: Python) -> Fix:
     wanted = pins.required_of(conflict.project)
     return _fix(
         python,
-        f"Install the {conflict.project} that the packages here require; pip says if none suits "
-        "all of them.",
+        say(
+            "Install the {required} that the packages here require. pip says if none suits all of "
+            "them.",
+            required=conflict.project,
+        ),
         f"{conflict.project}{wanted}",
     )
 

@@ -12,7 +12,7 @@ lowers it to save power. In a virtual machine the slot is often not visible; the
 unknown. In a laptop, or with NVLink-C2C between the GPU and its processor (GH200, GB200), the lanes
 are wired by the manufacturer; these GPUs are not judged either.
 
-Fix: reseat the card; check the riser or cable, the slot, and the BIOS settings (bifurcation).
+Fix: reseat the card. Check the riser or cable, the slot, and the BIOS settings (bifurcation).
 """
 
 import re
@@ -23,12 +23,13 @@ from gpucheck.facts.claims import Confidence, Fix, Severity
 from gpucheck.facts.pci import Pci, PciGpu
 from gpucheck.facts.system import System
 from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, Rule
+from gpucheck.language import and_more, say
 
 _LAPTOP = r"\b(?:Mobile|Laptop|Max-Q)\b"
 
 RULE = Rule(
     __name__,
-    title="the PCIe link of a GPU has lost lanes",
+    title=say("the PCIe link of a GPU has lost lanes"),
     severity=Severity.WARNING,
     family="driver",
     concern="hardware",
@@ -42,7 +43,7 @@ def check(pci: Pci, system: System) -> Judgement:
     """Compare the lanes with those that both the card and the port support."""
     gpus = known(pci.gpus, "pci.gpus")
     if not gpus:
-        return NotApplicable("there is no NVIDIA GPU on the bus")
+        return NotApplicable(say("there is no NVIDIA GPU on the bus"))
     degraded = [at for at, gpu in enumerate(gpus) if _is_degraded(gpu)]
     if degraded:
         return _hit(gpus, degraded, system)
@@ -50,7 +51,7 @@ def check(pci: Pci, system: System) -> Judgement:
         for field in ("link_width", "link_width_max", "port_width_max"):
             if getattr(gpu, field) is None:
                 raise UnknownFactError(f"pci.gpus.{at}.{field}", gpu.problem(field))
-    return Fine("every GPU has as many lanes as card and slot allow")
+    return Fine(say("every GPU uses all lanes that its card and slot support"))
 
 
 def _is_degraded(gpu: PciGpu) -> bool:
@@ -69,20 +70,31 @@ def _is_soldered(product: str) -> bool:
 def _hit(gpus: list[PciGpu], degraded: list[int], system: System) -> Hit:
     first = gpus[degraded[0]]
     widest = min(first.link_width_max or 0, first.port_width_max or 0)
-    more = f" (and {len(degraded) - 1} more GPUs)" if len(degraded) > 1 else ""
     fields = ("link_width", "link_width_max", "port_width_max")
     check_again = f"cat /sys/bus/pci/devices/{first.address}/current_link_width"
     virtual = bool(system.virtualization)
     return Hit(
-        headline=f"{first.product or 'The GPU'} at {first.address} runs with {first.link_width} of "
-        f"{widest} PCIe lanes{more}",
+        headline=and_more(
+            say(
+                "{product} at {address} uses {used} of {widest} PCIe lanes",
+                product=first.product or say("The GPU"),
+                address=first.address,
+                used=first.link_width,
+                widest=widest,
+            ),
+            len(degraded) - 1,
+        ),
         evidence=tuple(f"pci.gpus.{at}.{field}" for at in degraded for field in fields),
         fixes=(
             Fix(
-                text="Switch the machine off and reseat the card; then look at riser and power "
-                "cables, try another slot, and look at the slot's settings in the BIOS."
+                text=say(
+                    "Switch the machine off and reseat the card. Then check the riser and the "
+                    "power cables, try another slot, and check the slot's settings in the BIOS."
+                )
                 if not virtual
-                else "Report it to whoever runs the host: the card or its slot needs a look.",
+                else say(
+                    "Report it to whoever runs the host: somebody must check the card and its slot."
+                ),
                 verify=check_again,
             ),
         ),

@@ -14,10 +14,11 @@ it with the output of ``gpucheck collect``, in which names, paths and serial num
 from gpucheck.facts.claims import Fix, Severity
 from gpucheck.facts.snapshot import ProbeRun, ProbeRuns
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+from gpucheck.language import in_series, say
 
 RULE = Rule(
     __name__,
-    title="a part of gpucheck crashed",
+    title=say("a part of gpucheck crashed"),
     severity=Severity.WARNING,
     family="gpucheck",
     suppressed_by=("driver-library-mismatch", "gpu-fallen-off-bus"),
@@ -30,14 +31,16 @@ _DRIVER = ("nvml", "cuda_driver", "nvidia_smi")
 def check(probes: ProbeRuns) -> Judgement:
     """Name the probes that crashed."""
     if not probes.runs:
-        return NotApplicable("no probe was run")
+        return NotApplicable(say("no probe was run"))
     crashed = [run for run in probes.runs if run.status == "crashed"]
     if not crashed:
-        return Fine("no probe crashed")
+        return Fine(say("no probe crashed"))
     fixes = [
         Fix(
-            text="Report it as a bug of gpucheck, with the file that this command writes; names, "
-            "paths and serial numbers in it are replaced.",
+            text=say(
+                "Report it as a bug of gpucheck, with the file that this command writes; names, "
+                "paths and serial numbers in it are replaced."
+            ),
             commands=("gpucheck collect -o gpucheck-snapshot.json",),
             verify="gpucheck -v",
         )
@@ -46,16 +49,31 @@ def check(probes: ProbeRuns) -> Judgement:
         fixes.insert(
             0,
             Fix(
-                text="See whether nvidia-smi crashes too: then the driver is broken, reinstall it.",
+                text=say(
+                    "Check whether nvidia-smi crashes too. If it does, the driver is broken: "
+                    "reinstall it."
+                ),
                 commands=("nvidia-smi",),
             ),
         )
     return Hit(
-        headline=f"Crashed: {'; '.join(_describe(run) for run in crashed)}",
+        headline=_headline(crashed),
         evidence=tuple(f"probes.{run.name}.problem" for run in crashed),
         fixes=tuple(fixes),
     )
 
 
-def _describe(run: ProbeRun) -> str:
-    return f"the probe {run.name}{f', {run.problem}' if run.problem else ''}"
+def _headline(crashed: list[ProbeRun]) -> str:
+    if len(crashed) == 1:
+        return say("A probe crashed: {probe}", probe=_described(crashed[0]))
+    return say(
+        "{count} probes crashed: {probes}",
+        count=len(crashed),
+        probes=in_series([_described(run) for run in crashed]),
+    )
+
+
+def _described(run: ProbeRun) -> str:
+    return (
+        say("{probe} ({problem})", probe=run.name, problem=run.problem) if run.problem else run.name
+    )

@@ -6,12 +6,12 @@ probe that hangs is abandoned, its facts are unknown, and everything else contin
 Symptoms: checks whose outcome is "unknown" with "timed-out" in the reason. Very often
 ``nvidia-smi`` hangs as well.
 
-Causes: a driver that hangs is a fault in its own right: a GPU has fallen off the bus, the driver is
-stuck in an ioctl, or its first start is slow because persistence mode is off. A probe of files
-hangs on a network disk that does not answer.
+Causes: a driver that hangs is itself a fault. A GPU has fallen off the bus, the driver is stuck in
+an ioctl, or its first start is slow because persistence mode is off. A probe that reads files hangs
+on a network disk that does not answer.
 
-When it is reported: it is a warning. It is an error if NVML or libcuda did not answer although a
-GPU is on the bus, because PyTorch would hang there in the same way.
+When it is reported: usually it is a warning. It is an error if NVML or libcuda did not answer
+although a GPU is on the bus, because PyTorch would hang there in the same way.
 
 Fix: try by hand what did not answer, check the kernel log, and reboot if the driver is stuck.
 """
@@ -25,10 +25,11 @@ from gpucheck.facts.request import Request
 from gpucheck.facts.snapshot import ProbeRun, ProbeRuns
 from gpucheck.facts.system import System
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+from gpucheck.language import in_series, say
 
 RULE = Rule(
     __name__,
-    title="the machine did not answer gpucheck in time",
+    title=say("the machine did not answer gpucheck in time"),
     severity=Severity.WARNING,
     family="gpucheck",
     suppressed_by=("gpu-fallen-off-bus",),
@@ -45,12 +46,14 @@ def check(
 ) -> Judgement:
     """Name the probes that did not finish in time."""
     if not probes.runs:
-        return NotApplicable("no probe was run")
+        return NotApplicable(say("no probe was run"))
     late = [run for run in probes.runs if run.status == "timed-out"]
     if not late:
-        return Fine("every probe answered in time")
+        return Fine(say("every probe answered in time"))
     return Hit(
-        headline=f"No answer in time: {'; '.join(_describe(run) for run in late)}",
+        headline=say(
+            "No answer in time from: {probes}", probes=in_series([_described(run) for run in late])
+        ),
         evidence=tuple(f"probes.{run.name}.problem" for run in late),
         fixes=_fixes([run.name for run in late], system, container),
         severity=Severity.ERROR if request.gpus != 0 and _driver_hangs(late, gpus) else None,
@@ -63,9 +66,15 @@ def _driver_hangs(late: Sequence[ProbeRun], gpus: Gpus) -> bool:
     return any(run.name in _ASKS_DRIVER for run in late) and bool(gpus.seen_by())
 
 
-def _describe(run: ProbeRun) -> str:
-    problem = f", {run.problem}" if run.problem else ""
-    return f"the probe {run.name} after {run.seconds:.0f} s{problem}"
+def _described(run: ProbeRun) -> str:
+    if run.problem:
+        return say(
+            "{probe} (after {seconds:.0f} s; {problem})",
+            probe=run.name,
+            seconds=run.seconds,
+            problem=run.problem,
+        )
+    return say("{probe} (after {seconds:.0f} s)", probe=run.name, seconds=run.seconds)
 
 
 def _fixes(names: list[str], system: System, container: Container) -> tuple[Fix, ...]:
@@ -73,23 +82,36 @@ def _fixes(names: list[str], system: System, container: Container) -> tuple[Fix,
     if any(name in _DRIVER for name in names):
         fixes.append(_driver(system, container))
     if any(name in _FILES for name in names):
-        text = "See whether the disk of that Python answers; a busy network disk needs more time."
+        text = say(
+            "Check whether the disk of that Python answers. A busy network disk needs more time."
+        )
         fixes.append(Fix(text=text, verify="gpucheck --timeout 300"))
     if not fixes:
-        fixes.append(Fix(text="Run it again when the machine is less busy.", verify="gpucheck -v"))
+        fixes.append(
+            Fix(text=say("Run it again when the machine is less busy."), verify="gpucheck -v")
+        )
     return tuple(fixes)
 
 
 def _driver(system: System, container: Container) -> Fix:
     if system.os == "windows":
         return Fix(
-            text="See whether nvidia-smi answers; if it hangs, restart Windows.",
+            text=say("Check whether nvidia-smi answers. If it hangs, restart Windows."),
             commands=("nvidia-smi",),
         )
-    where = "on the host " if container.runtime else ""
+    if container.runtime:
+        text = say(
+            "Check whether nvidia-smi answers, and look on the host for NVRM and Xid lines in the "
+            "kernel log. If the driver is only slow, switch persistence mode on (sudo nvidia-smi "
+            "-pm 1). If it hangs, reboot the host."
+        )
+    else:
+        text = say(
+            "Check whether nvidia-smi answers, and look for NVRM and Xid lines in the kernel log. "
+            "If the driver is only slow, switch persistence mode on (sudo nvidia-smi -pm 1). If it "
+            "hangs, reboot."
+        )
     return Fix(
-        text=f"See whether nvidia-smi answers, and look {where}for NVRM and Xid lines in the "
-        "kernel's log. If it is only slow, switch persistence mode on (sudo nvidia-smi -pm 1); if "
-        "it hangs, reboot.",
+        text=text,
         commands=("timeout 60 nvidia-smi", "sudo dmesg | grep -E 'NVRM|Xid' | tail"),
     )

@@ -15,10 +15,11 @@ observed failure)"; ``--redirects 3 --log-dir logs`` writes each rank's output i
 
 from gpucheck.facts.claims import Severity
 from gpucheck.findings.form import InPreflight, Rule
+from gpucheck.language import say
 
 RULE = Rule(
     __name__,
-    title="the error shown is the echo of another rank's failure",
+    title=say("the error shown follows from the failure of another rank"),
     severity=Severity.ERROR,
     family="cluster",
     seen_in=("text",),

@@ -11,23 +11,26 @@ an address or a port fails, rendezvous-failed reports it.
 
 ``gpucheck preflight`` names the rank, and the host if the launcher tells it.
 
-Fix: read the output of the missing rank on its own node; compare --nnodes and --node-rank on all
-nodes.
+Fix: read the output of the missing rank on its own node, and compare --nnodes and --node-rank on
+all nodes.
 """
 
 from gpucheck.facts.claims import Severity
 from gpucheck.findings.form import Hit, InPreflight, Rule
 from gpucheck.findings.witnesses.selftest_ranks import SelfTestRanks
+from gpucheck.language import say
 
 RULE = Rule(
     __name__,
-    title="a rank never arrived",
+    title=say("a rank never arrived"),
     severity=Severity.ERROR,
     family="cluster",
     seen_in=("pre-flight", "text"),
     preflight=InPreflight(
-        fix="Look at the output of the process that should have started there, and whether "
-        "the node is up and the launcher was given it.",
+        fix=say(
+            "Read the output of the process that should have started there. Check that the node is "
+            "up and that the launcher knows of it."
+        ),
     ),
 )
 

@@ -22,16 +22,19 @@ rank.
 
 from gpucheck.facts.claims import Severity
 from gpucheck.findings.form import InPreflight, Rule
+from gpucheck.language import say
 
 RULE = Rule(
     __name__,
-    title="the nodes or ranks differ in what must be the same",
+    title=say("the nodes or ranks differ in what must be the same"),
     severity=Severity.ERROR,
     family="cluster",
     suppressed_by=("nccl-version-mismatch",),
     seen_in=("pre-flight", "text"),
     preflight=InPreflight(
         exit_class=4,
-        fix="Give every node the same image or environment, and every rank the same variables.",
+        fix=say(
+            "Give every node the same image or environment, and every rank the same variables."
+        ),
     ),
 )

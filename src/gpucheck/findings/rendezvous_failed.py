@@ -21,17 +21,20 @@ nodes, start all nodes, open the port in the firewall, and start one launcher pe
 
 from gpucheck.facts.claims import Severity
 from gpucheck.findings.form import InPreflight, Rule
+from gpucheck.language import say
 
 RULE = Rule(
     __name__,
-    title="the ranks do not find one another",
+    title=say("the ranks do not find one another"),
     severity=Severity.ERROR,
     family="cluster",
     seen_in=("pre-flight", "text"),
     preflight=InPreflight(
         exit_class=4,
-        fix="Give every rank an address and a port of the master that the other nodes reach "
-        "(not 127.0.0.1), free on the master and open in the firewall.",
+        fix=say(
+            "Give every rank an address of the master that the other nodes reach (not 127.0.0.1), "
+            "and a port that is free on the master and open in the firewall."
+        ),
         commands=("ss -ltn",),
         of_ranks=("store",),
         of_links=("store",),

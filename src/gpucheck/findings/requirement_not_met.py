@@ -14,15 +14,16 @@ Fix: bring the host to what is required, or change the requirement.
 
 from gpucheck.facts.claims import Severity
 from gpucheck.findings.form import InPreflight, Rule
+from gpucheck.language import say
 
 RULE = Rule(
     __name__,
-    title="a requirement is not met",
+    title=say("a requirement is not met"),
     severity=Severity.ERROR,
     family="cluster",
     seen_in=("pre-flight", "text"),
     preflight=InPreflight(
         exit_class=4,
-        fix="Bring the hosts that are named to what is required, or change what you require.",
+        fix=say("Bring the hosts named here to what is required, or change the requirement."),
     ),
 )

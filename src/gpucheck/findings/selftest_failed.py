@@ -20,21 +20,26 @@ examining the GPU would not help:
 They show that something modified torch at its start, or that another library installed an
 allocator.
 
+The tests ``onnx-export`` and ``tensorrt`` run only if you name them. If ONNX Runtime could not load
+the provider that the test asked for (provider-not-loaded), the line of the finding has the words of
+the dynamic loader. ONNX Runtime itself would print a warning and compute on the CPU.
+
 A test that was only cut short by the time limit of the whole run is a warning: set a larger
 ``--timeout``.
 
-Fix: look up the error under "It usually means", if there is such a line; otherwise repeat that test
-alone, and report it with the JSON.
+Fix: if gpucheck says what the error usually means, look it up. Otherwise repeat that test alone,
+and report it with the JSON.
 """
 
 from gpucheck.facts.claims import Confidence, Fix, Severity
 from gpucheck.facts.selftests import SelfTest, SelfTests
-from gpucheck.findings.form import Hit, InPreflight, Judgement, NotApplicable, Rule
-from gpucheck.findings.witnesses.selftest_says import SelfTestSays, repeated
+from gpucheck.findings.form import Hit, InPreflight, Judgement, Rule
+from gpucheck.findings.witnesses.selftest_says import OTHER_RUNTIMES, SelfTestSays, repeated
+from gpucheck.language import Sentence, and_more, say
 
 RULE = Rule(
     __name__,
-    title="a self-test went wrong, and no cause was found",
+    title=say("a self-test failed, and no cause was found"),
     severity=Severity.ERROR,
     family="runtime",
     suppressed_by=(
@@ -101,21 +106,30 @@ _OTHERS = (
 )  # fmt: skip
 """Kinds of failure that have a finding of their own."""
 _CUT_SHORT = "run-limit"
+_NOT_LOADED = "provider-not-loaded"
+_REPORT = say("Repeat it alone. If it fails again, report it to PyTorch with what this prints.")
+_REPORT_ELSEWHERE = say(
+    "Repeat it alone. If it fails again, report it to the project whose code the last frames name."
+)
+_OTHER_BUILD = say(
+    "Install the release of ONNX Runtime that is built for the CUDA and the cuDNN of this PyTorch: "
+    "it needs the library that the error names."
+)
+_PRINTED = say("Repeat it alone: ONNX Runtime prints the reason to the standard error stream.")
 
 
 @RULE.check
 def check(tests: SelfTests, says: SelfTestSays) -> Judgement:
     """Look for a failed self-test that no other rule explains."""
     if tests.results is None:
-        return NotApplicable(f"no self-test was run: {tests.problem('results')}")
+        return says.not_run()
     found = [one for one in tests.wrong() if not _has_its_own(one[1])]
     if not found:
         return says.fine()
     first = min((result for _path, result in found), key=lambda one: one.kind == _CUT_SHORT)
-    more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
     cut_short = first.kind == _CUT_SHORT
     return Hit(
-        headline=f"The self-test {first.name} {_how(first)} on {first.place}: {first.detail}{more}",
+        headline=and_more(_headline(first), len(found) - 1),
         evidence=tuple(f"{one}.detail" for one, _result in found[:6]),
         fixes=_fixes(first, says),
         severity=Severity.WARNING if cut_short else None,
@@ -127,23 +141,45 @@ def _has_its_own(result: SelfTest) -> bool:
     return result.is_import or result.kind in _OTHERS
 
 
-def _how(result: SelfTest) -> str:
-    return {"timed-out": "did not end", "crashed": "crashed"}.get(result.status, "failed")
+def _headline(first: SelfTest) -> Sentence:
+    of = {"name": first.name, "place": first.place, "detail": first.detail}
+    if first.status == "timed-out":
+        return say("The self-test {name} did not end on {place}: {detail}", **of)
+    if first.status == "crashed":
+        return say("The self-test {name} crashed on {place}: {detail}", **of)
+    return say("The self-test {name} failed on {place}: {detail}", **of)
 
 
 def _fixes(first: SelfTest, says: SelfTestSays) -> tuple[Fix, ...]:
     again = repeated(first)
     if first.kind == _CUT_SHORT:
-        return (Fix(text="Give it more time.", commands=(f"{again} --timeout 900",), verify=again),)
+        return (
+            Fix(
+                text=say("Give the self-tests more time."),
+                commands=(f"{again} --timeout 900",),
+                verify=again,
+            ),
+        )
+    if first.kind == _NOT_LOADED:
+        return (_provider(first, again),)
     slugs, meaning = says.stands_for(first), says.meaning(first)
     usual = Fix(
-        text=f"It usually means: {meaning or 'one of these findings'}. Look it up.",
+        text=say("This error usually means: {meaning}. Look it up.", meaning=meaning)
+        if meaning
+        else say("This error usually comes from one of these causes. Look them up."),
         commands=tuple(f"gpucheck explain {slug}" for slug in slugs),
         verify=again,
     )
     report = Fix(
-        text="Repeat it alone; if it stays, report it to PyTorch with what this prints.",
+        text=_REPORT_ELSEWHERE if first.name in OTHER_RUNTIMES else _REPORT,
         commands=(f"{again} --format json",),
         verify=again,
     )
     return (usual, report) if slugs or meaning else (report,)
+
+
+def _provider(first: SelfTest, again: str) -> Fix:
+    """Return what helps if ONNX Runtime has not loaded the provider that was asked for."""
+    if first.data.get("loader"):
+        return Fix(text=_OTHER_BUILD, verify=again)
+    return Fix(text=_PRINTED, commands=(f"{again} --format json",), verify=again)

@@ -38,10 +38,11 @@ from gpucheck.facts.limits import LimitsOfProcess
 from gpucheck.facts.request import Request
 from gpucheck.facts.system import System
 from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, Rule
+from gpucheck.language import say
 
 RULE = Rule(
     __name__,
-    title="the shared memory (/dev/shm) is small",
+    title=say("the shared memory (/dev/shm) is small"),
     severity=Severity.WARNING,
     family="runtime",
     named_by=("nccl",),
@@ -65,27 +66,54 @@ def check(
 ) -> Judgement:
     """Judge the size if there are GPUs to use."""
     if known(system.os, "system.os") != "linux":
-        return NotApplicable("shared memory has a size on Linux only")
+        return NotApplicable(say("only Linux limits the size of shared memory"))
     total = known(limits.shm_total_bytes, "limits.shm_total_bytes")
     if not shares_too_little(total):
-        return Fine("there is enough shared memory")
+        return Fine(say("there is enough shared memory"))
     if request.gpus == 0 or not gpus.present():
-        return Fine("there is no GPU to use it for")
+        return Fine(say("there is no GPU that would need it"))
     visible = gpus.visible()
     if not visible:
-        return Fine("no GPU is visible")
+        return Fine(say("no GPU is visible"))
     several = len(visible) > 1 and nccl_uses_shared_memory(environment.variables)
     if not several and container.runtime and total == _DEFAULT:
-        return Fine("the default of every container, and one GPU: only DataLoader workers use it")
+        return Fine(
+            say(
+                "a container has this size by default, and with one GPU only DataLoader workers "
+                "use it"
+            )
+        )
     stops = holds_no_batch(total)
-    who = "NCCL and DataLoader workers" if several else "DataLoader workers"
-    if stops:
-        who += ", which cannot pass one batch of images through it"
     return Hit(
-        headline=f"Shared memory (/dev/shm) of {in_words(total)}: too little for {who}; nothing "
-        "else uses it",
+        headline=_headline(in_words(total), several=several, stops=stops),
         evidence=("limits.shm_total_bytes", *gpus.seen_by()),
         fixes=(enlarge_shared_memory(container.runtime or ""),),
         severity=Severity.WARNING if several or stops else Severity.INFO,
         confidence=Confidence.LIKELY if stops else Confidence.POSSIBLE,
+    )
+
+
+def _headline(size: str, *, several: bool, stops: bool) -> str:
+    if several and stops:
+        return say(
+            "Shared memory (/dev/shm) has {size}: too little for NCCL, and for DataLoader workers, "
+            "which cannot pass even one batch of images through it; nothing else uses it",
+            size=size,
+        )
+    if several:
+        return say(
+            "Shared memory (/dev/shm) has {size}: too little for NCCL and for DataLoader workers; "
+            "nothing else uses it",
+            size=size,
+        )
+    if stops:
+        return say(
+            "Shared memory (/dev/shm) has {size}: too little for DataLoader workers, which cannot "
+            "pass even one batch of images through it; nothing else uses it",
+            size=size,
+        )
+    return say(
+        "Shared memory (/dev/shm) has {size}: too little for DataLoader workers; nothing else uses "
+        "it",
+        size=size,
     )

@@ -14,7 +14,7 @@ libraries need in the copies that would be loaded, even if LD_LIBRARY_PATH or co
 libstdc++. Otherwise it compares the wheel's tag and the table of releases with the system. Builds
 from conda bring their own C++ library and are judged only by following the loader.
 
-Fix: use a newer operating system or container image; or an older PyTorch.
+Fix: use a newer operating system or container image, or an older PyTorch.
 """
 
 import re
@@ -29,13 +29,14 @@ from gpucheck.facts.loading import Loading, MissingVersion
 from gpucheck.facts.system import System
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+from gpucheck.language import say
 from gpucheck.tables.torch_builds import TorchBuilds
 from gpucheck.tables.torch_releases import TorchReleases
 from gpucheck.tables.versions import at_least, parse
 
 RULE = Rule(
     __name__,
-    title="the system's C or C++ library is too old for this PyTorch",
+    title=say("the system's C or C++ library is too old for this PyTorch"),
     severity=Severity.ERROR,
     family="torch",
     suppressed_by=("torch-mixed-install",),
@@ -59,15 +60,15 @@ def check(
 ) -> Judgement:
     """Compare the system's libraries with those that the wheel was linked against."""
     if torch.installed is False:
-        return NotApplicable("torch is not installed")
+        return NotApplicable(say("torch is not installed"))
     if known(system.os, "system.os") != "linux":
-        return NotApplicable("only Linux wheels depend on the system's C library")
+        return NotApplicable(say("only Linux wheels depend on the system's C library"))
     if loading.symbol_versions_missing is not None:
         followed = _followed(loading, torch, advice)
         if followed is not None:
             return followed
     if known(torch.installer, "torch.installer") in ("conda", ""):
-        return NotApplicable("this torch is no wheel of PyTorch's")
+        return NotApplicable(say("this torch is not a wheel of PyTorch"))
     if system.libc == "musl":
         return _on_musl(torch)
     have, fact = _glibc(interpreter, system)
@@ -75,7 +76,9 @@ def check(
     if not at_least(parse(have) or (), parse(need) or ()):
         return _too_old("glibc", have, need, (fact, need_fact), torch, advice)
     if have != system.glibc or releases.glibc(torch.version or "") != need:
-        return Fine(f"glibc {have} is new enough")  # another libstdc++, or a wheel of another kind
+        return Fine(
+            say("glibc {have} is new enough", have=have)
+        )  # another libstdc++, or a wheel of another kind
     return _cxx(torch, system, interpreter, environment, releases, advice)
 
 
@@ -88,9 +91,12 @@ def _followed(loading: Loading, torch: TorchBuild, advice: CopyFixes) -> Judgeme
     ]
     if not lacks:
         whole = loading.missing == []
-        return Fine("the C and C++ libraries have every version that is needed") if whole else None
+        return (
+            Fine(say("the C and C++ libraries have every version that is needed"))
+            if whole
+            else None
+        )
     at, lack = min(lacks, key=_telling)
-    family = lack.version.partition("_")[0]
     libraries = loading.libraries or []
     copy = next((one for one in libraries if one.path == lack.path), None)
     evidence = [f"loading.symbol_versions_missing.{at}"]
@@ -100,12 +106,33 @@ def _followed(loading: Loading, torch: TorchBuild, advice: CopyFixes) -> Judgeme
         fixes = [advice.instead_of(copy)]
     else:
         fixes = advice.newer_system(lack.version, lack.newest)
-    has = f"has {lack.newest} at most" if lack.newest else f"has no {family}"
     return Hit(
-        headline=f"{lack.library} ({lack.path}) {has}, and {lack.needed_by} of torch "
-        f"{torch.version or ''} needs {lack.version}",
+        headline=_lacks(lack, torch.version or ""),
         evidence=tuple(evidence),
         fixes=tuple(fixes),
+    )
+
+
+def _lacks(lack: MissingVersion, torch: str) -> str:
+    if lack.newest:
+        return say(
+            "{library} ({path}) has {newest} at most, and {needed_by} of torch {version} needs "
+            "{needed}",
+            library=lack.library,
+            path=lack.path,
+            newest=lack.newest,
+            needed_by=lack.needed_by,
+            version=torch,
+            needed=lack.version,
+        )
+    return say(
+        "{library} ({path}) has no {family}, and {needed_by} of torch {version} needs {needed}",
+        library=lack.library,
+        path=lack.path,
+        family=lack.version.partition("_")[0],
+        needed_by=lack.needed_by,
+        version=torch,
+        needed=lack.version,
     )
 
 
@@ -118,11 +145,13 @@ def _telling(lack: tuple[int, MissingVersion]) -> tuple[bool, int, tuple[int, ..
 
 def _on_musl(torch: TorchBuild) -> Judgement:
     if "manylinux" not in known(torch.wheel_tag, "torch.wheel_tag"):
-        return Fine("this build was not made for glibc")
+        return Fine(say("this build was not made for glibc"))
     return Hit(
-        headline="This system has musl as its C library; PyTorch's wheels need glibc",
+        headline=say("This system has musl as its C library; PyTorch's wheels need glibc"),
         evidence=("system.libc", "torch.wheel_tag"),
-        fixes=(Fix(text="Use a system or image with glibc, such as Debian's in place of Alpine."),),
+        fixes=(
+            Fix(text=say("Use a system or an image with glibc, such as Debian instead of Alpine.")),
+        ),
     )
 
 
@@ -132,7 +161,7 @@ def _glibc(interpreter: Interpreter, system: System) -> tuple[str, str]:
         return interpreter.glibc, "interpreter.glibc"
     glibc = known(system.glibc, "system.glibc")
     if parse(glibc) is None:
-        raise UnknownFactError("system.glibc", "the C library is not glibc")
+        raise UnknownFactError("system.glibc", say("the C library is not glibc"))
     return glibc, "system.glibc"
 
 
@@ -145,11 +174,14 @@ def _glibc_needed(
         return f"{tag[1]}.{tag[2]}", "torch.wheel_tag"
     version = known(torch.version, "torch.version")
     if wheel_platform(system) != "linux_x86_64":
-        raise UnknownFactError("torch.wheel_tag", "the table is about wheels for x86_64")
+        raise UnknownFactError("torch.wheel_tag", say("the table has only wheels for x86_64"))
     row = builds.build(version, torch.cuda, "linux_x86_64") if torch.cuda else None
     need = (row.glibc if row is not None else None) or releases.glibc(version)
     if need is None:
-        raise UnknownFactError("torch.version", f"the glibc that torch {version} needs")
+        raise UnknownFactError(
+            "torch.version",
+            say("it is not known which glibc torch {version} needs", version=version),
+        )
     return need, "torch.version"
 
 
@@ -167,9 +199,9 @@ def _cxx(
     have = parse(system.glibcxx)
     others = interpreter.kind == "conda" or environment.get("LD_LIBRARY_PATH")
     if need is None or have is None or others or at_least(have, need) or release is None:
-        return Fine("the C library is new enough")
+        return Fine(say("the C library is new enough"))
     if wheel_platform(system) != "linux_x86_64":
-        return Fine("the C library is new enough")
+        return Fine(say("the C library is new enough"))
     facts = ("system.glibcxx", "torch.version")
     return _too_old(
         "libstdc++ (GLIBCXX)", system.glibcxx or "", release.glibcxx or "", facts, torch, advice
@@ -188,8 +220,13 @@ def _too_old(
     glibc = f"GLIBC_{have}" if what == "glibc" else ""
     fixes = advice.newer_system(needed, glibc)
     return Hit(
-        headline=f"{what} {have} of this system is older than {need}, which "
-        f"torch {torch.version or ''} needs",
+        headline=say(
+            "{library} {have} of this system is older than {need}, which torch {version} needs",
+            library=what,
+            have=have,
+            need=need,
+            version=torch.version or "",
+        ),
         evidence=facts,
         fixes=tuple(fixes),
         confidence=Confidence.CERTAIN if what == "glibc" else Confidence.LIKELY,

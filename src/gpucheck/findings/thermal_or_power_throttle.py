@@ -13,19 +13,20 @@ When it is reported: gpucheck reports what the driver says at this moment, and w
 the self-tests of the levels standard and stress. A GPU that is idle while gpucheck runs may still
 throttle under load.
 
-Fix: check the cooling (dust, fans, air flow, ambient temperature); for the power brake check the
+Fix: check the cooling (dust, fans, air flow, ambient temperature). For the power brake, check the
 power supply, its cables and the limits of the rack.
 """
 
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.claims import Fix, Severity
 from gpucheck.facts.nvml import Nvml, NvmlGpu
-from gpucheck.facts.selftests import SelfTests
+from gpucheck.facts.selftests import GpuUnderLoad, SelfTests
 from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, Rule
+from gpucheck.language import and_more, say
 
 RULE = Rule(
     __name__,
-    title="the GPU is slowed down by heat or by its power supply",
+    title=say("the GPU is slowed down by heat or by its power supply"),
     severity=Severity.WARNING,
     family="runtime",
     concern="hardware",
@@ -35,10 +36,10 @@ RULE = Rule(
 )
 
 _TROUBLES = {
-    "hw-thermal-slowdown": "it is overheated (hardware thermal slowdown)",
-    "sw-thermal-slowdown": "it is too hot (the driver's thermal slowdown)",
-    "hw-power-brake-slowdown": "its power supply asks it to (power brake)",
-    "hw-slowdown": "the hardware asks for it (heat or power)",
+    "hw-thermal-slowdown": say("it is overheated (hardware thermal slowdown)"),
+    "sw-thermal-slowdown": say("it is too hot (thermal slowdown by the driver)"),
+    "hw-power-brake-slowdown": say("its power supply demands it (power brake)"),
+    "hw-slowdown": say("the hardware demands it (heat or power)"),
 }
 
 
@@ -50,21 +51,17 @@ def check(nvml: Nvml, tests: SelfTests) -> Judgement:
         return under_load
     gpus = known(nvml.gpus, "nvml.gpus")
     if not gpus:
-        return NotApplicable("there is no NVIDIA GPU")
+        return NotApplicable(say("there is no NVIDIA GPU"))
     slowed = [(at, why) for at, gpu in enumerate(gpus) if (why := _why(gpu)) is not None]
     if not slowed:
         for at, gpu in enumerate(gpus):
             if gpu.throttle is None:
                 raise UnknownFactError(f"nvml.gpus.{at}.throttle", gpu.problem("throttle"))
-        return Fine("no GPU is slowed down by heat or power")
+        return Fine(say("no GPU is slowed down by heat or power"))
     at, why = slowed[0]
     gpu = gpus[at]
-    index = gpu.index if gpu.index is not None else at
-    heat = f" at {gpu.temperature_c} °C" if gpu.temperature_c is not None else ""
-    more = f" (and {len(slowed) - 1} more GPUs)" if len(slowed) > 1 else ""
     return Hit(
-        headline=f"GPU {index} ({gpu.device_name or 'NVIDIA'}){heat} is slowed down because "
-        f"{_TROUBLES[why]}{more}",
+        headline=and_more(_now(gpu, at, why), len(slowed) - 1),
         evidence=tuple(fact for place, _ in slowed for fact in _facts(place, gpus[place])),
         fixes=(_fix(why),),
     )
@@ -76,13 +73,10 @@ def _under_load(tests: SelfTests) -> Hit | None:
         why = next((reason for reason in _TROUBLES if reason in (gpu.held_down or ())), None)
         if why is None:
             continue
-        index = gpu.index if gpu.index is not None else at
         path = f"selftests.under_load.{at}"
         heat = gpu.temperature_max_c
-        shown = f" at {heat} °C" if heat is not None else ""
         return Hit(
-            headline=f"GPU {index} ({gpu.device_name or 'NVIDIA'}){shown} was slowed down during "
-            f"the self-tests because {_TROUBLES[why]}",
+            headline=_then(gpu, at, why),
             evidence=(
                 f"{path}.held_down",
                 *((f"{path}.temperature_max_c",) if heat is not None else ()),
@@ -90,6 +84,38 @@ def _under_load(tests: SelfTests) -> Hit | None:
             fixes=(_fix(why),),
         )
     return None
+
+
+def _now(gpu: NvmlGpu, at: int, why: str) -> str:
+    name = _named(gpu.index, gpu.device_name, at)
+    if gpu.temperature_c is None:
+        return say("{gpu} is slowed down because {why}", gpu=name, why=_TROUBLES[why])
+    return say(
+        "{gpu} is slowed down at {celsius} °C because {why}",
+        gpu=name,
+        celsius=gpu.temperature_c,
+        why=_TROUBLES[why],
+    )
+
+
+def _then(gpu: GpuUnderLoad, at: int, why: str) -> str:
+    name = _named(gpu.index, gpu.device_name, at)
+    if gpu.temperature_max_c is None:
+        return say(
+            "{gpu} was slowed down during the self-tests because {why}",
+            gpu=name,
+            why=_TROUBLES[why],
+        )
+    return say(
+        "{gpu} was slowed down at {celsius} °C during the self-tests because {why}",
+        gpu=name,
+        celsius=gpu.temperature_max_c,
+        why=_TROUBLES[why],
+    )
+
+
+def _named(index: int | None, name: str | None, at: int) -> str:
+    return f"GPU {at if index is None else index} ({name or 'NVIDIA'})"
 
 
 def _why(gpu: NvmlGpu) -> str | None:
@@ -106,9 +132,14 @@ def _facts(at: int, gpu: NvmlGpu) -> tuple[str, ...]:
 def _fix(why: str) -> Fix:
     verify = "nvidia-smi -q -d PERFORMANCE,TEMPERATURE,POWER"
     if why == "hw-power-brake-slowdown":
-        text = "Look at the power supply: its size, the GPU's power cables, the limit of the rack."
+        text = say(
+            "Check the power supply: its capacity, the power cables of the GPU, the limit of the "
+            "rack."
+        )
     elif why == "hw-slowdown":
-        text = "Look at cooling and at the power supply and its cables."
+        text = say("Check the cooling, and the power supply with its cables.")
     else:
-        text = "Look at the cooling: dust, fans, air flow around the card, the room's temperature."
+        text = say(
+            "Check the cooling: dust, fans, the air flow around the card, the room temperature."
+        )
     return Fix(text=text, verify=verify)

@@ -28,11 +28,12 @@ from gpucheck.facts.toolkits import Toolkit, Toolkits
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.findings.witnesses.compiling import NOTHING, Compiling, Reason
+from gpucheck.language import in_series, say
 from gpucheck.tables.versions import capability_numbers
 
 RULE = Rule(
     __name__,
-    title="the CUDA toolkit does not know this GPU",
+    title=say("the CUDA toolkit does not know this GPU"),
     severity=Severity.ERROR,
     family="libraries",
     suppressed_by=(
@@ -66,26 +67,44 @@ def check(
     if why is None:
         return NotApplicable(NOTHING)
     if torch.built_for not in (None, "cuda"):
-        return NotApplicable("this torch was not built for CUDA")
+        return NotApplicable(say("this torch was not built for CUDA"))
     if toolkits.selected == "" and not toolkits.selected_version:
-        return NotApplicable("there is no toolkit that a build would take")
+        return NotApplicable(say("there is no toolkit that a build would use"))
     version = known(toolkits.selected_version, "toolkits.selected_version")
     wanted = _listed(environment) or _of_gpus(gpus, code)
     if not wanted:
-        return NotApplicable("there is no GPU here to compile for, and none is named")
+        return NotApplicable(
+            say("there is no GPU here to compile for, and TORCH_CUDA_ARCH_LIST names none")
+        )
     refused = [(one, facts) for one, facts in wanted if nvcc.knows(version, one) is False]
     if not refused:
         unknown = next((one for one, _ in wanted if nvcc.knows(version, one) is None), None)
         if unknown is not None:
             raise UnknownFactError(
                 "toolkits.selected_version",
-                f"whether CUDA {version} compiles for {unknown} is not in the tables",
+                say(
+                    "the tables do not say whether CUDA {version} compiles for {capability}",
+                    version=version,
+                    capability=unknown,
+                ),
             )
-        return Fine(f"CUDA {version} compiles for {', '.join(one for one, _ in wanted)}")
+        return Fine(
+            say(
+                "CUDA {version} compiles for {capabilities}",
+                version=version,
+                capabilities=in_series([one for one, _ in wanted]),
+            )
+        )
     capability, facts = refused[0]
     return Hit(
-        headline=f"The toolkit that a build would take, CUDA {version}, cannot compile for compute "
-        f"capability {capability}{nvcc.why_not(version, capability)}; {why.words}",
+        headline=say(
+            "CUDA {version}, the toolkit that a build would use, cannot compile for compute "
+            "capability {capability}{which}; {reason}",
+            version=version,
+            capability=capability,
+            which=nvcc.why_not(version, capability),
+            reason=why.words.within(),
+        ),
         evidence=("toolkits.selected_version", *facts),
         fixes=_fixes(capability, nvcc, toolkits, torch, around, why),
         severity=why.severity,
@@ -108,7 +127,7 @@ def _of_gpus(gpus: Gpus, code: TorchCode) -> list[tuple[str, tuple[str, ...]]]:
         capability = capability_numbers(gpu.compute_capability)
         if capability is None:
             raise UnknownFactError(
-                gpu.facts[0], f"the compute capability of {gpu.label} is unknown"
+                gpu.facts[0], say("the compute capability of {gpu} is unknown", gpu=gpu.label)
             )
         taken = min(capability, highest) if highest is not None else capability
         found.setdefault(f"{taken[0]}.{taken[1]}", gpu.facts)
@@ -136,7 +155,10 @@ def _fixes(
     major = (torch.cuda or "").partition(".")[0]
     fixes = [
         Fix(
-            text=f"Build with the toolkit of CUDA {one.version} that is here.",
+            text=say(
+                "Build with the toolkit of CUDA {version} that is installed here.",
+                version=one.version,
+            ),
             commands=around.set("CUDA_HOME", one.path),
             verify=verify,
         )
@@ -144,16 +166,41 @@ def _fixes(
         if one.has_nvcc and one.path and _fits(one, major, capability, nvcc)
     ]
     if not fixes:
-        which = f"CUDA {major}" if major else f"CUDA {nvcc.first(capability)} or newer"
-        if torch.cuda and nvcc.knows(torch.cuda, capability):
-            which = f"CUDA {torch.cuda}, with which this PyTorch was built"
-        text = f"Install a toolkit for compute capability {capability}: {which}"
-        fixes.append(Fix(text=f"{text} ({_ARCHIVE}); let CUDA_HOME name it.", verify=verify))
+        fixes.append(Fix(text=_install(capability, nvcc, torch, major), verify=verify))
     lower = nvcc.stand_in(toolkits.selected_version or "", capability)
     if lower:
-        text = f"Or compile for {lower}: that code runs on {capability} too."
+        text = say(
+            "Or compile for {lower}: that code runs on {capability}, too.",
+            lower=lower,
+            capability=capability,
+        )
         fixes.append(Fix(text=text, commands=around.set(_LIST, lower), verify=verify))
     return tuple(fixes)
+
+
+def _install(capability: str, nvcc: NvccTargets, torch: TorchBuild, major: str) -> str:
+    if torch.cuda and nvcc.knows(torch.cuda, capability):
+        return say(
+            "Install the toolkit of CUDA {version}, with which this PyTorch was built ({archive}), "
+            "and set CUDA_HOME to it.",
+            version=torch.cuda,
+            archive=_ARCHIVE,
+        )
+    if major:
+        return say(
+            "Install a toolkit of CUDA {version} that supports compute capability {capability} "
+            "({archive}), and set CUDA_HOME to it.",
+            version=major,
+            capability=capability,
+            archive=_ARCHIVE,
+        )
+    return say(
+        "Install a toolkit of CUDA {version} or newer, which supports compute capability "
+        "{capability} ({archive}), and set CUDA_HOME to it.",
+        version=nvcc.first(capability),
+        capability=capability,
+        archive=_ARCHIVE,
+    )
 
 
 def _fits(one: Toolkit, major: str, capability: str, nvcc: NvccTargets) -> bool:

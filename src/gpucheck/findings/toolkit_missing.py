@@ -13,8 +13,8 @@ second case it is a warning, because gpucheck does not know whether you use the 
 The builder looks at CUDA_HOME, then CUDA_PATH, then for nvcc on PATH, then at /usr/local/cuda. It
 does not find a toolkit anywhere else.
 
-Fix: set CUDA_HOME to the toolkit that is there; or install one of the CUDA release that PyTorch was
-built with.
+Fix: set CUDA_HOME to the toolkit that is there, or install a toolkit of the CUDA release that
+PyTorch was built with.
 """
 
 from gpucheck.derived.surroundings import Surroundings
@@ -25,10 +25,11 @@ from gpucheck.facts.toolkits import Toolkit, Toolkits
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.findings.witnesses.compiling import NOTHING, Compiling
+from gpucheck.language import say
 
 RULE = Rule(
     __name__,
-    title="no CUDA toolkit to compile with",
+    title=say("no CUDA toolkit to compile with"),
     severity=Severity.ERROR,
     family="libraries",
     suppressed_by=("torch-missing",),
@@ -52,15 +53,15 @@ def check(
     if why is None:
         return NotApplicable(NOTHING)
     if torch.installed is False:
-        return NotApplicable("torch is not installed")
+        return NotApplicable(say("torch is not installed"))
     if known(torch.built_for, "torch.built_for") != "cuda":
-        return NotApplicable("this torch was not built for CUDA")
+        return NotApplicable(say("this torch was not built for CUDA"))
     selected = known(toolkits.selected, "toolkits.selected")
     if selected:
-        return Fine(f"a build would take the toolkit at {selected}")
+        return Fine(say("a build would use the toolkit at {selected}", selected=selected))
     usable = [toolkit for toolkit in toolkits.toolkits or () if toolkit.has_nvcc and toolkit.path]
     return Hit(
-        headline=f"{why.words}, but a build would find no CUDA toolkit",
+        headline=say("{reason}, but a build would find no CUDA toolkit", reason=why.words),
         evidence=(*why.facts, "toolkits.selected"),
         fixes=(
             *(_point_at(toolkit, around) for toolkit in usable),
@@ -72,17 +73,36 @@ def check(
 
 
 def _point_at(toolkit: Toolkit, around: Surroundings) -> Fix:
-    version = f" (CUDA {toolkit.version})" if toolkit.version else ""
     return Fix(
-        text=f"Point CUDA_HOME at the toolkit that is there{version}.",
+        text=say(
+            "Set CUDA_HOME to the toolkit that is installed here (CUDA {version}).",
+            version=toolkit.version,
+        )
+        if toolkit.version
+        else say("Set CUDA_HOME to the toolkit that is installed here."),
         commands=around.set("CUDA_HOME", toolkit.path or ""),
         verify=_VERIFY,
     )
 
 
 def _install(cuda: str, interpreter: Interpreter) -> Fix:
-    which = f"CUDA {cuda}, for which this PyTorch was built" if cuda else "PyTorch's CUDA release"
-    conda = ""
-    if interpreter.kind == "conda" and cuda:
-        conda = f" In this conda environment: the package cuda-toolkit of channel nvidia, {cuda}."
-    return Fix(text=f"Install the toolkit of {which}: {_ARCHIVE}.{conda}", verify=_VERIFY)
+    if not cuda:
+        text = say(
+            "Install the toolkit of the CUDA release that PyTorch was built with: {archive}.",
+            archive=_ARCHIVE,
+        )
+    elif interpreter.kind == "conda":
+        text = say(
+            "Install the toolkit of CUDA {cuda}, with which this PyTorch was built: {archive}. In "
+            "this conda environment it is the package cuda-toolkit of the channel nvidia, version "
+            "{cuda}.",
+            cuda=cuda,
+            archive=_ARCHIVE,
+        )
+    else:
+        text = say(
+            "Install the toolkit of CUDA {cuda}, with which this PyTorch was built: {archive}.",
+            cuda=cuda,
+            archive=_ARCHIVE,
+        )
+    return Fix(text=text, verify=_VERIFY)

@@ -21,12 +21,13 @@ from gpucheck.facts.claims import Fix, Severity
 from gpucheck.facts.toolkits import Toolkits
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
-from gpucheck.findings.witnesses.compiling import Compiling
+from gpucheck.findings.witnesses.compiling import Compiling, Reason
+from gpucheck.language import say
 from gpucheck.tables.versions import parse
 
 RULE = Rule(
     __name__,
-    title="the toolkit is of another CUDA than PyTorch",
+    title=say("the toolkit is of another CUDA release than PyTorch"),
     severity=Severity.INFO,
     family="libraries",
     suppressed_by=(
@@ -47,28 +48,51 @@ def check(
 ) -> Judgement:
     """Compare the CUDA major version of the toolkit that a build would use with torch's."""
     if torch.installed is False:
-        return NotApplicable("torch is not installed")
+        return NotApplicable(say("torch is not installed"))
     if known(torch.built_for, "torch.built_for") != "cuda":
-        return NotApplicable("this torch was not built for CUDA")
+        return NotApplicable(say("this torch was not built for CUDA"))
     if not known(toolkits.selected, "toolkits.selected"):
-        return NotApplicable("there is no toolkit that a build would take")
+        return NotApplicable(say("there is no toolkit that a build would use"))
     version = known(toolkits.selected_version, "toolkits.selected_version")
     toolkit, built = parse(version), parse(known(torch.cuda, "torch.cuda"))
     if toolkit is None or built is None or toolkit[0] == built[0]:
-        return Fine(f"the toolkit is CUDA {version}, torch was built with {torch.cuda}")
+        return Fine(
+            say(
+                "the toolkit is CUDA {version}, and torch was built with {cuda}",
+                version=version,
+                cuda=torch.cuda,
+            )
+        )
     why = compiling.cuda_code()
-    matters = f", and {why.words}" if why else "; it matters only when something is compiled"
     return Hit(
-        headline=f"The toolkit at {toolkits.selected} is CUDA {version}, but this PyTorch was "
-        f"built with CUDA {torch.cuda}{matters}",
+        headline=_headline(toolkits.selected or "", version, torch.cuda or "", why),
         evidence=("toolkits.selected", "toolkits.selected_version", "torch.cuda"),
         fixes=_fixes(toolkits, torch, around) if why else (_nothing(),),
         severity=why.severity if why else None,
     )
 
 
+def _headline(selected: str, version: str, cuda: str, why: Reason | None) -> str:
+    if why is None:
+        return say(
+            "The toolkit at {selected} is CUDA {version}, but this PyTorch was built with CUDA "
+            "{cuda}; it matters only when something is compiled",
+            selected=selected,
+            version=version,
+            cuda=cuda,
+        )
+    return say(
+        "The toolkit at {selected} is CUDA {version}, but this PyTorch was built with CUDA {cuda}, "
+        "and {reason}",
+        selected=selected,
+        version=version,
+        cuda=cuda,
+        reason=why.words.within(),
+    )
+
+
 def _nothing() -> Fix:
-    return Fix(text="Nothing is to be done, unless you compile CUDA extensions here.")
+    return Fix(text=say("Nothing needs to be done, unless you compile CUDA extensions here."))
 
 
 def _fixes(toolkits: Toolkits, torch: TorchBuild, around: Surroundings) -> tuple[Fix, ...]:
@@ -81,15 +105,22 @@ def _fixes(toolkits: Toolkits, torch: TorchBuild, around: Surroundings) -> tuple
     verify = "gpucheck --for build"
     point = tuple(
         Fix(
-            text=f"Build with the toolkit of CUDA {toolkit.version} that is here.",
+            text=say(
+                "Build with the toolkit of CUDA {version} that is installed here.",
+                version=toolkit.version,
+            ),
             commands=around.set("CUDA_HOME", toolkit.path or ""),
             verify=verify,
         )
         for toolkit in fitting
     )
     install = Fix(
-        text=f"Install the toolkit of CUDA {torch.cuda} beside it ({_ARCHIVE}) and let CUDA_HOME "
-        "name it while building.",
+        text=say(
+            "Install the toolkit of CUDA {cuda} beside it ({archive}), and set CUDA_HOME to it for "
+            "the build.",
+            cuda=torch.cuda,
+            archive=_ARCHIVE,
+        ),
         verify=verify,
     )
     return point or (install,)

@@ -23,7 +23,7 @@ Fix: install the release that belongs to your torch, from the same index as torc
 
 from typing import NamedTuple
 
-from gpucheck.advice import WHEEL_INDEX, Python, TorchFixes
+from gpucheck.advice import Python, TorchFixes
 from gpucheck.advice.torch_install import COMPANIONS
 from gpucheck.derived.extension_packages import ExtensionPackages
 from gpucheck.facts import UnknownFactError, known
@@ -33,12 +33,13 @@ from gpucheck.facts.packages import Distribution, Packages
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.findings.witnesses.extension_faults import ExtensionFaults, Fault
+from gpucheck.language import in_series, say
 from gpucheck.tables.torch_companions import Package, TorchCompanions
 from gpucheck.tables.versions import minor, released
 
 RULE = Rule(
     __name__,
-    title="torchvision, torchaudio or torchtext does not belong to this PyTorch",
+    title=say("torchvision, torchaudio or torchtext does not belong to this PyTorch"),
     severity=Severity.ERROR,
     family="torch",
     suppressed_by=("torch-mixed-install",),
@@ -71,15 +72,15 @@ def check(
 
     def fix(one: Distribution) -> Fix:
         if python.managed_by_system() and "conda" not in (one.installer, torch.installer):
-            return reinstall.new_environment("Use releases that belong together.")
-        return _fix(one, torch, version, companions, interpreter, python)
+            return reinstall.new_environment(say("Use releases that belong together."))
+        return _fix(one, torch, version, companions, interpreter, python, reinstall)
 
     if torch.installed is False:
-        return NotApplicable("torch is not installed")
+        return NotApplicable(say("torch is not installed"))
     known(packages.distributions, "packages.distributions")
     found = [one for name in _NAMES if (one := packages.find(name)) is not None]
     if not found:
-        return NotApplicable("no torchvision, torchaudio or torchtext is installed")
+        return NotApplicable(say("no torchvision, torchaudio or torchtext is installed"))
     version = known(torch.version, "torch.version")
     complaints, open_question = _complaints(found, torch, version, companions)
     worst = min(complaints, key=lambda one: one.severity is not Severity.ERROR, default=None)
@@ -89,7 +90,12 @@ def check(
     if by_files is not None:
         one, fault = by_files
         return Hit(
-            headline=f"{one.project} {one.version} {fault.words}",
+            headline=say(
+                "{package} {version} {fault}",
+                package=one.project,
+                version=one.version,
+                fault=fault.words,
+            ),
             evidence=(*fault.evidence, "torch.version"),
             fixes=(fix(one),),
             confidence=fault.confidence,
@@ -106,8 +112,8 @@ def check(
         )
     if open_question is not None:
         raise open_question
-    names = ", ".join(f"{one.project} {one.version}" for one in found)
-    return Fine(f"made for torch {version}: {names}")
+    names = in_series([f"{one.project} {one.version}" for one in found])
+    return Fine(say("made for torch {version}: {names}", version=version, names=names))
 
 
 def _complaints(
@@ -131,7 +137,13 @@ def _complaint(
 ) -> _Complaint | None:
     """Return what is wrong with the pair, the worse fault if there are two."""
     agrees, wanted = _agrees(one, version, companions)
-    why = f"{one.project} {one.version} was made for torch {wanted}, not {version}"
+    why = say(
+        "{package} {version} was made for torch {wanted}, not {installed}",
+        package=one.project,
+        version=one.version,
+        wanted=wanted,
+        installed=version,
+    )
     if agrees is False and minor(_plain(wanted)) != minor(_plain(version)):
         return _Complaint(one, why, Severity.ERROR)
     variant = _other_variant(one, torch)
@@ -142,7 +154,11 @@ def _complaint(
     if agrees is None:
         raise UnknownFactError(
             "packages.distributions",
-            f"which torch {one.project} {one.version} was made for is not known",
+            say(
+                "it is not known which torch {package} {version} was made for",
+                package=one.project,
+                version=one.version,
+            ),
         )
     return None
 
@@ -198,21 +214,44 @@ def _other_variant(one: Distribution, torch: TorchBuild) -> str:
     """Return what is wrong with the package's CUDA, according to its local version."""
     local = (one.version or "").partition("+")[2]
     if local.startswith("rocm") and torch.built_for == "cuda":
-        return f"{one.project} {one.version} is built for ROCm; torch {torch.version} for CUDA"
+        return say(
+            "{package} {version} is built for ROCm, but torch {torch} for CUDA",
+            package=one.project,
+            version=one.version,
+            torch=torch.version,
+        )
     if local.startswith("cu") and torch.built_for == "rocm":
-        return f"{one.project} {one.version} is built for CUDA; torch {torch.version} for ROCm"
+        return say(
+            "{package} {version} is built for CUDA, but torch {torch} for ROCm",
+            package=one.project,
+            version=one.version,
+            torch=torch.version,
+        )
     if local == "cpu" and torch.built_for == "cuda" and one.project == "torchvision":
-        return (
-            f"torchvision {one.version} is a CPU build; torch {torch.version} is built for CUDA "
-            f"{torch.cuda}"
+        return say(
+            "torchvision {version} is a CPU build, but torch {torch} is built for CUDA {cuda}",
+            version=one.version,
+            torch=torch.version,
+            cuda=torch.cuda,
         )
     cuda = minor(local)
     if cuda is None:
         return ""
     if torch.built_for == "cpu":
-        return f"{one.project} {one.version} is built for CUDA {cuda}; torch is a CPU build"
+        return say(
+            "{package} {version} is built for CUDA {cuda}, but torch is a CPU build",
+            package=one.project,
+            version=one.version,
+            cuda=cuda,
+        )
     if torch.built_for == "cuda" and torch.cuda and torch.cuda.split(".")[0] != cuda.split(".")[0]:
-        return f"{one.project} {one.version} is built for CUDA {cuda}; torch for CUDA {torch.cuda}"
+        return say(
+            "{package} {version} is built for CUDA {cuda}, but torch for CUDA {wanted}",
+            package=one.project,
+            version=one.version,
+            cuda=cuda,
+            wanted=torch.cuda,
+        )
     return ""
 
 
@@ -223,29 +262,45 @@ def _fix(  # what a command for one package is made of
     companions: TorchCompanions,
     interpreter: Interpreter,
     python: Python,
+    reinstall: TorchFixes,
 ) -> Fix:
     package = _package(one)
     right = companions.companion_for(version, package) if package else None
     name = one.project or ""
     if right is None:
         return Fix(
-            text=f"Remove {name}, or replace it by the release that was made for torch {version}.",
+            text=say(
+                "Remove {name}, or replace it by the release that was made for torch {version}.",
+                name=name,
+                version=version,
+            ),
             commands=(*python.get_pip(), python.pip("uninstall", "-y", name)),
             verify=python.verify(),
         )
     if "conda" in (one.installer, torch.installer) and interpreter.prefix:
         return Fix(
-            text=f"Let conda fit {name} to your torch.",
+            text=say("Let conda install the {name} that belongs to your torch.", name=name),
             commands=(
                 python.quoted(["conda", "install", "-p", interpreter.prefix, f"{name}={right}"]),
             ),
             verify=python.verify(),
         )
     local = version.partition("+")[2]
-    index = ["--index-url", f"{WHEEL_INDEX}{local}"] if _is_index(local) else []
+    index = ["--index-url", reinstall.index_of(local)] if _is_index(local) else []
     return Fix(
-        text=f"Install {name} {right}, which belongs to torch {version}"
-        + (", from the same index." if index else "."),
+        text=say(
+            "Install {name} {right}, which belongs to torch {version}, from the same index.",
+            name=name,
+            right=right,
+            version=version,
+        )
+        if index
+        else say(
+            "Install {name} {right}, which belongs to torch {version}.",
+            name=name,
+            right=right,
+            version=version,
+        ),
         commands=(
             *python.get_pip(),
             python.pip("uninstall", "-y", name),

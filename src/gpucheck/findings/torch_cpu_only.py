@@ -23,10 +23,11 @@ from gpucheck.facts.nvml import Nvml
 from gpucheck.facts.request import Request
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+from gpucheck.language import in_series, in_turn, say
 
 RULE = Rule(
     __name__,
-    title="a CPU-only PyTorch on a machine with a GPU",
+    title=say("a CPU-only PyTorch on a machine with a GPU"),
     severity=Severity.ERROR,
     family="torch",
     suppressed_by=("torch-mixed-install",),
@@ -51,29 +52,45 @@ def check(
 ) -> Judgement:
     """Report a CPU build if there is a GPU that a CUDA build could use."""
     if torch.installed is False:
-        return NotApplicable("torch is not installed")
+        return NotApplicable(say("torch is not installed"))
     if known(torch.built_for, "torch.built_for") != "cpu":
-        return Fine(f"torch {torch.version} is no CPU build")
+        return Fine(say("torch {version} is not a CPU build", version=torch.version))
     if request.gpus == 0:
-        return Fine("a CPU build is right: this host was said to use no GPU")
+        return Fine(say("a CPU build is right: this host is to use no GPU"))
     if not gpus.present():
-        return Fine("a CPU build is right: there is no NVIDIA GPU")
+        return Fine(say("a CPU build is right: there is no NVIDIA GPU"))
     if _surely_unserved(driver):
-        return Fine("a CPU build is right: no driver serves the GPU here")
+        return Fine(say("a CPU build is right: no driver serves the GPU here"))
     if nvml.init_code == 0 and nvml.gpus == []:
-        return Fine("a CPU build is right: the driver shows this process no GPU")
+        return Fine(say("a CPU build is right: the driver shows no GPU to this process"))
     if environment.get("SLURM_JOB_ID") and environment.get("CUDA_VISIBLE_DEVICES") in _NO_GPU:
-        return Fine("a CPU build is right: Slurm gave this job no GPU")
+        return Fine(say("a CPU build is right: Slurm gave this job no GPU"))
     present = gpus.all()
     fix = reinstall.install()
     if fix is None and reinstall.has_no_build(present):
-        return Fine("a CPU build is right: no CUDA build has code for the GPU")
-    names = ", ".join(gpu.label for gpu in present)
+        return Fine(say("a CPU build is right: no CUDA build has code for the GPU"))
+    names = in_series([gpu.label for gpu in present])
+    why_none = reinstall.why_none()
     return Hit(
-        headline=f"PyTorch {torch.version} is a CPU-only build; it cannot use {names}",
+        headline=say(
+            "PyTorch {version} is a CPU-only build; it cannot use {names}",
+            version=torch.version,
+            names=names,
+        ),
         evidence=("torch.built_for", "torch.version", *gpus.seen_by()),
         fixes=(
-            fix or Fix(text=f"Install a CUDA build, chosen at {START_PAGE}.{reinstall.why_none()}"),
+            fix
+            or Fix(
+                text=in_turn(
+                    [
+                        say(
+                            "Choose a CUDA build at {start_page}, and install it.",
+                            start_page=START_PAGE,
+                        ),
+                        *((why_none,) if why_none else ()),
+                    ]
+                )
+            ),
         ),
     )
 

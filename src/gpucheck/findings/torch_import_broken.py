@@ -29,11 +29,12 @@ from gpucheck.facts.selftests import SelfTest
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.findings.witnesses.selftest_says import SelfTestSays
+from gpucheck.language import say
 from gpucheck.tables.wheel_names import wheel_of_file
 
 RULE = Rule(
     __name__,
-    title="importing PyTorch fails",
+    title=say("importing PyTorch fails"),
     severity=Severity.ERROR,
     family="torch",
     suppressed_by=(
@@ -67,7 +68,7 @@ def check(
     What the files show comes first: it says more than the error that the import ends with.
     """
     if torch.installed is False:
-        return NotApplicable("torch is not installed")
+        return NotApplicable(say("torch is not installed"))
     said = says.import_failure()
     if said is not None and loading.missing is None:
         return _seen(*said, again)
@@ -81,10 +82,12 @@ def check(
     if not found and said is not None:
         return _seen(*said, again)
     if not found:
-        return Fine("the loader finds everything that import torch needs, and it is whole")
+        return Fine(
+            say("the loader finds everything that import torch needs, and all files are intact")
+        )
     at, first = found[0]
     return Hit(
-        headline=f"import torch fails: {_what(first)}",
+        headline=say("import torch fails: {what}", what=_what(first)),
         evidence=(f"loading.missing.{at}",),
         fixes=(_fix(first, torch, again, wheels),),
     )
@@ -94,12 +97,14 @@ def _seen(path: str, result: SelfTest, again: TorchAgain) -> Hit:
     """Judge how the import ended when it was tried; one that timed out may only be slow."""
     if result.status == "timed-out":
         return Hit(
-            headline=f"import torch did not end: {result.detail}",
+            headline=say("import torch did not end: {detail}", detail=result.detail),
             evidence=(f"{path}.detail",),
             fixes=(
                 Fix(
-                    text="On a slow or a network disk it may only be slow: try once more, it is "
-                    "then in the cache.",
+                    text=say(
+                        "On a slow disk or a network disk the import may only be slow. Try once "
+                        "more: the files are then in the cache."
+                    ),
                     commands=(_TRY,),
                     verify=_TRY,
                 ),
@@ -108,7 +113,7 @@ def _seen(path: str, result: SelfTest, again: TorchAgain) -> Hit:
             confidence=Confidence.POSSIBLE,
         )
     return Hit(
-        headline=f"import torch fails: {result.detail}",
+        headline=say("import torch fails: {detail}", detail=result.detail),
         evidence=(f"{path}.detail",),
         fixes=(again.same(),),
         confidence=Confidence.LIKELY,
@@ -118,10 +123,18 @@ def _seen(path: str, result: SelfTest, again: TorchAgain) -> Hit:
 def _what(lost: MissingLibrary) -> str:
     name = lost.soname.rpartition("/")[2]
     if name.startswith(_MODULE):
-        return f"torch has no compiled module {name} for this Python; {lost.why}"
+        return say(
+            "torch has no compiled module {module} for this Python; {why}",
+            module=name,
+            why=lost.why,
+        )
     if lost.why == "not found":
-        return f"the loader finds no {name}, which {lost.needed_by} needs"
-    return f"{lost.path or name} cannot be loaded: {lost.why}"
+        return say(
+            "the loader does not find {library}, which {needed_by} needs",
+            library=name,
+            needed_by=lost.needed_by,
+        )
+    return say("{library} cannot be loaded: {why}", library=lost.path or name, why=lost.why)
 
 
 def _fix(lost: MissingLibrary, torch: TorchBuild, again: TorchAgain, wheels: WheelFixes) -> Fix:

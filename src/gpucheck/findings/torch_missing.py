@@ -20,10 +20,11 @@ from gpucheck.facts.interpreter import Interpreter, OtherInterpreter
 from gpucheck.facts.request import Request
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, Rule
+from gpucheck.language import say
 
 RULE = Rule(
     __name__,
-    title="PyTorch is not installed",
+    title=say("PyTorch is not installed"),
     severity=Severity.ERROR,
     family="torch",
     suppressed_by=("torch-mixed-install", "torch-python-unsupported"),
@@ -44,22 +45,31 @@ def check(
     if not torch.installed and (why := _why_silent(interpreter)):
         raise UnknownFactError("interpreter.executable", why)
     if known(torch.installed, "torch.installed"):
-        return Fine(f"torch {torch.version} is installed" if torch.version else "it is installed")
+        return Fine(
+            say("torch {version} is installed", version=torch.version)
+            if torch.version
+            else say("torch is installed")
+        )
     others = [one for one in interpreter.others or () if one.executable]
     fixes = [_use(one, python) for one in others]
     if (of_this_machine := _install(gpus, request, install)) is not None:
         fixes.append(of_this_machine)
-    asked = f" ({interpreter.executable})" if interpreter.executable else ""
-    chosen = f", taken as {interpreter.chosen_by}" if interpreter.chosen_by else ""
     return Hit(
-        headline=f"PyTorch is not installed in the Python that was asked{asked}{chosen}",
+        headline=_headline(interpreter.executable, interpreter.chosen_by),
         evidence=(
             "torch.installed",
             *(("interpreter.executable",) if interpreter.executable else ()),
             *(("interpreter.others",) if others else ()),
         ),
         fixes=tuple(fixes)
-        or (Fix(text=f"Install PyTorch; choose the command for this machine at {START_PAGE}"),),
+        or (
+            Fix(
+                text=say(
+                    "Install PyTorch. {start_page} shows the command for this machine.",
+                    start_page=START_PAGE,
+                )
+            ),
+        ),
     )
 
 
@@ -68,14 +78,41 @@ def _why_silent(interpreter: Interpreter) -> str:
     if interpreter.status == "ok":
         return ""
     why = interpreter.problem("executable")
-    return why or (f"the target Python: {interpreter.status}" if interpreter.status else "")
+    if why or not interpreter.status:
+        return why
+    return say("the target Python: {status}", status=interpreter.status)
+
+
+def _headline(python: str | None, chosen_by: str | None) -> str:
+    if python and chosen_by:
+        return say(
+            "PyTorch is not installed in {python} ({chosen_by})", python=python, chosen_by=chosen_by
+        )
+    if python:
+        return say("PyTorch is not installed in {python}", python=python)
+    if chosen_by:
+        return say(
+            "PyTorch is not installed in the Python that was examined ({chosen_by})",
+            chosen_by=chosen_by,
+        )
+    return say("PyTorch is not installed in the Python that was examined")
 
 
 def _use(other: OtherInterpreter, python: Python) -> Fix:
     path = python.quoted([other.executable or ""])
     return Fix(
-        text=f"Use {other.executable} instead: it has torch {other.torch or ''}".rstrip()
-        + ". Activate its environment, or start your program with it.",
+        text=say(
+            "Use {python} instead: it has torch {version}. Activate its environment, or start your "
+            "program with it.",
+            python=other.executable,
+            version=other.torch,
+        )
+        if other.torch
+        else say(
+            "Use {python} instead: it has torch. Activate its environment, or start your program "
+            "with it.",
+            python=other.executable,
+        ),
         commands=(f"gpucheck --python {path}",),
         verify=f"gpucheck --python {path}",
     )
@@ -83,9 +120,9 @@ def _use(other: OtherInterpreter, python: Python) -> Fix:
 
 def _install(gpus: Gpus, request: Request, install: TorchFixes) -> Fix | None:
     if request.gpus == 0:
-        return install.install_cpu("this host is to use no GPU")
+        return install.install_cpu(say("this host is to use no GPU"))
     try:
         present = gpus.present()
     except UnknownFactError:
         return None
-    return install.install() if present else install.install_cpu("there is no NVIDIA GPU")
+    return install.install() if present else install.install_cpu(say("there is no NVIDIA GPU"))

@@ -22,6 +22,8 @@ A PyTorch further back on ``sys.path`` than the environment's own is never impor
 Fix: rename your own file; or remove every installation until none is left, and install once.
 """
 
+from collections.abc import Sequence
+
 from gpucheck.advice import START_PAGE, Python, TorchFixes
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.claims import Fix, Severity
@@ -30,10 +32,11 @@ from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.system import System
 from gpucheck.facts.torch_build import TorchBuild, TorchInstall
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+from gpucheck.language import in_series, say
 
 RULE = Rule(
     __name__,
-    title="several things called torch shadow one another",
+    title=say("several things named torch hide one another"),
     severity=Severity.ERROR,
     family="torch",
 )
@@ -56,7 +59,7 @@ def check(  # the target, its torch, what led there, the fixes
     if (own := _own_file_first(torch, installs, packages)) is not None:
         return _shadowed(own, installs, system, python)
     if torch.installed is False:
-        return NotApplicable("torch is not installed")
+        return NotApplicable(say("torch is not installed"))
     if (hit := _overwritten(torch, python, reinstall)) is not None:
         return hit
     if (hit := _outsider_wins(installs, packages, interpreter, python, environment)) is not None:
@@ -68,8 +71,8 @@ def check(  # the target, its torch, what led there, the fixes
     known(torch.version, "torch.version")
     known(torch.metadata_version, "torch.metadata_version")
     if len(packages) > 1:
-        return Fine("another torch lies further back on sys.path and is never imported")
-    return Fine("there is one torch")
+        return Fine(say("another torch is further back on sys.path and is never imported"))
+    return Fine(say("there is only one torch"))
 
 
 def _own_file_first(
@@ -95,27 +98,46 @@ def _shadowed(
     system: System,
     python: Python,
 ) -> Hit:
-    what = "file" if own.kind == "module" else "folder"
+    is_file = own.kind == "module"
     path = own.path or "torch.py"
-    name = "not_torch.py" if own.kind == "module" else "not_torch"
+    name = "not_torch.py" if is_file else "not_torch"
     slash = "\\" if system.os == "windows" else "/"
     folder = path.rpartition(slash)[0]
     target = f"{folder}{slash}{name}" if folder else name
     windows = system.os == "windows"
     move = ["ren", path, name] if windows else ["mv", path, target]
-    installed = any(one.kind == "package" for one in installs)
-    instead = "the installed PyTorch" if installed else "a PyTorch"
     return Hit(
-        headline=f"import torch takes the {what} {path} instead of {instead}",
+        headline=_taken_instead(path, [one.kind for one in installs], is_file=is_file),
         evidence=(f"torch.installs.{installs.index(own)}",),
         fixes=(
             Fix(
-                text=f"Rename that {what} of your own, and what imports it; or start your program "
-                "from another folder.",
+                text=say(
+                    "Rename this file of your own, and change what imports it; or start your "
+                    "program from another folder."
+                )
+                if is_file
+                else say(
+                    "Rename this folder of your own, and change what imports it; or start your "
+                    "program from another folder."
+                ),
                 commands=(python.quoted(move),),
             ),
         ),
     )
+
+
+def _taken_instead(path: str, kinds: Sequence[str | None], *, is_file: bool) -> str:
+    if "package" in kinds:
+        if is_file:
+            return say(
+                "import torch takes the file {path} instead of the installed PyTorch", path=path
+            )
+        return say(
+            "import torch takes the folder {path} instead of the installed PyTorch", path=path
+        )
+    if is_file:
+        return say("import torch takes the file {path} instead of PyTorch", path=path)
+    return say("import torch takes the folder {path} instead of PyTorch", path=path)
 
 
 def _overwritten(torch: TorchBuild, python: Python, reinstall: TorchFixes) -> Hit | None:
@@ -124,15 +146,22 @@ def _overwritten(torch: TorchBuild, python: Python, reinstall: TorchFixes) -> Hi
     public, _, local = torch.version.partition("+")
     if public == torch.metadata_version.partition("+")[0] or local.startswith("git"):
         return None  # an in-place build updates version.py but not the metadata
-    fix = reinstall.install("after every torch is gone from here") or Fix(
-        text=f"Choose a build at {START_PAGE}; then remove torch until pip finds no more of it, "
-        "and install that build once.",
+    fix = reinstall.install(say("after every torch is gone from here")) or Fix(
+        text=say(
+            "Choose a build at {start_page}. Then remove torch until pip finds no more of it, and "
+            "install that build once.",
+            start_page=START_PAGE,
+        ),
         commands=(python.pip("list"),),
         verify=python.verify(),
     )
     return Hit(
-        headline=f"The files of torch are of version {torch.version}, its metadata says "
-        f"{torch.metadata_version}: two installs overwrote each other",
+        headline=say(
+            "The files of torch are of version {version}, but its metadata says {metadata}: two "
+            "installations overwrote each other",
+            version=torch.version,
+            metadata=torch.metadata_version,
+        ),
         evidence=("torch.version", "torch.metadata_version"),
         fixes=(fix,),
     )
@@ -159,13 +188,11 @@ def _outsider_wins(
     differing = [one for one in hidden if one.version and one.version != first.version]
     if first.version is None or not differing:
         if hidden and (first.version is None or any(one.version is None for one in hidden)):
-            raise UnknownFactError("torch.installs", "the version of one of them is unknown")
+            raise UnknownFactError("torch.installs", say("the version of one of them is unknown"))
         return None
     by_variable = _on_pythonpath(first, environment)
-    way = ", by PYTHONPATH," if by_variable else ""
     return Hit(
-        headline=f"torch {first.version} in {first.path}{way} hides torch {differing[0].version} "
-        f"in {differing[0].path}",
+        headline=_hides(first, differing[0], by_variable=by_variable),
         evidence=(
             *(f"torch.installs.{installs.index(one)}" for one in (first, differing[0])),
             *(("interpreter.prefix",) if prefix else ("interpreter.executable",)),
@@ -173,6 +200,24 @@ def _outsider_wins(
         ),
         fixes=_keep_one(first, python, in_user_site=in_user_site),
         severity=None if prefix else Severity.WARNING,
+    )
+
+
+def _hides(first: TorchInstall, other: TorchInstall, *, by_variable: bool) -> str:
+    if by_variable:
+        return say(
+            "torch {version} in {path}, which is on PYTHONPATH, hides torch {hidden} in {there}",
+            version=first.version,
+            path=first.path,
+            hidden=other.version,
+            there=other.path,
+        )
+    return say(
+        "torch {version} in {path} hides torch {hidden} in {there}",
+        version=first.version,
+        path=first.path,
+        hidden=other.version,
+        there=other.path,
     )
 
 
@@ -187,21 +232,29 @@ def _keep_one(first: TorchInstall, python: Python, *, in_user_site: bool) -> tup
     if not in_user_site:
         return (
             Fix(
-                text=f"Take the folder of {first.path} out of PYTHONPATH (or of the module or "
-                ".pth file that adds it), if the environment's own torch is the one you mean.",
+                text=say(
+                    "If you want the torch of the environment, remove the folder of {path} from "
+                    "PYTHONPATH, or from the module or .pth file that adds it.",
+                    path=first.path,
+                ),
                 verify=python.verify(),
             ),
         )
     return (
         Fix(
-            text="Keep the user site out of this environment; put the line where you set your "
-            "environment up, too.",
+            text=say(
+                "Keep the user site out of this environment. Add the line also where you set up "
+                "your environment."
+            ),
             commands=(python.variable("PYTHONNOUSERSITE", "1"),),
             verify=python.verify(),
         ),
         Fix(
-            text="Or remove the torch of the user site for good, once: pip removes the first torch "
-            "that Python finds, so a second time would take the environment's own.",
+            text=say(
+                "Or remove the torch of the user site for good. Do it only once: pip removes the "
+                "first torch that Python finds, and the second time this would be the torch of the "
+                "environment."
+            ),
             commands=python.with_user_site(python.pip("uninstall", "-y", "torch")),
             verify=python.verify(),
         ),
@@ -219,14 +272,18 @@ def _recorded_twice(torch: TorchBuild, python: Python, reinstall: TorchFixes) ->
     others = [one for one in versions if one != torch.metadata_version]
     if len(versions) < 2 or not others or not torch.version:  # noqa: PLR2004  # two make a mixture
         return None
-    fix = reinstall.install("after every torch is gone from here") or Fix(
-        text="Remove torch until pip finds no more of it, then install it once.",
+    fix = reinstall.install(say("after every torch is gone from here")) or Fix(
+        text=say("Remove torch until pip finds no more of it, then install it once."),
         commands=python.remove_torch(),
         verify=python.verify(),
     )
     return Hit(
-        headline=f"torch {torch.version} is imported, and metadata says that torch {others[0]} is "
-        "installed as well: pip may list, check and remove the wrong one",
+        headline=say(
+            "torch {version} is imported, but there is also metadata of torch {other}: pip may "
+            "list, check and remove the wrong one",
+            version=torch.version,
+            other=others[0],
+        ),
         evidence=("torch.version", "torch.leftovers"),
         fixes=(fix,),
         severity=Severity.WARNING,
@@ -234,14 +291,17 @@ def _recorded_twice(torch: TorchBuild, python: Python, reinstall: TorchFixes) ->
 
 
 def _left_over(leftovers: list[str], python: Python) -> Hit:
-    shown = ", ".join(leftovers[:3])
+    shown = in_series(leftovers[:3])
     return Hit(
-        headline=f"Left-overs of a half-removed torch: {shown}",
+        headline=say("Left-overs of a half-removed torch: {files}", files=shown),
         evidence=("torch.leftovers",),
         fixes=(
             Fix(
-                text=f"Delete {shown} from the folder of torch ("
-                "the parts whose names start with ~ are pip's own backup).",
+                text=say(
+                    "Delete {files} from the folder of torch (those whose names start with ~ are "
+                    "backups of pip).",
+                    files=shown,
+                ),
                 verify=python.verify(),
             ),
         ),

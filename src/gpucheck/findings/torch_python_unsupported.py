@@ -22,12 +22,13 @@ from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.system import System
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+from gpucheck.language import say
 from gpucheck.tables.torch_releases import TorchReleases
 from gpucheck.tables.versions import capability_numbers
 
 RULE = Rule(
     __name__,
-    title="PyTorch has no wheel for this Python or system",
+    title=say("PyTorch has no wheel for this Python or system"),
     severity=Severity.ERROR,
     family="torch",
     compat_keys=("python",),
@@ -51,24 +52,31 @@ def check(
         return _described(interpreter, torch, system, releases, environment)
     known(system.os, "system.os")
     if system.jetson:
-        return NotApplicable("a Jetson takes the wheels of its JetPack")
+        return NotApplicable(say("a Jetson uses the wheels of its JetPack"))
     platform = _platform(system)
     if platform is None:
-        raise UnknownFactError("system.machine", "the tables do not have this processor")
+        raise UnknownFactError("system.machine", say("the tables do not have this processor"))
     if system.libc == "musl":
         return _on_musl()
     pythons = _pythons(releases, platform)
     if interpreter.implementation not in (None, "cpython"):
-        fact, what = "interpreter.implementation", f"{interpreter.implementation}"
+        fact, what = "interpreter.implementation", str(interpreter.implementation)
     elif interpreter.bits not in (None, _BITS):
-        fact, what = "interpreter.bits", f"a Python of {interpreter.bits} bits"
+        fact = "interpreter.bits"
+        what = say("a {bits}-bit Python", bits=interpreter.bits)
     else:
         version = _version(interpreter)
         if version in pythons:
-            return Fine(f"some release has a wheel for Python {version}")
+            return Fine(
+                say("some release of PyTorch has a wheel for Python {python}", python=version)
+            )
         fact, what = "interpreter.version", f"Python {version}"
     return Hit(
-        headline=f"PyTorch has no wheel for {what}; there are wheels for {_span(pythons)}",
+        headline=say(
+            "PyTorch has no wheel for {what}; there are wheels for {span}",
+            what=what,
+            span=_span(pythons),
+        ),
         evidence=(fact, "torch.installed"),
         fixes=environment.fixes(_newest_first(pythons), platform),
         confidence=_confidence(pythons, interpreter, fact),
@@ -85,18 +93,28 @@ def _described(
     """Judge a wheel that is only described; a wheel on the disk was installable."""
     platform = _platform(system)
     if torch.path is not None or torch.installer != "pip" or platform is None:
-        return Fine("torch is installed")
+        return Fine(say("torch is installed"))
     pythons = releases.pythons(torch.version or "", platform)
     if pythons is None and system.os == "macos" and releases.release(torch.version or ""):
         return _no_wheel_for_mac(torch, system)
     if not pythons or interpreter.version is None:
-        return Fine("no wheel that the tables know is at odds with the Python")
+        return Fine(say("nothing in the tables excludes this Python"))
     version = _version(interpreter)
     if version in pythons:
-        return Fine(f"torch {torch.version} has a wheel for Python {version}")
+        return Fine(
+            say(
+                "torch {version} has a wheel for Python {python}",
+                version=torch.version,
+                python=version,
+            )
+        )
     return Hit(
-        headline=f"torch {torch.version} has no wheel for Python {version}; "
-        f"it has wheels for {_span(_alike(pythons, version))}",
+        headline=say(
+            "torch {version} has no wheel for Python {python}; it has wheels for {span}",
+            version=torch.version,
+            python=version,
+            span=_span(_alike(pythons, version)),
+        ),
         evidence=("interpreter.version", "torch.version"),
         fixes=environment.fixes(_newest_first(pythons), platform),
     )
@@ -112,21 +130,23 @@ def _platform(system: System) -> str | None:
 
 def _no_wheel_for_mac(torch: TorchBuild, system: System) -> Hit:
     return Hit(
-        headline=f"torch {torch.version} has no wheel for macOS on {system.machine}",
-        evidence=("system.machine", "torch.version"),
-        fixes=(
-            Fix(
-                text="Use an older release of torch, or a Mac with an Apple processor for new ones."
-            ),
+        headline=say(
+            "torch {version} has no wheel for macOS on {machine}",
+            version=torch.version,
+            machine=system.machine,
         ),
+        evidence=("system.machine", "torch.version"),
+        fixes=(Fix(text=say("Use an older release of torch, or a Mac with an Apple processor.")),),
     )
 
 
 def _on_musl() -> Hit:
     return Hit(
-        headline="PyTorch has no wheel for systems with musl; its wheels need glibc",
+        headline=say("PyTorch has no wheel for systems with musl; its wheels need glibc"),
         evidence=("system.libc", "torch.installed"),
-        fixes=(Fix(text="Use a system or image with glibc, such as Debian's in place of Alpine."),),
+        fixes=(
+            Fix(text=say("Use a system or an image with glibc, such as Debian instead of Alpine.")),
+        ),
     )
 
 
@@ -161,10 +181,15 @@ def _alike(pythons: tuple[str, ...], version: str) -> tuple[str, ...]:
 
 def _span(pythons: tuple[str, ...]) -> str:
     usual = _usual(pythons)
-    kind = "Python" if usual else "free-threaded Python"
     versions = usual or _usual(tuple(python.rstrip("t") for python in pythons))
     first, last = (f"{major}.{minor}" for major, minor in (versions[0], versions[-1]))
-    return f"{kind} {first}" if first == last else f"{kind} {first} to {last}"
+    if usual:
+        if first == last:
+            return f"Python {first}"
+        return say("Python {first} to {last}", first=first, last=last)
+    if first == last:
+        return say("free-threaded Python {version}", version=first)
+    return say("free-threaded Python {first} to {last}", first=first, last=last)
 
 
 def _newest_first(pythons: tuple[str, ...]) -> list[str]:

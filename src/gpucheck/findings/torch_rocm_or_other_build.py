@@ -27,12 +27,13 @@ from gpucheck.facts.request import Request
 from gpucheck.facts.system import System
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+from gpucheck.language import in_series, say
 from gpucheck.tables.cubin_rules import CubinRules
 from gpucheck.tables.jetson_wheels import JetsonWheels
 
 RULE = Rule(
     __name__,
-    title="a PyTorch build for another accelerator or board",
+    title=say("a PyTorch build for another accelerator or board"),
     severity=Severity.ERROR,
     family="torch",
     suppressed_by=("torch-mixed-install",),
@@ -40,7 +41,10 @@ RULE = Rule(
     compat_keys=("board", "jetpack"),
 )
 
-_MADE_FOR = {"rocm": ("ROCm (AMD GPUs)", "amd"), "xpu": ("XPU (Intel GPUs)", "intel")}
+_MADE_FOR = {
+    "rocm": (say("ROCm (AMD GPUs)"), "amd"),
+    "xpu": (say("XPU (Intel GPUs)"), "intel"),
+}
 
 
 @RULE.check
@@ -58,48 +62,66 @@ def check(  # noqa: PLR0913, PLR0917  # torch, the GPUs, and what a fix needs
 ) -> Judgement:
     """Report a build for another accelerator or board if there is an NVIDIA GPU to use."""
     if torch.installed is False:
-        return NotApplicable("torch is not installed")
+        return NotApplicable(say("torch is not installed"))
     built_for = known(torch.built_for, "torch.built_for")
     if request.gpus == 0:
-        return Fine("this host was said to use no GPU")
+        return Fine(say("this host is to use no GPU"))
     if built_for == "cpu":
-        return Fine("a CPU build is for no accelerator at all")
+        return Fine(say("a CPU build is not made for any accelerator"))
     if not gpus.present():
-        return Fine("there is no NVIDIA GPU")
+        return Fine(say("there is no NVIDIA GPU"))
     if built_for in _MADE_FOR:
         return _other_accelerator(built_for, torch, gpus, pci, reinstall)
     if known(system.os, "system.os") != "linux":
-        return Fine("a CUDA build")
+        return Fine(say("it is a CUDA build"))
     if board.is_jetson():
-        return _server_build_on_jetson(torch, code, board, _known_wheels(system, wheels))
+        return _server_build_on_jetson(torch, code, board, system, wheels)
     if torch.arch_list and _only_for_jetson(torch.arch_list, rules):
         return _jetson_build_elsewhere(torch, code, reinstall)
-    return Fine(f"torch {torch.version or ''} was built for CUDA {torch.cuda or ''}")
+    return Fine(
+        say(
+            "torch {version} was built for CUDA {cuda}",
+            version=torch.version or "",
+            cuda=torch.cuda or "",
+        )
+    )
 
 
 def _other_accelerator(
     built_for: str, torch: TorchBuild, gpus: Gpus, pci: Pci, reinstall: TorchFixes
 ) -> Judgement:
     what, vendor = _MADE_FOR[built_for]
-    names = ", ".join(gpu.label for gpu in gpus.all())
+    names = in_series([gpu.label for gpu in gpus.all()])
     also = vendor in (pci.other_display_vendors or ())
     fix = reinstall.install()
     return Hit(
-        headline=f"PyTorch {torch.version or ''} was built for {what}; it cannot use {names}",
+        headline=say(
+            "PyTorch {version} was built for {what}; it cannot use {names}",
+            version=torch.version or "",
+            what=what,
+            names=names,
+        ),
         evidence=(
             "torch.built_for",
             *(("torch.version",) if torch.version else ()),
             *gpus.seen_by(),
             *(("pci.other_display_vendors",) if also else ()),
         ),
-        fixes=(fix or Fix(text=f"Install a CUDA build, chosen at {START_PAGE}"),),
+        fixes=(
+            fix
+            or Fix(
+                text=say(
+                    "Choose a CUDA build at {start_page}, and install it.", start_page=START_PAGE
+                )
+            ),
+        ),
         severity=Severity.WARNING if also else None,
         confidence=Confidence.POSSIBLE if also else Confidence.CERTAIN,
     )
 
 
 def _server_build_on_jetson(
-    torch: TorchBuild, code: TorchCode, board: Board, wheels: str
+    torch: TorchBuild, code: TorchCode, board: Board, system: System, wheels: JetsonWheels
 ) -> Judgement:
     judged = code.on_gpus()
     bad = [one.gpu for one in judged if one.trouble in ("too-new", "too-old")]
@@ -107,26 +129,42 @@ def _server_build_on_jetson(
         unknown = code.unknown_gpu(judged)
         if unknown is not None:
             raise unknown
-        return Fine("this build has code for the board's GPU")
+        return Fine(say("this build has code for the board's GPU"))
     return Hit(
-        headline=f"PyTorch {torch.version or ''} has no code for the GPU of this Jetson "
-        f"({bad[0].compute_capability}): it is a build for ARM servers",
+        headline=say(
+            "PyTorch {version} has no code for the GPU of this Jetson (compute capability "
+            "{capability}): it is a build for ARM servers",
+            version=torch.version or "",
+            capability=bad[0].compute_capability,
+        ),
         evidence=(*board.facts(), *code.facts(), *bad[0].facts),
         fixes=(
             Fix(
-                text="Install NVIDIA's PyTorch wheel, or its l4t-pytorch container, that belongs "
-                f"to your JetPack release: {JETSON_PAGE}{wheels} The "
-                "commands show the release of the board's system and of Python.",
+                text=_install_for_jetson(system, wheels),
                 commands=("cat /etc/nv_tegra_release", "python3 --version"),
             ),
         ),
     )
 
 
-def _known_wheels(system: System, wheels: JetsonWheels) -> str:
-    """Return which torch releases the tables have for this board's system."""
+def _install_for_jetson(system: System, wheels: JetsonWheels) -> str:
+    """Return what to install, with the torch releases of the tables for this board's system."""
     found = [row.torch for row in wheels.rows if system.l4t and system.l4t in row.l4t]
-    return f" For L4T {system.l4t} there is PyTorch {', '.join(found)}." if found else ""
+    if not found:
+        return say(
+            "Install NVIDIA's PyTorch wheel, or its l4t-pytorch container, for your JetPack "
+            "release: {jetson_page} The commands show the release of the board's system and of "
+            "Python.",
+            jetson_page=JETSON_PAGE,
+        )
+    return say(
+        "Install NVIDIA's PyTorch wheel, or its l4t-pytorch container, for your JetPack release: "
+        "{jetson_page} For L4T {l4t} there is PyTorch {releases}. The commands show the release of "
+        "the board's system and of Python.",
+        jetson_page=JETSON_PAGE,
+        l4t=system.l4t,
+        releases=in_series(found),
+    )
 
 
 def _only_for_jetson(arch_list: list[str], rules: CubinRules) -> bool:
@@ -139,12 +177,22 @@ def _jetson_build_elsewhere(torch: TorchBuild, code: TorchCode, reinstall: Torch
     judged = code.on_gpus()
     bad = [one.gpu for one in judged if one.trouble in ("too-new", "too-old")]
     if not bad:
-        return Fine("this build has code for the GPU")
-    names = ", ".join(gpu.label for gpu in bad)
+        return Fine(say("this build has code for the GPU"))
+    names = in_series([gpu.label for gpu in bad])
     fix = reinstall.install()
     return Hit(
-        headline=f"PyTorch {torch.version or ''} is a build for Jetson boards; "
-        f"it has no code for {names}",
+        headline=say(
+            "PyTorch {version} is a build for Jetson boards; it has no code for {names}",
+            version=torch.version or "",
+            names=names,
+        ),
         evidence=(*code.facts(), *(fact for gpu in bad for fact in gpu.facts)),
-        fixes=(fix or Fix(text=f"Install a CUDA build, chosen at {START_PAGE}"),),
+        fixes=(
+            fix
+            or Fix(
+                text=say(
+                    "Choose a CUDA build at {start_page}, and install it.", start_page=START_PAGE
+                )
+            ),
+        ),
     )

@@ -25,10 +25,11 @@ from gpucheck.facts.environment import Environment
 from gpucheck.facts.request import Request
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+from gpucheck.language import in_series, say, say_many
 
 RULE = Rule(
     __name__,
-    title="CUDA_VISIBLE_DEVICES hides GPUs",
+    title=say("CUDA_VISIBLE_DEVICES hides GPUs"),
     severity=Severity.ERROR,
     family="driver",
     area="GPUs",
@@ -63,23 +64,31 @@ def check(  # the mask, the GPUs behind it, and who wants them
     known(environment.variables, "environment.variables")
     value = environment.get(_VARIABLE)
     if value is None:
-        return Fine(f"{_VARIABLE} is not set")
+        return Fine(say("{variable} is not set", variable=_VARIABLE))
     if request.gpus == 0:
-        return Fine("no GPU is to be used")
+        return Fine(say("no GPU is to be used"))
     if torch.installed is not False and torch.built_for == "cpu":
-        return NotApplicable("a CPU build of PyTorch uses no GPU")
+        return NotApplicable(say("a CPU build of PyTorch uses no GPU"))
     if not gpus.present():
-        return NotApplicable("there is no NVIDIA GPU")
+        return NotApplicable(say("there is no NVIDIA GPU"))
     mask = gpus.mask()
     if mask.kind == "mig":
-        return NotApplicable("it names MIG instances")
+        return NotApplicable(say("{variable} names MIG instances", variable=_VARIABLE))
     seen = len(mask.chosen)
     if cuda.init_code == 0 and cuda.device_count is not None:
         seen = cuda.device_count
     count = len(gpus.all())
     short = request.gpus is not None and seen < request.gpus <= count
     if seen >= count or (seen and not mask.lost and not short):
-        return Fine(f"{_VARIABLE}={value} shows {seen} of {count} GPUs, as it says")
+        return Fine(
+            say(
+                "{variable}={value} shows {seen} of {count} GPUs, as intended",
+                variable=_VARIABLE,
+                value=value,
+                seen=seen,
+                count=count,
+            )
+        )
     evidence = [_FACT, *gpus.seen_by()]
     if cuda.init_code is not None:
         evidence.append("cuda_driver.init_code")
@@ -96,12 +105,27 @@ def check(  # the mask, the GPUs behind it, and who wants them
 def _headline(value: str, mask: Mask, seen: int, count: int) -> str:
     shown = f'{_VARIABLE}="{value}"'
     if not seen:
-        every = "the GPU" if count == 1 else f"all {count} GPUs"
-        why = "" if mask.kind == "empty" else f": {mask.why}"
-        return f"{shown} hides {every}{why}"
+        all_hidden = say_many(
+            count, "{setting} hides the GPU", "{setting} hides all {count} GPUs", setting=shown
+        )
+        if mask.kind == "empty":
+            return all_hidden
+        return say("{what}: {why}", what=all_hidden, why=mask.why)
     if mask.lost:
-        return f"{shown} shows {seen} of {count} GPUs, not {', '.join(mask.lost)}: {mask.why}"
-    return f"{shown} shows {seen} of {count} GPUs, fewer than wanted"
+        return say(
+            "{setting} shows {seen} of {count} GPUs, and hides {lost}: {why}",
+            setting=shown,
+            seen=seen,
+            count=count,
+            lost=in_series(mask.lost),
+            why=mask.why,
+        )
+    return say(
+        "{setting} shows {seen} of {count} GPUs, fewer than requested",
+        setting=shown,
+        seen=seen,
+        count=count,
+    )
 
 
 def _fixes(
@@ -112,14 +136,16 @@ def _fixes(
     if empty and environment.get("SLURM_JOB_ID"):
         fixes.append(
             Fix(
-                text="Slurm gave this job no GPU: ask for one.",
+                text=say("Slurm gave this job no GPU. Request one."),
                 commands=("srun --gres=gpu:1 gpucheck",),
             )
         )
     fixes.append(
         Fix(
-            text="Unset it in the shell, script, notebook or image that sets it, before Python "
-            "starts: then CUDA sees every GPU.",
+            text=say(
+                "Unset the variable where it is set (a shell, script, notebook or image), before "
+                "Python starts. CUDA then sees every GPU."
+            ),
             commands=around.unset(_VARIABLE),
         )
     )
@@ -128,7 +154,7 @@ def _fixes(
         names = ",".join(str(at) for at in chosen)
         fixes.append(
             Fix(
-                text="Or name only GPUs that are there.",
+                text=say("Or name only GPUs that exist."),
                 commands=around.set(_VARIABLE, names),
             )
         )

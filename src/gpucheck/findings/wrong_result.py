@@ -14,6 +14,8 @@ Causes:
 - A link between GPUs corrupts data. Then only the tests of several GPUs fail.
 - A library computes wrongly on this kind of GPU. Then all GPUs of that kind are wrong in the same
   way.
+- Another runtime than PyTorch computes wrongly: in ``onnx-export`` that is ONNX Runtime, and in
+  ``tensorrt`` it is TensorRT. Then PyTorch itself is right on the same GPU.
 
 ``gpucheck preflight`` adds an all-reduce in which every rank contributes a power of two. If the
 contribution of a rank is missing or counted twice, the sum identifies the rank.
@@ -25,14 +27,20 @@ take the GPU out of service and have it examined. If all are wrong, another buil
 from gpucheck.advice import TorchFixes
 from gpucheck.facts.claims import Fix, Severity
 from gpucheck.facts.selftests import SelfTest, SelfTests
-from gpucheck.findings.form import Hit, InPreflight, Judgement, NotApplicable, Rule
-from gpucheck.findings.witnesses.selftest_says import SelfTestSays, repeated, where
+from gpucheck.findings.form import Hit, InPreflight, Judgement, Rule
+from gpucheck.findings.witnesses.selftest_says import (
+    OTHER_RUNTIMES,
+    SelfTestSays,
+    repeated,
+    where,
+)
+from gpucheck.language import and_more, in_series, say
 
 _DIAGNOSE = "dcgmi diag -r 3"
 
 RULE = Rule(
     __name__,
-    title="a self-test computed wrong values",
+    title=say("a self-test computed wrong values"),
     severity=Severity.ERROR,
     family="runtime",
     concern="hardware",
@@ -46,9 +54,11 @@ RULE = Rule(
     ),
     preflight=InPreflight(
         exit_class=1,
-        title="wrong values",
-        fix="Take this GPU out of work and let NVIDIA's diagnostics (of the package "
-        "datacenter-gpu-manager) examine it.",
+        title=say("wrong values"),
+        fix=say(
+            "Take this GPU out of service and examine it with NVIDIA's diagnostics (package "
+            "datacenter-gpu-manager)."
+        ),
         commands=(_DIAGNOSE,),
         of_ranks=("wrong",),
         of_links=("wrong",),
@@ -65,15 +75,21 @@ _KINDS = (
 def check(tests: SelfTests, says: SelfTestSays, reinstall: TorchFixes) -> Judgement:
     """Look for a self-test whose values are wrong."""
     if tests.results is None:
-        return NotApplicable(f"no self-test was run: {tests.problem('results')}")
+        return says.not_run()
     found = says.failed_with(*_KINDS)
     if not found:
         return says.fine()
     first = found[0][1]
-    others = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
     return Hit(
-        headline=f"The self-test {first.name} computed wrong values on {where(found)}: "
-        f"{first.detail}{others}",
+        headline=and_more(
+            say(
+                "The self-test {name} computed wrong values on {where}: {detail}",
+                name=first.name,
+                where=where(found),
+                detail=first.detail,
+            ),
+            len(found) - 1,
+        ),
         evidence=tuple(f"{one}.detail" for one, _result in found[:6]),
         fixes=_fixes(found, tests, reinstall),
     )
@@ -86,19 +102,24 @@ def _fixes(
     again = repeated(first)
     if first.world_size > 1 and first.device.startswith("cuda"):
         return (_apart(again),)
+    if first.name in OTHER_RUNTIMES:
+        return _by_another_runtime(first, again)
     repeat = Fix(
-        text="Repeat it on that device alone, more thoroughly.",
+        text=say("Repeat it on that device alone, more thoroughly."),
         commands=(f"{again} --level standard",),
         verify=again,
     )
-    build = reinstall.install("to see whether a library computes wrongly")
+    build = reinstall.install(say("to find out whether a library computes wrongly"))
     other = () if build is None else (Fix(text=build.text, commands=build.commands, verify=again),)
     if not first.device.startswith("cuda"):
         return (repeat, *other)
     wrong = {device for _path, result in found for device in result.device.split(",")}
     examine = Fix(
-        text=f"Take {', '.join(sorted(wrong))} out of work and let NVIDIA's diagnostics (of the "
-        "package datacenter-gpu-manager) examine it.",
+        text=say(
+            "Take {devices} out of service and examine it with NVIDIA's diagnostics (package "
+            "datacenter-gpu-manager).",
+            devices=in_series(sorted(wrong)),
+        ),
         commands=(_DIAGNOSE,),
         verify=again,
     )
@@ -106,10 +127,28 @@ def _fixes(
     return (repeat, *other, examine) if all_wrong else (repeat, examine, *other)
 
 
+def _by_another_runtime(first: SelfTest, again: str) -> tuple[Fix, ...]:
+    """Return how to find out whether a library or the GPU is at fault: torch computes the same."""
+    own = "gpucheck selftest --tests cublas-matmul,cudnn-convolution"
+    return (
+        Fix(
+            text=say(
+                "Let only PyTorch compute on the same device. If its results are right, the other "
+                "runtime or the export is at fault, not the device: report it to that project."
+            ),
+            commands=(f"{own} --device {first.device}",),
+            verify=again,
+        ),
+    )
+
+
 def _apart(again: str) -> Fix:
     """Return how to find out, after a test of several GPUs, whether a GPU or a link is bad."""
     return Fix(
-        text="Test each GPU alone, and the copies between every two, to tell a GPU from a link.",
+        text=say(
+            "Test each GPU alone, and the copies between each pair, to find out whether a GPU or a "
+            "link is at fault."
+        ),
         commands=("gpucheck selftest --tests memory,cublas-matmul,peer-copy --level standard",),
         verify=again,
     )

@@ -31,10 +31,11 @@ from gpucheck.facts.request import Request
 from gpucheck.facts.system import System
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+from gpucheck.language import say
 
 RULE = Rule(
     __name__,
-    title="WSL without the CUDA of the Windows driver",
+    title=say("WSL cannot use the CUDA of the Windows driver"),
     severity=Severity.ERROR,
     family="driver",
     refuted_by=("device-placement", "cublas-matmul"),
@@ -63,13 +64,13 @@ def check(  # noqa: PLR0913, PLR0917  # everything on WSL's way to the GPU
 ) -> Judgement:
     """Follow the way from WSL to the Windows driver; the first break is the cause."""
     if known(system.os, "system.os") != "linux" or not known(system.wsl, "system.wsl"):
-        return NotApplicable("this is not WSL")
+        return NotApplicable(say("this is not WSL"))
     if around.in_container():
-        return NotApplicable("this is a container: its runtime brings the driver in")
+        return NotApplicable(say("this is a container: its runtime provides the driver"))
     if cuda.init_code == 0:
-        return Fine("CUDA starts in this WSL")
+        return Fine(say("CUDA starts in this WSL"))
     if not request.gpus and (request.gpus == 0 or not _wants_cuda(torch)):
-        return Fine("nothing here wants a GPU")
+        return Fine(say("nothing here needs a GPU"))
     if system.wsl == 1:
         return _wsl_1(environment)
     found = (
@@ -79,7 +80,7 @@ def check(  # noqa: PLR0913, PLR0917  # everything on WSL's way to the GPU
         or _not_found(driver, cuda)
         or _not_restarted(nvml, cuda)
     )
-    return found or Fine("the driver of Windows reaches into this WSL")
+    return found or Fine(say("this WSL can use the driver of Windows"))
 
 
 def _wants_cuda(torch: TorchBuild) -> bool:
@@ -91,11 +92,11 @@ def _wants_cuda(torch: TorchBuild) -> bool:
 def _wsl_1(environment: Environment) -> Hit:
     name = environment.get("WSL_DISTRO_NAME") or "NAME"
     convert = Fix(
-        text="Convert this distribution to WSL 2, in PowerShell (the list shows its name).",
+        text=say("Convert this distribution to WSL 2 in PowerShell. The list shows its name."),
         commands=("wsl.exe --list --verbose", f"wsl.exe --set-version {name} 2"),
     )
     return Hit(
-        headline="This is WSL 1, which has no GPU; WSL 2 has",
+        headline=say("This is WSL 1, which has no GPU; WSL 2 has"),
         evidence=("system.wsl",),
         fixes=(convert,),
     )
@@ -115,16 +116,21 @@ def _linux_driver(driver: Driver, around: Surroundings) -> Hit | None:
     if packages:
         evidence.append("driver.packages")
     remove = Fix(
-        text="Remove the Linux driver from WSL (the CUDA toolkit may stay), then restart WSL.",
+        text=say("Remove the Linux driver from WSL (the CUDA toolkit may stay), then restart WSL."),
         commands=(*around.remove_packages(packages), "sudo ldconfig", _RESTART),
     )
     by_hand = Fix(
-        text=f"Remove the Linux driver that {first.path} belongs to, with the installer that "
-        "brought it, then restart WSL.",
+        text=say(
+            "Remove the Linux driver that {path} belongs to, with the installer that brought it, "
+            "then restart WSL.",
+            path=first.path,
+        ),
         commands=("sudo ldconfig", _RESTART),
     )
     return Hit(
-        headline="A Linux driver is installed inside WSL, and its libcuda hides the one of Windows",
+        headline=say(
+            "A Linux driver is installed inside WSL, and its libcuda hides the one of Windows"
+        ),
         evidence=tuple(evidence),
         fixes=(remove if len(remove.commands) > 2 else by_hand,),  # noqa: PLR2004  # a removal
     )
@@ -134,12 +140,14 @@ def _no_device(nodes: DeviceNodes) -> Hit | None:
     if any(node.path == _DXG for node in known(nodes.nodes, "device_nodes.nodes")):
         return None
     update = Fix(
-        text="In PowerShell: update WSL and restart it. Windows must be Windows 11, or Windows 10 "
-        "21H2 or newer; inside a virtual machine Windows itself needs the GPU.",
+        text=say(
+            "Update and restart WSL in PowerShell. Windows 11 is required, or Windows 10 from 21H2 "
+            "on. If Windows runs in a virtual machine, that machine needs the GPU."
+        ),
         commands=("wsl.exe --update", _RESTART),
     )
     return Hit(
-        headline="This WSL 2 has no /dev/dxg, the way to the GPU of Windows",
+        headline=say("This WSL 2 has no /dev/dxg, the way to the GPU of Windows"),
         evidence=("system.wsl", "device_nodes.nodes"),
         fixes=(update,),
         confidence=Confidence.LIKELY,
@@ -151,10 +159,11 @@ def _no_library(driver: Driver, install: DriverFixes) -> Hit | None:
     if any(library.kind == "wsl" for library in libraries):
         return None
     return Hit(
-        headline="Windows gives this WSL no libcuda: it has no NVIDIA GPU, or no driver that knows "
-        "WSL",
+        headline=say(
+            "Windows gives this WSL no libcuda: it has no NVIDIA GPU, or no driver that knows WSL"
+        ),
         evidence=("system.wsl", "device_nodes.nodes", "driver.libcuda"),
-        fixes=(install.install(None, "it brings libcuda for WSL"),),
+        fixes=(install.install(None, say("it brings libcuda for WSL")),),
         confidence=Confidence.LIKELY,
     )
 
@@ -165,11 +174,11 @@ def _not_found(driver: Driver, cuda: CudaDriver) -> Hit | None:
         return None
     at = next(at for at, one in enumerate(driver.libcuda or ()) if one.kind == "wsl")
     add = Fix(
-        text="Add the folder to the loader's configuration.",
+        text=say("Add the folder to the configuration of the loader."),
         commands=(_ADD_FOLDER, "sudo ldconfig"),
     )
     return Hit(
-        headline="The loader does not find the libcuda of Windows in /usr/lib/wsl/lib",
+        headline=say("The loader does not find the libcuda of Windows in /usr/lib/wsl/lib"),
         evidence=(f"driver.libcuda.{at}.path", "cuda_driver.load_error"),
         fixes=(add,),
     )
@@ -186,9 +195,9 @@ def _not_restarted(nvml: Nvml, cuda: CudaDriver) -> Hit | None:
     ]
     if not facts:
         return None
-    restart = Fix(text="Restart WSL, in PowerShell.", commands=(_RESTART,))
+    restart = Fix(text=say("Restart WSL in PowerShell."), commands=(_RESTART,))
     return Hit(
-        headline="The driver of Windows was changed while this WSL kept running",
+        headline=say("The driver of Windows was changed while this WSL kept running"),
         evidence=("system.wsl", *facts),
         fixes=(restart,),
     )

@@ -22,6 +22,8 @@ from typing import Literal, NoReturn, Protocol
 
 import msgspec
 
+from gpucheck.language import say
+
 if sys.platform != "win32":
     import resource  # here once, rather than in every child
 
@@ -159,10 +161,12 @@ class _Child:
         return Done(name=self._name, status=status, seconds=seconds, problem=problem)
 
     def _late(self) -> str:
-        return f"no answer{self._where()} after {time.monotonic() - self._since:.0f} s"
-
-    def _where(self) -> str:
-        return f" in {self._stage}" if self._stage else ""
+        seconds = time.monotonic() - self._since
+        if self._stage:
+            return say(
+                "no answer in {stage} after {seconds:.0f} s", stage=self._stage, seconds=seconds
+            )
+        return say("no answer after {seconds:.0f} s", seconds=seconds)
 
 
 class _Forked(_Child):
@@ -191,7 +195,7 @@ class _Forked(_Child):
         data = os.read(self.pipe, 1 << 18)
         self._bytes += data
         if len(self._bytes) > _LIMIT:
-            self._end("crashed", f"it answered more than {_LIMIT >> 20} MiB")
+            self._end("crashed", say("it answered more than {limit} MiB", limit=_LIMIT >> 20))
             return
         while not self._ended and (frame := _take_frame(self._bytes)):
             self._hear(*frame)
@@ -267,9 +271,23 @@ class _Forked(_Child):
         with contextlib.suppress(OSError):
             _pid, status = os.waitpid(self._pid, 0)
             if os.WIFSIGNALED(status):
-                return f"killed by {signal.Signals(os.WTERMSIG(status)).name}{self._where()}"
-            return f"ended with exit status {os.waitstatus_to_exitcode(status)}{self._where()}"
-        return f"ended without an answer{self._where()}"
+                return self._killed_by(signal.Signals(os.WTERMSIG(status)).name)
+            return self._ended_with(os.waitstatus_to_exitcode(status))
+        if self._stage:
+            return say("ended without an answer in {stage}", stage=self._stage)
+        return say("ended without an answer")
+
+    def _killed_by(self, name: str) -> str:
+        if self._stage:
+            return say("killed by {signal} in {stage}", signal=name, stage=self._stage)
+        return say("killed by {signal}", signal=name)
+
+    def _ended_with(self, status: int) -> str:
+        if self._stage:
+            return say(
+                "ended with exit status {status} in {stage}", status=status, stage=self._stage
+            )
+        return say("ended with exit status {status}", status=status)
 
 
 class _Pipe:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import IO
 
 from gpucheck.facts import Answer
+from gpucheck.language import say
 from gpucheck.machine.base import OUTPUT_LIMIT, Ran
 
 _CHUNK = 65536
@@ -42,9 +43,9 @@ def run(
             start_new_session=True,
         )
     except FileNotFoundError:
-        return Answer(None, words, "not there", missing=True)
+        return Answer(None, words, say("not there"), missing=True)
     except (OSError, ValueError) as error:
-        return Answer(None, words, f"did not start: {error}")
+        return Answer(None, words, say("did not start: {error}", error=error))
     started(process.pid)
     if process.stdin is not None:
         with contextlib.suppress(OSError):
@@ -66,7 +67,7 @@ def _collect(process: "subprocess.Popen[bytes]", words: str, end: float) -> Answ
     status = _wait(process, end) if finished else None
     if status is None:
         _kill(process)
-        return Answer(None, words, "no answer in time, killed")
+        return Answer(None, words, say("no answer in time, so it was killed"))
     return Answer(
         Ran(
             status=status,
@@ -129,7 +130,7 @@ def _communicate(process: "subprocess.Popen[bytes]", words: str, timeout: float)
         out, err = process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
         process.kill()
-        return Answer(None, words, "no answer in time, killed")
+        return Answer(None, words, say("no answer in time, so it was killed"))
     return Answer(
         Ran(
             status=process.returncode,

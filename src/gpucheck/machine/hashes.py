@@ -6,6 +6,8 @@ import stat
 import time
 from collections.abc import Callable
 
+from gpucheck.language import say
+
 _PART = 1024 * 1024
 _BINARY = getattr(os, "O_BINARY", 0)
 
@@ -22,12 +24,12 @@ def sha256(path: str, seconds: float, clock: Callable[[], float] = time.monotoni
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | _BINARY)
     try:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise OSError(errno.EINVAL, "no regular file")
+            raise OSError(errno.EINVAL, say("not a regular file"))
         summed = hashlib.sha256(usedforsecurity=False)
         while part := os.read(handle, _PART):
             summed.update(part)
             if clock() > end:
-                raise OSError("reading it takes too long")
+                raise OSError(say("reading it takes too long"))
         return summed.hexdigest()
     finally:
         os.close(handle)

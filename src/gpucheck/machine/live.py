@@ -11,8 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from gpucheck.facts import Answer
+from gpucheck.facts.answer import said_by
 from gpucheck.facts.device_nodes import OpenResult
 from gpucheck.facts.system import OsFamily
+from gpucheck.language import Sentence, say
 from gpucheck.machine import commands, lookup
 from gpucheck.machine.base import (
     COMMAND_TIMEOUT,
@@ -137,9 +139,9 @@ class LiveHost(Host):
             try:
                 seen = os.fstat(handle)
                 if not stat_module.S_ISREG(seen.st_mode):
-                    raise OSError(errno.EINVAL, "no regular file")
+                    raise OSError(errno.EINVAL, say("not a regular file"))
                 if seen.st_size > _LARGEST_MAPPED:
-                    raise OSError(errno.EFBIG, "too large to search")
+                    raise OSError(errno.EFBIG, say("too large to search"))
                 if seen.st_size == 0:
                     return []
                 with mmap.mmap(handle, 0, access=mmap.ACCESS_READ) as data:
@@ -155,11 +157,11 @@ class LiveHost(Host):
 
         def read() -> list[bytes]:
             if sum(length for _, length in ranges) > RANGES_LIMIT:
-                raise OSError(errno.EFBIG, "more than is read at once")
+                raise OSError(errno.EFBIG, say("more than is read at once"))
             handle = os.open(self._at(path), _READ | _BINARY)
             try:
                 if not stat_module.S_ISREG(os.fstat(handle).st_mode):
-                    raise OSError(errno.EINVAL, "no regular file")
+                    raise OSError(errno.EINVAL, say("not a regular file"))
                 return [_part_at(handle, start, length) for start, length in ranges]
             finally:
                 os.close(handle)
@@ -253,7 +255,7 @@ class LiveHost(Host):
         """Return the first executable of that name on PATH."""
         found = lookup.which(name)
         if found is None:
-            return Answer(None, "PATH", f"no {name} on PATH", missing=True)
+            return Answer(None, "PATH", say("no {name} on PATH", name=name), missing=True)
         return Answer(found, "PATH")
 
     def run(
@@ -380,15 +382,18 @@ def _ask(what: str, ask: Callable[[], T]) -> Answer[T]:
     try:
         return Answer(ask(), what)
     except (FileNotFoundError, NotADirectoryError):
-        return Answer(None, what, "not there", missing=True)
+        return Answer(None, what, say("not there"), missing=True)
     except (OSError, ValueError) as error:
         return Answer(None, what, _words(error))
 
 
 def _words(error: Exception) -> str:
+    words = said_by(error)
+    if isinstance(words, Sentence):
+        return words
     if isinstance(error, OSError) and error.errno is not None:
         return f"{errno.errorcode.get(error.errno, error.errno)}: {os.strerror(error.errno)}"
-    return str(error) or type(error).__name__
+    return words or type(error).__name__
 
 
 def _open_result(error: OSError) -> OpenResult:

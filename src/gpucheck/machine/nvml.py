@@ -29,10 +29,10 @@ not there was not asked. Sizes are bytes, clocks MHz, temperatures degrees Celsi
        "fabric": {"state": 3, "status": 0}}]}
 
 A ``handle`` other than 0 is the code of the failure to get one; nothing else is asked then.
-``used`` of a process is null where the driver does not tell it (Windows). When ``init_code`` is not
-0, ``driver_release``, ``cuda_version`` and ``gpus`` are not there. ``init_code`` 12 is a library
-that cannot be found (``library_found`` false) or not be loaded (true). A machine without the
-library has no ``nvml.json``.
+``used`` of a process is null where the driver does not report it (Windows). When ``init_code`` is
+not 0, ``driver_release``, ``cuda_version`` and ``gpus`` are not there. ``init_code`` 12 is a
+library that cannot be found (``library_found`` false) or not be loaded (true). A machine without
+the library has no ``nvml.json``.
 """
 
 import ctypes
@@ -42,6 +42,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from gpucheck.facts import Answer
+from gpucheck.language import say
 
 if TYPE_CHECKING:
     from gpucheck.machine.base import Host
@@ -64,7 +65,7 @@ def ask(host: "Host") -> Answer[dict[str, Any]]:
     library, problem = (None, "") if os.name == "nt" else _load()
     if problem:
         if _is_absent(problem):
-            return Answer(None, "dynamic loader", problem, missing=True)
+            return Answer(None, say("dynamic loader"), problem, missing=True)
         return _not_started(_LIBRARY_NOT_FOUND, problem)
     try:
         import pynvml  # noqa: PLC0415  # large, and needed only if there may be a driver
@@ -76,7 +77,7 @@ def ask(host: "Host") -> Answer[dict[str, Any]]:
     started = asker.call("nvmlInit")
     if code := _error(started):
         if code == _LIBRARY_NOT_FOUND:
-            return Answer(None, "dynamic loader", "no nvml.dll", missing=True)
+            return Answer(None, say("dynamic loader"), say("no nvml.dll"), missing=True)
         return _not_started(code, asker.message(code))
     return Answer(asker.everything(), "NVML")
 

@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
+from gpucheck.facts.answer import said_by
 from gpucheck.facts.device_nodes import OpenResult
+from gpucheck.facts.numbers import refuse_long_numbers
+from gpucheck.language import say
 from gpucheck.machine.base import Identity, Limits, Space, Stat
 
 if TYPE_CHECKING:  # importing it takes two milliseconds
@@ -73,7 +76,9 @@ def read_folder(folder: "Path") -> Recording:
         ValueError: the folder is not a recorded machine, in one sentence.
     """
     if not (folder / "host.json").is_file():
-        raise ValueError(f"{folder} is not a recorded machine: it has no host.json")
+        raise ValueError(
+            say("{folder} is not a recorded machine: it has no host.json", folder=folder)
+        )
     record = _load(folder / "host.json", HostRecord) or HostRecord()
     recording = Recording(
         **{name: getattr(record, name) for name in HostRecord.__struct_fields__},
@@ -111,8 +116,14 @@ def _load(file: "Path", shape: type[T]) -> T | None:
     if not file.is_file():
         return None
     if file.stat().st_size > _JSON_LIMIT:
-        raise ValueError(f"{file} is larger than {_JSON_LIMIT >> 20} MiB")
+        raise ValueError(
+            say("{file} is larger than {limit} MiB", file=file, limit=_JSON_LIMIT >> 20)
+        )
+    data = file.read_bytes()
     try:
-        return msgspec.json.decode(file.read_bytes(), type=shape)
-    except msgspec.DecodeError as error:
-        raise ValueError(f"{file} cannot be read: {error}") from error
+        refuse_long_numbers(data)
+        return msgspec.json.decode(data, type=shape)
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        raise ValueError(
+            say("{file} cannot be read: {why}", file=file, why=said_by(error))
+        ) from error

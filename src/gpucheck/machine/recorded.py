@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from gpucheck.facts import Answer
 from gpucheck.facts.answer import NOT_RECORDED
 from gpucheck.facts.device_nodes import OpenResult
+from gpucheck.language import say
 from gpucheck.machine.base import (
     COMMAND_TIMEOUT,
     READ_LIMIT,
@@ -48,8 +49,8 @@ class RecordedHost(Host):
             parts = _parts(path)
             self._by_depth[len(parts)].append((path, parts))
         self._followed: dict[str, str] = {}
-        answer = (self._record.worker or {}).get("answer") or {}
-        self._answering = answer.get("executable")
+        answer = (self._record.worker or {}).get("answer")
+        self._answering = answer.get("executable") if isinstance(answer, dict) else None
         """The target interpreter: it answered, so its file is there, recorded or not."""
 
     def identity(self) -> Identity:
@@ -138,7 +139,7 @@ class RecordedHost(Host):
             return Answer(Stat(kind="directory", mode=0o755), path)
         if path == self._answering:
             return Answer(None, path, NOT_RECORDED)
-        return Answer(None, path, "not there", missing=True)
+        return Answer(None, path, say("not there"), missing=True)
 
     def real_path(self, path: str) -> Answer[str]:
         """Follow the recorded links of the path."""
@@ -161,7 +162,7 @@ class RecordedHost(Host):
         """Return the executable of that name that was on PATH."""
         if name in self._record.which:
             return Answer(self._record.which[name], "PATH")
-        return Answer(None, "PATH", f"no {name} on PATH", missing=True)
+        return Answer(None, "PATH", say("no {name} on PATH", name=name), missing=True)
 
     def run(
         self,
@@ -173,7 +174,7 @@ class RecordedHost(Host):
         words = " ".join(argv)
         found = self._record.commands.get(words)
         if found is None:
-            return Answer(None, words, "not there", missing=True)
+            return Answer(None, words, say("not there"), missing=True)
         if found.problem:
             return Answer(None, words, found.problem)
         return Answer(Ran(status=found.status, out=found.out, err=found.err), words)
@@ -188,11 +189,11 @@ class RecordedHost(Host):
 
     def worker(self) -> Answer[dict[str, Any]]:
         """Return what the target interpreter answered."""
-        return _raw(self._record.worker, "target interpreter")
+        return _raw(self._record.worker, say("the target interpreter"))
 
     def selftests(self) -> Answer[dict[str, Any]]:
         """Return what the self-tests found."""
-        return _raw(self._record.selftests, "self-tests")
+        return _raw(self._record.selftests, say("the self-tests"))
 
     def _unrecorded(self, path: str) -> Answer[T]:
         seen = self.stat(path)
@@ -208,7 +209,7 @@ class RecordedHost(Host):
             return Answer(content, path)
         if path in self._record.stat:
             return Answer(None, path, NOT_RECORDED)
-        return Answer(None, path, "not there", missing=True)
+        return Answer(None, path, say("not there"), missing=True)
 
     def _file(self, path: str) -> bytes | None:
         real = "\\".join(_parts(path)) if self._windows else self._follow(path)
@@ -258,7 +259,7 @@ class RecordedHost(Host):
 
 def _raw(raw: dict[str, Any] | None, source: str) -> Answer[dict[str, Any]]:
     if raw is None:
-        return Answer(None, source, "not there", missing=True)
+        return Answer(None, source, say("not there"), missing=True)
     if "problem" in raw:
         return Answer(None, source, str(raw["problem"]))
     return Answer(raw, source)

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import IO
 
 from gpucheck.facts import Answer
+from gpucheck.language import say
 from gpucheck.machine.sessions import end_session, has_ended
 
 _CHUNK = 65536
@@ -27,6 +28,7 @@ _TICK = 0.05
 _SELECTS = os.name != "nt"
 TERMINATE = int(signal.SIGTERM)
 KILL = int(getattr(signal, "SIGKILL", signal.SIGTERM))
+CONTINUE = int(getattr(signal, "SIGCONT", signal.SIGTERM))
 
 
 class Supervised:
@@ -177,7 +179,7 @@ def start(argv: Sequence[str], env: Mapping[str, str]) -> Answer[Supervised]:
             start_new_session=True,
         )
     except (OSError, ValueError) as error:
-        return Answer(None, words, f"did not start: {error}")
+        return Answer(None, words, say("did not start: {error}", error=error))
     return Answer(Supervised(process), words)
 
 

@@ -24,7 +24,8 @@ import msgspec
 
 from gpucheck.facts import Answer, builtins
 from gpucheck.facts.interpreter import Status
-from gpucheck.machine import Host, RecordedHost, RecordingHost
+from gpucheck.language import say
+from gpucheck.machine import Host, RecordedHost, RecordingHost, Stat
 
 ASK_LIMIT = 8.0
 """Seconds that the target interpreter may take to describe itself."""
@@ -37,10 +38,23 @@ _SHIM_START = 400
 _TORCHRUN_VARIABLES = ("RANK", "WORLD_SIZE", "MASTER_ADDR")
 _TORCHRUN_MODULES = ("torch.distributed.run", "torch.distributed.launch")
 _TORCHRUN_FILES = ("torchrun", "torchrun.exe", "torchrun-script.py")
-_NONE_FOUND = (
-    "no interpreter was found: name one with --python, activate an environment or put a python3 "
-    "on PATH"
+_NONE_FOUND = say(
+    "no interpreter was found: name one with --python, activate an environment, or put a "
+    "python3 on PATH"
 )
+
+_CHOSEN_BY = (
+    say("torchrun's interpreter"),
+    say("the active virtual environment"),
+    say("the active conda environment"),
+    say("gpucheck's own environment has torch"),
+    say("the first python3 on PATH"),
+    say("the first python on PATH"),
+    say("the first python3.exe on PATH"),
+    say("the first python.exe on PATH"),
+)
+"""The values of ``chosen_by`` for the catalogues: values of facts are plain text, which is looked
+up as it is."""
 
 
 class TargetWish(msgspec.Struct, frozen=True):
@@ -122,15 +136,15 @@ def find(host: Host, wish: TargetWish) -> Answer[Target]:
         return host.worker().map(_recorded)
     if isinstance(host, RecordingHost):
         target = _find(host.live, wish)
-        host.keep_answer("worker.json", Answer(builtins(target), "target interpreter"))
+        host.keep_answer("worker.json", Answer(builtins(target), say("the target interpreter")))
     else:
         target = _find(host, wish)
-    return Answer(target, target.executable or "target interpreter")
+    return Answer(target, target.executable or say("the target interpreter"))
 
 
 def _find(host: Host, wish: TargetWish) -> Target:
     if host.origin == "sysroot":
-        return Target(status="not-started", detail="an interpreter below --sysroot is not run")
+        return Target(status="not-started", detail=say("an interpreter below --sysroot is not run"))
     candidates = choose(host, wish)
     if not candidates:
         return Target(status="not-found", detail=_NONE_FOUND)
@@ -199,7 +213,7 @@ def choose(host: Host, wish: TargetWish, this: ThisProcess | None = None) -> lis
 def refusal(host: Host, wish: TargetWish) -> str:
     """Return why the interpreter that the user named cannot be the target, "" if it can.
 
-    A Python that is there but broken is no wrong name: what breaks it is part of the diagnosis.
+    A Python that exists but is broken is not refused: what breaks it is part of the diagnosis.
     """
     if host.origin != "live" or not (wish.python or host.env().get("GPUCHECK_PYTHON")):
         return ""
@@ -207,7 +221,9 @@ def refusal(host: Host, wish: TargetWish) -> str:
     if named.problem or not _is_shim(host, named.executable):
         return named.problem
     reply = ask(host, named.executable)
-    return "" if reply.status == "ok" else f"{named.chosen_by}: {reply.detail}"
+    if reply.status == "ok":
+        return ""
+    return say("{source}: {why}", source=named.chosen_by, why=reply.detail)
 
 
 def _is_shim(host: Host, path: str) -> bool:
@@ -226,18 +242,32 @@ def _named(host: Host, name: str | None, chosen_by: str) -> Candidate | None:
     path = on_path or os.path.abspath(os.path.expanduser(name))
     seen = host.stat(path)
     if seen.value is None:
-        seen_as = "not there" if seen.missing else f"not readable ({seen.problem})"
-        problem = f"{chosen_by}: {name} is {seen_as}"
+        problem = _not_seen(name, chosen_by, seen)
     elif seen.value.kind == "directory":
         inside = _python_in(host, path)
         if inside is not None:
             return _candidate(inside, chosen_by)
-        problem = f"{chosen_by}: the folder {name} has no Python in it"
+        problem = say(
+            "{chosen_by}: the folder {name} has no Python in it", chosen_by=chosen_by, name=name
+        )
     elif not _is_program(host, path):
-        problem = f"{chosen_by}: {name} is not a program that may be run"
+        problem = say(
+            "{chosen_by}: {name} is not a program that may be run", chosen_by=chosen_by, name=name
+        )
     else:
         return _candidate(path, chosen_by)
     return Candidate(executable=path, chosen_by=chosen_by, problem=problem)
+
+
+def _not_seen(name: str, chosen_by: str, seen: Answer[Stat]) -> str:
+    if seen.missing:
+        return say("{chosen_by}: {name} is not there", chosen_by=chosen_by, name=name)
+    return say(
+        "{chosen_by}: {name} is not readable ({why})",
+        chosen_by=chosen_by,
+        name=name,
+        why=seen.problem,
+    )
 
 
 def _of_torchrun(host: Host, this: ThisProcess) -> Candidate | None:
@@ -356,49 +386,81 @@ def ask(host: Host, executable: str, limit: float = ASK_LIMIT) -> Reply:
     ran = host.run([executable, _SCRIPT, mark], timeout=limit)
     if ran.value is None:
         if "in time" in ran.problem:
-            detail = f"{executable} gave no answer within {limit:.0f} s"
+            detail = say(
+                "{executable} gave no answer within {limit:.0f} s",
+                executable=executable,
+                limit=limit,
+            )
             return Reply(status="timed-out", detail=detail)
-        detail = f"{executable} could not be started: {ran.problem}"
+        detail = say(
+            "{executable} could not be started: {problem}",
+            executable=executable,
+            problem=ran.problem,
+        )
         return Reply(status="not-started", detail=detail)
     parts = ran.value.out.split(mark)
     if len(parts) > 1:
         return _understood(executable, parts[1])
-    said = _last_line(ran.value.err)
+    printed = ran.value.err
     if ran.value.status < 0:
-        number = -ran.value.status
-        return Reply(status="signal", detail=f"{executable} was killed by signal {number}{said}")
+        detail = say(
+            "{executable} was killed by signal {number}",
+            executable=executable,
+            number=-ran.value.status,
+        )
+        return Reply(status="signal", detail=_with_last_line(detail, printed))
     if ran.value.status > 0 and ran.value.err.startswith("pyenv: "):
         return Reply(status="exit-status", detail=_of_shim(executable, ran.value.err))
     if ran.value.status > 0:
-        detail = f"{executable} ended with exit status {ran.value.status}{said}"
-        return Reply(status="exit-status", detail=detail)
-    return Reply(status="no-answer", detail=f"{executable} ended without an answer{said}")
+        detail = say(
+            "{executable} ended with exit status {status}",
+            executable=executable,
+            status=ran.value.status,
+        )
+        return Reply(status="exit-status", detail=_with_last_line(detail, printed))
+    detail = say("{executable} ended without an answer", executable=executable)
+    return Reply(status="no-answer", detail=_with_last_line(detail, printed))
 
 
 def _understood(executable: str, text: str) -> Reply:
     try:
         said = msgspec.json.decode(text, type=_Said)
     except (msgspec.DecodeError, RecursionError) as error:
-        detail = f"{executable} gave an answer that is not understood: {error}"
+        detail = say(
+            "{executable} gave an answer that is not understood: {error}",
+            executable=executable,
+            error=error,
+        )
         return Reply(status="bad-answer", detail=detail)
     if said.too_old:
-        detail = f"{executable} is Python {said.too_old[:20]}: older than 3.8, which gpucheck needs"
+        detail = say(
+            "{executable} is Python {version}, but gpucheck needs 3.8 or newer",
+            executable=executable,
+            version=said.too_old[:20],
+        )
         return Reply(status="too-old", detail=detail)
     if said.description is None:
-        return Reply(status="bad-answer", detail=f"{executable} gave an empty answer")
+        return Reply(
+            status="bad-answer",
+            detail=say("{executable} gave an empty answer", executable=executable),
+        )
     return Reply(status="ok", answer=said.description)
 
 
 def _of_shim(executable: str, said: str) -> str:
-    """Say that a shim of pyenv found no interpreter, in pyenv's own words."""
+    """Say that a shim of pyenv found no interpreter, and quote pyenv."""
     words = said.splitlines()[0].strip()[:_MESSAGE_LIMIT]
-    return (
-        f"{executable} is a shim of pyenv and no interpreter ({words}): choose a version by "
-        "PYENV_VERSION, or name the interpreter itself (pyenv prefix VERSION shows its folder)"
+    return say(
+        "{executable} is a shim of pyenv, not an interpreter ({words}): choose a version with "
+        "PYENV_VERSION, or name the interpreter itself (pyenv prefix VERSION shows its folder)",
+        executable=executable,
+        words=words,
     )
 
 
-def _last_line(text: str) -> str:
-    """Return the last error line of an interpreter, for the end of a sentence."""
-    lines = text.strip().splitlines()
-    return f": {lines[-1].strip()[:_MESSAGE_LIMIT]}" if lines else ""
+def _with_last_line(detail: str, printed: str) -> str:
+    """Return a detail with the last line of the interpreter's errors, if there is one."""
+    lines = printed.strip().splitlines()
+    if not lines:
+        return detail
+    return say("{source}: {why}", source=detail, why=lines[-1].strip()[:_MESSAGE_LIMIT])

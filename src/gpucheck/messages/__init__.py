@@ -4,13 +4,11 @@ A finding that has messages has a TOML file beside its module, with the same nam
 registered: a file in that folder is read. ``form.py`` defines every key, and a key that it does not
 define is an error. The keys of a file::
 
-    zh = "…"                    # the cause in Chinese
     any_program = true          # other programs print these messages, too: they count only in a
                                 # text about PyTorch, CUDA or a GPU
 
-    [[fix]]                     # what to do about the finding, when no fact tells more
+    [[fix]]                     # what to do about the finding, when no fact says more
     text = "…"
-    zh = "…"
     commands = ["…"]
     verify = "gpucheck"         # the default
 
@@ -25,6 +23,8 @@ define is an error. The keys of a file::
     says = "There is no driver {version}"
     sample = "…"                # a line that must match
     other = "…"                 # a line that holds something like it and must not match
+
+The translations of ``text`` and ``says`` are in the catalogues (``language/``).
 
 Patterns, samples and literals stand in one line each; TOML's single quotes leave backslashes alone.
 Only lines that hold ``literal``, in lower case, are matched, so it should be rare. It is the
@@ -59,7 +59,7 @@ of the same file. ``when`` names a condition on the numbers of the match; these 
 is "error" where it is not given. ``elsewhere = true``: it counts only in a text that says nothing
 about PyTorch, CUDA or a GPU. ``code = true``: it counts in source code, too. ``distinct`` is a
 named group that must be found with two different values. ``[[message.fix]]`` is what to do where
-the message tells more than the finding, ``fixes_of`` the name of another message with the same
+the message says more than the finding, ``fixes_of`` the name of another message with the same
 fixes; ``{group}`` in a command stands for a named group, which must match digits only.
 
 A wheel has the same values in one JSON file, which the build hook writes; an editable install and

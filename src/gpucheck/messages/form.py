@@ -8,6 +8,7 @@ from typing import Literal
 import msgspec
 
 from gpucheck.facts.claims import Confidence, Fix, Severity
+from gpucheck.language import Sentence
 from gpucheck.messages.word_index import runs
 
 _COMMON = frozenset(
@@ -119,13 +120,15 @@ class Condition(_Strict, frozen=True, kw_only=True):
     """Names of conditions of this file."""
 
 
-class TranslatedFix(Fix, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What to do, in English and in Chinese.
+class MessageFix(Fix, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What to do.
 
     ``{group}`` in a command stands for a named group of the pattern, which matches digits only.
     """
 
-    zh: str
+    def __post_init__(self) -> None:
+        """Make the words a sentence, which has translations."""
+        msgspec.structs.force_setattr(self, "text", Sentence(self.text))
 
 
 class Message(_Strict, frozen=True, kw_only=True):
@@ -163,7 +166,7 @@ class Message(_Strict, frozen=True, kw_only=True):
     """It counts in a line that only informs, too: it states what is installed."""
     distinct: str = ""
     """A named group that must be found with two different values: ranks or nodes that differ."""
-    fixes: tuple[TranslatedFix, ...] = msgspec.field(default=(), name="fix")
+    fixes: tuple[MessageFix, ...] = msgspec.field(default=(), name="fix")
     """What to do, if this message says more than its finding."""
     fixes_of: str | None = None
     """The name of another message of this file that has the same fixes."""
@@ -201,7 +204,7 @@ class Message(_Strict, frozen=True, kw_only=True):
         )
 
 
-class NamedFix(TranslatedFix, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class NamedFix(MessageFix, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A fix that code chooses by its name, where no message does."""
 
     name: str
@@ -210,8 +213,6 @@ class NamedFix(TranslatedFix, frozen=True, kw_only=True, forbid_unknown_fields=T
 class FindingMessages(_Strict, frozen=True, kw_only=True):
     """Everything that the TOML file of a finding says."""
 
-    zh: str
-    """The cause in Chinese, as a short sentence."""
     any_program: bool = False
     """Other programs print these messages as well.
 
@@ -219,7 +220,7 @@ class FindingMessages(_Strict, frozen=True, kw_only=True):
     """
     conditions: dict[str, Condition] = msgspec.field(default_factory=dict, name="condition")
     """Conditions that several messages share, by name."""
-    fixes: tuple[TranslatedFix, ...] = msgspec.field(name="fix")
+    fixes: tuple[MessageFix, ...] = msgspec.field(name="fix")
     """What to do about the finding when no fact tells more."""
     named_fixes: tuple[NamedFix, ...] = msgspec.field(default=(), name="named_fix")
     """What to do about a part of its cases, which code knows by name."""
@@ -231,26 +232,17 @@ class FindingMessages(_Strict, frozen=True, kw_only=True):
         place = names.index(message.name) if message.name in names else len(names)
         return *message.rank, -place
 
-    def fixes_for(self, message: Message) -> tuple[TranslatedFix, ...]:
+    def fixes_for(self, message: Message) -> tuple[MessageFix, ...]:
         """Return what to do about a message."""
         return message.fixes or self.fixes
 
-    def fix_named(self, name: str) -> TranslatedFix:
+    def fix_named(self, name: str) -> MessageFix:
         """Return what to do in the case of this name.
 
         Raises:
             StopIteration: there is none.
         """
         return next(fix for fix in self.named_fixes if fix.name == name)
-
-    def in_chinese(self, text: str) -> str | None:
-        """Return the Chinese words of the fix with exactly this English text, None if none."""
-        every = (
-            *self.fixes,
-            *self.named_fixes,
-            *(fix for one in self.messages for fix in one.fixes),
-        )
-        return next((fix.zh for fix in every if fix.text == text), None)
 
 
 @functools.lru_cache(maxsize=4096)

@@ -13,6 +13,8 @@ from typing import Any
 
 import msgspec
 
+from gpucheck.facts import said_by
+from gpucheck.language import say
 from gpucheck.messages.form import Condition, FindingMessages, Message
 
 SHIPPED = Path(__file__).with_name("messages.json")
@@ -63,11 +65,12 @@ def read_toml(file: Path) -> FindingMessages:
     try:
         said = tomllib.loads(file.read_text(encoding="utf-8"))
     except ValueError as error:  # it is not TOML, or not UTF-8
-        raise MessagesError(f"{file} is not TOML: {error}.") from error
+        raise MessagesError(say("{file} is not TOML: {why}.", file=file, why=error)) from error
     try:
         found = msgspec.convert(said, FindingMessages)
     except msgspec.ValidationError as error:
-        raise MessagesError(f"{file}{_which(said, str(error))}: {error}.") from error
+        place = _place(str(file), said, str(error))
+        raise MessagesError(say("{place}: {why}.", place=place, why=error)) from error
     return resolved(found, str(file))
 
 
@@ -95,11 +98,10 @@ def resolved(found: FindingMessages, place: str) -> FindingMessages:
                 fixes=fixes[one.fixes_of] if one.fixes_of else one.fixes,
             )
         except KeyError as error:
-            raise MessagesError(
-                f"{place}, message {one.name!r}: nothing is named {error}."
-            ) from error
+            why = say("nothing is named {name}", name=error)
+            raise MessagesError(_about(place, one.name, why)) from error
         except ValueError as error:
-            raise MessagesError(f"{place}, message {one.name!r}: {error}.") from error
+            raise MessagesError(_about(place, one.name, said_by(error))) from error
 
     return msgspec.structs.replace(found, messages=tuple(map(message, found.messages)))
 
@@ -107,7 +109,7 @@ def resolved(found: FindingMessages, place: str) -> FindingMessages:
 def _both(one: Condition, other: Condition) -> Condition:
     """Return the condition that holds if one of two does."""
     if one.facts and other.facts:
-        raise ValueError("of the conditions of one table only one can ask for facts")
+        raise ValueError(say("only one of the conditions of one table can ask for facts"))
     return Condition(
         any_of=one.any_of + other.any_of,
         words=one.words + other.words,
@@ -133,11 +135,21 @@ def _shipped() -> dict[str, msgspec.Raw]:
     return _texts.decode(SHIPPED.read_bytes())
 
 
-def _which(said: Mapping[str, Any], error: str) -> str:
-    """Return the message that an error is about, "" if it is about the file."""
+def _place(file: str, said: Mapping[str, Any], error: str) -> str:
+    """Return what an error is about: a message, or else the file."""
     at = _MESSAGE.search(error)
     if at is None:
-        return ""
+        return file
     one = said["message"][int(at[1])]
     name = one.get("name") if isinstance(one, dict) else None
-    return f", message {name!r}" if name else f", message number {int(at[1]) + 1}"
+    if name:
+        return _message(file, name)
+    return say("{file}, message number {number}", file=file, number=int(at[1]) + 1)
+
+
+def _message(file: str, name: object) -> str:
+    return say("{file}, message {name}", file=file, name=repr(name))
+
+
+def _about(file: str, name: str, why: str) -> str:
+    return say("{place}: {why}.", place=_message(file, name), why=why)

@@ -1,7 +1,7 @@
-"""The role of a line: whether it tells of a failure, or informs, configures, commands, quotes.
+"""The role of a line: whether it reports a failure, or informs, configures, commands or quotes.
 
-A weak sign counts only where a line of its role could tell of a failure. A warning of a library
-that is not at work here tells of none, nor does the option of a command.
+A weak sign counts only in a line whose role can report a failure. A warning of a library that is
+not at work here reports none, and neither does the option of a command.
 """
 
 import enum
@@ -12,7 +12,7 @@ from gpucheck.messages.text import Text
 
 
 class Role(enum.Enum):
-    """What a line does in a text, the most telling first."""
+    """What a line does in a text, the most informative first."""
 
     EXCEPTION = "exception"
     """It names the class of an exception and what the exception says."""
@@ -107,7 +107,7 @@ def role_of(text: Text, index: int) -> Role:
 
 
 def role_of_line(line: str) -> Role:
-    """Return the role of a line by itself; source code is not told from output."""
+    """Return the role of a line by itself; source code is not distinguished from output."""
     if _OTHER.search(line):
         return Role.OTHER
     for role, logged in _LOGGED:

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 import msgspec
 
+from gpucheck.language import say
 from gpucheck.messages.word_index import ByPiece, Shapes, by_piece, pieces, runs, shape_of
 
 T = TypeVar("T")
@@ -27,7 +28,10 @@ class Line(msgspec.Struct, frozen=True, gc=False):
     @property
     def source(self) -> str:
         """The name of the line in evidence: ``line 12``, with several files ``log.txt line 12``."""
-        return f"{self.file} line {self.number}".lstrip() if self.number else self.file
+        if not self.number:
+            return self.file
+        line = say("line {number}", number=self.number)
+        return say("{file} {lines}", file=self.file, lines=line) if self.file else line
 
 
 class Text:

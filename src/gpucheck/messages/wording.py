@@ -3,13 +3,14 @@
 from collections.abc import Mapping
 
 from gpucheck.facts.claims import Fix
+from gpucheck.language import Sentence
 from gpucheck.messages.form import FindingMessages, Message, compiled
 
 
 def headline(message: Message, values: Mapping[str, str]) -> str:
     """Return the headline with the named groups of the match filled in, "?" for absent ones."""
     names = compiled(message.pattern).groupindex
-    return message.says.format(**{name: values.get(name, "?") for name in names})
+    return Sentence(message.says, {name: values.get(name, "?") for name in names})
 
 
 def fixes(finding: FindingMessages, message: Message, values: Mapping[str, str]) -> tuple[Fix, ...]:

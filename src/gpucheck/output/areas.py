@@ -1,6 +1,6 @@
 """The machine in six lines: one per area, with its state in a word and a few facts."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
@@ -23,8 +23,9 @@ from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.findings import all_rules
 from gpucheck.findings.form import Finding
 from gpucheck.findings.form.rule import Area as Name
+from gpucheck.language import in_series, phrase, say, say_many
 from gpucheck.output.summary import driver_cuda, driver_release, gpu_names
-from gpucheck.output.words import clean, counted, plural, size
+from gpucheck.output.words import bracketed, clean, counted, in_line, in_parts, size
 
 Status = Literal["ok", "error", "warning", "note", "unknown", "none"]
 
@@ -37,7 +38,13 @@ _SHORT_MASK = 16
 _OS_NAMES = {"linux": "Linux", "windows": "Windows", "macos": "macOS"}
 _STATUS: dict[str, Status] = {"error": "error", "warning": "warning", "info": "note"}
 _IN_WORDS = {"cudnn": "cuDNN", "nccl": "NCCL", "cublas": "cuBLAS"}
-_BUILDS = {"cpu": "CPU build", "rocm": "ROCm build", "xpu": "XPU build", "cuda": "CUDA build"}
+_BUILDS = {
+    "cpu": say("CPU build"),
+    "rocm": say("ROCm build"),
+    "xpu": say("XPU build"),
+    "cuda": say("CUDA build"),
+}
+_MODULES = {"open": say("open kernel modules"), "proprietary": say("proprietary kernel modules")}
 
 
 class Area(msgspec.Struct, frozen=True):
@@ -105,60 +112,64 @@ def _area_of_selftest(index: str, snapshot: Snapshot) -> Name | None:
 def _gpus(snapshot: Snapshot) -> Area:
     nvml, pci = snapshot.get(Nvml), snapshot.get(Pci)
     if nvml.gpus:
-        return Area("GPUs", "ok", _from_nvml(nvml.gpus) + _visible(snapshot))
+        return Area("GPUs", "ok", in_parts([_from_nvml(nvml.gpus), _visible(snapshot)]))
     names = gpu_names(snapshot)
     if names:
-        on_bus = " on the PCI bus" if pci.gpus else ""
-        return Area("GPUs", "ok", f"{counted(names)}{on_bus}{_visible(snapshot)}")
+        gpus = counted(names)
+        gpus = say("{gpus} on the PCI bus", gpus=gpus) if pci.gpus else gpus
+        return Area("GPUs", "ok", in_parts([gpus, _visible(snapshot)]))
     if snapshot.get(System).wsl:
         return _gpus_inside_wsl(snapshot)
     if pci.gpus == []:
         others = ", ".join(clean(vendor) for vendor in pci.other_display_vendors or ())
-        also = f" (other display controllers: {others})" if others else ""
-        return Area("GPUs", "none", f"no NVIDIA GPU on the PCI bus{also}")
+        also = say("other display controllers: {vendors}", vendors=others) if others else ""
+        return Area("GPUs", "none", bracketed(say("no NVIDIA GPU on the PCI bus"), also))
     if snapshot.get(System).os == "macos":
-        return Area("GPUs", "none", "macOS has no NVIDIA GPU")
+        return Area("GPUs", "none", say("macOS has no NVIDIA GPU"))
     return Area("GPUs", "unknown", _why(pci, "gpus") or _why(nvml, "gpus"))
 
 
 def _gpus_inside_wsl(snapshot: Snapshot) -> Area:
     """Return what is known where no bus has GPUs: inside WSL 2 Windows' driver hands them out."""
     if snapshot.get(System).wsl == 1:
-        return Area("GPUs", "none", "WSL 1 has no GPU")
+        return Area("GPUs", "none", say("WSL 1 has no GPU"))
     why = _why(snapshot.get(Nvml), "gpus")
-    because = f" ({why})" if why else ""
-    words = f"WSL shows GPUs only through the driver of Windows, which did not answer{because}"
-    return Area("GPUs", "unknown", words)
+    words = say("WSL shows GPUs only through the driver of Windows, which did not answer")
+    return Area("GPUs", "unknown", bracketed(words, why))
 
 
 def _from_nvml(gpus: Sequence[NvmlGpu]) -> str:
     words = counted([_gpu(gpu) for gpu in gpus])
+    if not any(gpu.mig_enabled for gpu in gpus):
+        return words
     instances = sum(len(gpu.mig_devices or ()) for gpu in gpus if gpu.mig_enabled)
-    if any(gpu.mig_enabled for gpu in gpus):
-        words += f"; MIG is on, {plural(instances, 'instance')}"
-    return words
+    mig = say_many(instances, "MIG is on, {count} instance", "MIG is on, {count} instances")
+    return in_parts([words, mig])
 
 
 def _gpu(gpu: NvmlGpu) -> str:
     name = clean(gpu.device_name or "NVIDIA GPU")
-    more = []
+    more: list[str] = []
     if gpu.compute_capability:
-        more.append(f"compute capability {clean(gpu.compute_capability)}")
+        version = clean(gpu.compute_capability)
+        more.append(say("compute capability {version}", version=version))
     if gpu.memory_total_bytes:
         more.append(size(gpu.memory_total_bytes))
     if gpu.lost:
-        more.append("lost")
-    return f"{name} ({', '.join(more)})" if more else name
+        more.append(say("lost"))
+    return bracketed(name, in_line(more))
 
 
 def _visible(snapshot: Snapshot) -> str:
     value = snapshot.get(Environment).get("CUDA_VISIBLE_DEVICES")
     if value is None:
         return ""
-    cuda = snapshot.get(CudaDriver)
-    seen = f" leaves {cuda.device_count} visible" if cuda.device_count is not None else " is set"
-    short = f"={clean(value)}" if len(value) <= _SHORT_MASK else ""
-    return f"; CUDA_VISIBLE_DEVICES{short}{seen}"
+    count = snapshot.get(CudaDriver).device_count
+    mask = "CUDA_VISIBLE_DEVICES"
+    mask = f"{mask}={clean(value)}" if len(value) <= _SHORT_MASK else mask
+    if count is None:
+        return say("{mask} is set", mask=mask)
+    return say("{mask} leaves {count} visible", mask=mask, count=count)
 
 
 def _driver(snapshot: Snapshot) -> Area:
@@ -166,36 +177,42 @@ def _driver(snapshot: Snapshot) -> Area:
     release, cuda = driver_release(snapshot), driver_cuda(snapshot)
     if release:
         words = [clean(release)]
-        words += [f"speaks CUDA {clean(cuda)}"] if cuda else []
-        words += [f"{driver.module_flavour} kernel modules"] if driver.module_flavour else []
-        return Area("Driver", "ok", ", ".join(words))
+        words += [say("speaks CUDA {cuda}", cuda=clean(cuda))] if cuda else []
+        words += [_MODULES[driver.module_flavour]] if driver.module_flavour else []
+        return Area("Driver", "ok", in_line(words))
     if snapshot.get(System).os == "macos":
-        return Area("Driver", "none", "macOS has no NVIDIA driver")
+        return Area("Driver", "none", say("macOS has no NVIDIA driver"))
     wsl = snapshot.get(System).wsl
     if driver.module_loaded is False and wsl != _WSL_2:
         packages = clean(", ".join(driver.packages or ()), 60)
-        installed = f"; installed: {packages}" if packages else ""
-        return Area("Driver", "none", f"no NVIDIA kernel module is loaded{installed}")
+        installed = say("installed: {packages}", packages=packages) if packages else ""
+        none = say("no NVIDIA kernel module is loaded")
+        return Area("Driver", "none", in_parts([none, installed]))
     nvml = snapshot.get(Nvml)
     if wsl == _WSL_2:
-        return Area("Driver", "unknown", f"that of Windows: {_why(nvml, 'driver_release')}")
+        return Area(
+            "Driver",
+            "unknown",
+            say("the driver of Windows: {why}", why=_why(nvml, "driver_release")),
+        )
     return Area("Driver", "unknown", _why(driver, "module_loaded") or _why(nvml, "driver_release"))
 
 
 def _torch(snapshot: Snapshot) -> Area:
     torch = snapshot.get(TorchBuild)
     if torch.installed is False:
-        return Area("PyTorch", "none", "not installed in this Python")
+        return Area("PyTorch", "none", say("not installed in this Python"))
     if not torch.installed:
         return Area("PyTorch", "unknown", _why(torch, "installed"))
-    build = _BUILDS.get(torch.built_for or "", "build of unknown kind")
-    words = [clean(torch.version or "of unknown version"), build]
+    build = _BUILDS.get(torch.built_for or "") or say("build of unknown kind")
+    words = [clean(torch.version) if torch.version else say("of unknown version"), build]
     words += [f"CUDA {clean(torch.cuda)}"] if torch.cuda else []
     words += [f"cuDNN {clean(torch.cudnn)}"] if torch.cudnn else []
     words += [f"NCCL {clean(torch.nccl)}"] if torch.nccl else []
-    words += [f"installed by {clean(torch.installer)}"] if torch.installer else []
+    if torch.installer:
+        words.append(say("installed by {installer}", installer=clean(torch.installer)))
     status: Status = "ok" if torch.version and torch.built_for else "unknown"
-    return Area("PyTorch", status, ", ".join(words))
+    return Area("PyTorch", status, in_line(words))
 
 
 def _libraries(snapshot: Snapshot) -> Area:
@@ -203,32 +220,38 @@ def _libraries(snapshot: Snapshot) -> Area:
     if section.libraries is None:
         return Area("CUDA libraries", "unknown", _why(section, "libraries"))
     if not section.libraries:
-        return Area("CUDA libraries", "none", "none found")
+        return Area("CUDA libraries", "none", say("none found"))
     first = {lib.library: lib for lib in reversed(section.libraries) if lib.library}
     main = [name for name in ("cudnn", "nccl", "cublas") if name in first]
     told = [_library(first[name]) for name in main or list(first)[:3]]
     more = len(section.libraries) - len(told)
-    told += [plural(more, "further file" if told else "file")] if more else []
-    return Area("CUDA libraries", "ok", ", ".join(told))
+    if more and told:
+        told.append(say_many(more, "{count} further file", "{count} further files"))
+    elif more:
+        told.append(say_many(more, "{count} file", "{count} files"))
+    return Area("CUDA libraries", "ok", in_series(told))
 
 
 def _library(library: CudaLibrary) -> str:
     name = _IN_WORDS.get(library.library or "", library.library or "?")
     version = f" {clean(library.version)}" if library.version else ""
-    via = f" ({library.found_via})" if library.found_via else ""
-    return f"{clean(name)}{version}{via}"
+    return bracketed(f"{clean(name)}{version}", phrase(library.found_via or ""))
 
 
 def _toolkit(snapshot: Snapshot) -> Area:
     section = snapshot.get(Toolkits)
     if section.selected:
+        at = clean(section.selected)
         version = section.selected_version
-        told = f"CUDA {clean(version)}" if version else "of unknown version"
+        if version:
+            told = say("CUDA {version} at {path}", version=clean(version), path=at)
+        else:
+            told = say("CUDA of unknown version at {path}", path=at)
         via = section.selected_via if section.selected_via != section.selected else ""
-        found = f" (by {clean(via)})" if via else ""
-        return Area("Toolkit", "ok", f"{told} at {clean(section.selected)}{found}")
+        found = say("by {variable}", variable=clean(via)) if via else ""
+        return Area("Toolkit", "ok", bracketed(told, found))
     if section.selected == "":
-        return Area("Toolkit", "none", "none found; only compiling CUDA code needs one")
+        return Area("Toolkit", "none", say("none found; it is only needed to compile CUDA code"))
     return Area("Toolkit", "unknown", _why(section, "selected"))
 
 
@@ -242,9 +265,9 @@ def _system(snapshot: Snapshot) -> Area:
         f"glibc {clean(system.glibc)}" if system.glibc else "",
         f"WSL {system.wsl}" if system.wsl else "",
         clean(system.jetson or ""),
-        f"in a container ({container.runtime})" if container.runtime else "",
+        say("in a container ({runtime})", runtime=container.runtime) if container.runtime else "",
     ]
-    return Area("System", "ok", _joined(words))
+    return Area("System", "ok", in_line([word for word in words if word]))
 
 
 def _name_and_kernel(system: System) -> tuple[str, str]:
@@ -255,17 +278,14 @@ def _name_and_kernel(system: System) -> tuple[str, str]:
     name = clean(system.pretty_name or _OS_NAMES[system.os or "linux"])
     kernel = clean(system.kernel or "")
     if system.os != "windows":
-        label = "Darwin" if system.os == "macos" else "kernel"
-        return name, f"{label} {kernel}" if kernel else ""
+        if not kernel or system.os == "macos":
+            return name, f"Darwin {kernel}" if kernel else ""
+        return name, say("kernel {kernel}", kernel=kernel)
     version = clean(system.distribution_version or "")
     build = whole_number(version.rpartition(".")[2]) or 0
     if kernel == "10" and build >= _FIRST_BUILD_OF_WINDOWS_11:
         kernel = "11"
-    return f"{name} {kernel}".strip(), f"version {version}" if version else ""
-
-
-def _joined(words: Iterable[str]) -> str:
-    return ", ".join(word for word in words if word)
+    return f"{name} {kernel}".strip(), say("version {version}", version=version) if version else ""
 
 
 def _why(section: Facts, field: str) -> str:

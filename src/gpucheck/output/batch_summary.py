@@ -8,21 +8,24 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from gpucheck.findings import all_rules
+from gpucheck.language import current_language, say, say_many, spoken
+from gpucheck.language.columns import padded, width_of
 from gpucheck.output.layout import Page
-from gpucheck.output.words import clean, plural
+from gpucheck.output.terms import term
+from gpucheck.output.words import bracketed, clean, in_line
 from gpucheck.ticket.tally import CauseCount, Tally
 
-_NO_CAUSE = {"none": "(nothing broken)", "unknown": "(no cause found)"}
+_NO_CAUSE = {"none": say("(nothing broken)"), "unknown": say("(no cause found)")}
 _OWNERS = {
-    "environment": "software and settings of the machine",
-    "hardware": "the hardware",
-    "cluster": "the cluster",
-    "code": "the program or a library",
-    "user-code": "the user's own program",
-    "library": "the package that raised the exception",
-    "other": "something without GPUs",
-    "none": "nobody: nothing is broken",
-    "unknown": "not known",
+    "environment": say("software and settings of the machine"),
+    "hardware": say("the hardware"),
+    "cluster": say("the cluster"),
+    "code": say("the program or a library"),
+    "user-code": say("the user's own program"),
+    "library": say("the package that raised the exception"),
+    "other": say("something that has nothing to do with GPUs"),
+    "none": say("nobody: nothing is broken"),
+    "unknown": say("not known"),
 }
 _CELLS = (6, 6)
 """The columns of a number and of its share."""
@@ -49,10 +52,11 @@ def text(tally: Tally, *, color: bool = False, width: int | None = None) -> str:
     page.words(_head(tally), style="bold")
     for title, rows in _tables(tally):
         page.heading(title)
-        width = max((len(name) for name, _word, _count in rows), default=0) + 2
-        for name, word, count in rows:
+        said = [(spoken(name), spoken(word), count) for name, word, count in rows]
+        room = max((width_of(name) for name, _word, _count in said), default=0) + 2
+        for name, word, count in said:
             number, share = str(count).rjust(_CELLS[0]), _share(count, tally).rjust(_CELLS[1])
-            page.verbatim(f"{name.ljust(width)}{number}{share}  {word}".rstrip(), indent=2)
+            page.verbatim(f"{padded(name, room)}{number}{share}  {word}".rstrip(), indent=2)
     return page.text()
 
 
@@ -81,10 +85,10 @@ def as_html(tally: Tally) -> str:
     """Return the numbers as a page of its own, which loads nothing and runs nothing."""
     tables = "\n".join(_html_table(title, rows, tally) for title, rows in _tables(tally))
     return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<!doctype html>\n<html lang="{current_language()}">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>gpucheck triage</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
-        f"<h1>{html.escape(_head(tally))}</h1>\n{tables}\n</body>\n</html>\n"
+        f"<h1>{html.escape(spoken(_head(tally)))}</h1>\n{tables}\n</body>\n</html>\n"
     )
 
 
@@ -93,8 +97,10 @@ FORMATS: dict[str, Callable[[Tally], str]] = {"csv": as_csv, "json": as_json, "h
 
 
 def _head(tally: Tally) -> str:
-    unread = f", {tally.not_read} could not be read" if tally.not_read else ""
-    return f"{plural(tally.tickets, 'ticket')}{unread}"
+    tickets = say_many(tally.tickets, "{count} ticket", "{count} tickets")
+    if not tally.not_read:
+        return tickets
+    return in_line([tickets, say("{count} could not be read", count=tally.not_read)])
 
 
 def _tables(tally: Tally) -> Sequence[tuple[str, Sequence[Row]]]:
@@ -104,14 +110,18 @@ def _tables(tally: Tally) -> Sequence[tuple[str, Sequence[Row]]]:
         for one in tally.causes
     ]
     owners = [(name, _OWNERS.get(name, ""), count) for name, count in tally.owners.items()]
-    verdicts = [(name, "", count) for name, count in tally.verdicts.items()]
-    return (("Verdict", verdicts), ("First cause", causes), ("Who has to act", owners))
+    verdicts = [(term(name), "", count) for name, count in tally.verdicts.items()]
+    return (
+        (say("Verdict"), verdicts),
+        (say("First cause"), causes),
+        (say("Who has to act"), owners),
+    )
 
 
 def _named(count: CauseCount, *, alone: bool) -> str:
     """Return the name of a cause, with its owner if it has several."""
     name = count.cause or _NO_CAUSE.get(count.owner, "")
-    return name if alone or not count.cause else f"{name} ({count.owner})"
+    return name if alone or not count.cause else bracketed(name, count.owner)
 
 
 def _title(slug: str) -> str:
@@ -126,9 +136,9 @@ def _share(count: int, tally: Tally) -> str:
 def _html_table(title: str, rows: Sequence[Row], tally: Tally) -> str:
     most = max((count for _name, _word, count in rows), default=1)
     lines = "\n".join(
-        f"<tr><th>{html.escape(clean(name))}</th><td>{html.escape(word)}</td>"
+        f"<tr><th>{html.escape(spoken(clean(name)))}</th><td>{html.escape(spoken(word))}</td>"
         f'<td class="number">{count}</td><td class="number">{_share(count, tally)}</td>'
         f'<td class="bar"><div style="width: {100 * count / most:.0f}%"></div></td></tr>'
         for name, word, count in rows
     )
-    return f"<table>\n<caption>{html.escape(title)}</caption>\n{lines}\n</table>"
+    return f"<table>\n<caption>{html.escape(spoken(title))}</caption>\n{lines}\n</table>"

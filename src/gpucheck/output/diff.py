@@ -16,6 +16,7 @@ VOLATILE = frozenset(
         "sm_clock_mhz", "throttle", "temperature_c", "power_w", "utilization_percent",
         "pcie_generation", "link_speed", "ecc_corrected", "seconds_ago", "shm_free_bytes",
         "seconds", "import_seconds", "measurements", "under_load", "hash_seconds",
+        "wheel_mirror",
     )
 )  # fmt: skip
 """Facts that change by themselves."""

@@ -9,11 +9,15 @@ from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.snapshot import Snapshot
 from gpucheck.facts.system import System
 from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.language import in_series, say, say_many
 from gpucheck.output.diff import Change
 from gpucheck.output.diff_text import said_of
+from gpucheck.output.fix_words import with_colon
 from gpucheck.output.layout import Page
 from gpucheck.output.summary import driver_cuda, driver_release, gpu_names, headline
-from gpucheck.output.words import clean, counted, plural, shown
+from gpucheck.output.terms import VERDICTS, term
+from gpucheck.output.ticket_text import with_slug
+from gpucheck.output.words import bracketed, clean, counted, headed, in_line, shown
 
 _COLUMN = 10
 _FEW = 5
@@ -52,15 +56,19 @@ def render(
     """
     page = Page(width, color=color)
     if not changes:
-        page.words("Nothing changed.", style="bold")
+        page.words(say("Nothing changed."), style="bold")
         return page.text()
-    page.words(plural(len(changes), "change"), style="bold")
+    page.words(say_many(len(changes), "{count} change", "{count} changes"), style="bold")
     _verdict(page, before, after)
     told = [label for label in _LINES if _line(page, label, before.snapshot, after.snapshot)]
     packages = [change for change in changes if _is_of_package(change)]
     variables = [change for change in changes if change.fact.startswith(_VARIABLES)]
-    _listed(page, "Packages", [_package(change) for change in packages])
-    _listed(page, "Variables", [_variable(change) for change in variables])
+    if packages:
+        head = say_many(len(packages), "Packages: {count} change", "Packages: {count} changes")
+        _listed(page, head, [_package(change) for change in packages])
+    if variables:
+        head = say_many(len(variables), "Variables: {count} change", "Variables: {count} changes")
+        _listed(page, head, [_variable(change) for change in variables])
     above = (*packages, *variables)
     rest = [change for change in changes if change not in above and not _is_above(change, told)]
     _rest(page, changes if verbose else rest, verbose=bool(verbose))
@@ -68,14 +76,19 @@ def render(
 
 
 def _verdict(page: Page, before: Report, after: Report) -> None:
-    old, new = before.verdict.upper(), after.verdict.upper()
+    old, new = VERDICTS[before.verdict], VERDICTS[after.verdict]
     same = (before.verdict, before.root_causes) == (after.verdict, after.root_causes)
     cause = next((f for f in after.standing if f.slug in after.root_causes[:1]), None)
-    was = f"{old} ({before.root_causes[0]})" if before.root_causes else old
-    words = f"{new}, as before" if same else f"{was} -> {new}"
+    was = bracketed(old, before.root_causes[0] if before.root_causes else "")
+    words = say("{verdict}, as before", verdict=new) if same else became(was, new)
     if cause is not None:
-        words += f": {headline(cause)} [{cause.slug}]"
-    page.labelled("Verdict", words, column=_COLUMN, style=_VERDICTS[after.verdict])
+        words = headed(words, with_slug(headline(cause), cause.slug))
+    page.labelled(say("Verdict"), words, column=_COLUMN, style=_VERDICTS[after.verdict])
+
+
+def became(old: str, new: str) -> str:
+    """Return ``old -> new``."""
+    return say("{old} -> {new}", old=old or term("unknown"), new=new or term("unknown"))
 
 
 def _line(page: Page, label: str, before: Snapshot, after: Snapshot) -> bool:
@@ -83,18 +96,16 @@ def _line(page: Page, label: str, before: Snapshot, after: Snapshot) -> bool:
     old, new = _LINES[label](before), _LINES[label](after)
     if old == new:
         return False
-    page.labelled(label, f"{old or 'unknown'} -> {new or 'unknown'}", column=_COLUMN)
+    page.labelled(term(label), became(old, new), column=_COLUMN)
     return True
 
 
 def _listed(page: Page, heading: str, lines: Sequence[tuple[str, str]]) -> None:
-    if not lines:
-        return
-    page.heading(f"{heading}: {plural(len(lines), 'change')}")
+    page.heading(heading)
     for name, said in lines[:_MOST_LINES]:
-        page.words(said, lead=f"{clean(name)}: ", indent=2, hang=4)
+        page.words(said, lead=with_colon(clean(name)), indent=2, hang=4)
     if len(lines) > _MOST_LINES:
-        page.words(f"and {len(lines) - _MOST_LINES} more: see -v", indent=2)
+        page.words(say("and {lines} more: see -v", lines=len(lines) - _MOST_LINES), indent=2)
 
 
 def _is_of_package(change: Change) -> bool:
@@ -110,10 +121,10 @@ def _package(change: Change) -> tuple[str, str]:
         for value in (change.before, change.after)
     ]
     if change.change == "added":
-        return name, f"new, {versions[1]}"
+        return name, say("new, {new}", new=versions[1])
     if change.change == "removed":
-        return name, f"gone, was {versions[0]}"
-    return name, " -> ".join(versions)
+        return name, say("gone, was {old}", old=versions[0])
+    return name, became(*versions)
 
 
 def _variable(change: Change) -> tuple[str, str]:
@@ -124,14 +135,27 @@ def _rest(page: Page, changes: Sequence[Change], *, verbose: bool) -> None:
     if not changes:
         return
     if verbose or len(changes) <= _FEW:
-        page.heading("Every change" if verbose else "Further changes")
+        page.heading(say("Every change") if verbose else say("Further changes"))
         for change in changes:
-            page.words(said_of(change), lead=f"{clean(change.fact)}: ", indent=2, hang=4)
+            page.words(said_of(change), lead=with_colon(clean(change.fact)), indent=2, hang=4)
         return
     sections = Counter(change.fact.partition(".")[0] for change in changes)
-    counts = ", ".join(f"{number} of {clean(name)}" for name, number in sections.most_common())
+    counts = in_series(
+        [
+            say("{count} of {section}", count=number, section=clean(name))
+            for name, number in sections.most_common()
+        ]
+    )
     page.blank()
-    page.words(f"And {plural(len(changes), 'further change')}: {counts}. -v shows all.", hang=2)
+    page.words(
+        say_many(
+            len(changes),
+            "And {count} further change: {counts}. -v shows all.",
+            "And {count} further changes: {counts}. -v shows all.",
+            counts=counts,
+        ),
+        hang=2,
+    )
 
 
 def _is_above(change: Change, told: Sequence[str]) -> bool:
@@ -141,11 +165,11 @@ def _is_above(change: Change, told: Sequence[str]) -> bool:
 def _torch(snapshot: Snapshot) -> str:
     torch = snapshot.get(TorchBuild)
     if torch.installed is False:
-        return "not installed"
+        return say("not installed")
     if not torch.version:
         return ""
     built = f"CUDA {clean(torch.cuda)}" if torch.cuda else clean(torch.built_for or "")
-    return f"{clean(torch.version)} ({built})" if built else clean(torch.version)
+    return bracketed(clean(torch.version), built)
 
 
 def _driver(snapshot: Snapshot) -> str:
@@ -155,9 +179,12 @@ def _driver(snapshot: Snapshot) -> str:
 
 def _gpus(snapshot: Snapshot) -> str:
     names = gpu_names(snapshot)
+    if not names:
+        return term("none")
     visible = snapshot.get(CudaDriver).device_count
-    hidden = f", {visible} visible" if visible not in (None, len(names)) else ""
-    return f"{counted(names)}{hidden}" if names else "none"
+    if visible in (None, len(names)):
+        return counted(names)
+    return in_line([counted(names), say("{count} visible", count=visible)])
 
 
 def _python(snapshot: Snapshot) -> str:
@@ -166,8 +193,10 @@ def _python(snapshot: Snapshot) -> str:
 
 def _system(snapshot: Snapshot) -> str:
     system = snapshot.get(System)
-    kernel = f"kernel {system.kernel}" if system.kernel else ""
-    return clean(", ".join(word for word in (system.pretty_name, kernel) if word))
+    words = [clean(system.pretty_name)] if system.pretty_name else []
+    if system.kernel:
+        words.append(say("kernel {kernel}", kernel=clean(system.kernel)))
+    return in_line(words)
 
 
 _LINES: dict[str, Callable[[Snapshot], str]] = {

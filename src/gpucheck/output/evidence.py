@@ -8,7 +8,17 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from gpucheck.findings.form import Finding
-from gpucheck.output.words import LONGEST, MOST_ITEMS, clean, in_runs, in_words, item, shown
+from gpucheck.language import Sentence, in_series
+from gpucheck.output.words import (
+    LONGEST,
+    MOST_ITEMS,
+    and_more,
+    clean,
+    in_runs,
+    in_words,
+    item,
+    shown,
+)
 
 _BEFORE = 60
 """Characters shown before what matters in a long text."""
@@ -40,7 +50,7 @@ def evidence_lines(finding: Finding) -> list[Line]:
 
 
 def _short(value: object, field: str, others: Sequence[object], named: Sequence[str]) -> str:
-    if isinstance(value, str) and len(value) > LONGEST:
+    if isinstance(value, str) and len(value) > LONGEST and not isinstance(value, Sentence):
         texts = [other for other in others if isinstance(other, str)]
         return _window(value, texts, named)
     if isinstance(value, list) and len(in_runs(value)) > MOST_ITEMS:
@@ -90,4 +100,4 @@ def _some_items(values: list[object], others: list[list[object]], named: Sequenc
         words += ["..."] if at != before + 1 else []
         words.append(in_words(runs[at]))
     left = len(values) - sum(runs[at][1] for at in chosen)
-    return f"{', '.join(words)} and {left} more"
+    return and_more(in_series(words), left)

@@ -1,16 +1,18 @@
 """A report as JUnit XML: each check and each self-test is a test case of a CI system."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from xml.etree import ElementTree as ET
 
 from gpucheck.engine import Report
 from gpucheck.facts.claims import Severity
 from gpucheck.facts.selftests import SelfTest, SelfTests
 from gpucheck.findings.form import Check, Finding, Outcome
+from gpucheck.language import say, spoken
 from gpucheck.output.public import public
 from gpucheck.output.selftest_lines import in_words
 from gpucheck.output.summary import headline, verdict
-from gpucheck.output.words import clean
+from gpucheck.output.terms import term
+from gpucheck.output.words import clean, headed
 
 _LONGEST = 2000
 _DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>'
@@ -22,7 +24,7 @@ def render(report: Report) -> str:
     report = public(report)
     tests = report.snapshot.get(SelfTests)
     return document(
-        f"gpucheck: {verdict(report)}",
+        headed("gpucheck", verdict(report)),
         {
             "gpucheck.check": [check_case(report, check) for check in report.checks],
             "gpucheck.selftest": [_selftest(result) for result in tests.results or ()],
@@ -58,6 +60,11 @@ def document(name: str, suites: Mapping[str, Sequence[Case]]) -> str:
     return f"{_DECLARATION}\n{ET.tostring(root, encoding='unicode')}\n"
 
 
+def lines(sentences: Iterable[str]) -> str:
+    """Return sentences in the current language, a line each."""
+    return "\n".join(spoken(one) for one in sentences)
+
+
 def _suite(name: str, cases: Sequence[Case]) -> ET.Element:
     counts = {many: str(sum(case.kind == kind for case in cases)) for kind, many in _KINDS.items()}
     made = _element("testsuite", name=name, tests=str(len(cases)), **counts)
@@ -70,9 +77,10 @@ def _element(tag: str, words: str = "", **attributes: str) -> ET.Element:
 
     XML has no way to write most control characters: they become escapes that can be read.
     """
-    values = {name: clean(value, _LONGEST) for name, value in attributes.items()}
+    values = {name: clean(spoken(value), _LONGEST) for name, value in attributes.items()}
     made = ET.Element(tag, values)
-    made.text = "\n".join(clean(line, _LONGEST) for line in words.split("\n")) or None
+    said = spoken(words).split("\n")
+    made.text = "\n".join(clean(line, _LONGEST) for line in said) or None
     return made
 
 
@@ -83,18 +91,17 @@ def check_case(report: Report, check: Check) -> Case:
     if check.outcome is Outcome.CRASHED:
         return case.ends("error", check.reason)
     if check.outcome in (Outcome.UNKNOWN, Outcome.NOT_APPLICABLE):
-        return case.ends("skipped", f"{check.outcome.value}: {check.reason}")
+        return case.ends("skipped", headed(term(check.outcome.value), check.reason))
     if finding is None:
         return case.says(check.reason)
     if finding.severity is Severity.ERROR:
         return case.ends("failure", headline(finding), _fixes(finding))
-    return case.says(f"{finding.severity.value}: {headline(finding)}\n{_fixes(finding)}")
+    said = headed(term(finding.severity.value), headline(finding))
+    return case.says(lines((said, _fixes(finding))))
 
 
 def _fixes(finding: Finding) -> str:
-    return "\n".join(
-        line for fix in finding.fixes for line in (fix.text, *fix.cautions, *fix.commands)
-    )
+    return lines(line for fix in finding.fixes for line in (fix.text, *fix.cautions, *fix.commands))
 
 
 def _selftest(result: SelfTest) -> Case:
@@ -103,6 +110,6 @@ def _selftest(result: SelfTest) -> Case:
         case.ends("skipped", result.detail)
     elif result.went_wrong:
         kind = "failure" if result.status == "failed" else "error"
-        stage = f"stage: {result.stage}" if result.stage else ""
-        case.ends(kind, f"{result.kind}: {result.detail}", stage)
-    return case.says("\n".join(in_words(one) for one in result.measurements))
+        stage = say("stage: {stage}", stage=result.stage) if result.stage else ""
+        case.ends(kind, headed(result.kind, result.detail), stage)
+    return case.says(lines(in_words(one) for one in result.measurements))

@@ -5,6 +5,8 @@ Written by hand, because importing rich alone takes as long as all the rest of a
 
 from collections.abc import Sequence
 
+from gpucheck.language import spoken
+from gpucheck.language.columns import chunks, padded, width_of
 from gpucheck.output.words import printable
 
 WIDTH = 80
@@ -24,6 +26,8 @@ STYLES = {
 
 class Page:
     """Lines of a page while it is written; no character of the text takes effect on a terminal.
+
+    Sentences are shown in the current language.
 
     Args:
         width: columns, limited to 40 and 120; longer lines are harder to read.
@@ -63,7 +67,8 @@ class Page:
         Further lines are indented by ``hang`` columns (like the first one if None).
         """
         hang = indent if hang is None else hang
-        first, *rest = self._wrapped(lead + words, indent, hang) or [""]
+        lead = spoken(lead)
+        first, *rest = self._wrapped(lead + spoken(words), indent, hang) or [""]
         if lead:
             cut = indent + len(lead)
             first = self.styled(first[:cut], "bold") + first[cut:]
@@ -79,14 +84,15 @@ class Page:
         self, cells: Sequence[tuple[str, int, str]], words: str, *, indent: int = 0
     ) -> None:
         """Write short cells (words, columns, style) and a paragraph in the column after them."""
+        words = spoken(words)
         row, length = " " * indent, indent
         for name, columns, style in cells:
-            label = printable(name)
-            room = max(columns, len(label) + 1)
-            row += self.styled(label.ljust(room), style)
+            label = printable(spoken(name))
+            room = max(columns, width_of(label) + 1)
+            row += self.styled(padded(label, room), style)
             length += room
         hang = indent + sum(columns for _label, columns, _style in cells)
-        fits = length + len(words) <= self._width
+        fits = length + width_of(words) <= self._width
         if self._width - hang < _LEAST_COLUMN and not fits:
             self._lines.append(row.rstrip(" "))
             self._lines += self._wrapped(words, indent + 2, indent + 2)
@@ -98,7 +104,7 @@ class Page:
         """Write a line that may be copied: not wrapped, not decorated; only its lead is styled."""
         emphasised, plain = (lead, line) if lead else (line, "")
         self._lines.append(
-            " " * indent + self.styled(printable(emphasised), style) + printable(plain)
+            " " * indent + self.styled(printable(spoken(emphasised)), style) + printable(plain)
         )
 
     def styled(self, words: str, style: str) -> str:
@@ -109,16 +115,23 @@ class Page:
         return words.replace(inner, f"\x1b[{STYLES[style]}m{inner}\x1b[0m", 1)
 
     def _wrapped(self, words: str, indent: int, hang: int) -> Sequence[str]:
-        """Break only between words: a path or a name is never broken."""
-        lines: list[str] = []
-        line, start = "", indent
-        for word in printable(" ".join(words.split())).split(" "):
-            if line and start + len(line) + 1 + len(word) > self._width:
-                lines.append(" " * start + line)
-                line, start = word, hang
-            else:
-                line = f"{line} {word}" if line else word
-        return [*lines, " " * start + line] if line else lines
+        return wrapped(printable(" ".join(words.split())), self._width, indent, hang)
+
+
+def wrapped(words: str, width: int, indent: int = 0, hang: int = 0) -> Sequence[str]:
+    """Return lines of at most ``width`` columns; a path or a name is never broken."""
+    lines: list[str] = []
+    line, start, columns = "", indent, 0
+    for blank, chunk in chunks(words):
+        more = len(blank) + width_of(chunk)
+        if line and start + columns + more > width:
+            lines.append(" " * start + line)
+            line, start, columns = chunk, hang, more - len(blank)
+        elif line:
+            line, columns = f"{line}{blank}{chunk}", columns + more
+        else:
+            line, columns = chunk, more - len(blank)
+    return [*lines, " " * start + line] if line else lines
 
 
 def between(width: int | None) -> int:

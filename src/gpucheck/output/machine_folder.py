@@ -10,6 +10,7 @@ from typing import Any
 
 from gpucheck.facts.environment import Environment
 from gpucheck.facts.snapshot import Snapshot
+from gpucheck.language import say
 from gpucheck.machine import RecordingHost
 from gpucheck.machine.record_folder import place_in_folder
 
@@ -23,6 +24,9 @@ _LINES_KEPT = {
     "/proc/cmdline": ("nvidia", "nouveau"),
 }
 
+
+_WITH_LOGINS = ("pip.conf", "pip.ini", "uv.toml", ".condarc")
+"""Ends of files that may hold passwords and tokens: they are not written."""
 
 _PATH = re.compile(rb"(?<=[\0:=])/[\x21-\x7e]{1,255}/[\x21-\x7e]{1,4096}")
 """A path in a binary file: between NUL bytes or colons, with at least two slashes."""
@@ -49,7 +53,9 @@ def write(
         RecordError: the folder exists and is not empty, or cannot be written.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise RecordError(f"{folder} is there already and is not an empty folder")
+        raise RecordError(
+            say("{folder} is there already and is not an empty folder", folder=folder)
+        )
     merged: dict[str, dict[str, Any]] = {kind: {} for kind in (*_KINDS, "ranges")}
     for entry in log:
         for kind in _KINDS:
@@ -59,7 +65,13 @@ def write(
     try:
         _write_all(folder, host, merged, snapshot, expect, redact)
     except OSError as error:
-        raise RecordError(f"{folder} cannot be written: {error.strerror or error}") from error
+        raise RecordError(
+            say(
+                "{folder} cannot be written: {strerror}",
+                folder=folder,
+                strerror=error.strerror or error,
+            )
+        ) from error
 
 
 def _write_all(
@@ -93,6 +105,8 @@ def _write_all(
         text = json.dumps(_each_text(content, redact), indent=1, sort_keys=True)
         (folder / name).write_text(text + "\n", encoding="utf-8")
     for path, data in merged["files"].items():
+        if path.endswith(_WITH_LOGINS):
+            continue
         text = _what_matters(path, data.decode("utf-8", "surrogateescape"))
         public = redact(text)
         # A binary file whose offsets would be wrong after redaction is left out.

@@ -1,19 +1,23 @@
 """A report to paste into an issue: redacted, and nothing in it acts as markup or as a mention."""
 
 import re
+from collections.abc import Iterable, Sequence
 
 from gpucheck.engine import Report
 from gpucheck.engine.trailer import trailer
-from gpucheck.facts.claims import Severity
+from gpucheck.facts.claims import Fix, Severity
 from gpucheck.facts.selftests import SelfTests
+from gpucheck.facts.snapshot import Snapshot
 from gpucheck.findings.form import Finding
+from gpucheck.language import in_turn, say, spoken
 from gpucheck.output.areas import areas
 from gpucheck.output.evidence import Line, evidence_lines
 from gpucheck.output.fix_words import caution, label
 from gpucheck.output.public import public
 from gpucheck.output.selftest_lines import lines_of
 from gpucheck.output.summary import headline, open_questions, reach, target, verdict
-from gpucheck.output.words import clean
+from gpucheck.output.terms import VERDICTS, term
+from gpucheck.output.words import clean, headed
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|~$&])")
 _REFERS = re.compile(r"@(?=\w)|#(?=[0-9])|(?<=GH)-(?=[0-9])", re.IGNORECASE)
@@ -29,15 +33,15 @@ def render(report: Report) -> str:
     """Return the report as GitHub's Markdown."""
     report = public(report)
     parts = [
-        f"**{report.verdict.upper()}**: {escaped(verdict(report))}",
-        f"Python: {escaped(target(report.snapshot))}",
+        strong(VERDICTS[report.verdict], verdict(report)),
+        escaped(headed("Python", target(report.snapshot))),
         escaped(reach(report)),
         *(_finding(finding) for finding in report.standing),
         _questions(report),
         _selftests(report),
         _table(report),
         _footer(report),
-        code(trailer(report.verdict, report.root_causes, report.verdict.upper())),
+        code(trailer(report.verdict, report.root_causes, spoken(VERDICTS[report.verdict]))),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -47,15 +51,21 @@ def escaped(text: str, limit: int = _LONGEST_WORDS) -> str:
 
     Markup, tables, HTML, mentions, issue numbers and bare links lose their meaning.
     """
-    harmless = _SPECIAL.sub(_literal, clean(text, limit))
+    harmless = _SPECIAL.sub(_literal, clean(spoken(text), limit))
     harmless = _REFERS.sub(lambda found: found[0] + _NO_WIDTH, harmless)
     return _LINKS.sub(lambda found: f"&#{ord(found[0])};", harmless)
 
 
 def code(text: str, limit: int = _LONGEST_WORDS) -> str:
     """Return untrusted text as inline code."""
-    inner = clean(text, limit).replace("`", "'")
-    return f"`{inner}`" if inner else "(nothing)"
+    inner = clean(spoken(text), limit).replace("`", "'")
+    return f"`{inner}`" if inner else escaped(say("(nothing)"))
+
+
+def strong(lead: str, text: str, limit: int = _LONGEST_WORDS) -> str:
+    """Return ``lead: text``, untrusted, with the lead in bold."""
+    bold = escaped(lead, limit)
+    return f"**{bold}**{escaped(headed(lead, text), limit).removeprefix(bold)}"
 
 
 def block(lines: tuple[str, ...]) -> str:
@@ -72,57 +82,80 @@ def _literal(found: re.Match[str]) -> str:
 
 def _finding(finding: Finding) -> str:
     lines = [
-        f"### {finding.severity.value}: {finding.slug}",
+        f"### {escaped(headed(term(finding.severity.value), finding.slug))}",
         escaped(headline(finding)),
     ]
     evidence = [_evidence(line) for line in evidence_lines(finding)]
     lines += ["\n".join(evidence)] if evidence else []
     fixes = finding.fixes if finding.severity is not Severity.INFO else finding.fixes[:1]
     for number, fix in enumerate(fixes, start=1):
-        lines.append(f"**{label(fix, number, len(fixes))}.** {escaped(fix.text)}")
-        if fix.cautions:
-            lines.append(f"**Caution.** {escaped(caution(fix))}")
-        if fix.commands:
-            lines.append(block(fix.commands))
-        if fix.verify:
-            lines.append(f"Verify: {code(fix.verify)}")
+        lines += shown_fix(fix, number, len(fixes))
     return "\n\n".join(lines)
 
 
+def shown_fix(fix: Fix, number: int, count: int) -> list[str]:
+    """Return the paragraphs of a fix."""
+    name = say("{name}.", name=label(fix, number, count))
+    lines = [f"**{escaped(name)}** {escaped(fix.text)}"]
+    if fix.cautions:
+        lines.append(f"**{escaped(say('Caution.'))}** {escaped(caution(fix))}")
+    if fix.commands:
+        lines.append(block(fix.commands))
+    if fix.verify:
+        lines.append(f"{escaped(say('Verify:'))} {code(fix.verify)}")
+    return lines
+
+
 def _evidence(line: Line) -> str:
-    source = f" from {code(line.source)}" if line.source else ""
-    return f"- {code(f'{line.fact} = {line.value}')}{source}"
+    fact = code(say("{fact} = {value}", fact=line.fact, value=line.value))
+    return f"- {fact} {escaped(say('from'))} {code(line.source)}" if line.source else f"- {fact}"
 
 
 def _questions(report: Report) -> str:
     if report.verdict != "unknown":
         return ""
     lines = [f"- {escaped(question)}" for question in open_questions(report)]
-    return "\n".join(("### Open questions", "", *lines))
+    return "\n".join((f"### {escaped(say('Open questions'))}", "", *lines))
 
 
 def _selftests(report: Report) -> str:
     tests = report.snapshot.get(SelfTests)
     if not tests.results:
         return ""
-    rows = [
-        f"| {escaped(line.name)} | {line.status} | {escaped(line.words)} |"
-        for line in lines_of(tests)
-    ]
-    return "\n".join(("| Self-test | | |", "|---|---|---|", *rows))
+    rows = [(line.name, term(line.status), line.words) for line in lines_of(tests)]
+    return table((say("Self-test"), "", ""), rows)
 
 
 def _table(report: Report) -> str:
     rows = [
-        f"| {area.name} | {area.status} | {escaped(area.words)} | {', '.join(area.slugs)} |"
+        (term(area.name), term(area.status), area.words, ", ".join(area.slugs))
         for area in areas(report)
     ]
-    return "\n".join(("| Area | State | Facts | Findings |", "|---|---|---|---|", *rows))
+    return table((say("Area"), say("State"), say("Facts"), say("Findings")), rows)
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table of untrusted cells."""
+    lines = [_row(heads), "|" + "---|" * len(heads), *map(_row, rows)]
+    return "\n".join(lines)
+
+
+def _row(cells: Sequence[str]) -> str:
+    return "|" + "".join(f" {escaped(cell)} |" if cell else " |" for cell in cells)
 
 
 def _footer(report: Report) -> str:
-    versions = report.snapshot.versions
-    return (
-        f"gpucheck {escaped(versions.version)}, tables {escaped(versions.tables)}, "
-        f"{escaped(report.snapshot.taken)}. Names, paths, addresses and UUIDs are stand-ins."
+    names = say("Names, paths, addresses and UUIDs are stand-ins.")
+    return footer(report.snapshot, names)
+
+
+def footer(snapshot: Snapshot, names: str) -> str:
+    """Return the versions and the time, and what the names in the report are."""
+    versions = snapshot.versions
+    read = say(
+        "gpucheck {version}, tables {tables}, {taken}.",
+        version=versions.version,
+        tables=versions.tables,
+        taken=snapshot.taken,
     )
+    return escaped(in_turn([read, names]))

@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 
-from gpucheck.output.words import clean
+from gpucheck.language import in_series, say
+from gpucheck.output.words import bracketed, clean
 
 
 def sentence(not_judged: Mapping[str, str]) -> str:
     """Return the line; "" if everything that was given is judged."""
     if not not_judged:
         return ""
-    names = [f"{name} ({why})" if why else name for name, why in not_judged.items()]
-    return clean(f"Not judged by this version: {', '.join(names)}.", 1000)
+    names = [bracketed(name, why) for name, why in not_judged.items()]
+    return clean(say("Not judged by this version: {names}.", names=in_series(names)), 1000)

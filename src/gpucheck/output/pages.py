@@ -1,18 +1,24 @@
 """The page of a finding, and the lists of findings, probes and self-tests."""
 
-import inspect
+import re
 import sys
-import textwrap
 from typing import Any
 
 import msgspec
 
+from gpucheck.facts import builtins
 from gpucheck.findings import RETIRED, all_rules
 from gpucheck.findings.form import Rule
-from gpucheck.output.layout import WIDTH, Page, between
-from gpucheck.output.words import clean
+from gpucheck.language import Sentence, say, spoken
+from gpucheck.language.paragraphs import parts, template_of
+from gpucheck.output.layout import WIDTH, Page, between, wrapped
+from gpucheck.output.terms import term
+from gpucheck.output.words import headed
 from gpucheck.probes import all_probes
 from gpucheck.selftest.catalogue import headers
+
+_ITEM = re.compile(r"(?:^|(?<=[：:。；;.]) ?|\s)- ")  # noqa: RUF001  # Chinese signs
+"""What begins an item of a list in a translation, which is on one line."""
 
 
 class RuleRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,7 +54,8 @@ def explain(slug: str, width: int | None = None) -> str | None:
     newer = RETIRED.names.get(slug)
     if newer is not None:
         page = _page(rules[newer], between(width)) if newer in rules else ""
-        return f"{slug} is called {newer} now.\n\n{page}"
+        now = spoken(say("{slug} is called {newer} now.", slug=slug, newer=newer))
+        return f"{now}\n\n{page}"
     return _page(rules[slug], between(width)) if slug in rules else None
 
 
@@ -74,7 +81,7 @@ def list_probes() -> list[ProbeRow]:
 def list_selftests() -> list[SelfTestRow]:
     """Return every self-test, in the order in which they run."""
     return [
-        SelfTestRow(name=one.name, about=one.about, per=one.per, levels=list(one.levels))
+        SelfTestRow(name=one.name, about=Sentence(one.about), per=one.per, levels=list(one.levels))
         for one in headers().values()
     ]
 
@@ -82,15 +89,15 @@ def list_selftests() -> list[SelfTestRow]:
 def listing(width: int | None = None, *, color: bool = False) -> str:
     """Return the lists as text."""
     page = Page(width, color=color)
-    page.heading("Findings (gpucheck explain NAME)")
+    page.heading(say("Findings (gpucheck explain NAME)"))
     for row in list_rules():
-        page.columns([(row.slug, 30, ""), (row.severity, 8, "")], row.title, indent=2)
-    page.heading("Probes")
+        page.columns([(row.slug, 30, ""), (term(row.severity), 8, "")], row.title, indent=2)
+    page.heading(say("Probes"))
     for probe in list_probes():
         page.columns([(probe.name, 30, "")], probe.subject, indent=2)
-    page.heading("Self-tests (gpucheck selftest --tests NAMES)")
+    page.heading(say("Self-tests (gpucheck selftest --tests NAMES)"))
     for test in list_selftests():
-        first = test.levels[0] if test.levels else "named"
+        first = test.levels[0] if test.levels else say("named")
         page.columns([(test.name, 30, ""), (first, 9, "")], test.about, indent=2)
     return page.text()
 
@@ -98,31 +105,54 @@ def listing(width: int | None = None, *, color: bool = False) -> str:
 def listing_json() -> dict[str, Any]:
     """Return the lists as JSON-like data."""
     return {
-        "findings": msgspec.to_builtins(list_rules()),
-        "probes": msgspec.to_builtins(list_probes()),
-        "selftests": msgspec.to_builtins(list_selftests()),
+        "findings": builtins(list_rules()),
+        "probes": builtins(list_probes()),
+        "selftests": builtins(list_selftests()),
     }
 
 
 def _page(rule: Rule, width: int) -> str:
-    facts = [f"Severity: {rule.severity.value}. Area: {rule.family}."]
-    facts.append(f"As an error it ends a pre-flight with exit status {rule.preflight_class}.")
+    facts = [
+        say(
+            "Severity: {severity}. Area: {family}.",
+            severity=term(rule.severity.value), family=term(rule.family),
+        ),
+        say(
+            "As an error it ends a pre-flight with exit status {status}.",
+            status=rule.preflight_class,
+        ),
+    ]  # fmt: skip
     if rule.suppressed_by:
-        facts.append(f"Silent beside: {', '.join(rule.suppressed_by)} (they explain it).")
+        slugs = ", ".join(rule.suppressed_by)
+        facts.append(say("Not reported beside: {slugs} (they explain it).", slugs=slugs))
     if rule.refuted_by:
-        names = ", ".join(rule.refuted_by)
-        facts.append(f"Withdrawn when these self-tests pass on every GPU: {names}.")
-    paragraphs = [reflow(part, width) for part in rule.page.replace("``", "`").split("\n\n")]
+        tests = ", ".join(rule.refuted_by)
+        facts.append(
+            say("Withdrawn when these self-tests pass on every GPU: {tests}.", tests=tests)
+        )
     return (
         "\n\n".join(
             (
-                reflow(f"{rule.slug}: {rule.title}", width),
-                *paragraphs,
-                *(reflow(fact, width) for fact in facts),
+                reflow(spoken(headed(rule.slug, rule.title)), width),
+                *(reflow(_in_words(part), width) for part in parts(rule.page)),
+                *(reflow(spoken(fact), width) for fact in facts),
             )
         )
         + "\n"
     )
+
+
+def _in_words(part: str) -> str:
+    """Return a paragraph in the current language, each item of a list on its own line."""
+    template = template_of(part)
+    words = spoken(Sentence(template))
+    if words == template:
+        return part.replace("``", "`")
+    items = part.count("\n- ") + part.startswith("- ")
+    cut = _ITEM.split(words)
+    if items and len(cut) == items + 1:
+        words = "\n- ".join(cut).removeprefix("\n")
+    return words.replace("``", "`")
 
 
 def reflow(paragraph: str, width: int = WIDTH) -> str:
@@ -137,16 +167,10 @@ def reflow(paragraph: str, width: int = WIDTH) -> str:
 
 
 def _fill(item: str, width: int) -> str:
-    return textwrap.fill(
-        item,
-        width=width,
-        subsequent_indent="  " if item.startswith("- ") else "",
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    hang = 2 if item.startswith("- ") else 0
+    return "\n".join(wrapped(" ".join(item.split()), width, 0, hang))
 
 
-def _subject(section: type[Any]) -> str:
+def _subject(section: type[Any]) -> Sentence:
     """Return the first paragraph of the module that defines the probe."""
-    words = inspect.getdoc(sys.modules[section.__module__]) or ""
-    return clean(words.partition("\n\n")[0])
+    return Sentence(template_of(parts(sys.modules[section.__module__].__doc__ or "")[0]))

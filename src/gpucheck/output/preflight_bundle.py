@@ -15,6 +15,7 @@ from pathlib import PurePath
 from typing import Any
 
 from gpucheck.facts import builtins
+from gpucheck.language import in_turn, say, spoken
 from gpucheck.output import preflight_json, preflight_text, preflight_words
 from gpucheck.output.preflight_public import Public
 from gpucheck.preflight.judgement import Result
@@ -42,7 +43,12 @@ def bundle(path: str, result: Result, history: Sequence[StepResult] = ()) -> tup
     """
     files = _without_peers(dict(_files(result, history)))
     packed = _tar(files) if path.lower().endswith(_TAR_ENDS) else _zip(files)
-    return packed, f"{PurePath(path).name} has {', '.join(files)}, all of it redacted"
+    said = say(
+        "{archive} has {files}, all of it redacted",
+        archive=PurePath(path).name,
+        files=", ".join(files),
+    )
+    return packed, said
 
 
 def _files(result: Result, history: Sequence[StepResult]) -> Iterator[tuple[str, str]]:
@@ -51,9 +57,16 @@ def _files(result: Result, history: Sequence[StepResult]) -> Iterator[tuple[str,
     drill = preflight_words.drill_words(shown)
     text = preflight_text.render(shown, verbose=1, width=_WIDTH)
     about = (
-        f"{drill}\n\n" if drill else ""
-    ) + "Made by gpucheck preflight --bundle. Names, paths, addresses and UUIDs are stand-ins.\n"
-    yield "README.txt", f"{about}gpucheck triage report.json judges it anew.\n"
+        in_turn(
+            [
+                say("Made by gpucheck preflight --bundle."),
+                say("Names, paths, addresses and UUIDs are stand-ins."),
+            ]
+        ),
+        say("gpucheck triage report.json judges it anew."),
+    )
+    loud = f"{spoken(drill)}\n\n" if drill else ""
+    yield "README.txt", loud + "".join(f"{spoken(one)}\n" for one in about)
     yield "report.txt", text
     yield "report.json", preflight_json.render(shown)
     ranks = (json.dumps(builtins(one)) for one in shown.preflight.ranks or ())

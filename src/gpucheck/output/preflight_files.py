@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Sequence
 
+from gpucheck.language import say, say_many
 from gpucheck.output import preflight_metrics
 from gpucheck.output.preflight_bundle import bundle
-from gpucheck.output.words import clean
+from gpucheck.output.words import clean, headed
 from gpucheck.preflight.exclude import exclusion
 from gpucheck.preflight.files import FileError, write_file
 from gpucheck.preflight.judgement import Result
@@ -42,7 +43,7 @@ def write_files(
         try:
             said.append(write(path))
         except FileError as error:
-            said.append(f"{option}: {clean(str(error))}")
+            said.append(headed(option, clean(error.args[0] if error.args else "")))
     return said
 
 
@@ -50,14 +51,19 @@ def _exclude(path: str, result: Result) -> str:
     found = exclusion(result.preflight)
     write_file(path, found.text())
     count = len(found.hosts)
-    hosts = "no host" if not count else "1 host" if count == 1 else f"{count} hosts"
-    note = f": {clean(found.note)}" if found.note else ""
-    return f"{clean(path)} leaves out {hosts}{note}"
+    if count:
+        said = say_many(
+            count, "{file} leaves out {count} host", "{file} leaves out {count} hosts",
+            file=clean(path),
+        )  # fmt: skip
+    else:
+        said = say("{file} leaves out no host", file=clean(path))
+    return headed(said, clean(found.note))
 
 
 def _metrics(path: str, result: Result) -> str:
     write_file(path, preflight_metrics.render(result))
-    return f"{clean(path)} has the metrics"
+    return say("{file} has the metrics", file=clean(path))
 
 
 def _bundle(path: str, result: Result, history: Sequence[StepResult]) -> str:

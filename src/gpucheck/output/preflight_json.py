@@ -7,6 +7,7 @@ GPUs. The report in a bundle (``--bundle``) is redacted.
 from typing import Any
 
 from gpucheck.facts import Facts, builtins
+from gpucheck.output.json_text import with_said
 from gpucheck.output.preflight_words import drill_words, notices, verdict_word
 from gpucheck.preflight.files import json_text
 from gpucheck.preflight.judgement import Result
@@ -16,7 +17,7 @@ _AFTER_CAUSES = "root_causes"
 
 def render(result: Result) -> str:
     """Return the pre-flight as JSON in ASCII, its keys in the order of the schema."""
-    return json_text(as_json(result))
+    return json_text(with_said(as_json(result)))
 
 
 def as_json(result: Result) -> dict[str, Any]:

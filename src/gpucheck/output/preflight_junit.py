@@ -3,8 +3,12 @@
 from collections.abc import Mapping
 
 from gpucheck.facts.preflight import Culprit, RankOutcome
+from gpucheck.language import in_turn, say
 from gpucheck.output import preflight_words as words
-from gpucheck.output.junit import Case, check_case, document
+from gpucheck.output.junit import Case, check_case, document, lines
+from gpucheck.output.terms import term
+from gpucheck.output.ticket_text import with_slug
+from gpucheck.output.words import headed
 from gpucheck.preflight.judgement import Result
 
 _VERDICT, _STEPS = "gpucheck.preflight", "gpucheck.preflight.diagnose.steps"
@@ -17,7 +21,8 @@ def render(result: Result) -> str:
     preflight = result.preflight
     blamed = _blamed(preflight.culprits or ())
     drill = words.drill_words(result)
-    name = f"gpucheck preflight: {f'{drill} ' if drill else ''}{words.verdict(result)}"
+    verdict = words.verdict(result)
+    name = headed("gpucheck preflight", in_turn([drill, verdict]) if drill else verdict)
     return document(
         name,
         {
@@ -41,7 +46,7 @@ def _verdict(result: Result) -> Case:
     """Return the case that fails whenever the exit status is not 0, whoever is to blame."""
     case = Case(_VERDICT, "verdict", result.seconds)
     drill = words.drill_words(result)
-    said = "\n".join(
+    said = lines(
         part
         for part in (
             drill,
@@ -55,7 +60,7 @@ def _verdict(result: Result) -> Case:
         return case.ends("error", words.verdict(result), said)
     if result.ending.status:
         return case.ends("failure", words.verdict(result), said)
-    return case.says(f"{words.verdict(result)}\n{said}")
+    return case.says(lines((words.verdict(result), said)))
 
 
 def _steps(result: Result) -> list[Case]:
@@ -66,28 +71,34 @@ def _steps(result: Result) -> list[Case]:
     preflight = result.preflight
     notes = iter(preflight.step_notes)
     cases = [
-        Case(_STEPS, f"{number} {step} was done").says(next(notes, ""))
+        Case(_STEPS, say("{number} {step} was done", number=number, step=step)).says(
+            next(notes, "")
+        )
         for number, step in enumerate(preflight.steps or (), 1)
     ]
     if preflight.finished is False and preflight.stopped_because:
-        last = Case(_STEPS, f"{len(cases) + 1} was not done")
+        last = Case(_STEPS, say("{number} was not done", number=len(cases) + 1))
         cases.append(last.ends("error", preflight.stopped_because))
     return cases
 
 
 def _rank(one: RankOutcome, culprits: list[Culprit]) -> Case:
-    gpu = f" GPU {one.gpu}" if one.gpu is not None else ""
-    case = Case(_RANKS, f"rank {one.rank} [{words.host(one.host or 'host unknown')}{gpu}]")
+    host = words.host(one.host) if one.host else say("host unknown")
+    place = host if one.gpu is None else say("{host} GPU {gpu}", host=host, gpu=one.gpu)
+    case = Case(_RANKS, with_slug(say("rank {rank}", rank=one.rank), place))
     errors = [two for two in culprits if two.severity.value == "error"]
-    where = f"phase {one.phase}"
+    where = words.phase_words(one.phase)
+    blamed = [with_slug(words.sentence(two), two.slug) for two in culprits[:_CULPRITS_OF_A_RANK]]
     if errors:
-        more = [f"{words.sentence(two)} [{two.slug}]" for two in culprits[:_CULPRITS_OF_A_RANK]]
-        return case.ends("failure", f"{errors[0].slug}: {words.sentence(errors[0])}",
-                         "\n".join((*more, where, one.detail)))  # fmt: skip
+        first = headed(errors[0].slug, words.sentence(errors[0]))
+        return case.ends("failure", first, lines((*blamed, where, one.detail)))
     if one.status == "stopped":
-        return case.ends("skipped", "it waited for another rank, and is not to blame")
+        return case.ends("skipped", say("it waited for another rank, and is not to blame"))
     if one.status != "passed":
-        return case.ends("error", f"{one.status} in {where}: {one.detail}")
-    warned = [f"{two.severity.value}: {words.sentence(two)} [{two.slug}]" for two in culprits]
+        ended = say("{outcome} in phase {phase}", outcome=term(one.status), phase=one.phase)
+        return case.ends("error", headed(ended, one.detail))
+    warned = [
+        headed(term(two.severity.value), said) for two, said in zip(culprits, blamed, strict=False)
+    ]
     rates = [f"{name} {value:.4g}" for name, value in one.rates.items()]
-    return case.says("\n".join((*warned[:_CULPRITS_OF_A_RANK], *rates)))
+    return case.says(lines((*warned, *rates)))

@@ -8,8 +8,9 @@ import msgspec
 
 from gpucheck.engine import Report
 from gpucheck.facts.claims import Fix
-from gpucheck.facts.preflight import Preflight
+from gpucheck.facts.preflight import Preflight, RankOutcome
 from gpucheck.findings.form import Evidence, Finding
+from gpucheck.language import Sentence
 from gpucheck.output.public import public
 from gpucheck.output.redact import redact, redact_text
 from gpucheck.preflight.judgement import Result
@@ -40,13 +41,18 @@ class Public:
         shown = redact_text(words, self._private)
         if not self._left:
             return shown
-        return self._finder.sub(lambda found: self._left[found[0]], shown)
+        return self._named(shown)
+
+    def _named(self, words: str) -> str:
+        if isinstance(words, Sentence):
+            return words.mapped(self._named)
+        return self._finder.sub(lambda found: self._left[found[0]], words)
 
     def data(self, value: Any) -> Any:  # noqa: ANN401  # JSON-like data
         """Return JSON-like data with every text in it replaced."""
         if isinstance(value, str):
             return self.text(value)
-        if isinstance(value, list):
+        if isinstance(value, (list, tuple)):
             return [self.data(one) for one in value]
         if isinstance(value, dict):
             return {self.text(str(key)): self.data(one) for key, one in value.items()}
@@ -75,10 +81,7 @@ class Public:
             _replace(one, evidence=self.text(one.evidence), data=self.data(one.data))
             for one in shown.culprits or ()
         ]
-        ranks = [
-            _replace(one, detail=self.text(one.detail)) if one.detail else one
-            for one in shown.ranks or ()
-        ]
+        ranks = [self._rank(one) for one in shown.ranks or ()]
         return _replace(
             shown,
             culprits=None if shown.culprits is None else culprits,
@@ -88,6 +91,15 @@ class Public:
             notices=list(map(self.text, shown.notices)),
             step_notes=list(map(self.text, shown.step_notes)),
         )
+
+    def _rank(self, one: RankOutcome) -> RankOutcome:
+        look = one.look
+        if look is not None and (look.python or look.error):
+            look = _replace(
+                look, python=tuple(map(self.text, look.python)), error=self.text(look.error)
+            )
+        detail = self.text(one.detail) if one.detail else ""
+        return _replace(one, detail=detail, look=look) if detail or look is not None else one
 
     def _report(self, shown: Report, preflight: Preflight) -> Report:
         """Return the report, redacted from the original: a pseudonym may be another's name."""

@@ -4,10 +4,14 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from gpucheck.facts.preflight import RankOutcome
+from gpucheck.language import in_series, say, spoken
+from gpucheck.language.columns import padded
 from gpucheck.output import preflight_words as words
+from gpucheck.output.fix_words import with_colon
 from gpucheck.output.layout import Page
 from gpucheck.output.terminal import show_fixes, show_footer
-from gpucheck.output.words import clean
+from gpucheck.output.terms import VERDICTS, term
+from gpucheck.output.words import bracketed, clean, headed, in_line
 from gpucheck.preflight.judgement import Result
 
 _VERDICTS = {"healthy": "green", "warning": "yellow", "broken": "red", "unknown": "blue"}
@@ -17,6 +21,7 @@ _RANK_COLUMNS = 9, 11
 _SAID, _IN_FULL = 8, 2
 """How many findings are shown, and how many slugs with their fixes."""
 _ROWS = 8
+_LONGEST_LOOK = 400
 _FEW_RANKS = 16
 """Up to this many ranks have a line each; otherwise only those that failed, by host."""
 
@@ -47,7 +52,7 @@ def render(
     if not quiet:
         _findings(page, found, result)
         for said in words.notices(result):
-            page.labelled("notice", said, column=_SEVERITY_COLUMN)
+            page.labelled(say("notice"), said, column=_SEVERITY_COLUMN)
         _open_end(page, result)
         if verbose or result.ending.status:
             _ranks(page, result)
@@ -65,7 +70,7 @@ def render(
 
 def _drill(page: Page, drill: str, *, in_one_line: bool) -> None:
     if drill and in_one_line:
-        page.verbatim(drill, style="yellow")
+        page.verbatim(spoken(drill), style="yellow")
     elif drill:
         page.words(drill, style="yellow")
 
@@ -73,9 +78,9 @@ def _drill(page: Page, drill: str, *, in_one_line: bool) -> None:
 def _verdict(page: Page, result: Result, *, in_one_line: bool) -> None:
     """Write the verdict; the part that scripts search for in a log is always on one line."""
     word = words.verdict_word(result)
-    label, said, style = word.upper(), words.verdict(result), _VERDICTS[word]
+    label, said, style = VERDICTS[word], words.verdict(result), _VERDICTS[word]
     if in_one_line:
-        page.verbatim(said, lead=label.ljust(_VERDICT_COLUMN), style=style)
+        page.verbatim(spoken(said), lead=padded(spoken(label), _VERDICT_COLUMN), style=style)
     else:
         page.labelled(label, said, column=_VERDICT_COLUMN, style=style)
 
@@ -88,21 +93,23 @@ def _findings(page: Page, found: list[words.Cause], result: Result) -> None:
         page.blank()
     for severity, said in rest[:_SAID]:
         style = _SEVERITIES[severity]
-        page.labelled(severity, said, column=_SEVERITY_COLUMN, style=style)
+        page.labelled(term(severity), said, column=_SEVERITY_COLUMN, style=style)
     if len(rest) > _SAID:
-        page.words(f"and {len(rest) - _SAID:,} more: --format json has all")
+        page.words(say("and {rest:,} more: --format json has all", rest=len(rest) - _SAID))
     for cause in found[:_IN_FULL]:
-        page.heading(f"{cause.severity}: {cause.slug}", style=_SEVERITIES[cause.severity])
+        page.heading(headed(term(cause.severity), cause.slug), style=_SEVERITIES[cause.severity])
         if cause.finding is None:
             continue
         if words.drill_words(result):
-            page.words("What to do is left out, since this is a drill.", indent=2)
+            page.words(say("What to do is left out, since this is a drill."), indent=2)
         else:
             show_fixes(page, cause.finding)
-        page.words(f"More: gpucheck explain {cause.slug}", indent=2)
+        page.words(say("More: gpucheck explain {slug}", slug=cause.slug), indent=2)
     if len(found) > _IN_FULL:
         page.blank()
-        page.words(f"What to do about the rest: {_explain(found[_IN_FULL:])}", hang=2)
+        page.words(
+            say("What to do about the rest: {explain}", explain=_explain(found[_IN_FULL:])), hang=2
+        )
 
 
 def _explain(causes: list[words.Cause]) -> str:
@@ -117,10 +124,10 @@ def _open_end(page: Page, result: Result) -> None:
         for open_end in (preflight.inconclusive, preflight.stopped_because):
             if open_end:
                 page.blank()
-                page.words(f"Not settled: {clean(open_end, 600)}", hang=2)
+                page.words(say("Not settled: {open_end}", open_end=clean(open_end, 600)), hang=2)
     steps = words.next_steps(result)
     if steps:
-        page.heading("Next")
+        page.heading(say("Next"))
         for step in steps:
             page.words(step, lead="- ", indent=2, hang=4)
 
@@ -131,8 +138,14 @@ def _ranks(page: Page, result: Result) -> None:
         return
     page.heading(words.population(result))
     if result.preflight.steps:
-        done = ", ".join(_counted_steps(result.preflight.steps))
-        page.words(f"Steps: {done}; {words.seconds(result.seconds)}", indent=2, hang=4)
+        done = in_series(list(_counted_steps(result.preflight.steps)))
+        page.words(
+            say("Steps: {done}; {seconds}", done=done, seconds=words.seconds(result.seconds)),
+            indent=2,
+            hang=4,
+        )
+    for said in result.preflight.looks:
+        page.words(clean(said, _LONGEST_LOOK), indent=2, hang=4)
     if len(ranks) > _FEW_RANKS:
         _hosts(page, ranks)
         return
@@ -146,35 +159,60 @@ def _hosts(page: Page, ranks: list[RankOutcome]) -> None:
     groups = words.by_status(ranks)
     hosts = _by_host([one for one in ranks if one.status in words.BAD])
     if len(hosts) > 1:
-        bad = (f"{len(these):,} {status}" for status, these in groups if status in words.BAD)
-        page.words(", ".join(bad), indent=2)
+        bad = [
+            words.counted_status(len(these), status)
+            for status, these in groups
+            if status in words.BAD
+        ]
+        page.words(in_series(bad), indent=2)
     for host, those in hosts[:_ROWS]:
-        page.words(words.host_words(those), lead=f"{host}: ", indent=2, hang=4)
+        page.words(words.host_words(those), lead=with_colon(host), indent=2, hang=4)
     if len(hosts) > _ROWS:
-        page.words(f"and {len(hosts) - _ROWS:,} more hosts", indent=2)
-    more = ("and ", "more ") if hosts else ("", "")
-    did = {"stopped": "stopped while waiting for others", "passed": "passed"}
+        page.words(say("and {hosts:,} more hosts", hosts=len(hosts) - _ROWS), indent=2)
     for status, these in groups:
-        if status in did:
-            page.words(f"{more[0]}{len(these):,} {more[1]}{did[status]}", indent=2)
+        if said := _others(status, len(these), more=bool(hosts)):
+            page.words(said, indent=2)
+
+
+def _others(status: str, count: int, *, more: bool) -> str:
+    """Return how many ranks did not fail; "" for a status of those that did."""
+    if status == "stopped":
+        if more:
+            return say("and {count:,} more stopped while waiting for others", count=count)
+        return say("{count:,} stopped while waiting for others", count=count)
+    if status == "passed":
+        if more:
+            return say("and {count:,} more passed", count=count)
+        return say("{count:,} passed", count=count)
+    return ""
 
 
 def _rank(page: Page, one: RankOutcome, status: str) -> None:
-    host = f" on {words.host(one.host)}" if one.host else ""
-    gpu = f" GPU {one.gpu}" if one.gpu is not None else ""
-    phase = f"phase {one.phase}" if status in words.BAD and status != "absent" else ""
-    detail = clean(one.detail, 200)
-    said = ", ".join(part for part in (f"{host}{gpu}".strip(), phase) if part)
+    where: list[str] = []
+    if one.host:
+        where.append(_place(words.host(one.host), one.gpu))
+    elif one.gpu is not None:
+        where.append(f"GPU {one.gpu}")
+    if status in words.BAD and status != "absent":
+        where.append(words.phase_words(one.phase))
+    said, detail = in_line(where), clean(one.detail, 200)
     style = "red" if status in words.BAD else ""
-    cells = [(f"rank {one.rank}", _RANK_COLUMNS[0], ""), (status, _RANK_COLUMNS[1], style)]
-    page.columns(cells, f"{said}{': ' if said and detail else ''}{detail}", indent=2)
+    rank = say("rank {rank}", rank=one.rank)
+    cells = [(rank, _RANK_COLUMNS[0], ""), (term(status), _RANK_COLUMNS[1], style)]
+    page.columns(cells, headed(said, detail) if said else detail, indent=2)
+
+
+def _place(host: str, gpu: int | None) -> str:
+    if gpu is None:
+        return say("on {host}", host=host)
+    return say("on {host} GPU {gpu}", host=host, gpu=gpu)
 
 
 def _by_host(ranks: list[RankOutcome]) -> list[tuple[str, list[RankOutcome]]]:
     """Return the ranks by their hosts; the host with the most of them first."""
     ordered = sorted(ranks, key=lambda one: (one.host or "", words.WORST_FIRST.index(one.status)))
     found = [
-        (words.host(name) or "host unknown", list(those))
+        (words.host(name) or say("host unknown"), list(those))
         for name, those in groupby(ordered, key=lambda one: one.host or "")
     ]
     return sorted(found, key=lambda pair: -len(pair[1]))
@@ -184,7 +222,7 @@ def _counted_steps(steps: list[str]) -> Iterator[str]:
     """Return the steps in order, repeated ones once with their count."""
     for step, same in groupby(steps):
         count = len(list(same))
-        yield clean(step) + (f" ({count} rounds)" if count > 1 else "")
+        yield bracketed(clean(step), say("{count} rounds", count=count) if count > 1 else "")
 
 
 def _figures(page: Page, result: Result) -> None:
@@ -193,18 +231,24 @@ def _figures(page: Page, result: Result) -> None:
         preflight.bandwidths or (), key=lambda one: (one.ranks, one.size), reverse=True
     )
     if bandwidths:
-        page.heading("Bandwidth")
+        page.heading(say("Bandwidth"))
     for one in bandwidths[: 2 * _ROWS]:
-        over = f"{words.number(one.ranks, 'rank')} on {words.number(one.nodes, 'node')}"
-        page.words(f"{over}: {words.bandwidth_words(one)}", indent=2, hang=4)
+        over = words.ranks_on_nodes(one.ranks, one.nodes)
+        page.words(headed(over, words.bandwidth_words(one)), indent=2, hang=4)
     if len(bandwidths) > 2 * _ROWS:
-        page.words(f"and {len(bandwidths) - 2 * _ROWS} more: --format json has all", indent=2)
+        page.words(
+            say(
+                "and {bandwidths} more: --format json has all",
+                bandwidths=len(bandwidths) - 2 * _ROWS,
+            ),
+            indent=2,
+        )
     rates = list(words.rate_lines(preflight.ranks or ()))
     if rates:
-        page.heading("Each rank alone")
+        page.heading(say("Each rank alone"))
     for line in rates[: 2 * _ROWS]:
         page.words(line, indent=2, hang=4)
     if result.requirements:
-        page.heading("Required")
+        page.heading(say("Required"))
     for required in result.requirements:
         page.words(clean(required), indent=2, hang=4)

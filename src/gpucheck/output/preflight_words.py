@@ -8,11 +8,15 @@ import msgspec
 
 from gpucheck.engine import Verdict
 from gpucheck.engine.trailer import trailer
+from gpucheck.facts.claims import Confidence
 from gpucheck.facts.preflight import Bandwidth, Culprit, RankOutcome
 from gpucheck.findings import all_rules
 from gpucheck.findings.form import Finding
+from gpucheck.language import in_series, say, say_many, spoken
 from gpucheck.output.summary import headline
-from gpucheck.output.words import clean, size
+from gpucheck.output.terms import VERDICTS, term
+from gpucheck.output.ticket_text import with_slug
+from gpucheck.output.words import and_more, bracketed, clean, headed, in_line, in_parts, size
 from gpucheck.preflight.judgement import Result
 from gpucheck.preflight.model import ExitStatus
 from gpucheck.preflight.outcome import ORDER
@@ -21,11 +25,11 @@ from gpucheck.preflight.spans import pack
 WORST_FIRST = ("crashed", "failed", "timed-out", "lost", "absent", "stopped", "passed")
 BAD = WORST_FIRST[:5]
 _CLASSES: dict[ExitStatus, str] = {
-    0: "nothing that counts was found",
-    1: "a machine is broken, or a rank is missing, hangs or crashed",
-    3: "nobody can be named for sure",
-    4: "something is set up wrongly; no hardware is blamed",
-    5: "results are right, but something is too slow",
+    0: say("nothing that counts was found"),
+    1: say("a machine is broken, or a rank is missing, hangs or crashed"),
+    3: say("nobody can be named for sure"),
+    4: say("something is set up wrongly; no hardware is blamed"),
+    5: say("results are right, but something is too slow"),
 }
 INCONCLUSIVE: ExitStatus = 3
 _PAIR = 2
@@ -83,27 +87,35 @@ def verdict_word(result: Result) -> Verdict:
 def trailer_of(result: Result) -> str:
     """Return the last line of a pre-flight; findings of a drill say nothing about a machine."""
     word = verdict_word(result)
+    first = spoken(VERDICTS[word])
     if drill_words(result):
-        return trailer("unknown", (), word.upper())
-    return trailer(word, [cause.slug for cause in causes(result)], word.upper())
+        return trailer("unknown", (), first)
+    return trailer(word, [cause.slug for cause in causes(result)], first)
 
 
 def verdict(result: Result) -> str:
     """Return one sentence with the overall result."""
     found = causes(result)
     if result.ending.status == INCONCLUSIVE and (result.ending.why or not found):
-        return f"Inconclusive: {clean(result.ending.why, _LONGEST_EVIDENCE)}"
+        why = clean(result.ending.why, _LONGEST_EVIDENCE)
+        return say("Inconclusive: {why}", why=why)
     if not found or (result.ending.status == 0 and verdict_word(result) != "broken"):
-        return f"{healthy(result)}{_warnings(found)}"
-    more = len(said(found)) - 1
-    others = f" - and {_number(more)} more {'finding' if more == 1 else 'findings'}" if more else ""
-    return f"{said(found)[0][1]}{others}"
+        return _with_warnings(healthy(result), found)
+    first, *others = said(found)
+    if not others:
+        return first[1]
+    return say_many(
+        len(others),
+        "{first} - and {count} more finding",
+        "{first} - and {count:,} more findings",
+        first=first[1],
+    )
 
 
 def said(found: list[Cause]) -> list[tuple[str, str]]:
     """Return severity and sentence of each culprit, and of each cause without one, in order."""
     return [
-        (cause.severity, f"{words} [{cause.slug}]")
+        (cause.severity, with_slug(words, cause.slug))
         for cause in found
         for words in (
             [sentence(one) for one in cause.culprits]
@@ -117,16 +129,21 @@ def notices(result: Result) -> list[str]:
     return [clean(one, _LONGEST_EVIDENCE) for one in result.preflight.notices]
 
 
-def _warnings(found: list[Cause]) -> str:
+def _with_warnings(words: str, found: list[Cause]) -> str:
+    if not found:
+        return words
     names = ", ".join(one.slug for one in found)
-    return f" - with {names}" if names else ""
+    return say("{verdict} - with {slugs}", verdict=words, slugs=names)
 
 
 def healthy(result: Result) -> str:
     """Return the one line that is shown if all is well: who, the measured values, the time."""
     fastest = headline_bandwidth(result.preflight.bandwidths or ())
-    reached = bandwidth_words(fastest) if fastest is not None else "each passed its tests"
-    return f"{population(result)}: {reached}; {seconds(result.seconds)}"
+    if fastest is None:
+        reached: str = say("each passed its tests")
+    else:
+        reached = bandwidth_words(fastest)
+    return in_parts([headed(population(result), reached), seconds(result.seconds)])
 
 
 def population(result: Result) -> str:
@@ -135,13 +152,22 @@ def population(result: Result) -> str:
     world = result.preflight.world_size or len(ranks)
     nodes = result.preflight.nodes or len({one.host or one.node for one in ranks})
     models = Counter(one.model for one in ranks if one.model and one.device != "cpu")
-    what = ", ".join(
-        f"{_number(count)} x {clean(name.removeprefix('NVIDIA '))}"
+    what = [
+        say("{count:,} x {name}", count=count, name=clean(name.removeprefix("NVIDIA ")))
         for name, count in models.most_common(_MOST_MODELS)
-    )
+    ]
     if not models and any(one.device == "cpu" for one in ranks):
-        what = "on the CPU"
-    return f"{number(world, 'rank')} on {number(nodes, 'node')}{', ' if what else ''}{what}"
+        what = [say("on the CPU")]
+    return in_line([ranks_on_nodes(world, nodes), *what])
+
+
+def ranks_on_nodes(ranks: int, nodes: int) -> str:
+    """Return ``8 ranks on 2 nodes``."""
+    return say(
+        "{ranks} on {nodes}",
+        ranks=say_many(ranks, "{count} rank", "{count:,} ranks"),
+        nodes=say_many(nodes, "{count} node", "{count:,} nodes"),
+    )
 
 
 def headline_bandwidth(bandwidths: Sequence[Bandwidth]) -> Bandwidth | None:
@@ -153,19 +179,37 @@ def headline_bandwidth(bandwidths: Sequence[Bandwidth]) -> Bandwidth | None:
 def bandwidth_words(one: Bandwidth) -> str:
     """Return a bandwidth with what it was compared with."""
     if one.busbw is None:
-        return f"{clean(one.collective)} of {size(one.size)}: no bus bandwidth of one rank"
-    words = f"{clean(one.collective)} of {size(one.size)} {one.busbw:.3g} GB/s bus bandwidth"
-    if one.share is not None and one.compared_with:
-        words += f" ({one.share:.0%} of {clean(one.compared_with)})"
-    return words
+        return say(
+            "{collective} of {size}: no bus bandwidth of one rank",
+            collective=clean(one.collective),
+            size=size(one.size),
+        )
+    words = say(
+        "{collective} of {size} {busbw:.3g} GB/s bus bandwidth",
+        collective=clean(one.collective),
+        size=size(one.size),
+        busbw=one.busbw,
+    )
+    if one.share is None or not one.compared_with:
+        return words
+    compared = clean(one.compared_with)
+    return bracketed(words, say("{share:.0%} of {compared}", share=one.share, compared=compared))
 
 
 def sentence(culprit: Culprit) -> str:
     """Return who is to blame, in which phase, and what was observed."""
-    phase = f", phase {culprit.phase}" if culprit.phase not in (None, "done") else ""
-    seen = f": {clean(culprit.evidence, _LONGEST_EVIDENCE)}" if culprit.evidence else ""
-    sure = "" if culprit.confidence.value == "certain" else f" ({culprit.confidence.value})"
-    return f"{who(culprit)}{phase}{seen}{sure}"
+    words = who(culprit)
+    if culprit.phase not in (None, "done"):
+        words = in_line([words, phase_words(culprit.phase)])
+    words = headed(words, clean(culprit.evidence or "", _LONGEST_EVIDENCE))
+    if culprit.confidence is Confidence.CERTAIN:
+        return words
+    return bracketed(words, term(culprit.confidence.value))
+
+
+def phase_words(phase: str | None) -> str:
+    """Return ``phase warm-up``."""
+    return say("phase {phase}", phase=phase)
 
 
 def who(culprit: Culprit) -> str:
@@ -173,32 +217,52 @@ def who(culprit: Culprit) -> str:
     ranks = culprit.ranks or ((culprit.rank,) if culprit.rank is not None else ())
     hosts = [host(one) for one in culprit.hosts or (culprit.host,) if one]
     if culprit.is_link:
-        return f"the link between {_ends(ranks, hosts)}"
+        return _link(ranks, hosts)
     if len(ranks) == 1:
-        return f"rank {ranks[0]}{_place(culprit, hosts)}"
-    where = f"{'host' if len(hosts) == 1 else 'hosts'} {few(hosts)}" if hosts else ""
-    whose = f"ranks {spans(ranks)}" if ranks else ""
-    return f"{where} ({whose})" if where and whose else where or whose or "the job"
+        return _rank_at(ranks[0], culprit, hosts)
+    whose = say("ranks {ranks}", ranks=spans(ranks)) if ranks else ""
+    if not hosts:
+        return whose or say("the job")
+    many = say("hosts {hosts}", hosts=few(hosts))
+    return bracketed(say("host {host}", host=hosts[0]) if len(hosts) == 1 else many, whose)
 
 
-def _place(culprit: Culprit, hosts: list[str]) -> str:
-    gpu = f"GPU {culprit.gpu}" if culprit.gpu is not None else ""
-    pci = f"PCI {clean(culprit.pci)}" if culprit.pci else ""
-    inner = ", ".join(part for part in (pci, clean(culprit.uuid or "")) if part)
-    parts = [f"host {hosts[0]}" if hosts else "", f"{gpu or 'GPU'} ({inner})" if inner else gpu]
-    words = ", ".join(part for part in parts if part)
-    return f" = {words}" if words else ""
+def _rank_at(rank: int, culprit: Culprit, hosts: list[str]) -> str:
+    """Return a rank, and the host and the GPU that it is on."""
+    inner: list[str] = [say("PCI {address}", address=clean(culprit.pci))] if culprit.pci else []
+    inner += [clean(culprit.uuid)] if culprit.uuid else []
+    place: list[str] = [say("host {host}", host=hosts[0])] if hosts else []
+    if culprit.gpu is not None:
+        place.append(bracketed(f"GPU {culprit.gpu}", in_line(inner)))
+    elif inner:
+        place.append(bracketed("GPU", in_line(inner)))
+    if not place:
+        return say("rank {rank}", rank=rank)
+    return say("rank {rank} = {place}", rank=rank, place=in_line(place))
 
 
-def _ends(ranks: Sequence[int], hosts: list[str]) -> str:
+def _link(ranks: Sequence[int], hosts: list[str]) -> str:
     if len(ranks) == _PAIR and len(hosts) == _PAIR:
-        return f"rank {ranks[0]} (host {hosts[0]}) and rank {ranks[1]} (host {hosts[1]})"
+        return say(
+            "the link between rank {rank_a} (host {host_a}) and rank {rank_b} (host {host_b})",
+            rank_a=ranks[0], host_a=hosts[0], rank_b=ranks[1], host_b=hosts[1],
+        )  # fmt: skip
+    if len(ranks) == _PAIR and hosts:
+        return say(
+            "the link between rank {rank_a} and rank {rank_b} on host {host}",
+            rank_a=ranks[0], rank_b=ranks[1], host=hosts[0],
+        )  # fmt: skip
     if len(ranks) == _PAIR:
-        on = f" on host {hosts[0]}" if hosts else ""
-        return f"rank {ranks[0]} and rank {ranks[1]}{on}"
+        return say(
+            "the link between rank {rank_a} and rank {rank_b}", rank_a=ranks[0], rank_b=ranks[1]
+        )
     if len(hosts) == _PAIR:
-        return f"host {hosts[0]} and host {hosts[1]}"
-    return few(hosts) or f"ranks {spans(ranks)}"
+        return say(
+            "the link between host {host_a} and host {host_b}", host_a=hosts[0], host_b=hosts[1]
+        )
+    if hosts:
+        return say("the link between {hosts}", hosts=few(hosts))
+    return say("the link between ranks {ranks}", ranks=spans(ranks))
 
 
 def host(name: str) -> str:
@@ -208,8 +272,7 @@ def host(name: str) -> str:
 
 def few(names: Sequence[str]) -> str:
     """Return the first few names, and how many more there are."""
-    more = len(names) - _MOST_HOSTS
-    return ", ".join(names[:_MOST_HOSTS]) + (f" and {_number(more)} more" if more > 0 else "")
+    return and_more(in_series(names[:_MOST_HOSTS]), max(0, len(names) - _MOST_HOSTS))
 
 
 def spans(ranks: Sequence[int]) -> str:
@@ -224,8 +287,13 @@ def spans(ranks: Sequence[int]) -> str:
 def exit_words(result: Result) -> str:
     """Return the exit status, its class, and its meaning."""
     status = result.ending.status
-    counts = "" if status or not causes(result) else " (see --fail-on)"
-    return f"Exit status {status}, {result.ending.word}: {_CLASSES[status]}{counts}."
+    meaning = _CLASSES[status]
+    if not status and causes(result):
+        meaning = bracketed(meaning, say("see --fail-on"))
+    return say(
+        "Exit status {status}, {word}: {meaning}.",
+        status=status, word=result.ending.word, meaning=meaning,
+    )  # fmt: skip
 
 
 def drill_words(result: Result) -> str:
@@ -233,9 +301,10 @@ def drill_words(result: Result) -> str:
     drill = result.drill or result.preflight.drill
     if not drill:
         return ""
-    return (
-        f"THIS IS A DRILL: {clean(drill)}. This fault was made on purpose; take no machine out "
-        "of work because of it."
+    return say(
+        "THIS IS A DRILL: {faults}. This fault was made on purpose; take no machine out of work "
+        "because of it.",
+        faults=clean(drill),
     )
 
 
@@ -245,24 +314,31 @@ def next_steps(result: Result) -> list[str]:
     if result.ending.status != INCONCLUSIVE:
         return []
     if preflight.culprits is None:
-        rank_0 = "Read the output of the process of rank 0, and see whether its node is up"
-        return [f"{rank_0} and its port is open to the others; then run it again."]
+        return [
+            say(
+                "Read the output of the process of rank 0, and see whether its node is up and its "
+                "port is open to the others; then run it again."
+            )
+        ]
     if drill_words(result) and not preflight.culprits and not preflight.inconclusive:
-        return ["See whether the drill names a rank that exists, and run it again."]
-    steps = []
+        return [say("See whether the drill names a rank that exists, and run it again.")]
+    steps: list[str] = []
     if preflight.finished is False:
         longer = f" --timeout {2 * preflight.deadline:.0f}" if preflight.deadline else ""
-        steps.append(f"Give it more time: gpucheck preflight{longer}")
-    steps.append("Run it again: what does not come back was chance.")
+        steps.append(say("Give it more time: {command}", command=f"gpucheck preflight{longer}"))
+    steps.append(say("Run it again: a fault that does not come back was chance."))
     if (preflight.nodes or 1) > _PAIR and preflight.finished:
-        steps.append("Test every link between the nodes: gpucheck preflight --links")
+        steps.append(say("Test every link between the nodes: gpucheck preflight --links"))
     if (preflight.nodes or 1) > _PAIR:
         steps.append(
-            "Run it on one half of the nodes, then on the other: a half that fails is smaller to "
-            "search; two halves that pass mean a link between them, or their number."
+            say(
+                "Run it on one half of the nodes, then on the other. If one half fails, search "
+                "there. If both pass, the fault is a link between the halves, or it needs that "
+                "many nodes."
+            )
         )
     if preflight.backend == "nccl":
-        steps.append("Let NCCL say what it does: NCCL_DEBUG=INFO gpucheck preflight")
+        steps.append(say("Let NCCL log what it does: NCCL_DEBUG=INFO gpucheck preflight"))
     return steps
 
 
@@ -276,21 +352,37 @@ def by_status(ranks: Sequence[RankOutcome]) -> list[tuple[str, list[RankOutcome]
 
 def host_words(ranks: Sequence[RankOutcome]) -> str:
     """Return the results of these ranks of a host, and the messages of the worst one."""
-    counts = ", ".join(
-        f"{len(these)} {status} ({_ranks(these)})" for status, these in by_status(ranks)
+    counts = in_series(
+        [
+            bracketed(counted_status(len(these), status), _ranks(these))
+            for status, these in by_status(ranks)
+        ]
     )
     worst = by_status(ranks)[0][1][0]
-    whose = f"; rank {worst.rank}" if len(ranks) > 1 else ""
-    phase = f"{whose or ','} in phase {worst.phase}" if worst.status != "absent" else whose
-    detail = f": {clean(worst.detail, 200)}" if worst.detail else ""
-    return f"{counts}{phase if phase != whose or detail else ''}{detail}"
+    detail = clean(worst.detail, 200)
+    if worst.status != "absent":
+        words = in_parts([counts, _in_phase(worst)]) if len(ranks) > 1 else None
+        words = words or say("{what}, in phase {phase}", what=counts, phase=worst.phase)
+        return headed(words, detail)
+    if len(ranks) > 1 and detail:
+        counts = in_parts([counts, say("rank {rank}", rank=worst.rank)])
+    return headed(counts, detail)
+
+
+def _in_phase(one: RankOutcome) -> str:
+    return say("rank {rank} in phase {phase}", rank=one.rank, phase=one.phase)
+
+
+def counted_status(count: int, status: str) -> str:
+    """Return how many ranks ended in this way."""
+    return say("{count:,} {outcome}", count=count, outcome=term(status))
 
 
 def _ranks(these: Sequence[RankOutcome]) -> str:
     if len(these) > 1:
-        return f"ranks {spans([one.rank for one in these])}"
-    gpu = f", GPU {these[0].gpu}" if these[0].gpu is not None else ""
-    return f"rank {these[0].rank}{gpu}"
+        return say("ranks {ranks}", ranks=spans([one.rank for one in these]))
+    rank = say("rank {rank}", rank=these[0].rank)
+    return rank if these[0].gpu is None else in_line([rank, f"GPU {these[0].gpu}"])
 
 
 def rate_lines(ranks: Sequence[RankOutcome]) -> Iterator[str]:
@@ -302,21 +394,18 @@ def rate_lines(ranks: Sequence[RankOutcome]) -> Iterator[str]:
     for name, values in rates.items():
         slowest, fastest = min(values), max(values)
         median = statistics.median(value for value, _rank in values)
-        yield (
-            f"{clean(name)}: {slowest[0]:.4g} (rank {slowest[1]}) to {fastest[0]:.4g} "
-            f"(rank {fastest[1]}), median {median:.4g}"
+        yield say(
+            "{rate}: {least:.4g} (rank {slowest}) to {most:.4g} (rank {fastest}), median "
+            "{median:.4g}",
+            rate=clean(name),
+            least=slowest[0],
+            slowest=slowest[1],
+            most=fastest[0],
+            fastest=fastest[1],
+            median=median,
         )
 
 
 def seconds(value: float) -> str:
     """Return a time in a form for people."""
     return f"{value:.1f} s" if value < _SHORT_SECONDS else f"{value:.0f} s"
-
-
-def number(count: int, noun: str) -> str:
-    """Return a count with its noun, ``10,000 ranks``."""
-    return f"{_number(count)} {noun if count == 1 else f'{noun}s'}"
-
-
-def _number(count: int) -> str:
-    return f"{count:,}"

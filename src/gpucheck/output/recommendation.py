@@ -8,6 +8,8 @@ from msgspec import Struct
 
 from gpucheck.advice.recommender import Offer, Recommendation
 from gpucheck.facts import builtins
+from gpucheck.language import in_series, say
+from gpucheck.output.fix_words import with_colon
 from gpucheck.output.layout import Page
 from gpucheck.output.words import clean
 
@@ -57,19 +59,24 @@ def text(
         page.blank()
     page.words(_headline(shown), style="" if shown.yours else "bold")
     for missing in shown.missing:
-        page.words(f"- {missing.fact}: give {missing.option}", indent=2, hang=4)
+        page.words(
+            say("{fact}: give {option}", fact=missing.fact, option=missing.option),
+            lead="- ",
+            indent=2,
+            hang=4,
+        )
     if shown.commands:
         page.blank()
     for command in shown.commands:
         page.verbatim(clean(command, _LONGEST_COMMAND), indent=2)
-    _listed(page, "Why", answer.reasons)
-    _listed(page, "Note", (*shown.notes, *answer.left_out, *answer.notes))
+    _listed(page, say("Why"), answer.reasons)
+    _listed(page, say("Note"), (*shown.notes, *answer.left_out, *answer.notes))
     if answer.alternatives:
-        older = ", ".join(str(offer) for offer in answer.alternatives)
-        _listed(page, "Older releases that fit as well", (f"{older}.",))
+        older = in_series([str(offer) for offer in answer.alternatives])
+        _listed(page, say("Older releases that fit as well"), (say("{older}.", older=older),))
     if shown.commands and shown.verify:
         page.blank()
-        page.words(clean(shown.verify), lead="Verify: ")
+        page.words(clean(shown.verify), lead=with_colon(say("Verify")))
     return page.text()
 
 
@@ -98,25 +105,28 @@ def as_json(shown: Shown) -> dict[str, Any]:
 def _headline(shown: Shown) -> str:
     best = shown.answer.best
     if shown.missing:
-        return "Too little is known to recommend a build."
+        return say("Too little is known to recommend a build.")
     if shown.answer.unheard_of:
-        return "Which build fits is unknown."
+        return say("Which build fits is unknown.")
     if best is None:
-        return "No PyTorch build fits."
+        return say("No PyTorch build fits.")
     if "the newest" in shown.yours:
-        return "The command that installs it:"
+        return say("The command that installs it:")
     if shown.yours:
-        return f"The newest that fits is {best}; the command that installs it:"
+        return say("The newest that fits is {offer}; the command that installs it:", offer=best)
     if not best.cuda:
-        return f"Install PyTorch {best.torch}, the CPU build:"
-    return f"Install PyTorch {best.torch}, built for CUDA {best.cuda} ({best.build}):"
+        return say("Install PyTorch {torch}, the CPU build:", torch=best.torch)
+    return say(
+        "Install PyTorch {torch}, built for CUDA {cuda} ({build}):",
+        torch=best.torch, cuda=best.cuda, build=best.build,
+    )  # fmt: skip
 
 
 def _listed(page: Page, heading: str, sentences: Sequence[str]) -> None:
     if sentences:
         page.heading(heading)
     for sentence in sentences:
-        page.words(f"- {clean(sentence)}", indent=2, hang=4)
+        page.words(clean(sentence), lead="- ", indent=2, hang=4)
 
 
 def _offer(offer: Offer | None) -> dict[str, Any] | None:

@@ -38,6 +38,42 @@ _NOTES = ("sources", "problems")
 """Left out of facts outside the snapshot, whose origin is obvious."""
 
 Schema = dict[str, Any]
+_PHRASE = {"$ref": "#/$defs/Phrase"}
+_PHRASE_OR_TEXT = {"anyOf": [_PHRASE, {"type": "string"}]}
+_OF_SENTENCES: Schema = {
+    "Phrase": {
+        "type": "object",
+        "description": "What an English sentence is made from: its template, which the catalogues "
+        "of translations have as well, and what fills it in.",
+        "required": ["key", "params"],
+        "properties": {
+            "key": {"type": "string", "description": "The template, {name} for each parameter."},
+            "params": {
+                "type": "object",
+                "additionalProperties": {
+                    "anyOf": [_PHRASE, {"type": ["string", "number", "null"]}]
+                },
+            },
+            "plural": {"type": "string", "description": "The template for other counts than 1."},
+            "number": {"type": "integer", "description": "The count."},
+        },
+    },
+    "Said": {
+        "type": "object",
+        "description": "By the field of the object beside it that has an English sentence.",
+        "additionalProperties": {
+            "anyOf": [
+                _PHRASE,
+                {
+                    "type": "array",
+                    "items": {"anyOf": [*_PHRASE_OR_TEXT["anyOf"], {"type": "null"}]},
+                },
+                {"type": "object", "additionalProperties": _PHRASE_OR_TEXT},
+            ]
+        },
+    },
+}
+"""Every object with sentences of ours has ``said`` (:mod:`gpucheck.output.json_text`)."""
 
 
 def names() -> list[str]:
@@ -63,7 +99,10 @@ def _types() -> tuple[dict[type, Schema], Schema]:
         # Defaults exist only in the code: the output has every key.
         properties = parts[kind.__name__]["properties"]
         parts[kind.__name__]["required"] = [name for name in properties if name not in _NOTES]
-    return dict(zip(types, refs, strict=True)), parts
+    for part in parts.values():
+        if "properties" in part:
+            part["properties"]["said"] = {"$ref": "#/$defs/Said"}
+    return dict(zip(types, refs, strict=True)), {**parts, **_OF_SENTENCES}
 
 
 def _document(kind: type) -> Callable[[], Schema]:

@@ -1,15 +1,23 @@
 """The self-tests for a reader: one line for equal results, with the figures."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import msgspec
 
 from gpucheck.facts.selftests import Measurement, SelfTest, SelfTests
-from gpucheck.output.words import clean, counted, plural
+from gpucheck.language import Sentence, in_series, in_turn, say, say_many
+from gpucheck.output.words import bracketed, clean, counted, headed, in_parts
 
 _MOST_PLACES = 4
 _MOST_MEASUREMENTS = 40
+_COUNTS: dict[str, Callable[[int], Sentence]] = {
+    "passed": lambda count: say("{count} passed", count=count),
+    "failed": lambda count: say("{count} failed", count=count),
+    "skipped": lambda count: say("{count} skipped", count=count),
+    "timed-out": lambda count: say("{count} timed-out", count=count),
+    "crashed": lambda count: say("{count} crashed", count=count),
+}
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -28,7 +36,7 @@ def lines_of(tests: SelfTests) -> list[Line]:
     names = list(dict.fromkeys(result.name for result in tests.results or ()))
     ordered = sorted(groups.items(), key=lambda group: names.index(group[0][0]))
     return [
-        Line(name, status, f"{places(results)}{_end(detail, results)}")
+        Line(name, status, _with_end(places(results), detail, results))
         for (name, status, detail), results in ordered
     ]
 
@@ -36,32 +44,47 @@ def lines_of(tests: SelfTests) -> list[Line]:
 def totals(tests: SelfTests) -> str:
     """Return the number of tests by result; one with several devices or ranks counts once."""
     counts = Counter(_status(tests, name) for name in _names(tests))
-    return ", ".join(f"{count} {status}" for status, count in counts.items())
+    return in_series([_COUNTS[status](count) for status, count in counts.items()])
 
 
 def passed(tests: SelfTests) -> str:
     """Return in a sentence what passed, where and in which time, and how much was left out."""
     statuses = Counter(_status(tests, name) for name in _names(tests))
     good = [result for _path, result in tests.of() if result.status == "passed"]
-    sentence = (
-        f"{plural(statuses['passed'], 'self-test')} passed on {_where(tests, _devices(good))} "
-        f"in {tests.seconds or 0:.1f} s"
-    )
+    parts: list[str] = [
+        say_many(
+            statuses["passed"],
+            "{count} self-test passed on {devices} in {seconds:.1f} s",
+            "{count} self-tests passed on {devices} in {seconds:.1f} s",
+            devices=_where(tests, _devices(good)),
+            seconds=tests.seconds or 0,
+        )
+    ]
     if statuses["skipped"]:
-        sentence += f"; {statuses['skipped']} skipped"
+        parts.append(_COUNTS["skipped"](statuses["skipped"]))
     everywhere = _devices([result for _path, result in tests.of()])
     left_out = [device for device in everywhere if device not in _devices(good)]
-    return sentence + (f"; {', '.join(left_out)} not tested" if left_out else "")
+    if left_out:
+        parts.append(say("{devices} not tested", devices=", ".join(left_out)))
+    return in_parts(parts)
 
 
 def basis(tests: SelfTests) -> str:
     """Return the basis of the verdict if only the self-tests were run."""
-    imported = tests.import_seconds
-    words = f"Level {tests.level}" + (f", import torch in {imported:.1f} s." if imported else ".")
+    if tests.import_seconds:
+        words = say(
+            "Level {level}, import torch in {seconds:.1f} s.",
+            level=tests.level, seconds=tests.import_seconds,
+        )  # fmt: skip
+    else:
+        words = say("Level {level}.", level=tests.level)
     if any(device != "cpu" for device in _devices([result for _path, result in tests.of()])):
         return words
-    why = "No GPU was tested" if tests.devices else "Torch sees no GPU"
-    return f"{words} {why}: a test on the CPU says nothing about one."
+    if tests.devices:
+        why = say("No GPU was tested: a test on the CPU says nothing about one.")
+    else:
+        why = say("Torch sees no GPU: a test on the CPU says nothing about one.")
+    return in_turn([words, why])
 
 
 def left_out(tests: SelfTests) -> Iterator[str]:
@@ -71,10 +94,16 @@ def left_out(tests: SelfTests) -> Iterator[str]:
         for _path, result in tests.of(name):
             told = result.data.get("not_tested")
             for part, reason in told.items() if isinstance(told, dict) else ():
-                by_reason.setdefault(clean(str(reason)), {})[clean(str(part))] = None
+                by_reason.setdefault(_of_worker(reason), {})[_of_worker(part)] = None
         if by_reason:
-            groups = [f"{', '.join(parts)} ({reason})" for reason, parts in by_reason.items()]
-            yield f"{clean(name)}: {'; '.join(groups)}"
+            groups = [bracketed(in_series(list(parts)), why) for why, parts in by_reason.items()]
+            yield say("left out of {test}: {parts}", test=clean(name), parts=in_parts(groups))
+
+
+def _of_worker(text: object) -> str:
+    """Return a text of a worker; the catalogues may have it, since our workers speak English."""
+    words = clean(str(text))
+    return Sentence(words) if words else words
 
 
 def _names(tests: SelfTests) -> list[str]:
@@ -97,51 +126,67 @@ def _devices(results: list[SelfTest]) -> list[str]:
 
 def _where(tests: SelfTests, devices: list[str]) -> str:
     if devices == ["cpu"]:
-        return "the CPU"
+        return say("the CPU")
     called = tests.device_names()
     many = len(devices) > _MOST_PLACES
-    words = f"{devices[0]} to {devices[-1]}" if many else ", ".join(devices)
-    return f"{words} ({counted([called.get(device, 'GPU') for device in devices])})"
+    words: str = ", ".join(devices)
+    if many:
+        words = say("{first} to {last}", first=devices[0], last=devices[-1])
+    return bracketed(words, counted([called.get(device, "GPU") for device in devices]))
 
 
 def places(results: list[SelfTest]) -> str:
     """Return the places of the results, in few words."""
     names = [result.place for result in sorted(results, key=lambda result: result.rank)]
     if len(names) > _MOST_PLACES and results[0].world_size > 1:
-        return plural(len(names), "rank")
+        return say("{count} ranks", count=len(names))
     if len(names) > _MOST_PLACES:
-        return f"{plural(len(names), 'GPU')}, {names[0]} to {names[-1]}"
+        return say(
+            "{count} GPUs, {first} to {last}", count=len(names), first=names[0], last=names[-1]
+        )
     return ", ".join(clean(name) for name in names)
 
 
-def _end(detail: str, results: list[SelfTest]) -> str:
+def _with_end(where: str, detail: str, results: list[SelfTest]) -> str:
+    """Return where the results are from, with their detail or with the longest time."""
     if detail:
-        return f": {clean(detail, 600)}"
-    return f", {max(result.seconds for result in results):.2f} s"
+        return headed(where, clean(detail, 600))
+    return say(
+        "{places}, {seconds:.2f} s",
+        places=where,
+        seconds=max(result.seconds for result in results),
+    )
 
 
 def measured(tests: SelfTests) -> Iterator[str]:
     """Return every measurement in words."""
     for result in tests.results or ():
         for one in result.measurements[:_MOST_MEASUREMENTS]:
-            yield f"{result.name} on {clean(result.place)}: {in_words(one)}"
+            yield say(
+                "{test} on {place}: {measurement}",
+                test=result.name, place=clean(result.place), measurement=in_words(one),
+            )  # fmt: skip
 
 
 def loaded_otherwise(tests: SelfTests) -> Iterator[str]:
     """Return each library that was loaded from another file than gpucheck had predicted."""
     for result in tests.results or ():
         for one in result.data.get("loaded_otherwise") or ():
-            yield (
-                f"{clean(str(one.get('soname')))}: expected {clean(one.get('predicted') or 'none')}"
-                f", loaded {clean(one.get('loaded') or 'none')}"
+            yield say(
+                "{library}: expected {predicted}, loaded {loaded}",
+                library=clean(str(one.get("soname"))),
+                predicted=clean(one.get("predicted") or say("none")),
+                loaded=clean(one.get("loaded") or say("none")),
             )
 
 
 def in_words(one: Measurement) -> str:
     """Return a measurement with its bound, if it has one."""
-    value = "not finite" if one.value is None else f"{one.value:.4g}"
-    words = f"{clean(one.name)} {value} {clean(one.unit)}".rstrip()
+    value = say("not finite") if one.value is None else f"{one.value:.4g}"
+    words = say("{name} {value} {unit}", name=clean(one.name), value=value, unit=clean(one.unit))
+    if not one.unit:
+        words = say("{name} {value}", name=clean(one.name), value=value)
     if one.bound is None:
         return words
-    source = f": {clean(one.bound_from)}" if one.bound_from else ""
-    return f"{words} (bound {one.bound:.4g}{source})"
+    bound = say("bound {bound:.4g}", bound=one.bound)
+    return bracketed(words, headed(bound, clean(one.bound_from or "")))

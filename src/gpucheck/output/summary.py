@@ -2,7 +2,7 @@
 
 from gpucheck.derived.gpus import is_passed_on
 from gpucheck.engine import Report
-from gpucheck.facts.claims import Severity
+from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.cuda_driver import CudaDriver
 from gpucheck.facts.driver import Driver
 from gpucheck.facts.interpreter import Interpreter
@@ -16,39 +16,49 @@ from gpucheck.facts.snapshot import Snapshot
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.findings import all_rules
 from gpucheck.findings.form import Finding, Outcome
+from gpucheck.language import in_series, in_turn, phrase, say, say_many
 from gpucheck.output import selftest_lines
-from gpucheck.output.words import clean, counted, plural
+from gpucheck.output.terms import term
+from gpucheck.output.words import bracketed, clean, counted, headed
 
 
 def verdict(report: Report) -> str:
     """Return one sentence with the overall result."""
     causes = [finding for finding in report.standing if finding.slug in report.root_causes]
     if causes:
-        return f"{headline(causes[0])}{_more(causes)}"
+        return _with_more(headline(causes[0]), causes)
     if report.verdict == "unknown":
-        if not report.open_questions:
-            return "Not enough could be read."
-        first = report.open_questions[0]
-        if report.about == "self-tests":
-            return f"No self-test could be run: {clean(first.reason)}"
-        if report.snapshot.origin == "described":
-            return f"It cannot be told: {clean(first.reason)} ({first.fact})"
-        return f"Not enough could be read. {first.question} {clean(first.reason)} ({first.fact})"
+        return _undecided(report)
     if report.about == "self-tests":
         return selftest_lines.passed(report.snapshot.get(SelfTests))
     return _healthy(report)
 
 
+def _undecided(report: Report) -> str:
+    little = say("Not enough could be read.")
+    if not report.open_questions:
+        return little
+    first = report.open_questions[0]
+    why = clean(first.reason)
+    if report.about == "self-tests":
+        return say("No self-test could be run: {why}", why=why)
+    if report.snapshot.origin == "described":
+        return say("This cannot be decided: {why} ({fact})", why=why, fact=first.fact)
+    return in_turn([little, first.question, bracketed(why, first.fact)])
+
+
 def headline(finding: Finding) -> str:
     """Return the headline of a finding, with a word if the cause is not certain."""
-    sure = "" if finding.confidence.value == "certain" else f" ({finding.confidence.value})"
-    return f"{clean(finding.headline, 600)}{sure}"
+    words = clean(finding.headline, 600)
+    if finding.confidence is Confidence.CERTAIN:
+        return words
+    return bracketed(words, term(finding.confidence.value))
 
 
 def reach(report: Report) -> str:
     """Return the limits of the judgement, including what was not tested."""
     if report.snapshot.origin == "described":
-        return "Nothing was run or read: this rests on the facts that were given."
+        return say("Nothing was run or read: this rests on the facts that were given.")
     tests = report.snapshot.get(SelfTests)
     if report.about == "self-tests" and tests.results:
         return selftest_lines.basis(tests)
@@ -56,18 +66,33 @@ def reach(report: Report) -> str:
     lacking = len(report.unknown_checks)
     if not lacking or report.verdict == "unknown":
         return tested
-    lack = "lacks" if lacking == 1 else "lack"
-    return f"{tested} {lacking} of {len(report.checks)} checks {lack} a fact: see gpucheck -v."
+    lack = say_many(
+        lacking,
+        "{count} of {checks} checks lacks a fact: see gpucheck -v.",
+        "{count} of {checks} checks lack a fact: see gpucheck -v.",
+        checks=len(report.checks),
+    )
+    return in_turn([tested, lack])
 
 
 def _tested(tests: SelfTests) -> str:
-    if tests.results is None:
-        why = tests.problem("results")
-        because = f" ({clean(why)})" if why else ""
-        return f"No self-test was run{because}: this rests on files and on what the driver says."
-    where = "" if tests.devices else " on the CPU"
-    totals = selftest_lines.totals(tests)
-    return f"Self-tests ({tests.level}){where}: {totals} in {tests.seconds or 0:.1f} s."
+    if tests.results is not None:
+        totals, seconds = selftest_lines.totals(tests), tests.seconds or 0
+        if tests.devices:
+            return say(
+                "Self-tests ({level}): {totals} in {seconds:.1f} s.",
+                level=tests.level, totals=totals, seconds=seconds,
+            )  # fmt: skip
+        return say(
+            "Self-tests ({level}) on the CPU: {totals} in {seconds:.1f} s.",
+            level=tests.level, totals=totals, seconds=seconds,
+        )  # fmt: skip
+    if why := tests.problem("results"):
+        return say(
+            "No self-test was run ({why}): this rests on files and on what the driver says.",
+            why=clean(why),
+        )
+    return say("No self-test was run: this rests on files and on what the driver says.")
 
 
 def open_questions(report: Report) -> list[str]:
@@ -76,7 +101,7 @@ def open_questions(report: Report) -> list[str]:
     for one in report.open_questions:
         by_lack.setdefault((one.fact, one.reason), []).append(one.question)
     return [
-        f"{' '.join(questions)} {clean(reason)} ({fact})"
+        in_turn([*questions, bracketed(clean(reason), fact)])
         for (fact, reason), questions in by_lack.items()
     ]
 
@@ -86,30 +111,42 @@ def target(snapshot: Snapshot) -> str:
     python = snapshot.get(Interpreter)
     if python.status is None:
         why = python.problem("status") or python.problem("executable")
-        return f"unknown{_because(why)}"
+        return headed(term("unknown"), clean(why))
     if python.status == "not-found":
-        return f"no Python was found{_because(python.problem('executable'))}"
-    chosen = f" ({clean(python.chosen_by)})" if python.chosen_by else ""
+        return headed(say("no Python was found"), clean(python.problem("executable")))
     if not python.executable:
-        return f"not asked{_because(python.problem('executable') or python.status)}"
-    where = clean(python.executable)
+        why = python.problem("executable") or term(python.status)
+        return headed(say("not asked"), clean(why))
+    where, chosen = clean(python.executable), phrase(clean(python.chosen_by or ""))
     if python.status != "ok":
-        why = python.problem("version") or python.status
-        return f"{where}{chosen} did not answer{_because(why)}"
-    return f"{clean(python.version or 'of unknown version')} at {where}{chosen}"
+        why = python.problem("version") or term(python.status)
+        silent = say("{python} did not answer", python=bracketed(where, chosen))
+        return headed(silent, clean(why))
+    if not python.version:
+        return bracketed(say("of unknown version at {path}", path=where), chosen)
+    return bracketed(say("{version} at {path}", version=clean(python.version), path=where), chosen)
 
 
 def other_targets(snapshot: Snapshot) -> list[str]:
     """Return a note for each other Python that has a torch and might have been meant."""
-    notes = []
-    for other in snapshot.get(Interpreter).others or ():
-        if not other.executable:
-            continue
-        place = clean(other.executable)
-        why = f" ({clean(other.chosen_by)})" if other.chosen_by else ""
-        torch = f"torch {clean(other.torch)}" if other.torch else "a torch"
-        notes.append(f"{place}{why} has {torch} as well; to look at it: gpucheck --python {place}")
-    return notes
+    return [
+        _also_has_torch(clean(other.executable), phrase(clean(other.chosen_by or "")), other.torch)
+        for other in snapshot.get(Interpreter).others or ()
+        if other.executable
+    ]
+
+
+def _also_has_torch(path: str, chosen: str, torch: str | None) -> str:
+    python = bracketed(path, chosen)
+    if torch is None or not torch:
+        return say(
+            "{python} has a torch as well; to look at it: gpucheck --python {path}",
+            python=python, path=path,
+        )  # fmt: skip
+    return say(
+        "{python} has torch {version} as well; to look at it: gpucheck --python {path}",
+        python=python, version=clean(torch), path=path,
+    )  # fmt: skip
 
 
 def gpu_names(snapshot: Snapshot) -> list[str]:
@@ -122,9 +159,11 @@ def gpu_names(snapshot: Snapshot) -> list[str]:
         return [gpu.device_name or "NVIDIA GPU" for gpu in nvml]
     pci = snapshot.get(Pci)
     if pci.gpus:
-        return [gpu.product or f"NVIDIA device {gpu.device_id or '?'}" for gpu in pci.gpus]
+        return [
+            gpu.product or say("NVIDIA device {id}", id=gpu.device_id or "?") for gpu in pci.gpus
+        ]
     if pci.jetson_gpu:
-        return ["the GPU of a Jetson"]
+        return [say("the GPU of a Jetson")]
     return list(snapshot.get(NvidiaSmi).gpu_names or [])
 
 
@@ -148,11 +187,24 @@ def driver_cuda(snapshot: Snapshot) -> str:
     )
 
 
-def _more(causes: list[Finding]) -> str:
-    if len(causes) == 1:
-        return ""
-    noun = "error" if causes[0].severity is Severity.ERROR else "warning"
-    return f" - and {plural(len(causes) - 1, f'more {noun}').replace('1 more', 'one more')}"
+def _with_more(words: str, causes: list[Finding]) -> str:
+    """Return the first cause, and how many more there are."""
+    more = len(causes) - 1
+    if not more:
+        return words
+    if causes[0].severity is Severity.ERROR:
+        return say_many(
+            more,
+            "{cause} - and one more error",
+            "{cause} - and {count} more errors",
+            cause=words,
+        )
+    return say_many(
+        more,
+        "{cause} - and one more warning",
+        "{cause} - and {count} more warnings",
+        cause=words,
+    )
 
 
 def _healthy(report: Report) -> str:
@@ -163,25 +215,46 @@ def _healthy(report: Report) -> str:
     if snapshot.origin == "described" and (
         torch.installed is None or not gpus or (torch.installed and not _is_judged(report))
     ):
-        return "Nothing that was given speaks against it."
+        return say("Nothing that was given speaks against it.")
     if not torch.installed:
-        return "Nothing is wrong here; PyTorch is not installed in this Python."
+        return say("Nothing is wrong here; PyTorch is not installed in this Python.")
     if snapshot.get(Request).gpus == 0:
-        return f"This host was said to use no GPU; {name} is installed."
-    fits = "is a CPU build, which fits" if torch.built_for == "cpu" else "has nothing wrong with it"
+        return say("This host was said to use no GPU; {torch} is installed.", torch=name)
     if _all_passed_on(snapshot):
-        return f"This host passes {counted(gpus)} on to virtual machines; {name} {fits}."
+        return _healthy_host(name, counted(gpus), is_cpu_build=torch.built_for == "cpu")
     if not gpus and torch.built_for == "cpu":
-        return f"No NVIDIA GPU here; {name} {fits}."
+        return say("No NVIDIA GPU here; {torch} is a CPU build, which fits.", torch=name)
     if not gpus:
-        return f"No NVIDIA GPU here, and nothing is wrong with {name}."
+        return say("No NVIDIA GPU here, and nothing is wrong with {torch}.", torch=name)
     if torch.built_for not in (None, "cuda"):
-        return f"Nothing is wrong here; {name} is not a CUDA build, so it does not use a GPU."
+        return say(
+            "Nothing is wrong here; {torch} is not a CUDA build, so it does not use a GPU.",
+            torch=name,
+        )
     driver = _driver(snapshot)
     if not _was_seen_to_work(snapshot) and not (driver and torch.built_for):
-        lacks = "its build" if driver else "the driver"
-        return f"Nothing speaks against {name} with {counted(gpus)}; {lacks} is unknown."
-    return f"{name} can use {counted(gpus)}{driver}"
+        if driver:
+            return say(
+                "Nothing speaks against {torch} with {gpus}; its build is unknown.",
+                torch=name, gpus=counted(gpus),
+            )  # fmt: skip
+        return say(
+            "Nothing speaks against {torch} with {gpus}; the driver is unknown.",
+            torch=name, gpus=counted(gpus),
+        )  # fmt: skip
+    return bracketed(say("{torch} can use {gpus}", torch=name, gpus=counted(gpus)), driver)
+
+
+def _healthy_host(torch: str, gpus: str, *, is_cpu_build: bool) -> str:
+    if is_cpu_build:
+        return say(
+            "This host passes {gpus} on to virtual machines; {torch} is a CPU build, which fits.",
+            gpus=gpus, torch=torch,
+        )  # fmt: skip
+    return say(
+        "This host passes {gpus} on to virtual machines; {torch} has nothing wrong with it.",
+        gpus=gpus, torch=torch,
+    )  # fmt: skip
 
 
 def _all_passed_on(snapshot: Snapshot) -> bool:
@@ -198,18 +271,13 @@ def _was_seen_to_work(snapshot: Snapshot) -> bool:
 
 
 def _driver(snapshot: Snapshot) -> str:
-    """Return the driver in brackets; "" if nothing is known about it."""
+    """Return the driver and its CUDA; "" if nothing is known about them."""
     release, cuda = driver_release(snapshot), driver_cuda(snapshot)
-    parts = (f"driver {clean(release)}" if release else "", f"CUDA {clean(cuda)}" if cuda else "")
-    known = ", ".join(part for part in parts if part)
-    return f" ({known})" if known else ""
+    known = [say("driver {release}", release=clean(release))] if release else []
+    return in_series([*known, f"CUDA {clean(cuda)}"] if cuda else known)
 
 
 def _is_judged(report: Report) -> bool:
     """Whether the rules on the driver and on the code for the GPUs had what they need."""
     fine = {check.slug for check in report.checks if check.outcome is Outcome.FINE}
     return all(slug in fine for slug, rule in all_rules().items() if rule.decides_use)
-
-
-def _because(why: str) -> str:
-    return f": {clean(why)}" if why else ""

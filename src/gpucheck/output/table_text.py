@@ -7,8 +7,11 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
+from gpucheck.language import say, say_many, spoken
+from gpucheck.language.columns import padded, width_of
+from gpucheck.output.fix_words import with_colon
 from gpucheck.output.layout import Page, between
-from gpucheck.output.words import clean
+from gpucheck.output.words import clean, headed
 from gpucheck.tables import Row, Table, Tables
 from gpucheck.tables.catalogue import all_tables
 
@@ -50,9 +53,14 @@ def listing(
 ) -> str:
     """Return the list of tables as text."""
     page = Page(width, color=color)
-    page.words(f"Compatibility tables {tables.version} of {tables.date}", style="bold")
+    page.words(
+        say("Compatibility tables {version} of {date}", version=tables.version, date=tables.date),
+        style="bold",
+    )
     for size in found:
-        page.columns([(size.name, 24, "")], f"{size.rows} rows", indent=2)
+        page.columns(
+            [(size.name, 24, "")], say_many(size.rows, "{count} row", "{count} rows"), indent=2
+        )
     return page.text()
 
 
@@ -106,9 +114,9 @@ def rows_text(
     shown = [
         name for name in columns(table) if name not in _APART and any(name in d for d in found)
     ]
-    cells = [[_cell(data.get(name)) for name in shown] for data in found]
+    cells = [[spoken(_cell(data.get(name))) for name in shown] for data in found]
     widths = [
-        min(_WIDEST, max(len(name), *(len(line[at]) for line in cells)))
+        min(_WIDEST, max(width_of(name), *(width_of(line[at]) for line in cells)))
         for at, name in enumerate(shown)
     ]
     aligned = width is None or sum(widths) + 2 * len(widths) <= between(width)
@@ -121,11 +129,12 @@ def rows_text(
             said = [f"{name} {cell}" for name, cell in zip(shown, line, strict=True) if cell]
             page.words("; ".join(said), hang=2)
         if note := data.get("note"):
-            page.words(clean(note), lead="note: ", indent=4)
+            page.words(clean(note), lead=with_colon(say("note")), indent=4)
         if sources:
             for title in table.titles(row):
-                page.words(clean(title), lead="source: ", indent=4)
-    page.words(f"{len(found)} of {len(table.rows)} rows", style="dim")
+                page.words(clean(title), lead=with_colon(say("source")), indent=4)
+    all_rows = len(table.rows)
+    page.words(say("{found} of {rows} rows", found=len(found), rows=all_rows), style="dim")
     return page.text()
 
 
@@ -154,7 +163,7 @@ def changes_text(changes: Sequence[RowChange], *, color: bool, width: int | None
     """Return the changes as text, the table above its rows."""
     page = Page(width, color=color)
     if not changes:
-        page.words("No row differs.")
+        page.words(say("No row differs."))
     table = ""
     for change in changes:
         if change.table != table:
@@ -208,7 +217,7 @@ def _changed(before: Data, after: Data) -> str:
     keys = [key for key in {**before, **after} if before.get(key) != after.get(key)]
     about = " ".join(value for _key, value in _subject(after))
     said = [f"{key}: {_cell(before.get(key))} -> {_cell(after.get(key))}" for key in keys]
-    return f"{clean(about)}: {'; '.join(said)}"
+    return headed(clean(about), "; ".join(said))
 
 
 def _row_words(data: Data) -> str:
@@ -233,7 +242,7 @@ def _cell(value: object) -> str:
     if value is None:
         return ""
     if isinstance(value, bool):
-        return "yes" if value else "no"
+        return say("yes") if value else say("no")
     if isinstance(value, list | tuple):
         return clean(" ".join(str(item) for item in value))
     if isinstance(value, dict):
@@ -246,4 +255,6 @@ def _several(value: object) -> Sequence[object]:
 
 
 def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
-    return "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
+    return "  ".join(
+        padded(cell, width) for cell, width in zip(cells, widths, strict=True)
+    ).rstrip()

@@ -7,11 +7,13 @@ from gpucheck.engine.trailer import trailer
 from gpucheck.facts.cuda_driver import CudaDriver
 from gpucheck.facts.pasted import Pasted, Taken
 from gpucheck.findings.form import Evidence, Finding
-from gpucheck.output.fix_words import caution, label
+from gpucheck.language import in_turn, listed, say, say_many, spoken
+from gpucheck.output.fix_words import caution, label, with_colon
 from gpucheck.output.layout import Page
 from gpucheck.output.public import public
 from gpucheck.output.summary import headline
-from gpucheck.output.words import clean, plural, shown
+from gpucheck.output.terms import VERDICTS, term
+from gpucheck.output.words import bracketed, clean, headed, in_parts, shown
 
 _STYLES = {"broken": "red", "warning": "yellow", "unknown": "blue", "healthy": "green"}
 _COLUMN = 9
@@ -46,9 +48,9 @@ def render(
     pasted = report.snapshot.get(Pasted)
     if report.verdict == "unknown" and not (pasted.readers or pasted.signs):
         why = _nothing_known(report)
-        page.labelled("UNKNOWN", why, column=_COLUMN, style=style)
+        page.labelled(VERDICTS["unknown"], why, column=_COLUMN, style=style)
         return page.text()
-    page.labelled(report.verdict.upper(), verdict(report), column=_COLUMN, style=style)
+    page.labelled(VERDICTS[report.verdict], verdict(report), column=_COLUMN, style=style)
     if quiet:
         for slug in report.root_causes:
             page.words(slug, indent=_COLUMN)
@@ -56,8 +58,8 @@ def render(
     for slug in report.root_causes:
         _finding(page, report, _of(report, slug), lines=lines)
     for question in report.open_questions:
-        page.heading("Not decided")
-        page.words(f"{question.question} {clean(question.reason)}", indent=2)
+        page.heading(say("Not decided"))
+        page.words(in_turn([question.question, clean(question.reason)]), indent=2)
     if lines and not report.root_causes:
         _settling(page, report)
     _read(page, pasted, lines=lines)
@@ -66,7 +68,7 @@ def render(
 
 def _ended(page: Page, report: Report) -> str:
     """Return the page with its last line."""
-    last = trailer(report.verdict, report.root_causes, report.verdict.upper())
+    last = trailer(report.verdict, report.root_causes, spoken(VERDICTS[report.verdict]))
     page.verbatim(last, style="dim")
     return page.text()
 
@@ -77,7 +79,10 @@ def _settling(page: Page, report: Report) -> None:
     signs = range(len(report.snapshot.get(Pasted).signs or ()))
     texts = (_fact(report, f"pasted.signs.{at}.text") for at in signs)
     said = [one for one in texts if one is not None]
-    for heading, found in (("Judged by", facts), ("Said, and refuted by these facts", said)):
+    for heading, found in (
+        (say("Judged by"), facts),
+        (say("Reported, but refuted by these facts"), said),
+    ):
         if found:
             page.heading(heading)
         for one in found:
@@ -99,9 +104,9 @@ def _read(page: Page, pasted: Pasted, *, lines: bool) -> None:
     page.blank()
     if not lines or not pasted.taken:
         read = ", ".join(clean(one) for one in pasted.readers or ()) or _unread(pasted)
-        page.labelled("Read", read, column=_COLUMN, style="dim")
+        page.labelled(say("Read"), read, column=_COLUMN, style="dim")
         return
-    page.words("Read", style="dim")
+    page.words(say("Read"), style="dim")
     for one in pasted.taken:
         page.words(_given(one), indent=2, hang=4)
 
@@ -109,35 +114,51 @@ def _read(page: Page, pasted: Pasted, *, lines: bool) -> None:
 def _unread(pasted: Pasted) -> str:
     """Return what a text holds in which no format was recognised."""
     if pasted.failure is not None:
-        return "an exception"
-    return "prose; no error message, no report on an environment" if pasted.tells else "nothing"
+        return say("an exception")
+    if pasted.tells:
+        return say("prose; no error message, no report on an environment")
+    return say("nothing")
 
 
 def _given(taken: Taken) -> str:
-    numbers = f"line {taken.first_line}"
-    if taken.last_line != taken.first_line:
-        numbers = f"lines {taken.first_line} to {taken.last_line}"
-    file = f"{clean(taken.file)} " if taken.file else ""
-    counts = [
-        plural(count, noun)
-        for count, noun in ((taken.facts, "fact"), (taken.messages, "message"))
-        if count
-    ]
-    return (
-        f"{taken.format}: {file}{numbers}, {' and '.join(counts) or 'nothing that tells a cause'}"
+    counts: list[str] = []
+    if taken.facts:
+        counts.append(say_many(taken.facts, "{count} fact", "{count} facts"))
+    if taken.messages:
+        counts.append(say_many(taken.messages, "{count} message", "{count} messages"))
+    return say(
+        "{format}: {lines}, {what}",
+        format=taken.format,
+        lines=_lines(taken),
+        what=listed(counts) or say("nothing that tells a cause"),
     )
+
+
+def _lines(taken: Taken) -> str:
+    """Return where a format stands in the text."""
+    file, first, last = clean(taken.file or ""), taken.first_line, taken.last_line
+    if first == last:
+        line = say("line {number}", number=first)
+    else:
+        line = say("lines {first} to {last}", first=first, last=last)
+    return say("{file} {lines}", file=file, lines=line) if file else line
 
 
 def verdict(report: Report) -> str:
     """Return the first line: the cause, or that there is none, or what is missing."""
     if report.root_causes:
         first = _of(report, report.root_causes[0])
-        return f"{headline(first)} [{first.slug}]"
+        return with_slug(headline(first), first.slug)
     if report.verdict == "unknown":
-        return "The text does not tell the cause"
+        return say("The text does not tell the cause")
     if worked(report):
-        return "Nothing wrong with PyTorch, CUDA or a GPU is seen in the text"
-    return "No fault of the environment shows in the text"
+        return say("Nothing wrong with PyTorch, CUDA or a GPU is seen in the text")
+    return say("No fault of the environment shows in the text")
+
+
+def with_slug(words: str, slug: str) -> str:
+    """Return ``words [slug]``."""
+    return say("{text} [{slug}]", text=words, slug=slug)
 
 
 def worked(report: Report) -> bool:
@@ -153,17 +174,17 @@ def worked(report: Report) -> bool:
 
 def with_role(evidence: Evidence, pasted: Pasted) -> str:
     """Return a line of the text with its role, or a fact."""
-    return where(evidence) + _role(evidence, pasted)
+    role = _role(evidence, pasted)
+    return with_slug(where(evidence), role) if role else where(evidence)
 
 
 def _role(evidence: Evidence, pasted: Pasted) -> str:
     step = evidence.fact.split(".")
     if evidence.fact == "pasted.failure.text":
-        return " [exception]"
+        return say("exception")
     if step[:2] != ["pasted", "signs"]:
         return ""
-    role = (pasted.signs or [])[int(step[2])].role
-    return f" [{role}]" if role else ""
+    return (pasted.signs or [])[int(step[2])].role or ""
 
 
 def where(evidence: Evidence) -> str:
@@ -171,14 +192,19 @@ def where(evidence: Evidence) -> str:
     value = evidence.value
     text = value if isinstance(value, str) else shown(value, evidence.fact.rpartition(".")[2])
     is_line = evidence.fact.startswith("pasted.signs") or evidence.fact == "pasted.failure.text"
-    name = "" if is_line else f"{evidence.fact.removeprefix('pasted.failure.')} = "
-    return f"{clean(evidence.source)}: {name}{clean(text, _LONGEST_LINE)}"
+    text = clean(text, _LONGEST_LINE)
+    if not is_line:
+        name = evidence.fact.removeprefix("pasted.failure.")
+        text = say("{fact} = {value}", fact=name, value=text)
+    return headed(clean(evidence.source), text)
 
 
 def _nothing_known(report: Report) -> str:
     """Say why; a saved report may have any number of open questions."""
     reasons = dict.fromkeys(clean(question.reason) for question in report.open_questions)
-    return f"Nothing is known of this text{': ' if reasons else ''}{'; '.join(reasons)}."
+    if not reasons:
+        return say("Nothing is known of this text.")
+    return say("Nothing is known of this text: {reasons}.", reasons=in_parts(list(reasons)))
 
 
 def _of(report: Report, slug: str) -> Finding:
@@ -186,7 +212,7 @@ def _of(report: Report, slug: str) -> Finding:
 
 
 def _finding(page: Page, report: Report, finding: Finding, *, lines: bool) -> None:
-    page.heading(f"{finding.slug} ({finding.confidence.value})")
+    page.heading(bracketed(finding.slug, term(finding.confidence.value)))
     if finding.slug != report.root_causes[0]:
         page.words(headline(finding), indent=2)
     pasted = report.snapshot.get(Pasted)
@@ -196,10 +222,11 @@ def _finding(page: Page, report: Report, finding: Finding, *, lines: bool) -> No
         page.words(one, indent=4, hang=6)
     if finding.slug == report.root_causes[0] or lines:
         for number, fix in enumerate(finding.fixes, start=1):
-            lead = f"{label(fix, number, len(finding.fixes))}: "
+            lead = with_colon(label(fix, number, len(finding.fixes)))
             page.words(clean(fix.text, _LONGEST_WORDS), lead=lead, indent=2, hang=4)
             if fix.cautions:
-                page.words(clean(caution(fix), _LONGEST_WORDS), lead="Caution: ", indent=4)
+                words = clean(caution(fix), _LONGEST_WORDS)
+                page.words(words, lead=with_colon(say("Caution")), indent=4)
             for command in fix.commands:
                 page.verbatim(clean(command, _LONGEST_COMMAND), indent=6)
-    page.words(f"More: gpucheck explain {finding.slug}", indent=2)
+    page.words(say("More: gpucheck explain {slug}", slug=finding.slug), indent=2)

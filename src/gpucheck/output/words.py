@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
+from gpucheck.language import Sentence, in_series, say, say_many
+
 LONGEST = 300
 """Maximum number of characters shown of one value."""
 MOST_ITEMS = 12
@@ -20,11 +22,19 @@ _NAMES = ("device_name", "product", "project", "library", "executable", "path", 
 def clean(text: str, limit: int = LONGEST) -> str:
     """Return the text on one line, harmless to a terminal and to a reader.
 
-    Blanks of every kind become one space.
+    Blanks of every kind become one space. Of a sentence of ours only the parameters are foreign.
     """
+    if isinstance(text, Sentence):
+        return _on_one_line(text, limit)
+    return _on_one_line(text, limit).strip()
+
+
+def _on_one_line(text: str, limit: int) -> str:
+    if isinstance(text, Sentence):
+        return text.mapped(lambda part: _on_one_line(part, limit))
     if len(text) > limit:
         text = text[: limit - 3] + "..."
-    return printable(_BLANKS.sub(" ", text).strip())
+    return printable(_BLANKS.sub(" ", text))
 
 
 def printable(text: str) -> str:
@@ -46,15 +56,15 @@ def _escaped(char: str) -> str:
 def shown(value: object, field: str = "") -> str:
     """Return a value in a form for people; ``field`` is the last part of its path."""
     if value is None:
-        return "unknown"
+        return say("unknown")
     if isinstance(value, bool):
-        return "yes" if value else "no"
+        return say("yes") if value else say("no")
     if isinstance(value, int) and field.endswith("_bytes"):
         return size(value)
     if isinstance(value, Mapping):
         return _mapping(value)
     if isinstance(value, str):
-        return clean(value) or "none"
+        return clean(value) or say("none")
     if isinstance(value, Sequence):
         return _items(value)
     return clean(str(value))
@@ -63,16 +73,11 @@ def shown(value: object, field: str = "") -> str:
 def size(number: int) -> str:
     """Return a number of bytes in a form for people; -1 is unlimited."""
     if number < 0:
-        return "unlimited"
+        return say("unlimited")
     for unit, name in ((_GIB, "GiB"), (_MIB, "MiB")):
         if number >= unit:
             return f"{number / unit:.1f}".removesuffix(".0") + f" {name}"
-    return f"{number} bytes"
-
-
-def plural(count: int, noun: str) -> str:
-    """Return the count with its noun."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+    return say_many(number, "{count} byte", "{count} bytes")
 
 
 def counted(names: Sequence[str]) -> str:
@@ -80,16 +85,51 @@ def counted(names: Sequence[str]) -> str:
     kinds = dict.fromkeys(names)
     if len(names) == 1:
         return clean(names[0])
-    return ", ".join(f"{names.count(kind)} x {clean(kind)}" for kind in kinds)
+    return in_series([times(names.count(kind), clean(kind)) for kind in kinds])
+
+
+def times(count: int, name: str) -> str:
+    """Return ``12 x NVIDIA H100``."""
+    return say("{count} x {name}", count=count, name=name)
+
+
+def headed(name: str, text: str) -> str:
+    """Return ``name: text``; only the name without a text."""
+    return say("{name}: {text}", name=name, text=text) if text else name
+
+
+def bracketed(text: str, more: str) -> str:
+    """Return ``text (more)``; only the text without more."""
+    return say("{text} ({more})", text=text, more=more) if more else text
+
+
+def in_line(parts: Sequence[str]) -> str:
+    """Return ``A, B, C``: several things about one thing, not several things of one kind."""
+    words = parts[0] if parts else ""
+    for part in parts[1:]:
+        words = say("{first}, {then}", first=words, then=part)
+    return words
+
+
+def in_parts(parts: Sequence[str]) -> str:
+    """Return ``A; B; C`` without the empty parts."""
+    words = ""
+    for part in parts:
+        words = say("{those}; {next}", those=words, next=part) if words and part else words or part
+    return words
+
+
+def and_more(those: str, count: int) -> str:
+    """Return ``A, B and 3 more``; only those without more."""
+    return say("{those} and {count} more", those=those, count=count) if count else those
 
 
 def _items(values: Sequence[Any]) -> str:
     if not values:
-        return "none"
+        return say("none")
     runs = in_runs(values)
     words = [in_words(run) for run in runs[:MOST_ITEMS]]
-    more = sum(count for _words, count in runs[MOST_ITEMS:])
-    return ", ".join(words) + (f" and {more} more" if more else "")
+    return and_more(in_series(words), sum(count for _words, count in runs[MOST_ITEMS:]))
 
 
 def in_runs(values: Sequence[Any]) -> list[tuple[str, int]]:
@@ -100,7 +140,7 @@ def in_runs(values: Sequence[Any]) -> list[tuple[str, int]]:
 def in_words(run: tuple[str, int]) -> str:
     """Return an item, with a number if it follows itself: ``12 x yes``."""
     words, count = run
-    return words if count == 1 else f"{count} x {words}"
+    return words if count == 1 else times(count, words)
 
 
 def item(value: object) -> str:
@@ -111,7 +151,9 @@ def item(value: object) -> str:
     if name is None:
         return _mapping(value)
     version = value.get("version") or value.get("release")
-    return f"{shown(name)} {shown(version)}" if version else shown(name)
+    if not version:
+        return shown(name)
+    return say("{name} {version}", name=shown(name), version=shown(version))
 
 
 def _mapping(values: Mapping[str, Any]) -> str:
@@ -120,4 +162,6 @@ def _mapping(values: Mapping[str, Any]) -> str:
         for key, value in values.items()
         if value is not None and key not in ("sources", "problems")
     }
-    return _items([f"{key}={shown(value, key)}" for key, value in told.items()])
+    return _items(
+        [say("{key}={value}", key=key, value=shown(value, key)) for key, value in told.items()]
+    )

@@ -11,6 +11,7 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
+from gpucheck.language import in_turn, say
 from gpucheck.tables.nearest import did_you_mean
 
 Name = Literal["hang", "wrong", "slow", "crash", "stop", "absent", "link"]
@@ -67,8 +68,12 @@ class Drill(msgspec.Struct, frozen=True, kw_only=True):
         for one in self.faults:
             highest = max(one.rank, one.other or 0)
             if highest >= ranks:
-                there = f"ranks are 0 to {ranks - 1}" if ranks > 1 else "only rank is 0"
-                return f"--drill speaks of rank {highest}, but the {there}"
+                if ranks > 1:
+                    return say(
+                        "--drill speaks of rank {rank}, but the ranks are 0 to {last}",
+                        rank=highest, last=ranks - 1,
+                    )  # fmt: skip
+                return say("--drill speaks of rank {rank}, but the only rank is 0", rank=highest)
         return ""
 
     def lacks_task(self, tasks: int) -> str:
@@ -79,9 +84,11 @@ class Drill(msgspec.Struct, frozen=True, kw_only=True):
         highest = max(self.absent, default=0)
         if highest < tasks:
             return ""
-        return (
-            f"--drill absent:rank={highest}: on GPUs a whole task stays away, the one of that "
-            f"number, and there is none beyond {tasks - 1}"
+        return say(
+            "--drill absent:rank={rank}: on GPUs a whole task stays away, the one of that number, "
+            "and there is none beyond {last}",
+            rank=highest,
+            last=tasks - 1,
         )
 
 
@@ -100,18 +107,31 @@ def _fault(text: str) -> Fault:
     name, _colon, rest = text.strip().partition(":")
     known = get_args(Name)
     if name not in known:
+        refused = say("--drill {text}: a drill is one of {forms}.", text=_quoted(text), forms=FORMS)
         near = did_you_mean(name, known)
-        raise ValueError(f"--drill {_quoted(text)}: a drill is one of {FORMS}.{near}")
+        raise ValueError(in_turn([refused, near]) if near else refused)
     if name == "link":
         return _link(text, rest)
     values = dict(_pairs(text, rest))
     rank = values.pop("rank", None)
     if rank is None or not _NUMBER.fullmatch(rank):
-        raise ValueError(f"--drill {_quoted(text)}: say which rank, as in {name}:rank=3")
+        raise ValueError(
+            say(
+                "--drill {text}: say which rank, as in {name}:rank=3",
+                text=_quoted(text),
+                name=name,
+            )
+        )
     factor = _factor(text, values.pop("factor", None)) if name == "slow" else None
     if values:
-        extra = _quoted(next(iter(values)))
-        raise ValueError(f"--drill {_quoted(text)}: {name} has nothing like {extra}")
+        raise ValueError(
+            say(
+                "--drill {text}: {name} has nothing like {extra}",
+                text=_quoted(text),
+                name=name,
+                extra=_quoted(next(iter(values))),
+            )
+        )
     return Fault(name=msgspec.convert(name, Name), rank=int(rank), factor=factor)
 
 
@@ -119,7 +139,9 @@ def _link(text: str, rest: str) -> Fault:
     """Read a link; the worker at its lower end makes the fault."""
     ends = _LINK.fullmatch(rest)
     if not ends or int(ends[1]) == int(ends[2]):
-        raise ValueError(f"--drill {_quoted(text)}: a link has two ranks, as in link:0-3")
+        raise ValueError(
+            say("--drill {text}: a link has two ranks, as in link:0-3", text=_quoted(text))
+        )
     low, high = sorted((int(ends[1]), int(ends[2])))
     return Fault(name="link", rank=low, other=high)
 
@@ -129,7 +151,13 @@ def _pairs(text: str, rest: str) -> list[tuple[str, str]]:
     for part in filter(None, rest.split(",")):
         key, equals, value = part.partition("=")
         if not equals or key in dict(found):
-            raise ValueError(f"--drill {_quoted(text)}: {_quoted(part)} is not understood")
+            raise ValueError(
+                say(
+                    "--drill {text}: {part} is not understood",
+                    text=_quoted(text),
+                    part=_quoted(part),
+                )
+            )
         found.append((key, value))
     return found
 
@@ -143,8 +171,12 @@ def _factor(text: str, value: str | None) -> float:
         factor = math.nan
     if not _LEAST_FACTOR <= factor <= _MOST_FACTOR:
         raise ValueError(
-            f"--drill {_quoted(text)}: factor is how many times slower, "
-            f"from {_LEAST_FACTOR:g} to {_MOST_FACTOR:g}"
+            say(
+                "--drill {text}: factor is how many times slower, from {least:g} to {most:g}",
+                text=_quoted(text),
+                least=_LEAST_FACTOR,
+                most=_MOST_FACTOR,
+            )
         )
     return factor
 

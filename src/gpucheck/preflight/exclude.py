@@ -11,6 +11,7 @@ import msgspec
 from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.preflight import Culprit, Preflight
 from gpucheck.findings import all_rules
+from gpucheck.language import say, say_many
 
 _HOST = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,253}")
 _CULPRIT = 1
@@ -36,7 +37,7 @@ def exclusion(preflight: Preflight) -> Exclusion:
     accused, what they share is at fault rather than each of them.
     """
     if preflight.drill:
-        return Exclusion((), "this was a drill, and no host is left out because of one")
+        return Exclusion((), say("this was a drill, and no host is left out because of one"))
     accused = dict.fromkeys(
         host
         for one in preflight.culprits or ()
@@ -46,10 +47,18 @@ def exclusion(preflight: Preflight) -> Exclusion:
     )
     every = {one.host for one in preflight.ranks or () if one.host} | set(accused)
     if len(every) > 1 and every <= set(accused):
-        return Exclusion((), f"all {len(every)} hosts failed, which no list of hosts can cure")
+        return Exclusion(
+            (), say("all {count} hosts failed, which no list of hosts can cure", count=len(every))
+        )
     hosts = tuple(host for host in accused if _HOST.fullmatch(host))
     odd = len(accused) - len(hosts)
-    note = f"{odd} of the names cannot be those of hosts, and were left out" if odd else ""
+    if not odd:
+        return Exclusion(hosts)
+    note = say_many(
+        odd,
+        "{count} of the names cannot be that of a host, and was left out",
+        "{count} of the names cannot be those of hosts, and were left out",
+    )
     return Exclusion(hosts, note)
 
 

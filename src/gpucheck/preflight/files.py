@@ -12,6 +12,8 @@ from typing import Any, get_args
 import msgspec
 
 from gpucheck import __version__
+from gpucheck.facts import builtins
+from gpucheck.language import say
 from gpucheck.preflight.model import Status
 
 RANK_SCHEMA = "gpucheck.preflight-rank/1"
@@ -56,13 +58,13 @@ def write_file(path: str | Path, content: str | bytes, *, follow: bool = True) -
         FileError: it cannot be written.
     """
     if str(path) in ("", "-"):
-        raise FileError("a file is needed, not the standard output")
+        raise FileError(say("a file is needed, not the standard output"))
     data = content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
     temporary: Path | None = None
     try:
         target = Path(os.path.realpath(path)) if follow else Path(path)
         if target.exists() and not target.is_file():
-            raise FileError(f"{path} is no regular file")
+            raise FileError(say("{file} is no regular file", file=path))
         temporary = target.with_name(f".gpucheck-{os.getpid()}-{secrets.token_hex(4)}")
         # Unlike tempfile's, this mode lets others read it: node_exporter runs as its own user.
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
@@ -74,7 +76,7 @@ def write_file(path: str | Path, content: str | bytes, *, follow: bool = True) -
         temporary = None
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
-        raise FileError(f"{path} cannot be written: {why}") from error
+        raise FileError(say("{file} cannot be written: {why}", file=path, why=why)) from error
     finally:
         if temporary is not None:
             with contextlib.suppress(OSError):
@@ -87,7 +89,7 @@ def json_text(value: object) -> str:
     What not every JSON reader accepts is replaced: half of a UTF-16 pair by a question mark, a
     number that is not finite by null.
     """
-    plain = json.dumps(msgspec.to_builtins(value), ensure_ascii=True)
+    plain = json.dumps(builtins(value), ensure_ascii=True)
     try:
         return msgspec.json.format(plain, indent=2) + "\n"  # json itself would indent in Python
     except msgspec.DecodeError:
@@ -113,13 +115,13 @@ def write_each(
         FileError: a file cannot be written; those before it are there.
     """
     if str(directory) in ("", "-"):
-        raise FileError("a folder is needed, not the standard output")
+        raise FileError(say("a folder is needed, not the standard output"))
     folder = Path(directory)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
-        raise FileError(f"{directory} cannot be made: {why}") from error
+        raise FileError(say("{folder} cannot be made: {why}", folder=directory, why=why)) from error
     written = []
     for name, content in _contents(own, verdict):
         # The folder may be one that others write to: no link of theirs is followed.
@@ -168,5 +170,5 @@ def _worst(results: list[dict[str, Any]]) -> Status:
 
 def _whole(value: object) -> dict[str, Any]:
     """Return a struct or a mapping as a dictionary; anything else as an empty one."""
-    plain = msgspec.to_builtins(value)
+    plain = builtins(value)
     return plain if isinstance(plain, dict) else {}

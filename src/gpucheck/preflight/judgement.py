@@ -15,10 +15,11 @@ from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.preflight import Culprit, OutcomeStatus, Preflight, RankOutcome
 from gpucheck.facts.snapshot import ProbeRuns, Snapshot
 from gpucheck.findings import rank_missing
+from gpucheck.language import say, say_many
 from gpucheck.preflight import outcome
 from gpucheck.preflight.coordinator.coordinator import Heard
-from gpucheck.preflight.diagnose import localise
-from gpucheck.preflight.diagnose.naming import words_of
+from gpucheck.preflight.diagnose import localise, looks
+from gpucheck.preflight.diagnose.naming import clauses, words_of
 from gpucheck.preflight.diagnose.rounds import disjoint
 from gpucheck.preflight.diagnose.steps import in_words
 from gpucheck.preflight.figures import (
@@ -47,10 +48,10 @@ from gpucheck.preflight.store.messages import GroupBandwidth, Verdict
 from gpucheck.tables import Tables
 from gpucheck.tables.bus_bandwidth import BusBandwidths
 
-_A_DRILL = "a drill is running"
+_A_DRILL = say("a drill is running")
 """All that the judgement knows about a drill."""
 _MOST_TOLD = 20
-"""How many culprits each task hears of; the report has all of them."""
+"""How many culprits each task gets; the report has all of them."""
 _WORST = ("lost", "crashed", "timed-out", "failed", "stopped", "not-run", "passed")
 _SURE = tuple(Confidence)
 
@@ -190,6 +191,7 @@ class Judgement:
             bandwidths=slow_links.report(history, known),
             steps=[done.step.kind for done in history],
             step_notes=[in_words(done) for done in history],
+            looks=looks.in_groups(history),
             notices=[
                 *(idle.notices(roster, heard.facts) if wanted.backend == "nccl" else ()),
                 *heard.malformed,
@@ -200,7 +202,7 @@ class Judgement:
             drill=_A_DRILL if wanted.drill else "",
             seconds=round(self._clock(), 2),
             deadline=wanted.timeout,
-            sources={"*": "gpucheck preflight"},
+            sources={"*": say("gpucheck preflight")},
         )
 
     def _violations(self, heard: Heard, known: Known) -> list[Culprit]:
@@ -216,7 +218,7 @@ class Judgement:
         """Return which demands could not be judged: nobody may claim that these are met."""
         if not self._wanted.requirements:
             return ""
-        return "; ".join(
+        return clauses(
             policy.unknown(
                 self._wanted.requirements, heard.facts,
                 timed=bandwidth.timed(heard.roster, heard.history),
@@ -241,7 +243,7 @@ def _questions(ending: Ending) -> tuple[OpenQuestion, ...]:
     """Return what is open where the pre-flight is inconclusive."""
     if not ending.why:
         return ()
-    question, fact = "Can this job work together?", "preflight.culprits"
+    question, fact = say("Can this job work together?"), "preflight.culprits"
     return (OpenQuestion(question=question, fact=fact, reason=ending.why),)
 
 
@@ -267,8 +269,12 @@ def _is_late(culprit: Culprit, late: set[int]) -> bool:
 def _late(late: set[int]) -> str:
     if not late:
         return ""
-    names = words_of(sorted(late))
-    return f"rank {names} came after the ranks were assigned: start all at once, or raise --timeout"
+    return say_many(
+        len(late),
+        "rank {ranks} came after the ranks were assigned: start all at once, or raise --timeout",
+        "ranks {ranks} came after the ranks were assigned: start all at once, or raise --timeout",
+        ranks=words_of(sorted(late)),
+    )
 
 
 def _with_own_fixes(culprit: Culprit) -> Culprit:
@@ -341,6 +347,7 @@ def _outcome(heard: Heard, one: Rank, guilty: frozenset[int]) -> RankOutcome:
         status="absent" if one.rank in heard.roster.absent else status,
         phase=shown.phase if shown is not None else "start",
         detail="" if shown is None or shown.passed else shown.detail,
+        look=next((two.look for two in results if two.look is not None), None),
         rates=rates,
     )  # fmt: skip
 

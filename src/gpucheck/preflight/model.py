@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Meta
 
 from gpucheck.facts.claims import Confidence, Fix
-from gpucheck.facts.preflight import Phase
+from gpucheck.facts.preflight import Look, Phase
 from gpucheck.preflight.figures.baseline import Baseline
 
 Name = Annotated[str, Meta(max_length=1000)]
@@ -115,6 +115,8 @@ class RankResult(msgspec.Struct, frozen=True, kw_only=True):
     detail: Text = ""
     order: Count = 0
     seconds: Seconds = 0.0
+    look: Look | None = None
+    """What its supervisor saw of it when its time was over."""
     measurements: Annotated[dict[Name, float], Meta(max_length=200)] = {}
     """By name with its unit, such as ``fp32 TFLOP/s`` or ``all-reduce 65536 B s``."""
     data: dict[str, Any] = {}
@@ -195,6 +197,8 @@ class TaskFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Why the facts that need torch are unknown: it does not import, hangs, or crashes."""
     kind: Name = ""
     """The problem in one word, as in a self-test: ``import-failed``, ``timed-out`` ..."""
+    look: Look | None = None
+    """What was seen of the process that did not answer in time."""
     roots: Annotated[list[RootCause], Meta(max_length=100)] = msgspec.field(default_factory=list)
     """Errors that the static rules found on this node because of the problem, the root cause first.
     """

@@ -9,6 +9,7 @@ from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.preflight import Culprit, Preflight
 from gpucheck.findings import all_rules
 from gpucheck.findings.form import Finding
+from gpucheck.language import say
 from gpucheck.preflight.model import ExitClass, ExitStatus
 
 ORDER: tuple[ExitStatus, ...] = (1, 4, 3, 5)
@@ -80,16 +81,16 @@ def _open(preflight: Preflight) -> str:
     if preflight.inconclusive:
         return preflight.inconclusive
     if preflight.culprits is None:
-        return preflight.problem("culprits") or "the pre-flight was not run"
+        return preflight.problem("culprits") or say("the pre-flight was not run")
     if not preflight.finished:
-        return preflight.stopped_because or "not every step was done"
+        return preflight.stopped_because or say("not every step was done")
     return ""
 
 
 def _of_drill(preflight: Preflight) -> str:
     if preflight.culprits:
-        return "this was a drill: what it found counts for nothing here"
-    return "this was a drill, and the fault was not noticed"
+        return say("this was a drill: what it found does not count")
+    return say("this was a drill, and the fault was not noticed")
 
 
 def _made(status: ExitStatus, why: str) -> Ending:

@@ -66,7 +66,7 @@ class Session:
         entrance: what the launcher says.
         settings: what the user wants.
         policy: what judges; only task 0 asks for steps and the verdict.
-        progress: hears what is going on.
+        progress: is told what is going on.
 
     Raises:
         StoreError: there is no store, and the sentence says why.

@@ -2,15 +2,16 @@
 
 import itertools
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal
 
 import msgspec
 
-from gpucheck.facts import Section
+from gpucheck.facts import Facts, Section
 from gpucheck.facts.request import Request
 from gpucheck.facts.selftests import SelfTests
 from gpucheck.facts.snapshot import ProbeRun, ProbeRuns, Snapshot
+from gpucheck.language import Sentence, as_said, from_said, plain, say
 from gpucheck.machine import Host, LiveHost, RecordedHost, RecordingHost
 from gpucheck.machine.children import Children, Done, Said, Tell, Work
 from gpucheck.machine.target import TargetWish
@@ -31,16 +32,57 @@ _DRIVER_SIGNS = (
 _FIRST = "interpreter"
 """This probe waits for another process to start; meanwhile the other probes are imported."""
 
+_NOTES: tuple[Literal["sources", "problems"], ...] = ("sources", "problems")
+
 Progress = Callable[[Sequence[str], float], None]
 """Called every quarter of a second with the probes still running and the seconds so far."""
+
+
+class _Spoken(msgspec.Struct, frozen=True, array_like=True):
+    """A sentence among the notes of a section: of which group of facts, and about which field."""
+
+    at: int
+    kind: Literal["sources", "problems"]
+    field: str
+    said: Any
 
 
 def _packed(section: Section) -> bytes:
     """Encode a section, which may contain file names that are not UTF-8."""
     try:
-        return msgspec.msgpack.encode(section)
+        return msgspec.msgpack.encode(section, enc_hook=plain)
     except UnicodeEncodeError:
-        return msgspec.msgpack.encode(_told(msgspec.to_builtins(section)))
+        return msgspec.msgpack.encode(_told(msgspec.to_builtins(section, enc_hook=plain)))
+
+
+def _sentences(section: Section) -> list[_Spoken]:
+    """Return the sources and problems that can be translated: the encoded ones are mere text."""
+    return [
+        _Spoken(at, kind, field, _told(as_said(words)))
+        for at, group in enumerate(_groups(section))
+        for kind in _NOTES
+        for field, words in getattr(group, kind).items()
+        if isinstance(words, Sentence)
+    ]
+
+
+def _say_again(section: Section, sentences: Iterable[_Spoken]) -> None:
+    """Put the sentences of a section back into its decoded copy."""
+    groups = list(_groups(section))
+    for one in sentences:
+        getattr(groups[one.at], one.kind)[one.field] = from_said(one.said)
+
+
+def _groups(group: Facts) -> Iterator[Facts]:
+    """Yield a group of facts and those within it, in the same order each time."""
+    yield group
+    for field in group.__struct_fields__:
+        if field in _NOTES:
+            continue
+        value = getattr(group, field)
+        for inner in value if isinstance(value, list | tuple) else (value,):
+            if isinstance(inner, Facts):
+                yield from _groups(inner)
 
 
 def _told(value: Any) -> Any:  # noqa: ANN401  # JSON-like data
@@ -67,6 +109,7 @@ class _Answer(msgspec.Struct):
     section: msgspec.Raw
     seconds: float
     log: dict[str, Any]
+    sentences: list[_Spoken]
 
 
 class Collector:
@@ -134,7 +177,9 @@ class Collector:
         """Import every probe; a skipped one leaves a section that says so."""
         for probe in all_probes():
             if probe.name in self._skip:
-                self._sections[probe.section] = probe.section(problems={"*": "skipped by --skip"})
+                self._sections[probe.section] = probe.section(
+                    problems={"*": say("skipped by --skip")}
+                )
             elif probe.name not in self._under_way:
                 self._waiting.append(probe)
 
@@ -167,7 +212,7 @@ class Collector:
     def _load_selftests(self, host: RecordedHost) -> None:
         """Load the self-tests that were recorded with the machine, if any were run."""
         answer = host.selftests().map(lambda raw: msgspec.convert(raw, SelfTests))
-        why = {"*": answer.problem or "none was recorded"}
+        why = {"*": answer.problem or say("none was recorded")}
         self._sections[SelfTests] = answer.value or SelfTests(problems=why)
 
     def _run_children(self) -> None:
@@ -233,7 +278,7 @@ class Collector:
                 self._sections[probe.section] = section
                 raw = msgspec.Raw(_packed(section))
                 log = _told(self._host.recorded())
-                answer = _Answer(raw, time.perf_counter() - start, log)
+                answer = _Answer(raw, time.perf_counter() - start, log, _sentences(section))
                 tell.answer(msgspec.msgpack.encode(answer))
 
         return work
@@ -245,6 +290,7 @@ class Collector:
             probe = left.pop(0)
             answer = msgspec.msgpack.decode(event.data, type=_Answer)
             section = msgspec.msgpack.decode(answer.section, type=probe.section)
+            _say_again(section, answer.sentences)
             self._log.append(answer.log)
             self._answered(probe, section, answer.seconds)
             if left:
@@ -288,7 +334,10 @@ class Collector:
     def _failed(
         self, probe: Probe, status: Literal["crashed", "timed-out"], problem: str, seconds: float
     ) -> None:
-        self._sections[probe.section] = probe.section(problems={"*": f"{status}: {problem}"})
+        why = say("crashed: {problem}", problem=problem)
+        if status == "timed-out":
+            why = say("timed-out: {problem}", problem=problem)
+        self._sections[probe.section] = probe.section(problems={"*": why})
         self._runs.append(
             ProbeRun(name=probe.name, status=status, seconds=round(seconds, 4), problem=problem)
         )

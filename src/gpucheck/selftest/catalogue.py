@@ -39,7 +39,7 @@ def _header(name: str) -> SelfTestHeader:
         "name": module.NAME,
         "per": module.PER,
         "levels": tuple(module.LEVELS),
-        "about": module.ABOUT,
+        "about": str(module.ABOUT),
         "seconds": {**_USUAL_SECONDS, **getattr(module, "SECONDS", {})},
     }
     return msgspec.convert(raw, SelfTestHeader)

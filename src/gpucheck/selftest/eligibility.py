@@ -7,23 +7,23 @@ from gpucheck.facts.nvml import Nvml, NvmlGpu
 from gpucheck.facts.request import Request
 from gpucheck.facts.snapshot import Snapshot
 from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.language import say
 
 LEAST_FREE = 256 * 1024 * 1024
 """Bytes that must be free on a GPU: the most that the quick level uses there."""
 _MIB = 1024 * 1024
 _NAMES = {"cpu": "CPU", "rocm": "ROCm", "xpu": "XPU"}
-_ON_CPU = "gpucheck --selftest tests it on the CPU"
 
 
 def why_no_test(snapshot: Snapshot) -> str:
     """Return why no self-test can run in this target at all; "" when one can."""
     python = snapshot.get(Interpreter)
     if snapshot.origin != "live":
-        return "only files of the machine were read"
+        return say("only files of the machine were read")
     if python.status != "ok" or not python.executable:
-        return python.problem("version") or "there is no Python that answers"
+        return python.problem("version") or say("there is no Python that answers")
     if snapshot.get(TorchBuild).installed is False:
-        return "PyTorch is not installed there"
+        return say("PyTorch is not installed there")
     return ""
 
 
@@ -31,19 +31,26 @@ def why_not_by_itself(snapshot: Snapshot) -> str:
     """Return why a check does not run the self-tests by default; "" when it does.
 
     It runs them wherever there is a device node of NVIDIA's driver and a CUDA build, whatever the
-    rules say: the self-tests put that to the proof.
+    static checks say.
     """
     if why := why_no_test(snapshot):
         return why
     if snapshot.get(Request).gpus == 0:
-        return f"this host was said to use no GPU; {_ON_CPU}"
+        return say("you said that this host uses no GPU; gpucheck --selftest tests it on the CPU")
     build = snapshot.get(TorchBuild).built_for
     if build is None:
-        return f"it could not be told what this torch was built for; {_ON_CPU}"
+        return say(
+            "it is unknown what this torch was built for; gpucheck --selftest tests it on the CPU"
+        )
     if build != "cuda":
-        return f"this is a {_NAMES.get(build, build)} build of torch; {_ON_CPU}"
+        return say(
+            "this is a {build} build of torch; gpucheck --selftest tests it on the CPU",
+            build=_NAMES.get(build, build),
+        )
     if not has_device(snapshot):
-        return f"there is no device of an NVIDIA driver; {_ON_CPU}"
+        return say(
+            "there is no device of an NVIDIA driver; gpucheck --selftest tests PyTorch on the CPU"
+        )
     return ""
 
 
@@ -75,10 +82,14 @@ def unfit(snapshot: Snapshot) -> dict[str, str]:
 def _why_unfit(gpu: NvmlGpu) -> str:
     busy = any(process.kind == "compute" for process in gpu.processes or ())
     if gpu.compute_mode == "prohibited":
-        return "its compute mode is prohibited"
+        return say("its compute mode is prohibited")
     if gpu.compute_mode in ("exclusive-process", "exclusive-thread") and busy:
-        return "it is in exclusive mode and another process uses it"
+        return say("it is in exclusive mode and another process uses it")
     free = gpu.memory_free_bytes
     if free is not None and free < LEAST_FREE:
-        return f"only {free // _MIB} MiB of its memory are free, the self-tests want 256 MiB"
+        return say(
+            "only {free} MiB of its memory are free, and the self-tests need {least} MiB",
+            free=free // _MIB,
+            least=LEAST_FREE // _MIB,
+        )
     return ""

@@ -3,11 +3,13 @@
 import msgspec
 
 from gpucheck.facts.selftests import SelfTest
+from gpucheck.language import say
 from gpucheck.machine.worker_pool.exits import last_words
 from gpucheck.machine.worker_pool.messages import Message
 from gpucheck.machine.worker_pool.process import WorkerProcess
 from gpucheck.selftest import outcome
 from gpucheck.selftest.plan import Job
+from gpucheck.selftest.ranks import stopped_for
 
 _PEER_SECONDS = 10.0
 """How long the other ranks of a test are waited for once one has failed."""
@@ -80,7 +82,7 @@ class JobRun:
         if self._process.is_signalled and self._failed_peer is not None:
             return outcome.made(
                 self.job, self.test, "skipped", stage=self.stage, kind="stopped",
-                detail=f"stopped: {self._failed_peer.place} had {_past(self._failed_peer.status)}",
+                detail=stopped_for(self._failed_peer),
                 data=last_words(str(message.get("printed", ""))), seconds=seconds,
             )  # fmt: skip
         killed = self._why() if self._process.is_signalled else ""
@@ -91,14 +93,23 @@ class JobRun:
 
     def _why(self) -> str:
         """Say why it was ended."""
-        where = f" in: {self.stage}" if self.stage else ""
-        if self._process.stopped_for == "run-limit":
-            why = f"stopped at the time limit of the run ({self._limit:g} s){where}"
-        else:
-            why = f"no end after {self._process.allowed:.3g} s{where}"
-        stuck = "; it cannot be killed: it is stuck in the driver"
-        return why + stuck if self._process.is_unkillable else why
+        why = self._at_limit() if self._process.stopped_for == "run-limit" else self._no_end()
+        if self._process.is_unkillable:
+            return say("{why}; it cannot be killed: it is stuck in the driver", why=why)
+        return why
 
+    def _at_limit(self) -> str:
+        if self.stage:
+            return say(
+                "stopped at the time limit of the run ({limit:g} s) in: {stage}",
+                limit=self._limit, stage=self.stage,
+            )  # fmt: skip
+        return say("stopped at the time limit of the run ({limit:g} s)", limit=self._limit)
 
-def _past(status: str) -> str:
-    return {"timed-out": "not ended in time"}.get(status, status)
+    def _no_end(self) -> str:
+        seconds = self._process.allowed
+        if self.stage:
+            return say(
+                "no end after {seconds:.3g} s in: {stage}", seconds=seconds, stage=self.stage
+            )
+        return say("no end after {seconds:.3g} s", seconds=seconds)

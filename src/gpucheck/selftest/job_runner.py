@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from gpucheck.facts.selftests import SelfTest
+from gpucheck.language import Sentence, say
 from gpucheck.machine.worker_pool.messages import Message
 from gpucheck.machine.worker_pool.pool import WorkerPool
 from gpucheck.machine.worker_pool.process import WorkerProcess
@@ -17,6 +18,7 @@ from gpucheck.selftest.job_run import JobRun
 from gpucheck.selftest.plan import Job, Step, Wish, first_job, order
 from gpucheck.selftest.progress import ProgressGrid
 from gpucheck.selftest.ranks import settled
+from gpucheck.selftest.worker_words import sentence_in
 from gpucheck.worker import BOOTSTRAP
 
 _TICK = 0.05
@@ -25,6 +27,7 @@ _GRACE = 2.0
 _IMPORT_SECONDS = 60.0
 _START_SECONDS = 30.0
 """Seconds from the order to the first test, and between two tests."""
+_LONGEST_STAGE = 300
 _SHORTEST = 1.0
 """A job with less time than this is not started."""
 
@@ -141,7 +144,8 @@ class JobRunner:
     def _launch(self, job: Job, threads: int, folder: str) -> None:
         """Start a job, unless that is impossible or no time is left for it."""
         if time.monotonic() + _SHORTEST > self._end:
-            why = f"the time limit of the run ({self._wish.timeout:g} s) left no time"
+            limit = self._wish.timeout
+            why = say("the time limit of the run ({limit:g} s) left no time", limit=limit)
             self._results += self.skip(job, why)
             return
         told = order(job, self._wish, self._headers, threads=threads, folder=folder)
@@ -174,7 +178,7 @@ class JobRunner:
         if "too_old" in message:
             self._note(run, _too_old(run, message))
         elif event == "stage":
-            run.reach(str(message.get("text"))[:300])
+            run.reach(_stage(message))
             self._grid.stages[run.job.place] = run.stage
         elif event == "ready":
             self.import_seconds = (message.get("notes") or {}).get("import_seconds")
@@ -195,7 +199,7 @@ class JobRunner:
         if process.is_unkillable:
             self._note(run, run.result(message))
             if run.left is not None:
-                why = "the GPU is held by a process that cannot be killed"
+                why = say("the GPU is held by a process that cannot be killed")
                 self._results += self.skip(run.left, why)
             return
         if not run.has_ended_well(message):
@@ -223,7 +227,14 @@ class JobRunner:
         return msgspec.structs.replace(result, data={**result.data, "forked": True})
 
 
+def _stage(message: Message) -> str:
+    said = sentence_in(message, "text")
+    return said if isinstance(said, Sentence) else said[:_LONGEST_STAGE]
+
+
 def _too_old(run: JobRun, message: Message) -> SelfTest:
     version = str(message["too_old"])[:20]
-    detail = f"the target is Python {version}; the self-tests need 3.8 or newer"
+    detail = say(
+        "the target is Python {version}; the self-tests need 3.8 or newer", version=version
+    )
     return outcome.made(run.job, run.test, "crashed", kind="too-old", detail=detail)

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from gpucheck.facts.selftests import SelfTest, SelfTests
+from gpucheck.language import say
 from gpucheck.machine.worker_pool.pool import CAN_FORK
 from gpucheck.machine.worker_pool.spawners import StartProgram
 from gpucheck.selftest import control
@@ -80,7 +81,7 @@ class Launcher:
             results=self._results,
             import_seconds=self._runner.import_seconds,
             seconds=round(time.monotonic() - self._begun, 3),
-            sources={"*": f"self-tests in {self._python}"},
+            sources={"*": say("self-tests in {python}", python=self._python)},
         )
 
     def _rest(self, first: SelfTest) -> None:
@@ -89,7 +90,8 @@ class Launcher:
         if (first.went_wrong and self._wish.devices != (CPU,)) or first.status == "crashed":
             on_cpu = msgspec.structs.replace(self._wish, devices=(CPU,))
             for step in plan(on_cpu, self._headers).steps:
-                self._results += self._runner.skip(step[0], f"{IMPORT} did not pass")
+                why = say("{test} did not pass", test=IMPORT)
+                self._results += self._runner.skip(step[0], why)
             return
         laid = plan(self._wish, self._headers, self._devices, self._unfit)
         self._announce(laid)
@@ -161,7 +163,7 @@ def _may_be_the_fork(result: SelfTest) -> bool:
 def _of_two(first: SelfTest, again: SelfTest) -> SelfTest:
     """Return the outcome of a test that went wrong after a fork and was repeated without one."""
     if again.status == "passed":
-        return msgspec.structs.replace(again, data={**again.data, "after_fork": first.detail})
+        return msgspec.structs.replace(again, data={**again.data, "after_fork": str(first.detail)})
     data: dict[str, Any] = {**first.data, "confirmed": again.went_wrong}
     del data["forked"]
     return msgspec.structs.replace(first, data=data)

@@ -1,13 +1,15 @@
-"""What became of one self-test: from its answer, from the end of its process, from silence."""
+"""The outcome of one self-test, by its answer, by the end of its process, or without an answer."""
 
 from typing import Any
 
 import msgspec
 
 from gpucheck.facts.selftests import Measurement, SelfTest, SelfTestStatus
+from gpucheck.language import Sentence, say
 from gpucheck.machine.worker_pool.exits import worker_exit
 from gpucheck.machine.worker_pool.messages import Message
 from gpucheck.selftest.plan import Job
+from gpucheck.selftest.worker_words import sentence_in
 
 _LONGEST = 2000
 
@@ -16,7 +18,11 @@ def answered(job: Job, message: Message, stage: str) -> SelfTest:
     """Return what a worker has answered; a malformed answer is a crash of the test."""
     try:
         status = msgspec.convert(message["status"], SelfTestStatus)
-        measurements = msgspec.convert(message.get("measurements", []), list[Measurement])
+        raw = message.get("measurements", [])
+        measurements = [
+            msgspec.structs.replace(measured, bound_from=sentence_in(one, "bound_from"))
+            for measured, one in zip(msgspec.convert(raw, list[Measurement]), raw, strict=True)
+        ]
         data = msgspec.convert(message.get("data") or {}, dict[str, Any])
         return made(
             job,
@@ -26,13 +32,13 @@ def answered(job: Job, message: Message, stage: str) -> SelfTest:
             seconds=float(message.get("seconds", 0.0)),
             measurements=measurements,
             kind=str(message.get("kind", "")),
-            detail=str(message.get("detail", "")),
+            detail=sentence_in(message, "detail"),
             data=data,
         )
     except (KeyError, TypeError, ValueError) as error:
         return made(
             job, str(message.get("test", job.tests[0])), "crashed", stage=stage,
-            kind="bad-answer", detail=f"its answer is not understood: {error}",
+            kind="bad-answer", detail=say("its answer is not understood: {error}", error=error),
         )  # fmt: skip
 
 
@@ -55,14 +61,19 @@ def ended(job: Job, test: str, stage: str, message: Message, *, killed: str = ""
 
 def made(job: Job, test: str, status: SelfTestStatus, **more: Any) -> SelfTest:  # noqa: ANN401
     """Return a result of this job's place."""
-    detail = str(more.pop("detail", ""))[:_LONGEST]
     return SelfTest(
         name=test,
         rank=job.rank,
         world_size=job.world_size,
         device=",".join(job.devices),
         status=status,
-        detail=detail,
-        sources={"*": f"the self-test {test} on {job.place}"},
+        detail=_bounded(more.pop("detail", "")),
+        sources={"*": say("the self-test {test} on {place}", test=test, place=job.place)},
         **more,
     )
+
+
+def _bounded(detail: str) -> str:
+    if isinstance(detail, Sentence):
+        return detail.mapped(lambda part: part[:_LONGEST])
+    return detail[:_LONGEST]

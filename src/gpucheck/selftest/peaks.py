@@ -1,6 +1,6 @@
 """The share of the vendor's peak rate that each GPU reached, for information only.
 
-No program reaches a peak, and how close a sound GPU comes differs between boards; see
+No program reaches a peak, and how close a healthy GPU comes differs between boards; see
 ``docs/selftests.md``.
 """
 
@@ -9,11 +9,12 @@ from collections.abc import Iterator
 import msgspec
 
 from gpucheck.facts.selftests import LONG_ENOUGH, Measurement, SelfTest, SelfTests
+from gpucheck.language import say
 from gpucheck.tables.gpu_rates import GpuRates, RateRow
 
 _TESTS = ("cublas-matmul", "sustained")
 _COLUMNS = {
-    "fp64": "fp64_tensor",  # cuBLAS takes them where they are; who has none is not in the table
+    "fp64": "fp64_tensor",  # cuBLAS uses the tensor cores of a GPU with fp64 ones
     "fp32": "fp32",
     "tf32": "tf32",
     "fp16": "fp16",
@@ -41,7 +42,7 @@ def _with_shares(result: SelfTest, row: RateRow) -> SelfTest:
         return result
     shares = [
         Measurement(
-            name=f"{name} share of the vendor's peak",
+            name=say("{name} share of the vendor's peak", name=name),
             value=round(100.0 * value / peak, 1),
             unit="%",
         )

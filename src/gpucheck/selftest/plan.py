@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from gpucheck.facts.selftests import Level, SelfTest
+from gpucheck.language import say
 from gpucheck.selftest.catalogue import IMPORT, SelfTestHeader
 
 CPU = "cpu"
@@ -49,7 +50,9 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def place(self) -> str:
         """Where it runs, as a report names it."""
-        return ",".join(self.devices) if self.world_size == 1 else f"rank {self.rank}"
+        if self.world_size > 1:
+            return say("rank {rank}", rank=self.rank)
+        return ",".join(self.devices)
 
     def without(self, count: int) -> "Job":
         """Return the job without its first tests."""
@@ -97,7 +100,7 @@ def plan(
     """
     wanted = _wanted(wish, seen)
     refused = {
-        device: unfit.get(device) or f"torch sees no {device}"
+        device: unfit.get(device) or say("torch sees no {device}", device=device)
         for device in wanted
         if device != CPU and (device in unfit or device not in seen)
     }

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from gpucheck.facts.selftests import SelfTest
+from gpucheck.language import say
 
 _WAITED = ("collective-timeout", "peer-lost")
 """Kinds of results that only say that another rank is missing."""
@@ -36,6 +37,16 @@ def settled(results: Sequence[SelfTest]) -> list[SelfTest]:
     return sorted(read, key=lambda one: one.rank)
 
 
+def stopped_for(first: SelfTest) -> str:
+    """Return why a rank was stopped: another one had gone wrong."""
+    place = first.place
+    if first.status == "timed-out":
+        return say("stopped: {place} had not ended in time", place=place)
+    if first.status == "crashed":
+        return say("stopped: {place} had crashed", place=place)
+    return say("stopped: {place} had failed", place=place)
+
+
 def _only_waited(result: SelfTest, named: Sequence[int]) -> bool:
     return result.kind in _WAITED and result.rank not in named
 
@@ -60,7 +71,7 @@ def _named(result: SelfTest, told: SelfTest) -> SelfTest:
     """Return the result of a rank that others name: stopped, it had not ended in time."""
     if result.kind != _STOPPED:
         return result
-    data = {**result.data, "waited_in": told.stage}
+    data = {**result.data, "waited_in": str(told.stage)}
     return msgspec.structs.replace(
         result, status="timed-out", kind="timed-out", detail=told.detail, data=data
     )
@@ -70,14 +81,13 @@ def _cleared(result: SelfTest, first: SelfTest) -> SelfTest:
     """Return the result of a rank that is not to blame; one that was stopped names the culprit."""
     if not result.went_wrong and result.kind != _STOPPED:
         return result
-    how = {"timed-out": "not ended in time"}.get(first.status, first.status)
     data = dict(result.data)
     if result.went_wrong:
-        data["saw"] = data.get("lost_peer") or result.detail
+        data["saw"] = data.get("lost_peer") or str(result.detail)
     return msgspec.structs.replace(
         result,
         status="skipped",
         kind=_STOPPED,
-        detail=f"stopped: {first.place} had {how}",
+        detail=stopped_for(first),
         data=data,
     )

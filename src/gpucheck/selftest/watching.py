@@ -9,6 +9,7 @@ import msgspec
 
 from gpucheck.facts.nvml import NvmlGpu
 from gpucheck.facts.selftests import GpuUnderLoad
+from gpucheck.language import plain, say
 from gpucheck.machine import Host, LiveHost
 from gpucheck.machine.children import Children, Said, Tell
 from gpucheck.probes.driver import nvml
@@ -17,7 +18,7 @@ from gpucheck.selftest.load import strain
 _EVERY = 2.0
 """Seconds between two queries: each costs the driver something."""
 _NAME = "nvml"
-_SOURCE = "NVML, during the self-tests"
+_SOURCE = say("NVML, during the self-tests")
 
 
 class Watch:
@@ -51,7 +52,7 @@ class Watch:
     def _work(self, tell: Tell) -> None:
         host: Host = self._host
         while (answer := host.nvml()).value is not None:
-            tell.answer(msgspec.msgpack.encode(answer.value))
+            tell.answer(msgspec.msgpack.encode(answer.value, enc_hook=plain))
             time.sleep(_EVERY)
 
 

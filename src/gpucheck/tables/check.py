@@ -1,5 +1,6 @@
 """Problems in a folder of tables whose files can all be read."""
 
+from gpucheck.language import say
 from gpucheck.tables.base import serialise
 from gpucheck.tables.catalogue import all_tables
 from gpucheck.tables.errors import TablesError
@@ -24,14 +25,20 @@ def _listing(tables: Tables) -> list[str]:
     listed = set(tables.index().tables)
     present = {path.stem for path in tables.directory.glob("*.json") if path.name != INDEX}
     return [
-        *(f"{INDEX} does not list {name}.json." for name in sorted(present - listed)),
-        *(f"{INDEX} lists {name}.json, which is not there." for name in sorted(listed - present)),
         *(
-            f"{name}.json is no table this gpucheck knows."
+            say("{index} does not list {name}.json.", index=INDEX, name=name)
+            for name in sorted(present - listed)
+        ),
+        *(
+            say("{index} lists {name}.json, which is not there.", index=INDEX, name=name)
+            for name in sorted(listed - present)
+        ),
+        *(
+            say("{name}.json is not a table that this gpucheck knows.", name=name)
             for name in sorted(listed - set(all_tables()))
         ),
         *(
-            f"{INDEX} does not list {name}, which is needed."
+            say("{index} does not list {name}, which is needed.", index=INDEX, name=name)
             for name in sorted(set(all_tables()) - listed)
         ),
     ]
@@ -41,17 +48,28 @@ def _table(tables: Tables, name: str) -> list[str]:
     try:
         table = tables.get(all_tables()[name])
     except TablesError as error:
-        return [str(error)]
-    found = []
+        return [error.args[0]]
+    found: list[str] = []
     for number, row in enumerate(table.rows, start=1):
         unknown = [key for key in row.source if key not in table.sources]
         if unknown or not row.source:
-            found.append(f"{name}.json, row {number} has no source or an unknown one: {unknown}.")
+            found.append(
+                say(
+                    "{name}.json, row {number} has no source or an unknown one: {unknown}.",
+                    name=name,
+                    number=number,
+                    unknown=unknown,
+                )
+            )
     used = {key for row in table.rows for key in row.source}
     found += [
-        f"{name}.json: no row uses the source {key}." for key in table.sources if key not in used
+        say("{name}.json: no row uses the source {key}.", name=name, key=key)
+        for key in table.sources
+        if key not in used
     ]
     text = (tables.directory / f"{name}.json").read_text(encoding="utf-8")
     if text != serialise(table):
-        found.append(f"{name}.json is not written in the form that serialise() gives it.")
+        found.append(
+            say("{name}.json is not written in the form that serialise() gives it.", name=name)
+        )
     return found

@@ -3,11 +3,14 @@
 from msgspec import Struct
 
 from gpucheck.tables.base import OperatingSystem
+from gpucheck.tables.compilers import Compilers
 from gpucheck.tables.cubin_rules import CubinRules, Runs
 from gpucheck.tables.cuda_drivers import CudaDrivers
 from gpucheck.tables.cudnn_support import CudnnSupport
 from gpucheck.tables.driver_branches import DriverBranches
+from gpucheck.tables.gpu_architectures import GpuArchitectures
 from gpucheck.tables.store import Tables
+from gpucheck.tables.toolkit_targets import ToolkitTargets
 from gpucheck.tables.torch_builds import BuildRow
 from gpucheck.tables.torch_releases import ReleaseRow
 from gpucheck.tables.versions import at_least, numbers, parse
@@ -84,9 +87,18 @@ def _fits_gpu(tables: Tables, row: BuildRow, capability: str, machine: Machine) 
         if tables.get(CudnnSupport).supports(row.cudnn, major, capability) is False:
             return Runs.NO
     runs = tables.get(CubinRules).surely_covers(row.arch_list + row.ptx, capability, row.cuda)
+    if runs is None and not row.arch_list and _beyond_compiler(tables, row.cuda, capability):
+        return Runs.NO
     if runs is Runs.PTX and not _driver_knows_ptx(tables, row, machine):
         return Runs.NO
     return runs
+
+
+def _beyond_compiler(tables: Tables, cuda: str, capability: str) -> bool:
+    compilers = Compilers(
+        tables.get(ToolkitTargets), tables.get(CubinRules), tables.get(GpuArchitectures)
+    )
+    return compilers.beyond(cuda, capability) is not None
 
 
 def _driver_knows_ptx(tables: Tables, row: BuildRow, machine: Machine) -> bool:

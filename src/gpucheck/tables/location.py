@@ -6,6 +6,7 @@
 import os
 from typing import TYPE_CHECKING
 
+from gpucheck.language import any_of, say
 from gpucheck.tables.errors import TablesError
 
 if TYPE_CHECKING:
@@ -33,7 +34,9 @@ def folder_of_tables(explicit: str | None = None) -> str:
     """
     if explicit is not None:
         if not os.path.isdir(explicit):
-            message = f"The folder of compatibility tables {explicit} does not exist."
+            message = say(
+                "The folder of compatibility tables {folder} does not exist.", folder=explicit
+            )
             raise TablesError(message)
         return explicit
     package = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
@@ -42,6 +45,10 @@ def folder_of_tables(explicit: str | None = None) -> str:
     for folder in candidates:
         if os.path.isfile(os.path.join(folder, INDEX)):
             return folder
-    places = " or ".join(candidates)
-    message = f"This installation of gpucheck has no compatibility tables: no {INDEX} in {places}."
+    message = say(
+        "This installation of gpucheck has no compatibility tables: there is no {file} in "
+        "{folders}.",
+        file=INDEX,
+        folders=any_of(candidates),
+    )
     raise TablesError(message)

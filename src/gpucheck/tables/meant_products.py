@@ -8,6 +8,7 @@ mean GPUs of different compute capabilities is never decided here.
 import re
 from collections.abc import Iterator
 
+from gpucheck.language import any_of, say
 from gpucheck.tables import Tables
 from gpucheck.tables.gpu_products import GpuProducts
 from gpucheck.tables.nearest import nearest
@@ -57,7 +58,7 @@ def meant_by(name: str, tables: Tables) -> tuple[str, str] | None:
 
 
 def like_product(name: str, tables: Tables) -> str:
-    """Return the question which GPU was meant, with a blank before it; "" if none is similar."""
+    """Return the question which GPU was meant; "" if none is similar."""
     found = products_meant(name, tables)
     names = [f"{_shown(product)} (sm_{cc.replace('.', '')})" for product, cc in found.items()]
     if not names:
@@ -66,7 +67,7 @@ def like_product(name: str, tables: Tables) -> str:
             cores.setdefault(" ".join(_core(product)), _shown(product))
         names = [cores[near] for near in nearest(" ".join(_core(name)), cores)]
     few = list(dict.fromkeys(names))[:4]
-    return f" Did you mean {' or '.join(few)}?" if few else ""
+    return say("Did you mean {names}?", names=any_of(few)) if few else ""
 
 
 def _known(tables: Tables) -> Iterator[tuple[str, str]]:

@@ -1,7 +1,9 @@
-"""The known names nearest to one that nobody knows: what a user who mistyped it may have meant."""
+"""The known names most like an unknown one: what a user who mistyped it may have meant."""
 
 from collections.abc import Iterable
 from difflib import SequenceMatcher
+
+from gpucheck.language import any_of, say
 
 MOST = 3
 _ALIKE = 0.7
@@ -32,9 +34,9 @@ def nearest(said: str, known: Iterable[str], most: int = MOST) -> list[str]:
 
 
 def did_you_mean(said: str, known: Iterable[str]) -> str:
-    """Return the question to append to a refusal, with a blank before it; "" without a likeness."""
+    """Return the question to append to a refusal; "" if no name is similar."""
     found = nearest(said, known)
-    return f" Did you mean {' or '.join(found)}?" if found else ""
+    return say("Did you mean {names}?", names=any_of(found)) if found else ""
 
 
 def _likeness(wanted: str, name: str) -> float:

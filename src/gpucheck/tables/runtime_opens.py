@@ -20,10 +20,11 @@ class OpenRow(Row, frozen=True):
     which PyTorch uses, fails; with "optional", the opener continues and at most `purpose` is left
     out. `kind` is what the opened library belongs to: "driver" comes with the driver, never with a
     toolkit. `seen_in` are the releases of the opener in which it was seen. The row applies from the
-    release `since` of the opener on, if given, and for the CUDA major `cuda`, if the opener's
-    SONAME is the same for several. `{version}` in a name is replaced by the opener's own release
-    ("12.8"). With `by_release` the names with the opener's release are tried first
-    (libcudnn_ops.so.9.10.2, then .so.9.10, then .so.9).
+    release `since` of the opener on and before the release `before`, if given, and for the CUDA
+    major `cuda`, if the opener's SONAME is the same for several. The release of one of torch's own
+    libraries is torch's. `{version}` in a name is replaced by the opener's own release ("12.8").
+    With `by_release` the names with the opener's release are tried first (libcudnn_ops.so.9.10.2,
+    then .so.9.10, then .so.9).
     """
 
     opener: str
@@ -32,9 +33,20 @@ class OpenRow(Row, frozen=True):
     kind: Kind
     seen_in: tuple[str, ...]
     since: VersionText | None = None
+    before: VersionText | None = None
     cuda: str | None = None
     by_release: bool = False
     purpose: str = ""
+
+    def applies(self, release: str, cuda: str) -> bool:
+        """Return whether the opener of this release opens it when used with a CUDA major."""
+        version = parse(release)
+        if self.cuda is not None and self.cuda != cuda:
+            return False
+        if version is None:
+            return self.since is None and self.before is None
+        older = self.before is None or not at_least(version, numbers(self.before))
+        return older and (self.since is None or at_least(version, numbers(self.since)))
 
     def names(self, release: str) -> tuple[str, ...]:
         """Return the names that are tried, in order; none if the release must be known and is not.
@@ -64,14 +76,8 @@ class RuntimeOpens(Table, frozen=True):
         are "" if unknown, and rows that depend on them then do not apply. If several rows have the
         same name, that of the newest release counts.
         """
-        version = parse(release)
-        found: dict[str, OpenRow] = {}
-        for row in self._by_opener.get(soname, ()):
-            if row.cuda is not None and row.cuda != cuda:
-                continue
-            if row.since is None or (version and at_least(version, numbers(row.since))):
-                found[row.opened] = row
-        return tuple(found.values())
+        rows = (row for row in self._by_opener.get(soname, ()) if row.applies(release, cuda))
+        return tuple({row.opened: row for row in rows}.values())
 
     @cached_property
     def of_driver(self) -> frozenset[str]:

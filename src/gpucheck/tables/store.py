@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 from msgspec import Struct
 
+from gpucheck.language import say
 from gpucheck.tables.base import Table
 from gpucheck.tables.errors import TablesError
 from gpucheck.tables.location import INDEX, folder_of_tables
@@ -67,7 +68,12 @@ class Tables:
             path = os.path.join(self._folder, INDEX)
             index = _decode(path, Index)
             if index.schema != SCHEMA:
-                message = f"{path} has schema {index.schema!r}, not {SCHEMA!r}."
+                message = say(
+                    "{path} has the schema {found}, not {expected}.",
+                    path=path,
+                    found=repr(index.schema),
+                    expected=repr(SCHEMA),
+                )
                 raise TablesError(message)
             self._index = index
         return self._index
@@ -80,10 +86,15 @@ class Tables:
         path = os.path.join(self._folder, f"{cls.name}.json")
         table = _decode(path, cls)
         if table.table != cls.name:
-            message = f"{path} holds the table {table.table!r}, not {cls.name!r}."
+            message = say(
+                "{path} contains the table {found}, not {expected}.",
+                path=path,
+                found=repr(table.table),
+                expected=repr(cls.name),
+            )
             raise TablesError(message)
         if not table.rows:
-            message = f"{path} has no rows."
+            message = say("{path} has no rows.", path=path)
             raise TablesError(message)
         self._tables[cls.name] = table
         return table
@@ -94,23 +105,31 @@ def _decode(path: str, cls: type[S]) -> S:
         return msgspec.json.decode(_content(path), type=cls)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         row = re.search(_ROW, str(error))
-        # Users count rows from 1, msgspec from 0.
-        place = f", row {int(row[1]) + 1}" if row else ""
-        message = f"{path}{place} does not have the form of a table: {error}."
+        if row is None:
+            message = say("{path} does not have the form of a table: {why}.", path=path, why=error)
+        else:
+            message = say(
+                "{path}, row {row} does not have the form of a table: {why}.",
+                path=path,
+                row=int(row[1]) + 1,  # users count rows from 1, msgspec from 0
+                why=error,
+            )
         raise TablesError(message) from error
 
 
 def _content(path: str) -> bytes:
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
-            message = f"{path} is not a regular file."
+            message = say("{path} is not a regular file.", path=path)
             raise TablesError(message)
         with open(path, "rb") as file:
             content = file.read(LARGEST_FILE + 1)
     except OSError as error:
-        message = f"{path} cannot be read: {error.strerror or error}."
+        message = say("{path} cannot be read: {why}.", path=path, why=error.strerror or error)
         raise TablesError(message) from error
     if len(content) > LARGEST_FILE:
-        message = f"{path} is larger than {LARGEST_FILE // 1024 // 1024} MB."
+        message = say(
+            "{path} is larger than {limit} MiB.", path=path, limit=LARGEST_FILE // 1024 // 1024
+        )
         raise TablesError(message)
     return content

@@ -14,8 +14,8 @@ A text goes one way. Each step imports only from those before it. The messages t
 5. ``families`` and ``as_snapshot`` make a snapshot of it, ``claims`` weighs what it claims;
 6. ``settled`` knows the checks about which the text says nothing; ``judge`` has the engine combine
    the claims; ``questions`` says what is open;
-7. ``entrance`` does all this for one input, ``batch`` for many; ``owner`` says whose concern each
-   is, and ``tally`` counts them. ``language`` says in which language to answer.
+7. ``entrance`` does all this for one input, ``batch`` for many; ``owner`` says who has to
+   act on each, and ``tally`` counts them. ``language`` says in which language to answer.
 """
 
 import io

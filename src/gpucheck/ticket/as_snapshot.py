@@ -9,6 +9,7 @@ from gpucheck.facts import Section
 from gpucheck.facts.pasted import Failed, Pasted, Sign, Taken
 from gpucheck.facts.sections import all_sections
 from gpucheck.facts.snapshot import ProbeRuns, Snapshot
+from gpucheck.language import say
 from gpucheck.messages.loading import all_messages
 from gpucheck.messages.matcher import Match
 from gpucheck.messages.roles import role_of
@@ -41,7 +42,7 @@ def snapshot_of(reading: Reading, tables: Tables) -> Snapshot:
         taken=taken,
         failure=_failed(reading.failure) if reading.failure is not None else None,
         tells=reading.tells,
-        sources={**pasted.sources, **dict.fromkeys(_OF_THE_TEXT, "the text")},
+        sources={**pasted.sources, **dict.fromkeys(_OF_THE_TEXT, say("the text"))},
     )
     return Snapshot(sections, ProbeRuns(), tables=tables.version, origin="pasted")
 
@@ -97,7 +98,7 @@ def _match(sign: Sign) -> Match | None:
     if (sign.signature or "").startswith(NAME_OF_REPORT):
         line = Line(0, sign.text or "", file=sign.source("text"))
         severity = (sign.signature or "").rpartition(" ")[2]
-        return own_match(sign.slug or "", severity, line, sign.values or {})
+        return own_match(sign.slug or "", severity, line)
     finding = all_messages().get(sign.slug or "")
     for message in finding.messages if finding is not None else ():
         if message.name == sign.signature:

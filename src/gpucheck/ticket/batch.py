@@ -6,13 +6,14 @@ import json
 import multiprocessing
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from gpucheck.engine import Report
+from gpucheck.language import in_series, say, say_many
 from gpucheck.tables import Tables
 from gpucheck.ticket.encoding import Decoder, Transcoded, utf_16
 from gpucheck.ticket.entrance import judge_given
@@ -74,35 +75,52 @@ class Batch:
         jobs = min(self._jobs, max(1, len(self._tickets) // _WORTH_A_PROCESS))
         if jobs == 1:
             _prepare(self._tables)
-            yield from self._counted(map(answer, self._tickets))
+            yield from self._noted(map(answer, self._tickets))
             return
         with multiprocessing.Pool(jobs, _prepare, (self._tables,)) as pool:
-            yield from self._counted(pool.imap(answer, self._tickets, _AT_ONCE))
+            yield from self._noted(pool.imap(answer, self._tickets, _AT_ONCE))
 
     def tally(self) -> Tally:
         """Return how many of the tickets answered so far have which verdict and cause."""
         return self._counting.tally()
 
-    def summary(self) -> str:
+    def summary(self) -> list[str]:
         """Return the number of tickets, the verdicts, and a line for each not read completely."""
-        parts = ", ".join(f"{count} {name}" for name, count in self._verdicts.most_common())
-        total = self._verdicts.total()
-        counted = f"{total} ticket{'' if total == 1 else 's'}: {parts or 'none'}"
-        return "\n".join([counted, *self.notes()])
+        return [_counted(self._verdicts), *self.notes()]
 
     def notes(self) -> list[str]:
         """Return a line for each of the first tickets that were not read completely."""
         left = len(self._notes) - _MOST_NOTES
-        more = [f"Note: {left} more notes of this kind."] if left > 0 else []
-        return [*self._notes[:_MOST_NOTES], *more]
+        more = say_many(
+            left, "Note: one more note of this kind.", "Note: {count} more notes of this kind."
+        )
+        return [*self._notes[:_MOST_NOTES], *([more] if left > 0 else ())]
 
-    def _counted(self, answers: Iterable[Answered]) -> Iterator[dict[str, Any]]:
+    def _noted(self, answers: Iterable[Answered]) -> Iterator[dict[str, Any]]:
         for one in answers:
             self._counting.add(one.line)
             self._verdicts[one.line["verdict"]] += 1
             self._notes += one.notes
             yield one.line
 
+
+def _counted(verdicts: Counter[str]) -> str:
+    """Return how many tickets there are, and how many of them have which verdict."""
+    each = in_series([_COUNTED[name](count) for name, count in verdicts.most_common()])
+    if not each:
+        return say("No tickets.")
+    return say_many(
+        verdicts.total(), "{count} ticket: {verdicts}", "{count} tickets: {verdicts}", verdicts=each
+    )
+
+
+_COUNTED: dict[str, Callable[[int], str]] = {
+    "broken": lambda count: say("{count} broken", count=count),
+    "warning": lambda count: say_many(count, "{count} with a warning", "{count} with warnings"),
+    "unknown": lambda count: say("{count} unknown", count=count),
+    "healthy": lambda count: say("{count} healthy", count=count),
+}
+"""How many tickets have a verdict, in words."""
 
 _tables: list[Tables] = []
 
@@ -122,7 +140,9 @@ def answer(ticket: Ticket) -> Answered:
         report = _judged(ticket, intake)
     except IntakeError as error:
         return _unread(ticket.name, error.about(str(ticket.name or "")[:_LONGEST_NAME]))
-    notes = (f"Note: {ticket.name}: {note.partition(': ')[2]}" for note in intake.notes)
+    notes = (
+        say("Note: {name}: {what}.", name=ticket.name, what=one.what) for one in intake.not_read
+    )
     line = {
         **report.as_line(ticket.name),
         "owner": owner_of(report),
@@ -140,11 +160,15 @@ def _judged(ticket: Ticket, intake: Intake) -> Report:
 
 def _unread(name: object, error: str) -> Answered:
     nothing = {"id": name, "verdict": "unknown", "root_causes": [], "confidence": None}
-    return Answered({**nothing, "error": error}, notes=(f"Note: {error}",))
+    return Answered({**nothing, "error": error}, notes=(say("Note: {note}", note=error),))
 
 
 def _not_there(path: Path) -> str:
-    return f"{path} is not there."
+    return say("{file} is not there.", file=path)
+
+
+def _not_read(path: Path, error: OSError) -> str:
+    return say("{file} cannot be read: {why}.", file=path, why=error.strerror or error)
 
 
 def _is_there(path: Path) -> bool:
@@ -159,7 +183,7 @@ def _tickets(path: Path) -> Iterator[Ticket]:
     try:
         yield from _found(path)
     except OSError as error:
-        yield Ticket(path.stem, error=f"{path} cannot be read: {error.strerror or error}.")
+        yield Ticket(path.stem, error=_not_read(path, error))
 
 
 def _found(path: Path) -> Iterator[Ticket]:
@@ -183,7 +207,7 @@ def _of_pipe(path: Path) -> Ticket:
         with opened(path) as given:
             return Ticket(path.stem, held=given.all_up_to(HEAD + 1))
     except IntakeError as error:
-        return Ticket(path.stem, error=str(error))
+        return Ticket(path.stem, error=error.about(""))
 
 
 def _of_lines(path: Path) -> Iterator[Ticket]:
@@ -198,20 +222,26 @@ def _of_lines(path: Path) -> Iterator[Ticket]:
                 if line.strip():
                     yield _of_line(line, number, decoder)
     except IntakeError as error:
-        yield Ticket(path.stem, error=str(error))
+        yield Ticket(path.stem, error=error.about(""))
 
 
 def _of_line(line: bytes, number: int, decoder: Decoder) -> Ticket:
     """Read one line; a bad one gets its own answer."""
     name: Any = None
     if len(line) > _LONGEST_LINE:
-        return Ticket(name, error=f"line {number}: it is longer than {_LONGEST_LINE >> 20} MiB")
+        return Ticket(name, error=_too_long(number))
     try:
         item = json.loads(decoder.text(line).removeprefix("\ufeff"))
     except (ValueError, RecursionError):
-        return Ticket(name, error=f"line {number}: it is no JSON")
+        return Ticket(name, error=say("line {number}: it is no JSON", number=number))
     if isinstance(item, dict):
         name = item.get("id") if isinstance(item.get("id"), (str, int)) else None
         if isinstance(item.get("text"), str):
             return Ticket(name, text=item["text"])
-    return Ticket(name, error=f'line {number}: it is no object with "id" and "text"')
+    why = say('line {number}: it is no object with "id" and "text"', number=number)
+    return Ticket(name, error=why)
+
+
+def _too_long(number: int) -> str:
+    size = _LONGEST_LINE >> 20
+    return say("line {number}: it is longer than {size} MiB", number=number, size=size)

@@ -9,6 +9,7 @@ from gpucheck.facts.claims import Confidence, Fix, Severity
 from gpucheck.facts.pasted import Failed, Pasted
 from gpucheck.findings import all_rules
 from gpucheck.findings.form import Claim, Hit, Weight
+from gpucheck.language import say
 from gpucheck.messages import wording
 from gpucheck.messages.loading import all_messages
 from gpucheck.messages.matcher import Match
@@ -51,7 +52,11 @@ def _of_failure(pasted: Pasted) -> list[Claim]:
     slug = finding_of("code" if failure.about == About.PROGRAM.value else "other")
     is_sure = failure.alone and failure.frame is not None
     hit = Hit(
-        headline=f"{failure.package or 'The program'} fails with {_said(failure)}",
+        headline=say(
+            "{package} fails with {said}",
+            package=failure.package or say("The program"),
+            said=_said(failure),
+        ),
         evidence=("pasted.failure.text", *(("pasted.failure.frame",) if failure.frame else ())),
         fixes=_fixes_of(slug, failure),
         severity=Severity.ERROR,

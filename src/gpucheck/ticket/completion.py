@@ -10,6 +10,7 @@ from gpucheck.facts.pasted import Pasted
 from gpucheck.facts.pci import Pci
 from gpucheck.facts.system import System
 from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.language import say
 from gpucheck.messages.form import KnownFacts
 from gpucheck.messages.text import Line
 from gpucheck.tables import Tables
@@ -19,7 +20,7 @@ from gpucheck.tables.torch_releases import TorchReleases
 from gpucheck.tables.versions import minor
 from gpucheck.ticket.readers.base import Machine
 
-_ASSUMED = Line(0, "", file="assumed: nothing pasted says otherwise")
+_ASSUMED = Line(0, "", file=say("assumed: the text says nothing else"))
 _FULL = 0.9
 """The share of a GPU's memory above which too little is left for a context and libraries."""
 _OTHERS = ("rocm", "xpu", "cpu")
@@ -47,7 +48,9 @@ def _capability(gpu: Draft, field: str, tables: Tables) -> None:
     if name and "compute_capability" not in gpu.fields:
         found = _known_capability(name, tables)
         if found is not None:
-            source = f"the tables' row of this product, {gpu.sources[field]}"
+            source = say(
+                "the compatibility table has this product, {source}", source=gpu.sources[field]
+            )
             gpu.said("compute_capability", found, source)
 
 
@@ -81,7 +84,12 @@ def _default_build(version: str, machine: Machine, tables: Tables) -> None:
         cuda = tables.get(TorchOldDefaults).cuda(version)
     if build is None and cuda is None:
         return
-    line = Line(0, "", file=f"the tables: PyPI's torch {version} for {platform}")
+    source = say(
+        "the compatibility table: PyPI's torch {version} for {platform}",
+        version=version,
+        platform=platform,
+    )
+    line = Line(0, "", file=source)
     machine.said(TorchBuild, "built_for", "cuda" if cuda else "cpu", line)
     machine.said(TorchBuild, "cuda", cuda or "", line)
 

@@ -7,34 +7,37 @@ finds. This module says in which format a message was, so that the user can see 
 from collections.abc import Iterator, Sequence
 
 from gpucheck.facts.pasted import Taken
+from gpucheck.language import say
 from gpucheck.messages.matcher import Match
 from gpucheck.messages.text import Line, Text
 
-_TRACEBACK = "Python traceback"
+_TRACEBACK = say("Python traceback")
 _FAMILIES: dict[str, tuple[str, ...]] = {
-    "NCCL log": ("nccl info", "nccl warn", "nccl error", "ncclsystemerror", "ncclinternalerror",
-                 "ncclunhandledcudaerror", "ncclremoteerror", "ncclinvalidusage"),
-    "watchdog": ("watchdog", "heartbeatmonitor", "heartbeat monitor", "processgroupnccl"),
+    say("NCCL log"): ("nccl info", "nccl warn", "nccl error", "ncclsystemerror",
+                      "ncclinternalerror", "ncclunhandledcudaerror", "ncclremoteerror",
+                      "ncclinvalidusage"),
+    say("watchdog"): ("watchdog", "heartbeatmonitor", "heartbeat monitor", "processgroupnccl"),
     "torchrun": ("childfailederror", "torch.distributed.elastic", "torch/distributed/elastic",
                  "first observed failure", "torch.distributed.run"),
-    "container error": ("docker: error", "oci runtime", "nvidia-container-cli", "containerd",
-                        "error response from daemon", "could not select device driver",
-                        "failedscheduling", "insufficient nvidia.com/gpu", "kubelet"),
-    "nvidia-smi error": ("nvidia-smi has failed", "failed to initialize nvml", "nvidia-smi: ",
-                         "unable to determine the device handle"),
-    "installer error": ("no matching distribution", "could not find a version",
-                        "resolutionimpossible", "packagesnotfounderror", "error: cannot install",
-                        "no solution found", "subprocess-exited-with-error",
-                        "not a supported wheel", "pip's dependency"),
-    "kernel log": ("nvrm:", "nvidia-nvlink", "nvidia-uvm", "out of memory: killed process",
-                   "oom-kill"),
-    "build log": ("nvcc fatal", "ninja: ", "collect2: ", "/bin/ld: ", "cmake error", "fatal error:",
-                  "unsupported gnu version", "undefined reference"),
+    say("container error"): ("docker: error", "oci runtime", "nvidia-container-cli", "containerd",
+                             "error response from daemon", "could not select device driver",
+                             "failedscheduling", "insufficient nvidia.com/gpu", "kubelet"),
+    say("nvidia-smi error"): ("nvidia-smi has failed", "failed to initialize nvml", "nvidia-smi: ",
+                              "unable to determine the device handle"),
+    say("installer error"): ("no matching distribution", "could not find a version",
+                             "resolutionimpossible", "packagesnotfounderror",
+                             "error: cannot install", "no solution found",
+                             "subprocess-exited-with-error", "not a supported wheel",
+                             "pip's dependency"),
+    say("kernel log"): ("nvrm:", "nvidia-nvlink", "nvidia-uvm", "out of memory: killed process",
+                        "oom-kill"),
+    say("build log"): ("nvcc fatal", "ninja: ", "collect2: ", "/bin/ld: ", "cmake error",
+                       "fatal error:", "unsupported gnu version", "undefined reference"),
     "Slurm": ("slurmstepd: ", "srun: ", "sbatch: "),
 }  # fmt: skip
 """What occurs in the lines of each format, in lower case."""
 _LITERALS = tuple(literal for literals in _FAMILIES.values() for literal in literals)
-_OTHER = "single messages"
+_OTHER = say("single messages")
 _HEADER = "traceback (most recent call last)"
 _LONGEST_TRACEBACK = 100
 _MOST_LINES = 2000
@@ -67,7 +70,7 @@ def spans(name: str, lines: Sequence[Line], *, facts: int = 0, messages: int = 0
                 last_line=max(numbers),
                 facts=facts if at == 0 else 0,
                 messages=messages if at == 0 else 0,
-                sources={"*": "the text"},
+                sources={"*": say("the text")},
             )
         )
     return taken

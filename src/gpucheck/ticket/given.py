@@ -14,6 +14,7 @@ from typing import BinaryIO, Protocol
 import msgspec
 
 from gpucheck.facts.snapshot import FILE_LIMIT, REPORT_SCHEMA, SCHEMA, Snapshot, decode
+from gpucheck.language import Sentence, say
 from gpucheck.ticket.saved_inside import SAVED_KEYS, find_saved
 
 SNIFF = 8192
@@ -31,7 +32,7 @@ _BEFORE = b"\xef\xbb\xbf\xff\xfe \t\r\n"
 _OWN_STREAM = re.compile(r"/(?:dev|proc/self)/fd/(\d{1,6})")
 
 
-THE_INPUT = "The input"
+THE_INPUT = say("The input")
 """Stands in a message for an input without a name."""
 
 
@@ -40,7 +41,10 @@ class IntakeError(ValueError):
 
     def about(self, name: str) -> str:
         """Return the message about an input of this name, "" if it has none."""
-        return str(self).replace(THE_INPUT, name, 1) if name else str(self)
+        said = self.args[0]
+        if not isinstance(said, Sentence):
+            return str(self)
+        return said.mapped(lambda part: name if part == THE_INPUT else part) if name else said
 
 
 class Reads(Protocol):
@@ -113,7 +117,9 @@ def opened(path: Path, name: str = "") -> Iterator[Given]:
         with _stream(path) as stream:
             yield Given(stream, name, path.stat().st_size if path.is_file() else 0)
     except OSError as error:
-        raise IntakeError(f"{path} cannot be read: {error.strerror or error}.") from error
+        raise IntakeError(
+            say("{file} cannot be read: {why}.", file=path, why=error.strerror or error)
+        ) from error
 
 
 def saved(data: bytes) -> Snapshot | None:
@@ -130,14 +136,24 @@ def saved(data: bytes) -> Snapshot | None:
     if not any(schema in plain for schema in SCHEMAS):
         return None
     if len(data) > FILE_LIMIT:
-        raise IntakeError(f"{THE_INPUT} is larger than {FILE_LIMIT >> 20} MiB: no saved report is.")
+        raise IntakeError(
+            say(
+                "{input} is larger than {size} MiB. No saved report is that large.",
+                input=THE_INPUT,
+                size=FILE_LIMIT >> 20,
+            )
+        )
     try:
         return decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         if find_saved(plain.decode("utf-8", "replace")):
             return None
         raise IntakeError(
-            f"{THE_INPUT} is no gpucheck snapshot or report that can be read: {error}"
+            say(
+                "{input} is no gpucheck snapshot or report that can be read: {error}",
+                input=THE_INPUT,
+                error=error,
+            )
         ) from error
 
 
@@ -149,7 +165,7 @@ def _stream(path: Path) -> BinaryIO:
     try:
         mode = path.stat().st_mode
     except ValueError as error:  # a null byte
-        raise IntakeError(f"{path} cannot be read: {error}.") from error
+        raise IntakeError(say("{file} cannot be read: {why}.", file=path, why=error)) from error
     own = _OWN_STREAM.fullmatch("/dev/fd/0" if str(path) == "/dev/stdin" else str(path))
     if own is not None and not stat.S_ISREG(mode):  # a shell's <(command): opening it may block
         return os.fdopen(os.dup(int(own[1])), "rb")
@@ -188,4 +204,10 @@ def _awaited(pipe: int, path: Path) -> bytes:
         if first or ready:
             return first
         if time.monotonic() > until:
-            raise IntakeError(f"{path} is a pipe into which nobody wrote for {WAIT:g} s.")
+            raise IntakeError(
+                say(
+                    "{file} is a pipe into which nobody wrote for {seconds:g} s.",
+                    file=path,
+                    seconds=WAIT,
+                )
+            )

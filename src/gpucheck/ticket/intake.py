@@ -18,6 +18,7 @@ from typing import BinaryIO, cast
 import msgspec
 
 from gpucheck.facts.snapshot import Snapshot
+from gpucheck.language import say
 from gpucheck.messages.matcher import candidates
 from gpucheck.messages.text import Line, Text
 from gpucheck.ticket.encoding import UTF_8, Decoder, Transcoded, utf_16
@@ -56,7 +57,10 @@ _LONG_ENOUGH = re.compile(rb"[^\n]{7,}")
 """The lines that are kept of such a block: shorter ones say nothing."""
 
 _NOT_BLANK = re.compile(rb"[^\s]+")
-_EMPTY = f"{THE_INPUT} is empty: give the output of the program that fails, or its log file."
+_EMPTY = say(
+    "{input} is empty: give the output of the program that fails, or its log file.",
+    input=THE_INPUT,
+)
 
 
 class Held(msgspec.Struct, frozen=True):
@@ -66,6 +70,13 @@ class Held(msgspec.Struct, frozen=True):
     line: Line
 
 
+class NotRead(msgspec.Struct, frozen=True):
+    """The name of an input, and what was not looked at of it; a part of a sentence."""
+
+    name: str
+    what: str
+
+
 class Intake:
     """Collects the lines of one ticket from several files or texts."""
 
@@ -73,10 +84,18 @@ class Intake:
         self.lines: list[Line] = []
         """The lines that were kept."""
         self._taken: Counter[str] = Counter()
-        self.notes: list[str] = []
-        """What was not looked at, one sentence each."""
+        self.not_read: list[NotRead] = []
+        """What was not looked at."""
         self.held: list[Held] = []
         """Snapshots and reports of gpucheck that stand in the text, whose lines are left out."""
+
+    @property
+    def notes(self) -> list[str]:
+        """What was not looked at, one sentence each."""
+        return [
+            say("{name}: {what}.", name=one.name or say("the text"), what=one.what)
+            for one in self.not_read
+        ]
 
     def text(self) -> Text:
         """Return everything that was kept."""
@@ -136,10 +155,10 @@ class Intake:
         else:
             self._reduce(self._blocks(head, stream, size, name))
         if unpacked is not None and unpacked.is_damaged:
-            self._cut_short(name, "its compressed data ends early or is damaged")
+            self._cut_short(name, say("its compressed data ends early or is damaged"))
         added = itertools.islice(self.lines, before[0], None)
         if name and before[1] == len(self.held) and not any(line.text for line in added):
-            self._cut_short(name, "it is empty")
+            self._cut_short(name, say("it is empty"))
 
     def _whole(self, data: bytes, name: str) -> None:
         """Keep every line; a snapshot or report of gpucheck in them is put aside."""
@@ -170,7 +189,7 @@ class Intake:
         if read >= HEAD and size > HEAD + TAIL and size - HEAD <= MOST_SKIPPED:
             yield from self._to_the_end(stream, size, cutter)
         elif read >= HEAD and stream.read(1):
-            self._cut_short(name, f"only its first {HEAD >> 20} MiB were read")
+            self._cut_short(name, say("only its first {size} MiB were read", size=HEAD >> 20))
         yield from cutter.rest()
 
     def _to_the_end(self, stream: Reads, size: int, cutter: "_Cutter") -> Iterator[list[Line]]:
@@ -182,11 +201,16 @@ class Intake:
         while block := stream.read(_BLOCK):
             yield from cutter.cut(block)
         self._cut_short(
-            cutter.name, f"its first {HEAD >> 20} and last {TAIL >> 20} MiB were read, not the rest"
+            cutter.name,
+            say(
+                "only its first {first} MiB and its last {last} MiB were read",
+                first=HEAD >> 20,
+                last=TAIL >> 20,
+            ),
         )
 
     def _cut_short(self, name: str, what: str) -> None:
-        self.notes.append(f"{name or 'the text'}: {what}.")
+        self.not_read.append(NotRead(name, what))
 
     def _reduce(self, blocks: Iterator[list[Line]]) -> None:
         """Keep what may matter."""

@@ -15,19 +15,21 @@ from gpucheck.engine.trailer import MARK, MOST_LINES, Trailer, parse, start_of
 from gpucheck.facts.claims import Severity
 from gpucheck.facts.snapshot import REPORT_SCHEMA, SCHEMA
 from gpucheck.findings import all_rules
+from gpucheck.language import plain, say
 from gpucheck.messages.form import Message, Strength
 from gpucheck.messages.loading import all_messages
 from gpucheck.messages.matcher import Match
 from gpucheck.messages.text import Line, Text
 
-NAME = "gpucheck report"
+NAME = say("gpucheck report")
 
 _MOST_REPORTS, _MOST_LINES, _MOST_CAUSES = 16, 4000, 20
 """The most reports that are taken out of a text, and the most lines and causes of each."""
 _FOOTER = re.compile(r"^(?:gpucheck \d[\w.+]{0,20}, tables \d|Read {5}\S)")
 _VERDICT = re.compile(r"^\*{0,2}(?:HEALTHY|WARNING|BROKEN|UNKNOWN)\b")
 """The last and the first line of a report by the first version, which had no trailer."""
-_HEADLINE = r"(?P<headline>.+)"
+_SAYS_SO = say("A report of gpucheck says so: {slug}").key
+_SLUG = r"(?P<slug>.+)"
 _TIE_BREAKS = (3, 2, 1)
 """The tie-breaks of the first, second and further findings: a report has the cause first."""
 _SCHEMA = tuple(f'"{schema}"' for schema in (REPORT_SCHEMA, SCHEMA))
@@ -101,10 +103,7 @@ def _matches(verdict: str, causes: Sequence[str], line: Line) -> tuple[Match, ..
     """Return what a report names as if messages had named it; unknown slugs are left out."""
     severity = "warning" if verdict == "warning" else "error"
     known = [slug for slug in causes if slug in all_rules() and slug in all_messages()]
-    return tuple(
-        own_match(slug, severity, line, {"headline": f"A report of gpucheck says so: {slug}"}, at)
-        for at, slug in enumerate(known)
-    )
+    return tuple(own_match(slug, severity, line, at) for at, slug in enumerate(known))
 
 
 def _without_json(text: Text) -> tuple[Text, OwnReport | None]:
@@ -119,7 +118,7 @@ def _without_json(text: Text) -> tuple[Text, OwnReport | None]:
 def as_line(report: Report, line: Line) -> Line:
     """Return a report as the line that stands for it in a text, from which it is taken again."""
     said = {"verdict": report.verdict, "root_causes": report.root_causes[:_MOST_CAUSES]}
-    text = msgspec.json.encode({"schema": REPORT_SCHEMA, **said}).decode()
+    text = msgspec.json.encode({"schema": REPORT_SCHEMA, **said}, enc_hook=plain).decode()
     return Line(line.number, text, file=line.file)
 
 
@@ -143,17 +142,17 @@ def _take_out_json(text: Text, begin: int) -> tuple[Text, OwnReport]:
     return rest, OwnReport(said, first, _matches(said, slugs, first))
 
 
-def own_match(slug: str, severity: str, line: Line, values: dict[str, str], at: int = 0) -> Match:
+def own_match(slug: str, severity: str, line: Line, at: int = 0) -> Match:
     """Return what a report found as if a message had said it."""
     message = Message(
         name=f"{NAME}: {severity}",
         literal="gpucheck",
-        pattern=_HEADLINE,
+        pattern=_SLUG,
         strength=Strength.NAMES,
         tie_break=_TIE_BREAKS[min(at, len(_TIE_BREAKS) - 1)],
-        says="{headline}",
+        says=_SAYS_SO,
         sample="",
         other="",
         severity=Severity(severity),
     )
-    return Match(slug, message, line, values)
+    return Match(slug, message, line, {"slug": slug})

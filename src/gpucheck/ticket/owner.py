@@ -1,4 +1,4 @@
-"""Whose concern a ticket is, by its first root cause."""
+"""Who has to act on a ticket, by its first root cause."""
 
 import functools
 from typing import Literal

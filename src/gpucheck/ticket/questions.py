@@ -7,8 +7,8 @@ from gpucheck.facts.nvml import Nvml
 from gpucheck.facts.pasted import Pasted
 from gpucheck.facts.snapshot import Snapshot
 from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.language import say
 
-ASK_FOR = "ask for: {command}"
 _COLLECT_ENV = "python -m torch.utils.collect_env"
 _NVIDIA_SMI = "nvidia-smi"
 
@@ -21,9 +21,9 @@ def open_questions(
     if not recognised and pasted.failure is None and (pasted.complaint or not pasted.tells):
         return (
             _question(
-                "Does the text say anything about PyTorch, CUDA or a GPU?",
+                say("Does the text say anything about PyTorch, CUDA or a GPU?"),
                 "pasted.readers",
-                "no format and no message was recognised",
+                say("no format and no message was recognised"),
                 _COLLECT_ENV,
             ),
         )
@@ -32,8 +32,9 @@ def open_questions(
     if pasted.own_verdict == "healthy":
         return ()
     if pasted.gpu_error is not None:
-        reason = "a failure of the GPU or of CUDA is told, and no cause of it shows"
-        return (_question("What fails on the GPU?", "pasted.gpu_error", reason, "gpucheck"),)
+        reason = say("the text reports a failure of the GPU or of CUDA, but not its cause")
+        question = say("What fails on the GPU?")
+        return (_question(question, "pasted.gpu_error", reason, "gpucheck"),)
     if pasted.cuda_available or snapshot.get(CudaDriver).init_code == 0:
         return ()
     return _of_failure(snapshot) or _of_facts(snapshot)
@@ -43,18 +44,20 @@ def _of_failure(snapshot: Snapshot) -> tuple[OpenQuestion, ...]:
     """Return what is open because something of the environment fails."""
     pasted = snapshot.get(Pasted)
     if pasted.failure is not None:
-        reason = "an exception of the environment is shown, and no known cause of it"
-        return (_question("What causes it?", "pasted.failure", reason, _COLLECT_ENV),)
+        reason = say("the text shows an exception of the environment, but no known cause")
+        return (_question(say("What causes it?"), "pasted.failure", reason, _COLLECT_ENV),)
     if pasted.cuda_available is False and snapshot.get(TorchBuild).built_for in ("cuda", None):
-        fact, reason = "pasted.cuda_available", "CUDA is said not to be available, and not why"
+        fact, question = "pasted.cuda_available", say("Why is CUDA not available?")
+        reason = say("the text says that CUDA is not available, but not why")
         command = _NVIDIA_SMI if snapshot.get(Nvml).driver_release is None else "gpucheck"
-        return (_question("Why is CUDA not available?", fact, reason, command),)
+        return (_question(question, fact, reason, command),)
     if pasted.cut_off is not None:
-        reason = "the traceback is cut off before its last line, which says what failed"
-        return (_question("What failed?", "pasted.cut_off", reason, "the end of the traceback"),)
+        reason = say("the traceback is cut off before its last line, which says what failed")
+        end = say("the end of the traceback")
+        return (_question(say("What failed?"), "pasted.cut_off", reason, end),)
     if pasted.complaint is not None:
-        reason = "something of the environment is said to fail, and no line shows why"
-        return (_question("What fails?", "pasted.complaint", reason, _COLLECT_ENV),)
+        reason = say("the text says that something in the environment fails, but no line shows why")
+        return (_question(say("What fails?"), "pasted.complaint", reason, _COLLECT_ENV),)
     return ()
 
 
@@ -67,9 +70,10 @@ def _of_facts(snapshot: Snapshot) -> tuple[OpenQuestion, ...]:
         return ()
     fact = "torch.built_for" if torch.built_for is None else "nvml.gpus"
     command = _COLLECT_ENV if torch.built_for is None else _NVIDIA_SMI
-    return (_question("Does PyTorch work with this GPU?", fact, "not said", command),)
+    question, reason = say("Does PyTorch work with this GPU?"), say("the text does not say")
+    return (_question(question, fact, reason, command),)
 
 
 def _question(question: str, fact: str, reason: str, command: str) -> OpenQuestion:
-    reason = f"{reason}; {ASK_FOR.format(command=command)}"
+    reason = say("{reason}; ask for: {command}", reason=reason, command=command)
     return OpenQuestion(question=question, fact=fact, reason=reason)

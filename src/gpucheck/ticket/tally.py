@@ -1,4 +1,4 @@
-"""How many tickets of a batch have which verdict, which cause, and whose concern they are."""
+"""How many tickets of a batch have which verdict, which cause and which owner."""
 
 from collections import Counter
 from typing import Any
@@ -9,7 +9,7 @@ SCHEMA = "gpucheck.triage-summary/1"
 
 
 class CauseCount(msgspec.Struct, frozen=True, kw_only=True):
-    """A first root cause, whose concern it is, and in how many tickets; "" if there is none."""
+    """A first root cause, its owner, and in how many tickets; "" if there is none."""
 
     cause: str
     owner: str

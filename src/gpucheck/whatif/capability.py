@@ -1,5 +1,6 @@
 """Whether a capability can belong to the GPU whose name was given with it."""
 
+from gpucheck.language import any_of, say
 from gpucheck.tables import Tables
 from gpucheck.tables.gpu_products import GpuProducts
 from gpucheck.tables.pci_devices import PciDevices
@@ -20,8 +21,13 @@ def refuse_other_capability(name: str, capability: str, tables: Tables) -> None:
         for one in (*products.capabilities(known), *devices.capabilities_named(known))
     }
     if name and sold and not sold & {capability, None}:
-        right = " or ".join(sorted(one for one in sold if one))
+        right = any_of(sorted(one for one in sold if one))
         raise GivenError(
-            f"gpu={name} and compute_capability={capability} contradict one another: the tables "
-            f"have {right} for it."
+            say(
+                "gpu={name} and compute_capability={capability} contradict one another: the tables "
+                "say {right} for this GPU.",
+                name=name,
+                capability=capability,
+                right=right,
+            )
         )

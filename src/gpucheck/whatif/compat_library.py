@@ -10,6 +10,7 @@ from typing import cast
 from gpucheck.facts.cuda_driver import CudaDriver
 from gpucheck.facts.drafts import Draft, Drafts
 from gpucheck.facts.system import System
+from gpucheck.language import say
 from gpucheck.tables import Tables
 from gpucheck.tables.driver_branches import DriverBranches
 from gpucheck.tables.forward_compat import ForwardCompat, GpuKind, kind_of
@@ -36,10 +37,12 @@ def read_cuda_compat(given: Given, drafts: Drafts, tables: Tables, names: list[s
     kinds = [_kind(given, name, tables) for name in names]
     allowed = [None if kind is None else table.allowed_on(kind) for kind in kinds]
     if False in allowed:
-        source = "the tables: forward compatibility is not for this kind of GPU"
+        source = say("the tables: forward compatibility is not for this kind of GPU")
         draft.said("init_code", _NOT_ALLOWED, source)
     elif None in allowed:
-        why = "whether this kind of GPU supports cuda-compat is not in the tables: give gpu_kind"
+        why = say(
+            "the tables do not say whether this kind of GPU supports cuda-compat: give gpu_kind"
+        )
         _unread(drafts, draft, "init_code", why)
     else:
         _on_branch(given, drafts, draft, tables)
@@ -52,18 +55,32 @@ def _on_branch(given: Given, drafts: Drafts, draft: Draft, tables: Tables) -> No
     row = tables.get(DriverBranches).branch_of(release)
     state = tables.get(ForwardCompat).state(cuda, row.branch) if row is not None else None
     if state == "compatible":
-        draft.said("cuda", cuda, f"the libcuda of cuda-compat {cuda}, which fits the branch")
+        draft.said(
+            "cuda",
+            cuda,
+            say("the libcuda of cuda-compat {cuda}, which fits the driver branch", cuda=cuda),
+        )
     elif state == "not-compatible":
-        draft.said("init_code", _DOES_NOT_FIT, "the tables: this cuda-compat is for older branches")
+        draft.said(
+            "init_code",
+            _DOES_NOT_FIT,
+            say("the tables: this cuda-compat is for older driver branches"),
+        )
     elif state is None:
-        why = f"the tables do not have cuda-compat {cuda} on driver {release}"
+        why = say(
+            "the tables do not have cuda-compat {cuda} on driver {release}",
+            cuda=cuda,
+            release=release,
+        )
         _unread(drafts, draft, "cuda", why)
 
 
 def _unread(drafts: Drafts, draft: Draft, field: str, why: str) -> None:
     """Leave open which CUDA the library supports: the driver's release does not determine it."""
     drafts.miss(f"cuda_driver.{field}", why)
-    draft.said("library", _LIBRARY, "as given: cuda_compat_active=true")
+    draft.said(
+        "library", _LIBRARY, say("as given: {key}={given}", key="cuda_compat_active", given="true")
+    )
     draft.unknown("cuda", why)
 
 
@@ -78,7 +95,13 @@ def refuse_other_kind(given: Given, tables: Tables, names: list[str]) -> None:
         kind = kind_of(name, tables.get(GpuProducts))
         if kind is not None and said not in _SAME.get(kind, (kind,)):
             raise GivenError(
-                f"gpu={name} and gpu_kind={said} contradict one another: it is of the kind {kind}."
+                say(
+                    "gpu={name} and gpu_kind={said} contradict one another: this GPU is of the "
+                    "kind {kind}.",
+                    name=name,
+                    said=said,
+                    kind=kind,
+                )
             )
 
 

@@ -1,8 +1,8 @@
 """The keys of ``gpucheck compat`` as sections: a machine that the user describes.
 
-What is not given stays unknown, with three exceptions that nobody writes down. No mask hides a GPU.
-A named driver serves the GPUs that its branch supports. If neither ``os`` nor ``arch`` is given,
-wheels are those for Linux on x86_64.
+What is not given stays unknown, with three exceptions that users take for granted. No variable
+hides a GPU. A named driver serves the GPUs that its branch supports. If neither ``os`` nor ``arch``
+is given, wheels are those for Linux on x86_64.
 """
 
 import msgspec
@@ -18,6 +18,7 @@ from gpucheck.facts.request import Request
 from gpucheck.facts.sections import all_sections
 from gpucheck.facts.system import System
 from gpucheck.facts.toolkits import Compiler, Toolkit, Toolkits
+from gpucheck.language import in_series, say
 from gpucheck.tables import Tables
 from gpucheck.tables.gpu_products import GpuProducts
 from gpucheck.tables.jetpack import Jetpacks
@@ -68,13 +69,13 @@ def describe(given: Given, tables: Tables) -> Described:
 
 
 def _source(given: Given, key: str) -> str:
-    return f"as given: {key}={','.join(given[key]) or 'none'}"
+    return say("as given: {key}={given}", key=key, given=",".join(given[key]) or "none")
 
 
 def _system(given: Given, drafts: Drafts, tables: Tables, capabilities: list[str]) -> None:
     draft = drafts.of(System)
     os = given["os"][0] if given.get("os") else ""
-    source = _source(given, "os") if os else "assumed: os was not given"
+    source = _source(given, "os") if os else say("assumed: os was not given")
     draft.said("os", "linux" if os in ("", "wsl2") else os, source)
     if os in ("", "linux", "wsl2"):
         draft.said("wsl", 2 if os == "wsl2" else 0, source)
@@ -84,12 +85,14 @@ def _system(given: Given, drafts: Drafts, tables: Tables, capabilities: list[str
         draft.said("machine", _MACHINES.get(plain, plain), _source(given, "arch"))
     else:
         machine = "aarch64" if draft.fields.get("jetson") or os == "macos" else "x86_64"
-        draft.said("machine", machine, "assumed: arch was not given")
+        draft.said("machine", machine, say("assumed: arch was not given"))
     if "glibc" in given:
         libc = given["glibc"]
         if os in ("windows", "macos"):
             if libc:
-                raise GivenError(f"os={os} and glibc={libc[0]} contradict one another.")
+                raise GivenError(
+                    say("os={os} and glibc={libc} contradict one another.", os=os, libc=libc[0])
+                )
             return
         draft.said("libc", "glibc" if libc else "musl", _source(given, "glibc"))
         draft.said("glibc", libc[0] if libc else "", _source(given, "glibc"))
@@ -106,9 +109,11 @@ def _jetson(
         wanted = given["jetpack"][0]
         release = next((r for r in tables.get(Jetpacks).rows if r.jetpack == wanted), None)
         if release is None:
-            drafts.miss("system.l4t", f"the tables do not have JetPack {wanted}")
+            drafts.miss("system.l4t", say("the tables do not have JetPack {wanted}", wanted=wanted))
         else:
-            draft.said("l4t", release.l4t, f"the tables' row of JetPack {wanted}")
+            draft.said(
+                "l4t", release.l4t, say("the tables' row of JetPack {wanted}", wanted=wanted)
+            )
         draft.said("jetson", board or "a Jetson", _source(given, "jetpack"))
     elif board:
         capability = tables.get(GpuProducts).capability(board)
@@ -117,10 +122,10 @@ def _jetson(
     elif given.get("gpu_kind") == ["jetson"]:
         draft.said("jetson", "a Jetson", _source(given, "gpu_kind"))
     elif set(capabilities) & boards and _may_be_board(given):
-        draft.said("jetson", "a Jetson", "only Jetson boards have this compute capability")
+        draft.said("jetson", "a Jetson", say("only Jetson boards have this compute capability"))
     elif draft.fields.get("os") == "linux":
-        draft.said("jetson", "", "as given: no board")
-    draft.said("l4t", "", "as given: no JetPack")
+        draft.said("jetson", "", say("as given: no board"))
+    draft.said("l4t", "", say("as given: no JetPack"))
 
 
 def _may_be_board(given: Given) -> bool:
@@ -136,7 +141,7 @@ def _python(given: Given, drafts: Drafts) -> None:
     draft.said("status", "ok", source)
     draft.said("version", version.rstrip("t"), source)
     draft.said("free_threaded", version.endswith("t"), source)
-    draft.said("implementation", "cpython", "assumed")
+    draft.said("implementation", "cpython", say("assumed"))
 
 
 def _packages(given: Given, drafts: Drafts) -> None:
@@ -152,7 +157,7 @@ def _packages(given: Given, drafts: Drafts) -> None:
             one.said("project", project.lower().replace("_", "-"), _source(given, name))
             one.said("version", version, _source(given, name))
             found.append(one.build(Distribution))
-    sources = ", ".join(_source(given, name) for name in spoken_of)
+    sources = in_series([_source(given, name) for name in spoken_of])
     drafts.of(Packages).said("distributions", found, sources)
 
 
@@ -169,7 +174,7 @@ def _toolkits(given: Given, drafts: Drafts) -> None:
             draft.said("selected_version", version, source)
         draft.said("toolkits", toolkits, source)
         if toolkits:
-            draft.said("selected", _TOOLKIT, "assumed: where it lies was not given")
+            draft.said("selected", _TOOLKIT, say("assumed: its place was not given"))
         else:
             draft.said("selected", "", source)
     spoken_of = [key for key in _COMPILERS if key in given]
@@ -181,19 +186,24 @@ def _toolkits(given: Given, drafts: Drafts) -> None:
             one.said("version", version, _source(given, key))
             compilers.append(one.build(Compiler))
     if spoken_of:
-        draft.said("compilers", compilers, ", ".join(_source(given, key) for key in spoken_of))
+        draft.said("compilers", compilers, in_series([_source(given, key) for key in spoken_of]))
 
 
 def _surroundings(given: Given, drafts: Drafts) -> None:
-    drafts.of(Environment).said("variables", {}, "assumed: no variable hides a GPU")
+    drafts.of(Environment).said("variables", {}, say("assumed: no variable hides a GPU"))
     action = given["action"][0] if given.get("action") else "run"
     purpose = "build" if action == "build-extension" else "run"
-    drafts.of(Request).said("purpose", purpose, f"as given: action={action}")
+    drafts.of(Request).said(
+        "purpose", purpose, say("as given: {key}={given}", key="action", given=action)
+    )
     if "container" in given:
         word = given["container"][0].lower() if given["container"] else "false"
         runtime = "" if word in ("false", "no", "0") else word
         known = runtime if runtime in ("", *_RUNTIMES) else "other"
         drafts.of(Container).said("runtime", known, _source(given, "container"))
         if drafts.of(CudaDriver).fields.get("init_code") == _NO_DEVICE and known:
-            source = f"{_source(given, 'cuda_error')}, which a program that wants a GPU is told"
+            source = say(
+                "{source}: a program that needs a GPU gets this error",
+                source=_source(given, "cuda_error"),
+            )
             drafts.of(Request).said("gpus", 1, source)

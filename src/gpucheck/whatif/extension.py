@@ -3,6 +3,7 @@
 from gpucheck.facts.drafts import Draft, Drafts
 from gpucheck.facts.extensions import Extension, Extensions
 from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.language import in_series, say
 from gpucheck.tables import Tables
 from gpucheck.tables.cuda_sonames import CudaSonames
 from gpucheck.whatif.keys import Given
@@ -16,15 +17,20 @@ def describe_extension(given: Given, drafts: Drafts, tables: Tables) -> None:
     spoken_of = [key for key in _KEYS if key in given]
     if not spoken_of:
         return
-    source = ", ".join(f"as given: {key}={','.join(given[key]) or 'none'}" for key in spoken_of)
+    source = in_series(
+        [
+            say("as given: {key}={given}", key=key, given=",".join(given[key]) or "none")
+            for key in spoken_of
+        ]
+    )
     if given.get("extension.name") == []:
         drafts.of(Extensions).said("extensions", [], source)
         return
     draft = Draft()
     name = given["extension.name"][0] if given.get("extension.name") else "the extension"
     draft.said("package", name.lower().replace("_", "-"), source)
-    draft.said("version", "", "not given")
-    draft.said("needs_torch", value=True, source="assumed")
+    draft.said("version", "", say("not given"))
+    draft.said("needs_torch", value=True, source=say("assumed"))
     if given.get("extension.built_with_cuda"):
         _cuda(given, draft, drafts, tables)
     codes = [*given.get("extension.code", []), *given.get("extension.cubins", [])]
@@ -36,13 +42,14 @@ def describe_extension(given: Given, drafts: Drafts, tables: Tables) -> None:
 def _cuda(given: Given, draft: Draft, drafts: Drafts, tables: Tables) -> None:
     """Note which CUDA it needs, and whether torch or a given package provides it."""
     version = given["extension.built_with_cuda"][0]
-    source = f"as given: extension.built_with_cuda={version}"
+    key = "extension.built_with_cuda"
+    source = say("as given: {key}={given}", key=key, given=version)
     major = version.partition(".")[0]
     draft.said("cuda", major, source)
     draft.said("built_with", version, source)
     torch = drafts.of(TorchBuild).fields
     if torch.get("built_for") == "cpu":
-        draft.said("missing_libraries", [_OF_CUDA_BUILDS], "a CPU build has no such library")
+        draft.said("missing_libraries", [_OF_CUDA_BUILDS], say("a CPU build has no such library"))
         return
     here = str(torch.get("cuda") or "").partition(".")[0]
     runtimes = (f"nvidia-cuda-runtime-cu{major}==", f"nvidia-cuda-runtime=={major}.")
@@ -51,4 +58,8 @@ def _cuda(given: Given, draft: Draft, drafts: Drafts, tables: Tables) -> None:
     if here and (here == major or brought):
         draft.said("missing_libraries", [], source)
     elif here and soname is not None:
-        draft.said("missing_libraries", [soname], f"torch brings the libraries of CUDA {here}")
+        draft.said(
+            "missing_libraries",
+            [soname],
+            say("torch brings the libraries of CUDA {here}", here=here),
+        )

@@ -10,6 +10,7 @@ from gpucheck.facts.nvml import GpuProcess, Nvml, NvmlGpu
 from gpucheck.facts.pci import Pci, PciGpu
 from gpucheck.facts.system import System
 from gpucheck.findings.application_bug import RULE as APPLICATION_BUG
+from gpucheck.language import in_series, in_turn, listed, say
 from gpucheck.tables import Tables
 from gpucheck.tables.cuda_errors import CudaErrors
 from gpucheck.tables.driver_branches import DriverBranches
@@ -71,7 +72,7 @@ class GpuReader:
             read_cuda_compat(self._given, self._drafts, self._tables, names)
 
     def _source(self, key: str) -> str:
-        return f"as given: {key}={','.join(self._given[key]) or 'none'}"
+        return say("as given: {key}={given}", key=key, given=",".join(self._given[key]) or "none")
 
     def _first(self, key: str) -> str:
         values = self._given.get(key)
@@ -87,19 +88,29 @@ class GpuReader:
         keys = [key for key in ("gpu", "compute_capability", "gpu_count") if key in given]
         absent = [key for key in keys if self._said_not(key)]
         if absent and absent != keys:
-            raise GivenError(f"{' and '.join(keys)} contradict one another: is there a GPU or not?")
+            raise GivenError(
+                say("{keys} contradict one another: is there a GPU or not?", keys=listed(keys))
+            )
         if absent:
             return []
         names, capabilities = given.get("gpu", []), given.get("compute_capability", [])
         if names and capabilities and len(names) != len(capabilities):
             raise GivenError(
-                f"gpu has {len(names)} values and compute_capability {len(capabilities)}: "
-                "give one of the two, or as many of each."
+                say(
+                    "gpu has {gpus} values and compute_capability has {capabilities}: give only "
+                    "one of the keys, or as many values of each.",
+                    gpus=len(names),
+                    capabilities=len(capabilities),
+                )
             )
         count = int(self._first("gpu_count") or 0)
         number = max(len(names), len(capabilities))
         if count and number not in (0, 1, count):
-            raise GivenError(f"gpu_count is {count}, but {number} GPUs are named.")
+            raise GivenError(
+                say(
+                    "gpu_count is {count}, but {number} GPUs are named.", count=count, number=number
+                )
+            )
         if not count and not number:
             return self._board_gpu()
         if number == 1:
@@ -115,9 +126,11 @@ class GpuReader:
             return None
         capability = self._tables.get(GpuProducts).capability(board)
         if capability is None:
-            self._drafts.miss("system.jetson", f"the tables do not have the board {board}")
+            self._drafts.miss(
+                "system.jetson", say("the tables do not have the board {board}", board=board)
+            )
             return None
-        return [_Gpu(0, board, capability, "the tables' row of this board")]
+        return [_Gpu(0, board, capability, say("the tables' row of this board"))]
 
     def _one(self, at: int, name: str, capability: str | None) -> _Gpu:
         if capability is not None:
@@ -129,11 +142,16 @@ class GpuReader:
             found = capability_of(known, self._tables)
             if found is not None:
                 _gpu, mig, of_it = name.partition(" MIG ")
-                return _Gpu(at, f"{known}{mig}{of_it}", found, "the tables' row of this product")
+                return _Gpu(
+                    at, f"{known}{mig}{of_it}", found, say("the tables' row of this product")
+                )
         if meant := meant_by(name, self._tables):
-            return _Gpu(at, *meant, "the tables' row of this product")
-        near = like_product(name, self._tables)
-        reason = f"the tables do not have the GPU {name}: give its compute_capability.{near}"
+            return _Gpu(at, *meant, say("the tables' row of this product"))
+        reason: str = say(
+            "the tables do not have the GPU {name}: give its compute_capability.", name=name
+        )
+        if near := like_product(name, self._tables):
+            reason = in_turn([reason, near])
         self._drafts.miss("nvml.gpus", reason)
         return _Gpu(at, name, None, reason)
 
@@ -147,11 +165,11 @@ class GpuReader:
 
     def _gpu_source(self) -> str:
         keys = ("gpu", "compute_capability", "gpu_count", "board")
-        return ", ".join(self._source(key) for key in keys if key in self._given)
+        return in_series([self._source(key) for key in keys if key in self._given])
 
     def _pci_gpu(self, gpu: _Gpu) -> PciGpu:
         draft = Draft()
-        draft.said("address", gpu.place, "the order in which they were given")
+        draft.said("address", gpu.place, say("the order in which they were given"))
         if gpu.name:
             draft.said("product", gpu.name, self._gpu_source())
         self._fill_capability(draft, gpu)
@@ -208,8 +226,8 @@ class GpuReader:
         self._drafts.of(Nvml).said("library_found", value=False, source=source)
         self._drafts.of(CudaDriver).said("library", "", source)
         if self._first("os") == "wsl2":
-            node = DeviceNode(path="/dev/dxg", sources={"*": "assumed: every WSL 2 has it"})
-            self._drafts.of(DeviceNodes).said("nodes", [node], "assumed: every WSL 2 has it")
+            node = DeviceNode(path="/dev/dxg", sources={"*": say("assumed: every WSL 2 has it")})
+            self._drafts.of(DeviceNodes).said("nodes", [node], say("assumed: every WSL 2 has it"))
 
     def _package(self, draft: Draft) -> None:
         source = self._source("driver_package_installed")
@@ -237,7 +255,9 @@ class GpuReader:
             self._drafts.of(CudaDriver).said("program_code", code, self._source("cuda_error"))
             return
         if code not in _OF_CUINIT:
-            unread["cuda_error"] = f"error {code} comes from a program that runs, not from cuInit"
+            unread["cuda_error"] = say(
+                "error {code} comes from a program that runs, not from cuInit", code=code
+            )
             return
         self._drafts.of(CudaDriver).said("init_code", code, self._source("cuda_error"))
 
@@ -246,7 +266,12 @@ class GpuReader:
             return number
         row = self._tables.get(CudaErrors).named(word)
         if row is None:
-            raise GivenError(f"cuda_error takes a number or a name, and {word!r} is no known name.")
+            raise GivenError(
+                say(
+                    "cuda_error takes a number or a name, and {word} is not a known name.",
+                    word=repr(word),
+                )
+            )
         return row.code
 
     def _nvml(self, unread: dict[str, str]) -> None:
@@ -257,7 +282,11 @@ class GpuReader:
         elif code not in (None, 0, *_OF_ONE_GPU):
             draft.said("init_code", code, self._source("nvml_error"))
         elif code is not None or (self._runs() and not self._kept_out()):
-            why = self._source("nvml_error") if code is not None else "assumed: no error was given"
+            why = (
+                self._source("nvml_error")
+                if code is not None
+                else say("assumed: no error was given")
+            )
             draft.said("init_code", 0, why)
         elif self._gpus == [] and self._first("os") in ("windows", "wsl2"):
             draft.said("init_code", 0, self._gpu_source())
@@ -267,7 +296,7 @@ class GpuReader:
             draft.said("cuda", self._first("driver_cuda"), self._source("driver_cuda"))
         self._nvml_gpus(draft, code)
         if code in _OF_ONE_GPU and self._gpus == []:
-            unread["nvml_error"] = "it is said of one GPU, and there is none"
+            unread["nvml_error"] = say("the error is about one GPU, and there is none")
 
     def _nvml_code(self) -> int | None:
         if "nvml_error" not in self._given:
@@ -278,7 +307,12 @@ class GpuReader:
         rows = self._tables.get(NvmlErrors).rows
         found = next((row.code for row in rows if row.error == word.upper()), None)
         if found is None:
-            raise GivenError(f"nvml_error takes a number or a name, and {word!r} is no known name.")
+            raise GivenError(
+                say(
+                    "nvml_error takes a number or a name, and {word} is not a known name.",
+                    word=repr(word),
+                )
+            )
         return found
 
     def _nvml_gpus(self, draft: Draft, code: int | None) -> None:
@@ -317,19 +351,31 @@ class GpuReader:
     def _doubt(self, gpu: _Gpu, support: DriverSupport) -> None:
         """Leave open whether a driver older than the GPU's first compiler supports the GPU."""
         toolkit = ".".join(map(str, support.first_toolkit(gpu.capability or "") or ()))
-        driver = self._first("driver") or f"of CUDA {self._first('driver_cuda')}"
-        reason = (
-            f"the tables do not know that driver {driver} drives {gpu.name or gpu.capability}: it "
-            f"is older than CUDA {toolkit}, the first whose compiler knows this GPU"
-        )
+        name = gpu.name or gpu.capability
+        if driver := self._first("driver"):
+            reason = say(
+                "the tables do not say whether driver {driver} supports {gpu}: it is older than "
+                "CUDA {cuda}, the first whose compiler knows this GPU",
+                driver=driver,
+                gpu=name,
+                cuda=toolkit,
+            )
+        else:
+            reason = say(
+                "the tables do not say whether the driver of CUDA {driver_cuda} supports {gpu}: it "
+                "is older than CUDA {cuda}, the first whose compiler knows this GPU",
+                driver_cuda=self._first("driver_cuda"),
+                gpu=name,
+                cuda=toolkit,
+            )
         if reason not in [one.reason for one in self._drafts.missing]:
             self._drafts.miss("nvml.gpus", reason)
 
     def _nvml_gpu(self, gpu: _Gpu, code: int | None) -> NvmlGpu:
         draft = Draft()
         if gpu.name or gpu.capability:
-            draft.said("index", gpu.at, "the order in which they were given")
-        draft.said("pci_address", gpu.place, "the order in which they were given")
+            draft.said("index", gpu.at, say("the order in which they were given"))
+        draft.said("pci_address", gpu.place, say("the order in which they were given"))
         if gpu.name:
             draft.said("device_name", gpu.name, self._gpu_source())
         self._fill_capability(draft, gpu)
@@ -363,9 +409,9 @@ class GpuReader:
         for number in self._given["xid"]:
             event = Draft()
             event.said("xid", int(number), source)
-            event.said("pci_address", "gpu 0", "assumed: the first GPU")
+            event.said("pci_address", "gpu 0", say("assumed: the first GPU"))
             event.said("message", f"Xid {number}", source)
-            event.said("seconds_ago", 0.0, "assumed: it has just happened")
+            event.said("seconds_ago", 0.0, say("assumed: it has just happened"))
             events.append(event.build(XidEvent))
         draft.said("xids", events, source)
         fallen = ["of Xid 79"] if str(_OFF_THE_BUS) in self._given["xid"] else []

@@ -12,11 +12,10 @@ from gpucheck.facts.drafts import NOT_GIVEN
 from gpucheck.facts.snapshot import ProbeRuns, Snapshot
 from gpucheck.findings import all_rules
 from gpucheck.findings.form import Check, Outcome
+from gpucheck.language import Sentence, say
 from gpucheck.tables import Tables
 from gpucheck.whatif.described import Described, describe
 from gpucheck.whatif.keys import Given
-
-_QUESTION = "Is this so: {title}?"
 
 
 class WhatIf(msgspec.Struct, frozen=True):
@@ -46,25 +45,35 @@ def _settled(check: Check, snapshot: Snapshot) -> Check:
     """Make a rule not applicable if it lacks a fact that was not given."""
     if check.outcome is not Outcome.UNKNOWN:
         return check
-    fact = check.reason.partition(": ")[0]
+    fact, why = _fact_and_reason(check)
     try:
         owner, field, value = snapshot.look_up(fact)
     except (LookupError, ValueError):
         return check
-    if value is not None and check.reason == f"{fact}: {NOT_GIVEN}":
+    if value is not None and why == NOT_GIVEN:
         return msgspec.structs.replace(
-            check, reason=f"{fact}: what was given is not enough, or not in the tables"
+            check,
+            reason=say("{fact}: what was given is not enough, or not in the tables", fact=fact),
         )
     if value is not None or owner.problem(field) != NOT_GIVEN:
         return check
     return msgspec.structs.replace(
-        check, outcome=Outcome.NOT_APPLICABLE, reason=f"{NOT_GIVEN}: {fact}"
+        check, outcome=Outcome.NOT_APPLICABLE, reason=say("not given: {fact}", fact=fact)
     )
+
+
+def _fact_and_reason(check: Check) -> tuple[str, str]:
+    """Return the fact that an unknown check lacks, and why it is unknown."""
+    fact, _, why = check.reason.partition(": ")
+    said = check.reason.params.get("why") if isinstance(check.reason, Sentence) else None
+    return fact, said if isinstance(said, str) else why
 
 
 def _missing(described: Described) -> tuple[OpenQuestion, ...]:
     return tuple(
-        OpenQuestion(question="What do the tables say of it?", fact=one.fact, reason=one.reason)
+        OpenQuestion(
+            question=say("What do the tables say about it?"), fact=one.fact, reason=one.reason
+        )
         for one in described.missing
     )
 
@@ -79,8 +88,8 @@ def _open(checks: tuple[Check, ...]) -> tuple[OpenQuestion, ...]:
     for check in checks:
         rule = rules[check.slug]
         if check.outcome is Outcome.UNKNOWN and rule.severity is not Severity.INFO:
-            fact, _, reason = check.reason.partition(": ")
-            question = _QUESTION.format(title=rule.title)
+            fact, reason = _fact_and_reason(check)
+            question = say("Does the machine have this problem: {title}?", title=rule.title)
             found.append(OpenQuestion(question=question, fact=fact, reason=reason))
     return tuple(found)
 
@@ -89,9 +98,9 @@ def _unexplained(given: Given) -> tuple[OpenQuestion, ...]:
     """Return the errors that were given: if no finding explains them, nothing is healthy."""
     return tuple(
         OpenQuestion(
-            question="What causes the error?",
+            question=say("What causes the error?"),
             fact=fact,
-            reason=f"no cause was found for {key}={given[key][0]}",
+            reason=say("no cause was found for {key}={given}", key=key, given=given[key][0]),
         )
         for key, fact in (("cuda_error", "cuda_driver.init_code"), ("nvml_error", "nvml.init_code"))
         if given.get(key) and given[key] != ["0"]

@@ -11,6 +11,7 @@ from types import MappingProxyType
 import msgspec
 
 from gpucheck.facts.numbers import whole_number
+from gpucheck.language import any_of, in_series, in_turn, say
 from gpucheck.tables.nearest import did_you_mean, same_name
 from gpucheck.tables.versions import capability_numbers, minor, parse
 
@@ -156,11 +157,14 @@ def _choice(
     also: Mapping[str, str] = MappingProxyType({}),
 ) -> Key:
     """Return a key with a few values; ``also`` are other names for some, in lower case."""
-    form = f"one of {', '.join(words)}"
+    form = say("one of {words}", words=in_series(words))
     return Key(name=name, fields=fields, form=form, read=_one_of(words, also), words=words)
 
 
-_VERSION = "a version such as"
+def _version_such_as(*examples: str) -> str:
+    return say("a version such as {example}", example=any_of(examples))
+
+
 _PACKAGES = ("packages.distributions",)
 _GPUS = ("nvml.gpus", "pci.gpus")
 
@@ -169,95 +173,105 @@ _KEYS = (
     _choice("action", ("run", "import", "install", "build-extension"), ("request.purpose",)),
     _choice("os", ("linux", "windows", "wsl2", "macos"), ("system.os", "system.wsl"),
             {"wsl": "wsl2", "wsl 2": "wsl2", "darwin": "macos", "mac": "macos"}),
-    Key(name="arch", fields=("system.machine",), form="x86_64, aarch64 or another machine",
+    Key(name="arch", fields=("system.machine",), form=say("x86_64, aarch64 or another machine"),
         read=_word),
-    Key(name="glibc", fields=("system.glibc", "system.libc"), form=f"{_VERSION} 2.28",
+    Key(name="glibc", fields=("system.glibc", "system.libc"), form=_version_such_as("2.28"),
         read=_version),
     Key(name="driver", fields=("nvml.driver_release", "nvml.init_code", "nvml.gpus"),
-        form="a driver release such as 535.104.05", read=_version),
-    Key(name="driver_cuda", fields=("nvml.cuda",), form=f"{_VERSION} 12.2", read=_cuda,
+        form=say("a driver release such as {example}", example="535.104.05"), read=_version),
+    Key(name="driver_cuda", fields=("nvml.cuda",), form=_version_such_as("12.2"), read=_cuda,
         decimal=True),
     _choice("kernel_module", ("open", "proprietary"), ("driver.module_flavour",)),
     Key(name="gpu", fields=("nvml.gpus.N.device_name", "pci.gpus.N.product"),
-        form="a product name such as GeForce RTX 4090", read=_word, many=True),
+        form=say("a product name such as {example}", example="GeForce RTX 4090"),
+        read=_word, many=True),
     Key(name="compute_capability",
         fields=("nvml.gpus.N.compute_capability", "pci.gpus.N.compute_capability"),
-        form=f"{_VERSION} 8.9", read=_capability, many=True, decimal=True),
-    Key(name="gpu_count", fields=_GPUS, form="a number", read=_count),
-    Key(name="board", fields=("system.jetson",), form="a board such as Jetson AGX Orin",
+        form=_version_such_as("8.9"), read=_capability, many=True, decimal=True),
+    Key(name="gpu_count", fields=_GPUS, form=say("a number"), read=_count),
+    Key(name="board", fields=("system.jetson",),
+        form=say("a board such as {example}", example="Jetson AGX Orin"),
         read=_word),
-    Key(name="jetpack", fields=("system.l4t", "system.jetson"), form=f"{_VERSION} 6.1",
+    Key(name="jetpack", fields=("system.l4t", "system.jetson"), form=_version_such_as("6.1"),
         read=_word),
     Key(name="torch", fields=("torch.installed", "torch.version", "torch.built_for", "torch.cuda"),
-        form=f"{_VERSION} 2.9.1 or 2.9.1+cu128", read=_torch),
+        form=_version_such_as("2.9.1", "2.9.1+cu128"), read=_torch),
     _choice("torch_source", ("pypi", "pytorch-index", "conda-forge", "conda", "pytorch-channel",
                              "ngc", "jetson", "source"), ("torch.installer",)),
     Key(name="python", fields=("interpreter.version", "interpreter.free_threaded"),
-        form=f"{_VERSION} 3.12 or 3.13t", read=_python),
-    Key(name="numpy", fields=_PACKAGES, form=f"{_VERSION} 2.1.0", read=_release),
-    Key(name="torchvision", fields=_PACKAGES, form=f"{_VERSION} 0.21.0", read=_release),
-    Key(name="torchaudio", fields=_PACKAGES, form=f"{_VERSION} 2.6.0", read=_release),
+        form=_version_such_as("3.12", "3.13t"), read=_python),
+    Key(name="numpy", fields=_PACKAGES, form=_version_such_as("2.1.0"), read=_release),
+    Key(name="torchvision", fields=_PACKAGES, form=_version_such_as("0.21.0"), read=_release),
+    Key(name="torchaudio", fields=_PACKAGES, form=_version_such_as("2.6.0"), read=_release),
     Key(name="triton", fields=("packages.distributions", "nvidia_wheels.pins"),
-        form=f"{_VERSION} 3.5.1", read=_release),
+        form=_version_such_as("3.5.1"), read=_release),
     Key(name="cudnn_compiled", fields=("torch.cudnn_compiled", "torch.cudnn"),
-        form=f"{_VERSION} 9.10.2", read=_version),
+        form=_version_such_as("9.10.2"), read=_version),
     Key(name="cudnn_runtime", fields=("loading.libraries", "loading.missing"),
-        form=f"{_VERSION} 9.10.2", read=_version),
+        form=_version_such_as("9.10.2"), read=_version),
     Key(name="cudnn_soname_needed", fields=("loading.missing",),
-        form="a name such as libcudnn.so.9", read=_word),
+        form=say("a name such as {example}", example="libcudnn.so.9"), read=_word),
     Key(name="cudnn_sonames_found", fields=("loading.missing", "loading.libraries"),
-        form="names such as libcudnn.so.9", read=_word, many=True),
+        form=say("names such as {example}", example="libcudnn.so.9"), read=_word, many=True),
     Key(name="nvidia_packages", fields=("packages.distributions", "nvidia_wheels.pins"),
-        form="name==version, such as nvidia-cudnn-cu12==9.1.0.70", read=_package, many=True),
+        form=say("name==version, such as {example}", example="nvidia-cudnn-cu12==9.1.0.70"),
+        read=_package, many=True),
     Key(name="cuda", fields=("torch.cuda", "torch.built_for"),
-        form="the CUDA of torch's build, such as 12.8", read=_cuda,
+        form=say("the CUDA of torch's build, such as {example}", example="12.8"), read=_cuda,
         decimal=True),
-    Key(name="nccl", fields=("loading.libraries", "torch.nccl"), form=f"{_VERSION} 2.27.5",
+    Key(name="nccl", fields=("loading.libraries", "torch.nccl"), form=_version_such_as("2.27.5"),
         read=_version),
     _choice("gpu_kind", ("data-center", "workstation", "geforce", "jetson"),
             ("cuda_driver.init_code",)),
     Key(name="nvcc", fields=("toolkits.toolkits", "toolkits.selected_version"),
-        form=f"{_VERSION} 12.4", read=_cuda, decimal=True),
-    Key(name="gcc", fields=("toolkits.compilers",), form=f"{_VERSION} 13.2", read=_version),
-    Key(name="clang", fields=("toolkits.compilers",), form=f"{_VERSION} 18", read=_version),
-    Key(name="msc_ver", fields=("toolkits.compilers",), form="a number such as 1940",
+        form=_version_such_as("12.4"), read=_cuda, decimal=True),
+    Key(name="gcc", fields=("toolkits.compilers",), form=_version_such_as("13.2"), read=_version),
+    Key(name="clang", fields=("toolkits.compilers",), form=_version_such_as("18"), read=_version),
+    Key(name="msc_ver", fields=("toolkits.compilers",),
+        form=say("a number such as {example}", example="1940"),
         read=_version),
     Key(name="extension.name", fields=("extensions.extensions.0.package",),
-        form="a name such as flash_attn", read=_word),
+        form=say("a name such as {example}", example="flash_attn"), read=_word),
     Key(name="extension.built_with_cuda",
         fields=("extensions.extensions.0.cuda", "extensions.extensions.0.built_with",
                 "extensions.extensions.0.missing_libraries"),
-        form=f"{_VERSION} 12.4", read=_cuda, decimal=True),
+        form=_version_such_as("12.4"), read=_cuda, decimal=True),
     Key(name="extension.code", fields=("extensions.extensions.0.codes",),
-        form="codes such as sm_80,compute_90", read=_code, many=True),
+        form=say("codes such as {example}", example="sm_80,compute_90"), read=_code, many=True),
     Key(name="extension.cubins", fields=("extensions.extensions.0.codes",),
-        form="codes such as sm_80,sm_90", read=_code, many=True),
+        form=say("codes such as {example}", example="sm_80,sm_90"), read=_code, many=True),
     Key(name="container", fields=("container.runtime",),
-        form="true, false or a runtime such as docker", read=_word),
+        form=say("true, false or a runtime such as {example}", example="docker"), read=_word),
     Key(name="cuda_compat", fields=("driver.compat_packages", "cuda_driver.cuda"),
-        form="the CUDA version of the package, such as 12.8", read=_cuda_compat, decimal=True),
+        form=say("the CUDA version of the package, such as {example}", example="12.8"),
+        read=_cuda_compat, decimal=True),
     Key(name="cuda_compat_active", fields=("cuda_driver.init_code", "cuda_driver.cuda"),
-        form="true or false", read=_flag),
+        form=say("true or false"), read=_flag),
     Key(name="cuda_error", fields=("cuda_driver.init_code", "cuda_driver.program_code"),
-        form="a number or name such as 804 or cudaErrorNoDevice", read=_word),
+        form=say("a number or name such as {example}",
+                 example=any_of(("804", "cudaErrorNoDevice"))),
+        read=_word),
     Key(name="nvml_error", fields=("nvml.init_code", "nvml.gpus.0.lost"),
-        form="a number or name such as 18 or NVML_ERROR_GPU_IS_LOST", read=_word),
+        form=say("a number or name such as {example}",
+                 example=any_of(("18", "NVML_ERROR_GPU_IS_LOST"))),
+        read=_word),
     Key(name="xid", fields=("kernel_log.xids", "kernel_log.fallen_off_bus"),
-        form="numbers such as 79", read=_count, many=True),
-    Key(name="nvswitch", fields=("pci.nvswitches",), form="a number, true or false", read=_some),
+        form=say("numbers such as {example}", example="79"), read=_count, many=True),
+    Key(name="nvswitch", fields=("pci.nvswitches",),
+        form=say("a number, true or false"), read=_some),
     _choice("compute_mode", ("default", "exclusive-process", "exclusive-thread", "prohibited"),
             ("nvml.gpus.N.compute_mode",),
             {"e. process": "exclusive-process", "e. thread": "exclusive-thread"}),
     Key(name="other_processes", fields=("nvml.gpus.N.processes",),
-        form="a number, true or false", read=_some),
+        form=say("a number, true or false"), read=_some),
     Key(name="driver_package_installed",
         fields=("driver.packages", "driver.libcuda", "nvml.library_found"),
-        form="true or false", read=_flag),
-    Key(name="nvidia_module_loaded", fields=("driver.module_loaded",), form="true or false",
+        form=say("true or false"), read=_flag),
+    Key(name="nvidia_module_loaded", fields=("driver.module_loaded",), form=say("true or false"),
         read=_flag),
-    Key(name="row_remap_pending", fields=("nvml.gpus.0.rows_pending",), form="true or false",
+    Key(name="row_remap_pending", fields=("nvml.gpus.0.rows_pending",), form=say("true or false"),
         read=_flag),
-    Key(name="row_remap_failure", fields=("nvml.gpus.0.rows_failed",), form="true or false",
+    Key(name="row_remap_failure", fields=("nvml.gpus.0.rows_failed",), form=say("true or false"),
         read=_flag),
 )
 # fmt: on
@@ -276,7 +290,9 @@ def read_words(words: Iterable[str]) -> Given:
         name, equals, value = word.partition("=")
         key = _key(name.strip())
         if not equals:
-            raise GivenError(f"{_safe(word)} is no KEY=VALUE: write {key.name}=VALUE.")
+            raise GivenError(
+                say("{word} is not KEY=VALUE: write {name}=VALUE.", word=_safe(word), name=key.name)
+            )
         _add(given, key, _split(key, value))
     return given
 
@@ -288,7 +304,7 @@ def read_object(facts: object) -> Given:
         GivenError: it is not an object, or a key or a value cannot be read.
     """
     if not isinstance(facts, Mapping):
-        raise GivenError("the facts must be a JSON object.")
+        raise GivenError(say("the facts must be a JSON object."))
     given: Given = {}
     for name, value in _flat(facts):
         key = _key(name)
@@ -310,8 +326,8 @@ def _key(name: str) -> Key:
     found = same_name(name, known) or ""
     key = KEYS.get(ALIASES.get(found, found))
     if key is None:
-        others = did_you_mean(name, known) or f" The keys are {', '.join(known)}."
-        raise GivenError(f"{_safe(name)} is no key.{others}")
+        others = did_you_mean(name, known) or say("The keys are {keys}.", keys=in_series(known))
+        raise GivenError(in_turn([say("{word} is not a key.", word=_safe(name)), others]))
     return key
 
 
@@ -328,19 +344,29 @@ def _texts(key: Key, value: object) -> list[str] | None:
         return None
     if isinstance(value, list):
         if not key.many and len(value) != 1:
-            raise GivenError(f"{key.name} takes one value, {key.form}, not a list.")
+            raise GivenError(
+                say("{name} takes one value, {form}, not a list.", name=key.name, form=key.form)
+            )
         if len(value) > MOST_VALUES:
-            raise GivenError(f"{key.name} has more than {MOST_VALUES} values.")
+            raise GivenError(
+                say(
+                    "{name} has more than {most} values.",
+                    name=key.name,
+                    most=MOST_VALUES,
+                )
+            )
         return [text for one in value for text in _texts(key, one) or ()]
     if isinstance(value, bool):
         return ["true" if value else "false"]
     if isinstance(value, float) and not key.decimal:
-        raise GivenError(f"{key.name} must be a string: as a number, 3.10 would be 3.1.")
+        raise GivenError(
+            say("{name} must be a string: as a number, 3.10 would be 3.1.", name=key.name)
+        )
     if isinstance(value, (int, float)):
         return [str(value)]
     if isinstance(value, str):
         return _split(key, value)
-    raise GivenError(f"{key.name} must be {key.form}, not an object.")
+    raise GivenError(say("{name} must be {form}, not an object.", name=key.name, form=key.form))
 
 
 def _listed_packages(value: object) -> object:
@@ -358,26 +384,33 @@ def _named_package(one: object) -> object:
 
 def _add(given: Given, key: Key, texts: list[str] | None) -> None:
     if key.name in given and not (key.many and texts and given[key.name]):
-        raise GivenError(f"{key.name} is given twice, and takes one value.")
+        raise GivenError(say("{name} is given twice, and takes one value.", name=key.name))
     if texts is None:
         given[key.name] = []
         return
     values = given.setdefault(key.name, [])
     values.extend(_value(key, text) for text in texts)
     if len(values) > MOST_VALUES:
-        raise GivenError(f"{key.name} has more than {MOST_VALUES} values.")
+        raise GivenError(
+            say("{name} has more than {most} values.", name=key.name, most=MOST_VALUES)
+        )
 
 
 def _value(key: Key, text: str) -> str:
     if not text:
-        raise GivenError(f"{key.name} has no value: it takes {key.form}, or none.")
+        raise GivenError(
+            say("{name} has no value: it takes {form}, or none.", name=key.name, form=key.form)
+        )
     try:
         if len(text) > LONGEST_VALUE:
             raise ValueError  # noqa: TRY301  # refused like any other value
         return key.read(text)
     except ValueError:
+        refused = say(
+            "{name} takes {form}, not {word}.", name=key.name, form=key.form, word=_safe(text)
+        )
         near = did_you_mean(text, key.words)
-        raise GivenError(f"{key.name} takes {key.form}, not {_safe(text)}.{near}") from None
+        raise GivenError(in_turn([refused, near]) if near else refused) from None
 
 
 def _safe(text: str) -> str:

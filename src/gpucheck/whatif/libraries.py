@@ -4,10 +4,11 @@ from typing import Any
 
 from gpucheck.derived.pinned_wheels import pinned_wheel
 from gpucheck.facts.drafts import NOT_GIVEN, Drafts
-from gpucheck.facts.loading import LoadedLibrary, Loading, MissingLibrary
+from gpucheck.facts.loading import NOT_FOUND, LoadedLibrary, Loading, MissingLibrary
 from gpucheck.facts.nvidia_wheels import NvidiaWheels, PinnedWheel, SharedLibrary
 from gpucheck.facts.system import System
 from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.language import in_series, say
 from gpucheck.tables import Tables
 from gpucheck.tables.cuda_components import CudaComponents, component_of
 from gpucheck.tables.cudnn_sublibraries import CudnnSublibraries
@@ -44,7 +45,7 @@ def describe_libraries(given: Given, drafts: Drafts, tables: Tables) -> None:
 
 
 def _source(given: Given, key: str) -> str:
-    return f"as given: {key}={','.join(given[key]) or 'none'}"
+    return say("as given: {key}={given}", key=key, given=",".join(given[key]) or "none")
 
 
 def _wheels(given: Given, drafts: Drafts, tables: Tables) -> None:
@@ -60,25 +61,29 @@ def _wheels(given: Given, drafts: Drafts, tables: Tables) -> None:
     pins = _pins(drafts, tables)
     draft = drafts.of(NvidiaWheels)
     if pins is None:
-        why = "the tables do not have what this torch requires, or torch was not given"
+        why = say("the tables do not have what this torch requires, or torch was not given")
         draft.unknown("pins", why if given.get("torch") else NOT_GIVEN)
         return
-    says = "the tables: the metadata of PyPI's wheel" if pins else "such a wheel requires none"
+    says = (
+        say("the tables: the metadata of PyPI's wheel")
+        if pins
+        else say("such a wheel requires no other wheels")
+    )
     drafts.of(TorchBuild).said("pins", pins, says)
     found = [pin for pin in (_pin(p, s, installed) for p, s in pins.items()) if pin is not None]
-    sources = ", ".join(_source(given, key) for key in keys)
-    draft.said("pins", found, f"{sources}, and the tables")
+    sources = in_series([_source(given, key) for key in keys])
+    draft.said("pins", found, say("{sources}, and the tables", sources=sources))
     draft.said("shared", _shared(installed, sources), sources)
 
 
 def _pin(project: str, specifier: str, installed: dict[str, tuple[str, str]]) -> PinnedWheel | None:
     """Compare a pin with what was named: the wheel itself, or its variant for another CUDA."""
-    sources = {"specifier": "the tables: the metadata of PyPI's wheel"}
+    sources = {"specifier": say("the tables: the metadata of PyPI's wheel")}
     if project in installed:
         version, source = installed[project]
         return pinned_wheel(project, specifier, version, {"*": source, **sources})
     if any(stem(other) == stem(project) for other in installed):
-        named = "as given: only the wheel for another CUDA is named"
+        named = say("as given: only the wheel for another CUDA is named")
         return pinned_wheel(project, specifier, "", {"*": named, **sources})
     return None
 
@@ -169,7 +174,7 @@ def _loaded(given: Given, drafts: Drafts) -> None:
             )
             found.append((one, source))
     if found:
-        sources = ", ".join(source for _, source in found)
+        sources = in_series([source for _, source in found])
         drafts.of(Loading).said("libraries", [one for one, _ in found], sources)
 
 
@@ -198,7 +203,7 @@ def _sonames(given: Given, drafts: Drafts, tables: Tables) -> None:
     lost = MissingLibrary(
         soname=needed,
         searched=f"found: {', '.join(found) or 'none'}",
-        why="not found",
+        why=NOT_FOUND,
         path="",
         fatal=True,
         sources={"*": source},

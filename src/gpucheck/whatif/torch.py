@@ -4,6 +4,7 @@ from gpucheck.facts.drafts import Draft, Drafts
 from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.system import System
 from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.language import say
 from gpucheck.tables import Tables
 from gpucheck.tables.torch_builds import TorchBuilds
 from gpucheck.tables.torch_releases import TorchReleases
@@ -40,7 +41,7 @@ def describe_torch(given: Given, drafts: Drafts, tables: Tables) -> None:
 
 
 def _source(given: Given, key: str) -> str:
-    return f"as given: {key}={','.join(given[key]) or 'none'}"
+    return say("as given: {key}={given}", key=key, given=",".join(given[key]) or "none")
 
 
 class _Build:
@@ -63,7 +64,7 @@ class _Build:
             draft.said("version", self._version, _source(self._given, "torch"))
             draft.said("metadata_version", self._version, _source(self._given, "torch"))
         said = self._given.get("torch_source")
-        installer = _source(self._given, "torch_source") if said else "assumed: PyPI"
+        installer = _source(self._given, "torch_source") if said else say("assumed: PyPI")
         draft.said("installer", _INSTALLERS.get(self._where, "pip"), installer)
         self._built_for()
         if draft.fields.get("built_for") == "cuda" and draft.fields.get("cuda"):
@@ -85,13 +86,17 @@ class _Build:
             by_key = ("cuda", cuda[0]) if cuda else ("cpu", "")
             if by_local is not None and by_local != by_key:
                 raise GivenError(
-                    f"torch={self._version} and cuda={by_key[1] or 'none'} name different builds."
+                    say(
+                        "torch={version} and cuda={by_key} name different builds.",
+                        version=self._version,
+                        by_key=by_key[1] or "none",
+                    )
                 )
             self._build(*by_key, _source(self._given, "cuda"))
         elif by_local is not None:
             self._build(*by_local, _source(self._given, "torch"))
         elif self._platform == "macos":
-            self._build("cpu", "", "macOS has no CUDA")
+            self._build("cpu", "", say("macOS has no CUDA"))
         elif self._where == "pypi" and not local:
             self._default()
 
@@ -105,12 +110,20 @@ class _Build:
     def _default(self) -> None:
         build = self._tables.get(TorchReleases).default_build(self._version, self._platform)
         if build is None:
-            why = f"the tables do not have torch {self._version} of PyPI for {self._platform}"
+            why = say(
+                "the tables do not have torch {version} of PyPI for {platform}",
+                version=self._version,
+                platform=self._platform,
+            )
             for field in ("built_for", "cuda", "arch_list"):
                 self._draft.unknown(field, why)
             self._drafts.miss("torch.built_for", why)
             return
-        source = f"the tables: PyPI's build of torch {self._version} for {self._platform}"
+        source = say(
+            "the tables: PyPI's build of torch {version} for {platform}",
+            version=self._version,
+            platform=self._platform,
+        )
         cuda = minor(build)
         self._build("cuda" if cuda else "cpu", cuda or "", source)
 
@@ -126,17 +139,30 @@ class _Build:
             return
         draft, cuda = self._draft, self._draft.fields["cuda"]
         row = self._tables.get(TorchBuilds).build(self._version, cuda, self._platform)
-        name = f"torch {self._version} built for CUDA {cuda} on {self._platform}"
+        name = say(
+            "torch {version} built for CUDA {cuda} on {platform}",
+            version=self._version,
+            cuda=cuda,
+            platform=self._platform,
+        )
+        jetson = bool(self._drafts.of(System).fields.get("jetson"))
         if row is None or not row.arch_list:
-            draft.unknown("arch_list", f"no code of its build for {self._platform} was given")
+            draft.unknown(
+                "arch_list",
+                say("the code of its build for {platform} was not given", platform=self._platform),
+            )
+        if jetson and cuda and (row is None or not row.confirmed):
+            why = say("the tables have no confirmed list of the code in {build}", build=name)
+            draft.unknown("arch_list", why)
+            self._drafts.miss("torch.arch_list", why)
         if row is None:
             return
-        source = f"the tables: {name}"
+        source = say("the tables: {name}", name=name)
         if row.cudnn:
             draft.said("cudnn", row.cudnn, source)
         if row.nccl:
             draft.said("nccl", row.nccl, source)
-        if self._drafts.of(System).fields.get("jetson") and row.confirmed:
+        if jetson and row.confirmed:
             # On a Jetson board, server wheels are judged by their content.
             draft.said("arch_list", list(row.arch_list), source)
 
@@ -146,4 +172,8 @@ class _Build:
         release = self._tables.get(TorchReleases).release(self._version)
         if release is not None and release.platform_tag and not self._version.partition("+")[2]:
             tag = f"cp3-cp3-{release.platform_tag}"
-            self._draft.said("wheel_tag", tag, f"the tables: PyPI's wheel of torch {release.torch}")
+            self._draft.said(
+                "wheel_tag",
+                tag,
+                say("the tables: PyPI's wheel of torch {torch}", torch=release.torch),
+            )

@@ -1,4 +1,4 @@
-"""Tests a GPU, or a CPU process, without any other, and measures its speed.
+"""Tests one GPU, or one CPU process, by itself, and measures its speed.
 
 A rate is the best of many short repetitions: other load on the machine slows some of them down, but
 not all.
@@ -13,6 +13,7 @@ from . import reference
 from .bench import Bench, Failed
 from .runner import run_tests
 from .together import Progress
+from .words import say
 
 Message = Dict[str, Any]
 Torch = Any  # the module, of whatever version
@@ -64,10 +65,10 @@ def _self_tests(torch: Torch, order: Message, notes: Message, send: Send) -> Non
 def _short_checks(bench: Bench) -> None:
     """Check a matrix product of integers and a copy, which every CPU process can afford."""
     torch, source = bench.torch, reference.generator(bench.torch, bench.seed)
-    bench.stage("a product of integers")
+    bench.stage(say("a product of integers"))
     left, right = (reference.integers(torch, source, (_CHECKED, _CHECKED), 6) for _ in range(2))
     reference.same("fp32 product", torch.mm(left.float(), right.float()), left @ right, bench)
-    bench.stage("a copy")
+    bench.stage(say("a copy"))
     values = reference.integers(torch, source, (_BYTES["cpu"] // 8,), 50)
     reference.same("copy", torch.empty_like(values).copy_(values), values, bench)
 
@@ -80,10 +81,10 @@ def _rates(bench: Bench) -> dict[str, float]:
     count = _BYTES[device.type]
     here = torch.ones(count, dtype=torch.uint8, device=device)
     there = torch.empty_like(here)
-    bench.stage("speed of copies")
+    bench.stage(say("speed of copies"))
     found["copy GB/s"] = count / _seconds(bench, lambda: there.copy_(here)) / 1e9
     if device.type == "cuda":
-        bench.stage("speed of copies of pinned memory")
+        bench.stage(say("speed of copies of pinned memory"))
         pinned = torch.ones(count, dtype=torch.uint8).pin_memory()
         for name, target, origin in (
             ("pinned copy to the GPU GB/s", there, pinned),
@@ -96,7 +97,7 @@ def _rates(bench: Bench) -> dict[str, float]:
 
 def _product(bench: Bench, dtype: Any) -> float:  # noqa: ANN401  # a torch.dtype
     torch, size = bench.torch, _ROWS[bench.device.type]
-    bench.stage("speed of products")
+    bench.stage(say("speed of products"))
     left, right, product = (
         torch.ones(size, size, dtype=dtype, device=bench.device) for _ in range(3)
     )

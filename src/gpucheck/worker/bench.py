@@ -1,4 +1,4 @@
-"""What a self-test gets in its hands, and the two ways in which it can end other than well.
+"""What a self-test gets, and the two ways in which it can end without passing.
 
 A self-test is a module of ``tests/`` with these names:
 
@@ -16,6 +16,8 @@ from __future__ import annotations
 import math
 import time
 from typing import Any, Callable, Dict, NoReturn, Sequence, Union
+
+from .words import with_said
 
 Message = Dict[str, Any]
 Number = Union[int, float]
@@ -111,7 +113,7 @@ class Bench:
 
     def stage(self, text: str) -> None:
         """Name the dangerous step that comes next, so that a crash or a hang names it."""
-        self._tell({"event": "stage", "text": text})
+        self._tell(with_said({"event": "stage", "text": text}, "text"))
 
     def measure(
         self,
@@ -125,15 +127,14 @@ class Bench:
 
         This judges nothing; ``require`` does. A value that is not finite is noted as unknown.
         """
-        self.measurements.append(
-            {
-                "name": name,
-                "value": _finite(value),
-                "unit": unit,
-                "bound": None if bound is None else _finite(bound),
-                "bound_from": bound_from,
-            }
-        )
+        measured: Message = {
+            "name": name,
+            "value": _finite(value),
+            "unit": unit,
+            "bound": None if bound is None else _finite(bound),
+            "bound_from": bound_from,
+        }
+        self.measurements.append(with_said(measured, "bound_from"))
 
     def require(
         self,

@@ -67,7 +67,7 @@ def _cudnn(torch: Torch) -> str | None:
 def _devices(torch: Torch, problems: Message) -> Iterator[Message]:
     count = torch.cuda.device_count()
     if count == 0:
-        torch.cuda.init()  # it says why there is none
+        torch.cuda.init()  # the error says why there is none
     driver = _driver()
     for index in range(min(count, _MOST_DEVICES)):
         device: Message = {"index": index, "name": None, "memory": None, "capability": None}

@@ -6,10 +6,10 @@ bit out, one that arrives twice adds one more. Where there are more ranks than a
 carry, the buffer is divided into segments, each of which carries some of the ranks, evenly; the
 others send zeros there. A buffer with fewer elements than segments is sent several times.
 
-Everything is sent in three rounds, and a rank has another power in each: what sticks to a bit, and
-not to a rank, blames another rank in the second round, in which the powers have moved on by one,
-and so blames none. Two faults that look like one of a third rank do not in the last round, in
-which the order of the powers is the other way round.
+Everything is sent in three rounds, and a rank has another power in each. In the second round the
+powers have moved on by one. So a fault of a bit, and not of a rank, blames another rank there, and
+no rank is blamed by every round. In the last round the powers have the reverse order. So two faults
+that look like one of a third rank do not look like it there.
 """
 
 from __future__ import annotations

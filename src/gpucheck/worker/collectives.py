@@ -16,6 +16,7 @@ from .formats import not_tested
 from .groups import Group
 from .stamps import Format
 from .timing import by_level
+from .words import say
 
 Call = Callable[[bool], Any]
 """The collective; its argument says whether to return at once, with the work under way."""
@@ -30,7 +31,7 @@ _TIMED = {
     "cpu": {"quick": (1 << 20,), "standard": (1 << 10, 1 << 20, 1 << 24)},
     "cuda": {"quick": (1 << 25,), "standard": (1 << 10, 1 << 20, 1 << 25, 1 << 28)},
 }
-_NO_TIME = "too little time was left for it"
+_NO_TIME = say("too little time was left for it")
 _SMALL, _MANY, _FEW = 1 << 16, 20, 5
 _SHARE_OF_LIMIT = 8
 
@@ -49,7 +50,9 @@ def cases(
             if ranks.has_time():
                 yield fmt, max(1, count // parts)
             else:
-                not_tested(bench, f"{count} {fmt.name} values", _NO_TIME)
+                not_tested(
+                    bench, say("{count} {format} values", count=count, format=fmt.name), _NO_TIME
+                )
 
 
 def bandwidth(bench: Bench, ranks: Group, what: str, factor: float, call: Any) -> None:  # noqa: ANN401
@@ -66,14 +69,15 @@ def bandwidth(bench: Bench, ranks: Group, what: str, factor: float, call: Any) -
         if size > bench.memory_limit // _SHARE_OF_LIMIT:
             continue
         if not ranks.has_time():
-            not_tested(bench, f"the speed of {in_bytes(size)}", _NO_TIME)
+            not_tested(bench, say("the speed of {size}", size=in_bytes(size)), _NO_TIME)
             continue
         timed: Call = call(size)
         calls = _MANY if size <= _SMALL else _FEW
-        ranks.do(f"{what} of {in_bytes(size)}, to warm up", lambda: timed(True))  # noqa: B023, FBT003
+        warm = say("{what} of {size}, to warm up", what=what, size=in_bytes(size))
+        ranks.do(warm, lambda: timed(True))  # noqa: B023, FBT003
         start = time.perf_counter()
         ranks.do(
-            f"{what} of {in_bytes(size)}, {calls} times",
+            say("{what} of {size}, {count} times", what=what, size=in_bytes(size), count=calls),
             lambda: _repeat(ranks, timed, calls),  # noqa: B023  # called at once
         )
         seconds = (time.perf_counter() - start) / calls

@@ -9,11 +9,12 @@ from .bench import Bench, Failed
 from .convolution import GROUPED, PLAIN, STRIDED, VOLUME, Shape, convolve, draw_integers, padding
 from .formats import not_tested, switches, usable
 from .timing import synchronize
+from .words import say
 
 Torch = Any  # the module, of whatever version
 Tensor = Any
 
-_PART = "proof that cuDNN ran"
+_PART = say("proof that cuDNN ran")
 _BENCHMARK_DETERMINISTIC_TF32 = (False, True, False)
 _TRANSPOSED = False
 
@@ -24,9 +25,9 @@ def prove_cudnn(bench: Bench) -> None:
     Nothing is required where there is no NVIDIA GPU.
     """
     if bench.device.type != "cuda":
-        not_tested(bench, _PART, "cuDNN works on GPUs only")
+        not_tested(bench, _PART, say("cuDNN works on GPUs only"))
     elif getattr(bench.torch.version, "hip", None):
-        not_tested(bench, _PART, "this is a build for AMD GPUs, which have MIOpen instead")
+        not_tested(bench, _PART, say("this is a build for AMD GPUs, which have MIOpen instead"))
     else:
         require_cudnn(bench)
 
@@ -42,7 +43,7 @@ def require_cudnn(bench: Bench) -> None:
     """
     torch = bench.torch
     _require_switched_on(torch)
-    bench.stage("cuDNN version")
+    bench.stage(say("cuDNN version"))
     bench.data["cudnn_version"] = torch.backends.cudnn.version()
     backends = {}
     with switches(torch):
@@ -55,24 +56,33 @@ def require_cudnn(bench: Bench) -> None:
         if backend is not None and "cudnn" not in backend.lower():
             raise Failed(
                 "cudnn-not-used",
-                f"torch takes {backend} for the {name} convolution in fp32 instead of cuDNN",
+                say(
+                    "torch takes {backend} for the {name} convolution in fp32 instead of cuDNN",
+                    backend=backend,
+                    name=name,
+                ),
                 {"backends": backends},
             )
     unknown = sorted(name for name, backend in backends.items() if backend is None)
     if unknown:
-        not_tested(bench, _PART, "torch does not say what it takes: " + ", ".join(unknown))
+        not_tested(
+            bench, _PART, say("torch does not say what it takes: {names}", names=", ".join(unknown))
+        )
 
 
 def _require_switched_on(torch: Torch) -> None:
     cudnn = torch.backends.cudnn
     if not cudnn.is_available():
         raise Failed(
-            "cudnn-not-used", "this build of torch has no cuDNN", {"reason": "not built in"}
+            "cudnn-not-used", say("this build of torch has no cuDNN"), {"reason": "not built in"}
         )
     if not cudnn.enabled:
         raise Failed(
             "cudnn-not-used",
-            "torch.backends.cudnn.enabled is False: something at start-up has switched cuDNN off",
+            say(
+                "torch.backends.cudnn.enabled is False: something at start-up has switched cuDNN "
+                "off"
+            ),
             {"reason": "switched off"},
         )
 
@@ -108,7 +118,7 @@ def _by_operator(bench: Bench, shape: Shape) -> tuple[Tensor, Tensor]:
 
 def _backend(bench: Bench, shape: Shape, tensors: tuple[Tensor, Tensor]) -> str | None:
     """Return what torch would compute this convolution with; None when it cannot be learnt."""
-    bench.stage(f"which library computes the {shape.name} convolution")
+    bench.stage(say("which library computes the {name} convolution", name=shape.name))
     return _selected(bench.torch, shape, tensors) or _profiled(bench.torch, shape, tensors)
 
 

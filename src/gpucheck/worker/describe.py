@@ -42,8 +42,8 @@ def _escape(char):
     return "\\u%04x" % code
 
 
-def say(answer):
-    """Write the answer past whatever stands for sys.stdout by now."""
+def tell(answer):
+    """Write the answer to the real stdout, whatever has replaced sys.stdout."""
     mark = sys.argv[1]
     text = ("\n" + mark + json_text(answer) + mark + "\n").encode("ascii")
     while text:
@@ -147,7 +147,7 @@ def _ask(site, question):
 
 if __name__ == "__main__":
     if sys.version_info < OLDEST:
-        say({"too_old": sys.version.split()[0]})
+        tell({"too_old": sys.version.split()[0]})
     else:
         stand_aside()
-        say({"description": describe()})
+        tell({"description": describe()})

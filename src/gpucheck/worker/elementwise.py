@@ -1,4 +1,4 @@
-"""Activations and batch norm: what stands between the convolutions of a network."""
+"""Activations and batch norm: the layers between the convolutions of a network."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from . import reference
 from .bench import Bench
 from .formats import Format, switches, usable
 from .timing import synchronize
+from .words import say
 
 Torch = Any  # the module, of whatever version
 Tensor = Any
 
+ACTIVATIONS = ("relu", "sigmoid", "tanh")
 _SIZE = (4, 8, 16, 16)
 _ULPS = 4
 """CUDA's tanhf and expf are off by at most 2 units in the last place (CUDA C++ Programming Guide,
@@ -33,20 +35,24 @@ def _activations(bench: Bench, fmt: Format) -> None:
     torch = bench.torch
     source = reference.generator(torch, bench.seed + 3)
     data = (3 * torch.randn(_SIZE, generator=source)).to(fmt.dtype)
-    roundoff = fmt.result_roundoff + 2 * _ULPS * 2.0**-24
-    least = torch.finfo(fmt.dtype).tiny * fmt.result_roundoff  # half of the smallest subnormal
-    for name in ("relu", "sigmoid", "tanh"):
+    for name in ACTIVATIONS:
         title = f"{fmt.name} {name}"
         bench.stage(title)
         function = getattr(torch, name)
         got = function(data.to(bench.device))
         expected = function(data.double())
-        bound, because = 0.0 * expected, "nothing is rounded"
-        if name != "relu":
-            bound = roundoff * expected.abs() + least
-            because = "4 ulp of fp32, and rounding of the result"
+        bound, because = activation_bound(torch, fmt, name, expected)
         reference.require_dtype(title, got, fmt.dtype)
         reference.within(title, got, expected, bound, bench, because)
+
+
+def activation_bound(torch: Torch, fmt: Format, name: str, expected: Tensor) -> tuple[Tensor, str]:
+    """Return how far each value of an activation may be off, and the reason."""
+    if name == "relu":
+        return 0.0 * expected, say("nothing is rounded")
+    least = torch.finfo(fmt.dtype).tiny * fmt.result_roundoff  # half of the smallest subnormal
+    roundoff = fmt.result_roundoff + 2 * _ULPS * 2.0**-24
+    return roundoff * expected.abs() + least, say("4 ulp of fp32, and rounding of the result")
 
 
 def _batch_norm(bench: Bench, fmt: Format) -> None:
@@ -65,7 +71,8 @@ def _batch_norm(bench: Bench, fmt: Format) -> None:
     expected = _normalise(torch, exact)
     bounds = _batch_norm_bounds(exact, expected, fmt)
     for part, value in expected.items():
-        because = f"rounding of sums over {_SIZE[0] * _SIZE[2] * _SIZE[3]} values"
+        count = _SIZE[0] * _SIZE[2] * _SIZE[3]
+        because = say("rounding of sums over {count} values", count=count)
         reference.within(f"{title}: {part}", got[part], value, bounds[part], bench, because)
 
 

@@ -7,6 +7,7 @@ import warnings
 from typing import Any, Iterator, NamedTuple, Sequence
 
 from .bench import Bench
+from .words import say
 
 Torch = Any  # the module, of whatever version
 Dtype = Any
@@ -75,9 +76,9 @@ def not_tested(bench: Bench, part: str, reason: str) -> None:
 def _missing(bench: Bench, fmt: Format) -> str:
     if bench.device.type != "cuda":
         if fmt.name == "tf32":
-            return "TF32 exists on GPUs only"
+            return say("TF32 exists on GPUs only")
         if fmt.name == "fp16" and not _multiplies(bench, fmt.dtype):
-            return "this torch does not multiply fp16 on the CPU"
+            return say("this torch does not multiply fp16 on the CPU")
         return ""
     return too_old(bench, fmt.name, _SINCE.get(fmt.name))
 
@@ -87,8 +88,11 @@ def too_old(bench: Bench, name: str, since: tuple[int, int] | None) -> str:
     capability = tuple(bench.torch.cuda.get_device_capability(bench.device))
     if since is None or capability >= since:
         return ""
-    return "{} exists from compute capability {}.{}; this GPU has {}.{}".format(
-        name, *(since + capability)
+    return say(
+        "{format} exists from compute capability {since}; this GPU has {found}",
+        format=name,
+        since="{}.{}".format(*since),
+        found="{}.{}".format(*capability),
     )
 
 
@@ -115,7 +119,7 @@ def switches(
 
     ``reduced`` allows or forbids sums of fp16 and bf16 to be rounded to 16 bits on the way; None
     leaves that as it is. The older names are used: they set the newer ones as well, while the
-    newer ones leave torch with two opinions.
+    newer ones leave torch with contradicting settings.
     """
     matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
     wanted = [

@@ -1,7 +1,7 @@
 """The ranks of a test: how they meet, how long one waits for another, and whom a hang names.
 
-Each rank keeps a small file in the folder of the step that says how far it is, so that those who
-wait in vain can say for whom, whatever the collective library does.
+Each rank keeps a small file in the folder of the step that says how far it is. So a rank that waits
+in vain can say for whom, whatever the collective library does.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ import time
 from typing import Any, Callable, Iterator, Sequence
 
 from .bench import Bench, Failed, Skipped
+from .words import say
 
 Start = Callable[[], Any]
 """Starts a collective and returns its work, several, or None when it is done."""
 
 _MEETING, _FIRST, _NEXT, _PARTING = 60.0, 40.0, 20.0, 5.0
 """Seconds: to come together; for the first collective, in which NCCL sets itself up; for a later
-one; to hear how it went for the others."""
+one; to learn the results of the others."""
 _KEPT_BACK = 5.0
 """Seconds of the test's time that are kept for saying what was seen."""
 _NEVER = 3600.0
@@ -74,7 +75,7 @@ class Group:
         try:
             works = _several(start())
             self._mark(_WAITING)
-            end = time.monotonic() + limit  # NCCL may have set itself up for long in the call
+            end = time.monotonic() + limit  # NCCL may have taken long to set itself up in the call
             for work in works:
                 self._wait(work, end)
             self._synchronize(end)
@@ -111,7 +112,7 @@ class Group:
                 if os.path.exists(path + answer):
                     return answer == "yes"
             time.sleep(_TICK)
-        raise self._hang("decision whether there is time for more", _NEXT)
+        raise self._hang(say("decision whether there is time for more"), _NEXT)
 
     def _meet(self) -> None:
         """Wait until every rank is there.
@@ -121,10 +122,10 @@ class Group:
             Skipped: there is nowhere to meet.
         """
         bench = self._bench
-        bench.stage("the ranks come together")
+        bench.stage(say("the ranks come together"))
         if not bench.folder:
             if self.size > 1:
-                raise Skipped("no folder could be made for the ranks to meet in")
+                raise Skipped(say("no folder could be made for the ranks to meet in"))
             return
         way = os.O_CREAT | os.O_RDWR | getattr(os, "O_BINARY", 0)
         self._file = os.open(self._path(self.rank), way, 0o600)
@@ -136,7 +137,11 @@ class Group:
                 names = ranks_in_words(missing)
                 raise Failed(
                     "collective-timeout",
-                    f"{names} did not come to the meeting of the ranks within {limit:.0f} s",
+                    say(
+                        "{ranks} did not come to the meeting of the ranks within {seconds:.0f} s",
+                        ranks=names,
+                        seconds=limit,
+                    ),
                     {"ranks": missing, "seconds": limit},
                 )
             time.sleep(_TICK)
@@ -151,7 +156,7 @@ class Group:
             store = self.dist.HashStore()
         seconds = _NEVER if self.backend == "nccl" else self._patience(_FIRST)
         limit = self._patience(_MEETING)
-        self._bench.stage(f"the ranks connect over {self.backend}")
+        self._bench.stage(say("the ranks connect over {backend}", backend=self.backend))
         try:
             self.dist.init_process_group(
                 self.backend,
@@ -161,10 +166,12 @@ class Group:
                 timeout=dt.timedelta(seconds=seconds),
             )
         except Exception as error:
-            raise self._meaning(f"connection over {self.backend}", limit, error) from error
+            raise self._meaning(
+                say("connection over {backend}", backend=self.backend), limit, error
+            ) from error
 
     def part(self) -> None:
-        """Hear how it went for the others, then raise what was found.
+        """Learn the results of the others, then raise this rank's failure.
 
         Raises:
             Failed: the first failure of this rank, with who else has seen one.
@@ -178,9 +185,11 @@ class Group:
             return
         wrong = [rank for rank in others if self._state(rank) == _WRONG]
         if others and len(wrong) == len(others):
-            self._failure.detail += "; every rank sees something wrong"
+            said = self._failure.detail
+            self._failure.detail = say("{said}; every rank sees something wrong", said=said)
         elif others and all(self._state(rank) == _RIGHT for rank in others):
-            self._failure.detail += "; every other rank is right"
+            said = self._failure.detail
+            self._failure.detail = say("{said}; every other rank is right", said=said)
         raise self._failure
 
     def _wait(self, work: Any, end: float) -> None:  # noqa: ANN401  # torch.distributed.Work
@@ -210,9 +219,18 @@ class Group:
             return self._hang(what, limit)
         if any(sign in words for sign in _LOST):
             first = words.strip().splitlines()[0][:300]
-            return Failed("peer-lost", f"another rank was lost in the {what}: {first}")
+            return Failed(
+                "peer-lost",
+                say("another rank was lost in the {what}: {error}", what=what, error=first),
+            )
         if self.backend == "gloo" and any(sign in words for sign in _UNSUPPORTED):
-            return Skipped(f"{words.strip().splitlines()[0][:200]} (torch {self._version()})")
+            return Skipped(
+                say(
+                    "{error} (torch {version})",
+                    error=words.strip().splitlines()[0][:200],
+                    version=self._version(),
+                )
+            )
         return error
 
     def _version(self) -> str:
@@ -226,13 +244,26 @@ class Group:
         stuck = [rank for rank in everyone if self._at(rank) < (self._count, _LEFT)]
         if late:
             waiting = ranks_in_words([rank for rank in everyone if rank not in late])
-            detail = (
-                f"{ranks_in_words(late)} did not enter the {what}; {waiting} waited {limit:.0f} s"
+            detail = say(
+                "{ranks} did not enter the {what}; {others} waited {seconds:.0f} s",
+                ranks=ranks_in_words(late),
+                what=what,
+                others=waiting,
+                seconds=limit,
             )
         elif len(stuck) < self.size:
-            detail = f"{ranks_in_words(stuck)} did not leave the {what} within {limit:.0f} s"
+            detail = say(
+                "{ranks} did not leave the {what} within {seconds:.0f} s",
+                ranks=ranks_in_words(stuck),
+                what=what,
+                seconds=limit,
+            )
         else:
-            detail = f"no rank left the {what} within {limit:.0f} s; all had entered it"
+            detail = say(
+                "no rank left the {what} within {seconds:.0f} s; all had entered it",
+                what=what,
+                seconds=limit,
+            )
         guilty = late or (stuck if len(stuck) < self.size else [])
         data = {"what": what, "ranks": guilty, "seconds": limit}
         return Failed("collective-timeout", detail, data)
@@ -269,15 +300,15 @@ def group(bench: Bench) -> Iterator[Group]:
     """
     torch = bench.torch
     if not torch.distributed.is_available():
-        raise Skipped("this torch was built without torch.distributed")
+        raise Skipped(say("this torch was built without torch.distributed"))
     name = "nccl" if bench.device.type == "cuda" else "gloo"
     exists: Any = getattr(torch.distributed, f"is_{name}_available", None)
     if exists is not None and not exists():
-        raise Skipped(f"this torch was built without {name}")
+        raise Skipped(say("this torch was built without {library}", library=name))
     ranks = Group(bench)
     bench.data["backend"] = name
     if ranks.size == 1 and name == "nccl":
-        bench.remark = "one GPU, so NCCL ran with one rank: it refuses two on the same GPU"
+        bench.remark = say("one GPU, so NCCL ran with one rank: it refuses two on the same GPU")
     ranks.join()
     yield ranks
     # The process group is not taken apart: that can hang, and the process ends by itself.
@@ -286,7 +317,9 @@ def group(bench: Bench) -> Iterator[Group]:
 
 def ranks_in_words(ranks: Sequence[int]) -> str:
     """Return ``rank 3`` or ``ranks 0, 2``."""
-    return ("rank " if len(ranks) == 1 else "ranks ") + ", ".join(map(str, ranks))
+    if len(ranks) == 1:
+        return say("rank {rank}", rank=ranks[0])
+    return say("ranks {ranks}", ranks=", ".join(map(str, ranks)))
 
 
 def _several(works: Any) -> list[Any]:  # noqa: ANN401  # what a Start returns

@@ -1,4 +1,4 @@
-"""A worker ends with its parent, and leaves the stack of where it was."""
+"""Ends a worker together with its parent, and prints the stack of a worker that is ended."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def die_with_parent(parent: int = 0) -> None:
     """Have the kernel kill this process when its parent has ended (Linux).
 
     Args:
-        parent: its process id, 0 when that is not known. A parent that ended before the kernel was
-            told waits for nobody any more, so this process ends at once.
+        parent: its process id, 0 when that is not known. If the parent ended before this
+            call, nobody waits for this process, so it ends at once.
     """
     _set_death_signal(_KILL)
     if parent and os.getppid() != parent:

@@ -13,7 +13,7 @@ from typing import Any
 
 
 def main() -> None:
-    """Write the answer past whatever stands for sys.stdout by now."""
+    """Write the answer to the real stdout, whatever has replaced sys.stdout."""
     mark = sys.argv[1]
     _stand_aside()
     text = ("\n" + mark + json.dumps(loaded()) + mark + "\n").encode("ascii")

@@ -15,6 +15,7 @@ import math
 from typing import Any, Sequence
 
 from .bench import Bench, Failed
+from .words import say
 
 Torch = Any  # the module, of whatever version
 Tensor = Any
@@ -68,7 +69,7 @@ def same(what: str, got: Tensor, expected: Tensor, bench: Bench) -> None:
     values = _values(what, got, right, bench)
     wrong = values != right
     if bool(wrong.any()):
-        _fail(what, values, right, wrong, "exact, because every partial sum is representable")
+        _fail(what, values, right, wrong, say("exact, because every partial sum is representable"))
 
 
 def within(
@@ -104,12 +105,22 @@ def _values(what: str, got: Tensor, expected: Tensor, bench: Bench) -> Tensor:
     if tuple(got.shape) != tuple(expected.shape):
         raise Failed(
             "wrong-shape",
-            f"{what}: the result has shape {list(got.shape)} instead of {list(expected.shape)}",
+            say(
+                "{what}: the result has shape {got} instead of {right}",
+                what=what,
+                got=list(got.shape),
+                right=list(expected.shape),
+            ),
         )
     if got.device.type != bench.device.type:
         raise Failed(
             "wrong-device",
-            f"{what}: the result is on {got.device} instead of {bench.device}",
+            say(
+                "{what}: the result is on {got} instead of {right}",
+                what=what,
+                got=got.device,
+                right=bench.device,
+            ),
         )
     values = got.detach().cpu().double()
     bad = ~bench.torch.isfinite(values)
@@ -117,8 +128,13 @@ def _values(what: str, got: Tensor, expected: Tensor, bench: Bench) -> Tensor:
         index = _first(bad)
         raise Failed(
             "not-finite",
-            f"{what}: {int(bad.sum())} of {values.numel()} values are NaN or infinite, "
-            f"the first at {index}",
+            say(
+                "{what}: {wrong} of {all} values are NaN or infinite, the first at {at}",
+                what=what,
+                wrong=int(bad.sum()),
+                all=values.numel(),
+                at=index,
+            ),
             {"what": what, "wrong": int(bad.sum()), "of": values.numel(), "index": index},
         )
     return values
@@ -127,7 +143,15 @@ def _values(what: str, got: Tensor, expected: Tensor, bench: Bench) -> Tensor:
 def require_dtype(what: str, got: Tensor, dtype: Any) -> None:  # noqa: ANN401  # a torch.dtype
     """Require that a result has the format that was asked for."""
     if got.dtype != dtype:
-        raise Failed("wrong-dtype", f"{what}: the result is {got.dtype} instead of {dtype}")
+        raise Failed(
+            "wrong-dtype",
+            say(
+                "{what}: the result is {got} instead of {right}",
+                what=what,
+                got=got.dtype,
+                right=dtype,
+            ),
+        )
 
 
 def _fail(what: str, values: Tensor, expected: Tensor, wrong: Tensor, bound_from: str) -> None:
@@ -143,14 +167,22 @@ def _fail(what: str, values: Tensor, expected: Tensor, wrong: Tensor, bound_from
         "expected": right,
         "bound_from": bound_from,
     }
-    detail = (
-        f"{what}: {count} of {total} values are wrong, "
-        f"the first at {index}: {got!r} instead of {right!r}"
+    detail = say(
+        "{what}: {wrong} of {all} values are wrong, the first at {at}: {got} instead of {right}",
+        what=what,
+        wrong=count,
+        all=total,
+        at=index,
+        got=repr(got),
+        right=repr(right),
     )
     bits = _bits_kept(values, expected, wrong)
     if bits is not None:
         data["bits_kept"] = bits
-        detail += f"; it looks as if only about {bits} significant bits were kept"
+        detail = say(
+            "{said}; it looks as if only about {bits} significant bits were kept",
+            said=detail, bits=bits,
+        )  # fmt: skip
     raise Failed("wrong-value", detail, data)
 
 

@@ -9,6 +9,7 @@ from typing import Any, Callable, Dict
 from . import tests
 from .bench import QUICK_MEMORY, Bench, Failed, Skipped
 from .errors import explain
+from .words import with_said
 
 Message = Dict[str, Any]
 Send = Callable[[Message], None]
@@ -20,8 +21,8 @@ _MOST_ON_CPU = {"standard": 1 << 30, "stress": 4 << 30}
 def run_tests(torch: Any, order: Message, notes: Message, send: Send) -> None:  # noqa: ANN401  # the module
     """Run the tests of an order, in its order.
 
-    After a failed test on a GPU the process is of no more use, since a CUDA error stays with its
-    context. The launcher has a fresh process run the rest.
+    After a failed test on a GPU the process is not used again, since a CUDA error stays with its
+    context. The launcher starts a fresh process for the rest.
     """
     os.environ.setdefault("NCCL_DEBUG", "WARN")  # its messages say more than its result code
     os.environ.update(order.get("env") or {})
@@ -56,7 +57,7 @@ def _run_one(torch: Any, name: str, order: Message, notes: Message, send: Send) 
     if bench is not None:
         result["measurements"] = bench.measurements
         result["data"] = {**bench.data, **result["data"]}
-    send(result)
+    send(with_said(result, "detail"))
     return result["status"] in ("passed", "skipped")
 
 

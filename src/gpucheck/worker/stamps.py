@@ -17,6 +17,7 @@ import struct
 from typing import Any, NamedTuple, Sequence
 
 from .bench import Bench, Failed
+from .words import say
 
 Torch = Any  # the module, of whatever version
 Tensor = Any
@@ -115,8 +116,14 @@ def check_sum(what: str, got: Tensor, sums: Sums, turn: int, own: int, part: Any
     if tuple(values.shape) != tuple(right.shape) or values.dtype != right.dtype:
         raise Failed(
             "wrong-shape",
-            f"{what}: the result is {list(values.shape)} of {values.dtype} "
-            f"instead of {list(right.shape)} of {right.dtype}",
+            say(
+                "{what}: the result is {got} of {dtype} instead of {right} of {dtype_right}",
+                what=what,
+                got=list(values.shape),
+                dtype=values.dtype,
+                right=list(right.shape),
+                dtype_right=right.dtype,
+            ),
         )
     wrong = (values != right).nonzero().reshape(-1)
     if not len(wrong):
@@ -134,26 +141,30 @@ def _cause_of_sum(
     whole = sums.total(turn)[part][looked_at]
     shares = [sums.of(rank, turn)[part][looked_at] for rank in range(sums.ranks)]
     if sums.ranks > 2 and _is(seen, shares[own], sums):  # noqa: PLR2004  # of two, one is missing
-        return "it is this rank's own contribution alone", {"fault": "not-reduced", "rank": own}
+        words: str = say("it is this rank's own contribution alone")
+        return words, {"fault": "not-reduced", "rank": own}
     few = len(wrong) <= _MOST_FLIPS < len(values)
     flips = _flip_in_sum(seen, whole, shares, sums) if few else None
     if flips is not None:
         return flips
     for rank, share in enumerate(shares):
         if _is(seen, whole - share, sums):
-            fault, words = "missing", f"the contribution of rank {rank} is missing"
+            fault = "missing"
+            words = say("the contribution of rank {rank} is missing", rank=rank)
         elif _is(seen, whole + share, sums):
-            fault, words = "doubled", f"the contribution of rank {rank} is in it twice"
+            fault = "doubled"
+            words = say("the contribution of rank {rank} is in it twice", rank=rank)
         elif _is_stale(seen, whole - share, sums, rank, turn, part, looked_at):
-            fault, words = "stale", f"the contribution of rank {rank} is that of an earlier round"
+            fault = "stale"
+            words = say("the contribution of rank {rank} is that of an earlier round", rank=rank)
         else:
             continue
         return words, {"fault": fault, "rank": rank}
     rank_ = _only_slot(seen, whole, sums, looked_at, part) if turn < _JOINT else None
     if rank_ is not None:
-        words = f"the contribution of rank {rank_} is another than it sent"
+        words = say("the contribution of rank {rank} is another than it sent", rank=rank_)
         return words, {"fault": "altered", "rank": rank_}
-    return "no single rank explains it", {}
+    return say("no single rank explains it"), {}
 
 
 def _is(seen: Tensor, predicted: Tensor, sums: Sums) -> bool:
@@ -207,7 +218,9 @@ def _flip_in_sum(
     if len(common) == 1:
         rank = common.pop()
         data.update(rank=rank, bit=next(bit for one, bit in bits if one == rank))
-    return f"a bit of the contribution of {names} flipped, or of the sum in its place", data
+    return say(
+        "a bit of the contribution of {ranks} flipped, or of the sum in its place", ranks=names
+    ), data
 
 
 def _flipped(value: int, fmt: Format) -> list[tuple[int, Any]]:
@@ -263,31 +276,37 @@ def check_part(what: str, got: Tensor, parts: Parts, way: tuple[int, int], turn:
     if not len(wrong):
         return
     cause, data = _cause_of_part(values[wrong], right[wrong], sender, len(values))
-    raise _failure(f"{what}, from rank {sender}", values, right, wrong, cause, data)
+    raise _failure(
+        say("{what}, from rank {rank}", what=what, rank=sender), values, right, wrong, cause, data
+    )
 
 
 def _cause_of_part(
     seen: Tensor, right: Tensor, sender: int, total: int
 ) -> tuple[str, dict[str, Any]]:
     if bool((seen == NOT_ARRIVED).all()):
-        return f"nothing arrived from rank {sender}", {"fault": "missing", "rank": sender}
+        words: str = say("nothing arrived from rank {rank}", rank=sender)
+        return words, {"fault": "missing", "rank": sender}
     raw = [int(value) if -1 <= float(value) < 2.0**24 else None for value in seen[:_MOST_WRONG]]
     read = [_read(value) for value in raw if value is not None and value >= 0]
     wanted = [_read(int(value)) for value in right[:_MOST_WRONG]]
     if len(raw) <= _MOST_FLIPS < total and all(
         _one_bit(float(one), float(two)) for one, two in zip(seen, right)
     ):
-        return f"a bit of what rank {sender} sent flipped", {"fault": "flipped-bit", "rank": sender}
+        words = say("a bit of what rank {rank} sent flipped", rank=sender)
+        return words, {"fault": "flipped-bit", "rank": sender}
     if len(read) == len(wanted):
         same_place = all(one[3] == two[3] for one, two in zip(read, wanted))
         other, target = read[0][:2]
         is_one = len({one[:2] for one in read}) == 1 and other >= 0
         if same_place and is_one and (other, target) != wanted[0][:2]:
-            words = f"it is what rank {other} has for rank {target}"
+            words = say("it is what rank {rank} has for rank {other}", rank=other, other=target)
             return words, {"fault": "misplaced", "rank": other}
         if same_place and is_one:
-            return f"rank {sender} sent that of another round", {"fault": "stale", "rank": sender}
-    return f"it is nothing that rank {sender} has sent", {"fault": "altered", "rank": sender}
+            words = say("rank {rank} sent that of another round", rank=sender)
+            return words, {"fault": "stale", "rank": sender}
+    words = say("it is nothing that rank {rank} has sent", rank=sender)
+    return words, {"fault": "altered", "rank": sender}
 
 
 def _read(value: int) -> tuple[int, int, int, int]:
@@ -311,9 +330,16 @@ def _failure(
 ) -> Failed:
     at = int(wrong[0])
     got, expected = values[at].item(), right[at].item()
-    detail = (
-        f"{what}: {len(wrong)} of {len(values)} values are wrong, "
-        f"the first at {at}: {got!r} instead of {expected!r}; {cause}"
+    detail = say(
+        "{what}: {wrong} of {all} values are wrong, the first at {at}: {got} instead of "
+        "{right}; {cause}",
+        what=what,
+        wrong=len(wrong),
+        all=len(values),
+        at=at,
+        got=repr(got),
+        right=repr(expected),
+        cause=cause,
     )
     known = {"what": what, "wrong": len(wrong), "of": len(values), "index": at}
     return Failed("wrong-value", detail, {**known, "got": got, "expected": expected, **data})

@@ -18,6 +18,7 @@ from .coded import ROUNDS, Blame, Code, agreed
 from .collectives import in_bytes
 from .errors import explain
 from .groups import _LOST as LOST
+from .words import say
 
 Message = Dict[str, Any]
 Torch = Any  # the module, of whatever version
@@ -120,7 +121,7 @@ class Together:
         """Add up coded numbers of every size; return how long the largest took.
 
         Raises:
-            Failed: ``wrong-value``, after the last collective, for the others wait in it.
+            Failed: ``wrong-value``, after the last collective, because the others wait in it.
         """
         self._stamp()
         wrong = [found for found in map(self._add_up, self._sizes) if found is not None]
@@ -152,7 +153,9 @@ class Together:
         exists: Any = getattr(dist, f"is_{backend}_available", None)
         if not dist.is_available() or (exists is not None and not exists()):
             lacks = backend if dist.is_available() else "torch.distributed"
-            raise Failed("backend-missing", f"this torch was built without {lacks}")
+            raise Failed(
+                "backend-missing", say("this torch was built without {library}", library=lacks)
+            )
 
     def _open_store(self) -> Any:  # noqa: ANN401  # torch.distributed.TCPStore
         store = self._torch.distributed.TCPStore(
@@ -215,8 +218,10 @@ class Together:
         if blame is not None:
             rank = self._order["group"][blame.place]
             data.update(rank=rank, fault=blame.fault, segment=blame.segment)
-            what = "is missing" if blame.fault == "missing" else "is there twice"
-            detail += f": what rank {rank} sent {what}"
+            if blame.fault == "missing":
+                detail = say("{said}: what rank {rank} sent is missing", said=detail, rank=rank)
+            else:
+                detail = say("{said}: what rank {rank} sent is there twice", said=detail, rank=rank)
         return Failed("wrong-value", detail, data)
 
     def _time(self) -> dict[str, float]:
@@ -273,7 +278,7 @@ class Together:
             if given_up is None and works[-1].is_completed():
                 given_up = time.monotonic() + _GRACE
             if given_up is not None and time.monotonic() > given_up:
-                raise Failed("peer-lost", "NCCL has given up the all-reduce: a rank was lost")
+                raise Failed("peer-lost", say("NCCL has given up the all-reduce: a rank was lost"))
             time.sleep(_TICK)
         return event
 
@@ -291,9 +296,12 @@ def _reach(host: str, port: int, seconds: float) -> None:
             socket.create_connection((host, port), max(0.1, end - time.monotonic())).close()
         except OSError as error:
             if time.monotonic() > min(end, surely):
-                said = f"{host} port {port}, where the first rank of the group waits"
                 data = {"address": host, "port": port, "error": str(error)}
-                raise Failed("store-unreachable", f"{said}: {error}", data) from error
+                said = say(
+                    "{address} port {port}, where the first rank of the group waits: {error}",
+                    address=host, port=port, error=error,
+                )  # fmt: skip
+                raise Failed("store-unreachable", said, data) from error
             time.sleep(_PAUSE)
         else:
             return
@@ -322,7 +330,9 @@ def _in_words(size: int, got: Tensor, total: float, begin: int) -> str:
     """Describe the wrong values of a part."""
     wrong = (got != total).nonzero()
     first = int(wrong[0])
-    return (
-        f"all-reduce of {in_bytes(size)}: {len(wrong)} of {len(got)} sums are wrong, "
-        f"the first at {begin + first}: {float(got[first]):g} instead of {total:g}"
-    )
+    return say(
+        "all-reduce of {size}: {wrong} of {all} sums are wrong, the first at {at}: {got:g} instead "
+        "of {right:g}",
+        size=in_bytes(size), wrong=len(wrong), all=len(got), at=begin + first,
+        got=float(got[first]), right=total,
+    )  # fmt: skip

@@ -95,7 +95,7 @@ class Zygote:
         said, child_says = os.pipe()
         printed, child_prints = os.pipe()
         with contextlib.suppress(Exception):  # the worker will say why
-            action(order)  # what it needs is read once, and not by each worker again
+            action(order)  # its data is read once here, and not again by each worker
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that threads do not survive a fork is known
             pid = os.fork()
@@ -198,7 +198,7 @@ def _why_not_fork() -> str:
     except OSError:
         return ""
     for name in names:
-        with contextlib.suppress(OSError):  # the folder's own descriptor is gone by now
+        with contextlib.suppress(OSError):  # the descriptor of the folder itself is closed by now
             path = os.readlink("/proc/self/fd/" + name)
             if path.startswith("/dev/nvidia"):
                 return "importing torch opened " + path

@@ -14,7 +14,7 @@ Family = Literal["driver", "torch", "libraries", "runtime", "cluster", "gpucheck
 Area = Literal["GPUs", "Driver", "PyTorch", "CUDA libraries", "Toolkit", "System"]
 """A line of "This machine" in a report."""
 Owner = Literal["environment", "hardware", "cluster", "code", "other"]
-"""Whose concern a finding is: of whoever sets up the machine and its software, whoever repairs the
+"""Who has to act on a finding: whoever sets up the machine and its software, whoever repairs the
 hardware, whoever runs the cluster, the authors of a program or library, or somebody else."""
 PreflightClass = Literal[1, 3, 4, 5]
 """What a finding means to a job that waits: 1 a culprit (a machine, or a rank, that is broken), 4 a
@@ -96,7 +96,7 @@ class Rule(msgspec.Struct, eq=False):
     area: Area | None = None
     """The area of the report that shows it; if not given, its family and its evidence decide."""
     concern: Owner | None = None
-    """Whose concern it is; if not given, its family decides."""
+    """Who has to act; if not given, its family decides."""
     another_torch_mends: bool = False
     """Whether a message's fix gives way to the exact install command, where the facts allow one."""
     preflight: InPreflight = InPreflight()
@@ -122,7 +122,7 @@ class Rule(msgspec.Struct, eq=False):
 
     @property
     def owner(self) -> Owner:
-        """Whose concern it is."""
+        """Who has to act."""
         return self.concern or ("cluster" if self.family == "cluster" else "environment")
 
     @property

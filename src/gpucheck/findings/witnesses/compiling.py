@@ -9,19 +9,14 @@ from gpucheck.facts.packages import Packages
 from gpucheck.facts.request import Request
 from gpucheck.facts.system import System
 from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.language import Sentence, say
 from gpucheck.tables.known_packages import Code, KnownPackages
-
-_DOES: dict[Code, str] = {
-    "cuda": "compiles CUDA code when it is used",
-    "c++": "compiles C++ code when it is used",
-    "triton": "runs kernels of Triton, which compiles C code",
-}
 
 
 class Reason(msgspec.Struct, frozen=True, kw_only=True):
     """Why something is compiled: ``words`` is a complete clause, ``facts`` prove it."""
 
-    words: str
+    words: Sentence
     facts: tuple[str, ...]
     asked: bool
     """Whether the user said so; otherwise an installed package compiles when it is used."""
@@ -59,17 +54,17 @@ class Compiling(Derived):
     def cuda_code(self) -> Reason | None:
         """Return why CUDA code is compiled with nvcc; None if it is not."""
         if self._request.purpose == "build":
-            return self._asked("CUDA code is to be compiled here")
+            return self._asked(say("CUDA code is to be compiled here"))
         return self._by_package("cuda")
 
     def c_code(self) -> Reason | None:
         """Return why C or C++ code is compiled; None if it is not."""
         if self._request.purpose == "build":
-            return self._asked("An extension is to be compiled here")
+            return self._asked(say("An extension is to be compiled here"))
         return self._by_package("triton", "c++")
 
     @staticmethod
-    def _asked(words: str) -> Reason:
+    def _asked(words: Sentence) -> Reason:
         return Reason(words=words, facts=("request.purpose",), asked=True)
 
     def _by_package(self, *codes: Code) -> Reason | None:
@@ -81,10 +76,8 @@ class Compiling(Derived):
                 continue
             at = (self._packages.distributions or []).index(found)
             fact = f"packages.distributions.{at}"
-            does = next(
-                words for code, words in _DOES.items() if code in {*codes} & {*row.compiles}
-            )
-            return Reason(words=f"{row.package} {does}", facts=(fact,), asked=False)
+            words = _compiles(row.package, {*codes} & {*row.compiles})
+            return Reason(words=words, facts=(fact,), asked=False)
         return None
 
     def _is_linux_with_gpu(self) -> bool:
@@ -97,4 +90,12 @@ class Compiling(Derived):
             return False
 
 
-NOTHING = "nothing is to be compiled here (--for build says that it is)"
+def _compiles(package: str, codes: set[Code]) -> Sentence:
+    if "cuda" in codes:
+        return say("{package} compiles CUDA code when it is used", package=package)
+    if "c++" in codes:
+        return say("{package} compiles C++ code when it is used", package=package)
+    return say("{package} runs kernels of Triton, which compiles C code", package=package)
+
+
+NOTHING = say("nothing is to be compiled here (use --for build if you want to compile)")

@@ -8,9 +8,15 @@ from gpucheck.facts import UnknownFactError
 from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.packages import Packages
 from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.language import listed, say, say_many
 from gpucheck.tables.known_packages import KnownPackages
 
 _OF_VISUAL_CPP = ("vcruntime140", "msvcp140", "concrt140", "vcomp140")
+_BUILDS = {
+    "cpu": say("a CPU build"),
+    "rocm": say("a ROCm build"),
+    "xpu": say("an XPU build"),
+}
 _OF_TORCH = ("libtorch", "libc10", "libcaffe2", "torch", "c10", "caffe2")
 
 
@@ -97,15 +103,22 @@ class ExtensionFaults(Derived):
         ]
         if not missing:
             return None
-        build = {"cpu": "a CPU build", "rocm": "a ROCm build", "xpu": "an XPU build"}.get(
-            self._torch.built_for or ""
-        )
+        build = _BUILDS.get(self._torch.built_for or "")
         if build is None:
-            words = f"needs {missing[0]}, which torch {self._torch.version} does not have"
+            words = say(
+                "needs {library}, which torch {version} does not have",
+                library=missing[0],
+                version=self._torch.version,
+            )
             return Fault(words=words, evidence=(f"{file.fact}.missing_libraries",))
         return Fault(
-            words=f"was compiled for a CUDA build of PyTorch (it needs {missing[0]}), and torch "
-            f"{self._torch.version} is {build}",
+            words=say(
+                "was compiled for a CUDA build of PyTorch (it needs {library}), and torch "
+                "{version} is {build}",
+                library=missing[0],
+                version=self._torch.version,
+                build=build,
+            ),
             evidence=(f"{file.fact}.missing_libraries", "torch.built_for"),
             severity=Severity.ERROR if self._may_have_gpu() else Severity.WARNING,
         )
@@ -120,10 +133,21 @@ class ExtensionFaults(Derived):
         abi, here = file.extension.cxx11_abi, self._torch.cxx11_abi
         if not file.extension.missing_symbols or abi is None or here is None or abi == here:
             return None
-        kinds = {True: "the strings of C++11", False: "the strings of before C++11"}
+        lacking, version = _lacking(file), self._torch.version
         return Fault(
-            words=f"was compiled with {kinds[abi]}, torch {self._torch.version} with "
-            f"{kinds[here]}: it lacks {_lacking(file)}",
+            words=say(
+                "was compiled with the string type of C++11, and torch {version} with the older "
+                "one: it lacks {symbols}",
+                version=version,
+                symbols=lacking,
+            )
+            if abi
+            else say(
+                "was compiled with the string type from before C++11, and torch {version} with "
+                "that of C++11: it lacks {symbols}",
+                version=version,
+                symbols=lacking,
+            ),
             evidence=(f"{file.fact}.missing_symbols", f"{file.fact}.cxx11_abi", "torch.cxx11_abi"),
         )
 
@@ -131,8 +155,11 @@ class ExtensionFaults(Derived):
         if not file.extension.missing_symbols:
             return None
         return Fault(
-            words=f"was compiled for another PyTorch: torch {self._torch.version} lacks "
-            f"{_lacking(file)}",
+            words=say(
+                "was compiled for another PyTorch: torch {version} lacks {symbols}",
+                version=self._torch.version,
+                symbols=_lacking(file),
+            ),
             evidence=(f"{file.fact}.missing_symbols",),
         )
 
@@ -144,8 +171,14 @@ class ExtensionFaults(Derived):
             return None
         stray = self._has_runtime_of(needed)
         return Fault(
-            words=f"was compiled for CUDA {needed}, and nothing leads the loader to {missing[0]}: "
-            f"torch {self._torch.version} brings CUDA {here}",
+            words=say(
+                "was compiled for CUDA {needed}, and the loader does not find {library}: torch "
+                "{version} brings CUDA {cuda}",
+                needed=needed,
+                library=missing[0],
+                version=self._torch.version,
+                cuda=here,
+            ),
             evidence=(f"{file.fact}.missing_libraries", "torch.cuda"),
             confidence=Confidence.LIKELY if stray else Confidence.CERTAIN,
         )
@@ -157,7 +190,10 @@ class ExtensionFaults(Derived):
         if not missing:
             return None
         return Fault(
-            words=f"needs {missing} of Microsoft's Visual C++ runtime, which is not there",
+            words=say(
+                "needs {library} of Microsoft's Visual C++ runtime, which is not installed",
+                library=missing,
+            ),
             evidence=(f"{file.fact}.missing_libraries",),
             of_system=missing,
         )
@@ -178,8 +214,13 @@ class ExtensionFaults(Derived):
         if here in majors:
             return None
         return Fault(
-            words=f"has libraries for CUDA {' and '.join(majors)} only, and torch "
-            f"{self._torch.version} is built for CUDA {self._torch.cuda}",
+            words=say(
+                "has only libraries for CUDA {majors}, and torch {version} is built for CUDA "
+                "{cuda}",
+                majors=listed(majors),
+                version=self._torch.version,
+                cuda=self._torch.cuda,
+            ),
             evidence=(f"{with_cuda[0].fact}.cuda", "torch.cuda"),
         )
 
@@ -192,12 +233,22 @@ def _is_indispensable(file: File) -> bool:
 def _mentioned(file: File, fault: Fault) -> Fault:
     """Return the fault of a file that has alternatives, as information."""
     if file.extension.optional:
-        more = "; its package requires no PyTorch, and others of its files do without"
+        words = say(
+            "has {file}, which {fault}; the package requires no PyTorch, and other files of it do "
+            "without",
+            file=file.extension.file,
+            fault=fault.words,
+        )
     else:
-        more = "; its package has several of this kind, and takes one or none"
+        words = say(
+            "has {file}, which {fault}; the package has several files of this kind, and uses one "
+            "or none",
+            file=file.extension.file,
+            fault=fault.words,
+        )
     return msgspec.structs.replace(
         fault,
-        words=f"has {file.extension.file}, which {fault.words}{more}",
+        words=words,
         severity=Severity.INFO,
         confidence=Confidence.LIKELY,
     )
@@ -206,5 +257,11 @@ def _mentioned(file: File, fault: Fault) -> Fault:
 def _lacking(file: File) -> str:
     names = file.extension.missing_symbols or []
     count = file.extension.missing_symbol_count or len(names)
-    more = f" and {count - 1} more symbols" if count > 1 else ""
-    return f"{names[0]}{more}"
+    if count <= 1:
+        return names[0]
+    return say_many(
+        count - 1,
+        "{symbol} and one more symbol",
+        "{symbol} and {count} more symbols",
+        symbol=names[0],
+    )

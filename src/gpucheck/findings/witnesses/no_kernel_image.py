@@ -9,12 +9,13 @@ from gpucheck.facts import UnknownFactError
 from gpucheck.facts.claims import Confidence, Fix
 from gpucheck.facts.selftests import SelfTest, SelfTests
 from gpucheck.findings.form import Hit
-from gpucheck.findings.witnesses.selftest_says import SelfTestSays, repeated
+from gpucheck.findings.witnesses.selftest_says import OTHER_RUNTIMES, SelfTestSays, repeated
+from gpucheck.language import say
 from gpucheck.tables.versions import capability_numbers
 
 _TOO_NEW, _TOO_OLD = "gpu-too-new-for-torch", "gpu-too-old-for-torch"
-_BUILDS_ITS_OWN = ("jit",)
-"""Tests that compile their own code: if code is missing there, torch is not the cause."""
+_BUILDS_ITS_OWN = ("jit", *OTHER_RUNTIMES)
+"""Tests whose code is not torch's: if code is missing there, torch is not the cause."""
 _CPU = "cpu"
 
 
@@ -48,22 +49,18 @@ class NoKernelImage(Derived):
         if fits not in (slug, ""):
             return None
         again = repeated(refused.result)
-        fix = advice.install("it has code for this GPU")
+        fix = advice.install(say("it has code for this GPU"))
         other = _TOO_OLD if slug == _TOO_NEW else _TOO_NEW
         codes = self._codes()
-        built = f", and this build has code for {' '.join(codes)}" if codes else ""
-        which = {
-            _TOO_OLD: "the GPU is older than the build",
-            _TOO_NEW: "the GPU is newer than the build",
-        }.get(fits, f"a part of PyTorch has none for it ({slug} or {other})")
         look = Fix(
-            text="See which operator it is, and whether another PyTorch was built for this GPU.",
+            text=say(
+                "Find out which operator it is, and whether another PyTorch was built for this GPU."
+            ),
             commands=(f"{again} --format json", "gpucheck recommend"),
             verify=again,
         )
         return Hit(
-            headline=f"CUDA finds no code for {_named(refused)} in the self-test "
-            f"{refused.result.name}{built}: {which}",
+            headline=_headline(refused, fits, codes, f"{slug}, {other}"),
             evidence=(f"{refused.path}.detail", *(self._code.facts() if codes else ())),
             fixes=(look,) if fix is None else (fix, look) if fits else (look, fix),
             confidence=Confidence.LIKELY if fits else Confidence.POSSIBLE,
@@ -114,7 +111,50 @@ class NoKernelImage(Derived):
             return ()
 
 
+def _headline(refused: _Refused, fits: str, codes: tuple[str, ...], slugs: str) -> str:
+    gpu, name, built = _named(refused), refused.result.name, " ".join(codes)
+    if fits == _TOO_OLD:
+        return say(
+            "CUDA finds no code for {gpu} in the self-test {name}: the GPU is older than this "
+            "build, which has code for {codes}",
+            gpu=gpu,
+            name=name,
+            codes=built,
+        )
+    if fits == _TOO_NEW:
+        return say(
+            "CUDA finds no code for {gpu} in the self-test {name}: the GPU is newer than this "
+            "build, which has code for {codes}",
+            gpu=gpu,
+            name=name,
+            codes=built,
+        )
+    if codes:
+        return say(
+            "CUDA finds no code for {gpu} in the self-test {name}: this build has code for "
+            "{codes}, but a part of PyTorch has none for this GPU (see {slugs})",
+            gpu=gpu,
+            name=name,
+            codes=built,
+            slugs=slugs,
+        )
+    return say(
+        "CUDA finds no code for {gpu} in the self-test {name}: a part of PyTorch has none for this "
+        "GPU (see {slugs})",
+        gpu=gpu,
+        name=name,
+        slugs=slugs,
+    )
+
+
 def _named(refused: _Refused) -> str:
-    parts = [refused.device_name, refused.compute_capability]
-    words = ", compute capability ".join(part for part in parts if part)
-    return f"{refused.result.device} ({words})" if words else refused.result.device
+    device, name = refused.result.device, refused.device_name
+    capability = refused.compute_capability
+    if name and capability:
+        return say(
+            "{device} ({name}, compute capability {capability})",
+            device=device,
+            name=name,
+            capability=capability,
+        )
+    return f"{device} ({name or capability})" if name or capability else device

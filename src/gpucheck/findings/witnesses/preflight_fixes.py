@@ -9,6 +9,7 @@ import msgspec
 from gpucheck.facts.claims import Confidence, Fix, Severity
 from gpucheck.facts.preflight import Culprit, Preflight
 from gpucheck.findings.form import Rule
+from gpucheck.language import say, say_many
 
 _AGAIN = "gpucheck preflight"
 _MOST_FIXES = 4
@@ -40,8 +41,18 @@ def _of(rule: Rule, culprits: list[Culprit]) -> Fix:
     if said.fix:
         return _fix(said.fix, *said.commands)
     hosts = list(dict.fromkeys(host for one in culprits for host in _hosts(one)))
-    on = f" on {_some(hosts)}" if hosts else " on each host of the job"
-    return _fix(f"Run a check{on}: it has what the pre-flight does not look at.", "gpucheck")
+    if not hosts:
+        return _fix(
+            say("Run a check on each host of the job: it examines more than the pre-flight does."),
+            "gpucheck",
+        )
+    return _fix(
+        say(
+            "Run a check on {hosts}: it examines more than the pre-flight does.",
+            hosts=_some(hosts),
+        ),
+        "gpucheck",
+    )
 
 
 def _way(raw: object) -> tuple[Fix, ...]:
@@ -54,12 +65,16 @@ def _way(raw: object) -> tuple[Fix, ...]:
         return ()
     here, there = _NO_NAME.sub("", str(raw.get("from"))), _NO_NAME.sub("", str(raw.get("to")))
     own = raw.get("from_address")
-    at = f" ({_NO_NAME.sub('', str(own))})" if own else ""
+    at = f"{here} ({_NO_NAME.sub('', str(own))})" if own else here
     return (
         _fix(
-            f"Look for what keeps {here}{at} from {there} ({address}): a firewall on one of them "
-            "or between, a route, a switch. TCP must pass both ways on every port that their "
-            "systems hand out (ip_local_port_range, 32768 to 60999 unless it was changed).",
+            say(
+                "Find out what keeps {here} from {there}: a firewall on one of them or between "
+                "them, a route, a switch. TCP must pass both ways on every port that their systems "
+                "assign (ip_local_port_range, 32768 to 60999 unless it was changed).",
+                here=at,
+                there=f"{there} ({address})",
+            ),
             f"ip route get {address}  # on {here}",
             f"nc -l {port}  # on {there}",
             f"nc -vz -w 5 {address} {port}  # on {here}, meanwhile",
@@ -81,7 +96,7 @@ def _without_transport(variables: dict[object, object]) -> Fix:
         f"{name}={shlex.quote(str(value))}" for name, value in sorted(variables.items(), key=str)
     )
     return Fix(
-        text="Until it is cured, let NCCL do without what fails, on every rank.",
+        text=say("Until this is repaired, let NCCL do without what fails, on every rank."),
         commands=(f"export {settings}",),
         verify=f"{settings} {_AGAIN}",
     )
@@ -105,18 +120,29 @@ def _left_out(culprits: list[Culprit], preflight: Preflight) -> Fix | None:
         return None
     if preflight.launcher != "slurm":
         return Fix(
-            text=f"Start the job without {_some(hosts)} (--exclude-file FILE writes the list).",
+            text=say(
+                "Start the job without {hosts} (--exclude-file FILE writes the list).",
+                hosts=_some(hosts),
+            ),
             verify=_AGAIN,
         )
     if len(hosts) > _MOST_HOSTS:
         return Fix(
-            text=f"Leave out {_some(hosts)}: --exclude-file FILE writes what srun --exclude takes.",
+            text=say(
+                "Leave out {hosts}: --exclude-file FILE writes the list for srun --exclude.",
+                hosts=_some(hosts),
+            ),
             verify=f"srun --exclude=FILE {_AGAIN}",
         )
     names = shlex.quote(",".join(hosts))
     reason = f"gpucheck: {culprits[0].slug}"
     return Fix(
-        text=f"Run the job without {_some(hosts)}, and drain it until it is cured.",
+        text=say_many(
+            len(hosts),
+            "Run the job without {hosts}, and drain this node until it is repaired.",
+            "Run the job without {hosts}, and drain these nodes until they are repaired.",
+            hosts=_some(hosts),
+        ),
         commands=(
             f"scontrol update NodeName={names} State=DRAIN Reason='{reason}'",
             f"srun --exclude={names} COMMAND",
@@ -130,4 +156,6 @@ def _hosts(culprit: Culprit) -> tuple[str, ...]:
 
 
 def _some(hosts: list[str]) -> str:
-    return hosts[0] if len(hosts) == 1 else f"{hosts[0]} and {len(hosts) - 1} more"
+    if len(hosts) == 1:
+        return hosts[0]
+    return say("{those} and {count} more", those=hosts[0], count=len(hosts) - 1)

@@ -5,6 +5,7 @@ from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.preflight import Culprit, Preflight, RankOutcome
 from gpucheck.findings import all_rules
 from gpucheck.findings.form import Claim, Fine, Hit, Judgement, NotApplicable, Rule
+from gpucheck.language import Sentence, and_more, in_series, say, say_many
 
 _MOST_FACTS = 6
 _MOST_RANKS = 4
@@ -27,10 +28,12 @@ class PreflightSays(Derived):
     def nothing(self) -> Judgement | None:
         """Return what to say about a cause that no culprit has; None if no pre-flight was run."""
         if self._preflight.finished:
-            return Fine("the pre-flight met nothing of it")
+            return Fine(say("the pre-flight found no sign of it"))
         if self._preflight.culprits is not None:
-            why = self._preflight.stopped_because or "it was ended early"
-            return NotApplicable(f"the pre-flight met nothing of it, as far as it came: {why}")
+            why = self._preflight.stopped_because or say("it was ended early")
+            return NotApplicable(
+                say("the pre-flight found no sign of it before it stopped: {why}", why=why)
+            )
         return None
 
     def _claim(self, rule: Rule) -> Claim:
@@ -42,13 +45,10 @@ class PreflightSays(Derived):
         order.sort(key=lambda at: _order(culprits[at]))
         found = [culprits[at] for at in order]
         first, place = found[0], self.place(found[0])
-        what = rule.preflight.title or rule.title
-        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-        said = f": {first.evidence}" if first.evidence else ""
         return Claim(
             slug=rule.slug,
             hit=Hit(
-                headline=f"{what[:1].upper()}{what[1:]}: {place}{said}{more}",
+                headline=and_more(_headline(rule, place, first.evidence), len(found) - 1),
                 evidence=tuple(f"preflight.culprits.{at}.evidence" for at in order[:_MOST_FACTS]),
                 fixes=fixes_for(rule, found, self._preflight),
                 severity=first.severity,
@@ -62,17 +62,25 @@ class PreflightSays(Derived):
         ranks = culprit.ranks or ((culprit.rank,) if culprit.rank is not None else ())
         hosts = culprit.hosts or ((culprit.host,) if culprit.host else ())
         if culprit.is_link and len(ranks) == 2:  # noqa: PLR2004  # its ends
-            ends = f"{self._end(ranks[0], culprit)} and {self._end(ranks[1], culprit)}"
-            return f"the link between {ends}"
+            return say(
+                "the link between {one} and {other}",
+                one=self._end(ranks[0], culprit),
+                other=self._end(ranks[1], culprit),
+            )
         if culprit.is_link and hosts:
-            return f"the links between {_few(hosts)} ({_counted(len(ranks))})"
+            return say_many(
+                len(ranks),
+                "the links between {hosts} (one rank)",
+                "the links between {hosts} ({count} ranks)",
+                hosts=_few(hosts),
+            )
         if len(ranks) == 1:
             return self._end(ranks[0], culprit)
-        where = f"host{'s' * (len(hosts) > 1)} {_few(hosts)}" if hosts else ""
-        who = f"rank{'s' * (len(ranks) > 1)} {_few(ranks)}" if ranks else ""
-        if where and who:
-            return f"{where} ({who})"
-        return where or who or "the job"
+        where = say_many(len(hosts), "host {hosts}", "hosts {hosts}", hosts=_few(hosts))
+        who = say_many(len(ranks), "rank {ranks}", "ranks {ranks}", ranks=_few(ranks))
+        if hosts and ranks:
+            return say("{hosts} ({ranks})", hosts=where, ranks=who)
+        return where if hosts else who if ranks else say("the job")
 
     def _end(self, rank: int, culprit: Culprit) -> str:
         """Return a rank with everything that is known about where it is."""
@@ -84,13 +92,15 @@ class PreflightSays(Derived):
         pci = of.pci or (culprit.pci if own else None)
         uuid = of.uuid or (culprit.uuid if own else None)
         parts = [
-            f"host {host}" if host else "",
+            say_many(1, "host {hosts}", "hosts {hosts}", hosts=host) if host else "",
             f"GPU {gpu}" if gpu is not None else "",
             f"PCI {pci}" if pci else "",
             uuid or "",
         ]
-        words = ", ".join(part for part in parts if part)
-        return f"rank {rank} ({words})" if words else f"rank {rank}"
+        where = in_series([part for part in parts if part])
+        if not where:
+            return say("rank {rank}", rank=rank)
+        return say("rank {rank} ({where})", rank=rank, where=where)
 
 
 def _order(culprit: Culprit) -> tuple[int, int]:
@@ -98,11 +108,15 @@ def _order(culprit: Culprit) -> tuple[int, int]:
     return _SEVERITIES.index(culprit.severity), _CONFIDENCES.index(culprit.confidence)
 
 
-def _counted(number: int) -> str:
-    return f"{number} rank" if number == 1 else f"{number} ranks"
+def _headline(rule: Rule, place: str, evidence: str) -> str:
+    title = rule.preflight.title or rule.title
+    what = title.at_start() if isinstance(title, Sentence) else title
+    if not evidence:
+        return say("{what}: {place}", what=what, place=place)
+    return say("{what}: {place}: {evidence}", what=what, place=place, evidence=evidence)
 
 
 def _few(these: tuple[object, ...]) -> str:
-    named = ", ".join(str(one) for one in these[:_MOST_RANKS])
+    named = in_series([str(one) for one in these[:_MOST_RANKS]])
     more = len(these) - _MOST_RANKS
-    return f"{named} and {more} more" if more > 0 else named
+    return say("{those} and {count} more", those=named, count=more) if more > 0 else named

@@ -6,6 +6,7 @@ from gpucheck.facts.container import Container
 from gpucheck.facts.pasted import Pasted
 from gpucheck.facts.selftests import SelfTests
 from gpucheck.findings.form import Hit, Rule
+from gpucheck.language import listed, say
 
 
 class Refutation(Derived):
@@ -27,10 +28,13 @@ class Refutation(Derived):
                 disprove it.
         """
         if hit.refutable and self._have_passed(rule.refuted_by):
-            names = " and ".join(rule.refuted_by)
-            return f"refuted by a passed self-test ({names}); else: {hit.headline}"
+            return say(
+                "refuted by self-tests that passed ({names}); otherwise: {headline}",
+                names=listed(rule.refuted_by),
+                headline=hit.headline,
+            )
         if self._pasted.cuda_available and rule.refuted_by_cuda == "always" and not is_named:
-            return "torch.cuda.is_available() was seen to be true"
+            return say("torch.cuda.is_available() was seen to be true")
         return ""
 
     def _have_passed(self, names: tuple[str, ...]) -> bool:

@@ -7,6 +7,7 @@ from gpucheck.facts.claims import Fix
 from gpucheck.facts.selftests import SelfTest, SelfTests
 from gpucheck.findings.form import Hit
 from gpucheck.findings.witnesses.selftest_says import repeated
+from gpucheck.language import Sentence, and_more, say
 
 _Found = list[tuple[str, SelfTest]]
 
@@ -29,15 +30,30 @@ class SelfTestRanks(Derived):
 
     def missing(self) -> Hit | None:
         """Return the finding about a rank that never came to the rendezvous of the ranks."""
-        return self._hit("A rank never arrived", _is_missing)
+        return self._hit(
+            _is_missing,
+            lambda first: say(
+                "A rank never arrived in the self-test {name}: {place}: {detail}", **_of(first)
+            ),
+        )
 
     def hanging(self) -> Hit | None:
         """Return the finding about a rank for which the others waited in a collective."""
-        return self._hit("A rank is stuck", lambda one: _has_hung(one) and not _is_missing(one))
+        return self._hit(
+            lambda one: _has_hung(one) and not _is_missing(one),
+            lambda first: say(
+                "A rank is stuck in the self-test {name}: {place}: {detail}", **_of(first)
+            ),
+        )
 
     def died(self) -> Hit | None:
         """Return the finding about a rank whose process ended during a test."""
-        return self._hit("A rank died", lambda one: one.kind in _DIED)
+        return self._hit(
+            lambda one: one.kind in _DIED,
+            lambda first: say(
+                "A rank died in the self-test {name}: {place}: {detail}", **_of(first)
+            ),
+        )
 
     def timeout(self) -> Hit | None:
         """Return the finding about an NCCL collective that no rank finished."""
@@ -51,26 +67,35 @@ class SelfTestRanks(Derived):
         first = found[0][1]
         again = repeated(first)
         return Hit(
-            headline=f"A collective over NCCL did not end: the self-test {first.name}: "
-            f"{first.detail}",
+            headline=say(
+                "A collective over NCCL did not end in the self-test {name}: {detail}",
+                name=first.name,
+                detail=first.detail,
+            ),
             evidence=tuple(f"{path}.detail" for path, _result in found[:_MOST_FACTS]),
             fixes=(
                 Fix(
-                    text="See what NCCL does before it stops: its own words are in "
-                    "data.printed of each rank.",
+                    text=say(
+                        "Read what NCCL does before it stops: its messages are in data.printed of "
+                        "each rank."
+                    ),
                     commands=(f"NCCL_DEBUG=INFO {again} --format json",),
                     verify=again,
                 ),
                 Fix(
-                    text="If it is unclear which GPU is at fault, see whether two alone pass, then "
-                    "two others.",
+                    text=say(
+                        "If it is unclear which GPU is at fault, test two of them alone, then two "
+                        "others."
+                    ),
                     commands=(f"gpucheck selftest --tests {first.name} --device cuda:0,cuda:1",),
                     verify=again,
                 ),
             ),
         )
 
-    def _hit(self, what: str, is_one: Callable[[SelfTest], bool]) -> Hit | None:
+    def _hit(
+        self, is_one: Callable[[SelfTest], bool], headline: Callable[[SelfTest], Sentence]
+    ) -> Hit | None:
         found = [
             (path, result)
             for path, result in self._tests.wrong()
@@ -79,9 +104,8 @@ class SelfTestRanks(Derived):
         if not found:
             return None
         first = found[0][1]
-        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
         return Hit(
-            headline=f"{what} in the self-test {first.name}: {first.place}: {first.detail}{more}",
+            headline=and_more(headline(first), len(found) - 1),
             evidence=tuple(f"{path}.detail" for path, _result in found[:_MOST_FACTS]),
             fixes=_fixes(first),
         )
@@ -90,6 +114,10 @@ class SelfTestRanks(Derived):
         return [
             one for one in self._tests.of(result.name) if one[1].world_size == result.world_size
         ]
+
+
+def _of(first: SelfTest) -> dict[str, str]:
+    return {"name": first.name, "place": first.place, "detail": first.detail}
 
 
 def _is_missing(result: SelfTest) -> bool:
@@ -109,14 +137,14 @@ def _names_some(result: SelfTest, of_its_test: _Found) -> bool:
 def _fixes(first: SelfTest) -> tuple[Fix, ...]:
     again = repeated(first)
     report = Fix(
-        text="Repeat it: the last words of that rank and the stack it was in are in its data.",
+        text=say("Repeat it: the data of that rank have its last output and its stack."),
         commands=(f"{again} --format json",),
         verify=again,
     )
     if first.device == _CPU:
         return (report,)
     alone = Fix(
-        text="Test that GPU alone, and look what the kernel says of it.",
+        text=say("Test that GPU alone, and look in the kernel log for messages about it."),
         commands=(
             f"gpucheck selftest --device {first.device}",
             "sudo dmesg | grep -i -e NVRM -e Xid",

@@ -3,9 +3,12 @@
 from gpucheck.derived.base import Derived
 from gpucheck.facts.selftests import SelfTest, SelfTests
 from gpucheck.findings.form import Fine, Judgement, NotApplicable
+from gpucheck.language import in_series, listed, phrase, say, say_many
 from gpucheck.tables.cuda_errors import CudaErrors
 from gpucheck.tables.library_errors import LibraryErrorRow, LibraryErrors
 
+OTHER_RUNTIMES = ("onnx-export", "tensorrt")
+"""Tests in which another library than torch computes."""
 _MOST_PLACES = 4
 
 
@@ -40,11 +43,26 @@ class SelfTestSays(Derived):
         results = [result for _path, result in self._tests.of(*names)]
         passed = sorted({result.name for result in results if result.status == "passed"})
         if passed:
-            return Fine(f"passed: the self-test {' and '.join(passed)}")
+            return Fine(
+                say_many(
+                    len(passed),
+                    "the self-test {names} passed",
+                    "the self-tests {names} passed",
+                    names=listed(passed),
+                )
+            )
         if any(result.went_wrong for result in results):
-            return NotApplicable("what went wrong in the self-tests is something else")
-        why = self._tests.problem("results") or "those that would show it were left out"
-        return NotApplicable(f"no such self-test was run: {why}")
+            return NotApplicable(say("what failed in the self-tests is something else"))
+        if self._tests.problem("results"):
+            return self.not_run()
+        return NotApplicable(say("the self-tests that would show it were left out"))
+
+    def not_run(self) -> Judgement:
+        """Return the judgement of a rule if there are no results at all."""
+        why = self._tests.problem("results")
+        if not why:
+            return NotApplicable(say("no self-test was run"))
+        return NotApplicable(say("no self-test was run: {problem}", problem=why))
 
     def stands_for(self, result: SelfTest) -> tuple[str, ...]:
         """Return the findings that the error of a result usually indicates; () if none."""
@@ -69,9 +87,9 @@ class SelfTestSays(Derived):
         code = self.code(result)
         row = self._cuda_errors.error(code) if code is not None else None
         if row is not None:
-            return row.meaning or ""
+            return phrase(row.meaning or "")
         named = self._library_error(result)
-        return named.meaning if named is not None else ""
+        return phrase(named.meaning) if named is not None else ""
 
     def _library_error(self, result: SelfTest) -> LibraryErrorRow | None:
         """Return the row of the cuDNN, cuBLAS or NCCL status of a result."""
@@ -83,8 +101,8 @@ def where(results: list[tuple[str, SelfTest]]) -> str:
     """Return the places of results, each once, in words."""
     places = list(dict.fromkeys(result.place for _path, result in results))
     more = len(places) - _MOST_PLACES
-    named = ", ".join(places[:_MOST_PLACES])
-    return f"{named} and {more} more" if more > 0 else named
+    named = in_series(places[:_MOST_PLACES])
+    return say("{those} and {count} more", those=named, count=more) if more > 0 else named
 
 
 def repeated(result: SelfTest) -> str:

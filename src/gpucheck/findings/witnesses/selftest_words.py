@@ -10,6 +10,7 @@ from gpucheck.facts.selftests import SelfTest, SelfTests
 from gpucheck.findings import all_rules
 from gpucheck.findings.form import Claim, Hit, Library
 from gpucheck.findings.witnesses.selftest_says import repeated
+from gpucheck.language import say
 
 if TYPE_CHECKING:  # imported only if a test failed: a healthy run does not need them
     from gpucheck.messages.form import FindingMessages, Message
@@ -139,8 +140,13 @@ def _claim(found: _Found) -> Claim:
     return Claim(
         slug=found.slug,
         hit=Hit(
-            headline=f"{wording.headline(message, match.values)}: the self-test {result.name} "
-            f"on {result.place} went wrong with “{match.line}”",
+            headline=say(
+                "{headline}: the self-test {name} on {place} failed with “{line}”",
+                headline=wording.headline(message, match.values),
+                name=result.name,
+                place=result.place,
+                line=match.line,
+            ),
             evidence=tuple(evidence),
             fixes=tuple(msgspec.structs.replace(fix, verify=again) for fix in fixes),
             severity=message.severity,

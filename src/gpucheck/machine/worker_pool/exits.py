@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from gpucheck.language import say
 from gpucheck.machine.worker_pool.messages import Message
 
 _PRINTED = 3000
@@ -49,18 +50,40 @@ def worker_exit(message: Message, stage: str, *, killed: str = "") -> WorkerExit
     data = last_words(printed)
     if killed:
         return WorkerExit(status="timed-out", kind="timed-out", detail=killed, data=data)
-    where = f" in: {stage}" if stage else ""
     number, status = message.get("signal"), message.get("status")
     if number:
         name = _signal_name(number)
-        why = " (the kernel kills like this when memory runs out)" if number == _KILLED else ""
-        return _crashed("signal", f"killed by {name}{where}{why}", {**data, "signal": name})
+        detail = _killed_by(name, stage)
+        if number == _KILLED:
+            detail = say(
+                "{killed} (the kernel does this when the memory of the host runs out)",
+                killed=detail,
+            )
+        return _crashed("signal", detail, {**data, "signal": name})
     if status:
         last = next((line for line in reversed(printed.splitlines()) if line.strip()), "")
-        said = f": {last.strip()[:300]}" if last else ""
-        detail = f"its process ended with exit status {status}{where}{said}"
+        detail = _ended_with(status, stage)
+        if last:
+            detail = say("{source}: {why}", source=detail, why=last.strip()[:300])
         return _crashed("exit-status", detail, {**data, "exit_status": status})
-    return _crashed("no-answer", f"its process ended without an answer{where}", data)
+    if stage:
+        detail = say("its process ended without an answer in: {stage}", stage=stage)
+        return _crashed("no-answer", detail, data)
+    return _crashed("no-answer", say("its process ended without an answer"), data)
+
+
+def _killed_by(name: str, stage: str) -> str:
+    if stage:
+        return say("killed by {signal} in: {stage}", signal=name, stage=stage)
+    return say("killed by {signal}", signal=name)
+
+
+def _ended_with(status: int, stage: str) -> str:
+    if stage:
+        return say(
+            "its process ended with exit status {status} in: {stage}", status=status, stage=stage
+        )
+    return say("its process ended with exit status {status}", status=status)
 
 
 def last_words(printed: str) -> dict[str, Any]:

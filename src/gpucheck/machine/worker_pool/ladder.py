@@ -30,6 +30,11 @@ class Ladder:
         """Whether a signal has been sent."""
         return self._sent != 0
 
+    @property
+    def is_kill_sent(self) -> bool:
+        """Whether the first signal was not enough."""
+        return self._sent == KILL
+
     def climb(self, send: Send) -> bool:
         """Take the next step if it is due; True if every step was in vain."""
         now = time.monotonic()

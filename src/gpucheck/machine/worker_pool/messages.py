@@ -6,6 +6,8 @@ Whatever else a broken environment prints on stdout is skipped.
 import json
 from typing import Any
 
+from gpucheck.facts.numbers import refuse_long_numbers
+
 Message = dict[str, Any]
 _LARGEST = 4 * 1024 * 1024
 """The most bytes between two marks; more is not a message of a worker."""
@@ -31,6 +33,7 @@ class MessageStream:
 def read_message(text: bytes) -> Message:
     """Parse one message; any other text becomes the message ``bad-answer``."""
     try:
+        refuse_long_numbers(text)
         message = json.loads(text)
     except (ValueError, RecursionError):
         message = None

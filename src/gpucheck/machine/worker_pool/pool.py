@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Literal
 
+from gpucheck.language import say
 from gpucheck.machine.worker_pool.messages import Message
 from gpucheck.machine.worker_pool.process import WorkerProcess
 from gpucheck.machine.worker_pool.spawners import (
@@ -33,6 +34,7 @@ class WorkerPool:
         grace: seconds from SIGTERM to SIGKILL, and from there to giving up.
         import_seconds: how long importing torch may take.
         forks: whether workers are forked by one process that imports torch.
+        looks: whether to look at a worker, and at the zygote, before it is ended.
 
     Attributes:
         state: ``failed`` when torch could not be imported by the zygote.
@@ -49,6 +51,7 @@ class WorkerPool:
         grace: float,
         import_seconds: float,
         forks: bool = CAN_FORK,
+        looks: bool = False,
     ) -> None:
         self._start_program = start
         self._command = command
@@ -57,6 +60,7 @@ class WorkerPool:
         self._grace = grace
         self._import_seconds = import_seconds
         self._forks = forks
+        self._looks = looks
         self._spawner: Spawner = SeparateSpawner(start, command)
         self._workers: dict[str, WorkerProcess] = {}
         self.state: State = "ready"
@@ -78,7 +82,8 @@ class WorkerPool:
             return ""
         spawner = ForkingSpawner(self._start_program, self._command)
         self._spawner = spawner
-        self.zygote = WorkerProcess(ZYGOTE, self._import_seconds, self._end, self._grace)
+        self.zygote = self._process(ZYGOTE, self._import_seconds)
+        self.zygote.pid = spawner.pid(ZYGOTE)
         self.state = "failed" if spawner.problem else "importing"
         return spawner.problem
 
@@ -90,9 +95,11 @@ class WorkerPool:
             order: what it is to do.
             seconds: how long it may take until it is given more.
         """
-        worker = WorkerProcess(key, seconds, self._end, self._grace)
+        worker = self._process(key, seconds)
         worker.problem = self._spawner.start(key, order)
         worker.is_gone = bool(worker.problem)
+        worker.pid = self._spawner.pid(key)
+        worker.zygote_pid = self._spawner.pid(ZYGOTE)
         if not worker.is_gone:
             self._workers[key] = worker
         return worker
@@ -111,7 +118,7 @@ class WorkerPool:
 
     def stop_forking(self) -> None:
         """Start each further worker as a process of its own; end those that were forked."""
-        self._end_all("the process that forks the workers was ended")
+        self._end_all(say("the process that forks the workers was ended"))
         self._forks = False
         self._spawner = SeparateSpawner(self._start_program, self._command)
         self.state = "ready"
@@ -132,6 +139,9 @@ class WorkerPool:
         """Kill what still runs."""
         self._spawner.close()
         self._workers.clear()
+
+    def _process(self, key: str, seconds: float) -> WorkerProcess:
+        return WorkerProcess(key, seconds, self._end, self._grace, looks=self._looks)
 
     def _end_all(self, why: str) -> None:
         """Kill the zygote with its workers, or the workers; ``why`` stands for their output."""

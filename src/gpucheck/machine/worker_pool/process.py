@@ -3,11 +3,16 @@
 import time
 from typing import Literal
 
+from gpucheck.machine.supervised import CONTINUE
 from gpucheck.machine.worker_pool.ladder import Ladder, Send
+from gpucheck.machine.worker_pool.look import APART, Looks
 
 StopReason = Literal["deadline", "peer-failed", "run-limit"]
 """Why a worker is ended: it, or its group, took too long; another process that it works with has
 failed; the whole run is out of time."""
+
+STOPPED = "T"
+"""The letter of a process that a signal has stopped."""
 
 
 class WorkerProcess:
@@ -18,10 +23,13 @@ class WorkerProcess:
         seconds: how long it may take from now on.
         end: when the whole run must be over, a time of ``time.monotonic()``.
         grace: seconds from SIGTERM to SIGKILL, and from there to giving up.
+        looks: whether to look at it twice before it is ended (``look``).
 
     Attributes:
         problem: why it could not be started; "" when it was.
         pid: the process, 0 as long as it is unknown.
+        zygote_pid: the process that forked it, 0 if none did.
+        looks: what was seen of it before it was ended; None if nobody wants that.
         allowed: the seconds that it was given last.
         stopped_for: why it was ended, or is being ended; None when it is not.
         ran_over: whether it was ended because its own time was over.
@@ -30,10 +38,14 @@ class WorkerProcess:
         is_unkillable: whether it was given up: SIGKILL did not end it.
     """
 
-    def __init__(self, key: str, seconds: float, end: float, grace: float) -> None:
+    def __init__(
+        self, key: str, seconds: float, end: float, grace: float, *, looks: bool = False
+    ) -> None:
         self.key = key
         self.problem = ""
         self.pid = 0
+        self.zygote_pid = 0
+        self.looks = Looks() if looks else None
         self.stopped_for: StopReason | None = None
         self.ran_over = False
         self.waited: float | None = None
@@ -58,6 +70,11 @@ class WorkerProcess:
         """Whether the first signal has been sent."""
         return self._ladder.is_begun
 
+    @property
+    def is_killed(self) -> bool:
+        """Whether it had to be killed: it did not end at the first signal."""
+        return self._ladder.is_kill_sent
+
     def allow(self, seconds: float) -> None:
         """Give it this many seconds from now; one that is being ended gets no more time."""
         if self._ladder.is_begun:
@@ -66,6 +83,8 @@ class WorkerProcess:
         if self.stopped_for is None:
             self.allowed = seconds
             self._deadline = self._since + seconds
+            if self.looks is not None:
+                self.looks.restart(self.pid)
 
     def stop(self, reason: StopReason, within: float = 0.0) -> None:
         """End it, at the latest after this many seconds."""
@@ -79,10 +98,34 @@ class WorkerProcess:
             return False
         if not self._ladder.is_begun:
             now = time.monotonic()
-            if now < min(self._deadline, self._end):
+            due = min(self._deadline, self._end)
+            if not self._has_looked(now, due):
                 return False
             if self.stopped_for is None:
                 self.stopped_for = "run-limit" if now >= self._end else "deadline"
                 self.ran_over = self.stopped_for == "deadline"
             self.waited = self.seconds
+            return self._ladder.climb(lambda number: self._send_first(send, number))
         return self._ladder.climb(send)
+
+    def _has_looked(self, now: float, due: float) -> bool:
+        """Look at it a second before its time is over, and then; True once it is to be ended."""
+        looks = self.looks
+        if looks is None:
+            return now >= due
+        if not looks.is_begun and now >= due - APART:
+            looks.begin(self.pid, self.zygote_pid)
+        if now < due or not looks.is_due:
+            return False
+        looks.finish(self.pid, self.zygote_pid)
+        return True
+
+    def _send_first(self, send: Send, number: int) -> None:
+        """Send the first signal; a stopped process takes it, and shows its stack, once it goes on.
+
+        It goes no further than that: the signal is pending.
+        """
+        send(number)
+        last = self.looks.worker[1] if self.looks is not None else None
+        if last is not None and last.state == STOPPED:
+            send(CONTINUE)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from gpucheck.facts import Answer
+from gpucheck.language import say
 from gpucheck.machine.supervised import Supervised, wait
 from gpucheck.machine.worker_pool.messages import Message, MessageStream, read_message
 
@@ -32,6 +33,9 @@ class Spawner(Protocol):
     def signal(self, key: str, number: int) -> None:
         """Send a signal to a worker's process group."""
 
+    def pid(self, key: str) -> int:
+        """Return the process of a worker, or of the zygote, as far as it is known here; else 0."""
+
     def close(self) -> None:
         """Kill what still runs."""
 
@@ -52,6 +56,11 @@ class _Program:
         self.child = answer.value
         self.problem = answer.problem
         self.has_ended = False
+
+    @property
+    def pid(self) -> int:
+        """The process; 0 if it was not started or has ended."""
+        return self.child.pid if self.child is not None and not self.has_ended else 0
 
     def send(self, message: Message) -> None:
         """Send one line of JSON."""
@@ -110,6 +119,11 @@ class SeparateSpawner:
         if key in self._programs and (child := self._programs[key].child) is not None:
             child.signal(number)
 
+    def pid(self, key: str) -> int:
+        """Return the process of a worker; 0 if there is none."""
+        program = self._programs.get(key)
+        return program.pid if program is not None else 0
+
     def close(self) -> None:
         """Kill what still runs."""
         for key in list(self._programs):
@@ -133,7 +147,7 @@ class ForkingSpawner:
     def start(self, key: str, order: Message) -> str:
         """Have a worker forked; return why it could not be started, else ""."""
         if self._zygote.child is None or self._zygote.has_ended:
-            return "the process that forks the workers has ended"
+            return say("the process that forks the workers has ended")
         self._zygote.send({"worker": key, "order": order})
         self._under_way.add(key)
         return ""
@@ -165,6 +179,10 @@ class ForkingSpawner:
             self._zygote.send({"worker": key, "signal": number})
         elif self._zygote.child is not None:
             self._zygote.child.signal(number)
+
+    def pid(self, key: str) -> int:
+        """Return the process of the zygote; those of its workers come with their messages."""
+        return self._zygote.pid if key == ZYGOTE else 0
 
     def close(self) -> None:
         """End the zygote: it kills its workers and everything that they have started."""

@@ -18,6 +18,7 @@ from gpucheck.facts import Private, PrivateKind, Section
 from gpucheck.facts.environment import HIDDEN, PATH_NAMES
 from gpucheck.facts.snapshot import ProbeRun, ProbeRuns, Snapshot
 from gpucheck.facts.system import System
+from gpucheck.language import Sentence
 from gpucheck.output.redact.pseudonyms import Pseudonyms
 
 _DEVICE_LISTS = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
@@ -25,7 +26,8 @@ _OF_DEVICES = ("GPU-", "MIG-")
 _NAMES_OF_FOLDERS = ("CONDA_DEFAULT_ENV",)
 _ADDRESSES = ("MASTER_ADDR",)
 
-Kind = PrivateKind | Literal["public", "any"]
+Kind = PrivateKind | Literal["public", "any", "part"]
+"""What a value reveals; ``part`` is a parameter of a sentence, which may be a name alone."""
 Replace = Callable[[Kind, Any], Any]
 
 
@@ -63,7 +65,21 @@ class Redaction:
 
     def text(self, words: str) -> str:
         """Return a text with pseudonyms in place of values that are private in the snapshot."""
-        return words if self._snapshot.redacted else _or_hidden(self._pseudonyms.text, words)
+        if self._snapshot.redacted:
+            return words
+        whole = _or_hidden(self._pseudonyms.text, str(words))
+        if not isinstance(words, Sentence):
+            return whole
+        part = self._part(words)
+        # What only the whole sentence shows to be private, such as a path in two parameters, is
+        # worth more than the translation.
+        return part if part == whole else whole
+
+    def _part(self, words: str) -> str:
+        """Return a parameter of a sentence, in which a name is not alone."""
+        if isinstance(words, Sentence):
+            return words.mapped(self._part)
+        return _or_hidden(self._pseudonyms.part, words)
 
     def _learn_names(self, system: System) -> None:
         """Give names their pseudonyms, before paths, because paths may contain them."""
@@ -80,7 +96,7 @@ class Redaction:
         found: list[tuple[Kind, Any]] = []
 
         def note(kind: Kind, value: Any) -> Any:  # noqa: ANN401  # as it comes
-            if kind not in ("any", "public"):
+            if kind not in ("any", "part", "public"):
                 found.append((kind, value))
             return value
 
@@ -120,7 +136,9 @@ class Redaction:
             "paths": pseudonyms.path,
             "address": pseudonyms.address,
             "package": pseudonyms.package,
+            "index": pseudonyms.index,
             "any": pseudonyms.text,
+            "part": pseudonyms.part,
         }
         return ways[kind](value)
 
@@ -182,6 +200,9 @@ def _walk(value: Any, replace: Replace, kind: Kind = "any") -> Any:  # noqa: ANN
         if kind == "variables":
             return replace(kind, value)
         return {key: _walk(one, replace, kind) for key, one in value.items()}
+    if isinstance(value, Sentence):
+        kind = "part" if kind == "any" else kind
+        return value.mapped(lambda part: _walk(part, replace, kind))
     return replace(kind, value) if isinstance(value, str) else value
 
 

@@ -5,7 +5,10 @@ import re
 from collections.abc import Iterable
 
 from gpucheck.output.redact.public_names import (
+    CHANNELS,
     HOMES,
+    INDEX_HOSTS,
+    INDEX_WORDS,
     NO_USERS,
     ORDINARY,
     SYSTEM_ROOTS,
@@ -38,6 +41,7 @@ class Pseudonyms:
         self._hosts: dict[str, str] = {}
         self._lower_hosts: dict[str, str] = {}
         self._addresses: dict[str, str] = {}
+        self._indexes: dict[str, str] = {}
         self._packages: dict[str, str] = {}
         self._plain_packages: set[str] = set()
         self._package_lengths: set[int] = set()
@@ -62,8 +66,9 @@ class Pseudonyms:
         self._hosts.setdefault(short, f"host{number}")
         self._lower_hosts.setdefault(short.lower(), short)
         self._lower_hosts.setdefault(name.lower(), name)
-        if domain:
-            self._hosts[name] = f"{self._hosts[short]}.domain{number}"
+        if name != short:
+            end = f".domain{number}" if domain else "."
+            self._hosts[name] = f"{self._hosts[short]}{end}"
 
     def learn_user(self, name: str) -> None:
         """Learn a user name."""
@@ -122,6 +127,23 @@ class Pseudonyms:
         self._package_lengths.add(len(plain))
         return self._packages.setdefault(name, f"package{len(self._packages) + 1}")
 
+    def index(self, value: str) -> str:
+        """Return an address of a package index, or a channel of conda; well-known ones stay."""
+        if value not in self._indexes:
+            self._indexes[value] = self._new_index(value)
+        return self._indexes[value]
+
+    def _new_index(self, value: str) -> str:
+        scheme, sign, rest = value.partition("://")
+        parts = rest.split("/") if sign else value.split("/")
+        if (parts[0] in INDEX_HOSTS) if sign else (parts[0] in CHANNELS):
+            return value
+        begin = f"{scheme}://{self.address(parts.pop(0))}" if sign else ""
+        words = [
+            one if one in INDEX_WORDS else self._component(one, windows=False) for one in parts
+        ]
+        return "/".join([begin, *words] if sign else words)
+
     def devices(self, value: str) -> str:
         """Return a list of devices with its UUIDs replaced; indices and words stay."""
         return ",".join(self._device(entry) for entry in value.split(","))
@@ -172,6 +194,13 @@ class Pseudonyms:
             self._texts[words] = self._new_text(words)
         return self._texts[words]
 
+    def part(self, words: str) -> str:
+        """Return free text that is a part of a sentence, even if it is a single word."""
+        replaced = self.text(words)
+        if self._words is None or words in self._paths:
+            return replaced
+        return self._words.sub(lambda found: self._names[found[0]], replaced)
+
     def _new_text(self, words: str) -> str:
         if words in self._paths:
             return self._paths[words]
@@ -194,14 +223,19 @@ class Pseudonyms:
         odd = _alternatives(
             path for path, new in self._paths.items() if path != new and ends.search(path[2:])
         )
+        indexes = _alternatives(
+            value for value, new in self._indexes.items() if value != new and "://" in value
+        )
         before = r"(?<![\w/.~-])"
         return re.compile(
-            rf"(?P<uuid>(?<!\w){uuids})"
+            rf"(?P<index>{indexes})|(?P<uuid>(?<!\w){uuids})"
             rf"|(?P<path>{odd}(?:[\\/]{_RUN})*"
             rf"|{before}(?:[A-Za-z]:(?:\\\\{_RUN})+|[A-Za-z]:(?:[\\/]{_RUN})+|/(?![/\s]){_RUN}))"
         )
 
     def _replacement(self, found: re.Match[str]) -> str:
+        if found["index"]:
+            return self._indexes[found["index"]]
         if found["uuid"]:
             return self._body(found["uuid"])
         path = found["path"].rstrip(".")

@@ -36,6 +36,7 @@ PythonSoftwareFoundation WindowsApps Microsoft NVSMI CUDA CUDNN Cellar Framework
 Python.framework Versions Current Applications linuxbrew .linuxbrew modules modulefiles spack
 easybuild eb stack cvmfs sw linux-x86_64 singularity apptainer enroot docker containers hpc_sdk
 Linux_x86_64 comm_libs math_libs compilers runfile overlay kaggle working content drive site
+pip.conf pip.ini .pip uv.toml .condarc
 .dockerenv .singularity.d .containerenv __init__.py EXTERNALLY-MANAGED top_level.txt glibc-hwcaps
 """.split()  # noqa: SIM905  # a list of words is most readable as words
 
@@ -62,6 +63,30 @@ _FOR_CUDA = re.compile(r"-cu(?:da)?[0-9]{2,3}x?\Z")
 HOMES = frozenset(("home", "homes", "users"))
 """The name that follows one of these, in lower case, is a user name."""
 NO_USERS = frozenset(("Public", "Shared", "Default", "root", "linuxbrew", ".linuxbrew"))
+
+INDEX_HOSTS = frozenset(
+    """
+    pypi.org pypi.python.org test.pypi.org files.pythonhosted.org download.pytorch.org
+    pypi.nvidia.com pypi.ngc.nvidia.com conda.anaconda.org repo.anaconda.com
+    pypi.tuna.tsinghua.edu.cn mirrors.tuna.tsinghua.edu.cn mirrors.bfsu.edu.cn mirrors.aliyun.com
+    pypi.mirrors.ustc.edu.cn mirrors.ustc.edu.cn pypi.doubanio.com pypi.douban.com
+    repo.huaweicloud.com mirrors.huaweicloud.com mirrors.cloud.tencent.com mirror.sjtu.edu.cn
+    mirror.sjtug.sjtu.edu.cn mirror.nju.edu.cn mirrors.nju.edu.cn mirrors.zju.edu.cn
+    mirrors.hit.edu.cn mirrors.sustech.edu.cn mirrors.163.com mirror.baidu.com
+    """.split()  # noqa: SIM905
+)
+"""Hosts of package indexes that everybody may use: an address there reveals nothing."""
+INDEX_WORDS = frozenset(
+    "simple pypi web whl pytorch anaconda cloud pkgs main free r msys2 conda repository api".split()  # noqa: SIM905
+)
+"""Names in the path of a package index that say what it is and not whose."""
+CHANNELS = frozenset(
+    """
+    defaults main free r msys2 anaconda conda-forge pytorch pytorch-nightly nvidia bioconda
+    rapidsai xformers intel huggingface fastai
+    """.split()  # noqa: SIM905
+)
+"""Channels of conda that everybody may use."""
 
 ORDINARY = frozenset(
     """

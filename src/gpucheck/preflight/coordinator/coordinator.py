@@ -12,6 +12,7 @@ from typing import Protocol
 import msgspec
 
 from gpucheck.facts.numbers import whole_number
+from gpucheck.language import say
 from gpucheck.preflight.coordinator.rank_assignment import JobSpec, assign_ranks, unfit
 from gpucheck.preflight.model import Backend, RankResult, Roster, Step, StepResult, TaskFacts
 from gpucheck.preflight.spans import pack
@@ -101,12 +102,12 @@ class Coordinator:
     """One pre-flight.
 
     Args:
-        store: where it hears and speaks.
+        store: where it reads and writes messages.
         job: what is known before anyone has come.
         plan: how long everything may take.
         next_step: says what is to be done next.
         finish: judges at the end.
-        tell: hears in words what is going on.
+        tell: is told in words what is going on.
     """
 
     def __init__(
@@ -141,7 +142,7 @@ class Coordinator:
         self._look_at = now + max(_OFTEN, _FOR_TASKS * self._job.tasks)
         self._look_at_beats(now)
         if not self._done and now > self._end:
-            self.stop("the time limit of the run was reached")
+            self.stop(say("the time limit of the run was reached"))
         if not self._done:
             next(self._script, None)
 
@@ -188,7 +189,9 @@ class Coordinator:
                 is_ours = said.facts.task == task < self._job.tasks
                 if is_ours and task not in self._came:
                     self._welcome(said.facts, said.seconds_left)
-            self._tell(f"{len(self._came)} of {self._job.tasks} tasks have come")
+            self._tell(
+                say("{count} of {all} tasks have come", count=len(self._came), all=self._job.tasks)
+            )
             yield
 
     def _welcome(self, facts: TaskFacts, seconds_left: float) -> None:
@@ -207,11 +210,17 @@ class Coordinator:
                 if said.facts.task == task and task in self._came:
                     self._came[task] = said.facts
                     told.add(task)
-            self._tell(f"{len(told)} of {len(self._came)} tasks have imported torch")
+            self._tell(
+                say(
+                    "{count} of {all} tasks have imported torch",
+                    count=len(told),
+                    all=len(self._came),
+                )
+            )
             yield
         for task in self._lost - told:
             self._came[task] = msgspec.structs.replace(
-                self._came[task], problem="its supervisor fell silent", kind="silent"
+                self._came[task], problem=say("its supervisor fell silent"), kind="silent"
             )
 
     def _assign(self, roster: Roster) -> None:
@@ -230,7 +239,9 @@ class Coordinator:
         needs = self._plan.alone if step.kind == "alone" else self._connect(step) + step.seconds
         if left > needs + _MARGIN:
             return ""
-        return f"{left:.0f} s were left, too few for the step {step.kind}"
+        return say(
+            "{seconds:.0f} s were left, too few for the step {step}", seconds=left, step=step.kind
+        )
 
     def _connect(self, step: Step) -> float:
         return min(self._plan.connect, max(step.seconds, 10.0))
@@ -252,7 +263,14 @@ class Coordinator:
             for rank in wanted - set(results):
                 if roster.ranks[rank].task in self._lost:
                     results[rank] = self._silent(roster, rank)
-            self._tell(f"{step.kind}: {len(results)} of {len(wanted)} ranks are done")
+            self._tell(
+                say(
+                    "{step}: {count} of {all} ranks are done",
+                    step=step.kind,
+                    count=len(results),
+                    all=len(wanted),
+                )
+            )
             yield
         self._under_way = None
         heard.history.append(StepResult(step=step, results=results))
@@ -299,7 +317,10 @@ class Coordinator:
                 if rank not in found and self._heard is not None:
                     silent = self._silent(self._heard.roster, rank)
                     found[rank] = msgspec.structs.replace(
-                        silent, status="not-run", kind="run-limit", detail="the run came to its end"
+                        silent,
+                        status="not-run",
+                        kind="run-limit",
+                        detail=say("the run came to its end"),
                     )
         return found
 
@@ -313,7 +334,9 @@ class Coordinator:
             phase=at.phase if at is not None else "start",
             collective=at.collective if at is not None else 0,
             kind="silent",
-            detail=f"its supervisor fell silent: no heartbeat for {SILENT:.0f} s",
+            detail=say(
+                "its supervisor fell silent: no heartbeat for {seconds:.0f} s", seconds=SILENT
+            ),
         )
 
     def _look_at_beats(self, now: float) -> None:
@@ -336,11 +359,25 @@ class Coordinator:
     def _conclude(self, heard: Heard) -> None:
         self._done = True
         heard.facts = dict(self._came)
+        if not heard.history:
+            self._note_unfit(heard)
         registered = self._store.under(messages.REGISTRATIONS.prefix())
         tasks = {whole_number(task) for task in registered} - set(self._came)
         heard.late = tuple(sorted(t for t in tasks if t is not None and t < self._job.tasks))
         heard.malformed = tuple(self._malformed.values())
         self._store.put(messages.VERDICT.name, self._finish(heard))
+
+    def _note_unfit(self, heard: Heard) -> None:
+        """Note the ranks that could not take part: they are known even if no step was begun."""
+        known = unfit(heard.roster, heard.facts, cuda=self._job.cuda)
+        if not known:
+            return
+        groups = tuple((rank,) for rank in sorted(known))
+        step = Step(
+            number=0, kind="alone", groups=groups, backend=self._plan.backend,
+            seconds=self._plan.alone,
+        )  # fmt: skip
+        heard.history.append(StepResult(step=step, results=known))
 
     def _news(self, topic: Topic[M], *numbers: int) -> list[tuple[int, M]]:
         """Return what has been said since the last look, each with the last number of its key."""
@@ -356,6 +393,10 @@ class Coordinator:
             if not isinstance(message, Malformed):
                 found.append((number, message))
             elif len(self._malformed) < _MOST_MALFORMED:
-                said = f"the message {key} was not believed: {message.problem}"
+                said = say(
+                    "the message {key} was not believed: {problem}",
+                    key=key,
+                    problem=message.problem,
+                )
                 self._malformed[key] = said
         return found

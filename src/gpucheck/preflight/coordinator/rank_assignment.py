@@ -6,6 +6,7 @@ from collections.abc import Mapping
 import msgspec
 
 from gpucheck.facts import builtins
+from gpucheck.language import say
 from gpucheck.preflight.model import Rank, RankResult, Roster, Status, TaskFacts, gpu_number
 
 NO_DEVICE = "none"
@@ -71,12 +72,12 @@ def unfit(roster: Roster, came: Mapping[int, TaskFacts], *, cuda: bool) -> dict[
         if facts.problem:
             found[one.rank] = RankResult(
                 rank=one.rank, status=_status(facts.kind), phase=facts.phase, kind=facts.kind,
-                detail=facts.problem, data={"roots": builtins(facts.roots)},
+                detail=facts.problem, data={"roots": builtins(facts.roots)}, look=facts.look,
             )  # fmt: skip
         elif cuda and one.device == NO_DEVICE:
             found[one.rank] = RankResult(
                 rank=one.rank, status="failed", phase="census", kind="no-device",
-                detail="torch sees no GPU for it", data={"roots": builtins(facts.roots)},
+                detail=say("torch sees no GPU for it"), data={"roots": builtins(facts.roots)},
             )  # fmt: skip
     return found
 

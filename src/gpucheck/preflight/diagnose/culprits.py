@@ -5,16 +5,18 @@ from typing import Any
 
 import msgspec
 
+from gpucheck.facts import builtins
 from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.preflight import Culprit, Phase
 from gpucheck.findings import nccl_infiniband, rank_hangs, rank_missing
+from gpucheck.language import say
 from gpucheck.preflight.diagnose import direct_evidence, finding_of, ways
 from gpucheck.preflight.diagnose.causes import Cause, causes, scale
 from gpucheck.preflight.diagnose.control_runs import ControlRun, Course, course
 from gpucheck.preflight.diagnose.evidence import Evidence, Trial
-from gpucheck.preflight.diagnose.naming import between, blamed
+from gpucheck.preflight.diagnose.naming import between, blamed, clauses, words_of
 from gpucheck.preflight.diagnose.sentences import HOW, Sentence, form_of, phase_of
-from gpucheck.preflight.model import RankResult, Roster, StepResult
+from gpucheck.preflight.model import Roster, StepResult
 
 _ORDER = tuple(Confidence)
 _INFINIBAND = ("NET/IB", "ibv_", "mlx5_")
@@ -30,7 +32,7 @@ class Conclusion(msgspec.Struct, frozen=True, kw_only=True):
 def culprits(roster: Roster, history: Sequence[StepResult]) -> Conclusion:
     """Judge the steps so far."""
     evidence = Evidence(roster, history)
-    found = [*_missing(evidence), *_named_directly(evidence)]
+    found = [*_missing(evidence), *_named_directly(evidence), *_closed(evidence)]
     questions: list[str] = []
     for cause in (*causes(evidence), *scale(evidence)):
         entry, question = _judged(evidence, cause)
@@ -39,16 +41,19 @@ def culprits(roster: Roster, history: Sequence[StepResult]) -> Conclusion:
     found += _transient_pairs(evidence)
     questions += _left_open(evidence, questions)
     found.sort(key=lambda one: (_ORDER.index(one.confidence), one.severity is not Severity.ERROR))
-    return Conclusion(culprits=found, inconclusive="; ".join(questions))
+    return Conclusion(culprits=found, inconclusive=clauses(questions))
 
 
 def _missing(evidence: Evidence) -> list[Culprit]:
     """Name the ranks that never came, and those that came and fell silent."""
     absent = evidence.roster.absent
-    words = "never registered: it was not started, hangs at its start, or cannot reach rank 0"
+    words = say("never registered: it was not started, hangs at its start, or cannot reach rank 0")
     sure = Confidence.CERTAIN
     if _may_be_rank_0(evidence.roster):
-        words += "; as many are missing, it may be rank 0 that came late or cannot be reached"
+        words = say(
+            "never registered: it was not started, hangs at its start, or cannot reach rank 0; "
+            "because so many are missing, rank 0 itself may have come late or be out of reach"
+        )
         sure = Confidence.POSSIBLE
     found = [
         blamed(rank_missing.RULE.slug, evidence.roster, ranks, evidence=words, confidence=sure)
@@ -64,14 +69,15 @@ def _missing(evidence: Evidence) -> list[Culprit]:
     stuck = evidence.roster.dead - silent - evidence.direct.keys() - evidence.roster.absent
     for ranks in _by_place(evidence, silent):
         phase = last[ranks[0]].phase
-        words = (
-            f"registered, and sent no heartbeat any more after phase {phase}: its process or its "
-            "node is dead, or cut off from rank 0"
+        words = say(
+            "registered, and sent no heartbeat any more after phase {phase}: its process or its "
+            "node is dead, or cut off from rank 0",
+            phase=phase,
         )
         entry = blamed(rank_missing.RULE.slug, evidence.roster, ranks, evidence=words)
         found.append(_at(entry, phase))
     for ranks in _by_place(evidence, stuck):
-        words = "takes no part any more: it cannot be killed, or its supervisor fell silent"
+        words = say("takes no part any more: it cannot be killed, or its supervisor fell silent")
         found.append(
             blamed(
                 rank_hangs.RULE.slug,
@@ -113,7 +119,7 @@ def _named_directly(evidence: Evidence) -> list[Culprit]:
     """Name the ranks that a step named itself; those that never began for one reason, once."""
     gathered: dict[tuple[str, str, int], list[direct_evidence.DirectEvidence]] = {}
     for rank, direct in sorted(evidence.direct.items()):
-        is_early = direct.result.phase in ("start", "import", "census")
+        is_early = direct.is_shared or direct.result.phase in ("start", "import", "census")
         gathered.setdefault((direct.slug, direct.evidence, -1 if is_early else rank), []).append(
             direct
         )
@@ -126,11 +132,38 @@ def _named_directly(evidence: Evidence) -> list[Culprit]:
             [one.rank for one in these],
             evidence=first.evidence,
             confidence=first.confidence,
-            data=_data(first.result),
+            data=_data(first),
         )
         if any(_passed_later(evidence, one) for one in these):
-            entry = _as_transient(entry)
+            entry = _as_seen_once(entry) if first.is_seen else _as_transient(entry)
         found.append(_at(entry, first.result.phase))
+    return found
+
+
+def _closed(evidence: Evidence) -> list[Culprit]:
+    """Name the hosts that let nobody in, of two other hosts at least."""
+    found = []
+    for node in evidence.closed:
+        trials = evidence.unreached[node]
+        trial = trials[min(trials)]
+        hosts = words_of([evidence.host_of[other] for other in sorted(trials)])
+        entry = blamed(
+            finding_of.of_way(),
+            evidence.roster,
+            [one.rank for one in evidence.roster.ranks if one.node == node],
+            evidence=say(
+                "it lets no connection in: none of the hosts that tried ({hosts}) reached a port "
+                "of it; {said}",
+                hosts=hosts,
+                said=ways.in_words(trial),
+            ),
+            data={
+                "kind": form_of(trial),
+                "group": list(trial.group),
+                **ways.as_data(trial, evidence.roster),
+            },
+        )
+        found.append(_at(entry, "store"))
     return found
 
 
@@ -145,21 +178,36 @@ def _passed_later(evidence: Evidence, direct: direct_evidence.DirectEvidence) ->
     return any(one.passed and alone == own[at][0] for alone, one in own[at + 1 :])
 
 
+def _passed_again(entry: Culprit) -> str:
+    return say("{said}; it passed when that was repeated", said=entry.evidence)
+
+
 def _as_transient(entry: Culprit) -> Culprit:
     return msgspec.structs.replace(
         entry,
         severity=Severity.WARNING,
         confidence=Confidence.POSSIBLE,
-        evidence=f"{entry.evidence}; it passed when that was repeated",
+        evidence=_passed_again(entry),
     )
+
+
+def _as_seen_once(entry: Culprit) -> Culprit:
+    """Return the entry of what was seen, and did not come back: it happened all the same."""
+    return msgspec.structs.replace(entry, evidence=_passed_again(entry))
 
 
 def _at(entry: Culprit, phase: Phase | None) -> Culprit:
     return msgspec.structs.replace(entry, phase=phase)
 
 
-def _data(result: RankResult) -> dict[str, Any]:
-    return {"kind": result.kind or result.status, **result.data}
+def _data(direct: direct_evidence.DirectEvidence) -> dict[str, Any]:
+    result = direct.result
+    data: dict[str, Any] = {"kind": result.kind or result.status, **result.data}
+    if result.look is not None:
+        data["look"] = builtins(result.look)
+    if direct.fixes:
+        data["fixes"] = [builtins(one) for one in direct.fixes]
+    return data
 
 
 def _judged(evidence: Evidence, cause: Cause) -> tuple[Culprit | None, str]:
@@ -172,12 +220,14 @@ def _judged(evidence: Evidence, cause: Cause) -> tuple[Culprit | None, str]:
     is_hopeless = bool(runs.tried) and runs.upcoming is None
     if runs.passing is not None:
         slug = finding_of.of_control_run(runs.passing)
-        words += f"; {_passes(runs.passing)}, and not without"
-        words += "" if runs.is_sure else " (seen once)"
+        words = _with_run(words, runs.passing, is_sure=runs.is_sure)
         is_small = len(cause.ranks) <= 2  # noqa: PLR2004  # what the control runs were tried on
         sure = Confidence.CERTAIN if runs.is_sure and is_small else Confidence.LIKELY
     elif is_hopeless:
-        words += "; no control run cures it, so that it is no single transport of NCCL"
+        words = say(
+            "{said}; no control run cures it, so no single transport of NCCL is at fault",
+            said=words,
+        )
     if runs.passing is None and sentence.is_nobody:
         return None, words
     if runs.passing is None and cause.sort in ("either", "inside") and sure is Confidence.POSSIBLE:
@@ -222,11 +272,16 @@ def _slug(cause: Cause, trial: Trial, *, is_link: bool) -> str:
     return finding_of.of_link(form) if is_link else finding_of.of_rank(form)
 
 
-def _passes(run: ControlRun) -> str:
-    """Return how the set passes without a layer of NCCL."""
+def _with_run(said: str, run: ControlRun, *, is_sure: bool) -> str:
+    """Return a sentence and how the set passes without a layer of NCCL."""
     if run.backend == "gloo":
-        return "it passes over gloo instead of NCCL"
-    return f"it passes with {' '.join(f'{name}={value}' for name, value in run.env.items())}"
+        words = say("{said}; it passes over gloo instead of NCCL, and not without", said=said)
+    else:
+        variables = " ".join(f"{name}={value}" for name, value in run.env.items())
+        words = say(
+            "{said}; it passes with {variables}, and not without", said=said, variables=variables
+        )
+    return words if is_sure else say("{said} (seen once)", said=words)
 
 
 def _names_infiniband(trial: Trial) -> bool:
@@ -249,7 +304,7 @@ def _transient_pairs(evidence: Evidence) -> list[Culprit]:
         ends = [min(r for r in trial.ranks if evidence.node_of[r] == n) for n in trial.nodes]
         ends = ends if len(ends) > 1 else sorted(trial.ranks)
         entry = blamed(
-            slug, evidence.roster, ends, evidence=f"together they {HOW[form]}",
+            slug, evidence.roster, ends, evidence=say("together they {how}", how=HOW[form]),
             data={"kind": form, "group": list(trial.group)},
         )  # fmt: skip
         found.append(between(_as_transient(_at(entry, phase_of(trial))), evidence.roster))
@@ -262,12 +317,24 @@ def _left_open(evidence: Evidence, questions: Sequence[str]) -> list[str]:
         is_pair = len(trial.ranks) == 2 or len(trial.nodes) == 2  # noqa: PLR2004
         if not is_pair and not evidence.is_accounted(trial):
             how = HOW[form_of(trial)]
-            said = f"{len(trial.ranks)} ranks together {how}, and passed when that was repeated"
-            return [f"{said}: chance, or a fault that comes and goes"]
+            return [
+                say(
+                    "{count} ranks together {how}, and passed when that was repeated: chance, or a "
+                    "fault that comes and goes",
+                    count=len(trial.ranks),
+                    how=how,
+                )
+            ]
     if questions:
         return []
     for trial in evidence.unexplained:
         if len(trial.nodes) > 2 and not evidence.is_accounted(trial):  # noqa: PLR2004
             how = HOW[form_of(trial)]
-            return [f"{len(trial.ranks)} ranks together {how}; who is to blame was not found"]
+            return [
+                say(
+                    "{count} ranks together {how}; who is to blame was not found",
+                    count=len(trial.ranks),
+                    how=how,
+                )
+            ]
     return []

@@ -8,8 +8,6 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import get_args
 
-import msgspec
-
 from gpucheck.facts.claims import Confidence
 from gpucheck.facts.preflight import Phase
 from gpucheck.findings import (
@@ -19,7 +17,12 @@ from gpucheck.findings import (
     torch_import_broken,
     wrong_result,
 )
-from gpucheck.preflight.model import RankResult
+from gpucheck.language import say
+from gpucheck.preflight.diagnose import looks, own_errors
+from gpucheck.preflight.diagnose.direct import DirectEvidence
+from gpucheck.preflight.model import Backend, RankResult
+
+__all__ = ["PHASES", "DirectEvidence", "agreed_on", "alone", "together", "went_wrong"]
 
 PHASES: tuple[str, ...] = get_args(Phase)
 _ENTER = PHASES.index("enter")
@@ -32,16 +35,6 @@ _SHARED = ("nccl-error", "wrong-value", "collective-timeout", "not-finite")
 _FAILING = ("failed", "crashed", "timed-out", "lost")
 
 
-class DirectEvidence(msgspec.Struct, frozen=True, kw_only=True):
-    """A rank that one step shows to have failed, and how certain that is."""
-
-    rank: int
-    slug: str
-    evidence: str
-    confidence: Confidence = Confidence.CERTAIN
-    result: RankResult
-
-
 def went_wrong(result: RankResult | None) -> bool:
     """Whether this rank failed itself; not when it only waited, or never ran."""
     return result is not None and result.status in _FAILING
@@ -51,49 +44,62 @@ def alone(result: RankResult) -> DirectEvidence | None:
     """Judge a rank that was tested without communication: any failure there is its own."""
     if not went_wrong(result) or result.status == "lost":
         return None
-    words = _words(result)
+    if held := looks.held([result]):
+        return held[0]
+    if (own := own_errors.own_error(result)) is not None:
+        return own
     roots = result.data.get("roots")
     if isinstance(roots, list) and roots and isinstance(roots[0], dict) and roots[0].get("slug"):
-        said = f"never came to its tests: {roots[0].get('headline') or result.detail}"
+        why = roots[0].get("headline") or result.detail
+        said = say("never came to its tests: {why}", why=why)
         sure = _confidence(roots[0].get("confidence"))
         slug = str(roots[0]["slug"])
         return DirectEvidence(
             rank=result.rank, slug=slug, evidence=said, confidence=sure, result=result
         )
     if result.kind == "no-device":
-        said = f"has no GPU to test: {result.detail}"
+        said = say("has no GPU to test: {why}", why=result.detail)
         # Its node's own check named no cause, so why torch sees none is not known.
         return DirectEvidence(
             rank=result.rank, slug=no_nvidia_gpu.RULE.slug, evidence=said,
             confidence=Confidence.POSSIBLE, result=result,
         )  # fmt: skip
     if result.status == "timed-out" and result.phase == "import":
-        said = f"{result.detail}: a slow or hanging disk, or torch hangs in it{words}"
+        said = say("{what}: a slow or hanging disk, or torch hangs in it", what=result.detail)
         return DirectEvidence(
             rank=result.rank, slug=torch_import_broken.RULE.slug, evidence=said,
             confidence=Confidence.POSSIBLE, result=result,
         )  # fmt: skip
     if result.status == "timed-out":
         rule = rank_hangs.RULE
-        said = f"did not finish its tests alone, in phase {result.phase}{words}"
+        said = say("did not finish its tests alone, in phase {phase}", phase=result.phase)
     elif result.kind in ("wrong-value", "not-finite"):
         rule = wrong_result.RULE
-        said = f"computed wrong values alone, without any other rank{words}"
+        said = say("computed wrong values alone, without any other rank")
     else:
-        what = result.kind or result.status
         rule = rank_crashed.RULE
-        said = f"failed alone, without any other rank, in phase {result.phase} ({what}){words}"
+        said = say(
+            "failed alone, without any other rank, in phase {phase} ({kind})",
+            phase=result.phase, kind=result.kind or result.status,
+        )  # fmt: skip
     return DirectEvidence(
-        rank=result.rank, slug=rule.slug, evidence=said + _stuck(result), result=result
+        rank=result.rank, slug=rule.slug, evidence=_with_rest(said, result), result=result
     )
 
 
-def together(group: Sequence[int], results: Mapping[int, RankResult]) -> list[DirectEvidence]:
+def together(
+    group: Sequence[int], results: Mapping[int, RankResult], backend: Backend = "nccl"
+) -> list[DirectEvidence]:
     """Name the failed ranks of a group whose collective failed; [] when it names nobody."""
     known = [results[rank] for rank in group if rank in results]
+    if found := [*looks.held(known), *own_errors.named(known)]:
+        return found
     if any(one.status == "lost" for one in known):
         return []  # the others waited for it; that it is lost is said elsewhere
-    return _first_to_fail(known) or _never_entered(known) or _wrong_sum(known) or _unkillable(known)
+    named = _first_to_fail(known) or _never_entered(known)
+    if not named and backend == "gloo":
+        named = looks.not_begun(known)
+    return named or _wrong_sum(known) or _unkillable(known)
 
 
 def _confidence(word: object) -> Confidence:
@@ -112,10 +118,17 @@ def _first_to_fail(known: list[RankResult]) -> list[DirectEvidence]:
         return []
     others = len(known) - 1
     what = first.kind or first.status
-    said = f"ended ({what}) before the other {others} ranks of its group did, in phase"
-    words = f"{said} {first.phase}{_words(first)}"
+    words = say(
+        "ended ({kind}) before the other {count} ranks of its group did, in phase {phase}",
+        kind=what, count=others, phase=first.phase,
+    )  # fmt: skip
     return [
-        DirectEvidence(rank=first.rank, slug=rank_crashed.RULE.slug, evidence=words, result=first)
+        DirectEvidence(
+            rank=first.rank,
+            slug=rank_crashed.RULE.slug,
+            evidence=_with_detail(words, first),
+            result=first,
+        )
     ]
 
 
@@ -140,19 +153,31 @@ def _never_entered(known: list[RankResult]) -> list[DirectEvidence]:
     behind = [one for one in behind if _stood_still(one, inside)]
     if len(behind) > len(known) // 2:
         return []
-    which = "the first all-reduce" if latest <= 1 else f"all-reduce {latest}"
     waiting = sum(one.collective == latest for one in inside)
-    said = f"never entered {which}, in which {waiting} other ranks waited; its last phase was"
     return [
         DirectEvidence(
             rank=one.rank,
             slug=rank_hangs.RULE.slug,
-            evidence=f"{said} {one.phase}{_words(one)}{_stuck(one)}{_in_its_time(one)}",
-            confidence=Confidence.LIKELY if _in_its_time(one) else Confidence.CERTAIN,
+            evidence=_with_time(_with_rest(_outside(one, latest, waiting), one), one),
+            confidence=Confidence.LIKELY if _had_time(one) else Confidence.CERTAIN,
             result=one,
         )
         for one in behind
     ]
+
+
+def _outside(one: RankResult, latest: int, waiting: int) -> str:
+    if latest <= 1:
+        return say(
+            "never entered the first all-reduce, in which {count} other ranks waited; its last "
+            "phase was {phase}",
+            count=waiting, phase=one.phase,
+        )  # fmt: skip
+    return say(
+        "never entered all-reduce {number}, in which {count} other ranks waited; its last phase "
+        "was {phase}",
+        number=latest, count=waiting, phase=one.phase,
+    )  # fmt: skip
 
 
 def _stood_still(one: RankResult, waiting: list[RankResult]) -> bool:
@@ -165,14 +190,22 @@ def _stood_still(one: RankResult, waiting: list[RankResult]) -> bool:
     return own is None or bool(one.data.get("own_deadline")) or 2 * float(own) >= longest
 
 
-def _in_its_time(one: RankResult) -> str:
-    """Return a remark for a rank that still had time in its phase: its GPU may start slowly.
+def _had_time(one: RankResult) -> bool:
+    """Whether a rank still had time in its phase: its GPU may start slowly.
 
     Connecting ranks wait for nothing of their own, and all others had finished.
     """
-    if one.data.get("own_deadline") or one.phase in ("connect", "leave"):
-        return ""
-    return "; slow, or stuck: its own time for that was not over when the time of the others was"
+    return not one.data.get("own_deadline") and one.phase not in ("connect", "leave")
+
+
+def _with_time(said: str, one: RankResult) -> str:
+    if not _had_time(one):
+        return said
+    return say(
+        "{said}; slow, or stuck: its own time for that was not over when the time of the others "
+        "was",
+        said=said,
+    )
 
 
 def _opened_no_store(known: list[RankResult]) -> list[DirectEvidence]:
@@ -181,14 +214,16 @@ def _opened_no_store(known: list[RankResult]) -> list[DirectEvidence]:
     waiting = all(one.kind == "not-begun" for one in others)
     if first.status != "timed-out" or first.kind == "not-begun" or not waiting or not others:
         return []
-    said = f"was to open the store at which {len(others)} other ranks meet, and hung in phase"
-    words = f"{said} {first.phase}{_words(first)}{_stuck(first)}{_in_its_time(first)}"
-    sure = Confidence.LIKELY if _in_its_time(first) else Confidence.CERTAIN
+    words = say(
+        "was to open the store at which {count} other ranks meet, and hung in phase {phase}",
+        count=len(others), phase=first.phase,
+    )  # fmt: skip
+    sure = Confidence.LIKELY if _had_time(first) else Confidence.CERTAIN
     return [
         DirectEvidence(
             rank=first.rank,
             slug=rank_hangs.RULE.slug,
-            evidence=words,
+            evidence=_with_time(_with_rest(words, first), first),
             confidence=sure,
             result=first,
         )
@@ -216,9 +251,17 @@ def _wrong_sum(known: list[RankResult]) -> list[DirectEvidence]:
     if any(one.passed and one is not result for one in known):
         return []
     fault = wrong[0].data.get("fault")
-    how = f" ({fault})" if isinstance(fault, str) else ""
-    said = f"its contribution to the sum was wrong{how}, in the same way on {len(wrong)} ranks"
-    words = f"{said} of {len(known)}"
+    if isinstance(fault, str):
+        words = say(
+            "its contribution to the sum was wrong ({fault}), in the same way on {count} ranks of "
+            "{all}",
+            fault=fault, count=len(wrong), all=len(known),
+        )  # fmt: skip
+    else:
+        words = say(
+            "its contribution to the sum was wrong, in the same way on {count} ranks of {all}",
+            count=len(wrong), all=len(known),
+        )  # fmt: skip
     return [
         DirectEvidence(rank=result.rank, slug=wrong_result.RULE.slug, evidence=words, result=result)
     ]
@@ -239,7 +282,7 @@ def _unkillable(known: list[RankResult]) -> list[DirectEvidence]:
         DirectEvidence(
             rank=one.rank,
             slug=rank_hangs.RULE.slug,
-            evidence=f"got stuck in phase {one.phase}{_words(one)}{_stuck(one)}",
+            evidence=_with_rest(say("got stuck in phase {phase}", phase=one.phase), one),
             confidence=Confidence.LIKELY if few else Confidence.POSSIBLE,
             result=one,
         )
@@ -247,9 +290,13 @@ def _unkillable(known: list[RankResult]) -> list[DirectEvidence]:
     ]
 
 
-def _words(one: RankResult) -> str:
-    return f": {one.detail}" if one.detail else ""
+def _with_rest(said: str, one: RankResult) -> str:
+    """Return a sentence with the rank's own words, and that it cannot be killed if that is so."""
+    words = _with_detail(said, one)
+    if one.kind != "unkillable":
+        return words
+    return say("{said}; not even SIGKILL ended it: stuck in the driver", said=words)
 
 
-def _stuck(one: RankResult) -> str:
-    return "; not even SIGKILL ended it: stuck in the driver" if one.kind == "unkillable" else ""
+def _with_detail(said: str, one: RankResult) -> str:
+    return say("{said}: {detail}", said=said, detail=one.detail) if one.detail else said

@@ -14,6 +14,8 @@ from gpucheck.preflight.diagnose import direct_evidence
 from gpucheck.preflight.diagnose.rounds import Pair, pair
 from gpucheck.preflight.model import Backend, Kind, RankResult, Roster, StepResult
 
+PHASES = direct_evidence.PHASES
+_STORE = PHASES.index("store")
 Ranks = frozenset[int]
 _NOBODY: Ranks = frozenset()
 
@@ -76,6 +78,9 @@ class Evidence:
         ranks, nodes: what pairs of ranks, of nodes, have shown.
         bad_ranks, bad_nodes: who fails with two proven-good partners.
         working: nodes in which some ranks passed among themselves.
+        unreached: nodes whose ports ranks of other nodes did not reach: the trials, by those nodes.
+        entered: nodes whose port a rank of another node has reached.
+        closed: nodes whose ports nobody reached, of two other nodes at least.
         bad_ports: ranks that work within their node and fail with others.
         opened: nodes in which more than two ranks failed together and nobody was named by that.
         bad_node_count: nodes that are bad, or not cleared.
@@ -124,6 +129,7 @@ class Evidence:
             if result.status == "lost" and rank in self.node_of
         }
         self.direct = self._named_directly()
+        self._judge_ways()
         self._judge_ranks()
         self.unexplained = [
             trial
@@ -207,15 +213,36 @@ class Evidence:
                         found.setdefault(rank, direct)
         for trial in self.plain():
             if trial.passed is False:
-                for direct in direct_evidence.together(trial.group, trial.results):
+                for direct in direct_evidence.together(trial.group, trial.results, trial.backend):
                     found.setdefault(direct.rank, direct)
         return found
+
+    def _judge_ways(self) -> None:
+        """Judge the nodes by whether others reach the ports that their ranks open."""
+        self.unreached: dict[int, dict[int, Trial]] = {}
+        self.entered: set[int] = set()
+        for trial in self.plain():
+            first = self.node_of[trial.group[0]]
+            for result in trial.results.values():
+                node = self.node_of[result.rank]
+                if node == first:
+                    continue
+                if result.kind == "store-unreachable":
+                    self.unreached.setdefault(first, {}).setdefault(node, trial)
+                elif PHASES.index(result.phase) > _STORE:
+                    self.entered.add(first)
+        self.closed = [
+            node
+            for node, trials in sorted(self.unreached.items())
+            if len(trials) > 1 and node not in self.entered
+        ]
 
     def _judge_ranks(self) -> None:
         """Judge the ranks by their pairs, within a node and across nodes."""
         self._blamed: set[int] = (
             set(self.direct) | self.lost | self.roster.dead | self.roster.absent
         )
+        self._blamed |= {rank for rank, node in self.node_of.items() if node in self.closed}
         proven = {rank for trial in self._passing for rank in trial.ranks}
         tried, failing = set(), set()
         for trial in self.plain():

@@ -68,6 +68,7 @@ def _plans(evidence: Evidence, limits: Limits) -> Iterator[Plan]:
     yield plans.gpu_partners(evidence)
     yield plans.unmet(evidence)
     yield plans.repeated(evidence, rest)
+    yield plans.ways_in(evidence)
     yield plans.links_again(evidence)
     yield plans.rails(evidence)
     yield plans.grow(evidence, rest)

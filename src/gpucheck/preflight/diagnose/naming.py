@@ -7,6 +7,7 @@ import msgspec
 
 from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.preflight import Culprit
+from gpucheck.language import in_series, say, say_many
 from gpucheck.preflight.model import Roster
 
 _MOST = 4
@@ -54,10 +55,18 @@ def between(culprit: Culprit, roster: Roster) -> Culprit:
 def words_of(names: Sequence[object]) -> str:
     """Return the first few names, and how many more there are."""
     more = len(names) - _MOST
-    few = ", ".join(str(name) for name in names[:_MOST])
-    return f"{few} and {more} more" if more > 0 else few
+    few = in_series([str(name) for name in names[:_MOST]])
+    return say("{names} and {count} more", names=few, count=more) if more > 0 else few
 
 
-def counted(number: int, noun: str) -> str:
-    """Return a number with its noun: ``1 other host``, ``7 other hosts``."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+def clauses(parts: Sequence[str]) -> str:
+    """Return parts of a sentence with semicolons between them; "" without any."""
+    words = parts[0] if parts else ""
+    for part in parts[1:]:
+        words = say("{said}; {more}", said=words, more=part)
+    return words
+
+
+def in_ranks(number: int) -> str:
+    """Return ``1 rank``, ``7 ranks``."""
+    return say_many(number, "{count} rank", "{count} ranks")

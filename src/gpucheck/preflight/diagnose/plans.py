@@ -227,6 +227,26 @@ def repeated(evidence: Evidence, rest: tuple[int, ...]) -> Plan:
     return Plan(kind="inside", groups=groups, repeats=True)
 
 
+def ways_in(evidence: Evidence) -> Plan:
+    """Have another node reach a node whose port one did not reach, and nobody else was seen to.
+
+    A host that refuses what comes in looks like a broken link to the one that tried it first.
+    """
+    groups: list[tuple[int, ...]] = []
+    for node, trials in sorted(evidence.unreached.items()):
+        if node in evidence.entered or len(trials) > 1 or node not in evidence.pool:
+            continue
+        first = evidence.pool[node][0]  # who stands first in a group opens its store
+        groups += [
+            (first, rank)
+            for other in _open_nodes(evidence)
+            if other in evidence.nodes.proven and other != node and other not in trials
+            for rank in evidence.pool[other]
+            if frozenset((first, rank)) not in evidence.attempted
+        ][:1]
+    return Plan(kind="links", groups=rounds.disjoint(groups))
+
+
 def links_again(evidence: Evidence) -> Plan:
     """Repeat failed pairs whose ends are both proven good: what remains is the link."""
     groups: list[tuple[int, ...]] = [both for both in evidence.links if evidence.fails(both) == 1]

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable
 from gpucheck.facts.claims import Confidence
 from gpucheck.facts.preflight import Phase
 from gpucheck.findings.form import GroupFailure
+from gpucheck.language import any_of, say
 from gpucheck.preflight.diagnose import direct_evidence, ways
 from gpucheck.preflight.diagnose.causes import Cause
 from gpucheck.preflight.diagnose.evidence import Evidence, Trial
@@ -13,11 +14,11 @@ from gpucheck.preflight.diagnose.naming import words_of
 _CONNECT = direct_evidence.PHASES.index("connect")
 _PAIR = 2
 HOW: dict[GroupFailure, str] = {
-    "wrong": "got wrong sums",
-    "store": "did not meet at the store",
-    "connect": "never connected",
-    "error": "failed",
-    "hang": "entered an all-reduce and never left it",
+    "wrong": say("got wrong sums"),
+    "store": say("did not meet at the store"),
+    "connect": say("never connected"),
+    "error": say("failed"),
+    "hang": say("entered an all-reduce and never left it"),
 }
 
 
@@ -57,7 +58,7 @@ class Sentence:
         self._how = HOW[form]
         self._way = ways.in_words(evidence.first(cause.group)) if form == "store" else ""
         if self._way:
-            self._how = f"{HOW[form]} ({self._way})"
+            self._how = say("{how} ({why})", how=HOW[form], why=self._way)
         is_whole = len(evidence.nodes_of_job) == 1 and len(cause.group) > _PAIR
         self.is_nobody = cause.sort == "scale" or (cause.sort == "inside" and is_whole)
         of_two = cause.sort == "either" and len(cause.units) == _PAIR
@@ -70,7 +71,9 @@ class Sentence:
         if sort == "either" or self._is_flaky() or self._are_many():
             return Confidence.POSSIBLE
         if sort in ("link", "node-link"):
+            end = evidence.node_of[evidence.first(self._cause.group).group[0]]
             again = evidence.fails(self._cause.group) > 1
+            again &= not self._way or end in evidence.entered  # else it may refuse all
             return Confidence.CERTAIN if again else Confidence.LIKELY
         if sort == "inside":
             again = evidence.fails_within[self._cause.units[0]] > 1
@@ -82,29 +85,39 @@ class Sentence:
         """Return the sentence, with everything that makes it less certain."""
         words = self._sentence()
         if self._is_flaky():
-            words += "; but it passed at least once when that was repeated"
+            words = say("{said}; but it passed at least once when that was repeated", said=words)
         named = direct_evidence.agreed_on(self._evidence.first(self._cause.group).results.values())
         if self.is_link and named is not None:
-            words += f"; what rank {named} sent is what was wrong on both sides"
+            words = say(
+                "{said}; what rank {rank} sent is what was wrong on both sides",
+                said=words, rank=named,
+            )  # fmt: skip
         if self._cause.sort in ("rank", "node") and self._are_many():
-            words += "; this is unsure, since more than a quarter of them fail"
+            words = say(
+                "{said}; this is unsure, since more than a quarter of them fail", said=words
+            )
         return words
 
     def _sentence(self) -> str:
         cause, how = self._cause, self._how
-        good = f"{len(cause.partners)} partners that pass with others"
+        count = len(cause.partners)
         if cause.sort == "rank":
-            return f"{how}, with each of {good} (ranks {words_of(cause.partners)})"
+            return say(
+                "{how}, with each of {count} partners that pass with others (ranks {ranks})",
+                how=how, count=count, ranks=words_of(cause.partners),
+            )  # fmt: skip
         if cause.sort == "port":
-            return (
-                f"{how}, with each of {good} on other hosts (ranks {words_of(cause.partners)}); it "
-                "works with its neighbours: what it uses to leave its host is broken"
-            )
+            return say(
+                "{how}, with each of {count} partners that pass with others on other hosts (ranks "
+                "{ranks}); it works with its neighbours: what it uses to leave its host is broken",
+                how=how, count=count, ranks=words_of(cause.partners),
+            )  # fmt: skip
         if cause.sort == "node":
-            hosts = words_of(self._hosts(cause.partners))
-            return (
-                f"its ranks {how}, with each of {good} (hosts {hosts}), and work among themselves"
-            )
+            return say(
+                "its ranks {how}, with each of {count} partners that pass with others (hosts "
+                "{hosts}), and work among themselves",
+                how=how, count=count, hosts=words_of(self._hosts(cause.partners)),
+            )  # fmt: skip
         if cause.sort in ("link", "node-link"):
             return self._of_link()
         if cause.sort == "inside":
@@ -116,50 +129,74 @@ class Sentence:
     def _of_link(self) -> str:
         times = _often(self._evidence.fails(self._cause.group))
         if self._way:
-            return f"{self._way}: {times}, while each end passes with others"
-        ends = "the two" if self._cause.sort == "link" else "the ranks of the two hosts"
-        return f"{ends} {self._how} with each other ({times}), and each passes with others"
+            return say(
+                "{way}: {often}, while each end passes with others", way=self._way, often=times
+            )
+        if self._cause.sort == "link":
+            return say(
+                "the two {how} with each other ({often}), and each passes with others",
+                how=self._how, often=times,
+            )  # fmt: skip
+        return say(
+            "the ranks of the two hosts {how} with each other ({often}), and each passes with "
+            "others",
+            how=self._how, often=times,
+        )  # fmt: skip
 
     def _of_inside(self) -> str:
         cause = self._cause
         if self.is_link:
-            return f"together they {self._how}: one of the two, or the link between them, is broken"
-        if cause.partners:
-            good = words_of(cause.partners)
-            return f"with rank {good}, which passes with others, it {self._how}: it, or the link"
-        if len(cause.group) == _PAIR:
-            return (
-                f"no pair of the ranks {words_of(cause.ranks)} passes: they {self._how}; one of "
-                "them, or what they share, is broken"
+            return say(
+                "together they {how}: one of the two, or the link between them, is broken",
+                how=self._how,
             )
-        return (
-            f"its ranks {self._how} from {len(cause.group)} ranks on, while "
-            "every pair of them that was tried passes: not one GPU, but what they share"
-        )
+        if cause.partners:
+            return say(
+                "with rank {ranks}, which passes with others, it {how}: it is broken, or the link",
+                ranks=words_of(cause.partners), how=self._how,
+            )  # fmt: skip
+        if len(cause.group) == _PAIR:
+            return say(
+                "no pair of the ranks {ranks} passes: they {how}; one of them, or what they share, "
+                "is broken",
+                ranks=words_of(cause.ranks), how=self._how,
+            )  # fmt: skip
+        return say(
+            "groups of {count} or more of its ranks {how}, while every pair of them that was tried "
+            "passes: not one GPU is broken, but what they share",
+            count=len(cause.group), how=self._how,
+        )  # fmt: skip
 
     def _of_scale(self) -> str:
         nodes = {self._evidence.node_of[rank] for rank in self._cause.group}
-        return (
-            f"from {len(self._cause.group)} ranks on {len(nodes)} hosts on, the ranks {self._how}, "
-            "while every pair of hosts that was tried passes: a link between nodes, or scale"
-        )
+        return say(
+            "groups of {count} or more ranks on {hosts} hosts {how}, while every pair of hosts "
+            "that was tried passes: a link between nodes is broken, or the scale is too large",
+            count=len(self._cause.group), hosts=len(nodes), how=self._how,
+        )  # fmt: skip
 
     def _of_either(self) -> str:
         cause = self._cause
         hosts = words_of(self._hosts(cause.units))
         if cause.partners:
-            good = words_of(self._hosts(cause.partners))
-            return f"with {good}, which pass with others, its ranks {self._how}: it, or the link"
+            return say(
+                "with {hosts}, which pass with others, its ranks {how}: it is broken, or the link",
+                hosts=words_of(self._hosts(cause.partners)), how=self._how,
+            )  # fmt: skip
         if len(cause.units) == _PAIR:
-            return f"together they {self._how}: {hosts.replace(', ', ' or ')}, or the link between"
-        return (
-            f"no pair of {hosts} that was tried passes: they {self._how}; more than a quarter of "
-            "the nodes are bad, or what they share is, so that nobody can be named"
-        )
+            return say(
+                "together they {how}: {hosts}, or the link between them, is broken",
+                how=self._how, hosts=any_of(self._hosts(cause.units)),
+            )  # fmt: skip
+        return say(
+            "no pair of {hosts} that was tried passes: they {how}; more than a quarter of the "
+            "nodes are bad, or what they share is, so that nobody can be named",
+            hosts=hosts, how=self._how,
+        )  # fmt: skip
 
     def _hosts(self, nodes: Iterable[int]) -> list[str]:
         host_of = self._evidence.host_of
-        return [host_of.get(node) or f"node {node}" for node in nodes]
+        return [host_of.get(node) or say("node {node}", node=node) for node in nodes]
 
     def _is_flaky(self) -> bool:
         ranks = set(self._cause.ranks)
@@ -185,4 +222,6 @@ def _quarter(units: Collection[int]) -> int:
 
 
 def _often(times: int) -> str:
-    return {1: "once", 2: "twice"}.get(times, f"{times} times")
+    if times == 1:
+        return say("once")
+    return say("twice") if times == 2 else say("{count} times", count=times)  # noqa: PLR2004

@@ -1,6 +1,7 @@
 """A step in one line: which groups it tried, what became of them, what it measured."""
 
-from gpucheck.preflight.diagnose.naming import counted, words_of
+from gpucheck.language import Sentence, say, say_many
+from gpucheck.preflight.diagnose.naming import clauses, words_of
 from gpucheck.preflight.model import RankResult, StepResult
 
 _MOST = 4
@@ -12,34 +13,49 @@ def in_words(done: StepResult) -> str:
     passed = sum(done.passed(group) for group in groups)
     sizes = sorted({len(group) for group in groups})
     if done.step.kind == "alone":
-        what = f"{counted(len(groups), 'rank')} without any other"
+        what = say_many(
+            len(groups), "{count} rank without any other", "{count} ranks without any other"
+        )
     else:
         of = "-".join(map(str, dict.fromkeys((sizes[0], sizes[-1]))))
-        what = f"{counted(len(groups), 'group')} of {of} ranks"
-    parts = [what, f"{passed} passed"]
+        what = say_many(
+            len(groups), "{count} group of {size} ranks", "{count} groups of {size} ranks", size=of
+        )
+    parts = [what, say("{count} passed", count=passed)]
     if passed < len(groups):
-        parts.append(f"{len(groups) - passed} did not")
+        parts.append(say("{count} did not", count=len(groups) - passed))
     if done.step.env:
-        parts.append("with " + " ".join(f"{k}={v}" for k, v in sorted(done.step.env.items())))
+        variables = " ".join(f"{k}={v}" for k, v in sorted(done.step.env.items()))
+        parts.append(say("with {variables}", variables=variables))
     results = sorted(done.results.values(), key=lambda one: one.rank)
     parts += _went(results)
     parts += _measured([one for one in results if one.passed])
     slowest = max((one.seconds for one in results), default=0.0)
-    return "; ".join([*parts, f"{slowest:.1f} s"])
+    return clauses([*parts, say("{seconds:.1f} s", seconds=slowest)])
 
 
-def _went(results: list[RankResult]) -> list[str]:
+def _went(results: list[RankResult]) -> list[Sentence]:
     """Return how the other ranks ended, with their numbers: the most frequent end first."""
     ends: dict[str, list[int]] = {}
     for one in results:
         if not one.passed:
-            kind = f" ({one.kind})" if one.kind and one.kind != one.status else ""
-            ends.setdefault(f"{one.status}{kind} in phase {one.phase}", []).append(one.rank)
+            kind = f"{one.status} ({one.kind})" if one.kind not in ("", one.status) else one.status
+            end = say("{kind} in phase {phase}", kind=kind, phase=one.phase)
+            ends.setdefault(end, []).append(one.rank)
     most = sorted(ends.items(), key=lambda pair: -len(pair[1]))[:_MOST]
-    return [f"{end}: rank{'s' * (len(ranks) > 1)} {words_of(ranks)}" for end, ranks in most]
+    return [
+        say_many(
+            len(ranks),
+            "{end}: rank {ranks}",
+            "{end}: ranks {ranks}",
+            end=end,
+            ranks=words_of(ranks),
+        )
+        for end, ranks in most
+    ]
 
 
-def _measured(results: list[RankResult]) -> list[str]:
+def _measured(results: list[RankResult]) -> list[Sentence]:
     """Return the range of each figure over the ranks that passed; its name ends with its unit."""
     found: dict[str, list[float]] = {}
     for one in results:
@@ -48,6 +64,8 @@ def _measured(results: list[RankResult]) -> list[str]:
     return [_span(*name.rpartition(" ")[::2], values) for name, values in found.items()]
 
 
-def _span(what: str, unit: str, values: list[float]) -> str:
-    ends = dict.fromkeys((f"{min(values):.3g}", f"{max(values):.3g}"))
-    return f"{what} {' to '.join(ends)} {unit}"
+def _span(what: str, unit: str, values: list[float]) -> Sentence:
+    least, most = f"{min(values):.3g}", f"{max(values):.3g}"
+    if least == most:
+        return say("{figure} {value} {unit}", figure=what, value=least, unit=unit)
+    return say("{figure} {least} to {most} {unit}", figure=what, least=least, most=most, unit=unit)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from gpucheck.language import say
 from gpucheck.preflight.diagnose.evidence import Trial
 from gpucheck.preflight.model import RankResult, Roster
 
@@ -23,9 +24,13 @@ def in_words(trial: Trial) -> str:
     if one is None:
         return ""
     address, port, error = (one.data.get(name) for name in ("address", "port", "error"))
-    where = f" at {address} port {port}" if address and port else ""
-    said = f" ({error})" if error else ""
-    return f"rank {one.rank} did not reach rank {trial.group[0]}{where}{said}"
+    words = say("rank {rank} did not reach rank {other}", rank=one.rank, other=trial.group[0])
+    if address and port:
+        words = say(
+            "rank {rank} did not reach rank {other} at {address} port {port}",
+            rank=one.rank, other=trial.group[0], address=address, port=port,
+        )  # fmt: skip
+    return say("{said} ({error})", said=words, error=error) if error else words
 
 
 def as_data(trial: Trial, roster: Roster) -> dict[str, Any]:

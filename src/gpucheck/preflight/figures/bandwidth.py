@@ -6,6 +6,7 @@ from typing import Literal
 
 import msgspec
 
+from gpucheck.language import say
 from gpucheck.preflight.figures.peers import Peers
 from gpucheck.preflight.model import Facts, Roster, StepResult
 from gpucheck.tables.bus_bandwidth import BusBandwidths
@@ -115,7 +116,7 @@ def _times(measurements: Mapping[str, float]) -> dict[int, float]:
 class Expected(msgspec.Struct, frozen=True, kw_only=True):
     """What a bandwidth is compared with, in GB/s.
 
-    Below the share ``least`` it is a warning. The share is lower for a reference that a sound
+    Below the share ``least`` it is a warning. The share is lower for a reference that a healthy
     machine may miss for an unknown reason (no NVLink SHARP).
     """
 
@@ -143,8 +144,19 @@ class Groups:
         usual, count = self._peers.others(one.likeness, own.busbw)
         if count < 2:  # noqa: PLR2004  # see above
             return None
-        words = f"the median of {count} other groups of {len(one.group)} ranks"
-        return Expected(busbw=usual, words=f"{words} in {one.place}")
+        return Expected(busbw=usual, words=_of_groups(one, count))
+
+
+def _of_groups(one: Timed, count: int) -> str:
+    if one.nodes == 1:
+        return say(
+            "the median of {count} other groups of {ranks} ranks in one node",
+            count=count, ranks=len(one.group),
+        )  # fmt: skip
+    return say(
+        "the median of {count} other groups of {ranks} ranks in several nodes",
+        count=count, ranks=len(one.group),
+    )  # fmt: skip
 
 
 def of_table(
@@ -175,10 +187,11 @@ def of_table(
     )
     if row is None or _is_tuned(facts, tasks):
         return None
-    words = (
-        f"{row.busbw:g} GB/s, published for {row.gpus} x {model} at {_size(row.size)} "
-        f"({'; '.join(table.titles(row))})"
-    )
+    words = say(
+        "{rate:g} GB/s, published for {gpus} x {model} at {size} ({sources})",
+        rate=row.busbw, gpus=row.gpus, model=model, size=_size(row.size),
+        sources="; ".join(table.titles(row)),
+    )  # fmt: skip
     if row.nvls:
         return Expected(busbw=row.busbw, words=words, least=0.5, is_error_below=0.0)
     return Expected(busbw=row.busbw, words=words)

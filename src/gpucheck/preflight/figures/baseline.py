@@ -14,6 +14,8 @@ from typing import Literal, TypeVar
 
 import msgspec
 
+from gpucheck.language import plain, say
+
 FILE_LIMIT = 4 * 1024 * 1024
 """A larger file is not ours: a machine with 16 GPUs needs some 10 KiB."""
 _MOST_GPUS, _MOST_GROUPS = 4096, 4096
@@ -80,7 +82,9 @@ def default_path(env: Mapping[str, str]) -> Path:
         return Path(state) / _NAME
     home = env.get("HOME", "")
     if not home:
-        raise BaselineError("neither XDG_STATE_HOME nor HOME says where a baseline could be kept")
+        raise BaselineError(
+            say("neither XDG_STATE_HOME nor HOME says where a baseline could be kept")
+        )
     return Path(home) / ".local/state" / _NAME
 
 
@@ -92,20 +96,28 @@ def load(path: Path) -> Baseline:
     """
     try:
         if not stat.S_ISREG(path.stat().st_mode):  # a pipe would keep us waiting
-            raise BaselineError(f"the baseline {path} cannot be read: it is no regular file")
+            raise BaselineError(_unreadable(path, say("it is no regular file")))
         with path.open("rb") as opened:
             data = opened.read(FILE_LIMIT + 1)
     except FileNotFoundError:
         return Baseline()
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
-        raise BaselineError(f"the baseline {path} cannot be read: {why}") from error
+        raise BaselineError(_unreadable(path, why)) from error
     if len(data) > FILE_LIMIT:
-        raise BaselineError(f"{path} is larger than {FILE_LIMIT >> 20} MiB: no baseline")
+        raise BaselineError(
+            say("{file} is larger than {size} MiB: no baseline", file=path, size=FILE_LIMIT >> 20)
+        )
     try:
         return _sound(msgspec.json.decode(data, type=Baseline))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BaselineError(f"{path} is no baseline of gpucheck: {error}") from error
+        raise BaselineError(
+            say("{file} is no baseline of gpucheck: {error}", file=path, error=error)
+        ) from error
+
+
+def _unreadable(path: Path, why: object) -> str:
+    return say("the baseline {file} cannot be read: {why}", file=path, why=why)
 
 
 def _sound(read: Baseline) -> Baseline:
@@ -179,7 +191,9 @@ def save(path: Path, baseline: Baseline) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".baseline-")
         with os.fdopen(handle, "wb") as opened:
-            opened.write(msgspec.json.format(msgspec.json.encode(baseline), indent=1) + b"\n")
+            opened.write(
+                msgspec.json.format(msgspec.json.encode(baseline, enc_hook=plain), indent=1) + b"\n"
+            )
             opened.flush()
             os.fsync(opened.fileno())
         Path(temporary).replace(path)
@@ -188,4 +202,6 @@ def save(path: Path, baseline: Baseline) -> None:
             with contextlib.suppress(OSError):
                 Path(temporary).unlink()
         why = getattr(error, "strerror", None) or error
-        raise BaselineError(f"the baseline {path} cannot be written: {why}") from error
+        raise BaselineError(
+            say("the baseline {file} cannot be written: {why}", file=path, why=why)
+        ) from error

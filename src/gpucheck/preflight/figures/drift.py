@@ -10,7 +10,8 @@ import msgspec
 from gpucheck.facts.claims import Severity
 from gpucheck.facts.preflight import Culprit
 from gpucheck.findings import nccl_version_mismatch, ranks_heterogeneous
-from gpucheck.preflight.diagnose.naming import blamed, counted, words_of
+from gpucheck.language import in_series, listed, say, say_many
+from gpucheck.preflight.diagnose.naming import blamed, clauses, words_of
 from gpucheck.preflight.model import Facts, Roster, TaskFacts
 
 VARIABLES = (
@@ -25,17 +26,22 @@ VARIABLES = (
     "NCCL_SOCKET_FAMILY", "NCCL_SOCKET_NTHREADS", "NCCL_TUNER_PLUGIN", "GLOO_DEVICE_TRANSPORT",
     "TORCH_DISTRIBUTED_DEBUG", "TORCH_NCCL_ASYNC_ERROR_HANDLING",
     "TORCH_NCCL_AVOID_RECORD_STREAMS", "TORCH_NCCL_BLOCKING_WAIT", "TORCH_NCCL_ENABLE_MONITORING",
-    "TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC",
+    "TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC", "OMP_NUM_THREADS", "LD_LIBRARY_PATH",
 )  # fmt: skip
-"""Variables on whose values all ranks should agree."""
+"""Variables on whose values all ranks should agree, besides those with the prefixes."""
+_PREFIXES = ("NCCL_", "GLOO_", "FI_")
+_OF_THE_RANK = ("NCCL_DEBUG", "NCCL_DEBUG_FILE", "NCCL_DEBUG_SUBSYS", "NCCL_HOSTID", "NCCL_COMM_ID")
+"""Variables that a rank, or a host, may have for itself."""
+_OF_AN_ADAPTER = ("_IFNAME", "_IFACE", "_HCA", "_FILE", "_DEVICE_NAME", "_DEV", "_NIC")
+"""How the names of variables end that name an adapter or a file of the host."""
 VARIABLES_OF_THE_HOST = (
     "NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "NCCL_IB_HCA", "NCCL_TOPO_FILE",
     "NCCL_GRAPH_FILE", "NCCL_CONF_FILE",
 )  # fmt: skip
 """Variables that all ranks should have, or none: hosts may name their adapters differently."""
 
-_UNSET = "not set"
-_SET = "set"
+_UNSET = say("not set")
+_SET = say("set")
 _GIB = 1 << 30
 
 
@@ -68,13 +74,20 @@ def differences(facts: Facts) -> list[Difference]:
         _compared("CUDA", facts, lambda one: one.cuda, _grave_unless(_major)),
         _compared("NCCL", facts, lambda one: one.nccl, _always_grave),
         _compared("cuDNN", facts, lambda one: one.cudnn),
-        _compared("the driver", facts, lambda one: one.driver),
+        _compared(say("the driver"), facts, lambda one: one.driver),
         _compared("Python", facts, lambda one: _minor(one.python)),
         *_of_hosts(facts),
-        *(_variable(name, facts) for name in VARIABLES),
-        *(_set_or_not(name, facts) for name in VARIABLES_OF_THE_HOST),
-        _size("shared memory", facts, lambda one: one.shm_bytes),
-        _size("the limit of locked memory", _with_infiniband(facts), lambda one: one.memlock_bytes),
+        *(_variable(name, facts) for name in (*VARIABLES, *_further(facts, is_of_host=False))),
+        *(
+            _set_or_not(name, facts)
+            for name in (*VARIABLES_OF_THE_HOST, *_further(facts, is_of_host=True))
+        ),
+        _size(say("shared memory"), facts, lambda one: one.shm_bytes),
+        _size(
+            say("the limit of locked memory"),
+            _with_infiniband(facts),
+            lambda one: one.memlock_bytes,
+        ),
     ]
     return [one for one in found if one is not None]
 
@@ -107,26 +120,35 @@ def _entry(slug: str, roster: Roster, facts: Facts, same: Sequence[Difference]) 
         [rank.rank for rank in roster.ranks if rank.task in these],
         hosts=[facts[task].host for task in tasks],
         severity=Severity.ERROR if grave else Severity.WARNING,
-        evidence="; ".join(_said(one, facts) for one in same),
-        data={"differs": [one.what for one in same], "tied": tied},
+        evidence=clauses([_said(one, facts) for one in same]),
+        data={"differs": [str(one.what) for one in same], "tied": tied},
     )
 
 
 def _said(one: Difference, facts: Facts) -> str:
     """Return a difference in words: both values, and who has them."""
-    parts = [
-        f"{value} on {words_of(_hosts(tasks, facts))}" for value, tasks in sorted(one.odd.items())
-    ]
+    values = in_series(
+        [
+            say("{value} on {hosts}", value=value, hosts=words_of(_hosts(tasks, facts)))
+            for value, tasks in sorted(one.odd.items())
+        ]
+    )
     if one.usual is None:
-        return f"{one.what}: {', '.join(parts)}; none of them is the majority"
+        return say("{what}: {values}; none of them is the majority", what=one.what, values=values)
     odd = set(one.tasks)
     rest = [task for task in facts if task not in odd]
-    others = counted(len(set(_hosts(rest, facts))), "other host")
-    return f"{one.what}: {', '.join(parts)}, {one.usual} on {others}"
+    return say_many(
+        len(set(_hosts(rest, facts))),
+        "{what}: {values}, {usual} on {count} other host",
+        "{what}: {values}, {usual} on {count} other hosts",
+        what=one.what,
+        values=values,
+        usual=one.usual,
+    )
 
 
 def _hosts(tasks: Iterable[int], facts: Facts) -> list[str]:
-    return list(dict.fromkeys(facts[task].host or f"task {task}" for task in tasks))
+    return list(dict.fromkeys(facts[task].host or say("task {task}", task=task) for task in tasks))
 
 
 Gravity = Callable[[Sequence[str]], Severity]
@@ -192,6 +214,17 @@ def _variable(name: str, facts: Facts) -> Difference | None:
     )
 
 
+def _further(facts: Facts, *, is_of_host: bool) -> list[str]:
+    """Return the variables of collectives that some task has and no list names."""
+    listed = {*VARIABLES, *VARIABLES_OF_THE_HOST, *_OF_THE_RANK}
+    names = {name for one in facts.values() for name in one.variables or ()} - listed
+    return sorted(
+        name
+        for name in names
+        if name.startswith(_PREFIXES) and name.endswith(_OF_AN_ADAPTER) == is_of_host
+    )
+
+
 def _set_or_not(name: str, facts: Facts) -> Difference | None:
     def value(one: TaskFacts) -> str | None:
         if one.variables is None:
@@ -223,12 +256,12 @@ def _of_hosts(facts: Facts) -> list[Difference | None]:
         uuids = {one.uuid for one in devices if one.uuid}
         for task in tasks:
             if names:
-                models[task] = " and ".join(names)
+                models[task] = listed(names)
             if uuids and is_even:
                 counts[task] = str(len(uuids))
     return [
-        _differing("the GPU model", facts, models),
-        _differing("the number of GPUs", facts, counts),
+        _differing(say("the GPU model"), facts, models),
+        _differing(say("the number of GPUs"), facts, counts),
     ]
 
 
@@ -241,7 +274,7 @@ def _size(what: str, facts: Facts, value: Callable[[TaskFacts], int | None]) -> 
     largest = max(finite)
     # Those within a factor of two of the largest count as one value: its own.
     words = {
-        task: "unlimited" if size < 0 else _bytes(largest if 2 * size > largest else size)
+        task: say("unlimited") if size < 0 else _bytes(largest if 2 * size > largest else size)
         for task, size in sizes.items()
     }
     return _differing(what, facts, words)

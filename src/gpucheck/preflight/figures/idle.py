@@ -1,6 +1,7 @@
 """GPUs that the tasks of a node see and none of them uses: they were not tested."""
 
-from gpucheck.preflight.diagnose.naming import counted, words_of
+from gpucheck.language import in_series, say, say_many
+from gpucheck.preflight.diagnose.naming import words_of
 from gpucheck.preflight.model import Device, Facts, Rank, Roster, gpu_number
 
 _MOST_HOSTS = 4
@@ -17,18 +18,21 @@ def notices(roster: Roster, facts: Facts) -> list[str]:
     by_node: dict[int, list[Rank]] = {}
     for one in roster.ranks:
         by_node.setdefault(one.node, []).append(one)
-    said, hosts = [], []
+    said: list[str] = []
+    hosts: list[str] = []
     for node, ranks in by_node.items():
         if words := _on(ranks, facts):
-            hosts.append(ranks[0].host or f"node {node}")
-            said.append(f"{hosts[-1]}: {words}")
+            hosts.append(ranks[0].host or say("node {node}", node=node))
+            said.append(say("{host}: {words}", host=hosts[-1], words=words))
     if len(said) <= _MOST_HOSTS:
         return said
-    more = counted(len(said) - _MOST_HOSTS, "more host")
-    return [
-        *said[:_MOST_HOSTS],
-        f"{more} with GPUs that have no rank: {words_of(hosts[_MOST_HOSTS:])}",
-    ]
+    more = say_many(
+        len(said) - _MOST_HOSTS,
+        "{count} more host with GPUs that have no rank: {hosts}",
+        "{count} more hosts with GPUs that have no rank: {hosts}",
+        hosts=words_of(hosts[_MOST_HOSTS:]),
+    )
+    return [*said[:_MOST_HOSTS], more]
 
 
 def _on(ranks: list[Rank], facts: Facts) -> str:
@@ -48,10 +52,16 @@ def _on(ranks: list[Rank], facts: Facts) -> str:
     left = sorted(index for uuid, index in seen.items() if uuid not in {one.uuid for one in ranks})
     if not left:
         return ""
-    names = ", ".join(map(str, left[:_MOST_GPUS]))
-    names += f" and {len(left) - _MOST_GPUS} more" if len(left) > _MOST_GPUS else ""
-    have = "has" if len(left) == 1 else "have"
-    return (
-        f"{len(left)} of its {len(seen)} GPUs {have} no rank and got no test (GPU {names}), since "
-        f"{counted(len(tasks), 'task')} saw them all and each took one"
+    names = in_series([str(one) for one in left[:_MOST_GPUS]])
+    if len(left) > _MOST_GPUS:
+        names = say("{names} and {count} more", names=names, count=len(left) - _MOST_GPUS)
+    return say_many(
+        len(left),
+        "{count} of its {all} GPUs has no rank and got no test (GPU {names}), since {tasks} saw "
+        "them all and each took one",
+        "{count} of its {all} GPUs have no rank and got no test (GPU {names}), since {tasks} saw "
+        "them all and each took one",
+        all=len(seen),
+        names=names,
+        tasks=say_many(len(tasks), "{count} task", "{count} tasks"),
     )

@@ -19,7 +19,8 @@ from gpucheck.findings import (
     nvlink_down,
     shm_too_small,
 )
-from gpucheck.preflight.diagnose.naming import blamed, counted, words_of
+from gpucheck.language import say, say_many
+from gpucheck.preflight.diagnose.naming import blamed, words_of
 from gpucheck.preflight.model import Facts, Rank, Roster
 
 _ACTIVE = "ACTIVE"
@@ -51,8 +52,12 @@ def shared_gpus(roster: Roster) -> list[Culprit]:
             nccl_duplicate_gpu.RULE.slug,
             roster,
             [one.rank for one in ranks],
-            evidence=f"ranks {words_of([one.rank for one in ranks])} use one GPU, "
-            f"{uuid} ({ranks[0].model or 'of an unknown model'})",
+            evidence=say(
+                "ranks {ranks} use one GPU, {uuid} ({model})",
+                ranks=words_of([one.rank for one in ranks]),
+                uuid=uuid,
+                model=ranks[0].model or say("of an unknown model"),
+            ),
             data={"uuid": uuid},
         )
         for uuid, ranks in by_uuid.items()
@@ -73,8 +78,14 @@ def nvlinks_down(roster: Roster, facts: Facts, severity: Severity) -> list[Culpr
             roster,
             [rank],
             severity=severity,
-            evidence=f"{counted(lost.links, 'NVLink')} up, {lost.usual} on {lost.votes} others of "
-            f"its model ({model})",
+            evidence=say_many(
+                lost.links,
+                "{count} NVLink up, {usual} on {others} others of its model ({model})",
+                "{count} NVLinks up, {usual} on {others} others of its model ({model})",
+                usual=lost.usual,
+                others=lost.votes,
+                model=model,
+            ),
             data={"links": lost.links, "usual": lost.usual},
         )
         for model, active in by_model.items()
@@ -105,7 +116,7 @@ def ports_down(roster: Roster, facts: Facts, severity: Severity) -> list[Culprit
         if 2 * len(up) <= len(states) and len(states) > 2:  # noqa: PLR2004  # one against one
             continue
         for host in set(states) - set(up) if up else ():
-            down.setdefault(host, []).append(f"{port} is {states[host] or 'in no state'}")
+            down.setdefault(host, []).append(_in_state(port, states[host]))
             up_on[host] = max(up_on.get(host, 0), len(up))
     return [
         blamed(
@@ -115,11 +126,23 @@ def ports_down(roster: Roster, facts: Facts, severity: Severity) -> list[Culprit
             hosts=[host],
             severity=severity,
             confidence=Confidence.LIKELY,
-            evidence=f"{words_of(sorted(ports))}, and {_ACTIVE} on {counted(up_on[host], 'other')}",
-            data={"ports": sorted(ports)},
+            evidence=say_many(
+                up_on[host],
+                "{ports}, and {active} on {count} other",
+                "{ports}, and {active} on {count} others",
+                ports=words_of(sorted(ports)),
+                active=_ACTIVE,
+            ),
+            data={"ports": [str(port) for port in sorted(ports)]},
         )
         for host, ports in sorted(down.items())
     ]
+
+
+def _in_state(port: str, state: str) -> str:
+    if not state:
+        return say("{port} is in no state", port=port)
+    return say("{port} is {state}", port=port, state=state)
 
 
 def locked_memory(roster: Roster, facts: Facts) -> list[Culprit]:
@@ -144,8 +167,12 @@ def locked_memory(roster: Roster, facts: Facts) -> list[Culprit]:
             hosts=[facts[task].host for task in low],
             severity=Severity.WARNING,
             confidence=Confidence.LIKELY,
-            evidence=f"only {in_words(least)} of memory may be locked on "
-            f"{words_of(_hosts(facts, low))}, too little for NCCL over InfiniBand",
+            evidence=say(
+                "only {size} of memory may be locked on {hosts}, too little for NCCL over "
+                "InfiniBand",
+                size=in_words(least),
+                hosts=words_of(_hosts(facts, low)),
+            ),
         )
     ]
 
@@ -178,8 +205,12 @@ def shared_memory(roster: Roster, facts: Facts) -> list[Culprit]:
             hosts=[facts[task].host for task in low],
             severity=Severity.WARNING,
             confidence=Confidence.POSSIBLE,
-            evidence=f"shared memory (/dev/shm) of {in_words(min(low.values()))} on "
-            f"{words_of(_hosts(facts, low))}, where NCCL joins several ranks through it",
+            evidence=say(
+                "shared memory (/dev/shm) of {size} on {hosts}, where NCCL joins several ranks "
+                "through it",
+                size=in_words(min(low.values())),
+                hosts=words_of(_hosts(facts, low)),
+            ),
         )
     ]
 

@@ -12,6 +12,7 @@ import msgspec
 from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.preflight import Culprit
 from gpucheck.findings import gpu_slow, link_slow, no_nvidia_gpu, rank_missing, requirement_not_met
+from gpucheck.language import in_series, in_turn, say, say_many
 from gpucheck.preflight.diagnose.naming import blamed, words_of
 from gpucheck.preflight.figures.bandwidth import Timed
 from gpucheck.preflight.figures.slow import Reading
@@ -21,6 +22,7 @@ from gpucheck.tables.nearest import did_you_mean
 from gpucheck.tables.versions import at_least, parse, released
 
 FILE_LIMIT = 64 * 1024
+_THE_FILE = say("the file")
 
 
 class PolicyError(ValueError):
@@ -54,19 +56,27 @@ class Requirements(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
 KEYS = tuple(field.replace("_", "-") for field in Requirements.__struct_fields__)
 
 
-def parse_file(text: str, name: str = "the file") -> Requirements:
+def parse_file(text: str, name: str = _THE_FILE) -> Requirements:
     """Read the requirements in a file.
 
     Raises:
         PolicyError: it is too long, not understood, or demands something unknown.
     """
     if len(text) > FILE_LIMIT:
-        raise PolicyError(f"{name} is longer than {FILE_LIMIT >> 10} KiB: no list of requirements")
+        raise PolicyError(
+            say(
+                "{file} is longer than {size} KiB: no list of requirements",
+                file=name,
+                size=FILE_LIMIT >> 10,
+            )
+        )
     if text.lstrip().startswith("{"):
         try:
             said = msgspec.json.decode(text, type=dict[str, Any])
         except (msgspec.DecodeError, RecursionError) as error:
-            raise PolicyError(f"{name} is no JSON object: {error}") from error
+            raise PolicyError(
+                say("{file} is no JSON object: {error}", file=name, error=error)
+            ) from error
         return _checked(said, name)
     return parse_lines(text.splitlines(), name)
 
@@ -84,9 +94,9 @@ def parse_lines(lines: Iterable[str], name: str = "--require") -> Requirements:
             continue
         key, equals, value = (part.strip() for part in words.partition("="))
         if not equals or not value:
-            raise PolicyError(f"{name}: {words[:60]!r} is not KEY=VALUE")
+            raise PolicyError(say("{file}: {text!r} is not KEY=VALUE", file=name, text=words[:60]))
         if _plain(key) in map(_plain, said):
-            raise PolicyError(f"{name}: {key[:40]} is given twice")
+            raise PolicyError(say("{file}: {key} is given twice", file=name, key=key[:40]))
         said[key] = value
     return _checked(said, name)
 
@@ -111,24 +121,41 @@ def _checked(said: Mapping[str, Any], name: str) -> Requirements:
     plain = {_plain(key): value for key, value in said.items()}
     unknown = next((key for key in plain if key not in KEYS), None)
     if unknown is not None:
+        refused = say(
+            "{file}: {key!r} is none of {keys}.",
+            file=name, key=unknown[:40], keys=in_series(KEYS),
+        )  # fmt: skip
         near = did_you_mean(unknown, KEYS)
-        raise PolicyError(f"{name}: {unknown[:40]!r} is none of {', '.join(KEYS)}.{near}")
+        raise PolicyError(in_turn([refused, near]) if near else refused)
     try:
         found = msgspec.convert(plain, Requirements, strict=False)
     except msgspec.ValidationError as error:
-        raise PolicyError(f"{name}: {error}") from error
+        raise PolicyError(say("{file}: {error}", file=name, error=error)) from error
     for key in _FACTS:
         version = getattr(found, key)
         if version is not None and parse(version) is None:
-            raise PolicyError(f"{name}: {_words(key)}={version[:40]} is no version number")
+            raise PolicyError(
+                say(
+                    "{file}: {key}={version} is no version number",
+                    file=name,
+                    key=_words(key),
+                    version=version[:40],
+                )
+            )
     for key in ("within_peers", "within_baseline"):
         percent = getattr(found, key)
         if percent is not None and not 0 < percent < 100:  # noqa: PLR2004  # per cent
-            raise PolicyError(f"{name}: {_words(key)} is a number of per cent between 0 and 100")
+            raise PolicyError(
+                say(
+                    "{file}: {key} is a number of per cent between 0 and 100",
+                    file=name,
+                    key=_words(key),
+                )
+            )
     if found.gpus_per_node is not None and found.gpus_per_node < 1:
-        raise PolicyError(f"{name}: gpus-per-node is a number of GPUs, 1 or more")
+        raise PolicyError(say("{file}: gpus-per-node is a number of GPUs, 1 or more", file=name))
     if found.min_busbw is not None and not 0 < found.min_busbw < float("inf"):
-        raise PolicyError(f"{name}: min-busbw is a number of GB/s above 0")
+        raise PolicyError(say("{file}: min-busbw is a number of GB/s above 0", file=name))
     return found
 
 
@@ -168,19 +195,24 @@ def unknown(
     readings: Sequence[Reading] = (),
 ) -> list[str]:
     """Return a sentence for each requirement that some unknown value leaves open."""
-    found = []
+    found: list[str] = []
     for key, value in _FACTS.items():
         who = [one.host for _task, one in sorted(facts.items()) if value(one) is None]
         if getattr(wanted, key) is not None and who:
-            found.append(f"{_words(key)} cannot be judged on {words_of(list(dict.fromkeys(who)))}")
+            hosts = words_of(list(dict.fromkeys(who)))
+            found.append(say("{key} cannot be judged on {hosts}", key=_words(key), hosts=hosts))
     if wanted.gpus_per_node is not None and any(one.devices is None for one in facts.values()):
-        found.append("gpus-per-node cannot be judged on every node: torch did not say")
+        found.append(
+            say("gpus-per-node cannot be judged on every node: torch did not report its GPUs")
+        )
     if wanted.min_busbw is not None and not any(one.nodes == 1 for one in timed):
-        found.append("min-busbw cannot be judged: no all-reduce within a node was measured")
+        found.append(say("min-busbw cannot be judged: no all-reduce within a node was measured"))
     compared = {one.is_of_baseline for one in readings}
     for key, is_of_baseline in (("within_peers", False), ("within_baseline", True)):
         if getattr(wanted, key) is not None and is_of_baseline not in compared:
-            found.append(f"{_words(key)} cannot be judged: there is nothing to compare with")
+            found.append(
+                say("{key} cannot be judged: there is nothing to compare with", key=_words(key))
+            )
     return found
 
 
@@ -197,12 +229,23 @@ def _counts(wanted: Requirements, roster: Roster, facts: Facts) -> list[Culprit]
                     roster,
                     [one.rank for one in roster.ranks if one.host == host],
                     hosts=[host],
-                    evidence=f"{host} has {number or 'no'} GPU{'s' * (number > 1)}, and "
-                    f"{wanted.gpus_per_node} are required",
+                    evidence=_of_gpus(host, number, wanted.gpus_per_node),
                     data={"required": wanted.gpus_per_node, "found": number},
                 )
             )
     return found
+
+
+def _of_gpus(host: str, number: int, required: int) -> str:
+    if not number:
+        return say("{host} has no GPU, and {required} are required", host=host, required=required)
+    return say_many(
+        number,
+        "{host} has {count} GPU, and {required} are required",
+        "{host} has {count} GPUs, and {required} are required",
+        host=host,
+        required=required,
+    )
 
 
 def _of_count(number: int, required: int) -> str:
@@ -239,7 +282,11 @@ def _models(wanted: Requirements, roster: Roster) -> list[Culprit]:
             requirement_not_met.RULE.slug,
             roster,
             ranks,
-            evidence=f"the GPU is {model}, and {wanted.gpu_model} is required",
+            evidence=say(
+                "the GPU is {model}, and {required} is required",
+                model=model,
+                required=wanted.gpu_model,
+            ),
             data={"required": wanted.gpu_model, "found": model},
         )
         for model, ranks in others.items()
@@ -277,8 +324,13 @@ def _versions(wanted: Requirements, roster: Roster, facts: Facts) -> list[Culpri
                     roster,
                     [one.rank for one in roster.ranks if one.task in these],
                     hosts=hosts,
-                    evidence=f"{_words(key).removeprefix('min-')} {said} on {words_of(hosts)}, and "
-                    f"{least} or newer is required",
+                    evidence=say(
+                        "{what} {version} on {hosts}, and {least} or newer is required",
+                        what=_words(key).removeprefix("min-"),
+                        version=said,
+                        hosts=words_of(hosts),
+                        least=least,
+                    ),
                     data={"required": least, "found": said},
                 )
             )
@@ -307,8 +359,11 @@ def _bandwidths(wanted: Requirements, roster: Roster, timed: Sequence[Timed]) ->
             link_slow.RULE.slug,
             roster,
             one.group,
-            evidence=f"an all-reduce of {one.size} B over {len(one.group)} ranks reaches a bus "
-            f"bandwidth of {one.busbw:.4g} GB/s, and {wanted.min_busbw:g} are required",
+            evidence=say(
+                "an all-reduce of {size} B over {ranks} ranks reaches a bus bandwidth of "
+                "{rate:.4g} GB/s, and {required:g} are required",
+                size=one.size, ranks=len(one.group), rate=one.busbw, required=wanted.min_busbw,
+            ),
             data={
                 "required": wanted.min_busbw, "found": one.busbw,
                 "ratio": one.busbw / wanted.min_busbw,
@@ -341,9 +396,16 @@ def _rates(wanted: Requirements, roster: Roster, readings: Sequence[Reading]) ->
             [rank],
             severity=Severity.ERROR,
             confidence=Confidence.CERTAIN,
-            evidence=f"{one.rate}: {one.value:.3g}, {one.share:.0%} of {one.usual:.3g}, "
-            f"{one.against}; within "
-            f"{wanted.within_baseline if of_baseline else wanted.within_peers:g} % is required",
+            evidence=say(
+                "{rate}: {value:.3g}, {share:.0%} of {usual:.3g}, {reference}; within "
+                "{required:g} % is required",
+                rate=one.rate,
+                value=one.value,
+                share=one.share,
+                usual=one.usual,
+                reference=one.against,
+                required=wanted.within_baseline if of_baseline else wanted.within_peers,
+            ),
             data={"rate": one.rate, "ratio": one.share, "usual": one.usual},
         )
         for (rank, of_baseline), one in sorted(worst.items())

@@ -12,7 +12,8 @@ import msgspec
 from gpucheck.facts.claims import Severity
 from gpucheck.facts.preflight import Culprit
 from gpucheck.findings import gpu_slow
-from gpucheck.preflight.diagnose.naming import blamed, counted
+from gpucheck.language import listed, say, say_many
+from gpucheck.preflight.diagnose.naming import blamed
 from gpucheck.preflight.figures.baseline import Baseline
 from gpucheck.preflight.figures.peers import Peers
 from gpucheck.preflight.model import Rank, Roster, StepResult
@@ -53,11 +54,13 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     def against(self) -> str:
         """What it is compared with, in words."""
         if self.is_of_baseline:
-            return f"the baseline of this GPU{f' of {self.of}' if self.of else ''}"
-        model = f" ({self.model})" if self.model else ""
-        if self.peers == 1:
-            return f"the other one{model}"
-        return f"the median of {self.peers} {self.of}{model}"
+            if not self.of:
+                return say("the baseline of this GPU")
+            return say("the baseline of this GPU of {day}", day=self.of)
+        words = say("the other one")
+        if self.peers > 1:
+            words = say("the median of {count} {others}", count=self.peers, others=self.of)
+        return say("{words} ({model})", words=words, model=self.model) if self.model else words
 
     @property
     def share(self) -> float:
@@ -155,15 +158,19 @@ def culprits(
 
 def _culprit(roster: Roster, same: list[Reading]) -> Culprit:
     best = _best(same)
-    values = " and ".join(f"{one.value:.3g}" for one in same)
+    values = listed([f"{one.value:.3g}" for one in same])
     name, _blank, unit = best.rate.rpartition(" ")
     return blamed(
         gpu_slow.RULE.slug,
         roster,
         [best.rank],
         severity=best.severity or Severity.WARNING,
-        evidence=f"{name}: {values} {unit} in {len(same)} measurements, {best.share:.0%} of "
-        f"{best.usual:.3g} {unit}, {best.against}",
+        evidence=say(
+            "{rate}: {values} {unit} in {count} measurements, {share:.0%} of {usual:.3g} {unit}, "
+            "{reference}",
+            rate=name, values=values, unit=unit, count=len(same), share=best.share,
+            usual=best.usual, reference=best.against,
+        ),
         data={
             "rate": best.rate, "values": [one.value for one in same], "usual": best.usual,
             "ratio": best.share,
@@ -223,19 +230,19 @@ def _of_peers(one: Rank, name: str, value: float, peers: Peers[Key]) -> list[Rea
     """
     of_model, *of_slot = _keys(one, name)
     usual, count = peers.others(of_model, value)
-    words = "others of its model"
+    words = say("others of its model")
     warning, error = WARNING_SHARE, ERROR_SHARE
     for key in of_slot:
         in_slot, in_slots = peers.others(key, value)
         if in_slots > 1:
-            usual, count, words = in_slot, in_slots, "others in the same slot"
+            usual, count, words = in_slot, in_slots, say("others in the same slot")
         else:
             warning, error = ERROR_SHARE, ERROR_SHARE / 2
     if not count:
         return []
     if not one.device.startswith("cuda"):
         warning = error = CPU_SHARE
-        words = "other processes"
+        words = say("other processes")
     return [
         Reading(
             rank=one.rank, rate=name, value=value, usual=usual, peers=count, of=words,
@@ -270,6 +277,9 @@ def spread(roster: Roster, history: Sequence[StepResult]) -> str:
     found = readings(roster, history)
     if not found:
         return ""
-    ranks = counted(len({one.rank for one in found}), "rank")
-    least = min(one.share for one in found)
-    return f"{ranks} at {least:.0%} or more of the median of their like"
+    return say_many(
+        len({one.rank for one in found}),
+        "{count} rank at {share:.0%} or more of the median of similar ranks",
+        "{count} ranks at {share:.0%} or more of the median of similar ranks",
+        share=min(one.share for one in found),
+    )

@@ -11,7 +11,8 @@ import msgspec
 from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.preflight import Bandwidth, Culprit
 from gpucheck.findings import link_slow
-from gpucheck.preflight.diagnose.naming import between, blamed, counted
+from gpucheck.language import listed, say, say_many
+from gpucheck.preflight.diagnose.naming import between, blamed, in_ranks
 from gpucheck.preflight.figures.bandwidth import Expected, Groups, Timed, of_table, timed
 from gpucheck.preflight.figures.baseline import Baseline
 from gpucheck.preflight.figures.slow import CPU_SHARE
@@ -140,23 +141,28 @@ def _of_baseline(one: Timed, known: Known) -> Expected | None:
     saved = known.baseline.of_group(uuids, one.size)
     if saved is None:
         return None
-    day = f" of {saved.saved}" if saved.saved else ""
-    return Expected(busbw=saved.busbw, words=f"the baseline of these GPUs{day}")
+    words = say("the baseline of these GPUs")
+    if saved.saved:
+        words = say("the baseline of these GPUs of {day}", day=saved.saved)
+    return Expected(busbw=saved.busbw, words=words)
 
 
 def _culprit(known: Known, group: Group, same: list[Judged]) -> Culprit:
     best = max(same, key=lambda one: one.share)
     one = best.timed
-    values = " and ".join(f"{each.timed.busbw:.3g}" for each in same)
+    values = listed([f"{each.timed.busbw:.3g}" for each in same])
     entry = blamed(
         link_slow.RULE.slug,
         known.roster,
         group,
         severity=best.severity or Severity.WARNING,
         confidence=Confidence.LIKELY if one.nodes == 1 else Confidence.POSSIBLE,
-        evidence=f"an all-reduce of {_bytes(one.size)} over {counted(len(group), 'rank')} reaches "
-        f"a bus bandwidth of {values} GB/s in {len(same)} measurements, {best.share:.0%} of "
-        f"{best.expected.busbw:.3g} GB/s, {best.expected.words}",
+        evidence=say(
+            "an all-reduce of {size} over {ranks} reaches a bus bandwidth of {values} GB/s in "
+            "{count} measurements, {share:.0%} of {usual:.3g} GB/s, {reference}",
+            size=_bytes(one.size), ranks=in_ranks(len(group)), values=values, count=len(same),
+            share=best.share, usual=best.expected.busbw, reference=best.expected.words,
+        ),
         data={
             "ratio": best.share, "busbw": [each.timed.busbw for each in same],
             "usual": best.expected.busbw, "size": one.size,
@@ -196,8 +202,12 @@ def _gathered(
         ranks,
         severity=first.severity,
         confidence=Confidence.LIKELY,
-        evidence=f"slow with {counted(len(partners), 'partner')} that are not with others: "
-        f"{first.evidence}",
+        evidence=say_many(
+            len(partners),
+            "slow with {count} partner that is not slow with others: {said}",
+            "slow with {count} partners that are not slow with others: {said}",
+            said=first.evidence,
+        ),
         data=first.data,
     )
     return [entry]

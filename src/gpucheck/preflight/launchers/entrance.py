@@ -5,7 +5,7 @@ Launchers are looked for from the inside out, since each leaves its variables to
 1. ``srun``, when ``SLURM_TASK_PID`` is this very process: nothing stands between.
 2. ``torchrun`` (``TORCHELASTIC_RUN_ID``): often started by srun or mpirun itself.
 3. ``mpirun``: of Open MPI (``OMPI_COMM_WORLD_*``), of MVAPICH (``MV2_COMM_WORLD_*``) or of
-   MPICH and its kin (``PMI_*``); it starts its daemons by srun, whose variables then count
+   MPICH and its derivatives (``PMI_*``); it starts its daemons by srun, whose variables then count
    daemons. Where ``PMI_*`` say the same as ``SLURM_*``, it was srun with PMI.
 4. ``srun`` (``SLURM_STEP_NUM_TASKS``). A batch script outside of srun is one process alone.
 5. ``RANK``, ``WORLD_SIZE`` and ``MASTER_ADDR`` set by hand or by an operator.
@@ -21,6 +21,7 @@ from typing import Literal
 
 import msgspec
 
+from gpucheck.language import say
 from gpucheck.preflight.launchers import nodelist
 from gpucheck.preflight.launchers.variables import (
     EntranceError,
@@ -39,7 +40,6 @@ Launcher = Literal["torchrun", "slurm", "openmpi", "mpi", "env", "kubernetes", "
 _DEFAULT_PORT = 29500
 """The port that torch uses when there is no MASTER_PORT."""
 _TASKS = 1_000_000
-_MASTER = "give --master HOST[:PORT], the host of task 0, or set MASTER_ADDR (and MASTER_PORT)"
 
 
 class Wish(msgspec.Struct, frozen=True, kw_only=True):
@@ -137,7 +137,7 @@ def find(env: Env, wish: Wish) -> Entrance:
             failures.append(error)
             continue
         if found:
-            notes = tuple(str(error) for error in failures)
+            notes = tuple(error.sentence for error in failures)
             return _checked(msgspec.structs.replace(found, notes=notes), wish)
     if failures:
         raise failures[0]
@@ -153,7 +153,9 @@ def token(env: Env) -> str:
     """
     text = env.get(TOKEN_VARIABLE, "").strip()
     if len(text) > 4096:  # noqa: PLR2004  # far beyond any secret
-        raise EntranceError(f"{TOKEN_VARIABLE} has more than 4096 characters")
+        raise EntranceError(
+            say("{variable} has more than 4096 characters", variable=TOKEN_VARIABLE)
+        )
     return text
 
 
@@ -168,7 +170,7 @@ def _torchrun(env: Env, wish: Wish) -> Entrance | None:
     place = _placed(env, _TORCHRUN)
     host, port = master(env, wish.master)
     if not host or port is None:
-        raise EntranceError("torchrun did not set MASTER_ADDR and MASTER_PORT")
+        raise EntranceError(say("torchrun did not set MASTER_ADDR and MASTER_PORT"))
     # Each node counts its own restarts: they are no part of what all nodes call this run.
     return _told(
         place, master_host=host, master_port=port, one_gpu=True,
@@ -204,7 +206,12 @@ def _mpi(place: Entrance, env: Env, wish: Wish, job: str) -> Entrance:
     host, port = master(env, wish.master)
     here = place.local_tasks == place.tasks
     if not host and not here:
-        raise EntranceError(f"mpirun does not tell where rank 0 runs: {_MASTER}")
+        raise EntranceError(
+            say(
+                "mpirun does not tell where rank 0 runs: give --master HOST[:PORT], the host of "
+                "task 0, or set MASTER_ADDR (and MASTER_PORT)"
+            )
+        )
     if not wish.master and here:
         host = "127.0.0.1"
     if not job and port is None and wish.parent and here:
@@ -225,7 +232,12 @@ def _slurm(env: Env, wish: Wish) -> Entrance | None:
     names, counts = _step_nodes(env)
     host, port = address(wish.master) if wish.master else (names[0] if names else "", None)
     if not host and tasks > 1:
-        raise EntranceError(f"SLURM_STEP_NODELIST does not tell where task 0 runs: {_MASTER}")
+        raise EntranceError(
+            say(
+                "SLURM_STEP_NODELIST does not tell where task 0 runs: give --master HOST[:PORT], "
+                "the host of task 0, or set MASTER_ADDR (and MASTER_PORT)"
+            )
+        )
     places = _slurm_places(env, names, counts)
     own = _own(env)
     right = len(places) == tasks and places[task] == (node, local) and own in ("", names[node])
@@ -279,12 +291,19 @@ def _by_hand(env: Env, wish: Wish) -> Entrance | None:
         return None
     if not env.get(_BY_HAND.size):
         if wish.nodes is None and "JOB_COMPLETION_INDEX" not in env:
-            raise EntranceError("RANK is set, but not of how many: set WORLD_SIZE, or unset RANK")
+            raise EntranceError(
+                say("RANK is set, but not of how many: set WORLD_SIZE, or unset RANK")
+            )
         return None
     place = _placed(env, _BY_HAND)
     host, port = master(env, wish.master)
     if not host and place.tasks > 1:
-        raise EntranceError(f"RANK and WORLD_SIZE are set, but not where rank 0 runs: {_MASTER}")
+        raise EntranceError(
+            say(
+                "RANK and WORLD_SIZE are set, but not where rank 0 runs: give --master "
+                "HOST[:PORT], the host of task 0, or set MASTER_ADDR (and MASTER_PORT)"
+            )
+        )
     return _told(
         place, one_gpu=_BY_HAND.local in env, master_host=host or "127.0.0.1",
         master_port=port or _DEFAULT_PORT, run=run_name("env", f"{host}-{port or _DEFAULT_PORT}"),
@@ -297,16 +316,24 @@ def _indexed_job(env: Env, wish: Wish) -> Entrance | None:
         return None
     if wish.nodes is None:
         raise EntranceError(
-            f"JOB_COMPLETION_INDEX says that this is pod {index} of an indexed Job, but nobody "
-            "says of how many: give --nodes N, the Job's completions"
+            say(
+                "JOB_COMPLETION_INDEX says that this is pod {pod} of an indexed Job, but nobody "
+                "says of how many: give --nodes N, the Job's completions",
+                pod=index,
+            )
         )
     if index >= wish.nodes:
-        raise EntranceError(f"JOB_COMPLETION_INDEX={index}, but --nodes {wish.nodes}")
+        raise EntranceError(
+            _contradiction(f"JOB_COMPLETION_INDEX={index}", f"--nodes {wish.nodes}")
+        )
     host, port = master(env, wish.master)
     if not host and wish.nodes > 1:
         raise EntranceError(
-            f"an indexed Job does not tell where its pod 0 is: {_MASTER}; in a Job with a "
-            "headless service it is JOB-0.SERVICE"
+            say(
+                "an indexed Job does not tell where its pod 0 is: give --master HOST[:PORT], the "
+                "host of task 0, or set MASTER_ADDR (and MASTER_PORT); in a Job with a headless "
+                "service it is JOB-0.SERVICE"
+            )
         )
     return Entrance(
         launcher="kubernetes", task=index, tasks=wish.nodes, local_tasks=1, node=index,
@@ -333,13 +360,17 @@ def _placed(env: Env, names: _Place) -> Entrance:
     task, tasks = _task(env, names.rank, names.size)
     local, local_size = number(env, names.local), number(env, names.local_size)
     if local is not None and local_size is not None and local >= local_size:
-        raise EntranceError(f"{names.local}={local}, but {names.local_size}={local_size}")
+        raise EntranceError(
+            _contradiction(f"{names.local}={local}", f"{names.local_size}={local_size}")
+        )
     if local_size is not None and local_size > tasks:
-        raise EntranceError(f"{names.local_size}={local_size}, but {names.size}={tasks}")
+        raise EntranceError(
+            _contradiction(f"{names.local_size}={local_size}", f"{names.size}={tasks}")
+        )
     node = number(env, names.node) if names.node else None
     nodes = number(env, names.nodes) if names.nodes else None
     if node is not None and nodes is not None and node >= nodes:
-        raise EntranceError(f"{names.node}={node}, but {names.nodes}={nodes}")
+        raise EntranceError(_contradiction(f"{names.node}={node}", f"{names.nodes}={nodes}"))
     return Entrance(
         launcher=names.launcher, task=task, tasks=tasks, local=local or 0,
         local_tasks=local_size, node=node, nodes=nodes,
@@ -349,12 +380,18 @@ def _placed(env: Env, names: _Place) -> Entrance:
 def _task(env: Env, rank: str, size: str) -> tuple[int, int]:
     task, tasks = number(env, rank), number(env, size)
     if task is None or tasks is None:
-        raise EntranceError(f"{rank if task is None else size} is not set")
+        raise EntranceError(say("{variable} is not set", variable=rank if task is None else size))
     if task >= tasks:
-        raise EntranceError(f"{rank}={task}, but {size}={tasks}")
+        raise EntranceError(_contradiction(f"{rank}={task}", f"{size}={tasks}"))
     if tasks > _TASKS:
-        raise EntranceError(f"{size}={tasks}: more than {_TASKS} tasks")
+        raise EntranceError(
+            say("{variable}: more than {most} tasks", variable=f"{size}={tasks}", most=_TASKS)
+        )
     return task, tasks
+
+
+def _contradiction(one: str, other: str) -> str:
+    return say("{one}, but {other}", one=one, other=other)
 
 
 def _told(place: Entrance, **more: object) -> Entrance:
@@ -372,10 +409,20 @@ def _checked(found: Entrance, wish: Wish) -> Entrance:
         return found
     if found.launcher == "local":
         raise EntranceError(
-            f"--nodes {wish.nodes}, but no launcher says which of them this is: start it by "
-            "torchrun, srun or mpirun, in an indexed Job (JOB_COMPLETION_INDEX), or set RANK, "
-            "WORLD_SIZE and MASTER_ADDR"
+            say(
+                "--nodes {nodes}, but no launcher says which of them this is: start it by "
+                "torchrun, srun or mpirun, in an indexed Job (JOB_COMPLETION_INDEX), or set RANK, "
+                "WORLD_SIZE and MASTER_ADDR",
+                nodes=wish.nodes,
+            )
         )
     if found.nodes is not None:
-        raise EntranceError(f"--nodes {wish.nodes}, but {found.launcher} says {found.nodes}")
+        raise EntranceError(
+            say(
+                "--nodes {nodes}, but {launcher} says {found}",
+                nodes=wish.nodes,
+                launcher=found.launcher,
+                found=found.nodes,
+            )
+        )
     return _told(found, nodes=wish.nodes)

@@ -4,6 +4,8 @@ import re
 import zlib
 from collections.abc import Mapping
 
+from gpucheck.language import say
+
 Env = Mapping[str, str]
 
 _LAST_PORT = 65535
@@ -13,6 +15,11 @@ _NUMBER = re.compile(r"\d{1,9}", re.ASCII)
 
 class EntranceError(ValueError):
     """The environment and the options lack something; the text says what."""
+
+    @property
+    def sentence(self) -> str:
+        """The text, with its key."""
+        return str(self) if not self.args else self.args[0]
 
 
 def is_host(text: str) -> bool:
@@ -24,13 +31,13 @@ def master(env: Env, wanted: str) -> tuple[str, int | None]:
     """Return host and port of task 0 from ``--master``, else from MASTER_ADDR and MASTER_PORT."""
     port = number(env, "MASTER_PORT")
     if port is not None and not 0 < port <= _LAST_PORT:
-        raise EntranceError(f"MASTER_PORT={port} is no port")
+        raise EntranceError(say("{variable} is no port", variable=f"MASTER_PORT={port}"))
     if wanted:
         host, own = address(wanted)
         return host, own or port
     host = env.get("MASTER_ADDR", "").strip()
     if host and not is_host(host):
-        raise EntranceError(f"MASTER_ADDR={host[:60]!r} is no host")
+        raise EntranceError(say("{variable} is no host", variable=f"MASTER_ADDR={host[:60]!r}"))
     return host, port
 
 
@@ -50,7 +57,7 @@ def address(text: str) -> tuple[str, int | None]:
         or colon not in ("", ":")
         or bool(colon) != bool(_NUMBER.fullmatch(port) and 0 < int(port) <= _LAST_PORT)
     ):
-        raise EntranceError(f"--master {text[:60]!r} is no HOST[:PORT]")
+        raise EntranceError(say("--master {text!r} is no HOST[:PORT]", text=text[:60]))
     return host, int(port) if port else None
 
 
@@ -64,7 +71,7 @@ def number(env: Env, name: str) -> int | None:
     if not text:
         return None
     if not _NUMBER.fullmatch(text):
-        raise EntranceError(f"{name}={text[:40]!r} is no number")
+        raise EntranceError(say("{variable} is no number", variable=f"{name}={text[:40]!r}"))
     return int(text)
 
 

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import msgspec
 
 from gpucheck.facts.numbers import whole_number
+from gpucheck.language import in_series, plain, say
 from gpucheck.preflight.store.wire import (
     LINE_LIMIT,
     PROTOCOL,
@@ -131,7 +132,7 @@ class StoreClient:
         Raises:
             StoreError: the value is too large.
         """
-        self._ask(Set(self._next(), key, msgspec.Raw(msgspec.json.encode(value))))
+        self._ask(Set(self._next(), key, msgspec.Raw(msgspec.json.encode(value, enc_hook=plain))))
 
     def add(self, key: str, then: Callable[[int], None] | None = None, amount: int = 1) -> None:
         """Add to a counter; ``then`` gets its new value, 0 if it was refused."""
@@ -178,7 +179,11 @@ class StoreClient:
             return
         text = line(request)
         if len(text) > LINE_LIMIT:
-            raise StoreError(f"a request of {len(text)} bytes, more than a line of the store takes")
+            raise StoreError(
+                say(
+                    "a request of {size} bytes, more than a line of the store takes", size=len(text)
+                )
+            )
         if hear is not None:
             self._on_answer[request.id] = hear
         self._unsent += text
@@ -190,7 +195,7 @@ class StoreClient:
                 sent = self._socket.send(self._unsent)
             except (BlockingIOError, InterruptedError):
                 if len(self._unsent) > _UNSENT:
-                    self._lose("the store reads nothing any more")
+                    self._lose(say("the store reads nothing any more"))
                 return
             except OSError as error:
                 self._lose(_words(error))
@@ -207,7 +212,7 @@ class StoreClient:
             self._lose(_words(error))
             return False
         if not data:
-            self._lose("the store closed the connection")
+            self._lose(say("the store closed the connection"))
             return False
         self.last_heard = time.monotonic()
         self._rest += data
@@ -217,7 +222,7 @@ class StoreClient:
             for text in lines:
                 self._hear(text)
         if len(self._rest) > LINE_LIMIT:
-            self._lose("the store sent a line without end")
+            self._lose(say("the store sent a line without end"))
         return True
 
     def _hear(self, text: bytes) -> None:
@@ -226,12 +231,12 @@ class StoreClient:
         try:
             answer = _ANSWERS.decode(text)
         except (msgspec.MsgspecError, ValueError, RecursionError):
-            self._lose("the store sent what is no answer")
+            self._lose(say("the store sent what is no answer"))
             return
         if answer.error:
             self.refused = answer.error
         if answer.id == 0 and answer.error:
-            self._lose(f"the store said: {answer.error[:200]}")
+            self._lose(say("the store said: {error}", error=answer.error[:200]))
             return
         hear = self._on_answer.pop(answer.id, None)
         if hear is not None:
@@ -257,7 +262,7 @@ def _attempt(
 ) -> tuple[socket.socket, bytes]:
     """Connect to one port and say hello; return the connection and any further bytes."""
     until = min(deadline, time.monotonic() + _ATTEMPT)
-    why = _AttemptError("not-resolved", "the name has no address")
+    why = _AttemptError("not-resolved", say("the name has no address"))
     for family, address in _resolve(host, port, deadline):
         connection = socket.socket(family, socket.SOCK_STREAM)
         try:
@@ -283,9 +288,12 @@ def _meet(connection: socket.socket, run: str, token: str, until: float) -> byte
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise _no_store(first) from error
     if greeting.gpucheck != PROTOCOL:
-        raise _AttemptError("no-store", f"it speaks {greeting.gpucheck[:40]!r}, not {PROTOCOL}")
+        raise _AttemptError(
+            "no-store",
+            say("it speaks {found!r}, not {wanted}", found=greeting.gpucheck[:40], wanted=PROTOCOL),
+        )
     if greeting.run != run:
-        raise _AttemptError("another-run", "another run's store")
+        raise _AttemptError("another-run", say("another run's store"))
     nonce = os.urandom(16).hex()
     connection.sendall(
         line(Hello(PROTOCOL, run, nonce, prove(token, "client", greeting.nonce, run)))
@@ -298,17 +306,17 @@ def _meet(connection: socket.socket, run: str, token: str, until: float) -> byte
     if answer.error == "wrong token" or not (
         answer.error or proven(token, "server", nonce, run, answer.proof)
     ):
-        raise _AttemptError("wrong-token", "this run's store has another token")
+        raise _AttemptError("wrong-token", say("this run's store has another token"))
     if answer.error:
-        raise _AttemptError("no-store", f"it said: {answer.error[:80]!r}")
+        raise _AttemptError("no-store", say("it said: {error!r}", error=answer.error[:80]))
     return rest
 
 
 def _no_store(first: bytes) -> _AttemptError:
     """Return why the line is no greeting: a full store says so, anything else is no store."""
     if b"too many connections" in first:
-        return _AttemptError("full", "the store takes no more connections")
-    return _AttemptError("no-store", "what listens there is no store")
+        return _AttemptError("full", say("the store takes no more connections"))
+    return _AttemptError("no-store", say("what listens there is no store"))
 
 
 def _line(connection: socket.socket, rest: bytes, until: float) -> tuple[bytes, bytes]:
@@ -318,9 +326,9 @@ def _line(connection: socket.socket, rest: bytes, until: float) -> tuple[bytes, 
         try:
             data = connection.recv(65536)
         except TimeoutError:
-            raise _AttemptError("no-store", "what listens there says nothing") from None
+            raise _AttemptError("no-store", say("what listens there says nothing")) from None
         if not data or len(rest) > LINE_LIMIT or time.monotonic() > until:
-            raise _AttemptError("no-store", "what listens there is no store")
+            raise _AttemptError("no-store", say("what listens there is no store"))
         rest += data
     first, _, rest = rest.partition(b"\n")
     return first, rest
@@ -336,13 +344,13 @@ def _resolve(host: str, port: int, deadline: float) -> list[tuple[int, Any]]:
             for family, _, _, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
                 found.append((family, address))
         except (OSError, UnicodeError) as error:
-            failure.append(_words(error) if isinstance(error, OSError) else "it is no name")
+            failure.append(_words(error) if isinstance(error, OSError) else say("it is no name"))
 
     resolver = threading.Thread(target=look, name="resolver", daemon=True)
     resolver.start()
     resolver.join(max(deadline - time.monotonic(), 0.05))
     if resolver.is_alive():
-        raise _AttemptError("not-resolved", "the name server does not answer")
+        raise _AttemptError("not-resolved", say("the name server does not answer"))
     if failure:
         raise _AttemptError("not-resolved", failure[0])
     return found
@@ -361,7 +369,7 @@ def _reason(error: OSError) -> Reason:
 def _words(error: OSError) -> str:
     """Return the system's words for an error, without the number."""
     if isinstance(error, TimeoutError) and not error.errno:
-        return "no answer"
+        return say("no answer")
     words = error.strerror or str(error)
     return words[:1].lower() + words[1:]
 
@@ -369,14 +377,36 @@ def _words(error: OSError) -> str:
 def _in_all(host: str, failures: Mapping[int, _AttemptError], seconds: float) -> ConnectError:
     """Return the error of a search that failed, from its last round."""
     if not failures:
-        return ConnectError("refused", f"no port is known on which {host} has a store")
+        return ConnectError(
+            "refused", say("no port is known on which {host} has a store", host=host)
+        )
     worst = min(failures.values(), key=lambda one: _WORST_FIRST.index(one.reason))
     where: dict[str, list[str]] = {}
     for port, error in failures.items():
         where.setdefault(error.words, []).append(str(port))
     if worst.reason == "not-resolved":
-        return ConnectError("not-resolved", f"{host} cannot be resolved: {worst.words}")
-    told = "; ".join(f"port {', '.join(numbers)}: {words}" for words, numbers in where.items())
-    return ConnectError(
-        worst.reason, f"no store of this run on {host} within {seconds:.0f} s ({told})"
+        return ConnectError(
+            "not-resolved", say("{host} cannot be resolved: {why}", host=host, why=worst.words)
+        )
+    told = _joined(
+        [
+            say("port {ports}: {why}", ports=in_series(numbers), why=words)
+            for words, numbers in where.items()
+        ]
     )
+    return ConnectError(
+        worst.reason,
+        say(
+            "no store of this run on {host} within {seconds:.0f} s ({attempts})",
+            host=host,
+            seconds=seconds,
+            attempts=told,
+        ),
+    )
+
+
+def _joined(parts: Sequence[str]) -> str:
+    words = parts[0]
+    for part in parts[1:]:
+        words = say("{said}; {more}", said=words, more=part)
+    return words

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Meta
 
 from gpucheck.engine import Verdict as ReportVerdict
+from gpucheck.facts.numbers import refuse_long_numbers
 from gpucheck.facts.preflight import Culprit, Phase
 from gpucheck.preflight.diagnose.control_runs import VARIABLES
 from gpucheck.preflight.model import (
@@ -189,6 +190,7 @@ class Topic(Generic[M]):
     def read(self, text: bytes) -> M | Malformed:
         """Read a message."""
         try:
+            refuse_long_numbers(text)
             message = self._decoder.decode(text)
             if isinstance(message, _Nothing):
                 return Malformed("it says nothing")

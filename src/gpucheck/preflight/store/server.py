@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from gpucheck.language import plain, say
 from gpucheck.preflight.store.entries import LONG_KEY, Entries, FullError
 from gpucheck.preflight.store.messages import OF_TASK_0
 from gpucheck.preflight.store.wire import (
@@ -300,7 +301,8 @@ class Store:
         try:
             return cls(socket.create_server(("127.0.0.1", 0)), run, token, 1)
         except OSError as error:
-            raise StoreError(f"cannot listen on 127.0.0.1: {error.strerror or error}") from error
+            why = error.strerror or error
+            raise StoreError(say("cannot listen on 127.0.0.1: {why}", why=why)) from error
 
     @classmethod
     def open(
@@ -316,7 +318,7 @@ class Store:
             StoreError: no port is free, or the one that is wanted is not.
         """
         _allow_files(clients)
-        why = "no port is left behind it"
+        why: str = say("no port is left behind it")
         for port in ports(port_wanted, master_port) or ((0,) if master_port is None else ()):
             try:
                 listener = _listen(port)
@@ -325,8 +327,16 @@ class Store:
             else:
                 return cls(listener, run, token, clients)
         if port_wanted:
-            raise StoreError(f"cannot listen on --port {port_wanted}: {why}")
-        raise StoreError(f"cannot listen on a port behind MASTER_PORT {master_port}: {why}")
+            raise StoreError(
+                say("cannot listen on --port {port}: {why}", port=port_wanted, why=why)
+            )
+        raise StoreError(
+            say(
+                "cannot listen on a port behind MASTER_PORT {port}: {why}",
+                port=master_port,
+                why=why,
+            )
+        )
 
     def get(self, key: str) -> bytes | None:
         """Return the JSON of a key, None when it is not there."""
@@ -338,9 +348,15 @@ class Store:
         Raises:
             StoreError: the store takes no more.
         """
-        text = msgspec.json.encode(value)
+        text = msgspec.json.encode(value, enc_hook=plain)
         if len(text) > VALUE_LIMIT:
-            raise StoreError(f"the value of {key} has {len(text)} bytes, more than a line takes")
+            raise StoreError(
+                say(
+                    "the value of {key} has {size} bytes, more than a line takes",
+                    key=key,
+                    size=len(text),
+                )
+            )
         try:
             with self._server.lock:
                 self._server.entries.put(key, text)

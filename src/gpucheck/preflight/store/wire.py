@@ -11,6 +11,8 @@ from typing import Any
 
 import msgspec
 
+from gpucheck.language import plain
+
 PROTOCOL = "store/1"
 LINE_LIMIT = 1024 * 1024
 """Bytes of a line with its end, in both directions."""
@@ -87,7 +89,7 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
 
 def line(message: Any) -> bytes:  # noqa: ANN401  # any struct or JSON data
     """Return the message as a line."""
-    return msgspec.json.encode(message) + b"\n"
+    return msgspec.json.encode(message, enc_hook=plain) + b"\n"
 
 
 def prove(token: str, side: str, nonce: str, run: str) -> str:

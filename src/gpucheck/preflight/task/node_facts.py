@@ -1,5 +1,7 @@
 """What a task reports about its node: some facts at once, others once torch and NVML answer."""
 
+import hashlib
+import re
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -8,14 +10,20 @@ import msgspec
 
 from gpucheck.facts import Answer
 from gpucheck.facts.driver import Driver
+from gpucheck.facts.environment import OTHER_NAMES, PATH_NAMES
 from gpucheck.facts.nvml import Nvml
 from gpucheck.facts.snapshot import Snapshot, decode
+from gpucheck.language import say
 from gpucheck.machine import Host
 from gpucheck.machine.supervised import Supervised
 from gpucheck.preflight.model import Device, TaskFacts
 from gpucheck.probes.system import environment, limits
 
-_COLLECTIVE = ("NCCL_", "TORCH_", "GLOO_", "CUDA_", "PYTORCH_", "OMP_")
+_UNLISTED = ("NCCL_", "GLOO_", "FI_")
+"""How the names of further variables begin, whose values are compared and not kept."""
+_MOST_UNLISTED = 200
+_NAME = re.compile(r"[A-Z][A-Z0-9_]{0,80}")
+_COLLECTIVE = ("NCCL_", "TORCH_", "GLOO_", "CUDA_", "PYTORCH_", "OMP_", "FI_", "LD_LIBRARY_PATH")
 """How the names of those variables begin that are compared; ``environment`` lists them singly."""
 _PORTS = "/sys/class/infiniband/*/ports/*/state"
 _LONGEST = 4 * 1024 * 1024
@@ -34,8 +42,25 @@ def first_facts(host: Host, task: int, *, node: int | None, pid: int) -> TaskFac
         shm_bytes=found.shm_total_bytes,
         memlock_bytes=found.memlock_bytes,
         infiniband=_ports(host) if found.infiniband_devices else found.infiniband_devices,
-        variables={k: v[:_LONGEST_VALUE] for k, v in names.items() if k.startswith(_COLLECTIVE)},
+        variables={
+            **_unlisted(host),
+            **{k: v[:_LONGEST_VALUE] for k, v in names.items() if k.startswith(_COLLECTIVE)},
+        },
     )
+
+
+def _unlisted(host: Host) -> dict[str, str]:
+    """Return the variables of collectives that no list names, each with a mark of its value.
+
+    Equal values have equal marks. The value itself is not kept, for it may be a secret.
+    """
+    listed = {*PATH_NAMES, *OTHER_NAMES}
+    found = {
+        name: f"#{hashlib.sha256(f'{name}={value}'.encode('utf-8', 'replace')).hexdigest()[:8]}"
+        for name, value in sorted(host.env().items())
+        if name.startswith(_UNLISTED) and name not in listed and _NAME.fullmatch(name)
+    }
+    return dict(list(found.items())[:_MOST_UNLISTED])
 
 
 def _ports(host: Host) -> list[str] | None:
@@ -96,17 +121,25 @@ def with_snapshot(facts: TaskFacts, snapshot: Snapshot) -> TaskFacts:
 
 
 class NodeCheck:
-    """Runs gpucheck's static probes beside the supervisor: they may take their time."""
+    """Runs gpucheck's static probes beside the supervisor: they may take their time.
 
-    def __init__(self, start: Callable[[list[str]], Answer[Supervised]], python: str) -> None:
+    Args:
+        start: starts a program.
+        python: the target interpreter.
+        seconds: how long they may take.
+    """
+
+    def __init__(
+        self, start: Callable[[list[str]], Answer[Supervised]], python: str, seconds: float
+    ) -> None:
         self.snapshot: Snapshot | None = None
         self.problem = ""
         self._said = b""
         argv = [sys.executable, "-m", "gpucheck", "collect", "--no-redact", "--python", python]
-        answer = start([*argv, "--timeout", "40"])
+        answer = start([*argv, "--timeout", f"{seconds:.0f}"])
         self._child = answer.value
         self.done = self._child is None
-        self.problem = answer.problem
+        self.problem = str(answer.problem)
 
     def tick(self) -> bool:
         """Look for its answer; True when it has ended, well or not."""
@@ -118,12 +151,12 @@ class NodeCheck:
             return False
         self.done = True
         if status != 0 or len(self._said) > _LONGEST:
-            self.problem = f"gpucheck collect ended with {status}"
+            self.problem = say("gpucheck collect ended with {status}", status=status)
             return True
         try:
             self.snapshot = decode(self._said)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            self.problem = f"gpucheck collect was not understood: {error}"
+            self.problem = say("gpucheck collect was not understood: {error}", error=error)
         return True
 
     def close(self) -> None:

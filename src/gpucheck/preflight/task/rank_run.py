@@ -6,12 +6,14 @@ from typing import Any, Literal, get_args
 import msgspec
 
 from gpucheck.facts.preflight import Phase
+from gpucheck.language import say
 from gpucheck.machine.supervised import TERMINATE
 from gpucheck.machine.worker_pool.exits import worker_exit
 from gpucheck.machine.worker_pool.messages import Message
 from gpucheck.machine.worker_pool.process import StopReason, WorkerProcess
 from gpucheck.preflight.model import RankResult
 from gpucheck.preflight.store.messages import check_data
+from gpucheck.preflight.task import looks
 
 _VICTIM_SECONDS = 2.0
 """How long a rank may still report what it saw when another one of its group has failed."""
@@ -106,23 +108,46 @@ class RankRun:
             self.result = msgspec.structs.replace(
                 self.result,
                 kind="zygote-stopped",
-                detail="the process that forks the workers stood still",
+                detail=say("the process that forks the workers stood still"),
             )
 
     def _conclude(self, message: Message) -> None:
         answered = read_answer(self._answer) if self._answer is not None else None
         result = answered if answered is not None else self._from_end(message)
         seconds = round(time.monotonic() - self._begun, 3)
+        result = self._with_look(result, str(message.get("printed", "")))
         self.result = msgspec.structs.replace(result, rank=self.rank, seconds=seconds)
+
+    def _with_look(self, result: RankResult, printed: str) -> RankResult:
+        """Add what was seen of a worker before it was ended.
+
+        Of one that did not run out of time itself only what held it counts, or its zygote. One that
+        somebody stopped ran out of time even if it had its answer by then.
+        """
+        if not self._process.is_signalled:
+            return result
+        look = looks.seen(self._process.looks, printed, killed=self._process.is_killed)
+        if look is None:
+            return result
+        if look.state in looks.STOPPED and self._process.stopped_for == "deadline":
+            return msgspec.structs.replace(result, status="timed-out", look=look, phase=self.phase)
+        if look.zygote in looks.STOPPED:
+            return msgspec.structs.replace(
+                result, status="timed-out", kind="zygote-stopped", look=look, phase=self.phase,
+                collective=self.collective,
+            )  # fmt: skip
+        is_told = result.status == "timed-out" or look.state in looks.HELD
+        return msgspec.structs.replace(result, look=look) if is_told else result
 
     def _from_end(self, message: Message) -> RankResult:
         """Return what it means that its process has ended, or was ended, without an answer."""
         reason = self._reason(message)
         killed = self._why(reason) if reason is not None else ""
         ended = worker_exit(message, self.stage, killed=killed)
-        kind, detail = ended.kind, ended.detail
+        kind, detail = ended.kind, str(ended.detail)
         if self._process.is_unkillable:
-            kind, detail = "unkillable", f"{killed}; it cannot be killed: it is stuck in the driver"
+            kind = "unkillable"
+            detail = say("{why}; it cannot be killed: it is stuck in the driver", why=killed)
         return RankResult(
             rank=self.rank,
             status=_STATUS_OF[reason],
@@ -149,15 +174,21 @@ class RankRun:
 
     def _why(self, reason: StopReason) -> str:
         if reason == "peer-failed":
-            return f"stopped in {self._where()}: another rank of its group had failed"
+            return say(
+                "stopped in {phase}: another rank of its group had failed", phase=self._where()
+            )
         if reason == "run-limit":
-            return f"stopped in {self._where()} at the time limit of the run"
-        return f"no end of {self._where()} after {self.seconds:.0f} s"
+            return say("stopped in {phase} at the time limit of the run", phase=self._where())
+        return say(
+            "no end of {phase} after {seconds:.0f} s", phase=self._where(), seconds=self.seconds
+        )
 
     def _where(self) -> str:
         if self.phase == "enter":
-            return f"collective {self.collective}"
-        return {"alone": self.stage or "its own tests"}.get(self.phase, str(self.phase))
+            return say("collective {number}", number=self.collective)
+        if self.phase == "alone":
+            return self.stage or say("its own tests")
+        return self.phase
 
 
 _STATUS_OF: dict[StopReason | None, Literal["crashed", "stopped", "timed-out", "not-run"]] = {

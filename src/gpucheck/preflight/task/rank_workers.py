@@ -4,12 +4,15 @@ from collections.abc import Callable
 
 import msgspec
 
+from gpucheck.facts.preflight import Look
+from gpucheck.language import say
 from gpucheck.machine.supervised import is_running
 from gpucheck.machine.worker_pool.exits import worker_exit
 from gpucheck.machine.worker_pool.messages import Message
 from gpucheck.machine.worker_pool.pool import State, WorkerPool
 from gpucheck.machine.worker_pool.process import WorkerProcess
 from gpucheck.machine.worker_pool.spawners import StartProgram
+from gpucheck.preflight.task import looks
 from gpucheck.preflight.task.rank_run import Deadlines, RankRun
 from gpucheck.worker import BOOTSTRAP
 
@@ -24,6 +27,8 @@ class ImportFailure(msgspec.Struct, frozen=True, kw_only=True):
 
     kind: str
     detail: str
+    look: Look | None = None
+    """What was seen of the process that did not end in time."""
 
 
 class RankWorkers:
@@ -45,7 +50,7 @@ class RankWorkers:
     ) -> None:
         self._pool = WorkerPool(
             start, (python, BOOTSTRAP), self._take, end=end, grace=_GRACE,
-            import_seconds=import_seconds,
+            import_seconds=import_seconds, looks=True,
         )  # fmt: skip
         self._hear = hear
         self._import_limit = import_seconds
@@ -99,7 +104,7 @@ class RankWorkers:
 
     def _renew_zygote(self, run: RankRun, pid: int) -> None:
         """Find out whether the worker hangs, or the zygote, which did not pass the signal on."""
-        problem = self._pool.renew("the process that forks the workers had to be ended")
+        problem = self._pool.renew(say("the process that forks the workers had to be ended"))
         if not (pid and is_running(pid)):
             run.blame_zygote()
         if problem:
@@ -111,17 +116,25 @@ class RankWorkers:
             self._stage = str(message.get("text"))[:200]
         elif "too_old" in message:
             version = str(message["too_old"])[:20]
-            said = f"it is Python {version}; gpucheck needs 3.8 or newer"
+            said = say("it is Python {version}; gpucheck needs 3.8 or newer", version=version)
             self._fail("too-old", said)
         elif event == "import-failed":
             self._fail("import-failed", str(message.get("detail")))
         elif zygote.is_unkillable:
-            said = "import torch cannot be killed: it is stuck in the driver or on a disk"
-            self._fail("unkillable", said)
+            said = say("import torch cannot be killed: it is stuck in the driver or on a disk")
+            self._fail("unkillable", said, _look(zygote, ""))
         elif event == "ended":
-            late = f"no end of import torch after {self._import_limit:.0f} s"
+            late = say("no end of import torch after {seconds:.0f} s", seconds=self._import_limit)
             ended = worker_exit(message, self._stage, killed=late if zygote.is_signalled else "")
-            self._fail(ended.kind, ended.detail)
+            printed = str(message.get("printed", ""))
+            self._fail(ended.kind, str(ended.detail), _look(zygote, printed))
 
-    def _fail(self, kind: str, detail: str) -> None:
-        self.failure = ImportFailure(kind=kind, detail=detail[:1000])
+    def _fail(self, kind: str, detail: str, look: Look | None = None) -> None:
+        self.failure = ImportFailure(kind=kind, detail=detail[:1000], look=look)
+
+
+def _look(zygote: WorkerProcess, printed: str) -> Look | None:
+    """Return what was seen of the zygote before it was ended; None if it ended by itself."""
+    if not zygote.is_signalled:
+        return None
+    return looks.seen(zygote.looks, printed, killed=zygote.is_killed)

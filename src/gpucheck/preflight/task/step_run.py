@@ -5,6 +5,7 @@ from typing import Literal, Protocol
 
 import msgspec
 
+from gpucheck.language import say
 from gpucheck.machine.worker_pool import messages as worker_messages
 from gpucheck.machine.worker_pool.process import StopReason
 from gpucheck.preflight.model import RankResult, Status
@@ -181,8 +182,7 @@ class StepRun:
                 if isinstance(found, Rendezvous):
                     self._start(member, found)
                 elif member.rank not in self.results:
-                    why = f" that is understood ({found.problem})" if found is not None else ""
-                    detail = f"rank {member.ranks[0]} opened no store to meet at{why}"
+                    detail = _no_store(member.ranks[0], found)
                     self._note(member, _never_began(member.rank, "timed-out", detail))
 
         self._store.get(messages.RENDEZVOUS.key(self.orders.step, group), limit, then=then)
@@ -213,7 +213,7 @@ class StepRun:
             run.stop(reason)
         elif member.rank not in self.results:
             status: Status = "stopped" if reason == "peer-failed" else "not-run"
-            detail = "it had not begun when its group came to an end"
+            detail = say("it had not begun when its group came to an end")
             self._note(member, _never_began(member.rank, status, detail))
 
     def _note(self, member: GroupMember, result: RankResult) -> None:
@@ -243,6 +243,15 @@ class StepRun:
             some = tuple(found[at : at + _RESULTS])
             key = messages.RESULTS.key(self.orders.step, some[0].rank)
             self._store.set(key, StepResults(results=some))
+
+
+def _no_store(first: int, found: Malformed | None) -> str:
+    if found is None:
+        return say("rank {rank} opened no store to meet at", rank=first)
+    return say(
+        "rank {rank} opened no store to meet at that is understood ({problem})",
+        rank=first, problem=found.problem,
+    )  # fmt: skip
 
 
 def _members(orders: StepOrders) -> dict[int, GroupMember]:

@@ -12,7 +12,9 @@ from typing import Any, Literal, Protocol
 import msgspec
 
 from gpucheck.facts import builtins
+from gpucheck.facts.preflight import Look
 from gpucheck.facts.snapshot import Snapshot
+from gpucheck.language import say
 from gpucheck.machine.worker_pool.messages import Message
 from gpucheck.machine.worker_pool.spawners import StartProgram
 from gpucheck.preflight.model import RootCause, TaskFacts
@@ -42,6 +44,8 @@ _LONG = 600.0
 _TOGETHER = 5.0
 """How long task 0 waits for the others to leave with the verdict."""
 _GOODBYE = 1.0
+_NODE_CHECK = 40.0
+"""Seconds for the static probes of a node."""
 CENSUS = "census"
 
 Script = Generator[None, None, None]
@@ -119,7 +123,7 @@ class Supervisor:
         drill: what a worker of a rank is told to do wrong, if anything.
         judge: names the errors that the static rules find in a snapshot.
         coordinator: in task 0.
-        progress: hears what is going on, ten times a second.
+        progress: is told what is going on, ten times a second.
     """
 
     def __init__(
@@ -230,15 +234,16 @@ class Supervisor:
         if self._verdict is not None:
             return ExitReason(reason="verdict", verdict=self._verdict)
         if self._told_to_end:
-            return ExitReason(reason="signal", detail="it was told to end (SIGTERM)")
+            return ExitReason(reason="signal", detail=say("it was told to end (SIGTERM)"))
         if why := self._store.lost or self._not_understood:
             return ExitReason(reason="store-lost", detail=why)
         if now - self._store.last_heard > _SILENCE:
             return ExitReason(
-                reason="store-lost", detail=f"no word from the store for {_SILENCE:.0f} s"
+                reason="store-lost",
+                detail=say("no word from the store for {seconds:.0f} s", seconds=_SILENCE),
             )
         if now > self._place.end:
-            return ExitReason(reason="time", detail="the time limit of the run was reached")
+            return ExitReason(reason="time", detail=say("the time limit of the run was reached"))
         return None
 
     def _script(self) -> Script:
@@ -250,7 +255,7 @@ class Supervisor:
         self._workers.open()
         self._register()
         if place.cuda and place.local == 0:
-            self._check = node_facts.NodeCheck(self._start, self._place.python)
+            self._check = self._node_check()
         yield from self._learn()
         self._store.set(messages.REPORTS.key(place.task), TaskReport(facts=self._facts))
         assigned = yield from self._await(messages.ASSIGNMENTS, place.task)
@@ -272,13 +277,15 @@ class Supervisor:
             yield
         failure = self._workers.failure
         if failure is not None:
-            problem, kind = failure.detail, failure.kind
+            problem, kind, look = failure.detail, failure.kind, failure.look
         else:
-            problem, kind = yield from self._ask_torch()
+            problem, kind, look = yield from self._ask_torch()
         if problem:
             if self._check is None:
-                self._check = node_facts.NodeCheck(self._start, self._place.python)
-            self._facts = msgspec.structs.replace(self._facts, problem=problem, kind=kind)
+                self._check = self._node_check()
+            self._facts = msgspec.structs.replace(
+                self._facts, problem=problem, kind=kind, look=look
+            )
         while self._check is not None and not self._check.done:
             yield
         if self._check is not None and self._check.snapshot is not None:
@@ -288,7 +295,12 @@ class Supervisor:
                 roots = self._judge(self.snapshot)
                 self._facts = msgspec.structs.replace(self._facts, roots=roots)
 
-    def _ask_torch(self) -> Generator[None, None, tuple[str, str]]:
+    def _node_check(self) -> node_facts.NodeCheck:
+        """Start the static probes, which may not use up the time of a short run."""
+        seconds = min(_NODE_CHECK, self._place.import_seconds)
+        return node_facts.NodeCheck(self._start, self._place.python, seconds)
+
+    def _ask_torch(self) -> Generator[None, None, tuple[str, str, Look | None]]:
         """Ask torch in a worker what it is and which devices it sees; return what is wrong."""
         order = {"census": True, "device": "cuda" if self._place.cuda else "cpu"}
         run = self._workers.start(-1, CENSUS, order, Deadlines(start=self._place.import_seconds))
@@ -297,8 +309,8 @@ class Supervisor:
         self._facts = msgspec.structs.replace(self._facts, phase="census")
         if self._census is not None:
             self._facts = node_facts.with_census(self._facts, self._census, cuda=self._place.cuda)
-            return self._facts.problem, self._facts.kind
-        return run.result.detail, run.result.kind
+            return self._facts.problem, self._facts.kind, run.result.look
+        return run.result.detail, run.result.kind, run.result.look
 
     def _run_step(self, orders: StepOrders) -> Script:
         while self._workers.state == "importing":
@@ -328,7 +340,11 @@ class Supervisor:
             if found is None:
                 self._store.get(key, _LONG, then=then)
             elif isinstance(found, Malformed):
-                self._not_understood = f"task 0 sent {key}, which is malformed: {found.problem}"
+                self._not_understood = say(
+                    "task 0 sent {key}, which is malformed: {problem}",
+                    key=key,
+                    problem=found.problem,
+                )
             else:
                 box.append(found)
 
@@ -343,7 +359,9 @@ class Supervisor:
             return
         found = messages.VERDICT.read(text)
         if isinstance(found, Malformed):
-            self._not_understood = f"task 0 sent a malformed verdict: {found.problem}"
+            self._not_understood = say(
+                "task 0 sent a malformed verdict: {problem}", problem=found.problem
+            )
         else:
             self._verdict = found
 

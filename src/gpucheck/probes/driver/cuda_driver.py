@@ -3,6 +3,7 @@
 from typing import Any
 
 from gpucheck.facts.cuda_driver import CudaDevice, CudaDriver
+from gpucheck.language import say
 from gpucheck.machine import Host
 from gpucheck.probes.driver.reading.answers import (
     RawAnswers,
@@ -23,17 +24,17 @@ def collect(host: Host) -> CudaDriver:
     if answer.value is not None:
         return decode(answer.value)
     if answer.missing:
-        return decode({"library": "", "load_error": answer.problem or "not there"})
+        return decode({"library": "", "load_error": answer.problem or say("not there")})
     return CudaDriver(problems={"*": answer.problem})
 
 
 def decode(raw: dict[str, Any]) -> CudaDriver:
     """Decode the raw answers (see ``machine/cuinit.py``)."""
     asked = RawAnswers(raw, "libcuda", {}, _why_unasked(raw))
-    loader = RawAnswers(raw, "dynamic loader", {})
+    loader = RawAnswers(raw, say("dynamic loader"), {})
     if raw.get("init_code") == _NO_DEVICE:
-        count: int | None = asked.say("device_count", 0)
-        devices: list[CudaDevice] | None = asked.say("devices", [])
+        count: int | None = asked.fill("device_count", 0)
+        devices: list[CudaDevice] | None = asked.fill("devices", [])
     else:
         count = asked.take("device_count", "device_count", integer)
         devices = asked.take("devices", "devices", _devices)
@@ -51,9 +52,9 @@ def decode(raw: dict[str, Any]) -> CudaDriver:
 
 def _why_unasked(raw: dict[str, Any]) -> str:
     if raw.get("load_error"):
-        return f"not loaded: {raw['load_error']}"
+        return say("not loaded: {why}", why=raw["load_error"])
     code = raw.get("init_code", 0)
-    return f"cuInit returned {code}" if code != 0 else "not asked"
+    return say("cuInit returned {code}", code=code) if code != 0 else say("not asked")
 
 
 def _devices(value: object) -> list[CudaDevice]:
@@ -63,7 +64,7 @@ def _devices(value: object) -> list[CudaDevice]:
         ValueError: the value is not a list of devices.
     """
     if not isinstance(value, list):
-        raise ValueError("not a list of devices")  # noqa: TRY004  # a bad answer
+        raise ValueError(say("it is not a list of devices"))  # noqa: TRY004  # a bad answer
     return [_device(one) for one in value]
 
 

@@ -3,6 +3,7 @@
 from gpucheck.facts import Answer, Notes
 from gpucheck.facts.device_nodes import DeviceNode, DeviceNodes, OpenResult
 from gpucheck.facts.numbers import whole_number
+from gpucheck.language import say
 from gpucheck.machine import Host, Stat
 from gpucheck.probes.system.reading.platform import not_linux
 
@@ -31,7 +32,7 @@ def collect(host: Host) -> DeviceNodes:
     notes = Notes()
     identity = host.identity()
     if identity.uid < 0:
-        notes.unknown("uid", "the system has no user ids")
+        notes.unknown("uid", say("the system has no user ids"))
     else:
         notes.said("uid", "getuid")
     return DeviceNodes(
@@ -45,7 +46,7 @@ def collect(host: Host) -> DeviceNodes:
 
 def _nodes(host: Host, notes: Notes) -> list[DeviceNode] | None:
     if host.origin == "sysroot" and host.exists(_ALWAYS_THERE).value is not True:
-        notes.unknown("nodes", "the machine's /dev is not mounted below the sysroot")
+        notes.unknown("nodes", say("the machine's /dev is not mounted below the sysroot"))
         return None
     paths: list[str] = []
     for pattern in _PATTERNS:
@@ -69,13 +70,13 @@ def _node(host: Host, path: str, stat: Answer[Stat]) -> DeviceNode:
     mode = notes.take("mode", stat.map(lambda s: f"{s.mode:04o}"))
     opens: OpenResult | None = None
     if is_device is False:
-        notes.unknown("opens", "it is no device")
+        notes.unknown("opens", say("it is not a device"))
     elif path in _OPENED or path.removeprefix("/dev/nvidia").isdecimal():
         # If the driver hangs, opening its device hangs as well.
         host.stage(f"open {path}")
         opens = notes.take("opens", host.open_check(path))
     else:
-        notes.unknown("opens", "not tried: CUDA can start without it")
+        notes.unknown("opens", say("not tried: CUDA can start without it"))
     notes.said("path", "/dev")
     return DeviceNode(
         path=path,

@@ -4,6 +4,7 @@ from typing import Any
 
 from gpucheck.facts import Answer, Notes
 from gpucheck.facts.driver import Driver, DriverLibrary
+from gpucheck.language import say
 from gpucheck.machine import Host
 from gpucheck.probes.driver.reading import fabric, modules
 from gpucheck.probes.driver.reading import libraries as _driver_libraries
@@ -58,7 +59,7 @@ def _linux(host: Host, notes: Notes) -> dict[str, Any]:
 def _libraries(
     found: list[_driver_libraries.Library], field: str, notes: Notes
 ) -> list[DriverLibrary]:
-    notes.said(field, "the loader's folders")
+    notes.said(field, say("the loader's folders"))
     return [
         DriverLibrary(
             path=library.path,
@@ -68,7 +69,10 @@ def _libraries(
             found_via=library.via,
             size_bytes=library.size,
             sources={"*": library.path},
-            problems={"release": "the file name has none", "size_bytes": "stat failed"},
+            problems={
+                "release": say("the file name has no release"),
+                "size_bytes": say("its size cannot be read"),
+            },
         )
         for library in found
     ]

@@ -2,6 +2,7 @@
 
 from gpucheck.facts import Answer, Notes
 from gpucheck.facts.kernel_log import KernelLog, OomKill, XidEvent
+from gpucheck.language import say
 from gpucheck.machine import Host
 from gpucheck.messages import kernel_log as messages
 from gpucheck.probes.system.reading.platform import not_linux
@@ -41,7 +42,7 @@ def collect(host: Host) -> KernelLog:
         return KernelLog(problems=problems)
     log = _records(host)
     if log.value is None:
-        return KernelLog(problems={"*": f"{log.source}: {log.problem}"})
+        return KernelLog(problems={"*": log.complaint})
     uptime = host.line("/proc/uptime").map(lambda text: float(text.split()[0]))
     xids: list[XidEvent] = []
     nvrm: list[str] = []
@@ -70,7 +71,7 @@ def _records(host: Host) -> Answer[list[messages.Record]]:
         return buffer
     if buffer.value is not None:
         # The buffer of a booted kernel is never empty, but the substitute in a container is.
-        buffer = Answer(None, _KMSG, "empty")
+        buffer = Answer(None, _KMSG, say("it is empty"))
     if not any(host.exists(sign).value for sign in _NVIDIA_SIGNS):
         return buffer
     if host.origin == "sysroot" or host.which(_JOURNAL[0]).value is None:
@@ -90,7 +91,7 @@ def _event(
     if xid.address:
         notes.said("pci_address", source)
     else:
-        notes.unknown("pci_address", "the message names no PCI address")
+        notes.unknown("pci_address", say("the message names no PCI address"))
     return XidEvent(
         xid=xid.number,
         pci_address=xid.address or None,

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from gpucheck.facts import Answer, Notes
 from gpucheck.facts.nvidia_smi import NvidiaSmi
 from gpucheck.facts.nvml import Nvml
+from gpucheck.language import say
 from gpucheck.machine import Host, Ran
 
 DEADLINE = 30.0
@@ -53,16 +54,19 @@ def collect(host: Host, nvml: Nvml) -> NvidiaSmi:
         return _ask(host, place.value)
     notes = Notes()
     found = notes.take("found", place.map(bool))
-    notes.said("asked", f"gpucheck: {why_not}" if why_not else place.source)
-    notes.problems["*"] = f"not asked: {why_not}" if found else "there is no nvidia-smi"
+    source = say("gpucheck: {why_not}", why_not=why_not) if why_not else place.source
+    notes.said("asked", source)
+    notes.problems["*"] = (
+        say("not asked: {why_not}", why_not=why_not) if found else say("there is no nvidia-smi")
+    )
     return NvidiaSmi(found=found, asked=False, sources=notes.sources, problems=notes.problems)
 
 
 def _why_not(nvml: Nvml) -> str:
     if nvml.driver_release is not None:
-        return "NVML has answered"
+        return say("NVML has answered")
     problem = nvml.problem("*")
-    return f"NVML {problem}" if problem.startswith("timed-out") else ""
+    return say("NVML: {problem}", problem=problem) if problem.startswith("timed-out") else ""
 
 
 def _find(host: Host) -> Answer[str]:
@@ -84,7 +88,7 @@ def _ask(host: Host, path: str) -> NvidiaSmi:
     notes.said("asked", path)
     query = host.run((path, *_QUERY), _TIMEOUT)
     if query.value is None:
-        notes.problems["*"] = f"{query.source}: {query.problem or 'no answer'}"
+        notes.problems["*"] = query.complaint
         return NvidiaSmi(found=True, asked=True, sources=notes.sources, problems=notes.problems)
     lines = _lines(query.value)
     rows = [row for line in lines if (row := _row(line)) is not None]
@@ -131,7 +135,7 @@ class _Fact:
                 self.value, self._source = match[1], source
 
     def answer(self, complaint: str) -> Answer[str]:
-        return Answer(self.value or None, self._source, complaint or "not told")
+        return Answer(self.value or None, self._source, complaint or say("it does not report it"))
 
 
 def _lines(ran: Ran) -> list[str]:
@@ -169,5 +173,5 @@ def _names(
     if not names and _NO_DEVICES in complaint:
         return Answer([], query.source)
     if not names or not all(names) or (query.value is not None and query.value.status != 0):
-        return Answer(None, query.source, complaint or "not told")
+        return Answer(None, query.source, complaint or say("it does not report it"))
     return Answer(names, query.source)

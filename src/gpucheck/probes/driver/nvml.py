@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 from gpucheck.facts import Answer
 from gpucheck.facts.nvml import CLOCK_REASONS, GpuProcess, MigDevice, Nvml, NvmlGpu
+from gpucheck.language import say
 from gpucheck.machine import Host
 from gpucheck.probes.driver.reading.answers import (
     RawAnswers,
@@ -26,7 +27,7 @@ _WORDS = {
     _NOT_SUPPORTED: "Not Supported",
     _NO_PERMISSION: "Insufficient Permissions",
     _NOT_FOUND: "Not Found",
-    _NO_FUNCTION: "Function Not Found (this driver is older than it)",
+    _NO_FUNCTION: say("Function Not Found (the driver is older than this function)"),
     _LOST: "GPU is lost",
     _UNKNOWN: "Unknown Error",
 }
@@ -40,9 +41,10 @@ def collect(host: Host) -> Nvml:
     if answer.value is not None:
         return decode(answer.value)
     if answer.missing:
-        why = f"{answer.source}: {answer.problem}"
         return Nvml(
-            library_found=False, sources={"library_found": answer.source}, problems={"*": why}
+            library_found=False,
+            sources={"library_found": answer.source},
+            problems={"*": answer.complaint},
         )
     return Nvml(problems={"*": answer.problem})
 
@@ -51,13 +53,13 @@ def decode(raw: dict[str, Any]) -> Nvml:
     """Decode the raw answers (see ``machine/nvml.py``)."""
     code = raw.get("init_code")
     message = str(raw.get("init_message", ""))
-    asked = RawAnswers(raw, "NVML", _WORDS, "not asked" if code == 0 else _why(code, message))
+    asked = RawAnswers(raw, "NVML", _WORDS, say("not asked") if code == 0 else _why(code, message))
     found = raw.get("library_found", code != _LIBRARY_NOT_FOUND) is True
     gpus = asked.take("gpus", "gpus", _objects)
     return Nvml(
-        library_found=asked.say("library_found", found),
+        library_found=asked.fill("library_found", found),
         init_code=asked.take("init_code", "init_code", integer),
-        init_message=asked.say("init_message", message),
+        init_message=asked.fill("init_message", message),
         driver_release=asked.take("driver_release", "driver_release", text),
         cuda=asked.take("cuda", "cuda_version", cuda_version),
         gpus=None if gpus is None else [_gpu(at, one) for at, one in enumerate(gpus)],
@@ -69,7 +71,9 @@ def decode(raw: dict[str, Any]) -> Nvml:
 def _why(code: object, message: str) -> str:
     if isinstance(code, dict):
         return str(code.get("error"))
-    return f"it did not start: {message or f'nvmlInit returned {code}'}"
+    if not message:
+        return say("it did not start: nvmlInit returned {code}", code=code)
+    return say("it did not start: {message}", message=message)
 
 
 def _objects(value: object) -> list[dict[str, Any]]:
@@ -79,21 +83,22 @@ def _objects(value: object) -> list[dict[str, Any]]:
         ValueError: the value is not a list of objects.
     """
     if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
-        raise ValueError("not a list of objects")
+        raise ValueError(say("it is not a list of objects"))
     return value
 
 
 def _gpu(index: int, raw: dict[str, Any]) -> NvmlGpu:
     handle = RawAnswers({"handle": 0, **raw}, "NVML", _WORDS).answer("handle").map(integer).value
     lost = handle in (_LOST, _UNKNOWN) or RawAnswers(raw, "", {}).has_code(_LOST)
-    unasked = _WORDS[_LOST] if lost else "not asked"
+    unasked = _WORDS[_LOST] if lost else say("not asked")
     if handle:
-        unasked = f"no handle of this GPU: {_WORDS.get(handle, f'error {handle}')}"
+        why = _WORDS.get(handle) or say("error {code}", code=handle)
+        unasked = say("it gives no handle of this GPU: {why}", why=why)
     gpu = RawAnswers({"handle": 0, **raw}, "NVML", _WORDS, unasked)
     mig = _mig(gpu)
     fields: dict[str, Any] = {
-        "index": gpu.say("index", index),
-        "lost": gpu.say("lost", lost),
+        "index": gpu.fill("index", index),
+        "lost": gpu.fill("lost", lost),
         **{field: gpu.take(field, key, read) for field, (key, read) in _FIELDS.items()},
         **mig,
         "processes": _processes(gpu),
@@ -120,7 +125,7 @@ def _compute_mode(value: object) -> str:
 def _name_of(value: object, names: Sequence[str]) -> str:
     number = integer(value)
     if not 0 <= number < len(names):
-        raise ValueError(f"{number} has no name here")
+        raise ValueError(say("gpucheck has no name for {number}", number=number))
     return names[number]
 
 
@@ -170,12 +175,12 @@ def _mig(gpu: RawAnswers) -> dict[str, Any]:
     """MIG mode and instances; a GPU or driver without MIG support has it disabled."""
     if gpu.error("mig_mode") in (_NOT_SUPPORTED, _NO_FUNCTION):
         off = {"mig_enabled": False, "mig_pending": False, "mig_devices": []}
-        return {field: gpu.say(field, value) for field, value in off.items()}
+        return {field: gpu.fill(field, value) for field, value in off.items()}
     enabled = gpu.take("mig_enabled", "mig_mode", flag(item(0, 2)))
     return {
         "mig_enabled": enabled,
         "mig_pending": gpu.take("mig_pending", "mig_mode", flag(item(1, 2))),
-        "mig_devices": gpu.say("mig_devices", [])
+        "mig_devices": gpu.fill("mig_devices", [])
         if enabled is False
         else gpu.take("mig_devices", "mig_devices", _mig_devices),
     }
@@ -212,13 +217,13 @@ def _processes(gpu: RawAnswers) -> list[GpuProcess] | None:
 def _process(raw: dict[str, Any], kind: Literal["compute", "graphics"]) -> GpuProcess:
     process = RawAnswers(raw, "NVML", _WORDS)
     if process.error("name") in (_NOT_FOUND, _NO_PERMISSION):
-        name: str | None = process.say("process_name", "")
+        name: str | None = process.fill("process_name", "")
     else:
         name = process.take("process_name", "name", text)
     return GpuProcess(
         pid=process.take("pid", "pid", integer),
         used_bytes=process.take("used_bytes", "used", integer),
-        kind=process.say("kind", kind),
+        kind=process.fill("kind", kind),
         process_name=name,
         sources=process.notes.sources,
         problems=process.notes.problems,
@@ -228,7 +233,7 @@ def _process(raw: dict[str, Any], kind: Literal["compute", "graphics"]) -> GpuPr
 def _nvlinks(gpu: RawAnswers, *, mig_enabled: bool) -> list[bool] | None:
     states = gpu.answer("nvlinks").map(_states_of_links)
     if mig_enabled and states.value == []:
-        states = Answer(None, states.source, "not told in MIG mode")
+        states = Answer(None, states.source, say("it does not report them in MIG mode"))
     return gpu.notes.take("nvlinks", states)
 
 
@@ -239,18 +244,19 @@ def _states_of_links(value: object) -> list[bool]:
         ValueError: a link did not answer.
     """
     if not isinstance(value, list):
-        raise ValueError("not a list of links")  # noqa: TRY004  # a bad answer
+        raise ValueError(say("it is not a list of links"))  # noqa: TRY004  # a bad answer
     codes = [one.get("error") if isinstance(one, dict) else None for one in value]
     failed = next((code for code in codes if code not in (None, _NOT_SUPPORTED)), None)
     if failed is not None:
         words = _WORDS.get(failed) if isinstance(failed, int) else str(failed)
-        raise ValueError(f"link {codes.index(failed)}: {words or f'error {failed}'}")
+        why = words or say("error {code}", code=failed)
+        raise ValueError(say("link {link}: {why}", link=codes.index(failed), why=why))
     return [integer(one) != 0 for one, code in zip(value, codes, strict=True) if code is None]
 
 
 def _fabric_state(gpu: RawAnswers) -> str | None:
     if gpu.error("fabric") == _NOT_SUPPORTED:
-        return gpu.say("fabric_state", _FABRIC_STATES[0])
+        return gpu.fill("fabric_state", _FABRIC_STATES[0])
     state = gpu.answer("fabric").map(within("state"))
     return gpu.notes.take(
         "fabric_state", state.map(lambda number: _name_of(number, _FABRIC_STATES))

@@ -7,6 +7,7 @@ from gpucheck.facts.extensions import Extension, Extensions
 from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.loading import Loading
 from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.language import say
 from gpucheck.machine import Host
 from gpucheck.probes.extensions.reading import files as _extension_files
 from gpucheck.probes.torch.reading.dist_info import DistInfo, dist_infos
@@ -28,13 +29,19 @@ def collect(
 ) -> Extensions:
     """Read the headers of the compiled files, and more of those that need torch or CUDA."""
     if interpreter.sys_path is None or torch.path is None:
-        why = interpreter.problem("sys_path") or torch.problem("path") or "torch is not installed"
+        why = (
+            interpreter.problem("sys_path")
+            or torch.problem("path")
+            or say("torch is not installed")
+        )
         return Extensions(problems={"*": why})
     platform = interpreter.platform or "linux"
     if not platform.startswith(("linux", "win")):
-        return Extensions(problems={"*": "only the libraries of Linux and Windows are read"})
+        return Extensions(
+            problems={"*": say("gpucheck reads only the libraries of Linux and Windows")}
+        )
     if torch.installed is not True:
-        return Extensions(problems={"*": "torch is not installed"})
+        return Extensions(problems={"*": say("torch is not installed")})
     is_windows = platform.startswith("win")
     endings = _extension_files.WINDOWS if is_windows else _extension_files.LINUX
     start = host.clock()
@@ -45,7 +52,7 @@ def collect(
         extensions=_described(host, interpreter.sys_path, needing, found.files),
         looked_at=len(found.files),
         left_out=found.problem or left_out,
-        sources={"*": "the compiled files in the target's site-packages"},
+        sources={"*": say("the compiled files in the target's site-packages")},
     )
 
 
@@ -146,9 +153,9 @@ def _extension(
     codes = notes.take("codes", needs.codes)
     if lacking is None:
         notes.unknown("missing_symbol_count", notes.problems["missing_symbols"])
-    notes.unknown("built_with", "the file does not tell")
+    notes.unknown("built_with", say("the file does not say it"))
     if (abi := string_abi(lacking or [])) is None:
-        notes.unknown("cxx11_abi", "no missing symbol tells")
+        notes.unknown("cxx11_abi", say("no missing symbol shows it"))
     return Extension(
         package=owner.project if owner is not None else needs.file.top,
         version=owner.version if owner is not None else "",

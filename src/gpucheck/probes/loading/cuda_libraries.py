@@ -3,6 +3,7 @@
 from gpucheck.facts import Notes
 from gpucheck.facts.cuda_libraries import CudaLibraries, CudaLibrary
 from gpucheck.facts.interpreter import Interpreter
+from gpucheck.language import say
 from gpucheck.machine import Host
 from gpucheck.probes.loading.reading.cuda_files import LibraryFile, library_files
 from gpucheck.probes.loading.reading.versions import Place, library_version
@@ -17,7 +18,7 @@ LANE = "target"
 def collect(host: Host, interpreter: Interpreter) -> CudaLibraries:
     """Search the wheels, torch's own folder, conda, LD_LIBRARY_PATH and the system."""
     if interpreter.sys_path is None:
-        why = interpreter.problem("sys_path") or "the target interpreter is unknown"
+        why = interpreter.problem("sys_path") or say("the target interpreter is unknown")
         return CudaLibraries(problems={"*": why})
     torches, _problems = find_torch(host, interpreter.sys_path)
     package = next((one.path for one in torches if one.kind == "package"), None)
@@ -27,7 +28,9 @@ def collect(host: Host, interpreter: Interpreter) -> CudaLibraries:
         libraries=[
             _library(host, one, infos, conda) for one in library_files(host, interpreter, package)
         ],
-        sources={"*": "wheels, torch/lib, conda, LD_LIBRARY_PATH, toolkits and system folders"},
+        sources={
+            "*": say("wheels, torch/lib, conda, LD_LIBRARY_PATH, toolkits and system folders")
+        },
     )
 
 

@@ -3,6 +3,7 @@
 from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.loading import Loading
 from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.language import say
 from gpucheck.machine import Host
 from gpucheck.tables.runtime_opens import RuntimeOpens
 
@@ -15,15 +16,15 @@ def collect(
 ) -> Loading:
     """Follow the loader from the interpreter through torch's libraries."""
     if torch.installed is False:
-        none = "torch is not installed"
+        none = say("torch is not installed")
         return Loading(
             libraries=[], missing=[], runtime_opened=[], preloading="", symbol_versions_missing=[],
             sources={"*": none},
         )  # fmt: skip
     if torch.installed is None:
-        return Loading(problems={"*": torch.problem("installed") or "torch is unknown"})
+        return Loading(problems={"*": torch.problem("installed") or say("torch is unknown")})
     if host.identity().os == "macos":
-        return Loading(problems={"*": "the loader of macOS is not followed"})
+        return Loading(problems={"*": say("gpucheck does not follow the loader of macOS")})
     if host.identity().os == "windows":
         from gpucheck.probes.loading.reading import windows  # noqa: PLC0415  # needed there only
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from gpucheck.facts import Answer, Notes
 from gpucheck.facts.container import Container, Runtime
+from gpucheck.language import say
 from gpucheck.machine import Host
 from gpucheck.probes.system.reading.platform import not_linux
 
@@ -100,7 +101,10 @@ def _runtime(host: Host, env: Mapping[str, str], mounts: Answer[str]) -> Answer[
     for path, runtime in _MARKS:
         if host.exists(path).value:
             if _is_whole_machine(host, root.value or ""):
-                return Answer("", f"{_MOUNTS}; {path} is left over from an image")
+                return Answer(
+                    "",
+                    say("{mounts}; {path} is left over from an image", mounts=_MOUNTS, path=path),
+                )
             return Answer(runtime, path)
     return _by_manager(host, env, root)
 

@@ -7,6 +7,7 @@ that look like secrets are never kept.
 import re
 
 from gpucheck.facts.environment import HIDDEN, OTHER_NAMES, PATH_NAMES, Environment
+from gpucheck.language import say
 from gpucheck.machine import Host
 
 DEADLINE = 5.0
@@ -25,7 +26,9 @@ def collect(host: Host) -> Environment:
     variables = {
         name: _kept(name, env[name]) for name in sorted(PATH_NAMES + OTHER_NAMES) if name in env
     }
-    return Environment(variables=variables, sources={"variables": "environment of gpucheck"})
+    return Environment(
+        variables=variables, sources={"variables": say("the environment of gpucheck")}
+    )
 
 
 def _kept(name: str, value: str) -> str:

@@ -2,6 +2,7 @@
 
 from gpucheck.facts import Notes
 from gpucheck.facts.limits import LimitsOfProcess
+from gpucheck.language import say
 from gpucheck.machine import Host
 
 DEADLINE = 5.0
@@ -17,7 +18,7 @@ def collect(host: Host) -> LimitsOfProcess:
     limits = host.limits()
     for field in ("memlock_bytes", "open_files"):
         if getattr(limits, field) is None:
-            notes.unknown(field, "this system has no such limit")
+            notes.unknown(field, say("this system has no such limit"))
         else:
             notes.said(field, "getrlimit")
     space = host.space(_SHM)
@@ -35,7 +36,7 @@ def collect(host: Host) -> LimitsOfProcess:
 def _infiniband(host: Host, notes: Notes) -> list[str] | None:
     field = "infiniband_devices"
     if host.exists("/sys/class").value is not True:
-        notes.unknown(field, "/sys/class is not there")
+        notes.unknown(field, say("/sys/class is not there"))
         return None
     found = notes.take(field, host.glob(_INFINIBAND))
     if found is None:

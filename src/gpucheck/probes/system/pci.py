@@ -2,6 +2,7 @@
 
 from gpucheck.facts import Answer, Notes
 from gpucheck.facts.pci import Pci, PciGpu
+from gpucheck.language import say
 from gpucheck.machine import Host
 from gpucheck.probes.system.reading.platform import jetson_model
 from gpucheck.tables.pci_devices import PciDevices
@@ -48,7 +49,7 @@ def collect(host: Host, devices: PciDevices) -> Pci:
     """Walk the bus and examine NVIDIA's devices."""
     family = host.identity().os
     if family != "linux":
-        return Pci(problems={"*": f"no PCI tree on {family}"})
+        return Pci(problems={"*": say("{system} has no PCI tree", system=family)})
     notes = Notes()
     jetson_gpu = notes.take("jetson_gpu", _jetson_gpu(host))
     tree = host.stat(_DEVICES)
@@ -56,7 +57,7 @@ def collect(host: Host, devices: PciDevices) -> Pci:
         return Pci(
             jetson_gpu=jetson_gpu,
             sources=notes.sources,
-            problems={"*": f"{_DEVICES}: {tree.problem}", **notes.problems},
+            problems={"*": tree.complaint, **notes.problems},
         )
     found = _displays_and_bridges(host)
     for field in ("gpus", "nvswitches", "other_display_vendors"):
@@ -111,12 +112,14 @@ def _gpu(host: Host, path: str, devices: PciDevices) -> PciGpu:
         "device_id", host.line(f"{path}/device").map(lambda text: text.lower().removeprefix("0x"))
     )
     row = devices.device(device_id) if device_id else None
-    unlisted = f"the tables have no device 10de:{device_id}"
+    unlisted = say("the tables do not have the device 10de:{device_id}", device_id=device_id)
     notes.said("address", _DEVICES)
     above = path.rpartition("/")[0]
 
     def table(field: str, value: str | None) -> str | None:
-        return notes.take(field, Answer(value or None, "tables: pci_devices", unlisted))
+        return notes.take(
+            field, Answer(value or None, say("the tables: {name}", name="pci_devices"), unlisted)
+        )
 
     def lanes(field: str, file: str) -> int | None:
         return notes.take(field, host.line(file).map(_lanes))
@@ -167,4 +170,4 @@ def _jetson_gpu(host: Host) -> Answer[str]:
     for pattern in _JETSON_NODES:
         if found := host.glob(pattern).value:
             return Answer(found[0], pattern)
-    return Answer(None, model.source, "a Jetson, but its device tree shows no GPU")
+    return Answer(None, model.source, say("it is a Jetson, but its device tree shows no GPU"))

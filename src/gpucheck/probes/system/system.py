@@ -5,6 +5,7 @@ from typing import Any
 
 from gpucheck.facts import Answer, Notes
 from gpucheck.facts.system import PackageManager, System
+from gpucheck.language import say
 from gpucheck.machine import Host
 from gpucheck.probes.system.reading import libc as _libc
 from gpucheck.probes.system.reading import platform
@@ -79,7 +80,7 @@ def _identity(host: Host, notes: Notes) -> dict[str, Any]:
         if value:
             notes.said(field, source)
         else:
-            notes.unknown(field, f"{source} does not say")
+            notes.unknown(field, say("{source} does not say it", source=source))
     return {field: value or None for field, (value, _source) in said.items()}
 
 

@@ -3,6 +3,7 @@
 from gpucheck.facts import Answer, Notes
 from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.toolkits import Compiler, Toolkit, Toolkits
+from gpucheck.language import say
 from gpucheck.machine import Host
 from gpucheck.machine.paths import is_windows, join
 from gpucheck.probes.toolkit.reading import compilers, files
@@ -15,7 +16,9 @@ LANE = "target"
 def collect(host: Host, interpreter: Interpreter) -> Toolkits:
     """Search for toolkits; run nvcc or a compiler only if no file has the version."""
     notes = Notes()
-    notes.said("*", "CUDA_HOME, CUDA_PATH, PATH, /usr/local, the distribution, conda and wheels")
+    notes.said(
+        "*", say("CUDA_HOME, CUDA_PATH, PATH, /usr/local, the distribution, conda and wheels")
+    )
     found = files.roots(host, interpreter)
     taken = files.selected(host)
     version: str | None = ""
@@ -52,7 +55,9 @@ def _toolkit(host: Host, root: Root) -> Toolkit:
 def _python_headers(host: Host, interpreter: Interpreter) -> Answer[bool]:
     """Look where a Python that was not relocated keeps its headers."""
     if not interpreter.base_prefix or not interpreter.version:
-        return Answer(None, "", interpreter.problem("base_prefix") or "the interpreter is unknown")
+        return Answer(
+            None, "", interpreter.problem("base_prefix") or say("the interpreter is unknown")
+        )
     if is_windows(interpreter.base_prefix):
         return host.exists(join(interpreter.base_prefix, "include", "Python.h"))
     version = ".".join(interpreter.version.split(".")[:2])
@@ -62,7 +67,7 @@ def _python_headers(host: Host, interpreter: Interpreter) -> Answer[bool]:
 
 def _compilers_of(host: Host, notes: Notes) -> list[Compiler] | None:
     if host.identity().os == "windows":
-        notes.unknown("compilers", "MSVC is not looked for")
+        notes.unknown("compilers", say("gpucheck does not look for MSVC"))
         return None
     notes.said("compilers", "PATH")
     return [_compiler(found) for found in compilers.compilers(host)]

@@ -2,6 +2,7 @@
 
 from gpucheck.facts import Notes
 from gpucheck.facts.interpreter import Interpreter, Kind, OtherInterpreter
+from gpucheck.language import say
 from gpucheck.machine import Host, target
 from gpucheck.machine.paths import join, pattern
 from gpucheck.machine.target import Candidate, Description, Target, TargetWish
@@ -28,19 +29,22 @@ def collect(host: Host, wish: TargetWish) -> Interpreter:
     if taken.answer is None:
         return _silent(taken)
     for field in ("status", "executable", "chosen_by", "others"):
-        notes.said(field, "gpucheck's search for the target interpreter")
+        notes.said(field, say("gpucheck's search for the target interpreter"))
     return _described(host, taken, taken.answer, notes)
 
 
 def _silent(taken: Target) -> Interpreter:
     """Return which interpreter did not answer, and why."""
-    detail = taken.detail or f"the target interpreter did not answer: {taken.status}"
+    detail = taken.detail or say(
+        "the target interpreter did not answer: {status}", status=taken.status
+    )
     return Interpreter(
         status=taken.status,
         executable=taken.executable or None,
         chosen_by=taken.chosen_by or None,
         sources=dict.fromkeys(
-            ("status", "executable", "chosen_by"), "gpucheck's search for the target interpreter"
+            ("status", "executable", "chosen_by"),
+            say("gpucheck's search for the target interpreter"),
         ),
         problems={"*": detail},
     )
@@ -49,7 +53,7 @@ def _silent(taken: Target) -> Interpreter:
 def _described(host: Host, taken: Target, said: Description, notes: Notes) -> Interpreter:
     for field in Description.__struct_fields__:
         if getattr(said, field) is None:
-            notes.unknown(field, "the interpreter did not say")
+            notes.unknown(field, say("the interpreter did not say"))
     executable = taken.executable or said.executable or None
     if executable is not None:
         notes.problems.pop("executable", None)

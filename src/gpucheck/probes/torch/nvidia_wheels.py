@@ -12,6 +12,7 @@ from gpucheck.facts.nvidia_wheels import (
     State,
 )
 from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.language import listed, say
 from gpucheck.machine import Host
 from gpucheck.machine.paths import name, parent
 from gpucheck.probes.torch.reading.dist_info import DistInfo, dist_infos
@@ -31,7 +32,7 @@ def collect(
 ) -> NvidiaWheels:
     """Compare what is installed with torch's pins and with the wheels' own records."""
     if interpreter.sys_path is None:
-        why = interpreter.problem("sys_path") or "the target interpreter is unknown"
+        why = interpreter.problem("sys_path") or say("the target interpreter is unknown")
         return NvidiaWheels(problems={"*": why})
     infos = dist_infos(host, interpreter.sys_path)
     notes = Notes()
@@ -44,7 +45,7 @@ def collect(
             claims.setdefault(one.path, []).append(one)
     damaged, shared = _compared(host, claims)
     for field in ("damaged", "shared", "unrecorded"):
-        notes.said(field, "RECORD of the wheels, and the sizes of their libraries")
+        notes.said(field, say("the RECORD files of the wheels, and the sizes of their libraries"))
     return NvidiaWheels(
         pins=pins,
         damaged=damaged,
@@ -71,15 +72,15 @@ def _is_wheel(info: DistInfo) -> bool:
 
 def _pins(torch: TorchBuild, infos: list[DistInfo], notes: Notes) -> list[PinnedWheel] | None:
     if torch.pins is None:
-        notes.unknown("pins", torch.problem("pins") or "what torch requires is unknown")
+        notes.unknown("pins", torch.problem("pins") or say("what torch requires is unknown"))
         return None
     source = torch.source("pins")
-    notes.said("pins", f"{source}, and the metadata of what is installed")
+    notes.said("pins", say("{source}, and the metadata of what is installed", source=source))
     found = []
     for project, specifier in torch.pins.items():
         info = _installed(project, infos, torch.path or "")
         version = info.version if info is not None else ""
-        where = info.path if info is not None else "sys.path of the target"
+        where = info.path if info is not None else say("sys.path of the target")
         found.append(pinned_wheel(project, specifier, version, {"*": where, "specifier": source}))
     return found
 
@@ -125,16 +126,18 @@ def _damaged(one: Recorded, state: State, size: int) -> DamagedLibrary:
 def _shared(path: str, owners: list[Recorded], size: int | None) -> SharedLibrary:
     projects = sorted({one.info.project for one in owners})
     fitting = sorted({one.info.project for one in owners if one.size == size})
-    problems = {}
+    problems: dict[str, str] = {}
     if size is None:
-        problems["owner"] = "its size cannot be read"
+        problems["owner"] = say("its size cannot be read")
     elif len(fitting) > 1:
-        problems["owner"] = f"the files of {' and '.join(fitting)} have the same size"
+        problems["owner"] = say(
+            "the files of {projects} have the same size", projects=listed(fitting)
+        )
     return SharedLibrary(
         library=name(path),
         path=path,
         projects=projects,
         owner=None if problems else "".join(fitting),
-        sources={"*": "RECORD of the wheels", "owner": path},
+        sources={"*": say("the RECORD files of the wheels"), "owner": path},
         problems=problems,
     )

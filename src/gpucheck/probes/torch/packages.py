@@ -3,6 +3,7 @@
 from gpucheck.facts import Notes
 from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.packages import Distribution, Packages
+from gpucheck.language import say
 from gpucheck.machine import Host
 from gpucheck.probes.torch.reading import conda, dist_info
 from gpucheck.probes.torch.reading.dist_info import DistInfo
@@ -30,10 +31,10 @@ _MOST = 1000
 def collect(host: Host, interpreter: Interpreter, known: KnownPackages) -> Packages:
     """Read the names of the metadata folders, and the metadata of a few distributions."""
     if interpreter.sys_path is None:
-        why = interpreter.problem("sys_path") or "the target interpreter is unknown"
+        why = interpreter.problem("sys_path") or say("the target interpreter is unknown")
         return Packages(problems={"*": why})
     notes = Notes()
-    notes.said("distributions", "sys.path of the target")
+    notes.said("distributions", say("sys.path of the target"))
     notes.said("conda_packages", f"{interpreter.prefix}: conda-meta")
     infos = dist_info.dist_infos(host, interpreter.sys_path)
     reader = _Reader(host, interpreter, known)
@@ -64,7 +65,7 @@ class _Reader:
         version, torch, requirements = info.version or None, None, None
         if version is not None and _says_nothing(info.project):
             for field in ("torch_requirement", "requirements"):
-                notes.unknown(field, "its metadata is not read")
+                notes.unknown(field, say("gpucheck does not read its metadata"))
         else:
             lines = dist_info.header(self._host, info)
             required = lines.map(lambda said: dist_info.values(said, "Requires-Dist"))

@@ -3,6 +3,7 @@
 from gpucheck.facts import Answer, Notes
 from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.torch_build import Platform, TorchBuild, TorchInstall
+from gpucheck.language import say
 from gpucheck.machine import Host
 from gpucheck.machine.paths import join
 from gpucheck.probes.torch.reading import metadata
@@ -19,13 +20,13 @@ LANE = "target"
 def collect(host: Host, interpreter: Interpreter) -> TorchBuild:
     """Read the facts in torch's files; nothing is imported."""
     if interpreter.sys_path is None:
-        why = interpreter.problem("sys_path") or "the target interpreter is unknown"
+        why = interpreter.problem("sys_path") or say("the target interpreter is unknown")
         return TorchBuild(problems={"*": why})
     found, problems = find_torch(host, interpreter.sys_path)
     infos = dist_infos(host, interpreter.sys_path)
     notes = Notes()
-    notes.said("installs", "sys.path of the target")
-    notes.said("leftovers", "sys.path of the target")
+    notes.said("installs", say("sys.path of the target"))
+    notes.said("leftovers", say("sys.path of the target"))
     installs = [_install(host, files) for files in found]
     leftovers = metadata.leftovers(host, interpreter.sys_path, infos)
     if found and found[0].kind == "package":
@@ -36,15 +37,15 @@ def collect(host: Host, interpreter: Interpreter) -> TorchBuild:
     path = None
     if found:
         path = found[0].path
-        notes.said("path", "sys.path of the target")
-        notes.unknown("*", f"import torch finds {path}, which is no PyTorch")
+        notes.said("path", say("sys.path of the target"))
+        notes.unknown("*", say("import torch finds {path}, which is not PyTorch", path=path))
     elif hidden:
         notes.unknown("*", hidden[0])
     else:
-        notes.unknown("*", "torch is not installed in the target interpreter")
+        notes.unknown("*", say("torch is not installed in the target interpreter"))
     is_known = bool(found) or not hidden
     if is_known:
-        notes.said("installed", "sys.path of the target")
+        notes.said("installed", say("sys.path of the target"))
     return TorchBuild(
         installed=False if is_known else None,
         path=path,
@@ -58,7 +59,9 @@ def collect(host: Host, interpreter: Interpreter) -> TorchBuild:
 def _install(host: Host, files: TorchFiles) -> TorchInstall:
     said = version_facts(host, join(files.path, "version.py"))
     version = said.value.version if said.value is not None else None
-    problems = {} if version else {"version": "no torch/version.py that can be read"}
+    problems: dict[str, str] = (
+        {} if version else {"version": say("it has no readable torch/version.py")}
+    )
     sources = {"*": files.path}
     return TorchInstall(
         path=files.path, kind=files.kind, version=version, sources=sources, problems=problems
@@ -80,8 +83,10 @@ def _build(
     said = version_facts(host, join(package.path, "version.py"))
     built_for: Platform | None = notes.take("built_for", said.map(_built_for))
     libraries = Libraries(host, package, interpreter.prefix or "", built_for)
-    notes.unknown("cudnn_compiled", "the files of a build do not tell it")
-    required: Answer[dict[str, str]] = Answer(None, package.entry, "no metadata of torch there")
+    notes.unknown("cudnn_compiled", say("the files of a build do not say it"))
+    required: Answer[dict[str, str]] = Answer(
+        None, package.entry, say("there is no metadata of torch")
+    )
     if own.info is not None:
         required = pins(host, own.info, own.infos, marker_environment(interpreter))
     return TorchBuild(

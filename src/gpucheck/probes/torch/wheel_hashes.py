@@ -4,6 +4,7 @@ from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.nvidia_wheels import NvidiaWheels
 from gpucheck.facts.request import Request
 from gpucheck.facts.wheel_hashes import AlteredLibrary, WheelHashes
+from gpucheck.language import say
 from gpucheck.machine import Host
 from gpucheck.machine.paths import name
 from gpucheck.probes.torch.nvidia_wheels import nvidia_wheels
@@ -22,9 +23,9 @@ def collect(
 ) -> WheelHashes:
     """Hash the libraries whose sizes match the record, the small ones first."""
     if not request.hash_seconds:
-        return WheelHashes(problems={"*": "hashes are compared with -v only"})
+        return WheelHashes(problems={"*": say("hashes are compared only with -v")})
     if interpreter.sys_path is None or wheels.damaged is None:
-        why = wheels.problem("damaged") or "the target interpreter is unknown"
+        why = wheels.problem("damaged") or say("the target interpreter is unknown")
         return WheelHashes(problems={"*": why})
     infos = nvidia_wheels(dist_infos(host, interpreter.sys_path))
     claims: dict[str, list[Recorded]] = {}
@@ -60,7 +61,7 @@ def _compared(host: Host, claims: dict[str, list[Recorded]], seconds: float) -> 
         altered=altered,
         compared=compared,
         left_out=f"{len(problems)} left out, such as {problems[0]}" if problems else "",
-        sources={"*": "RECORD of the wheels, and the contents of their libraries"},
+        sources={"*": say("the RECORD files of the wheels, and the contents of their libraries")},
     )
 
 

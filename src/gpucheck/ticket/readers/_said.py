@@ -11,6 +11,7 @@ from gpucheck.facts.pasted import Pasted
 from gpucheck.facts.system import System
 from gpucheck.facts.toolkits import Compiler, Toolkit, Toolkits
 from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.language import say
 from gpucheck.messages.text import Line, Text
 from gpucheck.tables.versions import minor
 from gpucheck.ticket.readers._labels import is_unknown
@@ -93,7 +94,10 @@ def toolkit(value: str, line: Line, machine: Machine) -> None:
     found = VERSION.search(value)
     version = minor(found[1]) if found is not None else None
     if version is None:
-        machine.unknown(Toolkits, "selected_version", f"{line.source}: {value or 'no value'}")
+        why = value or say("no value")
+        machine.unknown(
+            Toolkits, "selected_version", say("{source}: {why}", source=line.source, why=why)
+        )
         return
     machine.said(Toolkits, "selected_version", version, line)
     one = machine.item(Toolkits, "toolkits", Toolkit, version, line)
@@ -108,7 +112,8 @@ def driver_release(value: str, line: Line, machine: Machine) -> None:
         machine.said(Nvml, "driver_release", found[1], line)
         machine.said(Nvml, "init_code", 0, line)
     elif value:
-        machine.unknown(Nvml, "driver_release", f"{line.source}: {value}")
+        why = say("{source}: {why}", source=line.source, why=value)
+        machine.unknown(Nvml, "driver_release", why)
 
 
 def gpu(index: int, name: str, line: Line, machine: Machine) -> None:

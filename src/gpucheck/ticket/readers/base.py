@@ -7,10 +7,11 @@ import msgspec
 from gpucheck.facts import Facts, Section
 from gpucheck.facts.drafts import Draft
 from gpucheck.facts.environment import Environment
+from gpucheck.language import say
 from gpucheck.messages.text import Line
 from gpucheck.tables import Tables
 
-NOT_PASTED = "nothing pasted says it"
+NOT_PASTED = say("the text does not say")
 """The problem of every field that no reader filled."""
 
 

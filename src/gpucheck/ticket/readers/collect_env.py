@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable
 
 from gpucheck.facts.nvml import Nvml
+from gpucheck.language import say
 from gpucheck.messages.text import Line, Text
 from gpucheck.ticket.readers import _said as said
 from gpucheck.ticket.readers._conda import read_conda_package
@@ -56,7 +57,7 @@ def _gpus(value: str, line: Line, machine: Machine) -> None:
     """Read one GPU after the label; several GPUs follow on the lines below."""
     if is_unknown(value):
         if value:
-            machine.unknown(Nvml, "gpus", f"{line.source}: {value}")
+            machine.unknown(Nvml, "gpus", say("{source}: {why}", source=line.source, why=value))
         return
     found = _GPU.match(value)
     if found is not None:

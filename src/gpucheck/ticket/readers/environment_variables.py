@@ -9,10 +9,11 @@ import re
 
 from gpucheck.facts.environment import HIDDEN, OTHER_NAMES, PATH_NAMES
 from gpucheck.facts.pasted import Pasted
+from gpucheck.language import say
 from gpucheck.messages.text import Line, Text
 from gpucheck.ticket.readers.base import Machine
 
-NAME = "environment variables"
+NAME = say("environment variables")
 MARKS = (
     "cuda_visible_devices", "nvidia_visible_devices", "ld_library_path", "ld_preload", "cuda_home",
     "nccl_", "torch_cuda_arch_list", "nvidia_driver_capabilities", "pytorch_", "cuda_device_order",

@@ -5,12 +5,13 @@ import re
 from gpucheck.facts.cuda_driver import CudaDriver
 from gpucheck.facts.pci import Pci, PciGpu
 from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.language import say
 from gpucheck.messages.text import Line, Text
 from gpucheck.tables import Tables
 from gpucheck.tables.torch_builds import TorchBuilds
 from gpucheck.ticket.readers.base import Machine
 
-NAME = "error messages"
+NAME = say("error messages")
 MARKS = (
     "cuda capability", "cuda capabilities", "found version", "arch_list", "compute capability",
     "is of cuda capability", "shows the ccs",

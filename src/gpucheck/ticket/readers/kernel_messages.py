@@ -3,11 +3,12 @@
 import re
 
 from gpucheck.facts.kernel_log import KernelLog, OomKill, XidEvent
+from gpucheck.language import say
 from gpucheck.messages import kernel_log as messages
 from gpucheck.messages.text import Line, Text
 from gpucheck.ticket.readers.base import Machine
 
-NAME = "kernel log"
+NAME = say("kernel log")
 MARKS = ("nvrm:", "nvidia-nvswitch", "out of memory: kill", "memory cgroup out of memory")
 
 _MOST = 400

@@ -12,6 +12,7 @@ from gpucheck.facts.pasted import Pasted
 from gpucheck.facts.pci import Pci, PciGpu
 from gpucheck.facts.system import System
 from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.language import say
 from gpucheck.messages.source_code import is_code
 from gpucheck.messages.text import Line, Text
 from gpucheck.ticket.readers._conda import read_conda_package
@@ -19,7 +20,7 @@ from gpucheck.ticket.readers._gpu_names import gpu_names
 from gpucheck.ticket.readers._said import cannot_import_torch
 from gpucheck.ticket.readers.base import Machine
 
-NAME = "free text"
+NAME = say("free text")
 _SYSTEM_WORDS = (
     "mac", "os x", "osx", "apple silicon", "/users/", "win", ":\\", "ubuntu", "debian", "centos",
     "rhel", "fedora", "arch linux", "manjaro", "rocky",

@@ -6,12 +6,13 @@ from collections.abc import Callable
 from gpucheck.facts.drafts import Draft
 from gpucheck.facts.numbers import whole_number
 from gpucheck.facts.nvml import MigDevice, Nvml, NvmlGpu
+from gpucheck.language import say
 from gpucheck.messages.text import Line, Text
 from gpucheck.ticket.readers import _said as said
 from gpucheck.ticket.readers._smi_words import MIB, compute_mode, pci_address, usage_matters
 from gpucheck.ticket.readers.base import Machine
 
-NAME = "nvidia-smi lists"
+NAME = say("nvidia-smi lists")
 MARKS = ("(uuid: gpu-", "(uuid: mig-", "driver_version", "memory.", "pci.bus_id", "cpu affinity")
 RANK = -1
 

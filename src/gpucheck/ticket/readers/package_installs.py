@@ -7,12 +7,13 @@ import re
 
 from gpucheck.facts.packages import Distribution, Packages
 from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.language import say
 from gpucheck.messages.text import Line, Text
 from gpucheck.ticket.readers import _said as said
 from gpucheck.ticket.readers._conda import read_conda_package
 from gpucheck.ticket.readers.base import Machine
 
-NAME = "installer output"
+NAME = say("installer output")
 MARKS = (
     "successfully installed", "requirement already satisfied", "which is incompatible",
     "you'll have", "::pytorch-", "installing torch", " + torch==", "which is not installed",

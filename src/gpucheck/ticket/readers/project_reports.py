@@ -8,12 +8,13 @@ import re
 from collections.abc import Callable
 
 from gpucheck.facts.nvml import Nvml
+from gpucheck.language import say
 from gpucheck.messages.text import Line, Text
 from gpucheck.ticket.readers import _said as said
 from gpucheck.ticket.readers._labels import is_unknown, split_label
 from gpucheck.ticket.readers.base import Machine
 
-NAME = "environment report of a project"
+NAME = say("environment report of a project")
 MARKS = (
     "gpu type:", "accelerator:", "pytorch_version:", "lightning:", "gpu available", "gpu name:",
     "pytorch.version", "gpu.compute_capability", "capability among", "settings found", "cudaspecs(",

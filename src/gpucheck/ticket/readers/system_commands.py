@@ -6,12 +6,13 @@ from gpucheck.facts.driver import Driver
 from gpucheck.facts.limits import LimitsOfProcess
 from gpucheck.facts.pci import Pci, PciGpu
 from gpucheck.facts.system import System
+from gpucheck.language import say
 from gpucheck.messages.text import Line, Text
 from gpucheck.ticket.readers import _said as said
 from gpucheck.ticket.readers._systems import read_platform, read_system
 from gpucheck.ticket.readers.base import Machine
 
-NAME = "system commands"
+NAME = say("system commands")
 _SHM_PLACE = "/dev/shm"  # noqa: S108  # words to look for
 MARKS = (
     "cuda compilation tools", "pretty_name=", "gnu/linux", "nvidia corporation", _SHM_PLACE,

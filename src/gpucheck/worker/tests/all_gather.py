@@ -8,6 +8,7 @@ from .. import collectives, stamps
 from ..bench import Bench
 from ..collectives import Call
 from ..groups import Group, group
+from ..words import say
 
 NAME = "all-gather"
 PER = "ranks"
@@ -25,7 +26,7 @@ def run(bench: Bench) -> None:
 
 
 def _gather(bench: Bench, ranks: Group, parts: stamps.Parts) -> None:
-    what = f"all-gather of {parts.length} {parts.fmt.name} values"
+    what = say("all-gather of {count} {format} values", count=parts.length, format=parts.fmt.name)
     everyone = range(ranks.size)
     for turn in range(collectives.TURNS):
         own = parts.of(ranks.rank, 0, turn).to(bench.device)
@@ -38,7 +39,7 @@ def _gather(bench: Bench, ranks: Group, parts: stamps.Parts) -> None:
 
 
 def _timed(bench: Bench, ranks: Group, size: int) -> Call:
-    """Gather so many bytes in all: that is the size by which nccl-tests reckon."""
+    """Gather so many bytes in all, which is the size in nccl-tests' definition."""
     each = max(1, size // 4 // ranks.size)
     own = bench.torch.zeros(each, device=bench.device)
     got = list(bench.torch.zeros(each * ranks.size, device=bench.device).chunk(ranks.size))

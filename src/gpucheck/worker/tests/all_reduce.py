@@ -8,6 +8,7 @@ from .. import collectives, stamps
 from ..bench import Bench
 from ..collectives import Call
 from ..groups import Group, group
+from ..words import say
 
 NAME = "all-reduce"
 PER = "ranks"
@@ -26,7 +27,7 @@ def run(bench: Bench) -> None:
 
 
 def _add_up(bench: Bench, ranks: Group, fmt: stamps.Format, count: int) -> None:
-    what = f"all-reduce of {count} {fmt.name} values"
+    what = say("all-reduce of {count} {format} values", count=count, format=fmt.name)
     sums = stamps.Sums(bench.torch, fmt, ranks.size, count, bench.seed)
     buffer = bench.torch.empty(count, dtype=fmt.dtype, device=bench.device)
     for turn in range(sums.turns):

@@ -8,6 +8,7 @@ from .. import collectives, stamps
 from ..bench import Bench
 from ..collectives import Call
 from ..groups import Group, group
+from ..words import say
 
 NAME = "all-to-all"
 PER = "ranks"
@@ -25,7 +26,11 @@ def run(bench: Bench) -> None:
 
 
 def _exchange(bench: Bench, ranks: Group, parts: stamps.Parts) -> None:
-    what = f"all-to-all of {parts.length} {parts.fmt.name} values for each rank"
+    what = say(
+        "all-to-all of {count} {format} values for each rank",
+        count=parts.length,
+        format=parts.fmt.name,
+    )
     everyone, own = range(ranks.size), ranks.rank
     for turn in range(collectives.TURNS):
         sent = bench.torch.cat([parts.of(own, target, turn) for target in everyone])

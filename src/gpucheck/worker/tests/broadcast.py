@@ -8,6 +8,7 @@ from .. import collectives, stamps
 from ..bench import Bench
 from ..collectives import Call
 from ..groups import Group, group
+from ..words import say
 
 NAME = "broadcast"
 PER = "ranks"
@@ -26,7 +27,12 @@ def run(bench: Bench) -> None:
 def _send(bench: Bench, ranks: Group, parts: stamps.Parts) -> None:
     for turn in range(collectives.TURNS):
         for root in range(ranks.size):
-            what = f"broadcast of {parts.length} {parts.fmt.name} values from rank {root}"
+            what = say(
+                "broadcast of {count} {format} values from rank {rank}",
+                count=parts.length,
+                format=parts.fmt.name,
+                rank=root,
+            )
             is_root = root == ranks.rank
             buffer = (parts.of(root, 0, turn) if is_root else parts.empty()).to(bench.device)
             ranks.do(what, lambda: ranks.dist.broadcast(buffer, root, async_op=True))  # noqa: B023

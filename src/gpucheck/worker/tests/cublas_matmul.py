@@ -23,6 +23,7 @@ from ..formats import (
     usable,
 )
 from ..timing import by_level, release, seconds_per_call, synchronize
+from ..words import say
 
 NAME = "cublas-matmul"
 PER = "gpu"
@@ -108,7 +109,9 @@ def _there(bench: Bench, fmt: Format, values: Tensor) -> Tensor:
 def _bounded(bench: Bench, fmt: Format) -> None:
     """Compare products of normally distributed numbers with float64 on the CPU."""
     if sums_in_16_bits(bench, fmt):
-        reason = "CPU kernels may round every partial sum to 16 bits; products of integers only"
+        reason = say(
+            "CPU kernels may round every partial sum to 16 bits; products of integers only"
+        )
         not_tested(bench, fmt.name + " products of real numbers", reason)
         return
     torch, source = bench.torch, reference.generator(bench.torch, bench.seed + 1)
@@ -129,7 +132,10 @@ def _check_bounded(
     if fmt.name == "fp64":
         share *= 2  # the reference has as much
     bound = share * (exact_left.abs() @ exact_right.abs()) + fmt.result_roundoff * expected.abs()
-    because = f"rounding of a sum of {left.shape[1]} products in any order, and of the result"
+    because = say(
+        "rounding of a sum of {count} products in any order, and of the result",
+        count=int(left.shape[1]),
+    )
     reference.within(what, got, expected, bound, bench, because)
 
 
@@ -174,7 +180,7 @@ def _fp8(bench: Bench) -> None:
     if reason:
         not_tested(bench, "fp8", reason)
         return
-    bench.stage("fp8 products of integers")
+    bench.stage(say("fp8 products of integers"))
     source = reference.generator(torch, bench.seed)
     full = reference.integers(torch, source, (_ROWS, _INNER), 4)
     selection = reference.signed_selection(torch, source, _INNER, _COLUMNS)
@@ -196,9 +202,9 @@ def _fp8(bench: Bench) -> None:
 
 def _no_fp8(bench: Bench) -> str:
     if bench.device.type != "cuda":
-        return "fp8 products are tested on GPUs only"
+        return say("fp8 products are tested on GPUs only")
     if not hasattr(bench.torch, "_scaled_mm") or not hasattr(bench.torch, "float8_e4m3fn"):
-        return "this torch has no fp8 product"
+        return say("this torch has no fp8 product")
     return too_old(bench, "fp8", FP8_SINCE)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import reference
+from ..activated import check_activated
 from ..bench import Bench
 from ..convolution import (
     DEPTHWISE,
@@ -28,6 +29,7 @@ from ..cudnn import prove_cudnn
 from ..elementwise import check_elementwise
 from ..formats import Format, rounded, sums_in_16_bits, switches, usable
 from ..timing import release, synchronize
+from ..words import say
 
 NAME = "cudnn-convolution"
 PER = "gpu"
@@ -50,6 +52,7 @@ def run(bench: Bench) -> None:
     for fmt in usable(bench, ("fp32", "tf32", "fp16", "bf16")):
         with switches(bench.torch, tf32=fmt.name == "tf32"):
             _integers(bench, fmt, STRIDED, _LAYOUTS[0])
+            check_activated(bench, fmt, STRIDED)
             for layout in _LAYOUTS:
                 _real(bench, fmt, PLAIN, layout)
             if bench.level == "quick" and fmt.name not in _QUICK_NAMES:
@@ -92,8 +95,9 @@ def _real(bench: Bench, fmt: Format, shape: Shape, layout: str) -> None:
         if fmt.factor_roundoff > fmt.sum_roundoff:
             share += _WINOGRAD_TILES * fmt.factor_roundoff
         bound = share * absolute[part].max() + fmt.result_roundoff * value.abs()
-        because = (
-            f"rounding of a sum of {products} products by Winograd's method, and of the result"
+        because = say(
+            "rounding of a sum of {count} products by Winograd's method, and of the result",
+            count=products,
         )
         reference.require_dtype(title + part, got[part], fmt.dtype)
         reference.within(title + part, got[part], value, bound, bench, because)

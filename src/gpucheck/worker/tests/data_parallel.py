@@ -12,6 +12,7 @@ from .. import reference, split
 from ..bench import Bench, Failed
 from ..formats import switches
 from ..timing import release
+from ..words import say
 
 NAME = "data-parallel"
 PER = "machine"
@@ -26,9 +27,9 @@ _BATCHES = (30, 10, 1)
 def run(bench: Bench) -> None:
     """Split batches that divide by the number of GPUs and that do not."""
     if bench.device.type != "cuda":
-        bench.skip("nn.DataParallel splits over GPUs, and none is under test")
+        bench.skip(say("nn.DataParallel splits over GPUs, and none is under test"))
     if len(bench.devices) == 1:
-        bench.skip("there is one GPU only, and nothing to split over")
+        bench.skip(say("there is one GPU only, and nothing to split over"))
     for count in _BATCHES:
         check_batch(bench, count)
     release(bench)
@@ -44,7 +45,7 @@ def check_batch(bench: Bench, count: int) -> None:
     """Run a batch through all devices; compare with float64 on the CPU.
 
     Raises:
-        Failed: the batch is split otherwise, or a result is wrong.
+        Failed: the batch is split in another way, or a result is wrong.
     """
     torch = bench.torch
     title = f"{count} samples over {len(bench.devices)} GPUs"
@@ -63,7 +64,9 @@ def check_batch(bench: Bench, count: int) -> None:
         split.loss(outputs, factors.to(bench.device)).backward()
     _require_split(bench, count, seen)
     for name, got in split.found(model, outputs).items():
-        bench.require(got is not None, "wrong-value", f"{name} is missing, {title}")
+        bench.require(
+            got is not None, "wrong-value", say("{what}: {name} is missing", what=title, name=name)
+        )
         reference.same(f"{name}, {title}", got, right[name], bench)
 
 
@@ -75,6 +78,11 @@ def _require_split(bench: Bench, count: int, seen: Seen) -> None:
         right = ", ".join(f"{samples} on {device}" for device, samples in expected)
         raise Failed(
             "wrong-split",
-            f"nn.DataParallel split {count} samples into {got or 'nothing'} instead of {right}",
+            say(
+                "nn.DataParallel split {count} samples into {got} instead of {right}",
+                count=count,
+                got=got or say("nothing"),
+                right=right,
+            ),
             {"batch": count, "got": sorted(seen), "expected": expected},
         )

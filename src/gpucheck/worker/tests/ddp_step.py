@@ -15,6 +15,7 @@ from .. import reference, split
 from ..bench import Bench, Failed
 from ..formats import switches
 from ..groups import Group, group
+from ..words import say
 
 NAME = "ddp-step"
 PER = "ranks"
@@ -29,7 +30,7 @@ Named = Any  # a dictionary of tensors
 _EACH = 8
 _UNIT = 2.0**-24
 _RATE = 0.5
-_BECAUSE = "rounding of the mean over the ranks, which is none for a power of two"
+_BECAUSE = say("rounding of the mean over the ranks, which is none for a power of two")
 
 
 class _Right(NamedTuple):
@@ -42,7 +43,7 @@ class _Right(NamedTuple):
 def run(bench: Bench) -> None:
     """Take one step on every rank and compare with the gradient of the whole batch."""
     torch = bench.torch
-    bench.stage("importing torch._dynamo, as DistributedDataParallel does")
+    bench.stage(say("importing torch._dynamo, as DistributedDataParallel does"))
     with contextlib.suppress(Exception):  # older releases have none; DDP raises what is wrong
         importlib.import_module("torch._dynamo")  # seconds: nobody should wait for it in a step
     right = _whole_batch(bench)
@@ -51,13 +52,13 @@ def run(bench: Bench) -> None:
         model = split.network(torch, bench.seed + 1000 * ranks.rank).to(bench.device)
         wrapped: list[Module] = []
         ranks.do(
-            "construction of DistributedDataParallel",
+            say("construction of DistributedDataParallel"),
             lambda: wrapped.append(_wrapped(bench, model)),
         )
         optimiser = torch.optim.SGD(model.parameters(), lr=_RATE)
         images, factors = _part(bench, ranks.rank)
         ranks.do(
-            "step of DistributedDataParallel",
+            say("step of DistributedDataParallel"),
             lambda: split.loss(
                 wrapped[0](images.to(bench.device)), factors.to(bench.device)
             ).backward(),
@@ -95,22 +96,32 @@ def _check_gradients(bench: Bench, ranks: Group, model: Module, right: _Right) -
         what = "the gradient of " + name
         got = weight.grad
         if got is None:
-            raise Failed("wrong-value", f"{what} is missing on rank {ranks.rank}", {"what": what})
+            raise Failed(
+                "wrong-value",
+                say("{what} is missing on rank {rank}", what=what, rank=ranks.rank),
+                {"what": what},
+            )
         try:
             exact, bound = right.gradients[what], right.bounds[what]
             reference.within(what, got, exact, bound, bench, _BECAUSE)
         except Failed as failure:
-            failure.detail += _whose(bench, what, got)
+            rank = _whose(bench, what, got)
+            if rank is not None:
+                failure.detail = say(
+                    "{said}; it is that of rank {rank} alone: they were not averaged",
+                    said=failure.detail,
+                    rank=rank,
+                )
             raise
 
 
-def _whose(bench: Bench, what: str, got: Tensor) -> str:
-    """Say whose gradient it is, when it is that of one rank alone."""
+def _whose(bench: Bench, what: str, got: Tensor) -> int | None:
+    """Return the rank whose gradient alone it is; None if it is nobody's."""
     for rank in range(bench.world_size if bench.world_size > 1 else 0):
         alone = split.exact(bench.torch, bench.seed, *_part(bench, rank))[what]
         if bench.torch.equal(alone, got.detach().cpu().double()):
-            return f"; it is that of rank {rank} alone: they were not averaged"
-    return ""
+            return rank
+    return None
 
 
 def _check_weights(bench: Bench, model: Module, right: _Right) -> None:
@@ -122,4 +133,6 @@ def _check_weights(bench: Bench, model: Module, right: _Right) -> None:
         room = _RATE * right.bounds[what]
         if bool((room > 0).any()):  # then the step itself is rounded as well
             room = room + 2 * _UNIT * (wanted.abs() + room)
-        reference.within(f"{name} after the step", weight, wanted, room, bench, _BECAUSE)
+        reference.within(
+            say("{name} after the step", name=name), weight, wanted, room, bench, _BECAUSE
+        )

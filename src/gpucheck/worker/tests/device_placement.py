@@ -8,6 +8,7 @@ from typing import Any
 from .. import reference
 from ..bench import Bench, Failed
 from ..timing import by_level, release, seconds_per_call, synchronize
+from ..words import say
 
 NAME = "device-placement"
 PER = "gpu"
@@ -73,8 +74,12 @@ def _require_same_bits(torch: Torch, what: str, got: Tensor, expected: Tensor) -
     if got.shape != expected.shape or got.dtype != expected.dtype:
         raise Failed(
             "wrong-shape",
-            f"{what}: {got.dtype} {list(got.shape)} came back "
-            f"instead of {expected.dtype} {list(expected.shape)}",
+            say(
+                "{what}: {got} came back instead of {right}",
+                what=what,
+                got=f"{got.dtype} {list(got.shape)}",
+                right=f"{expected.dtype} {list(expected.shape)}",
+            ),
         )
     if expected.numel() == 0:
         return
@@ -84,21 +89,37 @@ def _require_same_bits(torch: Torch, what: str, got: Tensor, expected: Tensor) -
         at = int(wrong[0])
         raise Failed(
             "wrong-value",
-            f"{what}: {wrong.shape[0]} of {one.numel()} bytes came back changed, "
-            f"the first at {at}: {int(one[at]):#04x} instead of {int(other[at]):#04x}",
+            say(
+                "{what}: {changed} of {all} bytes came back changed, the first at {at}: {got:#04x} "
+                "instead of {right:#04x}",
+                what=what,
+                changed=int(wrong.shape[0]),
+                all=one.numel(),
+                at=at,
+                got=int(one[at]),
+                right=int(other[at]),
+            ),
             {"what": what, "wrong": int(wrong.shape[0]), "of": one.numel(), "index": [at]},
         )
 
 
 def _require_on(bench: Bench, what: str, tensor: Tensor) -> None:
     if tensor.device != bench.device:
-        raise Failed("wrong-device", f"{what} is on {tensor.device} instead of {bench.device}")
+        raise Failed(
+            "wrong-device",
+            say(
+                "{what} is on {got} instead of {right}",
+                what=what,
+                got=tensor.device,
+                right=bench.device,
+            ),
+        )
 
 
 def _shapes(bench: Bench) -> None:
     """Move what is not a plain row of values: no value, one, a transposed matrix, a slice."""
     torch = bench.torch
-    bench.stage("tensors of odd shapes and strides")
+    bench.stage(say("tensors of odd shapes and strides"))
     grid = torch.arange(7 * 11 * 3, dtype=torch.float32).reshape(7, 11, 3)
     odd: list[Tensor] = [
         grid[0:0], grid[3, 4, 1], grid.transpose(0, 2), grid[::2, 1::3], grid[:1].expand(5, 11, 3)
@@ -114,7 +135,7 @@ def _shapes(bench: Bench) -> None:
 def _module(bench: Bench) -> None:
     """Move a module: its weights and buffers arrive, it computes there, it comes back unchanged."""
     torch, nn = bench.torch, bench.torch.nn
-    bench.stage("moving a module")
+    bench.stage(say("moving a module"))
     source = reference.generator(torch, bench.seed + 1)
     model = nn.Sequential(nn.Linear(12, 5), nn.BatchNorm1d(5)).eval()
     with torch.no_grad():
@@ -139,7 +160,7 @@ def _no_mixing(bench: Bench) -> None:
     others = ["cpu"] if bench.device.type == "cuda" else []
     others += [device for device in bench.devices if device != bench.device]
     for other in others:
-        bench.stage(f"adding tensors of {bench.device} and {other}")
+        bench.stage(say("adding tensors of {device} and {other}", device=bench.device, other=other))
         try:
             total = here + bench.torch.ones(3, device=other)
         except RuntimeError as error:
@@ -148,8 +169,13 @@ def _no_mixing(bench: Bench) -> None:
             continue
         raise Failed(
             "devices-mixed",
-            f"torch added a tensor on {bench.device} to one on {other} "
-            f"and answers with one on {total.device}",
+            say(
+                "torch added a tensor on {device} to one on {other} and answers with one on "
+                "{found}",
+                device=bench.device,
+                other=other,
+                found=total.device,
+            ),
         )
 
 
@@ -161,7 +187,7 @@ def _bandwidth(bench: Bench) -> None:
     count = min(int(by_level(bench, _BANDWIDTH_BYTES)), bench.memory_limit // 4)
     there = torch.empty(count, dtype=torch.uint8, device=bench.device)
     for kind in ("pageable", "pinned"):
-        bench.stage(f"bandwidth of {kind} memory")
+        bench.stage(say("bandwidth of {kind} memory", kind=kind))
         here = torch.ones(count, dtype=torch.uint8)
         if kind == "pinned":
             here = here.pin_memory()

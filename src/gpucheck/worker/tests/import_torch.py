@@ -9,6 +9,7 @@ from typing import Any, Dict
 from ..bench import Bench, Failed
 from ..errors import explain
 from ..loaded import mapped_libraries
+from ..words import say
 
 NAME = "import-torch"
 PER = "machine"
@@ -24,9 +25,9 @@ def run(bench: Bench) -> None:
     if "import_seconds" in bench.notes:
         bench.measure("import", bench.notes["import_seconds"], "s")
     bench.data.update(torch=str(torch.__version__), cuda=_built_for(torch), devices=[])
-    bench.stage("a tensor on the CPU")
+    bench.stage(say("a tensor on the CPU"))
     two = torch.ones(2)
-    bench.require(float((two + two).sum()) == 4.0, "wrong-value", "1 + 1 is not 2 on the CPU")  # noqa: PLR2004
+    bench.require(float((two + two).sum()) == 4.0, "wrong-value", say("1 + 1 is not 2 on the CPU"))  # noqa: PLR2004
     if bench.data["cuda"]:
         note_cudnn(bench)
     note_libraries(bench)
@@ -103,7 +104,8 @@ def _built_for(torch: Any) -> str:  # noqa: ANN401  # the module
 
 def _sentence(data: Message) -> str:
     if data.get("load_error"):
-        return "torch.cuda.is_available() is False: " + str(data["load_error"])
+        return say("torch.cuda.is_available() is False: {error}", error=data["load_error"])
     if data.get("message"):
-        return "torch.cuda.is_available() is False: " + str(data["message"]).splitlines()[0][:300]
-    return "torch.cuda.is_available() is False"
+        first = str(data["message"]).splitlines()[0][:300]
+        return say("torch.cuda.is_available() is False: {error}", error=first)
+    return say("torch.cuda.is_available() is False")

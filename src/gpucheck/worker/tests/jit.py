@@ -1,6 +1,6 @@
 """Code compiled on this machine: by NVRTC, by ``torch.compile``, by the compiler of an extension.
 
-Nothing of it is needed by a program that compiles nothing; hence it runs only when it is named.
+A program that compiles nothing needs none of it, so it runs only when it is named.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from ..bench import Bench, Failed
 from ..errors import explain
 from ..formats import not_tested
 from ..timing import synchronize
+from ..words import say
 
 NAME = "jit"
 PER = "gpu"
@@ -104,27 +105,35 @@ def _attempt(bench: Bench, part: Callable[[Bench, str], None], folder: str) -> F
 
 
 def _judged(bench: Bench, part: str, error: Exception) -> Failed | None:
-    """Say what the exception of a part means; None when the part is not to be had here."""
+    """Say what the exception of a part means; None if the part cannot be used here."""
     words = f"{type(error).__name__}: {error}"
     first = str(error).strip().splitlines()[:1]
     if any(each in words for each in _NOT_MADE_FOR_IT):
-        not_tested(bench, part, "torch says: " + "".join(first)[:200])
+        not_tested(bench, part, say("torch says: {words}", words="".join(first)[:200]))
         return None
     if part == "extension" and any(each in words for each in _NO_TOOL):
-        not_tested(bench, part, "there is no complete toolchain: " + "".join(first)[:200])
+        not_tested(
+            bench, part, say("there is no complete toolchain: {words}", words="".join(first)[:200])
+        )
         return None
     said = explain(error)
     wanted = _wanted(words)
     if wanted:
-        detail = f"{part}: {wanted} is not there, and code cannot be compiled without it"
+        detail = say(
+            "{part}: {wanted} is not there, and code cannot be compiled without it",
+            part=part,
+            wanted=wanted,
+        )
         return Failed("compiler-missing", detail, {**said["data"], "wanted": wanted})
-    return Failed(said["kind"], f"{part}: {said['detail']}", said["data"])
+    return Failed(
+        said["kind"], say("{part}: {detail}", part=part, detail=said["detail"]), said["data"]
+    )
 
 
 def _wanted(words: str) -> str:
     """Return what a compilation lacked, "" when it is something else."""
     if any(each in words for each in _NO_COMPILER):
-        return "a C compiler"
+        return say("a C compiler")
     if "Python.h" in words:
         return "Python.h"
     headers = Path(sysconfig.get_paths()["include"], "Python.h")
@@ -144,9 +153,9 @@ def _nvrtc(bench: Bench, _folder: str) -> None:
     torch = bench.torch
     create = getattr(getattr(torch.cuda, "jiterator", None), "_create_jit_fn", None)
     if bench.device.type != "cuda" or create is None:
-        not_tested(bench, "nvrtc", "NVRTC compiles for NVIDIA GPUs only, and needs torch 1.12")
+        not_tested(bench, "nvrtc", say("NVRTC compiles for NVIDIA GPUs only, and needs torch 1.12"))
         return
-    bench.stage("compiling with NVRTC")
+    bench.stage(say("compiling with NVRTC"))
     left, right = _numbers(bench, 0), _numbers(bench, 1)
     got = create(_FUSED)(left.float().to(bench.device), right.float().to(bench.device))
     reference.same("a function compiled by NVRTC", got, left * right + 2 * left, bench)
@@ -156,7 +165,7 @@ def _compiled(bench: Bench, folder: str) -> None:
     """Compile a function with ``torch.compile``: Triton on a GPU, a C++ compiler on the CPU."""
     torch = bench.torch
     if not hasattr(torch, "compile"):
-        not_tested(bench, "compiled", "torch.compile is there from torch 2.0")
+        not_tested(bench, "compiled", say("torch.compile is there from torch 2.0"))
         return
     bench.stage("torch.compile")
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(Path(folder, "inductor"))
@@ -175,10 +184,10 @@ def _extension(bench: Bench, folder: str) -> None:
     """Build and load a C++ extension; for a GPU with a kernel of its own, by nvcc."""
     from torch.utils import cpp_extension  # noqa: PLC0415  # needs setuptools, which may be missing
 
-    bench.stage("building an extension")
+    bench.stage(say("building an extension"))
     is_cuda = bench.device.type == "cuda"
     if is_cuda and not cpp_extension.CUDA_HOME:
-        not_tested(bench, "extension", "there is no CUDA toolkit with nvcc")
+        not_tested(bench, "extension", say("there is no CUDA toolkit with nvcc"))
         return
     place = Path(folder, "extension")
     place.mkdir()

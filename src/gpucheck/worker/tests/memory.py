@@ -1,6 +1,6 @@
 """Writes a pattern over a share of the free memory and reads it back; then runs out of memory.
 
-The pattern of each value follows from its address, so that a line of the address bus that is stuck
+The pattern of each value follows from its address, so that a stuck line of the address bus
 shows as well as a bit that does not keep its value. Everything is written before anything is read.
 """
 
@@ -9,7 +9,9 @@ from __future__ import annotations
 from typing import Any, Iterator
 
 from ..bench import Bench, Failed
+from ..memory_errors import is_out_of_memory
 from ..timing import by_level, release, seconds_per_call, synchronize
+from ..words import say
 
 NAME = "memory"
 PER = "gpu"
@@ -36,14 +38,16 @@ def run(bench: Bench) -> None:
     chunks = _allocate(bench)
     tested = sum(chunk.numel() for chunk in chunks) * 8
     bench.measure("memory tested", tested / 2**30, "GiB")
-    bench.stage("copy speed within the memory")
+    bench.stage(say("copy speed within the memory"))
     _copy_speed(bench, chunks[0])
     for flip in by_level(bench, _PASSES):
-        bench.stage("writing the pattern" if not flip else "writing its complement")
+        bench.stage(say("writing the pattern") if not flip else say("writing its complement"))
         for block, pattern in _blocks(bench, chunks, flip):
             block.copy_(pattern)
         synchronize(bench)
-        bench.stage("reading the pattern back" if not flip else "reading its complement back")
+        bench.stage(
+            say("reading the pattern back") if not flip else say("reading its complement back")
+        )
         for at, (block, pattern) in enumerate(_blocks(bench, chunks, flip)):
             if not torch.equal(block, pattern):
                 raise _corruption(block, pattern, at)
@@ -56,8 +60,8 @@ def run(bench: Bench) -> None:
 
 
 def _allocate(bench: Bench) -> list[Tensor]:
-    """Take as much as the limit allows, or what can be had: others take memory, too."""
-    bench.stage("allocating memory")
+    """Take as much as the limit allows, or less if others take memory, too."""
+    bench.stage(say("allocating memory"))
     torch, chunks = bench.torch, []
     scratch = 3 * _BLOCK * 8
     left = max(bench.memory_limit - scratch, 2 * _BLOCK * 8) // 8
@@ -67,7 +71,7 @@ def _allocate(bench: Bench) -> list[Tensor]:
             chunks.append(torch.empty(count, dtype=torch.int64, device=bench.device))
             left -= count
     except RuntimeError as error:
-        if not _is_out_of_memory(torch, error):
+        if not is_out_of_memory(torch, error):
             raise
         bench.data["stopped_at"] = str(error)[:300]
         if len(chunks) > 1:
@@ -75,8 +79,11 @@ def _allocate(bench: Bench) -> list[Tensor]:
     if not chunks:
         raise Failed(
             "out-of-memory",
-            f"not even {2 * _BLOCK * 8 >> 20} MiB can be allocated, "
-            f"though this test may take {bench.memory_limit >> 20} MiB",
+            say(
+                "not even {least} MiB can be allocated, though this test may take {limit} MiB",
+                least=2 * _BLOCK * 8 >> 20,
+                limit=bench.memory_limit >> 20,
+            ),
             {"message": bench.data.get("stopped_at", "")},
         )
     return chunks
@@ -89,7 +96,7 @@ def _copy_speed(bench: Bench, chunk: Tensor) -> None:
 
 
 def _blocks(bench: Bench, chunks: list[Tensor], flip: int) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield each block of the memory with what belongs there."""
+    """Yield each block of the memory with its expected values."""
     start = 0
     for chunk in chunks:
         for at in range(0, chunk.numel(), _BLOCK):
@@ -108,7 +115,7 @@ def pattern_of(torch: Torch, device: Device, start: int, count: int, flip: int) 
 
 
 def _corruption(block: Tensor, pattern: Tensor, at: int) -> Failed:
-    """Say what came back instead of what was written."""
+    """Describe what was read back instead of what was written."""
     wrong = (block != pattern).nonzero().reshape(-1)
     first = int(wrong[0])
     written, read = int(pattern[first]), int(block[first])
@@ -116,9 +123,13 @@ def _corruption(block: Tensor, pattern: Tensor, at: int) -> Failed:
     offset = (at * _BLOCK + first) * 8
     return Failed(
         "wrong-value",
-        "{} of {} values differ from what was written, the first {} bytes into the tested "
-        "memory: {} bits have changed".format(
-            wrong.numel(), block.numel(), offset, bin(changed).count("1")
+        say(
+            "{wrong} of {all} values differ from what was written, the first {offset} bytes into "
+            "the tested memory: {bits} bits have changed",
+            wrong=wrong.numel(),
+            all=block.numel(),
+            offset=offset,
+            bits=bin(changed).count("1"),
         ),
         {
             "offset": offset,
@@ -144,28 +155,21 @@ def _sample_on_cpu(bench: Bench, chunks: list[Tensor], flip: int) -> None:
 def _out_of_memory(bench: Bench) -> None:
     """Ask for more than any machine has: it must be refused, and the device work on."""
     torch = bench.torch
-    bench.stage("asking for one PiB")
+    bench.stage(say("asking for one PiB"))
     try:
         torch.empty(_IMPOSSIBLE, dtype=torch.uint8, device=bench.device)
     except RuntimeError as error:
-        if not _is_out_of_memory(torch, error):
+        if not is_out_of_memory(torch, error):
             raise
     else:
-        raise Failed("out-of-memory-not-raised", "one PiB of memory was granted")
-    bench.stage("working on after running out of memory")
+        raise Failed("out-of-memory-not-raised", say("one PiB of memory was granted"))
+    bench.stage(say("working on after running out of memory"))
     total = float(torch.ones(1000, device=bench.device).sum())
     bench.require(
         total == 1000.0,  # noqa: PLR2004
         "wrong-value",
-        f"after running out of memory 1000 ones sum up to {total!r}",
+        say("after running out of memory 1000 ones sum up to {total}", total=repr(total)),
     )
-
-
-def _is_out_of_memory(torch: Torch, error: RuntimeError) -> bool:
-    if isinstance(error, getattr(torch.cuda, "OutOfMemoryError", ())):
-        return True
-    words = str(error)
-    return any(each in words for each in ("out of memory", "can't allocate", "not enough memory"))
 
 
 def _held(bench: Bench) -> tuple[int, int]:
@@ -182,8 +186,13 @@ def _require_given_back(bench: Bench, before: tuple[int, int]) -> None:
     bench.require(
         after[0] <= before[0] and after[1] <= before[1],
         "memory-not-returned",
-        "{} MiB are in use and {} MiB kept after everything was released; {} and {} before".format(
-            *(each >> 20 for each in after + before)
+        say(
+            "{used} MiB are in use and {kept} MiB kept after everything was released; "
+            "{used_before} and {kept_before} before",
+            used=after[0] >> 20,
+            kept=after[1] >> 20,
+            used_before=before[0] >> 20,
+            kept_before=before[1] >> 20,
         ),
         {"before": list(before), "after": list(after)},
     )

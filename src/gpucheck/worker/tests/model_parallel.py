@@ -8,6 +8,7 @@ from .. import reference, split
 from ..bench import Bench
 from ..formats import switches
 from ..timing import release
+from ..words import say
 
 NAME = "model-parallel"
 PER = "machine"
@@ -22,9 +23,9 @@ _COUNT = 24
 def run(bench: Bench) -> None:
     """Put the two halves of a network on each GPU and the next one."""
     if bench.device.type != "cuda":
-        bench.skip("layers can lie on several GPUs, and none is under test")
+        bench.skip(say("layers can lie on several GPUs, and none is under test"))
     if len(bench.devices) == 1:
-        bench.skip("there is one GPU only, and no second for the other layers")
+        bench.skip(say("there is one GPU only, and no second for the other layers"))
     for at, here in enumerate(bench.devices):
         check_halves(bench, (here, bench.devices[(at + 1) % len(bench.devices)]))
     release(bench)
@@ -49,5 +50,7 @@ def check_halves(bench: Bench, devices: Sequence[Device]) -> None:
         bench.stage("backward, " + title)
         split.loss(outputs, factors.to(there)).backward()
     for name, got in split.found(model, outputs).items():
-        bench.require(got is not None, "wrong-value", f"{name} is missing, {title}")
+        bench.require(
+            got is not None, "wrong-value", say("{what}: {name} is missing", what=title, name=name)
+        )
         reference.same(f"{name}, {title}", got, right[name], bench)

@@ -1,7 +1,7 @@
 """Copies between every two GPUs, both ways: every value, whether they reach each other, the speed.
 
-What arrives wrong is sent again by way of the CPU: when it then arrives right, the direct way
-between the two GPUs is to blame.
+Wrong data is sent again by way of the CPU. If it arrives correctly then, the direct way between the
+two GPUs is to blame.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 from .. import reference
 from ..bench import Bench, Failed
 from ..timing import by_level, release
+from ..words import say
 
 NAME = "peer-copy"
 PER = "machine"
@@ -31,14 +32,14 @@ def run(bench: Bench) -> None:
     """Copy between every ordered pair of GPUs."""
     gpus = [device for device in bench.devices if device.type == "cuda"]
     if not gpus:
-        bench.skip("there is no GPU under test")
+        bench.skip(say("there is no GPU under test"))
     if len(gpus) == 1:
-        bench.skip("there is one GPU only, and no other to copy to")
+        bench.skip(say("there is one GPU only, and no other to copy to"))
     pairs = [(here, there) for here in gpus for there in gpus if here != there]
     reach = bench.data["direct"] = {}
     for here, there in pairs:
-        way = f"{here} to {there}"
-        bench.stage(f"asking whether {here} can access {there}")
+        way = say("{here} to {there}", here=here, there=there)
+        bench.stage(say("asking whether {here} can access {there}", here=here, there=there))
         reach[way] = bool(bench.torch.cuda.can_device_access_peer(here, there))
     for at, (here, there) in enumerate(pairs):
         check_pair(bench, here, there, bench.seed + at, direct=reach[f"{here} to {there}"])
@@ -54,19 +55,21 @@ def check_pair(bench: Bench, here: Device, there: Device, seed: int, *, direct: 
         Failed: with whether the same values arrive by way of the CPU.
     """
     torch, way = bench.torch, f"{here} to {there}"
-    bench.stage(f"copies from {here}")
+    bench.stage(say("copies from {here}", here=here))
     source = reference.generator(torch, seed)
     buffer = torch.full((_COUNT,), -1, dtype=torch.int64, device=there)
     for turn in range(_TURNS):
         values = torch.randint(0, 1 << 62, (_COUNT,), generator=source)
         sent = values.to(here)
         if not torch.equal(sent.cpu(), values):
-            raise Failed("wrong-value", f"{here} does not keep what the CPU has sent it")
-        bench.stage(f"copy from {way}")
+            raise Failed(
+                "wrong-value", say("{here} does not keep what the CPU has sent it", here=here)
+            )
+        bench.stage(say("copy from {way}", way=way))
         buffer.copy_(sent)
         got = buffer.cpu()
         if not torch.equal(got, values):
-            bench.stage(f"copy from {way} by way of the CPU")
+            bench.stage(say("copy from {way} by way of the CPU", way=way))
             staged = torch.equal(sent.cpu().to(there).cpu(), values)
             raise _wrong(
                 got,
@@ -89,14 +92,23 @@ def _wrong(
 ) -> Failed:
     wrong = (got != values).nonzero().reshape(-1)
     at = int(wrong[0])
-    access = "direct access" if direct else "no direct access"
-    through = "arrives right" if staged else "arrives wrong as well"
+    access = say("direct access") if direct else say("no direct access")
+    through = say("arrives right") if staged else say("arrives wrong as well")
     flipped = bin((int(got[at]) ^ int(values[at])) & (2**64 - 1)).count("1")
     return Failed(
         "wrong-value",
-        f"{len(wrong)} of {len(values)} values copied from {way['from']} to {way['to']} are wrong "
-        f"({access}), the first at {at}, in {flipped} of its 64 bits; "
-        f"by way of the CPU the same {through}",
+        say(
+            "{wrong} of {all} values copied from {here} to {there} are wrong ({access}), the "
+            "first at {at}, in {flipped} of its 64 bits; by way of the CPU the same {through}",
+            wrong=len(wrong),
+            all=len(values),
+            here=way["from"],
+            there=way["to"],
+            access=access,
+            at=at,
+            flipped=flipped,
+            through=through,
+        ),
         {**way, "direct": direct, "staged_is_right": staged, "wrong": len(wrong), "turn": turn},
     )
 
@@ -107,7 +119,7 @@ def _time(bench: Bench, here: Device, there: Device) -> None:
     size = min(int(by_level(bench, _TIMED_BYTES)), bench.memory_limit // 4)
     sent = torch.zeros(size, dtype=torch.uint8, device=here)
     got = torch.empty(size, dtype=torch.uint8, device=there)
-    bench.stage(f"bandwidth from {here} to {there}")
+    bench.stage(say("bandwidth from {here} to {there}", here=here, there=there))
     with torch.cuda.device(here):
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         got.copy_(sent, non_blocking=True)

@@ -8,6 +8,7 @@ from .. import collectives, stamps
 from ..bench import Bench
 from ..collectives import Call
 from ..groups import Group, group
+from ..words import say
 
 NAME = "reduce-scatter"
 PER = "ranks"
@@ -25,7 +26,9 @@ def run(bench: Bench) -> None:
 
 
 def _scatter(bench: Bench, ranks: Group, fmt: stamps.Format, count: int) -> None:
-    what = f"reduce-scatter of {count} {fmt.name} values for each rank"
+    what = say(
+        "reduce-scatter of {count} {format} values for each rank", count=count, format=fmt.name
+    )
     sums = stamps.Sums(bench.torch, fmt, ranks.size, count * ranks.size, bench.seed)
     own = slice(ranks.rank * count, (ranks.rank + 1) * count)
     for turn in range(sums.turns):

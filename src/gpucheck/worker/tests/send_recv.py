@@ -8,6 +8,7 @@ from .. import collectives, stamps
 from ..bench import Bench
 from ..collectives import Call
 from ..groups import Group, group
+from ..words import say
 
 NAME = "send-recv"
 PER = "ranks"
@@ -21,14 +22,16 @@ def run(bench: Bench) -> None:
     """Send around the ring, then time it."""
     with group(bench) as ranks:
         if ranks.size == 1:
-            bench.skip("there is one rank only, and none to send to")
+            bench.skip(say("there is one rank only, and none to send to"))
         for fmt, count in collectives.cases(bench, ranks, "fp32", "int64"):
             _around(bench, ranks, stamps.Parts(bench.torch, fmt, count))
         collectives.bandwidth(bench, ranks, NAME, 1.0, lambda size: _timed(bench, ranks, size))
 
 
 def _around(bench: Bench, ranks: Group, parts: stamps.Parts) -> None:
-    what = f"send and receive of {parts.length} {parts.fmt.name} values"
+    what = say(
+        "send and receive of {count} {format} values", count=parts.length, format=parts.fmt.name
+    )
     behind, ahead = _neighbours(ranks)
     for turn in range(collectives.TURNS):
         sent = parts.of(ranks.rank, ahead, turn).to(bench.device)

@@ -1,7 +1,7 @@
 """Full load for a while: every product has to be the same, and the speed of each second is noted.
 
-The factors are integers, so that each sum is exact, and the same whatever its order. Clocks,
-temperature and power are not seen from here: whoever starts this may watch them meanwhile.
+The factors are integers, so that each sum is exact, and the same whatever its order. This
+test does not see clocks, temperature and power. Whoever starts it may watch them.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from .. import reference
 from ..bench import Bench, Failed
 from ..formats import switches, usable
 from ..timing import by_level, release, synchronize
+from ..words import say
 
 NAME = "sustained"
 PER = "gpu"
@@ -47,7 +48,7 @@ def run(bench: Bench) -> None:
     drawn = [torch.randint(-_FACTOR, _FACTOR + 1, (size, size), generator=source) for _ in range(2)]
     left, right = ((each.double() / _SCALE).to(dtype).to(bench.device) for each in drawn)
     with switches(torch, reduced=False):
-        bench.stage("the first product")
+        bench.stage(say("the first product"))
         first = torch.mm(left, right)
         _check_sample(bench, drawn[0], drawn[1], first, dtype)
         bench.stage("load")
@@ -104,8 +105,14 @@ def _require_same(bench: Bench, product: Tensor, first: Tensor, number: int, at:
     wrong = int((product != first).sum())
     raise Failed(
         "wrong-value",
-        f"product {number}, {at:.1f} s into the load, differs from the first, which was right, "
-        f"in {wrong} of {first.numel()} values",
+        say(
+            "product {number}, {at:.1f} s into the load, differs from the first, which was right, "
+            "in {wrong} of {all} values",
+            number=number,
+            at=at,
+            wrong=wrong,
+            all=first.numel(),
+        ),
         {"product": number, "seconds": at, "wrong": wrong, "of": first.numel()},
     )
 

@@ -1,9 +1,9 @@
 """A few steps of training: the device against float64 on the CPU, with and without autocast.
 
 How far rounding errors may carry a training cannot be written down, but it can be measured: the
-float64 training is repeated with a rounding error of the format put into every weight and into
-what every layer returns. The device may be so many times as far from the undisturbed training as
-the worst of these; ``docs/selftests.md`` says why so many.
+float64 training is repeated with a rounding error of the format in every weight and in what every
+layer returns. The device may be so many times as far from the undisturbed training as
+the worst of these; ``docs/selftests.md`` has the reason.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from .. import training
 from ..bench import Bench, Failed
 from ..formats import Format, not_tested, switches, usable
 from ..timing import release, seconds_per_call, synchronize
+from ..words import say
 
 NAME = "training-step"
 PER = "gpu"
@@ -31,7 +32,7 @@ _STEPS = 5
 _DISTURBED = 3
 _TIMES = {"fp32": 64, "fp16": 16, "bf16": 16}
 _LOSS_SCALE = 1024.0
-_SPEED_BATCH, _SPEED_SIDE = 32, 16
+_SPEED_BATCH, _SPEED_SIDE = 256, 16
 
 
 class _Task(NamedTuple):
@@ -51,7 +52,7 @@ def run(bench: Bench) -> None:
         _same_twice(bench, task)
         for fmt in usable(bench, ("fp32", "fp16", "bf16")):
             if fmt.name == "fp16" and bench.device.type != "cuda":
-                not_tested(bench, "autocast to fp16", "not every torch has it on the CPU")
+                not_tested(bench, say("autocast to fp16"), say("not every torch has it on the CPU"))
                 continue
             _against_float64(bench, task, fmt)
     _speed(bench)
@@ -66,14 +67,22 @@ def _against_float64(bench: Bench, task: _Task, fmt: Format) -> None:
     got = _on_device(bench, task, fmt)
     _require_finite(bench.torch, title, got)
     names = ["loss"] + [name for name, _weight in task.model.named_parameters()]
-    because = f"{_TIMES[fmt.name]} times what one rounding error per weight and layer does"
+    because = say(
+        "{times} times what one rounding error per weight and layer does", times=_TIMES[fmt.name]
+    )
     for name, distance, bound in zip(names, training.distances(got, expected), bounds):
         what = f"{title}: {name}"
         if distance > bound:
             raise Failed(
                 "wrong-value",
-                f"{what} is {distance:.3g} away from float64 after {_STEPS} steps; "
-                f"{bound:.3g} is allowed",
+                say(
+                    "{what} is {distance:.3g} away from float64 after {steps} steps; {bound:.3g} "
+                    "is allowed",
+                    what=what,
+                    distance=distance,
+                    steps=_STEPS,
+                    bound=bound,
+                ),
                 {"what": what, "error": distance, "bound": bound, "bound_from": because},
             )
         bench.measure(what, distance, "", bound, because)
@@ -81,7 +90,12 @@ def _against_float64(bench: Bench, task: _Task, fmt: Format) -> None:
     bench.require(
         last < first,
         "loss-not-falling",
-        f"{title}: the loss went from {first:.4g} to {last:.4g} on a batch it was trained on",
+        say(
+            "{title}: the loss went from {first:.4g} to {last:.4g} on a batch it was trained on",
+            title=title,
+            first=first,
+            last=last,
+        ),
     )
 
 
@@ -132,7 +146,9 @@ def _scaler(torch: Torch) -> Scaler:
 def _require_finite(torch: Torch, title: str, course: training.Course) -> None:
     for each in [course.losses, *course.weights]:
         if not bool(torch.isfinite(each).all()):
-            raise Failed("not-finite", title + ": a loss or a weight is NaN or infinite")
+            raise Failed(
+                "not-finite", say("{title}: a loss or a weight is NaN or infinite", title=title)
+            )
 
 
 def _same_twice(bench: Bench, task: _Task) -> None:
@@ -154,18 +170,26 @@ def _same_twice(bench: Bench, task: _Task) -> None:
     bench.require(
         max(training.distances(first, second)) == 0.0,
         "not-deterministic",
-        "two trainings with the same start and deterministic algorithms differ",
+        say("two trainings with the same start and deterministic algorithms differ"),
     )
 
 
 def _speed(bench: Bench) -> None:
     """Time a step on the device and, for a GPU, on the CPU."""
-    bench.stage("speed of a training step")
+    bench.stage(say("speed of a training step"))
     here = _seconds_per_step(bench, bench.device)
     bench.measure("training step", here * 1e3, "ms")
     if bench.device.type == "cuda":
         there = _seconds_per_step(bench, bench.torch.device("cpu"))
+        bench.measure("training step on this machine's CPU", there * 1e3, "ms")
         bench.measure("speed against this machine's CPU", there / here, "times")
+        bench.remark = say(
+            "a training step takes {here:.3g} ms here and {there:.3g} ms on this machine's "
+            "CPU, which is {times:.2g} times as long",
+            here=here * 1e3,
+            there=there * 1e3,
+            times=there / here,
+        )
 
 
 def _seconds_per_step(bench: Bench, device: Any) -> float:  # noqa: ANN401  # a torch.device

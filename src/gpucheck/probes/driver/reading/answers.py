@@ -4,8 +4,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from gpucheck.facts import Answer, Notes
+from gpucheck.language import say
 
 T = TypeVar("T")
+_BEYOND = 2**64
+_NOT_ASKED = say("not asked")
 
 
 class RawAnswers:
@@ -19,7 +22,7 @@ class RawAnswers:
     """
 
     def __init__(
-        self, raw: object, source: str, words: Mapping[int, str], unasked: str = "not asked"
+        self, raw: object, source: str, words: Mapping[int, str], unasked: str = _NOT_ASKED
     ) -> None:
         self.notes = Notes()
         self._raw: dict[str, Any] = raw if isinstance(raw, dict) else {}
@@ -35,8 +38,8 @@ class RawAnswers:
         code = self.error(key)
         if code is not None:
             words = self._words.get(code) if isinstance(code, int) else str(code)
-            return Answer(None, self._source, words or f"error {code}")
-        return Answer(value, self._source, "it does not tell" if value is None else "")
+            return Answer(None, self._source, words or say("error {code}", code=code))
+        return Answer(value, self._source, say("it gave no value") if value is None else "")
 
     def error(self, key: str) -> object:
         """Return the error code (or message) of a key; None if there was no error."""
@@ -47,7 +50,7 @@ class RawAnswers:
         """Fill a field from a key."""
         return self.notes.take(field, self.answer(key).map(read))
 
-    def say(self, field: str, value: T) -> T:
+    def fill(self, field: str, value: T) -> T:
         """Fill a field with the meaning of an answer."""
         self.notes.said(field, self._source)
         return value
@@ -61,10 +64,12 @@ def integer(value: object) -> int:
     """Return a whole number.
 
     Raises:
-        ValueError: the value is not a whole number.
+        ValueError: the value is not a whole number of 64 bits.
     """
     if not isinstance(value, int) or isinstance(value, bool):
-        raise ValueError(f"{str(value)[:40]!r} is no whole number")  # noqa: TRY004  # a bad answer
+        raise ValueError(say("{value} is not a whole number", value=repr(str(value)[:40])))  # noqa: TRY004  # a bad answer
+    if not -_BEYOND < value < _BEYOND:
+        raise ValueError(say("the number is out of range"))
     return value
 
 
@@ -75,7 +80,7 @@ def text(value: object) -> str:
         ValueError: the value is not a text.
     """
     if not isinstance(value, str):
-        raise ValueError(f"{str(value)[:40]!r} is no text")  # noqa: TRY004  # a bad answer
+        raise ValueError(say("{value} is not text", value=repr(str(value)[:40])))  # noqa: TRY004  # a bad answer
     return value.strip("\x00 \t\r\n")
 
 
@@ -84,7 +89,7 @@ def item(at: int, count: int) -> Callable[[object], int]:
 
     def read(value: object) -> int:
         if not isinstance(value, list) or len(value) != count:
-            raise ValueError(f"not {count} numbers")
+            raise ValueError(say("it is not a list of {count} numbers", count=count))
         return integer(value[at])
 
     return read
@@ -117,5 +122,5 @@ def cuda_version(value: object) -> str:
     """
     number = integer(value)
     if number < 1000:  # noqa: PLR2004  # the major version is in thousands
-        raise ValueError(f"{number} is no CUDA version")
+        raise ValueError(say("{number} is not a CUDA version", number=number))
     return f"{number // 1000}.{number % 1000 // 10}"

@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 from gpucheck.facts import Answer, Notes
+from gpucheck.language import say
 from gpucheck.machine import Host
 
 _PROGRAM = "/usr/bin/nv-fabricmanager"
@@ -39,7 +40,9 @@ def facts(host: Host, packages: Answer[list[str]], notes: Notes) -> dict[str, An
 
 def _running(host: Host, *, installed: bool) -> Answer[bool]:
     if not installed and not host.glob(_SWITCH_NODES).value:
-        return Answer(value=False, source=f"no {_PROGRAM}, no NVSwitch")
+        return Answer(
+            value=False, source=say("there is no {program} and no NVSwitch", program=_PROGRAM)
+        )
     pid = host.line(_PID_FILE).value or ""
     if pid.isdecimal() and host.line(f"/proc/{pid}/comm").value == _NAME:
         return Answer(value=True, source=_PID_FILE)
@@ -48,16 +51,16 @@ def _running(host: Host, *, installed: bool) -> Answer[bool]:
         if host.line(path).value == _NAME:
             return Answer(value=True, source=path)
     if len(processes) > _MOST_PROCESSES:
-        return Answer(None, "/proc", "too many processes to look through")
+        return Answer(None, "/proc", say("there are too many processes to look through"))
     # Process 2 of a machine is a kernel thread; a container sees only its own processes.
     if host.line("/proc/2/comm").value == "kthreadd":
         return Answer(value=False, source="/proc/*/comm")
-    return Answer(None, "/proc", "only the processes of this container can be seen")
+    return Answer(None, "/proc", say("only the processes of this container can be seen"))
 
 
 def _release(host: Host, packages: Answer[list[str]], *, installed: bool) -> Answer[str]:
     if not installed:
-        return Answer("", f"no {_PROGRAM}")
+        return Answer("", say("there is no {program}", program=_PROGRAM))
     for name in packages.value or ():
         if found := re.fullmatch(_RPM_PACKAGE, name):
             return Answer(found[1], packages.source)

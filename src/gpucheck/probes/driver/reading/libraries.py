@@ -5,8 +5,8 @@ from typing import Literal
 
 import msgspec
 
-from gpucheck.binaries.loader import Found, Search
 from gpucheck.machine import Host
+from gpucheck.machine.binaries.loader import Found, Search
 
 Kind = Literal["driver", "stub", "compat", "wsl"]
 

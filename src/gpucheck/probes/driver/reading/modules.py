@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 from gpucheck.facts import Answer, Notes
+from gpucheck.language import say
 from gpucheck.machine import Host
 from gpucheck.probes.driver.reading import modprobe
 from gpucheck.probes.system.reading import platform
@@ -86,7 +87,7 @@ def _is_loaded(host: Host, module: str) -> Answer[bool]:
     path = f"{_MODULES}/{module}"
     there = host.exists(path)
     if there.value is False and host.exists(_MODULES).value is not True:
-        return Answer(None, _MODULES, "not there")
+        return Answer(None, _MODULES, say("not there"))
     return there
 
 
@@ -108,7 +109,7 @@ def _stands_for_module(host: Host, nvidia: Answer[bool]) -> Answer[bool]:
 
 def _release(host: Host, proc: Answer[str], nvidia: Answer[bool]) -> Answer[str]:
     if platform.wsl_version(host):
-        return Answer(None, "", "the driver is that of Windows")
+        return Answer(None, "", say("the driver is that of Windows"))
     if nvidia.value is not True:
         return nvidia.map(lambda _loaded: "")
     module = host.line(f"{_MODULES}/nvidia/version")
@@ -187,11 +188,11 @@ def _secure_boot(host: Host) -> Answer[bool]:
     if variable.value is False or not variable.missing:
         return variable
     if not host.glob("/sys/firmware/*").value:
-        return Answer(None, "/sys/firmware", "hidden from this container")
+        return Answer(None, "/sys/firmware", say("hidden from this container"))
     if host.exists("/sys/firmware/efi").value is False:
-        return Answer(value=False, source="/sys/firmware: no EFI")
+        return Answer(value=False, source=say("/sys/firmware: no EFI"))
     if not host.glob("/sys/firmware/efi/efivars/*").value:
-        return Answer(None, "/sys/firmware/efi/efivars", "not mounted")
+        return Answer(None, "/sys/firmware/efi/efivars", say("not mounted"))
     return Answer(value=False, source="/sys/firmware/efi/efivars")
 
 

@@ -3,6 +3,7 @@
 import re
 
 from gpucheck.facts import Answer
+from gpucheck.language import in_series, say
 from gpucheck.machine import Host
 
 _DPKG = "/var/lib/dpkg/info"
@@ -48,7 +49,7 @@ def find(host: Host, files: list[str]) -> Answer[list[str]]:
         return _pacman(host)
     if any(host.exists(path).value for path in _RPM):
         return _rpm(host, files)
-    return Answer(None, "", "no package database that is known here")
+    return Answer(None, "", say("there is no package database that gpucheck knows"))
 
 
 def drivers(names: list[str]) -> list[str]:
@@ -68,7 +69,8 @@ def compat(host: Host, packages: Answer[list[str]]) -> Answer[list[str]]:
                 found[folder] = release[1] if release else ""
     names = [name for name in packages.value or () if name.startswith(_COMPAT_START)]
     folders = [f"{folder} {release}".strip() for folder, release in sorted(found.items())]
-    return Answer(folders + names, f"/usr/local/cuda*/compat, {packages.source}".rstrip(", "))
+    sources = [source for source in ("/usr/local/cuda*/compat", packages.source) if source]
+    return Answer(folders + names, in_series(sources))
 
 
 def _dpkg(host: Host) -> Answer[list[str]]:
@@ -100,9 +102,9 @@ def _pacman(host: Host) -> Answer[list[str]]:
 def _rpm(host: Host, files: list[str]) -> Answer[list[str]]:
     if not files:
         # If a package contained a driver, one of its files would have been found.
-        return Answer([], "no file of a driver")
+        return Answer([], say("no file of a driver was found"))
     if host.origin == "sysroot" or host.which("rpm").value is None:
-        return Answer(None, "rpm", "cannot be asked here")
+        return Answer(None, "rpm", say("it cannot be asked here"))
     query = ("rpm", "-q", "--qf", "%{NAME}-%{VERSION}\\n", "-f", *files)
     ran = host.run(query, timeout=_RPM_TIMEOUT)
     # rpm reports a file that no package owns in a sentence, which contains blanks.

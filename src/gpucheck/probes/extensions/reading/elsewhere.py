@@ -5,6 +5,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from gpucheck.facts import Answer
+from gpucheck.language import say
 from gpucheck.machine import Host
 from gpucheck.machine.paths import distinct, join, name, pattern
 from gpucheck.probes.loading.reading.owners import is_cuda
@@ -45,11 +46,15 @@ class Elsewhere:
             has_variant: whether its package can load a variant of the file instead.
         """
         if needs.needs_torch:
-            return Answer(None, needs.file.path, "not searched: the file is linked with torch")
+            return Answer(None, needs.file.path, say("not searched: the file is linked with torch"))
         if has_variant:
-            return Answer(None, needs.file.path, "not searched: a variant of it can be loaded")
+            return Answer(
+                None,
+                needs.file.path,
+                say("not searched: another variant of the file can be loaded"),
+            )
         if needs.file.inside.endswith(_OF_WINDOWS):
-            return Answer(None, needs.file.path, "not searched on Windows")
+            return Answer(None, needs.file.path, say("not searched on Windows"))
         package = join(needs.file.entry, needs.file.top)
         return needs.missing_libraries.map(
             lambda names: [one for one in names if is_cuda(one) and not self._has(one, package)]

@@ -4,7 +4,13 @@ import re
 from collections.abc import Sequence
 from functools import cached_property
 
-from gpucheck.binaries.elf import (
+from gpucheck.facts import Answer
+from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.loading import Loading
+from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.language import say
+from gpucheck.machine import Host
+from gpucheck.machine.binaries.elf import (
     Elf,
     is_none,
     missing_symbols,
@@ -12,13 +18,8 @@ from gpucheck.binaries.elf import (
     read_needed,
     undefined_symbols,
 )
-from gpucheck.binaries.elf.fatbin import MOST_ENTRIES, DeviceCode, device_code
-from gpucheck.binaries.loader import Search
-from gpucheck.facts import Answer
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.loading import Loading
-from gpucheck.facts.torch_build import TorchBuild
-from gpucheck.machine import Host
+from gpucheck.machine.binaries.elf.fatbin import MOST_ENTRIES, DeviceCode, device_code
+from gpucheck.machine.binaries.loader import Search
 from gpucheck.machine.paths import join, parent
 from gpucheck.probes.extensions.reading.files import Candidate
 from gpucheck.probes.extensions.reading.torch_exports import TorchLibraries
@@ -45,7 +46,7 @@ class Needs:
         self.missing_libraries: Answer[list[str]] = Answer([], file.path)
         self.symbols: Answer[list[str]] = Answer([], file.path)
         self.missing_symbols: Answer[list[str]] = Answer([], file.path)
-        self.codes: Answer[list[str]] = Answer(None, file.path, "not read")
+        self.codes: Answer[list[str]] = Answer(None, file.path, say("not read"))
 
     @property
     def cannot_load(self) -> bool:
@@ -122,12 +123,14 @@ class Reader:
 
     def _codes(self, needs: Needs) -> Answer[list[str]]:
         if self._torch.built_for != "cuda":
-            return Answer(None, needs.file.path, "not read: torch is not built for CUDA")
+            return Answer(None, needs.file.path, say("not read: torch is not built for CUDA"))
         if needs.cannot_load:
-            return Answer(None, needs.file.path, "not read: the file cannot be loaded")
+            return Answer(None, needs.file.path, say("not read: the file cannot be loaded"))
         most = min(MOST_ENTRIES, self._headers_left)
         if most <= 0:
-            return Answer(None, needs.file.path, "not read: too much GPU code in other files")
+            return Answer(
+                None, needs.file.path, say("not read: other files have too much GPU code")
+            )
         answer = device_code(self._host, self._elves[needs.file.path], most)
         if answer.value is not None:
             self._headers_left -= answer.value.headers
@@ -198,5 +201,5 @@ def all_codes(found: DeviceCode) -> list[str]:
         ValueError: not all GPU code was read.
     """
     if not found.complete:
-        raise ValueError("more GPU code than is looked through")
+        raise ValueError(say("it has more GPU code than gpucheck reads"))
     return list(found.codes)

@@ -10,12 +10,13 @@ already have been loaded.
 import ntpath
 import re
 
-from gpucheck.binaries.elf.fatbin import MOST_ENTRIES, DeviceCode, device_code_at
-from gpucheck.binaries.pe import Pe, imported, is_none, libraries, missing_exports, read_pe
 from gpucheck.facts import Answer
 from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.language import say
 from gpucheck.machine import Host
+from gpucheck.machine.binaries.elf.fatbin import MOST_ENTRIES, DeviceCode, device_code_at
+from gpucheck.machine.binaries.pe import Pe, imported, is_none, libraries, missing_exports, read_pe
 from gpucheck.probes.extensions.reading.files import Candidate
 from gpucheck.probes.extensions.reading.needs import MOST_HEADERS, Needs, all_codes
 from gpucheck.probes.extensions.reading.torch_exports import OWN_STEMS
@@ -145,23 +146,25 @@ class Reader:
     def _complaint(self) -> str:
         """Return why torch's symbols are unknown; "" if they are known."""
         lost = next((one for one in _INDISPENSABLE if self._of_torch(one) is None), None)
-        return f"{self._lib}: no {lost} that can be read" if lost is not None else ""
+        if lost is None:
+            return ""
+        return say("{folder} has no readable {library}", folder=self._lib, library=lost)
 
     def _lacks(self, path: str, names: set[str]) -> Answer[set[str]]:
         pe = read_pe(self._host, path)
         if pe.value is None:
-            return Answer(None, path, f"{path}: {pe.problem}")
+            return Answer(None, path, pe.complaint)
         return missing_exports(self._host, pe.value, names)
 
     def _codes(self, needs: Needs) -> Answer[list[str]]:
         path = needs.file.path
         if not self._is_cuda:
-            return Answer(None, path, "not read: torch is not built for CUDA")
+            return Answer(None, path, say("not read: torch is not built for CUDA"))
         if needs.cannot_load:
-            return Answer(None, path, "not read: the file cannot be loaded")
+            return Answer(None, path, say("not read: the file cannot be loaded"))
         most = min(MOST_ENTRIES, self._headers_left)
         if most <= 0:
-            return Answer(None, path, "not read: too much GPU code in other files")
+            return Answer(None, path, say("not read: other files have too much GPU code"))
         places = [
             (section.name, section.offset, section.length)
             for section in self._files[path].sections

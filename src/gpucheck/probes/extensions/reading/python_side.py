@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable
 
 from gpucheck.facts import Answer
+from gpucheck.language import say
 from gpucheck.machine import Host
 from gpucheck.machine.paths import join, pattern
 from gpucheck.probes.extensions.reading.files import Candidate
@@ -30,7 +31,7 @@ class PythonSide:
     def requires_torch(self, owner: DistInfo | None) -> Answer[bool]:
         """Return whether the metadata of a distribution requires torch, not counting extras."""
         if owner is None:
-            return Answer(value=False, source="no distribution claims the file")
+            return Answer(value=False, source=say("no distribution claims the file"))
         if owner.path not in self._required:
             lines = header(self._host, owner)
             self._required[owner.path] = lines.map(

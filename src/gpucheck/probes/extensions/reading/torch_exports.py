@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable
 
-from gpucheck.binaries.elf import Elf, missing_symbols, read_elf
 from gpucheck.facts import Answer
+from gpucheck.language import say
 from gpucheck.machine import Host
+from gpucheck.machine.binaries.elf import Elf, missing_symbols, read_elf
 from gpucheck.machine.paths import join, name, pattern
 
 OWN_STEMS = (
@@ -53,7 +54,7 @@ class TorchLibraries:
         """Return why its symbols are unknown; "" if they are known."""
         for one in _INDISPENSABLE:
             if self._elf(one) is None:
-                return f"{self._lib}: no {one} that can be read"
+                return say("{folder} has no readable {library}", folder=self._lib, library=one)
         return ""
 
     def needed(self) -> set[str]:

@@ -5,9 +5,9 @@ from collections.abc import Iterable
 
 import msgspec
 
-from gpucheck.binaries.elf import Elf, missing_symbols, undefined_symbols
-from gpucheck.binaries.loader import Library
 from gpucheck.machine import Host
+from gpucheck.machine.binaries.elf import Elf, missing_symbols, undefined_symbols
+from gpucheck.machine.binaries.loader import Library
 
 _FAMILY = re.compile(r"([A-Za-z_]+?)_?([0-9]+(?:\.[0-9]+)*)\Z")
 _MOST = 16

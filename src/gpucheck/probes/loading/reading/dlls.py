@@ -11,9 +11,9 @@ from typing import Literal
 
 import msgspec
 
-from gpucheck.binaries.pe import libraries, read_pe
 from gpucheck.facts import Answer
 from gpucheck.machine import Host
+from gpucheck.machine.binaries.pe import libraries, read_pe
 
 Place = Literal[
     "windows-torch-lib", "windows-library-bin", "windows-cuda-path", "windows-path",
@@ -68,7 +68,7 @@ class Dlls:
         if folder not in self._names:
             listing = self._host.listing(folder)
             if listing.value is None and not listing.missing:
-                self.problem = self.problem or f"{folder}: {listing.problem}"
+                self.problem = self.problem or listing.complaint
             names = [name for name in listing.value or () if name.lower().endswith(".dll")]
             self._names[folder] = {name.lower(): name for name in names}
         return self._names[folder]

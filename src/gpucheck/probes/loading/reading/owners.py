@@ -28,7 +28,7 @@ _TOOLKIT = (
     r"/.*"
 )
 _SYSTEM = r"/(?:usr/)?(?:local/)?lib(?:32|64)?/.*|/nix/store/.*|/run/.*"
-_OWN = r"(?:c10|torch|caffe2|shm)(?:_[a-z_]+)?"
+_OWN = r"(?:c10|torch|caffe2|shm)(?:_[a-z_]+)?|nvfuser_codegen"
 
 
 def stem(soname: str) -> str:

@@ -3,8 +3,8 @@
 import posixpath
 from collections.abc import Sequence
 
-from gpucheck.binaries.loader import Lost
 from gpucheck.machine import Host
+from gpucheck.machine.binaries.loader import Lost
 from gpucheck.machine.paths import parent
 from gpucheck.probes.torch.reading.dist_info import DistInfo
 from gpucheck.probes.torch.reading.wheel_records import recorded_libraries

@@ -1,14 +1,15 @@
 """The libraries that ``torch/__init__.py`` loads by path before its own, read from its source.
 
-The functions that load libraries have had a dozen forms since torch 1.12. No form is known by
-heart: the statements are followed with the values that their text gives, and nothing is executed.
-If what is loaded does not follow from the text, the answer is unknown.
+The functions that load libraries have had a dozen forms since torch 1.12. gpucheck looks for none
+of them. It follows the statements with the values that their text gives, and executes nothing. If
+the text does not show what is loaded, the answer is unknown.
 """
 
 import ast
 
 import msgspec
 
+from gpucheck.language import say
 from gpucheck.probes.loading.reading.preloading_search import Search, below, bound
 from gpucheck.probes.loading.reading.source_functions import Functions, name_of, openings
 from gpucheck.probes.loading.reading.source_values import (
@@ -78,23 +79,31 @@ def understand(text: str, cuda: str | None = None) -> Preloading:
     try:
         return _understand(Functions(text), cuda)
     except RecursionError as error:
-        raise ValueError(f"{_LOAD} is nested too deeply to be understood") from error
+        raise ValueError(
+            say("{function} is nested too deeply to be understood", function=_LOAD)
+        ) from error
 
 
 def _understand(functions: Functions, cuda: str | None) -> Preloading:
     load = functions.get(_LOAD)
     if load is None:
-        raise ValueError(f"torch/__init__.py has no function {_LOAD} of a known form")
+        raise ValueError(
+            say("torch/__init__.py has no function {function} of a known form", function=_LOAD)
+        )
     loading = [node for node in load.body if functions.opens(node)]
     if len(loading) != 1:
-        raise ValueError(f"{_LOAD} has a form that is not understood")
+        raise ValueError(
+            say("{function} has a form that gpucheck does not understand", function=_LOAD)
+        )
     attempt = loading[0]
     if _is_opening(attempt):  # until torch 1.13.0 nothing else was loaded
         return Preloading()
     if not isinstance(attempt, ast.Try) or len(attempt.handlers) != 1 or not _is_opening(
         attempt.body[0]
     ):  # fmt: skip
-        raise ValueError(f"{_LOAD} has a form that is not understood")
+        raise ValueError(
+            say("{function} has a form that gpucheck does not understand", function=_LOAD)
+        )
     after = _Reader(functions, cuda)
     after.follow([*attempt.body[1:], *attempt.orelse], {})
     handler = attempt.handlers[0].body
@@ -133,7 +142,9 @@ class _Reader:
         for at, node in enumerate(body):
             self._steps += 1
             if self._steps > _MOST_STEPS:
-                raise ValueError(f"{_LOAD} takes too many steps to be understood")
+                raise ValueError(
+                    say("{function} takes too many steps to be understood", function=_LOAD)
+                )
             if isinstance(node, ast.Return | ast.Raise):
                 return False
             if isinstance(node, ast.If):
@@ -159,7 +170,9 @@ class _Reader:
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
             self._call(node.value, values)
         else:
-            raise ValueError("a form of preloading that is not understood")
+            raise ValueError(
+                say("gpucheck does not understand a statement that preloads libraries")
+            )
         return True
 
     def _branch(self, node: ast.If, values: Values, *, last: bool) -> bool:
@@ -175,7 +188,12 @@ class _Reader:
             self.mapped.append(needed)
             return self.follow(node.body, values)
         if self._functions.opens(node) or (not last and self._may_end(node)):
-            raise ValueError(f"{_LOAD} preloads under a condition that is not understood")
+            raise ValueError(
+                say(
+                    "{function} preloads under a condition that gpucheck does not understand",
+                    function=_LOAD,
+                )
+            )
         forget(node, values)
         return True
 
@@ -188,11 +206,11 @@ class _Reader:
         items = value_of(node.iter, values)
         targets = node.target.elts if isinstance(node.target, ast.Tuple) else [node.target]
         if not isinstance(items, list | dict) or node.orelse:
-            raise ValueError("a loop of preloading that is not understood")
+            raise ValueError(say("gpucheck does not understand a loop that preloads libraries"))
         for item in items:
             parts = item if isinstance(node.target, ast.Tuple) else [item]
             if not isinstance(parts, list) or len(parts) != len(targets):
-                raise ValueError("a loop of preloading that is not understood")
+                raise ValueError(say("gpucheck does not understand a loop that preloads libraries"))
             for target, part in zip(targets, parts, strict=True):
                 if isinstance(target, ast.Name):
                     values[target.id] = part
@@ -204,14 +222,16 @@ class _Reader:
         if function is None:
             # With a mode it is the second attempt at libtorch_global_deps.
             if not _is_opening(ast.Expr(call)) or not call.keywords:
-                raise ValueError("a library is loaded by a path that is not understood")
+                raise ValueError(
+                    say("gpucheck does not understand the path by which a library is loaded")
+                )
             return
         given = bound(function, call, values)
         if openings(function):
             self._leaf(function, given)
             return
         if self._depth == _DEEPEST:
-            raise ValueError("a helper of preloading that is not understood")
+            raise ValueError(say("gpucheck does not understand a function that preloads libraries"))
         self._depth += 1
         self.follow(function.body, given)
         self._depth -= 1
@@ -228,7 +248,9 @@ class _Reader:
             self.together = True
             self.found += [Entry((below(path),), required, search.beside) for path in paths]
         else:
-            raise ValueError("where torch looks for the libraries is not understood")
+            raise ValueError(
+                say("gpucheck does not understand where torch looks for the libraries")
+            )
 
 
 def _mapped(test: ast.expr, values: Values) -> tuple[str, bool]:

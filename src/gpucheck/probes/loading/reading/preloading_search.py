@@ -3,6 +3,7 @@
 import ast
 from typing import Final
 
+from gpucheck.language import say
 from gpucheck.probes.loading.reading.source_functions import Functions, name_of
 from gpucheck.probes.loading.reading.source_values import (
     UNKNOWN,
@@ -93,5 +94,5 @@ def bound(function: ast.FunctionDef, call: ast.Call, values: Values) -> Values:
 def below(path: object) -> str:
     """Return the part of a path after the entry of sys.path."""
     if not isinstance(path, str) or not path.startswith(f"{_ENTRY}/"):
-        raise ValueError("a place of libraries that is not understood")
+        raise ValueError(say("gpucheck does not understand where torch looks for the libraries"))
     return path.removeprefix(f"{_ENTRY}/")

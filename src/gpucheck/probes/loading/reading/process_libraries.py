@@ -2,7 +2,6 @@
 
 import posixpath
 
-from gpucheck.binaries.loader import Library, Lost
 from gpucheck.facts import Answer, Notes
 from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.loading import (
@@ -14,7 +13,9 @@ from gpucheck.facts.loading import (
     MissingVersion,
 )
 from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.language import say
 from gpucheck.machine import Host
+from gpucheck.machine.binaries.loader import Library, Lost
 from gpucheck.probes.loading.reading.checks import Lack, missing_functions, missing_versions
 from gpucheck.probes.loading.reading.owners import Owners, is_cuda, library_name, stem
 from gpucheck.probes.loading.reading.permissions import kept_out
@@ -25,13 +26,15 @@ from gpucheck.probes.torch.reading.conda import conda_records
 from gpucheck.probes.torch.reading.dist_info import dist_infos
 from gpucheck.tables.runtime_opens import RuntimeOpens
 
-_SOURCE = "the loader's rules, followed from the interpreter"
+_SOURCE = say("the loader's rules, followed from the interpreter")
 _WAYS: dict[str, FoundVia] = {
     "preload": "preload", "LD_PRELOAD": "LD_PRELOAD", "ld.so.preload": "ld.so.preload",
     "path": "path", "rpath": "rpath", "LD_LIBRARY_PATH": "LD_LIBRARY_PATH", "runpath": "runpath",
     "ld.so.cache": "ld.so.cache", "default": "default", "start": "path",
 }  # fmt: skip
 _MOST_PASSED_OVER = 8
+_OF_TORCH = ("torch", "torch_cpu", "torch_cuda", "c10", "c10_cuda")
+"""Libraries whose release is that of torch."""
 
 
 def resolve(
@@ -40,7 +43,7 @@ def resolve(
     """Return what importing torch loads, what is missing, and what is opened later."""
     done = torch_process(host, interpreter, torch)
     if done.value is None:
-        return Loading(problems={"*": f"{done.source}: {done.problem}".removeprefix(": ")})
+        return Loading(problems={"*": done.complaint})
     return _Resolver(host, interpreter, torch, done.value).section(opens)
 
 
@@ -106,7 +109,9 @@ class _Resolver:
         owner = self._owners.owner(soname, one.path, one.real_path)
         version = notes.take("version", self._version(one)) if is_cuda(soname) else None
         if not is_cuda(soname):
-            notes.unknown("version", "only those of CUDA's libraries are looked for")
+            notes.unknown(
+                "version", say("gpucheck looks only for the versions of CUDA's libraries")
+            )
         variable = one.via in ("LD_LIBRARY_PATH", "LD_PRELOAD")
         return LoadedLibrary(
             soname=soname,
@@ -137,7 +142,9 @@ class _Resolver:
         return known
 
     def _release(self, one: Library) -> str:
-        """Return the version of a library; "" if it is not one of CUDA's or has no version."""
+        """Return the version of a library; "" if it is none of CUDA's or torch's, or has none."""
+        if stem(one.label) in _OF_TORCH:
+            return (self._torch.version or "").partition("+")[0]
         return (self._version(one).value or "") if is_cuda(one.label) else ""
 
     def _passed_over(self, one: Library, soname: str, opener: Library | None) -> list[str]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from gpucheck.binaries.loader import Library, Lost, Opened, Process
+from gpucheck.machine.binaries.loader import Library, Lost, Opened, Process
 from gpucheck.probes.loading.reading.owners import is_cuda, stem
 from gpucheck.tables.runtime_opens import OpenRow, RuntimeOpens
 
@@ -13,7 +13,7 @@ _UNTOLD = ("driver", "plugin", "system")
 
 
 class RuntimeOpened(msgspec.Struct, frozen=True):
-    """A library that would be opened, or cannot be."""
+    """A library that would be opened, or cannot be; or one that comes with such a library."""
 
     opener: Library
     row: OpenRow
@@ -51,9 +51,13 @@ def runtime_opened(
             if library is not None and id(library) in told:
                 continue
             done.append(RuntimeOpened(opener, row, soname, library, tuple(opened.lost)))
-            if library is not None:
-                told.add(id(library))
-                openers += (one for one in (library, *opened.added) if one not in openers)
+            if library is None:
+                continue
+            told.add(id(library))
+            for one in (one for one in opened.added if id(one) not in told):
+                told.add(id(one))
+                done.append(RuntimeOpened(library, row, one.label, one, ()))
+            openers += (one for one in (library, *opened.added) if one not in openers)
     return done
 
 

@@ -6,6 +6,8 @@ Parsing the whole of ``torch/__init__.py`` takes 50 ms, the few functions that l
 import ast
 import re
 
+from gpucheck.language import say
+
 _FUNCTION = re.compile(r"^def (\w+)\(", re.MULTILINE)
 _END_OF_FUNCTION = re.compile(r"^[^\s#)\]}]", re.MULTILINE)
 _OPENING = "CDLL"
@@ -24,7 +26,7 @@ class Functions:
         """Return the function; None if the file has none of that name.
 
         Raises:
-            ValueError: it is no Python.
+            ValueError: it is not Python.
         """
         if name not in self._starts:
             return None
@@ -55,9 +57,11 @@ class Functions:
         try:
             node = ast.parse(source).body[0]
         except (SyntaxError, ValueError, RecursionError, MemoryError, IndexError) as error:
-            raise ValueError(f"torch/__init__.py is not Python: {error}") from error
+            raise ValueError(
+                say("torch/__init__.py is not Python: {error}", error=error)
+            ) from error
         if not isinstance(node, ast.FunctionDef):
-            raise ValueError("torch/__init__.py is not Python")  # noqa: TRY004  # of the text
+            raise ValueError(say("torch/__init__.py is not Python"))  # noqa: TRY004  # of the text
         return node
 
 

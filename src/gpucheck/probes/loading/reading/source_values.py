@@ -1,7 +1,7 @@
 """The values of expressions in a parsed function, as far as they follow from its text.
 
-Only what texts, numbers, lists and dictionaries give is worked out, by a few operations that cannot
-take long or change anything. Everything else is ``UNKNOWN``.
+Only texts, numbers, lists and dictionaries are evaluated, with a few operations that cannot take
+long or change anything. Everything else is ``UNKNOWN``.
 """
 
 import ast

@@ -5,11 +5,12 @@ import glob
 
 import msgspec
 
-from gpucheck.binaries.loader import Library, Lost, Process
-from gpucheck.facts import Answer
+from gpucheck.facts import Answer, said_by
 from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.language import say
 from gpucheck.machine import Host
+from gpucheck.machine.binaries.loader import Library, Lost, Process
 from gpucheck.machine.paths import join, name
 from gpucheck.probes.loading.reading.preloading import Entry, Preloading, understand
 
@@ -40,7 +41,7 @@ def torch_process(host: Host, interpreter: Interpreter, torch: TorchBuild) -> An
     The answer is a problem if the interpreter's loader or torch's own preloading is not understood.
     """
     if not interpreter.executable or not torch.path or interpreter.sys_path is None:
-        return Answer(None, "", "the interpreter or its torch is unknown")
+        return Answer(None, "", say("the interpreter or its torch is unknown"))
     process = Process(host, interpreter.executable)
     if process.problem:
         return Answer(None, interpreter.executable, process.problem)
@@ -49,7 +50,7 @@ def torch_process(host: Host, interpreter: Interpreter, torch: TorchBuild) -> An
         try:
             _load_global_deps(host, interpreter.sys_path, torch, done)
         except ValueError as error:
-            return Answer(None, join(torch.path, "__init__.py"), str(error))
+            return Answer(None, join(torch.path, "__init__.py"), said_by(error))
     if not done.lost and not done.preload_problem:
         _open_module(host, interpreter, torch.path, done)
     if process.unread:

@@ -4,6 +4,7 @@ import re
 from typing import Literal
 
 from gpucheck.facts import Answer
+from gpucheck.language import say
 from gpucheck.machine import Host
 from gpucheck.machine.paths import join, name, parent
 from gpucheck.probes.toolkit.reading.cuda_version import cudnn_header, nccl_header
@@ -70,7 +71,7 @@ def library_version(  # several sources of a version
     if version.value is None and owner is not None:
         version = Answer(owner.version, owner.path)
     if version.value is None:
-        version = Answer(number or None, path, "its name has no version")
+        version = Answer(number or None, path, say("its name has no version"))
     return version, package
 
 
@@ -81,7 +82,7 @@ def _inner_version(host: Host, library: str, path: str, number: str) -> Answer[s
     """
     match = re.fullmatch(_CUDNN, name(path))
     if library != "cudnn" or match is None or len(number.split(".")) >= _FULL:
-        return Answer(None, path, "it is not asked")
+        return Answer(None, path, say("gpucheck does not ask it"))
     part, major = match.groups()
     if part:
         return _version_of_part(host, path)
@@ -93,7 +94,7 @@ def _inner_version(host: Host, library: str, path: str, number: str) -> Answer[s
 
 
 def _version_of_part(host: Host, path: str) -> Answer[str]:
-    from gpucheck.binaries.elf import read_elf, symbol_data  # noqa: PLC0415  # needed in the child only
+    from gpucheck.machine.binaries.elf import read_elf, symbol_data  # noqa: PLC0415  # needed in the child only
 
     elf = read_elf(host, path)
     if elf.value is None:
@@ -102,7 +103,7 @@ def _version_of_part(host: Host, path: str) -> Answer[str]:
         data = symbol_data(host, elf.value, symbol, VERSION_BYTES)
         if data.value is not None and len(data.value) == VERSION_BYTES:
             return data.map(_code)
-    return Answer(None, path, "no version in it")
+    return Answer(None, path, say("it has no version"))
 
 
 def _code(data: bytes) -> str | None:
@@ -115,7 +116,7 @@ def _header_version(host: Host, library: str, path: str, place: Place, number: s
     """Return the version in the header next to the library, if the file name is not enough."""
     read = _HEADERS.get(library)
     if read is None or len(number.split(".")) >= _FULL:
-        return Answer(None, path, "no header is asked")
+        return Answer(None, path, say("gpucheck reads no header for it"))
     folder = parent(path)
     includes = [join(parent(folder), "include")]
     if place == "system":

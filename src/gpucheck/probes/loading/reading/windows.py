@@ -4,13 +4,14 @@ import ntpath
 import re
 
 from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.loading import LoadedLibrary, Loading, MissingLibrary, Owner
+from gpucheck.facts.loading import NOT_FOUND, LoadedLibrary, Loading, MissingLibrary, Owner
 from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.language import say
 from gpucheck.machine import Host
 from gpucheck.probes.loading.reading.dlls import Dll, Dlls, Folder, imports, is_given
 from gpucheck.probes.loading.reading.versions import file_number
 
-_SOURCE = "the import tables of torch's DLLs, followed through the folders that torch adds"
+_SOURCE = say("the import tables of torch's DLLs, followed through the folders that torch adds")
 _RUNTIME = ("vcruntime140.dll", "msvcp140.dll")
 _RUNTIME_X64 = "vcruntime140_1.dll"
 _NAME = re.compile(r"(?P<stem>[A-Za-z][A-Za-z0-9]*?(?:_[a-z_]+[a-z])?)(?:64)?(?:_[0-9_.]+)?\.dll")
@@ -27,7 +28,7 @@ def resolve(host: Host, interpreter: Interpreter, torch: TorchBuild) -> Loading:
     dlls = Dlls(host, folders)
     own = dlls.inside(lib)
     if not own:
-        return Loading(problems={"*": f"{lib}: no DLL of torch is there"})
+        return Loading(problems={"*": say("{folder} has no DLL of torch", folder=lib)})
     found: dict[str, tuple[Dll, str]] = {}
     missing: dict[str, str] = {}
     runtime = [*_RUNTIME, *(() if host.identity().machine == "ARM64" else (_RUNTIME_X64,))]
@@ -45,7 +46,7 @@ def resolve(host: Host, interpreter: Interpreter, torch: TorchBuild) -> Loading:
             continue  # Windows satisfies the needs of its own DLLs
         wanted = imports(host, dll.path)
         if wanted.value is None:
-            return Loading(problems={"*": f"{dll.path}: {wanted.problem}"})
+            return Loading(problems={"*": wanted.complaint})
         queue += [(need, ntpath.basename(dll.path)) for need in wanted.value]
     if missing and dlls.problem:
         return Loading(problems={"*": dlls.problem})
@@ -105,7 +106,7 @@ def _library(dll: Dll, by: str) -> LoadedLibrary:
         version=file_number(dll.path).replace("_", ".") or None,
         passed_over=[],
         sources={"*": _SOURCE},
-        problems={"version": "its name has no version"},
+        problems={"version": say("its name has no version")},
     )
 
 
@@ -114,7 +115,7 @@ def _missing(name: str, by: str) -> MissingLibrary:
         soname=name,
         needed_by=by,
         searched="torch's lib folder, Library\\bin, the toolkit, Windows, PATH",
-        why="not found",
+        why=NOT_FOUND,
         path="",
         fatal=True,
         sources={"*": _SOURCE},

@@ -2,10 +2,11 @@
 
 import re
 
-from gpucheck.binaries.loader import Found, Search, default_folders
 from gpucheck.facts import Answer
 from gpucheck.facts.system import Libc
+from gpucheck.language import say
 from gpucheck.machine import Host
+from gpucheck.machine.binaries.loader import Found, Search, default_folders
 
 _BANNER = b"GNU C Library"
 _RELEASE = rb"release version (\d{1,3}\.\d{1,3}(?:\.\d{1,3})?)"
@@ -29,18 +30,21 @@ def find(host: Host) -> Answer[tuple[Libc, str]]:
             if release := re.search(_RELEASE, banner):
                 return Answer(("glibc", release[1].decode()), path)
         if not banners.missing:
-            problem = problem or f"{path}: {banners.problem or 'it names no version'}"
+            why = banners.problem or say("it names no version")
+            problem = problem or say("{source}: {why}", source=path, why=why)
     for pattern in _MUSL:
         if found := host.glob(pattern).value:
             return Answer(("musl", ""), found[0])
-    return Answer(None, "", problem or "no C library in the usual folders")
+    return Answer(None, "", problem or say("there is no C library in the usual folders"))
 
 
 def find_libstdcxx(host: Host) -> Answer[Found]:
     """Return the libstdc++.so.6 that the loader takes if no variable changes its search path."""
     found = Search(host).system_paths("libstdc++.so.6")
     if not found:
-        return Answer(None, "ld.so.cache and the default folders", "not there", missing=True)
+        return Answer(
+            None, say("ld.so.cache and the default folders"), say("not there"), missing=True
+        )
     return Answer(found[0], found[0].via)
 
 

@@ -2,6 +2,7 @@
 
 from gpucheck.facts import Answer
 from gpucheck.facts.system import Wsl
+from gpucheck.language import say
 from gpucheck.machine import Host
 
 _MODEL_FILES = ("/sys/firmware/devicetree/base/model", "/proc/device-tree/model")
@@ -11,7 +12,9 @@ _COMPATIBLE_FILES = ("/sys/firmware/devicetree/base/compatible", "/proc/device-t
 def not_linux(host: Host) -> dict[str, str]:
     """Return the problems of a section that only Linux can fill; none on Linux."""
     family = host.identity().os
-    return {} if family == "linux" else {"*": f"read on Linux only, this is {family}"}
+    if family == "linux":
+        return {}
+    return {"*": say("it is read on Linux only, and this is {system}", system=family)}
 
 
 def wsl_version(host: Host) -> Wsl:
@@ -33,7 +36,7 @@ def jetson_model(host: Host) -> Answer[str]:
     """Return the board name in the device tree; "" on anything except a Jetson."""
     compatible = first_line(host, _COMPATIBLE_FILES)
     if compatible.missing:
-        return Answer("", "no device tree")
+        return Answer("", say("there is no device tree"))
     if compatible.value is None:
         return compatible
     # The file is a list of names, each terminated by a NUL.
@@ -44,7 +47,7 @@ def jetson_model(host: Host) -> Answer[str]:
 
 def first_line(host: Host, paths: tuple[str, ...]) -> Answer[str]:
     """Return the content of the first file that exists, as one line."""
-    answer: Answer[str] = Answer(None, paths[0], "not there", missing=True)
+    answer: Answer[str] = Answer(None, paths[0], say("not there"), missing=True)
     for path in paths:
         answer = host.line(path)
         if not answer.missing:

@@ -5,6 +5,7 @@ import re
 import msgspec
 
 from gpucheck.facts import Answer
+from gpucheck.language import say
 from gpucheck.machine import Host
 from gpucheck.machine.paths import join
 
@@ -87,7 +88,7 @@ def toolkit_version(host: Host, folder: str, *includes: str) -> Answer[str]:
         answers.append(host.find_in_file(header, b"#define CUDA_VERSION ", 24).map(_in_cuda_h))
     good = next((answer for answer in answers if answer.value), None)
     worst = next((answer for answer in answers if not answer.missing), None)
-    return good or worst or Answer(None, folder, "no file there says a version")
+    return good or worst or Answer(None, folder, say("no file there names a version"))
 
 
 def _in_json(text: str) -> str | None:

@@ -7,6 +7,7 @@ import msgspec
 from gpucheck.facts import Answer
 from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.toolkits import FoundVia
+from gpucheck.language import say
 from gpucheck.machine import Host
 from gpucheck.machine.paths import distinct, is_windows, join, name, parent, pattern
 from gpucheck.probes.toolkit.reading.cuda_version import nvcc_says, toolkit_version
@@ -22,6 +23,8 @@ _IN_NAME = r"(?:cuda-|v|cu)([0-9]{1,2}(?:\.[0-9]+)*)"
 _INCLUDES = ("include", "targets/x86_64-linux/include", "targets/sbsa-linux/include")
 _LIBRARIES = ("lib64", "lib", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib",
               "lib/x86_64-linux-gnu", "lib/aarch64-linux-gnu")  # fmt: skip
+_WHY_SELECTED = (say("CUDA_HOME or CUDA_PATH"), say("nvcc on PATH"))
+"""Why a toolkit is selected, for the catalogues: values of facts are plain text."""
 _CONDA_VERSIONS = ("cuda-version", "cuda-toolkit", "cuda-nvcc", "cudatoolkit-dev")
 
 
@@ -150,7 +153,7 @@ def version_of(host: Host, root: Root) -> Answer[str]:
     if answer.value is not None:
         return answer
     if root.version:
-        return Answer(root.version, "metadata of its wheel")
+        return Answer(root.version, say("the metadata of its wheel"))
     records = {r.project: r for r in conda_records(host, root.path)}
     for project in _CONDA_VERSIONS:
         if project in records:

@@ -3,6 +3,7 @@
 import re
 
 from gpucheck.facts import Answer
+from gpucheck.language import say
 from gpucheck.machine import Host
 
 _CODE = rb"(?:sm|compute)_[0-9]{2,3}[af]?"
@@ -30,7 +31,9 @@ def arch_list(host: Host, path: str) -> Answer[list[str]]:
         if len(lists) == 1:
             return Answer(lists[0].decode().split(" "), hits.source)
         if lists:
-            return Answer(None, path, f"{len(lists)} lists of architectures in it")
+            return Answer(
+                None, path, say("it has {count} lists of architectures", count=len(lists))
+            )
     return _after_other_bytes(host, path)
 
 
@@ -42,7 +45,7 @@ def _after_other_bytes(host: Host, path: str) -> Answer[list[str]]:
     lists = [one for one in found if not any(one != other and one in other for other in found)]
     if len(lists) == 1:
         return Answer(lists[0].decode().split(" "), hits.source)
-    return Answer(None, path, "no list of architectures in it")
+    return Answer(None, path, say("it has no list of architectures"))
 
 
 def cxx11_abi(host: Host, path: str) -> Answer[bool]:

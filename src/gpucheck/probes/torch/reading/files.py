@@ -6,6 +6,7 @@ from typing import Literal
 import msgspec
 
 from gpucheck.facts import Answer
+from gpucheck.language import say
 from gpucheck.machine import Host
 from gpucheck.machine.paths import distinct, join, pattern
 
@@ -47,12 +48,14 @@ def find_torch(host: Host, sys_path: list[str]) -> tuple[list[TorchFiles], list[
     entries = distinct(sys_path)
     for entry in entries[:MAX_ENTRIES]:
         if "\ufffd" in entry:
-            problems.append(f"{entry}: a name that is no UTF-8 is not followed")
+            problems.append(
+                say("{path}: its name is not UTF-8, so gpucheck does not follow it", path=entry)
+            )
             continue
         folder = join(entry, "torch")
         init = host.stat(join(folder, "__init__.py"))
         if init.value is None and not init.missing:
-            problems.append(f"{folder}: {init.problem}")
+            problems.append(say("{source}: {why}", source=folder, why=init.problem))
         elif init.value is not None:
             real = host.real_path(folder).value or folder
             if real not in seen:
@@ -62,7 +65,13 @@ def find_torch(host: Host, sys_path: list[str]) -> tuple[list[TorchFiles], list[
             module = join(entry, "torch.py")
             found.append(TorchFiles(kind="module", path=module, entry=entry))
     if len(entries) > MAX_ENTRIES:
-        problems.append(f"sys.path has {len(entries)} entries, {MAX_ENTRIES} were looked into")
+        problems.append(
+            say(
+                "sys.path has {count} entries, of which gpucheck has searched {most}",
+                count=len(entries),
+                most=MAX_ENTRIES,
+            )
+        )
     return found, problems
 
 
@@ -87,7 +96,7 @@ def _understand(text: str) -> VersionFacts:
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise ValueError(f"not Python: {error}") from error
+        raise ValueError(say("it is not Python: {error}", error=error)) from error
     said: dict[str, str] = {}
     for statement in tree.body:
         target, value = _assignment(statement)
@@ -95,7 +104,7 @@ def _understand(text: str) -> VersionFacts:
         if literal is None or isinstance(literal, str):
             said[target] = literal or ""
     if not said.get("__version__"):
-        raise ValueError("no __version__ in it")
+        raise ValueError(say("it has no __version__"))
     return VersionFacts(
         version=said.get("__version__"),
         cuda=said.get("cuda"),

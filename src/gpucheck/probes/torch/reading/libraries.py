@@ -4,6 +4,7 @@ import re
 
 from gpucheck.facts import Answer
 from gpucheck.facts.torch_build import Platform
+from gpucheck.language import say
 from gpucheck.machine import Host
 from gpucheck.machine.paths import is_windows, join, name, pattern
 from gpucheck.probes.torch.reading import binaries
@@ -41,12 +42,12 @@ class Libraries:
     def arch_list(self) -> Answer[list[str]]:
         """Return the codes compiled in; [] for a build without CUDA."""
         if self._built_for is None:
-            return Answer(None, self._lib, "the kind of the build is unknown")
+            return Answer(None, self._lib, say("it is not known for what torch was built"))
         if self._built_for != "cuda":
-            return Answer([], "torch/version.py: no CUDA build")
+            return Answer([], say("torch/version.py: it is not a CUDA build"))
         path = self._find("torch_python")
         if path is None:
-            return Answer(None, self._lib, "no libtorch_python there")
+            return Answer(None, self._lib, say("there is no {library}", library="libtorch_python"))
         return binaries.arch_list(self._host, path)
 
     def has_cuda(self) -> Answer[bool]:
@@ -59,10 +60,10 @@ class Libraries:
     def cxx11_abi(self) -> Answer[bool]:
         """Whether std::string is that of C++11; on Linux only."""
         if is_windows(self._lib):
-            return Answer(None, self._lib, "Windows has one C++ ABI only")
+            return Answer(None, self._lib, say("Windows has only one C++ ABI"))
         path = self._find("c10")
         if path is None:
-            return Answer(None, self._lib, "no libc10 there")
+            return Answer(None, self._lib, say("there is no {library}", library="libc10"))
         return binaries.cxx11_abi(self._host, path)
 
     def cudnn(self, pins: Answer[dict[str, str]], conda: list[CondaRecord]) -> Answer[str]:
@@ -89,15 +90,17 @@ class Libraries:
         if found is not None:
             return found
         if is_windows(self._lib):
-            return Answer("", "Windows builds have no NCCL")
-        inside = Answer[str](None, self._lib, "compiled into libtorch_cuda, no file names it")
+            return Answer("", say("Windows builds have no NCCL"))
+        inside = Answer[str](
+            None, self._lib, say("it is compiled into libtorch_cuda, and no file names its version")
+        )
         return self._in_conda("nccl", conda) or inside
 
     def _pinned_or_carried(self, library: str, pins: Answer[dict[str, str]]) -> Answer[str] | None:
         if self._built_for is None:
-            return Answer(None, self._lib, "the kind of the build is unknown")
+            return Answer(None, self._lib, say("it is not known for what torch was built"))
         if self._built_for != "cuda":
-            return Answer("", "torch/version.py: no CUDA build")
+            return Answer("", say("torch/version.py: it is not a CUDA build"))
         for project, specifier in (pins.value or {}).items():
             if project.startswith(f"nvidia-{library}"):
                 return Answer(exact(specifier) or specifier, pins.source)

@@ -3,6 +3,7 @@
 import msgspec
 
 from gpucheck.facts import Answer
+from gpucheck.language import say
 from gpucheck.machine import Host
 from gpucheck.machine.paths import distinct, join, pattern
 from gpucheck.probes.torch.reading.conda import CondaRecord
@@ -41,7 +42,7 @@ class Own(msgspec.Struct, frozen=True, kw_only=True):
     def version(self) -> Answer[str]:
         """Return the version in the metadata."""
         if self.info is None:
-            return Answer(None, self.package.entry, "no metadata of torch there")
+            return Answer(None, self.package.entry, say("there is no metadata of torch"))
         if self.info.version:
             return Answer(self.info.version, self.info.path)
         return header(self.host, self.info).map(lambda lines: _first(values(lines, "Version")))
@@ -60,7 +61,7 @@ class Own(msgspec.Struct, frozen=True, kw_only=True):
     def wheel_tag(self) -> Answer[str]:
         """Return the tag of the wheel; "" if it was not installed from a wheel."""
         if self.info is None:
-            return Answer(None, self.package.entry, "no metadata of torch there")
+            return Answer(None, self.package.entry, say("there is no metadata of torch"))
         text = self.host.read(join(self.info.path, "WHEEL"), 16 * 1024)
         return text.map(lambda said: _first(values(said.splitlines(), "Tag"))).absent("")
 
@@ -88,7 +89,10 @@ def leftovers(host: Host, sys_path: list[str], infos: list[DistInfo]) -> list[st
 def editable_installs(host: Host, infos: list[DistInfo]) -> list[str]:
     """Return why torch may be installed although sys.path does not show it."""
     hidden = [i.path for i in infos if i.project == "torch" and _is_editable(host, i)]
-    return [f"torch is an editable install whose files are not followed: {path}" for path in hidden]
+    return [
+        say("torch is an editable install, which gpucheck does not follow: {path}", path=path)
+        for path in hidden
+    ]
 
 
 def _is_editable(host: Host, info: DistInfo) -> bool:

@@ -3,6 +3,7 @@
 from gpucheck.facts import Answer
 from gpucheck.facts.loading import Loading
 from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.language import say
 from gpucheck.machine import Host
 from gpucheck.machine.paths import join
 from gpucheck.tables.versions import at_least, parse
@@ -18,13 +19,17 @@ def missing_functions(host: Host, torch: TorchBuild, loading: Loading) -> Answer
     """
     copy = next((one for one in loading.libraries or () if one.soname.startswith(_SONAME)), None)
     if copy is None or not copy.real_path or not torch.path:
-        return Answer(None, "", "it is not known which NCCL would be loaded")
+        return Answer(None, "", say("it is not known which NCCL would be loaded"))
     have, want = parse(copy.version), parse(torch.nccl)
     if have is None or want is None:
-        return Answer(None, copy.real_path, "its version, or the one that torch pins, is unknown")
+        return Answer(
+            None, copy.real_path, say("its version, or the version that torch pins, is unknown")
+        )
     if at_least(have[:2], want[:2]):
-        return Answer([], f"{copy.real_path}: no older than the one that torch pins")
-    from gpucheck.binaries.elf import missing_symbols, read_elf, undefined_symbols  # noqa: PLC0415  # rare
+        return Answer(
+            [], say("{path} is not older than the version that torch pins", path=copy.real_path)
+        )
+    from gpucheck.machine.binaries.elf import missing_symbols, read_elf, undefined_symbols  # noqa: PLC0415  # rare
 
     user = read_elf(host, join(torch.path, "lib", "libtorch_cuda.so"))
     library = read_elf(host, copy.real_path)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
+from gpucheck.language import say
 from gpucheck.probes.torch.reading.dist_info import normalise
 
 _NAME = r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[([^\]]*)\])?"
@@ -40,7 +41,7 @@ def parse(text: str) -> Requirement:
     """
     found = re.match(_NAME, text)
     if found is None:
-        raise ValueError(f"no requirement: {text[:80]!r}")
+        raise ValueError(say("{text} is not a requirement", text=repr(text[:80])))
     rest, _, marker = text[found.end() :].partition(";")
     specifier = "".join(rest.split()).removeprefix("(").removesuffix(")")
     extras = [

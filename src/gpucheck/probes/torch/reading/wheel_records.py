@@ -79,7 +79,7 @@ def damage(host: Host, path: str, size: int) -> State:
     """
     if not size:
         return "cut-off"
-    from gpucheck.binaries.elf import read_elf  # noqa: PLC0415  # few machines need it
+    from gpucheck.machine.binaries.elf import read_elf  # noqa: PLC0415  # few machines need it
 
     elf = read_elf(host, path)
     if elf.value is None:

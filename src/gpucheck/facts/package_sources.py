@@ -1,0 +1,20 @@
+"""Where pip, uv and conda of this user are configured to take packages from."""
+
+from typing import Annotated, ClassVar
+
+from gpucheck.facts import Private, Section
+
+
+class PackageSources(Section, frozen=True, kw_only=True):
+    """Addresses without logins; ``""`` or ``[]`` if nothing is configured."""
+
+    name: ClassVar[str] = "package_sources"
+
+    pip_index: Annotated[str | None, Private("index")] = None
+    """What stands in for PyPI: of ``PIP_INDEX_URL`` or pip's configuration files."""
+    pip_extra_indexes: Annotated[list[str] | None, Private("index")] = None
+    """Indexes that pip searches as well."""
+    uv_index: Annotated[str | None, Private("index")] = None
+    """uv's default index; uv does not read pip's configuration."""
+    conda_channels: Annotated[list[str] | None, Private("index")] = None
+    """The channels of ``.condarc`` in their order: addresses, or names on conda's own servers."""

@@ -1,0 +1,75 @@
+"""How wide text is on a terminal, and where it may be broken: Chinese has no blanks."""
+
+from collections.abc import Iterator
+
+_WIDE = ("W", "F")
+_NO_LINE_BEGINS_WITH = "，。、；：？！）」』】》〉”’…—％,.;:?!)]}%"
+_NO_LINE_ENDS_WITH = "（「『【《〈“‘([{"
+_HAN = (("\u2e80", "\u9fff"), ("\uf900", "\ufaff"), ("\uff00", "\uffef"))
+"""The first and the last of Chinese characters, their punctuation and full-width forms."""
+
+
+def width_of(text: str) -> int:
+    """Return the columns that a text takes on a terminal (Unicode Standard Annex 11)."""
+    if text.isascii():
+        return len(text)
+    return sum(map(_columns, text))
+
+
+def _columns(char: str) -> int:
+    import unicodedata  # noqa: PLC0415  # most text is ASCII, and its import takes time
+
+    if unicodedata.combining(char):
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in _WIDE else 1
+
+
+def padded(text: str, columns: int) -> str:
+    """Return the text with blanks up to this many columns."""
+    return text + " " * (columns - width_of(text))
+
+
+def cut_to(text: str, columns: int) -> str:
+    """Return as much of the text as fits into this many columns."""
+    room = columns
+    for at, char in enumerate(text):
+        room -= width_of(char)
+        if room < 0:
+            return text[:at]
+    return text
+
+
+def chunks(text: str) -> Iterator[tuple[str, str]]:
+    """Yield what a line must not break, each with the blank before it, if there is one.
+
+    A word, a path or a number is whole. Between two Chinese characters a line may break, but not
+    before a closing sign nor after an opening one.
+    """
+    for at, word in enumerate(text.split(" ")):
+        blank = " " if at else ""
+        for part in _parts(word):
+            yield blank, part
+            blank = ""
+
+
+def _parts(word: str) -> Iterator[str]:
+    if word.isascii() or not any(map(_is_han, word)):
+        yield word
+        return
+    part = ""
+    for char in word:
+        if part and _may_break(part[-1], char):
+            yield part
+            part = ""
+        part += char
+    yield part
+
+
+def _may_break(before: str, after: str) -> bool:
+    if before in _NO_LINE_ENDS_WITH or after in _NO_LINE_BEGINS_WITH:
+        return False
+    return _is_han(before) or _is_han(after)
+
+
+def _is_han(char: str) -> bool:
+    return any(first <= char <= last for first, last in _HAN)

@@ -1,0 +1,161 @@
+"""An English sentence that knows its template and its parameters, so that it can be translated."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+Part = str | int | float | None
+"""The value of a parameter. A :class:`Sentence` among them is translated like the whole."""
+_PLAIN = (str, int, float, type(None))
+
+
+_NAMES = frozenset(("Python", "Windows", "Docker", "Linux", "Ubuntu", "Slurm", "Kubernetes"))
+"""Of the words that sentences begin with, those that keep their capital."""
+
+
+class Sentence(str):
+    """A sentence in English; ``key`` and ``params`` are what a translation is made from.
+
+    It is a string, and may be used as one. What is joined to another string by ``+`` or in an
+    f-string loses its key: that part of the output stays English in every language.
+    """
+
+    __slots__ = ("first", "inner", "key", "number", "params", "plural")
+
+    key: str
+    """The English template, with ``{name}`` for each parameter: the msgid of the catalogues."""
+    params: Mapping[str, Part]
+    plural: str
+    """The template for other counts than one; "" if there is only one form."""
+    number: int
+    """The count that decides the form."""
+    inner: bool
+    """Whether it stands within another sentence: without a capital and a full stop."""
+    first: bool
+    """Whether it is a phrase with which another sentence begins: with a capital."""
+
+    def __new__(  # noqa: PYI034  # typing has no Self before 3.11
+        cls,
+        key: str,
+        params: Mapping[str, Part] | None = None,
+        *,
+        plural: str = "",
+        number: int = 1,
+        inner: bool = False,
+        first: bool = False,
+    ) -> "Sentence":
+        """Fill the template in."""
+        params = params or {}
+        words = filled(key if number == 1 or not plural else plural, params)
+        words = _within(words) if inner else words
+        self = super().__new__(cls, words[:1].upper() + words[1:] if first else words)
+        self.key, self.params, self.plural = key, params, plural
+        self.number, self.inner, self.first = number, inner, first
+        return self
+
+    def mapped(self, change: Callable[[str], str]) -> "Sentence":
+        """Return the sentence with each parameter that is text changed; its own words stay."""
+        params = {name: _changed(part, change) for name, part in self.params.items()}
+        return self._with(params, inner=self.inner, first=self.first)
+
+    def within(self) -> "Sentence":
+        """Return the sentence as a part of another one: in English without capital and full stop.
+
+        A first word that is a name (``PyTorch``, ``NCCL``) keeps its capitals.
+        """
+        return self._with(self.params, inner=True)
+
+    def at_start(self) -> "Sentence":
+        """Return a phrase as the beginning of another sentence: in English with a capital."""
+        return self._with(self.params, inner=self.inner, first=True)
+
+    def _with(
+        self, params: Mapping[str, Part], *, inner: bool = False, first: bool = False
+    ) -> "Sentence":
+        return Sentence(
+            self.key, params, plural=self.plural, number=self.number, inner=inner, first=first
+        )
+
+    def in_words(self, template: str, part: Callable[[str], str]) -> str:
+        """Return another template filled in, with each parameter that is text in its words."""
+        params = {name: _changed(value, part) for name, value in self.params.items()}
+        words = filled(template, params)
+        return words.removesuffix("。") if self.inner else words
+
+
+def say(key: str, /, **params: object) -> Sentence:
+    """Return an English sentence from a template; ``{name}`` is filled with that parameter.
+
+    The template must be a literal: the catalogues are made from it. A parameter that is neither
+    text nor a number, such as an exception or a path, is taken as :func:`str` writes it.
+    """
+    return Sentence(key, _plain(params))
+
+
+def phrase(words: str) -> Sentence:
+    """Return words of our tables as a parameter that has translations."""
+    return Sentence(words)
+
+
+def say_many(count: int, one: str, many: str, /, **params: object) -> Sentence:
+    """Return the one template for a count of one, the other for any other; ``{count}`` is it."""
+    return Sentence(one, {"count": count, **_plain(params)}, plural=many, number=count)
+
+
+def as_said(text: str) -> dict[str, Any] | str:
+    """Return the key and the parameters of a sentence for programs; of other text the text."""
+    if not isinstance(text, Sentence):
+        return text
+    params = {
+        name: as_said(part) if isinstance(part, str) else part for name, part in text.params.items()
+    }
+    said: dict[str, Any] = {"key": text.key, "params": params}
+    return {**said, "plural": text.plural, "number": text.number} if text.plural else said
+
+
+def from_said(said: Any) -> str:  # noqa: ANN401  # JSON-like data of our own
+    """Return the sentence that :func:`as_said` was given."""
+    if not isinstance(said, dict):
+        return str(said)
+    params = {
+        name: from_said(part) if isinstance(part, dict) else part
+        for name, part in said["params"].items()
+    }
+    return Sentence(
+        said["key"], params, plural=said.get("plural", ""), number=said.get("number", 1)
+    )
+
+
+def plain(value: object) -> str:
+    """Return a sentence as a mere string, for encoders that know no other (``enc_hook``).
+
+    Raises:
+        NotImplementedError: it is no sentence.
+    """
+    if isinstance(value, Sentence):
+        return str(value)
+    raise NotImplementedError(type(value).__name__)
+
+
+def filled(template: str, params: Mapping[str, Part]) -> str:
+    """Return a template of ours with its parameters; without any, braces are only braces."""
+    return template.format_map(params) if params else template
+
+
+def _plain(params: Mapping[str, object]) -> dict[str, Part]:
+    return {
+        name: value if isinstance(value, _PLAIN) else str(value) for name, value in params.items()
+    }
+
+
+def _changed(part: Part, change: Callable[[str], str]) -> Part:
+    if isinstance(part, Sentence):
+        changed = change(part)
+        return changed if isinstance(changed, Sentence) or changed != part else part
+    return change(part) if isinstance(part, str) else part
+
+
+def _within(words: str) -> str:
+    first = words.split(" ", 1)[0]
+    if first not in _NAMES and (first[1:].islower() or len(first) == 1):
+        words = words[:1].lower() + words[1:]
+    return words.removesuffix(".")

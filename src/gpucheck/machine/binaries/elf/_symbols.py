@@ -1,0 +1,167 @@
+"""The symbols and sections of an ELF file, read only as far as they are needed."""
+
+import struct
+from collections.abc import Iterable
+
+import msgspec
+
+from gpucheck.facts import Answer
+from gpucheck.language import say
+from gpucheck.machine import Host
+from gpucheck.machine.binaries.elf._file import GNU_HASH, HASH, SYMTAB, VERSYM, Elf, strings_of
+from gpucheck.machine.binaries.elf._hashes import hash_table
+
+_SYMBOL = struct.Struct("<IBBHQQ")
+_SECTION = struct.Struct("<IIQQQQIIQQ")
+_HASH_HEAD = struct.Struct("<II")
+_MOST_SYMBOLS = 400_000
+_MOST_SECTIONS = 4096
+_SECTION_NAMES = 64 * 1024
+_LONGEST_SYMBOL, _LONGEST_SECTION = 4096, 256
+_WEAK = 2
+_HIDDEN = 0x8000
+"""The bit of a version number that marks a symbol that is not the default one."""
+_NO_BITS = 8
+
+
+class Symbol(msgspec.Struct, frozen=True):
+    """A symbol that a file needs; ``library`` and ``version`` are "" if it names none."""
+
+    name: str
+    library: str
+    version: str
+    weak: bool
+
+
+def undefined_symbols(
+    host: Host, elf: Elf, libraries: Iterable[str] | None = None
+) -> Answer[list[Symbol]]:
+    """Return the symbols that the file needs from others.
+
+    Args:
+        host: the machine.
+        elf: the file.
+        libraries: only symbols from these libraries, by SONAME; a symbol without a version names no
+            library and is then left out.
+    """
+    versions = {need.index: need for need in elf.versions_needed}
+    if libraries is not None:
+        names = set(libraries)
+        versions = {index: need for index, need in versions.items() if need.library in names}
+        if not versions:
+            return Answer([], elf.path)
+    count = _undefined_count(host, elf)
+    start = elf.table(SYMTAB)
+    strings = strings_of(host, elf)
+    if count is None or start is None or strings is None:
+        return Answer(None, elf.path, say("it has no readable table of symbols"))
+    table, numbers = _tables(host, elf, start, count)
+    places: Iterable[int] = range(len(table) // _SYMBOL.size)
+    if libraries is not None:  # only a few of thousands of symbols are from these
+        bound = {index | hidden for index in versions for hidden in (0, _HIDDEN)}
+        places = [at for at, number in zip(places, numbers, strict=False) if number in bound]
+    wanted: list[tuple[int, int, bool]] = []
+    for at in places:
+        name, info, _other, section, _value, _size = _SYMBOL.unpack_from(table, at * _SYMBOL.size)
+        if section == 0 and name:
+            number = numbers[at] & ~_HIDDEN if at < len(numbers) else 0
+            wanted.append((name, number, info >> 4 == _WEAK))
+    names_at = strings.read((name for name, _, _ in wanted), _LONGEST_SYMBOL)
+    found = []
+    for name, number, weak in wanted:
+        need = versions.get(number)
+        library, version = (need.library, need.version) if need is not None else ("", "")
+        found.append(Symbol(names_at.get(name, ""), library, version, weak))
+    return Answer(found, elf.path)
+
+
+def missing_symbols(host: Host, elf: Elf, names: Iterable[str]) -> Answer[set[str]]:
+    """Return the names that the file does not define, by its hash table."""
+    wanted = set(names)
+    return _definitions(host, elf, wanted).map(lambda defined: wanted - set(defined))
+
+
+def symbol_data(host: Host, elf: Elf, name: str, length: int) -> Answer[bytes]:
+    """Return the first bytes of a variable that the file defines; missing if it does not."""
+    defined = _definitions(host, elf, {name})
+    if defined.value is None:
+        return Answer(None, elf.path, defined.problem)
+    if name not in defined.value:
+        return Answer(None, elf.path, say("it does not define {name}", name=name), missing=True)
+    offset = elf.offset(defined.value[name])
+    if offset is None:
+        return Answer(None, elf.path, say("{name} is not in the file", name=name))
+    return host.read_ranges(elf.path, [(offset, length)]).map(lambda parts: parts[0])
+
+
+def _definitions(host: Host, elf: Elf, names: Iterable[str]) -> Answer[dict[str, int]]:
+    """Return the addresses of the names that the file defines."""
+    symbols = elf.table(SYMTAB)
+    strings = strings_of(host, elf)
+    table = hash_table(host, elf)
+    if table is None or symbols is None or strings is None:
+        return Answer(None, elf.path, say("it has no readable hash table"))
+    wanted = {name: table.candidates(name.encode()) for name in names}
+    places = sorted({at for candidates in wanted.values() for at in candidates})
+    ranges = [(symbols + at * _SYMBOL.size, _SYMBOL.size) for at in places]
+    read = host.read_ranges(elf.path, ranges)
+    if read.value is None:
+        return Answer(None, elf.path, read.problem)
+    if any(len(data) < _SYMBOL.size for data in read.value):
+        return Answer(None, elf.path, say("its table of symbols is cut off"))
+    entries = {at: _SYMBOL.unpack(data) for at, data in zip(places, read.value, strict=True)}
+    texts = strings.read((entry[0] for entry in entries.values()), _LONGEST_SYMBOL)
+    if not all(texts.get(entry[0]) for entry in entries.values() if entry[0]):
+        return Answer(None, elf.path, say("its table of names is cut off"))
+    found = {
+        name: entries[at][4]
+        for name, candidates in wanted.items()
+        for at in candidates
+        if entries[at][3] != 0 and texts.get(entries[at][0]) == name
+    }
+    return Answer(found, elf.path)
+
+
+def sections(host: Host, elf: Elf) -> Answer[dict[str, tuple[int, int]]]:
+    """Return offset and length of each section that has bytes in the file, by its name."""
+    start, size, count, names_at = elf.section_table
+    if size != _SECTION.size or not start or names_at >= min(count, _MOST_SECTIONS):
+        return Answer(None, elf.path, say("it has no table of sections"))
+    table = (
+        host.read_ranges(elf.path, [(start, min(count, _MOST_SECTIONS) * size)]).value or [b""]
+    )[0]
+    entries = list(_SECTION.iter_unpack(table[: len(table) - len(table) % size]))
+    if names_at >= len(entries):
+        return Answer(None, elf.path, say("its table of sections is cut off"))
+    place = (entries[names_at][4], min(entries[names_at][5], _SECTION_NAMES))
+    names = (host.read_ranges(elf.path, [place]).value or [b""])[0]
+    found: dict[str, tuple[int, int]] = {}
+    for name_at, kind, _flags, _address, offset, length, *_ in entries:
+        end = names.find(b"\x00", name_at, name_at + _LONGEST_SECTION)
+        name = names[name_at:end].decode("utf-8", "replace") if end > name_at else ""
+        if name and kind != _NO_BITS and offset + length <= elf.size:
+            found.setdefault(name, (offset, length))
+    return Answer(found, elf.path)
+
+
+def _undefined_count(host: Host, elf: Elf) -> int | None:
+    """Return how many symbols to examine: the undefined ones come before the hashed ones."""
+    start = elf.table(GNU_HASH)
+    if start is None:
+        start = elf.table(HASH)
+    if start is None:
+        return None
+    head = (host.read_ranges(elf.path, [(start, _HASH_HEAD.size)]).value or [b""])[0]
+    if len(head) < _HASH_HEAD.size:
+        return None
+    # The older table is not sorted; its second number counts all symbols.
+    return min(int(_HASH_HEAD.unpack(head)[1]), _MOST_SYMBOLS)
+
+
+def _tables(host: Host, elf: Elf, start: int, count: int) -> tuple[bytes, memoryview]:
+    """Return the first symbols and the numbers of their versions."""
+    versions = elf.table(VERSYM)
+    ranges = [(start, count * _SYMBOL.size), (versions or 0, count * 2 if versions else 0)]
+    table, numbers = host.read_ranges(elf.path, ranges).value or [b"", b""]
+    whole = table[: len(table) - len(table) % _SYMBOL.size]
+    return whole, memoryview(numbers[: len(numbers) - len(numbers) % 2]).cast("H")

@@ -1,0 +1,25 @@
+"""The dynamic loader of glibc, simulated by reading files: which file it takes, and why."""
+
+from gpucheck.machine.binaries.loader._objects import Library, Lost, Opened
+from gpucheck.machine.binaries.loader._process import Process
+from gpucheck.machine.binaries.loader._search import (
+    CACHED,
+    DEFAULT,
+    VARIABLE,
+    Found,
+    Search,
+    default_folders,
+)
+
+__all__ = [
+    "CACHED",
+    "DEFAULT",
+    "VARIABLE",
+    "Found",
+    "Library",
+    "Lost",
+    "Opened",
+    "Process",
+    "Search",
+    "default_folders",
+]

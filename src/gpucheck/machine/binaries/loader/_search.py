@@ -1,0 +1,162 @@
+"""The places where the dynamic loader searches for a library; nothing is loaded."""
+
+import re
+from collections.abc import Sequence
+
+import msgspec
+
+from gpucheck.language import say
+from gpucheck.machine import Host
+from gpucheck.machine.binaries.loader import _cache
+
+CACHE_FILE = "/etc/ld.so.cache"
+CACHED = "ld.so.cache"
+VARIABLE = "LD_LIBRARY_PATH"
+DEFAULT = "default folder"
+_WORDS = (say("default folder"),)
+"""The same for the catalogues: it is a value of facts as well, and those are plain text."""
+
+_CACHE_LIMIT = 4 * 1024 * 1024
+_MOST_FOLDERS = 64
+_ELF_HEADER_SIZE = 20
+ELF_MACHINES = {"x86_64": 62, "aarch64": 183, "ppc64le": 21}
+_LEVELS = {
+    "x86-64-v2": frozenset(("cx16", "lahf_lm", "popcnt", "sse4_1", "sse4_2", "ssse3")),
+    "x86-64-v3": frozenset(("avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe")),
+    "x86-64-v4": frozenset(("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")),
+}
+"""The names in /proc/cpuinfo of the features that each level of x86-64 adds."""
+_HWCAPS = "/glibc-hwcaps/"
+
+
+class Found(msgspec.Struct, frozen=True):
+    """A file of the requested name and how the loader finds it."""
+
+    path: str
+    real_path: str
+    via: str
+
+
+class Search:
+    """The loader's view of a machine's folders; the cache and the processor are read once."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self.machine = host.identity().machine
+        self._cache: bytes | None = None
+        self._levels: list[str] | None = None
+        self._levels_in: dict[str, list[str]] = {}
+
+    def paths(self, soname: str) -> list[Found]:
+        """Return every file of that name in the loader's search path, each once, in order."""
+        return _unique(self._by_variable(soname) + self.system_paths(soname))
+
+    def system_paths(self, soname: str) -> list[Found]:
+        """Return the files that are found without ``LD_LIBRARY_PATH``."""
+        folders = default_folders(self.machine)
+        cached = self._found(self.cached(soname), CACHED)
+        return _unique([*cached, *self.in_folders(folders, soname, DEFAULT)])
+
+    def in_folders(self, folders: Sequence[str], soname: str, via: str) -> list[Found]:
+        """Return the file of that name in each of the folders that has one."""
+        return self._found([f"{folder.rstrip('/')}/{soname}" for folder in folders], via)
+
+    def cached(self, soname: str) -> list[str]:
+        """Return the entries of the loader's cache for the name, best first for this processor."""
+        if self._cache is None:
+            # Without a readable cache the loader continues with the default folders.
+            self._cache = self._host.read_bytes(CACHE_FILE, _CACHE_LIMIT).value or b""
+        paths = _cache.lookup(self._cache, soname, self.machine)
+        if not any(_HWCAPS in path for path in paths):
+            return paths
+        levels = self.levels()
+        ranked = sorted((rank, at) for at, path in enumerate(paths)
+                        if (rank := _rank(path, levels)) is not None)  # fmt: skip
+        return [paths[at] for _, at in ranked]
+
+    def variable_folders(self) -> list[str]:
+        """Return the entries of ``LD_LIBRARY_PATH``; an empty one is the current folder."""
+        # Below a sysroot the variable refers to the files of another system.
+        value = self._host.env().get(VARIABLE, "") if self._host.origin != "sysroot" else ""
+        return re.split("[:;]", value)[:_MOST_FOLDERS] if value else []
+
+    def with_levels(self, folder: str) -> list[str]:
+        """Return the subfolders for better processors, and then the folder itself."""
+        known = self._levels_in.get(folder)
+        if known is None:
+            base = f"{folder.rstrip('/')}/glibc-hwcaps"
+            known = []
+            if self._host.exists(base).value:
+                known = [f"{base}/{level}" for level in self.levels()]
+            self._levels_in[folder] = known
+        return [*known, folder]
+
+    def levels(self) -> list[str]:
+        """Return the levels of x86-64 that this processor has, the best first."""
+        if self._levels is None:
+            self._levels = []
+            if self.machine == "x86_64":
+                text = self._host.read("/proc/cpuinfo", 16 * 1024).value or ""
+                flags = re.search(r"^flags\s*:(.*)$", text, re.MULTILINE)
+                words = set(flags[1].split()) if flags is not None else set()
+                for level, needed in _LEVELS.items():
+                    if not needed <= words:
+                        break
+                    self._levels.insert(0, level)
+        return self._levels
+
+    def _by_variable(self, soname: str) -> list[Found]:
+        folders = [folder for folder in self.variable_folders() if folder[:1] == "/"]
+        if folders:
+            self._host.stage(f"look for {soname} in the folders of {VARIABLE}")
+        return self.in_folders(folders, soname, VARIABLE)
+
+    def _found(self, paths: list[str], via: str) -> list[Found]:
+        found = []
+        for path in paths:
+            real = self._host.real_path(path).value
+            if real is not None and not self._of_another_machine(real):
+                found.append(Found(path, real, via))
+        return found
+
+    def _of_another_machine(self, path: str) -> bool:
+        """Whether the file is an ELF file that the loader skips, such as a 32-bit one."""
+        head = self._host.read_bytes(path, _ELF_HEADER_SIZE).value or b""
+        wanted = ELF_MACHINES.get(self.machine)
+        if wanted is None or len(head) < _ELF_HEADER_SIZE or not head.startswith(b"\x7fELF"):
+            return False
+        return head[4] != 2 or int.from_bytes(head[18:20], "little") != wanted  # noqa: PLR2004
+
+
+def default_folders(machine: str) -> tuple[str, ...]:
+    """Return the folders that are built into the loaders of the distributions."""
+    name = triplet(machine)
+    return (
+        f"/lib/{name}",
+        f"/usr/lib/{name}",
+        "/lib64",
+        "/usr/lib64",
+        "/lib",
+        "/usr/lib",
+    )
+
+
+def triplet(machine: str) -> str:
+    """Return Debian's name of the platform, which is part of its library folders."""
+    return f"{machine or 'x86_64'}-linux-gnu".replace("ppc64le", "powerpc64le")
+
+
+def _rank(path: str, levels: list[str]) -> int | None:
+    """Return the rank of a cache entry, 0 is the best; None for another processor."""
+    if _HWCAPS not in path:
+        return len(levels)
+    level = path.partition(_HWCAPS)[2].partition("/")[0]
+    return levels.index(level) if level in levels else None
+
+
+def _unique(found: list[Found]) -> list[Found]:
+    """Keep the first way to each file."""
+    first: dict[str, Found] = {}
+    for entry in found:
+        first.setdefault(entry.real_path, entry)
+    return list(first.values())

@@ -1,0 +1,193 @@
+"""What a package index answers, and which index pip is configured for.
+
+Only ``gpucheck tables check --against-index`` asks it: the network is used where that was asked for
+by name. Nothing that comes back is executed, stored or unpacked.
+"""
+
+import base64
+import os
+import ssl
+import sys
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping
+from email.message import Message
+from http.client import HTTPException
+from typing import IO
+from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
+
+from msgspec import Struct
+
+from gpucheck.facts import Answer
+from gpucheck.facts.answer import said_by
+from gpucheck.language import say
+from gpucheck.machine.base import Ran
+
+DEFAULT_INDEX = "https://pypi.org/simple"
+PAGE_LIMIT = 32 * 1024 * 1024
+PAGE_TIMEOUT = 60.0
+_ACCEPT = (
+    "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, "
+    "text/html;q=0.1"
+)
+_SILENCE = 20.0
+_PIP_TIMEOUT = 20.0
+_SECTIONS = (":env:", "install", "global")
+"""Where pip looks for a setting of ``pip install``, the strongest first."""
+_NOT_FOUND = 404
+
+Run = Callable[[list[str], float], Answer[Ran]]
+
+
+class Index(Struct, frozen=True):
+    """An index: `address` may hold credentials, `shown` does not. `certificates` is a file."""
+
+    address: str
+    certificates: str = ""
+
+    @property
+    def shown(self) -> str:
+        """The address for people, without credentials."""
+        try:
+            return urlunsplit(_without_login(urlsplit(self.address)))
+        except ValueError:
+            return say("the index")
+
+
+class Page(Struct, frozen=True):
+    """The page of a project: its media type and its bytes."""
+
+    media_type: str
+    body: bytes
+
+
+def configured(run: Run, environ: Mapping[str, str] | None = None) -> Answer[Index]:
+    """Return the index that pip of this Python takes releases from; PyPI if it names none."""
+    words = [sys.executable, "-m", "pip", "config", "list"]
+    ran = run(words, _PIP_TIMEOUT)
+    printed = ran.value.out if ran.value is not None and ran.value.status == 0 else ""
+    settings = _settings(printed)
+    if not printed:  # no pip beside gpucheck: its variables hold for other programs as well
+        environ = os.environ if environ is None else environ
+        names = {"index-url": "PIP_INDEX_URL", "cert": "PIP_CERT"}
+        settings = {key: environ[name] for key, name in names.items() if environ.get(name)}
+    if settings.get("no-index", "").lower() in ("1", "true", "yes", "on"):
+        return Answer(None, "pip config list", say("pip is told to use no index: give --index-url"))
+    address = settings.get("index-url", DEFAULT_INDEX)
+    return Answer(Index(address, settings.get("cert", "")), "pip config list")
+
+
+def named(address: str, other: Index | None) -> Index:
+    """Return an index that was named; pip's file of certificates holds for it as well."""
+    return Index(address, other.certificates if other is not None else "")
+
+
+def read_page(
+    index: Index, project: str, *, timeout: float = PAGE_TIMEOUT, limit: int = PAGE_LIMIT
+) -> Answer[Page]:
+    """Return the page of a project; ``missing`` where the index says that it has none.
+
+    A thread asks, so that an index that answers a byte now and then costs ``timeout`` and no more.
+    """
+    source = f"{index.shown.rstrip('/')}/{project}/"
+    answers: list[Answer[Page]] = []
+
+    def ask() -> None:
+        answers.append(_ask(index, project, source, limit))
+
+    thread = threading.Thread(target=ask, name="package index", daemon=True)
+    thread.start()
+    thread.join(timeout)
+    return (
+        answers[0]
+        if answers
+        else Answer(None, source, say("no whole answer in {timeout:g} s", timeout=timeout))
+    )
+
+
+def _ask(index: Index, project: str, source: str, limit: int) -> Answer[Page]:
+    try:
+        request = _request(index.address, project)
+        context = ssl.create_default_context(cafile=index.certificates or None)
+        opener = urllib.request.build_opener(
+            _Redirects(), urllib.request.HTTPSHandler(context=context)
+        )
+        with opener.open(request, timeout=_SILENCE) as response:
+            body = response.read(limit + 1)
+            media_type = response.headers.get_content_type()
+    except urllib.error.HTTPError as error:
+        error.close()
+        missing = error.code == _NOT_FOUND
+        return Answer(
+            None,
+            source,
+            say("the index answers with status {status}", status=error.code),
+            missing=missing,
+        )
+    except urllib.error.URLError as error:
+        reason = error.reason
+        why = said_by(reason) if isinstance(reason, Exception) else reason
+        return Answer(None, source, say("the index cannot be reached: {why}", why=why))
+    except (OSError, HTTPException, ValueError) as error:
+        why = said_by(error) or type(error).__name__
+        return Answer(None, source, say("the index cannot be asked: {why}", why=why))
+    if len(body) > limit:
+        return Answer(None, source, say("the page has more than {limit} MiB", limit=limit // 2**20))
+    return Answer(Page(media_type, body), source)
+
+
+def _request(address: str, project: str) -> urllib.request.Request:
+    parts = urlsplit(address)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        message = say("its address must begin with https:// or http://")
+        raise ValueError(message)
+    plain = _without_login(parts)
+    url = urlunsplit(plain._replace(path=f"{plain.path.rstrip('/')}/{project}/"))
+    request = urllib.request.Request(url, headers={"Accept": _ACCEPT})  # noqa: S310  # looked at
+    if parts.username is not None:
+        login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+        token = base64.b64encode(login.encode()).decode()
+        request.add_unredirected_header("Authorization", f"Basic {token}")
+    return request
+
+
+class _Redirects(urllib.request.HTTPRedirectHandler):
+    """Follows to addresses of the web alone, and never from https to http."""
+
+    max_redirections = 5
+
+    def redirect_request(
+        self,
+        req: urllib.request.Request,
+        fp: IO[bytes],
+        code: int,
+        msg: str,
+        headers: Message,
+        newurl: str,
+    ) -> urllib.request.Request | None:
+        scheme = urlsplit(newurl).scheme
+        if scheme not in ("https", req.type):
+            message = say("the index leads to an address that is not safe")
+            raise urllib.error.URLError(message)
+        return super().redirect_request(req, fp, code, msg, headers, newurl)  # type: ignore[arg-type]
+
+
+def _without_login(parts: SplitResult) -> SplitResult:
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2])
+
+
+def _settings(printed: str) -> dict[str, str]:
+    """Return what ``pip config list`` prints, as pip would take it: ``global.cert='/a'``."""
+    found: dict[tuple[str, str], str] = {}
+    for line in printed.splitlines():
+        name, equals, value = line.partition("=")
+        section, dot, key = name.rpartition(".")
+        if equals and dot and value[:1] == value[-1:] and value[:1] in ("'", '"'):
+            found[section, key] = value[1:-1]
+    settings: dict[str, str] = {}
+    for section in _SECTIONS:
+        for (where, key), value in found.items():
+            if where == section:
+                settings.setdefault(key, value)
+    return settings

@@ -1,0 +1,145 @@
+"""What the kernel reports about a worker that is about to be ended (on Linux only).
+
+Only files of ``/proc`` are read whose reading no state of the process can block. They are read
+twice, a second apart: a state that both looks show is not a short moment of a process that works.
+"""
+
+import contextlib
+import os
+import time
+
+import msgspec
+
+from gpucheck.facts.numbers import whole_number
+
+APART = 1.0
+"""Seconds between the two looks."""
+_LONGEST = 4096
+_OPEN_FILES = "Max open files"
+_CPU = 11
+"""The position of the processor time in user mode after the state in ``/proc/PID/stat``."""
+_TICKS = float(os.sysconf("SC_CLK_TCK")) if hasattr(os, "sysconf") else 100.0
+
+
+class ProcessLook(msgspec.Struct, frozen=True, kw_only=True):
+    """One look: the letter of its state, its processor time, and where it is in the kernel.
+
+    ``wchan``, ``syscall`` and ``kernel`` are "" where the system does not show them. ``files`` is
+    the number of its open files, ``file_limit`` how many it may open; None where that is unknown.
+    """
+
+    state: str
+    cpu: float
+    wchan: str = ""
+    syscall: str = ""
+    kernel: str = ""
+    files: int | None = None
+    file_limit: int | None = None
+
+
+class Looks:
+    """The two looks at a worker and at the process that forked it.
+
+    Attributes:
+        worker: the first and the last look at the worker; None where there is nothing to see.
+        zygote: the same of the process that forked it.
+    """
+
+    def __init__(self) -> None:
+        self.worker: tuple[ProcessLook | None, ProcessLook | None] = (None, None)
+        self.zygote: tuple[ProcessLook | None, ProcessLook | None] = (None, None)
+        self._begun: float | None = None
+        self._cpu: float | None = None
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether the first look was taken."""
+        return self._begun is not None
+
+    @property
+    def is_due(self) -> bool:
+        """Whether there is nothing to see, or a second has passed since the first look."""
+        if self.worker[0] is None and self.zygote[0] is None:
+            return True
+        return self._begun is not None and time.monotonic() - self._begun >= APART
+
+    @property
+    def cpu(self) -> float | None:
+        """How much processor time it has used since ``restart``; None if unknown."""
+        last = self.worker[1]
+        if last is None or self._cpu is None:
+            return None
+        return max(0.0, round(last.cpu - self._cpu, 2))
+
+    def restart(self, pid: int) -> None:
+        """Forget what was seen, and note its processor time: a phase of its work begins."""
+        self._begun = None
+        found = _stat(pid)
+        self._cpu = found[1] if found is not None else None
+
+    def begin(self, pid: int, zygote: int) -> None:
+        """Take the first look."""
+        self._begun = time.monotonic()
+        self.worker = (look(pid), None)
+        self.zygote = (look(zygote), None)
+
+    def finish(self, pid: int, zygote: int) -> None:
+        """Take the last look."""
+        self.worker = (self.worker[0], look(pid))
+        self.zygote = (self.zygote[0], look(zygote))
+
+
+def look(pid: int) -> ProcessLook | None:
+    """Look at a process; None if it has ended, or the system has no ``/proc``."""
+    found = _stat(pid)
+    if found is None:
+        return None
+    state, cpu = found
+    return ProcessLook(
+        state=state,
+        cpu=cpu,
+        wchan=_read(pid, "wchan"),
+        syscall=_read(pid, "syscall"),
+        kernel=_read(pid, "stack"),
+        files=_open_files(pid),
+        file_limit=_file_limit(pid),
+    )
+
+
+def _open_files(pid: int) -> int | None:
+    try:
+        with os.scandir(f"/proc/{pid}/fd") as entries:
+            return sum(1 for _entry in entries)
+    except OSError:
+        return None
+
+
+def _file_limit(pid: int) -> int | None:
+    """Return the soft limit on open files; None if it is unknown, or there is none."""
+    for line in _read(pid, "limits").splitlines():
+        if line.startswith(_OPEN_FILES):
+            soft = line[len(_OPEN_FILES) :].split()[:1]
+            return whole_number(soft[0]) if soft else None
+    return None
+
+
+def _stat(pid: int) -> tuple[str, float] | None:
+    """Return the state of a process and its processor time in seconds."""
+    if pid <= 0:
+        return None
+    state, *fields = _read(pid, "stat").rpartition(")")[2].split() or [""]
+    try:
+        user, system = (int(one) for one in fields[_CPU - 1 : _CPU + 1])
+    except ValueError:
+        return None
+    return state, (user + system) / _TICKS
+
+
+def _read(pid: int, name: str) -> str:
+    with contextlib.suppress(OSError):
+        handle = os.open(f"/proc/{pid}/{name}", os.O_RDONLY)
+        try:
+            return os.read(handle, _LONGEST).decode("ascii", "replace").strip()
+        finally:
+            os.close(handle)
+    return ""

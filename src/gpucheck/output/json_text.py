@@ -1,0 +1,51 @@
+"""JSON as it is written: beside the English sentences of an object stands what to translate."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from gpucheck.language import Sentence, as_said
+
+_NOTES = ("sources", "problems")
+"""Fields that hold a sentence for each of several others."""
+
+
+def json_text(data: object, *, indent: int | None = 2, ascii_only: bool = True) -> str:
+    """Return JSON with a final newline.
+
+    An object with sentences gets ``said``: by the field, ``key`` (the template) and ``params``.
+    """
+    return json.dumps(with_said(data), indent=indent, ensure_ascii=ascii_only) + "\n"
+
+
+def with_said(data: Any) -> Any:  # noqa: ANN401  # JSON-like data
+    """Return the data with ``said`` in each object that has sentences."""
+    if isinstance(data, Mapping):
+        said = {key: found for key, value in data.items() if (found := _said(key, value))}
+        plain = {
+            key: _mere(value) if key in _NOTES else with_said(value) for key, value in data.items()
+        }
+        return {**plain, "said": said} if said else plain
+    if isinstance(data, list | tuple):
+        return [with_said(one) for one in data]
+    return str(data) if isinstance(data, Sentence) else data
+
+
+def _mere(notes: Any) -> Any:  # noqa: ANN401  # JSON-like data
+    """Return what a field notes about the others, without keys: those stand in ``said``."""
+    if not isinstance(notes, Mapping):
+        return notes
+    return {key: str(one) if isinstance(one, Sentence) else one for key, one in notes.items()}
+
+
+def _said(field: str, value: object) -> object:
+    """Return the keys of the sentences in a field; None if there are none."""
+    if isinstance(value, Sentence):
+        return as_said(value)
+    if isinstance(value, list | tuple) and any(isinstance(one, Sentence) for one in value):
+        return [as_said(one) if isinstance(one, str) else None for one in value]
+    if field in _NOTES and isinstance(value, Mapping):
+        return {
+            key: as_said(one) for key, one in value.items() if isinstance(one, Sentence)
+        } or None
+    return None

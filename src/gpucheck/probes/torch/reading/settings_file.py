@@ -1,0 +1,29 @@
+"""Small configuration files of a user, and what is kept of an address that they name."""
+
+from gpucheck.facts import Answer
+from gpucheck.facts.addresses import public_address
+from gpucheck.language import say
+from gpucheck.machine import Host
+
+_LIMIT = 64 * 1024
+
+
+def read_settings(host: Host, path: str) -> Answer[str]:
+    """Return the text of a configuration file; one that is too large is a problem."""
+    answer = host.read_bytes(path, _LIMIT + 1)
+    if answer.value is not None and len(answer.value) > _LIMIT:
+        return Answer(None, path, say("it has more than {limit} KiB", limit=_LIMIT >> 10))
+    return answer.map(lambda data: data.decode("utf-8", "replace"))
+
+
+def address_in(value: str, source: str) -> Answer[str]:
+    """Return an address as it may be kept; of any other form nothing is kept."""
+    kept = public_address(value)
+    if not kept:
+        return Answer(None, source, say("what is configured there is no address of the web"))
+    return Answer(kept, source)
+
+
+def misunderstood(path: str) -> Answer[str]:
+    """Return the answer for a file whose form is not understood."""
+    return Answer(None, path, say("its form is not understood"))

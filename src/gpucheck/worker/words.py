@@ -1,0 +1,52 @@
+"""English sentences that carry their template and its parameters, so that they can be translated.
+
+The parent looks the template up in its catalogues; what it does not know it shows in English.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Union
+
+Message = Dict[str, Any]
+Part = Union[str, int, float, None]
+
+
+class Words(str):
+    """A sentence in English with ``key``, its template, and ``params``, which fill it in."""
+
+    __slots__ = ("key", "params")
+
+    key: str
+    params: dict[str, Part]
+
+    def __new__(cls, key: str, params: dict[str, Part]) -> Words:  # noqa: PYI034  # Python 3.8
+        """Fill the template in."""
+        self = super().__new__(cls, key.format_map(params) if params else key)
+        self.key, self.params = key, params
+        return self
+
+
+def say(key: str, /, **params: object) -> Words:
+    """Return a sentence; the template must be a literal, since the catalogues are made from it."""
+    return Words(key, {name: _part(value) for name, value in params.items()})
+
+
+def as_said(text: str) -> Message | None:
+    """Return template and parameters of a sentence for a message; None for other text."""
+    if not isinstance(text, Words):
+        return None
+    params = {
+        name: (as_said(part) or part) if isinstance(part, str) else part
+        for name, part in text.params.items()
+    }
+    return {"key": text.key, "params": params}
+
+
+def with_said(message: Message, field: str) -> Message:
+    """Return a message with ``said`` beside the field if that has a sentence."""
+    said = as_said(message[field])
+    return message if said is None else {**message, "said": said}
+
+
+def _part(value: object) -> Part:
+    return value if isinstance(value, (str, int, float, type(None))) else str(value)

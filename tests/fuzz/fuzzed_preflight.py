@@ -1,0 +1,276 @@
+"""What comes over the network: messages of other tasks, and the lines of the store's protocol."""
+
+import asyncio
+import json
+import random
+import socket
+from typing import Any, cast
+from unittest import mock
+
+import msgspec
+from forged_messages import facts, result
+from fuzz_target import Target
+from memory_store import MemoryStore
+from rules_support import TABLES
+
+from gpucheck.output import preflight_json, preflight_junit, preflight_metrics, preflight_text
+from gpucheck.output.preflight_public import Public
+from gpucheck.preflight.coordinator import coordinator
+from gpucheck.preflight.coordinator.rank_assignment import JobSpec
+from gpucheck.preflight.diagnose.localise import Limits
+from gpucheck.preflight.judgement import Judgement, Wanted
+from gpucheck.preflight.store import client, messages, server
+from gpucheck.preflight.store.messages import Malformed, Topic
+
+_TASKS, _LIARS = 4, (2, 3)
+_HEARD = (messages.REGISTRATIONS, messages.REPORTS, messages.HEARTBEATS)
+_TOPICS = [topic for topic in vars(messages).values() if isinstance(topic, Topic)]
+_LONGEST_JOB = 400
+
+
+def _message(data: bytes) -> None:
+    """A message of any kind: what is none is Malformed."""
+    for topic in _TOPICS:
+        said = topic.read(data)
+        assert isinstance(said, Malformed) or msgspec.json.encode(said)
+
+
+class _Job:
+    """Four tasks, of which two say what the input says; a list in it is taken in turn."""
+
+    now = 1000.0
+
+    def __init__(self, said: dict[str, Any]) -> None:
+        self._said = said
+        self._chance = random.Random(0)  # noqa: S311  # the same job for the same input
+        self.store = MemoryStore()
+        self._beats = 0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def answer(self) -> None:
+        self._beats += 1
+        for task in range(_TASKS):
+            for topic in _HEARD:
+                sound = _SOUND[topic.name]
+                if topic is messages.HEARTBEATS:
+                    sound = {**sound, "n": self._beats}
+                self._say(topic.name, topic.key(task), sound, task)
+        for key, text in list(self.store.texts.items()):
+            name, *numbers = key.split("/")
+            if name == messages.ORDERS.name:
+                self._obey(int(numbers[0]), msgspec.json.decode(text))
+
+    def _say(self, name: str, key: str, sound: dict[str, Any], task: int) -> None:
+        if task in _LIARS:
+            said = self._said.get(f"{name}/{task}", self._said.get(name, sound))
+        else:
+            said = {**sound, "facts": facts(task)} if "facts" in sound else sound
+        self.store.texts[key] = json.dumps(said).encode()
+
+    def _obey(self, task: int, orders: dict[str, Any]) -> None:
+        key = messages.RESULTS.key(orders["step"], task)
+        if key in self.store.texts:
+            return
+        mine = [rank for group in orders["groups"] for rank in group["mine"]]
+        results = [{**result(rank, self._chance), "status": "passed", "kind": ""} for rank in mine]
+        lie = self._said.get(messages.RESULTS.name)
+        if task in _LIARS and isinstance(lie, list) and lie:
+            one = lie[orders["step"] % len(lie)] if isinstance(orders["step"], int) else lie[0]
+            results = [{**one, "rank": one.get("rank", rank)} if isinstance(one, dict) else one
+                       for rank in mine]  # fmt: skip
+        self.store.texts[key] = json.dumps({"message": "results", "results": results}).encode()
+
+
+def _job(data: bytes) -> None:
+    """Task 0 among tasks that lie: it judges, and its judgement can be shown."""
+    try:
+        said = json.loads(data)
+    except (ValueError, RecursionError):
+        return
+    if not isinstance(said, dict):
+        return
+    cuda = bool(said.get("cuda"))
+    job = _Job(said)
+    with mock.patch.object(coordinator, "time", job):
+        wanted = Wanted(backend="gloo", launcher="local", limits=Limits(backend="gloo"))
+        judge = Judgement(wanted, TABLES, lambda: None, lambda: 12.5)
+        plan = coordinator.Plan(backend="gloo", begun=1000, end=1300, arrival=9.0, connect=9.0)
+        one = coordinator.Coordinator(
+            job.store, JobSpec(tasks=_TASKS, cuda=cuda, per_task=None if cuda else 1), plan,
+            judge.next_step, judge.finish, lambda _text: None,
+        )  # fmt: skip
+        while judge.result is None:
+            assert job.now < 1000 + _LONGEST_JOB, "the job never ends"
+            job.answer()
+            job.now += 1.0
+            one.tick()
+    for shown in (judge.result, Public(judge.result).result()):
+        for face in (preflight_json, preflight_junit, preflight_metrics):
+            face.render(shown).encode("utf-8", "surrogatepass")
+        preflight_text.render(shown, verbose=2)
+
+
+class _Wire:
+    """A transport that keeps nothing."""
+
+    closing = False
+
+    def write(self, data: bytes) -> None:
+        assert data.endswith(b"\n")
+
+    def close(self) -> None:
+        self.closing = True
+
+    abort = close
+
+    def is_closing(self) -> bool:
+        return self.closing
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def pause_reading(self) -> None: ...
+
+    resume_reading = pause_reading
+
+
+_LOOP = asyncio.new_event_loop()
+
+
+def _store(data: bytes) -> None:
+    """The bytes of a client, from a stranger and behind a hello: the store answers or closes."""
+    for hello in (b"", b'{"hello":"store/1","run":"r","nonce":"n"}\n'):
+        _LOOP.run_until_complete(_served(hello + data))
+
+
+async def _served(data: bytes) -> None:
+    shared = server._Server("r", "", 2)  # noqa: SLF001
+    connection = server._Connection(shared)  # noqa: SLF001
+    wire = cast("asyncio.Transport", _Wire())
+    with mock.patch.object(asyncio, "Transport", _Wire):
+        connection.connection_made(wire)
+    for part in (data[: len(data) // 2], data[len(data) // 2 :]):
+        if not wire.is_closing():
+            connection.data_received(part)
+    connection.connection_lost(None)
+    assert not shared._expected  # noqa: SLF001  # nobody is waited for any more
+
+
+class _Socket:
+    """A connection over which these bytes come."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    def recv(self, size: int) -> bytes:
+        part, self._data = self._data[:size], self._data[size:]
+        return part
+
+    def send(self, data: bytes) -> int:
+        return len(data)
+
+    def sendall(self, data: bytes) -> None: ...
+
+    def settimeout(self, seconds: float) -> None: ...
+
+    setblocking = settimeout
+
+    def getsockname(self) -> tuple[str, int]:
+        return "127.0.0.1", 1
+
+    getpeername = getsockname
+
+    def close(self) -> None: ...
+
+
+def _client(data: bytes) -> None:
+    """The bytes of a store, or of something else: the client takes them, refuses, or is lost."""
+    wire = cast("socket.socket", _Socket(data))
+    try:
+        rest = client._meet(wire, "r", "", 1e18)  # noqa: SLF001
+    except client._AttemptError:  # noqa: SLF001
+        rest = data
+    one = client.StoreClient(cast("socket.socket", _Socket(rest)), b"")
+    heard: list[object] = []
+    one.add("a", heard.append)
+    one.get("b", 1.0, heard.append)
+    one.ping()
+    one.pump()
+    assert one.lost  # the connection has come to its end
+
+
+_SOUND: dict[str, dict[str, Any]] = {
+    messages.REGISTRATIONS.name: {
+        "message": "registration", "facts": facts(2), "seconds_left": 300.0
+    },
+    messages.REPORTS.name: {"message": "report", "facts": facts(2)},
+    messages.HEARTBEATS.name: {"message": "heartbeat", "n": 1, "ranks": {"1": ["enter", 1, 0.5]}},
+}  # fmt: skip
+
+
+def _jobs() -> list[bytes]:
+    found = []
+    chance = random.Random(1)  # noqa: S311  # the same samples every time
+    for at in range(8):
+        results = []
+        for _ in range(3):
+            one = result(0, chance)
+            del one["rank"]
+            results.append(one)
+        said: dict[str, Any] = {"cuda": bool(at % 2), messages.RESULTS.name: results}
+        for task in _LIARS:
+            for topic in _HEARD:
+                sound = _SOUND[topic.name]
+                own = {**sound, "facts": facts(task)} if "facts" in sound else sound
+                said[f"{topic.name}/{task}"] = own
+        found.append(json.dumps(said).encode())
+    return found
+
+
+def _messages() -> list[bytes]:
+    orders = {
+        "message": "orders", "step": 1, "kind": "alone", "backend": "gloo", "seconds": 5.0,
+        "connect_seconds": 5.0, "groups": [{"number": 0, "ranks": "0-3,5", "mine": [0, 1]}],
+        "env": {"NCCL_P2P_DISABLE": "1"}, "tests": ["t"], "sizes": [1, 2],
+    }  # fmt: skip
+    chance = random.Random(2)  # noqa: S311
+    others: list[dict[str, Any]] = [
+        orders, {"message": "results", "results": [result(rank, chance) for rank in range(3)]},
+        {"message": "ranks", "devices": {"0": "cuda:0"}, "world_size": 4},
+        {"message": "rendezvous", "host": "n1", "port": 80}, {"message": "leaving"},
+        {"message": "group-end", "reason": "deadline"}, {"message": "dismissal"},
+        {"message": "verdict", "exit": 0, "class": "good", "culprits": [], "root_causes": ["a-b"],
+         "groups": [{"uuids": ["GPU-1", None], "size": 8, "busbw": 1.0}]},
+    ]  # fmt: skip
+    return [json.dumps(one).encode() for one in (*_SOUND.values(), *others)]
+
+
+_REQUESTS = [
+    b'{"op":"set","id":1,"key":"task/0","value":{"a":1}}\n{"op":"get","id":2,"key":"task/0"}\n',
+    b'{"op":"add","id":3,"key":"ends","amount":1}\n{"op":"ping","id":5}\n',
+    b'{"op":"get","id":6,"key":"x","wait":60.0}\n{"op":"set","id":7,"key":"x","value":null}\n',
+    b'{"op":"set","id":8,"key":"verdict","value":0}\n{"op":"add","id":9,"key":"task/0"}\n',
+]
+_ANSWERS = [
+    b'{"gpucheck":"store/1","run":"r","nonce":"n"}\n{"proof":""}\n{"id":1,"value":3}\n{"id":3}\n',
+    b'{"error":"too many connections"}\n', b'{"gpucheck":"store/1","run":"x","nonce":"n"}\n',
+    b'{"gpucheck":"store/1","run":"r","nonce":"n"}\n{"id":0,"error":"wrong token"}\n',
+    b'{"id":1,"value":"\xc2\xb2"}\n{"id":1,"error":"full"}\n{"id":2,"value":null}\n',
+]  # fmt: skip
+_WORDS = (
+    b'"op":"get"',
+    b'"wait":1e308',
+    b'"amount":9007199254740992',
+    b'"key":"',
+    b"}\n{",
+    b'"id":0',
+)
+
+TARGETS = (
+    Target("messages", _message, _messages, "json", 20_000),
+    Target("lying-tasks", _job, _jobs, "json", 200),
+    Target("store", _store, lambda: _REQUESTS, "text", 14_000, _WORDS),
+    Target("store-client", _client, lambda: _ANSWERS, "text", 36_000, _WORDS),
+)

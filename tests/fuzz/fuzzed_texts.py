@@ -1,0 +1,104 @@
+"""Pasted texts, whole tickets, and reports of gpucheck inside them."""
+
+import contextlib
+import gzip
+import json
+
+import pasted_samples
+import report_samples
+from fuzz_target import Target
+from rules_support import TABLES
+
+from gpucheck.engine.trailer import parse, trailer
+from gpucheck.messages.loading import all_messages
+from gpucheck.messages.text import Line, Text
+from gpucheck.output import json_format, markdown, terminal, ticket_reply, ticket_text
+from gpucheck.ticket import IntakeError, triage
+from gpucheck.ticket.batch import _of_line
+from gpucheck.ticket.encoding import Decoder
+from gpucheck.ticket.own_report import take_out
+from gpucheck.ticket.saved_inside import find_saved
+
+
+def _triage(data: bytes) -> None:
+    """A ticket; refused by IntakeError."""
+    try:
+        report = triage(data, TABLES)
+    except IntakeError:
+        return
+    for text in (
+        ticket_text.render(report, lines=True, color=True),
+        ticket_reply.reply(report),
+        ticket_reply.reply(report, "zh"),
+        markdown.render(report),
+        json_format.render(report),
+    ):
+        text.encode("utf-8", "surrogatepass")
+
+
+def _own(data: bytes) -> None:
+    """The trailer of a report and a saved report inside a text: what is none is text."""
+    text = data.decode("utf-8", "replace")
+    lines = text.split("\n")
+    for at in range(min(len(lines), 50)):
+        parse(lines[at : at + 5])
+    take_out(Text([Line(number, line) for number, line in enumerate(lines, 1)]))
+    find_saved(text)
+
+
+def _batch_line(data: bytes) -> None:
+    """A line of ``triage --batch``: a bad one gets its own answer."""
+    ticket = _of_line(data, 1, Decoder())
+    assert ticket.error or ticket.text is not None
+    if ticket.text:
+        with contextlib.suppress(IntakeError):
+            triage(ticket.text[:2000], TABLES)
+
+
+def _samples() -> list[bytes]:
+    pasted = [
+        value
+        for name, value in vars(pasted_samples).items()
+        if name.isupper() and isinstance(value, str)
+    ]
+    messages = [message.sample for one in all_messages().values() for message in one.messages]
+    grouped = ["\n".join(messages[at : at + 6]) for at in range(0, len(messages), 6)]
+    return [one.encode() for one in (*pasted, *grouped)] + [
+        gzip.compress(pasted_samples.OF_2025.encode()),
+        pasted_samples.NEW.encode("utf-16"),
+        pasted_samples.COMMANDS.encode() + "错误：找不到 CUDA 驱动程序".encode("gbk"),
+        *_own_reports(),
+    ]
+
+
+def _own_reports() -> list[bytes]:
+    found = []
+    for sample in report_samples.ALL.values():
+        report = sample()
+        found += [
+            terminal.render(report),
+            markdown.render(report),
+            ticket_reply.reply(report, "zh"),
+        ]
+    found.append(json.dumps(report_samples.no_gpu().as_json()))
+    found.append(
+        "> " + json.dumps(report_samples.healthy().as_json(), indent=1).replace("\n", "\n> ")
+    )
+    line = trailer("broken", ("driver-too-old", "nccl-timeout"), "BROKEN   The driver is too old")
+    return [one.encode()[:20_000] for one in (*found, f"BROKEN  x\n{line}")]
+
+
+def _batch() -> list[bytes]:
+    return [
+        json.dumps({"id": at, "text": text}).encode()
+        for at, text in enumerate(("CUDA error: out of memory", pasted_samples.OF_2019[:600], ""))
+    ]
+
+
+TARGETS = (
+    Target("texts", _triage, _samples, "text", 250,
+           (b"\x1f\x8b\x08", b"\xff\xfe", b"torch.cuda.is_available()", b"CUDA error: ")),
+    Target("own-reports", _own, _own_reports, "text", 2200,
+           (b"gpucheck-report/1 verdict=broken causes=", b'{"schema": "gpucheck.report/1", ')),
+    Target("batch-lines", _batch_line, _batch, "json", 1200),
+)  # fmt: skip

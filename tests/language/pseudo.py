@@ -1,0 +1,32 @@
+"""A catalogue that translates whatever is said: what stays English was not said as a sentence."""
+
+import gettext
+import re
+
+import pytest
+
+from gpucheck.language import catalogue
+from gpucheck.language.catalogue import Catalogue
+
+_WORD = re.compile(r"\{[^{}]*\}|[^\W\d_][\w'.-]*")
+
+
+def translation(template: str) -> str:
+    """Return a template with a Chinese sign for each word; its parameters stay."""
+    words = _WORD.sub(lambda word: word[0] if word[0].startswith("{") else "字", template)
+    for sign, wide in ((": ", "："), (", ", "，"), ("; ", "；")):
+        words = words.replace(sign, wide)
+    return words
+
+
+class _Pseudo(gettext.NullTranslations):
+    def gettext(self, message: str) -> str:
+        return translation(message)
+
+    def ngettext(self, msgid1: str, msgid2: str, n: int) -> str:
+        return translation(msgid1 if n == 1 else msgid2)
+
+
+def use(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Show every sentence in this translation where another language than English is spoken."""
+    monkeypatch.setattr(catalogue, "catalogue_of", lambda _language: Catalogue(_Pseudo()))

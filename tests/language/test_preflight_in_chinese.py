@@ -1,0 +1,55 @@
+"""What a pre-flight prints in Chinese."""
+
+import html
+import json
+
+import preflight_samples as samples
+import pytest
+from language import pseudo
+from language.english_left import english_left
+from language.said import foreign_in
+
+from gpucheck.language import speaking
+from gpucheck.language.columns import width_of
+from gpucheck.output import preflight_json, preflight_junit, preflight_markdown, preflight_text
+
+_SAMPLES = (
+    samples.healthy, samples.one_rank, samples.pair, samples.hang, samples.several,
+    samples.misconfigured, samples.slow, samples.warned, samples.inconclusive, samples.store_lost,
+    samples.drill, samples.drill_unnoticed, samples.on_the_cpu,
+)  # fmt: skip
+_FORMS = {
+    "terminal": lambda result: preflight_text.render(result, verbose=1),
+    "markdown": preflight_markdown.render,
+    "junit": preflight_junit.render,
+}
+
+
+@pytest.mark.parametrize("form", _FORMS)
+@pytest.mark.parametrize("sample", _SAMPLES)
+def test_it_is_said_in_whole_sentences(
+    sample: samples.Sample, form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = sample()
+    foreign = foreign_in(json.loads(preflight_json.render(result)))
+    pseudo.use(monkeypatch)
+    with speaking("zh"):
+        text = html.unescape(_FORMS[form](result))
+    for line in text.splitlines() if form == "junit" else [text]:
+        assert english_left(line, foreign) == []
+
+
+@pytest.mark.parametrize("sample", _SAMPLES)
+def test_its_json_is_the_same_in_every_language(sample: samples.Sample) -> None:
+    english = preflight_json.render(sample())
+    with speaking("zh"):
+        assert preflight_json.render(sample()) == english
+
+
+def test_the_table_of_ranks_is_aligned() -> None:
+    with speaking("zh"):
+        text = preflight_text.render(samples.healthy(), verbose=1)
+    rows = [line for line in text.splitlines() if line.startswith("  rank ")]
+    assert rows
+    assert len({width_of(row[: row.index("gpu-")]) for row in rows if "gpu-" in row}) == 1
+    assert text.startswith("正常     ")

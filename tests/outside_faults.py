@@ -1,0 +1,175 @@
+"""Faults that somebody makes from outside, in the processes of a pre-flight that runs for real."""
+
+import contextlib
+import os
+import random
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from left_behind import alive
+
+_LOOK = 0.002
+_EFFECT = 0.5
+"""Seconds for a signal to take effect."""
+
+
+def zygotes(mark: str, rank: int) -> list[int]:
+    """Return the processes of that task that fork workers."""
+    return [pid for pid in alive(mark) if _is_zygote(pid) and _rank(pid) == rank]
+
+
+def children(pid: int) -> list[int]:
+    """Return the processes that a process has started itself, and that run."""
+    with contextlib.suppress(OSError):
+        names = (folder.name for folder in Path("/proc").iterdir())
+        running = [int(name) for name in names if name.isdecimal()]
+        return [one for one in running if _parent(one) == pid]
+    return []
+
+
+def _parent(pid: int) -> int:
+    with contextlib.suppress(OSError, IndexError):
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    return 0
+
+
+def state(pid: int) -> str:
+    """Return the letter of a process's state; "Z" if it is gone."""
+    with contextlib.suppress(OSError, IndexError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    return "Z"
+
+
+def _is_zygote(pid: int) -> bool:
+    with contextlib.suppress(OSError):
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        leads = os.getsid(pid) == pid and os.getppid() != pid
+        return b"zygote" in words and leads and not _is_zygote_child(pid)
+    return False
+
+
+def _is_zygote_child(pid: int) -> bool:
+    """Whether it is a worker: its parent has the same command line."""
+    mine, theirs = (Path(f"/proc/{one}/cmdline").read_bytes() for one in (pid, _parent(pid)))
+    return mine == theirs
+
+
+def _rank(pid: int) -> int:
+    with contextlib.suppress(OSError):
+        for word in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
+            if word.startswith(b"RANK="):
+                return int(word[5:])
+    return -1
+
+
+class Meddler:
+    """Does something to a worker of a rank, or to what forks it, once or each time.
+
+    Args:
+        mark: of the run (``left_behind``).
+        rank: whose worker.
+        moment: so many seconds after the rank's first worker has begun; then to the next that runs.
+        act: gets the worker and the zygote.
+        always: whether it is done to every later worker as well.
+    """
+
+    def __init__(
+        self, mark: str, rank: int, moment: float, act: Callable[[int, int], None],
+        *, always: bool = False,
+    ) -> None:  # fmt: skip
+        self._mark, self._rank, self._moment = mark, rank, moment
+        self._act, self._always = act, always
+        self._state = STATES.get(act)
+        self._over = threading.Event()
+        self.done: list[int] = []
+        """The workers to which it was done."""
+        self._thread = threading.Thread(target=self._work, daemon=True)
+
+    @contextlib.contextmanager
+    def at_work(self) -> Iterator["Meddler"]:
+        """Meddle while something runs."""
+        self._thread.start()
+        try:
+            yield self
+        finally:
+            self._over.set()
+            self._thread.join()
+
+    def _took_effect(self, worker: int, zygote: int) -> bool:
+        """Whether a process is in the state that was wanted: one that has ended takes signals."""
+        if self._state is None:
+            return True
+        end = time.monotonic() + _EFFECT
+        while time.monotonic() < end:
+            if self._state in (state(worker), state(zygote)):
+                return True
+            time.sleep(_LOOK)
+        return False
+
+    def _work(self) -> None:
+        zygote, begun = 0, 0.0
+        while not self._over.is_set() and (self._always or not self.done):
+            if not zygote or not Path(f"/proc/{zygote}").exists():
+                zygote = next(iter(zygotes(self._mark, self._rank)), 0)
+            for pid in children(zygote) if zygote else ():
+                begun = begun or time.monotonic()
+                if pid in self.done or time.monotonic() - begun < self._moment or state(pid) == "Z":
+                    continue
+                with contextlib.suppress(OSError):
+                    self._act(pid, zygote)
+                    if self._took_effect(pid, zygote):
+                        self.done.append(pid)
+                if not self._always:
+                    break
+            time.sleep(_LOOK)
+
+
+def stop(worker: int, _zygote: int) -> None:
+    """Stop a worker, as kill -STOP does."""
+    os.kill(worker, signal.SIGSTOP)
+
+
+def kill(worker: int, _zygote: int) -> None:
+    """Kill a worker."""
+    os.kill(worker, signal.SIGKILL)
+
+
+def stop_zygote(_worker: int, zygote: int) -> None:
+    """Stop the process that forks the workers."""
+    os.kill(zygote, signal.SIGSTOP)
+
+
+def block_in_the_kernel(worker: int, _zygote: int) -> None:
+    """Have a worker wait in the kernel: its handler, see ``SITE``, makes a child and waits."""
+    os.kill(worker, signal.SIGUSR1)
+
+
+STATES = {stop: "T", stop_zygote: "T", block_in_the_kernel: "D", kill: "Z"}
+"""The state in which a process is then."""
+
+SITE = """
+import ctypes, os, signal, time
+
+def wait_in_the_kernel(*_):
+    # A parent waits uninterruptibly (state D) for a child of this kind until it ends or runs a
+    # program. The child is out of reach of signals to the worker's group.
+    if ctypes.CDLL(None).syscall(56, 0x4000 | 17, 0, 0, 0, 0) == 0:
+        os.setsid()
+        for number in (15, 10):
+            signal.signal(number, signal.SIG_IGN)
+        end = time.monotonic() + 120
+        while time.monotonic() < end and os.getppid() != 1:
+            time.sleep(0.2)
+        os._exit(0)
+
+signal.signal(signal.SIGUSR1, wait_in_the_kernel)
+"""
+"""A ``sitecustomize`` with which a worker can be sent into state D (x86-64)."""
+
+
+def any_moment(longest: float) -> float:
+    """Return a random moment."""
+    return random.uniform(0.0, longest)  # noqa: S311  # a moment, not a secret

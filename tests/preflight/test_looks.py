@@ -1,0 +1,250 @@
+"""What a supervisor saw of a worker that it ended: its form, and what is concluded from it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import pytest
+from fabric_support import Fabric, Results, hung, roster
+
+from gpucheck.facts.claims import Confidence, Severity
+from gpucheck.facts.preflight import Look
+from gpucheck.machine.worker_pool.look import Looks, ProcessLook
+from gpucheck.preflight.diagnose import looks as judged
+from gpucheck.preflight.diagnose.localise import culprits
+from gpucheck.preflight.model import RankResult, Step, StepResult
+from gpucheck.preflight.store import messages
+from gpucheck.preflight.store.messages import Malformed
+from gpucheck.preflight.task import looks
+
+DUMP = """\
+[W1122 ProcessGroupGloo.cpp:524] Warning: a line of before
+RuntimeError: Unable to find address for: nope
+Fatal Python error: Aborted
+
+Thread 0x00007f0000000001 (most recent call first):
+  File "/usr/lib/python3.11/threading.py", line 324 in wait
+
+Current thread 0x00007f0000000002 (most recent call first):
+  File "/home/anna/env/lib/python3.11/site-packages/torch/distributed/c10d.py", line 77 in wait
+  File "/home/anna/gpucheck/worker/together.py", line 290 in _finish
+  File "/home/anna/gpucheck/worker/together.py", line 280 in _do
+
+Thread 0x00007f0000000003 (most recent call first):
+  File "/usr/lib/python3.11/selectors.py", line 1 in other
+"""
+
+
+def taken(
+    first: ProcessLook | None, last: ProcessLook | None, zygote: ProcessLook | None = None
+) -> Looks:
+    found = Looks()
+    found.worker, found.zygote = (first, last), (zygote, zygote)
+    return found
+
+
+def one(state: str, cpu: float = 1.0, **more: Any) -> ProcessLook:  # noqa: ANN401  # fields
+    return ProcessLook(state=state, cpu=cpu, **more)
+
+
+def state_of(first: ProcessLook | None, last: ProcessLook | None) -> str | None:
+    look = looks.seen(taken(first, last), "", killed=False)
+    assert look is not None
+    return look.state
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "state"),
+    [
+        (one("T"), one("T"), "stopped"),
+        (one("t"), one("t"), "traced"),
+        (one("D"), one("D"), "uninterruptible"),
+        (one("S", wchan="do_freezer_trap"), one("S", wchan="do_freezer_trap"), "frozen"),
+        (one("S"), one("S"), "sleeping"),
+        (one("R"), one("R"), "running"),
+        (one("S", 1.0), one("S", 1.5), "running"),  # it polls
+        (one("S"), one("D"), "sleeping"),  # for a moment only
+        (one("T"), one("D"), "sleeping"),
+        (None, one("T"), "sleeping"),  # seen once
+        (one("S"), one("Z"), "sleeping"),
+    ],
+)
+def test_a_state_that_holds_a_process_counts_if_it_was_so_twice(
+    first: ProcessLook | None, last: ProcessLook, state: str
+) -> None:
+    assert state_of(first, last) == state
+
+
+def test_the_stack_is_that_of_the_main_thread_without_the_home_of_the_user() -> None:
+    assert looks.stack(DUMP) == (
+        "distributed/c10d.py:77 wait",
+        "worker/together.py:290 _finish",
+        "worker/together.py:280 _do",
+    )
+    assert looks.last_error(DUMP) == "RuntimeError: Unable to find address for: nope"
+    assert looks.stack("nothing of that kind") == ()
+    assert looks.last_error("an Error: in the middle\n") == ""
+
+
+def test_what_the_kernel_shows_is_kept_in_a_bounded_form() -> None:
+    kernel = "\n".join(f"[<0>] function_{at}+0x1/0x2" for at in range(30)) + "\n[<0>] \x1b[31m+0x0"
+    last = one("D", wchan="\x1b]0;x", syscall="56 0x4011 0x0", kernel=kernel, files=7, file_limit=9)
+    look = looks.seen(taken(last, last), DUMP * 50, killed=True)
+    assert look is not None
+    assert (look.wchan, look.syscall, look.killed) == ("", 56, True)
+    assert look.kernel == tuple(f"function_{at}" for at in range(8))
+    assert (look.files, look.file_limit) == (7, 9)
+    assert looks.seen(taken(None, None), "", killed=False) is None
+    running = one("R", syscall="running")
+    seen = looks.seen(taken(running, running), "", killed=False)
+    assert seen is not None
+    assert seen.syscall is None
+
+
+def test_what_a_worker_prints_always_makes_a_record_that_task_0_takes() -> None:
+    wild = (
+        'Current thread 0x1 (most recent call first):\n  File "' + "é/" * 3000 + '", line 1 in f\n'
+    )
+    look = looks.seen(taken(one("S"), one("S")), wild + "xError: " + "\x07" * 5000, killed=False)
+    result = RankResult(rank=1, status="timed-out", look=look)
+    said = messages.StepResults(results=(result,))
+    text = msgspec.json.encode(said)
+    assert messages.RESULTS.read(text) == said
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"state": "broken"},
+        {"wchan": "a b"},
+        {"wchan": "x" * 65},
+        {"kernel": ["f"] * 17},
+        {"kernel": ["\x1b[2J"]},
+        {"python": ["x" * 301]},
+        {"python": ["x"] * 17},
+        {"syscall": 10**9},
+        {"cpu_seconds": -1},
+        {"error": "x" * 301},
+        {"more": 1},
+    ],
+)
+def test_a_forged_look_is_not_believed(forged: dict[str, object]) -> None:
+    result = {"rank": 1, "status": "timed-out", "look": forged}
+    text = msgspec.json.encode({"message": "results", "results": [result]})
+    assert isinstance(messages.RESULTS.read(text), Malformed)
+
+
+def stopped_once(rank: int, look: Look, *, kind: str = "together") -> Any:  # noqa: ANN401
+    """A rank that is held the first time it is in a step of this kind, and healthy afterwards."""
+    seen: list[Step] = []
+
+    def fault(step: Step, group: tuple[int, ...]) -> Results | None:
+        if step.kind != kind or rank not in group or any(one is not step for one in seen):
+            return None
+        seen.append(step)
+        results = hung(group)
+        return {**results, rank: msgspec.structs.replace(results[rank], look=look)}
+
+    return fault
+
+
+@pytest.mark.parametrize("shape", [(4,), (2, 2), (1, 1), (1, 1, 1)])
+@pytest.mark.parametrize("kind", ["alone", "together"])
+def test_a_rank_that_was_stopped_once_is_named_for_certain(
+    shape: tuple[int, ...], kind: str
+) -> None:
+    fabric = Fabric(roster(*shape), stopped_once(1, Look(state="stopped"), kind=kind))
+    done = fabric.run()
+    [entry] = done.culprits
+    assert (entry.slug, entry.ranks, entry.confidence) == ("rank-hangs", (1,), Confidence.CERTAIN)
+    assert (entry.severity, done.inconclusive) == (Severity.ERROR, "")
+    assert "stopped" in entry.evidence
+    assert "GPU is not to blame" in entry.data["fixes"][0]["text"]
+
+
+def test_it_is_named_although_it_passed_when_that_was_repeated() -> None:
+    of = roster(2, 2)
+    step = Step(number=0, kind="together", groups=((0, 1, 2, 3),), backend="gloo", seconds=5)
+    results = hung(step.groups[0])
+    held = msgspec.structs.replace(results[2], look=Look(state="stopped"))
+    passed = {rank: RankResult(rank=rank, status="passed") for rank in range(4)}
+    history = [
+        StepResult(step=step, results={**results, 2: held}),
+        StepResult(step=msgspec.structs.replace(step, number=1, repeats=True), results=passed),
+    ]
+    done = culprits(of, history)
+    [entry] = done.culprits
+    assert (entry.ranks, entry.severity, entry.confidence) == (
+        (2,), Severity.ERROR, Confidence.CERTAIN,
+    )  # fmt: skip
+    assert "it passed when that was repeated" in entry.evidence
+    assert done.inconclusive == ""
+
+
+def known(*seen: Look | None, phase: str = "enter", collective: int = 3) -> list[RankResult]:
+    return [
+        RankResult(
+            rank=at, status="timed-out", phase=phase, collective=collective, look=look,  # type: ignore[arg-type]
+        )
+        for at, look in enumerate(seen)
+    ]  # fmt: skip
+
+
+def sure(found: Sequence[Any]) -> list[tuple[int, str]]:
+    return [(one.rank, one.confidence.value) for one in found]
+
+
+def test_uninterruptible_is_certain_only_if_sigkill_was_needed() -> None:
+    waits, d = Look(state="sleeping"), Look(state="uninterruptible")
+    killed = msgspec.structs.replace(d, killed=True)
+    assert sure(judged.held(known(waits, killed, waits))) == [(1, "certain")]
+    assert sure(judged.held(known(waits, d, waits))) == [(1, "likely")]
+    assert sure(judged.held(known(killed, killed, waits))) == [(0, "possible"), (1, "possible")]
+
+
+def test_a_stopped_zygote_names_the_rank() -> None:
+    [found] = judged.held(known(None, Look(state="sleeping", zygote="stopped"), None))
+    assert (found.rank, found.confidence.value) == (1, "certain")
+    assert "forks its workers" in found.evidence
+
+
+def test_waiting_and_computing_name_nobody() -> None:
+    assert judged.held(known(Look(state="sleeping"), Look(state="running"), Look(), None)) == []
+
+
+WAITS = Look(state="sleeping", python=("c10d.py:7 wait", "worker/together.py:290 _finish"))
+BEGINS = Look(state="sleeping", python=("site.py:9 hook", "worker/together.py:280 _all_reduce"))
+
+
+def test_one_that_had_not_begun_what_all_others_wait_for_is_likely() -> None:
+    assert sure(judged.not_begun(known(WAITS, WAITS, BEGINS))) == [(2, "likely")]
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        (WAITS, WAITS, WAITS),
+        (WAITS, BEGINS),  # a single witness
+        (WAITS, WAITS, BEGINS, BEGINS),  # the two ends of a link
+        (WAITS, WAITS, Look(state="sleeping")),  # without a stack nothing is known
+        (WAITS, WAITS, BEGINS, None),
+    ],
+)
+def test_it_takes_one_against_all_others(seen: tuple[Look | None, ...]) -> None:
+    assert judged.not_begun(known(*seen)) == []
+
+
+def test_the_ranks_are_told_in_groups() -> None:
+    step = Step(number=0, kind="together", groups=(tuple(range(32)),), backend="gloo", seconds=5)
+    results = hung(step.groups[0])
+    for rank, one_result in results.items():
+        look = Look(state="stopped") if rank == 7 else WAITS
+        results[rank] = msgspec.structs.replace(one_result, look=look)
+    assert judged.in_groups([StepResult(step=step, results=results)]) == [
+        "Ranks that a signal had stopped: 1 (7)",
+        "Ranks that waited in the collective: 31 (0-6, 8-31)",
+    ]
+    assert judged.in_groups([]) == []
+    many = {rank: one_result for rank, one_result in results.items() if rank % 2}
+    [_, said] = judged.in_groups([StepResult(step=step, results=many)])
+    assert said.endswith("23, 25, ...)")

@@ -1,0 +1,32 @@
+"""What a task tells of its node at once."""
+
+import pytest
+
+from gpucheck.machine import LiveHost
+from gpucheck.preflight.task.node_facts import first_facts
+
+
+def variables(monkeypatch: pytest.MonkeyPatch, **env: str) -> dict[str, str]:
+    for name, value in env.items():
+        monkeypatch.setenv(name, value)
+    return first_facts(LiveHost(""), 0, node=None, pid=1).variables or {}
+
+
+def test_a_variable_that_no_list_has_is_told_by_a_mark_and_never_by_its_value(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    first = variables(monkeypatch, NCCL_FUTURE="a-secret", FI_PROVIDER="efa", NCCL_ALGO="Ring")
+    assert first["NCCL_ALGO"] == "Ring"
+    assert first["NCCL_FUTURE"].startswith("#")
+    assert "a-secret" not in str(first)
+    assert variables(monkeypatch) == first
+    other = variables(monkeypatch, NCCL_FUTURE="another")
+    assert other["NCCL_FUTURE"] != first["NCCL_FUTURE"]
+    assert other["FI_PROVIDER"] == first["FI_PROVIDER"]
+
+
+def test_names_that_are_none_of_theirs_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = variables(monkeypatch, FIX_ME="x", MY_TOKEN="x", NCCL_odd="x", NCCL_="x" * 10_000)  # noqa: S106
+    assert {"FIX_ME", "MY_TOKEN", "NCCL_odd"}.isdisjoint(found)
+    assert all(len(value) < 10_000 for value in found.values())
+    assert len(found) < 300

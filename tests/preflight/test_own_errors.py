@@ -1,0 +1,103 @@
+"""Errors that a rank owes to its own system: no other rank and no link is blamed."""
+
+from typing import Any
+
+import pytest
+from fabric_support import Fabric, Results, hung, passed, roster
+
+from gpucheck.facts.claims import Confidence
+from gpucheck.facts.preflight import Look
+from gpucheck.findings import all_rules
+from gpucheck.preflight.diagnose import own_errors
+from gpucheck.preflight.model import RankResult, Step
+
+NOPE = (
+    "RuntimeError: [enforce fail at /pytorch/third_party/gloo/gloo/transport/tcp/device.cc:84] "
+    "ifa != nullptr. Unable to find address for: nope"
+)
+ABORTED = (
+    "terminate called after throwing an instance of 'gloo::EnforceNotMet'\n  what():  [enforce "
+    "fail at gloo/transport/tcp/listener.cc:63] false. accept: Too many open files\n"
+)
+
+
+def failed(detail: str, status: str = "failed", **more: Any) -> RankResult:  # noqa: ANN401
+    return RankResult(
+        rank=1, status=status, phase="connect", kind="python-exception", detail=detail, **more  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("result", "slug"),
+    [
+        (failed(NOPE), "nccl-network-interface"),
+        (failed("RuntimeError: x", data={"message": NOPE}), "nccl-network-interface"),
+        (failed("RuntimeError: no socket interface found"), "nccl-network-interface"),
+        (failed("OSError: [Errno 24] Too many open files"), "process-limit-too-low"),
+        (failed("SIGABRT", "crashed", data={"printed": ABORTED}), "process-limit-too-low"),
+        (failed("RuntimeError: Resource temporarily unavailable"), "process-limit-too-low"),
+        (
+            failed("BlockingIOError: [Errno 11] Resource temporarily unavailable", "crashed"),
+            "process-limit-too-low",
+        ),
+        (failed("RuntimeError: can't start new thread"), "process-limit-too-low"),
+    ],
+)
+def test_its_own_error_names_the_cause(result: RankResult, slug: str) -> None:
+    found = own_errors.own_error(result)
+    assert found is not None
+    assert (found.slug, found.confidence) == (slug, Confidence.CERTAIN)
+    assert all_rules()[slug].preflight_class == 4
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        failed("RuntimeError: Connection closed by peer [10.0.0.1]:4000"),
+        failed("RuntimeError: read: Resource temporarily unavailable by the peer"),
+        failed("passed on", data={"printed": ABORTED}),  # a warning of one that ended well
+        failed("", data={"message": 7}),
+        RankResult(rank=1, status="timed-out", detail=NOPE),
+        RankResult(rank=1, status="timed-out", look=Look(files=20, file_limit=1024)),
+        RankResult(rank=1, status="timed-out", look=Look(files=20)),
+        RankResult(rank=1, status="passed", look=Look(files=20, file_limit=20)),
+    ],
+)
+def test_what_others_may_have_caused_names_nothing(result: RankResult) -> None:
+    assert own_errors.own_error(result) is None
+
+
+@pytest.mark.parametrize("files", [19, 20])
+def test_a_process_at_its_limit_is_told_even_if_it_hangs(files: int) -> None:
+    result = RankResult(rank=1, status="timed-out", look=Look(files=files, file_limit=20))
+    found = own_errors.own_error(result)
+    assert found is not None
+    assert (found.slug, found.confidence) == ("process-limit-too-low", Confidence.LIKELY)
+    assert f"{files} files open" in found.evidence
+
+
+@pytest.mark.parametrize("shape", [(4,), (2, 2), (1, 1, 1)])
+def test_all_ranks_with_one_error_are_one_cause_and_nobody_else_is_blamed(
+    shape: tuple[int, ...],
+) -> None:
+    of = roster(*shape)
+
+    def fault(step: Step, group: tuple[int, ...]) -> Results | None:
+        if step.kind == "alone" or not {0, 1} & set(group):
+            return None
+        results = hung(group, "connect", 0)
+        for rank in {0, 1} & set(group):
+            results[rank] = RankResult(
+                rank=rank, status="failed", phase="connect", kind="python-exception", detail=NOPE,
+                order=rank + 1,
+            )  # fmt: skip
+        return results
+
+    [entry] = Fabric(of, fault).run().culprits
+    assert (entry.slug, entry.ranks) == ("nccl-network-interface", (0, 1))
+    assert entry.confidence is Confidence.CERTAIN
+    assert not entry.is_link
+
+
+def test_a_healthy_step_names_nobody() -> None:
+    assert own_errors.named(list(passed((0, 1)).values())) == []

@@ -1,0 +1,266 @@
+"""The package_sources section: what pip, uv and conda of the user are configured for."""
+
+import configparser
+from collections.abc import Mapping
+from pathlib import Path
+
+import machine_files
+import pytest
+from support import machine
+
+from gpucheck.facts.addresses import public_address
+from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.package_sources import PackageSources
+from gpucheck.facts.request import Request
+from gpucheck.machine import RecordedHost
+from gpucheck.machine.target import TargetWish
+from gpucheck.probes.collector import Collector
+from gpucheck.probes.torch.package_sources import collect
+from gpucheck.probes.torch.reading.pip_settings import _options
+from gpucheck.tables import Tables
+
+HOME = "/home/ana"
+VENV = Interpreter(status="ok", prefix="/home/ana/venv", kind="venv")
+USER = "/home/ana/.config/pip/pip.conf"
+UV = "/home/ana/.config/uv/uv.toml"
+RC = "/home/ana/.condarc"
+A, B, C = "https://a.example/simple", "https://b.example/simple", "https://c.example/simple"
+
+
+def sources(
+    folder: Path,
+    files: Mapping[str, str] | None = None,
+    env: Mapping[str, str] | None = None,
+    *,
+    os: str = "linux",
+    problems: Mapping[str, str] | None = None,
+    python: Interpreter = VENV,
+) -> PackageSources:
+    home = HOME if os == "linux" else r"C:\Users\ana"
+    identity = {"os": os, "machine": "x86_64", "home": home}
+    host = {"identity": identity, "problems": dict(problems or {})}
+    return collect(machine(folder, files=files, env=env, host=host), python)
+
+
+def of_machine(name: str) -> PackageSources:
+    host = RecordedHost(machine_files.copied(name))
+    collector = Collector(host, Tables(), wish=TargetWish(python=None), request=Request())
+    return collector.collect().snapshot.get(PackageSources)
+
+
+def conf(index: str, section: str = "global") -> str:
+    return f"[{section}]\nindex-url = {index}\n"
+
+
+def test_nothing_configured_is_known_and_no_lack(tmp_path: Path) -> None:
+    found = sources(tmp_path)
+    assert (found.pip_index, found.pip_extra_indexes) == ("", [])
+    assert (found.uv_index, found.conda_channels) == ("", [])
+    assert found.problems == {}
+
+
+def test_a_machine_with_a_mirror_in_pip_conf() -> None:
+    found = of_machine("cpu-build-pip-mirror")
+    assert found.pip_index == "https://pypi.tuna.tsinghua.edu.cn/simple"
+    assert found.source("pip_index") == USER
+    assert (found.pip_extra_indexes, found.uv_index, found.conda_channels) == ([], "", [])
+
+
+def test_a_machine_with_condarc() -> None:
+    found = of_machine("conda-cpu-build-mirrors")
+    base = "https://mirrors.tuna.tsinghua.edu.cn/anaconda"
+    assert found.conda_channels == [f"{base}/cloud/conda-forge", f"{base}/pkgs/main"]
+    assert found.source("conda_channels") == RC
+    assert found.pip_index == "https://mirrors.aliyun.com/pypi/simple"
+
+
+# pip
+
+
+@pytest.mark.parametrize(
+    ("files", "env", "wanted"),
+    [
+        ({"/etc/pip.conf": conf(A), USER: conf(B)}, {}, B),
+        ({USER: conf(A), "/home/ana/venv/pip.conf": conf(B)}, {}, B),
+        ({"/home/ana/.pip/pip.conf": conf(A), USER: conf(B)}, {}, B),
+        ({"/etc/xdg/pip/pip.conf": conf(A)}, {}, A),
+        ({"/home/ana/x/pip/pip.conf": conf(A)}, {"XDG_CONFIG_HOME": "/home/ana/x"}, A),
+        ({USER: conf(A, "install"), "/home/ana/venv/pip.conf": conf(B)}, {}, A),
+        ({USER: conf(A, "wheel")}, {}, ""),
+        ({USER: conf(A)}, {"PIP_INDEX_URL": B}, B),
+        ({USER: conf(A)}, {"PIP_CONFIG_FILE": "/dev/null"}, ""),
+        ({USER: conf(A)}, {"PIP_CONFIG_FILE": "/own.conf"}, A),
+        (
+            {USER: conf(A), "/own.conf": "[global]\ntimeout = 9\n"},
+            {"PIP_CONFIG_FILE": "/own.conf"},
+            "",
+        ),
+        ({USER: "[global]\nno-index = true\nindex-url = https://a.example/simple\n"}, {}, ""),
+        ({USER: "[global]\n# index-url = x\nindex_url: https://a.example/simple/\n"}, {}, A),
+    ],
+)
+def test_pip_ranks_its_files_and_variables(
+    tmp_path: Path, files: dict[str, str], env: dict[str, str], wanted: str
+) -> None:
+    assert sources(tmp_path, files, env).pip_index == wanted
+
+
+def test_the_active_environment_stands_in_for_an_unknown_prefix(tmp_path: Path) -> None:
+    env = {"VIRTUAL_ENV": "/home/ana/other"}
+    found = sources(tmp_path, {"/home/ana/other/pip.conf": conf(A)}, env, python=Interpreter())
+    assert found.pip_index == A
+
+
+def test_further_indexes_of_pip(tmp_path: Path) -> None:
+    text = (
+        "[global]\nextra-index-url =\n    https://a.example/simple\n    https://u:p@b.example/x\n"
+    )
+    assert sources(tmp_path, {USER: text}).pip_extra_indexes == [A, "https://b.example/x"]
+    env = {"PIP_EXTRA_INDEX_URL": f"{B} {C}"}
+    assert sources(tmp_path, {USER: text}, env).pip_extra_indexes == [B, C]
+
+
+def test_pip_on_windows(tmp_path: Path) -> None:
+    files = {r"C:\Users\ana\AppData\Roaming\pip\pip.ini": conf(A)}
+    python = Interpreter(status="ok", prefix=r"C:\venv", kind="venv")
+    assert sources(tmp_path, files, os="windows", python=python).pip_index == A
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "index-url = https://a.example/simple\n",
+        "[global]\nindex-url = file:///srv/simple\n",
+        "[global]\nindex-url = https://u:p/w@a.example/simple\n",
+        "[global]\nx = 1\n" * 8000,
+    ],
+)
+def test_what_pip_conf_says_may_be_unknown(tmp_path: Path, text: str) -> None:
+    found = sources(tmp_path, {USER: text})
+    assert found.pip_index is None
+    assert USER in found.problem("pip_index")
+    assert "a.example" not in repr(found)
+
+
+def test_a_file_that_may_not_be_read_is_no_absence(tmp_path: Path) -> None:
+    found = sources(tmp_path, problems={"/etc/pip.conf": "EACCES: Permission denied"})
+    assert found.pip_index is None
+    assert "EACCES" in found.problem("pip_index")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[global]\n  index-url = x\n  timeout = 9\n[install]\nb: 1\n",
+        "[global]\na =\n  x\n  # no\n  y\n\n  z\nb = 1\n",
+        "[a]\nKey : v = w\n; c\n[b]\nkey=\n",
+        "[a]\nx = 1\n\ty\n",
+        "[a]\nx = 1\nx = 2\n",
+        "x = 1\n",
+        "[a]\nno value\n",
+    ],
+)
+def test_options_are_read_as_configparser_reads_them(text: str) -> None:
+    parser = configparser.RawConfigParser()
+    try:
+        parser.read_string(text)
+    except configparser.Error:
+        with pytest.raises(ValueError, match=r"^$"):
+            _options(text)
+        return
+    wanted = {(part, key): value for part in parser.sections() for key, value in parser.items(part)}
+    read = _options(text)
+    assert {place: value.split() for place, value in read.items()} == {
+        place: value.split() for place, value in wanted.items()
+    }
+
+
+# uv
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ('index-url = "https://a.example/simple"\n', A),
+        ("[pip]\nindex-url = 'https://a.example/simple/'  # near\n", A),
+        ('[[index]]\nname = "m"\nurl = "https://a.example/simple"\ndefault = true\n', A),
+        ('[[index]]\nname = "m"\nurl = "https://a.example/simple"\n', ""),
+        (
+            '[[index]]\nurl = "//b"\n[[index]]\nurl = "https://a.example/simple"\ndefault = true',
+            A,
+        ),
+        ('[[find]]\nurl = "https://a.example/simple"\n', ""),
+        ('index = [{ url = "https://a.example/simple", default = true }]\n', None),
+        ('index-url = """https://a.example/simple"""\n', None),
+    ],
+)
+def test_uv_toml(tmp_path: Path, text: str, wanted: str | None) -> None:
+    assert sources(tmp_path, {UV: text}).uv_index == wanted
+
+
+def test_variables_of_uv_and_the_file_of_the_system(tmp_path: Path) -> None:
+    files = {"/etc/uv/uv.toml": f'index-url = "{A}"\n'}
+    assert sources(tmp_path, files).uv_index == A
+    assert sources(tmp_path, files, {"UV_NO_CONFIG": "1"}).uv_index == ""
+    assert sources(tmp_path, files, {"UV_INDEX_URL": B}).uv_index == B
+    env = {"UV_INDEX_URL": B, "UV_DEFAULT_INDEX": f"near={C}"}
+    assert sources(tmp_path, files, env).uv_index == C
+
+
+def test_uv_does_not_read_what_pip_reads(tmp_path: Path) -> None:
+    assert sources(tmp_path, {USER: conf(A)}, {"PIP_INDEX_URL": B}).uv_index == ""
+
+
+# conda
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("channels:\n- conda-forge\n- nvidia\n", ["conda-forge", "nvidia"]),
+        ('channels: [conda-forge, "nvidia"]\n', ["conda-forge", "nvidia"]),
+        ("channels: []\nauto_activate_base: false\n", []),
+        ("# mine\nchannels:\n  - https://a.example/t/ab-12/x  # near\n",
+         ["https://a.example/t/(hidden)/x"]),
+        ("default_channels:\n  - https://u:p@a.example/main/\n", ["https://a.example/main"]),
+        ("proxy_servers:\n  http: http://u:p@b.example\nchannels:\n  - r\n", ["r"]),
+        ("channels: &x\n  - r\n", None),
+        ("channels:\n  - name: r\n", None),
+        ("channels:\n  - /srv/channel\n", None),
+        ("channels:\n\t- r\n", None),
+        ("custom_channels: {r: https://a.example}\n", None),
+    ],
+)  # fmt: skip
+def test_condarc(tmp_path: Path, text: str, wanted: list[str] | None) -> None:
+    found = sources(tmp_path, {RC: text})
+    assert found.conda_channels == wanted
+    assert wanted is not None or RC in found.problem("conda_channels")
+
+
+def test_the_environments_own_condarc_comes_first(tmp_path: Path) -> None:
+    files = {RC: "channels:\n  - r\n", "/c/.condarc": "channels:\n  - nvidia\n  - r\n"}
+    found = sources(tmp_path, files, {"CONDA_PREFIX": "/c"})
+    assert found.conda_channels == ["nvidia", "r"]
+    assert found.source("conda_channels") == f"/c/.condarc, {RC}"
+
+
+# What is kept of an address.
+
+
+@pytest.mark.parametrize(
+    ("address", "kept"),
+    [
+        ("HTTPS://PyPI.org/simple/", "https://pypi.org/simple"),
+        ("https://user:secret@pypi.corp:8443/simple", "https://pypi.corp:8443/simple"),
+        ("https://token@pypi.corp/simple?key=1#x", "https://pypi.corp/simple"),
+        ("https://dl.corp/a1b2c3d4e5f6a7b8c9d0e1f2/simple", "https://dl.corp/(hidden)/simple"),
+        ("https://[fe80::1]:80/simple", "https://[fe80::1]:80/simple"),
+        ("https://u:a@b@pypi.corp/simple", ""),
+        ("https://pypi.corp/sim ple", ""),
+        ("${INDEX}", ""),
+        ("ftp://pypi.corp/simple", ""),
+        ("https://", ""),
+    ],
+)
+def test_no_secret_is_kept(address: str, kept: str) -> None:
+    assert public_address(address) == kept
