@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -124,6 +125,18 @@ def test_no_command_blames_the_machine_for_a_shim(command: str, tmp_path: Path) 
     assert done.exit_code == 2
     assert done.stderr.startswith(f"Error: --python: {shim} is a shim of pyenv")
     assert not done.stdout
+
+
+@pytest.mark.process
+def test_the_watchdog_of_a_preflight_ends_with_its_run(tmp_path: Path) -> None:
+    shim = tmp_path / "python"
+    shim.write_text(PYENV, encoding="utf-8")
+    shim.chmod(0o755)
+    run("preflight", "--python", str(shim))
+    for thread in threading.enumerate():
+        if thread.name == "watchdog":  # it would end this process when the time limit is over
+            thread.join(timeout=5)
+            assert not thread.is_alive()
 
 
 @pytest.mark.process

@@ -1,5 +1,6 @@
 """One task's run of ``gpucheck preflight``: from its options to its exit status."""
 
+import contextlib
 import os
 import signal
 import sys
@@ -75,6 +76,7 @@ class Run:
         self._requirements = self._read_requirements()
         self._baseline = self._read_baseline()
         self._session: Session | None = None
+        self._over = threading.Event()
         self._status = _INCONCLUSIVE
         """The exit status if the run ended now."""
         self._line = ProgressLine() if self._shows_progress() else None
@@ -85,6 +87,13 @@ class Run:
     def run(self) -> int:
         """Run it; return the exit status."""
         self._watch()
+        try:
+            return self._run()
+        finally:
+            _flush()  # it may block, so the watchdog still looks
+            self._over.set()
+
+    def _run(self) -> int:
         try:
             session = self._session = Session(
                 self._host, self._entrance, self._settings(), self._policy(), self._tell
@@ -126,13 +135,14 @@ class Run:
         return self._status
 
     def _watch(self) -> None:
-        """End this process when it is late: a stopped terminal or a full pipe may block it."""
+        """End this process when the run is late: a stopped terminal or a full pipe may block it."""
         limit = self._begun + self._options["timeout"] + _LATE
 
         def watch() -> None:
             end = limit
             while time.monotonic() < end:
-                time.sleep(_LOOK)
+                if self._over.wait(_LOOK):
+                    return
                 if self._session is not None and self._session.told_to_end:
                     end = min(end, time.monotonic() + _AFTER_SIGNAL)
             os._exit(self._status)
@@ -387,6 +397,12 @@ class Run:
     def _note(self, sentence: str) -> None:
         if sentence and not self._options["quiet"]:
             print_line(say("gpucheck preflight: {what}", what=sentence), err=True)
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
 
 
 def _status(verdict: Mapping[str, Any]) -> int:
