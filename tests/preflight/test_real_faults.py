@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -59,13 +60,12 @@ class Job:
 
     def end(self, seconds: float) -> tuple[list[int | None], dict[str, Any], list[str]]:
         """Wait for the end of all; their statuses, rank 0's report and what the others said."""
-        for rank in self._ranks:
-            left = self.begun + seconds - time.monotonic()
+        left = self.begun + seconds - time.monotonic()
+        with ThreadPoolExecutor(COUNT) as readers:  # a report is longer than what a pipe holds
             try:
-                rank.wait(max(left, 0.1))
+                said = list(readers.map(lambda rank: rank.communicate(timeout=left), self._ranks))
             except subprocess.TimeoutExpired:
                 pytest.fail(f"no end within {seconds} s: {self.statuses()}")
-        said = [rank.communicate() for rank in self._ranks]
         report: dict[str, Any] = json.loads(said[0][0]) if said[0][0] else {}
         return self.statuses(), report, [out + errors for out, errors in said]
 
