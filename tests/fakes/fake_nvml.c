@@ -8,6 +8,7 @@
  * FAKE_NVML_UNSUPPORTED  names of functions that answer "Not Supported", with commas
  * FAKE_NVML_MIG          the GPU that has MIG on, with two instances (default none)
  * FAKE_NVML_FABRIC       state of the fabric (default 3, completed)
+ * FAKE_NVML_HEALTH       health mask of the fabric (default 0x51aa, nothing wrong)
  *
  * Compiled with -DFAKE_OLD it is the library of an R450 driver: newer functions are not exported.
  * GPU 5 has ECC errors, a remapped row and a remap that waits; GPU 1 a process.
@@ -31,6 +32,7 @@ typedef struct { uint gpu, memory; } utilization;
 typedef struct { unsigned char cluster[16]; int status; uint clique; unsigned char state; } fabric_v1;
 typedef struct { uint version; unsigned char cluster[16]; int status; uint clique;
                  unsigned char state; uint health; } fabric_v2;
+typedef struct { uint enabled; } c2c_v1;
 typedef struct { uint version; int sensor; int temperature; } temperature_v1;
 
 static device gpus[8], instances[2];
@@ -150,6 +152,18 @@ int nvmlDeviceGetName(device *d, char *into, uint size)
                                            : "NVIDIA H100 80GB HBM3 MIG 3g.40gb");
 }
 
+int nvmlDeviceGetVbiosVersion(device *d, char *into, uint size)
+{
+    ASK(d);
+    return put(into, size, "96.00.74.00.01");
+}
+
+int nvmlDeviceGetInforomImageVersion(device *d, char *into, uint size)
+{
+    ASK(d);
+    return put(into, size, "G520.0200.00.05");
+}
+
 int nvmlDeviceGetUUID(device *d, char *into, uint size)
 {
     char words[64];
@@ -251,6 +265,7 @@ NUMBER(nvmlDeviceGetPersistenceMode, uint, 1)
 NUMBER(nvmlDeviceGetCurrentClocksThrottleReasons, ull, 1)
 NUMBER(nvmlDeviceGetPowerUsage, uint, 71123)
 NUMBER(nvmlDeviceGetEnforcedPowerLimit, uint, 700000)
+NUMBER(nvmlDeviceGetPowerManagementDefaultLimit, uint, 700000)
 NUMBER(nvmlDeviceGetCurrPcieLinkGeneration, uint, 5)
 NUMBER(nvmlDeviceGetMaxPcieLinkGeneration, uint, 5)
 NUMBER(nvmlDeviceGetCurrPcieLinkWidth, uint, d->index == 2 ? 8 : 16)
@@ -258,6 +273,8 @@ NUMBER(nvmlDeviceGetMaxPcieLinkWidth, uint, 16)
 
 int nvmlDeviceGetClockInfo(device *d, int kind, uint *into) { ASK(d); *into = kind == 1 ? 345 : 0; return OK; }
 int nvmlDeviceGetMaxClockInfo(device *d, int kind, uint *into) { ASK(d); *into = kind == 1 ? 1980 : 0; return OK; }
+int nvmlDeviceGetApplicationsClock(device *d, int kind, uint *into) { ASK(d); *into = kind == 1 ? 1980 : 2619; return OK; }
+int nvmlDeviceGetDefaultApplicationsClock(device *d, int kind, uint *into) { ASK(d); *into = kind == 1 ? 1980 : 2619; return OK; }
 int nvmlDeviceGetTemperature(device *d, int sensor, uint *into) { ASK(d); *into = sensor ? 0 : 31; return OK; }
 int nvmlDeviceGetTemperatureThreshold(device *d, int kind, uint *into) { ASK(d); *into = kind == 1 ? 87 : 92; return OK; }
 
@@ -331,6 +348,15 @@ int nvmlDeviceGetGpuFabricInfoV(device *d, fabric_v2 *into)
     if (into->version != 0x02000024)
         return BAD_VERSION;
     into->status = OK, into->state = (unsigned char)number("FAKE_NVML_FABRIC", "3");
+    memset(into->cluster, 0xc1, sizeof into->cluster), into->clique = 32766;
+    into->health = (uint)strtoul(setting("FAKE_NVML_HEALTH", "0x51aa"), NULL, 16);
+    return OK;
+}
+
+int nvmlDeviceGetC2cModeInfoV(device *d, c2c_v1 *into)
+{
+    ASK(d);
+    into->enabled = 1;
     return OK;
 }
 

@@ -66,6 +66,26 @@ def test_eight_gpus_are_read_whole(driver: Path) -> None:
     assert (first["pcie_width"], first["pcie_width_max"]) == (16, 16)
     assert first["nvlinks"] == [True] * 18
     assert (first["fabric_state"], first["fabric_status"]) == ("completed", 0)
+    assert (first["fabric_cluster"], first["fabric_clique"]) == ("c1" * 16, 32766)
+    assert (first["fabric_faults"], first["c2c"]) == ([], True)
+    assert (first["vbios"], first["inforom"]) == ("96.00.74.00.01", "G520.0200.00.05")
+    assert first["power_limit_default_w"] == 700.0
+    assert (first["application_clock_mhz"], first["application_clock_default_mhz"]) == (1980, 1980)
+    assert first["ecc_after_reset"] is True
+
+
+@pytest.mark.parametrize(
+    ("mask", "faults"),
+    [
+        ("0x51a9", ["degraded-bandwidth"]),
+        ("0x519a", ["route-unhealthy"]),
+        ("0x95aa", ["incorrect-configuration", "fabric-manager-disconnected"]),
+        ("0x0", []),  # of a GPU that cannot say
+    ],
+)
+def test_what_is_wrong_with_the_fabric(driver: Path, mask: str, faults: list[str]) -> None:
+    gpu = _section(driver, FAKE_NVML_HEALTH=mask, FAKE_NVML_GPUS="1")["gpus"][0]
+    assert gpu["fabric_faults"] == faults
 
 
 def test_the_gpu_with_errors_and_the_slowed_one_are_told_apart(driver: Path) -> None:
@@ -191,6 +211,9 @@ def test_an_old_driver_lacks_only_what_is_newer_than_it(old_driver: Path) -> Non
         "rows_failed",
         "fabric_state",
         "fabric_status",
+        "fabric_cluster",
+        "fabric_clique",
+        "fabric_faults",
     }
     assert gpu["problems"]["rows_failed"].startswith("NVML: Function Not Found")
     assert gpu["memory_free_bytes"] == 85520809984 - 1610612736

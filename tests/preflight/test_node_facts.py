@@ -1,9 +1,14 @@
 """What a task tells of its node at once."""
 
-import pytest
+from pathlib import Path
 
+import pytest
+from rules_support import snapshot
+from support import machine
+
+from gpucheck.facts.nvml import Nvml, NvmlGpu
 from gpucheck.machine import LiveHost
-from gpucheck.preflight.task.node_facts import first_facts
+from gpucheck.preflight.task.node_facts import first_facts, with_snapshot
 
 
 def variables(monkeypatch: pytest.MonkeyPatch, **env: str) -> dict[str, str]:
@@ -30,3 +35,24 @@ def test_names_that_are_none_of_theirs_are_left_out(monkeypatch: pytest.MonkeyPa
     assert {"FIX_ME", "MY_TOKEN", "NCCL_odd"}.isdisjoint(found)
     assert all(len(value) < 10_000 for value in found.values())
     assert len(found) < 300
+
+
+def test_a_task_reports_settings_of_its_adapters_and_its_gpus(tmp_path: Path) -> None:
+    root = "/sys/class/infiniband/mlx5_0"
+    host = machine(
+        tmp_path,
+        files={
+            f"{root}/hca_type": "MT4129",
+            f"{root}/fw_ver": "28.39.1002",
+            f"{root}/ports/1/state": "4: ACTIVE",
+            f"{root}/ports/1/rate": "400 Gb/sec (4X NDR)",
+        },
+    )
+    first = first_facts(host, 0, node=None, pid=1)
+    assert first.settings is not None
+    assert first.settings["ports"] == "1 x ACTIVE"
+    gpu = NvmlGpu(index=0, uuid="GPU-1", device_name="NVIDIA H100 80GB HBM3", vbios="96" * 200)
+    found = snapshot(Nvml(gpus=[gpu]))
+    settings = with_snapshot(first, found).settings or {}
+    assert settings["ports"] == "1 x ACTIVE"
+    assert settings["vbios"] == ("96" * 200)[:200]

@@ -19,6 +19,16 @@ CLOCK_REASONS = (
 )
 """NVML's reasons for clocks below their maximum, from the lowest bit up."""
 
+FABRIC_FAULTS = (
+    "degraded-bandwidth",
+    "route-recovery",
+    "route-unhealthy",
+    "access-timeout-recovery",
+    "incorrect-configuration",
+    "fabric-manager-disconnected",
+)
+"""What NVML's health mask of the NVLink fabric can say against a GPU."""
+
 ComputeMode = Literal["default", "exclusive-thread", "prohibited", "exclusive-process"]
 
 
@@ -58,6 +68,8 @@ class NvmlGpu(Facts, frozen=True, kw_only=True):
     memory_free_bytes: int | None = None
     processes: list[GpuProcess] | None = None
     ecc_enabled: bool | None = None
+    ecc_after_reset: bool | None = None
+    """Whether ECC is on after the next reset of the GPU."""
     ecc_corrected: int | None = None
     """Since the driver was loaded."""
     ecc_uncorrected: int | None = None
@@ -76,12 +88,16 @@ class NvmlGpu(Facts, frozen=True, kw_only=True):
     persistence: bool | None = None
     sm_clock_mhz: int | None = None
     sm_clock_max_mhz: int | None = None
+    application_clock_mhz: int | None = None
+    """The clock of the SMs that ``nvidia-smi -ac`` sets; unknown where drivers lack such clocks."""
+    application_clock_default_mhz: int | None = None
     throttle: list[str] | None = None
     """The reasons that currently reduce the clocks: names from ``CLOCK_REASONS``."""
     temperature_c: int | None = None
     temperature_slowdown_c: int | None = None
     power_w: float | None = None
     power_limit_w: float | None = None
+    power_limit_default_w: float | None = None
     utilization_percent: int | None = None
     pcie_generation: int | None = None
     pcie_generation_max: int | None = None
@@ -96,6 +112,17 @@ class NvmlGpu(Facts, frozen=True, kw_only=True):
     """Always ``not-supported`` before Hopper, with or without NVSwitch."""
     fabric_status: int | None = None
     """NVML's result of the registration with the fabric; 0 is success."""
+    fabric_cluster: Annotated[str | None, Private("uuid")] = None
+    """UUID of the NVLink domain, 32 hex digits; "" where the GPU belongs to none."""
+    fabric_clique: int | None = None
+    """GPUs of one cluster and one clique reach each other's memory over NVLink."""
+    fabric_faults: list[str] | None = None
+    """What is wrong with the fabric of this GPU: names from ``FABRIC_FAULTS``."""
+    c2c: bool | None = None
+    """Whether the NVLink-C2C to the CPU is in use; False on GPUs without one."""
+    vbios: str | None = None
+    inforom: str | None = None
+    """Version of the InfoROM image."""
 
 
 class Nvml(Section, frozen=True, kw_only=True):

@@ -16,8 +16,13 @@ difference. Shared memory and the limit of locked memory count if one host has l
 another. Interfaces and adapters (NCCL_SOCKET_IFNAME, NCCL_IB_HCA) count only if some hosts do not
 have the variable at all.
 
-Fix: use the same image or environment on every node, and the same environment variables for every
-rank.
+Settings and firmware of the nodes are compared as well: VBIOS, InfoROM, power limit, application
+clock, persistence mode, ECC, MIG and NVLink fabric of the GPUs; type, firmware, states and rates of
+the RDMA adapters; the modules nvidia_peermem and gdrdrv. What depends on the GPU is compared
+between nodes with one and the same model.
+
+Fix: use the same image or environment on every node, the same firmware and GPU settings, and the
+same environment variables for every rank.
 """
 
 from gpucheck.facts.claims import Severity
@@ -34,7 +39,8 @@ RULE = Rule(
     preflight=InPreflight(
         exit_class=4,
         fix=say(
-            "Give every node the same image or environment, and every rank the same variables."
+            "Give every node the same image or environment, the same firmware and GPU settings, "
+            "and every rank the same variables."
         ),
     ),
 )

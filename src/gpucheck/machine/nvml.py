@@ -23,10 +23,12 @@ not there was not asked. Sizes are bytes, clocks MHz, temperatures degrees Celsi
        "compute_mode": 0, "persistence": 1,
        "sm_clock": 345, "sm_clock_max": 1980, "clocks_event_reasons": 1,
        "temperature": 31, "temperature_slowdown": 87,
-       "power": 71000, "power_limit": 700000, "utilization": 0,
+       "power": 71000, "power_limit": 700000, "power_limit_default": 700000, "utilization": 0,
        "pcie_generation": 5, "pcie_generation_max": 5, "pcie_width": 16, "pcie_width_max": 16,
        "nvlinks": [1, 1, 0],                          by link: active or not
-       "fabric": {"state": 3, "status": 0}}]}
+       "fabric": {"state": 3, "status": 0, "cluster": "9f0c...", "clique": 0, "health": 21},
+       "c2c": 1, "vbios": "96.00.74.00.01", "inforom": "G520.0200.00.05",
+       "application_clock": 1980, "application_clock_default": 1980}]}
 
 A ``handle`` other than 0 is the code of the failure to get one; nothing else is asked then.
 ``used`` of a process is null where the driver does not report it (Windows). When ``init_code`` is
@@ -226,6 +228,12 @@ class _Asker:
             "pcie_width_max": value("nvmlDeviceGetMaxPcieLinkWidth"),
             "nvlinks": lambda: self._nvlinks(handle),
             "fabric": lambda: self._fabric(handle),
+            "c2c": lambda: self._part("isC2cEnabled", "nvmlDeviceGetC2cModeInfoV", handle),
+            "vbios": value("nvmlDeviceGetVbiosVersion"),
+            "inforom": value("nvmlDeviceGetInforomImageVersion"),
+            "power_limit_default": value("nvmlDeviceGetPowerManagementDefaultLimit"),
+            "application_clock": value("nvmlDeviceGetApplicationsClock", _SM_CLOCK),
+            "application_clock_default": value("nvmlDeviceGetDefaultApplicationsClock", _SM_CLOCK),
         }
 
     def _part(self, field: str, name: str, handle: object) -> Any:  # noqa: ANN401  # any field
@@ -303,7 +311,13 @@ class _Asker:
             code = _error(self.call(name, handle, ctypes.byref(info)))
             if not code:
                 # NVML writes one byte of state; the package reads the padding after it, too.
-                return {"state": info.state & 0xFF, "status": info.status}
+                return {
+                    "state": info.state & 0xFF,
+                    "status": info.status,
+                    "cluster": bytes(info.clusterUuid).hex(),
+                    "clique": info.cliqueId,
+                    "health": getattr(info, "healthMask", None),  # the oldest form has none
+                }
             if answer["error"] == _NO_FUNCTION:
                 answer = {"error": code}
         return answer

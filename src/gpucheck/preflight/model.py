@@ -191,6 +191,9 @@ class TaskFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     memlock_bytes: int | None = None
     """The soft limit; -1 is unlimited."""
     variables: Annotated[dict[Name, Text], Meta(max_length=1000)] | None = None
+    settings: Annotated[dict[Name, Name], Meta(max_length=100)] | None = None
+    """Settings and firmware of the node (``task/node_settings.py``), those of the GPUs only from a
+    task that asked NVML."""
     baseline: Baseline | None = None
     """What its GPUs reached before; None without a comparison."""
     problem: Text = ""

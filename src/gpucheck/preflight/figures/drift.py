@@ -12,6 +12,7 @@ from gpucheck.facts.preflight import Culprit
 from gpucheck.findings import nccl_version_mismatch, ranks_heterogeneous
 from gpucheck.language import in_series, listed, say, say_many
 from gpucheck.preflight.diagnose.naming import blamed, clauses, words_of
+from gpucheck.preflight.figures.node_settings import by_setting
 from gpucheck.preflight.model import Facts, Roster, TaskFacts
 
 VARIABLES = (
@@ -88,6 +89,7 @@ def differences(facts: Facts) -> list[Difference]:
             _with_infiniband(facts),
             lambda one: one.memlock_bytes,
         ),
+        *(_differing(name, facts, values) for name, values in by_setting(facts)),
     ]
     return [one for one in found if one is not None]
 

@@ -15,6 +15,7 @@ from gpucheck.findings import gpu_slow, link_slow, no_nvidia_gpu, rank_missing, 
 from gpucheck.language import in_series, in_turn, say, say_many
 from gpucheck.preflight.diagnose.naming import blamed, words_of
 from gpucheck.preflight.figures.bandwidth import Timed
+from gpucheck.preflight.figures.node_settings import fabrics
 from gpucheck.preflight.figures.slow import Reading
 from gpucheck.preflight.model import Facts, Roster, TaskFacts
 from gpucheck.tables.gpu_products import plain_product
@@ -23,6 +24,8 @@ from gpucheck.tables.versions import at_least, parse, released
 
 FILE_LIMIT = 64 * 1024
 _THE_FILE = say("the file")
+_SEVERAL = ", "
+"""Between the NVLink domains of one host (``task/node_settings.py``)."""
 
 
 class PolicyError(ValueError):
@@ -35,7 +38,7 @@ class Requirements(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     ``gpus_per_node`` is exact. ``gpu_model`` is the name that the driver reports, or words of it.
     ``min_busbw`` is in GB/s, for the all-reduce over all GPUs of a node. ``within_peers`` and
     ``within_baseline`` say by how many per cent a rate may lie below that of similar GPUs, or below
-    this GPU's own baseline.
+    this GPU's own baseline. ``one_fabric``: all GPUs belong to one NVLink domain (GB200 NVL72).
     """
 
     gpus_per_node: int | None = None
@@ -47,6 +50,7 @@ class Requirements(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     min_busbw: float | None = None
     within_peers: float | None = None
     within_baseline: float | None = None
+    one_fabric: bool | None = None
 
     def __bool__(self) -> bool:
         """Whether there is any requirement."""
@@ -182,6 +186,7 @@ def violations(
         *_counts(wanted, roster, facts),
         *_models(wanted, roster),
         *_versions(wanted, roster, facts),
+        *_fabrics(wanted, roster, facts),
         *_bandwidths(wanted, roster, timed),
         *_rates(wanted, roster, readings),
     ]
@@ -207,6 +212,13 @@ def unknown(
         )
     if wanted.min_busbw is not None and not any(one.nodes == 1 for one in timed):
         found.append(say("min-busbw cannot be judged: no all-reduce within a node was measured"))
+    if wanted.one_fabric and (who := _without_fabric(facts)):
+        found.append(
+            say(
+                "one-fabric cannot be judged on {hosts}: NVML names no NVLink domain",
+                hosts=words_of(who),
+            )
+        )
     compared = {one.is_of_baseline for one in readings}
     for key, is_of_baseline in (("within_peers", False), ("within_baseline", True)):
         if getattr(wanted, key) is not None and is_of_baseline not in compared:
@@ -296,6 +308,38 @@ def _models(wanted: Requirements, roster: Roster) -> list[Culprit]:
 def _has_words(name: Sequence[str], words: Sequence[str]) -> bool:
     """Whether the name contains the words, in this order and next to each other."""
     return any(list(words) == list(name[at : at + len(words)]) for at in range(len(name)))
+
+
+def _without_fabric(facts: Facts) -> list[str]:
+    known = {facts[task].host for task, domain in fabrics(facts).items() if domain is not None}
+    return sorted({one.host for one in facts.values()} - known)
+
+
+def _fabrics(wanted: Requirements, roster: Roster, facts: Facts) -> list[Culprit]:
+    """Return the hosts that are in another NVLink domain than most, or in several."""
+    if not wanted.one_fabric:
+        return []
+    domains = {facts[task].host: one for task, one in fabrics(facts).items() if one is not None}
+    if len(set(domains.values())) <= 1 and not any(_SEVERAL in one for one in domains.values()):
+        return []
+    usual = Counter(domains.values()).most_common(1)[0][0]
+    return [
+        blamed(
+            requirement_not_met.RULE.slug,
+            roster,
+            [one.rank for one in roster.ranks if one.host == host],
+            hosts=[host],
+            evidence=say(
+                "{host} is in the NVLink domain {domain}, most are in {usual}, and one is required",
+                host=host,
+                domain=domain,
+                usual=usual,
+            ),
+            data={"required": "one-fabric", "found": domain},
+        )
+        for host, domain in domains.items()
+        if domain != usual or _SEVERAL in domain
+    ]
 
 
 _FACTS: dict[str, Callable[[TaskFacts], str | None]] = {

@@ -17,6 +17,7 @@ from gpucheck.language import say
 from gpucheck.machine import Host
 from gpucheck.machine.supervised import Supervised
 from gpucheck.preflight.model import Device, TaskFacts
+from gpucheck.preflight.task.node_settings import adapter_settings, gpu_settings
 from gpucheck.probes.system import environment, limits
 
 _UNLISTED = ("NCCL_", "GLOO_", "FI_")
@@ -28,6 +29,7 @@ _COLLECTIVE = ("NCCL_", "TORCH_", "GLOO_", "CUDA_", "PYTORCH_", "OMP_", "FI_", "
 _PORTS = "/sys/class/infiniband/*/ports/*/state"
 _LONGEST = 4 * 1024 * 1024
 _LONGEST_VALUE = 8192
+_LONGEST_SETTING = 200
 
 
 def first_facts(host: Host, task: int, *, node: int | None, pid: int) -> TaskFacts:
@@ -42,6 +44,7 @@ def first_facts(host: Host, task: int, *, node: int | None, pid: int) -> TaskFac
         shm_bytes=found.shm_total_bytes,
         memlock_bytes=found.memlock_bytes,
         infiniband=_ports(host) if found.infiniband_devices else found.infiniband_devices,
+        settings=_short(adapter_settings(host)),
         variables={
             **_unlisted(host),
             **{k: v[:_LONGEST_VALUE] for k, v in names.items() if k.startswith(_COLLECTIVE)},
@@ -117,7 +120,12 @@ def with_snapshot(facts: TaskFacts, snapshot: Snapshot) -> TaskFacts:
     return msgspec.structs.replace(
         facts, nvlinks=links or facts.nvlinks, driver=release or facts.driver,
         gpu_numbers=numbers or None,
+        settings={**(facts.settings or {}), **_short(gpu_settings(nvml))},
     )  # fmt: skip
+
+
+def _short(settings: dict[str, str]) -> dict[str, str]:
+    return {key: value[:_LONGEST_SETTING] for key, value in settings.items()}
 
 
 class NodeCheck:

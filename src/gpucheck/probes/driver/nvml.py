@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from gpucheck.facts import Answer
-from gpucheck.facts.nvml import CLOCK_REASONS, GpuProcess, MigDevice, Nvml, NvmlGpu
+from gpucheck.facts.nvml import CLOCK_REASONS, FABRIC_FAULTS, GpuProcess, MigDevice, Nvml, NvmlGpu
 from gpucheck.language import say
 from gpucheck.machine import Host
 from gpucheck.probes.driver.reading.answers import (
@@ -32,6 +32,9 @@ _WORDS = {
     _UNKNOWN: "Unknown Error",
 }
 _FABRIC_STATES = ("not-supported", "not-started", "in-progress", "completed")
+_HEALTH_BITS = ((0, 3), (2, 3), (4, 3), (6, 3), (8, 15), (14, 3))
+"""Where each of ``FABRIC_FAULTS`` is in the health mask, and its width as a mask (nvml.h)."""
+_IS_SO, _IS_LOST, _CONFIGURED = 1, 2, 1
 _COMPUTE_MODES = ("default", "exclusive-thread", "prohibited", "exclusive-process")
 
 
@@ -104,6 +107,7 @@ def _gpu(index: int, raw: dict[str, Any]) -> NvmlGpu:
         "processes": _processes(gpu),
         "nvlinks": _nvlinks(gpu, mig_enabled=mig["mig_enabled"] is True),
         "fabric_state": _fabric_state(gpu),
+        "c2c": _c2c(gpu),
     }
     return NvmlGpu(**fields, sources=gpu.notes.sources, problems=gpu.notes.problems)
 
@@ -135,6 +139,21 @@ def _reasons(value: object) -> list[str]:
     return [CLOCK_REASONS[at] if at < len(CLOCK_REASONS) else hex(1 << at) for at in bits]
 
 
+def _cluster(value: object) -> str:
+    """Return the UUID of the cluster; one of zeros stands for none."""
+    digits = text(value.get("cluster") if isinstance(value, dict) else None)
+    return digits if digits.strip("0") else ""
+
+
+def _fabric_faults(value: object) -> list[str]:
+    """Return what the health mask of the fabric says against the GPU."""
+    mask = within("health")(value)
+    fields = [mask >> shift & width for shift, width in _HEALTH_BITS]
+    *flags, configuration, manager = fields
+    wrong = [*(one == _IS_SO for one in flags), configuration > _CONFIGURED, manager == _IS_LOST]
+    return [fault for fault, is_so in zip(FABRIC_FAULTS, wrong, strict=True) if is_so]
+
+
 _FIELDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "handle_code": ("handle", integer),
     "device_name": ("name", text),
@@ -145,6 +164,7 @@ _FIELDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "memory_used_bytes": ("memory", within("used")),
     "memory_free_bytes": ("memory", within("free")),
     "ecc_enabled": ("ecc_mode", flag(item(0, 2))),
+    "ecc_after_reset": ("ecc_mode", flag(item(1, 2))),
     "ecc_corrected": ("ecc_corrected", integer),
     "ecc_uncorrected": ("ecc_uncorrected", integer),
     "ecc_uncorrected_ever": ("ecc_uncorrected_ever", integer),
@@ -156,17 +176,25 @@ _FIELDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "persistence": ("persistence", flag(integer)),
     "sm_clock_mhz": ("sm_clock", integer),
     "sm_clock_max_mhz": ("sm_clock_max", integer),
+    "application_clock_mhz": ("application_clock", integer),
+    "application_clock_default_mhz": ("application_clock_default", integer),
     "throttle": ("clocks_event_reasons", _reasons),
     "temperature_c": ("temperature", integer),
     "temperature_slowdown_c": ("temperature_slowdown", integer),
     "power_w": ("power", _watts),
     "power_limit_w": ("power_limit", _watts),
+    "power_limit_default_w": ("power_limit_default", _watts),
     "utilization_percent": ("utilization", integer),
     "pcie_generation": ("pcie_generation", integer),
     "pcie_generation_max": ("pcie_generation_max", integer),
     "pcie_width": ("pcie_width", integer),
     "pcie_width_max": ("pcie_width_max", integer),
     "fabric_status": ("fabric", within("status")),
+    "fabric_cluster": ("fabric", _cluster),
+    "fabric_clique": ("fabric", within("clique")),
+    "fabric_faults": ("fabric", _fabric_faults),
+    "vbios": ("vbios", text),
+    "inforom": ("inforom", text),
 }
 """The fields of a GPU that are filled from one raw answer: its key and how it is read."""
 
@@ -261,3 +289,9 @@ def _fabric_state(gpu: RawAnswers) -> str | None:
     return gpu.notes.take(
         "fabric_state", state.map(lambda number: _name_of(number, _FABRIC_STATES))
     )
+
+
+def _c2c(gpu: RawAnswers) -> bool | None:
+    if gpu.error("c2c") in (_NOT_SUPPORTED, _NO_FUNCTION):
+        return gpu.fill("c2c", value=False)
+    return gpu.take("c2c", "c2c", flag(integer))
