@@ -46,7 +46,8 @@ _BY_PIP = say(
     "pip installs it, because gpucheck knows of no CUDA build of conda that surely fits. conda "
     "removes only what is named; packages of conda that depend on it stay and use the new one."
 )
-_SPECIAL_ON_WINDOWS = frozenset(" <>&|^%")
+_SPECIAL_ON_WINDOWS = frozenset(" <>&|^%!;,()'`$@{}#")
+"""Characters that cmd or PowerShell gives a meaning outside quotes."""
 
 
 class Python(Derived):
