@@ -120,3 +120,26 @@ def test_gpucheck_never_requires_torch(built: Path) -> None:
     required = [line for line in lines if line.startswith("Requires-Dist:") and "extra" not in line]
     assert not [line for line in required if "torch" in line]
     assert len(required) <= 6
+
+
+def test_a_wheel_is_the_same_bit_for_bit_wherever_and_whenever_it_is_made(
+    built: Path, tmp_path: Path
+) -> None:
+    (sdist,) = built.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        archive.extractall(tmp_path / "elsewhere", filter="data")
+    (root,) = (tmp_path / "elsewhere").iterdir()
+    for file in root.rglob("*"):
+        if file.is_file():
+            file.chmod(file.stat().st_mode & 0o700)
+            os.utime(file, (1_000_000_000, 1_000_000_000))
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-d", str(tmp_path / "again")],
+        cwd=root,
+        env={**os.environ, "TZ": "Asia/Shanghai", "PYTHONHASHSEED": "1"},
+        check=True,
+        capture_output=True,
+        timeout=120,
+    )
+    for file in built.iterdir():
+        assert (tmp_path / "again" / file.name).read_bytes() == file.read_bytes(), file.name

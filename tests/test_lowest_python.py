@@ -1,9 +1,13 @@
-"""The lowest Python that is supported is the one that the tools of the checkout know."""
+"""The lowest Python and the lowest releases that are supported are those that are tested."""
 
 import re
 from pathlib import Path
 
-PROJECT = (Path(__file__).parent.parent / "pyproject.toml").read_text(encoding="utf-8")
+from packaging.requirements import Requirement
+from packaging.version import Version
+
+ROOT = Path(__file__).parent.parent
+PROJECT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
 
 
 def _said(pattern: str) -> str:
@@ -16,3 +20,33 @@ def test_types_and_style_are_checked_for_the_lowest_python_that_is_supported() -
     lowest = _said(r'^requires-python = ">=([\d.]+)"$')
     assert _said(r'^python_version = "([\d.]+)"') == lowest
     assert _said(r'^target-version = "py(\d+)"') == lowest.replace(".", "")
+
+
+def _required() -> dict[str, Requirement]:
+    block = _said(r"(?s)^dependencies = \[(.*?)^\]")
+    found = [Requirement(one) for one in re.findall(r'"(.+?)",', block)]
+    return {one.name: one for one in found}
+
+
+def _pinned(file: str) -> dict[str, Version]:
+    """Return the releases in a file of requirements."""
+    text = (ROOT / file).read_text(encoding="utf-8")
+    return {name: Version(it) for name, it in re.findall(r"(?m)^([a-z-]+)==([\w.]+)", text)}
+
+
+def test_the_lowest_releases_are_the_lower_bounds() -> None:
+    lowest = _pinned("tests/lowest.txt")
+    assert lowest.keys() == _required().keys()
+    for name, one in _required().items():
+        (bound,) = (Version(each.version) for each in one.specifier if each.operator == ">=")
+        assert lowest[name].release[: len(bound.release)] == bound.release
+
+
+def test_every_requirement_has_an_upper_bound_and_a_release_with_hashes() -> None:
+    tried = _pinned("requirements.txt")
+    assert tried.keys() == _required().keys()
+    for name, one in _required().items():
+        assert any(each.operator == "<" for each in one.specifier)
+        assert tried[name] in one.specifier
+    text = (ROOT / "requirements.txt").read_text(encoding="utf-8")
+    assert all("--hash=sha256:" in part for part in re.split(r"(?m)^[a-z-]+==", text)[1:])
