@@ -16,7 +16,7 @@ import msgspec
 
 from gpucheck.cli.options import PREFLIGHT_FORMATS, rendered
 from gpucheck.cli.preflight_lines import ProgressLine, print_line
-from gpucheck.cli.run import open_tables
+from gpucheck.cli.run import open_tables, say_whose_python
 from gpucheck.cli.selftests import test_names
 from gpucheck.cli.text import (
     RefusedError,
@@ -283,6 +283,8 @@ class Run:
             raise click.UsageError(say("no Python interpreter was found: name one with --python"))
         if candidates[0].problem:
             raise RefusedError(printable(candidates[0].problem))
+        if self._entrance.task == 0 and not self._options["quiet"]:
+            say_whose_python(self._host, wish)
         return candidates[0].executable
 
     def _find_entrance(self) -> entrance.Entrance:

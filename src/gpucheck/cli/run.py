@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from gpucheck.cli.text import RefusedError, printable, words_of
+from gpucheck.cli.text import RefusedError, echo, printable, words_of
 from gpucheck.language import say, spoken
 
 if TYPE_CHECKING:  # imported late: --help does not need them
@@ -86,6 +86,8 @@ def run_probes(
 
     wish = TargetWish(python=options["python"])
     _refuse_wrong_python(host, wish)
+    if not options["quiet"]:
+        say_whose_python(host, wish)
     progress = Progress(sys.stderr) if sys.stderr.isatty() and not options["quiet"] else None
     collector = Collector(
         host,
@@ -114,6 +116,32 @@ def _refuse_wrong_python(host: "Host", wish: "TargetWish") -> None:
 
     if why := refusal(host, wish):
         raise RefusedError(printable(why, limit=_LONGEST_REFUSAL))
+
+
+def say_whose_python(host: "Host", wish: "TargetWish") -> None:
+    """Say on stderr that root is about to run another user's Python, if it is so."""
+    from gpucheck.machine.owners import foreign_owner  # noqa: PLC0415
+
+    if (found := foreign_owner(host, wish)) is None:
+        return
+    path, uid = found
+    line = say(
+        "gpucheck now runs {python} as root, although user {user} can change it. Run gpucheck as "
+        "{user} if you do not trust that environment.",
+        python=path,
+        user=_user(uid),
+    )
+    echo(line, limit=_LONGEST_REFUSAL)
+
+
+def _user(uid: int) -> str:
+    """Return the name of a user, or the number of one without a name."""
+    import pwd  # noqa: PLC0415  # Windows has no such module
+
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
 
 
 def prepare_judgement(tables: "Tables") -> Iterator[None]:
