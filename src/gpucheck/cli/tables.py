@@ -97,7 +97,8 @@ def show(name: str | None, filters: tuple[str, ...], **options: Any) -> None:  #
     is_flag=True,
     help=say(
         "Ask the package index that pip is configured for which releases of torch, torchvision, "
-        "torchaudio, torchtext and triton the tables lack. Uses the network."
+        "torchaudio, torchtext and triton the tables lack. Uses the network. If pip's "
+        "configuration names no index, --index-url must name one."
     ),
 )
 @click.option(
@@ -124,7 +125,7 @@ def check_set(
     from gpucheck.tables.check import problems  # noqa: PLC0415
 
     if index_url is not None and not against_index:
-        raise click.UsageError("--index-url goes with --against-index.")
+        raise click.UsageError(say("--index-url goes with --against-index."))
     tables = open_tables(options["tables"], whole=False)
     found = [printable(problem) for problem in problems(tables)]
     well = say("Tables {version} of {date}: all is well.", version=tables.version, date=tables.date)
@@ -135,7 +136,7 @@ def check_set(
         from gpucheck.cli.against_index import against_index as compare  # noqa: PLC0415
 
         answer["index"], more, status = compare(tables, index_url)
-        lines += more
+        lines += map(spoken, more)
     _write(answer, "\n".join((*lines, "")), options)
     ctx.exit(status)
 
