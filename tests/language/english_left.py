@@ -11,22 +11,50 @@ from gpucheck.language import Sentence, speaking
 
 _SENTENCE = re.compile(r"(?<![\w/.`=-])(?:[A-Za-z][a-z']*[,:;]? ){3,}[a-z']+(?![\w/`=-])")
 """Four words and more with single blanks between them."""
+_TOKEN = r"[^\s<>\"\u2018-\u201d\u3000-\u303f\u4e00-\u9fff\uff00-\uffef]+"
+_SMALL_WORD = re.compile(
+    rf"(?<!\S)(?:{_TOKEN} )?(?<![\w.-])(?:the|an|of|at|on|by|with|from|is|are|was|and|or) {_TOKEN}"
+)
+"""One of the words that only a sentence has, with its neighbours: ``nvcc on PATH``."""
+_HALF_WIDTH = re.compile(
+    r"(?:GPU|cuda:)\s?\d+ \([^()]*\)|\((?:pid|CUDA) [\d.]+\)|\((?:sm_|cu)\d+\)"  # our own brackets
+    r"|[\u4e00-\u9fff] ?[(,;!?]|[),;!?] ?[\u4e00-\u9fff]|[）」】][ ]|[ ][（，。；：、]"
+    r"|(?<![\w/.`=-])[a-z]+(?:-[a-z]+)+, [a-z]+(?:-[a-z]+)+"  # a list of slugs
+)
+"""Brackets, commas and blanks that do not belong beside Chinese words."""
+_HAN = re.compile(r"[\u4e00-\u9fff]")
 _COMMAND = re.compile(r" {6,}[^\u4e00-\u9fff]*$")
 """Commands, and values that go on in another line, are indented and have no Chinese."""
 _QUOTED = re.compile(r"“[^”\n]{1,200}”|\"[^\"\n]{1,200}\"|`[^`\n]{1,200}`")
 """What other programs print."""
+_ADDRESS = re.compile(r"https?://[^\s，。；：、）]+ ?")
+"""A blank behind it keeps the punctuation out of it."""
 _PARTS = re.compile(r"[,:;]")
 
 
 def english_left(text: str, foreign: str) -> list[str]:
     """Return runs of English words that nothing foreign (a message, a file's content) has said."""
-    runs = (
-        one[0].strip(" ,:;")
-        for line in _QUOTED.sub("", text).splitlines()
-        if not _COMMAND.match(line)
-        for one in _SENTENCE.finditer(line)
-    )
-    return [run for run in runs if not all(part.strip() in foreign for part in _PARTS.split(run))]
+    lines = _lines(text)
+    runs = (one[0].strip(" ,:;") for line in lines for one in _SENTENCE.finditer(line))
+    left = [run for run in runs if not all(part.strip() in foreign for part in _PARTS.split(run))]
+    small = (one[0] for line in lines if _HAN.search(line) for one in _SMALL_WORD.finditer(line))
+    return left + [words for words in small if words.strip(".,:;") not in foreign]
+
+
+def half_width_left(text: str, foreign: str) -> list[str]:
+    """Return brackets, commas and blanks beside Chinese words that the rule for them forbids.
+
+    The rule is in docs/translations.md. It is for real translations: the pseudo one keeps signs.
+    """
+    lines = (line.strip() for line in _lines(text) if _HAN.search(line))
+    found = (one[0].strip() for line in lines for one in _HALF_WIDTH.finditer(line))
+    return [words for words in found if words not in foreign]
+
+
+def _lines(text: str) -> list[str]:
+    """Return the lines that are no commands, with a word in place of what is quoted."""
+    plain = _ADDRESS.sub("Q", _QUOTED.sub("Q", text))
+    return [line for line in plain.splitlines() if not _COMMAND.match(line)]
 
 
 def foreign_words(snapshot: Snapshot) -> str:

@@ -9,7 +9,7 @@ import pytest
 import report_samples as samples
 import translations
 from language import pseudo
-from language.english_left import english_left, foreign_words
+from language.english_left import english_left, foreign_words, half_width_left
 from language.running import Run
 from language.said import foreign_in
 
@@ -93,6 +93,7 @@ def test_the_page_of_each_finding(slug: str) -> None:
             text = text.partition("\n\n")[2]
     quoted = r"`[^`]*`|\"[^\"]*\"|“[^”]*”"  # what other programs print
     assert english_left(re.sub(quoted, "", text), "") == []
+    assert half_width_left(re.sub(quoted, "Q", text), "") == []
     assert "\n严重程度：" in text
 
 

@@ -15,7 +15,7 @@ from gpucheck.cli.options import (
 from gpucheck.cli.run import open_tables, refuse_broken
 from gpucheck.cli.spelling import Group, OneOf, meant, there_are, with_hint
 from gpucheck.cli.text import colored, page_width, printable, write_out
-from gpucheck.language import say, spoken
+from gpucheck.language import in_series, say, spoken
 
 if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.tables import Table, Tables
@@ -216,7 +216,7 @@ def _filter(table: "Table", said: str) -> tuple[str, str]:
         refused = say(
             "{given} is not KEY=VALUE with a column of this table: {columns}.",
             given=repr(printable(said)),
-            columns=", ".join(known),
+            columns=in_series(known),
         )
         raise click.UsageError(with_hint(refused, meant(key, known)))
     return key, value
@@ -229,7 +229,7 @@ def _hint(table: "Table", wanted: list[tuple[str, str]]) -> str:
     lines = []
     for key, value in wanted:
         if not matching(table, [(key, value)]):
-            near = ", ".join(printable(one) for one in near_values(table, key, value))
+            near = in_series([printable(one) for one in near_values(table, key, value)])
             filter_ = f"{key}={printable(value)}"
             if near:
                 hint = say("No row has {filter}; near it: {values}.", filter=filter_, values=near)
