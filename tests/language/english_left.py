@@ -11,9 +11,9 @@ from gpucheck.language import Sentence, speaking
 
 _SENTENCE = re.compile(r"(?<![\w/.`=-])(?:[A-Za-z][a-z']*[,:;]? ){3,}[a-z']+(?![\w/`=-])")
 """Four words and more with single blanks between them."""
-_TOKEN = r"[^\s<>\"\u2018-\u201d\u3000-\u303f\u4e00-\u9fff\uff00-\uffef]+"
+_WORD = r"[^\s<>\"\u2018-\u201d\u3000-\u303f\u4e00-\u9fff\uff00-\uffef]+"
 _SMALL_WORD = re.compile(
-    rf"(?<!\S)(?:{_TOKEN} )?(?<![\w.-])(?:the|an|of|at|on|by|with|from|is|are|was|and|or) {_TOKEN}"
+    rf"(?<!\S)(?:{_WORD} )?(?<![\w.-])(?:the|an|of|at|on|by|with|from|is|are|was|and|or) {_WORD}"
 )
 """One of the words that only a sentence has, with its neighbours: ``nvcc on PATH``."""
 _HALF_WIDTH = re.compile(
