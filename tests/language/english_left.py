@@ -17,11 +17,13 @@ _SMALL_WORD = re.compile(
 )
 """One of the words that only a sentence has, with its neighbours: ``nvcc on PATH``."""
 _HALF_WIDTH = re.compile(
-    r"(?:GPU|cuda:)\s?\d+ \([^()]*\)|\((?:pid|CUDA) [\d.]+\)|\((?:sm_|cu)\d+\)"  # our own brackets
+    r"(?<=[\w+.] )\([^()]*\)"  # a name with brackets of its own is said by the machine
     r"|[\u4e00-\u9fff] ?[(,;!?]|[),;!?] ?[\u4e00-\u9fff]|[）」】][ ]|[ ][（，。；：、]"
     r"|(?<![\w/.`=-])[a-z]+(?:-[a-z]+)+, [a-z]+(?:-[a-z]+)+"  # a list of slugs
 )
 """Brackets, commas and blanks that do not belong beside Chinese words."""
+_OUR_PHRASES = ("chosen_by", "selected_via", "why", "searched")
+"""Fields of facts whose values are words of gpucheck."""
 _HAN = re.compile(r"[\u4e00-\u9fff]")
 _COMMAND = re.compile(r" {6,}[^\u4e00-\u9fff]*$")
 """Commands, and values that go on in another line, are indented and have no Chinese."""
@@ -70,11 +72,10 @@ def _plain(value: object) -> Iterator[str]:
     elif isinstance(value, str):
         yield value
     elif isinstance(value, msgspec.Struct):
-        for field in value.__struct_fields__:
-            yield from _plain(getattr(value, field))
+        fields = (one for one in value.__struct_fields__ if one not in _OUR_PHRASES)
+        yield from _plain([getattr(value, field) for field in fields])
     elif isinstance(value, dict):
-        for one in (*value.keys(), *value.values()):
-            yield from _plain(one)
+        yield from _plain([*value.keys(), *value.values()])
     elif isinstance(value, list | tuple | set):
         for one in value:
             yield from _plain(one)

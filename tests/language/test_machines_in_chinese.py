@@ -54,7 +54,8 @@ def test_a_few_english_words_in_a_chinese_line_are_found(line: str) -> None:
 )
 def test_half_width_signs_beside_chinese_words_are_found(line: str) -> None:
     assert half_width_left(line, "") != []
-    assert half_width_left("GPU 0（Orin (nvgpu)）：Debian 12 (bookworm)，内核 6.8", "") == []
+    names = "Orin (nvgpu)，Debian GNU/Linux 12 (bookworm)"
+    assert half_width_left(f"GPU 0（计算能力 8.7）：{names}，内核 6.8", names) == []
 
 
 @pytest.mark.exhaustive

@@ -179,8 +179,7 @@ def test_a_command_says_whole_sentences(
 
 @pytest.mark.parametrize("words", _COMMANDS, ids=" ".join)
 def test_a_command_writes_no_half_width_signs(words: tuple[str, ...], run: Run) -> None:
-    foreign = foreign_in(json.loads(run(*words, "--format", "json")))
-    assert half_width_left(run(*words, "--lang", "zh"), foreign) == []
+    assert half_width_left(run(*words, "--lang", "zh"), "") == []
 
 
 def test_triage_and_its_reply(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
