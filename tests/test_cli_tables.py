@@ -9,8 +9,7 @@ from click.testing import CliRunner, Result
 from index_server import Reply, Served, index_of, page
 
 from gpucheck import cli
-from gpucheck.facts import Answer
-from gpucheck.machine.package_index import Index
+from gpucheck.machine.package_index import PipSettings
 from gpucheck.tables import tables_dir
 from gpucheck.tables.catalogue import all_tables
 
@@ -248,8 +247,7 @@ KNOWN = "torch-2.9.1-cp312-cp312-win_amd64.whl"
 @pytest.fixture
 def without_pip(monkeypatch: pytest.MonkeyPatch) -> None:
     """Start no pip: a fast test has no processes."""
-    configured = Answer(Index("https://nowhere.invalid/simple"), "pip")
-    monkeypatch.setattr("gpucheck.machine.package_index.configured", lambda _run: configured)
+    monkeypatch.setattr("gpucheck.machine.package_index.pip_settings", lambda _run: PipSettings())
 
 
 def against(served: Served, *more: str) -> Result:
@@ -275,6 +273,17 @@ def test_releases_that_the_tables_lack_are_named() -> None:
         "/simple/torch/",
         "/simple/torchvision/",
     ]
+
+
+@pytest.mark.usefixtures("without_pip")
+def test_without_an_index_of_pips_one_must_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_args: object, **_more: object) -> None:
+        pytest.fail("an index was asked")
+
+    monkeypatch.setattr("gpucheck.machine.package_index.read_page", refuse)
+    done = run("check", "--against-index")
+    assert done.exit_code == 2
+    assert "Error: pip's configuration names no index: give --index-url URL\n" in done.stderr
 
 
 @pytest.mark.usefixtures("without_pip")

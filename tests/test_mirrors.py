@@ -37,11 +37,11 @@ from gpucheck.machine.target import TargetWish
 from gpucheck.output import json_format
 from gpucheck.probes.collector import Collector
 
-TUNA = "https://pypi.tuna.tsinghua.edu.cn/simple"
+MIRROR = "https://mirrors.example.cn/simple"
 BASE = "https://wheels.corp.example/whl"
 CPU = torch_of("2.6.0+cpu")  # PyPI's own build of this release is cu124, which fits
-PIP = PackageSources(pip_index=TUNA, pip_extra_indexes=[], uv_index="", conda_channels=[])
-UV = PackageSources(pip_index="", pip_extra_indexes=[], uv_index=TUNA, conda_channels=[])
+PIP = PackageSources(pip_index=MIRROR, pip_extra_indexes=[], uv_index="", conda_channels=[])
+UV = PackageSources(pip_index="", pip_extra_indexes=[], uv_index=MIRROR, conda_channels=[])
 OF_UV = Interpreter(
     status="ok", executable=PYTHON, version="3.12.4", kind="uv", has_pip=False, prefix="/v"
 )
@@ -64,9 +64,9 @@ def last(*sections: Section, python: Interpreter = VENV) -> str:
 def test_pips_own_mirror_is_used_and_named_in_a_sentence() -> None:
     made = fix(PIP)
     assert made.commands[-1] == f"{PYTHON} -m pip install {PLAIN}"
-    assert f"pip is configured to use {TUNA}, so it takes PyTorch from there." in made.text
+    assert f"pip is configured to use {MIRROR}, so it takes PyTorch from there." in made.text
     with speaking("zh"):
-        assert f"pip 已配置使用 {TUNA}" in spoken(made.text)
+        assert f"pip 已配置使用 {MIRROR}" in spoken(made.text)
 
 
 def test_without_a_configuration_nothing_changes() -> None:
@@ -83,8 +83,8 @@ def test_without_a_configuration_nothing_changes() -> None:
         PackageSources(pip_index="https://m.example/pytorch-wheels/simple", pip_extra_indexes=[]),
         PackageSources(pip_index="https://pytorch.m.example/simple", pip_extra_indexes=[]),
         PackageSources(pip_index="https://m.example/whl/cu128", pip_extra_indexes=[]),
-        PackageSources(pip_index=TUNA, pip_extra_indexes=["https://m.example/whl/cu118"]),
-        PackageSources(pip_index=TUNA),
+        PackageSources(pip_index=MIRROR, pip_extra_indexes=["https://m.example/whl/cu118"]),
+        PackageSources(pip_index=MIRROR),
         PackageSources(pip_index="https://m.example/](x) y/simple", pip_extra_indexes=[]),
         UV,
     ],
@@ -94,7 +94,7 @@ def test_what_may_have_other_builds_is_no_mirror_of_pypi(sources: PackageSources
 
 
 def test_a_second_mirror_of_pypi_does_no_harm() -> None:
-    second = PackageSources(pip_index=TUNA, pip_extra_indexes=["https://m.example/pypi/simple"])
+    second = PackageSources(pip_index=MIRROR, pip_extra_indexes=["https://m.example/pypi/simple"])
     assert last(second).endswith(f"install {PLAIN}")
 
 
@@ -108,7 +108,7 @@ def test_another_build_than_pypis_keeps_its_index() -> None:
 def test_uv_counts_for_commands_of_uv_alone() -> None:
     made = fix(UV, python=OF_UV)
     assert made.commands[-1] == f"uv pip install --python {PYTHON} {PLAIN}"
-    assert f"uv is configured to use {TUNA}, so it takes PyTorch from there." in made.text
+    assert f"uv is configured to use {MIRROR}, so it takes PyTorch from there." in made.text
     assert last(PIP, python=OF_UV).endswith(NAMED)
 
 
@@ -118,12 +118,12 @@ def test_a_new_environment_does_not_have_the_configuration_of_the_old_one() -> N
         prefix="/usr", externally_managed=True,
     )  # fmt: skip
     own = PackageSources(
-        pip_index=TUNA, pip_extra_indexes=[], sources={"pip_index": "/usr/pip.conf"}
+        pip_index=MIRROR, pip_extra_indexes=[], sources={"pip_index": "/usr/pip.conf"}
     )
     assert last(own, python=debian).endswith(NAMED)
     made = fix(PIP, python=debian)
     assert made.commands[-1] == f"~/gpu-env/bin/pip install {PLAIN}"
-    assert TUNA in made.text
+    assert MIRROR in made.text
 
 
 # A mirror of PyTorch's wheels.
@@ -183,7 +183,7 @@ def test_recommend_says_which_mirror_is_used(monkeypatch: pytest.MonkeyPatch) ->
             run("recommend", "--torch", f"=={release}", "--format", "json").stdout
         )
         assert ("--index-url" in found["commands"][-1]) is not is_pypis
-        assert any(TUNA in note for note in found["notes"]) is is_pypis
+        assert any(MIRROR in note for note in found["notes"]) is is_pypis
 
 
 @pytest.mark.parametrize(
@@ -220,20 +220,20 @@ def report_of(name: str, instead: str, *, request: Request | None = None) -> str
     recording = machine_files.copied(name)
     for path, data in recording.files.items():
         if path.endswith("pip.conf"):
-            recording.files[path] = data.replace(b"pypi.tuna.tsinghua.edu.cn", instead.encode())
+            recording.files[path] = data.replace(b"mirrors.example.cn", instead.encode())
     host = RecordedHost(recording)
     collector = Collector(host, TABLES, wish=TargetWish(python=None), request=request or Request())
     return json_format.render(judge_machine(collector.collect().snapshot, TABLES))
 
 
-def test_a_public_mirror_stays_in_a_report_and_its_login_does_not() -> None:
-    text = report_of("cpu-build-pip-mirror", "mirrors.aliyun.com")
-    assert "https://mirrors.aliyun.com/simple" in text
+def test_pytorchs_own_index_stays_in_a_report_and_a_login_does_not() -> None:
+    text = report_of("cpu-build-pip-mirror", "download.pytorch.org/whl")
+    assert "https://download.pytorch.org/whl/simple" in text
     assert "hunter2" not in text
 
 
-def test_a_private_index_has_a_pseudonym_in_a_report() -> None:
-    text = report_of("cpu-build-pip-mirror", "pypi.acme.corp/team-x")
+def test_any_other_index_has_a_pseudonym_in_a_report() -> None:
+    text = report_of("cpu-build-pip-mirror", "index.acme.example/team-x")
     report = json.loads(text)
     assert "acme" not in text
     assert "team-x" not in text

@@ -82,12 +82,13 @@ def test_an_extension_of_ones_own_keeps_its_name_to_itself() -> None:
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        ("https://pypi.tuna.tsinghua.edu.cn/simple", "https://pypi.tuna.tsinghua.edu.cn/simple"),
-        ("https://pypi.acme.corp:8443/team/simple", "https://address1/dir1/simple"),
+        ("https://download.pytorch.org/whl/cu128", "https://download.pytorch.org/whl/cu128"),
+        ("https://mirrors.example.cn/pypi/simple", "https://address1/pypi/simple"),
+        ("https://index.acme.example:8443/team/simple", "https://address1/dir1/simple"),
         ("https://10.1.2.3/pypi/simple", "https://address1/pypi/simple"),
     ],
 )
-def test_the_address_of_a_private_index(before: str, after: str) -> None:
+def test_the_address_of_an_index(before: str, after: str) -> None:
     section = PackageSources(pip_index=before, pip_extra_indexes=[before])
     found = redacted(ALICE, section).get(PackageSources)
     assert (found.pip_index, found.pip_extra_indexes) == (after, [after])

@@ -14,7 +14,7 @@ from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from packaging.version import Version
 
 from gpucheck.machine import LiveHost
-from gpucheck.machine.package_index import configured, read_page
+from gpucheck.machine.package_index import configured, pip_settings, read_page
 from gpucheck.tables.index_page import PageError, PageFile, files
 from gpucheck.tables.versions import numbers
 
@@ -39,7 +39,7 @@ class NoIndexError(Exception):
 
 def read_files(project: str) -> list[PageFile]:
     """Return the files that the index, for which pip is configured, has of a project."""
-    index = configured(LiveHost().run)
+    index = configured(pip_settings(LiveHost().run))
     if index.value is None:
         raise NoIndexError(index.problem)
     page = read_page(index.value, project)

@@ -34,6 +34,7 @@ COMMANDS = list(commands(cli.gpucheck))
 def test_the_help_of_each_command(words: tuple[str, ...], run: Run) -> None:
     text = run(*words, "--help", "--lang", "zh")
     assert english_left(_without_examples(text), "") == []
+    assert "Project-Id-Version" not in text  # the header of a catalogue, under the key ""
     assert text.startswith(f"用法：{' '.join(('gpucheck', *words))} [OPTIONS]")
     assert "\n选项：\n" in text
     assert all(width_of(line) <= 80 for line in text.splitlines())

@@ -9,7 +9,7 @@ import pytest
 import report_samples as samples
 import translations
 from language import pseudo
-from language.english_left import english_left, foreign_words
+from language.english_left import english_left, foreign_words, half_width_left
 from language.running import Run
 from language.said import foreign_in
 
@@ -34,6 +34,17 @@ _LOG = """Traceback (most recent call last):
     model.cuda()
 RuntimeError: The NVIDIA driver on your system is too old (found version 11040).
 """
+_COMMANDS = (
+    ("recommend", "--gpu", "4090", "--driver", "580"),
+    ("recommend", "--gpu", "4090", "--driver", "580", "--tool", "conda"),
+    ("recommend", "--jetpack", "6.2"),
+    ("recommend", "--gpu", "GTX 780"),
+    ("compat", "gpu=4090", "driver=535.104.05", "torch=2.9.1+cu130", "python=3.12"),
+    ("compat", "gpu=H100", "torch=2.9.1"),
+    ("tables", "show"),
+    ("tables", "check"),
+    ("tables", "show", "xid", "xid=79"),
+)
 _TAKEN = re.compile(r'"taken": "[^"]*"')
 
 
@@ -78,6 +89,7 @@ def test_what_the_catalogue_lacks_is_english_as_a_whole() -> None:
         assert spoken(unknown) == "Nobody has translated this: unknown"
         assert spoken(say("unknown")) == "未知"
         assert spoken("unknown") == "unknown"  # somebody else's word
+        assert spoken(Sentence("")) == ""  # gettext has the header of the catalogue there
     assert spoken(say("unknown")) == "unknown"
 
 
@@ -93,6 +105,7 @@ def test_the_page_of_each_finding(slug: str) -> None:
             text = text.partition("\n\n")[2]
     quoted = r"`[^`]*`|\"[^\"]*\"|“[^”]*”"  # what other programs print
     assert english_left(re.sub(quoted, "", text), "") == []
+    assert half_width_left(re.sub(quoted, "Q", text), "") == []
     assert "\n严重程度：" in text
 
 
@@ -152,21 +165,7 @@ def test_a_report_is_said_as_a_whole(name: str, form: str, monkeypatch: pytest.M
     assert [one for line in lines for one in english_left(line, foreign)] == []
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("recommend", "--gpu", "4090", "--driver", "580"),
-        ("recommend", "--gpu", "4090", "--driver", "580", "--tool", "conda"),
-        ("recommend", "--jetpack", "6.2"),
-        ("recommend", "--gpu", "GTX 780"),
-        ("compat", "gpu=4090", "driver=535.104.05", "torch=2.9.1+cu130", "python=3.12"),
-        ("compat", "gpu=H100", "torch=2.9.1"),
-        ("tables", "show"),
-        ("tables", "check"),
-        ("tables", "show", "xid", "xid=79"),
-    ],
-    ids=" ".join,
-)
+@pytest.mark.parametrize("words", _COMMANDS, ids=" ".join)
 def test_a_command_says_whole_sentences(
     words: tuple[str, ...], run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -176,6 +175,11 @@ def test_a_command_says_whole_sentences(
     text = run(*words, "--lang", "zh")
     assert text != english
     assert english_left(text, foreign) == []
+
+
+@pytest.mark.parametrize("words", _COMMANDS, ids=" ".join)
+def test_a_command_writes_no_half_width_signs(words: tuple[str, ...], run: Run) -> None:
+    assert half_width_left(run(*words, "--lang", "zh"), "") == []
 
 
 def test_triage_and_its_reply(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,27 +10,36 @@ from index_server import index_of, page
 
 from gpucheck.facts import Answer
 from gpucheck.machine import Ran
-from gpucheck.machine.package_index import DEFAULT_INDEX, Index, configured, named, read_page
+from gpucheck.machine.package_index import (
+    Index,
+    PipSettings,
+    configured,
+    named,
+    pip_settings,
+    read_page,
+)
 
 
-def pip(printed: str, status: int = 0) -> Answer[Index]:
+def settings(printed: str, status: int = 0) -> PipSettings:
     def run(words: list[str], timeout: float) -> Answer[Ran]:
         assert words[1:] == ["-m", "pip", "config", "list"]
         assert timeout > 0
         return Answer(Ran(status=status, out=printed, err=""), "pip")
 
-    return configured(run, {"PIP_INDEX_URL": "https://from.variable/simple"})
+    return pip_settings(run, {"PIP_INDEX_URL": "https://from.variable/simple"})
+
+
+def pip(printed: str, status: int = 0) -> Answer[Index]:
+    return configured(settings(printed, status))
 
 
 @pytest.mark.parametrize(
     ("printed", "address"),
     [
-        ("global.cert='/a.pem'\n", DEFAULT_INDEX),
         ("global.index-url='https://site/simple'\n", "https://site/simple"),
         ("global.index-url='https://a'\n:env:.index-url='https://b'\n", "https://b"),
         ("install.index-url='https://a'\nglobal.index-url='https://b'\n", "https://a"),
-        ("wheel.index-url='https://a'\n", DEFAULT_INDEX),
-        ("nonsense\n=\n.=''\n", DEFAULT_INDEX),
+        (":env:.index-url=''\nglobal.index-url='https://a'\n", "https://a"),
     ],
 )
 def test_the_index_that_pip_is_configured_for(printed: str, address: str) -> None:
@@ -39,10 +48,31 @@ def test_the_index_that_pip_is_configured_for(printed: str, address: str) -> Non
     assert found.value.address == address
 
 
+@pytest.mark.parametrize(
+    "printed",
+    [
+        "global.cert='/a.pem'\n",
+        "wheel.index-url='https://a'\n",
+        "nonsense\n=\n.=''\n",
+        ":env:.index-url=''\n",
+        "global.index-url='\n",
+    ],
+)
+def test_no_index_is_assumed_where_pip_names_none(printed: str) -> None:
+    found = pip(printed)
+    assert found.value is None
+    assert found.problem == "pip's configuration names no index: give --index-url URL"
+
+
+def test_without_pip_and_its_variables_no_index_is_assumed() -> None:
+    found = pip_settings(lambda _words, _timeout: Answer(None, "pip", "not there"), {})
+    assert configured(found).value is None
+
+
 def test_certificates_hold_for_an_index_that_was_named() -> None:
-    found = pip(":env:.cert='/a.pem'\n")
-    assert named("https://other/simple", found.value) == Index("https://other/simple", "/a.pem")
-    assert named("https://other/simple", None).certificates == ""
+    found = settings(":env:.cert='/a.pem'\n")
+    assert named("https://other/simple", found) == Index("https://other/simple", "/a.pem")
+    assert named("https://other/simple", PipSettings()).certificates == ""
 
 
 def test_without_pip_its_variables_hold() -> None:

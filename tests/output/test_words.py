@@ -1,5 +1,6 @@
 import pytest
 
+from gpucheck.language import speaking, spoken
 from gpucheck.output.words import clean, counted, shown, size
 
 
@@ -56,3 +57,10 @@ def test_counts_and_sizes() -> None:
     assert counted(["NVIDIA T4"]) == "NVIDIA T4"
     assert counted(["A", "B", "A"]) == "2 x A, 1 x B"
     assert size(0) == "0 bytes"
+
+
+def test_phrases_of_gpucheck_among_the_facts_are_translated_and_words_of_others_are_not() -> None:
+    with speaking("zh"):
+        assert spoken(shown("not found", "why")) == "没有找到"
+        assert spoken(shown("none", "NVIDIA_VISIBLE_DEVICES")) == "none"
+        assert spoken(shown("file too short", "why")) == "file too short"

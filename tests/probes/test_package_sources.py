@@ -61,17 +61,17 @@ def test_nothing_configured_is_known_and_no_lack(tmp_path: Path) -> None:
 
 def test_a_machine_with_a_mirror_in_pip_conf() -> None:
     found = of_machine("cpu-build-pip-mirror")
-    assert found.pip_index == "https://pypi.tuna.tsinghua.edu.cn/simple"
+    assert found.pip_index == "https://mirrors.example.cn/simple"
     assert found.source("pip_index") == USER
     assert (found.pip_extra_indexes, found.uv_index, found.conda_channels) == ([], "", [])
 
 
 def test_a_machine_with_condarc() -> None:
     found = of_machine("conda-cpu-build-mirrors")
-    base = "https://mirrors.tuna.tsinghua.edu.cn/anaconda"
+    base = "https://mirrors.example.cn/anaconda"
     assert found.conda_channels == [f"{base}/cloud/conda-forge", f"{base}/pkgs/main"]
     assert found.source("conda_channels") == RC
-    assert found.pip_index == "https://mirrors.aliyun.com/pypi/simple"
+    assert found.pip_index == "https://index.example.cn/pypi/simple"
 
 
 # pip
@@ -250,15 +250,15 @@ def test_the_environments_own_condarc_comes_first(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("address", "kept"),
     [
-        ("HTTPS://PyPI.org/simple/", "https://pypi.org/simple"),
-        ("https://user:secret@pypi.corp:8443/simple", "https://pypi.corp:8443/simple"),
-        ("https://token@pypi.corp/simple?key=1#x", "https://pypi.corp/simple"),
+        ("HTTPS://Index.Example/simple/", "https://index.example/simple"),
+        ("https://user:secret@index.corp:8443/simple", "https://index.corp:8443/simple"),
+        ("https://token@index.corp/simple?key=1#x", "https://index.corp/simple"),
         ("https://dl.corp/a1b2c3d4e5f6a7b8c9d0e1f2/simple", "https://dl.corp/(hidden)/simple"),
         ("https://[fe80::1]:80/simple", "https://[fe80::1]:80/simple"),
-        ("https://u:a@b@pypi.corp/simple", ""),
-        ("https://pypi.corp/sim ple", ""),
+        ("https://u:a@b@index.corp/simple", ""),
+        ("https://index.corp/sim ple", ""),
         ("${INDEX}", ""),
-        ("ftp://pypi.corp/simple", ""),
+        ("ftp://index.corp/simple", ""),
         ("https://", ""),
     ],
 )

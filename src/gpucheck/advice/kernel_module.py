@@ -185,7 +185,7 @@ class ModuleFixes(Derived):
         return Cause(
             why=say(
                 "modprobe.d or the kernel's command line keeps it out ({lines})",
-                lines="; ".join(lines),
+                lines=in_series(lines),
             ),
             facts=("driver.blacklist",),
             fixes=(

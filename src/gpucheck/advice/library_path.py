@@ -99,7 +99,7 @@ class CopyFixes(Derived):
         ]
         if have.startswith("GLIBC_"):
             glibc = have.removeprefix("GLIBC_")
-            older = self._torch.install_for(f"glibc {glibc}")
+            older = self._torch.install_for(say("glibc {glibc}", glibc=glibc))
             if older is not None:
                 fixes.append(or_else(older))
         return fixes

@@ -28,9 +28,12 @@ class Card(Struct, frozen=True):
     capability: str
 
     def __str__(self) -> str:
+        """Return ``NVIDIA H100 (sm_90)``, as a sentence: ``say`` keeps it one."""
         major, minor = self.capability.split(".")
         code = f"sm_{major}{minor}"
-        return code if self.label == self.capability else f"{self.label} ({code})"
+        if self.label == self.capability:
+            return code
+        return say("{gpu} ({code})", gpu=self.label, code=code)
 
 
 class Situation(Struct, frozen=True, kw_only=True):
@@ -74,7 +77,8 @@ class Offer(Struct, frozen=True, kw_only=True):
     note: str = ""
 
     def __str__(self) -> str:
-        return f"torch {self.torch} ({self.build})"
+        """Return ``torch 2.9.1 (cu128)``, as a sentence: ``say`` keeps it one."""
+        return say("torch {torch} ({build})", torch=self.torch, build=self.build)
 
 
 class Offers:

@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpucheck.cli.text import printable
+from gpucheck.cli.text import printable, words_of
+from gpucheck.language import in_series, say
 
 if TYPE_CHECKING:
     from gpucheck.machine.package_index import Index
@@ -30,15 +31,29 @@ def against_index(tables: "Tables", address: str | None) -> tuple[dict[str, Any]
             problems[project] = printable(problem)
         if problem and project == _FIRST:
             break  # the others would say the same
-    lines = [
-        f"{project} {release} is on {shown} and not in the tables."
+    lines: list[str] = [
+        say(
+            "{project} {release} is on {index} and not in the tables.",
+            project=project,
+            release=release,
+            index=shown,
+        )
         for project, releases in lacks.items()
         for release in releases
     ]
-    lines += [f"{project}: {problem}." for project, problem in problems.items()]
-    asked = ", ".join(project for project in lacks if project not in problems)
+    lines += [
+        say("{project}: {problem}.", project=project, problem=problem)
+        for project, problem in problems.items()
+    ]
+    asked = in_series([project for project in lacks if project not in problems])
     if not lines:
-        lines.append(f"{shown} has no release that the tables lack: {asked}.")
+        lines.append(
+            say(
+                "{index} has no release that the tables lack: {projects}.",
+                index=shown,
+                projects=asked,
+            )
+        )
     answer = {"address": index.shown, "unknown": lacks, "problems": problems}
     return answer, lines, _NO_ANSWER if problems else _UNKNOWN if any(lacks.values()) else 0
 
@@ -47,16 +62,21 @@ def _index(address: str | None) -> "Index":
     """Return the index that was named, else the one that pip is configured for.
 
     Raises:
-        click.UsageError: pip is told to use none.
+        click.UsageError: pip is configured for none, or is told to use none.
     """
     from gpucheck.machine import LiveHost  # noqa: PLC0415
-    from gpucheck.machine.package_index import configured, named  # noqa: PLC0415
+    from gpucheck.machine.package_index import (  # noqa: PLC0415
+        configured,
+        named,
+        pip_settings,
+    )
 
-    found = configured(LiveHost().run)
+    settings = pip_settings(LiveHost().run)
     if address is not None:
-        return named(address, found.value)
+        return named(address, settings)
+    found = configured(settings)
     if found.value is None:
-        raise click.UsageError(f"{found.problem[:1].upper()}{found.problem[1:]}.")
+        raise click.UsageError(found.problem)
     return found.value
 
 
@@ -74,4 +94,4 @@ def _releases(index: "Index", project: str) -> tuple[list[str], str]:
     try:
         return releases(page.value.media_type, page.value.body, project), ""
     except PageError as error:
-        return [], str(error)
+        return [], words_of(error)

@@ -28,7 +28,7 @@ from gpucheck.cli.text import (
     write_out,
 )
 from gpucheck.facts import builtins
-from gpucheck.language import say
+from gpucheck.language import in_series, say
 from gpucheck.machine import LiveHost
 from gpucheck.machine.target import TargetWish, choose, refusal
 from gpucheck.preflight import drill as drills
@@ -338,7 +338,7 @@ class Run:
         """Report that more than one rank stays away if a task uses all GPUs of its node."""
         place = self._entrance
         if place.task == 0 and place.local_tasks == 1 and not place.one_gpu and drill.absent:
-            tasks = ", ".join(map(str, sorted(drill.absent)))
+            tasks = in_series([str(task) for task in sorted(drill.absent)])
             self._note(
                 say(
                     "--drill absent: task {tasks} stays away, with every GPU of its node",

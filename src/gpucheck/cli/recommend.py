@@ -361,8 +361,8 @@ def _describe(options: dict[str, Any], tables: "Tables", notes: list[str]) -> "S
     )
     arch = options["arch"] or (processor if os == here.os else "x86_64")
     said = [
-        words
-        for words, given in ((f"{os} (--os)", options["os"]), (f"{arch} (--arch)", options["arch"]))
+        say("{value} ({option})", value=value, option=option)
+        for option, value, given in (("--os", os, options["os"]), ("--arch", arch, options["arch"]))
         if os and not given
     ]
     if said:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from gpucheck.cli.text import RefusedError, echo, printable, words_of
-from gpucheck.language import say, spoken
+from gpucheck.language import in_series, say, spoken
 
 if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.facts.snapshot import Snapshot
@@ -174,7 +174,7 @@ class Progress:
         if seconds < 1:
             return
         driver = seconds > _SLOW and any(name in _ASK_THE_DRIVER for name in names)
-        told = {"names": ", ".join(names), "seconds": seconds}
+        told = {"names": in_series(names), "seconds": seconds}
         if driver:
             line = say(
                 "waiting for {names} ({seconds:.0f} s; GPUs without persistence mode wake slowly)",

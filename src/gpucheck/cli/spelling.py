@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gpucheck.cli.text import printable
-from gpucheck.language import any_of, current_language, in_turn, say, spoken
+from gpucheck.language import any_of, current_language, in_series, in_turn, say, spoken
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -93,7 +93,7 @@ def with_hint(refused: str, hint: str) -> str:
 
 def there_are(names: "Iterable[str]") -> str:
     """Return the names that there are."""
-    return say("There are {names}.", names=", ".join(names))
+    return say("There are {names}.", names=in_series(list(names)))
 
 
 def slug_of(said: str) -> str:

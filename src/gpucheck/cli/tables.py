@@ -15,7 +15,7 @@ from gpucheck.cli.options import (
 from gpucheck.cli.run import open_tables, refuse_broken
 from gpucheck.cli.spelling import Group, OneOf, meant, there_are, with_hint
 from gpucheck.cli.text import colored, page_width, printable, write_out
-from gpucheck.language import say, spoken
+from gpucheck.language import in_series, say, spoken
 
 if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.tables import Table, Tables
@@ -97,7 +97,8 @@ def show(name: str | None, filters: tuple[str, ...], **options: Any) -> None:  #
     is_flag=True,
     help=say(
         "Ask the package index that pip is configured for which releases of torch, torchvision, "
-        "torchaudio, torchtext and triton the tables lack. Uses the network."
+        "torchaudio, torchtext and triton the tables lack. Uses the network. If pip's "
+        "configuration names no index, --index-url must name one."
     ),
 )
 @click.option(
@@ -124,7 +125,7 @@ def check_set(
     from gpucheck.tables.check import problems  # noqa: PLC0415
 
     if index_url is not None and not against_index:
-        raise click.UsageError("--index-url goes with --against-index.")
+        raise click.UsageError(say("--index-url goes with --against-index."))
     tables = open_tables(options["tables"], whole=False)
     found = [printable(problem) for problem in problems(tables)]
     well = say("Tables {version} of {date}: all is well.", version=tables.version, date=tables.date)
@@ -135,7 +136,7 @@ def check_set(
         from gpucheck.cli.against_index import against_index as compare  # noqa: PLC0415
 
         answer["index"], more, status = compare(tables, index_url)
-        lines += more
+        lines += map(spoken, more)
     _write(answer, "\n".join((*lines, "")), options)
     ctx.exit(status)
 
@@ -215,7 +216,7 @@ def _filter(table: "Table", said: str) -> tuple[str, str]:
         refused = say(
             "{given} is not KEY=VALUE with a column of this table: {columns}.",
             given=repr(printable(said)),
-            columns=", ".join(known),
+            columns=in_series(known),
         )
         raise click.UsageError(with_hint(refused, meant(key, known)))
     return key, value
@@ -228,7 +229,7 @@ def _hint(table: "Table", wanted: list[tuple[str, str]]) -> str:
     lines = []
     for key, value in wanted:
         if not matching(table, [(key, value)]):
-            near = ", ".join(printable(one) for one in near_values(table, key, value))
+            near = in_series([printable(one) for one in near_values(table, key, value)])
             filter_ = f"{key}={printable(value)}"
             if near:
                 hint = say("No row has {filter}; near it: {values}.", filter=filter_, values=near)

@@ -13,7 +13,7 @@ from gpucheck.cli.run import open_tables
 from gpucheck.cli.spelling import OneOf
 from gpucheck.cli.text import colored, echo, page_width, printable, words_of, write_out
 from gpucheck.cli.triage_batch import answer_batch
-from gpucheck.language import in_turn, say
+from gpucheck.language import in_series, in_turn, say
 
 if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.engine import Report
@@ -90,7 +90,7 @@ def _refuse_what_does_not_fit(options: dict[str, Any]) -> None:
         raise click.UsageError(say("--summary counts the tickets of --batch."))
     fitting = _SUMMARY_FORMATS if options["summary"] else _FORMATS
     if options["form"] not in fitting:
-        form, formats = options["form"], ", ".join(fitting)
+        form, formats = options["form"], in_series(fitting)
         if options["summary"]:
             raise click.UsageError(
                 say(

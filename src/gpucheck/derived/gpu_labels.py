@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 from gpucheck.facts.nvml import NvmlGpu
-from gpucheck.language import in_series, say
+from gpucheck.language import Sentence, in_series, say
 
 _SUPERCHIP = r"\bG[BH][0-9]{2,3}\b"
 
@@ -27,12 +27,12 @@ def gpu_names(gpus: Sequence[NvmlGpu], places: Sequence[int]) -> str:
 
 def _name(gpus: Sequence[NvmlGpu], at: int) -> str:
     index, name = gpu_index(gpus, at), gpus[at].device_name
-    return f"GPU {index} ({name})" if name else say("GPU {index} (an NVIDIA GPU)", index=index)
+    return numbered_gpu(index, name) if name else say("GPU {index} (an NVIDIA GPU)", index=index)
 
 
-def gpus_are(gpus: Sequence[NvmlGpu], places: Sequence[int]) -> str:
-    """Return the names and the matching verb."""
-    return f"{gpu_names(gpus, places)} {'is' if len(places) == 1 else 'are'}"
+def numbered_gpu(index: int, name: str) -> Sentence:
+    """Return ``GPU 0 (NVIDIA H100)``."""
+    return say("GPU {index} ({name})", index=index, name=name)
 
 
 def at_pci(addresses: Sequence[str | None]) -> str:

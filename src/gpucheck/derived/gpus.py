@@ -3,6 +3,7 @@
 import msgspec
 
 from gpucheck.derived.base import Derived
+from gpucheck.derived.gpu_labels import numbered_gpu
 from gpucheck.derived.visible_devices import Mask, read_mask
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.cuda_driver import CudaDriver
@@ -205,7 +206,7 @@ class Gpus(Derived):
             capability = (self._pci.gpus or [])[on_bus].compute_capability
             facts.append(f"pci.gpus.{on_bus}.compute_capability")
         return Gpu(
-            label=f"GPU {index} ({name})",
+            label=numbered_gpu(index, name),
             compute_capability=capability,
             facts=tuple(facts),
             product=name,
@@ -227,8 +228,9 @@ class Gpus(Derived):
         facts = [f"pci.gpus.{at}.product" if gpu.product else f"pci.gpus.{at}.device_id"]
         if gpu.compute_capability:
             facts.append(f"pci.gpus.{at}.compute_capability")
+        has_address = ":" in (gpu.address or "")
         return Gpu(
-            label=f"{name} at {gpu.address}" if ":" in (gpu.address or "") else name,
+            label=say("{gpu} at {address}", gpu=name, address=gpu.address) if has_address else name,
             compute_capability=gpu.compute_capability,
             facts=tuple(facts),
             product=name,
@@ -237,11 +239,11 @@ class Gpus(Derived):
 
     def _from_cuda(self, at: int) -> Gpu:
         device = (self._cuda.devices or [])[at]
-        name = device.device_name or "an NVIDIA GPU"
+        name = device.device_name or say("an NVIDIA GPU")
         fact = f"cuda_driver.devices.{at}"
         facts = [f"{fact}.{field}" for field in ("device_name", "compute_capability")]
         return Gpu(
-            label=f"GPU {at} ({name})",
+            label=numbered_gpu(at, name),
             compute_capability=device.compute_capability,
             facts=tuple(facts),
             product=name,
@@ -252,7 +254,7 @@ class Gpus(Derived):
         name = (self._smi.gpu_names or [])[at]
         found = (capability_of(one, self._tables) for one in spellings(name))
         return Gpu(
-            label=f"GPU {at} ({name})",
+            label=numbered_gpu(at, name),
             compute_capability=next((one for one in found if one), None),
             facts=("nvidia_smi.gpu_names",),
             product=name,

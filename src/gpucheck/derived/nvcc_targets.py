@@ -48,7 +48,7 @@ class NvccTargets(Derived):
                 architecture=row.architecture,
                 cuda=row.last_toolkit,
             )
-        return f" ({row.architecture})"
+        return say(" ({architecture})", architecture=row.architecture)
 
     def first(self, capability: str) -> str:
         """Return the first toolkit that supports a capability; "" if the table does not have it."""

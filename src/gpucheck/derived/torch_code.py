@@ -10,7 +10,7 @@ from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.numbers import whole_number
 from gpucheck.facts.system import System
 from gpucheck.facts.torch_build import TorchBuild
-from gpucheck.language import in_series, say, say_many
+from gpucheck.language import Sentence, in_series, say, say_many
 from gpucheck.tables.compilers import Compilers
 from gpucheck.tables.cubin_rules import CubinRules, Runs
 from gpucheck.tables.cudnn_support import CudnnSupport
@@ -194,6 +194,15 @@ class TorchCode(Derived):
             return False
         row = self._builds.build(self._torch.version, self._torch.cuda, platform)
         return row is not None and row.confirmed
+
+
+def build_name(torch: TorchBuild) -> Sentence:
+    """Return ``PyTorch 2.9.1+cu130 (CUDA 13.0)``, as far as it is known."""
+    if not torch.version:
+        return say("this build of PyTorch")
+    if not torch.cuda:
+        return say("PyTorch {version}", version=torch.version)
+    return say("PyTorch {version} (CUDA {cuda})", version=torch.version, cuda=torch.cuda)
 
 
 def some_of(gpus: list[Gpu], judged: list[CodeOnGpu]) -> str:

@@ -26,7 +26,7 @@ import re
 
 import msgspec
 
-from gpucheck.derived.gpu_labels import is_superchip
+from gpucheck.derived.gpu_labels import is_superchip, numbered_gpu
 from gpucheck.derived.gpu_places import GpuPlaces
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.claims import Fix, Severity
@@ -182,7 +182,8 @@ def _held(place: int, gpu: NvmlGpu, *, windows: bool) -> _Held | None:
     if not total or used is None or gpu.mig_enabled:
         return None
     free = total - used if free is None else free
-    name = f"GPU {gpu.index if gpu.index is not None else place} ({gpu.device_name or 'NVIDIA'})"
+    index = place if gpu.index is None else gpu.index
+    name = numbered_gpu(index, gpu.device_name or "NVIDIA")
     nearly_full = free < _FULL * total
     if windows:
         if not nearly_full:
@@ -244,7 +245,7 @@ def _largest(processes: list[GpuProcess]) -> GpuProcess | None:
 
 def _name(process: GpuProcess) -> str:
     if process.process_name:
-        return f"{process.process_name} (pid {process.pid})"
+        return say("{name} (pid {pid})", name=process.process_name, pid=process.pid)
     return say("a process (pid {pid})", pid=process.pid)
 
 

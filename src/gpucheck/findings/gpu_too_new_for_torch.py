@@ -25,7 +25,7 @@ from gpucheck.advice import START_PAGE, DriverFixes, TorchFixes
 from gpucheck.advice.hide_gpus import HideGpus
 from gpucheck.derived import Gpu
 from gpucheck.derived.board import Board
-from gpucheck.derived.torch_code import TorchCode, some_of
+from gpucheck.derived.torch_code import TorchCode, build_name, some_of
 from gpucheck.facts import UnknownFactError
 from gpucheck.facts.claims import Confidence, Fix, Severity, or_else
 from gpucheck.facts.torch_build import TorchBuild
@@ -92,9 +92,8 @@ def check(
     return Hit(
         headline=_with_need(
             say(
-                "PyTorch {version} (CUDA {cuda}) has no code for {gpus}",
-                version=torch.version or "",
-                cuda=torch.cuda,
+                "{build} has no code for {gpus}",
+                build=build_name(torch).at_start(),
                 gpus=some_of(new, judged),
             ),
             new,

@@ -26,7 +26,7 @@ from gpucheck.advice.hide_gpus import HideGpus
 from gpucheck.advice.torch_install import PREVIOUS_PAGE
 from gpucheck.derived import Gpu
 from gpucheck.derived.board import Board
-from gpucheck.derived.torch_code import TorchCode, some_of
+from gpucheck.derived.torch_code import TorchCode, build_name, some_of
 from gpucheck.facts import UnknownFactError
 from gpucheck.facts.claims import Fix, Severity, or_else
 from gpucheck.facts.nvml import Nvml
@@ -99,9 +99,8 @@ def check(  # torch, the GPUs and the ways out
     if old:
         return Hit(
             headline=say(
-                "PyTorch {version} (CUDA {cuda}) no longer has code for {gpus}",
-                version=torch.version or "",
-                cuda=torch.cuda,
+                "{build} no longer has code for {gpus}",
+                build=build_name(torch).at_start(),
                 gpus=some_of(old, judged),
             ),
             evidence=(*code.facts(), *(fact for gpu in old for fact in gpu.facts)),

@@ -17,6 +17,7 @@ Fix: check the cooling (dust, fans, air flow, ambient temperature). For the powe
 power supply, its cables and the limits of the rack.
 """
 
+from gpucheck.derived.gpu_labels import numbered_gpu
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.claims import Fix, Severity
 from gpucheck.facts.nvml import Nvml, NvmlGpu
@@ -115,7 +116,7 @@ def _then(gpu: GpuUnderLoad, at: int, why: str) -> str:
 
 
 def _named(index: int | None, name: str | None, at: int) -> str:
-    return f"GPU {at if index is None else index} ({name or 'NVIDIA'})"
+    return numbered_gpu(at if index is None else index, name or "NVIDIA")
 
 
 def _why(gpu: NvmlGpu) -> str | None:

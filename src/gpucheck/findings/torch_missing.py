@@ -20,7 +20,7 @@ from gpucheck.facts.interpreter import Interpreter, OtherInterpreter
 from gpucheck.facts.request import Request
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, Rule
-from gpucheck.language import say
+from gpucheck.language import phrase, say
 
 RULE = Rule(
     __name__,
@@ -86,14 +86,16 @@ def _why_silent(interpreter: Interpreter) -> str:
 def _headline(python: str | None, chosen_by: str | None) -> str:
     if python and chosen_by:
         return say(
-            "PyTorch is not installed in {python} ({chosen_by})", python=python, chosen_by=chosen_by
+            "PyTorch is not installed in {python} ({chosen_by})",
+            python=python,
+            chosen_by=phrase(chosen_by),
         )
     if python:
         return say("PyTorch is not installed in {python}", python=python)
     if chosen_by:
         return say(
             "PyTorch is not installed in the Python that was examined ({chosen_by})",
-            chosen_by=chosen_by,
+            chosen_by=phrase(chosen_by),
         )
     return say("PyTorch is not installed in the Python that was examined")
 

@@ -44,7 +44,7 @@ class Catalogue:
 
         Other text is somebody else's, and is returned as it is.
         """
-        if not isinstance(text, Sentence):
+        if not isinstance(text, Sentence) or not text.key:  # gettext has its header under ""
             return text
         if text.plural:
             template = self._translations.ngettext(text.key, text.plural, text.number)

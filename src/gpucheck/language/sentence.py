@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from gpucheck.language.spacing import spaced
+
 Part = str | int | float | None
 """The value of a parameter. A :class:`Sentence` among them is translated like the whole."""
 _PLAIN = (str, int, float, type(None))
@@ -78,7 +80,7 @@ class Sentence(str):
     def in_words(self, template: str, part: Callable[[str], str]) -> str:
         """Return another template filled in, with each parameter that is text in its words."""
         params = {name: _changed(value, part) for name, value in self.params.items()}
-        words = filled(template, params)
+        words = spaced(template, params) if params else template
         return words.removesuffix("。") if self.inner else words
 
 

@@ -72,7 +72,9 @@ def ask(host: "Host") -> Answer[dict[str, Any]]:
     try:
         import pynvml  # noqa: PLC0415  # large, and needed only if there may be a driver
     except ImportError as error:
-        return _not_started({"error": f"the package nvidia-ml-py cannot be imported: {error}"}, "")
+        return _not_started(
+            {"error": say("the package nvidia-ml-py cannot be imported: {error}", error=error)}, ""
+        )
     if library is not None:
         pynvml.nvmlLib = library
     asker = _Asker(host, pynvml)

@@ -24,7 +24,6 @@ from gpucheck.facts.answer import said_by
 from gpucheck.language import say
 from gpucheck.machine.base import Ran
 
-DEFAULT_INDEX = "https://pypi.org/simple"
 PAGE_LIMIT = 32 * 1024 * 1024
 PAGE_TIMEOUT = 60.0
 _ACCEPT = (
@@ -62,8 +61,16 @@ class Page(Struct, frozen=True):
     body: bytes
 
 
-def configured(run: Run, environ: Mapping[str, str] | None = None) -> Answer[Index]:
-    """Return the index that pip of this Python takes releases from; PyPI if it names none."""
+class PipSettings(Struct, frozen=True):
+    """What pip is configured for, as far as an index is concerned; "" where it says nothing."""
+
+    index: str = ""
+    certificates: str = ""
+    no_index: bool = False
+
+
+def pip_settings(run: Run, environ: Mapping[str, str] | None = None) -> PipSettings:
+    """Return the settings of the pip of this Python."""
     words = [sys.executable, "-m", "pip", "config", "list"]
     ran = run(words, _PIP_TIMEOUT)
     printed = ran.value.out if ran.value is not None and ran.value.status == 0 else ""
@@ -72,15 +79,29 @@ def configured(run: Run, environ: Mapping[str, str] | None = None) -> Answer[Ind
         environ = os.environ if environ is None else environ
         names = {"index-url": "PIP_INDEX_URL", "cert": "PIP_CERT"}
         settings = {key: environ[name] for key, name in names.items() if environ.get(name)}
-    if settings.get("no-index", "").lower() in ("1", "true", "yes", "on"):
+    return PipSettings(
+        settings.get("index-url", ""),
+        settings.get("cert", ""),
+        settings.get("no-index", "").lower() in ("1", "true", "yes", "on"),
+    )
+
+
+def configured(settings: PipSettings) -> Answer[Index]:
+    """Return the index that pip is configured for, or a problem if its settings name none.
+
+    pip has an index of its own for that case, but gpucheck asks no host that nobody named.
+    """
+    if settings.no_index:
         return Answer(None, "pip config list", say("pip is told to use no index: give --index-url"))
-    address = settings.get("index-url", DEFAULT_INDEX)
-    return Answer(Index(address, settings.get("cert", "")), "pip config list")
+    if not settings.index:
+        problem = say("pip's configuration names no index: give --index-url URL")
+        return Answer(None, "pip config list", problem)
+    return Answer(Index(settings.index, settings.certificates), "pip config list")
 
 
-def named(address: str, other: Index | None) -> Index:
+def named(address: str, settings: PipSettings) -> Index:
     """Return an index that was named; pip's file of certificates holds for it as well."""
-    return Index(address, other.certificates if other is not None else "")
+    return Index(address, settings.certificates)
 
 
 def read_page(
@@ -183,7 +204,8 @@ def _settings(printed: str) -> dict[str, str]:
     for line in printed.splitlines():
         name, equals, value = line.partition("=")
         section, dot, key = name.rpartition(".")
-        if equals and dot and value[:1] == value[-1:] and value[:1] in ("'", '"'):
+        quoted = value[:1] == value[-1:] and value[:1] in ("'", '"')
+        if equals and dot and quoted and len(value) > len("''"):  # pip ignores an empty setting
             found[section, key] = value[1:-1]
     settings: dict[str, str] = {}
     for section in _SECTIONS:

@@ -25,7 +25,7 @@ from gpucheck.findings.form import Finding
 from gpucheck.findings.form.rule import Area as Name
 from gpucheck.language import in_series, phrase, say, say_many
 from gpucheck.output.summary import driver_cuda, driver_release, gpu_names
-from gpucheck.output.words import bracketed, clean, counted, in_line, in_parts, size
+from gpucheck.output.words import bracketed, clean, counted, in_line, in_parts, listing, size
 
 Status = Literal["ok", "error", "warning", "note", "unknown", "none"]
 
@@ -121,7 +121,7 @@ def _gpus(snapshot: Snapshot) -> Area:
     if snapshot.get(System).wsl:
         return _gpus_inside_wsl(snapshot)
     if pci.gpus == []:
-        others = ", ".join(clean(vendor) for vendor in pci.other_display_vendors or ())
+        others = in_series([clean(vendor) for vendor in pci.other_display_vendors or ()])
         also = say("other display controllers: {vendors}", vendors=others) if others else ""
         return Area("GPUs", "none", bracketed(say("no NVIDIA GPU on the PCI bus"), also))
     if snapshot.get(System).os == "macos":
@@ -184,7 +184,7 @@ def _driver(snapshot: Snapshot) -> Area:
         return Area("Driver", "none", say("macOS has no NVIDIA driver"))
     wsl = snapshot.get(System).wsl
     if driver.module_loaded is False and wsl != _WSL_2:
-        packages = clean(", ".join(driver.packages or ()), 60)
+        packages = listing(driver.packages or (), 60)
         installed = say("installed: {packages}", packages=packages) if packages else ""
         none = say("no NVIDIA kernel module is loaded")
         return Area("Driver", "none", in_parts([none, installed]))
@@ -248,7 +248,7 @@ def _toolkit(snapshot: Snapshot) -> Area:
         else:
             told = say("CUDA of unknown version at {path}", path=at)
         via = section.selected_via if section.selected_via != section.selected else ""
-        found = say("by {variable}", variable=clean(via)) if via else ""
+        found = say("by {variable}", variable=phrase(clean(via))) if via else ""
         return Area("Toolkit", "ok", bracketed(told, found))
     if section.selected == "":
         return Area("Toolkit", "none", say("none found; it is only needed to compile CUDA code"))

@@ -174,7 +174,7 @@ def _torch(snapshot: Snapshot) -> str:
 
 def _driver(snapshot: Snapshot) -> str:
     release, cuda = driver_release(snapshot), driver_cuda(snapshot)
-    return clean(f"{release} (CUDA {cuda})" if release and cuda else release)
+    return bracketed(clean(release), f"CUDA {clean(cuda)}" if release and cuda else "")
 
 
 def _gpus(snapshot: Snapshot) -> str:

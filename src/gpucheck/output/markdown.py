@@ -9,7 +9,7 @@ from gpucheck.facts.claims import Fix, Severity
 from gpucheck.facts.selftests import SelfTests
 from gpucheck.facts.snapshot import Snapshot
 from gpucheck.findings.form import Finding
-from gpucheck.language import in_turn, say, spoken
+from gpucheck.language import in_series, in_turn, say, spoken
 from gpucheck.output.areas import areas
 from gpucheck.output.evidence import Line, evidence_lines
 from gpucheck.output.fix_words import caution, label
@@ -128,7 +128,7 @@ def _selftests(report: Report) -> str:
 
 def _table(report: Report) -> str:
     rows = [
-        (term(area.name), term(area.status), area.words, ", ".join(area.slugs))
+        (term(area.name), term(area.status), area.words, in_series(area.slugs))
         for area in areas(report)
     ]
     return table((say("Area"), say("State"), say("Facts"), say("Findings")), rows)

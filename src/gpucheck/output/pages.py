@@ -9,7 +9,7 @@ import msgspec
 from gpucheck.facts import builtins
 from gpucheck.findings import RETIRED, all_rules
 from gpucheck.findings.form import Rule
-from gpucheck.language import Sentence, say, spoken
+from gpucheck.language import Sentence, in_series, say, spoken
 from gpucheck.language.paragraphs import parts, template_of
 from gpucheck.output.layout import WIDTH, Page, between, wrapped
 from gpucheck.output.terms import term
@@ -123,10 +123,10 @@ def _page(rule: Rule, width: int) -> str:
         ),
     ]  # fmt: skip
     if rule.suppressed_by:
-        slugs = ", ".join(rule.suppressed_by)
+        slugs = in_series(rule.suppressed_by)
         facts.append(say("Not reported beside: {slugs} (they explain it).", slugs=slugs))
     if rule.refuted_by:
-        tests = ", ".join(rule.refuted_by)
+        tests = in_series(rule.refuted_by)
         facts.append(
             say("Withdrawn when these self-tests pass on every GPU: {tests}.", tests=tests)
         )

@@ -15,7 +15,7 @@ from pathlib import PurePath
 from typing import Any
 
 from gpucheck.facts import builtins
-from gpucheck.language import in_turn, say, spoken
+from gpucheck.language import in_series, in_turn, say, spoken
 from gpucheck.output import preflight_json, preflight_text, preflight_words
 from gpucheck.output.preflight_public import Public
 from gpucheck.preflight.judgement import Result
@@ -46,7 +46,7 @@ def bundle(path: str, result: Result, history: Sequence[StepResult] = ()) -> tup
     said = say(
         "{archive} has {files}, all of it redacted",
         archive=PurePath(path).name,
-        files=", ".join(files),
+        files=in_series(list(files)),
     )
     return packed, said
 

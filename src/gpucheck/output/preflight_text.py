@@ -114,7 +114,7 @@ def _findings(page: Page, found: list[words.Cause], result: Result) -> None:
 
 def _explain(causes: list[words.Cause]) -> str:
     slugs = [cause.slug for cause in causes if cause.finding is not None][:_SAID]
-    return ", ".join(f"gpucheck explain {slug}" for slug in slugs)
+    return in_series([f"gpucheck explain {slug}" for slug in slugs])
 
 
 def _open_end(page: Page, result: Result) -> None:

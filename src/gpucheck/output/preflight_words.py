@@ -132,7 +132,7 @@ def notices(result: Result) -> list[str]:
 def _with_warnings(words: str, found: list[Cause]) -> str:
     if not found:
         return words
-    names = ", ".join(one.slug for one in found)
+    names = in_series([one.slug for one in found])
     return say("{verdict} - with {slugs}", verdict=words, slugs=names)
 
 
@@ -281,7 +281,8 @@ def spans(ranks: Sequence[int]) -> str:
     shown = packed
     while len(", ".join(shown)) > _LONGEST_SPANS:
         shown = shown[:-1]
-    return ", ".join(shown) + (" ..." if len(shown) < len(packed) else "")
+    those = in_series(shown)
+    return those if len(shown) == len(packed) else say("{those} ...", those=those)
 
 
 def exit_words(result: Result) -> str:

@@ -65,7 +65,7 @@ def passed(tests: SelfTests) -> str:
     everywhere = _devices([result for _path, result in tests.of()])
     left_out = [device for device in everywhere if device not in _devices(good)]
     if left_out:
-        parts.append(say("{devices} not tested", devices=", ".join(left_out)))
+        parts.append(say("{devices} not tested", devices=in_series(left_out)))
     return in_parts(parts)
 
 
@@ -129,7 +129,7 @@ def _where(tests: SelfTests, devices: list[str]) -> str:
         return say("the CPU")
     called = tests.device_names()
     many = len(devices) > _MOST_PLACES
-    words: str = ", ".join(devices)
+    words = in_series(devices)
     if many:
         words = say("{first} to {last}", first=devices[0], last=devices[-1])
     return bracketed(words, counted([called.get(device, "GPU") for device in devices]))
@@ -144,7 +144,7 @@ def places(results: list[SelfTest]) -> str:
         return say(
             "{count} GPUs, {first} to {last}", count=len(names), first=names[0], last=names[-1]
         )
-    return ", ".join(clean(name) for name in names)
+    return in_series([clean(name) for name in names])
 
 
 def _with_end(where: str, detail: str, results: list[SelfTest]) -> str:

@@ -141,7 +141,7 @@ def _finding(page: Page, report: Report, finding: Finding) -> None:
     ]
     if explained:
         page.words(
-            say("This explains as well: {explained}", explained=", ".join(explained)),
+            say("This explains as well: {explained}", explained=in_series(explained)),
             indent=2,
             hang=4,
         )
@@ -186,7 +186,7 @@ def _areas(page: Page, report: Report) -> None:
         words = area.words
         if not words and area.status == "unknown":
             words = say("nothing was said about it")
-        slugs = say("see {slugs}", slugs=", ".join(area.slugs)) if area.slugs else ""
+        slugs = say("see {slugs}", slugs=in_series(area.slugs)) if area.slugs else ""
         cells = [
             (term(area.name), name_column, ""),
             (term(area.status), status_column, _STYLES.get(area.status, "")),

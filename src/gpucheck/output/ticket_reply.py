@@ -2,7 +2,7 @@
 
 import msgspec
 
-from gpucheck.engine import Report
+from gpucheck.engine import OpenQuestion, Report
 from gpucheck.engine.trailer import trailer
 from gpucheck.facts.claims import Confidence, Fix
 from gpucheck.findings import all_rules
@@ -48,7 +48,7 @@ def _reply(report: Report) -> str:
     else:
         parts.append(spoken(_no_cause(report)))
         if report.verdict != "healthy":
-            parts += [spoken(_SEND), block((_command(report),))]
+            parts += _what_to_send(report)
     parts.append(code(trailer(report.verdict, report.root_causes, spoken(_THANKS))))
     return "\n\n".join(parts) + "\n"
 
@@ -122,10 +122,17 @@ def _to_send(finding: Finding) -> tuple[str, ...]:
     return _TO_SEND.get(family, (_COLLECT_ENV,))
 
 
-def _command(report: Report) -> str:
-    """Return the command whose output would decide, which the open question names."""
-    for question in report.open_questions:
-        _, found, command = question.reason.partition("ask for: ")
-        if found:
-            return command
-    return _COLLECT_ENV
+def _what_to_send(report: Report) -> list[str]:
+    """Ask for what would decide: words (a Sentence) in a sentence, a command in a block."""
+    wanted = next(filter(None, map(_asked_for, report.open_questions)), _COLLECT_ENV)
+    if isinstance(wanted, Sentence):
+        return [escaped(say("Please send {what}.", what=wanted))]
+    return [spoken(_SEND), block((wanted,))]
+
+
+def _asked_for(question: OpenQuestion) -> str:
+    """Return what an open question asks for; "" if it asks for nothing."""
+    reason = question.reason
+    if isinstance(reason, Sentence) and isinstance(asked := reason.params.get("command"), str):
+        return asked
+    return reason.partition("ask for: ")[2]

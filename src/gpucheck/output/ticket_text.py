@@ -7,7 +7,7 @@ from gpucheck.engine.trailer import trailer
 from gpucheck.facts.cuda_driver import CudaDriver
 from gpucheck.facts.pasted import Pasted, Taken
 from gpucheck.findings.form import Evidence, Finding
-from gpucheck.language import in_turn, listed, say, say_many, spoken
+from gpucheck.language import in_series, in_turn, listed, say, say_many, spoken
 from gpucheck.output.fix_words import caution, label, with_colon
 from gpucheck.output.layout import Page
 from gpucheck.output.public import public
@@ -103,7 +103,7 @@ def _read(page: Page, pasted: Pasted, *, lines: bool) -> None:
     """Write which formats were recognised; in full also the facts from each, and their lines."""
     page.blank()
     if not lines or not pasted.taken:
-        read = ", ".join(clean(one) for one in pasted.readers or ()) or _unread(pasted)
+        read = in_series([clean(one) for one in pasted.readers or ()]) or _unread(pasted)
         page.labelled(say("Read"), read, column=_COLUMN, style="dim")
         return
     page.words(say("Read"), style="dim")

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from gpucheck.language import Sentence, in_series, say, say_many
+from gpucheck.language import Sentence, in_series, phrase, say, say_many
 
 LONGEST = 300
 """Maximum number of characters shown of one value."""
@@ -17,6 +17,8 @@ _BLANKS = re.compile(r"\s+")
 _NAMES = ("device_name", "product", "project", "library", "executable", "path", "command",
           "address", "xid", "uuid", "process_name", "pid")  # fmt: skip
 """Fields that identify an item of a list, the best first."""
+_OUR_WORDS = frozenset(("why", "chosen_by", "selected_via", "found_via", "searched"))
+"""Fields whose values are phrases of gpucheck, not names or words of other programs."""
 
 
 def clean(text: str, limit: int = LONGEST) -> str:
@@ -64,7 +66,10 @@ def shown(value: object, field: str = "") -> str:
     if isinstance(value, Mapping):
         return _mapping(value)
     if isinstance(value, str):
-        return clean(value) or say("none")
+        words = clean(value)
+        if field in _OUR_WORDS and words and not isinstance(words, Sentence):
+            return phrase(words)
+        return words or say("none")
     if isinstance(value, Sequence):
         return _items(value)
     return clean(str(value))
@@ -109,6 +114,14 @@ def in_line(parts: Sequence[str]) -> str:
     for part in parts[1:]:
         words = say("{first}, {then}", first=words, then=part)
     return words
+
+
+def listing(names: Sequence[str], limit: int = LONGEST) -> str:
+    """Return ``A, B, C``, and after so many characters how many more there are."""
+    some = [clean(name) for name in names]
+    while len(some) > 1 and sum(map(len, some)) > limit:
+        some.pop()
+    return and_more(in_series(some), len(names) - len(some))
 
 
 def in_parts(parts: Sequence[str]) -> str:

@@ -60,7 +60,10 @@ def meant_by(name: str, tables: Tables) -> tuple[str, str] | None:
 def like_product(name: str, tables: Tables) -> str:
     """Return the question which GPU was meant; "" if none is similar."""
     found = products_meant(name, tables)
-    names = [f"{_shown(product)} (sm_{cc.replace('.', '')})" for product, cc in found.items()]
+    names: list[str] = [
+        say("{gpu} ({code})", gpu=_shown(product), code=f"sm_{cc.replace('.', '')}")
+        for product, cc in found.items()
+    ]
     if not names:
         cores: dict[str, str] = {}
         for product, _capability in _known(tables):

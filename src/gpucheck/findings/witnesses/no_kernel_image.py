@@ -157,4 +157,5 @@ def _named(refused: _Refused) -> str:
             name=name,
             capability=capability,
         )
-    return f"{device} ({name or capability})" if name or capability else device
+    known = name or capability
+    return say("{device} ({name})", device=device, name=known) if known else device

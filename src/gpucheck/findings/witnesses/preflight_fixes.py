@@ -65,7 +65,7 @@ def _way(raw: object) -> tuple[Fix, ...]:
         return ()
     here, there = _NO_NAME.sub("", str(raw.get("from"))), _NO_NAME.sub("", str(raw.get("to")))
     own = raw.get("from_address")
-    at = f"{here} ({_NO_NAME.sub('', str(own))})" if own else here
+    at = _at_address(here, _NO_NAME.sub("", str(own))) if own else here
     return (
         _fix(
             say(
@@ -73,7 +73,7 @@ def _way(raw: object) -> tuple[Fix, ...]:
                 "them, a route, a switch. TCP must pass both ways on every port that their systems "
                 "assign (ip_local_port_range, 32768 to 60999 unless it was changed).",
                 here=at,
-                there=f"{there} ({address})",
+                there=_at_address(there, address),
             ),
             f"ip route get {address}  # on {here}",
             f"nc -l {port}  # on {there}",
@@ -81,6 +81,10 @@ def _way(raw: object) -> tuple[Fix, ...]:
             "sysctl net.ipv4.ip_local_port_range  # on both",
         ),
     )
+
+
+def _at_address(host: str, address: str) -> str:
+    return say("{host} ({address})", host=host, address=address)
 
 
 def _own(raw: object) -> tuple[Fix, ...]:

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from gpucheck.output.redact.public_names import (
     CHANNELS,
     HOMES,
-    INDEX_HOSTS,
     INDEX_WORDS,
     NO_USERS,
     ORDINARY,
     SYSTEM_ROOTS,
+    index_hosts,
     is_public,
     is_public_package,
 )
@@ -128,7 +128,7 @@ class Pseudonyms:
         return self._packages.setdefault(name, f"package{len(self._packages) + 1}")
 
     def index(self, value: str) -> str:
-        """Return an address of a package index, or a channel of conda; well-known ones stay."""
+        """Return an address of a package index, or a channel of conda; those of our tables stay."""
         if value not in self._indexes:
             self._indexes[value] = self._new_index(value)
         return self._indexes[value]
@@ -136,7 +136,7 @@ class Pseudonyms:
     def _new_index(self, value: str) -> str:
         scheme, sign, rest = value.partition("://")
         parts = rest.split("/") if sign else value.split("/")
-        if (parts[0] in INDEX_HOSTS) if sign else (parts[0] in CHANNELS):
+        if (parts[0] in index_hosts()) if sign else (parts[0] in CHANNELS):
             return value
         begin = f"{scheme}://{self.address(parts.pop(0))}" if sign else ""
         words = [

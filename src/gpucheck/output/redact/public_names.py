@@ -2,9 +2,11 @@
 
 import re
 from functools import cache
+from urllib.parse import urlsplit
 
 from gpucheck.tables import Tables
 from gpucheck.tables.known_packages import KnownPackages
+from gpucheck.tables.wheel_indexes import WheelIndexes
 
 SYSTEM_ROOTS = (
     "usr/bin", "usr/sbin", "usr/lib", "usr/lib32", "usr/lib64", "usr/libexec", "usr/include",
@@ -64,18 +66,6 @@ HOMES = frozenset(("home", "homes", "users"))
 """The name that follows one of these, in lower case, is a user name."""
 NO_USERS = frozenset(("Public", "Shared", "Default", "root", "linuxbrew", ".linuxbrew"))
 
-INDEX_HOSTS = frozenset(
-    """
-    pypi.org pypi.python.org test.pypi.org files.pythonhosted.org download.pytorch.org
-    pypi.nvidia.com pypi.ngc.nvidia.com conda.anaconda.org repo.anaconda.com
-    pypi.tuna.tsinghua.edu.cn mirrors.tuna.tsinghua.edu.cn mirrors.bfsu.edu.cn mirrors.aliyun.com
-    pypi.mirrors.ustc.edu.cn mirrors.ustc.edu.cn pypi.doubanio.com pypi.douban.com
-    repo.huaweicloud.com mirrors.huaweicloud.com mirrors.cloud.tencent.com mirror.sjtu.edu.cn
-    mirror.sjtug.sjtu.edu.cn mirror.nju.edu.cn mirrors.nju.edu.cn mirrors.zju.edu.cn
-    mirrors.hit.edu.cn mirrors.sustech.edu.cn mirrors.163.com mirror.baidu.com
-    """.split()  # noqa: SIM905
-)
-"""Hosts of package indexes that everybody may use: an address there reveals nothing."""
 INDEX_WORDS = frozenset(
     "simple pypi web whl pytorch anaconda cloud pkgs main free r msys2 conda repository api".split()  # noqa: SIM905
 )
@@ -140,6 +130,16 @@ def is_public_package(name: str) -> bool:
     name.
     """
     return " " in name or _packages().known(_FOR_CUDA.sub("", name.lower())) is not None
+
+
+@cache
+def index_hosts() -> frozenset[str]:
+    """Return the hosts of package indexes that are in our tables: they reveal nothing.
+
+    Every other host becomes a pseudonym, mirrors that everybody may use among them.
+    """
+    rows = Tables().get(WheelIndexes).rows
+    return frozenset(host for row in rows if (host := urlsplit(row.address).hostname))
 
 
 @cache

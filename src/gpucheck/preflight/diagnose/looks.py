@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from gpucheck.facts.claims import Confidence
 from gpucheck.facts.preflight import Look, ProcessState
 from gpucheck.findings import rank_hangs
-from gpucheck.language import say
+from gpucheck.language import in_series, say
 from gpucheck.preflight.diagnose.direct import DirectEvidence
 from gpucheck.preflight.model import RankResult, StepResult
 from gpucheck.preflight.spans import pack
@@ -181,5 +181,5 @@ def _group(one: RankResult) -> str | None:
 
 def _spans(ranks: Iterable[int]) -> str:
     parts = pack(tuple(ranks)).split(",")
-    more = ", ..." if len(parts) > _MOST_SPANS else ""
-    return ", ".join(parts[:_MOST_SPANS]) + more
+    more = ["..."] if len(parts) > _MOST_SPANS else []
+    return in_series([*parts[:_MOST_SPANS], *more])

@@ -39,7 +39,9 @@ def _went(results: list[RankResult]) -> list[Sentence]:
     ends: dict[str, list[int]] = {}
     for one in results:
         if not one.passed:
-            kind = f"{one.status} ({one.kind})" if one.kind not in ("", one.status) else one.status
+            kind: str = one.status
+            if one.kind not in ("", one.status):
+                kind = say("{status} ({kind})", status=one.status, kind=one.kind)
             end = say("{kind} in phase {phase}", kind=kind, phase=one.phase)
             ends.setdefault(end, []).append(one.rank)
     most = sorted(ends.items(), key=lambda pair: -len(pair[1]))[:_MOST]

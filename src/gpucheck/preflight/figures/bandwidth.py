@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from gpucheck.language import say
+from gpucheck.language import in_series, say
 from gpucheck.preflight.figures.peers import Peers
 from gpucheck.preflight.model import Facts, Roster, StepResult
 from gpucheck.tables.bus_bandwidth import BusBandwidths
@@ -190,7 +190,7 @@ def of_table(
     words = say(
         "{rate:g} GB/s, published for {gpus} x {model} at {size} ({sources})",
         rate=row.busbw, gpus=row.gpus, model=model, size=_size(row.size),
-        sources="; ".join(table.titles(row)),
+        sources=in_series(table.titles(row)),
     )  # fmt: skip
     if row.nvls:
         return Expected(busbw=row.busbw, words=words, least=0.5, is_error_below=0.0)

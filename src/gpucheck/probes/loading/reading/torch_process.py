@@ -8,7 +8,7 @@ import msgspec
 from gpucheck.facts import Answer, said_by
 from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.torch_build import TorchBuild
-from gpucheck.language import say
+from gpucheck.language import in_series, say
 from gpucheck.machine import Host
 from gpucheck.machine.binaries.loader import Library, Lost, Process
 from gpucheck.machine.paths import join, name
@@ -169,8 +169,8 @@ def _open_module(host: Host, interpreter: Interpreter, torch: str, done: TorchPr
         _open(done, module, "path")
         return
     others = host.glob(join(glob.escape(torch), "_C.*.so")).value or []
-    names = ", ".join(name(path) for path in others[:_MOST_NAMED])
-    why = f"only {names} is there" if names else "not found"
+    names = in_series([name(path) for path in others[:_MOST_NAMED]])
+    why = say("only {names} is there", names=names) if names else "not found"
     done.lost.append(Lost(f"_C.{interpreter.soabi or '*'}.so", "torch", why))
 
 

@@ -114,7 +114,7 @@ def _missing(name: str, by: str) -> MissingLibrary:
     return MissingLibrary(
         soname=name,
         needed_by=by,
-        searched="torch's lib folder, Library\\bin, the toolkit, Windows, PATH",
+        searched=say("torch's lib folder, Library\\bin, the toolkit, Windows, PATH"),
         why=NOT_FOUND,
         path="",
         fatal=True,

@@ -23,8 +23,6 @@ _IN_NAME = r"(?:cuda-|v|cu)([0-9]{1,2}(?:\.[0-9]+)*)"
 _INCLUDES = ("include", "targets/x86_64-linux/include", "targets/sbsa-linux/include")
 _LIBRARIES = ("lib64", "lib", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib",
               "lib/x86_64-linux-gnu", "lib/aarch64-linux-gnu")  # fmt: skip
-_WHY_SELECTED = (say("CUDA_HOME or CUDA_PATH"), say("nvcc on PATH"))
-"""Why a toolkit is selected, for the catalogues: values of facts are plain text."""
 _CONDA_VERSIONS = ("cuda-version", "cuda-toolkit", "cuda-nvcc", "cudatoolkit-dev")
 
 
@@ -58,8 +56,8 @@ def roots(host: Host, interpreter: Interpreter) -> list[Root]:
 def selected(host: Host) -> tuple[Root, str] | None:
     """Return the toolkit that torch's extension builder takes and why; None if there is none."""
     for root, why in (
-        *((r, "CUDA_HOME or CUDA_PATH") for r in _of_environment(host)),
-        *((r, "nvcc on PATH") for r in _on_path(host)),
+        *((r, say("CUDA_HOME or CUDA_PATH")) for r in _of_environment(host)),
+        *((r, say("nvcc on PATH")) for r in _on_path(host)),
     ):
         return root, why
     if host.identity().os == "windows":
