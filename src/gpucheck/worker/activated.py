@@ -1,7 +1,7 @@
-"""Tests a convolution together with the activation that follows it in most networks.
+"""A convolution with the activation that follows it in every network, as torch's modules have them.
 
-The inputs are integers, so the convolution must be exact. Its result is scaled by a power of two,
-which rounds nothing. So the activation has the same input as in the reference, in every format.
+The convolution is one of integers, which has to be exact, and is scaled by a power of two. So an
+activation gets exactly what it gets in the reference, in whatever format.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _WIDEST = 4.0
 
 
 def check_activated(bench: Bench, fmt: Format, shape: Shape) -> None:
-    """Check a convolution followed by ReLU, sigmoid and tanh; for ReLU, check the gradients too."""
+    """Compare a convolution with ReLU, sigmoid and tanh; with ReLU its gradients, too."""
     if bench.device.type == "cpu" and fmt.name == "fp16":
         return  # several releases have no fp16 activations on the CPU
     torch = bench.torch
@@ -46,7 +46,7 @@ def check_activated(bench: Bench, fmt: Format, shape: Shape) -> None:
 def _computed(
     torch: Torch, shape: Shape, name: str, tensors: tuple[Tensor, ...]
 ) -> dict[str, Tensor]:
-    """Return the result of convolution and activation; for ReLU, both gradients as well."""
+    """Return what the activation makes of the convolution; with ReLU both gradients as well."""
     data, weight = (each.detach().clone().requires_grad_() for each in tensors[:2])
     sums = torch.nn.functional.conv2d(data, weight, None, shape.stride, padding(shape))
     if name != "relu":
@@ -61,6 +61,6 @@ def _computed(
 
 
 def _scale(sums: Tensor) -> float:
-    """Return the power of two that scales the largest exact sum into the activation's useful range."""
+    """Return the power of two that brings the largest of exact sums below what is of use."""
     largest = float(sums.detach().abs().max().double())
     return 2.0 ** math.floor(math.log2(_WIDEST / largest)) if largest > _WIDEST else 1.0

@@ -1,5 +1,4 @@
-"""Describes torch and its GPUs in this process. Every node reports this, and a pre-flight compares
-it."""
+"""What torch and its GPUs are in this process: reported by every node, and compared."""
 
 from __future__ import annotations
 
@@ -22,10 +21,10 @@ _CUDNN_9 = 90000
 
 
 def run(torch: Torch, order: Message, _notes: Message, send: Send) -> None:
-    """Describe the order's ``device``; for ``cpu``, neither CUDA nor cuDNN is touched.
+    """Answer an order for ``device``; on ``cpu`` neither CUDA nor cuDNN is touched.
 
-    The keys of the answer are ``python``, ``torch``, ``cuda``, ``cudnn``, ``nccl`` and ``devices``.
-    A value that is unknown is None, and ``problems`` has the reason under the same key.
+    The answer has ``python``, ``torch``, ``cuda``, ``cudnn``, ``nccl`` and ``devices``. None is
+    unknown, and ``problems`` says why, by the same names.
     """
     answer: Message = {"event": "census", "python": platform.python_version(), "problems": {}}
     is_cuda = str(order.get("device") or "cpu").startswith("cuda")
@@ -86,7 +85,7 @@ def _devices(torch: Torch, problems: Message) -> Iterator[Message]:
 
 
 def _driver() -> Any:  # noqa: ANN401  # a loaded library
-    """Return the CUDA driver's library, which torch has already initialised."""
+    """Return the driver's library; torch has started it."""
     for name in _DRIVERS:
         try:
             return ctypes.CDLL(name)

@@ -46,7 +46,7 @@ def padding(shape: Shape) -> tuple[int, ...]:
 
 
 def terms(shape: Shape) -> dict[str, int]:
-    """Return the maximum number of products in one value of each result."""
+    """Return how many products are added up at most for one value of each result."""
     _data, weight, flow = sizes(shape)
     taps = _product(weight[1:])
     return {"forward": taps, "backward data": taps, "backward weight": _product(flow) // flow[1]}
@@ -60,7 +60,7 @@ def _product(numbers: tuple[int, ...]) -> int:
 
 
 def draw_integers(torch: Torch, seed: int, fmt: Format, shape: Shape) -> tuple[Tensor, ...]:
-    """Draw input, weight and gradient as integers small enough for exact sums of products."""
+    """Draw input, weight and gradient as integers whose sums of products are exact."""
     source = reference.generator(torch, seed)
     wide, narrow = fmt.factor_bits
     return tuple(
@@ -80,8 +80,7 @@ def place(
 
 
 def convolve(torch: Torch, shape: Shape, tensors: tuple[Tensor, ...]) -> dict[str, Tensor]:
-    """Return the convolution and both gradients, computed on the device and in the format of the
-    inputs."""
+    """Return the convolution and both gradients, computed where and in what the inputs are."""
     data, weight = (each.detach().clone().requires_grad_() for each in tensors[:2])
     convolution = getattr(torch.nn.functional, f"conv{len(shape.image)}d")
     result = convolution(data, weight, None, shape.stride, padding(shape), 1, shape.groups)

@@ -1,5 +1,4 @@
-"""Proves that cuDNN can compute a convolution, and finds the backend that torch itself would
-choose."""
+"""Who computes a convolution: proof that cuDNN can, and what torch itself would choose."""
 
 from __future__ import annotations
 
@@ -21,9 +20,9 @@ _TRANSPOSED = False
 
 
 def prove_cudnn(bench: Bench) -> None:
-    """Call cuDNN by torch's operator for it, and require that ``conv2d`` would choose cuDNN too.
+    """Call cuDNN by its own operator, and require that ``conv2d`` would choose it, too.
 
-    Without an NVIDIA GPU nothing is required.
+    Nothing is required where there is no NVIDIA GPU.
     """
     if bench.device.type != "cuda":
         not_tested(bench, _PART, say("cuDNN works on GPUs only"))
@@ -34,11 +33,10 @@ def prove_cudnn(bench: Bench) -> None:
 
 
 def require_cudnn(bench: Bench) -> None:
-    """Fail unless torch chooses cuDNN for the convolutions that cuDNN normally computes.
+    """Fail unless cuDNN computes the convolutions that are its own.
 
-    Depthwise convolutions, activations and normalisation are not examined, because torch has its
-    own kernels for them. Convolutions in half precision are not examined either, because several
-    releases of torch avoid cuDNN for them on purpose.
+    Depthwise convolutions, activations and normalisation are left out: torch has kernels of its own
+    for them. So are half-precision ones: several releases of torch avoid cuDNN for them on purpose.
 
     Raises:
         Failed: ``cudnn-not-used``, or what ``reference.same`` raises.
@@ -98,7 +96,7 @@ def _tensors(bench: Bench, shape: Shape) -> tuple[tuple[Tensor, ...], tuple[Tens
 
 
 def _by_operator(bench: Bench, shape: Shape) -> tuple[Tensor, Tensor]:
-    """Convolve by the operator that uses only cuDNN; return the arguments that it was given."""
+    """Convolve by cuDNN's own operator, which takes nothing else; return what it was given."""
     torch = bench.torch
     bench.stage("cudnn_convolution, " + shape.name)
     drawn, (data, weight) = _tensors(bench, shape)
@@ -119,8 +117,7 @@ def _by_operator(bench: Bench, shape: Shape) -> tuple[Tensor, Tensor]:
 
 
 def _backend(bench: Bench, shape: Shape, tensors: tuple[Tensor, Tensor]) -> str | None:
-    """Return the backend that torch would choose for this convolution; None if that cannot be found
-    out."""
+    """Return what torch would compute this convolution with; None when it cannot be learnt."""
     bench.stage(say("which library computes the {name} convolution", name=shape.name))
     return _selected(bench.torch, shape, tensors) or _profiled(bench.torch, shape, tensors)
 
@@ -143,7 +140,7 @@ def _selected(torch: Torch, shape: Shape, tensors: tuple[Tensor, Tensor]) -> str
 
 
 def _profiled(torch: Torch, shape: Shape, tensors: tuple[Tensor, Tensor]) -> str | None:
-    """Return the operator that the profiler recorded below ``conv2d``."""
+    """Look which operator the profiler saw at work below ``conv2d``."""
     convolution = getattr(torch.nn.functional, f"conv{len(shape.image)}d")
     try:
         with torch.autograd.profiler.profile() as seen:

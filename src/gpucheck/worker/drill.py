@@ -1,7 +1,7 @@
-"""Drills: faults made on purpose, in the one worker whose order asks for them.
+"""Drills: faults made on purpose, inside the one worker that is ordered to.
 
-A drill replaces functions of torch that a trial calls. The trial itself, and everything that judges
-it, is unchanged.
+Functions of torch that a trial calls are replaced, so that the trial, and everything that judges
+it, works as usual.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ def arm(torch: Torch, order: Message) -> list[Stop]:
     """Put the faults of an order in place.
 
     Returns:
-        what to call once before the first collective; it may never return. It is not a Python
-        function, and replacements have the names of torch's functions. So the worker's stack, which
-        the diagnosis reads, looks like a real fault.
+        what to call once before the first collective; it may never return. These are not functions
+        of Python, and the replaced ones have the names of torch's own: the stack of the worker,
+        which the diagnosis reads, shows a fault and not a drill.
     """
     stops: list[Stop] = []
     for fault in (order.get("drill") or {}).get("faults") or ():
@@ -69,14 +69,13 @@ def _before_all_reduce(torch: Torch, act: Callable[[Any], Any]) -> None:
 
 
 def _slow_down(torch: Torch, factor: float) -> None:
-    """Slow the device down: repeat each matrix product and each copy ``factor`` times."""
+    """Repeat each matrix product and copy so many times."""
     torch.mm = _repeated(torch.mm, factor)
     torch.Tensor.copy_ = _repeated(torch.Tensor.copy_, factor)
 
 
 def _repeated(call: Callable[..., Any], factor: float) -> Callable[..., Any]:
-    """Return a function that runs the given one ``factor`` times; on average, if that is not a
-    whole number."""
+    """Return the function done ``factor`` times, on average where that is no whole number."""
     owed = 0.0
 
     def slow(*given: Any, **named: Any) -> Any:  # noqa: ANN401  # as torch's own
