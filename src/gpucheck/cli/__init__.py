@@ -24,7 +24,8 @@ from gpucheck.language import Language, Sentence, current_language, say, speak, 
 
 _NOT_COMMANDS = (
     "against_index", "help_page", "live_table", "options", "preflight_lines", "preflight_run",
-    "recommend_options", "run", "selftests", "spelling", "text", "triage_batch",
+    "recommend_machine", "recommend_options", "recommend_words", "run", "selftests", "spelling",
+    "text", "triage_batch",
 )  # fmt: skip
 _OWN = ("--help", "-h", "--version")
 """Options that only the group has."""
