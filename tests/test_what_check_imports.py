@@ -19,10 +19,12 @@ list(prepare_judgement(Tables()))
 print(*sys.modules.keys() - before, sep="\\n")
 """
 NOT_NEEDED = (
-    "ctypes", "gpucheck.cli.triage", "gpucheck.messages.form", "gpucheck.messages.loading",
+    "ctypes", "gpucheck.advice.command_class", "gpucheck.cli.triage", "gpucheck.engine.exact_fix",
+    "gpucheck.messages.form", "gpucheck.messages.loading", "gpucheck.output.evidence",
     "gpucheck.output.junit", "gpucheck.output.machine_folder",
     "gpucheck.probes.loading.reading.windows", "gpucheck.selftest", "gpucheck.ticket",
-    "gpucheck.whatif", "gpucheck.worker", "pathlib", "pynvml", "queue", "statistics",
+    "gpucheck.whatif", "gpucheck.worker", "pathlib", "pkgutil", "pynvml", "queue",
+    "statistics", "subprocess",
 )  # fmt: skip
 
 

@@ -1,12 +1,12 @@
 """A catalogue that translates whatever is said: what stays English was not said as a sentence."""
 
-import gettext
 import re
 
 import pytest
 
 from gpucheck.language import catalogue
 from gpucheck.language.catalogue import Catalogue
+from gpucheck.language.compiled import Compiled
 
 _WORD = re.compile(r"\{[^{}]*\}|[^\W\d_][\w'.-]*")
 
@@ -19,14 +19,11 @@ def translation(template: str) -> str:
     return words
 
 
-class _Pseudo(gettext.NullTranslations):
-    def gettext(self, message: str) -> str:
-        return translation(message)
-
-    def ngettext(self, msgid1: str, msgid2: str, n: int) -> str:
-        return translation(msgid1 if n == 1 else msgid2)
+class _Pseudo(Compiled):
+    def translation(self, key: str) -> str:
+        return translation(key)
 
 
 def use(monkeypatch: pytest.MonkeyPatch) -> None:
     """Show every sentence in this translation where another language than English is spoken."""
-    monkeypatch.setattr(catalogue, "catalogue_of", lambda _language: Catalogue(_Pseudo()))
+    monkeypatch.setattr(catalogue, "catalogue_of", lambda _language: Catalogue(_Pseudo(b"")))

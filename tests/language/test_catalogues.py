@@ -2,10 +2,12 @@
 
 import json
 import string
+from io import BytesIO
 from pathlib import Path
 
 import pytest
 import translations
+from babel.messages.mofile import write_mo
 
 from gpucheck.language import (
     as_said,
@@ -17,6 +19,7 @@ from gpucheck.language import (
     speaking,
     spoken,
 )
+from gpucheck.language.compiled import Compiled
 
 
 def test_every_sentence_has_its_translation() -> None:
@@ -86,3 +89,28 @@ def test_what_is_missing_fuzzy_or_malformed_is_told(
 
 def test_the_catalogue_of_a_language_without_files_is_empty() -> None:
     assert catalogue_of("en").words("{those} and {last}") == "{those} and {last}"
+
+
+@pytest.mark.parametrize("language", translations.LANGUAGES)
+def test_every_message_is_found_in_the_compiled_file(language: str) -> None:
+    file = BytesIO()
+    write_mo(file, translations.compiled(language))
+    found = Compiled(file.getvalue())
+    for message in translations.compiled(language):
+        key = message.id if isinstance(message.id, str) else message.id[0]
+        words = message.string if isinstance(message.string, str) else (message.string or ("",))[0]
+        assert not key or found.translation(key) == words
+
+
+@pytest.mark.parametrize("key", ["a", "say nothing", "\U0010ffff", "{count}"])
+def test_what_a_compiled_file_lacks_is_not_found(key: str) -> None:
+    file = BytesIO()
+    write_mo(file, translations.compiled("zh"))
+    assert Compiled(file.getvalue()).translation(key) == ""
+    assert Compiled(b"").translation(key) == ""
+
+
+@pytest.mark.parametrize("data", [b"\xde\x12\x04\x95", b"msgid" * 9])
+def test_a_file_of_another_format_is_refused(data: bytes) -> None:
+    with pytest.raises(ValueError, match="a catalogue"):
+        Compiled(data)

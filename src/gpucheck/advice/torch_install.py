@@ -258,6 +258,11 @@ class TorchFixes(Derived):
             return ""
         return in_turn(found.reasons[:_MOST_REASONS])
 
+    def search(self, words: str) -> Fix:
+        """Return the fix to search for a build, with the reason why none is named."""
+        why = self.why_none()
+        return Fix(text=in_turn([words, why]) if why else words)
+
     def install_cpu(self, why: str) -> Fix | None:
         """Return the fix that installs a CPU build; None if pip has none for this place."""
         if self._facts.without_cpu_wheels() or self._is_of_ngc():

@@ -8,7 +8,6 @@ import errno
 import importlib
 import io
 import os
-import pkgutil
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +16,7 @@ from typing import NoReturn
 
 import click
 
-from gpucheck import __version__
+from gpucheck import __version__, modules_of
 from gpucheck.cli.options import LANGUAGES, examples, language_before, tables_before
 from gpucheck.cli.spelling import Group, is_file, slug_of
 from gpucheck.cli.text import language_named, page_width, printable, words_of
@@ -25,7 +24,8 @@ from gpucheck.language import Language, Sentence, current_language, say, speak, 
 
 _NOT_COMMANDS = (
     "against_index", "help_page", "live_table", "options", "preflight_lines", "preflight_run",
-    "recommend_options", "run", "selftests", "spelling", "text", "triage_batch",
+    "recommend_machine", "recommend_options", "recommend_words", "run", "selftests", "spelling",
+    "text", "triage_batch",
 )  # fmt: skip
 _OWN = ("--help", "-h", "--version")
 """Options that only the group has."""
@@ -61,8 +61,7 @@ class CommandFolder(Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  # click's signature
         """Return the names of all commands."""
-        names = (module.name for module in pkgutil.iter_modules(__path__))
-        return [name for name in names if name not in _NOT_COMMANDS]
+        return [name for name in modules_of(__path__) if name not in _NOT_COMMANDS]
 
     def found(self, ctx: click.Context, name: str) -> click.Command | None:
         """Import the module of one command, and only that."""

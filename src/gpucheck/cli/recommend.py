@@ -7,11 +7,20 @@ import click
 from msgspec.structs import replace
 
 from gpucheck.cli.options import examples, machine_options, output_options
+from gpucheck.cli.recommend_machine import (
+    DECISIVE,
+    cards_of_board,
+    describe,
+    missing_facts,
+    of_sections,
+    unless,
+)
 from gpucheck.cli.recommend_options import board, cards, check_driver, companions, python_version
+from gpucheck.cli.recommend_words import CONDA, NGC, fits, usual_range, wheels_for
 from gpucheck.cli.run import open_host, open_tables, run_probes
 from gpucheck.cli.spelling import OneOf
 from gpucheck.cli.text import colored, page_width, words_of, write_out
-from gpucheck.language import in_series, say
+from gpucheck.language import say
 
 if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.advice import Python
@@ -20,22 +29,9 @@ if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.facts.snapshot import Snapshot
     from gpucheck.output.recommendation import Missing, Shown
     from gpucheck.tables import Tables
-    from gpucheck.tables.jetpack import JetpackRow
 
 _DESCRIBING = ("gpu", "os", "arch", "glibc", "jetpack")
 _EXIT = {"command": 0, "nothing-fits": 1, "unknown": 3}
-_OS, _GPUS, _DRIVER = say("the operating system"), say("the GPUs"), say("the driver")
-_DECISIVE = {_OS, _GPUS}
-"""Facts without which nothing can be said; without others it can be said what would fit."""
-_CONDA = say(
-    "PyTorch's own conda channel ended with torch 2.5, and no table of gpucheck says which GPUs "
-    "the builds of conda-forge have code for, so there is no conda command: this installs by pip, "
-    "inside the activated conda environment."
-)
-_NGC = say(
-    "The PyTorch here is NVIDIA's own build of an NGC image, whose other libraries are made for "
-    "it: a new virtual environment leaves it alone."
-)
 
 
 @click.command(
@@ -154,7 +150,7 @@ class _Wanted:
         answer, missing = self._answer(situation, missing)
         yours = "" if self._describes_another() else self._yours(situation, answer, snapshot)
         if answer.best is None and self._board is not None:
-            self._notes.append(_wheels_for(self._board, self._tables))
+            self._notes.append(wheels_for(self._board, self._tables))
         if answer.best is None or missing:
             return Shown(
                 answer=answer,
@@ -196,7 +192,7 @@ class _Wanted:
             return ""
         newest = answer.best == found
         wrong = judge_machine(snapshot, self._tables).root_causes
-        return _fits(found, newest=newest, wrong=wrong)
+        return fits(found, newest=newest, wrong=wrong)
 
     def _commands(self, offer: "Offer", target: "Snapshot") -> tuple[tuple[str, ...], str]:
         """Return the commands that install an offer, and the one that verifies it."""
@@ -216,9 +212,9 @@ class _Wanted:
         ):
             self._notes.append(say("This very build is installed already."))
         if self._options["tool"] == "conda":
-            self._notes.append(_CONDA)
+            self._notes.append(CONDA)
         if _is_of_ngc(target):
-            self._notes.append(_NGC)
+            self._notes.append(NGC)
             return python.new_environment(arguments), ""
         executable = target.get(Interpreter).executable or ""
         fix = python.install("", arguments)
@@ -230,7 +226,7 @@ class _Wanted:
 
     def _snapshot(self) -> "Snapshot":
         if self._described:
-            return _describe(self._options, self._tables, self._notes)
+            return describe(self._options, self._tables, self._notes)
         return run_probes(open_host(self._options["sysroot"]), self._tables, self._options).snapshot
 
     def _target(self, snapshot: "Snapshot") -> "Snapshot":
@@ -243,12 +239,12 @@ class _Wanted:
         from gpucheck.facts.system import System  # noqa: PLC0415
 
         if self._python_version is not None:
-            return _of_sections(self._tables, snapshot.get(System), snapshot.get(Request))
+            return of_sections(self._tables, snapshot.get(System), snapshot.get(Request))
         if self._options["tool"] != "uv":
             return snapshot
         interpreter = replace(snapshot.get(Interpreter), has_pip=False, kind="uv")
         sections = {**snapshot.sections, interpreter.name: interpreter}
-        return _of_sections(self._tables, *sections.values())
+        return of_sections(self._tables, *sections.values())
 
     def _situation(self, facts: "MachineFacts") -> "tuple[Situation, tuple[Missing, ...]]":
         """Return what a build has to fit, and which facts of it are missing."""
@@ -258,7 +254,7 @@ class _Wanted:
         driver, driver_cuda, seen = self._driver(facts)
         python = self._python_version or facts.python()
         platform = facts.platform()
-        missing = _missing(
+        missing = missing_facts(
             platform=platform,
             gpus=gpus,
             python="any" if self._described else python,  # a described machine can have any
@@ -296,13 +292,13 @@ class _Wanted:
                     "Assumed, as no Python was named: one that torch {torch} has wheels for, which "
                     "are {pythons} (--python-version).",
                     torch=answer.best.torch,
-                    pythons=_range(pythons),
+                    pythons=usual_range(pythons),
                 )
             )
         lacking = {one.fact for one in missing}
-        if not missing or (answer.best is None and not lacking & _DECISIVE):
+        if not missing or (answer.best is None and not lacking & DECISIVE):
             return answer, ()  # the missing fact could only exclude more
-        return _unless(answer, lacking), missing
+        return unless(answer, lacking), missing
 
     def _gpus(self, facts: "MachineFacts") -> "Cards | None":
         from gpucheck.advice.situations import Cards, left_aside  # noqa: PLC0415
@@ -310,7 +306,7 @@ class _Wanted:
         if self._cards is not None:
             return Cards(cards=self._cards)
         if self._board is not None:
-            return _of_board(self._board, self._tables)
+            return cards_of_board(self._board, self._tables)
         gpus = None if self._described else facts.gpus()
         if gpus and gpus.unclear:
             self._notes.append(left_aside(gpus.unclear))
@@ -343,110 +339,6 @@ class _Wanted:
         return requirement(offer, wanted, self._tables, indexes, name_index=False)
 
 
-def _describe(options: dict[str, Any], tables: "Tables", notes: list[str]) -> "Snapshot":
-    """Return the described machine; its system is this one unless the user names another."""
-    from gpucheck.facts.request import Request  # noqa: PLC0415
-    from gpucheck.facts.system import System  # noqa: PLC0415
-
-    request = Request(wheel_mirror=options["wheel_mirror"])
-    here = open_host(None).identity()
-    os = options["os"] or (here.os if here.os in ("linux", "windows") else None)
-    in_wsl = os == "wsl2"
-    os = "linux" if in_wsl else os
-    if options["jetpack"]:
-        board = System(os="linux", machine="aarch64", wsl=0, jetson="")
-        return _of_sections(tables, board, request)
-    processor = {"amd64": "x86_64", "arm64": "aarch64"}.get(
-        here.machine.lower(), here.machine.lower()
-    )
-    arch = options["arch"] or (processor if os == here.os else "x86_64")
-    said = [
-        say("{value} ({option})", value=value, option=option)
-        for option, value, given in (("--os", os, options["os"]), ("--arch", arch, options["arch"]))
-        if os and not given
-    ]
-    if said:
-        notes.append(say("Assumed, as nothing else was said: {values}.", values=in_series(said)))
-    system = System(os=os, machine=arch, wsl=2 if in_wsl else 0, jetson="")
-    return _of_sections(tables, system, request)
-
-
-def _of_sections(tables: "Tables", *sections: Any) -> "Snapshot":  # noqa: ANN401  # sections
-    from gpucheck.facts.snapshot import ProbeRuns, Snapshot  # noqa: PLC0415
-
-    return Snapshot(
-        {section.name: section for section in sections},
-        ProbeRuns(),
-        tables=tables.version,
-        origin="described",
-    )
-
-
-def _missing(
-    *,
-    platform: str | None,
-    gpus: "Cards | None",
-    python: str | None,
-    driver: str | None,
-) -> "tuple[Missing, ...]":
-    from gpucheck.output.recommendation import Missing  # noqa: PLC0415
-
-    found = []
-    if platform is None:
-        found.append(Missing(_OS, "--os"))
-    if gpus is None:
-        found.append(Missing(_GPUS, say('--gpu NAME_OR_CC, or "--gpu none"')))
-    if python is None:
-        found.append(Missing(say("the Python"), say("--python-version or --python")))
-    if gpus is not None and gpus.cards and driver is None:
-        found.append(Missing(_DRIVER, say("--driver or --driver-cuda")))
-    return tuple(found)
-
-
-def _unless(answer: "Recommendation", lacking: set[str]) -> "Recommendation":
-    """Return what is certain although a fact is missing: what fits if it does not matter."""
-    from gpucheck.advice.recommender import Recommendation  # noqa: PLC0415
-
-    if answer.best is None or lacking & _DECISIVE:
-        return Recommendation(best=None, reasons=())
-    if_it_fits = say("If what is missing allows it, {offer} is the one.", offer=answer.best)
-    needs = say("It needs driver {release} or newer.", release=answer.oldest_driver)
-    told = (needs,) if _DRIVER in lacking and answer.oldest_driver else ()
-    return Recommendation(
-        best=None, reasons=(if_it_fits, *answer.reasons, *told), would_fit=(answer.best,)
-    )
-
-
-def _fits(build: "Offer", *, newest: bool, wrong: Sequence[str]) -> str:
-    """Say that the installed build fits; ``wrong`` is what a check finds all the same."""
-    if build.cuda:
-        what = say(
-            "PyTorch {torch}, built for CUDA {cuda} ({build})",
-            torch=build.torch, cuda=build.cuda, build=build.build,
-        )  # fmt: skip
-    else:
-        what = say("PyTorch {torch}, the CPU build", torch=build.torch)
-    if wrong:
-        return say(
-            "Yours fits: {build}, yet something else needs attention: {slug} (gpucheck shows it).",
-            build=what, slug=wrong[0],
-        )  # fmt: skip
-    if newest:
-        return say(
-            "Yours fits: {build}, and it is the newest that does: nothing has to be installed.",
-            build=what,
-        )
-    return say("Yours fits: {build}, so nothing has to be installed.", build=what)
-
-
-def _range(pythons: Sequence[str]) -> str:
-    """Return the usual ones of some Pythons: "3.10 to 3.14"."""
-    plain = [python for python in pythons if not python.endswith("t")]
-    if len(plain) == 1:
-        return plain[0]
-    return say("{first} to {last}", first=plain[0], last=plain[-1])
-
-
 def _uv_commands(arguments: Sequence[str], python: "Python", executable: str) -> tuple[str, ...]:
     if not executable:
         return (python.quoted(["uv", "pip", *arguments]),)
@@ -465,40 +357,6 @@ def _is_of_ngc(snapshot: "Snapshot") -> bool:
 
     local = (snapshot.get(TorchBuild).version or "").partition("+")[2]
     return ".nv" in local and bool(snapshot.get(Container).runtime)
-
-
-def _of_board(board: "JetpackRow", tables: "Tables") -> "Cards | None":
-    """Return the GPU of the boards of a JetPack, None if they have several."""
-    from gpucheck.advice.recommender import Card  # noqa: PLC0415
-    from gpucheck.advice.situations import Cards  # noqa: PLC0415
-    from gpucheck.tables.gpu_products import GpuProducts  # noqa: PLC0415
-
-    products = tables.get(GpuProducts)
-    named = [(word, products.capability(word)) for word in board.devices.split()]
-    cards = [Card(word, capability) for word, capability in named if capability]
-    return Cards(cards=tuple(cards)) if len(cards) == 1 else None
-
-
-def _wheels_for(board: "JetpackRow", tables: "Tables") -> str:
-    """Return which PyTorch was made for a JetPack, in one sentence."""
-    from gpucheck.tables.jetson_wheels import JetsonWheels  # noqa: PLC0415
-
-    wheels = tables.get(JetsonWheels).for_jetpack(board.jetpack)
-    if not wheels:
-        return say(
-            "The tables know no PyTorch that was made for JetPack {jetpack}.", jetpack=board.jetpack
-        )
-    made = [
-        say("{torch} (Python {python})", torch=row.torch, python=row.python)
-        if row.python
-        else row.torch
-        for row in wheels
-    ]
-    return say(
-        "For JetPack {jetpack} NVIDIA made torch {releases}.",
-        jetpack=board.jetpack,
-        releases=in_series(made),
-    )
 
 
 COMMAND = recommend

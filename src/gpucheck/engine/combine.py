@@ -17,9 +17,7 @@ from typing import get_args
 
 import msgspec
 
-from gpucheck.advice.interruption import Interruption
 from gpucheck.engine.ask import CheckResult
-from gpucheck.engine.exact_fix import exact_fix
 from gpucheck.engine.supply import supply
 from gpucheck.facts import builtins
 from gpucheck.facts.claims import Confidence, Fix, Severity
@@ -94,7 +92,6 @@ def combine(
     for claim in claims:
         others.setdefault(claim.slug, []).append(claim)
     refutation: Refutation = supply(Refutation, snapshot, tables)
-    others_work: Interruption = supply(Interruption, snapshot, tables)
     checks: dict[str, Check] = {}
     found: dict[str, _Found] = {}
     for slug, result in results.items():
@@ -102,11 +99,8 @@ def combine(
         if isinstance(left, Check):
             checks[slug] = left
         else:
-            fixes = left[0].hit.fixes
-            if isinstance(result, Check) and result.outcome is Outcome.UNKNOWN:
-                fixes = exact_fix(rules[slug], fixes, snapshot, tables)
-            is_hardware = rules[slug].owner == "hardware"
-            fixes = tuple(others_work.careful(fix, is_hardware=is_hardware) for fix in fixes)
+            is_unknown = isinstance(result, Check) and result.outcome is Outcome.UNKNOWN
+            fixes = _fixes(rules[slug], left[0], snapshot, tables, exact=is_unknown)
             found[slug] = _united(rules[slug], left, fixes, snapshot)
             reason = found[slug].finding.headline
             checks[slug] = Check(slug=slug, outcome=Outcome.FIRED, reason=reason)
@@ -141,6 +135,21 @@ def _left(
     if result.outcome is Outcome.FINE:
         others = [claim for claim in others if claim.stands]
     return others or result
+
+
+def _fixes(
+    rule: Rule, claim: Claim, snapshot: Snapshot, tables: Tables, *, exact: bool
+) -> tuple[Fix, ...]:
+    """Return the fixes of a claim with their cautions; ``exact`` names the build to install."""
+    # Imported late: most machines are healthy.
+    from gpucheck.advice.interruption import Interruption  # noqa: PLC0415
+    from gpucheck.engine.exact_fix import exact_fix  # noqa: PLC0415
+
+    fixes = claim.hit.fixes
+    if exact:
+        fixes = exact_fix(rule, fixes, snapshot, tables)
+    others_work: Interruption = supply(Interruption, snapshot, tables)
+    return tuple(others_work.careful(fix, is_hardware=rule.owner == "hardware") for fix in fixes)
 
 
 def _united(

@@ -11,7 +11,7 @@ from gpucheck.language import say
 _MOST_DIGITS = 12
 _LONGEST = 20
 """The digits of the largest number of 64 bits."""
-_LONG = re.compile(rb"[0-9]{%d}" % (_LONGEST + 1))
+_LONG = rb"[0-9]{%d}" % (_LONGEST + 1)
 
 
 def whole_number(text: str) -> int | None:
@@ -28,7 +28,7 @@ def refuse_long_numbers(data: bytes) -> None:
         ValueError: there is one, or it may be one and the data is no JSON.
         RecursionError: the data is nested too deeply to look for it.
     """
-    if _LONG.search(data) is None:
+    if re.search(_LONG, data) is None:
         return
     import json  # noqa: PLC0415  # nothing that gpucheck writes needs it
 

@@ -2,9 +2,9 @@
 
 import functools
 import importlib
-import pkgutil
 
 import gpucheck.facts
+from gpucheck import modules_of
 from gpucheck.facts.base import Section
 
 
@@ -12,8 +12,8 @@ from gpucheck.facts.base import Section
 def all_sections() -> dict[str, type[Section]]:
     """Return every section by its name, in the order of the modules that define them."""
     sections = {}
-    for info in pkgutil.iter_modules(gpucheck.facts.__path__):
-        module = importlib.import_module(f"{gpucheck.facts.__name__}.{info.name}")
+    for name in modules_of(gpucheck.facts.__path__):
+        module = importlib.import_module(f"{gpucheck.facts.__name__}.{name}")
         for kind in vars(module).values():
             if _is_section(kind) and kind.__module__ == module.__name__:
                 sections[kind.name] = kind

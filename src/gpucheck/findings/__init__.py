@@ -13,20 +13,19 @@ what a finding is made of, ``witnesses`` are what self-tests and pre-flights say
 
 import functools
 import importlib
-import pkgutil
 from collections.abc import Iterator
 
 import msgspec
 
+from gpucheck import modules_of
 from gpucheck.findings.form import Rule
 
 
 def each_rule() -> Iterator[Rule]:
     """Import one finding after the other, and return the header of each."""
-    for module_info in pkgutil.iter_modules(__path__):
-        if not module_info.ispkg:
-            rule: Rule = importlib.import_module(f"{__name__}.{module_info.name}").RULE
-            yield rule
+    for name in modules_of(__path__):
+        rule: Rule = importlib.import_module(f"{__name__}.{name}").RULE
+        yield rule
 
 
 @functools.cache

@@ -31,7 +31,7 @@ from gpucheck.facts.claims import Confidence, Fix, Severity, or_else
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.findings.witnesses.no_kernel_image import NoKernelImage
-from gpucheck.language import in_turn, listed, say
+from gpucheck.language import listed, say
 from gpucheck.tables.gpu_architectures import GpuArchitectures
 from gpucheck.tables.versions import at_least, parse
 
@@ -83,8 +83,8 @@ def check(
     if new and board.is_jetson():
         return NotApplicable(say("a Jetson: torch-rocm-or-other-build judges its build"))
     works = [one.gpu for one in judged if one.trouble == ""]
-    fix = reinstall.install(say("it has code for this GPU")) or Fix(
-        text=_look(new or refused, reinstall)
+    fix = reinstall.install(say("it has code for this GPU")) or reinstall.search(
+        _newer(new or refused)
     )
     others = hide.fix(works)
     if not new:
@@ -124,15 +124,13 @@ def _with_need(
     )
 
 
-def _look(gpus: list[Gpu], reinstall: TorchFixes) -> str:
-    look = say(
+def _newer(gpus: list[Gpu]) -> str:
+    return say(
         "Look for a build with code for {gpus} at {page} (nightly builds too): gpucheck knows none "
         "that fits every visible GPU and this driver.",
         gpus=listed([gpu.label for gpu in gpus]),
         page=START_PAGE,
     )
-    why = reinstall.why_none()
-    return in_turn([look, why]) if why else look
 
 
 def _ptx_refused(

@@ -28,13 +28,13 @@ from gpucheck.derived import Gpu
 from gpucheck.derived.board import Board
 from gpucheck.derived.torch_code import TorchCode, build_name, some_of
 from gpucheck.facts import UnknownFactError
-from gpucheck.facts.claims import Fix, Severity, or_else
+from gpucheck.facts.claims import Severity, or_else
 from gpucheck.facts.nvml import Nvml
 from gpucheck.facts.request import Request
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.findings.witnesses.no_kernel_image import NoKernelImage
-from gpucheck.language import in_turn, listed, say
+from gpucheck.language import listed, say
 
 RULE = Rule(
     __name__,
@@ -85,8 +85,8 @@ def check(  # torch, the GPUs and the ways out
         return Fine(say("this build has dropped no visible GPU"))
     if board.is_jetson():
         return NotApplicable(say("a Jetson: torch-rocm-or-other-build judges its build"))
-    fix = reinstall.install(say("it still has code for this GPU")) or Fix(
-        text=_look(old or without_cudnn, reinstall)
+    fix = reinstall.install(say("it still has code for this GPU")) or reinstall.search(
+        _older(old or without_cudnn)
     )
     works = [one.gpu for one in judged if one.trouble == ""]
     others = hide.fix(works)
@@ -125,12 +125,10 @@ def _is_for_the_screen(gpu: Gpu, nvml: Nvml) -> bool:
     return bool(sizes) and all(size is not None and size <= _SMALL for size in sizes)
 
 
-def _look(gpus: list[Gpu], reinstall: TorchFixes) -> str:
-    look = say(
+def _older(gpus: list[Gpu]) -> str:
+    return say(
         "Look for an older release with code for {gpus} at {page}: gpucheck knows no build that "
         "fits every visible GPU and this driver.",
         gpus=listed([gpu.label for gpu in gpus]),
         page=PREVIOUS_PAGE,
     )
-    why = reinstall.why_none()
-    return in_turn([look, why]) if why else look

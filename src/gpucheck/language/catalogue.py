@@ -7,11 +7,11 @@ A catalogue is made from the ``.po`` files of its language: the build hook write
 import contextlib
 import contextvars
 import functools
-import gettext
 from collections.abc import Iterator, Mapping
 from os import path
 from typing import Literal
 
+from gpucheck.language.compiled import Compiled
 from gpucheck.language.sentence import Sentence
 
 Language = Literal["en", "zh"]
@@ -22,21 +22,10 @@ _FOLDER = path.dirname(__file__)  # noqa: PTH120  # pathlib would cost every che
 _now: contextvars.ContextVar[Language] = contextvars.ContextVar("language", default="en")
 
 
-class _Nothing(gettext.NullTranslations):
-    """What a catalogue falls back to: "" for a template that it lacks."""
-
-    def gettext(self, message: str) -> str:  # noqa: ARG002  # gettext's signature
-        return ""
-
-    def ngettext(self, msgid1: str, msgid2: str, n: int) -> str:  # noqa: ARG002  # as above
-        return ""
-
-
 class Catalogue:
     """The translations of one language."""
 
-    def __init__(self, translations: gettext.NullTranslations) -> None:
-        translations.add_fallback(_Nothing())
+    def __init__(self, translations: Compiled) -> None:
         self._translations = translations
 
     def words(self, text: str) -> str:
@@ -46,10 +35,7 @@ class Catalogue:
         """
         if not isinstance(text, Sentence) or not text.key:  # gettext has its header under ""
             return text
-        if text.plural:
-            template = self._translations.ngettext(text.key, text.plural, text.number)
-        else:
-            template = self._translations.gettext(text.key)
+        template = self._translations.translation(text.key)
         return text.in_words(template, self.words) if template else str(text)
 
 
@@ -84,9 +70,9 @@ def catalogue_of(language: Language) -> Catalogue:
     """Return the catalogue of a language; an empty one if it was not made."""
     try:
         with open(path.join(_FOLDER, f"{language}.mo"), "rb") as file:  # noqa: PTH118, PTH123
-            return Catalogue(gettext.GNUTranslations(file))
+            return Catalogue(Compiled(file.read()))
     except FileNotFoundError:
-        return Catalogue(gettext.NullTranslations())
+        return Catalogue(Compiled(b""))
 
 
 def language_of_locale(variables: Mapping[str, str]) -> Language:

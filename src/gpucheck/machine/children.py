@@ -9,8 +9,9 @@ take the place of children.
 
 import contextlib
 import faulthandler
+import math
 import os
-import selectors
+import select
 import signal
 import struct
 import sys
@@ -129,12 +130,14 @@ class Children:
         self._leaving.clear()
 
     def _select(self, end: float) -> None:
-        with selectors.DefaultSelector() as selector:
-            for child in self._under_way.values():
-                if isinstance(child, _Forked):
-                    selector.register(child.pipe, selectors.EVENT_READ, child)
-            for key, _events in selector.select(max(0.0, end - time.monotonic())):
-                key.data.read()
+        poll = select.poll()
+        forked = {
+            child.pipe: child for child in self._under_way.values() if isinstance(child, _Forked)
+        }
+        for pipe in forked:
+            poll.register(pipe, select.POLLIN)
+        for pipe, _events in poll.poll(math.ceil(max(0.0, end - time.monotonic()) * 1000)):
+            forked[pipe].read()
 
 
 class _Child:

@@ -15,7 +15,7 @@ from gpucheck.facts.answer import said_by
 from gpucheck.facts.device_nodes import OpenResult
 from gpucheck.facts.system import OsFamily
 from gpucheck.language import Sentence, say
-from gpucheck.machine import commands, lookup
+from gpucheck.machine import lookup
 from gpucheck.machine.base import (
     COMMAND_TIMEOUT,
     RANGES_LIMIT,
@@ -262,6 +262,8 @@ class LiveHost(Host):
         self, argv: Sequence[str], timeout: float = COMMAND_TIMEOUT, stdin: bytes = b""
     ) -> Answer[Ran]:
         """Run a command without a shell, in the C locale, bounded in time and output."""
+        from gpucheck.machine import commands  # noqa: PLC0415  # in the children only
+
         return commands.run(
             argv, timeout=timeout, stdin=stdin, env=dict(self.env()), started=self._started
         )

@@ -14,7 +14,6 @@ from gpucheck.facts.snapshot import Origin, Snapshot
 from gpucheck.findings.form import Check, Finding, Outcome
 from gpucheck.language import in_series, say, say_many, spoken
 from gpucheck.output.areas import areas
-from gpucheck.output.evidence import evidence_lines
 from gpucheck.output.fix_words import caution, label, with_colon
 from gpucheck.output.layout import Page, encodable
 from gpucheck.output.selftest_lines import left_out, lines_of, loaded_otherwise, measured
@@ -124,6 +123,8 @@ def _target(page: Page, report: Report) -> None:
 
 
 def _finding(page: Page, report: Report, finding: Finding) -> None:
+    from gpucheck.output.evidence import evidence_lines  # noqa: PLC0415  # most machines are healthy
+
     severity = finding.severity.value
     page.heading(headed(term(severity), finding.slug), style=_STYLES[severity])
     if finding.slug not in report.root_causes[:1]:  # the verdict already has this one

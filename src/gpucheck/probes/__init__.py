@@ -8,12 +8,13 @@ hand.
 import functools
 import importlib
 import inspect
-import pkgutil
+import os
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
 
+from gpucheck import modules_of
 from gpucheck.facts import Section
 
 
@@ -40,11 +41,11 @@ class Probe(msgspec.Struct, frozen=True):
 def _modules() -> dict[str, str]:
     """Return the full name of each probe's module by its last part."""
     return {
-        module.name: f"{__name__}.{subject.name}.{module.name}"
-        for subject in pkgutil.iter_modules(__path__)
-        if subject.ispkg
-        for module in pkgutil.iter_modules([f"{path}/{subject.name}" for path in __path__])
-        if not module.ispkg
+        name: f"{__name__}.{subject}.{name}"
+        for folder in __path__
+        for subject in os.listdir(folder)  # noqa: PTH208  # no pathlib in a check
+        if os.path.isfile(f"{folder}/{subject}/__init__.py")  # noqa: PTH113
+        for name in modules_of([f"{folder}/{subject}"])
     }
 
 

@@ -2,9 +2,9 @@
 
 import functools
 import importlib
-import pkgutil
 
 import gpucheck.tables
+from gpucheck import modules_of
 from gpucheck.tables.base import Table
 
 
@@ -12,8 +12,8 @@ from gpucheck.tables.base import Table
 def all_tables() -> dict[str, type[Table]]:
     """Return every kind of table by the name of its file in ``compat_tables``, sorted by name."""
     found = {}
-    for info in pkgutil.iter_modules(gpucheck.tables.__path__):
-        module = importlib.import_module(f"{gpucheck.tables.__name__}.{info.name}")
+    for name in modules_of(gpucheck.tables.__path__):
+        module = importlib.import_module(f"{gpucheck.tables.__name__}.{name}")
         for kind in vars(module).values():
             if _is_table(kind) and kind.__module__ == module.__name__:
                 found[kind.name] = kind

@@ -8,13 +8,13 @@ from gpucheck.tables.gpu_products import GpuProducts
 from gpucheck.tables.pci_devices import PciDevices
 
 _FAMILIES = ("", "GeForce ", "Tesla ", "Quadro ")
-_VARIANT = re.compile(r"[0-9]{1,3}GB|PCIE|NVL|SXM[0-9]?|HBM[0-9]E?")
+_VARIANT = r"[0-9]{1,3}GB|PCIE|NVL|SXM[0-9]?|HBM[0-9]E?"
 """The last words of a product name that describe its memory or its form, not its chip."""
 
 
-_VGPU = re.compile(r"(?:GRID |NVIDIA )?(.+?)-(?:[0-9]-)?[0-9]{1,3}[ABCQ](?: ?ME)?")
+_VGPU = r"(?:GRID |NVIDIA )?(.+?)-(?:[0-9]-)?[0-9]{1,3}[ABCQ](?: ?ME)?"
 """A virtual GPU: its GPU, then a profile of gigabytes and kind (``A100-40C``, ``A100-1-5C``)."""
-_BOARD = re.compile(r"([AHV][12]00)[A-Z]{1,3}")
+_BOARD = r"([AHV][12]00)[A-Z]{1,3}"
 """The boards of one GPU as names of virtual GPUs tell them apart: ``A100DX``, ``V100D``."""
 
 
@@ -26,8 +26,8 @@ def spellings(name: str) -> Iterator[str]:
     """
     name = name.partition(" MIG ")[0]
     yield from _completed(name)
-    if virtual := _VGPU.fullmatch(name):
-        board = _BOARD.fullmatch(virtual[1])
+    if virtual := re.fullmatch(_VGPU, name):
+        board = re.fullmatch(_BOARD, virtual[1])
         yield from _completed(board[1] if board else re.sub(r"RTX(?=[0-9A])", "RTX ", virtual[1]))
 
 
@@ -35,7 +35,7 @@ def _completed(name: str) -> Iterator[str]:
     for family in _FAMILIES:
         yield family + name
     words = name.replace("-", " ").split()
-    while len(words) > 1 and _VARIANT.fullmatch(words[-1].upper()):
+    while len(words) > 1 and re.fullmatch(_VARIANT, words[-1].upper()):
         words.pop()
     plain = " ".join(words)
     for family in _FAMILIES:

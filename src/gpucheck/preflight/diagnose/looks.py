@@ -1,11 +1,11 @@
 """What supervisors saw of workers whose time was over: who was held, and who waited where."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from gpucheck.facts.claims import Confidence
 from gpucheck.facts.preflight import Look, ProcessState
 from gpucheck.findings import rank_hangs
-from gpucheck.language import in_series, say
+from gpucheck.language import Sentence, in_series, say
 from gpucheck.preflight.diagnose.direct import DirectEvidence
 from gpucheck.preflight.model import RankResult, StepResult
 from gpucheck.preflight.spans import pack
@@ -39,37 +39,19 @@ _WAITING = ("_finish",)
 _WITNESSES = 2
 _MOST_SPANS = 12
 
-_GROUPS: dict[str, Callable[[int, str], str]] = {
-    "stopped": lambda count, ranks: say(
-        "Ranks that a signal had stopped: {count} ({ranks})", count=count, ranks=ranks
+_GROUPS = {
+    "stopped": say("Ranks that a signal had stopped: {count} ({ranks})"),
+    "traced": say("Ranks that a debugger held: {count} ({ranks})"),
+    "frozen": say("Ranks that a control group had frozen: {count} ({ranks})"),
+    "uninterruptible": say(
+        "Ranks that waited in the kernel, where no signal reaches them: {count} ({ranks})"
     ),
-    "traced": lambda count, ranks: say(
-        "Ranks that a debugger held: {count} ({ranks})", count=count, ranks=ranks
-    ),
-    "frozen": lambda count, ranks: say(
-        "Ranks that a control group had frozen: {count} ({ranks})", count=count, ranks=ranks
-    ),
-    "uninterruptible": lambda count, ranks: say(
-        "Ranks that waited in the kernel, where no signal reaches them: {count} ({ranks})",
-        count=count,
-        ranks=ranks,
-    ),
-    "zygote": lambda count, ranks: say(
-        "Ranks whose forking process was held: {count} ({ranks})", count=count, ranks=ranks
-    ),
-    "collective": lambda count, ranks: say(
-        "Ranks that waited in the collective: {count} ({ranks})", count=count, ranks=ranks
-    ),
-    "running": lambda count, ranks: say(
-        "Ranks that were computing outside the collective: {count} ({ranks})",
-        count=count,
-        ranks=ranks,
-    ),
-    "sleeping": lambda count, ranks: say(
-        "Ranks that waited outside the collective: {count} ({ranks})", count=count, ranks=ranks
-    ),
+    "zygote": say("Ranks whose forking process was held: {count} ({ranks})"),
+    "collective": say("Ranks that waited in the collective: {count} ({ranks})"),
+    "running": say("Ranks that were computing outside the collective: {count} ({ranks})"),
+    "sleeping": say("Ranks that waited outside the collective: {count} ({ranks})"),
 }
-
+"""What is said of the ranks of a group, as templates."""
 
 _ALONE = (*_HELD, "zygote")
 """What there is to say of ranks that were tested without each other."""
@@ -123,7 +105,7 @@ def in_groups(history: Sequence[StepResult]) -> list[str]:
         if (name := _group(result)) is not None and (name in _ALONE or of.step.kind != "alone"):
             groups.setdefault(name, []).append(rank)
     return [
-        words(len(groups[name]), _spans(groups[name]))
+        Sentence(words.key, {"count": len(groups[name]), "ranks": _spans(groups[name])})
         for name, words in _GROUPS.items()
         if name in groups
     ]

@@ -8,11 +8,11 @@ module of this package that has a ``read`` is a reader. Readers run in the order
 
 import functools
 import importlib
-import pkgutil
 from collections.abc import Callable
 
 import msgspec
 
+from gpucheck import modules_of
 from gpucheck.messages.text import Text
 from gpucheck.messages.word_index import ByPiece
 from gpucheck.ticket.readers.base import Machine
@@ -31,8 +31,8 @@ class Reader(msgspec.Struct, frozen=True):
 def all_readers() -> tuple[Reader, ...]:
     """Return every reader, in the order in which they are believed."""
     found = []
-    for info in pkgutil.iter_modules(__path__):
-        module = importlib.import_module(f"{__name__}.{info.name}")
+    for name in modules_of(__path__):
+        module = importlib.import_module(f"{__name__}.{name}")
         if hasattr(module, "read"):
             rank = getattr(module, "RANK", 0)
             found.append(Reader(module.NAME, module.MARKS, module.read, rank))

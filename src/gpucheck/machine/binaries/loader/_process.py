@@ -25,8 +25,8 @@ _DAMAGE = ("file too short", "invalid ELF header", "object file has no")
 """The loader's own messages about a file; anything else is a failure to read it."""
 _DENIED = "EACCES"
 """If permissions keep the loader out, it continues and finally reports that nothing was found."""
-_TOKEN = re.compile(r"\$(?:(ORIGIN|LIB|PLATFORM)(?![A-Za-z0-9_])|\{(ORIGIN|LIB|PLATFORM)\})")
-_USUAL_LOADERS = re.compile(
+_SUBSTITUTED = r"\$(?:(ORIGIN|LIB|PLATFORM)(?![A-Za-z0-9_])|\{(ORIGIN|LIB|PLATFORM)\})"
+_USUAL_LOADERS = (
     r"/(?:usr/)?lib(?:32|64|x32)?/(?:[a-z0-9_]+-linux-gnu[a-z0-9]*/)?ld(?:64)?(?:-linux[a-z0-9_-]*)?"
     r"\.so\.[0-9]"
 )
@@ -151,7 +151,7 @@ class Process:
         if "ld-musl" in elf.interpreter:
             self.problem = say("its C library is musl, and gpucheck does not follow musl's loader")
             return
-        if not _USUAL_LOADERS.fullmatch(elf.interpreter):
+        if not re.fullmatch(_USUAL_LOADERS, elf.interpreter):
             self.problem = say(
                 "the folders of its loader {loader} are not known",
                 loader=elf.interpreter,
@@ -350,7 +350,7 @@ class Process:
     def _tokens(self, text: str, library: Library) -> str:
         origin = library.path.rpartition("/")[0] or "/"
         values = {"ORIGIN": origin, "LIB": self._lib_token, "PLATFORM": self.search.machine}
-        return _TOKEN.sub(lambda match: values[match[1] or match[2]], text)
+        return re.sub(_SUBSTITUTED, lambda match: values[match[1] or match[2]], text)
 
     def _token_lib(self) -> str:
         name = f"lib/{triplet(self.search.machine)}"

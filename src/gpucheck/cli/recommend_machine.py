@@ -1,0 +1,106 @@
+"""The machine that ``gpucheck recommend`` is asked about: what was described, what is missing."""
+
+from typing import TYPE_CHECKING, Any
+
+from gpucheck.cli.run import open_host
+from gpucheck.language import in_series, say
+
+if TYPE_CHECKING:  # imported late: --help does not need them
+    from gpucheck.advice.recommender import Recommendation
+    from gpucheck.advice.situations import Cards
+    from gpucheck.facts.snapshot import Snapshot
+    from gpucheck.output.recommendation import Missing
+    from gpucheck.tables import Tables
+    from gpucheck.tables.jetpack import JetpackRow
+
+_OS, _GPUS, _DRIVER = say("the operating system"), say("the GPUs"), say("the driver")
+DECISIVE = {_OS, _GPUS}
+"""Facts without which nothing can be said; without others it can be said what would fit."""
+
+
+def describe(options: dict[str, Any], tables: "Tables", notes: list[str]) -> "Snapshot":
+    """Return the described machine; its system is this one unless the user names another."""
+    from gpucheck.facts.request import Request  # noqa: PLC0415
+    from gpucheck.facts.system import System  # noqa: PLC0415
+
+    request = Request(wheel_mirror=options["wheel_mirror"])
+    here = open_host(None).identity()
+    os = options["os"] or (here.os if here.os in ("linux", "windows") else None)
+    in_wsl = os == "wsl2"
+    os = "linux" if in_wsl else os
+    if options["jetpack"]:
+        board = System(os="linux", machine="aarch64", wsl=0, jetson="")
+        return of_sections(tables, board, request)
+    processor = {"amd64": "x86_64", "arm64": "aarch64"}.get(
+        here.machine.lower(), here.machine.lower()
+    )
+    arch = options["arch"] or (processor if os == here.os else "x86_64")
+    said = [
+        say("{value} ({option})", value=value, option=option)
+        for option, value, given in (("--os", os, options["os"]), ("--arch", arch, options["arch"]))
+        if os and not given
+    ]
+    if said:
+        notes.append(say("Assumed, as nothing else was said: {values}.", values=in_series(said)))
+    system = System(os=os, machine=arch, wsl=2 if in_wsl else 0, jetson="")
+    return of_sections(tables, system, request)
+
+
+def of_sections(tables: "Tables", *sections: Any) -> "Snapshot":  # noqa: ANN401  # sections
+    """Return a described machine of which these sections are known."""
+    from gpucheck.facts.snapshot import ProbeRuns, Snapshot  # noqa: PLC0415
+
+    return Snapshot(
+        {section.name: section for section in sections},
+        ProbeRuns(),
+        tables=tables.version,
+        origin="described",
+    )
+
+
+def cards_of_board(board: "JetpackRow", tables: "Tables") -> "Cards | None":
+    """Return the GPU of the boards of a JetPack, None if they have several."""
+    from gpucheck.advice.recommender import Card  # noqa: PLC0415
+    from gpucheck.advice.situations import Cards  # noqa: PLC0415
+    from gpucheck.tables.gpu_products import GpuProducts  # noqa: PLC0415
+
+    products = tables.get(GpuProducts)
+    named = [(word, products.capability(word)) for word in board.devices.split()]
+    cards = [Card(word, capability) for word, capability in named if capability]
+    return Cards(cards=tuple(cards)) if len(cards) == 1 else None
+
+
+def missing_facts(
+    *,
+    platform: str | None,
+    gpus: "Cards | None",
+    python: str | None,
+    driver: str | None,
+) -> "tuple[Missing, ...]":
+    """Return the facts that nobody named and that were not found, with the options for them."""
+    from gpucheck.output.recommendation import Missing  # noqa: PLC0415
+
+    found = []
+    if platform is None:
+        found.append(Missing(_OS, "--os"))
+    if gpus is None:
+        found.append(Missing(_GPUS, say('--gpu NAME_OR_CC, or "--gpu none"')))
+    if python is None:
+        found.append(Missing(say("the Python"), say("--python-version or --python")))
+    if gpus is not None and gpus.cards and driver is None:
+        found.append(Missing(_DRIVER, say("--driver or --driver-cuda")))
+    return tuple(found)
+
+
+def unless(answer: "Recommendation", lacking: set[str]) -> "Recommendation":
+    """Return what is certain although a fact is missing: what fits if it does not matter."""
+    from gpucheck.advice.recommender import Recommendation  # noqa: PLC0415
+
+    if answer.best is None or lacking & DECISIVE:
+        return Recommendation(best=None, reasons=())
+    if_it_fits = say("If what is missing allows it, {offer} is the one.", offer=answer.best)
+    needs = say("It needs driver {release} or newer.", release=answer.oldest_driver)
+    told = (needs,) if _DRIVER in lacking and answer.oldest_driver else ()
+    return Recommendation(
+        best=None, reasons=(if_it_fits, *answer.reasons, *told), would_fit=(answer.best,)
+    )
