@@ -29,6 +29,10 @@ _WITH_NVSWITCHES = say(
     "This machine has NVSwitches: take the Fabric Manager of exactly the same release from the "
     "same source, else CUDA does not start."
 )
+_FROM_INSTALLER = say(
+    "No package has the present driver. If it came from NVIDIA's .run installer, remove it first: "
+    "sudo nvidia-uninstall"
+)
 _GUIDE = say("NVIDIA's guide for each distribution: {page}", page=DRIVER_GUIDE)
 
 
@@ -181,13 +185,18 @@ class DriverFixes(Derived):
             return Fix(text=in_turn((text, _GUIDE)))
         wanted = Wanted(branch=branch, opened=opened, newest=self._newest_drives_all())
         if commands := install_commands(self._system, wanted):
-            return Fix(text=text, commands=commands)
+            first = (_FROM_INSTALLER,) if self._may_be_from_installer() else ()
+            return Fix(text=in_turn((text, *first)) if first else text, commands=commands)
         flavour = (
             say("Take its open kernel modules.")
             if opened
             else say("Take its proprietary kernel modules.")
         )
         return Fix(text=in_turn((text, flavour, _GUIDE)))
+
+    def _may_be_from_installer(self) -> bool:
+        """Whether a driver is loaded that no package has: its files would stay in the way."""
+        return bool(self._driver.module_loaded) and self._driver.packages == []
 
     def _on_linux(self, at_least: str | None, branch: int | None) -> Sentence:
         """Return the driver to install by the means of a distribution."""

@@ -1,5 +1,7 @@
 """Whom the commands of a fix interrupt, and what comes first: whose it is, draining, evidence."""
 
+import re
+
 import msgspec
 
 from gpucheck.advice.command_class import class_of
@@ -31,6 +33,11 @@ COLLECT_FIRST = say(
     "report's file."
 )
 _MOST_NAMED = 3
+_SUDO = re.compile(
+    r"^sudo (?=(?:apt-get|dnf|yum|zypper|apk|pacman|ldconfig|sed) )|^sudo (?=ldconfig$)"
+)
+"""sudo before a command that changes the image itself: root runs it there, and images seldom have
+sudo. Other commands with sudo are for the host."""
 _CHANGES_SYSTEM = ("reboot", "--gpu-reset", "rmmod")
 
 
@@ -55,12 +62,13 @@ class Interruption(Derived):
         collects = is_hardware and self._loses_traces(commands)
         if collects:
             commands = (COLLECT, *commands)
-        fix = msgspec.structs.replace(
-            fix, commands=commands, classes=tuple(class_of(one) or "" for one in commands)
-        )
+        classes = tuple(class_of(one) or "" for one in commands)
+        if self._container.runtime and self._system.user == "root":
+            commands = tuple(_SUDO.sub("", one) for one in commands)
+        fix = msgspec.structs.replace(fix, commands=commands, classes=classes)
         if fix.reach != "interrupts":
             return fix
-        cautions = (*self._cautions(commands), *((COLLECT_FIRST,) if collects else ()))
+        cautions = (*self._cautions(fix.commands), *((COLLECT_FIRST,) if collects else ()))
         return msgspec.structs.replace(fix, cautions=cautions)
 
     def _loses_traces(self, commands: tuple[str, ...]) -> bool:

@@ -169,8 +169,8 @@ def _without(path: str, around: Surroundings) -> Fix:
             "the lines, the second one turns them into comments."
         ),
         commands=(
-            "grep -rn compat /etc/ld.so.conf.d",
-            r"sudo sed -i '\,compat,s,^,#,' /etc/ld.so.conf.d/*.conf",
+            "grep -rn 'cuda.*/compat' /etc/ld.so.conf.d",
+            r"sudo sed -E -i.bak 's,^[^#]*cuda.*.compat.*$,#&,' /etc/ld.so.conf.d/*.conf",
             "sudo ldconfig",
         ),
     )
