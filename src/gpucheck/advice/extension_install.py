@@ -174,7 +174,7 @@ class ExtensionFixes(Derived):
                 "Install {package} {version}, which was built for torch {torch}.",
                 package=package,
                 version=pinned[-1],
-                torch=torch,
+                torch=torch.partition("+")[0],
             )
         return self._install(text, words, package)
 
