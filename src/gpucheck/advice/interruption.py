@@ -13,9 +13,11 @@ from gpucheck.facts.system import System
 from gpucheck.language import in_series, say, say_many
 
 COLLECT = "sudo nvidia-bug-report.sh"
-ENDS_PROCESS = say("This ends the process, whoever owns it: the first command shows whose it is.")
+ENDS_PROCESS = say(
+    "This ends the process, even if it belongs to somebody else. The first command shows its owner."
+)
 ENDS_WSL = say("This ends everything that runs in WSL: save your work first.")
-STOPS_OTHERS = say("This interrupts everyone who uses this machine: ask them first.")
+STOPS_OTHERS = say("This interrupts everyone who uses this machine. Ask them first.")
 DRAIN_SLURM = say(
     "Drain the node first: scontrol update nodename=$(hostname -s) state=drain reason=gpu; "
     "afterwards state=resume."
@@ -29,8 +31,8 @@ DRAIN_EITHER = say(
     "and kubectl drain in Kubernetes."
 )
 COLLECT_FIRST = say(
-    "Collect what the driver knows first: a reset or a restart loses it. NVIDIA asks for the "
-    "report's file."
+    "First collect the driver's bug report, because a reset or restart erases its data. NVIDIA "
+    "asks for this file."
 )
 _MOST_NAMED = 3
 _SUDO = re.compile(

@@ -52,7 +52,7 @@ _HASH_SECONDS = 10.0
     type=OneOf(["run", "build"]),
     default="run",
     show_default=True,
-    help=say("Whether PyTorch is to run here, or extensions are to be built as well."),
+    help=say("Whether PyTorch only runs here, or extensions are built as well."),
 )
 @click.option(
     "--selftest/--no-selftest",
@@ -64,7 +64,7 @@ _HASH_SECONDS = 10.0
 )
 @level_option
 @click.option("--only", metavar="NAME", multiple=True, help=say("Only this finding or probe."))
-@click.option("--skip", metavar="NAME", multiple=True, help=say("Not this finding or probe."))
+@click.option("--skip", metavar="NAME", multiple=True, help=say("Leave out this finding or probe."))
 @fail_on_option
 @report_format_option
 @output_options_with(

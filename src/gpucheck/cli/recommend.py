@@ -33,8 +33,8 @@ _CONDA = say(
     "inside the activated conda environment."
 )
 _NGC = say(
-    "The PyTorch here is NVIDIA's own build of an NGC image, whose other libraries are made for "
-    "it: a new virtual environment leaves it alone."
+    "The PyTorch here is NVIDIA's own build of an NGC image, and the other libraries of the image "
+    "are made for it. A new virtual environment leaves it untouched."
 )
 
 
@@ -106,7 +106,8 @@ def recommend(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  #
     --gpu, --os, --arch, --glibc or --jetpack a machine is described instead: nothing is probed, and
     no Python need be named.
 
-    Exit status: 0 a command, 1 nothing fits, 2 usage, 3 a fact that decides is unknown.
+    Exit status: 0 a command was found, 1 nothing fits, 2 usage error, 3 a decisive fact is
+    unknown.
     """
     from gpucheck.output import recommendation  # noqa: PLC0415
 
@@ -409,7 +410,9 @@ def _unless(answer: "Recommendation", lacking: set[str]) -> "Recommendation":
 
     if answer.best is None or lacking & _DECISIVE:
         return Recommendation(best=None, reasons=())
-    if_it_fits = say("If what is missing allows it, {offer} is the one.", offer=answer.best)
+    if_it_fits = say(
+        "If the missing facts allow it, {offer} is the right build.", offer=answer.best
+    )
     needs = say("It needs driver {release} or newer.", release=answer.oldest_driver)
     told = (needs,) if _DRIVER in lacking and answer.oldest_driver else ()
     return Recommendation(
@@ -428,15 +431,17 @@ def _fits(build: "Offer", *, newest: bool, wrong: Sequence[str]) -> str:
         what = say("PyTorch {torch}, the CPU build", torch=build.torch)
     if wrong:
         return say(
-            "Yours fits: {build}, yet something else needs attention: {slug} (gpucheck shows it).",
+            "Your build fits: {build}. However, something else needs attention: {slug} (gpucheck "
+            "shows it).",
             build=what, slug=wrong[0],
         )  # fmt: skip
     if newest:
         return say(
-            "Yours fits: {build}, and it is the newest that does: nothing has to be installed.",
+            "Your build fits: {build}. It is the newest that does, so nothing needs to be "
+            "installed.",
             build=what,
         )
-    return say("Yours fits: {build}, so nothing has to be installed.", build=what)
+    return say("Your build fits: {build}. Nothing needs to be installed.", build=what)
 
 
 def _range(pythons: Sequence[str]) -> str:

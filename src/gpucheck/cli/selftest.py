@@ -27,7 +27,7 @@ _DEVICE = re.compile(r"cpu|cuda:[0-9]{1,3}")
 
 
 @click.command(
-    short_help=say("Run the self-tests: does PyTorch compute, and rightly?"),
+    short_help=say("Run the self-tests: does PyTorch compute, and correctly?"),
     epilog=examples(
         "gpucheck selftest",
         "gpucheck selftest --level standard --device cuda:0,cuda:2",
@@ -62,7 +62,7 @@ _DEVICE = re.compile(r"cpu|cuda:[0-9]{1,3}")
     metavar="N",
     type=click.IntRange(min=0),
     default=0,
-    help=say("For every random number."),
+    help=say("The seed of all random numbers."),
 )
 @click.option(
     "--timeout",
@@ -83,7 +83,7 @@ def selftest(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  # 
     take too long. A crash or a hang is a result, and the other tests continue. "gpucheck list"
     names the tests.
 
-    Exit status: 0 all passed, 1 one went wrong, 3 none could be run.
+    Exit status: 0 all tests passed, 1 a test failed, 3 no test could be run.
     """
     from gpucheck.selftest import eligibility  # noqa: PLC0415
     from gpucheck.selftest.plan import Wish  # noqa: PLC0415

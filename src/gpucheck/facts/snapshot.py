@@ -192,7 +192,7 @@ def load(file: "Path") -> Snapshot:
     if len(data) > FILE_LIMIT:
         raise SnapshotError(
             say(
-                "{file} is larger than {limit} MiB, so it is no snapshot",
+                "{file} is larger than {limit} MiB, so it is not a snapshot",
                 file=file,
                 limit=FILE_LIMIT >> 20,
             )

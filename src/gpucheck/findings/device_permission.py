@@ -158,15 +158,14 @@ def _grant_container(container: Container) -> tuple[Fix, ...]:
         return (given,)
     again = Fix(
         text=say(
-            "Restart this container: it had the GPU, and `systemctl daemon-reload` on the host "
-            "took it away."
+            "Restart this container: it lost the GPU when `systemctl daemon-reload` was run on the "
+            "host."
         )
     )
     lasting = Fix(
         text=say(
-            "So that this does not happen again, name the device files when you start the "
-            "container, or set Docker's option native.cgroupdriver=cgroupfs in "
-            "/etc/docker/daemon.json."
+            "To prevent this, name the device files when you start the container, or set Docker's "
+            "option native.cgroupdriver=cgroupfs in /etc/docker/daemon.json."
         ),
         commands=("docker run --gpus all --device /dev/nvidiactl --device /dev/nvidia-uvm ...",),
     )
@@ -210,8 +209,8 @@ def _open_up(node: DeviceNode, system: System) -> tuple[Fix, ...]:
     fixes.append(
         Fix(
             text=say(
-                "Let every user in, which is the driver's default: find the line that restricts "
-                "the mode, remove it, and restart. Until then, set the mode by hand."
+                "Let every user use the GPU, which is the driver's default: find the line that "
+                "restricts the mode, remove it, and restart. Until then, set the mode by hand."
             ),
             commands=(
                 "grep -rn NVreg_DeviceFile /etc/modprobe.d; grep -rln nvidia /etc/udev/rules.d",

@@ -160,7 +160,7 @@ def _fixes(
                 )
             ),
         )
-    reboot = update.reboot(say("that loads the module of the installed release"))
+    reboot = update.reboot(say("this loads the module of the installed release"))
     return (reboot, modules.reload())
 
 

@@ -73,7 +73,7 @@ def check(  # noqa: PLR0913, PLR0917  # it joins the bus, both sides of the driv
         return Fine(say("no build of PyTorch has code for the GPU, with or without a driver"))
     if system.distribution == "nixos":
         raise UnknownFactError(
-            "driver.libcuda", say("NixOS keeps it where only programs of NixOS look")
+            "driver.libcuda", say("NixOS keeps it where only NixOS programs look")
         )
     evidence = [*gpus.seen_by(), "driver.libcuda"]
     if driver.module_loaded:

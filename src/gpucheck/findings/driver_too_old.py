@@ -128,7 +128,7 @@ def _refused_ptx(newer: NewerPtx, update: DriverFixes) -> Hit:
     return Hit(
         headline=say(
             "{name} has only PTX of CUDA {built_with} for {gpus}, and the driver refuses to "
-            "compile this PTX, because it speaks only CUDA {driver_cuda}",
+            "compile this PTX because it supports CUDA only up to {driver_cuda}",
             name=name,
             built_with=newer.built_with,
             gpus=gpus,
@@ -136,7 +136,7 @@ def _refused_ptx(newer: NewerPtx, update: DriverFixes) -> Hit:
         ),
         evidence=newer.facts,
         fixes=(
-            update.install(None, say("one that speaks CUDA {cuda}", cuda=newer.built_with)),
+            update.install(None, say("one that supports CUDA {cuda}", cuda=newer.built_with)),
             Fix(
                 text=say(
                     "Or install a build of {name} with machine code for {gpus}, or compile it "

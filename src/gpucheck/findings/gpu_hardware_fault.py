@@ -242,7 +242,7 @@ def _fixes(
             ),
         )
     if around.in_container() or index is None:
-        return update.reboot(say("that resets the GPU")), diagnose
+        return update.reboot(say("this resets the GPU")), diagnose
     reset = Fix(
         text=say(
             "Stop everything that uses the GPU and reset it. If that is refused, restart the "

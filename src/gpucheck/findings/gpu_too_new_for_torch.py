@@ -141,8 +141,8 @@ def _ptx_refused(
 ) -> Judgement:
     return Hit(
         headline=say(
-            "PyTorch {version} has only PTX of CUDA {cuda} for {gpus}, and the driver speaks an "
-            "older CUDA, so it refuses to compile it",
+            "PyTorch {version} has only PTX of CUDA {cuda} for {gpus}, and the driver refuses to "
+            "compile it because it supports only an older CUDA",
             version=torch.version or "",
             cuda=torch.cuda,
             gpus=listed([gpu.label for gpu in refused]),
@@ -154,7 +154,7 @@ def _ptx_refused(
         ),
         fixes=(
             fix,
-            or_else(update.install(None, say("one that speaks CUDA {cuda}", cuda=torch.cuda))),
+            or_else(update.install(None, say("one that supports CUDA {cuda}", cuda=torch.cuda))),
         ),
         confidence=Confidence.LIKELY,
     )

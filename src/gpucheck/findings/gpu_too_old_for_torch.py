@@ -94,7 +94,7 @@ def check(  # torch, the GPUs and the ways out
     short = request.gpus is not None and request.gpus > len(works)
     cpu = None
     if not fix.commands and not works:
-        cpu = reinstall.install_cpu(say("it runs on the processor, without this GPU"))
+        cpu = reinstall.install_cpu(say("it runs on the CPU and does not use this GPU"))
     fixes = (fix, *((others,) if others else ()), *((or_else(cpu),) if cpu else ()))
     if old:
         return Hit(

@@ -162,12 +162,12 @@ def _needs(lack: _Lack) -> str:
         )
     if not lack.cuda:
         return say(
-            "{package} needs {libraries}, of which there is no file here",
+            "{package} needs {libraries}, which are not on this machine",
             package=lack.package.title,
             libraries=libraries,
         )
     return say(
-        "{package} was built for CUDA {cuda} and needs {libraries}, of which there is no file here",
+        "{package} was built for CUDA {cuda} and needs {libraries}, not found on this machine",
         package=lack.package.title,
         cuda=lack.cuda,
         libraries=libraries,
@@ -194,14 +194,14 @@ def _fixes(
         return (_bring(wheels, python),)
     apart = Fix(
         text=say(
-            "If {package} has to stay as it is, give it an environment of its own, with a PyTorch "
-            "for CUDA {cuda} or none.",
+            "If {package} has to stay as it is, give it a separate environment, with a PyTorch for "
+            "CUDA {cuda} or without PyTorch.",
             package=title,
             cuda=lack.cuda,
         )
         if lack.cuda
         else say(
-            "Give {package} an environment of its own, with the libraries that it needs.",
+            "Give {package} a separate environment with the libraries that it needs.",
             package=title,
         ),
         verify=python.verify(),

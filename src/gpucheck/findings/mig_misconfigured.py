@@ -191,8 +191,8 @@ def _hit_empty(
     return Hit(
         headline=say_many(
             len(empty),
-            "{gpus} is in MIG mode without any instance: CUDA sees nothing of it",
-            "{gpus} are in MIG mode without any instance: CUDA sees nothing of them",
+            "{gpus} is in MIG mode without any instance, so CUDA cannot use it",
+            "{gpus} are in MIG mode without any instance, so CUDA cannot use them",
             gpus=gpu_names(gpus, empty),
         ),
         evidence=tuple(
@@ -210,7 +210,7 @@ def _hit_pending(pending: list[int], gpus: list[NvmlGpu]) -> Hit:
     )
     return Hit(
         headline=say(
-            "{gpus} will change MIG mode at the next reset, which has not happened yet",
+            "A change of MIG mode is pending on {gpus}: it takes effect at the next reset",
             gpus=gpu_names(gpus, pending),
         ),
         evidence=tuple(

@@ -91,7 +91,7 @@ def _lost(lost: Lost, torch: TorchBuild, wheels: NvidiaWheels, advice: WheelFixe
     pin = wheels.pinned(project) if project else None
     facts = [lost.fact]
     headline = say(
-        "{torch} needs {soname}, and the loader finds none",
+        "{torch} needs {soname}, which the loader does not find",
         torch=named(torch),
         soname=lost.library.soname,
     )

@@ -133,14 +133,14 @@ def _fit(
 def _let_pip_look(conflict: PinConflict, name: str, torch: str | None) -> str:
     if conflict.project != "torch":
         return say(
-            "Let pip look for a release of {name} that goes with torch {version}. It says if there "
-            "is none.",
+            "Let pip look for a release of {name} that is compatible with torch {version}. pip "
+            "says so if there is none.",
             name=name,
             version=torch,
         )
     return say(
         "gpucheck knows no release of {name} that accepts torch {version}. Let pip look for one. "
-        "It says if there is none.",
+        "pip says so if there is none.",
         name=name,
         version=torch,
     )

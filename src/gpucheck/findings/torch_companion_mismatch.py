@@ -270,7 +270,7 @@ def _fix(  # what a command for one package is made of
     if right is None:
         return Fix(
             text=say(
-                "Remove {name}, or replace it by the release that was made for torch {version}.",
+                "Remove {name}, or replace it with the release that was made for torch {version}.",
                 name=name,
                 version=version,
             ),

@@ -139,7 +139,7 @@ class RecordedHost(Host):
             return Answer(Stat(kind="directory", mode=0o755), path)
         if path == self._answering:
             return Answer(None, path, NOT_RECORDED)
-        return Answer(None, path, say("not there"), missing=True)
+        return Answer(None, path, say("not found"), missing=True)
 
     def real_path(self, path: str) -> Answer[str]:
         """Follow the recorded links of the path."""
@@ -174,7 +174,7 @@ class RecordedHost(Host):
         words = " ".join(argv)
         found = self._record.commands.get(words)
         if found is None:
-            return Answer(None, words, say("not there"), missing=True)
+            return Answer(None, words, say("not found"), missing=True)
         if found.problem:
             return Answer(None, words, found.problem)
         return Answer(Ran(status=found.status, out=found.out, err=found.err), words)
@@ -209,7 +209,7 @@ class RecordedHost(Host):
             return Answer(content, path)
         if path in self._record.stat:
             return Answer(None, path, NOT_RECORDED)
-        return Answer(None, path, say("not there"), missing=True)
+        return Answer(None, path, say("not found"), missing=True)
 
     def _file(self, path: str) -> bytes | None:
         real = "\\".join(_parts(path)) if self._windows else self._follow(path)
@@ -259,7 +259,7 @@ class RecordedHost(Host):
 
 def _raw(raw: dict[str, Any] | None, source: str) -> Answer[dict[str, Any]]:
     if raw is None:
-        return Answer(None, source, say("not there"), missing=True)
+        return Answer(None, source, say("not found"), missing=True)
     if "problem" in raw:
         return Answer(None, source, str(raw["problem"]))
     return Answer(raw, source)

@@ -105,7 +105,7 @@ def as_json(shown: Shown) -> dict[str, Any]:
 def _headline(shown: Shown) -> str:
     best = shown.answer.best
     if shown.missing:
-        return say("Too little is known to recommend a build.")
+        return say("Too few facts are known to recommend a build.")
     if shown.answer.unheard_of:
         return say("Which build fits is unknown.")
     if best is None:

@@ -141,7 +141,7 @@ def _finding(page: Page, report: Report, finding: Finding) -> None:
     ]
     if explained:
         page.words(
-            say("This explains as well: {explained}", explained=", ".join(explained)),
+            say("This also explains: {explained}", explained=", ".join(explained)),
             indent=2,
             hang=4,
         )
