@@ -111,7 +111,7 @@ def test_what_is_called_the_newest_is_the_newest() -> None:
         facts: MachineFacts = supply(MachineFacts, report.snapshot, TABLES)
         for finding in report.findings:
             for fix in finding.fixes:
-                if "the newest that runs on" in fix.text:
+                if "it is the newest that runs on" in fix.text:
                     situation = facts.situation()
                     assert situation is not None
                     newest = Recommender(TABLES).recommend(situation).best

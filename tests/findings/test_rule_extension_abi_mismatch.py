@@ -96,7 +96,7 @@ def test_missing_symbols_are_named() -> None:
 
 def test_a_private_extension_is_compiled_again() -> None:
     found = hit(judge(file("my_ext", version="", symbols=(DECREF,))))
-    assert found.fixes[0].text.startswith("Compile my_ext again against torch 2.9.1+cu128")
+    assert found.fixes[0].text.startswith("Recompile my_ext against torch 2.9.1+cu128")
     assert commands(found) == ""
 
 
@@ -213,7 +213,7 @@ def test_the_part_for_torch_of_a_package_that_does_without_is_mentioned() -> Non
     assert found.severity is Severity.INFO
     assert "open3d/torch_ops.so, which was compiled for another PyTorch" in found.headline
     assert "requires no PyTorch" in found.headline
-    assert found.fixes[0].text.startswith("You need not do anything")
+    assert found.fixes[0].text.startswith("Nothing needs to be done")
 
 
 def test_what_is_only_mentioned_is_not_named_beside_an_error() -> None:

@@ -10,6 +10,7 @@ EPEL (dkms) and from Debian's contrib (glx-alternatives).
 import msgspec
 
 from gpucheck.facts.system import System
+from gpucheck.tables.versions import parse
 
 _REPOSITORIES = "https://developer.download.nvidia.com/compute/cuda/repos"
 _FUSION = "https://mirrors.rpmfusion.org"
@@ -66,9 +67,8 @@ def _commands(system: System, wanted: Wanted) -> tuple[str, ...]:
 
 def _has_new_drivers(system: System) -> bool:
     """Whether this release of Ubuntu or Mint still got new driver branches; an unknown one may."""
-    first = _UBUNTU_RELEASES[system.distribution or ""]
-    release = (system.distribution_version or "").partition(".")[0]
-    return not release.isdecimal() or int(release) >= first
+    release = parse(system.distribution_version)
+    return release is None or release[0] >= _UBUNTU_RELEASES[system.distribution or ""]
 
 
 def _on_debian(release: str, wanted: Wanted) -> tuple[str, ...]:

@@ -227,8 +227,8 @@ class ExtensionFixes(Derived):
         # pip removes the old one itself, once the new one is built.
         return Fix(
             text=say(
-                "Rebuild {package} for torch {torch}. This needs a CUDA toolkit and a C++ compiler.",
-                package=package, torch=torch,
+                "Rebuild {package} for torch {torch}. This needs a CUDA toolkit and a C++ "
+                "compiler.", package=package, torch=torch,
             ),
             commands=(
                 *self._python.get_pip(),

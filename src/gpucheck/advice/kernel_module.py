@@ -80,7 +80,7 @@ class ModuleFixes(Derived):
     def load(self) -> Fix:
         """Return the fix that loads the module and shows the kernel's message if it refuses."""
         return Fix(
-            text=say("Load the module; if that fails, the kernel's log says why."),
+            text=say("Load the module. If that fails, the kernel log shows why."),
             commands=(_LOAD, "sudo dmesg | grep -i -E 'nvrm|nvidia|nouveau' | tail -n 20"),
         )
 

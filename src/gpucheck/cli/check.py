@@ -34,7 +34,7 @@ _HASH_SECONDS = 10.0
     epilog=examples(
         "gpucheck",
         "gpucheck --python ~/venv --no-selftest",
-        "gpucheck --gpus 8 --fail-on warning    # 8 GPUs must be here",
+        "gpucheck --gpus 8 --fail-on warning    # this machine must have 8 GPUs",
         "gpucheck --for build                   # for compiling extensions",
         "gpucheck --format markdown -o report.md",
     ),
@@ -44,7 +44,7 @@ _HASH_SECONDS = 10.0
     "--gpus",
     metavar="N",
     type=click.IntRange(min=0),
-    help=say("How many GPUs must be here; 0: this host only builds or submits."),
+    help=say("How many GPUs this machine must have; 0: it only builds or submits jobs."),
 )
 @click.option(
     "--for",
@@ -58,8 +58,8 @@ _HASH_SECONDS = 10.0
     "--selftest/--no-selftest",
     default=None,
     help=say(
-        "Run the self-tests, even where they only test the CPU; or static checks only. Without "
-        "either they run where an NVIDIA device and a CUDA build of PyTorch are."
+        "Run the self-tests, even if they only test the CPU; or run only static checks. By default "
+        "the self-tests run if there are an NVIDIA device and a CUDA build of PyTorch."
     ),
 )
 @level_option

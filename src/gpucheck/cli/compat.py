@@ -49,8 +49,8 @@ _LONGEST_MESSAGE = 10_000
 def compat(ctx: click.Context, /, words: tuple[str, ...], **options: Any) -> None:  # noqa: ANN401  # click's options
     """Judge a machine that you describe by keys such as driver=535.104.05 torch=2.9.1.
 
-    "none" means that something does not exist; an absent key says nothing. Separate the items of a
-    list by commas, or repeat the key. An unknown key prints the list of keys.
+    "none" means that something does not exist; a missing key means that it is unknown. Separate the
+    items of a list by commas, or repeat the key. An unknown key prints the list of keys.
     """
     tables = open_tables(options["tables"])
     if options["batch"] is not None:

@@ -171,8 +171,7 @@ machine_options = _options(
         envvar="GPUCHECK_WHEEL_MIRROR",
         callback=_wheel_mirror,
         help=say(
-            "In commands, what stands in for https://download.pytorch.org/whl "
-            "($GPUCHECK_WHEEL_MIRROR)."
+            "What replaces https://download.pytorch.org/whl in commands ($GPUCHECK_WHEEL_MIRROR)."
         ),
     ),
     click.option(

@@ -52,14 +52,15 @@ from gpucheck.language import say
     metavar="HOST[:PORT]",
     default="",
     help=say(
-        "Where task 0 runs, when the launcher does not tell (MASTER_ADDR and MASTER_PORT do)."
+        "Where task 0 runs, if the launcher does not say it; MASTER_ADDR and MASTER_PORT do the "
+        "same."
     ),
 )
 @click.option(
     "--port",
     metavar="PORT",
     type=click.IntRange(1, 65535),
-    help=say("Port of task 0's store; without it one of the eight behind MASTER_PORT."),
+    help=say("Port of task 0's store; by default one of the eight ports after MASTER_PORT."),
 )
 @click.option(
     "--nodes", metavar="N", type=click.IntRange(min=1), help=say("How many nodes the job has.")
@@ -84,7 +85,7 @@ from gpucheck.language import say
 @click.option(
     "--exclude-file",
     metavar="FILE",
-    help=say("Write the bad hosts as srun --exclude takes them."),
+    help=say("Write the bad hosts in the form that srun --exclude expects."),
 )
 @click.option(
     "--metrics",

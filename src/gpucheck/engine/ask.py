@@ -75,9 +75,7 @@ def _ask(rule: Rule, snapshot: Snapshot, tables: Tables) -> CheckResult:
                 snapshot.look_up(fact)  # a path without a fact is a fault of the check
             return Claim(slug=slug, hit=answer)
     except UnknownFactError as unknown:
-        reason = (
-            unknown.reason or snapshot.problem(unknown.fact) or say("nothing was said about it")
-        )
+        reason = unknown.reason or snapshot.problem(unknown.fact) or say("no information was given")
         return Check(
             slug=slug,
             outcome=Outcome.UNKNOWN,

@@ -47,7 +47,7 @@ def open_questions(snapshot: Snapshot, tables: Tables) -> tuple[OpenQuestion, ..
             ask(snapshot, tables)
         except UnknownFactError as unknown:
             reason = (
-                unknown.reason or snapshot.problem(unknown.fact) or say("nothing was said about it")
+                unknown.reason or snapshot.problem(unknown.fact) or say("no information was given")
             )
             found.append(OpenQuestion(question=question, fact=unknown.fact, reason=reason))
     return tuple(found)

@@ -164,8 +164,8 @@ def _grant_container(container: Container) -> tuple[Fix, ...]:
     )
     lasting = Fix(
         text=say(
-            "To prevent this, name the device files when you start the container, or set Docker's "
-            "option native.cgroupdriver=cgroupfs in /etc/docker/daemon.json."
+            "So that this does not recur, name the device files when you start the container, or "
+            "set Docker's option native.cgroupdriver=cgroupfs in /etc/docker/daemon.json."
         ),
         commands=("docker run --gpus all --device /dev/nvidiactl --device /dev/nvidia-uvm ...",),
     )

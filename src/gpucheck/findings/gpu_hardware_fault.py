@@ -124,7 +124,8 @@ def _failed_remap(at: int, gpu: NvmlGpu, name: str) -> tuple[str, tuple[str, ...
         return None
     return (
         say(
-            "{gpu} could not remap a broken row of its memory: it has no spare rows left", gpu=name
+            "{gpu} could not remap a defective row of its memory because it has no spare rows left",
+            gpu=name,
         ),
         (f"nvml.gpus.{at}.rows_failed",),
     )

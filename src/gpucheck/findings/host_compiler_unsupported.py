@@ -229,7 +229,7 @@ def _fix(
     if best is None:
         return Fix(
             text=say(
-                "Install another release of {kind} beside it, and set CC and CXX to it.",
+                "Install another release of {kind} beside it, and set CC and CXX to that release.",
                 kind=taken.kind,
             ),
             verify=verify,

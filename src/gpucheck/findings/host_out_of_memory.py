@@ -43,7 +43,7 @@ def check(log: KernelLog, system: System) -> Judgement:
     found = [at for at, kill in enumerate(kills) if _is_python(kill)]
     if not found:
         return Fine(
-            say("the kernel's log shows no Python process that was killed for lack of memory")
+            say("the kernel log shows no Python process that was killed because memory ran out")
         )
     last = kills[found[-1]]
     return Hit(

@@ -160,7 +160,8 @@ def _no_library(driver: Driver, install: DriverFixes) -> Hit | None:
         return None
     return Hit(
         headline=say(
-            "Windows gives this WSL no libcuda: it has no NVIDIA GPU, or no driver that knows WSL"
+            "Windows provides no libcuda to this WSL: it has no NVIDIA GPU, or no driver that "
+            "supports WSL"
         ),
         evidence=("system.wsl", "device_nodes.nodes", "driver.libcuda"),
         fixes=(install.install(None, say("it brings libcuda for WSL")),),

@@ -73,7 +73,7 @@ def text(
     _listed(page, say("Note"), (*shown.notes, *answer.left_out, *answer.notes))
     if answer.alternatives:
         older = in_series([str(offer) for offer in answer.alternatives])
-        _listed(page, say("Older releases that fit as well"), (say("{older}.", older=older),))
+        _listed(page, say("Older releases that also fit"), (say("{older}.", older=older),))
     if shown.commands and shown.verify:
         page.blank()
         page.words(clean(shown.verify), lead=with_colon(say("Verify")))

@@ -185,7 +185,7 @@ def _areas(page: Page, report: Report) -> None:
     for area in areas(report):
         words = area.words
         if not words and area.status == "unknown":
-            words = say("nothing was said about it")
+            words = say("no information was given")
         slugs = say("see {slugs}", slugs=", ".join(area.slugs)) if area.slugs else ""
         cells = [
             (term(area.name), name_column, ""),
