@@ -213,7 +213,8 @@ def test_the_installed_build_comes_first_where_it_fits(machine: Any) -> None:  #
     machine(UBUNTU, VENV, torch_of("2.6.0+cu126", "12.6"), packages(), nvml(GTX_1080))
     first = " ".join(run().stdout.split("\n\n")[0].split())
     assert first == (
-        "Your build fits: PyTorch 2.6.0, built for CUDA 12.6 (cu126). Nothing needs to be installed."
+        "Your build fits: PyTorch 2.6.0, built for CUDA 12.6 (cu126). Nothing needs to be "
+        "installed."
     )
     assert as_json()["yours"] == first
     machine(UBUNTU, VENV, torch_of("2.14.1+cu126", "12.6"), packages(), nvml(GTX_1080))

@@ -251,7 +251,7 @@ def test_a_cuda_extension_beside_a_cpu_build_is_named() -> None:
         (["driver=1.2", "driver=1.3"], "driver is given twice"),
         (["gpu=T4,L4", "compute_capability=7.5"], "gpu has 2 values and compute_capability has 1"),
         (["gpu=T4,L4", "gpu_count=3"], "gpu_count is 3, but 2 GPUs are named."),
-        (["gpu=T4", "gpu_count=0"], "gpu and gpu_count contradict one another"),
+        (["gpu=T4", "gpu_count=0"], "gpu and gpu_count contradict each other"),
         (["torch=2.6.0+cu124", "cuda=12.6"], "name different builds"),
         (["cuda_error=cudaErrorOfMine"], "not a known name"),
         (["gpu=" + "A" * 300], "gpu takes a product name"),
@@ -431,7 +431,7 @@ def test_a_compat_library_that_no_table_knows_is_no_old_driver(words: tuple[str,
 def test_what_contradicts_itself_is_a_usage_error_that_names_both(words: tuple[str, str]) -> None:
     done = run(*words)
     assert done.exit_code == 2
-    assert "contradict one another" in done.stderr
+    assert "contradict each other" in done.stderr
     assert all(word in done.stderr for word in words)
 
 

@@ -20,15 +20,15 @@ ENDS_WSL = say("This ends everything that runs in WSL: save your work first.")
 STOPS_OTHERS = say("This interrupts everyone who uses this machine. Ask them first.")
 DRAIN_SLURM = say(
     "Drain the node first: scontrol update nodename=$(hostname -s) state=drain reason=gpu; "
-    "afterwards state=resume."
+    "afterwards use state=resume."
 )
 DRAIN_KUBERNETES = say(
-    "Drain the node first: kubectl cordon and kubectl drain --ignore-daemonsets, each with the "
-    "node's name; afterwards kubectl uncordon."
+    "Drain the node first with kubectl cordon and kubectl drain --ignore-daemonsets, each with the "
+    "node's name; afterwards use kubectl uncordon."
 )
 DRAIN_EITHER = say(
-    "Drain a node of a cluster first: scontrol update ... state=drain under Slurm, kubectl cordon "
-    "and kubectl drain in Kubernetes."
+    "On a cluster, drain the node first: with scontrol update ... state=drain in Slurm, with "
+    "kubectl cordon and kubectl drain in Kubernetes."
 )
 COLLECT_FIRST = say(
     "First collect the driver's bug report, because a reset or restart erases its data. NVIDIA "

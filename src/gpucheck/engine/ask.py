@@ -43,7 +43,7 @@ def judge(rule: Rule, snapshot: Snapshot, tables: Tables) -> Judgement:
     """Ask the check of one rule.
 
     Raises:
-        UnknownFactError: the check lacks a fact.
+        UnknownFactError: a fact that the check needs is unknown.
     """
     if rule.judge is None and not rule.seen_in:
         raise TypeError("the rule has no function marked @RULE.check, and is seen nowhere else")

@@ -217,7 +217,7 @@ def decode(data: bytes) -> Snapshot:
 
     Raises:
         msgspec.DecodeError: the data is neither.
-        UnicodeDecodeError: it is no text.
+        UnicodeDecodeError: it is not text.
     """
     data = _in_utf_8(data)
     if data.count(b"{") > MOST_OBJECTS or data.count(b",") > MOST_COMMAS:

@@ -151,7 +151,7 @@ def _hit_broken(broken: DeviceNode, nodes: list[DeviceNode], around: Surrounding
     at = nodes.index(broken)
     if broken.is_device is False:
         headline = say(
-            "{path} is not a device: a plain file or folder stands in its place", path=broken.path
+            "{path} is not a device: a plain file or folder is in its place", path=broken.path
         )
         fact = f"device_nodes.nodes.{at}.is_device"
     else:

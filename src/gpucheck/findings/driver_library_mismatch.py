@@ -193,11 +193,11 @@ def _remove(library: DriverLibrary) -> Sentence:
     if library.kind == "compat":
         return say(
             "Remove {path}, or the package that owns it: it is older than the driver, and the "
-            "loader takes it before the right one. Then refresh the loader's cache.",
+            "loader finds it before the right one. Then refresh the loader's cache.",
             path=path,
         )
     return say(
-        "Remove {path}, or the package that owns it: another driver left it, and the loader takes "
+        "Remove {path}, or the package that owns it: another driver left it, and the loader finds "
         "it before the right one. Then refresh the loader's cache.",
         path=path,
     )

@@ -250,7 +250,7 @@ def _old_libcuda(name: Sentence, cuda: str, driver: DriverState) -> Hit:
         fixes=(
             Fix(
                 text=say(
-                    "Find the older libcuda that the loader takes first: it is from cuda-compat or "
+                    "Find the older libcuda that the loader finds first: it is from cuda-compat or "
                     "was left by another driver. Remove its folder from LD_LIBRARY_PATH, or remove "
                     "the library."
                 ),

@@ -36,7 +36,7 @@ from gpucheck.language import in_series, say
 
 RULE = Rule(
     __name__,
-    title=say("several things named torch hide one another"),
+    title=say("several things named torch hide each other"),
     severity=Severity.ERROR,
     family="torch",
 )
@@ -130,14 +130,14 @@ def _taken_instead(path: str, kinds: Sequence[str | None], *, is_file: bool) -> 
     if "package" in kinds:
         if is_file:
             return say(
-                "import torch takes the file {path} instead of the installed PyTorch", path=path
+                "import torch loads the file {path} instead of the installed PyTorch", path=path
             )
         return say(
-            "import torch takes the folder {path} instead of the installed PyTorch", path=path
+            "import torch loads the folder {path} instead of the installed PyTorch", path=path
         )
     if is_file:
-        return say("import torch takes the file {path} instead of PyTorch", path=path)
-    return say("import torch takes the folder {path} instead of PyTorch", path=path)
+        return say("import torch loads the file {path} instead of PyTorch", path=path)
+    return say("import torch loads the folder {path} instead of PyTorch", path=path)
 
 
 def _overwritten(torch: TorchBuild, python: Python, reinstall: TorchFixes) -> Hit | None:

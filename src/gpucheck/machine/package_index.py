@@ -73,7 +73,9 @@ def configured(run: Run, environ: Mapping[str, str] | None = None) -> Answer[Ind
         names = {"index-url": "PIP_INDEX_URL", "cert": "PIP_CERT"}
         settings = {key: environ[name] for key, name in names.items() if environ.get(name)}
     if settings.get("no-index", "").lower() in ("1", "true", "yes", "on"):
-        return Answer(None, "pip config list", say("pip is told to use no index: give --index-url"))
+        return Answer(
+            None, "pip config list", say("pip is configured to use no index: give --index-url")
+        )
     address = settings.get("index-url", DEFAULT_INDEX)
     return Answer(Index(address, settings.get("cert", "")), "pip config list")
 

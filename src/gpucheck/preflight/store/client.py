@@ -315,7 +315,7 @@ def _meet(connection: socket.socket, run: str, token: str, until: float) -> byte
 def _no_store(first: bytes) -> _AttemptError:
     """Return why the line is no greeting: a full store says so, anything else is no store."""
     if b"too many connections" in first:
-        return _AttemptError("full", say("the store takes no more connections"))
+        return _AttemptError("full", say("the store accepts no more connections"))
     return _AttemptError("no-store", say("the program that listens there is not a store"))
 
 
