@@ -241,7 +241,7 @@ def _fix(
             best=best,
         ),
         commands=(
-            *around.install_packages(f"gcc-{best}", f"g++-{best}"),
+            *around.install_gcc(best),
             *around.set("CC", f"gcc-{best}"),
             *around.set("CXX", f"g++-{best}"),
         ),
