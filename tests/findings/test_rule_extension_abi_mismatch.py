@@ -195,7 +195,7 @@ def test_what_is_not_linked_with_torch_is_told_and_never_blamed() -> None:
     assert "may load the library itself" in answer.reason
     beside = judge(alone, file())
     assert isinstance(beside, Fine)
-    assert "fit flash-attn 2.8.3; onnxruntime-gpu 2.8.3 needs" in beside.reason
+    assert "CUDA: flash-attn 2.8.3; onnxruntime-gpu 2.8.3 needs" in beside.reason
     quiet(judge(replace(alone, requires_torch=True)))
 
 

@@ -79,7 +79,8 @@ def check(
     if forbidden:
         return Hit(
             headline=say(
-                "This process may not open {path} (EPERM): its cgroup was not given the GPU",
+                "This process is not allowed to open {path} (EPERM): its cgroup has no access to "
+                "the GPU",
                 path=path,
             ),
             evidence=evidence,
@@ -87,7 +88,7 @@ def check(
         )
     return Hit(
         headline=say(
-            "This user may not open {path} (EACCES, mode {mode})",
+            "This user is not allowed to open {path} (EACCES, mode {mode})",
             path=path,
             mode=all_nodes[at].mode,
         ),

@@ -64,7 +64,7 @@ def check(  # noqa: PLR0913, PLR0917  # both sides of the driver, and both ways 
     library = driver.libcuda[at] if driver.libcuda and at is not None else None
     differ = _differ(driver.module_release, library)
     if not said and nvml.init_code == 0 and cuda.init_code != _COMPAT_REFUSED:
-        return Fine(say("the driver answers"))
+        return Fine(say("the driver responds"))
     if cuda.init_code == 0 and not says.points_at(RULE.slug):
         return Fine(say("CUDA starts"))
     if cuda.init_code == _COMPAT_REFUSED and differ:
@@ -114,7 +114,7 @@ def _nothing(driver: Driver, library: DriverLibrary | None) -> Judgement:
         return Fine(say("nothing shows that the releases differ"))
     return Fine(
         say(
-            "the kernel module {module} and libcuda {libcuda} fit together",
+            "the kernel module {module} and libcuda {libcuda} are compatible",
             module=driver.module_release,
             libcuda=library.release,
         )

@@ -97,12 +97,12 @@ def check(  # noqa: PLR0913, PLR0917  # it joins the bus, both sides of the driv
 def _without_libcuda(driver: Driver) -> Sentence:
     if not driver.module_release:
         return say(
-            "The kernel module of NVIDIA's driver is loaded, but libcuda, which PyTorch calls, is "
-            "not installed"
+            "libcuda, which PyTorch calls, is not installed, although the kernel module of "
+            "NVIDIA's driver is loaded"
         )
     return say(
-        "The kernel module of NVIDIA's driver {release} is loaded, but libcuda, which PyTorch "
-        "calls, is not installed",
+        "libcuda, which PyTorch calls, is not installed, although the kernel module of NVIDIA's "
+        "driver {release} is loaded",
         release=driver.module_release,
     )
 

@@ -193,7 +193,7 @@ def _for_torch(  # driver, torch and tables
     runs = known(drivers.driver_runs(cuda, os, driver=release, driver_cuda=reported), "torch.cuda")
     name = _named(release, reported)
     if runs:
-        return Fine(say("{driver} runs builds of CUDA {cuda}", driver=name, cuda=cuda))
+        return Fine(say("{driver} can run builds of CUDA {cuda}", driver=name, cuda=cuda))
     if why := driver.unread_compat():
         raise UnknownFactError("cuda_driver.cuda", why)
     oldest = drivers.oldest_driver(cuda, os)

@@ -99,7 +99,7 @@ def check(
     if not judged:
         none = say("no compiled extension of PyTorch is installed")
         return NotApplicable(_with_others(none, every))
-    fits = say("torch and CUDA fit {names}", names=_names(judged))
+    fits = say("compatible with torch and CUDA: {names}", names=_names(judged))
     return Fine(_with_others(fits, every))
 
 

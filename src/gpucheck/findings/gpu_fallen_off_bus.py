@@ -120,7 +120,7 @@ def _compare(
         if gpu.pci_address in bound and gpu.pci_address not in explained
     ]
     if not missing:
-        return Fine(say("every GPU that the driver holds answers"))
+        return Fine(say("every GPU that the driver has claimed responds"))
     places = [at for at, gpu in enumerate(on_bus) if gpu.address in missing]
     return Hit(
         headline=say_many(

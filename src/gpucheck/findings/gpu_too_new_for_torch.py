@@ -81,7 +81,7 @@ def check(
             raise unknown
         return Fine(say("no visible GPU is newer than the code in this build"))
     if new and board.is_jetson():
-        return NotApplicable(say("a Jetson: torch-rocm-or-other-build judges its build"))
+        return NotApplicable(say("this is a Jetson, whose build torch-rocm-or-other-build judges"))
     works = [one.gpu for one in judged if one.trouble == ""]
     fix = reinstall.install(say("it has code for this GPU")) or Fix(
         text=_look(new or refused, reinstall)

@@ -84,7 +84,7 @@ def check(  # torch, the GPUs and the ways out
             raise unknown
         return Fine(say("this build has dropped no visible GPU"))
     if board.is_jetson():
-        return NotApplicable(say("a Jetson: torch-rocm-or-other-build judges its build"))
+        return NotApplicable(say("this is a Jetson, whose build torch-rocm-or-other-build judges"))
     fix = reinstall.install(say("it still has code for this GPU")) or Fix(
         text=_look(old or without_cudnn, reinstall)
     )

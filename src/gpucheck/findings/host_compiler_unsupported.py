@@ -61,7 +61,7 @@ def check(
         return _visual_c(*visual, cuda, table, tools, why)
     taken = tools.host_compiler()
     if taken is None:
-        return NotApplicable(say("there is no host compiler: compiler-missing judges that"))
+        return NotApplicable(say("there is no host compiler, which compiler-missing reports"))
     if torch.built_for not in (None, "cuda"):
         cuda = ""  # without CUDA in torch, nvcc is not used
     fault = _fault(taken, cuda, torch.version or "", table, tools)

@@ -38,7 +38,7 @@ _PYTHON = ("python", "torchrun", "pt_main_thread", "pt_data", "ray::", "ray_", "
 def check(log: KernelLog, system: System) -> Judgement:
     """Look for Python programs among what the kernel killed."""
     if system.os in ("windows", "macos"):
-        return NotApplicable(say("this is read from the Linux kernel's log"))
+        return NotApplicable(say("this is read only from the Linux kernel log"))
     kills = known(log.oom_kills, "kernel_log.oom_kills")
     found = [at for at, kill in enumerate(kills) if _is_python(kill)]
     if not found:

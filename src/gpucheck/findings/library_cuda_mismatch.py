@@ -86,7 +86,7 @@ def check(  # what the commands of the fix are made of
     if left_out := packages.left_out():
         raise UnknownFactError("extensions.left_out", left_out)
     if not judged:
-        return NotApplicable(say("no library with GPU code beside PyTorch is installed"))
+        return NotApplicable(say("no library with GPU code is installed besides PyTorch"))
     names = listed([one.title for one in judged[:_MOST_NAMED]])
     return Fine(say("the CUDA libraries that {packages} need are there", packages=names))
 

@@ -63,7 +63,7 @@ def check(  # what the commands of the fix are made of
         return NotApplicable(say("no installed package has requirements of PyTorch or CUDA"))
     found = sorted(pins.conflicts(), key=lambda one: (one.is_a_patch_apart, one.project != "torch"))
     if not found:
-        return Fine(say("the requirements of the packages beside torch are met"))
+        return Fine(say("the requirements of the other packages are met"))
     first = found[0]
     fixes: tuple[Fix, ...]
     if python.managed_by_system():

@@ -113,7 +113,7 @@ def check(
     if open_question is not None:
         raise open_question
     names = in_series([f"{one.project} {one.version}" for one in found])
-    return Fine(say("made for torch {version}: {names}", version=version, names=names))
+    return Fine(say("built for torch {version}: {names}", version=version, names=names))
 
 
 def _complaints(
