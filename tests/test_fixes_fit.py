@@ -118,7 +118,9 @@ def test_what_is_called_the_newest_is_the_newest() -> None:
                     assert newest is not None
                     assert f"PyTorch {newest.torch} " in fix.text
                     said.append(name)
-                elif found := re.search(r"the newest that does is torch ([0-9.]+)", fix.text):
+                elif found := re.search(
+                    r"the newest release that does is torch ([0-9.]+)", fix.text
+                ):
                     assert found[1] != next(proposals(fix))[0]
                     said.append(name)
     assert len(said) >= 3

@@ -40,5 +40,5 @@ def test_a_note_that_waits_is_not_said_to_be_explained() -> None:
     report = reported("library-mismatch")
     waiting = [one.slug for one in report.findings if one.silenced_by]
     assert waiting == ["driver-branch-end-of-life"]
-    assert "This explains as well" not in terminal.render(report)
+    assert "This also explains" not in terminal.render(report)
     assert "This also explains: selftest" in terminal.render(reported("nccl-p2p-hangs"))
