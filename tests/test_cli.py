@@ -135,7 +135,7 @@ def test_an_output_that_cannot_be_written_is_one_sentence() -> None:
 def test_a_target_that_is_not_there_is_refused_and_not_torch_missing() -> None:
     done = run("--python", "/nonsense/python", "--format", "json")
     assert done.returncode == 2
-    assert done.stderr == "Error: --python: /nonsense/python is not there\n"
+    assert done.stderr == "Error: --python: /nonsense/python does not exist\n"
     assert not done.stdout
 
 

@@ -60,7 +60,7 @@ def in_this_process(capsys: pytest.CaptureFixture[str]) -> Run:
         (("--tables", "/nonsense"), "does not exist"),
         (("--sysroot", "/nonsense"), "does not exist"),
         (("--level", "highest"), "--level"),
-        (("selftest", "--tests", "no\x1bsuch"), "'no?such' is no self-test"),
+        (("selftest", "--tests", "no\x1bsuch"), "There is no self-test 'no?such'"),
         (("selftest", "--device", "gpu0"), "--device 'gpu0'"),
         (("selftest", "--device", "cpu,cuda:0"), "--device"),
         (("selftest", "--ranks", "0"), "--ranks"),

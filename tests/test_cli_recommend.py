@@ -134,9 +134,9 @@ def test_a_described_system_without_gpus_asks_for_them() -> None:
     ("args", "words"),
     [
         (("--gpu", "Voodoo 2"), "compute capability"),
-        (("--driver", "newest"), "--driver wants"),
-        (("--driver-cuda", "12"), "--driver-cuda wants"),
-        (("--python-version", "three"), "--python-version wants"),
+        (("--driver", "newest"), "--driver expects"),
+        (("--driver-cuda", "12"), "--driver-cuda expects"),
+        (("--python-version", "three"), "--python-version expects"),
         (("--with", "torchtext"), "--with knows"),
         (("--tool", "poetry"), "--tool"),
         (("--os", "plan9"), "--os"),
@@ -213,11 +213,12 @@ def test_the_installed_build_comes_first_where_it_fits(machine: Any) -> None:  #
     machine(UBUNTU, VENV, torch_of("2.6.0+cu126", "12.6"), packages(), nvml(GTX_1080))
     first = " ".join(run().stdout.split("\n\n")[0].split())
     assert first == (
-        "Yours fits: PyTorch 2.6.0, built for CUDA 12.6 (cu126), so nothing has to be installed."
+        "Your build fits: PyTorch 2.6.0, built for CUDA 12.6 (cu126). Nothing needs to be "
+        "installed."
     )
     assert as_json()["yours"] == first
     machine(UBUNTU, VENV, torch_of("2.14.1+cu126", "12.6"), packages(), nvml(GTX_1080))
-    assert "it is the newest that does" in as_json()["yours"]
+    assert "It is the newest that does" in as_json()["yours"]
 
 
 @pytest.mark.parametrize(
@@ -245,7 +246,7 @@ def test_a_build_that_fits_in_a_broken_place_is_not_called_fine(machine: Any) ->
     numpy = packages(numpy="2.1.0")
     machine(UBUNTU, VENV, torch_of("2.2.0+cu118", "11.8"), numpy, nvml(GTX_1080))
     yours = as_json()["yours"]
-    assert yours.startswith("Yours fits: PyTorch 2.2.0")
+    assert yours.startswith("Your build fits: PyTorch 2.2.0")
     assert "something else needs attention: numpy-abi-mismatch (gpucheck shows it)" in yours
 
 

@@ -98,7 +98,7 @@ def test_a_wrong_python_is_one_sentence(command: str, tmp_path: Path) -> None:
     done = run(command, *((str(file),) if command == "diff" else ()), "--python", "/no/python")
     assert done.exit_code == 2
     if command != "diff":  # which reads its file first
-        assert done.stderr == "Error: --python: /no/python is not there\n"
+        assert done.stderr == "Error: --python: /no/python does not exist\n"
 
 
 @pytest.mark.process
@@ -152,4 +152,4 @@ def test_a_python_that_nobody_named_is_never_refused(monkeypatch: pytest.MonkeyP
     monkeypatch.delenv("GPUCHECK_PYTHON", raising=False)
     assert refusal(LiveHost(""), TargetWish()) == ""
     monkeypatch.setenv("GPUCHECK_PYTHON", "/no/python")
-    assert refusal(LiveHost(""), TargetWish()) == "$GPUCHECK_PYTHON: /no/python is not there"
+    assert refusal(LiveHost(""), TargetWish()) == "$GPUCHECK_PYTHON: /no/python does not exist"

@@ -106,7 +106,7 @@ def test_bad_usage(args: tuple[str, ...], words: str) -> None:
 def test_check() -> None:
     done = run("check")
     assert done.exit_code == 0
-    assert done.stdout.endswith("all is well.\n")
+    assert done.stdout.endswith("no problems.\n")
     assert as_json("check")["problems"] == []
 
 

@@ -38,7 +38,8 @@ def test_nothing_recognised_is_one_sentence_and_status_3() -> None:
     found = run(text="hello\n")
     assert found.exit_code == 3
     assert " ".join(found.stdout.split()) == (
-        "UNKNOWN Nothing is known of this text: no format and no message was recognised; ask for: "
+        "UNKNOWN gpucheck recognises nothing in this text: no format and no message was "
+        "recognised; ask for: "
         "python -m torch.utils.collect_env."
     )
 

@@ -68,7 +68,8 @@ def test_words_that_fit_stay_beside_their_cells() -> None:
     page = Page(40)
     cells = [("Driver", 15, ""), ("ok", 8, "")]
     page.columns(cells, "580.95.05", indent=2)
-    page.columns(cells, "580.95.05, speaks CUDA 13.0", indent=2)
+    page.columns(cells, "580.95.05, supports CUDA up to 13.0", indent=2)
     assert page.text() == (
-        "  Driver         ok      580.95.05\n  Driver         ok\n    580.95.05, speaks CUDA 13.0\n"
+        "  Driver         ok      580.95.05\n  Driver         ok\n"
+        "    580.95.05, supports CUDA up to 13.0\n"
     )

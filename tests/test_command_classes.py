@@ -1,5 +1,6 @@
 """What the commands of fixes do to a machine and to others, and what is said before them."""
 
+import msgspec
 import pytest
 from rules_machines import DOCKER, NO_CONTAINER, UBUNTU, nvml_of
 from rules_support import TABLES, snapshot
@@ -47,6 +48,13 @@ pytestmark = pytest.mark.every_finding
         ("scontrol update NodeName=a State=DRAIN Reason='x: y'", "machine"),
         ("srun --exclude=gpu-0004 COMMAND", "environment"),
         ("wsl.exe --shutdown", "interrupts"),
+        ("dnf list --showduplicates nvidia-driver-cuda-libs", "reads"),
+        ("zypper search -s 'nvidia-compute*'", "reads"),
+        ("sudo dnf install -y gcc", "machine"),
+        ("kubectl describe node | grep nvidia.com/gpu", "reads"),
+        ("kubectl cordon node", "machine"),
+        ("lxc restart CONTAINER", "interrupts"),
+        ("lxc config device add CONTAINER gpu gpu", "environment"),
         ("sudo systemctl restart docker", "interrupts"),
         ("frobnicate --all", None),
         ("nvidia-smi | frobnicate", None),
@@ -126,6 +134,25 @@ def test_the_traces_of_a_hardware_fault_are_collected_first() -> None:
     inside = careful(("sudo reboot",), UBUNTU, DOCKER, is_hardware=True)
     assert inside.commands == ("sudo reboot",)
     assert careful(("sudo reboot",), UBUNTU, NO_CONTAINER).commands == ("sudo reboot",)
+
+
+@pytest.mark.parametrize(
+    ("command", "inside"),
+    [
+        ("sudo apt-get install -y gcc", "apt-get install -y gcc"),
+        ("sudo ldconfig", "ldconfig"),
+        ("sudo systemctl restart docker", "sudo systemctl restart docker"),
+    ],
+)
+def test_root_in_a_container_needs_no_sudo_which_images_seldom_have(
+    command: str, inside: str
+) -> None:
+    root = msgspec.structs.replace(UBUNTU, user="root")
+    found = careful((command,), root, DOCKER)
+    assert found.commands == (inside,)
+    assert found.classes == (class_of(command),)
+    assert careful((command,), root, NO_CONTAINER).commands == (command,)
+    assert careful((command,), UBUNTU, DOCKER).commands == (command,)
 
 
 def test_a_fix_of_another_node_keeps_what_was_said_there() -> None:

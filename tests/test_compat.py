@@ -251,7 +251,7 @@ def test_a_cuda_extension_beside_a_cpu_build_is_named() -> None:
         (["driver=1.2", "driver=1.3"], "driver is given twice"),
         (["gpu=T4,L4", "compute_capability=7.5"], "gpu has 2 values and compute_capability has 1"),
         (["gpu=T4,L4", "gpu_count=3"], "gpu_count is 3, but 2 GPUs are named."),
-        (["gpu=T4", "gpu_count=0"], "gpu and gpu_count contradict one another"),
+        (["gpu=T4", "gpu_count=0"], "gpu and gpu_count contradict each other"),
         (["torch=2.6.0+cu124", "cuda=12.6"], "name different builds"),
         (["cuda_error=cudaErrorOfMine"], "not a known name"),
         (["gpu=" + "A" * 300], "gpu takes a product name"),
@@ -318,7 +318,7 @@ def test_facts_of_a_file(tmp_path: Path) -> None:
     file.write_bytes(b" " * (1024 * 1024 + 1))
     assert "larger than 1 MiB" in run("--facts", str(file)).output
     file.write_text("{")
-    assert "is no JSON" in " ".join(run("--facts", str(file)).output.split())
+    assert "is not JSON" in " ".join(run("--facts", str(file)).output.split())
     file.write_text("[" * 100_000)
     assert run("--facts", str(file)).exit_code == 2
     assert run("--facts", str(tmp_path / "none.json")).exit_code == 2
@@ -371,7 +371,7 @@ def test_a_batch_takes_no_words(tmp_path: Path) -> None:
 )
 def test_a_build_that_was_not_judged_is_not_said_to_work(words: tuple[str, ...]) -> None:
     said = run("os=linux", *words).stdout
-    assert said.startswith("HEALTHY  Nothing that was given speaks against it.")
+    assert said.startswith("HEALTHY  Nothing in the given facts shows a problem.")
 
 
 def test_a_build_that_was_judged_is_said_to_work() -> None:
@@ -431,7 +431,7 @@ def test_a_compat_library_that_no_table_knows_is_no_old_driver(words: tuple[str,
 def test_what_contradicts_itself_is_a_usage_error_that_names_both(words: tuple[str, str]) -> None:
     done = run(*words)
     assert done.exit_code == 2
-    assert "contradict one another" in done.stderr
+    assert "contradict each other" in done.stderr
     assert all(word in done.stderr for word in words)
 
 

@@ -10,6 +10,7 @@ from gpucheck.advice import DriverFixes
 from gpucheck.advice.command_class import class_of
 from gpucheck.engine import supply
 from gpucheck.facts.claims import Fix
+from gpucheck.facts.driver import Driver
 
 NEW, OLD, ANCIENT = "8.9", "6.1", "3.5"
 
@@ -71,6 +72,47 @@ def test_what_is_not_known_gets_the_guide(distribution: str, version: str, machi
     fix = install(NEW, distribution, version, machine)
     assert fix.commands == ()
     assert "docs.nvidia.com" in fix.text
+
+
+@pytest.mark.parametrize(
+    ("distribution", "version", "needed"),
+    [
+        ("debian", "12", " contrib"),
+        ("rocky", "9.5", "epel-release-latest-9.noarch.rpm"),
+        ("rhel", "8.10", "epel-release-latest-8.noarch.rpm"),
+    ],
+)
+def test_the_repository_that_has_the_dependencies_is_added_before_the_driver(
+    distribution: str, version: str, needed: str
+) -> None:
+    commands = install(NEW, distribution, version).commands
+    (added,) = (at for at, one in enumerate(commands) if needed in one)
+    (driver,) = (
+        at
+        for at, one in enumerate(commands)
+        if class_of(one) == "interrupts" and ("nvidia-open" in one or "module install" in one)
+    )
+    assert added < driver
+
+
+@pytest.mark.parametrize(
+    ("distribution", "old", "new"), [("ubuntu", "20.04", "22.04"), ("linuxmint", "20.3", "21.3")]
+)
+def test_an_ubuntu_past_its_support_has_no_package_of_a_new_branch(
+    distribution: str, old: str, new: str
+) -> None:
+    assert install(NEW, distribution, old).commands == ()
+    assert "docs.nvidia.com" in install(NEW, distribution, old).text
+    assert install(NEW, distribution, new).commands
+    assert install(NEW, distribution, "").commands
+
+
+@pytest.mark.parametrize(("packages", "told"), [([], True), (["nvidia-utils-535"], False)])
+def test_a_driver_of_the_run_installer_is_removed_first(packages: list[str], *, told: bool) -> None:
+    driver = Driver(module_loaded=True, module_release="535.183.01", packages=packages)
+    sections = (NO_CONTAINER, UBUNTU, on_bus(NEW), driver)
+    made: DriverFixes = supply(DriverFixes, snapshot(*sections), TABLES)
+    assert ("nvidia-uninstall" in made.install().text) is told
 
 
 def test_the_last_branch_of_an_ancient_gpu_has_no_package() -> None:

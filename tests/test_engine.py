@@ -119,7 +119,7 @@ def test_an_unknown_outcome_says_which_fact_and_why(
 
 def test_an_unknown_fact_without_a_reason_says_so(rules: Rules) -> None:
     rules(rule("lacking", lacks_release))
-    assert outcome(diagnose(), "lacking")[1].endswith("nothing was said about it")
+    assert outcome(diagnose(), "lacking")[1].endswith("no information was given")
 
 
 def test_evidence_carries_the_value_and_its_source(rules: Rules) -> None:
@@ -151,7 +151,7 @@ def test_an_explained_finding_is_suppressed_but_kept(rules: Rules) -> None:
     diagnosis = diagnose()
     assert [finding.slug for finding in diagnosis.standing] == ["cause"]
     assert [finding.silenced_by for finding in diagnosis.findings] == [None, "cause"]
-    assert outcome(diagnosis, "explained") == (Outcome.SILENCED, "an echo of cause")
+    assert outcome(diagnosis, "explained") == (Outcome.SILENCED, "explained by cause")
 
 
 def test_a_chain_of_explanations_names_its_root(rules: Rules) -> None:

@@ -331,7 +331,7 @@ def several(*capabilities: str) -> Pci:
 
 def test_no_branch_is_named_where_none_drives_all() -> None:
     made = driver(UBUNTU, several("3.7", "8.9")).install()
-    assert "No driver branch is known to drive all GPUs" in made.text
+    assert "No driver branch is known to support all GPUs" in made.text
     assert "board 3.7 at 0000:00:00.0 needs branch 470 or older" in made.text
     assert "needs branch 520 or newer" in made.text
     assert made.commands == ()
@@ -351,7 +351,7 @@ def test_no_flavour_of_the_modules_drives_both() -> None:
 @pytest.mark.parametrize("system", [UBUNTU, WINDOWS, msgspec.structs.replace(UBUNTU, wsl=2)])
 def test_no_driver_is_proposed_that_has_dropped_the_gpu(system: System) -> None:
     made = driver(system, several("3.7")).install("525.60.13")
-    assert "No driver 525.60.13 or newer drives board 3.7" in made.text
+    assert "No driver 525.60.13 or newer supports board 3.7" in made.text
     assert "branch 470 is the last" in made.text
     assert driver(system, several("3.7")).conflict("450.80.02") == ""
 

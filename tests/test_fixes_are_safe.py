@@ -78,7 +78,7 @@ def test_what_is_uninstalled_is_installed_by_the_same_fix(name: str) -> None:
     for finding in reported(name).findings:
         for fix in finding.fixes:
             at = [n for n, one in enumerate(fix.commands) if " uninstall " in one]
-            asked_for = re.search(r"\bremove the\b|^Do without ", fix.text)
+            asked_for = re.search(r"\bremove the\b|^Uninstall ", fix.text)
             if at and not asked_for:
                 later = fix.commands[at[-1] + 1 :]
                 assert any(re.search(r" install .*==", one) for one in later), (name, fix)

@@ -111,14 +111,16 @@ def test_what_is_called_the_newest_is_the_newest() -> None:
         facts: MachineFacts = supply(MachineFacts, report.snapshot, TABLES)
         for finding in report.findings:
             for fix in finding.fixes:
-                if "the newest that runs on" in fix.text:
+                if "it is the newest that runs on" in fix.text:
                     situation = facts.situation()
                     assert situation is not None
                     newest = Recommender(TABLES).recommend(situation).best
                     assert newest is not None
                     assert f"PyTorch {newest.torch} " in fix.text
                     said.append(name)
-                elif found := re.search(r"the newest that does is torch ([0-9.]+)", fix.text):
+                elif found := re.search(
+                    r"the newest release that does is torch ([0-9.]+)", fix.text
+                ):
                     assert found[1] != next(proposals(fix))[0]
                     said.append(name)
     assert len(said) >= 3

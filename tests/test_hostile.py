@@ -92,7 +92,7 @@ def test_variables_and_folders_that_are_no_utf8(tmp_path: Path) -> None:
 def test_an_interpreter_of_an_odd_name_that_is_not_there_is_refused_harmlessly() -> None:
     ran = gpucheck("--python", "/a\udcff\x1b[31m", env={})
     assert ran.returncode == 2
-    assert ran.stderr == b"Error: --python: /a??[31m is not there\n"
+    assert ran.stderr == b"Error: --python: /a??[31m does not exist\n"
 
 
 def _interpreter(tmp_path: Path, answer: str) -> str:

@@ -8,7 +8,7 @@ from gpucheck.facts.loading import Loading
 from gpucheck.facts.selftests import SelfTest, SelfTests
 
 A100 = ("NVIDIA A100-SXM4-80GB", "8.0")
-QUESTION = "Do the libraries that PyTorch loads fit?"
+QUESTION = "Are the libraries that PyTorch loads compatible?"
 WHY = "torch/__init__.py: _load_global_deps has a form that is not understood"
 UNKNOWN = Loading(problems={"*": WHY})
 

@@ -203,14 +203,14 @@ def test_recommend_says_which_mirror_is_used(monkeypatch: pytest.MonkeyPatch) ->
 def test_another_address_is_refused_in_one_sentence(command: str, address: str) -> None:
     done = run(command, "--wheel-mirror", address)
     assert done.exit_code == 2
-    assert "--wheel-mirror wants a plain address" in done.stderr
+    assert "--wheel-mirror expects a plain address" in done.stderr
     assert address == "https://" or address not in done.stderr
 
 
 def test_the_folder_of_one_build_is_refused() -> None:
     done = run("recommend", "--wheel-mirror", f"{BASE}/cu128")
     assert done.exit_code == 2
-    assert "wants the folder above cu128" in done.stderr
+    assert "expects the folder above cu128" in done.stderr
 
 
 # Reports

@@ -34,6 +34,27 @@ PHRASES = {
     r"\bneeds? it not\b": "does not need it",
     r"\bof no more use\b": "is not used again",
     r"\band why so (?:far|many)\b": "and the reason",
+    r"\bspeaks? (?:CUDA|only CUDA|an older CUDA)\b": "supports CUDA up to",
+    r"\bspeaks? against\b": "shows a problem with; rules out",
+    r"\bthis rests on\b": "this is based on",
+    r"\bwhich \w+ (?:build )?has the \w+ \w+\?": "which ... does the ... have?",
+    r"\bchecks? lacks? a fact\b": "could not be decided because a fact is missing",
+    r"\bis gone from here\b": "has been removed",
+    r"\bnothing is known of\b": "gpucheck recognises nothing in; no ... is known",
+    r"\bof which there is no\b": "which is not on this machine",
+    r"\bwas said to use\b": "you said that ... uses",
+    r"\bstands? there twice\b": "appears twice",
+    r"\b(?:which fits|yours fits)\b[.:]": "is right for; your build fits",
+    r"\band not without[.:]": "only with",
+    r"\btakes? \S+ out of (?:LD_|the loader)": "remove ... from",
+    r"\blift the (?:\w+ )?limit\b": "raise the limit",
+    r"\b(?:it|file|input) is no (?:JSON|text|number|name|port|regular|baseline|snapshot)\b": (
+        "is not"
+    ),
+    r"--[\w-]+ wants\b": "expects",
+    r"\bsees nothing of (?:it|them)\b": "cannot use; cannot see",
+    r"\bcontradict one another\b": "contradict each other",
+    r"\bechoe?s? of \{?cause": "explained by",
 }
 """What is refused, as a pattern, and the plain words for it."""
 _ANY = re.compile("|".join(f"(?:{one})" for one in PHRASES), re.IGNORECASE)

@@ -123,7 +123,7 @@ def test_the_newest_build_that_an_old_driver_runs(
 
 
 def test_no_build_of_cuda_11_is_given_to_a_driver_that_is_older() -> None:
-    """4.2.15: R440 speaks CUDA 10.2, and a command for cu117 was printed."""
+    """4.2.15: R440 supports CUDA up to 10.2, and a command for cu117 was printed."""
     build = torch("1.13.1+cu117", "11.7", CU124)
     v100 = ("Tesla V100-SXM2-32GB", "7.0")
     found = report(build, *serving(v100, release="440.33.01", cuda="10.2"))

@@ -105,7 +105,7 @@ def test_python_option_takes_a_command(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("python", "problem"),
     [
-        ("/home/user/nowhere", "--python: /home/user/nowhere is not there"),
+        ("/home/user/nowhere", "--python: /home/user/nowhere does not exist"),
         ("/home/user/empty", "--python: the folder /home/user/empty has no Python in it"),
         ("/home/user/notes.txt", "--python: /home/user/notes.txt is not a program that may be run"),
     ],
@@ -119,7 +119,7 @@ def test_a_bad_wish_is_said_and_not_passed_over(tmp_path: Path, python: str, pro
 def test_a_bad_variable_is_said_too(tmp_path: Path) -> None:
     door = host(tmp_path, SYSTEM, env={"GPUCHECK_PYTHON": "/gone/python", "PATH": "/usr/bin"})
     assert choose(door, TargetWish(), TOOL)[0].problem == (
-        "$GPUCHECK_PYTHON: /gone/python is not there"
+        "$GPUCHECK_PYTHON: /gone/python does not exist"
     )
 
 

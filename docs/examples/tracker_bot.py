@@ -107,7 +107,7 @@ class Tracker(ABC):
         except (OSError, ValueError) as error:
             raise Failure(f"The event cannot be read: {_printable(error)}") from error
         if not isinstance(event, dict):
-            raise Failure("The event is no JSON object")
+            raise Failure("The event is not a JSON object")
         return event
 
     def is_answered(self, number: int) -> bool:

@@ -70,7 +70,7 @@ def test_a_requirement_that_is_met(requirement: str, driver: dict[str, str]) -> 
 )
 def test_a_requirement_that_is_not_met(requirement: str, driver: dict[str, str]) -> None:
     answer = hit(image(requirement, nvml(A100, **driver)))
-    assert f"driver {driver['driver']} speaks CUDA {driver['cuda']}" in answer.headline
+    assert f"driver {driver['driver']} supports CUDA up to {driver['cuda']}" in answer.headline
     assert answer.evidence[0] == "container.requirements"
 
 

@@ -31,8 +31,8 @@ def gone(library: str, project: str = "nvidia-cudnn-cu12", state: str = "missing
 def test_the_wheel_was_removed() -> None:
     answer = hit(judge(loads(missing=[lost("libcudnn.so.9")]), wheels({"nvidia-cudnn-cu12": ""})))
     assert answer.headline == (
-        "PyTorch 2.9.1+cu128 needs libcudnn.so.9, and the loader finds none: nvidia-cudnn-cu12 is "
-        "not installed"
+        "PyTorch 2.9.1+cu128 needs libcudnn.so.9, which the loader does not find: "
+        "nvidia-cudnn-cu12 is not installed"
     )
     assert answer.evidence == ("loading.missing.0", "nvidia_wheels.pins.1")
     assert commands(answer) == (
@@ -55,7 +55,7 @@ def test_a_torch_without_pins_gets_no_command() -> None:
 def test_a_part_is_gone_by_the_loader() -> None:
     loading = loads(cudnn(), missing=[lost("libcudnn_ops.so.9", fatal=False)])
     answer = hit(judge(loading))
-    assert "its part libcudnn_ops.so.9 is gone" in answer.headline
+    assert "its part libcudnn_ops.so.9 is missing" in answer.headline
     assert answer.severity is None
 
 

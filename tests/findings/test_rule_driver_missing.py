@@ -18,10 +18,12 @@ from rule_facts import (
 )
 from rules_support import ask
 
+from gpucheck.advice.command_class import class_of
 from gpucheck.facts import Section, UnknownFactError
+from gpucheck.facts.claims import Fix
 from gpucheck.facts.driver import Driver
 from gpucheck.facts.nvml import Nvml
-from gpucheck.facts.system import System
+from gpucheck.facts.system import PackageManager, System
 from gpucheck.findings.form import Judgement
 
 NOTHING = Driver(
@@ -54,17 +56,68 @@ def test_stubs_and_compat_are_no_driver(kind: str) -> None:
     hit(judge(LINUX, HOST, BUS, driver))
 
 
-def test_a_module_without_libcuda() -> None:
-    driver = Driver(module_loaded=True, module_release="535.183.01", libcuda=[], packages=[])
-    found = hit(judge(LINUX, HOST, on_bus(A100), driver))
+def _without_libcuda(system: System, packages: list[str] | None, release: str) -> Fix:
+    driver = Driver(module_loaded=True, module_release=release, libcuda=[], packages=packages)
+    found = hit(judge(system, HOST, on_bus(A100), driver))
     assert "libcuda" in found.headline
-    assert "libnvidia-compute-535" in commands(found)
+    return found.fixes[0]
+
+
+@pytest.mark.parametrize(
+    ("packages", "package"),
+    [
+        (["nvidia-driver-535", "nvidia-utils-535"], "libnvidia-compute-535"),
+        (["linux-modules-nvidia-535-server-generic"], "libnvidia-compute-535-server"),
+        (None, "libnvidia-compute-535"),
+    ],
+)
+def test_libcuda_is_installed_in_exactly_the_release_of_the_module(
+    packages: list[str] | None, package: str
+) -> None:
+    fix = _without_libcuda(LINUX, packages, "535.183.01")
+    assert "libcuda 535.183.01, exactly the release" in fix.text
+    assert fix.commands[0] == "cat /proc/driver/nvidia/version"
+    assert any(one.startswith("apt-cache madison libnvidia-compute-535 ") for one in fix.commands)
+    assert fix.commands[-1] == f"sudo apt-get install -y '{package}=535.183.01-*'"
 
 
 def test_debian_has_libcuda_in_its_own_package() -> None:
     debian = System(os="linux", wsl=0, jetson="", distribution="debian", package_manager="apt")
-    driver = Driver(module_loaded=True, module_release="535.183.01", libcuda=[])
-    assert "libcuda1" in commands(hit(judge(debian, HOST, on_bus(A100), driver)))
+    fix = _without_libcuda(debian, ["nvidia-driver"], "535.183.01")
+    assert fix.commands[-1] == "sudo apt-get install -y 'libcuda1=535.183.01-*'"
+
+
+@pytest.mark.parametrize(
+    ("package", "named"),
+    [
+        ("nvidia-driver-cuda-535.183.01", "nvidia-driver-cuda-libs"),
+        ("xorg-x11-drv-nvidia-cuda-535.183.01", "xorg-x11-drv-nvidia-cuda-libs"),
+    ],
+)
+def test_with_dnf_the_releases_are_listed_first(package: str, named: str) -> None:
+    rocky = System(os="linux", wsl=0, jetson="", distribution="rocky", package_manager="dnf")
+    fix = _without_libcuda(rocky, [package], "535.183.01")
+    assert fix.commands[-1] == f"dnf list --showduplicates {named}"
+
+
+@pytest.mark.parametrize(
+    ("distribution", "manager", "packages", "release"),
+    [
+        ("ubuntu", "apt", [], "535.183.01"),
+        ("ubuntu", "apt", ["nvidia-utils-535"], ""),
+        ("sles", "zypper", ["nvidia-compute"], "535.183.01"),
+        ("gentoo", "", None, "535.183.01"),
+    ],
+)
+def test_no_release_is_installed_that_may_differ_from_the_module(
+    distribution: str, manager: PackageManager, packages: list[str] | None, release: str
+) -> None:
+    system = System(
+        os="linux", wsl=0, jetson="", distribution=distribution, package_manager=manager
+    )
+    fix = _without_libcuda(system, packages, release)
+    assert "exactly the release of the loaded kernel module" in fix.text
+    assert {class_of(one) for one in fix.commands} == {"reads"}
 
 
 def test_an_installed_driver() -> None:

@@ -96,7 +96,7 @@ def test_missing_symbols_are_named() -> None:
 
 def test_a_private_extension_is_compiled_again() -> None:
     found = hit(judge(file("my_ext", version="", symbols=(DECREF,))))
-    assert found.fixes[0].text.startswith("Compile my_ext again against torch 2.9.1+cu128")
+    assert found.fixes[0].text.startswith("Recompile my_ext against torch 2.9.1+cu128")
     assert commands(found) == ""
 
 
@@ -195,7 +195,7 @@ def test_what_is_not_linked_with_torch_is_told_and_never_blamed() -> None:
     assert "may load the library itself" in answer.reason
     beside = judge(alone, file())
     assert isinstance(beside, Fine)
-    assert "fit flash-attn 2.8.3; onnxruntime-gpu 2.8.3 needs" in beside.reason
+    assert "CUDA: flash-attn 2.8.3; onnxruntime-gpu 2.8.3 needs" in beside.reason
     quiet(judge(replace(alone, requires_torch=True)))
 
 
@@ -213,7 +213,7 @@ def test_the_part_for_torch_of_a_package_that_does_without_is_mentioned() -> Non
     assert found.severity is Severity.INFO
     assert "open3d/torch_ops.so, which was compiled for another PyTorch" in found.headline
     assert "requires no PyTorch" in found.headline
-    assert found.fixes[0].text.startswith("You need not do anything")
+    assert found.fixes[0].text.startswith("Nothing needs to be done")
 
 
 def test_what_is_only_mentioned_is_not_named_beside_an_error() -> None:

@@ -112,7 +112,7 @@ def test_code_that_runs(codes: tuple[str, ...], gpu: tuple[str, str]) -> None:
 def test_ptx_runs_only_where_the_driver_compiles_it(
     built_with: str | None, torch: str, *, quietly: bool
 ) -> None:
-    """The driver here speaks CUDA 12.2, and nothing but the PTX fits this GPU."""
+    """The driver here supports CUDA up to 12.2, and nothing but the PTX fits this GPU."""
     one = replace(file("sm_80", "compute_90"), built_with=built_with)
     build = replace(TORCH, cuda=torch)
     if quietly:
@@ -129,7 +129,7 @@ def test_code_for_one_chip_runs_on_no_other(codes: tuple[str, ...]) -> None:
 
 def test_a_gpu_that_is_older_than_the_package_is_told_to_do_without() -> None:
     found = hit(judge(file("sm_80", "sm_90", package="flash-attn"), gpus=(T4,)))
-    assert "flash-attn, which is not made for compute capability 7.5" in found.fixes[0].text
+    assert "flash-attn, which does not support compute capability 7.5" in found.fixes[0].text
     assert "pip uninstall -y flash-attn" in commands(found)
 
 
@@ -181,7 +181,7 @@ def test_what_is_not_linked_with_torch_is_only_mentioned() -> None:
     found = hit(judge(other))
     assert found.severity is Severity.INFO
     assert "so PyTorch is not affected" in found.headline
-    assert "You need not do anything" in found.fixes[0].text
+    assert "Nothing needs to be done" in found.fixes[0].text
     assert hit(judge(replace(other, requires_torch=True))).severity is Severity.ERROR
     first = hit(judge(other, file("sm_80", package="flash-attn")))
     assert first.headline.startswith("flash-attn")

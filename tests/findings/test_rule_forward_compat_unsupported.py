@@ -1,3 +1,5 @@
+import re
+
 import pytest
 from rule_facts import (
     HOST,
@@ -44,6 +46,16 @@ def test_the_loader_s_first_library_is_named_where_the_loaded_one_is_unknown() -
     found = hit(judge(cuda_fails(804), first))
     assert f"{COMPAT}/libcuda.so.1" in found.headline
     assert "sudo ldconfig" in commands(found)
+
+
+def test_only_lines_of_cuda_compat_become_comments() -> None:
+    found = hit(judge(cuda_fails(804), Driver(libcuda=[libcuda(kind="compat")])))
+    (script,) = (one for one in found.fixes[0].commands if " sed " in one)
+    (pattern,) = re.findall(r"'s,(.*),#&,'", script)
+    assert re.fullmatch(pattern, "/usr/local/cuda-13.0/compat")
+    assert not re.fullmatch(pattern, "# /usr/local/cuda-13.0/compat")
+    assert not re.fullmatch(pattern, "/usr/lib/libc6-compat")
+    assert " -i.bak " in script
 
 
 def test_without_a_compat_library_it_is_only_likely() -> None:

@@ -116,7 +116,7 @@ def test_a_hidden_gpu_does_not_count() -> None:
 def test_a_mask_that_does_not_tell_which_gpu_is_unknown() -> None:
     masked = Environment(variables={"CUDA_VISIBLE_DEVICES": "0"})
     mixed = nvml_of([gpu(0.5), gpu(79, index=1, device_name=GTX_1080)])
-    with pytest.raises(UnknownFactError, match="index does not tell"):
+    with pytest.raises(UnknownFactError, match="index does not show"):
         ask(SLUG, mixed, UBUNTU, NO_CONTAINER, masked)
     nameless = CudaDriver(init_code=0, device_count=1, devices=[CudaDevice()])
     with pytest.raises(UnknownFactError, match="not matched"):

@@ -120,7 +120,7 @@ def test_a_gpu_that_is_hidden_does_not_count() -> None:
 
 def test_an_unclear_choice_of_gpus_is_unknown_unless_all_are_alike() -> None:
     masked = Environment(variables={"CUDA_VISIBLE_DEVICES": "0"})
-    with pytest.raises(UnknownFactError, match="does not tell which"):
+    with pytest.raises(UnknownFactError, match="does not show which"):
         ask(SLUG, TORCH, UBUNTU, VENV, nvml(A100, RTX_5090), masked)
     hit(ask(SLUG, TORCH, UBUNTU, VENV, nvml(GB10, RTX_5090), packages(), masked))
 

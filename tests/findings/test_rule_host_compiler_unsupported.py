@@ -16,6 +16,7 @@ from rules_support import ask
 from gpucheck.facts import Section, UnknownFactError
 from gpucheck.facts.environment import Environment
 from gpucheck.facts.request import Request
+from gpucheck.facts.system import PackageManager
 from gpucheck.facts.toolkits import Compiler, Toolkits
 from gpucheck.findings.form import Judgement
 
@@ -42,9 +43,24 @@ def judge(here: Toolkits, torch: Section = TORCH, **more: Section) -> Judgement:
 
 def test_a_gcc_newer_than_nvcc_takes() -> None:
     found = hit(judge(tools("12.8", ("gcc", "15.1.0"))))
-    assert "gcc 15.1.0 is newer than nvcc of CUDA 12.8 takes (14 is the newest)" in found.headline
+    assert (
+        "gcc 15.1.0 is newer than nvcc of CUDA 12.8 supports (14 is the newest)" in found.headline
+    )
     assert "export CC=gcc-14" in commands(found)
     assert "sudo apt-get install -y gcc-14 g++-14" in commands(found)
+
+
+@pytest.mark.parametrize(
+    ("manager", "installs"),
+    [("zypper", "sudo zypper install -y gcc14 gcc14-c++"), ("dnf", ""), ("pacman", "")],
+)
+def test_a_compiler_is_installed_by_its_name_in_the_distribution(
+    manager: PackageManager, installs: str
+) -> None:
+    system = replace(LINUX, package_manager=manager)
+    found = hit(judge(tools("12.8", ("gcc", "15.1.0")), system=system))
+    first = found.fixes[0].commands[0]
+    assert first == (installs or "export CC=gcc-14")
 
 
 def test_a_gcc_that_nvcc_takes_and_torch_refuses() -> None:

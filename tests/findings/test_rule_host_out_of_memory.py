@@ -25,7 +25,7 @@ def test_python_programs_are_told_as_a_warning(name: str) -> None:
     answer = hit(judge("mysqld", name))
     assert answer.severity is Severity.WARNING
     assert answer.evidence == ("kernel_log.oom_kills.1",)
-    assert "memory limit of its container" in answer.headline
+    assert "its container or job reached its memory limit" in answer.headline
 
 
 @pytest.mark.parametrize("ago", [86_400.0, None])
@@ -37,8 +37,8 @@ def test_the_last_kill_is_named_and_the_others_are_counted() -> None:
     answer = hit(judge("python", "python", "python3", scope="host"))
     assert "python3 (pid 2)" in answer.headline
     assert "3 such kills" in answer.headline
-    assert "the machine's memory" in answer.headline
-    assert "memory had run out" in hit(judge("python", scope=None)).headline
+    assert "the machine ran out of memory" in answer.headline
+    assert "memory ran out" in hit(judge("python", scope=None)).headline
 
 
 @pytest.mark.parametrize("names", [(), ("mysqld", "chrome", "java"), ("",)])

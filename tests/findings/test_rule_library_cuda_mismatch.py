@@ -63,13 +63,13 @@ def test_onnxruntime_for_cuda_12_beside_cuda_13() -> None:
     answer = hit(judge(onnxruntime(*OF_12)))
     assert answer.headline == (
         "onnxruntime-gpu 1.22.0 was built for CUDA 12 and needs libcublasLt.so.12 and 3 more "
-        "libraries, of which there is no file here; torch 2.15.0+cu132 brings CUDA 13.2. Its GPU "
+        "libraries, not found on this machine; torch 2.15.0+cu132 brings CUDA 13.2. Its GPU "
         "code cannot be loaded"
     )
     assert answer.evidence == ("extensions.extensions.0.nowhere", "torch.cuda")
     assert answer.confidence is Confidence.LIKELY
     assert "pip install onnxruntime-gpu==1.31.1" in commands(answer)
-    assert "a PyTorch for CUDA 12 or none" in answer.fixes[1].text
+    assert "a PyTorch for CUDA 12 or without PyTorch" in answer.fixes[1].text
 
 
 def test_onnxruntime_for_cuda_13_beside_cuda_12() -> None:
@@ -80,7 +80,7 @@ def test_onnxruntime_for_cuda_13_beside_cuda_12() -> None:
 
 def test_an_older_cudnn_is_another_major_too() -> None:
     answer = hit(judge(onnxruntime("libcudnn.so.8", version="1.18.0"), torch=CU12))
-    assert "needs libcudnn.so.8, of which there is no file here" in answer.headline
+    assert "needs libcudnn.so.8, not found on this machine" in answer.headline
     assert "pip install onnxruntime-gpu==1.26.0" in commands(answer)
 
 
@@ -133,7 +133,7 @@ def test_a_library_that_only_a_part_needs(soname: str) -> None:
 
 def test_a_library_of_the_same_cuda_that_torch_does_not_bring() -> None:
     answer = hit(judge(onnxruntime("libcurand.so.10", version="1.31.1", cuda="13")))
-    assert "needs libcurand.so.10, of which there is no file here" in answer.headline
+    assert "needs libcurand.so.10, not found on this machine" in answer.headline
     assert commands(answer) == "/env/bin/python -m pip install nvidia-curand"
     assert "onnxruntime.preload_dlls()" in answer.fixes[0].text
     cu12 = hit(judge(onnxruntime("libcurand.so.10", "libcusparse.so.12"), torch=CU12))

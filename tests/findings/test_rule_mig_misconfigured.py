@@ -14,6 +14,7 @@ from rule_facts import (
 )
 from rules_support import ask
 
+from gpucheck.advice.command_class import class_of
 from gpucheck.facts import Section, UnknownFactError
 from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.environment import Environment
@@ -45,7 +46,11 @@ def test_no_instances() -> None:
     assert "without any instance" in found.headline
     assert found.severity is None
     assert {"nvml.gpus.0.mig_enabled", "nvml.gpus.0.mig_devices"} == set(found.evidence)
-    assert "sudo nvidia-smi -i 0 -mig 0" in commands(found)
+    create, switch_off = found.fixes
+    assert create.commands[-1] == "sudo nvidia-smi mig -i 0 -cgi 0 -C"
+    assert class_of(create.commands[-1]) == "machine"
+    assert switch_off.commands == ("sudo nvidia-smi -i 0 -mig 0",)
+    assert class_of(switch_off.commands[0]) == "interrupts"
 
 
 def test_a_container_is_given_an_instance() -> None:
@@ -72,6 +77,25 @@ def test_several_instances_are_not_several_gpus() -> None:
     unseen = hit(judge(HOST, nvml_gpu(gpu(FIRST, SECOND)), mask=both))
     assert unseen.confidence is Confidence.LIKELY
     quiet(judge(HOST, nvml_gpu(gpu(FIRST, SECOND)), cuda_sees(A100, A100), mask=both))
+
+
+def test_only_an_administrator_switches_mig_off_for_one_process() -> None:
+    both = f"{FIRST},{SECOND}"
+    start, switch_off = hit(judge(HOST, nvml_gpu(gpu(FIRST, SECOND)), mask=both)).fixes
+    assert "-mig" not in start.text
+    assert start.commands == ("nvidia-smi -L",)
+    assert "as root" in switch_off.text
+    assert "removes the instances of everyone" in switch_off.text
+    assert switch_off.commands == ("sudo nvidia-smi -i 0 -mig 0",)
+    _start, on_host = hit(judge(DOCKER, nvml_gpu(gpu(FIRST, SECOND)), mask=both)).fixes
+    assert "administrator of the host" in on_host.text
+    assert on_host.commands == ()
+
+
+def test_without_any_instance_the_user_is_not_told_to_run_as_root() -> None:
+    (fix,) = hit(judge(DOCKER, nvml_gpu(gpu()), cuda_fails(100), mask=FIRST)).fixes
+    assert "administrator" in fix.text
+    assert fix.commands == ("unset CUDA_VISIBLE_DEVICES",)
 
 
 def test_a_change_that_waits() -> None:

@@ -40,7 +40,9 @@ def judge(
 
 def test_the_wheel_was_removed() -> None:
     answer = hit(judge(loads(missing=[lost("libnccl.so.2")]), wheels({"nvidia-nccl-cu12": ""})))
-    assert answer.headline.endswith("the loader finds none: nvidia-nccl-cu12 is not installed")
+    assert answer.headline.endswith(
+        "which the loader does not find: nvidia-nccl-cu12 is not installed"
+    )
     assert answer.evidence == ("loading.missing.0", "nvidia_wheels.pins.2")
     assert commands(answer) == (
         f"{PYTHON} -m pip install --force-reinstall --no-deps nvidia-nccl-cu12==2.27.5",

@@ -24,7 +24,7 @@ def judge(
 def test_an_older_minor_release_that_lacks_functions() -> None:
     answer = hit(judge(nccl("2.21.5"), wheels(nccl_functions_missing=["ncclGroupSimulateEnd"])))
     assert answer.headline == (
-        "PyTorch 2.9.1+cu128 was built with NCCL 2.27.5, and would load the older NCCL 2.21.5 from "
+        "PyTorch 2.9.1+cu128 was built with NCCL 2.27.5, but would load the older NCCL 2.21.5 from "
         f"{NCCL_PATH}; it lacks ncclGroupSimulateEnd"
     )
     assert (answer.severity, answer.confidence) == (None, Confidence.CERTAIN)
@@ -60,7 +60,7 @@ def test_a_variable_that_puts_another_copy_first() -> None:
     copy = nccl("2.16.2", "/opt/nccl/lib/libnccl.so.2", found_via="LD_LIBRARY_PATH",
                 variable_entry="/opt/nccl/lib")  # fmt: skip
     answer = hit(judge(copy, wheels(nccl_functions_missing=["ncclCommRegister"])))
-    assert answer.fixes[0].text.startswith("Take /opt/nccl/lib out of LD_LIBRARY_PATH")
+    assert answer.fixes[0].text.startswith("Remove /opt/nccl/lib from LD_LIBRARY_PATH")
 
 
 def test_an_overwritten_file_is_told_by_another_rule() -> None:

@@ -135,7 +135,7 @@ def test_a_library_that_was_cut_off() -> None:
     found = damaged("libcufft.so.11", "nvidia-cufft-cu12", state="cut-off", size=5)
     answer = hit(judge(found))
     assert answer.severity is Severity.ERROR
-    assert "truncated: 5 of 100 bytes are there" in answer.headline
+    assert "truncated: it has 5 of 100 bytes" in answer.headline
 
 
 def test_a_library_of_another_size_is_information() -> None:

@@ -52,7 +52,7 @@ def test_an_nvcc_older_than_the_gpu() -> None:
     found = hit(judge(RTX4090, toolkit("11.7"), TORCH118))
     assert "cannot compile for compute capability 8.9 (Ada)" in found.headline
     assert "CUDA 11.8 was the first to know" in found.headline
-    assert "CUDA 11.8, with which this PyTorch was built" in found.fixes[0].text
+    assert "CUDA 11.8, which this PyTorch was built with" in found.fixes[0].text
     assert "export TORCH_CUDA_ARCH_LIST=8.6" in commands(found)
     assert found.severity is Severity.ERROR
 

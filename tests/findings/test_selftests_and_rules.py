@@ -101,7 +101,7 @@ def test_passed_self_tests_withdraw_what_they_disprove() -> None:
     kind, reason = old_driver(passed)
     assert kind is Outcome.FINE
     assert reason.startswith(
-        "refuted by self-tests that passed (device-placement and cublas-matmul)"
+        "ruled out by self-tests that passed (device-placement and cublas-matmul)"
     )
 
 

@@ -35,7 +35,7 @@ def test_a_crash_in_the_import() -> None:
 
 def test_an_import_that_takes_too_long_may_only_be_slow() -> None:
     slow = result(
-        "import-torch", "timed-out", "timed-out", detail="no end after 60 s",
+        "import-torch", "timed-out", "timed-out", detail="it did not end within 60 s",
         stage="import torch", device="cpu",
     )  # fmt: skip
     found = judge(ran(slow, devices=()))

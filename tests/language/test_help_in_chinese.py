@@ -122,7 +122,7 @@ def test_another_language_is_refused(run: Run) -> None:
         (("recommend", "--with", "torchaudo"), "--with 只支持 torchvision 和 torchaudio，不支持"),
         (("schema", "reprot"), "是不是 report？"),
         (("selftest", "--device", "gpu"), "请写 cpu，或 GPU"),
-        (("selftest", "--tests", "nothing"), "'nothing' 不是自检。可用的有："),
+        (("selftest", "--tests", "nothing"), "没有名为 'nothing' 的自检。可用的有："),
         (("tables", "show", "nothing"), "没有表 'nothing'。"),
         (("tables", "show", "xid", "a=b"), "不是以此表的列为键的 KEY=VALUE"),
         (("triage", "--summary"), "--summary 统计的是 --batch 的工单。"),

@@ -31,8 +31,8 @@ def test_can_use_is_said_only_where_build_driver_and_gpu_allow_it(name: str) -> 
 
 def test_a_gpu_for_virtual_machines_is_named_as_such() -> None:
     assert verdict(reported("vfio-passthrough-host")) == (
-        "This host passes NVIDIA GeForce RTX 3090 on to virtual machines; "
-        "PyTorch 2.9.1+cpu is a CPU build, which fits."
+        "This host passes NVIDIA GeForce RTX 3090 through to virtual machines; "
+        "PyTorch 2.9.1+cpu is a CPU build, which is right for this host."
     )
 
 
@@ -40,5 +40,5 @@ def test_a_note_that_waits_is_not_said_to_be_explained() -> None:
     report = reported("library-mismatch")
     waiting = [one.slug for one in report.findings if one.silenced_by]
     assert waiting == ["driver-branch-end-of-life"]
-    assert "This explains as well" not in terminal.render(report)
-    assert "This explains as well: selftest" in terminal.render(reported("nccl-p2p-hangs"))
+    assert "This also explains" not in terminal.render(report)
+    assert "This also explains: selftest" in terminal.render(reported("nccl-p2p-hangs"))

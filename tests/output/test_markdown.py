@@ -59,8 +59,9 @@ def test_it_has_verdict_findings_fixes_and_facts() -> None:
 
 
 def test_open_questions_are_listed() -> None:
-    assert "- Is there an NVIDIA GPU? Does a driver serve it? Does that build run" in (
-        markdown.render(samples.unknown())
+    assert (
+        "- Is there an NVIDIA GPU? Does a working driver serve the GPU? Does the PyTorch build run"
+        in (markdown.render(samples.unknown()))
     )
 
 

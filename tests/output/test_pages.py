@@ -12,7 +12,9 @@ def test_a_page_has_title_text_and_severity() -> None:
     assert "``" not in page
     assert "Severity: error. Area: driver." in page
     words = " ".join(page.split())
-    assert f"Not reported beside: {', '.join(rule.suppressed_by)} (they explain it)." in words
+    assert (
+        f"Not reported together with: {', '.join(rule.suppressed_by)} (they explain it)." in words
+    )
 
 
 def test_a_page_fits_a_terminal_and_keeps_its_lists() -> None:

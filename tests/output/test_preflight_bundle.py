@@ -155,7 +155,7 @@ def test_what_stands_in_it_fits_its_schema_and_says_that_it_is_redacted() -> Non
     report = json.loads(files["report.json"])
     jsonschema.Draft202012Validator(schema("report")).validate(report)
     assert report["snapshot"]["redacted"] is True
-    assert "stand-ins" in files["README.txt"]
+    assert "pseudonyms" in files["README.txt"]
     assert (report["exit"], report["class"]) == (1, "culprit")
 
 

@@ -101,7 +101,7 @@ def test_something_open_beside_a_culprit_is_said() -> None:
     these = samples.ranks(8, 8)
     one = samples.culprit("rank-hangs", these[3], "never entered")
     text = one_line(samples.result(these, one, inconclusive="ranks 8 and 9 fail together"))
-    assert "Not settled: ranks 8 and 9 fail together" in text
+    assert "Still open: ranks 8 and 9 fail together" in text
 
 
 def test_a_drill_is_loud_at_both_ends_and_takes_nobody_out_of_work() -> None:

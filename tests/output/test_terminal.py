@@ -33,11 +33,13 @@ def test_the_verdict_comes_first() -> None:
         "HEALTHY PyTorch 2.9.1+cu128 can use 2 x NVIDIA H100 80GB HBM3 (driver 580.65.06, CUDA"
     )
     assert first(samples.no_gpu()) == (
-        "HEALTHY No NVIDIA GPU here; PyTorch 2.13.0+cpu is a CPU build, which fits."
+        "HEALTHY No NVIDIA GPU here; PyTorch 2.13.0+cpu is a CPU build, which is right for this "
+        "machine."
     )
     assert first(samples.old_driver()).startswith("BROKEN Driver 515.105.01 (CUDA 11.7) is older")
     assert first(samples.unknown()).startswith(
-        "UNKNOWN Not enough could be read. Is there an NVIDIA GPU? /sys/bus/pci/devices:"
+        "UNKNOWN Too little could be read for a diagnosis. Is there an NVIDIA GPU? "
+        "/sys/bus/pci/devices:"
     )
     many = " ".join(terminal.render(samples.many(), quiet=True).split())
     assert " - and 2 more errors " in many
@@ -104,7 +106,7 @@ def test_errors_in_full_and_the_rest_in_short() -> None:
     assert "error: torch-mixed-install" in text
     assert "  More: gpucheck -v, or gpucheck explain shm-too-small" in text
     assert "(possible)" in text
-    assert "This explains as well: gpu-memory-held" in text
+    assert "This also explains: gpu-memory-held" in text
     assert "warning: gpu-memory-held" not in text
     assert terminal.render(samples.many(), verbose=1).count("  Evidence\n") == 7
 
@@ -183,7 +185,7 @@ def line(machine: str, name: str) -> Area:
         # Inside WSL no bus has the GPU and no module is the driver: Windows has both.
         ("wsl2-linux-driver-inside", "GPUs", "unknown", "only through the driver of Windows"),
         ("wsl2-linux-driver-inside", "Driver", "error", "the driver of Windows: NVML"),
-        ("wsl1", "GPUs", "none", "WSL 1 has no GPU"),
+        ("wsl1", "GPUs", "none", "WSL 1 cannot use a GPU"),
         # A mask hides GPUs, and the driver has nothing to do with that.
         ("cvd-bad-uuid", "GPUs", "error", "CUDA_VISIBLE_DEVICES=GPU-deadbeef leaves 0"),
         ("cvd-bad-uuid", "Driver", "ok", "580.95.05"),

@@ -42,9 +42,9 @@ def test_slow_has_a_usual_factor() -> None:
     ("text", "ranks", "said"),
     [
         ("hang:rank=7", 8, ""),
-        ("hang:rank=8", 8, "--drill speaks of rank 8, but the ranks are 0 to 7"),
-        ("link:0-9", 8, "--drill speaks of rank 9, but the ranks are 0 to 7"),
-        ("absent:rank=1", 1, "--drill speaks of rank 1, but the only rank is 0"),
+        ("hang:rank=8", 8, "--drill names rank 8, but the ranks are 0 to 7"),
+        ("link:0-9", 8, "--drill names rank 9, but the ranks are 0 to 7"),
+        ("absent:rank=1", 1, "--drill names rank 1, but the only rank is 0"),
     ],
 )
 def test_a_rank_that_is_not_there(text: str, ranks: int, said: str) -> None:

@@ -296,9 +296,9 @@ def test_a_master_that_is_none(text: str) -> None:
 
 def test_numbers_are_numbers() -> None:
     for bad in ("-1", "x", "1e3", "٣", "9" * 10, "0x10"):
-        with pytest.raises(EntranceError, match=r"RANK=.* is no number"):
+        with pytest.raises(EntranceError, match=r"RANK=.* is not a number"):
             told({**TORCHRUN, "RANK": bad})
-    with pytest.raises(EntranceError, match="MASTER_PORT=0 is no port"):
+    with pytest.raises(EntranceError, match="MASTER_PORT=0 is not a port"):
         told({**TORCHRUN, "MASTER_PORT": "0"})
     with pytest.raises(EntranceError, match="more than 1000000 tasks"):
         told({**TORCHRUN, "WORLD_SIZE": "99999999"})

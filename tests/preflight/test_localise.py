@@ -299,7 +299,7 @@ def test_a_node_without_a_heartbeat_is_missing_and_says_why() -> None:
         ("n1",),
         CERTAIN,
     )
-    assert "no heartbeat" in one.evidence
+    assert "stopped sending heartbeats" in one.evidence
     assert "dead" in one.evidence
 
 
@@ -468,7 +468,7 @@ def test_a_set_that_passes_in_no_control_run_is_no_transport() -> None:
     fabric = Fabric(roster(2), needs(2))
     conclusion = fabric.run(NCCL)
     assert sure(conclusion) == []
-    assert "no control run cures it" in conclusion.inconclusive
+    assert "no control run passes" in conclusion.inconclusive
     assert fabric.history[-1].step.backend == "gloo"
 
 

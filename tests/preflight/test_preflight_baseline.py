@@ -68,12 +68,12 @@ def test_news_replace_what_is_old_and_leave_the_rest() -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"", "no baseline"),
-        (b"[]", "no baseline"),
-        (b'{"schema": "gpucheck.baseline/2"}', "no baseline"),
-        (b'{"schema": "gpucheck.baseline/1", "gpus": {"a": {"model": 3}}}', "no baseline"),
-        (b"\xff\xfe", "no baseline"),
-        (b"[" * 100_000, "no baseline"),
+        (b"", "not a baseline"),
+        (b"[]", "not a baseline"),
+        (b'{"schema": "gpucheck.baseline/2"}', "not a baseline"),
+        (b'{"schema": "gpucheck.baseline/1", "gpus": {"a": {"model": 3}}}', "not a baseline"),
+        (b"\xff\xfe", "not a baseline"),
+        (b"[" * 100_000, "not a baseline"),
         (b" " * (4 * 1024 * 1024 + 1), "larger than 4 MiB"),
     ],
 )
@@ -109,7 +109,7 @@ def test_a_file_that_cannot_be_used(tmp_path: Path) -> None:
 def test_a_pipe_in_its_place_blocks_nobody(tmp_path: Path) -> None:
     file = tmp_path / "baseline.json"
     os.mkfifo(file)
-    with pytest.raises(BaselineError, match="no regular file"):
+    with pytest.raises(BaselineError, match="not a regular file"):
         load(file)
 
 

@@ -69,7 +69,7 @@ def test_what_is_no_regular_file_stays_what_it_is(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     for path in (tmp_path, pipe, Path("/dev/null")):
-        with pytest.raises(FileError, match="is no regular file"):
+        with pytest.raises(FileError, match="is not a regular file"):
             write_file(path, "x")
     assert stat.S_ISFIFO(pipe.stat().st_mode)
     assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)

@@ -487,7 +487,7 @@ def test_a_store_that_talks_nonsense_is_left() -> None:
         client.get("a", 0, into(got))
         client.get("b", 0, into(got))
         until(lambda: client.lost, client)
-        assert client.lost == "the store sent what is no answer"
+        assert client.lost == "the store sent something that is not an answer"
         assert got in ([3, 4], [3])
         thread.join(5)
 

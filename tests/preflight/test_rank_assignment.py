@@ -125,7 +125,7 @@ def test_what_went_wrong_before_the_first_step_is_known() -> None:
             phase="import", roots=roots,
         ),
         2: TaskFacts(task=2, host="c", devices=[]),
-        3: TaskFacts(task=3, host="d", problem="its supervisor fell silent", kind="silent"),
+        3: TaskFacts(task=3, host="d", problem="its supervisor stopped responding", kind="silent"),
     }  # fmt: skip
     roster = assign_ranks(JobSpec(tasks=4, cuda=True), came)
     known = unfit(roster, came, cuda=True)

@@ -65,7 +65,7 @@ def test_a_library_that_is_not_there(tmp_path: Path) -> None:
 
 def test_a_machine_without_a_record_has_no_library(tmp_path: Path) -> None:
     section = _read(tmp_path, None)
-    assert (section.library, section.load_error) == ("", "not there")
+    assert (section.library, section.load_error) == ("", "not found")
     assert section.device_count is None
 
 

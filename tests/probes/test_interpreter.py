@@ -74,7 +74,7 @@ def test_kinds(tmp_path: Path, prefix: str, files: dict[str, str], kind: str) ->
 @pytest.mark.parametrize(
     ("status", "detail"),
     [
-        ("not-found", "--python: /gone is not there"),
+        ("not-found", "--python: /gone does not exist"),
         ("too-old", "/usr/bin/python is Python 3.6.8, but gpucheck needs 3.8 or newer"),
         ("timed-out", "/mnt/nfs/venv/bin/python gave no answer within 8 s"),
         ("signal", "/opt/python was killed by signal 11"),

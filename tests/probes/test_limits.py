@@ -35,9 +35,9 @@ def test_without_sysfs_infiniband_is_unknown(tmp_path: Path) -> None:
     limits = collect(machine(tmp_path))
 
     assert limits.infiniband_devices is None
-    assert limits.problem("infiniband_devices") == "/sys/class is not there"
+    assert limits.problem("infiniband_devices") == "/sys/class does not exist"
     assert limits.shm_total_bytes is None
-    assert "not there" in limits.problem("shm_total_bytes")
+    assert "not found" in limits.problem("shm_total_bytes")
     assert limits.problem("memlock_bytes") == "this system has no such limit"
 
 

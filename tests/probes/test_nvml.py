@@ -205,7 +205,7 @@ def test_no_library(tmp_path: Path) -> None:
     assert section.library_found is False
     assert section.init_code is None
     assert section.gpus is None
-    assert "not there" in section.problem("gpus")
+    assert "not found" in section.problem("gpus")
 
 
 def test_library_that_nvml_did_not_find(tmp_path: Path) -> None:

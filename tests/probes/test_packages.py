@@ -106,7 +106,7 @@ def test_metadata_that_is_gone(tmp_path: Path) -> None:
     )
     assert vision is not None
     assert vision.torch_requirement is None
-    assert vision.problem("torch_requirement").endswith("not there")
+    assert vision.problem("torch_requirement").endswith("not found")
 
 
 def test_a_folder_with_pattern_characters_in_its_name(tmp_path: Path) -> None:

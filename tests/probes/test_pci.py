@@ -189,7 +189,7 @@ def test_no_bus_at_all_is_unknown(tmp_path: Path, devices: PciDevices) -> None:
     pci = collect(machine(tmp_path), devices)
 
     assert pci.gpus is None
-    assert pci.problem("gpus") == "/sys/bus/pci/devices: not there"
+    assert pci.problem("gpus") == "/sys/bus/pci/devices: not found"
     assert pci.jetson_gpu == ""
 
 

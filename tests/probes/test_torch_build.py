@@ -387,7 +387,7 @@ def test_a_damaged_package_is_no_folder_of_the_user(tmp_path: Path) -> None:
     torch = build(tmp_path, {f"{SITE}/torch/__init__.py": "", extension: ""})
     assert torch.installed is True
     assert torch.version is None
-    assert torch.problem("version").endswith("version.py: not there")
+    assert torch.problem("version").endswith("version.py: not found")
 
 
 def test_an_unreadable_version_file(tmp_path: Path) -> None:

@@ -176,7 +176,7 @@ def test_a_rank_that_was_stopped_for_a_victim_names_the_one_to_blame() -> None:
     assert "saw" not in found[2].data
 
 
-HUNG = rank(1, "timed-out", "timed-out", detail="no end after 9 s")
+HUNG = rank(1, "timed-out", "timed-out", detail="it did not end within 9 s")
 
 
 def test_a_time_out_that_came_first_explains_an_abort_and_a_later_one_does_not() -> None:

@@ -32,7 +32,7 @@ def test_releases(tables: Tables) -> None:
 
 
 def test_default_builds_of_old(tables: Tables) -> None:
-    """No release is in both tables, so that they cannot contradict one another."""
+    """No release is in both tables, so that they cannot contradict each other."""
     table = tables.get(TorchOldDefaults)
     assert table.cuda("1.2.0") == "10.0"
     assert table.cuda("1.3") == "10.1"

@@ -76,8 +76,8 @@ def test_what_is_no_text_and_what_is_not_there(tmp_path: Path) -> None:
     (tmp_path / "x.bin").write_bytes(b"\0\1\2")
     (answer,) = answers(tmp_path)
     assert answer["verdict"] == "unknown"
-    assert answer["error"] == "x is no text."
-    with pytest.raises(BatchError, match="not there"):
+    assert answer["error"] == "x is not text."
+    with pytest.raises(BatchError, match="does not exist"):
         answers(tmp_path / "absent")
 
 
@@ -91,11 +91,11 @@ def test_a_path_that_is_not_there_stops_no_other(folder: Path) -> None:
     ]
     assert unread == {
         "id": "absent", "verdict": "unknown", "root_causes": [], "confidence": None,
-        "error": f"{absent} is not there.",
+        "error": f"{absent} does not exist.",
     }  # fmt: skip
     assert found.summary() == [
         "3 tickets: 2 broken, 1 unknown",
-        f"Note: {absent} is not there.",
+        f"Note: {absent} does not exist.",
     ]
 
 

@@ -1,4 +1,4 @@
-"""Whatever somebody gives: bounded in time and memory, one sentence when it is no text."""
+"""Whatever somebody gives: bounded in time and memory, one sentence when it is not text."""
 
 import gzip
 import io
@@ -142,7 +142,7 @@ def tarred() -> bytes:
         (tarred(), "a tar archive"),
         (b"PK\x03\x04" + TELLING, "a zip archive"),
         (gzip.compress(TELLING), "packed with gzip twice"),
-        (b"\x7fELF\0\0\0" + TELLING, "no text"),
+        (b"\x7fELF\0\0\0" + TELLING, "not text"),
         (b"\x89PNG\r\n\x1a\n\0\0" * 500, r"a picture \(PNG\)"),
     ],
     ids=["tar", "zip", "gzip", "elf", "png"],
@@ -176,7 +176,7 @@ def test_blank_lines_in_a_text_of_ordinary_size_are_kept() -> None:
 
 @pytest.mark.parametrize("data", [b"\x7fELF\0\0\0\0", b"\0" * 100, b"text\0text"])
 def test_binary_is_refused(data: bytes) -> None:
-    with pytest.raises(IntakeError, match="no text"):
+    with pytest.raises(IntakeError, match="not text"):
         triage(data)
 
 
@@ -214,7 +214,7 @@ def test_hostile_text_is_unknown_and_quick(text: str) -> None:
 @pytest.mark.parametrize("schema", ["report", "snapshot"])
 def test_a_report_that_cannot_be_read_is_one_sentence(schema: str) -> None:
     text = f'{{"schema": "gpucheck.{schema}/1", "snapshot": {"[" * 10_000}'
-    with pytest.raises(IntakeError, match="can be read"):
+    with pytest.raises(IntakeError, match="not a readable"):
         triage(text)
 
 

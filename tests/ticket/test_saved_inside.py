@@ -92,7 +92,9 @@ def test_the_end_of_a_report_that_was_cut_off_is_still_read() -> None:
 
 
 def test_a_file_that_was_cut_short_is_one_sentence() -> None:
-    with pytest.raises(IntakeError, match=r"The input is no gpucheck snapshot or report that can"):
+    with pytest.raises(
+        IntakeError, match=r"The input is not a readable gpucheck snapshot or report"
+    ):
         triage(SNAPSHOT[: len(SNAPSHOT) // 2], TABLES)
 
 

@@ -34,6 +34,11 @@ _ROWS: tuple[Row, ...] = (
     ("nvidia-smi", ("-pl",), "machine"),
     ("nvidia-smi", ("-cgi",), "machine"),
     ("ldconfig", ("-p",), "reads"),
+    ("dnf", ("list",), "reads"),
+    ("yum", ("list",), "reads"),
+    ("zypper", ("search",), "reads"),
+    ("kubectl", ("describe",), "reads"),
+    ("lxc", ("restart",), "interrupts"),
     ("systemctl", ("status",), "reads"),
     ("wsl", ("--list",), "reads"),
     ("pip", ("list",), "reads"),
@@ -89,6 +94,7 @@ _ROWS: tuple[Row, ...] = (
         for program in (
             *("pip", "uv", "conda", "mamba", "python", "export", "unset", "set", "ulimit", "mv"),
             *("apptainer", "docker", "podman", "enroot", "srun", "torchrun", "resources:", "ren"),
+            *("lxc", "runtimeclassname:"),
             *("remove-item", "$env:", "chmod", "source", "."),
         )
     ),
@@ -97,6 +103,7 @@ _DRIVER = re.compile(
     r"(?:^|[ '])(?:nvidia-driver|nvidia-open|cuda-drivers|nvidia-dkms|akmod-nvidia|kmod-nvidia|"
     r"xorg-x11-drv-nvidia|nvidia-compute|libnvidia|nvidia-fabricmanager|nvidia(?= |$))"
 )
+_NO_CHANGE = ("update", "list", "search")
 _PACKAGES = ("apt", "apt-get", "dnf", "yum", "zypper", "pacman", "ubuntu-drivers")
 
 
@@ -126,7 +133,8 @@ def _of_part(part: str) -> CommandClass | None:
     if not words:
         return None
     program, arguments = _named(words)
-    if program in _PACKAGES and "update" not in arguments[:1] and _is_of_driver(program, part):
+    changes = program in _PACKAGES and not set(arguments[:1]) & set(_NO_CHANGE)
+    if changes and _is_of_driver(program, part):
         return "interrupts"
     for name, wanted, found in _ROWS:
         if name == program and set(wanted) <= set(arguments):

@@ -21,13 +21,17 @@ CONTAINER_GUIDE = (
     "https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/install-guide.html"
 )
 _APART = say(
-    "Choose the driver for the GPUs that you want to use; the others need a machine of their own."
+    "Choose the driver for the GPUs that you want to use. The others need a separate machine."
 )
 
 
 _WITH_NVSWITCHES = say(
-    "This machine has NVSwitches: take the Fabric Manager of exactly the same release from the "
-    "same source, else CUDA does not start."
+    "This machine has NVSwitches: install the Fabric Manager of exactly the same release from the "
+    "same source. Otherwise CUDA does not start."
+)
+_FROM_INSTALLER = say(
+    "No package has the present driver. If it came from NVIDIA's .run installer, remove it first: "
+    "sudo nvidia-uninstall"
 )
 _GUIDE = say("NVIDIA's guide for each distribution: {page}", page=DRIVER_GUIDE)
 
@@ -137,7 +141,7 @@ class DriverFixes(Derived):
             return ""
         if not self._support.driving_all(capabilities):
             return say(
-                "No driver branch is known to drive all GPUs of this machine: {needs}. {apart}",
+                "No driver branch is known to support all GPUs of this machine: {needs}. {apart}",
                 needs=in_series([self._range(label, one) for label, one in gpus.items()]),
                 apart=_APART,
             )
@@ -145,15 +149,15 @@ class DriverFixes(Derived):
             last = self._support.last(capabilities)
             names = [label for label, one in gpus.items() if self._support.last([one]) == last]
             return say(
-                "No driver {release} or newer drives {gpus}: branch {branch} is the last that "
-                "does. Use a PyTorch that an older driver runs, or another GPU.",
+                "No driver {release} or newer supports {gpus}: branch {branch} is the last that "
+                "does. Use a PyTorch build that runs on an older driver, or another GPU.",
                 release=at_least,
                 gpus=listed(names),
                 branch=last,
             )
         if self._system.os == "linux" and not self._system.wsl and self._flavours_conflict():
             return say(
-                "No driver drives all GPUs of this machine: some need the open kernel modules, "
+                "No driver supports all GPUs of this machine: some need the open kernel modules, "
                 "others the proprietary ones, and only one kind can be loaded. {apart}",
                 apart=_APART,
             )
@@ -181,13 +185,18 @@ class DriverFixes(Derived):
             return Fix(text=in_turn((text, _GUIDE)))
         wanted = Wanted(branch=branch, opened=opened, newest=self._newest_drives_all())
         if commands := install_commands(self._system, wanted):
-            return Fix(text=text, commands=commands)
+            first = (_FROM_INSTALLER,) if self._may_be_from_installer() else ()
+            return Fix(text=in_turn((text, *first)) if first else text, commands=commands)
         flavour = (
-            say("Take its open kernel modules.")
+            say("Use its open kernel modules.")
             if opened
-            else say("Take its proprietary kernel modules.")
+            else say("Use its proprietary kernel modules.")
         )
         return Fix(text=in_turn((text, flavour, _GUIDE)))
+
+    def _may_be_from_installer(self) -> bool:
+        """Whether a driver is loaded that no package has: its files would stay in the way."""
+        return bool(self._driver.module_loaded) and self._driver.packages == []
 
     def _on_linux(self, at_least: str | None, branch: int | None) -> Sentence:
         """Return the driver to install by the means of a distribution."""

@@ -3,20 +3,30 @@
 Where a distribution has the branch itself, its own package is named; otherwise NVIDIA's repository
 for it, as the driver installation guide of NVIDIA says. A family that has only the newest branch is
 offered that one, and only where it drives every GPU: that is what ``newest`` says. Nothing is
-offered for a system that is not named here.
+offered for a system that is not named here. The packages of NVIDIA's repositories need others, from
+EPEL (dkms) and from Debian's contrib (glx-alternatives).
 """
 
 import msgspec
 
 from gpucheck.facts.system import System
+from gpucheck.tables.versions import parse
 
 _REPOSITORIES = "https://developer.download.nvidia.com/compute/cuda/repos"
 _FUSION = "https://mirrors.rpmfusion.org"
-_DEBIAN, _UBUNTU = ("debian",), ("ubuntu", "linuxmint")
+DEBIAN, UBUNTU = ("debian",), ("ubuntu", "linuxmint")
+"""The distributions whose packages of the driver have Debian's names, and those with Ubuntu's."""
+_UBUNTU_RELEASES = {"ubuntu": 22, "linuxmint": 21}
+"""The first release that has the driver branches of today; older ones are past their support."""
 _RED_HAT = ("rhel", "rocky", "almalinux", "ol", "centos")
 _SUSE = {"opensuse-leap": "opensuse15", "sles": "sles15"}
 _ARCH = ("arch", "manjaro", "endeavouros")
 _DEBIAN_RELEASES, _RED_HAT_RELEASES, _SUSE_RELEASE = ("12", "13"), ("8", "9"), "15"
+_EPEL = "https://dl.fedoraproject.org/pub/epel/epel-release-latest"
+_CONTRIB = (
+    'echo "deb http://deb.debian.org/debian $(. /etc/os-release && echo $VERSION_CODENAME) contrib"'
+    " | sudo tee /etc/apt/sources.list.d/debian-contrib.list"
+)
 _REBOOT = "sudo reboot"
 
 
@@ -36,7 +46,7 @@ def install_commands(system: System, wanted: Wanted) -> tuple[str, ...]:
 
 def _commands(system: System, wanted: Wanted) -> tuple[str, ...]:
     distribution = system.distribution or ""
-    if distribution in _UBUNTU:
+    if distribution in UBUNTU and _has_new_drivers(system):
         package = f"nvidia-driver-{wanted.branch}{'-open' if wanted.opened else ''}"
         return ("sudo apt-get update", f"sudo apt-get install -y {package}")
     release = (system.distribution_version or "").partition(".")[0]
@@ -44,7 +54,7 @@ def _commands(system: System, wanted: Wanted) -> tuple[str, ...]:
         return ("sudo pacman -Syu --needed nvidia-open",)
     if system.machine != "x86_64":
         return ()
-    if distribution in _DEBIAN and release in _DEBIAN_RELEASES:
+    if distribution in DEBIAN and release in _DEBIAN_RELEASES:
         return _on_debian(release, wanted)
     if distribution in _RED_HAT and release in _RED_HAT_RELEASES:
         return _on_red_hat(release, wanted)
@@ -55,12 +65,21 @@ def _commands(system: System, wanted: Wanted) -> tuple[str, ...]:
     return ()
 
 
+def _has_new_drivers(system: System) -> bool:
+    """Whether this release of Ubuntu or Mint still got new driver branches; an unknown one may."""
+    release = parse(system.distribution_version)
+    return release is None or release[0] >= _UBUNTU_RELEASES[system.distribution or ""]
+
+
 def _on_debian(release: str, wanted: Wanted) -> tuple[str, ...]:
     keyring = "cuda-keyring_1.1-1_all.deb"
     package = "nvidia-open" if wanted.opened else "cuda-drivers"
     return (
+        "sudo apt-get update",
+        "sudo apt-get install -y curl linux-headers-$(uname -r)",
         f"curl -fsSLO {_REPOSITORIES}/debian{release}/x86_64/{keyring}",
-        f"sudo apt-get install -y ./{keyring} linux-headers-$(uname -r)",
+        f"sudo apt-get install -y ./{keyring}",
+        _CONTRIB,
         "sudo apt-get update",
         f"sudo apt-get install -y nvidia-driver-pinning-{wanted.branch}",
         f"sudo apt-get install -y {package}",
@@ -72,6 +91,7 @@ def _on_red_hat(release: str, wanted: Wanted) -> tuple[str, ...]:
     stream = f"{wanted.branch}-{'open' if wanted.opened else 'dkms'}"
     return (
         "sudo dnf install -y dnf-plugins-core kernel-devel-$(uname -r) kernel-headers",
+        f"sudo dnf install -y {_EPEL}-{release}.noarch.rpm",
         f"sudo dnf config-manager --add-repo {repository}",
         "sudo dnf module reset -y nvidia-driver",
         f"sudo dnf module install -y nvidia-driver:{stream}",

@@ -64,7 +64,7 @@ class ExtensionFixes(Derived):
     def _in_words(self, package: str, version: str, torch: str) -> str:
         if not version:
             return say(
-                "Compile {package} again against torch {torch}, from a clean build folder.",
+                "Recompile {package} against torch {torch}, from a clean build folder.",
                 package=package,
                 torch=torch,
             )
@@ -77,7 +77,7 @@ class ExtensionFixes(Derived):
         if "source" not in self._on_pypi(package):
             return in_turn((release, say("Or compile it from its source against this torch.")))
         compiling = say(
-            "Or compile it against this torch: pip does so with --no-build-isolation and "
+            "Or compile it against this torch: pip does this with --no-build-isolation and "
             "--no-binary {package}.",
             package=package,
         )
@@ -144,9 +144,9 @@ class ExtensionFixes(Derived):
     def _without(self, package: str, capabilities: str) -> Fix:
         return Fix(
             text=say(
-                "Do without {package}, which is not made for compute capability {capabilities}. "
-                "PyTorch's own functions run on this GPU, such as "
-                "torch.nn.functional.scaled_dot_product_attention.",
+                "Uninstall {package}, which does not support compute capability {capabilities}. "
+                "PyTorch's own functions, such as "
+                "torch.nn.functional.scaled_dot_product_attention, run on this GPU.",
                 package=package,
                 capabilities=capabilities,
             ),
@@ -174,7 +174,7 @@ class ExtensionFixes(Derived):
                 "Install {package} {version}, which was built for torch {torch}.",
                 package=package,
                 version=pinned[-1],
-                torch=torch,
+                torch=torch.partition("+")[0],
             )
         return self._install(text, words, package)
 
@@ -192,8 +192,8 @@ class ExtensionFixes(Derived):
             return None
         return Fix(
             text=say(
-                "{package} {version} demands torch {wanted}: let pip bring that torch with it. "
-                "Where something else here needs this torch, do so in an environment of its own.",
+                "{package} {version} requires torch {wanted}: let pip install that torch with it. "
+                "If something else here needs the present torch, use a separate environment.",
                 package=package,
                 version=version,
                 wanted=wanted[2:],
@@ -227,7 +227,7 @@ class ExtensionFixes(Derived):
         # pip removes the old one itself, once the new one is built.
         return Fix(
             text=say(
-                "Build {package} again for torch {torch}, which takes a CUDA toolkit and a C++ "
+                "Rebuild {package} for torch {torch}. This needs a CUDA toolkit and a C++ "
                 "compiler.", package=package, torch=torch,
             ),
             commands=(

@@ -52,7 +52,7 @@ def _card(name: str, tables: Tables) -> Card:
     what = (
         say("{name} can be several GPUs.", name=said)
         if found
-        else say("{name} is no GPU that the tables know.", name=said)
+        else say("{name} is not a GPU that the tables know.", name=said)
     )
     like = like_product(name, tables)
     raise GpuNameError(in_turn((what, *((like,) if like else ()), _BY_CAPABILITY)))

@@ -24,11 +24,12 @@ class HideGpus(Derived):
             place for place, gpu in enumerate(self._nvml.gpus or ()) if gpu.device_name in products
         ]
         text = say(
-            "Or use only {gpus}, which this build does run on: show it no other GPU.", gpus=names
+            "Or use only {gpus}, which this build supports, and hide the other GPUs from it.",
+            gpus=names,
         )
         if len(places) != len(works):
             return Fix(
-                text=in_turn((text, say("CUDA_VISIBLE_DEVICES takes their numbers or UUIDs.")))
+                text=in_turn((text, say("CUDA_VISIBLE_DEVICES accepts their indices or UUIDs.")))
             )
         values = ("PCI_BUS_ID", ",".join(str(place) for place in places))
         names_of = ("CUDA_DEVICE_ORDER", "CUDA_VISIBLE_DEVICES")

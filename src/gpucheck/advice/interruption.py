@@ -1,5 +1,7 @@
 """Whom the commands of a fix interrupt, and what comes first: whose it is, draining, evidence."""
 
+import re
+
 import msgspec
 
 from gpucheck.advice.command_class import class_of
@@ -11,26 +13,33 @@ from gpucheck.facts.system import System
 from gpucheck.language import in_series, say, say_many
 
 COLLECT = "sudo nvidia-bug-report.sh"
-ENDS_PROCESS = say("This ends the process, whoever owns it: the first command shows whose it is.")
+ENDS_PROCESS = say(
+    "This ends the process, even if it belongs to somebody else. The first command shows its owner."
+)
 ENDS_WSL = say("This ends everything that runs in WSL: save your work first.")
-STOPS_OTHERS = say("This interrupts everyone who uses this machine: ask them first.")
+STOPS_OTHERS = say("This interrupts everyone who uses this machine. Ask them first.")
 DRAIN_SLURM = say(
     "Drain the node first: scontrol update nodename=$(hostname -s) state=drain reason=gpu; "
-    "afterwards state=resume."
+    "afterwards use state=resume."
 )
 DRAIN_KUBERNETES = say(
-    "Drain the node first: kubectl cordon and kubectl drain --ignore-daemonsets, each with the "
-    "node's name; afterwards kubectl uncordon."
+    "Drain the node first with kubectl cordon and kubectl drain --ignore-daemonsets, each with the "
+    "node's name; afterwards use kubectl uncordon."
 )
 DRAIN_EITHER = say(
-    "Drain a node of a cluster first: scontrol update ... state=drain under Slurm, kubectl cordon "
-    "and kubectl drain in Kubernetes."
+    "On a cluster, drain the node first: with scontrol update ... state=drain in Slurm, with "
+    "kubectl cordon and kubectl drain in Kubernetes."
 )
 COLLECT_FIRST = say(
-    "Collect what the driver knows first: a reset or a restart loses it. NVIDIA asks for the "
-    "report's file."
+    "First collect the driver's bug report, because a reset or restart erases its data. NVIDIA "
+    "asks for this file."
 )
 _MOST_NAMED = 3
+_SUDO = re.compile(
+    r"^sudo (?=(?:apt-get|dnf|yum|zypper|apk|pacman|ldconfig|sed) )|^sudo (?=ldconfig$)"
+)
+"""sudo before a command that changes the image itself: root runs it there, and images seldom have
+sudo. Other commands with sudo are for the host."""
 _CHANGES_SYSTEM = ("reboot", "--gpu-reset", "rmmod")
 
 
@@ -55,12 +64,13 @@ class Interruption(Derived):
         collects = is_hardware and self._loses_traces(commands)
         if collects:
             commands = (COLLECT, *commands)
-        fix = msgspec.structs.replace(
-            fix, commands=commands, classes=tuple(class_of(one) or "" for one in commands)
-        )
+        classes = tuple(class_of(one) or "" for one in commands)
+        if self._container.runtime and self._system.user == "root":
+            commands = tuple(_SUDO.sub("", one) for one in commands)
+        fix = msgspec.structs.replace(fix, commands=commands, classes=classes)
         if fix.reach != "interrupts":
             return fix
-        cautions = (*self._cautions(commands), *((COLLECT_FIRST,) if collects else ()))
+        cautions = (*self._cautions(fix.commands), *((COLLECT_FIRST,) if collects else ()))
         return msgspec.structs.replace(fix, cautions=cautions)
 
     def _loses_traces(self, commands: tuple[str, ...]) -> bool:

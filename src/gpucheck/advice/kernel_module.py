@@ -70,7 +70,7 @@ class ModuleFixes(Derived):
             or self._held_by_nouveau()
             or self._refused()
             or Cause(
-                why=say("nothing that was read says why"),
+                why=say("nothing that gpucheck read shows why"),
                 facts=(),
                 fixes=(self.load(),),
                 confidence=Confidence.LIKELY,
@@ -80,7 +80,7 @@ class ModuleFixes(Derived):
     def load(self) -> Fix:
         """Return the fix that loads the module and shows the kernel's message if it refuses."""
         return Fix(
-            text=say("Load the module; if that fails, the kernel's log says why."),
+            text=say("Load the module. If that fails, the kernel log shows why."),
             commands=(_LOAD, "sudo dmesg | grep -i -E 'nvrm|nvidia|nouveau' | tail -n 20"),
         )
 
@@ -106,7 +106,8 @@ class ModuleFixes(Derived):
             return None
         return Cause(
             why=say(
-                "the modules of {kernel} are gone from the disk, as after an update of the kernel",
+                "the modules of {kernel} are no longer on the disk, as happens after a kernel "
+                "update",
                 kernel=self._kernel(),
             ),
             facts=("driver.modules_folder", "system.kernel"),
@@ -153,9 +154,9 @@ class ModuleFixes(Derived):
             fixes.append(
                 Fix(
                     text=say(
-                        "Install the module for the running kernel from where the driver came: the "
-                        "package of prebuilt modules for this kernel, or the driver's DKMS package "
-                        "with the kernel's headers; then load it."
+                        "Install the module for the running kernel from the source of the driver: "
+                        "either the package of prebuilt modules for this kernel, or the driver's "
+                        "DKMS package with the kernel's headers. Then load it."
                     ),
                     commands=(*((headers,) if headers else ()), _LOAD),
                 )
@@ -184,16 +185,16 @@ class ModuleFixes(Derived):
         files = self._driver.source("blacklist") or say("the file that has it")
         return Cause(
             why=say(
-                "modprobe.d or the kernel's command line keeps it out ({lines})",
+                "modprobe.d or the kernel command line blocks it ({lines})",
                 lines=in_series(lines),
             ),
             facts=("driver.blacklist",),
             fixes=(
                 Fix(
                     text=say(
-                        "Take the line out of {files}, then load the module. On a laptop with two "
-                        "GPUs prime-select puts it there: then `sudo prime-select nvidia`, and "
-                        "restart.",
+                        "Remove the line from {files}, then load the module. On a laptop with two "
+                        "GPUs, prime-select adds this line: run `sudo prime-select nvidia` "
+                        "instead, and restart.",
                         files=files,
                     ),
                     commands=(
@@ -226,17 +227,21 @@ class ModuleFixes(Derived):
         ubuntu = self._system.distribution == "ubuntu"
         key = "/var/lib/shim-signed/mok/MOK.der" if ubuntu else "/var/lib/dkms/mok.pub"
         return Cause(
-            why=say("Secure Boot is on, which refuses a module that no enrolled key has signed"),
+            why=say(
+                "Secure Boot is on and rejects modules that are not signed with an enrolled key"
+            ),
             facts=("driver.secure_boot", "driver.module_files"),
             fixes=(
                 Fix(
-                    text=say('See whether the kernel refuses it ("Key was rejected by service").'),
+                    text=say(
+                        'Check whether the kernel rejects it ("Key was rejected by service").'
+                    ),
                     commands=(_LOAD,),
                 ),
                 Fix(
                     text=say(
                         "If it does, enrol the key that signs modules here: choose a password, "
-                        "restart, and enter it under Enroll MOK before the system starts."
+                        "restart, and enter the password under Enroll MOK before the system starts."
                     ),
                     commands=(f"sudo mokutil --import {key}", _REBOOT),
                 ),

@@ -12,7 +12,7 @@ from gpucheck.facts.loading import LoadedLibrary
 from gpucheck.language import in_turn, say
 from gpucheck.tables.wheel_names import wheel_of_file
 
-WHERE = say("here and where it is set (~/.bashrc, the image, a module file)")
+WHERE = say("here and wherever it is set (~/.bashrc, the image, a module file)")
 
 
 class CopyFixes(Derived):
@@ -44,7 +44,7 @@ class CopyFixes(Derived):
                         (
                             again.text,
                             say(
-                                "Take {entry} out of LD_LIBRARY_PATH, {where}.",
+                                "Remove {entry} from LD_LIBRARY_PATH, {where}.",
                                 entry=entry,
                                 where=WHERE,
                             ),
@@ -55,7 +55,7 @@ class CopyFixes(Derived):
                 )
             return Fix(
                 text=say(
-                    "Take {entry} out of LD_LIBRARY_PATH, {where}. PyTorch's wheels find their own "
+                    "Remove {entry} from LD_LIBRARY_PATH, {where}. PyTorch's wheels find their own "
                     "libraries without it.",
                     entry=entry,
                     where=WHERE,
@@ -64,18 +64,18 @@ class CopyFixes(Derived):
             )
         if copy.found_via == "LD_PRELOAD":
             return Fix(
-                text=say("Take {entry} out of LD_PRELOAD, {where}.", entry=entry, where=WHERE),
+                text=say("Remove {entry} from LD_PRELOAD, {where}.", entry=entry, where=WHERE),
                 commands=self._without_preload(entry),
             )
         if copy.found_via == "ld.so.preload":
-            return Fix(text=say("Take {path} out of /etc/ld.so.preload.", path=copy.path))
+            return Fix(text=say("Remove {path} from /etc/ld.so.preload.", path=copy.path))
         if project:
             return self._wheels.reinstall([project])
         return Fix(
             text=say(
-                "Replace {path} by the release that this PyTorch was built with: in a conda "
-                "environment, update the package it belongs to; of a toolkit or the system, take "
-                "its folder out of the loader's path.",
+                "Replace {path} with the release that this PyTorch was built with. In a conda "
+                "environment, update the package that owns it. If it belongs to a toolkit or the "
+                "system, remove its folder from the loader's search path.",
                 path=copy.path or copy.soname,
             )
         )

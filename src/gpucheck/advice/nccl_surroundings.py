@@ -20,7 +20,7 @@ def lift_memlock(runtime: str | None, *, under_slurm: bool | None) -> Fix:
     if runtime is None:
         return Fix(
             text=say(
-                "Lift the limit of locked memory for whatever starts the ranks: "
+                "Raise the limit on locked memory for whatever starts the ranks: "
                 "LimitMEMLOCK=infinity in the unit of slurmd, --ulimit memlock=-1 for a container."
             ),
             verify=_SEES_MEMLOCK,
@@ -30,8 +30,8 @@ def lift_memlock(runtime: str | None, *, under_slurm: bool | None) -> Fix:
         return Fix(text=text, verify=_SEES_MEMLOCK)
     if runtime:
         text = say(
-            "Lift the memlock limit of the container's runtime: LimitMEMLOCK=infinity in the unit "
-            "of its daemon, then restart it."
+            "Raise the memlock limit of the container runtime: set LimitMEMLOCK=infinity in the "
+            "unit of its daemon, then restart the daemon."
         )
         return Fix(text=text, verify=_SEES_MEMLOCK)
     if under_slurm:
@@ -44,7 +44,7 @@ def lift_memlock(runtime: str | None, *, under_slurm: bool | None) -> Fix:
             verify=f"srun bash -c '{_SEES_MEMLOCK}'",
         )
     return Fix(
-        text=say("Lift the limit, then log in again."),
+        text=say("Raise the limit, then log in again."),
         commands=(_LIFT_MEMLOCK,),
         verify=_SEES_MEMLOCK,
     )
@@ -70,7 +70,8 @@ def enlarge_shared_memory(runtime: str | None) -> Fix:
     else:
         return Fix(
             text=say(
-                "Make it larger; the line lasts until the next boot, /etc/fstab makes it permanent."
+                "Enlarge it. The command lasts until the next boot; an entry in /etc/fstab makes "
+                "the change permanent."
             ),
             commands=("sudo mount -o remount,size=8G /dev/shm",),
             verify=_SEES_SHM,
@@ -82,8 +83,8 @@ def look_at_nvlinks() -> Fix:
     """Return how to look at an NVLink that is down."""
     return Fix(
         text=say(
-            "Look which link is down and at its error counters; then reboot. If it stays down, the "
-            "bridge, the baseboard or the GPU needs service."
+            "Find out which link is down and read its error counters, then reboot. If the link "
+            "stays down, the bridge, the baseboard or the GPU needs service."
         ),
         commands=("nvidia-smi nvlink --status", "nvidia-smi nvlink -e"),
         verify="nvidia-smi nvlink --status",

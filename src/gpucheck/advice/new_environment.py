@@ -65,7 +65,9 @@ class NewEnvironment(Derived):
         make = self._python.quoted(["uv", "venv", "--python", python, _FOLDER])
         install = ["uv", "pip", "install", "--python", inside]
         return Fix(
-            text=say("By uv, which fetches the Python itself: {what}.", what=_what(python, offer)),
+            text=say(
+                "With uv, which installs the Python as well: {what}.", what=_what(python, offer)
+            ),
             commands=(make, self._last(install, offer, inside)),
             verify=f"gpucheck --python {inside}",
         )
@@ -75,7 +77,7 @@ class NewEnvironment(Derived):
         inside = f"{_FOLDER}\\python.exe" if self._windows else f"{_FOLDER}/bin/python"
         return Fix(
             text=say(
-                "By conda, which fetches the Python itself: {what}.", what=_what(python, offer)
+                "With conda, which installs the Python as well: {what}.", what=_what(python, offer)
             ),
             commands=(make, self._last([inside, "-m", "pip", "install"], offer, inside)),
             verify=f"gpucheck --python {inside}",

@@ -34,13 +34,13 @@ class WheelFixes(Derived):
         """
         pins = self._torch.pins or {}
         text: str = say(
-            "Install {packages} again, in the version that this PyTorch requires.",
+            "Reinstall {packages} in the version that this PyTorch requires.",
             packages=listed(projects),
         )
         if remove:
             removal = say(
-                "Remove {packages} first, because both own the same files. A program that needs "
-                "what is removed needs an environment of its own.",
+                "Remove {packages} first, because both own the same files. If a program needs the "
+                "removed package, give it a separate environment.",
                 packages=listed(remove),
             )
             text = in_turn((text, removal))
@@ -71,8 +71,8 @@ class WheelFixes(Derived):
         target = folder if is_file and not folder.startswith(_OF_THE_SYSTEM) else path
         return Fix(
             text=say(
-                "The library is there: let every user read it. The owner of the files, or root, "
-                "can do so."
+                "The library exists, but this user may not read it. Let every user read it; the "
+                "owner of the files or root can do this."
             ),
             commands=(f"chmod -R a+rX {shlex.quote(target)}",),
             verify=self._python.verify(),

@@ -44,7 +44,7 @@ class Reasons:
         architecture = self._architectures.architecture(card.capability)
         platform = _PLATFORMS.get(self._situation.platform, self._situation.platform)
         return say(
-            "No build for {platform} is known to have code for {gpu}, of {architecture}.",
+            "No build for {platform} is known to have code for {gpu} ({architecture}).",
             platform=platform,
             gpu=card,
             architecture=architecture,
@@ -79,7 +79,7 @@ class Reasons:
         """Say that no release matches the request."""
         asked = self._situation.torch
         return say(
-            "--torch {asked} admits no release of the tables, whose newest is {newest}.",
+            "--torch {asked} matches no release in the tables, whose newest is {newest}.",
             asked=asked,
             newest=newest,
         )
@@ -87,7 +87,7 @@ class Reasons:
     def no_code_admitted(self) -> str:
         """Say that no release that matches the request has code for the GPUs."""
         return say(
-            "No build that --torch {asked} admits has code for {gpus}.",
+            "No build that matches --torch {asked} has code for {gpus}.",
             asked=self._situation.torch,
             gpus=self._cards(),
         )
@@ -98,7 +98,7 @@ class Reasons:
         return (
             say("No build of PyTorch has code for all of {gpus}.", gpus=self._cards()),
             *map(self._needs, cards),
-            say("Make one environment for each, and choose the GPU with CUDA_VISIBLE_DEVICES."),
+            say("Create one environment for each, and choose the GPU with CUDA_VISIBLE_DEVICES."),
         )
 
     def undriven(self) -> tuple[str, ...]:
@@ -216,15 +216,15 @@ class Reasons:
         drives = self._drives(card)
         if drives == "dropped":
             return say(
-                "{driver} no longer drives {gpu}: branch {branch} is the last that does. Install a "
-                "driver of that branch.",
+                "{driver} no longer supports {gpu}: branch {branch} is the last that does. Install "
+                "a driver of that branch.",
                 driver=self._driver(),
                 gpu=card,
                 branch=self._support.last([card.capability]),
             )
         if drives == "too-old":
             return say(
-                "{driver} does not drive {gpu} yet: branch {branch} is the first that does. "
+                "{driver} does not support {gpu} yet: branch {branch} is the first that does. "
                 "Install a newer driver.",
                 driver=self._driver(),
                 gpu=card,
@@ -240,7 +240,7 @@ class Reasons:
         """Say that it is unknown whether so old a driver supports a GPU."""
         toolkit = ".".join(map(str, self._support.first_toolkit(card.capability) or ()))
         return say(
-            "{driver} is not known to drive {gpu}: it is older than CUDA {toolkit}, the first "
+            "{driver} is not known to support {gpu}: it is older than CUDA {toolkit}, the first "
             "whose compiler knows this GPU. Install a newer driver.",
             driver=self._driver(),
             gpu=card,
@@ -256,7 +256,7 @@ class Reasons:
             )
         if limit == "driver":
             return say(
-                "{driver} does not run builds for CUDA {cuda}",
+                "{driver} cannot run builds for CUDA {cuda}",
                 driver=self._driver().within(),
                 cuda=offer.cuda,
             )
@@ -280,7 +280,7 @@ class Reasons:
             return say("driver {release} or newer", release=needed) if needed else _NEWER_DRIVER
         if limit == "glibc":
             return say("a system or container with glibc {glibc} or newer", glibc=offer.glibc)
-        return say("a --torch that admits it")
+        return say("a --torch that matches it")
 
     def _nearest_python(self, offer: Offer) -> str:
         """Return the nearest Python with wheels, of the same kind if there is one."""

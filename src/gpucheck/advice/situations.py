@@ -67,7 +67,7 @@ class MachineFacts(Derived):
         if self._interpreter.bits not in (None, _BITS):
             found.append(
                 say(
-                    "This Python has {bits} bits; the wheels need {needed}.",
+                    "This is a {bits}-bit Python; the wheels need {needed}.",
                     bits=self._interpreter.bits,
                     needed=_BITS,
                 )

@@ -13,7 +13,7 @@ _VISUAL_CPP = ("vcruntime140", "msvcp140", "concrt140", "vcomp140")
 _REDISTRIBUTABLE = "https://aka.ms/vs/17/release/vc_redist.x64.exe"
 _COMMANDS = {"apt": "apt-get install -y", "dnf": "dnf install -y", "yum": "yum install -y"}
 
-_BY_ITS_INSTALLER = say("Install this PyTorch again with the program that installed it.")
+_BY_ITS_INSTALLER = say("Reinstall this PyTorch with the program that installed it.")
 
 
 class TorchAgain(Derived):
@@ -36,7 +36,7 @@ class TorchAgain(Derived):
     def same(self) -> Fix:
         """Return the fix that rewrites every file of the installed torch."""
         version = self._torch.metadata_version or self._torch.version
-        text = say("Install this PyTorch again: pip then writes every file of it anew.")
+        text = say("Reinstall this PyTorch: pip then replaces all of its files.")
         if self._torch.installer == "conda" or not version:
             return Fix(text=_BY_ITS_INSTALLER)
         words = ["install", "--force-reinstall", "--no-deps", f"torch=={version}"]
@@ -46,8 +46,8 @@ class TorchAgain(Derived):
         elif variant:
             return Fix(
                 text=say(
-                    "Install this PyTorch again from where it came: its build {version} is not one "
-                    "of PyTorch's own.",
+                    "Reinstall this PyTorch from its original source: its build {version} is not "
+                    "one of PyTorch's own.",
                     version=version,
                 )
             )

@@ -33,7 +33,8 @@ COMPANIONS: tuple[Package, ...] = ("torchvision", "torchaudio")
 _CONDA_NAMES = ("pytorch", "torchvision", "torchaudio", "cpuonly", "pytorch-cpu")
 _MOST_REASONS = 4
 _NOT_BY_PIP = say(
-    "pip may not change this Python, which another program manages, so use a virtual environment."
+    "pip may not change this Python because another program manages it, so use a virtual "
+    "environment."
 )
 _BY_THE_SYSTEM = say(
     "If the system's package manager installed this PyTorch, let it install what belongs to it."
@@ -43,8 +44,9 @@ _OF_NGC = say(
     "libraries are built for it."
 )
 _BY_PIP = say(
-    "pip installs it, because gpucheck knows of no CUDA build of conda that surely fits. conda "
-    "removes only what is named; packages of conda that depend on it stay and use the new one."
+    "The commands install it with pip, because gpucheck knows of no conda package that is certain "
+    "to fit. conda removes only the named package; conda packages that depend on it stay and use "
+    "the new one."
 )
 _SPECIAL_ON_WINDOWS = frozenset(" <>&|^%!;,()'`$@{}#")
 """Characters that cmd or PowerShell gives a meaning outside quotes."""
@@ -242,10 +244,11 @@ class TorchFixes(Derived):
         """
         offer, newest = self.offer(), self._newest()
         if offer is None or newest is None or offer.torch == newest.torch:
-            return self.install(say("the newest that runs on {limit}", limit=limit))
+            return self.install(say("it is the newest that runs on {limit}", limit=limit))
         return self.install(
             say(
-                "your release, in a build that runs on {limit}; the newest that does is {newest}",
+                "it is your release in a build that runs on {limit}; the newest release that does "
+                "is {newest}",
                 limit=limit,
                 newest=newest,
             )
@@ -487,11 +490,11 @@ def _make_environment(best: Offer | None) -> Sentence:
     """Return what to do where pip may not change the Python that another program manages."""
     if best is None:
         return say(
-            "pip may not change this Python, which another program manages: make a virtual "
+            "pip may not change this Python because another program manages it. Create a virtual "
             "environment."
         )
     return say(
-        "pip may not change this Python, which another program manages: make a virtual environment "
-        "with {build}.",
+        "pip may not change this Python because another program manages it. Create a virtual "
+        "environment with {build}.",
         build=_what(best),
     )

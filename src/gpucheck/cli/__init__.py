@@ -103,8 +103,8 @@ class CommandFolder(Group):
 def gpucheck() -> None:
     """Why does PyTorch not use my NVIDIA GPUs properly, and what do I do about it?
 
-    Without a command it runs "check". Exit status: 0 healthy, 1 a finding stands, 2 usage or
-    unreadable input, 3 not enough could be read to say.
+    Without a command, it runs "check". Exit status: 0 healthy, 1 an error was found (--fail-on
+    changes this), 2 usage error or unreadable input, 3 too little could be read for a diagnosis.
     """
 
 

@@ -34,7 +34,7 @@ _HASH_SECONDS = 10.0
     epilog=examples(
         "gpucheck",
         "gpucheck --python ~/venv --no-selftest",
-        "gpucheck --gpus 8 --fail-on warning    # 8 GPUs must be here",
+        "gpucheck --gpus 8 --fail-on warning    # this machine must have 8 GPUs",
         "gpucheck --for build                   # for compiling extensions",
         "gpucheck --format markdown -o report.md",
     ),
@@ -44,7 +44,7 @@ _HASH_SECONDS = 10.0
     "--gpus",
     metavar="N",
     type=click.IntRange(min=0),
-    help=say("How many GPUs must be here; 0: this host only builds or submits."),
+    help=say("How many GPUs this machine must have; 0: it only builds or submits jobs."),
 )
 @click.option(
     "--for",
@@ -52,19 +52,19 @@ _HASH_SECONDS = 10.0
     type=OneOf(["run", "build"]),
     default="run",
     show_default=True,
-    help=say("Whether PyTorch is to run here, or extensions are to be built as well."),
+    help=say("Whether PyTorch only runs here, or extensions are built as well."),
 )
 @click.option(
     "--selftest/--no-selftest",
     default=None,
     help=say(
-        "Run the self-tests, even where they only test the CPU; or static checks only. Without "
-        "either they run where an NVIDIA device and a CUDA build of PyTorch are."
+        "Run the self-tests, even if they only test the CPU; or run only static checks. By default "
+        "the self-tests run if there are an NVIDIA device and a CUDA build of PyTorch."
     ),
 )
 @level_option
 @click.option("--only", metavar="NAME", multiple=True, help=say("Only this finding or probe."))
-@click.option("--skip", metavar="NAME", multiple=True, help=say("Not this finding or probe."))
+@click.option("--skip", metavar="NAME", multiple=True, help=say("Leave out this finding or probe."))
 @fail_on_option
 @report_format_option
 @output_options_with(

@@ -40,7 +40,7 @@ _LONGEST_MESSAGE = 10_000
     "--batch",
     "batch",
     metavar="FILE",
-    help=say('Judge each line {"id": ..., "facts": {...}} and answer a line each.'),
+    help=say('Judge each line {"id": ..., "facts": {...}}, and print one line for each.'),
 )
 @fail_on_option
 @format_option
@@ -49,13 +49,13 @@ _LONGEST_MESSAGE = 10_000
 def compat(ctx: click.Context, /, words: tuple[str, ...], **options: Any) -> None:  # noqa: ANN401  # click's options
     """Judge a machine that you describe by keys such as driver=535.104.05 torch=2.9.1.
 
-    "none" means that something does not exist; an absent key says nothing. Separate the items of a
-    list by commas, or repeat the key. An unknown key prints the list of keys.
+    "none" means that something does not exist; a missing key means that it is unknown. Separate the
+    items of a list by commas, or repeat the key. An unknown key prints the list of keys.
     """
     tables = open_tables(options["tables"])
     if options["batch"] is not None:
         if words or options["facts"] is not None:
-            raise click.UsageError(say("--batch takes its facts from its file alone."))
+            raise click.UsageError(say("--batch takes its facts only from its file."))
         _answer_batch(options, tables)
         return
     asked = _ask(words, options["facts"], tables)
@@ -85,7 +85,7 @@ def _object(file: str) -> Any:  # noqa: ANN401  # any JSON value
         return json.loads(data)
     except (ValueError, RecursionError) as error:
         raise click.UsageError(
-            say("{file} is no JSON: {error}", file=printable(file), error=words_of(error))
+            say("{file} is not JSON: {error}", file=printable(file), error=words_of(error))
         ) from error
 
 
@@ -173,7 +173,7 @@ def _answer(line: bytes, number: int, tables: "Tables") -> dict[str, Any]:
     try:
         item = json.loads(line)
         if not isinstance(item, dict) or "facts" not in item:
-            return _error(None, number, say('it is no object with "id" and "facts"'))
+            return _error(None, number, say('it is not an object with "id" and "facts"'))
         name = item.get("id")
         if not isinstance(name, (str, int, type(None))):
             name = None
@@ -181,7 +181,7 @@ def _answer(line: bytes, number: int, tables: "Tables") -> dict[str, Any]:
     except GivenError as error:
         return _error(name, number, words_of(error))
     except (ValueError, RecursionError):
-        return _error(name, number, say("it is no JSON"))
+        return _error(name, number, say("it is not JSON"))
 
 
 def _error(name: object, number: int, why: str) -> dict[str, Any]:

@@ -57,7 +57,7 @@ tables_before = click.option(
     metavar="DIR",
     expose_value=False,
     callback=_remember_tables,
-    help=say("Compatibility tables to use, here or behind the command."),
+    help=say("Compatibility tables to use; also accepted after the command."),
 )
 """For groups: their subcommands take the option over."""
 _tables_option = click.option(
@@ -92,14 +92,14 @@ def _wheel_mirror(_ctx: click.Context, _param: click.Parameter, value: str | Non
     if not is_plain(address):
         raise click.UsageError(
             say(
-                "--wheel-mirror wants a plain address that begins with https:// or http://: no "
+                "--wheel-mirror expects a plain address that begins with https:// or http://: no "
                 "login, no blank and no query."
             )
         )
     if names_a_build(address):
         raise click.UsageError(
             say(
-                "--wheel-mirror wants the folder above {build}: gpucheck adds the build itself.",
+                "--wheel-mirror expects the folder above {build}: gpucheck adds the build itself.",
                 build=address.rpartition("/")[2],
             )
         )
@@ -171,8 +171,7 @@ machine_options = _options(
         envvar="GPUCHECK_WHEEL_MIRROR",
         callback=_wheel_mirror,
         help=say(
-            "In commands, what stands in for https://download.pytorch.org/whl "
-            "($GPUCHECK_WHEEL_MIRROR)."
+            "What replaces https://download.pytorch.org/whl in commands ($GPUCHECK_WHEEL_MIRROR)."
         ),
     ),
     click.option(

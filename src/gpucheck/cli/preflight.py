@@ -52,14 +52,15 @@ from gpucheck.language import say
     metavar="HOST[:PORT]",
     default="",
     help=say(
-        "Where task 0 runs, when the launcher does not tell (MASTER_ADDR and MASTER_PORT do)."
+        "Where task 0 runs, if the launcher does not say it; MASTER_ADDR and MASTER_PORT do the "
+        "same."
     ),
 )
 @click.option(
     "--port",
     metavar="PORT",
     type=click.IntRange(1, 65535),
-    help=say("Port of task 0's store; without it one of the eight behind MASTER_PORT."),
+    help=say("Port of task 0's store; by default one of the eight ports after MASTER_PORT."),
 )
 @click.option(
     "--nodes", metavar="N", type=click.IntRange(min=1), help=say("How many nodes the job has.")
@@ -73,7 +74,7 @@ from gpucheck.language import say
 @click.option(
     "--baseline",
     type=OneOf(["save", "compare"]),
-    help=say("Keep this node's rates for later, or compare with those kept."),
+    help=say("Save this node's rates, or compare with saved ones."),
 )
 @click.option(
     "--links",
@@ -84,7 +85,7 @@ from gpucheck.language import say
 @click.option(
     "--exclude-file",
     metavar="FILE",
-    help=say("Write the bad hosts as srun --exclude takes them."),
+    help=say("Write the bad hosts in the form that srun --exclude expects."),
 )
 @click.option(
     "--metrics",
@@ -101,8 +102,9 @@ from gpucheck.language import say
     metavar="FAULT",
     multiple=True,
     help=say(
-        "Make a fault on purpose, to see it found: hang:rank=3, wrong:rank=5, crash:rank=1, "
-        "slow:rank=2,factor=5, stop:rank=4, absent:rank=6, link:0-3. Never exits with 0."
+        "Inject a fault on purpose, to see whether it is found: hang:rank=3, wrong:rank=5, "
+        "crash:rank=1, slow:rank=2,factor=5, stop:rank=4, absent:rank=6, link:0-3. Never exits "
+        "with 0."
     ),
 )
 @click.option(
@@ -125,7 +127,7 @@ def preflight(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  #
     It never hangs: every step has a deadline, and --timeout bounds the whole run.
 
     Exit status: 0 good, 1 a culprit is named, 4 misconfigured, 5 slow only, 3 inconclusive (time
-    ran out, or rank 0 is gone), 2 usage.
+    ran out, or rank 0 is gone), 2 usage error.
     """
     begun = time.monotonic()
     from gpucheck.cli.preflight_run import Run  # noqa: PLC0415  # --help does not need it

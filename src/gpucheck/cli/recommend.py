@@ -86,7 +86,11 @@ _EXIT = {"command": 0, "nothing-fits": 1, "unknown": 3}
     help=say('The JetPack of a Jetson ("6.2"). Describes a machine: nothing is probed.'),
 )
 @click.option(
-    "--with", "companions", metavar="NAMES", default="", help=say("torchvision,torchaudio as well.")
+    "--with",
+    "companions",
+    metavar="NAMES",
+    default="",
+    help=say("Also install these: torchvision,torchaudio."),
 )
 @click.option("--tool", type=OneOf(["pip", "uv", "conda"]), default="pip", show_default=True)
 @machine_options
@@ -96,13 +100,14 @@ _EXIT = {"command": 0, "nothing-fits": 1, "unknown": 3}
 def recommend(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  # click's options
     """Print the exact command that installs a PyTorch that works on every GPU of this machine.
 
-    It is the newest build that has code for all of the GPUs, that the driver runs and that has
-    wheels for the Python and the system. The output includes the reason, and what a newer driver
-    would allow. --driver, --driver-cuda and --python-version replace what this machine has. With
-    --gpu, --os, --arch, --glibc or --jetpack a machine is described instead: nothing is probed, and
-    no Python need be named.
+    It is the newest build that has code for all of the GPUs, runs on the driver, and has wheels for
+    the Python and the system. The output includes the reason, and what a newer driver would allow.
+    --driver, --driver-cuda and --python-version replace what this machine has. With --gpu, --os,
+    --arch, --glibc or --jetpack you describe a machine instead: nothing is probed, and you need not
+    name a Python.
 
-    Exit status: 0 a command, 1 nothing fits, 2 usage, 3 a fact that decides is unknown.
+    Exit status: 0 a command was found, 1 nothing fits, 2 usage error, 3 a decisive fact is
+    unknown.
     """
     from gpucheck.output import recommendation  # noqa: PLC0415
 

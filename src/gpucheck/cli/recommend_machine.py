@@ -98,7 +98,9 @@ def unless(answer: "Recommendation", lacking: set[str]) -> "Recommendation":
 
     if answer.best is None or lacking & DECISIVE:
         return Recommendation(best=None, reasons=())
-    if_it_fits = say("If what is missing allows it, {offer} is the one.", offer=answer.best)
+    if_it_fits = say(
+        "If the missing facts allow it, {offer} is the right build.", offer=answer.best
+    )
     needs = say("It needs driver {release} or newer.", release=answer.oldest_driver)
     told = (needs,) if _DRIVER in lacking and answer.oldest_driver else ()
     return Recommendation(

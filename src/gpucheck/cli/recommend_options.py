@@ -49,7 +49,10 @@ def python_version(text: str | None) -> str | None:
     found = _PYTHON.fullmatch(text.strip())
     if found is None:
         raise click.UsageError(
-            say("--python-version wants 3.12 or 3.13t, not {text}.", text=repr(printable(text)))
+            say(
+                "--python-version expects a version like 3.12 or 3.13t, not {text}.",
+                text=repr(printable(text)),
+            )
         )
     return found[1] + found[2]
 
@@ -78,16 +81,18 @@ def check_driver(options: dict[str, Any]) -> None:
     release, cuda, glibc = options["driver"], options["driver_cuda"], options["glibc"]
     if glibc is not None and parse(glibc) is None:
         raise click.UsageError(
-            say("--glibc wants a version like 2.28, not {glibc}.", glibc=repr(printable(glibc)))
+            say("--glibc expects a version like 2.28, not {glibc}.", glibc=repr(printable(glibc)))
         )
     if release is not None and parse(release) is None:
         raise click.UsageError(
             say(
-                "--driver wants a release or branch, not {release}.",
+                "--driver expects a release or branch, not {release}.",
                 release=repr(printable(release)),
             )
         )
     if cuda is not None and (parse(cuda) is None or minor(cuda) is None):
         raise click.UsageError(
-            say("--driver-cuda wants a version like 12.4, not {cuda}.", cuda=repr(printable(cuda)))
+            say(
+                "--driver-cuda expects a version like 12.4, not {cuda}.", cuda=repr(printable(cuda))
+            )
         )

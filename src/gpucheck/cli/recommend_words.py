@@ -16,8 +16,8 @@ CONDA = say(
     "inside the activated conda environment."
 )
 NGC = say(
-    "The PyTorch here is NVIDIA's own build of an NGC image, whose other libraries are made for "
-    "it: a new virtual environment leaves it alone."
+    "The PyTorch here is NVIDIA's own build of an NGC image, and the other libraries of the image "
+    "are made for it. A new virtual environment leaves it untouched."
 )
 
 
@@ -32,15 +32,17 @@ def fits(build: "Offer", *, newest: bool, wrong: Sequence[str]) -> str:
         what = say("PyTorch {torch}, the CPU build", torch=build.torch)
     if wrong:
         return say(
-            "Yours fits: {build}, yet something else needs attention: {slug} (gpucheck shows it).",
+            "Your build fits: {build}. However, something else needs attention: {slug} (gpucheck "
+            "shows it).",
             build=what, slug=wrong[0],
         )  # fmt: skip
     if newest:
         return say(
-            "Yours fits: {build}, and it is the newest that does: nothing has to be installed.",
+            "Your build fits: {build}. It is the newest that does, so nothing needs to be "
+            "installed.",
             build=what,
         )
-    return say("Yours fits: {build}, so nothing has to be installed.", build=what)
+    return say("Your build fits: {build}. Nothing needs to be installed.", build=what)
 
 
 def usual_range(pythons: Sequence[str]) -> str:

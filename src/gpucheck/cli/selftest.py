@@ -27,7 +27,7 @@ _DEVICE = re.compile(r"cpu|cuda:[0-9]{1,3}")
 
 
 @click.command(
-    short_help=say("Run the self-tests: does PyTorch compute, and rightly?"),
+    short_help=say("Run the self-tests: does PyTorch compute, and correctly?"),
     epilog=examples(
         "gpucheck selftest",
         "gpucheck selftest --level standard --device cuda:0,cuda:2",
@@ -47,14 +47,17 @@ _DEVICE = re.compile(r"cpu|cuda:[0-9]{1,3}")
 @click.option(
     "--device",
     metavar="DEVICES",
-    help=say("cpu, or GPUs such as cuda:0,cuda:2; without it every GPU, or the CPU where none is."),
+    help=say(
+        "cpu, or GPUs such as cuda:0,cuda:2; by default every GPU, or the CPU if there is none."
+    ),
 )
 @click.option(
     "--ranks",
     metavar="N",
     type=click.IntRange(min=1, max=64),
     help=say(
-        "Processes of the tests that run in several, on the CPU; on GPUs there is one for each."
+        "On the CPU, the number of processes of the tests that run in several; on GPUs there is "
+        "one process for each GPU."
     ),
 )
 @click.option(
@@ -62,7 +65,7 @@ _DEVICE = re.compile(r"cpu|cuda:[0-9]{1,3}")
     metavar="N",
     type=click.IntRange(min=0),
     default=0,
-    help=say("For every random number."),
+    help=say("The seed of all random numbers."),
 )
 @click.option(
     "--timeout",
@@ -77,13 +80,13 @@ _DEVICE = re.compile(r"cpu|cuda:[0-9]{1,3}")
 @output_options_with(say("Every measured value and every check; twice: every fact."))
 @click.pass_context
 def selftest(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  # click's options
-    """Run the self-tests in the target Python: values checked, in bounded time.
+    """Run the self-tests in the target Python: they check every value, within a time limit.
 
     torch is imported there and computes on every GPU, in separate processes that are ended if they
     take too long. A crash or a hang is a result, and the other tests continue. "gpucheck list"
     names the tests.
 
-    Exit status: 0 all passed, 1 one went wrong, 3 none could be run.
+    Exit status: 0 all tests passed, 1 a test failed, 3 no test could be run.
     """
     from gpucheck.selftest import eligibility  # noqa: PLC0415
     from gpucheck.selftest.plan import Wish  # noqa: PLC0415

@@ -133,6 +133,6 @@ def test_names(text: str | None) -> tuple[str, ...]:
     for name in names:
         if name not in headers():
             near = meant(name, headers()) or there_are(headers())
-            refused = say("{name} is no self-test.", name=repr(printable(name)))
+            refused = say("There is no self-test {name}.", name=repr(printable(name)))
             raise click.UsageError(with_hint(refused, near))
     return names

@@ -119,8 +119,8 @@ def check_set(
 ) -> None:
     """Check the tables: files, form, and a known source for every row.
 
-    Exit status: 0 all is well, 1 problems or releases that the tables lack, 2 no set of tables
-    that can be read or an index that did not answer.
+    Exit status: 0 no problems, 1 problems, or releases that the tables lack, 2 no readable set of
+    tables, or an index that did not answer.
     """
     from gpucheck.tables.check import problems  # noqa: PLC0415
 
@@ -128,7 +128,7 @@ def check_set(
         raise click.UsageError(say("--index-url goes with --against-index."))
     tables = open_tables(options["tables"], whole=False)
     found = [printable(problem) for problem in problems(tables)]
-    well = say("Tables {version} of {date}: all is well.", version=tables.version, date=tables.date)
+    well = say("Tables {version} of {date}: no problems.", version=tables.version, date=tables.date)
     lines = [spoken(one) for one in found or [well]]
     answer: dict[str, Any] = {"version": tables.version, "date": tables.date, "problems": found}
     status = _PROBLEMS if found else 0

@@ -37,12 +37,15 @@ _SUMMARY_FORMATS = ("terminal", "csv", "json", "html")
     ),
 )
 @click.argument("files", metavar="[FILE... | -]", nargs=-1)
-@click.option("--lines", is_flag=True, help=say("Show every line and fact that decided."))
+@click.option(
+    "--lines", is_flag=True, help=say("Show every line and fact that the answer is based on.")
+)
 @click.option(
     "--batch",
     is_flag=True,
     help=say(
-        "Each FILE (folder, JSONL with id and text) holds tickets of its own: a JSON line each."
+        "Treat each FILE (folder, JSONL with id and text) as separate tickets, and print one JSON "
+        "line for each ticket."
     ),
 )
 @click.option(
@@ -51,7 +54,10 @@ _SUMMARY_FORMATS = ("terminal", "csv", "json", "html")
 @click.option(
     "--summary",
     is_flag=True,
-    help=say("With --batch: no lines, but how many tickets by verdict, cause and who has to act."),
+    help=say(
+        "With --batch: print the number of tickets by verdict, cause and owner, instead of their "
+        "lines."
+    ),
 )
 @click.option(
     "--reply",
@@ -87,7 +93,7 @@ def triage(ctx: click.Context, /, files: tuple[str, ...], **options: Any) -> Non
 
 def _refuse_what_does_not_fit(options: dict[str, Any]) -> None:
     if options["summary"] and not options["batch"]:
-        raise click.UsageError(say("--summary counts the tickets of --batch."))
+        raise click.UsageError(say("--summary needs --batch, whose tickets it counts."))
     fitting = _SUMMARY_FORMATS if options["summary"] else _FORMATS
     if options["form"] not in fitting:
         form, formats = options["form"], in_series(fitting)

@@ -36,5 +36,5 @@ class GpuPlaces(Derived):
         if mask.kind in ("unset", "uuids", "empty") or alike:
             return sorted(mask.chosen)
         raise UnknownFactError(
-            "cuda_driver.devices", say("an index does not tell which GPU is meant")
+            "cuda_driver.devices", say("an index does not show which GPU is meant")
         )

@@ -99,18 +99,18 @@ class GpuSupport(Derived):
         what = (
             say("{release} is installed", release=release)
             if release
-            else say("the installed one speaks CUDA {cuda}", cuda=cuda)
+            else say("the installed one supports CUDA up to {cuda}", cuda=cuda)
         )
         if drives == "dropped":
             last = self._support.last([capability])
             why = say(
-                "branch {branch} is the last that drives it, and {what}", branch=last, what=what
+                "branch {branch} is the last that supports it, and {what}", branch=last, what=what
             )
             return Unsupported(gpu=gpu, why=why, kind="dropped", branch=last, facts=facts)
         if drives == "too-old":
             first = self._support.first(capability)
             why = say(
-                "branch {branch} is the first that drives it, and {what}", branch=first, what=what
+                "branch {branch} is the first that supports it, and {what}", branch=first, what=what
             )
             return Unsupported(gpu=gpu, why=why, kind="too-new", branch=first, facts=facts)
         return None
@@ -160,7 +160,8 @@ class GpuSupport(Derived):
             if (legacy := re.search(_LEGACY, words)) is not None:
                 branch = int(legacy[1])
                 why = say(
-                    "the driver says that branch {branch} is the last that drives it", branch=branch
+                    "the driver says that branch {branch} is the last that supports it",
+                    branch=branch,
                 )
                 return Unsupported(gpu=gpu, why=why, kind="dropped", branch=branch, facts=facts)
         return None

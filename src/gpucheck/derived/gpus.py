@@ -84,7 +84,7 @@ class Gpus(Derived):
         if driver_sees_none and (self._system.os == "windows" or self._system.wsl):
             return False
         if self._system.os == "windows" and self._pci.gpus is None:
-            reason = self._nvml.problem("gpus") or say("only the driver tells on Windows")
+            reason = self._nvml.problem("gpus") or say("on Windows only the driver shows this")
             raise UnknownFactError("nvml.gpus", reason)
         if self._system.wsl:
             raise UnknownFactError("nvml.gpus", say("WSL shows a GPU only through its driver"))
@@ -184,7 +184,9 @@ class Gpus(Derived):
         if not (everything or by_bus or alike or mask.kind == "uuids"):
             raise UnknownFactError(
                 "cuda_driver.devices",
-                say("GPUs of several kinds, and an index does not tell which"),
+                say(
+                    "there are GPUs of several kinds, and an index does not show which one is meant"
+                ),
             )
         return [gpus[at] for at in mask.chosen]
 

@@ -61,9 +61,9 @@ class ImageRequirement(Derived):
         """Return a description of the driver."""
         release, cuda = _known(self._driver.release), _known(self._driver.cuda)
         if cuda and release:
-            return say("driver {release} speaks CUDA {cuda}", release=release, cuda=cuda)
+            return say("driver {release} supports CUDA up to {cuda}", release=release, cuda=cuda)
         if cuda:
-            return say("the driver speaks CUDA {cuda}", cuda=cuda)
+            return say("the driver supports CUDA up to {cuda}", cuda=cuda)
         if release:
             return say("this is driver {release}", release=release)
         return say("the release of the driver is unknown")

@@ -124,7 +124,7 @@ class Loaded(Derived):
             UnknownFactError: it is unknown.
         """
         if not copy.library.version:
-            why = copy.library.problem("version") or say("nothing tells the version of this copy")
+            why = copy.library.problem("version") or say("nothing shows the version of this copy")
             raise UnknownFactError(f"{copy.fact}.version", why)
         return copy.library.version
 

@@ -33,6 +33,7 @@ _INSTALLATION = {
     "pacman": "sudo pacman -S",
     "apk": "sudo apk add",
 }
+_GCC = {"apt": ("gcc-{}", "g++-{}"), "zypper": ("gcc{}", "gcc{}-c++")}
 
 
 class Surroundings(Derived):
@@ -89,6 +90,14 @@ class Surroundings(Derived):
         """Return the command that installs packages; none for an unknown package manager."""
         installation = _INSTALLATION.get(self._system.package_manager or "")
         return (f"{installation} {shlex.join(names)}",) if installation and names else ()
+
+    def install_gcc(self, major: int) -> tuple[str, ...]:
+        """Return the command that installs a release of gcc; none if its packages are not known.
+
+        Red Hat's family has them in toolsets that are activated in another way.
+        """
+        names = _GCC.get(self._system.package_manager or "", ())
+        return self.install_packages(*(name.format(major) for name in names))
 
     def remove_packages(self, names: Collection[str]) -> tuple[str, ...]:
         """Return the command that removes packages; none for an unknown package manager."""

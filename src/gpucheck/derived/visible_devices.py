@@ -39,7 +39,7 @@ def read_mask(value: str | None, count: int, uuids: Sequence[str | None]) -> Mas
     if value is None:
         return Mask(kind="unset", chosen=tuple(range(count)))
     if not value.strip():
-        return Mask(kind="empty", why=say("it is set to nothing, which hides every GPU"))
+        return Mask(kind="empty", why=say("it is empty, which hides every GPU"))
     entries = [entry.strip() for entry in value.split(",")]
     if entries[0].startswith("MIG-"):
         return Mask(kind="mig")
@@ -54,7 +54,7 @@ def _by_index(entries: Sequence[str], count: int) -> Mask:
         number = re.match(_LEADING_NUMBER, entry)
         index = int(number[1]) if number else -1
         if index in chosen:
-            why = say("GPU {index} stands there twice, which hides every GPU", index=index)
+            why = say("GPU {index} appears twice, which hides every GPU", index=index)
             return Mask(kind="indices", bad=entry, why=why, lost=_named(entries))
         if not 0 <= index < count:
             missing = _why_no_index(entry, index if number else None, count)
@@ -72,7 +72,7 @@ def _by_index(entries: Sequence[str], count: int) -> Mask:
 
 def _why_no_index(entry: str, index: int | None, count: int) -> str:
     if index is None:
-        return say("{entry} is no device index", entry=repr(entry)) if entry else _EMPTY
+        return say("{entry} is not a device index", entry=repr(entry)) if entry else _EMPTY
     if index < 0:
         return say("{index} ends the list: nothing from there on is visible", index=index)
     if not count:
@@ -109,7 +109,7 @@ def _by_uuid(entries: Sequence[str], uuids: Sequence[str | None]) -> Mask:
                 lost=_named(entries[place:]),
             )
         if found[0] in chosen:
-            why = say("{entry} stands there twice, which hides every GPU", entry=entry)
+            why = say("{entry} appears twice, which hides every GPU", entry=entry)
             return Mask(kind="uuids", bad=entry, why=why, lost=_named(entries))
         chosen.append(found[0])
     return Mask(kind="uuids", chosen=tuple(chosen))

@@ -15,7 +15,7 @@ from gpucheck.tables import Tables, TablesError
 CheckResult = Claim | Check
 """The result of asking a check: a claim if it found its cause, else the outcome."""
 
-_ELSEWHERE = say("only a program's output shows it: give it to gpucheck triage")
+_ELSEWHERE = say("visible only in a program's output: pass that output to gpucheck triage")
 
 
 def ask_each(
@@ -43,12 +43,12 @@ def judge(rule: Rule, snapshot: Snapshot, tables: Tables) -> Judgement:
     """Ask the check of one rule.
 
     Raises:
-        UnknownFactError: the check lacks a fact.
+        UnknownFactError: a fact that the check needs is unknown.
     """
     if rule.judge is None and not rule.seen_in:
         raise TypeError("the rule has no function marked @RULE.check, and is seen nowhere else")
     if rule.is_about_gpus and snapshot.get(Request).gpus == 0:
-        return Fine(say("this host was said to use no GPU"))
+        return Fine(say("you said that this host uses no GPU"))
     if rule.needs_gpu and supply(NoGpu, snapshot, tables).surely:
         return NotApplicable(say("there is no NVIDIA GPU"))
     answer = None
@@ -75,9 +75,7 @@ def _ask(rule: Rule, snapshot: Snapshot, tables: Tables) -> CheckResult:
                 snapshot.look_up(fact)  # a path without a fact is a fault of the check
             return Claim(slug=slug, hit=answer)
     except UnknownFactError as unknown:
-        reason = (
-            unknown.reason or snapshot.problem(unknown.fact) or say("nothing was said about it")
-        )
+        reason = unknown.reason or snapshot.problem(unknown.fact) or say("no information was given")
         return Check(
             slug=slug,
             outcome=Outcome.UNKNOWN,

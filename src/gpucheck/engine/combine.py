@@ -107,7 +107,7 @@ def combine(
     suppressed = _suppressed(found)
     for slug, cause in suppressed.items():
         checks[slug] = Check(
-            slug=slug, outcome=Outcome.SILENCED, reason=say("an echo of {cause}", cause=cause)
+            slug=slug, outcome=Outcome.SILENCED, reason=say("explained by {cause}", cause=cause)
         )
     ordered = sorted(found.items(), key=lambda one: (one[0] in suppressed, one[1].place))
     findings = (

@@ -36,10 +36,10 @@ def open_questions(snapshot: Snapshot, tables: Tables) -> tuple[OpenQuestion, ..
         return ()
     asked: tuple[tuple[str, Callable[[Snapshot, Tables], object]], ...] = (
         (say("Is there an NVIDIA GPU?"), _gpu_present),
-        (say("Does a driver serve it?"), _driver_serves),
-        (say("Which PyTorch build has the target interpreter?"), _which_build),
-        (say("Does that build run on every visible GPU?"), _build_runs),
-        (say("Do the libraries that PyTorch loads fit?"), _libraries_followed),
+        (say("Does a working driver serve the GPU?"), _driver_serves),
+        (say("Which PyTorch build does the target interpreter have?"), _which_build),
+        (say("Does the PyTorch build run on every visible GPU?"), _build_runs),
+        (say("Are the libraries that PyTorch loads compatible?"), _libraries_followed),
     )
     found = []
     for question, ask in asked:
@@ -47,7 +47,7 @@ def open_questions(snapshot: Snapshot, tables: Tables) -> tuple[OpenQuestion, ..
             ask(snapshot, tables)
         except UnknownFactError as unknown:
             reason = (
-                unknown.reason or snapshot.problem(unknown.fact) or say("nothing was said about it")
+                unknown.reason or snapshot.problem(unknown.fact) or say("no information was given")
             )
             found.append(OpenQuestion(question=question, fact=unknown.fact, reason=reason))
     return tuple(found)

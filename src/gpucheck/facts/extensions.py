@@ -40,7 +40,7 @@ class Extension(Facts, frozen=True, kw_only=True):
     loads_missing: bool | None = None
     """Whether Python code of its package calls the loader for one of ``missing_libraries``."""
     nowhere: list[str] | None = None
-    """Those of ``missing_libraries`` of CUDA of which there is no file in any place from which a
+    """Those of ``missing_libraries`` of CUDA not found in any place from which a
     package may load them itself: its own folder, NVIDIA's wheels, toolkits. Only for files that are
     not linked with torch and have no variant that can be loaded."""
     missing_symbols: list[str] | None = None

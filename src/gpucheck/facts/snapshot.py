@@ -192,7 +192,7 @@ def load(file: "Path") -> Snapshot:
     if len(data) > FILE_LIMIT:
         raise SnapshotError(
             say(
-                "{file} is larger than {limit} MiB, so it is no snapshot",
+                "{file} is larger than {limit} MiB, so it is not a snapshot",
                 file=file,
                 limit=FILE_LIMIT >> 20,
             )
@@ -217,7 +217,7 @@ def decode(data: bytes) -> Snapshot:
 
     Raises:
         msgspec.DecodeError: the data is neither.
-        UnicodeDecodeError: it is no text.
+        UnicodeDecodeError: it is not text.
     """
     data = _in_utf_8(data)
     if data.count(b"{") > MOST_OBJECTS or data.count(b",") > MOST_COMMAS:

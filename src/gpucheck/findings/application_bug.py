@@ -41,7 +41,7 @@ def check(cuda: CudaDriver, log: KernelLog, errors: CudaErrors, xids: Xids) -> J
     """Judge the error of a program that was described, unless the GPU itself is at fault."""
     code = cuda.program_code
     if code is None:
-        return NotApplicable(say("no error of a running program was given"))
+        return NotApplicable(say("no error from a running program was given"))
     logged = [event.xid for event in log.xids or () if event.xid is not None]
     rows = [xids.xid(number) for number in logged]
     if any(row is None or row.is_fatal is not False for row in rows):

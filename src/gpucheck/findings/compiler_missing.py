@@ -93,7 +93,7 @@ def check(  # what a self-test met, else all that the files say
             version=interpreter.version,
         )
         return _hit(words, "toolkits.python_headers", why, _headers(around, system, interpreter))
-    return Fine(say("a compiler is there"))
+    return Fine(say("a compiler is available"))
 
 
 def _hit(words: Sentence, fact: str, why: Reason, fix: Fix) -> Hit:

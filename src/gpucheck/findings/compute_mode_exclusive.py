@@ -167,6 +167,6 @@ def _warn(closed: list[int], gpus: list[NvmlGpu]) -> Hit:
 
 def _default_mode(index: int) -> Fix:
     return Fix(
-        text=say("Set the mode back to the default, as root."),
+        text=say("Reset the mode to the default, as root."),
         commands=(f"sudo nvidia-smi -i {index} -c DEFAULT",),
     )

@@ -53,7 +53,7 @@ def check(tests: SelfTests, says: SelfTestSays, reinstall: TorchFixes) -> Judgem
     if not found:
         return says.fine("cublas-matmul")
     path, first = found[0]
-    again = reinstall.install(say("with the cuBLAS that it was made for"))
+    again = reinstall.install(say("it brings the cuBLAS that it was built with"))
     report = Fix(
         text=say(
             "If the error stays, try the next older or newer build of PyTorch, and report it to "

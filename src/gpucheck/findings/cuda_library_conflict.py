@@ -85,7 +85,7 @@ def check(torch: TorchBuild, loading: Loading, advice: CopyFixes) -> Judgement:
     if copy is None:
         fix = Fix(
             text=say(
-                "Replace {path} by the release that this PyTorch was built with.", path=first.path
+                "Replace {path} with the release that this PyTorch was built with.", path=first.path
             )
         )
         return Hit(headline=_headline(first, None), evidence=tuple(evidence), fixes=(fix,))

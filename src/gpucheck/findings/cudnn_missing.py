@@ -110,7 +110,7 @@ def _whole(lost: Lost, torch: TorchBuild, wheels: NvidiaWheels, advice: WheelFix
 
 def _headline(torch: str, soname: str, pin: PinnedWheel | None) -> Sentence:
     finds_none = say(
-        "{torch} needs {soname}, and the loader finds none", torch=torch, soname=soname
+        "{torch} needs {soname}, which the loader does not find", torch=torch, soname=soname
     )
     if pin is not None and pin.installed == "":
         return say(
@@ -141,8 +141,8 @@ def _cannot_open(lost: Lost) -> Judgement:
     part, soname = lost.library.needed_by, lost.library.soname
     return Hit(
         headline=say(
-            "cuDNN's part {part} cannot be opened: it needs {soname}, and the loader finds none. "
-            "Functions that need the part fail",
+            "cuDNN's part {part} cannot be opened: it needs {soname}, which the loader does not "
+            "find. Functions that need this part fail",
             part=part,
             soname=soname,
         ),
@@ -157,7 +157,7 @@ def _cannot_open(lost: Lost) -> Judgement:
 def _part(soname: str, fact: str, advice: WheelFixes) -> Judgement:
     return Hit(
         headline=say(
-            "cuDNN is incomplete: its part {soname} is gone. Functions that need the part fail",
+            "cuDNN is incomplete: its part {soname} is missing. Functions that need this part fail",
             soname=soname,
         ),
         evidence=(fact,),

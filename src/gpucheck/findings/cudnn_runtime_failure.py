@@ -83,7 +83,7 @@ def _headline(first: SelfTest, places: str, meaning: str) -> Sentence:
 
 
 def _fixes(reinstall: TorchFixes) -> tuple[Fix, ...]:
-    again = reinstall.install(say("with the cuDNN that it was made for"))
+    again = reinstall.install(say("it brings the cuDNN that it was built with"))
     avoid = Fix(
         text=say(
             "Until then, avoid cuDNN: set torch.backends.cudnn.enabled = False in the program. "

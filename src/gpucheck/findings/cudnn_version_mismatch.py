@@ -257,7 +257,7 @@ def _fixes(copy: Copy, advice: WheelFixes) -> tuple[Fix, ...]:
     return (
         Fix(
             text=say(
-                "Replace this copy by the cuDNN that this PyTorch was built with, or remove the "
+                "Replace this copy with the cuDNN that this PyTorch was built with, or remove the "
                 "copy from the loader's search path."
             ),
         ),

@@ -151,7 +151,7 @@ def _hit_broken(broken: DeviceNode, nodes: list[DeviceNode], around: Surrounding
     at = nodes.index(broken)
     if broken.is_device is False:
         headline = say(
-            "{path} is not a device: a plain file or folder stands in its place", path=broken.path
+            "{path} is not a device: a plain file or folder is in its place", path=broken.path
         )
         fact = f"device_nodes.nodes.{at}.is_device"
     else:
@@ -162,7 +162,7 @@ def _hit_broken(broken: DeviceNode, nodes: list[DeviceNode], around: Surrounding
         )
         fact = f"device_nodes.nodes.{at}.opens"
     remake = Fix(
-        text=say("Remove it and let NVIDIA's tool create it again."),
+        text=say("Remove it and let NVIDIA's tool recreate it."),
         commands=(f"sudo rm -r {broken.path}", _MAKE),
     )
     return Hit(
@@ -209,8 +209,8 @@ def _hit_unknown_error(driver: Driver, around: Surroundings, seen: tuple[str, ..
         )
     reload = Fix(
         text=say(
-            "Stop all programs that use CUDA, then reload the module, which often fails after a "
-            "suspend."
+            "Stop all programs that use CUDA, then reload the module; it often stops working after "
+            "a suspend."
         ),
         commands=("sudo rmmod nvidia_uvm", "sudo modprobe nvidia_uvm"),
     )

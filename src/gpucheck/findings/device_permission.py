@@ -79,7 +79,8 @@ def check(
     if forbidden:
         return Hit(
             headline=say(
-                "This process may not open {path} (EPERM): its cgroup was not given the GPU",
+                "This process is not allowed to open {path} (EPERM): its cgroup has no access to "
+                "the GPU",
                 path=path,
             ),
             evidence=evidence,
@@ -87,7 +88,7 @@ def check(
         )
     return Hit(
         headline=say(
-            "This user may not open {path} (EACCES, mode {mode})",
+            "This user is not allowed to open {path} (EACCES, mode {mode})",
             path=path,
             mode=all_nodes[at].mode,
         ),
@@ -158,15 +159,14 @@ def _grant_container(container: Container) -> tuple[Fix, ...]:
         return (given,)
     again = Fix(
         text=say(
-            "Restart this container: it had the GPU, and `systemctl daemon-reload` on the host "
-            "took it away."
+            "Restart this container: it lost the GPU when `systemctl daemon-reload` was run on the "
+            "host."
         )
     )
     lasting = Fix(
         text=say(
-            "So that this does not happen again, name the device files when you start the "
-            "container, or set Docker's option native.cgroupdriver=cgroupfs in "
-            "/etc/docker/daemon.json."
+            "So that this does not recur, name the device files when you start the container, or "
+            "set Docker's option native.cgroupdriver=cgroupfs in /etc/docker/daemon.json."
         ),
         commands=("docker run --gpus all --device /dev/nvidiactl --device /dev/nvidia-uvm ...",),
     )
@@ -210,8 +210,8 @@ def _open_up(node: DeviceNode, system: System) -> tuple[Fix, ...]:
     fixes.append(
         Fix(
             text=say(
-                "Let every user in, which is the driver's default: find the line that restricts "
-                "the mode, remove it, and restart. Until then, set the mode by hand."
+                "Let every user use the GPU, which is the driver's default: find the line that "
+                "restricts the mode, remove it, and restart. Until then, set the mode by hand."
             ),
             commands=(
                 "grep -rn NVreg_DeviceFile /etc/modprobe.d; grep -rln nvidia /etc/udev/rules.d",

@@ -66,7 +66,7 @@ def check(
     return Hit(
         headline=_headline(release, row),
         evidence=(driver.release_fact(),),
-        fixes=(update.install(f"{newer}", say("when it suits you")),),
+        fixes=(update.install(f"{newer}", say("at a convenient time")),),
     )
 
 

@@ -64,7 +64,7 @@ def check(  # noqa: PLR0913, PLR0917  # GPUs, driver, who wants them, and where
         return NotApplicable(say("there is no NVIDIA GPU"))
     found = [one for one in support.unsupported() if one.kind != "too-new"]
     if not found:
-        return Fine(say("the tables know of no GPU here that the driver does not support"))
+        return Fine(say("the tables list no GPU here that the driver does not support"))
     wanted = request.gpus is not None and request.gpus > len(nvml.gpus or ())
     could = {_torch_could(torch, cubins, one) for one in found}
     severity = Severity.WARNING if None in could else Severity.INFO

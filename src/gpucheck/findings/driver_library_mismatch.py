@@ -64,7 +64,7 @@ def check(  # noqa: PLR0913, PLR0917  # both sides of the driver, and both ways 
     library = driver.libcuda[at] if driver.libcuda and at is not None else None
     differ = _differ(driver.module_release, library)
     if not said and nvml.init_code == 0 and cuda.init_code != _COMPAT_REFUSED:
-        return Fine(say("the driver answers"))
+        return Fine(say("the driver responds"))
     if cuda.init_code == 0 and not says.points_at(RULE.slug):
         return Fine(say("CUDA starts"))
     if cuda.init_code == _COMPAT_REFUSED and differ:
@@ -114,7 +114,7 @@ def _nothing(driver: Driver, library: DriverLibrary | None) -> Judgement:
         return Fine(say("nothing shows that the releases differ"))
     return Fine(
         say(
-            "the kernel module {module} and libcuda {libcuda} fit together",
+            "the kernel module {module} and libcuda {libcuda} are compatible",
             module=driver.module_release,
             libcuda=library.release,
         )
@@ -160,7 +160,7 @@ def _fixes(
                 )
             ),
         )
-    reboot = update.reboot(say("that loads the module of the installed release"))
+    reboot = update.reboot(say("this loads the module of the installed release"))
     return (reboot, modules.reload())
 
 
@@ -193,11 +193,11 @@ def _remove(library: DriverLibrary) -> Sentence:
     if library.kind == "compat":
         return say(
             "Remove {path}, or the package that owns it: it is older than the driver, and the "
-            "loader takes it before the right one. Then refresh the loader's cache.",
+            "loader finds it before the right one. Then refresh the loader's cache.",
             path=path,
         )
     return say(
-        "Remove {path}, or the package that owns it: another driver left it, and the loader takes "
+        "Remove {path}, or the package that owns it: another driver left it, and the loader finds "
         "it before the right one. Then refresh the loader's cache.",
         path=path,
     )

@@ -13,15 +13,17 @@ Causes:
 - Linux uses nouveau for the GPU, which cannot run CUDA.
 - The distribution has libcuda in a separate package, which a minimal installation leaves out.
 
-Fix: install NVIDIA's driver for this system and restart; or install the package that contains
-libcuda, in the release of the installed driver.
+Fix: install NVIDIA's driver for this system and restart. If only libcuda is missing, install it in
+exactly the release of the loaded kernel module (``cat /proc/driver/nvidia/version``): with another
+release the driver stops working.
 """
 
 from gpucheck.advice import DriverFixes, TorchFixes
+from gpucheck.advice.libcuda_package import add_libcuda
 from gpucheck.derived import DriverState, Gpus
 from gpucheck.derived.surroundings import Surroundings
 from gpucheck.facts import UnknownFactError, known
-from gpucheck.facts.claims import Fix, Severity, or_else
+from gpucheck.facts.claims import Severity, or_else
 from gpucheck.facts.driver import Driver
 from gpucheck.facts.nvml import Nvml
 from gpucheck.facts.pci import Pci
@@ -71,14 +73,14 @@ def check(  # noqa: PLR0913, PLR0917  # it joins the bus, both sides of the driv
         return Fine(say("no build of PyTorch has code for the GPU, with or without a driver"))
     if system.distribution == "nixos":
         raise UnknownFactError(
-            "driver.libcuda", say("NixOS keeps it where only programs of NixOS look")
+            "driver.libcuda", say("NixOS keeps it where only NixOS programs look")
         )
     evidence = [*gpus.seen_by(), "driver.libcuda"]
     if driver.module_loaded:
         return Hit(
             headline=_without_libcuda(driver),
             evidence=(*evidence, "driver.module_loaded", "driver.module_release"),
-            fixes=(_add_libcuda(driver, system), or_else(install.install())),
+            fixes=(add_libcuda(driver, system), or_else(install.install())),
         )
     known(driver.module_loaded, "driver.module_loaded")
     evidence.append("driver.module_loaded")
@@ -95,12 +97,12 @@ def check(  # noqa: PLR0913, PLR0917  # it joins the bus, both sides of the driv
 def _without_libcuda(driver: Driver) -> Sentence:
     if not driver.module_release:
         return say(
-            "The kernel module of NVIDIA's driver is loaded, but libcuda, which PyTorch calls, is "
-            "not installed"
+            "libcuda, which PyTorch calls, is not installed, although the kernel module of "
+            "NVIDIA's driver is loaded"
         )
     return say(
-        "The kernel module of NVIDIA's driver {release} is loaded, but libcuda, which PyTorch "
-        "calls, is not installed",
+        "libcuda, which PyTorch calls, is not installed, although the kernel module of NVIDIA's "
+        "driver {release} is loaded",
         release=driver.module_release,
     )
 
@@ -125,30 +127,4 @@ def _on_windows(nvml: Nvml, pci: Pci, install: DriverFixes) -> Judgement:
         headline=say("No NVIDIA driver is installed for the GPU of this machine"),
         evidence=("pci.gpus", "nvml.library_found"),
         fixes=(install.install(),),
-    )
-
-
-def _add_libcuda(driver: Driver, system: System) -> Fix:
-    """Return a fix that names the package with libcuda, of the same release as the module."""
-    branch = (driver.module_release or "").partition(".")[0]
-    if system.distribution == "debian":
-        return Fix(
-            text=say("Install libcuda in the release of the loaded module."),
-            commands=("sudo apt-get install -y libcuda1",),
-        )
-    if system.distribution == "ubuntu" and branch:
-        package = f"libnvidia-compute-{branch}"
-        return Fix(
-            text=say(
-                "Install libcuda in the release of the loaded module. If the driver is from "
-                "NVIDIA's server packages, install {package}-server instead.",
-                package=package,
-            ),
-            commands=(f"sudo apt-get install -y {package}",),
-        )
-    return Fix(
-        text=say(
-            "Install libcuda in the release of the loaded module, from the same packages or the "
-            "same installer as the module."
-        )
     )

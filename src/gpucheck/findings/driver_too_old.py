@@ -128,7 +128,7 @@ def _refused_ptx(newer: NewerPtx, update: DriverFixes) -> Hit:
     return Hit(
         headline=say(
             "{name} has only PTX of CUDA {built_with} for {gpus}, and the driver refuses to "
-            "compile this PTX, because it speaks only CUDA {driver_cuda}",
+            "compile this PTX because it supports CUDA only up to {driver_cuda}",
             name=name,
             built_with=newer.built_with,
             gpus=gpus,
@@ -136,7 +136,7 @@ def _refused_ptx(newer: NewerPtx, update: DriverFixes) -> Hit:
         ),
         evidence=newer.facts,
         fixes=(
-            update.install(None, say("one that speaks CUDA {cuda}", cuda=newer.built_with)),
+            update.install(None, say("one that supports CUDA {cuda}", cuda=newer.built_with)),
             Fix(
                 text=say(
                     "Or install a build of {name} with machine code for {gpus}, or compile it "
@@ -193,7 +193,7 @@ def _for_torch(  # driver, torch and tables
     runs = known(drivers.driver_runs(cuda, os, driver=release, driver_cuda=reported), "torch.cuda")
     name = _named(release, reported)
     if runs:
-        return Fine(say("{driver} runs builds of CUDA {cuda}", driver=name, cuda=cuda))
+        return Fine(say("{driver} can run builds of CUDA {cuda}", driver=name, cuda=cuda))
     if why := driver.unread_compat():
         raise UnknownFactError("cuda_driver.cuda", why)
     oldest = drivers.oldest_driver(cuda, os)
@@ -250,7 +250,7 @@ def _old_libcuda(name: Sentence, cuda: str, driver: DriverState) -> Hit:
         fixes=(
             Fix(
                 text=say(
-                    "Find the older libcuda that the loader takes first: it is from cuda-compat or "
+                    "Find the older libcuda that the loader finds first: it is from cuda-compat or "
                     "was left by another driver. Remove its folder from LD_LIBRARY_PATH, or remove "
                     "the library."
                 ),

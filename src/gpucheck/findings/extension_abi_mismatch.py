@@ -99,7 +99,7 @@ def check(
     if not judged:
         none = say("no compiled extension of PyTorch is installed")
         return NotApplicable(_with_others(none, every))
-    fits = say("torch and CUDA fit {names}", names=_names(judged))
+    fits = say("compatible with torch and CUDA: {names}", names=_names(judged))
     return Fine(_with_others(fits, every))
 
 
@@ -166,7 +166,7 @@ def _fixes(
     )
     if first.severity is not Severity.INFO:
         return (own, *map(also, others))
-    aside = Fix(text=say("You need not do anything, unless you use the package."))
+    aside = Fix(text=say("Nothing needs to be done unless you use the package."))
     return (aside, or_else(own), *map(also, others))
 
 

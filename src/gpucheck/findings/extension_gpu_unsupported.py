@@ -99,8 +99,9 @@ def check(
         raise UnknownFactError(
             next(fact for fact in newer.facts if fact.endswith(".built_with")),
             say(
-                "{package} has only PTX for {gpu}. A driver that speaks CUDA {cuda} compiles the "
-                "PTX only if no newer CUDA made it, and the file does not say which CUDA did",
+                "{package} has only PTX for {gpu}. A driver that supports CUDA up to {cuda} "
+                "compiles the PTX only if no newer CUDA made it, and the file does not say which "
+                "CUDA did",
                 package=newer.package.title,
                 gpu=newer.gpus[0].label,
                 cuda=newer.speaks,
@@ -218,4 +219,4 @@ def _is_optional(package: CompiledPackage) -> bool:
 
 
 def _nothing() -> Fix:
-    return Fix(text=say("You need not do anything, unless you use these kernels."))
+    return Fix(text=say("Nothing needs to be done unless you use these kernels."))

@@ -128,9 +128,9 @@ def _in_order(of_fabric: tuple[Fix, ...], pci: Pci) -> tuple[Fix, ...]:
 _OTHERWISE = (
     Fix(
         text=say(
-            "In a confidential virtual machine the GPU waits until it has been attested; then set "
-            "it ready. On an NVLink rack (GB200 NVL72) the Fabric Manager runs on the switches: "
-            "ask the people who run them."
+            "In a confidential virtual machine the GPU waits for its attestation; set it ready "
+            "afterwards. On an NVLink rack (GB200 NVL72) the Fabric Manager runs on the switches: "
+            "ask the people who operate them."
         ),
         commands=("sudo nvidia-smi conf-compute -srs 1",),
     ),
@@ -148,7 +148,7 @@ def _why(driver: Driver, release: str | None, pci: Pci) -> str:
         return say("NVIDIA's Fabric Manager is not installed")
     if _other_release(driver, release):
         return say(
-            "NVIDIA's Fabric Manager has release {managers}, the driver has {drivers}",
+            "NVIDIA's Fabric Manager has release {managers}, but the driver has {drivers}",
             managers=driver.fabric_manager_release,
             drivers=release,
         )
@@ -176,8 +176,8 @@ def _fixes(
         return (
             Fix(
                 text=say(
-                    "Restart the Fabric Manager, and read why the fabric is not ready. Blackwell "
-                    "boards also need NVIDIA's NVLink service (nvlsm)."
+                    "Restart the Fabric Manager, and look in its log for why the fabric is not "
+                    "ready. Blackwell boards also need NVIDIA's NVLink service (nvlsm)."
                 ),
                 commands=(f"sudo systemctl restart {_SERVICE}", _WHY_NOT),
             ),
@@ -185,8 +185,8 @@ def _fixes(
     return (
         Fix(
             text=say(
-                "Start the Fabric Manager, now and at every boot. If it does not run, its log says "
-                "why."
+                "Start the Fabric Manager, now and at every boot. If it does not run, its log "
+                "shows why."
             ),
             commands=(_ENABLE, _WHY_NOT),
         ),

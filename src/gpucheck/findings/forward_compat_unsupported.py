@@ -158,19 +158,19 @@ def _without(path: str, around: Surroundings) -> Fix:
     commands = around.path_without("LD_LIBRARY_PATH", {folder}) if folder else ()
     if commands:
         text = say(
-            "Load the driver's own libcuda: take the cuda-compat folder out of LD_LIBRARY_PATH, "
-            "here and where it is set."
+            "Load the driver's own libcuda: remove the cuda-compat folder from LD_LIBRARY_PATH, "
+            "here and wherever it is set."
         )
         return Fix(text=text, commands=commands)
     return Fix(
         text=say(
-            "Load the driver's own libcuda: take the cuda-compat folder out of LD_LIBRARY_PATH and "
-            "out of the loader's configuration, then refresh its cache. The first command shows "
-            "the lines, the second one turns them into comments."
+            "Load the driver's own libcuda: remove the cuda-compat folder from LD_LIBRARY_PATH and "
+            "from the loader's configuration, then refresh its cache. The first command shows the "
+            "lines, the second one turns them into comments and keeps a copy of each file."
         ),
         commands=(
-            "grep -rn compat /etc/ld.so.conf.d",
-            r"sudo sed -i '\,compat,s,^,#,' /etc/ld.so.conf.d/*.conf",
+            "grep -rn 'cuda.*/compat' /etc/ld.so.conf.d",
+            r"sudo sed -E -i.bak 's,^[^#]*cuda.*.compat.*$,#&,' /etc/ld.so.conf.d/*.conf",
             "sudo ldconfig",
         ),
     )

@@ -56,7 +56,7 @@ def check(
     update: DriverFixes,
 ) -> Judgement:
     """Ask NVML and nvidia-smi, then the log; else compare the bus with the driver's list."""
-    restart = update.reboot(say("that brings the GPU back, if it can still run"))
+    restart = update.reboot(say("this brings the GPU back if it still works"))
     fixes = (restart, *_THEN)
     lost = [at for at, gpu in enumerate(nvml.gpus or ()) if gpu.lost]
     if lost:
@@ -120,7 +120,7 @@ def _compare(
         if gpu.pci_address in bound and gpu.pci_address not in explained
     ]
     if not missing:
-        return Fine(say("every GPU that the driver holds answers"))
+        return Fine(say("every GPU that the driver has claimed responds"))
     places = [at for at, gpu in enumerate(on_bus) if gpu.address in missing]
     return Hit(
         headline=say_many(
@@ -145,9 +145,9 @@ def _is_refused(nodes: DeviceNodes) -> bool:
 _THEN = (
     Fix(
         text=say(
-            "If the GPU stays away, or falls off again: switch the power off and on, check the "
-            "card's cables, seat and temperature, and read what the kernel said. Stop and start a "
-            "cloud machine to get other hardware."
+            "If the GPU does not come back, or falls off the bus again: switch the power off and "
+            "on, check the card's cables, seating and temperature, and read the kernel log. In a "
+            "cloud, stop and start the machine to get other hardware."
         ),
         commands=("sudo dmesg | grep -i -E 'xid|fallen off|pcieport'",),
     ),

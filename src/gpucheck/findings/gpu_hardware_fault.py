@@ -124,7 +124,8 @@ def _failed_remap(at: int, gpu: NvmlGpu, name: str) -> tuple[str, tuple[str, ...
         return None
     return (
         say(
-            "{gpu} could not remap a broken row of its memory: it has no spare rows left", gpu=name
+            "{gpu} could not remap a defective row of its memory because it has no spare rows left",
+            gpu=name,
         ),
         (f"nvml.gpus.{at}.rows_failed",),
     )
@@ -242,7 +243,7 @@ def _fixes(
             ),
         )
     if around.in_container() or index is None:
-        return update.reboot(say("that resets the GPU")), diagnose
+        return update.reboot(say("this resets the GPU")), diagnose
     reset = Fix(
         text=say(
             "Stop everything that uses the GPU and reset it. If that is refused, restart the "

@@ -288,8 +288,8 @@ def _fixes(held: _Held, container: Container, *, windows: bool) -> tuple[Fix, ..
     return (
         Fix(
             text=say(
-                "Find out which processes have the GPU open, those of other users too; end what is "
-                "left over."
+                "Find out which processes have the GPU open, including those of other users. End "
+                "those that are left over."
             ),
             commands=("sudo fuser -v /dev/nvidia*",),
         ),

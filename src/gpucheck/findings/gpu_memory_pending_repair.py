@@ -23,7 +23,7 @@ from gpucheck.language import in_series, say
 
 RULE = Rule(
     __name__,
-    title=say("a repair of GPU memory waits for a reset"),
+    title=say("a repair of GPU memory is pending until a reset"),
     severity=Severity.WARNING,
     family="driver",
     concern="hardware",
@@ -55,11 +55,11 @@ def check(nvml: Nvml, system: System, container: Container, driver: DriverFixes)
     indices = [_index(at, gpus[at]) for at in places]
     names = in_series([f"GPU {index}" for index in indices])
     return Hit(
-        headline=say("{gpus}: a repair of bad memory waits for a reset", gpus=names),
+        headline=say("{gpus}: a repair of defective memory is pending until a reset", gpus=names),
         evidence=tuple(f"nvml.gpus.{at}.{field}" for at, field in pending),
         fixes=(
             _reset(indices, system, container),
-            or_else(driver.reboot(say("it resets every GPU"))),
+            or_else(driver.reboot(say("this resets every GPU"))),
         ),
     )
 
@@ -85,8 +85,6 @@ def _reset(indices: list[int], system: System, container: Container) -> Fix:
         )
     sudo = "" if system.os == "windows" else "sudo "
     return Fix(
-        text=say(
-            "When no job uses the GPU, reset it. On an NVSwitch system all GPUs have to be idle."
-        ),
+        text=say("Reset the GPU when no job uses it. On an NVSwitch system all GPUs must be idle."),
         commands=tuple(f"{sudo}nvidia-smi --gpu-reset -i {index}" for index in indices),
     )

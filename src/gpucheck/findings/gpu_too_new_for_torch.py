@@ -81,7 +81,7 @@ def check(
             raise unknown
         return Fine(say("no visible GPU is newer than the code in this build"))
     if new and board.is_jetson():
-        return NotApplicable(say("a Jetson: torch-rocm-or-other-build judges its build"))
+        return NotApplicable(say("this is a Jetson, whose build torch-rocm-or-other-build judges"))
     works = [one.gpu for one in judged if one.trouble == ""]
     fix = reinstall.install(say("it has code for this GPU")) or reinstall.search(
         _newer(new or refused)
@@ -138,8 +138,8 @@ def _ptx_refused(
 ) -> Judgement:
     return Hit(
         headline=say(
-            "PyTorch {version} has only PTX of CUDA {cuda} for {gpus}, and the driver speaks an "
-            "older CUDA, so it refuses to compile it",
+            "PyTorch {version} has only PTX of CUDA {cuda} for {gpus}, and the driver refuses to "
+            "compile it because it supports only an older CUDA",
             version=torch.version or "",
             cuda=torch.cuda,
             gpus=listed([gpu.label for gpu in refused]),
@@ -151,7 +151,7 @@ def _ptx_refused(
         ),
         fixes=(
             fix,
-            or_else(update.install(None, say("one that speaks CUDA {cuda}", cuda=torch.cuda))),
+            or_else(update.install(None, say("one that supports CUDA {cuda}", cuda=torch.cuda))),
         ),
         confidence=Confidence.LIKELY,
     )

@@ -84,7 +84,7 @@ def check(  # torch, the GPUs and the ways out
             raise unknown
         return Fine(say("this build has dropped no visible GPU"))
     if board.is_jetson():
-        return NotApplicable(say("a Jetson: torch-rocm-or-other-build judges its build"))
+        return NotApplicable(say("this is a Jetson, whose build torch-rocm-or-other-build judges"))
     fix = reinstall.install(say("it still has code for this GPU")) or reinstall.search(
         _older(old or without_cudnn)
     )
@@ -94,7 +94,7 @@ def check(  # torch, the GPUs and the ways out
     short = request.gpus is not None and request.gpus > len(works)
     cpu = None
     if not fix.commands and not works:
-        cpu = reinstall.install_cpu(say("it runs on the processor, without this GPU"))
+        cpu = reinstall.install_cpu(say("it runs on the CPU and does not use this GPU"))
     fixes = (fix, *((others,) if others else ()), *((or_else(cpu),) if cpu else ()))
     if old:
         return Hit(

@@ -61,7 +61,7 @@ def check(
         return _visual_c(*visual, cuda, table, tools, why)
     taken = tools.host_compiler()
     if taken is None:
-        return NotApplicable(say("there is no host compiler: compiler-missing judges that"))
+        return NotApplicable(say("there is no host compiler, which compiler-missing reports"))
     if torch.built_for not in (None, "cuda"):
         cuda = ""  # without CUDA in torch, nvcc is not used
     fault = _fault(taken, cuda, torch.version or "", table, tools)
@@ -95,7 +95,7 @@ def _fault(taken: Taken, cuda: str, torch: str, table: HostCompilers, tools: Bui
         and table.nvcc_takes(cuda, taken.kind, taken.version) is False
     ):
         return say(
-            "{compiler} is newer than nvcc of CUDA {cuda} takes ({limit} is the newest)",
+            "{compiler} is newer than nvcc of CUDA {cuda} supports ({limit} is the newest)",
             compiler=compiler,
             cuda=cuda,
             limit=limit,
@@ -125,7 +125,7 @@ def _too_old(compiler: str, torch: str, oldest: int, *, cxx20: bool) -> str:
             oldest=oldest,
         )
     return say(
-        "{compiler} is too old for torch {torch}, whose headers demand gcc {oldest} or newer",
+        "{compiler} is too old for torch {torch}, whose headers require gcc {oldest} or newer",
         compiler=compiler,
         torch=torch,
         oldest=oldest,
@@ -143,7 +143,7 @@ def _with_bounds(refused: str, taken: Taken, cuda: str, torch: str, table: HostC
     oldest = row.gcc_from if gcc else ""
     if below and oldest:
         return say(
-            "{refused} (it takes {kind} from {oldest} on, below {below})",
+            "{refused} (it supports {kind} from {oldest} on, below {below})",
             refused=refused,
             kind=taken.kind,
             oldest=oldest,
@@ -151,14 +151,14 @@ def _with_bounds(refused: str, taken: Taken, cuda: str, torch: str, table: HostC
         )
     if below:
         return say(
-            "{refused} (it takes {kind} below {below})",
+            "{refused} (it supports {kind} below {below})",
             refused=refused,
             kind=taken.kind,
             below=below,
         )
     if newest and oldest:
         return say(
-            "{refused} (it takes {kind} from {oldest} to {newest})",
+            "{refused} (it supports {kind} from {oldest} to {newest})",
             refused=refused,
             kind=taken.kind,
             oldest=oldest,
@@ -166,7 +166,7 @@ def _with_bounds(refused: str, taken: Taken, cuda: str, torch: str, table: HostC
         )
     if newest:
         return say(
-            "{refused} (it takes {kind} up to {newest})",
+            "{refused} (it supports {kind} up to {newest})",
             refused=refused,
             kind=taken.kind,
             newest=newest,
@@ -178,24 +178,24 @@ def _visual_c(
     version: int, fact: str, cuda: str, table: HostCompilers, tools: BuildTools, why: Reason
 ) -> Judgement:
     if not cuda:
-        return NotApplicable(say("there is no toolkit that a build would take"))
+        return NotApplicable(say("there is no toolkit that a build would use"))
     takes = table.nvcc_takes_msvc(cuda, version)
     row = table.nvcc(cuda)
     if takes is None or row is None:
         return NotApplicable(
-            say("the tables do not say which Visual C++ nvcc of CUDA {cuda} takes", cuda=cuda)
+            say("the tables do not say which Visual C++ nvcc of CUDA {cuda} supports", cuda=cuda)
         )
     if takes or tools.takes_any():
         return Fine(
             say(
-                "nvcc of CUDA {cuda} takes Visual C++ with _MSC_VER {version}",
+                "nvcc of CUDA {cuda} supports Visual C++ with _MSC_VER {version}",
                 cuda=cuda,
                 version=version,
             )
         )
     fault = say(
-        "nvcc of CUDA {cuda} does not take Visual C++ with _MSC_VER {version}: it takes {oldest} "
-        "to below {below}",
+        "nvcc of CUDA {cuda} does not support Visual C++ with _MSC_VER {version}: it supports "
+        "{oldest} to below {below}",
         cuda=cuda,
         version=version,
         oldest=row.msc_ver_from,
@@ -229,18 +229,19 @@ def _fix(
     if best is None:
         return Fix(
             text=say(
-                "Install another release of {kind} beside it, and set CC and CXX to it.",
+                "Install another release of {kind} beside it, and set CC and CXX to that release.",
                 kind=taken.kind,
             ),
             verify=verify,
         )
     return Fix(
         text=say(
-            "Install gcc {best} and g++ {best} beside it, and set CC and CXX to them to build.",
+            "Install gcc {best} and g++ {best} beside it, and set CC and CXX to them for the "
+            "build.",
             best=best,
         ),
         commands=(
-            *around.install_packages(f"gcc-{best}", f"g++-{best}"),
+            *around.install_gcc(best),
             *around.set("CC", f"gcc-{best}"),
             *around.set("CXX", f"g++-{best}"),
         ),

@@ -38,12 +38,12 @@ _PYTHON = ("python", "torchrun", "pt_main_thread", "pt_data", "ray::", "ray_", "
 def check(log: KernelLog, system: System) -> Judgement:
     """Look for Python programs among what the kernel killed."""
     if system.os in ("windows", "macos"):
-        return NotApplicable(say("this is read from the Linux kernel's log"))
+        return NotApplicable(say("this is read only from the Linux kernel log"))
     kills = known(log.oom_kills, "kernel_log.oom_kills")
     found = [at for at, kill in enumerate(kills) if _is_python(kill)]
     if not found:
         return Fine(
-            say("the kernel's log shows no Python process that was killed for lack of memory")
+            say("the kernel log shows no Python process that was killed because memory ran out")
         )
     last = kills[found[-1]]
     return Hit(
@@ -56,13 +56,13 @@ def check(log: KernelLog, system: System) -> Judgement:
 
 
 def _headline(last: OomKill, kills: int) -> str:
-    why: str = say("memory had run out")
+    why: str = say("memory ran out")
     if last.scope == "cgroup":
-        why = say("the memory limit of its container or job was reached")
+        why = say("its container or job reached its memory limit")
     elif last.scope == "host":
-        why = say("the machine's memory had run out")
+        why = say("the machine ran out of memory")
     killed = say(
-        "The kernel killed {process} (pid {pid}): {why}",
+        "The kernel killed {process} (pid {pid}) because {why}",
         process=last.process_name,
         pid=last.pid,
         why=why,
@@ -84,12 +84,12 @@ def _is_recent(kill: OomKill) -> bool:
 def _fix(kill: OomKill) -> Fix:
     if kill.scope == "cgroup":
         text = say(
-            "Let the program use less memory: fewer DataLoader workers, no copy of the data in "
-            "each; or raise the limit of the container or job (docker --memory, sbatch --mem)."
+            "Let the program use less memory (fewer DataLoader workers, no copy of the data in "
+            "each), or raise the limit of the container or job (docker --memory, sbatch --mem)."
         )
         return Fix(text=text, verify="cat /sys/fs/cgroup/memory.max")
     text = say(
-        "Let the program use less memory: fewer DataLoader workers, no copy of the data in each; "
+        "Let the program use less memory (fewer DataLoader workers, no copy of the data in each), "
         "or use a machine with more memory."
     )
     return Fix(text=text, verify="free -h")

@@ -110,7 +110,7 @@ def _fix(path: str, around: Surroundings) -> Fix:
     if commands:
         return Fix(
             text=say(
-                "Take {folder} out of LD_LIBRARY_PATH, here and where it is set (~/.bashrc, the "
+                "Remove {folder} from LD_LIBRARY_PATH, here and wherever it is set (~/.bashrc, the "
                 "image, a module file). A build that needs it finds it through LIBRARY_PATH.",
                 folder=folder,
             ),
@@ -118,7 +118,7 @@ def _fix(path: str, around: Surroundings) -> Fix:
         )
     return Fix(
         text=say(
-            "Take the folder of stubs out of the loader's configuration (or remove a link named "
+            "Remove the folder of stubs from the loader's configuration (or remove a link named "
             "libcuda.so.1 that leads there), then refresh the loader's cache."
         ),
         commands=("grep -rn stubs /etc/ld.so.conf.d /etc/ld.so.conf", "sudo ldconfig"),

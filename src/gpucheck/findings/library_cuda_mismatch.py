@@ -86,7 +86,7 @@ def check(  # what the commands of the fix are made of
     if left_out := packages.left_out():
         raise UnknownFactError("extensions.left_out", left_out)
     if not judged:
-        return NotApplicable(say("no library with GPU code beside PyTorch is installed"))
+        return NotApplicable(say("no library with GPU code is installed besides PyTorch"))
     names = listed([one.title for one in judged[:_MOST_NAMED]])
     return Fine(say("the CUDA libraries that {packages} need are there", packages=names))
 
@@ -162,12 +162,12 @@ def _needs(lack: _Lack) -> str:
         )
     if not lack.cuda:
         return say(
-            "{package} needs {libraries}, of which there is no file here",
+            "{package} needs {libraries}, which are not on this machine",
             package=lack.package.title,
             libraries=libraries,
         )
     return say(
-        "{package} was built for CUDA {cuda} and needs {libraries}, of which there is no file here",
+        "{package} was built for CUDA {cuda} and needs {libraries}, not found on this machine",
         package=lack.package.title,
         cuda=lack.cuda,
         libraries=libraries,
@@ -194,14 +194,14 @@ def _fixes(
         return (_bring(wheels, python),)
     apart = Fix(
         text=say(
-            "If {package} has to stay as it is, give it an environment of its own, with a PyTorch "
-            "for CUDA {cuda} or none.",
+            "If {package} has to stay as it is, give it a separate environment, with a PyTorch for "
+            "CUDA {cuda} or without PyTorch.",
             package=title,
             cuda=lack.cuda,
         )
         if lack.cuda
         else say(
-            "Give {package} an environment of its own, with the libraries that it needs.",
+            "Give {package} a separate environment with the libraries that it needs.",
             package=title,
         ),
         verify=python.verify(),

@@ -55,7 +55,8 @@ def check(limits: LimitsOfProcess, system: System, container: Container, gpus: G
         return NotApplicable(say("there is no NVIDIA GPU"))
     return Hit(
         headline=say(
-            "Only {limit} of memory may be locked: too little for NCCL over InfiniBand ({devices})",
+            "Only {limit} of memory can be locked, which is too little for NCCL over InfiniBand "
+            "({devices})",
             limit=in_words(memlock),
             devices=in_series(devices[:4]),
         ),

@@ -98,7 +98,7 @@ def _judge_names(
                 count=len(names),
             ),
             evidence=(_FACT, *(("cuda_driver.device_count",) if observed else ())),
-            fixes=(_one_each(),),
+            fixes=(_one_each(), _switch_off(gpus, around)),
             confidence=Confidence.CERTAIN if observed else Confidence.LIKELY,
         )
     return Fine(say("{variable} names a MIG instance", variable=_VARIABLE))
@@ -107,8 +107,11 @@ def _judge_names(
 def _name_one(around: Surroundings, instances: list[str]) -> Fix:
     if not instances:
         return Fix(
-            text=say("There is no MIG instance: create one on the host, or unset the variable."),
-            commands=("sudo nvidia-smi mig -lgip", *around.unset(_VARIABLE)),
+            text=say(
+                "There is no MIG instance: unset the variable, or ask an administrator to create "
+                "an instance."
+            ),
+            commands=around.unset(_VARIABLE),
         )
     return Fix(
         text=say("Name an instance that exists (the list shows the sizes)."),
@@ -119,12 +122,30 @@ def _name_one(around: Surroundings, instances: list[str]) -> Fix:
 def _one_each() -> Fix:
     return Fix(
         text=say(
-            "Start one process for each instance, each with one name of the list in the variable. "
-            "To use the whole GPU in one process, switch MIG off (as root, while nothing uses the "
-            "GPU: {off}).",
-            off="nvidia-smi -mig 0",
+            "Start one process for each instance, and set the variable to another UUID of the "
+            "list in each of them."
         ),
         commands=("nvidia-smi -L",),
+    )
+
+
+def _switch_off(gpus: list[NvmlGpu], around: Surroundings) -> Fix:
+    """Return the fix that gives one process a whole GPU: only an administrator can do that."""
+    split = [at for at, gpu in enumerate(gpus) if gpu.mig_enabled]
+    index = gpu_index(gpus, split[0] if split else 0)
+    if around.in_container():
+        return Fix(
+            text=say(
+                "Or, to use a whole GPU in one process, ask an administrator of the host to switch "
+                "MIG off. That removes the instances of everyone who uses this GPU."
+            )
+        )
+    return Fix(
+        text=say(
+            "Or, to use a whole GPU in one process, switch MIG off, as root and while nothing uses "
+            "the GPU. That removes the instances of everyone who uses it."
+        ),
+        commands=(f"sudo nvidia-smi -i {index} -mig 0",),
     )
 
 
@@ -149,23 +170,29 @@ def _hit_empty(
         fixes = [
             Fix(
                 text=say(
-                    "Create instances. The command lists the profiles of this GPU with their "
-                    "numbers; {create}, followed by such a number, creates one with its compute "
-                    "instance.",
-                    create=f"nvidia-smi mig -i {index} -C -cgi",
+                    "Create instances, as root. The first command lists the profiles of this GPU "
+                    "with their IDs. The second command creates one instance of the whole GPU "
+                    "(profile 0) with its compute instance. For smaller instances, give the IDs of "
+                    "other profiles instead of 0, separated by commas."
                 ),
-                commands=(f"sudo nvidia-smi mig -i {index} -lgip",),
+                commands=(
+                    f"sudo nvidia-smi mig -i {index} -lgip",
+                    f"sudo nvidia-smi mig -i {index} -cgi 0 -C",
+                ),
             ),
             Fix(
-                text=say("Or switch MIG off, to use the whole GPU (while nothing uses it)."),
+                text=say(
+                    "Or, to use the whole GPU without MIG, switch MIG off, as root and while "
+                    "nothing uses the GPU."
+                ),
                 commands=(f"sudo nvidia-smi -i {index} -mig 0",),
             ),
         ]
     return Hit(
         headline=say_many(
             len(empty),
-            "{gpus} is in MIG mode without any instance: CUDA sees nothing of it",
-            "{gpus} are in MIG mode without any instance: CUDA sees nothing of them",
+            "{gpus} is in MIG mode without any instance, so CUDA cannot use it",
+            "{gpus} are in MIG mode without any instance, so CUDA cannot use them",
             gpus=gpu_names(gpus, empty),
         ),
         evidence=tuple(
@@ -183,7 +210,7 @@ def _hit_pending(pending: list[int], gpus: list[NvmlGpu]) -> Hit:
     )
     return Hit(
         headline=say(
-            "{gpus} will change MIG mode at the next reset, which has not happened yet",
+            "A change of MIG mode is pending on {gpus}: it takes effect at the next reset",
             gpus=gpu_names(gpus, pending),
         ),
         evidence=tuple(

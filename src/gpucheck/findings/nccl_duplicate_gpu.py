@@ -45,7 +45,7 @@ def check(tests: SelfTests, nccl: NcclControl) -> Judgement | None:
         return None
     found = nccl.duplicate()
     if found is None:
-        return NotApplicable(say("no self-test met two ranks on one GPU"))
+        return NotApplicable(say("no self-test found two ranks on one GPU"))
     path, (one, other), device = found
     return Hit(
         headline=say(

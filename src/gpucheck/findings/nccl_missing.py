@@ -75,7 +75,7 @@ def check(  # two reasons for having no NCCL
     copy = loaded.copy(is_nccl)
     if copy is None:
         return NotApplicable(
-            say("this torch loads no NCCL of its own: it is compiled in, or left out")
+            say("this torch loads no separate NCCL: NCCL is compiled in, or left out")
         )
     return Fine(say("{library} would be loaded", library=placed(copy.library.soname or "", copy)))
 
@@ -91,7 +91,7 @@ def _lost(lost: Lost, torch: TorchBuild, wheels: NvidiaWheels, advice: WheelFixe
     pin = wheels.pinned(project) if project else None
     facts = [lost.fact]
     headline = say(
-        "{torch} needs {soname}, and the loader finds none",
+        "{torch} needs {soname}, which the loader does not find",
         torch=named(torch),
         soname=lost.library.soname,
     )

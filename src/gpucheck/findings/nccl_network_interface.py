@@ -34,7 +34,7 @@ RULE = Rule(
     preflight=InPreflight(
         is_of_ways=True,
         exit_class=4,
-        title=say("hosts that do not connect with each other"),
+        title=say("hosts that do not connect to each other"),
         fix=say(
             "Name the interface that leads to the other nodes, on every node. Open the ports "
             "between the nodes, and run containers with the host's network."

@@ -87,7 +87,8 @@ def _hit(passing: list[PassedWithout]) -> Hit:
     first = passing[0]
     return Hit(
         headline=say(
-            "The self-test {test} passes with {variable}=1 and not without: {detail}",
+            "Peer-to-peer between the GPUs does not work: the self-test {test} passes only with "
+            "{variable}=1: {detail}",
             test=first.result.name,
             variable=_VARIABLE,
             detail=first.result.detail,
@@ -97,7 +98,7 @@ def _hit(passing: list[PassedWithout]) -> Hit:
             for one in passing[:3]
             for fact in (f"{one.path}.detail", f"{one.path}.data.control")
         ),
-        fixes=(_for_now(say("Switch peer-to-peer off for NCCL, which costs speed.")), _CAUSE),
+        fixes=(_for_now(say("Switch peer-to-peer off for NCCL. This makes NCCL slower.")), _CAUSE),
         confidence=Confidence.CERTAIN if first.again else Confidence.LIKELY,
     )
 

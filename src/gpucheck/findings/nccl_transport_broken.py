@@ -75,8 +75,8 @@ def check(tests: SelfTests, says: SelfTestSays, nccl: NcclControl) -> Judgement 
         again = f"gpucheck selftest --tests {one.result.name}"
         return Hit(
             headline=say(
-                "NCCL's transport over {transport} fails here: the self-test {test} passes with "
-                "{variables} and not without: {detail}",
+                "NCCL's transport over {transport} fails here: the self-test {test} passes only "
+                "with {variables}: {detail}",
                 transport=_TRANSPORTS[name],
                 test=one.result.name,
                 variables=variables,

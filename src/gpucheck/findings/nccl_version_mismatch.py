@@ -82,7 +82,7 @@ def check(
     lacking = wheels.nccl_functions_missing
     works = lacking == []
     headline = say(
-        "{torch} was built with NCCL {pinned}, and would load the older {nccl}",
+        "{torch} was built with NCCL {pinned}, but would load the older {nccl}",
         torch=named(torch),
         pinned=pinned,
         nccl=placed(f"NCCL {version}", copy),
@@ -140,7 +140,7 @@ def _fix(copy: Copy, advice: WheelFixes) -> Fix:
     if copy.library.variable_entry:
         return Fix(
             text=say(
-                "Take {entry} out of {variable}: PyTorch brings its own NCCL.",
+                "Remove {entry} from {variable}: PyTorch brings its own NCCL.",
                 entry=copy.library.variable_entry,
                 variable=copy.library.found_via,
             )

@@ -45,7 +45,7 @@ def check(driver: DriverState, gpus: Gpus, torch: TorchBuild, tables: Tables) ->
         facts = dict.fromkeys(fact for _, facts in news for fact in facts)
         return Hit(
             headline=say(
-                "Newer than the tables of {date}, so not judged by them: {names}",
+                "Newer than the tables of {date}, which therefore cannot judge them: {names}",
                 date=tables.date,
                 names=in_series([name for name, _ in news]),
             ),
@@ -53,8 +53,8 @@ def check(driver: DriverState, gpus: Gpus, torch: TorchBuild, tables: Tables) ->
             fixes=(
                 Fix(
                     text=say(
-                        "Update gpucheck the way you installed it. If it is up to date, wait for "
-                        "new tables or use your own with {option}.",
+                        "Update gpucheck in the way you installed it. If it is up to date, wait "
+                        "for new tables, or use your own with {option}.",
                         option="--tables",
                     ),
                     verify="gpucheck tables show",

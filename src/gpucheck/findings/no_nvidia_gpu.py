@@ -100,9 +100,9 @@ def check(  # the request, the bus, the driver and torch
         return NotApplicable(say("there is no GPU, and no PyTorch that would use one"))
     if known(torch.built_for, "torch.built_for") != "cuda":
         return Fine(say("there is no NVIDIA GPU, and this PyTorch does not need one"))
-    cpu_build = reinstall.install_cpu(say("this machine is to use PyTorch on its CPU"))
+    cpu_build = reinstall.install_cpu(say("it is enough if PyTorch is to run on the CPU"))
     only_builds = Fix(
-        text=say("If this host only builds or submits work for other machines, say so."),
+        text=say("If this host only builds or submits work for other machines, tell gpucheck so."),
         commands=("gpucheck --gpus 0",),
         verify="gpucheck --gpus 0",
     )
@@ -178,8 +178,8 @@ def _find_one(pci: Pci, system: System) -> Fix:
     if pci.gpus:
         return Fix(
             text=say(
-                "Run inside the virtual machine that has the GPU; or give it back to the host: "
-                "take its IDs out of the options of vfio-pci, and restart."
+                "Run inside the virtual machine that has the GPU; or give the GPU back to the "
+                "host: remove its IDs from the options of vfio-pci, and restart."
             ),
             commands=("grep -rn vfio /etc/modprobe.d /proc/cmdline",),
         )

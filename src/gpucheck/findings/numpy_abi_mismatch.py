@@ -75,13 +75,13 @@ def check(
         evidence=("torch.version", f"packages.distributions.{at}.version"),
         fixes=(
             _older_numpy(python, reinstall),
-            Fix(text=say("Or move to a PyTorch release that works with NumPy 2.")),
+            Fix(text=say("Or upgrade to a PyTorch release that works with NumPy 2.")),
         ),
     )
 
 
 def _older_numpy(python: Python, reinstall: TorchFixes) -> Fix:
-    text = say("Install a NumPy that this PyTorch was made for.")
+    text = say("Install a NumPy version that this PyTorch supports.")
     if python.managed_by_system():
         return reinstall.new_environment(text)
     return Fix(

@@ -167,7 +167,7 @@ def _damage(one: DamagedLibrary) -> str:
         )
     if one.state == "cut-off":
         return say(
-            "{library} of {wheel} is truncated: {size} of {whole} bytes are there",
+            "{library} of {wheel} is truncated: it has {size} of {whole} bytes",
             library=one.library,
             wheel=wheel,
             size=one.size,

@@ -54,7 +54,9 @@ def check(tests: SelfTests, says: SelfTestSays) -> Judgement:
         evidence=tuple(f"{one}.detail" for one, _result in found[:6]),
         fixes=(
             Fix(
-                text=say("Check which processes hold GPU memory, and end those left over."),
+                text=say(
+                    "Check which processes hold GPU memory, and end those that are left over."
+                ),
                 commands=("nvidia-smi", "sudo fuser -v /dev/nvidia*"),
             ),
             Fix(text=say("Or use another GPU: set CUDA_VISIBLE_DEVICES to one that is free.")),

@@ -23,6 +23,8 @@ Fix: install a release of the package that accepts what is installed, or install
 requires.
 """
 
+import msgspec
+
 from gpucheck.advice import Python, TorchFixes
 from gpucheck.advice.torch_install import COMPANIONS
 from gpucheck.derived.package_pins import PackagePins, PinConflict
@@ -61,7 +63,7 @@ def check(  # what the commands of the fix are made of
         return NotApplicable(say("no installed package has requirements of PyTorch or CUDA"))
     found = sorted(pins.conflicts(), key=lambda one: (one.is_a_patch_apart, one.project != "torch"))
     if not found:
-        return Fine(say("the requirements of the packages beside torch are met"))
+        return Fine(say("the requirements of the other packages are met"))
     first = found[0]
     fixes: tuple[Fix, ...]
     if python.managed_by_system():
@@ -69,7 +71,7 @@ def check(  # what the commands of the fix are made of
     elif _is_bound_by_torch(first, torch):
         fixes = _fit(first, torch, python, table, known_packages)
     else:
-        fixes = (_replace(first, pins, python),)
+        fixes = (_replace(first, pins, torch, python),)
     return Hit(
         headline=and_more(first.words, len(found) - 1),
         evidence=tuple(dict.fromkeys(fact for one in found for fact in one.facts))[:_MOST_FACTS],
@@ -131,30 +133,34 @@ def _fit(
 def _let_pip_look(conflict: PinConflict, name: str, torch: str | None) -> str:
     if conflict.project != "torch":
         return say(
-            "Let pip look for a release of {name} that goes with torch {version}. It says if there "
-            "is none.",
+            "Let pip look for a release of {name} that is compatible with torch {version}. pip "
+            "says so if there is none.",
             name=name,
             version=torch,
         )
     return say(
         "gpucheck knows no release of {name} that accepts torch {version}. Let pip look for one. "
-        "It says if there is none.",
+        "pip says so if there is none.",
         name=name,
         version=torch,
     )
 
 
-def _replace(conflict: PinConflict, pins: PackagePins, python: Python) -> Fix:
-    wanted = pins.required_of(conflict.project)
-    return _fix(
-        python,
-        say(
-            "Install the {required} that the packages here require. pip says if none suits all of "
-            "them.",
+def _replace(conflict: PinConflict, pins: PackagePins, torch: TorchBuild, python: Python) -> Fix:
+    wanted = f"{conflict.project}{pins.required_of(conflict.project)}"
+    if conflict.project not in (torch.pins or {}):
+        text = say(
+            "Install the {required} that the packages here require. If no release suits all of "
+            "them, pip says so.",
             required=conflict.project,
-        ),
-        f"{conflict.project}{wanted}",
+        )
+        return _fix(python, text, wanted)
+    text = say(
+        "Install the {required} that the packages here require. pip then warns that torch pins "
+        "another release. Ignore that: releases of one major version are compatible with it.",
+        required=conflict.project,
     )
+    return msgspec.structs.replace(_fix(python, text, wanted), verify=python.verify())
 
 
 def _fix(python: Python, text: str, *words: str) -> Fix:

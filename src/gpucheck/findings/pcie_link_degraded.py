@@ -76,7 +76,7 @@ def _hit(gpus: list[PciGpu], degraded: list[int], system: System) -> Hit:
     return Hit(
         headline=and_more(
             say(
-                "{product} at {address} uses {used} of {widest} PCIe lanes",
+                "{product} at {address} uses only {used} of {widest} PCIe lanes",
                 product=first.product or say("The GPU"),
                 address=first.address,
                 used=first.link_width,

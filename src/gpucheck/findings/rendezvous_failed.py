@@ -25,7 +25,7 @@ from gpucheck.language import say
 
 RULE = Rule(
     __name__,
-    title=say("the ranks do not find one another"),
+    title=say("the ranks do not find each other"),
     severity=Severity.ERROR,
     family="cluster",
     seen_in=("pre-flight", "text"),

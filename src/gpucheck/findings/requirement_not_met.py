@@ -24,6 +24,6 @@ RULE = Rule(
     seen_in=("pre-flight", "text"),
     preflight=InPreflight(
         exit_class=4,
-        fix=say("Bring the hosts named here to what is required, or change the requirement."),
+        fix=say("Make the named hosts meet the requirement, or change the requirement."),
     ),
 )

@@ -107,15 +107,21 @@ _OTHERS = (
 """Kinds of failure that have a finding of their own."""
 _CUT_SHORT = "run-limit"
 _NOT_LOADED = "provider-not-loaded"
-_REPORT = say("Repeat it alone. If it fails again, report it to PyTorch with what this prints.")
+_REPORT = say(
+    "Repeat this test alone. If it fails again, report it to PyTorch with the output of this "
+    "command."
+)
 _REPORT_ELSEWHERE = say(
-    "Repeat it alone. If it fails again, report it to the project whose code the last frames name."
+    "Repeat this test alone. If it fails again, report it to the project that the last frames of "
+    "the traceback name."
 )
 _OTHER_BUILD = say(
     "Install the release of ONNX Runtime that is built for the CUDA and the cuDNN of this PyTorch: "
     "it needs the library that the error names."
 )
-_PRINTED = say("Repeat it alone: ONNX Runtime prints the reason to the standard error stream.")
+_PRINTED = say(
+    "Repeat this test alone: ONNX Runtime prints the reason to the standard error stream."
+)
 
 
 @RULE.check

@@ -39,8 +39,8 @@ RULE = Rule(
 _TROUBLES = {
     "hw-thermal-slowdown": say("it is overheated (hardware thermal slowdown)"),
     "sw-thermal-slowdown": say("it is too hot (thermal slowdown by the driver)"),
-    "hw-power-brake-slowdown": say("its power supply demands it (power brake)"),
-    "hw-slowdown": say("the hardware demands it (heat or power)"),
+    "hw-power-brake-slowdown": say("its power supply requires it (power brake)"),
+    "hw-slowdown": say("the hardware requires it (heat or power)"),
 }
 
 

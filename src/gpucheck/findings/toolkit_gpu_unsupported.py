@@ -181,7 +181,7 @@ def _fixes(
 def _install(capability: str, nvcc: NvccTargets, torch: TorchBuild, major: str) -> str:
     if torch.cuda and nvcc.knows(torch.cuda, capability):
         return say(
-            "Install the toolkit of CUDA {version}, with which this PyTorch was built ({archive}), "
+            "Install the toolkit of CUDA {version}, which this PyTorch was built with ({archive}), "
             "and set CUDA_HOME to it.",
             version=torch.cuda,
             archive=_ARCHIVE,

@@ -93,7 +93,7 @@ def _install(cuda: str, interpreter: Interpreter) -> Fix:
         )
     elif interpreter.kind == "conda":
         text = say(
-            "Install the toolkit of CUDA {cuda}, with which this PyTorch was built: {archive}. In "
+            "Install the toolkit of CUDA {cuda}, which this PyTorch was built with: {archive}. In "
             "this conda environment it is the package cuda-toolkit of the channel nvidia, version "
             "{cuda}.",
             cuda=cuda,
@@ -101,7 +101,7 @@ def _install(cuda: str, interpreter: Interpreter) -> Fix:
         )
     else:
         text = say(
-            "Install the toolkit of CUDA {cuda}, with which this PyTorch was built: {archive}.",
+            "Install the toolkit of CUDA {cuda}, which this PyTorch was built with: {archive}.",
             cuda=cuda,
             archive=_ARCHIVE,
         )

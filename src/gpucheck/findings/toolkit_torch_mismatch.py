@@ -92,7 +92,7 @@ def _headline(selected: str, version: str, cuda: str, why: Reason | None) -> str
 
 
 def _nothing() -> Fix:
-    return Fix(text=say("Nothing needs to be done, unless you compile CUDA extensions here."))
+    return Fix(text=say("Nothing needs to be done unless you compile CUDA extensions here."))
 
 
 def _fixes(toolkits: Toolkits, torch: TorchBuild, around: Surroundings) -> tuple[Fix, ...]:

@@ -113,7 +113,7 @@ def check(
     if open_question is not None:
         raise open_question
     names = in_series([f"{one.project} {one.version}" for one in found])
-    return Fine(say("made for torch {version}: {names}", version=version, names=names))
+    return Fine(say("built for torch {version}: {names}", version=version, names=names))
 
 
 def _complaints(
@@ -270,7 +270,7 @@ def _fix(  # what a command for one package is made of
     if right is None:
         return Fix(
             text=say(
-                "Remove {name}, or replace it by the release that was made for torch {version}.",
+                "Remove {name}, or replace it with the release that was made for torch {version}.",
                 name=name,
                 version=version,
             ),

@@ -36,7 +36,7 @@ from gpucheck.language import in_series, say
 
 RULE = Rule(
     __name__,
-    title=say("several things named torch hide one another"),
+    title=say("several things named torch hide each other"),
     severity=Severity.ERROR,
     family="torch",
 )
@@ -112,13 +112,13 @@ def _shadowed(
         fixes=(
             Fix(
                 text=say(
-                    "Rename this file of your own, and change what imports it; or start your "
-                    "program from another folder."
+                    "Rename your file and adapt the code that imports it, or start your program "
+                    "from another folder."
                 )
                 if is_file
                 else say(
-                    "Rename this folder of your own, and change what imports it; or start your "
-                    "program from another folder."
+                    "Rename your folder and adapt the code that imports it, or start your program "
+                    "from another folder."
                 ),
                 commands=(python.quoted(move),),
             ),
@@ -130,14 +130,14 @@ def _taken_instead(path: str, kinds: Sequence[str | None], *, is_file: bool) -> 
     if "package" in kinds:
         if is_file:
             return say(
-                "import torch takes the file {path} instead of the installed PyTorch", path=path
+                "import torch loads the file {path} instead of the installed PyTorch", path=path
             )
         return say(
-            "import torch takes the folder {path} instead of the installed PyTorch", path=path
+            "import torch loads the folder {path} instead of the installed PyTorch", path=path
         )
     if is_file:
-        return say("import torch takes the file {path} instead of PyTorch", path=path)
-    return say("import torch takes the folder {path} instead of PyTorch", path=path)
+        return say("import torch loads the file {path} instead of PyTorch", path=path)
+    return say("import torch loads the folder {path} instead of PyTorch", path=path)
 
 
 def _overwritten(torch: TorchBuild, python: Python, reinstall: TorchFixes) -> Hit | None:
@@ -146,7 +146,7 @@ def _overwritten(torch: TorchBuild, python: Python, reinstall: TorchFixes) -> Hi
     public, _, local = torch.version.partition("+")
     if public == torch.metadata_version.partition("+")[0] or local.startswith("git"):
         return None  # an in-place build updates version.py but not the metadata
-    fix = reinstall.install(say("after every torch is gone from here")) or Fix(
+    fix = reinstall.install(say("first repeat the removal until pip finds no torch")) or Fix(
         text=say(
             "Choose a build at {start_page}. Then remove torch until pip finds no more of it, and "
             "install that build once.",
@@ -243,7 +243,7 @@ def _keep_one(first: TorchInstall, python: Python, *, in_user_site: bool) -> tup
     return (
         Fix(
             text=say(
-                "Keep the user site out of this environment. Add the line also where you set up "
+                "Exclude the user site from this environment. Also add the line where you set up "
                 "your environment."
             ),
             commands=(python.variable("PYTHONNOUSERSITE", "1"),),
@@ -272,7 +272,7 @@ def _recorded_twice(torch: TorchBuild, python: Python, reinstall: TorchFixes) ->
     others = [one for one in versions if one != torch.metadata_version]
     if len(versions) < 2 or not others or not torch.version:  # noqa: PLR2004  # two make a mixture
         return None
-    fix = reinstall.install(say("after every torch is gone from here")) or Fix(
+    fix = reinstall.install(say("first repeat the removal until pip finds no torch")) or Fix(
         text=say("Remove torch until pip finds no more of it, then install it once."),
         commands=python.remove_torch(),
         verify=python.verify(),
@@ -293,7 +293,7 @@ def _recorded_twice(torch: TorchBuild, python: Python, reinstall: TorchFixes) ->
 def _left_over(leftovers: list[str], python: Python) -> Hit:
     shown = in_series(leftovers[:3])
     return Hit(
-        headline=say("Left-overs of a half-removed torch: {files}", files=shown),
+        headline=say("Leftovers of a partly removed torch: {files}", files=shown),
         evidence=("torch.leftovers",),
         fixes=(
             Fix(

@@ -105,7 +105,7 @@ def _fixes(
     if first.name in OTHER_RUNTIMES:
         return _by_another_runtime(first, again)
     repeat = Fix(
-        text=say("Repeat it on that device alone, more thoroughly."),
+        text=say("Repeat the test more thoroughly on that device alone."),
         commands=(f"{again} --level standard",),
         verify=again,
     )

@@ -96,7 +96,7 @@ def _wsl_1(environment: Environment) -> Hit:
         commands=("wsl.exe --list --verbose", f"wsl.exe --set-version {name} 2"),
     )
     return Hit(
-        headline=say("This is WSL 1, which has no GPU; WSL 2 has"),
+        headline=say("This is WSL 1, which cannot use a GPU; WSL 2 can"),
         evidence=("system.wsl",),
         fixes=(convert,),
     )
@@ -129,7 +129,7 @@ def _linux_driver(driver: Driver, around: Surroundings) -> Hit | None:
     )
     return Hit(
         headline=say(
-            "A Linux driver is installed inside WSL, and its libcuda hides the one of Windows"
+            "A Linux driver is installed inside WSL, and its libcuda hides the one from Windows"
         ),
         evidence=tuple(evidence),
         fixes=(remove if len(remove.commands) > 2 else by_hand,),  # noqa: PLR2004  # a removal
@@ -160,7 +160,8 @@ def _no_library(driver: Driver, install: DriverFixes) -> Hit | None:
         return None
     return Hit(
         headline=say(
-            "Windows gives this WSL no libcuda: it has no NVIDIA GPU, or no driver that knows WSL"
+            "Windows provides no libcuda to this WSL: it has no NVIDIA GPU, or no driver that "
+            "supports WSL"
         ),
         evidence=("system.wsl", "device_nodes.nodes", "driver.libcuda"),
         fixes=(install.install(None, say("it brings libcuda for WSL")),),

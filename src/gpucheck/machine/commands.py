@@ -43,7 +43,7 @@ def run(
             start_new_session=True,
         )
     except FileNotFoundError:
-        return Answer(None, words, say("not there"), missing=True)
+        return Answer(None, words, say("not found"), missing=True)
     except (OSError, ValueError) as error:
         return Answer(None, words, say("did not start: {error}", error=error))
     started(process.pid)

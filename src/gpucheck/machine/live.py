@@ -384,7 +384,7 @@ def _ask(what: str, ask: Callable[[], T]) -> Answer[T]:
     try:
         return Answer(ask(), what)
     except (FileNotFoundError, NotADirectoryError):
-        return Answer(None, what, say("not there"), missing=True)
+        return Answer(None, what, say("not found"), missing=True)
     except (OSError, ValueError) as error:
         return Answer(None, what, _words(error))
 

@@ -92,7 +92,9 @@ def configured(settings: PipSettings) -> Answer[Index]:
     pip has an index of its own for that case, but gpucheck asks no host that nobody named.
     """
     if settings.no_index:
-        return Answer(None, "pip config list", say("pip is told to use no index: give --index-url"))
+        return Answer(
+            None, "pip config list", say("pip is configured to use no index: give --index-url")
+        )
     if not settings.index:
         problem = say("pip's configuration names no index: give --index-url URL")
         return Answer(None, "pip config list", problem)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:  # importing it takes two milliseconds
 T = TypeVar("T")
 
 _MAX_LINKS = 40
+_NOT_FOUND = say("not found")
 
 
 class RecordedHost(Host):
@@ -139,7 +140,7 @@ class RecordedHost(Host):
             return Answer(Stat(kind="directory", mode=0o755), path)
         if path == self._answering:
             return Answer(None, path, NOT_RECORDED)
-        return Answer(None, path, say("not there"), missing=True)
+        return Answer(None, path, _NOT_FOUND, missing=True)
 
     def real_path(self, path: str) -> Answer[str]:
         """Follow the recorded links of the path."""
@@ -174,7 +175,7 @@ class RecordedHost(Host):
         words = " ".join(argv)
         found = self._record.commands.get(words)
         if found is None:
-            return Answer(None, words, say("not there"), missing=True)
+            return Answer(None, words, _NOT_FOUND, missing=True)
         if found.problem:
             return Answer(None, words, found.problem)
         return Answer(Ran(status=found.status, out=found.out, err=found.err), words)
@@ -193,7 +194,8 @@ class RecordedHost(Host):
 
     def selftests(self) -> Answer[dict[str, Any]]:
         """Return what the self-tests found."""
-        return _raw(self._record.selftests, say("the self-tests"))
+        none = say("this is a recorded machine")
+        return _raw(self._record.selftests, say("the self-tests"), none)
 
     def _unrecorded(self, path: str) -> Answer[T]:
         seen = self.stat(path)
@@ -209,7 +211,7 @@ class RecordedHost(Host):
             return Answer(content, path)
         if path in self._record.stat:
             return Answer(None, path, NOT_RECORDED)
-        return Answer(None, path, say("not there"), missing=True)
+        return Answer(None, path, _NOT_FOUND, missing=True)
 
     def _file(self, path: str) -> bytes | None:
         real = "\\".join(_parts(path)) if self._windows else self._follow(path)
@@ -257,9 +259,11 @@ class RecordedHost(Host):
         return {*paths, *record.stat, *record.open}
 
 
-def _raw(raw: dict[str, Any] | None, source: str) -> Answer[dict[str, Any]]:
+def _raw(
+    raw: dict[str, Any] | None, source: str, absent: str = _NOT_FOUND
+) -> Answer[dict[str, Any]]:
     if raw is None:
-        return Answer(None, source, say("not there"), missing=True)
+        return Answer(None, source, absent, missing=True)
     if "problem" in raw:
         return Answer(None, source, str(raw["problem"]))
     return Answer(raw, source)

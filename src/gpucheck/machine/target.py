@@ -261,7 +261,7 @@ def _named(host: Host, name: str | None, chosen_by: str) -> Candidate | None:
 
 def _not_seen(name: str, chosen_by: str, seen: Answer[Stat]) -> str:
     if seen.missing:
-        return say("{chosen_by}: {name} is not there", chosen_by=chosen_by, name=name)
+        return say("{chosen_by}: {name} does not exist", chosen_by=chosen_by, name=name)
     return say(
         "{chosen_by}: {name} is not readable ({why})",
         chosen_by=chosen_by,

@@ -132,7 +132,7 @@ def _gpus(snapshot: Snapshot) -> Area:
 def _gpus_inside_wsl(snapshot: Snapshot) -> Area:
     """Return what is known where no bus has GPUs: inside WSL 2 Windows' driver hands them out."""
     if snapshot.get(System).wsl == 1:
-        return Area("GPUs", "none", say("WSL 1 has no GPU"))
+        return Area("GPUs", "none", say("WSL 1 cannot use a GPU"))
     why = _why(snapshot.get(Nvml), "gpus")
     words = say("WSL shows GPUs only through the driver of Windows, which did not answer")
     return Area("GPUs", "unknown", bracketed(words, why))
@@ -177,7 +177,7 @@ def _driver(snapshot: Snapshot) -> Area:
     release, cuda = driver_release(snapshot), driver_cuda(snapshot)
     if release:
         words = [clean(release)]
-        words += [say("speaks CUDA {cuda}", cuda=clean(cuda))] if cuda else []
+        words += [say("supports CUDA up to {cuda}", cuda=clean(cuda))] if cuda else []
         words += [_MODULES[driver.module_flavour]] if driver.module_flavour else []
         return Area("Driver", "ok", in_line(words))
     if snapshot.get(System).os == "macos":
@@ -251,7 +251,7 @@ def _toolkit(snapshot: Snapshot) -> Area:
         found = say("by {variable}", variable=phrase(clean(via))) if via else ""
         return Area("Toolkit", "ok", bracketed(told, found))
     if section.selected == "":
-        return Area("Toolkit", "none", say("none found; it is only needed to compile CUDA code"))
+        return Area("Toolkit", "none", say("none found; needed only to compile CUDA code"))
     return Area("Toolkit", "unknown", _why(section, "selected"))
 
 

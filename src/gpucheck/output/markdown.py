@@ -145,7 +145,7 @@ def _row(cells: Sequence[str]) -> str:
 
 
 def _footer(report: Report) -> str:
-    names = say("Names, paths, addresses and UUIDs are stand-ins.")
+    names = say("Names, paths, addresses and UUIDs are pseudonyms.")
     return footer(report.snapshot, names)
 
 

@@ -124,7 +124,7 @@ def _page(rule: Rule, width: int) -> str:
     ]  # fmt: skip
     if rule.suppressed_by:
         slugs = in_series(rule.suppressed_by)
-        facts.append(say("Not reported beside: {slugs} (they explain it).", slugs=slugs))
+        facts.append(say("Not reported together with: {slugs} (they explain it).", slugs=slugs))
     if rule.refuted_by:
         tests = in_series(rule.refuted_by)
         facts.append(

@@ -60,10 +60,10 @@ def _files(result: Result, history: Sequence[StepResult]) -> Iterator[tuple[str,
         in_turn(
             [
                 say("Made by gpucheck preflight --bundle."),
-                say("Names, paths, addresses and UUIDs are stand-ins."),
+                say("Names, paths, addresses and UUIDs are pseudonyms."),
             ]
         ),
-        say("gpucheck triage report.json judges it anew."),
+        say("gpucheck triage report.json diagnoses it again."),
     )
     loud = f"{spoken(drill)}\n\n" if drill else ""
     yield "README.txt", loud + "".join(f"{spoken(one)}\n" for one in about)

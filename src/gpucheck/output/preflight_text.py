@@ -101,7 +101,7 @@ def _findings(page: Page, found: list[words.Cause], result: Result) -> None:
         if cause.finding is None:
             continue
         if words.drill_words(result):
-            page.words(say("What to do is left out, since this is a drill."), indent=2)
+            page.words(say("Fixes are left out because this is a drill."), indent=2)
         else:
             show_fixes(page, cause.finding)
         page.words(say("More: gpucheck explain {slug}", slug=cause.slug), indent=2)
@@ -124,7 +124,7 @@ def _open_end(page: Page, result: Result) -> None:
         for open_end in (preflight.inconclusive, preflight.stopped_because):
             if open_end:
                 page.blank()
-                page.words(say("Not settled: {open_end}", open_end=clean(open_end, 600)), hang=2)
+                page.words(say("Still open: {open_end}", open_end=clean(open_end, 600)), hang=2)
     steps = words.next_steps(result)
     if steps:
         page.heading(say("Next"))

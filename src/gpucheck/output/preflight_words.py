@@ -303,8 +303,8 @@ def drill_words(result: Result) -> str:
     if not drill:
         return ""
     return say(
-        "THIS IS A DRILL: {faults}. This fault was made on purpose; take no machine out of work "
-        "because of it.",
+        "THIS IS A DRILL: {faults}. This fault was injected on purpose; do not take a machine out "
+        "of service because of it.",
         faults=clean(drill),
     )
 
@@ -327,7 +327,7 @@ def next_steps(result: Result) -> list[str]:
     if preflight.finished is False:
         longer = f" --timeout {2 * preflight.deadline:.0f}" if preflight.deadline else ""
         steps.append(say("Give it more time: {command}", command=f"gpucheck preflight{longer}"))
-    steps.append(say("Run it again: a fault that does not come back was chance."))
+    steps.append(say("Run it again: a fault that does not recur was chance."))
     if (preflight.nodes or 1) > _PAIR and preflight.finished:
         steps.append(say("Test every link between the nodes: gpucheck preflight --links"))
     if (preflight.nodes or 1) > _PAIR:

@@ -73,7 +73,7 @@ def text(
     _listed(page, say("Note"), (*shown.notes, *answer.left_out, *answer.notes))
     if answer.alternatives:
         older = in_series([str(offer) for offer in answer.alternatives])
-        _listed(page, say("Older releases that fit as well"), (say("{older}.", older=older),))
+        _listed(page, say("Older releases that also fit"), (say("{older}.", older=older),))
     if shown.commands and shown.verify:
         page.blank()
         page.words(clean(shown.verify), lead=with_colon(say("Verify")))
@@ -105,7 +105,7 @@ def as_json(shown: Shown) -> dict[str, Any]:
 def _headline(shown: Shown) -> str:
     best = shown.answer.best
     if shown.missing:
-        return say("Too little is known to recommend a build.")
+        return say("Too few facts are known to recommend a build.")
     if shown.answer.unheard_of:
         return say("Which build fits is unknown.")
     if best is None:

@@ -35,7 +35,7 @@ def verdict(report: Report) -> str:
 
 
 def _undecided(report: Report) -> str:
-    little = say("Not enough could be read.")
+    little = say("Too little could be read for a diagnosis.")
     if not report.open_questions:
         return little
     first = report.open_questions[0]
@@ -58,7 +58,7 @@ def headline(finding: Finding) -> str:
 def reach(report: Report) -> str:
     """Return the limits of the judgement, including what was not tested."""
     if report.snapshot.origin == "described":
-        return say("Nothing was run or read: this rests on the facts that were given.")
+        return say("Nothing was run or read. This diagnosis is based only on the given facts.")
     tests = report.snapshot.get(SelfTests)
     if report.about == "self-tests" and tests.results:
         return selftest_lines.basis(tests)
@@ -68,8 +68,10 @@ def reach(report: Report) -> str:
         return tested
     lack = say_many(
         lacking,
-        "{count} of {checks} checks lacks a fact: see gpucheck -v.",
-        "{count} of {checks} checks lack a fact: see gpucheck -v.",
+        "{count} of {checks} checks could not be decided because a fact is missing: see gpucheck "
+        "-v.",
+        "{count} of {checks} checks could not be decided because facts are missing: see gpucheck "
+        "-v.",
         checks=len(report.checks),
     )
     return in_turn([tested, lack])
@@ -89,10 +91,13 @@ def _tested(tests: SelfTests) -> str:
         )  # fmt: skip
     if why := tests.problem("results"):
         return say(
-            "No self-test was run ({why}): this rests on files and on what the driver says.",
+            "No self-test was run ({why}). This diagnosis is based on files and on what the driver "
+            "reports.",
             why=clean(why),
         )
-    return say("No self-test was run: this rests on files and on what the driver says.")
+    return say(
+        "No self-test was run. This diagnosis is based on files and on what the driver reports."
+    )
 
 
 def open_questions(report: Report) -> list[str]:
@@ -215,15 +220,18 @@ def _healthy(report: Report) -> str:
     if snapshot.origin == "described" and (
         torch.installed is None or not gpus or (torch.installed and not _is_judged(report))
     ):
-        return say("Nothing that was given speaks against it.")
+        return say("Nothing in the given facts shows a problem.")
     if not torch.installed:
         return say("Nothing is wrong here; PyTorch is not installed in this Python.")
     if snapshot.get(Request).gpus == 0:
-        return say("This host was said to use no GPU; {torch} is installed.", torch=name)
+        return say("You said that this host uses no GPU; {torch} is installed.", torch=name)
     if _all_passed_on(snapshot):
         return _healthy_host(name, counted(gpus), is_cpu_build=torch.built_for == "cpu")
     if not gpus and torch.built_for == "cpu":
-        return say("No NVIDIA GPU here; {torch} is a CPU build, which fits.", torch=name)
+        return say(
+            "No NVIDIA GPU here; {torch} is a CPU build, which is right for this machine.",
+            torch=name,
+        )
     if not gpus:
         return say("No NVIDIA GPU here, and nothing is wrong with {torch}.", torch=name)
     if torch.built_for not in (None, "cuda"):
@@ -235,11 +243,11 @@ def _healthy(report: Report) -> str:
     if not _was_seen_to_work(snapshot) and not (driver and torch.built_for):
         if driver:
             return say(
-                "Nothing speaks against {torch} with {gpus}; its build is unknown.",
+                "No problem is known with {torch} on {gpus}; its build is unknown.",
                 torch=name, gpus=counted(gpus),
             )  # fmt: skip
         return say(
-            "Nothing speaks against {torch} with {gpus}; the driver is unknown.",
+            "No problem is known with {torch} on {gpus}; the driver is unknown.",
             torch=name, gpus=counted(gpus),
         )  # fmt: skip
     return bracketed(say("{torch} can use {gpus}", torch=name, gpus=counted(gpus)), driver)
@@ -248,11 +256,12 @@ def _healthy(report: Report) -> str:
 def _healthy_host(torch: str, gpus: str, *, is_cpu_build: bool) -> str:
     if is_cpu_build:
         return say(
-            "This host passes {gpus} on to virtual machines; {torch} is a CPU build, which fits.",
+            "This host passes {gpus} through to virtual machines; {torch} is a CPU build, which is "
+            "right for this host.",
             gpus=gpus, torch=torch,
         )  # fmt: skip
     return say(
-        "This host passes {gpus} on to virtual machines; {torch} has nothing wrong with it.",
+        "This host passes {gpus} through to virtual machines; nothing is wrong with {torch}.",
         gpus=gpus, torch=torch,
     )  # fmt: skip
 

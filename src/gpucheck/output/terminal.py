@@ -142,7 +142,7 @@ def _finding(page: Page, report: Report, finding: Finding) -> None:
     ]
     if explained:
         page.words(
-            say("This explains as well: {explained}", explained=in_series(explained)),
+            say("This also explains: {explained}", explained=in_series(explained)),
             indent=2,
             hang=4,
         )
@@ -186,7 +186,7 @@ def _areas(page: Page, report: Report) -> None:
     for area in areas(report):
         words = area.words
         if not words and area.status == "unknown":
-            words = say("nothing was said about it")
+            words = say("no information was given")
         slugs = say("see {slugs}", slugs=in_series(area.slugs)) if area.slugs else ""
         cells = [
             (term(area.name), name_column, ""),

@@ -130,7 +130,7 @@ def _given(taken: Taken) -> str:
         "{format}: {lines}, {what}",
         format=taken.format,
         lines=_lines(taken),
-        what=listed(counts) or say("nothing that tells a cause"),
+        what=listed(counts) or say("nothing that shows a cause"),
     )
 
 
@@ -150,7 +150,7 @@ def verdict(report: Report) -> str:
         first = _of(report, report.root_causes[0])
         return with_slug(headline(first), first.slug)
     if report.verdict == "unknown":
-        return say("The text does not tell the cause")
+        return say("The text does not show the cause")
     if worked(report):
         return say("Nothing wrong with PyTorch, CUDA or a GPU is seen in the text")
     return say("No fault of the environment shows in the text")
@@ -203,8 +203,10 @@ def _nothing_known(report: Report) -> str:
     """Say why; a saved report may have any number of open questions."""
     reasons = dict.fromkeys(clean(question.reason) for question in report.open_questions)
     if not reasons:
-        return say("Nothing is known of this text.")
-    return say("Nothing is known of this text: {reasons}.", reasons=in_parts(list(reasons)))
+        return say("gpucheck recognises nothing in this text.")
+    return say(
+        "gpucheck recognises nothing in this text: {reasons}.", reasons=in_parts(list(reasons))
+    )
 
 
 def _of(report: Report, slug: str) -> Finding:

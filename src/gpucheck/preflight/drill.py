@@ -70,10 +70,10 @@ class Drill(msgspec.Struct, frozen=True, kw_only=True):
             if highest >= ranks:
                 if ranks > 1:
                     return say(
-                        "--drill speaks of rank {rank}, but the ranks are 0 to {last}",
+                        "--drill names rank {rank}, but the ranks are 0 to {last}",
                         rank=highest, last=ranks - 1,
                     )  # fmt: skip
-                return say("--drill speaks of rank {rank}, but the only rank is 0", rank=highest)
+                return say("--drill names rank {rank}, but the only rank is 0", rank=highest)
         return ""
 
     def lacks_task(self, tasks: int) -> str:

@@ -48,7 +48,7 @@ def exclusion(preflight: Preflight) -> Exclusion:
     every = {one.host for one in preflight.ranks or () if one.host} | set(accused)
     if len(every) > 1 and every <= set(accused):
         return Exclusion(
-            (), say("all {count} hosts failed, which no list of hosts can cure", count=len(every))
+            (), say("all {count} hosts failed, so excluding hosts does not help", count=len(every))
         )
     hosts = tuple(host for host in accused if _HOST.fullmatch(host))
     odd = len(accused) - len(hosts)

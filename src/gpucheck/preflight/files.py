@@ -64,7 +64,7 @@ def write_file(path: str | Path, content: str | bytes, *, follow: bool = True) -
     try:
         target = Path(os.path.realpath(path)) if follow else Path(path)
         if target.exists() and not target.is_file():
-            raise FileError(say("{file} is no regular file", file=path))
+            raise FileError(say("{file} is not a regular file", file=path))
         temporary = target.with_name(f".gpucheck-{os.getpid()}-{secrets.token_hex(4)}")
         # Unlike tempfile's, this mode lets others read it: node_exporter runs as its own user.
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)

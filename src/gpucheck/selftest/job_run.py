@@ -110,6 +110,8 @@ class JobRun:
         seconds = self._process.allowed
         if self.stage:
             return say(
-                "no end after {seconds:.3g} s in: {stage}", seconds=seconds, stage=self.stage
+                "it did not end within {seconds:.3g} s, in: {stage}",
+                seconds=seconds,
+                stage=self.stage,
             )
-        return say("no end after {seconds:.3g} s", seconds=seconds)
+        return say("it did not end within {seconds:.3g} s", seconds=seconds)

@@ -39,7 +39,7 @@ def triage(text: str | bytes, tables: Tables | None = None) -> Report:
         tables: the compatibility tables, else the built-in ones.
 
     Raises:
-        IntakeError: it is no text, or empty.
+        IntakeError: it is not text, or empty.
     """
     data = text.encode("utf-8", "replace") if isinstance(text, str) else text
     given = Given(io.BytesIO(data), size=len(data))

@@ -164,7 +164,7 @@ def _unread(name: object, error: str) -> Answered:
 
 
 def _not_there(path: Path) -> str:
-    return say("{file} is not there.", file=path)
+    return say("{file} does not exist.", file=path)
 
 
 def _not_read(path: Path, error: OSError) -> str:
@@ -233,12 +233,12 @@ def _of_line(line: bytes, number: int, decoder: Decoder) -> Ticket:
     try:
         item = json.loads(decoder.text(line).removeprefix("\ufeff"))
     except (ValueError, RecursionError):
-        return Ticket(name, error=say("line {number}: it is no JSON", number=number))
+        return Ticket(name, error=say("line {number}: it is not JSON", number=number))
     if isinstance(item, dict):
         name = item.get("id") if isinstance(item.get("id"), (str, int)) else None
         if isinstance(item.get("text"), str):
             return Ticket(name, text=item["text"])
-    why = say('line {number}: it is no object with "id" and "text"', number=number)
+    why = say('line {number}: it is not an object with "id" and "text"', number=number)
     return Ticket(name, error=why)
 
 

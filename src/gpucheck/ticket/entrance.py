@@ -13,7 +13,7 @@ def judge_given(given: Given, intake: Intake, tables: Tables) -> Report:
     """Judge an input: a file that gpucheck saved, or a text.
 
     Raises:
-        IntakeError: it is no text, or empty.
+        IntakeError: it is not text, or empty.
     """
     snapshot = given.saved()
     if snapshot is not None:

@@ -150,7 +150,7 @@ def saved(data: bytes) -> Snapshot | None:
             return None
         raise IntakeError(
             say(
-                "{input} is no gpucheck snapshot or report that can be read: {error}",
+                "{input} is not a readable gpucheck snapshot or report: {error}",
                 input=THE_INPUT,
                 error=error,
             )

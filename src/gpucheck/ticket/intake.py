@@ -114,7 +114,7 @@ class Intake:
         """Add a text that is in memory; gzip is unpacked.
 
         Raises:
-            IntakeError: it is no text.
+            IntakeError: it is not text.
         """
         self.add(Given(io.BytesIO(data), name, len(data)))
 
@@ -131,7 +131,7 @@ class Intake:
         """Add an input that was opened.
 
         Raises:
-            IntakeError: it is no text.
+            IntakeError: it is not text.
         """
         before = len(self.lines), len(self.held)
         head, stream, size, name = given.head, given.stream, given.size, given.name
@@ -337,7 +337,7 @@ def read_text(data: bytes) -> Text:
     """Return the lines of one text.
 
     Raises:
-        IntakeError: it is no text.
+        IntakeError: it is not text.
     """
     intake = Intake()
     intake.add_bytes(data)

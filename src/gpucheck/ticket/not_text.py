@@ -77,7 +77,7 @@ def refuse_binary(head: bytes, name: str) -> None:
         IntakeError: it has a null byte.
     """
     if b"\0" in head:
-        raise IntakeError(say("{input} is no text.", input=name or THE_INPUT))
+        raise IntakeError(say("{input} is not text.", input=name or THE_INPUT))
 
 
 def _image(head: bytes) -> str:

@@ -24,7 +24,7 @@ def refuse_other_capability(name: str, capability: str, tables: Tables) -> None:
         right = any_of(sorted(one for one in sold if one))
         raise GivenError(
             say(
-                "gpu={name} and compute_capability={capability} contradict one another: the tables "
+                "gpu={name} and compute_capability={capability} contradict each other: the tables "
                 "say {right} for this GPU.",
                 name=name,
                 capability=capability,

@@ -96,8 +96,8 @@ def refuse_other_kind(given: Given, tables: Tables, names: list[str]) -> None:
         if kind is not None and said not in _SAME.get(kind, (kind,)):
             raise GivenError(
                 say(
-                    "gpu={name} and gpu_kind={said} contradict one another: this GPU is of the "
-                    "kind {kind}.",
+                    "gpu={name} and gpu_kind={said} contradict each other: this GPU is of the kind "
+                    "{kind}.",
                     name=name,
                     said=said,
                     kind=kind,

@@ -91,7 +91,7 @@ def _system(given: Given, drafts: Drafts, tables: Tables, capabilities: list[str
         if os in ("windows", "macos"):
             if libc:
                 raise GivenError(
-                    say("os={os} and glibc={libc} contradict one another.", os=os, libc=libc[0])
+                    say("os={os} and glibc={libc} contradict each other.", os=os, libc=libc[0])
                 )
             return
         draft.said("libc", "glibc" if libc else "musl", _source(given, "glibc"))

@@ -89,7 +89,7 @@ class GpuReader:
         absent = [key for key in keys if self._said_not(key)]
         if absent and absent != keys:
             raise GivenError(
-                say("{keys} contradict one another: is there a GPU or not?", keys=listed(keys))
+                say("{keys} contradict each other: is there a GPU or not?", keys=listed(keys))
             )
         if absent:
             return []

@@ -138,7 +138,7 @@ class Group:
                 raise Failed(
                     "collective-timeout",
                     say(
-                        "{ranks} did not come to the meeting of the ranks within {seconds:.0f} s",
+                        "{ranks} did not reach the rendezvous of the ranks within {seconds:.0f} s",
                         ranks=names,
                         seconds=limit,
                     ),

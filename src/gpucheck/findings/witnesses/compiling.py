@@ -98,4 +98,4 @@ def _compiles(package: str, codes: set[Code]) -> Sentence:
     return say("{package} runs kernels of Triton, which compiles C code", package=package)
 
 
-NOTHING = say("nothing is to be compiled here (use --for build if you want to compile)")
+NOTHING = say("no compilation is planned here (use --for build if you want to compile)")

@@ -29,12 +29,12 @@ class Refutation(Derived):
         """
         if hit.refutable and self._have_passed(rule.refuted_by):
             return say(
-                "refuted by self-tests that passed ({names}); otherwise: {headline}",
+                "ruled out by self-tests that passed ({names}): {headline}",
                 names=listed(rule.refuted_by),
                 headline=hit.headline,
             )
         if self._pasted.cuda_available and rule.refuted_by_cuda == "always" and not is_named:
-            return say("torch.cuda.is_available() was seen to be true")
+            return say("torch.cuda.is_available() returned True")
         return ""
 
     def _have_passed(self, names: tuple[str, ...]) -> bool:

@@ -52,7 +52,7 @@ class SelfTestSays(Derived):
                 )
             )
         if any(result.went_wrong for result in results):
-            return NotApplicable(say("what failed in the self-tests is something else"))
+            return NotApplicable(say("the self-tests failed for another reason"))
         if self._tests.problem("results"):
             return self.not_run()
         return NotApplicable(say("the self-tests that would show it were left out"))

@@ -220,7 +220,7 @@ class Coordinator:
             yield
         for task in self._lost - told:
             self._came[task] = msgspec.structs.replace(
-                self._came[task], problem=say("its supervisor fell silent"), kind="silent"
+                self._came[task], problem=say("its supervisor stopped responding"), kind="silent"
             )
 
     def _assign(self, roster: Roster) -> None:
@@ -320,7 +320,7 @@ class Coordinator:
                         silent,
                         status="not-run",
                         kind="run-limit",
-                        detail=say("the run came to its end"),
+                        detail=say("the run ended"),
                     )
         return found
 
@@ -335,7 +335,8 @@ class Coordinator:
             collective=at.collective if at is not None else 0,
             kind="silent",
             detail=say(
-                "its supervisor fell silent: no heartbeat for {seconds:.0f} s", seconds=SILENT
+                "its supervisor stopped responding: no heartbeat for {seconds:.0f} s",
+                seconds=SILENT,
             ),
         )
 
@@ -394,7 +395,7 @@ class Coordinator:
                 found.append((number, message))
             elif len(self._malformed) < _MOST_MALFORMED:
                 said = say(
-                    "the message {key} was not believed: {problem}",
+                    "the message {key} was rejected: {problem}",
                     key=key,
                     problem=message.problem,
                 )

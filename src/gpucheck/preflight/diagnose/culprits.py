@@ -70,14 +70,16 @@ def _missing(evidence: Evidence) -> list[Culprit]:
     for ranks in _by_place(evidence, silent):
         phase = last[ranks[0]].phase
         words = say(
-            "registered, and sent no heartbeat any more after phase {phase}: its process or its "
+            "registered, but stopped sending heartbeats after phase {phase}: its process or its "
             "node is dead, or cut off from rank 0",
             phase=phase,
         )
         entry = blamed(rank_missing.RULE.slug, evidence.roster, ranks, evidence=words)
         found.append(_at(entry, phase))
     for ranks in _by_place(evidence, stuck):
-        words = say("takes no part any more: it cannot be killed, or its supervisor fell silent")
+        words = say(
+            "no longer takes part: it cannot be killed, or its supervisor stopped responding"
+        )
         found.append(
             blamed(
                 rank_hangs.RULE.slug,
@@ -152,8 +154,8 @@ def _closed(evidence: Evidence) -> list[Culprit]:
             evidence.roster,
             [one.rank for one in evidence.roster.ranks if one.node == node],
             evidence=say(
-                "it lets no connection in: none of the hosts that tried ({hosts}) reached a port "
-                "of it; {said}",
+                "it accepts no connections: none of the hosts that tried ({hosts}) reached any of "
+                "its ports; {said}",
                 hosts=hosts,
                 said=ways.in_words(trial),
             ),
@@ -225,7 +227,7 @@ def _judged(evidence: Evidence, cause: Cause) -> tuple[Culprit | None, str]:
         sure = Confidence.CERTAIN if runs.is_sure and is_small else Confidence.LIKELY
     elif is_hopeless:
         words = say(
-            "{said}; no control run cures it, so no single transport of NCCL is at fault",
+            "{said}; no control run passes, so no single transport of NCCL is at fault",
             said=words,
         )
     if runs.passing is None and sentence.is_nobody:
@@ -275,12 +277,10 @@ def _slug(cause: Cause, trial: Trial, *, is_link: bool) -> str:
 def _with_run(said: str, run: ControlRun, *, is_sure: bool) -> str:
     """Return a sentence and how the set passes without a layer of NCCL."""
     if run.backend == "gloo":
-        words = say("{said}; it passes over gloo instead of NCCL, and not without", said=said)
+        words = say("{said}; it passes only over gloo instead of NCCL", said=said)
     else:
         variables = " ".join(f"{name}={value}" for name, value in run.env.items())
-        words = say(
-            "{said}; it passes with {variables}, and not without", said=said, variables=variables
-        )
+        words = say("{said}; it passes only with {variables}", said=said, variables=variables)
     return words if is_sure else say("{said} (seen once)", said=words)
 
 
@@ -319,8 +319,8 @@ def _left_open(evidence: Evidence, questions: Sequence[str]) -> list[str]:
             how = HOW[form_of(trial)]
             return [
                 say(
-                    "{count} ranks together {how}, and passed when that was repeated: chance, or a "
-                    "fault that comes and goes",
+                    "{count} ranks together {how}, and passed when that was repeated: chance or an "
+                    "intermittent fault",
                     count=len(trial.ranks),
                     how=how,
                 )

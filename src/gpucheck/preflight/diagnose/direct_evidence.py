@@ -51,7 +51,7 @@ def alone(result: RankResult) -> DirectEvidence | None:
     roots = result.data.get("roots")
     if isinstance(roots, list) and roots and isinstance(roots[0], dict) and roots[0].get("slug"):
         why = roots[0].get("headline") or result.detail
-        said = say("never came to its tests: {why}", why=why)
+        said = say("never reached its tests: {why}", why=why)
         sure = _confidence(roots[0].get("confidence"))
         slug = str(roots[0]["slug"])
         return DirectEvidence(

@@ -96,7 +96,7 @@ def load(path: Path) -> Baseline:
     """
     try:
         if not stat.S_ISREG(path.stat().st_mode):  # a pipe would keep us waiting
-            raise BaselineError(_unreadable(path, say("it is no regular file")))
+            raise BaselineError(_unreadable(path, say("it is not a regular file")))
         with path.open("rb") as opened:
             data = opened.read(FILE_LIMIT + 1)
     except FileNotFoundError:
@@ -106,13 +106,17 @@ def load(path: Path) -> Baseline:
         raise BaselineError(_unreadable(path, why)) from error
     if len(data) > FILE_LIMIT:
         raise BaselineError(
-            say("{file} is larger than {size} MiB: no baseline", file=path, size=FILE_LIMIT >> 20)
+            say(
+                "{file} is larger than {size} MiB, so it is not a baseline",
+                file=path,
+                size=FILE_LIMIT >> 20,
+            )
         )
     try:
         return _sound(msgspec.json.decode(data, type=Baseline))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BaselineError(
-            say("{file} is no baseline of gpucheck: {error}", file=path, error=error)
+            say("{file} is not a baseline of gpucheck: {error}", file=path, error=error)
         ) from error
 
 

@@ -141,7 +141,7 @@ def ports_down(roster: Roster, facts: Facts, severity: Severity) -> list[Culprit
 
 def _in_state(port: str, state: str) -> str:
     if not state:
-        return say("{port} is in no state", port=port)
+        return say("{port} has no state", port=port)
     return say("{port} is {state}", port=port, state=state)
 
 

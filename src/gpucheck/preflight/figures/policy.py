@@ -69,7 +69,7 @@ def parse_file(text: str, name: str = _THE_FILE) -> Requirements:
     if len(text) > FILE_LIMIT:
         raise PolicyError(
             say(
-                "{file} is longer than {size} KiB: no list of requirements",
+                "{file} is longer than {size} KiB, so it is not a list of requirements",
                 file=name,
                 size=FILE_LIMIT >> 10,
             )
@@ -79,7 +79,7 @@ def parse_file(text: str, name: str = _THE_FILE) -> Requirements:
             said = msgspec.json.decode(text, type=dict[str, Any])
         except (msgspec.DecodeError, RecursionError) as error:
             raise PolicyError(
-                say("{file} is no JSON object: {error}", file=name, error=error)
+                say("{file} is not a JSON object: {error}", file=name, error=error)
             ) from error
         return _checked(said, name)
     return parse_lines(text.splitlines(), name)
@@ -140,7 +140,7 @@ def _checked(said: Mapping[str, Any], name: str) -> Requirements:
         if version is not None and parse(version) is None:
             raise PolicyError(
                 say(
-                    "{file}: {key}={version} is no version number",
+                    "{file}: {key}={version} is not a version number",
                     file=name,
                     key=_words(key),
                     version=version[:40],

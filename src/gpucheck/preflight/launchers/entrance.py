@@ -12,7 +12,7 @@ Launchers are looked for from the inside out, since each leaves its variables to
 6. A pod of an indexed Job (``JOB_COMPLETION_INDEX``).
 7. None: this process is alone, on this machine.
 
-A launcher whose variables contradict one another is passed over for the next, with a note; when
+A launcher whose variables contradict each other is passed over for the next, with a note; when
 there is no next one, that is the usage error.
 """
 
@@ -208,7 +208,7 @@ def _mpi(place: Entrance, env: Env, wish: Wish, job: str) -> Entrance:
     if not host and not here:
         raise EntranceError(
             say(
-                "mpirun does not tell where rank 0 runs: give --master HOST[:PORT], the host of "
+                "mpirun does not say where rank 0 runs: give --master HOST[:PORT], the host of "
                 "task 0, or set MASTER_ADDR (and MASTER_PORT)"
             )
         )
@@ -234,7 +234,7 @@ def _slurm(env: Env, wish: Wish) -> Entrance | None:
     if not host and tasks > 1:
         raise EntranceError(
             say(
-                "SLURM_STEP_NODELIST does not tell where task 0 runs: give --master HOST[:PORT], "
+                "SLURM_STEP_NODELIST does not say where task 0 runs: give --master HOST[:PORT], "
                 "the host of task 0, or set MASTER_ADDR (and MASTER_PORT)"
             )
         )
@@ -292,7 +292,7 @@ def _by_hand(env: Env, wish: Wish) -> Entrance | None:
     if not env.get(_BY_HAND.size):
         if wish.nodes is None and "JOB_COMPLETION_INDEX" not in env:
             raise EntranceError(
-                say("RANK is set, but not of how many: set WORLD_SIZE, or unset RANK")
+                say("RANK is set, but not the number of ranks: set WORLD_SIZE, or unset RANK")
             )
         return None
     place = _placed(env, _BY_HAND)
@@ -317,8 +317,8 @@ def _indexed_job(env: Env, wish: Wish) -> Entrance | None:
     if wish.nodes is None:
         raise EntranceError(
             say(
-                "JOB_COMPLETION_INDEX says that this is pod {pod} of an indexed Job, but nobody "
-                "says of how many: give --nodes N, the Job's completions",
+                "JOB_COMPLETION_INDEX says that this is pod {pod} of an indexed Job, but not how "
+                "many pods there are: give --nodes N, the Job's completions",
                 pod=index,
             )
         )
@@ -330,7 +330,7 @@ def _indexed_job(env: Env, wish: Wish) -> Entrance | None:
     if not host and wish.nodes > 1:
         raise EntranceError(
             say(
-                "an indexed Job does not tell where its pod 0 is: give --master HOST[:PORT], the "
+                "an indexed Job does not say where its pod 0 is: give --master HOST[:PORT], the "
                 "host of task 0, or set MASTER_ADDR (and MASTER_PORT); in a Job with a headless "
                 "service it is JOB-0.SERVICE"
             )

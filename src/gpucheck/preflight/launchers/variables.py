@@ -31,13 +31,13 @@ def master(env: Env, wanted: str) -> tuple[str, int | None]:
     """Return host and port of task 0 from ``--master``, else from MASTER_ADDR and MASTER_PORT."""
     port = number(env, "MASTER_PORT")
     if port is not None and not 0 < port <= _LAST_PORT:
-        raise EntranceError(say("{variable} is no port", variable=f"MASTER_PORT={port}"))
+        raise EntranceError(say("{variable} is not a port", variable=f"MASTER_PORT={port}"))
     if wanted:
         host, own = address(wanted)
         return host, own or port
     host = env.get("MASTER_ADDR", "").strip()
     if host and not is_host(host):
-        raise EntranceError(say("{variable} is no host", variable=f"MASTER_ADDR={host[:60]!r}"))
+        raise EntranceError(say("{variable} is not a host", variable=f"MASTER_ADDR={host[:60]!r}"))
     return host, port
 
 
@@ -57,7 +57,7 @@ def address(text: str) -> tuple[str, int | None]:
         or colon not in ("", ":")
         or bool(colon) != bool(_NUMBER.fullmatch(port) and 0 < int(port) <= _LAST_PORT)
     ):
-        raise EntranceError(say("--master {text!r} is no HOST[:PORT]", text=text[:60]))
+        raise EntranceError(say("--master {text!r} is not HOST[:PORT]", text=text[:60]))
     return host, int(port) if port else None
 
 
@@ -71,7 +71,7 @@ def number(env: Env, name: str) -> int | None:
     if not text:
         return None
     if not _NUMBER.fullmatch(text):
-        raise EntranceError(say("{variable} is no number", variable=f"{name}={text[:40]!r}"))
+        raise EntranceError(say("{variable} is not a number", variable=f"{name}={text[:40]!r}"))
     return int(text)
 
 

@@ -195,7 +195,7 @@ class StoreClient:
                 sent = self._socket.send(self._unsent)
             except (BlockingIOError, InterruptedError):
                 if len(self._unsent) > _UNSENT:
-                    self._lose(say("the store reads nothing any more"))
+                    self._lose(say("the store no longer reads anything"))
                 return
             except OSError as error:
                 self._lose(_words(error))
@@ -231,7 +231,7 @@ class StoreClient:
         try:
             answer = _ANSWERS.decode(text)
         except (msgspec.MsgspecError, ValueError, RecursionError):
-            self._lose(say("the store sent what is no answer"))
+            self._lose(say("the store sent something that is not an answer"))
             return
         if answer.error:
             self.refused = answer.error
@@ -290,7 +290,7 @@ def _meet(connection: socket.socket, run: str, token: str, until: float) -> byte
     if greeting.gpucheck != PROTOCOL:
         raise _AttemptError(
             "no-store",
-            say("it speaks {found!r}, not {wanted}", found=greeting.gpucheck[:40], wanted=PROTOCOL),
+            say("it uses {found!r}, not {wanted}", found=greeting.gpucheck[:40], wanted=PROTOCOL),
         )
     if greeting.run != run:
         raise _AttemptError("another-run", say("another run's store"))
@@ -315,8 +315,8 @@ def _meet(connection: socket.socket, run: str, token: str, until: float) -> byte
 def _no_store(first: bytes) -> _AttemptError:
     """Return why the line is no greeting: a full store says so, anything else is no store."""
     if b"too many connections" in first:
-        return _AttemptError("full", say("the store takes no more connections"))
-    return _AttemptError("no-store", say("what listens there is no store"))
+        return _AttemptError("full", say("the store accepts no more connections"))
+    return _AttemptError("no-store", say("the program that listens there is not a store"))
 
 
 def _line(connection: socket.socket, rest: bytes, until: float) -> tuple[bytes, bytes]:
@@ -326,9 +326,11 @@ def _line(connection: socket.socket, rest: bytes, until: float) -> tuple[bytes, 
         try:
             data = connection.recv(65536)
         except TimeoutError:
-            raise _AttemptError("no-store", say("what listens there says nothing")) from None
+            raise _AttemptError(
+                "no-store", say("the program that listens there says nothing")
+            ) from None
         if not data or len(rest) > LINE_LIMIT or time.monotonic() > until:
-            raise _AttemptError("no-store", say("what listens there is no store"))
+            raise _AttemptError("no-store", say("the program that listens there is not a store"))
         rest += data
     first, _, rest = rest.partition(b"\n")
     return first, rest
@@ -344,7 +346,7 @@ def _resolve(host: str, port: int, deadline: float) -> list[tuple[int, Any]]:
             for family, _, _, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
                 found.append((family, address))
         except (OSError, UnicodeError) as error:
-            failure.append(_words(error) if isinstance(error, OSError) else say("it is no name"))
+            failure.append(_words(error) if isinstance(error, OSError) else say("it is not a name"))
 
     resolver = threading.Thread(target=look, name="resolver", daemon=True)
     resolver.start()

@@ -108,7 +108,7 @@ class RankRun:
             self.result = msgspec.structs.replace(
                 self.result,
                 kind="zygote-stopped",
-                detail=say("the process that forks the workers stood still"),
+                detail=say("the process that forks the workers did not respond"),
             )
 
     def _conclude(self, message: Message) -> None:
@@ -180,7 +180,7 @@ class RankRun:
         if reason == "run-limit":
             return say("stopped in {phase} at the time limit of the run", phase=self._where())
         return say(
-            "no end of {phase} after {seconds:.0f} s", phase=self._where(), seconds=self.seconds
+            "{phase} did not end within {seconds:.0f} s", phase=self._where(), seconds=self.seconds
         )
 
     def _where(self) -> str:

@@ -124,7 +124,9 @@ class RankWorkers:
             said = say("import torch cannot be killed: it is stuck in the driver or on a disk")
             self._fail("unkillable", said, _look(zygote, ""))
         elif event == "ended":
-            late = say("no end of import torch after {seconds:.0f} s", seconds=self._import_limit)
+            late = say(
+                "import torch did not end within {seconds:.0f} s", seconds=self._import_limit
+            )
             ended = worker_exit(message, self._stage, killed=late if zygote.is_signalled else "")
             printed = str(message.get("printed", ""))
             self._fail(ended.kind, str(ended.detail), _look(zygote, printed))

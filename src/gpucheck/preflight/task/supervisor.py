@@ -240,7 +240,7 @@ class Supervisor:
         if now - self._store.last_heard > _SILENCE:
             return ExitReason(
                 reason="store-lost",
-                detail=say("no word from the store for {seconds:.0f} s", seconds=_SILENCE),
+                detail=say("no answer from the store for {seconds:.0f} s", seconds=_SILENCE),
             )
         if now > self._place.end:
             return ExitReason(reason="time", detail=say("the time limit of the run was reached"))

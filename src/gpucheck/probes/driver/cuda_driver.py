@@ -24,7 +24,7 @@ def collect(host: Host) -> CudaDriver:
     if answer.value is not None:
         return decode(answer.value)
     if answer.missing:
-        return decode({"library": "", "load_error": answer.problem or say("not there")})
+        return decode({"library": "", "load_error": answer.problem or say("not found")})
     return CudaDriver(problems={"*": answer.problem})
 
 

@@ -36,7 +36,7 @@ def collect(host: Host) -> LimitsOfProcess:
 def _infiniband(host: Host, notes: Notes) -> list[str] | None:
     field = "infiniband_devices"
     if host.exists("/sys/class").value is not True:
-        notes.unknown(field, say("/sys/class is not there"))
+        notes.unknown(field, say("/sys/class does not exist"))
         return None
     found = notes.take(field, host.glob(_INFINIBAND))
     if found is None:

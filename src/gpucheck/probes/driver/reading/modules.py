@@ -87,7 +87,7 @@ def _is_loaded(host: Host, module: str) -> Answer[bool]:
     path = f"{_MODULES}/{module}"
     there = host.exists(path)
     if there.value is False and host.exists(_MODULES).value is not True:
-        return Answer(None, _MODULES, say("not there"))
+        return Answer(None, _MODULES, say("not found"))
     return there
 
 

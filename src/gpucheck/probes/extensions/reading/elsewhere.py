@@ -39,7 +39,7 @@ class Elsewhere:
         self._of_packages: dict[str, _Names] = {}
 
     def lacks(self, needs: "Needs", *, has_variant: bool) -> Answer[list[str]]:
-        """Return the libraries of CUDA that a file needs and of which there is no file.
+        """Return the libraries of CUDA that a file needs and that are not found.
 
         Args:
             needs: the file.

@@ -43,7 +43,7 @@ def find_libstdcxx(host: Host) -> Answer[Found]:
     found = Search(host).system_paths("libstdc++.so.6")
     if not found:
         return Answer(
-            None, say("ld.so.cache and the default folders"), say("not there"), missing=True
+            None, say("ld.so.cache and the default folders"), say("not found"), missing=True
         )
     return Answer(found[0], found[0].via)
 

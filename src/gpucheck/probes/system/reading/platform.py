@@ -47,7 +47,7 @@ def jetson_model(host: Host) -> Answer[str]:
 
 def first_line(host: Host, paths: tuple[str, ...]) -> Answer[str]:
     """Return the content of the first file that exists, as one line."""
-    answer: Answer[str] = Answer(None, paths[0], say("not there"), missing=True)
+    answer: Answer[str] = Answer(None, paths[0], say("not found"), missing=True)
     for path in paths:
         answer = host.line(path)
         if not answer.missing:

@@ -20,7 +20,7 @@ def address_in(value: str, source: str) -> Answer[str]:
     """Return an address as it may be kept; of any other form nothing is kept."""
     kept = public_address(value)
     if not kept:
-        return Answer(None, source, say("what is configured there is no address of the web"))
+        return Answer(None, source, say("the configured value is not a web address"))
     return Answer(kept, source)
 
 
