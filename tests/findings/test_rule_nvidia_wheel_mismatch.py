@@ -203,13 +203,23 @@ def test_an_nccl_that_lacks_functions_is_certain() -> None:
     assert answer.confidence is Confidence.CERTAIN
 
 
-@pytest.mark.parametrize("owner", ["nvidia-cudnn-cu12", None, ""])
-def test_a_file_of_two_wheels_that_is_still_the_right_one_is_a_warning(owner: str | None) -> None:
+@pytest.mark.parametrize("owner", [None, ""])
+def test_a_file_of_two_wheels_whose_content_is_not_known_is_a_warning(owner: str | None) -> None:
     projects = ("nvidia-cudnn-cu12", "nvidia-cudnn-cu13")
     shared = [claim(f"{CUDNN_PATH}{at}", *projects, owner=owner) for at in range(9)]
     answer = hit(judge(wheels(shared=shared)))
     assert answer.severity is Severity.WARNING
     assert "more of this kind" not in answer.headline  # one pair of wheels is one trouble
+
+
+def test_a_file_of_two_wheels_that_is_still_the_right_one_is_only_mentioned() -> None:
+    """xgboost brings nvidia-nccl-cu12 beside a torch for CUDA 13, and both work."""
+    projects = ("nvidia-cudnn-cu12", "nvidia-cudnn-cu13")
+    shared = [claim(f"{CUDNN_PATH}{at}", *projects, owner="nvidia-cudnn-cu12") for at in range(9)]
+    answer = hit(judge(wheels(shared=shared)))
+    assert answer.severity is Severity.INFO
+    assert answer.fixes[0].text.startswith("You need not do anything")
+    assert not answer.fixes[0].commands
 
 
 def test_two_wheels_of_others_may_share_what_they_like() -> None:

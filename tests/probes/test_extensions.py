@@ -101,6 +101,16 @@ def test_a_symbol_that_may_be_missing_is_not_missed(tmp_path: Path) -> None:
     assert only(probe(tmp_path, {"pkg/_C.so": file})).missing_symbols == []
 
 
+def test_nvfuser_of_torch_2_0_and_2_1_takes_symbols_from_its_library_beside_torch(
+    tmp_path: Path,
+) -> None:
+    fused = "_ZN5torch3jit5fuser4cuda9remainderEPNS2_3ValES4_"
+    library = {f"{TORCH}/lib/libnvfuser_codegen.so": tiny_elf(offers=[fused])}
+    file = tiny_elf(needed=[*NEEDS, "libnvfuser_codegen.so"], wants=[ADD, fused])
+    section = probe(tmp_path, {"nvfuser/_C.so": file}, torch_files={**CUDA_FILES, **library})
+    assert (only(section).missing_symbols, only(section).missing_libraries) == ([], [])
+
+
 def test_what_a_library_of_the_same_package_defines_is_not_missed(tmp_path: Path) -> None:
     own = "_ZN5torch7private4callEv"
     section = probe(
@@ -415,6 +425,9 @@ def test_nothing_is_loaded_where_nothing_is_missing(tmp_path: Path) -> None:
     [
         ("p/addon_torch29-cpu.so", "p/addon_torch28-cuda.so", True),
         ("p/libx_cuda118.so", "p/libx_cuda130.so", True),
+        ("hook.abi3.so", "hook_cu13.abi3.so", True),
+        ("hook.abi3.so", "hook_2.abi3.so", False),
+        ("hook.so", "hook_cuda.so", False),
         ("p/_scatter_cpu.so", "p/_scatter_cuda.so", False),
         ("p/_s_cpu.cpython-311-x86_64-linux-gnu.so", "p/_s_cuda.cpython-311-x86_64-linux-gnu.so",
          False),

@@ -24,10 +24,11 @@ Warnings:
 - A wheel is older than the pin.
 - A library has the right size and different content (checked only with ``-v``, because whole
   libraries must be read for it).
-- Two wheels own one file, and the content is that of the pinned one.
+- Two wheels own one file, and whose content is there cannot be told.
 - Triton, cuSPARSELt or NVSHMEM is of another version.
 
-For information: a library has another size than the wheel's file; somebody may have stripped it.
+For information: a library has another size than the wheel's file (somebody may have stripped it);
+or two wheels own one file, and the content is that of the pinned one.
 
 Fine: a *newer* cuDNN, NCCL or CUDA library of the same major release, which PyTorch accepts and
 whose makers keep it compatible; wheels for another CUDA that write none of these files; a pinned
@@ -40,7 +41,7 @@ import msgspec
 
 from gpucheck.advice.nvidia_wheels import WheelFixes
 from gpucheck.facts import UnknownFactError, known
-from gpucheck.facts.claims import Confidence, Severity
+from gpucheck.facts.claims import Confidence, Fix, Severity, or_else
 from gpucheck.facts.loading import Loading
 from gpucheck.facts.nvidia_wheels import DamagedLibrary, NvidiaWheels, PinnedWheel, SharedLibrary
 from gpucheck.facts.packages import Packages
@@ -88,6 +89,8 @@ class _Complaint(msgspec.Struct, frozen=True, kw_only=True):
     confidence: Confidence = Confidence.CERTAIN
     seen_with_v: bool = False
     """Whether only a run with ``-v`` can verify that it is mended."""
+    works: bool = False
+    """Whether nothing is wrong as long as nothing is changed."""
 
 
 @RULE.check
@@ -128,10 +131,12 @@ def check(
     fix = advice.reinstall(tuple(again), remove=tuple(remove))
     if any(one.seen_with_v for one in worst):
         fix = msgspec.structs.replace(fix, verify=f"{fix.verify} -v")
+    works = all(one.works for one in worst)
+    leave = Fix(text=say("You need not do anything as long as both wheels stay installed."))
     return Hit(
         headline=headline,
         evidence=tuple(dict.fromkeys(fact for one in worst for fact in one.facts)),
-        fixes=(fix,),
+        fixes=(leave, or_else(fix)) if works else (fix,),
         severity=worst[0].severity,
         confidence=worst[0].confidence,
     )
@@ -244,6 +249,8 @@ def _claim(at: int, one: SharedLibrary, wheels: NvidiaWheels) -> _Complaint | No
         text = _same_files(others, pinned, one)
     facts = [f"nvidia_wheels.shared.{at}"]
     other = one.owner in others
+    works = one.owner == pinned
+    harmless = Severity.INFO if works else Severity.WARNING
     lacking = wheels.nccl_functions_missing if other and stem(pinned) == _NCCL else None
     if lacking:
         text = say(
@@ -257,8 +264,9 @@ def _claim(at: int, one: SharedLibrary, wheels: NvidiaWheels) -> _Complaint | No
         facts=tuple(facts),
         again=(pinned,),
         remove=others,
-        severity=Severity.ERROR if other else Severity.WARNING,
+        severity=Severity.ERROR if other else harmless,
         confidence=Confidence.LIKELY if other and not lacking else Confidence.CERTAIN,
+        works=works,
     )
 
 
