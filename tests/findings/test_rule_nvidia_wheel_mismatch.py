@@ -20,7 +20,7 @@ from gpucheck.facts import UnknownFactError
 from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.loading import Loading
 from gpucheck.facts.nvidia_wheels import DamagedLibrary, NvidiaWheels
-from gpucheck.facts.packages import Packages
+from gpucheck.facts.packages import Distribution, Packages
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.facts.wheel_hashes import AlteredLibrary, WheelHashes
 from gpucheck.findings.form import Fine, Judgement
@@ -194,6 +194,22 @@ def test_a_file_that_another_wheel_has_overwritten() -> None:
         f"{PYTHON} -m pip uninstall -y nvidia-nccl-cu13",
         f"{INSTALL} nvidia-nccl-cu12==2.27.5",
     )
+
+
+@pytest.mark.parametrize(
+    ("version", "severity"), [("2.32.3", Severity.WARNING), ("2.26.2", Severity.ERROR)]
+)
+def test_an_nccl_for_another_cuda_that_is_not_older_is_a_warning(
+    version: str, severity: Severity
+) -> None:
+    """xgboost after torch: pip writes nvidia-nccl-cu12 last, and torch is imported all the same."""
+    found = wheels(
+        shared=[claim(NCCL_PATH, "nvidia-nccl-cu12", "nvidia-nccl-cu13", owner="nvidia-nccl-cu13")]
+    )
+    other = Distribution(project="nvidia-nccl-cu13", version=version)
+    answer = hit(judge(found, installed=Packages(distributions=[other])))
+    assert answer.severity is severity
+    assert answer.headline.startswith("nvidia-nccl-cu13 has overwritten libnccl.so.2")
 
 
 def test_an_nccl_that_lacks_functions_is_certain() -> None:

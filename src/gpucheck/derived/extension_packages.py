@@ -15,6 +15,7 @@ from gpucheck.tables.versions import released
 
 _OF_TORCH_RELEASE = r"torch[-_]?([0-9])[._]?([0-9]{1,2})(?=[-_.])"
 
+
 class File(msgspec.Struct, frozen=True):
     """A compiled file and the path of its facts."""
 
