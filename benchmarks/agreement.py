@@ -99,8 +99,9 @@ def recommender() -> Recommender:
 
 def capabilities() -> list[str]:
     """Return every compute capability that a table has, the oldest first."""
-    rows = (*the_tables().get(GpuArchitectures).rows, *the_tables().get(GpuProducts).rows)
-    return sorted({one.compute_capability for one in rows if one.compute_capability}, key=numbers)
+    described = {row.compute_capability for row in the_tables().get(GpuArchitectures).rows}
+    sold = {row.compute_capability for row in the_tables().get(GpuProducts).rows}
+    return sorted((one for one in described | sold if one), key=numbers)
 
 
 def pythons() -> list[str]:
@@ -120,14 +121,14 @@ def drivers(os: OperatingSystem) -> list[Driver]:
     for row in the_tables().get(DriverBranches).rows:
         release = f"{row.branch}{_ANY_RELEASE}"
         found += [Driver(row.branch), Driver(release)]
-        found += [Driver(release, row.cuda)] if parse(row.cuda) else []
+        found += [Driver(release, row.cuda)] if row.cuda and parse(row.cuda) else []
     table = the_tables().get(CudaDrivers)
     cuda = {row.cuda for row in the_tables().get(TorchBuilds).rows}
-    oldest = {release for one in cuda if (release := table.oldest_driver(one, os))}
-    for one in oldest:
-        *head, last = one.split(".")
-        below = ".".join([*head, f"{int(last) - 1:0{len(last)}d}"])
-        found += [Driver(one)] + ([Driver(below)] if int(last) else [])
+    oldest = {least for one in cuda if (least := table.oldest_driver(one, os))}
+    for first in oldest:
+        *head, last = first.split(".")
+        before = ".".join([*head, f"{int(last) - 1:0{len(last)}d}"])
+        found += [Driver(first)] + ([Driver(before)] if int(last) else [])
     return sorted(set(found), key=lambda one: (numbers(one.release), one))
 
 
@@ -137,7 +138,7 @@ def _is_boundary(driver: Driver) -> bool:
 
 
 @cache
-def verdict(  # noqa: PLR0913, PLR0917  # one argument for each fact
+def verdict(  # one argument for each fact
     system: Surroundings, capability: str, driver: Driver, python: str, torch: str, build: str
 ) -> str:
     """Return what `compat` says of a build on a described machine."""
@@ -221,7 +222,7 @@ def releases(every: int, system: Surroundings, capability: str) -> Found:
     return found
 
 
-def _compare(  # noqa: PLR0913, PLR0917  # one argument for each fact
+def _compare(  # one argument for each fact
     found: Found,
     system: Surroundings,
     capability: str,

@@ -202,7 +202,7 @@ def test_a_file_that_another_wheel_has_overwritten() -> None:
 def test_an_nccl_for_another_cuda_that_is_not_older_is_a_warning(
     version: str, severity: Severity
 ) -> None:
-    """xgboost after torch: pip writes nvidia-nccl-cu12 last, and torch is imported all the same."""
+    """Xgboost after torch: pip writes nvidia-nccl-cu12 last, and torch is imported all the same."""
     found = wheels(
         shared=[claim(NCCL_PATH, "nvidia-nccl-cu12", "nvidia-nccl-cu13", owner="nvidia-nccl-cu13")]
     )
@@ -229,7 +229,7 @@ def test_a_file_of_two_wheels_whose_content_is_not_known_is_a_warning(owner: str
 
 
 def test_a_file_of_two_wheels_that_is_still_the_right_one_is_only_mentioned() -> None:
-    """xgboost brings nvidia-nccl-cu12 beside a torch for CUDA 13, and both work."""
+    """Xgboost brings nvidia-nccl-cu12 beside a torch for CUDA 13, and both work."""
     projects = ("nvidia-cudnn-cu12", "nvidia-cudnn-cu13")
     shared = [claim(f"{CUDNN_PATH}{at}", *projects, owner="nvidia-cudnn-cu12") for at in range(9)]
     answer = hit(judge(wheels(shared=shared)))
