@@ -37,6 +37,7 @@ def test_both_answers_agree_about_pythons_boards_and_names(script: Any) -> None:
     found.add(script.boards(EVERY))
     for system in script.SYSTEMS:
         found.add(script.releases(7, system, "9.0"))
+        found.add(script.releases(7, system, "11.0"))
     assert found.differences == []
     assert found.compared > 250
 
@@ -50,3 +51,36 @@ def test_everything_is_described(script: Any) -> None:  # noqa: ANN401
     given = script.drivers("linux")
     assert script.Driver("580") in given
     assert script.Driver("525.60.12") in given  # one before the first for CUDA 12
+
+
+@pytest.mark.parametrize(
+    ("system", "capability", "driver", "python", "build", "said"),
+    [
+        ("linux x86_64", "9.0", "580", "3.13", "2.15.0+cu132", "healthy"),
+        ("windows", "7.5", "450", "3.9", "2.6.0+cu118", "healthy"),
+        ("linux aarch64", "11.0", "615.150", "3.5", "2.14.0+cu130",
+         "broken torch-python-unsupported"),
+        ("linux aarch64", "11.0", "615.150", "3.10", "2.9.1+cu130", "unknown"),
+    ],
+)  # fmt: skip
+def test_where_they_once_differed(  # one argument for each fact
+    script: Any,  # noqa: ANN401
+    system: str,
+    capability: str,
+    driver: str,
+    python: str,
+    build: str,
+    said: str,
+) -> None:
+    where = next(one for one in script.SYSTEMS if one.name == system)
+    given = script.Driver(driver)
+    torch, _, kind = build.partition("+")
+    assert script.verdict(where, capability, given, python, torch, kind) == said
+    asked = script.situation(where, capability, given, python, build)
+    assert (script.recommender().recommend(asked).best is not None) is (said == "healthy")
+
+
+def test_a_gpu_of_a_board_makes_no_board_of_a_mac(script: Any) -> None:  # noqa: ANN401
+    macos = script.Surroundings("macos", (("os", "macos"),), "macos_arm64", "linux")
+    said = script.verdict(macos, "11.0", script.Driver("580.150"), "3.11", "2.2.2", "cu121")
+    assert said != "healthy"
