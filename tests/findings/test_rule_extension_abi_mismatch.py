@@ -224,18 +224,35 @@ def test_what_is_only_mentioned_is_not_named_beside_an_error() -> None:
 
 
 def test_of_variants_that_all_fail_one_cannot_say_which_is_taken() -> None:
-    def variant(torch: str, *symbols: str) -> Extension:
-        name = f"ext/addon_torch{torch}.so"
-        return file("torch-c-dlpack-ext", name=name, symbols=symbols, cuda="")
+    def variant(number: str, *symbols: str) -> Extension:
+        return file("addons", name=f"ext/addon_{number}.so", symbols=symbols, cuda="")
 
     found = hit(judge(variant("24", DECREF), variant("25", DECREF)))
     assert found.severity is Severity.INFO
     assert "uses one or none" in found.headline
     quiet(judge(variant("24", DECREF), variant("29")))
-    whole = file("torch-c-dlpack-ext", name="ext/core.so", symbols=(DECREF,))
+    whole = file("addons", name="ext/core.so", symbols=(DECREF,))
     assert (
         hit(judge(variant("24", DECREF), variant("25", DECREF), whole)).severity is Severity.ERROR
     )
+
+
+@pytest.mark.parametrize(("release", "severity"), [("24", None), ("29", Severity.INFO)])
+def test_variants_for_other_releases_of_torch_are_not_for_this_one(
+    release: str, severity: Severity | None
+) -> None:
+    """torch-c-dlpack-ext, which vllm brings, has nothing for a torch that needs no add-on."""
+
+    def variant(kind: str) -> Extension:
+        name = f"torch_c_dlpack_ext/libtorch_c_dlpack_addon_torch{release}-{kind}.so"
+        one = file("torch-c-dlpack-ext", name=name, symbols=(DECREF,), cuda="")
+        return replace(one, variant_of="torch_c_dlpack_ext/libtorch_c_dlpack_addon_torch##.so")
+
+    answer = judge(variant("cpu"), variant("cuda"))
+    if severity is None:
+        quiet(answer)
+    else:
+        assert hit(answer).severity is severity
 
 
 def test_files_that_were_left_out_leave_the_question_open() -> None:

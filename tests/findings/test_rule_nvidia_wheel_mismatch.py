@@ -20,7 +20,7 @@ from gpucheck.facts import UnknownFactError
 from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.loading import Loading
 from gpucheck.facts.nvidia_wheels import DamagedLibrary, NvidiaWheels
-from gpucheck.facts.packages import Packages
+from gpucheck.facts.packages import Distribution, Packages
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.facts.wheel_hashes import AlteredLibrary, WheelHashes
 from gpucheck.findings.form import Fine, Judgement
@@ -196,6 +196,22 @@ def test_a_file_that_another_wheel_has_overwritten() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("version", "severity"), [("2.32.3", Severity.WARNING), ("2.26.2", Severity.ERROR)]
+)
+def test_an_nccl_for_another_cuda_that_is_not_older_is_a_warning(
+    version: str, severity: Severity
+) -> None:
+    """Xgboost after torch: pip writes nvidia-nccl-cu12 last, and torch is imported all the same."""
+    found = wheels(
+        shared=[claim(NCCL_PATH, "nvidia-nccl-cu12", "nvidia-nccl-cu13", owner="nvidia-nccl-cu13")]
+    )
+    other = Distribution(project="nvidia-nccl-cu13", version=version)
+    answer = hit(judge(found, installed=Packages(distributions=[other])))
+    assert answer.severity is severity
+    assert answer.headline.startswith("nvidia-nccl-cu13 has overwritten libnccl.so.2")
+
+
 def test_an_nccl_that_lacks_functions_is_certain() -> None:
     shared = [claim(NCCL_PATH, "nvidia-nccl-cu12", "nvidia-nccl-cu13", owner="nvidia-nccl-cu13")]
     answer = hit(judge(wheels(shared=shared, nccl_functions_missing=["ncclCommResume"])))
@@ -203,13 +219,23 @@ def test_an_nccl_that_lacks_functions_is_certain() -> None:
     assert answer.confidence is Confidence.CERTAIN
 
 
-@pytest.mark.parametrize("owner", ["nvidia-cudnn-cu12", None, ""])
-def test_a_file_of_two_wheels_that_is_still_the_right_one_is_a_warning(owner: str | None) -> None:
+@pytest.mark.parametrize("owner", [None, ""])
+def test_a_file_of_two_wheels_whose_content_is_not_known_is_a_warning(owner: str | None) -> None:
     projects = ("nvidia-cudnn-cu12", "nvidia-cudnn-cu13")
     shared = [claim(f"{CUDNN_PATH}{at}", *projects, owner=owner) for at in range(9)]
     answer = hit(judge(wheels(shared=shared)))
     assert answer.severity is Severity.WARNING
     assert "more of this kind" not in answer.headline  # one pair of wheels is one trouble
+
+
+def test_a_file_of_two_wheels_that_is_still_the_right_one_is_only_mentioned() -> None:
+    """Xgboost brings nvidia-nccl-cu12 beside a torch for CUDA 13, and both work."""
+    projects = ("nvidia-cudnn-cu12", "nvidia-cudnn-cu13")
+    shared = [claim(f"{CUDNN_PATH}{at}", *projects, owner="nvidia-cudnn-cu12") for at in range(9)]
+    answer = hit(judge(wheels(shared=shared)))
+    assert answer.severity is Severity.INFO
+    assert answer.fixes[0].text.startswith("You need not do anything")
+    assert not answer.fixes[0].commands
 
 
 def test_two_wheels_of_others_may_share_what_they_like() -> None:

@@ -14,7 +14,7 @@ from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.loading import Loading
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.probes.extensions import extensions
-from gpucheck.probes.extensions.reading.files import Candidate, candidates
+from gpucheck.probes.extensions.reading.files import candidates
 from gpucheck.probes.extensions.reading.symbol_names import is_of_torch, short_name, string_abi
 
 SITE = "/env/lib/python3.11/site-packages"
@@ -99,6 +99,16 @@ def test_a_symbol_of_another_torch_is_named_as_in_cpp(tmp_path: Path) -> None:
 def test_a_symbol_that_may_be_missing_is_not_missed(tmp_path: Path) -> None:
     file = tiny_elf(needed=NEEDS, wants=[ADD], wants_weakly=[DECREF])
     assert only(probe(tmp_path, {"pkg/_C.so": file})).missing_symbols == []
+
+
+def test_nvfuser_of_torch_2_0_and_2_1_takes_symbols_from_its_library_beside_torch(
+    tmp_path: Path,
+) -> None:
+    fused = "_ZN5torch3jit5fuser4cuda9remainderEPNS2_3ValES4_"
+    library = {f"{TORCH}/lib/libnvfuser_codegen.so": tiny_elf(offers=[fused])}
+    file = tiny_elf(needed=[*NEEDS, "libnvfuser_codegen.so"], wants=[ADD, fused])
+    section = probe(tmp_path, {"nvfuser/_C.so": file}, torch_files={**CUDA_FILES, **library})
+    assert (only(section).missing_symbols, only(section).missing_libraries) == ([], [])
 
 
 def test_what_a_library_of_the_same_package_defines_is_not_missed(tmp_path: Path) -> None:
@@ -408,21 +418,6 @@ def test_a_package_that_loads_the_library_itself(
 def test_nothing_is_loaded_where_nothing_is_missing(tmp_path: Path) -> None:
     files: dict[str, str | bytes] = {"pkg/_C.so": tiny_elf(needed=NEEDS), "pkg/__init__.py": LOADS}
     assert only(probe(tmp_path, files)).loads_missing is False
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "alike"),
-    [
-        ("p/addon_torch29-cpu.so", "p/addon_torch28-cuda.so", True),
-        ("p/libx_cuda118.so", "p/libx_cuda130.so", True),
-        ("p/_scatter_cpu.so", "p/_scatter_cuda.so", False),
-        ("p/_s_cpu.cpython-311-x86_64-linux-gnu.so", "p/_s_cuda.cpython-311-x86_64-linux-gnu.so",
-         False),
-    ],
-)  # fmt: skip
-def test_which_files_are_variants(one: str, other: str, alike: bool) -> None:  # noqa: FBT001  # a parameter of the test
-    first, second = (Candidate(path=f"/s/{path}", entry="/s", inside=path) for path in (one, other))
-    assert (first.variant_of == second.variant_of) is alike
 
 
 def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from gpucheck.tables.cuda_drivers import CudaDrivers
 from gpucheck.tables.driver_branches import DriverBranches
 from gpucheck.tables.driver_support import DriverSupport
 from gpucheck.tables.gpu_architectures import GpuArchitectures
+from gpucheck.tables.gpu_products import GpuProducts
 from gpucheck.tables.torch_builds import BuildRow, TorchBuilds
 from gpucheck.tables.torch_releases import ReleaseRow, TorchReleases
 from gpucheck.tables.versions import at_least, numbers, parse, released
@@ -116,13 +117,19 @@ class Offers:
         ]
 
     def with_code_for(self, capability: str) -> frozenset[Offer]:
-        """Return the builds with machine code for a GPU. PTX does not count: wheels have none."""
+        """Return the builds with machine code for a GPU. PTX does not count: wheels have none.
+
+        For the GPU of a Jetson board the list of the code has to be confirmed, because few people
+        run the wheels for servers there.
+        """
         if capability not in self._code:
             machine = Machine(self.platform, capabilities=(capability,))
+            board = self.tables.get(GpuProducts).is_jetson(capability)
             self._code[capability] = frozenset(
                 offer
                 for offer, row in self._rows.items()
-                if fits_gpus(self.tables, row, machine) is Runs.CUBIN
+                if (row.confirmed or not board)
+                and fits_gpus(self.tables, row, machine) is Runs.CUBIN
             )
         return self._code[capability]
 

@@ -21,6 +21,8 @@ class Board(Derived):
         """Return whether this is a Jetson board."""
         if self._system.jetson is not None or self._system.machine not in _PROCESSORS:
             return bool(self._system.jetson)
+        if self._system.os not in (None, "linux"):
+            return False
         try:
             gpus = self._gpus.all()
         except UnknownFactError:

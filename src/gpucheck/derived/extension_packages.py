@@ -1,12 +1,19 @@
 """The compiled packages installed with torch, and their files that this Python would load."""
 
+import re
+
 import msgspec
 
 from gpucheck.derived import Derived
 from gpucheck.facts import known
 from gpucheck.facts.extensions import Extension, Extensions
 from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.numbers import whole_number
+from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.tables.known_packages import KnownPackages
+from gpucheck.tables.versions import released
+
+_OF_TORCH_RELEASE = r"torch[-_]?([0-9])[._]?([0-9]{1,2})(?=[-_.])"
 
 
 class File(msgspec.Struct, frozen=True):
@@ -27,8 +34,9 @@ class CompiledPackage(msgspec.Struct, frozen=True, kw_only=True):
     """A package with compiled code.
 
     ``files`` are the relevant ones. They are for this Python; of variants, of which a package loads
-    one, they are those that can be loaded, if there are any. ``foreign`` are the files for another
-    Python, if the package has no others.
+    one, they are those that can be loaded, if there are any. Variants whose names say another
+    release of torch are left out. ``foreign`` are the files for another Python, if the package has
+    no others.
     """
 
     name: str
@@ -54,10 +62,15 @@ class ExtensionPackages(Derived):
     """Groups the compiled files by the packages that own them."""
 
     def __init__(
-        self, extensions: Extensions, interpreter: Interpreter, known: KnownPackages
+        self,
+        extensions: Extensions,
+        interpreter: Interpreter,
+        torch: TorchBuild,
+        known: KnownPackages,
     ) -> None:
         self._extensions = extensions
         self._interpreter = interpreter
+        self._torch = torch
         self._known = known
 
     def all(self) -> list[CompiledPackage]:
@@ -87,7 +100,9 @@ class ExtensionPackages(Derived):
         for group in groups.values():
             loadable = [file for file in group if not file.cannot_load]
             taken += loadable or [
-                msgspec.structs.replace(file, is_variant=len(group) > 1) for file in group
+                msgspec.structs.replace(file, is_variant=len(group) > 1)
+                for file in group
+                if len(group) == 1 or not self._is_for_other_torch(file)
             ]
         return CompiledPackage(
             name=name,
@@ -96,6 +111,14 @@ class ExtensionPackages(Derived):
             foreign=() if fitting else tuple(files),
             for_some_gpus=row is not None and row.for_some_gpus,
         )
+
+    def _is_for_other_torch(self, file: File) -> bool:
+        """Whether the name of a file says a release of torch that is not the installed one."""
+        named = re.search(_OF_TORCH_RELEASE, (file.extension.file or "").rpartition("/")[2])
+        here = released(self._torch.version or "")
+        if named is None or here is None:
+            return False
+        return (whole_number(named[1]), whole_number(named[2])) != here[:2]
 
     def _fits_python(self, file: File) -> bool:
         bound = file.extension.python

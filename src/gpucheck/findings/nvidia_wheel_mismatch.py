@@ -15,7 +15,8 @@ Causes:
 
 Errors:
 - A library that torch uses is missing or truncated although its wheel is installed.
-- The wheel for another CUDA has overwritten a file of the pinned wheel.
+- The wheel for another CUDA has overwritten a file of the pinned wheel. (If it is an NCCL that is
+  not older, this is a warning: it has every function that torch calls.)
 - The wheel for another CUDA is installed in place of the pinned one.
 - A wheel is of another major release.
 - NCCL is older by a minor release.
@@ -24,10 +25,11 @@ Warnings:
 - A wheel is older than the pin.
 - A library has the right size and different content (checked only with ``-v``, because whole
   libraries must be read for it).
-- Two wheels own one file, and the content is that of the pinned one.
+- Two wheels own one file, and whose content is there cannot be told.
 - Triton, cuSPARSELt or NVSHMEM is of another version.
 
-For information: a library has another size than the wheel's file; somebody may have stripped it.
+For information: a library has another size than the wheel's file (somebody may have stripped it);
+or two wheels own one file, and the content is that of the pinned one.
 
 Fine: a *newer* cuDNN, NCCL or CUDA library of the same major release, which PyTorch accepts and
 whose makers keep it compatible; wheels for another CUDA that write none of these files; a pinned
@@ -40,7 +42,7 @@ import msgspec
 
 from gpucheck.advice.nvidia_wheels import WheelFixes
 from gpucheck.facts import UnknownFactError, known
-from gpucheck.facts.claims import Confidence, Severity
+from gpucheck.facts.claims import Confidence, Fix, Severity, or_else
 from gpucheck.facts.loading import Loading
 from gpucheck.facts.nvidia_wheels import DamagedLibrary, NvidiaWheels, PinnedWheel, SharedLibrary
 from gpucheck.facts.packages import Packages
@@ -88,6 +90,8 @@ class _Complaint(msgspec.Struct, frozen=True, kw_only=True):
     confidence: Confidence = Confidence.CERTAIN
     seen_with_v: bool = False
     """Whether only a run with ``-v`` can verify that it is mended."""
+    works: bool = False
+    """Whether nothing is wrong as long as nothing is changed."""
 
 
 @RULE.check
@@ -109,7 +113,7 @@ def check(
     found = [
         *_damaged(wheels),
         *_altered(hashes, wheels),
-        *_overwritten(wheels),
+        *_overwritten(wheels, packages),
         *_in_place_of(wheels, packages, loading),
         *_other_versions(wheels, torch, loading, rules),
     ]
@@ -128,10 +132,12 @@ def check(
     fix = advice.reinstall(tuple(again), remove=tuple(remove))
     if any(one.seen_with_v for one in worst):
         fix = msgspec.structs.replace(fix, verify=f"{fix.verify} -v")
+    works = all(one.works for one in worst)
+    leave = Fix(text=say("You need not do anything as long as both wheels stay installed."))
     return Hit(
         headline=headline,
         evidence=tuple(dict.fromkeys(fact for one in worst for fact in one.facts)),
-        fixes=(fix,),
+        fixes=(leave, or_else(fix)) if works else (fix,),
         severity=worst[0].severity,
         confidence=worst[0].confidence,
     )
@@ -216,7 +222,7 @@ def _whole(hashes: WheelHashes) -> str:
     return say("{compared}; {left_out}", compared=compared, left_out=hashes.left_out)
 
 
-def _overwritten(wheels: NvidiaWheels) -> list[_Complaint]:
+def _overwritten(wheels: NvidiaWheels, packages: Packages) -> list[_Complaint]:
     """Return files of pinned wheels that another wheel owns as well."""
     by_projects: dict[tuple[str, ...], tuple[int, SharedLibrary]] = {}
     for at, one in enumerate(wheels.shared or ()):
@@ -224,11 +230,13 @@ def _overwritten(wheels: NvidiaWheels) -> list[_Complaint]:
     return [
         complaint
         for at, one in by_projects.values()
-        if (complaint := _claim(at, one, wheels)) is not None
+        if (complaint := _claim(at, one, wheels, packages)) is not None
     ]
 
 
-def _claim(at: int, one: SharedLibrary, wheels: NvidiaWheels) -> _Complaint | None:
+def _claim(
+    at: int, one: SharedLibrary, wheels: NvidiaWheels, packages: Packages
+) -> _Complaint | None:
     pinned = next((p for p in one.projects or () if wheels.pinned(p) is not None), None)
     if pinned is None or not one.library:
         return None
@@ -244,6 +252,10 @@ def _claim(at: int, one: SharedLibrary, wheels: NvidiaWheels) -> _Complaint | No
         text = _same_files(others, pinned, one)
     facts = [f"nvidia_wheels.shared.{at}"]
     other = one.owner in others
+    works = one.owner == pinned
+    severity = Severity.INFO if works else Severity.WARNING
+    if other and not _is_newer_nccl(one.owner or "", pinned, wheels, packages):
+        severity = Severity.ERROR
     lacking = wheels.nccl_functions_missing if other and stem(pinned) == _NCCL else None
     if lacking:
         text = say(
@@ -257,9 +269,22 @@ def _claim(at: int, one: SharedLibrary, wheels: NvidiaWheels) -> _Complaint | No
         facts=tuple(facts),
         again=(pinned,),
         remove=others,
-        severity=Severity.ERROR if other else Severity.WARNING,
+        severity=severity,
         confidence=Confidence.LIKELY if other and not lacking else Confidence.CERTAIN,
+        works=works,
     )
+
+
+def _is_newer_nccl(owner: str, pinned: str, wheels: NvidiaWheels, packages: Packages) -> bool:
+    """Whether an NCCL for another CUDA, which has taken the place of the pinned one, is as new.
+
+    It has a CUDA runtime inside and every function that torch calls.
+    """
+    pin, there = wheels.pinned(pinned), packages.find(owner)
+    if stem(pinned) != _NCCL or pin is None or there is None:
+        return False
+    have, want = parse(there.version), parse(_lowest(pin.specifier or ""))
+    return have is not None and want is not None and at_least(have, want)
 
 
 def _same_files(others: tuple[str, ...], pinned: str, one: SharedLibrary) -> Sentence:

@@ -92,6 +92,8 @@ def _described(
 ) -> Judgement:
     """Judge a wheel that is only described; a wheel on the disk was installable."""
     platform = _platform(system)
+    if platform is None and system.jetson and "+cu" in (torch.version or ""):
+        platform = f"linux_{system.machine}"  # PyTorch's own wheel for ARM servers
     if torch.path is not None or torch.installer != "pip" or platform is None:
         return Fine(say("torch is installed"))
     pythons = releases.pythons(torch.version or "", platform)

@@ -14,13 +14,15 @@ def refuse_other_capability(name: str, capability: str, tables: Tables) -> None:
     Raises:
         GivenError: the tables have another capability for the name.
     """
+    if not name:
+        return
     products, devices = tables.get(GpuProducts), tables.get(PciDevices)
     sold = {
         one
         for known in spellings(name)
         for one in (*products.capabilities(known), *devices.capabilities_named(known))
     }
-    if name and sold and not sold & {capability, None}:
+    if sold and not sold & {capability, None}:
         right = any_of(sorted(one for one in sold if one))
         raise GivenError(
             say(

@@ -294,9 +294,21 @@ class GpuReader:
             draft.said("driver_release", self._first("driver"), self._source("driver"))
         if given.get("driver_cuda"):
             draft.said("cuda", self._first("driver_cuda"), self._source("driver_cuda"))
+        elif cuda := self._cuda_of_branch():
+            draft.said("cuda", *cuda)
         self._nvml_gpus(draft, code)
         if code in _OF_ONE_GPU and self._gpus == []:
             unread["nvml_error"] = say("the error is about one GPU, and there is none")
+
+    def _cuda_of_branch(self) -> tuple[str, str] | None:
+        """Return the CUDA of a driver that is given as a branch ("580"), and the source of it."""
+        branch = self._first("driver")
+        if "." in branch or self._said_not("nvidia_module_loaded"):
+            return None
+        cuda = self._tables.get(DriverBranches).cuda_of(branch)
+        if cuda is None:
+            return None
+        return cuda, say("the tables: driver branch {branch}", branch=branch)
 
     def _nvml_code(self) -> int | None:
         if "nvml_error" not in self._given:

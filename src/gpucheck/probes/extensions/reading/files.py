@@ -27,6 +27,7 @@ LINUX, WINDOWS = (".so",), (".pyd", ".dll")
 _RECORDED = r"\.(?:so|pyd|dll),"
 _VERSION = r"[0-9]+"
 _KIND = r"(?<=[-_.])(?:cpu|cuda|gpu|hip|rocm|xpu)(?=[-_.])"
+_FOR_CUDA = r"[-_.]cu(?:da)?1[0-9]{1,2}(?=[-_.])"
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,10 +54,11 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
         """The name without the part that differs between variants; a package loads one of them.
 
         Variants are, for example, ``libbitsandbytes_cuda118.so`` and
-        ``libbitsandbytes_cuda128.so``, or ``addon_torch29-cpu.so`` and ``addon_torch29-cuda.so``.
+        ``libbitsandbytes_cuda128.so``, or ``addon_torch29-cpu.so`` and ``addon_torch29-cuda.so``,
+        or ``hook.so``, ``hook_cu12.so`` and ``hook_cu13.so``.
         """
         plain = re.sub(_CPYTHON, "", self.inside)
-        numberless = re.sub(_VERSION, "#", self.inside)
+        numberless = re.sub(_VERSION, "#", re.sub(_FOR_CUDA, "", self.inside))
         return re.sub(_KIND, "#", numberless) if re.search(_VERSION, name(plain)) else numberless
 
 

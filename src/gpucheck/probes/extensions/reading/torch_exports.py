@@ -9,12 +9,14 @@ from gpucheck.machine.binaries.elf import Elf, missing_symbols, read_elf
 from gpucheck.machine.paths import join, name, pattern
 
 OWN_STEMS = (
-    "c10", "c10_cuda", "c10_hip", "c10_xpu", "caffe2_nvrtc", "shm", "torch", "torch_cpu",
-    "torch_cuda", "torch_cuda_cpp", "torch_cuda_cu", "torch_cuda_linalg", "torch_global_deps",
-    "torch_hip", "torch_nvshmem", "torch_python", "torch_xpu", "torch_xpu_ops",
+    "c10", "c10_cuda", "c10_hip", "c10_xpu", "caffe2_nvrtc", "nvfuser_codegen", "shm", "torch",
+    "torch_cpu", "torch_cuda", "torch_cuda_cpp", "torch_cuda_cu", "torch_cuda_linalg",
+    "torch_global_deps", "torch_hip", "torch_nvshmem", "torch_python", "torch_xpu",
+    "torch_xpu_ops",
 )  # fmt: skip
 """Names of PyTorch's own libraries, without platform-specific parts."""
 _OWN = frozenset(f"lib{stem}.so" for stem in OWN_STEMS)
+_GLOBS = ("libc10*.so", "libtorch*.so", "libcaffe2*.so", "libnvfuser*.so", "libshm.so")
 _INDISPENSABLE = ("libc10.so", "libtorch_cpu.so")
 _FIRST = (
     "libc10.so",
@@ -33,7 +35,7 @@ class TorchLibraries:
         self._lib = join(package, "lib")
         found: dict[str, str] = {}
         for folder in (self._lib, join(prefix, "lib")) if prefix else (self._lib,):
-            for stem in ("libc10*.so", "libtorch*.so", "libcaffe2*.so", "libshm.so"):
+            for stem in _GLOBS:
                 for path in host.glob(pattern(folder, stem)).value or ():
                     if self.are(name(path)):
                         found.setdefault(name(path), path)
