@@ -68,7 +68,7 @@ class Done(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def waited_for_processor(pid: int | str = "self") -> float:
-    """Return for how many seconds a process was ready and got no processor; 0 if it is unknown."""
+    """Return for how many seconds a process has waited for a processor; 0 if unknown."""
     try:
         with open(f"/proc/{pid}/schedstat", encoding="ascii") as file:  # noqa: PTH123  # no pathlib in a check
             text = file.read()
@@ -81,8 +81,8 @@ class Children:
     """The tasks that are running.
 
     Args:
-        latest: until when a deadline is put off by the time that a task had to wait for a
-            processor, as a time of ``time.monotonic()``; None never puts one off.
+        latest: the latest time (of ``time.monotonic()``) to which waiting for a processor may
+        extend a deadline; None never extends one.
     """
 
     def __init__(self, latest: float | None = None) -> None:
@@ -106,7 +106,7 @@ class Children:
         return list(self._under_way)
 
     def wait(self, until: float) -> list[Said | Done]:
-        """Wait until a task answers or ends, a deadline passes, or the time ``until`` comes."""
+        """Wait until a task answers or ends, a deadline passes, or the time ``until`` has come."""
         end = min([until, *(child.deadline for child in self._under_way.values())])
         if _FORKS:
             self._select(end)
@@ -120,7 +120,7 @@ class Children:
         return heard
 
     def stop(self) -> None:
-        """Kill what still runs, and wait for what has ended by itself."""
+        """Kill the children that still run, and reap those that have ended."""
         for child in self._under_way.values():
             child.kill()
         for child in self._leaving:
@@ -138,7 +138,7 @@ class Children:
 
 
 class _Child:
-    """What a forked and a threaded child have in common."""
+    """The common part of a forked and a threaded child."""
 
     def __init__(self, name: str, deadline: float, latest: float | None) -> None:
         self.deadline = deadline
@@ -211,14 +211,15 @@ class _Forked(_Child):
         return events
 
     def renew(self, deadline: float) -> None:
-        """Set another deadline; what the child waited for a processor until now is over."""
+        """Set another deadline; earlier waiting for a processor does not extend it."""
         self._waited = waited_for_processor(self._pid)
         super().renew(deadline)
 
     def _put_off(self) -> bool:
-        """Put the deadline off by the time that the child waited for a processor since the last.
+        """Extend the deadline by the child's waiting for a processor since the last call.
 
-        A busy machine thus costs no answer; a child that hangs on anything else gets no more time.
+        So no answer is lost on a busy machine. A child that hangs for another reason gets no more
+        time.
         """
         waited = waited_for_processor(self._pid)
         more, self._waited = waited - self._waited, waited
@@ -240,7 +241,7 @@ class _Forked(_Child):
             os.waitpid(self._pid, os.WNOHANG)
 
     def gone(self, *, wait: bool = False) -> bool:
-        """Whether nothing is left to wait for; one that had to be killed is not waited for."""
+        """Whether nothing is left to wait for; a child that had to be killed is not waited for."""
         with contextlib.suppress(OSError):
             return not self._exits or os.waitpid(self._pid, 0 if wait else os.WNOHANG)[0] != 0
         return True
@@ -386,7 +387,7 @@ class _Threaded(_Child):
         """Abandon the thread: it cannot be killed, but a daemon does not keep the process alive."""
 
     def gone(self, *, wait: bool = False) -> bool:  # noqa: ARG002  # as of a process
-        """Whether nothing is left to wait for: a daemon thread needs nobody."""
+        """Whether nothing is left to wait for: a daemon thread needs no reaping."""
         return True
 
     def _run(self, work: Work) -> None:
