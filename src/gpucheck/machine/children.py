@@ -82,7 +82,7 @@ class Children:
 
     Args:
         latest: the latest time (of ``time.monotonic()``) to which waiting for a processor may
-        extend a deadline; None never extends one.
+            extend a deadline; None never extends one.
     """
 
     def __init__(self, latest: float | None = None) -> None:

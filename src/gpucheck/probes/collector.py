@@ -124,7 +124,7 @@ class Collector:
         skip: names of probes that are not run.
         progress: called with the names of the probes that still run.
         meanwhile: other work to do while the children run, for example importing the rules.
-        Messages of the children are processed between its steps.
+            Messages of the children are processed between its steps.
     """
 
     def __init__(

@@ -15,7 +15,7 @@ def numbers(version: str) -> tuple[int, ...]:
 
     Raises:
         ValueError: the text is not one to eight numbers of up to nine digits, or exceeds 64
-        characters.
+            characters.
     """
     if len(version) > _MAX_LENGTH or not _NUMBERS.fullmatch(version):
         message = f"not a version number: {version[:_MAX_LENGTH]!r}"

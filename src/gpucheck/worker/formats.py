@@ -23,11 +23,11 @@ class Format(NamedTuple):
         bits: significant bits of an input, the hidden one included (IEEE 754; TF32 and bfloat16:
             the CUDA C++ Programming Guide, "Alternate Floating Point").
         factor_bits: the bits of integers whose products can be added up, 256 of them, with every
-        partial sum exact in the format of the result.
+            partial sum exact in the format of the result.
         result_roundoff: unit roundoff of the result's format.
         sum_roundoff: unit roundoff of the sums. Tensor cores truncate instead of rounding to
-        nearest, so the relative error of an addition is up to 2**-23 (Fasi, Higham, Mikaitis,
-        Pranesh, "Numerical behavior of NVIDIA tensor cores", 2021).
+            nearest, so the relative error of an addition is up to 2**-23 (Fasi, Higham, Mikaitis,
+            Pranesh, "Numerical behavior of NVIDIA tensor cores", 2021).
     """
 
     name: str

@@ -19,7 +19,7 @@ def die_with_parent(parent: int = 0) -> None:
 
     Args:
         parent: the parent's process id, 0 if it is unknown. If the parent ended before this call,
-        this process exits at once, because nobody waits for it.
+            this process exits at once, because nobody waits for it.
     """
     _set_death_signal(_KILL)
     if parent and os.getppid() != parent:

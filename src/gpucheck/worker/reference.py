@@ -3,9 +3,9 @@
 The right value is known in two ways, neither of which depends on probability:
 
 - *Integers.* If every partial sum, in any order, is an integer that the narrowest format holds
-exactly, nothing is rounded, and the result must be equal bit by bit.
+  exactly, nothing is rounded, and the result must be equal bit by bit.
 - *Bounds.* If ``n`` products are added up in any order with unit roundoff ``u``, the error is at
-most ``gamma(n, u)`` times the sum of the absolute products (Higham, Accuracy and Stability of
+  most ``gamma(n, u)`` times the sum of the absolute products (Higham, Accuracy and Stability of
   Numerical Algorithms, section 3.1).
 """
 

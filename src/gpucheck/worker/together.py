@@ -122,7 +122,7 @@ class Together:
 
         Raises:
             Failed: ``wrong-value``. It is raised only after the last collective, because the other
-            ranks wait in it.
+                ranks wait in it.
         """
         self._stamp()
         wrong = [found for found in map(self._add_up, self._sizes) if found is not None]
