@@ -119,6 +119,13 @@ class Children:
         self._leaving = [child for child in self._leaving if not child.gone()]
         return heard
 
+    def give_up(self, name: str, problem: str) -> Done:
+        """Kill a task whose answer makes no sense, and return its end."""
+        child = self._under_way.pop(name, None)
+        if child is not None:
+            child.kill()
+        return Done(name=name, status="crashed", seconds=0.0, problem=problem)
+
     def stop(self) -> None:
         """Kill the children that still run, and reap those that have ended."""
         for child in self._under_way.values():
@@ -240,6 +247,11 @@ class _Forked(_Child):
         with contextlib.suppress(OSError):
             os.waitpid(self._pid, os.WNOHANG)
 
+    def _end_group(self) -> None:
+        """Kill the child, which has sent everything, and whatever a library has forked in it."""
+        with contextlib.suppress(OSError):
+            os.killpg(self._pid, signal.SIGKILL)
+
     def gone(self, *, wait: bool = False) -> bool:
         """Whether nothing is left to wait for; a child that had to be killed is not waited for."""
         with contextlib.suppress(OSError):
@@ -250,9 +262,9 @@ class _Forked(_Child):
         if kind == _ANSWER:
             self._events.append(self._said(payload))
         elif kind == _STAGE:
-            self._stage = payload.decode()
+            self._stage = payload.decode("utf-8", "replace")
         elif kind == _STARTED:
-            self._sessions.append(int(payload))
+            self._sessions += [int(payload)] if payload.isdigit() else []
         elif kind == _CRASH:
             self._end("crashed", payload.decode("utf-8", "replace"))
         else:
@@ -264,7 +276,8 @@ class _Forked(_Child):
         if status != "ok":
             self.kill()
             return
-        # It has sent everything and exits by itself: only its pipe and its entry remain.
+        # Its number stays its own until it is waited for.
+        self._end_group()
         os.close(self.pipe)
         self._exits = True
 
@@ -323,6 +336,9 @@ def _be_child(handle: int, work: Work) -> NoReturn:
         sys.stdout = sys.stderr = os.fdopen(null, "w")
         faulthandler.disable()
         _no_core_dump()
+        # The parent notices a signal by itself. It could not name one that became an exception.
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)
         pipe = _Pipe(handle)
         try:
             work(pipe)

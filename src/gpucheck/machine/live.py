@@ -118,6 +118,8 @@ class LiveHost(Host):
         def read() -> bytes:
             handle = os.open(self._at(path), _READ)
             try:
+                if stat_module.S_ISFIFO(os.fstat(handle).st_mode):
+                    raise OSError(errno.EINVAL, say("not a regular file"))
                 parts: list[bytes] = []
                 left = limit
                 while left > 0 and (part := _next_part(handle, left, first=not parts)):

@@ -285,25 +285,41 @@ class Collector:
 
     def _hear(self, children: Children, event: Said | Done) -> None:
         """Process a message; after a failure the rest of that child continues, each on its own."""
-        left = self._under_way[event.name]
         if isinstance(event, Said):
-            probe = left.pop(0)
+            self._take_in(children, event)
+            return
+        left = self._under_way[event.name]
+        self._under_way[event.name] = []
+        if not left:
+            return
+        status: Literal["crashed", "timed-out"]
+        status = "timed-out" if event.status == "timed-out" else "crashed"
+        problem = event.problem or say("ended without an answer")
+        self._failed(left[0], status, problem, event.seconds)
+        for probe in left[1:]:
+            if probe.sections <= self._sections.keys():
+                self._launch(children, probe.name, [probe])
+            else:
+                self._waiting.append(probe)
+
+    def _take_in(self, children: Children, event: Said) -> None:
+        """Take in an answer, which a driver's library in the same process may have damaged."""
+        left = self._under_way[event.name]
+        if not left:
+            return
+        try:
             answer = msgspec.msgpack.decode(event.data, type=_Answer)
-            section = msgspec.msgpack.decode(answer.section, type=probe.section)
+            section = msgspec.msgpack.decode(answer.section, type=left[0].section)
             _say_again(section, answer.sentences)
-            self._log.append(answer.log)
-            self._answered(probe, section, answer.seconds)
-            if left:
-                children.extend(event.name, self._deadline(left[0]))
-        elif left:
-            status: Literal["crashed", "timed-out"]
-            status = "timed-out" if event.status == "timed-out" else "crashed"
-            self._failed(left[0], status, event.problem, event.seconds)
-            for probe in left[1:]:
-                if probe.sections <= self._sections.keys():
-                    self._launch(children, probe.name, [probe])
-                else:
-                    self._waiting.append(probe)
+        except (ValueError, LookupError) as error:
+            problem = f"{type(error).__name__}: {error}"
+            self._hear(children, children.give_up(event.name, problem))
+            return
+        probe = left.pop(0)
+        self._log.append(answer.log)
+        self._answered(probe, section, answer.seconds)
+        if left:
+            children.extend(event.name, self._deadline(left[0]))
 
     def _call(self, probe: Probe) -> Section:
         return probe.collect(**{name: self._supply(need) for name, need in probe.needs.items()})
