@@ -70,7 +70,7 @@ def test_no_fault_of_the_machine_is_a_fault_of_gpucheck(fault: Fault, stand: Sta
     if fault.writes:
         _judge(fault, json.loads(ended.out))
     assert list(stand.temporary.iterdir()) == []
-    assert fault.leaves or wait_until(lambda: not alive(stand.mark), 10), "processes are left"
+    assert fault.leaves or wait_until(lambda: not alive(stand.mark), 20), "processes are left"
 
 
 def _judge(fault: Fault, report: dict[str, Any]) -> None:

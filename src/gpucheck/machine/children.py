@@ -32,6 +32,8 @@ _ANSWER, _STAGE, _STARTED, _END, _CRASH = b"a", b"s", b"p", b"e", b"c"
 _LIMIT = 64 * 1024 * 1024
 _FORKS = hasattr(os, "fork")
 _SHORTEST_WAIT = 0.02
+_LAST_MESSAGES = 0.1
+"""Seconds for the last messages of a child that was killed."""
 
 
 class Tell(Protocol):
@@ -239,13 +241,31 @@ class _Forked(_Child):
     def kill(self) -> None:
         """Kill the child and the sessions that it started; do not wait if it cannot be killed."""
         for session in self._sessions:
-            for send in (os.killpg, os.kill):
-                with contextlib.suppress(OSError):
-                    send(session, signal.SIGKILL)
+            _kill_session(session)
+        with contextlib.suppress(OSError):
+            self._kill_the_latest()
         with contextlib.suppress(OSError):
             os.close(self.pipe)
         with contextlib.suppress(OSError):
             os.waitpid(self._pid, os.WNOHANG)
+
+    def _kill_the_latest(self) -> None:
+        """Kill what the child has started since its messages were read.
+
+        A command announces itself before it begins, so the end of the pipe is the end of the list.
+        Only a child that cannot be killed keeps the pipe open.
+        """
+        end = time.monotonic() + _LAST_MESSAGES
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.pipe, selectors.EVENT_READ)
+            while selector.select(max(0.0, end - time.monotonic())):
+                data = os.read(self.pipe, 1 << 18)
+                self._bytes += data
+                if not data or len(self._bytes) > _LIMIT:
+                    break
+        while frame := _take_frame(self._bytes):
+            if frame[0] == _STARTED and frame[1].isdigit():
+                _kill_session(int(frame[1]))
 
     def _end_group(self) -> None:
         """Kill the child, which has sent everything, and whatever a library has forked in it."""
@@ -302,6 +322,12 @@ class _Forked(_Child):
                 "ended with exit status {status} in {stage}", status=status, stage=self._stage
             )
         return say("ended with exit status {status}", status=status)
+
+
+def _kill_session(leader: int) -> None:
+    for send in (os.killpg, os.kill):
+        with contextlib.suppress(OSError):
+            send(leader, signal.SIGKILL)
 
 
 class _Pipe:
