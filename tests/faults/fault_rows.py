@@ -279,7 +279,7 @@ def _signals() -> Iterator[Fault]:
 
 
 def _with_hanging_helpers(stand: Stand) -> None:
-    for program in ("nvidia-smi", "nvcc"):
+    for program in ("journalctl", "nvcc"):
         stand.program(program, f": >{stand.folder}/begun\nexec sleep 1000\n")
 
 
