@@ -22,6 +22,7 @@ from typing import Literal, NoReturn, Protocol
 
 import msgspec
 
+from gpucheck.facts.numbers import whole_number
 from gpucheck.language import say
 
 if sys.platform != "win32":
@@ -264,8 +265,8 @@ class _Forked(_Child):
                 if not data or len(self._bytes) > _LIMIT:
                     break
         while frame := _take_frame(self._bytes):
-            if frame[0] == _STARTED and frame[1].isdigit():
-                _kill_session(int(frame[1]))
+            for leader in _leader_in(frame[1]) if frame[0] == _STARTED else ():
+                _kill_session(leader)
 
     def _end_group(self) -> None:
         """Kill the child, which has sent everything, and whatever a library has forked in it."""
@@ -284,7 +285,7 @@ class _Forked(_Child):
         elif kind == _STAGE:
             self._stage = payload.decode("utf-8", "replace")
         elif kind == _STARTED:
-            self._sessions += [int(payload)] if payload.isdigit() else []
+            self._sessions += _leader_in(payload)
         elif kind == _CRASH:
             self._end("crashed", payload.decode("utf-8", "replace"))
         else:
@@ -322,6 +323,12 @@ class _Forked(_Child):
                 "ended with exit status {status} in {stage}", status=status, stage=self._stage
             )
         return say("ended with exit status {status}", status=status)
+
+
+def _leader_in(payload: bytes) -> tuple[int, ...]:
+    """Return the process that a message names; () if it names none."""
+    number = whole_number(payload.decode("ascii", "replace"))
+    return () if number is None else (number,)
 
 
 def _kill_session(leader: int) -> None:
