@@ -3,6 +3,7 @@
 import contextlib
 import gc
 import os
+import signal
 import sys
 from typing import NoReturn
 
@@ -12,8 +13,14 @@ def main() -> NoReturn:
     # A run is short and creates few cycles: collecting them takes a tenth of its time. That begins
     # with the imports.
     gc.disable()
+    # Ctrl-C during the imports ends the process at once, without the traceback of an import.
+    handles_interrupt = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if handles_interrupt:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     from gpucheck import cli  # noqa: PLC0415
 
+    if handles_interrupt:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         cli.main()
     except SystemExit as end:

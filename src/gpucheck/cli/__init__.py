@@ -219,10 +219,12 @@ def _leave(number: int, _frame: FrameType | None) -> NoReturn:
 def _unexpected(error: Exception) -> str:
     if isinstance(error, OSError) and error.errno in _NO_SPACE:
         return say("the output cannot be written: {why}", why=error.strerror)
-    if isinstance(error, OSError) and error.errno in _NO_ROOM:
+    no_memory = OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+    cause = no_memory if isinstance(error, MemoryError) else error
+    if isinstance(cause, OSError) and cause.errno in _NO_ROOM:
         return say(
             "a limit on processes, files or memory leaves no room to work: {why}",
-            why=error.strerror,
+            why=cause.strerror,
         )
     words = printable(f"{type(error).__name__}: {error}")
     return say("a fault of gpucheck itself, please report it: {error}", error=words)

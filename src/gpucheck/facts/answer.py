@@ -1,4 +1,4 @@
-"""What a machine answers to a question, and how its sources and problems are noted."""
+"""A machine's answer to a question, and the notes about its sources and problems."""
 
 from collections.abc import Callable
 from typing import Generic, TypeVar
@@ -48,7 +48,7 @@ class Answer(msgspec.Struct, Generic[T], frozen=True):
 
 
 def said_by(error: BaseException) -> str:
-    """Return what an error says: the sentence that it was raised with, or else its text."""
+    """Return the message of an error: the sentence that it was raised with, or else its text."""
     ours = next((part for part in error.args if isinstance(part, Sentence)), None)
     return str(error) if ours is None else ours
 
@@ -61,7 +61,7 @@ class Notes:
         self.problems: dict[str, str] = {}
 
     def take(self, field: str, answer: Answer[T]) -> T | None:
-        """Note where the field comes from, or what was wrong, and return its value."""
+        """Note the source or the problem of the field, and return its value."""
         if answer.value is None:
             self.problems[field] = answer.complaint
         else:

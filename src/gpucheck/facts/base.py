@@ -31,11 +31,11 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     problems: dict[str, str] = {}
 
     def source(self, field: str) -> str:
-        """Return where the field was read, "" if not recorded."""
+        """Return the source of the field, "" if not recorded."""
         return self.sources.get(field) or self.sources.get("*", "")
 
     def problem(self, field: str) -> str:
-        """Return why the field is unknown, "" if not recorded."""
+        """Return the problem of the field, which is why it is unknown; "" if not recorded."""
         return self.problems.get(field) or self.problems.get("*", "")
 
 

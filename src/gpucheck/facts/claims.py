@@ -1,4 +1,4 @@
-"""What every claim about a cause says: how bad it is, how sure, and what to do."""
+"""What every claim about a cause states: how severe it is, how certain, and what to do."""
 
 import enum
 from typing import Literal, get_args
@@ -36,8 +36,8 @@ CLASSES: tuple[CommandClass, ...] = get_args(CommandClass)
 class Fix(msgspec.Struct, frozen=True, kw_only=True):
     """One way to fix a finding: what to do in words, the commands to copy, how to verify.
 
-    ``classes`` are those of the commands, ``""`` for one that is in none. ``cautions`` say whom the
-    commands interrupt, and what to do first. The engine fills in both.
+    ``classes`` are the classes of the commands, ``""`` for an unclassified command. ``cautions``
+    say whose work the commands interrupt, and what to do first. The engine fills in both.
     """
 
     text: str
@@ -48,12 +48,12 @@ class Fix(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def reach(self) -> CommandClass | None:
-        """The class of its most far-reaching command; None if it has no classified command."""
+        """The class of its most far-reaching command; None if no command is classified."""
         return max((one for one in self.classes if one), key=CLASSES.index, default=None)
 
 
 def or_else(fix: Fix) -> Fix:
-    """Return a fix in the words of an alternative to the one before it."""
+    """Return a fix worded as an alternative to the fix before it."""
     inner = _inner(fix.text)
     if fix.text.startswith("On "):
         return _joined(fix, say("Or, {fix}.", fix=inner))
@@ -61,7 +61,7 @@ def or_else(fix: Fix) -> Fix:
 
 
 def also(fix: Fix) -> Fix:
-    """Return a fix in the words of one that is needed beside the one before it."""
+    """Return a fix worded as one that is needed in addition to the fix before it."""
     inner = _inner(fix.text)
     if fix.text.startswith("On "):
         return _joined(fix, say("And, {fix}.", fix=inner))

@@ -6,7 +6,7 @@ from gpucheck.facts import Facts, Private, Section
 
 
 class CudaDevice(Facts, frozen=True, kw_only=True):
-    """One device as the CUDA driver counts them (after CUDA_VISIBLE_DEVICES)."""
+    """One device, numbered as by the CUDA driver (after CUDA_VISIBLE_DEVICES)."""
 
     device_name: str | None = None
     compute_capability: str | None = None
@@ -14,7 +14,7 @@ class CudaDevice(Facts, frozen=True, kw_only=True):
 
 
 class CudaDriver(Section, frozen=True, kw_only=True):
-    """The most direct facts about a driver."""
+    """The facts that the driver itself reports."""
 
     name: ClassVar[str] = "cuda_driver"
 

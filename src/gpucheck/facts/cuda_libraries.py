@@ -21,7 +21,7 @@ class CudaLibrary(Facts, frozen=True, kw_only=True):
 
 
 class CudaLibraries(Section, frozen=True, kw_only=True):
-    """Every copy found, wheels first."""
+    """Every copy that was found; those in wheels come first."""
 
     name: ClassVar[str] = "cuda_libraries"
 

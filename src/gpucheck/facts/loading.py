@@ -25,7 +25,7 @@ path; ``default``: a folder that is built into the loader."""
 
 
 class LoadedLibrary(Facts, frozen=True, kw_only=True):
-    """A library that torch would have in its process, or would open on first use."""
+    """A library that is loaded by ``import torch``, or that torch opens on first use."""
 
     soname: str = ""
     """The name by which it is requested: ``libcudnn.so.9``."""
@@ -62,7 +62,7 @@ class MissingLibrary(Facts, frozen=True, kw_only=True):
 
 
 class MissingVersion(Facts, frozen=True, kw_only=True):
-    """A version or symbol that one library needs of another and that is missing there."""
+    """A version or symbol that one library needs from another, which does not define it."""
 
     needed_by: str = ""
     """``libtorch_cpu.so``"""
@@ -79,7 +79,7 @@ class MissingVersion(Facts, frozen=True, kw_only=True):
 
 
 class Loading(Section, frozen=True, kw_only=True):
-    """What ``import torch`` would load, resolved in the way of the dynamic loader."""
+    """What ``import torch`` would load, resolved as the dynamic loader does."""
 
     name: ClassVar[str] = "loading"
 

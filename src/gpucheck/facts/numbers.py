@@ -1,7 +1,7 @@
 """Numbers in texts that others wrote.
 
-``"²".isdigit()`` is true, and ``int("²")`` raises; so does ``int`` of more than 4300 digits. And
-JSON readers do not take numbers of any size.
+``"²".isdigit()`` is true, but ``int("²")`` raises, and so does ``int`` of more than 4300 digits.
+JSON readers also limit the size of numbers.
 """
 
 import re
@@ -15,7 +15,7 @@ _LONG = rb"[0-9]{%d}" % (_LONGEST + 1)
 
 
 def whole_number(text: str) -> int | None:
-    """Return the number of a text that is nothing but up to twelve ASCII digits, else None."""
+    """Return the number in a text of one to twelve ASCII digits; None for any other text."""
     if text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS:
         return int(text)
     return None
@@ -25,8 +25,8 @@ def refuse_long_numbers(data: bytes) -> None:
     """Refuse JSON with a whole number of more than 64 bits, which no float and few readers take.
 
     Raises:
-        ValueError: there is one, or it may be one and the data is no JSON.
-        RecursionError: the data is nested too deeply to look for it.
+        ValueError: there is such a number, or there may be one and the data is not JSON.
+        RecursionError: the data is nested too deeply to be searched.
     """
     if re.search(_LONG, data) is None:
         return

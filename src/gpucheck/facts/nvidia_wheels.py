@@ -20,7 +20,7 @@ class PinnedWheel(Facts, frozen=True, kw_only=True):
 
 
 class DamagedLibrary(Facts, frozen=True, kw_only=True):
-    """A library that is not as its wheel installed it."""
+    """A library whose file differs from the one that its wheel installed."""
 
     project: str | None = None
     version: str | None = None
@@ -36,7 +36,7 @@ class DamagedLibrary(Facts, frozen=True, kw_only=True):
 
 
 class SharedLibrary(Facts, frozen=True, kw_only=True):
-    """A library file that two installed wheels claim: each wrote it, the last one won."""
+    """A library file that several installed wheels contain; the wheel installed last wrote it."""
 
     library: str | None = None
     path: Annotated[str | None, Private("path")] = None
@@ -47,7 +47,7 @@ class SharedLibrary(Facts, frozen=True, kw_only=True):
 
 
 class NvidiaWheels(Section, frozen=True, kw_only=True):
-    """The wheels that torch requires and every nvidia-* wheel, from their metadata and files."""
+    """The wheels that torch requires, and every other nvidia-* wheel, from metadata and files."""
 
     name: ClassVar[str] = "nvidia_wheels"
 

@@ -22,7 +22,7 @@ class Distribution(Facts, frozen=True, kw_only=True):
 
 
 class Packages(Section, frozen=True, kw_only=True):
-    """Distributions of the target, in the order found; one project may occur twice."""
+    """Distributions of the target, in the order of sys.path; a project may occur twice."""
 
     name: ClassVar[str] = "packages"
 

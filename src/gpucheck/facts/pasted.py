@@ -22,7 +22,7 @@ class Sign(Facts, frozen=True, kw_only=True):
 
 
 class Taken(Facts, frozen=True, kw_only=True):
-    """A format that was recognised in a text (or in one of several files), and its facts."""
+    """A format that was recognised in a text (or in one of several files), and the facts in it."""
 
     format: str | None = None
     file: str | None = None
@@ -37,7 +37,7 @@ class Taken(Facts, frozen=True, kw_only=True):
 
 
 class Failed(Facts, frozen=True, kw_only=True):
-    """The exception that a text is about."""
+    """The exception that a text reports."""
 
     exception: str | None = None
     """Its class, with modules if the text has them."""

@@ -23,9 +23,10 @@ _Line = Annotated[str, msgspec.Meta(max_length=300)]
 
 
 class Look(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the supervisor of a rank saw of its worker before it ended it for a time-out.
+    """What a rank's supervisor saw of the worker before it ended the worker for a time-out.
 
-    ``state`` and ``zygote`` (of the process that forks the workers) were so twice, a second apart.
+    ``state``, and ``zygote`` (the state of the process that forks the workers), were the same in
+    two looks, a second apart.
     """
 
     state: ProcessState | None = None
@@ -51,11 +52,11 @@ class Look(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class Culprit(Facts, frozen=True, kw_only=True):
-    """A rank, a GPU, a node or a link that is to blame, or may be.
+    """A rank, a GPU, a node or a link that is, or may be, to blame.
 
-    One culprit is one cause. In ``ranks`` a rank or a GPU has one entry, a node all of its ranks,
-    and a link the two ranks at its ends (``is_link``). ``hosts`` are the hosts of ``ranks``, each
-    once, in the same order. "A link or either node" has both hosts and a lower confidence.
+    Each culprit is one cause. ``ranks`` has one entry for a rank or a GPU, all ranks of a node, and
+    the ranks at both ends of a link (``is_link``). ``hosts`` are the hosts of ``ranks``, each once,
+    in the same order. "A link or either node" has both hosts and a lower confidence.
     """
 
     slug: str
@@ -81,7 +82,7 @@ class Culprit(Facts, frozen=True, kw_only=True):
 
 
 class RankOutcome(Facts, frozen=True, kw_only=True):
-    """One rank of the job: where it ran, how far it came, what it measured."""
+    """One rank of the job: where it ran, how far it got, and what it measured."""
 
     rank: int
     task: int

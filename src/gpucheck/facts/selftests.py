@@ -30,7 +30,7 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SelfTest(Facts, frozen=True, kw_only=True):
-    """The result of one self-test on one device, or in one rank."""
+    """The result of one self-test on one device or in one rank."""
 
     name: str
     rank: int = 0
@@ -51,7 +51,7 @@ class SelfTest(Facts, frozen=True, kw_only=True):
 
     @property
     def went_wrong(self) -> bool:
-        """Whether it shows that something is wrong."""
+        """Whether the result shows a fault."""
         return self.status not in ("passed", "skipped")
 
     def words(self) -> list[str]:
@@ -71,7 +71,7 @@ class SelfTest(Facts, frozen=True, kw_only=True):
 
     @property
     def place(self) -> str:
-        """Where it ran, in words."""
+        """The place where it ran, in words."""
         return (
             say("rank {rank} on {device}", rank=self.rank, device=self.device)
             if self.world_size > 1
@@ -112,7 +112,7 @@ class SelfTests(Section, frozen=True, kw_only=True):
     """Wall time of all tests together."""
 
     def of(self, *names: str) -> list[tuple[str, SelfTest]]:
-        """Return the results of the tests of these names (of all if none), each with its path."""
+        """Return the results of the named tests (of all if none is named), each with its path."""
         return [
             (f"selftests.results.{at}", result)
             for at, result in enumerate(self.results or ())
@@ -120,7 +120,7 @@ class SelfTests(Section, frozen=True, kw_only=True):
         ]
 
     def device_names(self) -> dict[str, str]:
-        """Return torch's names of the CUDA devices that it sees, by ``cuda:0``."""
+        """Return torch's name of each CUDA device that it sees, by device: ``cuda:0``."""
         found = {}
         for _path, first in self.of("import-torch"):
             seen = first.data.get("devices")
@@ -130,11 +130,11 @@ class SelfTests(Section, frozen=True, kw_only=True):
         return found
 
     def wrong(self) -> list[tuple[str, SelfTest]]:
-        """Return the results that show that something is wrong, each with its path."""
+        """Return the results that show a fault, each with its path."""
         return [(path, result) for path, result in self.of() if result.went_wrong]
 
     def passed_on_every_gpu(self, name: str) -> bool:
-        """Whether this test was run on every GPU that torch sees, and passed on each."""
+        """Whether this test was run on every GPU that torch sees and passed on each."""
         results = [result for _path, result in self.of(name) if result.device.startswith(_CUDA)]
         passed = {
             device

@@ -216,8 +216,8 @@ def decode(data: bytes) -> Snapshot:
     gpucheck wrote them.
 
     Raises:
-        msgspec.DecodeError: the data is neither.
-        UnicodeDecodeError: it is not text.
+        msgspec.DecodeError: the data is neither a snapshot nor a report.
+        UnicodeDecodeError: the data is not text.
     """
     data = _in_utf_8(data)
     if data.count(b"{") > MOST_OBJECTS or data.count(b",") > MOST_COMMAS:

@@ -28,7 +28,7 @@ class Compiler(Facts, frozen=True, kw_only=True):
 
 
 class Toolkits(Section, frozen=True, kw_only=True):
-    """What an extension build would find."""
+    """The toolkits and compilers that the build of an extension would find."""
 
     name: ClassVar[str] = "toolkits"
 

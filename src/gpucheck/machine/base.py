@@ -78,7 +78,7 @@ class Host(abc.ABC):
 
     @abc.abstractmethod
     def identity(self) -> Identity:
-        """Who asks, and ``uname``."""
+        """Return the user who asks, and ``uname``."""
 
     @abc.abstractmethod
     def env(self) -> Mapping[str, str]:
@@ -128,11 +128,11 @@ class Host(abc.ABC):
 
     @abc.abstractmethod
     def stat(self, path: str) -> Answer[Stat]:
-        """Describe what is at the path; links are followed."""
+        """Describe the file at the path; links are followed."""
 
     @abc.abstractmethod
     def real_path(self, path: str) -> Answer[str]:
-        """Follow every link of the path; missing if nothing is there."""
+        """Follow every link in the path; missing if there is no such file."""
 
     @abc.abstractmethod
     def space(self, path: str) -> Answer[Space]:
@@ -171,16 +171,16 @@ class Host(abc.ABC):
         return self.read(path, 4096).map(lambda text: text.strip("\x00 \t\r\n"))
 
     def exists(self, path: str) -> Answer[bool]:
-        """Whether something is there; a problem if even that cannot be found out."""
+        """Whether there is a file; a problem if even that cannot be determined."""
         return self.stat(path).map(lambda _stat: True).absent(value=False)
 
     def clock(self) -> float:
-        """Return seconds for time limits; a live host leaves out the waiting for a processor."""
+        """Return seconds for time limits; on a live host, without the waiting for a processor."""
         return time.monotonic()
 
     def stage(self, name: str) -> None:  # noqa: B027  # only a live child has a parent to tell
         """Name the dangerous step that comes next, so that a hang or a crash names it."""
 
     def recorded(self) -> dict[str, Any]:
-        """Return all questions and answers if this host records, otherwise None."""
+        """Return all questions and answers if this host records them, otherwise None."""
         return {}

@@ -23,6 +23,7 @@ from typing import Literal, NoReturn, Protocol
 
 import msgspec
 
+from gpucheck.facts.numbers import whole_number
 from gpucheck.language import say
 
 if sys.platform != "win32":
@@ -33,6 +34,8 @@ _ANSWER, _STAGE, _STARTED, _END, _CRASH = b"a", b"s", b"p", b"e", b"c"
 _LIMIT = 64 * 1024 * 1024
 _FORKS = hasattr(os, "fork")
 _SHORTEST_WAIT = 0.02
+_LAST_MESSAGES = 0.1
+"""Seconds for the last messages of a child that was killed."""
 
 
 class Tell(Protocol):
@@ -69,7 +72,7 @@ class Done(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def waited_for_processor(pid: int | str = "self") -> float:
-    """Return for how many seconds a process was ready and got no processor; 0 if it is unknown."""
+    """Return for how many seconds a process has waited for a processor; 0 if unknown."""
     try:
         with open(f"/proc/{pid}/schedstat", encoding="ascii") as file:  # noqa: PTH123  # no pathlib in a check
             text = file.read()
@@ -82,8 +85,8 @@ class Children:
     """The tasks that are running.
 
     Args:
-        latest: until when a deadline is put off by the time that a task had to wait for a
-            processor, as a time of ``time.monotonic()``; None never puts one off.
+        latest: the latest time (of ``time.monotonic()``) to which waiting for a processor may
+            extend a deadline; None never extends one.
     """
 
     def __init__(self, latest: float | None = None) -> None:
@@ -107,7 +110,7 @@ class Children:
         return list(self._under_way)
 
     def wait(self, until: float) -> list[Said | Done]:
-        """Wait until a task answers or ends, a deadline passes, or the time ``until`` comes."""
+        """Wait until a task answers or ends, a deadline passes, or the time ``until`` has come."""
         end = min([until, *(child.deadline for child in self._under_way.values())])
         if _FORKS:
             self._select(end)
@@ -120,8 +123,15 @@ class Children:
         self._leaving = [child for child in self._leaving if not child.gone()]
         return heard
 
+    def give_up(self, name: str, problem: str) -> Done:
+        """Kill a task whose answer makes no sense, and return its end."""
+        child = self._under_way.pop(name, None)
+        if child is not None:
+            child.kill()
+        return Done(name=name, status="crashed", seconds=0.0, problem=problem)
+
     def stop(self) -> None:
-        """Kill what still runs, and wait for what has ended by itself."""
+        """Kill the children that still run, and reap those that have ended."""
         for child in self._under_way.values():
             child.kill()
         for child in self._leaving:
@@ -141,7 +151,7 @@ class Children:
 
 
 class _Child:
-    """What a forked and a threaded child have in common."""
+    """The common part of a forked and a threaded child."""
 
     def __init__(self, name: str, deadline: float, latest: float | None) -> None:
         self.deadline = deadline
@@ -214,14 +224,15 @@ class _Forked(_Child):
         return events
 
     def renew(self, deadline: float) -> None:
-        """Set another deadline; what the child waited for a processor until now is over."""
+        """Set another deadline; earlier waiting for a processor does not extend it."""
         self._waited = waited_for_processor(self._pid)
         super().renew(deadline)
 
     def _put_off(self) -> bool:
-        """Put the deadline off by the time that the child waited for a processor since the last.
+        """Extend the deadline by the child's waiting for a processor since the last call.
 
-        A busy machine thus costs no answer; a child that hangs on anything else gets no more time.
+        So no answer is lost on a busy machine. A child that hangs for another reason gets no more
+        time.
         """
         waited = waited_for_processor(self._pid)
         more, self._waited = waited - self._waited, waited
@@ -234,16 +245,39 @@ class _Forked(_Child):
     def kill(self) -> None:
         """Kill the child and the sessions that it started; do not wait if it cannot be killed."""
         for session in self._sessions:
-            for send in (os.killpg, os.kill):
-                with contextlib.suppress(OSError):
-                    send(session, signal.SIGKILL)
+            _kill_session(session)
+        with contextlib.suppress(OSError):
+            self._kill_the_latest()
         with contextlib.suppress(OSError):
             os.close(self.pipe)
         with contextlib.suppress(OSError):
             os.waitpid(self._pid, os.WNOHANG)
 
+    def _kill_the_latest(self) -> None:
+        """Kill what the child has started since its messages were read.
+
+        A command announces itself before it begins, so the end of the pipe is the end of the list.
+        Only a child that cannot be killed keeps the pipe open.
+        """
+        end = time.monotonic() + _LAST_MESSAGES
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.pipe, selectors.EVENT_READ)
+            while selector.select(max(0.0, end - time.monotonic())):
+                data = os.read(self.pipe, 1 << 18)
+                self._bytes += data
+                if not data or len(self._bytes) > _LIMIT:
+                    break
+        while frame := _take_frame(self._bytes):
+            for leader in _leader_in(frame[1]) if frame[0] == _STARTED else ():
+                _kill_session(leader)
+
+    def _end_group(self) -> None:
+        """Kill the child, which has sent everything, and whatever a library has forked in it."""
+        with contextlib.suppress(OSError):
+            os.killpg(self._pid, signal.SIGKILL)
+
     def gone(self, *, wait: bool = False) -> bool:
-        """Whether nothing is left to wait for; one that had to be killed is not waited for."""
+        """Whether nothing is left to wait for; a child that had to be killed is not waited for."""
         with contextlib.suppress(OSError):
             return not self._exits or os.waitpid(self._pid, 0 if wait else os.WNOHANG)[0] != 0
         return True
@@ -252,9 +286,9 @@ class _Forked(_Child):
         if kind == _ANSWER:
             self._events.append(self._said(payload))
         elif kind == _STAGE:
-            self._stage = payload.decode()
+            self._stage = payload.decode("utf-8", "replace")
         elif kind == _STARTED:
-            self._sessions.append(int(payload))
+            self._sessions += _leader_in(payload)
         elif kind == _CRASH:
             self._end("crashed", payload.decode("utf-8", "replace"))
         else:
@@ -266,7 +300,8 @@ class _Forked(_Child):
         if status != "ok":
             self.kill()
             return
-        # It has sent everything and exits by itself: only its pipe and its entry remain.
+        # Its number stays its own until it is waited for.
+        self._end_group()
         os.close(self.pipe)
         self._exits = True
 
@@ -291,6 +326,18 @@ class _Forked(_Child):
                 "ended with exit status {status} in {stage}", status=status, stage=self._stage
             )
         return say("ended with exit status {status}", status=status)
+
+
+def _leader_in(payload: bytes) -> tuple[int, ...]:
+    """Return the process that a message names; () if it names none."""
+    number = whole_number(payload.decode("ascii", "replace"))
+    return () if number is None else (number,)
+
+
+def _kill_session(leader: int) -> None:
+    for send in (os.killpg, os.kill):
+        with contextlib.suppress(OSError):
+            send(leader, signal.SIGKILL)
 
 
 class _Pipe:
@@ -325,6 +372,9 @@ def _be_child(handle: int, work: Work) -> NoReturn:
         sys.stdout = sys.stderr = os.fdopen(null, "w")
         faulthandler.disable()
         _no_core_dump()
+        # The parent notices a signal by itself. It could not name one that became an exception.
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)
         pipe = _Pipe(handle)
         try:
             work(pipe)
@@ -389,7 +439,7 @@ class _Threaded(_Child):
         """Abandon the thread: it cannot be killed, but a daemon does not keep the process alive."""
 
     def gone(self, *, wait: bool = False) -> bool:  # noqa: ARG002  # as of a process
-        """Whether nothing is left to wait for: a daemon thread needs nobody."""
+        """Whether nothing is left to wait for: a daemon thread needs no reaping."""
         return True
 
     def _run(self, work: Work) -> None:

@@ -15,6 +15,7 @@ from gpucheck.machine.base import OUTPUT_LIMIT, Ran
 
 _CHUNK = 65536
 _GRACE = 0.2
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.0005, 0.05
 
 
 def run(
@@ -28,11 +29,13 @@ def run(
     """Run ``argv`` for at most ``timeout`` seconds; keep at most 1 MiB of each stream.
 
     ``stdin`` is written at once, so it must fit into a pipe (64 KiB on Linux). A command that does
-    not end is killed with its session, or left behind when it cannot be killed. ``started`` gets
-    the process id at once, so that a killed probe does not leave its command running.
+    not end is killed with its session, or left behind when it cannot be killed. What a command has
+    left in its process group is killed as well. ``started`` gets the process id before the command
+    begins, so that a probe that is killed at any moment does not leave its command running.
     """
     words = " ".join(argv[:3])
     end = time.monotonic() + timeout
+    unix = os.name != "nt"
     try:
         process = subprocess.Popen(  # noqa: S603  # argv is ours, no shell
             list(argv),
@@ -41,18 +44,18 @@ def run(
             stderr=subprocess.PIPE,
             env=_c_locale(env),
             start_new_session=True,
+            preexec_fn=(lambda: _announce(started)) if unix else None,  # noqa: PLW1509  # no threads
         )
     except FileNotFoundError:
         return Answer(None, words, say("not found"), missing=True)
     except (OSError, ValueError) as error:
         return Answer(None, words, say("did not start: {error}", error=error))
-    started(process.pid)
     if process.stdin is not None:
         with contextlib.suppress(OSError):
             process.stdin.write(stdin)
         with contextlib.suppress(OSError):
             process.stdin.close()
-    if os.name == "nt":
+    if not unix:
         return _communicate(process, words, timeout)
     return _collect(process, words, end)
 
@@ -105,9 +108,32 @@ def _close(stream: "IO[bytes] | int | object") -> None:
 
 def _wait(process: "subprocess.Popen[bytes]", end: float) -> int | None:
     try:
+        if hasattr(os, "waitid"):  # macOS has it from Python 3.13 on
+            if not _wait_for_end(process.pid, end + _GRACE):
+                return None
+            # Until the leader is waited for, no other process can get the number of its group.
+            with contextlib.suppress(OSError):
+                os.killpg(process.pid, signal.SIGKILL)
         return process.wait(max(0.0, end - time.monotonic()) + _GRACE)
     except subprocess.TimeoutExpired:
         return None
+
+
+def _wait_for_end(pid: int, end: float) -> bool:
+    """Wait until the child has ended, but do not reap it; False if the time ran out first."""
+    pause = _SHORTEST_PAUSE
+    with contextlib.suppress(ChildProcessError):  # SIGCHLD is ignored: the kernel has reaped it
+        while os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+            if time.monotonic() >= end:
+                return False
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+    return True
+
+
+def _announce(started: Callable[[int], None]) -> None:
+    with contextlib.suppress(OSError):
+        started(os.getpid())
 
 
 def _kill(process: "subprocess.Popen[bytes]") -> None:

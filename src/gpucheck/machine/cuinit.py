@@ -1,17 +1,17 @@
 """Asks the CUDA driver itself through ctypes. It may hang or crash: use it in a child only.
 
-No context is created: that takes seconds and GPU memory. The raw form is what a recorded machine
-keeps as ``cuinit.json``; wherever a value after ``load_error`` is expected, ``{"error": CODE}`` may
-stand instead, with the code of the driver or a text where it was not the driver that failed::
+No context is created, because that takes seconds and GPU memory. A recorded machine keeps the raw
+form as ``cuinit.json``. In place of any value after ``load_error`` there may be ``{"error":
+CODE}``: the driver's code, or a text if something other than the driver failed::
 
     {"library": "/usr/lib/x86_64-linux-gnu/libcuda.so.535.54.03", "load_error": "",
      "init_code": 0, "cuda_version": 12020, "device_count": 1,
      "devices": [{"name": "NVIDIA H100 80GB HBM3", "compute_capability": [9, 0],
                   "uuid": "8a2f3c61-0b8d-4c39-9d2b-7f3f4c1e5a90"}]}
 
-When the library cannot be loaded, ``library`` is "", ``load_error`` has the loader's words and
-nothing else is there. When ``init_code`` is not 0 (100 no device, 34 a stub library, 803 a
-mismatch ...), ``device_count`` and ``devices`` are not there.
+If the library cannot be loaded, ``library`` is "", ``load_error`` has the loader's message, and the
+other keys are missing. If ``init_code`` is not 0 (100 no device, 34 a stub library, 803 a mismatch
+...), ``device_count`` and ``devices`` are missing.
 """
 
 import ctypes
@@ -55,7 +55,7 @@ def ask(host: "Host") -> Answer[dict[str, Any]]:
 
 
 def _load() -> tuple[ctypes.CDLL | None, str]:
-    """Load the library as the loader finds it, or WSL's; else return the loader's words."""
+    """Load the library that the loader finds, or WSL's; otherwise return the loader's message."""
     problem = ""
     for name in (LIBRARY, WSL_LIBRARY):
         if name == WSL_LIBRARY and not os.path.exists(name):  # noqa: PTH110  # no pathlib for it
@@ -74,7 +74,7 @@ def _dll(name: str) -> ctypes.CDLL:
 
 
 def _path_of(library: ctypes.CDLL) -> str:
-    """Return the path of the loaded file according to the kernel; else the name asked for."""
+    """Return the path of the loaded file according to the kernel, or else the requested name."""
     try:
         with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:  # noqa: PTH123
             for line in maps:

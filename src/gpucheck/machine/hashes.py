@@ -1,4 +1,4 @@
-"""The SHA-256 of a file, read as a stream with little memory."""
+"""Computes the SHA-256 of a file, as a stream and with little memory."""
 
 import errno
 import os
@@ -16,7 +16,7 @@ def sha256(path: str, seconds: float, clock: Callable[[], float] = time.monotoni
     """Return the SHA-256 of a regular file in hexadecimal digits.
 
     Raises:
-        OSError: it cannot be read, is no regular file, or reading it took more than ``seconds``.
+        OSError: the file cannot be read, is not regular, or took more than ``seconds`` to read.
     """
     import hashlib  # noqa: PLC0415  # takes 2 ms, and is used with -v only
 

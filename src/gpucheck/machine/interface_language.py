@@ -9,11 +9,11 @@ _CHINESE = 0x04
 
 
 def speaks_chinese() -> bool:
-    """Whether the user of this Windows has it in Chinese; False on other systems."""
+    """Whether this user's Windows interface is Chinese; False on other systems."""
     windows: Any = getattr(ctypes, "windll", None)
     return windows is not None and is_chinese(windows.kernel32.GetUserDefaultUILanguage())
 
 
 def is_chinese(langid: int) -> bool:
-    """Whether a LANGID is that of a Chinese, of whichever country."""
+    """Whether a LANGID is Chinese, in any region."""
     return langid & _PRIMARY == _CHINESE

@@ -72,7 +72,7 @@ class LiveHost(Host):
         self._tell = tell
 
     def clock(self) -> float:
-        """Return seconds for time limits, without those in which this process got no processor."""
+        """Return seconds for time limits, without this process's waiting for a processor."""
         return super().clock() - waited_for_processor()
 
     def stage(self, name: str) -> None:
@@ -81,7 +81,7 @@ class LiveHost(Host):
             self._tell.stage(name)
 
     def identity(self) -> Identity:
-        """Who asks, and ``uname``."""
+        """Return the user who asks, and ``uname``."""
         unix = hasattr(os, "uname")
         release, version, machine, node = _uname()
         return Identity(
@@ -118,6 +118,8 @@ class LiveHost(Host):
         def read() -> bytes:
             handle = os.open(self._at(path), _READ)
             try:
+                if stat_module.S_ISFIFO(os.fstat(handle).st_mode):
+                    raise OSError(errno.EINVAL, say("not a regular file"))
                 parts: list[bytes] = []
                 left = limit
                 while left > 0 and (part := _next_part(handle, left, first=not parts)):
@@ -193,7 +195,7 @@ class LiveHost(Host):
         return _ask(folder, look)
 
     def stat(self, path: str) -> Answer[Stat]:
-        """Describe what is at the path; links are followed."""
+        """Describe the file at the path; links are followed."""
 
         def look() -> Stat:
             info = os.stat(self._at(path))  # noqa: PTH116  # paths are strings here
@@ -281,7 +283,7 @@ class LiveHost(Host):
         return nvml.ask(self)
 
     def cuinit(self) -> Answer[dict[str, Any]]:
-        """``cuInit(0)`` and what follows."""
+        """Ask the CUDA driver: ``cuInit(0)``, its version and its devices."""
         from gpucheck.machine import cuinit  # noqa: PLC0415
 
         return cuinit.ask(self)
@@ -295,7 +297,7 @@ class LiveHost(Host):
         return self._root + self._resolve(path) if self._root else path
 
     def _resolve(self, path: str) -> str:
-        """Follow links like a process whose root is the sysroot."""
+        """Follow links as for a process whose root is the sysroot."""
         if not self._root:
             return os.path.realpath(path)
         done = ""
@@ -322,8 +324,8 @@ class LiveHost(Host):
 def _next_part(handle: int, left: int, *, first: bool) -> bytes:
     """Read the next part; b"" at the end.
 
-    The kernel's log gives one message a call, EPIPE where messages were lost, EINVAL when the
-    next does not fit, and EAGAIN at its end: what was read until then is kept.
+    The kernel's log returns one message per call, EPIPE if messages were lost, EINVAL if the next
+    one does not fit, and EAGAIN at its end. What was read before an error is kept.
     """
     for _ in range(_MOST_GAPS):
         try:

@@ -1,4 +1,4 @@
-"""Finds files by a shell pattern and programs on PATH, without modules slow to import."""
+"""Finds files by a shell pattern and programs on PATH, without modules that are slow to import."""
 # Names are strings here, as the door to the machine hands them out.
 # ruff: noqa: PTH113, PTH118, PTH207, PTH208
 

@@ -1,9 +1,9 @@
 """Asks NVML everything once and returns raw answers. It may hang or crash: use it in a child only.
 
-The raw form is what a recorded machine keeps as ``nvml.json``. Wherever a value is expected, an
-object ``{"error": CODE}`` may stand instead: NVML's return code (3 not supported, 13 this driver
-lacks the function, 15 the GPU is lost), or a text where it was not NVML that failed. A key that is
-not there was not asked. Sizes are bytes, clocks MHz, temperatures degrees Celsius, powers mW::
+A recorded machine keeps the raw form as ``nvml.json``. In place of any value there may be an object
+``{"error": CODE}``: NVML's return code (3 not supported, 13 this driver lacks the function, 15 the
+GPU is lost), or a text if something other than NVML failed. A missing key was not queried. Sizes
+are in bytes, clocks in MHz, temperatures in degrees Celsius, powers in mW::
 
     {"library_found": true, "init_code": 0, "init_message": "",
      "driver_release": "580.95.05", "cuda_version": 13000,
@@ -30,10 +30,10 @@ not there was not asked. Sizes are bytes, clocks MHz, temperatures degrees Celsi
        "c2c": 1, "vbios": "96.00.74.00.01", "inforom": "G520.0200.00.05",
        "application_clock": 1980, "application_clock_default": 1980}]}
 
-A ``handle`` other than 0 is the code of the failure to get one; nothing else is asked then.
-``used`` of a process is null where the driver does not report it (Windows). When ``init_code`` is
-not 0, ``driver_release``, ``cuda_version`` and ``gpus`` are not there. ``init_code`` 12 is a
-library that cannot be found (``library_found`` false) or not be loaded (true). A machine without
+A ``handle`` other than 0 is the error code of the call that should return it; nothing else is then
+queried. ``used`` of a process is null if the driver does not report it (Windows). If ``init_code``
+is not 0, ``driver_release``, ``cuda_version`` and ``gpus`` are missing. ``init_code`` 12 means that
+the library was not found (``library_found`` false) or could not be loaded (true). A machine without
 the library has no ``nvml.json``.
 """
 
@@ -87,7 +87,7 @@ def ask(host: "Host") -> Answer[dict[str, Any]]:
 
 
 def _load() -> tuple[ctypes.CDLL | None, str]:
-    """Load the library as the loader finds it, or WSL's; else return the loader's words."""
+    """Load the library that the loader finds, or WSL's; otherwise return the loader's message."""
     try:
         return ctypes.CDLL(LIBRARY), ""
     except OSError as error:

@@ -1,7 +1,7 @@
-"""What a package index answers, and which index pip is configured for.
+"""Queries a package index, and finds the index that pip is configured for.
 
-Only ``gpucheck tables check --against-index`` asks it: the network is used where that was asked for
-by name. Nothing that comes back is executed, stored or unpacked.
+Only ``gpucheck tables check --against-index`` uses it: gpucheck uses the network only when the user
+names this option. Nothing that comes back is executed, stored or unpacked.
 """
 
 import base64
@@ -47,7 +47,7 @@ class Index(Struct, frozen=True):
 
     @property
     def shown(self) -> str:
-        """The address for people, without credentials."""
+        """The address for messages, without credentials."""
         try:
             return urlunsplit(_without_login(urlsplit(self.address)))
         except ValueError:
@@ -111,7 +111,8 @@ def read_page(
 ) -> Answer[Page]:
     """Return the page of a project; ``missing`` where the index says that it has none.
 
-    A thread asks, so that an index that answers a byte now and then costs ``timeout`` and no more.
+    A thread sends the request, so that even an index that answers very slowly takes at most
+    ``timeout`` seconds.
     """
     source = f"{index.shown.rstrip('/')}/{project}/"
     answers: list[Answer[Page]] = []
@@ -176,7 +177,7 @@ def _request(address: str, project: str) -> urllib.request.Request:
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):
-    """Follows to addresses of the web alone, and never from https to http."""
+    """Follows redirections only to http and https, and never from https to http."""
 
     max_redirections = 5
 

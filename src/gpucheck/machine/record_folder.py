@@ -1,9 +1,10 @@
 """A recorded machine: all its answers, and the folder in which ``collect --record`` keeps them.
 
-In the folder ``files/`` holds file contents at their paths (``:`` as ``%3A``, a link as
-``NAME%link`` with its target as text); ``ranges.json`` parts of large files by their offset, in
-base64; ``host.json`` what else the kernel said; ``commands.json``, ``env.json``, ``nvml.json``,
-``cuinit.json``, ``worker.json`` and ``selftests.json`` the answers of the other questions.
+In the folder, ``files/`` holds file contents at their paths (``:`` as ``%3A``, a link as
+``NAME%link`` with its target as text). ``ranges.json`` holds parts of large files by offset, in
+base64, and ``host.json`` the kernel's other answers. ``commands.json``, ``env.json``,
+``nvml.json``, ``cuinit.json``, ``worker.json`` and ``selftests.json`` hold the answers to the other
+questions.
 """
 
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -35,7 +36,7 @@ class RecordedCommand(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 
 
 class HostRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """What the kernel answered besides file contents, by path: ``host.json``."""
+    """The kernel's answers other than file contents, by path: ``host.json``."""
 
     identity: Identity = Identity(os="linux")
     limits: Limits = Limits()

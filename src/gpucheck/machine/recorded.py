@@ -1,4 +1,4 @@
-"""A recorded machine: what a test asks instead of a real one."""
+"""A recorded machine, which a test queries in place of a real one."""
 
 import fnmatch
 import glob
@@ -55,7 +55,7 @@ class RecordedHost(Host):
         """The target interpreter: it answered, so its file is there, recorded or not."""
 
     def identity(self) -> Identity:
-        """Who asked, and ``uname``."""
+        """Return the user who asked, and ``uname``."""
         return self._record.identity
 
     def env(self) -> Mapping[str, str]:
@@ -78,7 +78,7 @@ class RecordedHost(Host):
         context: int = 256,
         section: str = "",  # noqa: ARG002  # all that was kept of the file is searched
     ) -> Answer[list[bytes]]:
-        """Find a literal in what was kept of the file."""
+        """Find a literal in the kept parts of the file."""
         return self._content(path).map(lambda data: surroundings(data, literal, context))
 
     def read_ranges(self, path: str, ranges: Sequence[tuple[int, int]]) -> Answer[list[bytes]]:
@@ -126,7 +126,7 @@ class RecordedHost(Host):
         return Answer([_parts(path)[-1] for path in paths], folder)
 
     def stat(self, path: str) -> Answer[Stat]:
-        """Describe what was at the path."""
+        """Describe the file that was at the path."""
         if problem := self._record.problems.get(path):
             return Answer(None, path, problem)
         real = self._follow(path)
@@ -218,7 +218,7 @@ class RecordedHost(Host):
         return self._record.files.get(real)
 
     def _follow(self, path: str) -> str:
-        """Return where recorded links lead; the same paths are asked for again and again."""
+        """Return where recorded links lead; cached, because the same paths occur repeatedly."""
         if self._windows:
             return path
         if path not in self._followed:
@@ -226,7 +226,7 @@ class RecordedHost(Host):
         return self._followed[path]
 
     def _walked(self, path: str) -> str:
-        """Follow links from the left, as a kernel does."""
+        """Follow links from left to right, as a kernel does."""
         done = ""
         todo = [part for part in path.split("/") if part]
         for _ in range(_MAX_LINKS * 10):
@@ -270,7 +270,7 @@ def _raw(
 
 
 def _from_kept(kept: list[tuple[int, bytes]], start: int, length: int) -> bytes:
-    """Return what was kept from ``start`` on; parts that nobody asked for are missing."""
+    """Return the kept content from ``start`` on; parts that were never read are missing."""
     parts = (data[start - at : start - at + length] for at, data in kept if at <= start)
     return max(parts, key=len, default=b"")
 

@@ -1,4 +1,4 @@
-"""A door that notes every answer, so that the machine can be written to a folder for tests."""
+"""A host that notes every answer, so that the machine can be written to a folder for tests."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -25,8 +25,8 @@ _CUT = 256 * 1024
 class RecordingHost(Host):
     """Asks the live machine and keeps each answer.
 
-    A file that was only searched for a literal is kept as the surroundings of the hits, never
-    completely: a recorded machine stays small and carries no library.
+    Of a file that was only searched for a literal, only the surroundings of the hits are kept. So a
+    recorded machine stays small and contains no library.
     """
 
     def __init__(self, live: LiveHost) -> None:
@@ -39,7 +39,7 @@ class RecordingHost(Host):
         }  # fmt: skip
 
     def recorded(self) -> dict[str, Any]:
-        """Return what was asked and answered so far, as builtin types."""
+        """Return the questions and answers so far, as builtin types."""
         return {name: dict(entries) for name, entries in self._log.items()}
 
     def clock(self) -> float:
@@ -51,7 +51,7 @@ class RecordingHost(Host):
         self.live.stage(name)
 
     def identity(self) -> Identity:
-        """Who asks, and ``uname``."""
+        """Return the user who asks, and ``uname``."""
         return self.live.identity()
 
     def env(self) -> Mapping[str, str]:
@@ -63,7 +63,7 @@ class RecordingHost(Host):
         return self.live.limits()
 
     def read_bytes(self, path: str, limit: int = READ_LIMIT) -> Answer[bytes]:
-        """Read a file and keep what was read."""
+        """Read a file and keep the content."""
         answer = self.live.read_bytes(path, limit)
         if answer.value is not None:
             self._log["files"][path] = answer.value[:_CUT]
@@ -143,7 +143,7 @@ class RecordingHost(Host):
         return answer
 
     def which(self, name: str) -> Answer[str]:
-        """Look a name up on PATH and keep where it is."""
+        """Look up a name on PATH and keep the result."""
         answer = self.live.which(name)
         if answer.value is not None:
             self._log["which"][name] = answer.value

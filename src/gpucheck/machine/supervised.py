@@ -1,8 +1,8 @@
-"""A supervised program: it can be written to, read from, signalled and abandoned.
+"""A supervised program: its owner can write to it, read from it, signal it and abandon it.
 
-It has no shell, a session of its own, and pipes that are read as they fill, with bounded memory.
-The supervisor never blocks on the program. A program that not even SIGKILL ends is stuck in a
-driver, and is left behind.
+The program runs without a shell, in a session of its own. Its pipes are read as they fill, with
+bounded memory. The supervisor never blocks on the program. A program that does not end even after
+SIGKILL is stuck in a driver, and is left behind.
 """
 
 import contextlib
@@ -49,11 +49,11 @@ class Supervised:
 
     @property
     def pid(self) -> int:
-        """The process, which leads its own group."""
+        """The process id, which is also that of its process group."""
         return self._process.pid
 
     def send(self, data: bytes) -> None:
-        """Write to its stdin; that a program has ended is noticed elsewhere."""
+        """Write to its stdin; if it has ended, do nothing, because ``status`` reports that."""
         if self._process.stdin is not None:
             with contextlib.suppress(OSError, ValueError):
                 self._process.stdin.write(data)
@@ -66,19 +66,19 @@ class Supervised:
                 self._process.stdin.close()
 
     def said(self) -> bytes:
-        """Return what it has written to stdout since the last call."""
+        """Return its stdout since the last call."""
         data = bytes(self._said)
         self._said.clear()
         return data
 
     def printed(self) -> str:
-        """Return the end of what it has written to stderr."""
+        """Return the last part of its stderr."""
         return self._tail.decode("utf-8", "replace")
 
     def status(self) -> int | None:
         """Return its exit status (negative: the signal), None while it runs.
 
-        When it is returned, everything that the program wrote has been read.
+        Once it is not None, all output of the program has been read.
         """
         status = self._poll()
         if status is not None:
@@ -86,7 +86,7 @@ class Supervised:
         return status
 
     def _poll(self) -> int | None:
-        """Return its exit status; kill what is left of its session."""
+        """Return its exit status, and kill the rest of its session."""
         if self._process.returncode is None and has_ended(self.pid):
             end_session(self.pid)
         return self._process.poll()
@@ -101,7 +101,7 @@ class Supervised:
                 send(self.pid, number)
 
     def abandon(self) -> None:
-        """Stop listening; kill what still runs, or leave it behind if that is impossible."""
+        """Stop reading, and kill the program; leave it behind if it cannot be killed."""
         if self._poll() is None:
             self.signal(KILL)
             end_session(self.pid)
@@ -133,7 +133,7 @@ class Supervised:
             self._open.pop(name).close()
 
     def take_pumped(self) -> bool:
-        """Take what the threads have read where pipes cannot be selected (Windows)."""
+        """Take what the threads have read on systems whose pipes cannot be selected (Windows)."""
         some = False
         with contextlib.suppress(queue.Empty):
             while True:
@@ -149,7 +149,7 @@ class Supervised:
             del self._tail[:-_TAIL]
 
     def _take_rest(self) -> None:
-        """Read what is left in the pipes; another process may still hold them open."""
+        """Read what is left in the pipes, which another process may still hold open."""
         if not _SELECTS:
             self.take_pumped()
             return

@@ -2,7 +2,7 @@
 
 The order of the candidates is a contract (see ``docs/architecture.md``). The interpreter is queried
 by running ``worker/describe.py`` in it, with its own site packages and environment, because
-whatever breaks it is part of the diagnosis.
+anything that breaks it is part of the diagnosis.
 
 A recorded machine stores the outcome in ``worker.json``::
 
@@ -13,7 +13,7 @@ A recorded machine stores the outcome in ``worker.json``::
 
 ``answer`` has the fields of :class:`Description`; everything except ``status`` may be left out.
 """
-# Paths are kept as they were written: a link may be what makes an environment.
+# Links are not resolved: an environment may consist of a link.
 # ruff: noqa: PTH100, PTH111, PTH117, PTH118, PTH119, PTH120
 
 import os
@@ -67,7 +67,7 @@ class TargetWish(msgspec.Struct, frozen=True):
 
 
 class ThisProcess(msgspec.Struct, frozen=True, kw_only=True):
-    """gpucheck's own process, as far as it shows which interpreter is meant."""
+    """The properties of gpucheck's own process that show which interpreter is meant."""
 
     executable: str = ""
     prefix: str = ""
@@ -131,7 +131,7 @@ class _Said(msgspec.Struct, frozen=True):
 
 
 def find(host: Host, wish: TargetWish) -> Answer[Target]:
-    """Choose the target and query it; unknown only if a recorded machine does not have it."""
+    """Choose the target and query it; unknown only if a recorded machine lacks the answer."""
     if isinstance(host, RecordedHost):
         return host.worker().map(_recorded)
     if isinstance(host, RecordingHost):
@@ -235,7 +235,7 @@ def _is_shim(host: Host, path: str) -> bool:
 
 
 def _named(host: Host, name: str | None, chosen_by: str) -> Candidate | None:
-    """Find what the user named: a command on PATH, an executable, or an environment's folder."""
+    """Find the named interpreter: a command on PATH, a file, or an environment's folder."""
     if not name:
         return None
     on_path = None if os.path.dirname(name) else host.which(name).value
@@ -448,7 +448,7 @@ def _understood(executable: str, text: str) -> Reply:
 
 
 def _of_shim(executable: str, said: str) -> str:
-    """Say that a shim of pyenv found no interpreter, and quote pyenv."""
+    """Return the reply for a pyenv shim that found no interpreter, with pyenv's message."""
     words = said.splitlines()[0].strip()[:_MESSAGE_LIMIT]
     return say(
         "{executable} is a shim of pyenv, not an interpreter ({words}): choose a version with "

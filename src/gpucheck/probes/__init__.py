@@ -73,7 +73,7 @@ def lanes(
 ) -> dict[str, list[Probe]]:
     """Group probes by lane, with each probe after those whose sections it needs.
 
-    A fork costs more than most probes, so probes that read the same kind of thing share one.
+    A fork takes longer than most probes, so probes that read the same kind of source share one.
     """
     found: dict[str, list[Probe]] = {}
     for probe in _needed_first(list(probes)):

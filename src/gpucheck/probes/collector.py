@@ -56,7 +56,7 @@ def _packed(section: Section) -> bytes:
 
 
 def _sentences(section: Section) -> list[_Spoken]:
-    """Return the sources and problems that can be translated: the encoded ones are mere text."""
+    """Return the sources and problems that can be translated; once encoded they are only text."""
     return [
         _Spoken(at, kind, field, _told(as_said(words)))
         for at, group in enumerate(_groups(section))
@@ -67,7 +67,7 @@ def _sentences(section: Section) -> list[_Spoken]:
 
 
 def _say_again(section: Section, sentences: Iterable[_Spoken]) -> None:
-    """Put the sentences of a section back into its decoded copy."""
+    """Restore the translatable sentences of a section in its decoded copy."""
     groups = list(_groups(section))
     for one in sentences:
         getattr(groups[one.at], one.kind)[one.field] = from_said(one.said)
@@ -86,7 +86,7 @@ def _groups(group: Facts) -> Iterator[Facts]:
 
 
 def _told(value: Any) -> Any:  # noqa: ANN401  # JSON-like data
-    """Return the value with lone surrogates, which Python uses for invalid bytes, as escapes."""
+    """Return the value with lone surrogates (Python's form of invalid bytes) as escapes."""
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, dict):
@@ -97,7 +97,7 @@ def _told(value: Any) -> Any:  # noqa: ANN401  # JSON-like data
 
 
 class Collected(msgspec.Struct, frozen=True):
-    """A snapshot, and what a recording host noted while it was taken."""
+    """A snapshot, and the notes of a recording host from the same collection."""
 
     snapshot: Snapshot
     log: list[dict[str, Any]]
@@ -122,9 +122,9 @@ class Collector:
         request: what the user said about the machine.
         timeout: seconds for the whole collection.
         skip: names of probes that are not run.
-        progress: called with what is still running.
-        meanwhile: what else is to be done while the children work, for example importing the
-            rules. The children are heard between its steps.
+        progress: called with the names of the probes that still run.
+        meanwhile: other work to do while the children run, for example importing the rules.
+            Messages of the children are processed between its steps.
     """
 
     def __init__(
@@ -262,7 +262,7 @@ class Collector:
     def _deadline(self, probe: Probe) -> float:
         """Return its own deadline or the end of the run, but at least a second after a hung probe.
 
-        A probe that waited for the hung one only has to report that it did not ask.
+        A probe that waited for the hung one only has to report that it asked nothing.
         """
         now = time.monotonic()
         return max(now + _LAST_WORD, min(now + probe.deadline, self._end))
@@ -285,25 +285,41 @@ class Collector:
 
     def _hear(self, children: Children, event: Said | Done) -> None:
         """Process a message; after a failure the rest of that child continues, each on its own."""
-        left = self._under_way[event.name]
         if isinstance(event, Said):
-            probe = left.pop(0)
+            self._take_in(children, event)
+            return
+        left = self._under_way[event.name]
+        self._under_way[event.name] = []
+        if not left:
+            return
+        status: Literal["crashed", "timed-out"]
+        status = "timed-out" if event.status == "timed-out" else "crashed"
+        problem = event.problem or say("ended without an answer")
+        self._failed(left[0], status, problem, event.seconds)
+        for probe in left[1:]:
+            if probe.sections <= self._sections.keys():
+                self._launch(children, probe.name, [probe])
+            else:
+                self._waiting.append(probe)
+
+    def _take_in(self, children: Children, event: Said) -> None:
+        """Take in an answer, which a driver's library in the same process may have damaged."""
+        left = self._under_way[event.name]
+        if not left:
+            return
+        try:
             answer = msgspec.msgpack.decode(event.data, type=_Answer)
-            section = msgspec.msgpack.decode(answer.section, type=probe.section)
+            section = msgspec.msgpack.decode(answer.section, type=left[0].section)
             _say_again(section, answer.sentences)
-            self._log.append(answer.log)
-            self._answered(probe, section, answer.seconds)
-            if left:
-                children.extend(event.name, self._deadline(left[0]))
-        elif left:
-            status: Literal["crashed", "timed-out"]
-            status = "timed-out" if event.status == "timed-out" else "crashed"
-            self._failed(left[0], status, event.problem, event.seconds)
-            for probe in left[1:]:
-                if probe.sections <= self._sections.keys():
-                    self._launch(children, probe.name, [probe])
-                else:
-                    self._waiting.append(probe)
+        except (ValueError, LookupError) as error:
+            problem = f"{type(error).__name__}: {error}"
+            self._hear(children, children.give_up(event.name, problem))
+            return
+        probe = left.pop(0)
+        self._log.append(answer.log)
+        self._answered(probe, section, answer.seconds)
+        if left:
+            children.extend(event.name, self._deadline(left[0]))
 
     def _call(self, probe: Probe) -> Section:
         return probe.collect(**{name: self._supply(need) for name, need in probe.needs.items()})

@@ -1,7 +1,7 @@
-"""Control runs: does a failed NCCL collective pass without one of the transports?
+"""Control runs: whether a failed NCCL collective passes without one of the transports.
 
 The transport is to blame only if the collective passes without it and then fails again with it.
-Otherwise the failure may just be rare.
+Otherwise the failure may only be intermittent.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -46,8 +46,8 @@ def compared(again: Again) -> Mapping[str, Any]:
     """Try one control run after another until one passes, then run once more unchanged.
 
     Returns:
-        ``tried`` (variables and what came of them), ``cured_by`` (the variables, None) and
-        ``goes_wrong_again`` (None: there was no time to see).
+        ``tried`` (variables and the result of each run), ``cured_by`` (the variables; None if
+        nothing helped) and ``goes_wrong_again`` (None: there was no time to find out).
     """
     tried: list[dict[str, Any]] = []
     for env in CONTROL_RUNS:

@@ -16,7 +16,7 @@ _NAMES = {"cpu": "CPU", "rocm": "ROCm", "xpu": "XPU"}
 
 
 def why_no_test(snapshot: Snapshot) -> str:
-    """Return why no self-test can run in this target at all; "" when one can."""
+    """Return why no self-test can run in this target; "" if at least one can."""
     python = snapshot.get(Interpreter)
     if snapshot.origin != "live":
         return say("only files of the machine were read")
@@ -28,10 +28,10 @@ def why_no_test(snapshot: Snapshot) -> str:
 
 
 def why_not_by_itself(snapshot: Snapshot) -> str:
-    """Return why a check does not run the self-tests by default; "" when it does.
+    """Return why a check does not run the self-tests by default; "" if it does.
 
-    It runs them wherever there is a device node of NVIDIA's driver and a CUDA build, whatever the
-    static checks say.
+    It runs them if there is a device node of NVIDIA's driver and torch is a CUDA build, whatever
+    the static checks have found.
     """
     if why := why_no_test(snapshot):
         return why
@@ -55,7 +55,7 @@ def why_not_by_itself(snapshot: Snapshot) -> str:
 
 
 def has_device(snapshot: Snapshot) -> bool:
-    """Whether the driver shows a device: by its node, or on Windows and WSL by its own answer."""
+    """Whether the driver has a device: by its node, or on Windows and WSL by NVML's answer."""
     if snapshot.get(Nvml).gpus or snapshot.get(CudaDriver).device_count:
         return True
     paths = [node.path or "" for node in snapshot.get(DeviceNodes).nodes or ()]

@@ -1,7 +1,8 @@
-"""The folder that the processes of one step share: made, removed, and cleaned up after a kill.
+"""The folder that the processes of one step share: creation, removal, and cleanup after a kill.
 
-A run that is killed cannot remove its own folder, so the next run does. Such a folder belongs to
-this user, has a name of our form, and is not locked; every run locks its own.
+A run that is killed cannot remove its own folder, so the next run does. It removes folders that
+belong to this user, have a name of gpucheck's form, and are not locked. Every run locks its own
+folder.
 """
 
 import contextlib
@@ -24,7 +25,7 @@ _YOUNG = 60.0
 
 @contextlib.contextmanager
 def step_folder() -> Iterator[str]:
-    """Make a folder that the ranks of a step share; "" when none can be made."""
+    """Make a folder that the ranks of a step share; "" if none can be made."""
     try:
         folder = tempfile.mkdtemp(prefix=_PREFIX)
     except OSError:
@@ -42,7 +43,7 @@ def step_folder() -> Iterator[str]:
 
 
 def sweep(place: str | None = None) -> None:
-    """Remove folders that runs of this user have left behind when they were killed."""
+    """Remove the folders that killed runs of this user have left behind."""
     where = Path(place or tempfile.gettempdir())
     with contextlib.suppress(OSError):
         for folder in where.iterdir():
@@ -64,7 +65,7 @@ def _remove_if_left(folder: Path) -> None:
 
 
 def _open(folder: str | Path) -> int | None:
-    """Open a folder; None when it is a link, or cannot be opened here."""
+    """Open a folder; None if it is a link or cannot be opened."""
     if not _LOCKS:
         return None
     try:
@@ -74,7 +75,7 @@ def _open(folder: str | Path) -> int | None:
 
 
 def _lock(handle: int) -> bool:
-    """Hold the folder as long as it is open; False when another process does."""
+    """Lock the folder as long as it is open; False if another process has locked it."""
     import fcntl  # noqa: PLC0415  # not on Windows
 
     try:

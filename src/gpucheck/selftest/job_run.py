@@ -1,4 +1,4 @@
-"""A job that runs: which of its tests it is at, and what the end of its process means."""
+"""A running job: its current test, and the meaning of the end of its process."""
 
 import msgspec
 
@@ -16,17 +16,17 @@ _PEER_SECONDS = 10.0
 
 
 class JobRun:
-    """A job that runs.
+    """A running job.
 
     Args:
-        job: what it runs.
+        job: the job.
         process: its worker.
-        limit: seconds of the whole run, for the sentence that says it is over.
+        limit: the seconds of the whole run, for the sentence that says that this time is over.
 
     Attributes:
         done: how many of its tests have an outcome.
         begun: whether the next of them has begun.
-        stage: what it is about to do.
+        stage: its next dangerous step.
     """
 
     def __init__(self, job: Job, process: WorkerProcess, limit: float) -> None:
@@ -40,22 +40,22 @@ class JobRun:
 
     @property
     def test(self) -> str:
-        """The test that it is at."""
+        """The current test."""
         return self.job.tests[min(self.done, len(self.job.tests) - 1)]
 
     @property
     def left(self) -> Job | None:
-        """What it still has to do; None when every test has an outcome."""
+        """The rest of the job; None if every test has an outcome."""
         is_over = self.done >= len(self.job.tests)
         return None if is_over else self.job.without(self.done)
 
     def reach(self, stage: str) -> None:
-        """Note what it is about to do, unless it is being ended already."""
+        """Note its next dangerous step, unless it is already being ended."""
         if not self._process.is_signalled:
             self.stage = stage
 
     def begin(self, seconds: float) -> None:
-        """Note that its next test has begun, and how long it may take."""
+        """Note that its next test has begun, and set the deadline of the test."""
         self.begun, self.stage = True, ""
         self._process.allow(seconds)
 
@@ -66,7 +66,7 @@ class JobRun:
         self._process.allow(seconds)
 
     def hurry(self, failed: SelfTest) -> None:
-        """Wait only a little longer: a rank that this one needs has failed."""
+        """Shorten the deadline, because a rank that this one needs has failed."""
         if self._failed_peer is None and self._process.seconds_left > _PEER_SECONDS:
             self._process.stop("peer-failed", within=_PEER_SECONDS)
             self._failed_peer = failed
@@ -92,7 +92,7 @@ class JobRun:
         return msgspec.structs.replace(found, kind=kind, seconds=seconds)
 
     def _why(self) -> str:
-        """Say why it was ended."""
+        """Return why it was ended."""
         why = self._at_limit() if self._process.stopped_for == "run-limit" else self._no_end()
         if self._process.is_unkillable:
             return say("{why}; it cannot be killed: it is stuck in the driver", why=why)

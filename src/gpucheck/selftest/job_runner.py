@@ -40,9 +40,9 @@ class JobRunner:
         python: the target interpreter.
         wish: what the user asked for.
         headers: every self-test.
-        grid: is told the state of each test.
-        tell: is called ten times a second.
-        cores: of this machine.
+        grid: receives the state of each test.
+        tell: called ten times a second.
+        cores: the number of CPU cores of this machine.
         forks: whether workers may be forked by one process that imports torch.
     """
 
@@ -80,7 +80,7 @@ class JobRunner:
         return self._pool.forks
 
     def import_torch(self) -> list[SelfTest]:
-        """Have torch imported once for all workers; return what went wrong, [] when nothing did.
+        """Have torch imported once for all workers; return what went wrong, [] if nothing did.
 
         A zygote that must not fork is replaced by workers that import torch themselves.
         """
@@ -111,7 +111,7 @@ class JobRunner:
         return self._results
 
     def show(self, step: Step, results: list[SelfTest]) -> None:
-        """Show how the ranks of a step ended, now that it is known who is to blame."""
+        """Show how the ranks of a step ended, once it is known which rank is to blame."""
         for job, result in zip(step, results, strict=False):
             self._grid.put(result.name, job.place, result.status)
 
@@ -170,7 +170,7 @@ class JobRunner:
                 run.hurry(failed)
 
     def _hear(self, process: WorkerProcess, message: Message) -> None:
-        """Take in what a worker says, or the zygote while it imports torch."""
+        """Process a message of a worker, or of the zygote while it imports torch."""
         run = self._under_way.get(process.key)
         event = message.get("event")
         if run is None:
@@ -194,7 +194,7 @@ class JobRunner:
             self._take_end(run, process, message)
 
     def _take_end(self, run: JobRun, process: WorkerProcess, message: Message) -> None:
-        """Note the end of a process; a fresh one does what it left undone."""
+        """Note the end of a process; a fresh process runs the rest of its tests."""
         del self._under_way[process.key]
         if process.is_unkillable:
             self._note(run, run.result(message))

@@ -1,4 +1,4 @@
-"""Runs the self-tests in the target interpreter, whatever its torch and its GPUs do."""
+"""Runs the self-tests in the target interpreter, even if torch or a GPU hangs or crashes."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -31,9 +31,9 @@ class Launcher:
         python: the target interpreter.
         wish: what the user asked for.
         headers: every self-test.
-        unfit: CUDA devices that are not to be used, each with the reason.
-        progress: is shown what is under way, ten times a second.
-        cores: of this machine.
+        unfit: CUDA devices that must not be used, each with the reason.
+        progress: receives the state of the tests, ten times a second.
+        cores: the number of CPU cores of this machine.
         forks: whether workers may be forked by one process that imports torch.
     """
 
@@ -64,7 +64,7 @@ class Launcher:
         )  # fmt: skip
 
     def run(self) -> SelfTests:
-        """Run everything; never raises for what a test or the interpreter does."""
+        """Run everything; no fault of a test or of the interpreter makes it raise."""
         sweep()
         try:
             self._grid.put(IMPORT, CPU, "running")
@@ -85,7 +85,7 @@ class Launcher:
         )
 
     def _rest(self, first: SelfTest) -> None:
-        """Run what the first test has shown to be possible."""
+        """Run the tests that are possible according to the first one."""
         self._devices = [str(one.get("device")) for one in first.data.get("devices") or ()]
         if (first.went_wrong and self._wish.devices != (CPU,)) or first.status == "crashed":
             on_cpu = msgspec.structs.replace(self._wish, devices=(CPU,))
@@ -136,7 +136,7 @@ class Launcher:
         self._runner.show(step, ranks)
 
     def _control_run(self, step: Step, env: control.Env) -> control.Verdict:
-        """Run a step again with these variables, and say what came of it."""
+        """Run a step again with these variables, and return the result."""
         jobs = tuple(msgspec.structs.replace(job, env=env) for job in step)
         results = self._runner.run(jobs)
         if any(one.kind == "run-limit" for one in results):
@@ -161,7 +161,7 @@ def _may_be_the_fork(result: SelfTest) -> bool:
 
 
 def _of_two(first: SelfTest, again: SelfTest) -> SelfTest:
-    """Return the outcome of a test that went wrong after a fork and was repeated without one."""
+    """Return the outcome of a test that failed after a fork and was repeated without one."""
     if again.status == "passed":
         return msgspec.structs.replace(again, data={**again.data, "after_fork": str(first.detail)})
     data: dict[str, Any] = {**first.data, "confirmed": again.went_wrong}

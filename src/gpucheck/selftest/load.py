@@ -1,4 +1,4 @@
-"""What NVML saw of a GPU under load: reduced clocks, memory errors."""
+"""Sums up what NVML reported about a GPU under load: reduced clocks and memory errors."""
 
 import statistics
 from collections.abc import Sequence
@@ -48,7 +48,7 @@ def strain(before: NvmlGpu, during: Sequence[NvmlGpu], after: NvmlGpu) -> Strain
 
 
 def _held_down(during: Sequence[NvmlGpu]) -> dict[str, float] | None:
-    """Return how often each reason held the clocks down; None when NVML never gave any."""
+    """Return the share of samples in which each reason reduced the clocks; None without reasons."""
     told = [each.throttle for each in during if each.throttle is not None]
     if not told:
         return None
@@ -57,7 +57,7 @@ def _held_down(during: Sequence[NvmlGpu]) -> dict[str, float] | None:
 
 
 def _counted(before: int | None, after: int | None) -> int | None:
-    """Return how many were added; a counter that was reset counts from zero."""
+    """Return by how much a counter grew; a counter that was reset counts from zero."""
     if before is None or after is None:
         return None
     return after - before if after >= before else after

@@ -1,4 +1,4 @@
-"""What ``import torch`` really loaded, compared with what the files predict."""
+"""Compares the libraries that ``import torch`` loaded with those predicted from the files."""
 
 import msgspec
 

@@ -1,4 +1,4 @@
-"""The outcome of one self-test, by its answer, by the end of its process, or without an answer."""
+"""The outcome of one self-test: from its answer, or from the end of its process."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ _LONGEST = 2000
 
 
 def answered(job: Job, message: Message, stage: str) -> SelfTest:
-    """Return what a worker has answered; a malformed answer is a crash of the test."""
+    """Return the result in a worker's answer; a malformed answer counts as a crash of the test."""
     try:
         status = msgspec.convert(message["status"], SelfTestStatus)
         raw = message.get("measurements", [])
@@ -43,15 +43,15 @@ def answered(job: Job, message: Message, stage: str) -> SelfTest:
 
 
 def import_failed(job: Job, message: Message) -> SelfTest:
-    """Return what an exception in ``import torch`` means for the test that was to run."""
+    """Return the result of a test before which ``import torch`` raised an exception."""
     answer = {**message, "test": job.tests[0], "status": "failed", "kind": "import-failed"}
     return answered(job, answer, "import torch")
 
 
 def ended(job: Job, test: str, stage: str, message: Message, *, killed: str = "") -> SelfTest:
-    """Return what it means that a process has ended in the middle of a test.
+    """Return the result of a test during which its process ended.
 
-    ``killed`` is why it was ended from here; "" when it was not.
+    ``killed`` is why gpucheck ended the process; "" if it ended by itself.
     """
     found = worker_exit(message, stage, killed=killed)
     return made(
@@ -60,7 +60,7 @@ def ended(job: Job, test: str, stage: str, message: Message, *, killed: str = ""
 
 
 def made(job: Job, test: str, status: SelfTestStatus, **more: Any) -> SelfTest:  # noqa: ANN401
-    """Return a result of this job's place."""
+    """Return a result for the place of this job."""
     return SelfTest(
         name=test,
         rank=job.rank,

@@ -1,4 +1,4 @@
-"""What is run, where, and what at the same time."""
+"""Which tests are run, where, in which order, and which at the same time."""
 
 import types
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,8 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
 
     ``tests`` are names, or () for those of the level. ``devices`` is ``("cpu",)``, CUDA devices, or
     None for every GPU that torch sees (the CPU if it sees none). ``ranks`` is the number of
-    processes of a test in several processes on the CPU. ``timeout`` is in seconds, for everything.
+    processes of a test that runs in several processes on the CPU. ``timeout`` is the limit of the
+    whole run, in seconds.
     """
 
     tests: tuple[str, ...] = ()
@@ -44,12 +45,12 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> str:
-        """A name for the process."""
+        """The name of the process."""
         return f"{self.tests[0]}@{self.place}"
 
     @property
     def place(self) -> str:
-        """Where it runs, as a report names it."""
+        """The place where it runs, as a report names it."""
         if self.world_size > 1:
             return say("rank {rank}", rank=self.rank)
         return ",".join(self.devices)
@@ -64,19 +65,19 @@ Step = tuple[Job, ...]
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """Steps, one after the other, and what is not run at all."""
+    """The steps, which run one after the other, and the tests that are not run."""
 
     steps: tuple[Step, ...]
     skipped: tuple[SelfTest, ...]
 
 
 def first_job() -> Job:
-    """Return the job that shows what torch is and what it sees."""
+    """Return the first job, which reports torch's build and the devices that torch sees."""
     return Job(tests=(IMPORT,), device=CPU, devices=(CPU,))
 
 
 def chosen(wish: Wish, headers: Mapping[str, SelfTestHeader]) -> list[SelfTestHeader]:
-    """Return the tests to run but the first one."""
+    """Return the tests to run, except the first one."""
     return [
         header
         for name, header in headers.items()
@@ -90,13 +91,13 @@ def plan(
     seen: Sequence[str] = (),
     unfit: Mapping[str, str] = types.MappingProxyType({}),
 ) -> Plan:
-    """Lay out the steps after the first job.
+    """Plan the steps after the first job.
 
     Args:
         wish: what the user asked for.
         headers: every self-test.
         seen: the CUDA devices that torch sees.
-        unfit: CUDA devices that are not to be used, each with the reason.
+        unfit: CUDA devices that must not be used, each with the reason.
     """
     wanted = _wanted(wish, seen)
     refused = {
@@ -130,7 +131,7 @@ def _wanted(wish: Wish, seen: Sequence[str]) -> tuple[str, ...]:
 
 
 def in_ranks(name: str, devices: tuple[str, ...], wish: Wish) -> Step:
-    """Return the jobs of a test in several processes: one for each GPU, or so many on the CPU."""
+    """Return the jobs of a test in several processes: one per GPU, or ``wish.ranks`` on the CPU."""
     if devices == (CPU,):
         devices = (CPU,) * (wish.ranks or USUAL_RANKS)
     return tuple(

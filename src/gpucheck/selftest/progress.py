@@ -1,4 +1,4 @@
-"""What is known while the self-tests run, for whoever shows it."""
+"""The progress of the self-tests, as the command line shows it."""
 
 import time
 from typing import Literal
@@ -17,5 +17,5 @@ class ProgressGrid:
         self.started = time.monotonic()
 
     def put(self, test: str, place: str, state: State) -> None:
-        """Note the state of a test in a place."""
+        """Set the state of a test in a place."""
         self.cells.setdefault(test, {})[place] = state

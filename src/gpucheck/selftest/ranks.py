@@ -1,4 +1,4 @@
-"""Which rank is to blame when a test of several ranks failed, and which only waited for it."""
+"""Decides which rank is to blame for a failed test of several ranks, and which only waited."""
 
 from collections.abc import Sequence
 
@@ -15,11 +15,11 @@ _ABORTED = "SIGABRT"
 
 
 def settled(results: Sequence[SelfTest]) -> list[SelfTest]:
-    """Return the results of the ranks of one test, in their order, with the blame settled.
+    """Return the results of the ranks of one test, in rank order, with the blame decided.
 
-    ``results`` come in the order in which their ends were seen. A rank that the others waited for
-    in vain is timed-out, even if it was stopped only after they had given up. Ranks that lost it,
-    or waited for it, are not to blame.
+    ``results`` are in the order in which the ranks ended. A rank for which the others waited in
+    vain is timed-out, even if it was stopped only after they had given up. Ranks that lost it or
+    waited for it are not to blame.
     """
     told = next((one for one in results if one.data.get("ranks")), None)
     named = list(told.data["ranks"]) if told is not None else []
@@ -38,7 +38,7 @@ def settled(results: Sequence[SelfTest]) -> list[SelfTest]:
 
 
 def stopped_for(first: SelfTest) -> str:
-    """Return why a rank was stopped: another one had gone wrong."""
+    """Return why a rank was stopped: another rank had failed."""
     place = first.place
     if first.status == "timed-out":
         return say("stopped: {place} had not ended in time", place=place)
@@ -52,23 +52,23 @@ def _only_waited(result: SelfTest, named: Sequence[int]) -> bool:
 
 
 def _aborted_for_a_peer(result: SelfTest) -> bool:
-    """Whether a watchdog ended this rank, and its last words say that it lost another one."""
+    """Whether a watchdog ended this rank, whose last output says that it lost another rank."""
     return result.data.get("signal") == _ABORTED and bool(result.data.get("lost_peer"))
 
 
 def _has_cause(before: Sequence[SelfTest], after: Sequence[SelfTest], named: Sequence[int]) -> bool:
-    """Whether a rank that went wrong for a reason of its own explains an abort between these.
+    """Whether a rank that failed for a reason of its own explains an abort among these.
 
-    Its end may be seen later than the abort. The kernel closes the connections of a dying process
-    some time before its parent can see that it has ended. A time-out that came later explains
-    nothing, unless others name that rank: it may have waited for the one that aborted.
+    The end of that rank may be seen later than the abort: the kernel closes the connections of a
+    dying process some time before its parent can notice the end. A later time-out explains the
+    abort only if others name that rank, because it may itself have waited for the one that aborted.
     """
     later = (one for one in after if one.status != "timed-out" or one.rank in named)
     return any(not one.data.get("lost_peer") for one in (*before, *later))
 
 
 def _named(result: SelfTest, told: SelfTest) -> SelfTest:
-    """Return the result of a rank that others name: stopped, it had not ended in time."""
+    """Return the result of a rank that others name: if it was stopped, it was timed-out."""
     if result.kind != _STOPPED:
         return result
     data = {**result.data, "waited_in": str(told.stage)}
@@ -78,7 +78,7 @@ def _named(result: SelfTest, told: SelfTest) -> SelfTest:
 
 
 def _cleared(result: SelfTest, first: SelfTest) -> SelfTest:
-    """Return the result of a rank that is not to blame; one that was stopped names the culprit."""
+    """Return the result of a rank that is not to blame; if it was stopped, it names the culprit."""
     if not result.went_wrong and result.kind != _STOPPED:
         return result
     data = dict(result.data)

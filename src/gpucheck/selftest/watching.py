@@ -1,4 +1,4 @@
-"""What NVML reports about each GPU while the self-tests put it under load."""
+"""Queries NVML about each GPU while the self-tests put it under load."""
 
 import contextlib
 import time
@@ -22,11 +22,11 @@ _SOURCE = say("NVML, during the self-tests")
 
 
 class Watch:
-    """Asks NVML again and again, in a child process that may hang without harm.
+    """Queries NVML repeatedly in a child process, whose hang does no harm.
 
     Args:
         host: this machine.
-        seconds: how long at most.
+        seconds: for how long at most.
     """
 
     def __init__(self, host: LiveHost, seconds: float) -> None:
@@ -36,14 +36,14 @@ class Watch:
         self._children.start(_NAME, self._work, time.monotonic() + seconds)
 
     def look(self) -> None:
-        """Take in what was seen since the last call."""
+        """Process the samples taken since the last call."""
         for event in self._children.wait(time.monotonic()):
             if isinstance(event, Said):
                 raw = msgspec.msgpack.decode(event.data, type=dict[str, Any])
                 self._looks.append(nvml.decode(raw).gpus or [])
 
     def stop(self) -> list[GpuUnderLoad] | None:
-        """End it and return what was seen; None when NVML reported nothing."""
+        """End the child and return all samples in summary; None if NVML reported nothing."""
         with contextlib.suppress(OSError):
             self.look()
         self._children.stop()

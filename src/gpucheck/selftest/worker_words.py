@@ -1,8 +1,8 @@
-"""A sentence of a worker, as it comes in a message: its English text, template and parameters.
+"""A sentence in a worker's message: its English text, its template and its parameters.
 
-A message is data that anything in the target interpreter may have written. So a template is filled
-in only if its fields are plain names of the parameters, and is believed only if that gives the
-text. A template that the catalogues do not have is shown in English.
+Any code in the target interpreter may have written the message. So a template is filled in only if
+its fields are plain names of the parameters, and is used only if the result equals the text. A
+template that the catalogues lack is shown in English.
 """
 
 import re
@@ -18,7 +18,7 @@ _LONGEST, _MOST, _DEEPEST = 1000, 20, 3
 
 
 def sentence_in(message: Message, field: str) -> str:
-    """Return the text of a field: with its template if the message has a sound one beside it."""
+    """Return the text of a field, with its template if the message has a sound one for it."""
     text = str(message.get(field, ""))
     sentence = _read(message.get("said"), 0)
     return sentence if sentence is not None and sentence == text else text
@@ -46,7 +46,7 @@ def _part(value: Any, depth: int) -> Part:  # noqa: ANN401  # any JSON-like data
 
 
 def _is_sound(key: str, params: dict[str, Part]) -> bool:
-    """Whether a template has plain names only, whose parameters are there, and no wide format."""
+    """Whether every field of a template is a plain name with a parameter, and none is wide."""
     if len(key) > _LONGEST:
         return False
     if not params:

@@ -1,4 +1,4 @@
-"""The compatibility tables: one module per table, with its row type and domain questions."""
+"""The compatibility tables: one module per table, with its row type and its questions."""
 
 from gpucheck.tables.base import OperatingSystem, Row, Source, Table, serialise
 from gpucheck.tables.errors import TablesError

@@ -28,7 +28,7 @@ class BusBandwidthRow(Row, frozen=True):
 
 
 class BusBandwidths(Table, frozen=True):
-    """Answers what bandwidth a collective has reached on a machine of the same kind."""
+    """Answers which bandwidth a collective has reached on a machine of the same kind."""
 
     name: ClassVar[str] = "bus_bandwidth"
     rows: tuple[BusBandwidthRow, ...]
@@ -43,7 +43,7 @@ class BusBandwidths(Table, frozen=True):
         size: int,
         nvls_is_off: bool = False,
     ) -> BusBandwidthRow | None:
-        """Return the row that matches in everything; None if there is none, or links are unknown.
+        """Return the row whose conditions all match; None without one or with unknown links.
 
         A larger message is never slower than a smaller one, so a row of the next smaller size is
         valid for a size in between; there is no answer for a smaller message. If NVLink SHARP

@@ -1,4 +1,4 @@
-"""The joins of tables that everyone needs: which limits of a machine a PyTorch build meets."""
+"""The common joins of tables: whether a PyTorch build fits the limits of a machine."""
 
 from msgspec import Struct
 
@@ -17,7 +17,7 @@ from gpucheck.tables.versions import at_least, numbers, parse
 
 
 class Machine(Struct, frozen=True):
-    """What a build has to fit; None and an empty sequence leave the question open.
+    """The properties that a build must fit; None or an empty sequence means unknown.
 
     `driver_os` is the system of the driver, if it differs from the platform: inside WSL the driver
     is that of Windows.

@@ -1,7 +1,7 @@
-"""The join of tables that says whether a build can have code for a GPU: what its compiler makes.
+"""The join of tables that says whether a CUDA's compiler can make code for a GPU.
 
-The list of code in a build is known from its wheel or its build script. That its compiler cannot
-make code for a GPU is known without either.
+The code in a build is known from its wheel or its build script. Without either, it is still known
+which GPUs the build's compiler has no code for.
 """
 
 from typing import Literal

@@ -15,7 +15,7 @@ from gpucheck.tables.versions import (
 
 
 class RuleRow(Row, frozen=True):
-    """A rule, its effect, and the minor releases of torch (first and last) it was read in.
+    """A rule, its effect, and the first and last minor release of torch whose source has it.
 
     `accepted` says whether torch continues. `variable` is the environment variable that turns the
     check off. The rule about GPUs applies from cuDNN `cudnn_from` on and for compute capabilities

@@ -13,9 +13,9 @@ class BranchRow(Row, frozen=True):
 
     `branch` is its number ("535"), `kind` NVIDIA's term (LTSB, PB production, NFB new feature),
     `cuda` the CUDA version its drivers report, or the range in which it is known to be, `eol` the
-    last month (YYYY-MM) of support; where only that it is over is known, `ended_by` is the month in
-    which NVIDIA said so. `first_linux` and `last_linux` are releases from the tags of
-    the open kernel modules, `first_seen` is the day (YYYY-MM-DD) of the first.
+    last month (YYYY-MM) of support. If it is only known that support is over, `ended_by` is the
+    month in which NVIDIA announced that. `first_linux` and `last_linux` are releases from the tags
+    of the open kernel modules, `first_seen` is the day (YYYY-MM-DD) of the first.
     """
 
     branch: Branch

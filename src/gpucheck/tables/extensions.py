@@ -28,7 +28,7 @@ class ExtensionRow(Row, frozen=True, tag_field="kind", tag="release"):
 
 
 class ExtensionWheelsRow(Row, frozen=True, tag_field="kind", tag="wheels"):
-    """Wheels that a project makes for each torch: the index for a minor release and its builds.
+    """The wheels of a project for each torch: the index for a minor release, and its builds.
 
     `address` contains {build} as a placeholder for the build ("cu121").
     """

@@ -1,6 +1,6 @@
 """The releases on a project's page of a package index, in the JSON or the HTML of the simple API.
 
-The page is data of a stranger: its text is parsed, and nothing in it is followed or executed.
+The page is untrusted: its text is parsed, and nothing in it is followed or executed.
 """
 
 import re

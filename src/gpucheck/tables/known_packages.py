@@ -15,13 +15,13 @@ Code = Literal["cuda", "triton", "c++"]
 class KnownPackageRow(Row, frozen=True):
     """A distribution by its name on PyPI, and the public repository of its source.
 
-    `pypi` is what PyPI has of it, missing if nobody has looked. If PyPI has only the source, pip
-    compiles it for the installed torch. `compiles` is the code that it compiles when it is used:
-    "cuda" with nvcc, "triton" kernels, for which Triton compiles C, or "c++". If one of `unless` is
-    installed, it need not compile. For an `application` torch is adapted to it, not vice versa. A
-    package with a `library_per_cuda` loads the one for torch's CUDA. One that `goes_on_without` its
-    compiled code reports this and works. One `for_some_gpus` has kernels that are optional and
-    exist only for some generations.
+    `pypi` is the form in which PyPI has it, missing if nobody has looked. If PyPI has only the
+    source, pip compiles it for the installed torch. `compiles` is the code that it compiles when it
+    is used: "cuda" with nvcc, "triton" kernels, for which Triton compiles C, or "c++". If one of
+    `unless` is installed, it need not compile. For an `application`, torch is chosen to fit the
+    package, not vice versa. A package with a `library_per_cuda` loads the one for torch's CUDA. One
+    that `goes_on_without` its compiled code reports this and works. One `for_some_gpus` has
+    optional kernels that exist only for some generations.
     """
 
     package: str

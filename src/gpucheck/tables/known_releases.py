@@ -1,4 +1,4 @@
-"""Which releases of PyTorch and of what belongs to it the tables know, and which they lack."""
+"""Which releases of PyTorch and of its companions the tables know, and which they lack."""
 
 from collections.abc import Iterable
 
@@ -26,7 +26,7 @@ def known_releases(tables: Tables) -> dict[str, set[str]]:
 def unknown_releases(known: Iterable[str], there: Iterable[str]) -> list[str]:
     """Return the releases of an index that are not known, newest first.
 
-    Those before the oldest known one are left out: the tables begin with it.
+    Releases before the oldest known one are left out, because the tables begin with it.
     """
     from packaging.version import Version  # noqa: PLC0415
 

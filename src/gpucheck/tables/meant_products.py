@@ -1,8 +1,8 @@
 """The GPUs that people mean when they leave out a part of the name: ``4090``, ``rtx3060ti``.
 
-Words are compared, whatever their case and however they are run together. The family (GeForce RTX,
-Quadro, Tesla) may be left out, and so may the end of a long name ("RTX PRO 6000"). A name that may
-mean GPUs of different compute capabilities is never decided here.
+Words are compared without regard to case, and even if they are written together. The family
+(GeForce RTX, Quadro, Tesla) may be left out, and so may the end of a long name ("RTX PRO 6000"). A
+name that may mean GPUs of different compute capabilities is never decided here.
 """
 
 import re

@@ -62,7 +62,7 @@ class Nccl(Table, frozen=True):
     def issues(self, nccl: str) -> tuple[NcclIssueRow, ...] | None:
         """Return the known bugs of an NCCL release, whatever else they depend on.
 
-        None if the version cannot be parsed or is newer than all that the table knows.
+        None if the version cannot be parsed or is newer than every release in the table.
         """
         version = parse(nccl)
         if version is None or not at_least(numbers(self.newest()), version):

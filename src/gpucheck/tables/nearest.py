@@ -1,4 +1,4 @@
-"""The known names most like an unknown one: what a user who mistyped it may have meant."""
+"""Finds the known names most similar to an unknown one, which the user may have mistyped."""
 
 from collections.abc import Iterable
 from difflib import SequenceMatcher
@@ -14,17 +14,17 @@ _SHORTEST_PART = 3
 
 
 def plain(name: str) -> str:
-    """Return a name as it is compared: without case, and with every separator as a hyphen."""
+    """Return a name in the form used for comparison: in lower case, with hyphens as separators."""
     return "-".join(name.lower().replace("_", "-").replace(".", "-").split())
 
 
 def same_name(said: str, known: Iterable[str]) -> str | None:
-    """Return the known name that differs in case and separators at most."""
+    """Return the known name that differs at most in case and separators."""
     return next((name for name in known if plain(name) == plain(said)), None)
 
 
 def nearest(said: str, known: Iterable[str], most: int = MOST) -> list[str]:
-    """Return the known names most like this one, the most similar first; often none."""
+    """Return the known names similar to this one, the most similar first; often none."""
     wanted = plain(said)[:100]
     scores = {name: _likeness(wanted, plain(name)) for name in known}
     best = max(scores.values(), default=0.0)

@@ -14,7 +14,7 @@ class OldDefaultRow(Row, frozen=True):
 
 
 class TorchOldDefaults(Table, frozen=True):
-    """Answers which build a PyPI wheel is that is too old for the table of releases."""
+    """Answers which build a PyPI wheel is, for wheels older than the table of releases."""
 
     name: ClassVar[str] = "torch_old_defaults"
     rows: tuple[OldDefaultRow, ...]

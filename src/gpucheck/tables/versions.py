@@ -14,7 +14,8 @@ def numbers(version: str) -> tuple[int, ...]:
     """Return "525.60.13" as (525, 60, 13).
 
     Raises:
-        ValueError: the text is not at most eight numbers of nine digits, or has over 64 characters.
+        ValueError: the text is not one to eight numbers of up to nine digits, or exceeds 64
+            characters.
     """
     if len(version) > _MAX_LENGTH or not _NUMBERS.fullmatch(version):
         message = f"not a version number: {version[:_MAX_LENGTH]!r}"

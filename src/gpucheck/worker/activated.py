@@ -1,7 +1,7 @@
-"""A convolution with the activation that follows it in every network, as torch's modules have them.
+"""Tests a convolution together with the activation that follows it in most networks.
 
-The convolution is one of integers, which has to be exact, and is scaled by a power of two. So an
-activation gets exactly what it gets in the reference, in whatever format.
+The inputs are integers, so the convolution must be exact. Its result is scaled by a power of two,
+which rounds nothing. So the activation has the same input as in the reference, in every format.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .elementwise import ACTIVATIONS, activation_bound
 from .formats import Format
 from .timing import synchronize
 
-Torch = Any  # the module, of whatever version
+Torch = Any  # the module, of any version
 Tensor = Any
 
 _WIDEST = 4.0
@@ -24,7 +24,7 @@ _WIDEST = 4.0
 
 
 def check_activated(bench: Bench, fmt: Format, shape: Shape) -> None:
-    """Compare a convolution with ReLU, sigmoid and tanh; with ReLU its gradients, too."""
+    """Check a convolution followed by ReLU, sigmoid and tanh; for ReLU, check the gradients too."""
     if bench.device.type == "cpu" and fmt.name == "fp16":
         return  # several releases have no fp16 activations on the CPU
     torch = bench.torch
@@ -46,7 +46,7 @@ def check_activated(bench: Bench, fmt: Format, shape: Shape) -> None:
 def _computed(
     torch: Torch, shape: Shape, name: str, tensors: tuple[Tensor, ...]
 ) -> dict[str, Tensor]:
-    """Return what the activation makes of the convolution; with ReLU both gradients as well."""
+    """Return the result of convolution and activation; for ReLU, both gradients as well."""
     data, weight = (each.detach().clone().requires_grad_() for each in tensors[:2])
     sums = torch.nn.functional.conv2d(data, weight, None, shape.stride, padding(shape))
     if name != "relu":
@@ -61,6 +61,6 @@ def _computed(
 
 
 def _scale(sums: Tensor) -> float:
-    """Return the power of two that brings the largest of exact sums below what is of use."""
+    """Return the power of two that brings the largest sum into the useful range of activations."""
     largest = float(sums.detach().abs().max().double())
     return 2.0 ** math.floor(math.log2(_WIDEST / largest)) if largest > _WIDEST else 1.0

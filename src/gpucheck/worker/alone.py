@@ -16,7 +16,7 @@ from .together import Progress
 from .words import say
 
 Message = Dict[str, Any]
-Torch = Any  # the module, of whatever version
+Torch = Any  # the module, of any version
 Send = Callable[[Message], None]
 
 TESTS = ("device-placement", "cublas-matmul", "cudnn-convolution")
@@ -31,10 +31,10 @@ _CHECKED = 96
 def run(
     torch: Torch, order: Message, notes: Message, send: Send, progress: Progress
 ) -> dict[str, float]:
-    """Test the order's device; return its rates by name with their unit.
+    """Test the device of the order; return its rates by name; each name ends with the unit.
 
     Raises:
-        Failed: what a self-test has found.
+        Failed: a self-test has failed.
     """
     device = torch.device(order.get("device") or "cpu")
     progress.at("alone")
@@ -47,7 +47,7 @@ def run(
 
 
 def _self_tests(torch: Torch, order: Message, notes: Message, send: Send) -> None:
-    """Run self-tests one after the other until one has failed."""
+    """Run self-tests one after the other; stop at the first failure."""
 
     def hear(message: Message) -> None:
         event = message["event"]
@@ -63,7 +63,7 @@ def _self_tests(torch: Torch, order: Message, notes: Message, send: Send) -> Non
 
 
 def _short_checks(bench: Bench) -> None:
-    """Check a matrix product of integers and a copy, which every CPU process can afford."""
+    """Check a matrix product of integers and a copy: tests short enough for every CPU process."""
     torch, source = bench.torch, reference.generator(bench.torch, bench.seed)
     bench.stage(say("a product of integers"))
     left, right = (reference.integers(torch, source, (_CHECKED, _CHECKED), 6) for _ in range(2))
@@ -105,7 +105,7 @@ def _product(bench: Bench, dtype: Any) -> float:  # noqa: ANN401  # a torch.dtyp
 
 
 def _seconds(bench: Bench, call: Callable[[], Any]) -> float:
-    """Return the seconds of a call, by the best repetition."""
+    """Return how many seconds a call takes in the fastest repetition."""
     long = _LONG[bench.device.type]
     once = min(_timed(bench, call, 1) for _ in range(4))  # the first ones warm up
     calls = max(1, round(long / once))
@@ -113,7 +113,7 @@ def _seconds(bench: Bench, call: Callable[[], Any]) -> float:
 
 
 def _timed(bench: Bench, call: Callable[[], Any], calls: int) -> float:
-    """Return the seconds of so many calls; on a GPU by its own clock."""
+    """Return how many seconds this many calls take; on a GPU, measured by the GPU's own clock."""
     if bench.device.type == "cuda":
         begin, end = (bench.torch.cuda.Event(enable_timing=True) for _ in range(2))
         begin.record()

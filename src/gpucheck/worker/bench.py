@@ -1,4 +1,4 @@
-"""What a self-test gets, and the two ways in which it can end without passing.
+"""What is passed to a self-test, and the two exceptions by which it ends without passing.
 
 A self-test is a module of ``tests/`` with these names:
 
@@ -27,7 +27,7 @@ QUICK_MEMORY = 256 * 1024 * 1024
 
 
 class Failed(Exception):  # noqa: N818  # an outcome, not an error of ours
-    """The test has shown that something is wrong.
+    """The test has found a fault.
 
     Args:
         kind: what is wrong, in a word that rules know: ``wrong-value``, ``not-finite``,
@@ -44,7 +44,7 @@ class Failed(Exception):  # noqa: N818  # an outcome, not an error of ours
 
 
 class Skipped(Exception):  # noqa: N818  # an outcome, not an error of ours
-    """The test has nothing to test here; the reason is one sentence."""
+    """The test does not apply here; the reason is one sentence."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -52,11 +52,11 @@ class Skipped(Exception):  # noqa: N818  # an outcome, not an error of ours
 
 
 def _to_nobody(_message: Message) -> None:
-    """Report to nobody: a bench outside a worker."""
+    """Discard a report: there is no launcher outside a worker."""
 
 
 class Bench:
-    """Where a self-test runs: torch, the devices, the limits, and someone to report to.
+    """The surroundings of a self-test: torch, the devices, the limits, and the channel for reports.
 
     Attributes:
         torch: the module.
@@ -67,17 +67,17 @@ class Bench:
         memory_limit: bytes that this test may take on one device.
         seed: for every random number of the test.
         folder: a folder of this step, shared by its ranks, removed afterwards; "" without one.
-        threads: of the CPU, while a speed is measured; 0 leaves torch's own number.
+        threads: how many CPU threads torch uses while a speed is measured; 0 keeps torch's default.
         deadline: the time of ``time.monotonic()`` at which the launcher stops waiting.
-        expect_gpu: an NVIDIA GPU is there and torch is a CUDA build: it has to be found.
+        expect_gpu: whether torch must find a GPU: the machine has one and torch is a CUDA build.
         notes: what the harness knows besides, such as ``import_seconds``.
         measurements, data: what was measured, and further facts for rules, as JSON-like data.
-        remark: one sentence that a passed test wants to be shown.
+        remark: one sentence that reports show beside a passed test.
     """
 
     def __init__(  # noqa: PLR0913  # all that a test may want to know of where it runs
         self,
-        torch: Any,  # noqa: ANN401  # the module, of whatever version
+        torch: Any,  # noqa: ANN401  # the module, of any version
         device: Any = "cpu",  # noqa: ANN401  # a torch.device or its name
         devices: Sequence[Any] = (),
         *,
@@ -123,7 +123,7 @@ class Bench:
         bound: Number | None = None,
         bound_from: str = "",
     ) -> None:
-        """Note a number, the bound that it is compared with, and where the bound comes from.
+        """Note a measured number, the bound that it is compared with, and the origin of the bound.
 
         This judges nothing; ``require`` does. A value that is not finite is noted as unknown.
         """
@@ -148,7 +148,7 @@ class Bench:
             raise Failed(kind, detail, data)
 
     def skip(self, reason: str) -> NoReturn:
-        """End the test: there is nothing to test here."""
+        """End the test because it does not apply here."""
         raise Skipped(reason)
 
     def seconds_left(self) -> float:

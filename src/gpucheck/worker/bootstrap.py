@@ -1,9 +1,9 @@
-"""Runs in the target interpreter, by its path: makes this folder a package and hands over to it.
+"""The file that the target interpreter runs: makes this folder a package and calls its ``main``.
 
-``python bootstrap.py MARK worker|zygote``. Like ``describe.py`` it has to be *parsed* by every
-Python, so that one that is too old can say so before anything else is imported. The package is
-called ``gpucheck_worker`` and is found by its own path, so that nothing of gpucheck's stands on
-``sys.path`` when torch is imported.
+Usage: ``python bootstrap.py MARK worker|zygote``. Like ``describe.py``, this file must *parse* in
+every Python, so that a Python that is too old can say so before anything else is imported. The
+package is named ``gpucheck_worker`` and is loaded by its own path, so that ``sys.path`` has no
+entry of gpucheck when torch is imported.
 """
 # mypy: allow-untyped-defs, allow-untyped-calls, no-check-untyped-defs
 
@@ -22,7 +22,7 @@ def make_package():
 
 
 def main(mark, part):
-    """Hand over to the worker or the zygote."""
+    """Run the worker or the zygote."""
     if sys.version_info < OLDEST:
         said = '\n%s{"too_old": "%s"}%s\n' % (mark, sys.version.split()[0], mark)
         os.write(1, said.encode("ascii"))

@@ -1,4 +1,4 @@
-"""What torch and its GPUs are in this process: reported by every node, and compared."""
+"""Describes torch and its GPUs in this process; a pre-flight compares the answers of all nodes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, Iterator
 from .errors import explain
 
 Message = Dict[str, Any]
-Torch = Any  # the module, of whatever version
+Torch = Any  # the module, of any version
 Send = Callable[[Message], None]
 
 _MOST_DEVICES = 256
@@ -21,10 +21,10 @@ _CUDNN_9 = 90000
 
 
 def run(torch: Torch, order: Message, _notes: Message, send: Send) -> None:
-    """Answer an order for ``device``; on ``cpu`` neither CUDA nor cuDNN is touched.
+    """Describe the order's ``device``; for ``cpu``, neither CUDA nor cuDNN is touched.
 
-    The answer has ``python``, ``torch``, ``cuda``, ``cudnn``, ``nccl`` and ``devices``. None is
-    unknown, and ``problems`` says why, by the same names.
+    The keys of the answer are ``python``, ``torch``, ``cuda``, ``cudnn``, ``nccl`` and ``devices``.
+    A value that is unknown is None, and ``problems`` has the reason under the same key.
     """
     answer: Message = {"event": "census", "python": platform.python_version(), "problems": {}}
     is_cuda = str(order.get("device") or "cpu").startswith("cuda")
@@ -85,7 +85,7 @@ def _devices(torch: Torch, problems: Message) -> Iterator[Message]:
 
 
 def _driver() -> Any:  # noqa: ANN401  # a loaded library
-    """Return the driver's library; torch has started it."""
+    """Return the CUDA driver's library, which torch has already initialised."""
     for name in _DRIVERS:
         try:
             return ctypes.CDLL(name)

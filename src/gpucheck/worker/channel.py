@@ -1,4 +1,4 @@
-"""How a worker sends messages: JSON between random marks, whatever happens to stdout."""
+"""Sends a worker's messages: JSON between random marks, independent of what is done to stdout."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Channel:
         self._mark = mark
 
     def send(self, message: Message) -> None:
-        """Send one message; what JSON cannot hold is sent as its text."""
+        """Send one message; values that JSON cannot hold are sent as text."""
         text = json.dumps(plain(message))
         if len(text) > _LARGEST:
             short = {**message, "data": {"left_out": "it was too large"}, "measurements": []}
@@ -32,7 +32,7 @@ class Channel:
         self._write(text)
 
     def pass_on(self, worker: str, line: bytes) -> None:
-        """Send a line of another worker as it is: the launcher reads it."""
+        """Send a line of another worker unchanged; the launcher parses it."""
         said = line[:_LARGEST].decode("ascii", "replace")
         self._write(json.dumps({"event": "said", "worker": worker, "said": said}))
 
@@ -47,7 +47,7 @@ class Channel:
 
 
 def take_stdout(mark: str) -> Channel:
-    """Keep stdout for the channel alone: whatever is printed from now on goes to stderr."""
+    """Reserve stdout for the channel: from now on everything that is printed goes to stderr."""
     own = os.dup(1)
     os.dup2(2, 1)
     return Channel(own, mark)

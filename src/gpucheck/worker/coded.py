@@ -1,15 +1,16 @@
-"""Sums that tell whose contribution is missing from them, or is in them twice.
+"""Sums that show which rank's contribution is missing or was added twice.
 
-Each of the ranks of a segment sends another power of two, so that the sum has every bit set and is
-exact in fp32, whatever the order of summation: 2^23 - 1 at most. A lost contribution leaves one
-bit out, one that arrives twice adds one more. Where there are more ranks than an element can
-carry, the buffer is divided into segments, each of which carries some of the ranks, evenly; the
-others send zeros there. A buffer with fewer elements than segments is sent several times.
+Each rank of a segment sends a different power of two. The right sum has every bit set, is at most
+2^23 - 1, and is exact in fp32 in every order of summation. A lost contribution clears its bit; one
+that arrives twice is added once more. If there are more ranks than an element can carry, the buffer
+is divided into segments. Each segment carries an equal share of the ranks, and the other ranks send
+zeros there. A buffer with fewer elements than segments is sent several times.
 
-Everything is sent in three rounds, and a rank has another power in each. In the second round the
-powers have moved on by one. So a fault of a bit, and not of a rank, blames another rank there, and
-no rank is blamed by every round. In the last round the powers have the reverse order. So two faults
-that look like one of a third rank do not look like it there.
+Everything is sent in three rounds, and a rank has a different power in each. In the second round
+the powers are shifted by one. So a fault of one bit, not of one rank, blames different ranks in
+these rounds, and no rank is blamed by every round. In the third round the order of the powers is
+reversed. So two faults that together look like a fault of a third rank do not look like it in that
+round.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ ROUNDS = 3
 
 
 class Part(NamedTuple):
-    """Elements of the buffer, from ``begin`` to before ``end``, that carry a segment."""
+    """The elements of the buffer that carry a segment: from ``begin`` to before ``end``."""
 
     segment: int
     begin: int
@@ -45,11 +46,11 @@ class Code(NamedTuple):
 
     @property
     def segments(self) -> int:
-        """How many segments there are."""
+        """The number of segments."""
         return -(-self.size // RANKS_EACH)
 
     def members(self, segment: int) -> range:
-        """Return the ranks that a segment carries: as many as any other, or one less."""
+        """Return the ranks of a segment; all segments have equally many, or one less."""
         count = self.segments
         return range(segment * self.size // count, (segment + 1) * self.size // count)
 
@@ -68,7 +69,7 @@ class Code(NamedTuple):
         return float((1 << len(self.members(segment))) - 1)
 
     def sendings(self, count: int) -> list[list[Part]]:
-        """Return how so many elements carry all segments: one list for each time it is sent."""
+        """Return how ``count`` elements carry all segments: one list for each sending."""
         found = []
         for first in range(0, self.segments, count):
             some = range(first, min(first + count, self.segments))
@@ -83,7 +84,7 @@ class Code(NamedTuple):
     def contribution(
         self, index: int, sending: Sequence[Part], turn: int
     ) -> tuple[Part, float] | None:
-        """Return where a rank sends what, zeros elsewhere; None when this time it sends zeros."""
+        """Return the elements that a rank sets and their value; None if it sends only zeros."""
         own = self.segment_of(index)
         for part in sending:
             if part.segment == own:
@@ -106,11 +107,10 @@ class Code(NamedTuple):
 
 
 def agreed(rounds: Sequence[Sequence[Blame | None]]) -> Blame | None:
-    """Return the one that every round blames, and blames alone; None when there is no such.
+    """Return the only rank that every round blames; None if there is no such rank.
 
     Args:
-        rounds: of each round of the sizes at which something was wrong, whom each wrong segment
-            blames.
+        rounds: for each round at a size with wrong sums, the blame of each wrong segment.
     """
     whole = [each for one in rounds for each in one]
     if not whole or any(len(one) != 1 for one in rounds) or any(b != whole[0] for b in whole):

@@ -1,8 +1,9 @@
-"""What the tests of collectives share: how much is sent, and how the speed is computed.
+"""Shared by the tests of collectives: how much is sent, and how the speed is computed.
 
-The *algorithm bandwidth* is the size of the operation over its time. The *bus bandwidth* multiplies
-it by the share of the size that crosses each link, so that it can be compared with the speed of the
-link whatever the number of ranks. Sizes and factors are those of nccl-tests (PERFORMANCE.md).
+The *algorithm bandwidth* is the size of the operation divided by its time. The *bus bandwidth* is
+the algorithm bandwidth times the share of the size that crosses each link. It can be compared with
+the speed of the link for any number of ranks. The sizes and factors are those of nccl-tests
+(PERFORMANCE.md).
 """
 
 from __future__ import annotations
@@ -39,9 +40,10 @@ _SHARE_OF_LIMIT = 8
 def cases(
     bench: Bench, ranks: Group, *formats: str, parts: int = 1
 ) -> Iterator[tuple[Format, int]]:
-    """Yield formats (those of these names) and how many values are sent, while there is time.
+    """Yield each named format with numbers of values to send, until time runs out.
 
-    One, a few, and so many that it is done in pieces; all ``parts`` of a rank together.
+    The numbers are one, a few, and enough for NCCL to send in pieces, each for all ``parts`` of a
+    rank together.
     """
     for count in by_level(bench, _levels(_COUNTS[bench.device.type])):
         if count * 8 > bench.memory_limit // _SHARE_OF_LIMIT:
@@ -59,7 +61,7 @@ def bandwidth(bench: Bench, ranks: Group, what: str, factor: float, call: Any) -
     """Measure a collective of several sizes.
 
     Args:
-        bench: the last rank notes what it has measured.
+        bench: where the last rank notes the measurements.
         ranks: all of them take part.
         what: the name of the collective.
         factor: from algorithm to bus bandwidth.
@@ -95,7 +97,7 @@ def _levels(sizes: dict[str, Any]) -> dict[str, Any]:
 
 
 def _repeat(ranks: Group, call: Call, calls: int) -> Any:  # noqa: ANN401
-    """Call it several times; over NCCL without waiting in between."""
+    """Call it several times; over NCCL, without waiting between the calls."""
     if ranks.backend == "nccl":
         return [call(True) for _ in range(calls)]  # noqa: FBT003
     for _ in range(calls):

@@ -8,7 +8,7 @@ from . import reference
 from .bench import Bench
 from .formats import Format
 
-Torch = Any  # the module, of whatever version
+Torch = Any  # the module, of any version
 Tensor = Any
 
 
@@ -46,7 +46,7 @@ def padding(shape: Shape) -> tuple[int, ...]:
 
 
 def terms(shape: Shape) -> dict[str, int]:
-    """Return how many products are added up at most for one value of each result."""
+    """Return the maximum number of products in one value of each result."""
     _data, weight, flow = sizes(shape)
     taps = _product(weight[1:])
     return {"forward": taps, "backward data": taps, "backward weight": _product(flow) // flow[1]}
@@ -60,7 +60,7 @@ def _product(numbers: tuple[int, ...]) -> int:
 
 
 def draw_integers(torch: Torch, seed: int, fmt: Format, shape: Shape) -> tuple[Tensor, ...]:
-    """Draw input, weight and gradient as integers whose sums of products are exact."""
+    """Draw input, weight and gradient as integers small enough for exact sums of products."""
     source = reference.generator(torch, seed)
     wide, narrow = fmt.factor_bits
     return tuple(
@@ -80,7 +80,7 @@ def place(
 
 
 def convolve(torch: Torch, shape: Shape, tensors: tuple[Tensor, ...]) -> dict[str, Tensor]:
-    """Return the convolution and both gradients, computed where and in what the inputs are."""
+    """Return the convolution and both gradients, on the device and in the format of the inputs."""
     data, weight = (each.detach().clone().requires_grad_() for each in tensors[:2])
     convolution = getattr(torch.nn.functional, f"conv{len(shape.image)}d")
     result = convolution(data, weight, None, shape.stride, padding(shape), 1, shape.groups)

@@ -1,4 +1,4 @@
-"""Who computes a convolution: proof that cuDNN can, and what torch itself would choose."""
+"""Proves that cuDNN can compute a convolution, and finds the backend that torch would choose."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .formats import not_tested, switches, usable
 from .timing import synchronize
 from .words import say
 
-Torch = Any  # the module, of whatever version
+Torch = Any  # the module, of any version
 Tensor = Any
 
 _PART = say("proof that cuDNN ran")
@@ -20,9 +20,9 @@ _TRANSPOSED = False
 
 
 def prove_cudnn(bench: Bench) -> None:
-    """Call cuDNN by its own operator, and require that ``conv2d`` would choose it, too.
+    """Call cuDNN by torch's operator for it, and require that ``conv2d`` would choose cuDNN too.
 
-    Nothing is required where there is no NVIDIA GPU.
+    Without an NVIDIA GPU nothing is required.
     """
     if bench.device.type != "cuda":
         not_tested(bench, _PART, say("cuDNN works on GPUs only"))
@@ -33,10 +33,11 @@ def prove_cudnn(bench: Bench) -> None:
 
 
 def require_cudnn(bench: Bench) -> None:
-    """Fail unless cuDNN computes the convolutions that are its own.
+    """Fail unless torch chooses cuDNN for the convolutions that cuDNN normally computes.
 
-    Depthwise convolutions, activations and normalisation are left out: torch has kernels of its own
-    for them. So are half-precision ones: several releases of torch avoid cuDNN for them on purpose.
+    Depthwise convolutions, activations and normalisation are not examined, because torch has its
+    own kernels for them. Convolutions in half precision are not examined either, because several
+    releases of torch avoid cuDNN for them on purpose.
 
     Raises:
         Failed: ``cudnn-not-used``, or what ``reference.same`` raises.
@@ -96,7 +97,7 @@ def _tensors(bench: Bench, shape: Shape) -> tuple[tuple[Tensor, ...], tuple[Tens
 
 
 def _by_operator(bench: Bench, shape: Shape) -> tuple[Tensor, Tensor]:
-    """Convolve by cuDNN's own operator, which takes nothing else; return what it was given."""
+    """Convolve by the operator that uses only cuDNN; return the arguments that it was given."""
     torch = bench.torch
     bench.stage("cudnn_convolution, " + shape.name)
     drawn, (data, weight) = _tensors(bench, shape)
@@ -117,7 +118,7 @@ def _by_operator(bench: Bench, shape: Shape) -> tuple[Tensor, Tensor]:
 
 
 def _backend(bench: Bench, shape: Shape, tensors: tuple[Tensor, Tensor]) -> str | None:
-    """Return what torch would compute this convolution with; None when it cannot be learnt."""
+    """Return the backend that torch would choose for this convolution; None if unknown."""
     bench.stage(say("which library computes the {name} convolution", name=shape.name))
     return _selected(bench.torch, shape, tensors) or _profiled(bench.torch, shape, tensors)
 
@@ -140,7 +141,7 @@ def _selected(torch: Torch, shape: Shape, tensors: tuple[Tensor, Tensor]) -> str
 
 
 def _profiled(torch: Torch, shape: Shape, tensors: tuple[Tensor, Tensor]) -> str | None:
-    """Look which operator the profiler saw at work below ``conv2d``."""
+    """Return the operator that the profiler recorded below ``conv2d``."""
     convolution = getattr(torch.nn.functional, f"conv{len(shape.image)}d")
     try:
         with torch.autograd.profiler.profile() as seen:

@@ -1,9 +1,9 @@
 """Runs in the target interpreter and describes it: one JSON answer between two marks.
 
 It is run by its path, with the mark as its only argument. Every Python must be able to *parse* it,
-so that an old one can say that it is too old; hence no f-strings and no annotations. Each import
-costs time in the target, so what ``sysconfig``, ``platform`` and ``json`` would say is found
-without them where possible.
+so that an old Python can say that it is too old. Hence it has no f-strings and no annotations. Each
+import costs time in the target, so ``sysconfig``, ``platform`` and ``json`` are avoided where their
+answers can be found in another way.
 """
 # mypy: allow-untyped-defs, allow-untyped-calls, no-check-untyped-defs
 
@@ -43,7 +43,7 @@ def _escape(char):
 
 
 def tell(answer):
-    """Write the answer to the real stdout, whatever has replaced sys.stdout."""
+    """Write the answer to the real stdout, even if sys.stdout has been replaced."""
     mark = sys.argv[1]
     text = ("\n" + mark + json_text(answer) + mark + "\n").encode("ascii")
     while text:
@@ -62,7 +62,7 @@ def stand_aside():
 
 
 def describe():
-    """Return what the interpreter is, as plain data."""
+    """Describe this interpreter as plain data."""
     base_prefix = getattr(sys, "base_prefix", sys.prefix)
     answer = {
         "executable": sys.executable or "",
@@ -127,7 +127,7 @@ def _soabi():
 
 
 def _site():
-    """Return what the site module says; nothing when it was not loaded (``-S``)."""
+    """Return the settings of the site module; they are empty if it was not loaded (``-S``)."""
     site = sys.modules.get("site")
     if site is None:
         return {"site_packages": [], "user_site": "", "user_site_enabled": False}

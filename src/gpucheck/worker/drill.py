@@ -1,7 +1,7 @@
-"""Drills: faults made on purpose, inside the one worker that is ordered to.
+"""Drills: faults made on purpose, in the one worker whose order asks for them.
 
-Functions of torch that a trial calls are replaced, so that the trial, and everything that judges
-it, works as usual.
+A drill replaces functions of torch that a trial calls. The trial itself, and everything that judges
+it, is unchanged.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import time
 from typing import Any, Callable, Dict
 
 Message = Dict[str, Any]
-Torch = Any  # the module, of whatever version
+Torch = Any  # the module, of any version
 Stop = Callable[[], Any]
 
 _LONG = 3600.0
@@ -23,9 +23,9 @@ def arm(torch: Torch, order: Message) -> list[Stop]:
     """Put the faults of an order in place.
 
     Returns:
-        what to call once before the first collective; it may never return. These are not functions
-        of Python, and the replaced ones have the names of torch's own: the stack of the worker,
-        which the diagnosis reads, shows a fault and not a drill.
+        what to call once before the first collective; it may never return. It is not a Python
+        function, and replacements have the names of torch's functions. So the worker's stack, which
+        the diagnosis reads, looks like a real fault.
     """
     stops: list[Stop] = []
     for fault in (order.get("drill") or {}).get("faults") or ():
@@ -69,13 +69,13 @@ def _before_all_reduce(torch: Torch, act: Callable[[Any], Any]) -> None:
 
 
 def _slow_down(torch: Torch, factor: float) -> None:
-    """Repeat each matrix product and copy so many times."""
+    """Slow the device down: repeat each matrix product and each copy ``factor`` times."""
     torch.mm = _repeated(torch.mm, factor)
     torch.Tensor.copy_ = _repeated(torch.Tensor.copy_, factor)
 
 
 def _repeated(call: Callable[..., Any], factor: float) -> Callable[..., Any]:
-    """Return the function done ``factor`` times, on average where that is no whole number."""
+    """Return a function that runs the given one ``factor`` times; a fraction holds on average."""
     owed = 0.0
 
     def slow(*given: Any, **named: Any) -> Any:  # noqa: ANN401  # as torch's own

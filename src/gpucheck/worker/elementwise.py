@@ -1,4 +1,4 @@
-"""Activations and batch norm: the layers between the convolutions of a network."""
+"""Checks activations and batch norm, the layers between the convolutions of a network."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .formats import Format, switches, usable
 from .timing import synchronize
 from .words import say
 
-Torch = Any  # the module, of whatever version
+Torch = Any  # the module, of any version
 Tensor = Any
 
 ACTIVATIONS = ("relu", "sigmoid", "tanh")
@@ -47,7 +47,7 @@ def _activations(bench: Bench, fmt: Format) -> None:
 
 
 def activation_bound(torch: Torch, fmt: Format, name: str, expected: Tensor) -> tuple[Tensor, str]:
-    """Return how far each value of an activation may be off, and the reason."""
+    """Return the error bound of each value of an activation, and the reason for it."""
     if name == "relu":
         return 0.0 * expected, say("nothing is rounded")
     least = torch.finfo(fmt.dtype).tiny * fmt.result_roundoff  # half of the smallest subnormal
@@ -93,11 +93,12 @@ def _normalise(torch: Torch, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
 def _batch_norm_bounds(
     exact: dict[str, Tensor], expected: dict[str, Tensor], fmt: Format
 ) -> dict[str, Tensor]:
-    """Return bounds that follow from the sums.
+    """Return error bounds that follow from the rounding of the sums.
 
-    Let g be gamma of the number of values. The mean is off by g times the mean absolute value; the
-    variance, a sum of squares of what is left after subtraction, by 2 g times the mean square of
-    the values; the result by what both do to it, and a few roundings of its own.
+    Let g be gamma of the number of values. The error of the mean is at most g times the mean
+    absolute value. The variance is a sum of squared differences from the mean, and its error is at
+    most 2 g times the mean square of the values. The error of the result follows from both, plus a
+    few roundings of its own.
     """
     data = exact["data"]
     dims = (0, 2, 3)

@@ -1,4 +1,4 @@
-"""Turns an exception into what checks can use: its kind, code, words and last frames."""
+"""Turns an exception into data for checks: its kind, code, text and last frames."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def explain(error: BaseException) -> Message:
 
 
 def _kind(error: BaseException, words: str, data: Message) -> str:
-    """Find the most specific kind; what was found beside it is noted in ``data``."""
+    """Return the most specific kind; note other findings in ``data``."""
     status = _STATUS.search(words)
     if status:
         data["status"] = status.group(0)
@@ -58,7 +58,7 @@ def _kind(error: BaseException, words: str, data: Message) -> str:
 
 
 def note_cuda_error(error: BaseException, words: str, data: Message) -> bool:
-    """Note the CUDA error that the exception stands for: its code, its name, its text."""
+    """Note the CUDA error that caused the exception: its code, its name and its text."""
     code: int | None = getattr(error, "error_code", None)
     numbered = _CODE.search(words)
     named = _CUDA_NAME.search(words)
@@ -83,7 +83,7 @@ def note_cuda_error(error: BaseException, words: str, data: Message) -> bool:
 
 
 def code_of(text: str) -> int | None:
-    """Return the CUDA error code of these words, as the libraries in this process have them."""
+    """Return the CUDA error code that has this text in the libraries of this process."""
     with contextlib.suppress(Exception):
         for library, question in _error_strings():
             for code in range(1, _LAST_CODE + 1):
@@ -93,7 +93,7 @@ def code_of(text: str) -> int | None:
 
 
 def _error_strings() -> Iterator[tuple[Any, Callable[[Any, int], str]]]:
-    """Yield the loaded CUDA runtime and driver libraries, each with how to ask for its words."""
+    """Yield each loaded CUDA runtime or driver library with the function for its error texts."""
     for path in _loaded("libcudart"):
         library = ctypes.CDLL(path)
         library.cudaGetErrorString.restype = ctypes.c_char_p
@@ -138,7 +138,7 @@ def _name(error: BaseException) -> str:
 
 
 def _frames(error: BaseException) -> list[str]:
-    """Return where it happened, the innermost frame last: file, line and function."""
+    """Return the last frames, the innermost last: file, line and function."""
     try:
         frames = traceback.extract_tb(error.__traceback__)[-_FRAMES:]
     except Exception:  # noqa: BLE001  # no frame is worth a crash

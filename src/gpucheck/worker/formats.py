@@ -9,7 +9,7 @@ from typing import Any, Iterator, NamedTuple, Sequence
 from .bench import Bench
 from .words import say
 
-Torch = Any  # the module, of whatever version
+Torch = Any  # the module, of any version
 Dtype = Any
 Tensor = Any
 
@@ -22,12 +22,12 @@ class Format(NamedTuple):
         dtype: of the tensors; TF32 works on float32 tensors.
         bits: significant bits of an input, the hidden one included (IEEE 754; TF32 and bfloat16:
             the CUDA C++ Programming Guide, "Alternate Floating Point").
-        factor_bits: integers of so many bits may be multiplied, and 256 products added up, with
-            every partial sum exact in the format of the result.
+        factor_bits: the bits of integers whose products can be added up, 256 of them, with every
+            partial sum exact in the format of the result.
         result_roundoff: unit roundoff of the result's format.
-        sum_roundoff: of the sums. Tensor cores cut off where others round to nearest, so that an
-            addition costs up to 2**-23 (Fasi, Higham, Mikaitis, Pranesh, "Numerical behavior of
-            NVIDIA tensor cores", 2021).
+        sum_roundoff: unit roundoff of the sums. Tensor cores truncate instead of rounding to
+            nearest, so the relative error of an addition is up to 2**-23 (Fasi, Higham, Mikaitis,
+            Pranesh, "Numerical behavior of NVIDIA tensor cores", 2021).
     """
 
     name: str
@@ -57,7 +57,7 @@ FP8_SINCE = (8, 9)
 
 
 def usable(bench: Bench, names: Sequence[str]) -> list[Format]:
-    """Return the formats of these names that exist here; note why the others do not."""
+    """Return the named formats that exist here; note why the others do not."""
     found = []
     for fmt in _FORMATS:
         reason = _missing(bench, fmt) if fmt.name in names else None
@@ -84,7 +84,7 @@ def _missing(bench: Bench, fmt: Format) -> str:
 
 
 def too_old(bench: Bench, name: str, since: tuple[int, int] | None) -> str:
-    """Say why this GPU does not have the format, "" when it does."""
+    """Return why this GPU does not have the format; "" if it has."""
     capability = tuple(bench.torch.cuda.get_device_capability(bench.device))
     if since is None or capability >= since:
         return ""
@@ -115,11 +115,11 @@ def switches(
     deterministic: bool = False,
     reduced: bool | None = None,
 ) -> Iterator[None]:
-    """Set torch's switches that change how precisely or in what order it computes.
+    """Set torch's switches for the precision and the order of its computations.
 
-    ``reduced`` allows or forbids sums of fp16 and bf16 to be rounded to 16 bits on the way; None
-    leaves that as it is. The older names are used: they set the newer ones as well, while the
-    newer ones leave torch with contradicting settings.
+    ``reduced`` allows or forbids that partial sums of fp16 and bf16 are rounded to 16 bits; None
+    changes nothing. The older names are used, because they also set the newer switches. The newer
+    names would leave torch with contradicting settings.
     """
     matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
     wanted = [
@@ -141,7 +141,7 @@ def switches(
 
 
 def _set(owner: Any, name: str, value: Any) -> Any:  # noqa: ANN401  # modules of torch
-    """Set a switch and return what it was; None where this torch does not have it."""
+    """Set a switch and return its former value; None if this torch does not have it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # newer releases call the older names deprecated
         try:
@@ -153,15 +153,15 @@ def _set(owner: Any, name: str, value: Any) -> Any:  # noqa: ANN401  # modules o
 
 
 def rounded(torch: Torch, fmt: Format, values: Tensor) -> Tensor:
-    """Round to the format, so that what goes in is exactly what the reference has."""
+    """Round to the format, so that the device and the reference have exactly the same input."""
     if fmt.name == "tf32":
         values = values.to(torch.float16)  # as many bits, and a range that is wide enough here
     return values.to(fmt.dtype)
 
 
 def sums_in_16_bits(bench: Bench, fmt: Format) -> bool:
-    """Whether partial sums may be rounded to 16 bits, as several releases do on the CPU.
+    """Whether partial sums may be rounded to 16 bits, as several releases of torch do on the CPU.
 
-    No useful bound is left then; products of integers are exact even so.
+    If so, there is no useful error bound. Products of integers are still exact.
     """
     return bench.device.type == "cpu" and fmt.name in ("fp16", "bf16")

@@ -1,7 +1,7 @@
-"""The ranks of a test: how they meet, how long one waits for another, and whom a hang names.
+"""The ranks of a test: how they meet, how long they wait, and who is to blame for a hang.
 
-Each rank keeps a small file in the folder of the step that says how far it is. So a rank that waits
-in vain can say for whom, whatever the collective library does.
+Each rank keeps a small file in the folder of the step, which says how far the rank has come. So a
+rank that waits in vain can say for which rank it waits, whatever the collective library does.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ _UNSUPPORTED = ("does not support", "no support for", "not supported", "not impl
 
 
 class Group:
-    """The ranks of one test, as one of them sees them.
+    """The ranks of one test, as seen by one of them.
 
     Attributes:
-        rank, size: of this one, and how many there are.
+        rank, size: this rank's number, and the number of ranks.
         backend: ``nccl`` or ``gloo``.
         dist: ``torch.distributed``.
     """
@@ -84,9 +84,9 @@ class Group:
         self._mark(_LEFT)
 
     def judge(self, check: Callable[[], None]) -> None:
-        """Check a result; a failure is kept to the end, since the others wait for this rank.
+        """Check a result; keep a failure until the end, because the other ranks wait for this one.
 
-        The first is kept, but for one that can say which rank it comes from.
+        The first failure is kept, but a later one that names the rank to blame replaces it.
         """
         try:
             check()
@@ -96,7 +96,7 @@ class Group:
                 self._failure = failure
 
     def has_time(self) -> bool:
-        """Whether there is time for more; rank 0 decides, so that all do the same."""
+        """Whether there is time for more; rank 0 decides for all ranks."""
         self._asked += 1
         elapsed = time.monotonic() - self._begun
         own = elapsed < _SURELY or elapsed * _TIMES_LONGER < self._bench.seconds_left()
@@ -202,7 +202,7 @@ class Group:
         work.wait()
 
     def _synchronize(self, end: float) -> None:
-        """Wait for the GPU, without a call that could wait for ever."""
+        """Wait for the GPU by polling, without a call that might never return."""
         if self._bench.device.type == "cuda":
             event = self._bench.torch.cuda.Event()
             event.record()
@@ -213,7 +213,7 @@ class Group:
         return max(1.0, min(seconds, self._bench.seconds_left() - _KEPT_BACK))
 
     def _meaning(self, what: str, limit: float, error: Exception) -> Exception:
-        """Return what an exception out of a collective stands for."""
+        """Return the failure that an exception from a collective stands for."""
         words = str(error)
         if isinstance(error, TimeoutError) or "timed out" in words.lower():
             return self._hang(what, limit)
@@ -237,7 +237,7 @@ class Group:
         return str(getattr(self._bench.torch, "__version__", ""))
 
     def _hang(self, what: str, limit: float) -> Failed:
-        """Say who did not come, else who did not get out."""
+        """Name the ranks that did not begin the collective, or else those that did not leave it."""
         everyone = range(self.size)
         own = self._at(self.rank)
         late = [rank for rank in everyone if self._at(rank) < own]
@@ -292,7 +292,7 @@ class Group:
 
 @contextlib.contextmanager
 def group(bench: Bench) -> Iterator[Group]:
-    """Meet the other ranks of the test; at the end raise what ``judge`` has kept.
+    """Meet the other ranks of the test; at the end, raise the failure that ``judge`` has kept.
 
     Raises:
         Failed: a rank does not come, or a check has failed.
@@ -311,7 +311,7 @@ def group(bench: Bench) -> Iterator[Group]:
         bench.remark = say("one GPU, so NCCL ran with one rank: it refuses two on the same GPU")
     ranks.join()
     yield ranks
-    # The process group is not taken apart: that can hang, and the process ends by itself.
+    # The process group is not destroyed: that can hang, and the process ends anyway.
     ranks.part()
 
 

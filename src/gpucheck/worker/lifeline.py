@@ -1,4 +1,4 @@
-"""Ends a worker together with its parent, and prints the stack of a worker that is ended."""
+"""Ends a worker when its parent ends, and prints the stack of a worker that is killed."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def die_with_parent(parent: int = 0) -> None:
     """Have the kernel kill this process when its parent has ended (Linux).
 
     Args:
-        parent: its process id, 0 when that is not known. If the parent ended before this
-            call, nobody waits for this process, so it ends at once.
+        parent: the parent's process id, 0 if it is unknown. If the parent ended before this call,
+            this process exits at once, because nobody waits for it.
     """
     _set_death_signal(_KILL)
     if parent and os.getppid() != parent:
@@ -27,12 +27,12 @@ def die_with_parent(parent: int = 0) -> None:
 
 
 def outlive_parent() -> None:
-    """Undo ``die_with_parent``: this process sees the end of stdin and ends its workers first."""
+    """Undo ``die_with_parent``: at the end of stdin this process ends its workers before itself."""
     _set_death_signal(_NONE)
 
 
 def exit_without_writer() -> None:
-    """Exit when nobody holds the other end of stdin: whoever gave the order has ended since."""
+    """Exit if nobody holds the other end of stdin: the process that sent the order has ended."""
     if not hasattr(select, "poll"):
         return
     watched = select.poll()

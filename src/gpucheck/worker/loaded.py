@@ -1,4 +1,4 @@
-"""Runs in the target interpreter: imports torch, touches cuDNN and says which files are loaded.
+"""Runs in the target interpreter: imports torch, uses cuDNN and reports which files are loaded.
 
 It is run by its path with a mark as its only argument, and writes one JSON answer between two of
 them. Python 3.8 or newer; standard library and torch only.
@@ -13,7 +13,7 @@ from typing import Any
 
 
 def main() -> None:
-    """Write the answer to the real stdout, whatever has replaced sys.stdout."""
+    """Write the answer to the real stdout, even if sys.stdout has been replaced."""
     mark = sys.argv[1]
     _stand_aside()
     text = ("\n" + mark + json.dumps(loaded()) + mark + "\n").encode("ascii")
@@ -22,9 +22,9 @@ def main() -> None:
 
 
 def loaded() -> dict[str, Any]:
-    """Return ``libraries``, and ``error``: why torch or cuDNN could not be asked, "" when it could.
+    """Return ``libraries``, and in ``error`` why torch or cuDNN could not be queried ("" if not).
 
-    ``cudnn`` is the version that ``torch.backends.cudnn`` tells; asking for it opens cuDNN's parts.
+    ``cudnn`` is the version from ``torch.backends.cudnn``; this query opens the parts of cuDNN.
     """
     answer: dict[str, Any] = {"cudnn": None, "error": ""}
     try:

@@ -1,4 +1,4 @@
-"""Recognises torch's messages that no memory is left."""
+"""Recognises torch's messages for exhausted memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Export of a model by torch, and ONNX Runtime with the provider that was asked for, or none."""
+"""Exports a model by torch, and runs it in ONNX Runtime with the requested provider only."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from .formats import not_tested
 from .small_model import Task
 from .words import say
 
-Torch = Any  # the module, of whatever version
+Torch = Any  # the module, of any version
 Tensor = Any
-Runtime = Any  # the module onnxruntime, of whatever version
+Runtime = Any  # the module onnxruntime, of any version
 Session = Any
 
 _EXPORTER_NEEDS = ("onnx", "onnxscript")
@@ -62,7 +62,7 @@ def exporters(torch: Torch) -> dict[str, dict[str, Any]]:
 
 
 def export(bench: Bench, one: Task, name: str, path: str) -> bool:
-    """Export a model; return False, with a note, if this exporter does not work here."""
+    """Export a model; return False and note the reason if this exporter does not work here."""
     torch = bench.torch
     bench.stage(say("export by {name}: {activation}", name=name, activation=one.activation))
     try:
@@ -135,7 +135,7 @@ def _session(runtime: Runtime, path: str, provider: str, options: dict[str, str]
 
 
 def not_loaded(runtime: Runtime, provider: str) -> Failed:
-    """Return what kept a provider from being loaded, in the words of the dynamic loader."""
+    """Return why a provider was not loaded, in the words of the dynamic loader."""
     said = _loader_says(runtime, provider)
     detail = say(
         "ONNX Runtime did not load its {provider}, and what it printed says why", provider=provider
@@ -163,7 +163,7 @@ def _loader_says(runtime: Runtime, provider: str) -> str:
 
 
 def computed(bench: Bench, session: Session, data: Tensor) -> Tensor:
-    """Run the model once; lists, because torch and NumPy may not fit together."""
+    """Run the model once and return lists, because torch and NumPy may be incompatible."""
     numpy = importlib.import_module("numpy")
     bench.stage(say("running the model"))
     given = numpy.array(data.tolist(), dtype=numpy.float32)

@@ -1,4 +1,4 @@
-"""What a worker can be ordered to do: self-tests, a trial of a pre-flight, or a census."""
+"""The orders that a worker accepts: self-tests, a trial of a pre-flight, or a census."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PARTS = ("trial", "census")
 def action(order: Message) -> Act:
     """Return the function that carries out an order.
 
-    It leaves no compiled file in gpucheck's own folder.
+    No compiled file is written to gpucheck's own folder.
     """
     part = next((name for name in _PARTS if name in order), None)
     if part is None:

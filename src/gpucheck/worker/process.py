@@ -35,12 +35,12 @@ def main(mark: str, part: str) -> None:
     exit_without_writer()
     action(order)(torch, order, notes, channel.send)
     channel.send({"event": "end"})
-    # What a broken library does at exit is not part of any test.
+    # A broken library may fail at exit, which is not part of any test.
     os._exit(0)
 
 
 def import_torch(channel: Channel) -> tuple[Any, Message]:
-    """Import torch and nothing else; return it and how long that took.
+    """Import torch and nothing else; return the module and the seconds that the import took.
 
     Raises:
         Exception: whatever importing it raises.

@@ -1,11 +1,11 @@
-"""What a result has to be: exact integers, rigorous bounds on rounding errors, and the comparison.
+"""Compares results with the right ones: exact integers, or float64 with rigorous error bounds.
 
-Two ways to know the right value, both without a probability in them:
+The right value is known in two ways, neither of which depends on probability:
 
-- *Integers.* When every partial sum of a product, in any order, is an integer that the narrowest
-  format involved holds exactly, nothing is rounded, and the result has to be equal bit by bit.
-- *Bounds.* A sum of ``n`` products that is added up in any order with unit roundoff ``u`` is off by
-  at most ``gamma(n, u)`` times the sum of the absolute products (Higham, Accuracy and Stability of
+- *Integers.* If every partial sum, in any order, is an integer that the narrowest format holds
+  exactly, nothing is rounded, and the result must be equal bit by bit.
+- *Bounds.* If ``n`` products are added up in any order with unit roundoff ``u``, the error is at
+  most ``gamma(n, u)`` times the sum of the absolute products (Higham, Accuracy and Stability of
   Numerical Algorithms, section 3.1).
 """
 
@@ -17,7 +17,7 @@ from typing import Any, Sequence
 from .bench import Bench, Failed
 from .words import say
 
-Torch = Any  # the module, of whatever version
+Torch = Any  # the module, of any version
 Tensor = Any
 
 LONGEST_SUM = 256
@@ -25,22 +25,22 @@ LONGEST_SUM = 256
 
 
 def gamma(terms: int, roundoff: float) -> float:
-    """Return the bound on the relative error of a sum of so many products, in any order."""
+    """Return the bound on the relative error of a sum of ``n`` products, in any order."""
     share = terms * roundoff
     return share / (1.0 - share)
 
 
 def generator(torch: Torch, seed: int) -> Any:  # noqa: ANN401  # a torch.Generator
-    """Return a source of random numbers on the CPU: the same numbers whatever the device."""
+    """Return a source of random numbers on the CPU, so that they are the same for every device."""
     source = torch.Generator()
     source.manual_seed(seed)
     return source
 
 
 def integers(torch: Torch, source: Any, shape: Sequence[int], bits: int) -> Tensor:  # noqa: ANN401
-    """Return odd integers of exactly so many bits, one in four of them negative, as int64.
+    """Return odd integers of exactly ``bits`` bits, one in four of them negative, as int64.
 
-    A format with fewer significant bits cannot hold a single one of them.
+    A format with fewer significant bits can hold none of them.
     """
     top = 1 << (bits - 1)
     values = torch.randint(0, max(1, top // 2), shape, generator=source) * 2 + 1
@@ -60,7 +60,7 @@ def signed_selection(torch: Torch, source: Any, rows: int, columns: int) -> Tens
 
 
 def same(what: str, got: Tensor, expected: Tensor, bench: Bench) -> None:
-    """Require that the result equals what was computed exactly, value by value.
+    """Require that the result equals the exact result, value by value.
 
     Raises:
         Failed: with kind ``wrong-shape``, ``wrong-dtype``, ``not-finite`` or ``wrong-value``.
@@ -75,7 +75,7 @@ def same(what: str, got: Tensor, expected: Tensor, bench: Bench) -> None:
 def within(
     what: str, got: Tensor, expected: Tensor, bound: Tensor, bench: Bench, bound_from: str
 ) -> None:
-    """Require that each value is within its bound, and note the value nearest to its bound.
+    """Require that the error of each value is within its bound, and note the worst value.
 
     ``expected`` and ``bound`` are float64 on the CPU.
 
@@ -101,7 +101,7 @@ def within(
 
 
 def _values(what: str, got: Tensor, expected: Tensor, bench: Bench) -> Tensor:
-    """Return the result as float64 on the CPU, once it has the right shape and is finite."""
+    """Return the result as float64 on the CPU; require the right shape and finite values."""
     if tuple(got.shape) != tuple(expected.shape):
         raise Failed(
             "wrong-shape",
@@ -141,7 +141,7 @@ def _values(what: str, got: Tensor, expected: Tensor, bench: Bench) -> Tensor:
 
 
 def require_dtype(what: str, got: Tensor, dtype: Any) -> None:  # noqa: ANN401  # a torch.dtype
-    """Require that a result has the format that was asked for."""
+    """Require that a result has the requested format."""
     if got.dtype != dtype:
         raise Failed(
             "wrong-dtype",
@@ -187,10 +187,11 @@ def _fail(what: str, values: Tensor, expected: Tensor, wrong: Tensor, bound_from
 
 
 def _bits_kept(values: Tensor, expected: Tensor, wrong: Tensor) -> Any:  # noqa: ANN401
-    """Return how many bits the results agree in, when many are a little off; else None.
+    """Return in how many bits the results agree, if many are slightly wrong; otherwise None.
 
-    A few wrong values are a fault of memory or of a circuit; many that are all a little off come
-    from a narrower format. Relative to the largest value, because sums cancel.
+    A few wrong values come from a fault of memory or of a circuit. Many values that are all
+    slightly wrong come from a narrower format. Errors are relative to the largest value, because
+    terms of a sum can cancel.
     """
     scale = float(expected.abs().max())
     error = float((values - expected).abs().max())

@@ -1,4 +1,4 @@
-"""Runs self-tests one after the other in one process, and reports each at once."""
+"""Runs self-tests one after the other in one process, and reports each as soon as it ends."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _MOST_ON_CPU = {"standard": 1 << 30, "stress": 4 << 30}
 
 
 def run_tests(torch: Any, order: Message, notes: Message, send: Send) -> None:  # noqa: ANN401  # the module
-    """Run the tests of an order, in its order.
+    """Run the tests of an order, in the sequence that it gives.
 
-    After a failed test on a GPU the process is not used again, since a CUDA error stays with its
-    context. The launcher starts a fresh process for the rest.
+    After a failed test on a GPU the process runs no further test, because a CUDA error may persist
+    in its context. The launcher starts a fresh process for the rest.
     """
     os.environ.setdefault("NCCL_DEBUG", "WARN")  # its messages say more than its result code
     os.environ.update(order.get("env") or {})
@@ -38,7 +38,7 @@ def run_tests(torch: Any, order: Message, notes: Message, send: Send) -> None:  
 
 
 def _run_one(torch: Any, name: str, order: Message, notes: Message, send: Send) -> bool:  # noqa: ANN401
-    """Run one test and send its result; return whether the process is still as good as new."""
+    """Run one test and send its result; return whether the process may run further tests."""
     send({"event": "begin", "test": name, "deadline": _seconds(name, order)})
     start = time.perf_counter()
     result: Message = {"event": "result", "test": name, "kind": "", "detail": "", "data": {}}
@@ -90,7 +90,7 @@ def _seconds(name: str, order: Message) -> float:
 
 
 def _memory_limit(torch: Any, device: str, level: str) -> int:  # noqa: ANN401
-    """Return how many bytes a test may take: little at the quick level, else a share of free."""
+    """Return the bytes that a test may use: few at the quick level, else a share of free memory."""
     share = _SHARE_OF_FREE.get(level)
     if share is None:
         return QUICK_MEMORY
@@ -101,7 +101,7 @@ def _memory_limit(torch: Any, device: str, level: str) -> int:  # noqa: ANN401
 
 
 def _free_on_cpu() -> int:
-    """Return the bytes of free memory as the kernel counts them; one GiB where it does not."""
+    """Return the kernel's count of free memory in bytes; 1 GiB if the kernel does not say."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
     except (AttributeError, ValueError, OSError):

@@ -1,7 +1,7 @@
-"""The processes of a session: a child that has ended leaves some of them behind.
+"""Ends the processes that a child leaves behind in its session.
 
-This file exists twice, byte for byte: in the package of the machine and in the worker's. A worker
-runs in the target interpreter, where nothing else of gpucheck can be imported.
+Two packages have identical copies of this file: ``machine`` and ``worker``. A worker runs in the
+target interpreter and cannot import the rest of gpucheck.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _ROUNDS = 5
 
 
 def has_ended(pid: int) -> bool:
-    """Whether a child has ended; its number stays its own until it is waited for (Linux)."""
+    """Whether a child has ended; it is not reaped, so its process id is not reused yet (Linux)."""
     try:
         return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
     except (ChildProcessError, AttributeError):
@@ -25,10 +25,10 @@ def has_ended(pid: int) -> bool:
 
 
 def end_session(leader: int) -> None:
-    """Kill every process of the session of a child that has not been waited for yet (Linux).
+    """Kill every process in the session of a child that has not been reaped yet (Linux).
 
-    Signals to its process group miss the commands of ninja, which gives each a group of its own,
-    and a compiler that ignores SIGTERM outlives a leader that does not.
+    A signal to the process group is not enough. ninja gives each of its commands a group of its
+    own, and a compiler that ignores SIGTERM outlives its group leader.
     """
     for _round in range(_ROUNDS):
         found = [pid for pid in _processes() if pid != leader and _session(pid) == leader]
@@ -48,7 +48,7 @@ def _processes() -> list[int]:
 
 
 def _session(pid: int) -> int:
-    """Return the session of a running process; 0 when it has ended."""
+    """Return the session of a running process; 0 if it has ended."""
     try:
         state, *fields = _stat(pid).rpartition(b")")[2].split()
         return 0 if state in b"ZX" else int(fields[_SESSION])

@@ -1,8 +1,8 @@
-"""A small convolutional model for other runtimes than torch, and the result that it must give.
+"""A small convolutional model for runtimes other than torch, and its right result.
 
-Its inputs and the weights of its first convolution are short integers, scaled by powers of two, and
-both convolutions have stride 2, for which Winograd's method does not exist. So the first sum is
-exact in fp32 and TF32 alike, and with ReLU the whole model is. ``docs/selftests.md`` has the
+Its inputs and the weights of its first convolution are short integers, scaled by powers of two.
+Both convolutions have stride 2, for which Winograd's method does not exist. So the first sum is
+exact in fp32 and in TF32; with ReLU the whole model is exact. ``docs/selftests.md`` has the
 arithmetic.
 """
 
@@ -14,7 +14,7 @@ from . import reference
 from .bench import Bench
 from .words import say
 
-Torch = Any  # the module, of whatever version
+Torch = Any  # the module, of any version
 Tensor = Any
 Module = Any
 
@@ -64,7 +64,7 @@ def task(torch: Torch, seed: int, activation: str, *, coarse: bool = False) -> T
 def _right(
     torch: Torch, model: Module, data: Tensor, *, coarse: bool
 ) -> tuple[Tensor, Tensor, str]:
-    """Return the result in float64, how far it may be off, and the reason."""
+    """Return the result in float64, the error bound, and the reason for the bound."""
     first, activation, second = model
     inner = activation(_convolved(torch, first, data.double(), first.bias.double()))
     result = _convolved(torch, second, inner, second.bias.double())
@@ -98,7 +98,7 @@ def _absolute(torch: Torch, layer: Module, data: Tensor, bias: Tensor | None) ->
 
 
 def judge(bench: Bench, one: Task, got: Tensor, by: str) -> None:
-    """Compare each value that a runtime has computed, wherever it has left it.
+    """Check each value that a runtime has computed.
 
     Raises:
         Failed: see ``reference``.

@@ -1,7 +1,7 @@
-"""A small network of integers for tests that split it, or its batch, over several devices.
+"""A small network of integers for tests that split the network or its batch over several devices.
 
-Weights, data and what its outputs are multiplied by are small integers: every result and every
-gradient is one that float32 holds, in whatever order it is added up.
+The weights, the data and the factors of the outputs are small integers. So float32 holds every
+result and every gradient exactly, in every order of summation.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 from . import reference
 
-Torch = Any  # the module, of whatever version
+Torch = Any  # the module, of any version
 Tensor = Any
 Module = Any
 
@@ -30,7 +30,7 @@ def network(torch: Torch, seed: int) -> Module:
 
 
 def batch(torch: Torch, seed: int, count: int) -> tuple[Tensor, Tensor]:
-    """Return so many inputs, and the factors of their outputs in the loss."""
+    """Return a batch of inputs, and the factors of their outputs in the loss."""
     source = reference.generator(torch, seed)
     return (
         reference.integers(torch, source, (count, INPUTS), _BITS).float(),
@@ -39,7 +39,7 @@ def batch(torch: Torch, seed: int, count: int) -> tuple[Tensor, Tensor]:
 
 
 def loss(outputs: Tensor, factors: Tensor) -> Tensor:
-    """Return a loss whose gradient is the factors."""
+    """Return a loss whose gradient with respect to the outputs is the factors."""
     return (outputs * factors).sum()
 
 
@@ -52,7 +52,7 @@ def exact(torch: Torch, seed: int, images: Tensor, factors: Tensor) -> dict[str,
 
 
 def found(model: Module, outputs: Tensor) -> dict[str, Tensor]:
-    """Return outputs and gradients by name."""
+    """Return the computed outputs and gradients by name."""
     results = {"the output": outputs.detach()}
     for name, weight in model.named_parameters():
         results["the gradient of " + name] = weight.grad

@@ -1,14 +1,14 @@
-"""Numbers that carry the stamp of the rank they come from: a wrong result names its rank.
+"""Numbers stamped with the rank that sent them: a wrong result names the rank to blame.
 
-*Sums.* An element has slots of four bits; a rank puts a stamp of 1 to 7 into its slot, which is
-another one in each element and each round, so that even a stamp that arrives twice stays within
-its slot. Where there are more ranks than slots each element carries some of them in turn. All
-partial sums are integers that the format holds exactly, so that nothing is rounded, whatever the
-order, and each rank's share can be read off the sum. Only a single flipped bit could be anyone's.
-So there are rounds as well in which one rank sends numbers of set bits and all others zeros: a bit
-of that rank's can only be lost, and one of another's only be added.
+*Sums.* An element has slots of four bits. A rank puts a stamp of 1 to 7 into its slot; the stamp
+differs between elements and between rounds. Even a stamp that arrives twice fits into its slot. If
+there are more ranks than slots, each element carries some of the ranks in turn. All partial sums
+are integers that the format holds exactly. So nothing is rounded, in any order, and each rank's
+share can be read from the sum. Only a single flipped bit could come from any rank. So there are
+further rounds, in which one rank sends numbers with all bits set and the others send zeros. In such
+a round that rank can only lose a bit, and any other rank can only add one.
 
-*Parts*, which are only moved, are stamped with who sends them, to whom, in which round.
+*Parts* are only moved. They are stamped with their sender, their receiver and the round.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Sequence
 from .bench import Bench, Failed
 from .words import say
 
-Torch = Any  # the module, of whatever version
+Torch = Any  # the module, of any version
 Tensor = Any
 
 _SLOT_BITS, _STAMPS = 4, 7
@@ -34,7 +34,7 @@ _SENDER_BITS, _RECEIVER_BITS, _ROUND_BITS, _PLACES = 7, 7, 3, 127
 
 
 class Format(NamedTuple):
-    """A format that is sent; ``bits`` is how large an integer it holds exactly."""
+    """A format that is sent; it holds every integer of up to ``bits`` bits exactly."""
 
     name: str
     dtype: Any
@@ -43,7 +43,7 @@ class Format(NamedTuple):
 
 
 def formats(bench: Bench, *names: str) -> list[Format]:
-    """Return the formats of these names (of all without): bf16 is for GPUs that have it."""
+    """Return the named formats, or all if none is named; bf16 only for GPUs that have it."""
     torch = bench.torch
     found = [
         Format("fp32", torch.float32, 24, "f"),
@@ -55,7 +55,7 @@ def formats(bench: Bench, *names: str) -> list[Format]:
 
 
 class Sums(NamedTuple):
-    """What each rank contributes to a sum of so many ranks in this format."""
+    """The contribution of each rank to a sum over all ranks in this format."""
 
     torch: Torch
     fmt: Format
@@ -65,7 +65,7 @@ class Sums(NamedTuple):
 
     @property
     def turns(self) -> int:
-        """How many rounds there are: some for all ranks, then one for each of them."""
+        """The number of rounds: some for all ranks, then one for each rank."""
         return _JOINT + (self.ranks if self.ranks > 1 else 0)
 
     def of(self, rank: int, turn: int) -> Tensor:
@@ -83,7 +83,7 @@ class Sums(NamedTuple):
         return period.repeat(-(-self.length // len(period)))[: self.length]
 
     def _period(self, rank: int, turn: int) -> Tensor:
-        """Return a contribution as far as it does not repeat itself."""
+        """Return one period of a contribution, which repeats."""
         at = self.torch.arange(_STAMPS * self.ranks)
         stamp = 1 + (at * 3 + rank * 5 + turn + self.seed) % _STAMPS
         if turn < _JOINT:
@@ -107,7 +107,7 @@ def check_sum(what: str, got: Tensor, sums: Sums, turn: int, own: int, part: Any
     ``part`` is the slice of the sum that this rank gets, None for all of it.
 
     Raises:
-        Failed: with the rank whose contribution is wrong, where that can be told.
+        Failed: the sum is wrong; the rank to blame is named if it is certain.
     """
     part = slice(None) if part is None else part
     expected = sums.total(turn)[part]
@@ -251,9 +251,9 @@ class Parts(NamedTuple):
     length: int
 
     def of(self, sender: int, receiver: int, turn: int) -> Tensor:
-        """Return what the sender has for the receiver in a round: integers below 2**24."""
+        """Return the sender's data for the receiver in a round: integers below 2**24."""
         place = self.torch.arange(self.length) % _PLACES
-        stamp = (sender + 1) | (receiver << _SENDER_BITS)  # so that a zero is nobody's
+        stamp = (sender + 1) | (receiver << _SENDER_BITS)  # so that zero belongs to no rank
         stamp |= (turn % (1 << _ROUND_BITS)) << (_SENDER_BITS + _RECEIVER_BITS)
         values = stamp + (place << (_SENDER_BITS + _RECEIVER_BITS + _ROUND_BITS))
         return values.to(self.fmt.dtype)
@@ -264,10 +264,10 @@ class Parts(NamedTuple):
 
 
 def check_part(what: str, got: Tensor, parts: Parts, way: tuple[int, int], turn: int) -> None:
-    """Require that what arrived is what the sender had for the receiver in this round.
+    """Require that the receiver got exactly the data that the sender sent it in this round.
 
     Raises:
-        Failed: with what stands there instead, where that can be told.
+        Failed: something else arrived; it is described as far as its stamps can be read.
     """
     sender, receiver = way
     right = parts.of(sender, receiver, turn)
@@ -310,7 +310,7 @@ def _cause_of_part(
 
 
 def _read(value: int) -> tuple[int, int, int, int]:
-    """Take a stamp apart: sender, receiver, round and place."""
+    """Decode a stamp into sender, receiver, round and place."""
     sender, value = (value & ((1 << _SENDER_BITS) - 1)) - 1, value >> _SENDER_BITS
     receiver, value = value & ((1 << _RECEIVER_BITS) - 1), value >> _RECEIVER_BITS
     return sender, receiver, value & ((1 << _ROUND_BITS) - 1), value >> _ROUND_BITS

@@ -1,4 +1,4 @@
-"""How long something takes on the device under test."""
+"""Measures how long a computation takes on the device under test."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ _LEAST = {"quick": 0.02, "standard": 0.2, "stress": 1.0}
 
 
 def synchronize(bench: Bench) -> None:
-    """Wait until the device has done what it was told; a fault of a kernel shows here."""
+    """Wait until the device has finished all work; a fault in a kernel is reported here."""
     if bench.device.type == "cuda":
         bench.torch.cuda.synchronize(bench.device)
 
 
 def seconds_per_call(bench: Bench, call: Callable[[], Any]) -> float:
-    """Return the seconds that a call takes on average, after one to warm up.
+    """Return how many seconds a call takes on average, after one call to warm up.
 
-    The number of calls is doubled until they take long enough for the level, so that the cost of
-    starting a kernel is hidden behind those that run.
+    The number of calls is doubled until they take long enough for the level. Starting a kernel then
+    costs no extra time, because earlier kernels are still running.
     """
     least = _LEAST.get(bench.level, _LEAST["quick"])
     with _all_threads(bench):
@@ -42,7 +42,7 @@ def seconds_per_call(bench: Bench, call: Callable[[], Any]) -> float:
 
 @contextlib.contextmanager
 def _all_threads(bench: Bench) -> Iterator[None]:
-    """Let torch use the threads of the CPU that this process may have, and one again afterwards."""
+    """Let torch use as many CPU threads as this process may; afterwards one again."""
     before = bench.torch.get_num_threads() if bench.threads else 0
     if bench.threads:
         bench.torch.set_num_threads(bench.threads)
@@ -54,7 +54,7 @@ def _all_threads(bench: Bench) -> Iterator[None]:
 
 
 def release(bench: Bench) -> None:
-    """Give cached GPU memory back, so that the next test finds it."""
+    """Release cached GPU memory for the next test."""
     if bench.device.type == "cuda":
         bench.torch.cuda.empty_cache()
 

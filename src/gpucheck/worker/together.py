@@ -1,7 +1,7 @@
-"""One rank of a group in a pre-flight: it meets the others, connects, and adds up.
+"""One rank of a group in a pre-flight: it meets the others, connects, and adds up numbers.
 
-No clock runs here: a collective that does not end is ended from outside. The rank reports where it
-is before each step that may never end.
+Nothing here has a time limit: the supervisor ends a collective that does not end by itself. The
+rank reports each step that may hang before it begins.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .groups import _LOST as LOST
 from .words import say
 
 Message = Dict[str, Any]
-Torch = Any  # the module, of whatever version
+Torch = Any  # the module, of any version
 Tensor = Any
 Send = Callable[[Message], None]
 
@@ -57,18 +57,18 @@ class Progress:
         self._send = send
 
     def at(self, phase: str) -> None:
-        """Say that this phase begins."""
+        """Report that this phase begins."""
         self.phase = phase
         self._send({"event": "phase", "phase": phase, "collective": self.collective})
 
     def enter(self) -> None:
-        """Say that the next collective begins."""
+        """Report that the next collective begins."""
         self.collective += 1
         self.at("enter")
 
 
 class Wrong(NamedTuple):
-    """What was wrong with the sums of one size."""
+    """The wrong sums of one size."""
 
     size: int
     detail: str
@@ -76,7 +76,7 @@ class Wrong(NamedTuple):
 
 
 class Together:
-    """The group of an order.
+    """The group of ranks that an order names.
 
     Args:
         torch: the module.
@@ -121,7 +121,8 @@ class Together:
         """Add up coded numbers of every size; return how long the largest took.
 
         Raises:
-            Failed: ``wrong-value``, after the last collective, because the others wait in it.
+            Failed: ``wrong-value``. It is raised only after the last collective, because the other
+                ranks wait in it.
         """
         self._stamp()
         wrong = [found for found in map(self._add_up, self._sizes) if found is not None]
@@ -133,7 +134,7 @@ class Together:
         return measured
 
     def part(self) -> None:
-        """Stay until the others have left their last collective, but not for long.
+        """Wait, for a limited time, until the others have left their last collective.
 
         The first rank keeps the store, so it leaves last.
         """
@@ -142,7 +143,7 @@ class Together:
             self._await_all("away", self._size - 1, comes=self._index > 0)
 
     def _await_all(self, what: str, count: int, *, comes: bool) -> None:
-        """Count this rank if it ``comes``, and wait until so many have been counted."""
+        """Count this rank if it ``comes``, and wait until ``count`` ranks have been counted."""
         if comes and self._store.add(what, 1) == count:
             self._store.set("all " + what, "yes")
         if count and (self._index == 0 or what == "out"):
@@ -227,7 +228,7 @@ class Together:
     def _time(self) -> dict[str, float]:
         """Return the best time of an all-reduce of the largest size, in seconds.
 
-        The first rank decides how often it is done, so that all do the same.
+        The first rank decides the number of repetitions for all ranks.
         """
         self._buffer.zero_()
         if self._index == 0:
@@ -241,7 +242,7 @@ class Together:
         return {f"all-reduce {self._sizes[-1]} B s": best}
 
     def _seconds(self, calls: int) -> float:
-        """Return how long so many calls take; over NCCL by the clock of the GPU."""
+        """Return how many seconds this many calls take; over NCCL, by the clock of the GPU."""
         self._progress.enter()
         start = time.perf_counter()
         if self._backend == "nccl":
@@ -266,7 +267,7 @@ class Together:
         return self._torch.distributed.all_reduce(values, async_op=True)
 
     def _finish(self, works: list[Any]) -> Any:  # noqa: ANN401  # the event at their end
-        """Wait for works that complete in order; on a GPU notice when NCCL has given up."""
+        """Wait for collectives that complete in order; on a GPU, notice that NCCL has given up."""
         for work in works:
             work.wait()
         if self._device.type != "cuda":

@@ -1,4 +1,4 @@
-"""A small network and its training, the same on every device and in every format."""
+"""A small network and its training, identical for every device and format."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Callable, NamedTuple
 
 from . import reference
 
-Torch = Any  # the module, of whatever version
+Torch = Any  # the module, of any version
 Tensor = Any
 Module = Any
 
@@ -16,7 +16,7 @@ _LEARNING_RATE, _MOMENTUM = 0.05, 0.9
 
 
 class Course(NamedTuple):
-    """What a training went through: the loss of each step, and the weights at the end."""
+    """The course of a training: the loss of each step, and the final weights."""
 
     losses: Tensor
     weights: list[Tensor]
@@ -25,8 +25,8 @@ class Course(NamedTuple):
 def network(torch: Torch, seed: int) -> Module:
     """Return a network with convolutions, batch norm and a linear layer, in float32 on the CPU.
 
-    Its activations are smooth and its pooling is an average: with ReLU or a maximum, one rounding
-    could choose another branch, and no bound on the difference would be left.
+    Its activations are smooth and its pooling is an average. With ReLU or a maximum, a rounding
+    error could select another branch, and the difference would have no bound.
     """
     nn = torch.nn
     model = nn.Sequential(
@@ -76,9 +76,9 @@ def train(
 ) -> Course:
     """Train on one batch and return losses and weights as float64 on the CPU.
 
-    ``disturb`` returns its tensor with a rounding error in each value: it is applied to the weights
-    of each loss and to what each layer returns (and thereby to what flows back through it), while
-    the weights that a step is added to stay as they are.
+    ``disturb`` returns its tensor with a rounding error in each value. It is applied to the weights
+    that compute each loss and to the output of each layer, and thereby also to the gradients. It is
+    not applied to the weights that a step updates.
     """
     optimiser, losses = optimizer(torch, model), []
     weights = list(model.parameters())
@@ -112,7 +112,7 @@ def _put(torch: Torch, weights: list[Tensor], values: list[Tensor]) -> None:
 
 
 def disturber(torch: Torch, roundoff: float, seed: int) -> Callable[[Tensor], Tensor]:
-    """Return what moves every value of a tensor up or down by one rounding error of a format."""
+    """Return a function that changes each value of a tensor by one rounding error of a format."""
     source = reference.generator(torch, seed)
 
     def disturb(values: Tensor) -> Tensor:

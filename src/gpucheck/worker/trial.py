@@ -1,13 +1,14 @@
 """One rank in one step of a pre-flight: alone, or in a group that adds up coded numbers.
 
 An order has ``trial`` (``alone`` or ``collective``), ``rank`` in the job, ``group`` (the ranks of
-the group), ``index`` in it and its ``size``, ``device``, ``backend``, ``store`` (``host`` and
-``port``; None for the first, which opens it and says its port), ``address`` (its own),
-``connect_seconds``, ``env``, ``sizes`` in bytes, ``tests``, ``level``, ``seed``, and ``drill``.
+the group), ``index`` in the group and the group's ``size``, ``device``, ``backend``, ``store``
+(``host`` and ``port``; None for the first rank, which opens the store and reports its port),
+``address`` (the rank's own), ``connect_seconds``, ``env``, ``sizes`` in bytes, ``tests``,
+``level``, ``seed``, and ``drill``.
 
-What is said: ``stage``; ``phase`` (of ``facts/preflight.py``), with the number of the
-collective; ``store`` with its ``port``; then one ``result``. After it the rank stays until the
-others have left their last collective, so that none loses a peer that is healthy.
+The messages are ``stage``; ``phase`` (of ``facts/preflight.py``), with the number of the
+collective; ``store`` with its ``port``; then one ``result``. After the result the rank stays until
+the others have left their last collective, so that no rank loses a healthy peer.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from .errors import explain
 from .together import Progress, Together, meaning, mind_no_clock
 
 Message = Dict[str, Any]
-Torch = Any  # the module, of whatever version
+Torch = Any  # the module, of any version
 Send = Callable[[Message], None]
 
 

@@ -1,6 +1,6 @@
 """English sentences that carry their template and its parameters, so that they can be translated.
 
-The parent looks the template up in its catalogues; what it does not know it shows in English.
+The parent looks up the template in its catalogues; a template that they lack is shown in English.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ class Words(str):
 
 
 def say(key: str, /, **params: object) -> Words:
-    """Return a sentence; the template must be a literal, since the catalogues are made from it."""
+    """Return a sentence; the template must be a literal, which the catalogues are made from."""
     return Words(key, {name: _part(value) for name, value in params.items()})
 
 
 def as_said(text: str) -> Message | None:
-    """Return template and parameters of a sentence for a message; None for other text."""
+    """Return a sentence's template and parameters for a message; None for any other text."""
     if not isinstance(text, Words):
         return None
     params = {

@@ -1,7 +1,7 @@
 """A process that imports torch and then only forks a fresh worker for each order.
 
-It runs no tensor operation and asks for no device: a child forked after that may hang or be refused
-by CUDA. Orders come as lines on stdin; when stdin ends, so do all workers.
+It runs no tensor operation and queries no device, because afterwards a forked child might hang or
+CUDA might refuse it. Orders come as lines on stdin; at the end of stdin all workers end too.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _AT_WORK = 0.02
 
 
 class _Worker:
-    """One forked child: what it says, and what is printed in it."""
+    """One forked child, with its messages and its printed output."""
 
     def __init__(self, key: str, pid: int, said: int, printed: int) -> None:
         self.key = key
@@ -43,7 +43,7 @@ class _Worker:
 
 
 class Zygote:
-    """Forks workers and relays what they say."""
+    """Forks workers and relays their messages."""
 
     def __init__(self, torch: Any, notes: Message, channel: Channel) -> None:  # noqa: ANN401
         self._torch = torch
@@ -54,7 +54,7 @@ class Zygote:
         self._commands = b""
 
     def serve(self) -> None:
-        """Work until stdin ends, then kill the workers with all that they have started."""
+        """Serve orders until stdin ends, then kill the workers with all their descendants."""
         outlive_parent()
         problem = _why_not_fork()
         self._channel.send({"event": "ready", "notes": self._notes, "cannot_fork": problem})
@@ -111,7 +111,7 @@ class Zygote:
             self._selector.register(handle, selectors.EVENT_READ, worker)
 
     def _be_worker(self, parent: int, says: int, prints: int, order: Message) -> NoReturn:
-        """Be the child: its own session, its own streams, no exit handlers."""
+        """Run as the child: in its own session, with its own streams and no exit handlers."""
         status = 1
         try:
             os.setsid()
@@ -135,7 +135,7 @@ class Zygote:
             os._exit(status)
 
     def _relay(self, worker: _Worker, data: bytes) -> None:
-        """Pass on what a worker says, line by line."""
+        """Pass on a worker's messages, line by line."""
         worker.line += data
         *lines, worker.line = worker.line.split(b"\n")
         worker.line = worker.line[-_LONGEST_LINE:]
@@ -192,7 +192,7 @@ class Zygote:
 
 
 def _why_not_fork() -> str:
-    """Return why a forked child could not use CUDA: importing torch has already opened it."""
+    """Return why a forked child could not use CUDA ("" if it can): importing torch opened it."""
     try:
         names = os.listdir("/proc/self/fd")
     except OSError:

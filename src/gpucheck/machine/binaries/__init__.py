@@ -1,1 +1,1 @@
-"""Compiled files, read without running them: ELF, PE, GPU code, and what a loader would find."""
+"""Reads compiled files without running them (ELF, PE, GPU code), and simulates the loader."""

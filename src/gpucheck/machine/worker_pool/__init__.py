@@ -1,4 +1,4 @@
-"""Workers in the target interpreter: starts, listens to, ends and cleans up after them.
+"""Starts workers in the target interpreter, reads their messages, ends them and cleans up.
 
 The owner of the pool decides what a worker does and what its answers mean.
 """

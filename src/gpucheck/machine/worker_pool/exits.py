@@ -1,4 +1,4 @@
-"""What the end of a worker's process means, and which of its last output to keep."""
+"""What the end of a worker's process means, and which part of its output to keep."""
 
 import re
 import signal
@@ -27,7 +27,7 @@ _OWN_FAULT = ("CUDA error", "Cuda failure", "CUDA out of memory")
 
 
 class WorkerExit(msgspec.Struct, frozen=True, kw_only=True):
-    """How a process ended in the middle of its work.
+    """How a process ended before it had finished its work.
 
     ``kind`` is ``timed-out``, ``signal``, ``exit-status`` or ``no-answer``.
     """
@@ -39,12 +39,12 @@ class WorkerExit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def worker_exit(message: Message, stage: str, *, killed: str = "") -> WorkerExit:
-    """Return what the message ``ended`` means.
+    """Return the meaning of the message ``ended``.
 
     Args:
-        message: of the process, or of the zygote about it.
-        stage: what it was about to do; "" when that is unknown.
-        killed: why it was ended from here; "" when it was not.
+        message: the message of the process, or of the zygote about the process.
+        stage: its next dangerous step; "" if unknown.
+        killed: why gpucheck ended it; "" if it ended by itself.
     """
     printed = str(message.get("printed", ""))
     data = last_words(printed)

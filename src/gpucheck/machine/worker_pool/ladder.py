@@ -1,6 +1,6 @@
-"""The one ladder of signals: SIGTERM, then SIGKILL, then the process is given up.
+"""The ladder of signals that ends a process: SIGTERM, then SIGKILL, then giving up.
 
-A worker prints its stack at SIGTERM. A process that SIGKILL does not end is stuck in a driver,
+At SIGTERM a worker prints its stack. A process that SIGKILL does not end is stuck in a driver,
 where no signal reaches it.
 """
 

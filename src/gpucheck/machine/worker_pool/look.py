@@ -1,7 +1,7 @@
-"""What the kernel reports about a worker that is about to be ended (on Linux only).
+"""What the kernel reports about a worker before gpucheck ends it (on Linux only).
 
-Only files of ``/proc`` are read whose reading no state of the process can block. They are read
-twice, a second apart: a state that both looks show is not a short moment of a process that works.
+It reads only files in ``/proc`` that can be read in every state of the process without blocking.
+They are read twice, a second apart, because a state that both looks show is not a passing one.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ _TICKS = float(os.sysconf("SC_CLK_TCK")) if hasattr(os, "sysconf") else 100.0
 
 
 class ProcessLook(msgspec.Struct, frozen=True, kw_only=True):
-    """One look: the letter of its state, its processor time, and where it is in the kernel.
+    """One look: the letter of the state, processor time in seconds, and place in the kernel.
 
     ``wchan``, ``syscall`` and ``kernel`` are "" where the system does not show them. ``files`` is
     the number of its open files, ``file_limit`` how many it may open; None where that is unknown.
@@ -41,8 +41,8 @@ class Looks:
     """The two looks at a worker and at the process that forked it.
 
     Attributes:
-        worker: the first and the last look at the worker; None where there is nothing to see.
-        zygote: the same of the process that forked it.
+        worker: the first and the last look at the worker; None if nothing could be read.
+        zygote: the same for the process that forked the worker.
     """
 
     def __init__(self) -> None:
@@ -58,21 +58,21 @@ class Looks:
 
     @property
     def is_due(self) -> bool:
-        """Whether there is nothing to see, or a second has passed since the first look."""
+        """Whether the last look is due: a second has passed, or nothing can be read."""
         if self.worker[0] is None and self.zygote[0] is None:
             return True
         return self._begun is not None and time.monotonic() - self._begun >= APART
 
     @property
     def cpu(self) -> float | None:
-        """How much processor time it has used since ``restart``; None if unknown."""
+        """The seconds of processor time that it has used since ``restart``; None if unknown."""
         last = self.worker[1]
         if last is None or self._cpu is None:
             return None
         return max(0.0, round(last.cpu - self._cpu, 2))
 
     def restart(self, pid: int) -> None:
-        """Forget what was seen, and note its processor time: a phase of its work begins."""
+        """Forget the looks and note the processor time, because a phase of its work begins."""
         self._begun = None
         found = _stat(pid)
         self._cpu = found[1] if found is not None else None

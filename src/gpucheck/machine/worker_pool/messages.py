@@ -1,6 +1,6 @@
 """The messages of workers: JSON between random marks on stdout (``worker/channel.py``).
 
-Whatever else a broken environment prints on stdout is skipped.
+Anything else that a broken environment prints on stdout is skipped.
 """
 
 import json

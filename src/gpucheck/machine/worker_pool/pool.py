@@ -1,4 +1,4 @@
-"""The workers of one target interpreter, whichever way they are started."""
+"""The workers of one target interpreter, independent of how they are started."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -29,15 +29,15 @@ class WorkerPool:
     Args:
         start: starts a program (``LiveHost.supervise``).
         command: the target interpreter and the worker's bootstrap.
-        hear: gets every message of a worker, and of the zygote until torch is imported.
+        hear: called with every message of a worker, and of the zygote until torch is imported.
         end: when the whole run must be over, a time of ``time.monotonic()``.
         grace: seconds from SIGTERM to SIGKILL, and from there to giving up.
-        import_seconds: how long importing torch may take.
+        import_seconds: how many seconds importing torch may take.
         forks: whether workers are forked by one process that imports torch.
         looks: whether to look at a worker, and at the zygote, before it is ended.
 
     Attributes:
-        state: ``failed`` when torch could not be imported by the zygote.
+        state: ``failed`` if the zygote could not import torch.
         zygote: the process that forks the workers, while it imports torch and afterwards.
     """
 
@@ -73,7 +73,7 @@ class WorkerPool:
 
     @property
     def own_import_seconds(self) -> float:
-        """How much longer a worker may take to begin if it imports torch itself."""
+        """The additional seconds that a worker may take to begin if it imports torch itself."""
         return 0.0 if self._forks else self._import_seconds
 
     def open(self) -> str:
@@ -88,12 +88,12 @@ class WorkerPool:
         return spawner.problem
 
     def start(self, key: str, order: Message, seconds: float) -> WorkerProcess:
-        """Start a worker; its ``problem`` says why it could not be started.
+        """Start a worker; if that fails, its ``problem`` says why.
 
         Args:
-            key: its name; no other worker under way has it.
-            order: what it is to do.
-            seconds: how long it may take until it is given more.
+            key: its name, which no other running worker has.
+            order: the work to do.
+            seconds: the time it may take, unless it is given more.
         """
         worker = self._process(key, seconds)
         worker.problem = self._spawner.start(key, order)
@@ -117,7 +117,7 @@ class WorkerPool:
             self._push(worker)
 
     def stop_forking(self) -> None:
-        """Start each further worker as a process of its own; end those that were forked."""
+        """Start each further worker as a separate process; end the forked ones."""
         self._end_all(say("the process that forks the workers was ended"))
         self._forks = False
         self._spawner = SeparateSpawner(self._start_program, self._command)
@@ -127,10 +127,10 @@ class WorkerPool:
         """Kill the zygote with its workers, and have another one import torch.
 
         Args:
-            why: what the workers that still run are said to have printed.
+            why: the reason, which stands for the output of the workers that still run.
 
         Returns:
-            why the zygote could not be started, else "".
+            why the zygote could not be started, or "".
         """
         self._end_all(why)
         return self.open()

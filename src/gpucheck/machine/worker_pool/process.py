@@ -1,4 +1,4 @@
-"""One worker: how long it may take, and how and why it was ended."""
+"""One worker: its deadline, and how and why it was ended."""
 
 import time
 from typing import Literal
@@ -20,20 +20,20 @@ class WorkerProcess:
 
     Args:
         key: its name in the pool; "" is the zygote.
-        seconds: how long it may take from now on.
+        seconds: the time it may take from now on.
         end: when the whole run must be over, a time of ``time.monotonic()``.
         grace: seconds from SIGTERM to SIGKILL, and from there to giving up.
         looks: whether to look at it twice before it is ended (``look``).
 
     Attributes:
-        problem: why it could not be started; "" when it was.
-        pid: the process, 0 as long as it is unknown.
-        zygote_pid: the process that forked it, 0 if none did.
-        looks: what was seen of it before it was ended; None if nobody wants that.
+        problem: why it could not be started; "" if it was.
+        pid: its process id, 0 while it is unknown.
+        zygote_pid: the id of the process that forked it, 0 if none did.
+        looks: the looks at it before it was ended; None if they were not requested.
         allowed: the seconds that it was given last.
-        stopped_for: why it was ended, or is being ended; None when it is not.
+        stopped_for: why it was ended or is being ended; None if it is not.
         ran_over: whether it was ended because its own time was over.
-        waited: how long it had been where it was when the first signal was sent.
+        waited: for how many seconds it had been in its stage when the first signal was sent.
         is_gone: whether it has ended, or was given up.
         is_unkillable: whether it was given up: SIGKILL did not end it.
     """
@@ -57,12 +57,12 @@ class WorkerProcess:
 
     @property
     def seconds(self) -> float:
-        """How long it has been in its current stage."""
+        """The seconds that it has spent in its current stage."""
         return time.monotonic() - self._since
 
     @property
     def seconds_left(self) -> float:
-        """How much time it has left."""
+        """The seconds until its deadline."""
         return min(self._deadline, self._end) - time.monotonic()
 
     @property
@@ -72,7 +72,7 @@ class WorkerProcess:
 
     @property
     def is_killed(self) -> bool:
-        """Whether it had to be killed: it did not end at the first signal."""
+        """Whether it had to be killed because it did not end at the first signal."""
         return self._ladder.is_kill_sent
 
     def allow(self, seconds: float) -> None:
@@ -93,7 +93,7 @@ class WorkerProcess:
             self._deadline = min(self._deadline, time.monotonic() + within)
 
     def push(self, send: Send) -> bool:
-        """Take the next step to end it if its time is over; True if every step was in vain."""
+        """If its time is over, take the next step to end it; True if every step has failed."""
         if self.is_gone:
             return False
         if not self._ladder.is_begun:
@@ -109,7 +109,7 @@ class WorkerProcess:
         return self._ladder.climb(send)
 
     def _has_looked(self, now: float, due: float) -> bool:
-        """Look at it a second before its time is over, and then; True once it is to be ended."""
+        """Look at it twice, a second before its deadline and at it; True once it may be ended."""
         looks = self.looks
         if looks is None:
             return now >= due
@@ -121,9 +121,9 @@ class WorkerProcess:
         return True
 
     def _send_first(self, send: Send, number: int) -> None:
-        """Send the first signal; a stopped process takes it, and shows its stack, once it goes on.
+        """Send the first signal; a stopped process is continued so that it prints its stack.
 
-        It goes no further than that: the signal is pending.
+        It runs no further, because the signal is pending.
         """
         send(number)
         last = self.looks.worker[1] if self.looks is not None else None

@@ -1,4 +1,4 @@
-"""Two ways to start workers: forked by a zygote, or each as a process of its own."""
+"""Two ways to start workers: forked by a zygote, or each as a separate process."""
 
 import json
 import os
@@ -34,7 +34,7 @@ class Spawner(Protocol):
         """Send a signal to a worker's process group."""
 
     def pid(self, key: str) -> int:
-        """Return the process of a worker, or of the zygote, as far as it is known here; else 0."""
+        """Return the process id of a worker or of the zygote; 0 if it is unknown here."""
 
     def close(self) -> None:
         """Kill what still runs."""
@@ -59,7 +59,7 @@ class _Program:
 
     @property
     def pid(self) -> int:
-        """The process; 0 if it was not started or has ended."""
+        """The process id; 0 if it was not started or has ended."""
         return self.child.pid if self.child is not None and not self.has_ended else 0
 
     def send(self, message: Message) -> None:
@@ -68,7 +68,7 @@ class _Program:
             self.child.send(json.dumps(message).encode("ascii") + b"\n")
 
     def messages(self) -> list[Message]:
-        """Return its messages, and finally how it has ended."""
+        """Return its messages, and at last how it ended."""
         if self.child is None or self.has_ended:
             return []
         status = self.child.status()
@@ -89,7 +89,7 @@ def _ended(status: int, printed: str) -> Message:
 
 
 class SeparateSpawner:
-    """Starts each worker as a process of its own, which imports torch itself."""
+    """Starts each worker as a separate process, which imports torch itself."""
 
     def __init__(self, start: StartProgram, command: Sequence[str]) -> None:
         self._start = start
@@ -120,7 +120,7 @@ class SeparateSpawner:
             child.signal(number)
 
     def pid(self, key: str) -> int:
-        """Return the process of a worker; 0 if there is none."""
+        """Return the process id of a worker; 0 if there is none."""
         program = self._programs.get(key)
         return program.pid if program is not None else 0
 
@@ -155,7 +155,7 @@ class ForkingSpawner:
     def events(self, seconds: float) -> list[tuple[str, Message]]:
         """Wait at most this long; return the workers' messages, and which workers have ended.
 
-        When the zygote ends, so have all its workers.
+        When the zygote ends, all its workers have ended too.
         """
         wait([self._zygote.child] if self._zygote.child is not None else [], seconds)
         found: list[tuple[str, Message]] = []
@@ -181,7 +181,7 @@ class ForkingSpawner:
             self._zygote.child.signal(number)
 
     def pid(self, key: str) -> int:
-        """Return the process of the zygote; those of its workers come with their messages."""
+        """Return the process id of the zygote; those of its workers come in their messages."""
         return self._zygote.pid if key == ZYGOTE else 0
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""The NVIDIA driver as files and kernel modules; none of its code is called here."""
+"""The NVIDIA driver as files and kernel modules; this probe calls none of its code."""
 
 from typing import Any
 

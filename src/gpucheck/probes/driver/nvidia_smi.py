@@ -46,7 +46,7 @@ _CUDA_LABEL = r"(?i:cuda (?:umd )?version) *: *(\d{1,3}\.\d{1,3})"
 def collect(host: Host, nvml: Nvml) -> NvidiaSmi:
     """Query nvidia-smi if NVML did not report the driver's release.
 
-    If NVML did not answer in time, nvidia-smi is not run: it would block in the same call.
+    If NVML did not answer in time, nvidia-smi is not run, because it would block in the same call.
     """
     place = _find(host)
     why_not = _why_not(nvml)
@@ -157,7 +157,7 @@ def _unbracketed(word: str) -> str:
 
 
 def _is_complaint(line: str) -> bool:
-    """Whether a line means more than that this release does not support the query."""
+    """Whether a line reports a problem other than that this release does not support the query."""
     return not line.startswith(('Field "', "Invalid combination of input arguments"))
 
 

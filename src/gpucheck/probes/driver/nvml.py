@@ -200,7 +200,7 @@ _FIELDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
 
 
 def _mig(gpu: RawAnswers) -> dict[str, Any]:
-    """MIG mode and instances; a GPU or driver without MIG support has it disabled."""
+    """Fill in MIG mode and instances; without support by GPU and driver, MIG is disabled."""
     if gpu.error("mig_mode") in (_NOT_SUPPORTED, _NO_FUNCTION):
         off = {"mig_enabled": False, "mig_pending": False, "mig_devices": []}
         return {field: gpu.fill(field, value) for field, value in off.items()}
@@ -230,7 +230,7 @@ def _mig_device(raw: dict[str, Any]) -> MigDevice:
 
 
 def _processes(gpu: RawAnswers) -> list[GpuProcess] | None:
-    """Return both kinds; a process that does compute and graphics is counted once."""
+    """Return compute and graphics processes; a process of both kinds is counted once."""
     compute = gpu.take("processes", "compute_processes", _objects)
     if compute is None:
         return None

@@ -65,7 +65,7 @@ class _Reader(Protocol):
         """Return what the file needs; None if it needs neither PyTorch nor CUDA."""
 
     def resolve(self, files: "list[Needs]") -> None:
-        """Fill in what is missing."""
+        """Fill in the missing libraries and symbols."""
 
 
 def _reader(
@@ -108,7 +108,7 @@ def _described(
     needing: "list[Needs]",
     files: list[_extension_files.Candidate],
 ) -> list[Extension]:
-    """Describe what each file belongs to; this reads the Python modules of its package."""
+    """Describe the package of each file; this reads the package's Python modules."""
     if not needing:
         return []
     # Both are needed by few environments.
@@ -180,5 +180,5 @@ def _extension(
 
 
 def _some(names: list[str]) -> list[str]:
-    """Return some of the names, each once."""
+    """Return the first few distinct names."""
     return list(dict.fromkeys(names))[:_MOST_NAMES]

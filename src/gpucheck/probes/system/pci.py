@@ -1,5 +1,8 @@
 """NVIDIA devices on the PCI bus, found without any driver; on a Jetson in the device tree."""
 
+import re
+from typing import Any
+
 from gpucheck.facts import Answer, Notes
 from gpucheck.facts.pci import Pci, PciGpu
 from gpucheck.language import say
@@ -59,17 +62,18 @@ def collect(host: Host, devices: PciDevices) -> Pci:
             sources=notes.sources,
             problems={"*": tree.complaint, **notes.problems},
         )
-    found = _displays_and_bridges(host)
-    for field in ("gpus", "nvswitches", "other_display_vendors"):
-        notes.said(field, _DEVICES)
+    found, unclear = _displays_and_bridges(host)
     nvidia = [(path, kind) for path, kind, vendor in found if vendor == _NVIDIA]
+    gpus = [
+        _gpu(host, path, devices)
+        for path, kind in nvidia
+        if kind.startswith(_GPU_CLASSES) and not _is_virtual_function(host, path)
+    ]
+    switches = sum(kind.startswith(_SWITCH_CLASS) for _path, kind in nvidia)
+    notes.said("other_display_vendors", _DEVICES)
     return Pci(
-        gpus=[
-            _gpu(host, path, devices)
-            for path, kind in nvidia
-            if kind.startswith(_GPU_CLASSES) and not _is_virtual_function(host, path)
-        ],
-        nvswitches=sum(kind.startswith(_SWITCH_CLASS) for _path, kind in nvidia),
+        gpus=notes.take("gpus", unclear or Answer(gpus, _DEVICES)),
+        nvswitches=notes.take("nvswitches", unclear or Answer(switches, _DEVICES)),
         other_display_vendors=_other_vendors(found),
         jetson_gpu=jetson_gpu,
         sources=notes.sources,
@@ -77,18 +81,31 @@ def collect(host: Host, devices: PciDevices) -> Pci:
     )
 
 
-def _displays_and_bridges(host: Host) -> list[tuple[str, str, str]]:
+def _displays_and_bridges(
+    host: Host,
+) -> tuple[list[tuple[str, str, str]], Answer[Any] | None]:
     """Return folder, class and vendor of each device of a relevant class.
 
-    The folder is the device's place in the tree, below that of its port.
+    The folder is the device's place in the tree, below that of its port. The second value is the
+    problem of a device of NVIDIA whose class is not understood; None if there is no such device.
     """
-    found = []
+    found, unclear = [], None
     for entry in host.glob(f"{_DEVICES}/*").value or ():
         folder = host.real_path(entry).value or entry
-        kind = host.line(f"{folder}/class").value or ""
-        if kind.startswith(_LOOKED_AT):
-            found.append((folder, kind, (host.line(f"{folder}/vendor").value or "").lower()))
-    return found
+        answer = host.line(f"{folder}/class").map(_class)
+        kind = answer.value
+        if kind is not None and not kind.startswith(_LOOKED_AT):
+            continue
+        vendor = (host.line(f"{folder}/vendor").value or "").lower()
+        if kind is not None:
+            found.append((folder, kind, vendor))
+        elif vendor == _NVIDIA:
+            unclear = answer
+    return found, unclear
+
+
+def _class(text: str) -> str | None:
+    return text if re.fullmatch(r"0x[0-9a-fA-F]{6}", text) else None
 
 
 def _other_vendors(found: list[tuple[str, str, str]]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Every rank gets what each of them has."""
+"""Every rank receives the data of all ranks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ABOUT = "every rank gets what each has: each part's origin is checked"
 
 
 def run(bench: Bench) -> None:
-    """Gather what every rank has, then time it."""
+    """Gather the data of all ranks, then measure the speed."""
     with group(bench) as ranks:
         for fmt, count in collectives.cases(bench, ranks, "fp32", "int64", parts=ranks.size):
             _gather(bench, ranks, stamps.Parts(bench.torch, fmt, count))
@@ -39,7 +39,7 @@ def _gather(bench: Bench, ranks: Group, parts: stamps.Parts) -> None:
 
 
 def _timed(bench: Bench, ranks: Group, size: int) -> Call:
-    """Gather so many bytes in all, which is the size in nccl-tests' definition."""
+    """Gather this many bytes in all: the size as nccl-tests defines it."""
     each = max(1, size // 4 // ranks.size)
     own = bench.torch.zeros(each, device=bench.device)
     got = list(bench.torch.zeros(each * ranks.size, device=bench.device).chunk(ranks.size))

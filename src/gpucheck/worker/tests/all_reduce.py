@@ -1,4 +1,4 @@
-"""The sum over all ranks, several sizes and formats; a wrong sum names the rank it is missing."""
+"""The sum over all ranks, in several sizes and formats; a wrong sum names the rank to blame."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SECONDS = {"quick": 90}
 
 
 def run(bench: Bench) -> None:
-    """Add up what every rank sends, then time it."""
+    """Add up the data of all ranks, then measure the speed."""
     with group(bench) as ranks:
         for fmt, count in collectives.cases(bench, ranks):
             _add_up(bench, ranks, fmt, count)

@@ -1,4 +1,4 @@
-"""Every rank has something else for each of the others."""
+"""Every rank sends different data to each of the others."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ABOUT = "each rank has something else for each of the others: every part's way i
 
 
 def run(bench: Bench) -> None:
-    """Exchange a part between every two ranks, then time it."""
+    """Exchange a part between every two ranks, then measure the speed."""
     with group(bench) as ranks:
         for fmt, count in collectives.cases(bench, ranks, "fp32", "int64", parts=ranks.size):
             _exchange(bench, ranks, stamps.Parts(bench.torch, fmt, count))

@@ -1,8 +1,8 @@
 """The largest batch of a small network that this GPU trains, found by running out of memory.
 
-The memory is that of the level, and torch's own allocator holds it to that: it refuses more, so
-neither the GPU nor the machine runs out of memory. It takes that memory from others for a while, so
-it runs only when it is named.
+The level sets the memory limit, and torch's own allocator enforces it, so neither the GPU nor the
+machine runs out of memory. Meanwhile other programs cannot use this memory, so the test runs only
+if it is named.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LEVELS = ()
 ABOUT = "the largest batch that a small network trains in the level's memory (only when named)"
 SECONDS = {"quick": 120, "standard": 300, "stress": 300}
 
-Torch = Any  # the module, of whatever version
+Torch = Any  # the module, of any version
 Module = Any
 
 _CHANNELS, _SIDE, _LAYERS, _CLASSES = 16, 112, 24, 10
@@ -92,7 +92,7 @@ def _shares_memory(bench: Bench) -> bool:
 
 @contextlib.contextmanager
 def _limited(bench: Bench) -> Iterator[None]:
-    """Have torch refuse more than the test may take."""
+    """Have torch refuse more memory than the test may use."""
     cuda = bench.torch.cuda
     total = int(cuda.get_device_properties(bench.device).total_memory)
     cuda.set_per_process_memory_fraction(min(1.0, bench.memory_limit / total), bench.device)
@@ -103,7 +103,7 @@ def _limited(bench: Bench) -> Iterator[None]:
 
 
 def _network(torch: Torch, seed: int) -> Module:
-    """Return a network of many layers of one size, so that no tensor of it is much of the whole."""
+    """Return a network of many equal layers, so that each tensor is a small part of the whole."""
     nn = torch.nn
     layers = [nn.Conv2d(3, _CHANNELS, 3, padding=1), nn.Tanh()]
     for _ in range(_LAYERS - 1):
@@ -143,7 +143,7 @@ def _search(bench: Bench, model: Module) -> tuple[int, str]:
 
 
 def _fits(bench: Bench, model: Module, size: int) -> bool:
-    """Whether a training step on so many images ends without running out of memory."""
+    """Whether a training step on a batch of this size fits into memory."""
     try:
         _step(bench, model, size)
         synchronize(bench)

@@ -1,4 +1,4 @@
-"""Every rank in turn sends the same to all others."""
+"""Every rank in turn sends the same data to all others."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ABOUT = "each rank in turn sends the same to all others"
 
 
 def run(bench: Bench) -> None:
-    """Send from every rank, then time it from rank 0."""
+    """Send from every rank, then measure the speed of sending from rank 0."""
     with group(bench) as ranks:
         for fmt, count in collectives.cases(bench, ranks, "fp32", "int64"):
             _send(bench, ranks, stamps.Parts(bench.torch, fmt, count))

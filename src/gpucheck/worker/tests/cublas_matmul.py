@@ -1,9 +1,9 @@
-"""Matrix products in every format: exact on integers, within a rigorous bound else, and how fast.
+"""Matrix products in every format: exact for integers, else within error bounds; the speed.
 
-cuBLAS computes them on a GPU. A product of integers whose partial sums are all representable must
-come out exact, whatever kernel and whatever order of summation cuBLAS takes; odd integers that use
-every bit of their format come out wrong when a narrower one takes its place. ``docs/selftests.md``
-has the arithmetic.
+On a GPU, cuBLAS computes them. If all partial sums are representable, a product of integers must be
+exact, for every kernel and order of summation that cuBLAS may choose. The factors are odd integers
+that use every bit of their format. So the product is wrong if a narrower format is used instead.
+``docs/selftests.md`` has the arithmetic.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def _check_bounded(
 
 
 def _speed(bench: Bench, fmt: Format) -> None:
-    """Time a large product and check a sample of it."""
+    """Measure the speed of a large product and check a sample of its values."""
     torch = bench.torch
     size = _size(bench, fmt.name, torch.empty(0, dtype=fmt.dtype).element_size())
     source = torch.Generator(device=bench.device)
@@ -209,7 +209,7 @@ def _no_fp8(bench: Bench) -> str:
 
 
 def _scaled_product(bench: Bench, left: Tensor, right: Tensor) -> Tensor:
-    """Multiply in fp8; early releases return a pair, and all want the right side by columns."""
+    """Multiply in fp8; early releases return a pair; the right factor must be in column order."""
     torch = bench.torch
     one = torch.ones((), dtype=torch.float32, device=bench.device)
     first = left.to(torch.float8_e4m3fn).to(bench.device)
@@ -221,6 +221,6 @@ def _scaled_product(bench: Bench, left: Tensor, right: Tensor) -> Tensor:
 
 
 def _is_unsupported(error: Exception) -> bool:
-    """Whether torch or cuBLAS says that it has no fp8 for this GPU, as opposed to a fault."""
+    """Whether torch or cuBLAS reports that this GPU does not support fp8, which is no fault."""
     words = str(error)
     return not isinstance(error, RuntimeError) or any(each in words for each in _NO_FP8_WORDS)

@@ -1,8 +1,8 @@
-"""Convolutions, forward and backward, against float64; and proof that cuDNN computed them.
+"""Compares convolutions, forward and backward, with float64, and proves that cuDNN computed them.
 
-Convolutions with stride 2 are computed on integers and have to be exact: Winograd's method and the
-Fourier transform, which would round, exist for stride 1 only. With stride 1 the bound leaves room
-for them. ``docs/selftests.md`` has the arithmetic.
+Convolutions with stride 2 are computed with integers and must be exact. Winograd's method and the
+Fourier transform would round, but exist only for stride 1. For stride 1 the error bound allows for
+them. ``docs/selftests.md`` has the arithmetic.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ and 11 (see ``docs/selftests.md``)."""
 
 
 def run(bench: Bench) -> None:
-    """Test every format that exists here, then what is not cuDNN's, then who computed it."""
+    """Test every format that exists here, then layers without cuDNN, then the backend."""
     for fmt in usable(bench, ("fp32", "tf32", "fp16", "bf16")):
         with switches(bench.torch, tf32=fmt.name == "tf32"):
             _integers(bench, fmt, STRIDED, _LAYOUTS[0])
@@ -66,7 +66,7 @@ def run(bench: Bench) -> None:
 
 
 def _integers(bench: Bench, fmt: Format, shape: Shape, layout: str) -> None:
-    """Convolve integers: the result, and both gradients, have to be exact."""
+    """Convolve integers: the result and both gradients must be exact."""
     title = _begin(bench, fmt, shape, layout)
     drawn = draw_integers(bench.torch, bench.seed, fmt, shape)
     expected = convolve(bench.torch, shape, tuple(each.double() for each in drawn))
@@ -78,7 +78,7 @@ def _integers(bench: Bench, fmt: Format, shape: Shape, layout: str) -> None:
 
 
 def _real(bench: Bench, fmt: Format, shape: Shape, layout: str) -> None:
-    """Convolve normally distributed numbers: each value has to be within its bound."""
+    """Convolve normally distributed numbers: each error must be within its bound."""
     if sums_in_16_bits(bench, fmt):
         return
     torch, title = bench.torch, _begin(bench, fmt, shape, layout)

@@ -1,7 +1,7 @@
-"""``nn.DataParallel``: how it splits a batch over the GPUs, and that it computes what one does.
+"""``nn.DataParallel``: how it splits a batch over GPUs, and whether the result equals one GPU's.
 
-A batch is split as ``torch.chunk`` does: every part but the last has ceil(batch / GPUs) samples, so
-that 30 samples over two GPUs are 15 and 15, and 10 over eight are two on each of five.
+A batch is split as by ``torch.chunk``: every part except the last has ceil(batch / GPUs) samples.
+So two GPUs get 15 samples each of 30, and of eight GPUs five get two samples each of 10.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _BATCHES = (30, 10, 1)
 
 
 def run(bench: Bench) -> None:
-    """Split batches that divide by the number of GPUs and that do not."""
+    """Split batches whose size is a multiple of the number of GPUs, and others."""
     if bench.device.type != "cuda":
         bench.skip(say("nn.DataParallel splits over GPUs, and none is under test"))
     if len(bench.devices) == 1:

@@ -1,8 +1,8 @@
-"""One step with DistributedDataParallel: each rank has a part of a batch, all get its gradient.
+"""One step with DistributedDataParallel: each rank has part of a batch and gets the mean gradient.
 
-Each rank's gradient is exact (``split.py``); what is left is the mean over the ranks. Where their
-number is a power of two it is exact as well. Else each share is rounded when it is multiplied by
-1 / ranks (itself rounded) and whenever two are added, which bounds the error.
+Each rank's gradient is exact (``split.py``). If the number of ranks is a power of two, their mean
+is exact as well. Otherwise each share is rounded when it is multiplied by 1 / ranks, which is
+itself rounded, and whenever two shares are added. The error bound follows from these roundings.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _BECAUSE = say("rounding of the mean over the ranks, which is none for a power o
 
 
 class _Right(NamedTuple):
-    """The mean gradients in float64, and how far off one may be."""
+    """The mean gradients in float64, and their error bounds."""
 
     gradients: Named
     bounds: Named
@@ -116,7 +116,7 @@ def _check_gradients(bench: Bench, ranks: Group, model: Module, right: _Right) -
 
 
 def _whose(bench: Bench, what: str, got: Tensor) -> int | None:
-    """Return the rank whose gradient alone it is; None if it is nobody's."""
+    """Return the rank whose own gradient this is; None if it is that of no rank."""
     for rank in range(bench.world_size if bench.world_size > 1 else 0):
         alone = split.exact(bench.torch, bench.seed, *_part(bench, rank))[what]
         if bench.torch.equal(alone, got.detach().cpu().double()):

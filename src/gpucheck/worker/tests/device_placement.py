@@ -1,4 +1,4 @@
-"""Moves tensors and a module to the device and back: every bit, the right device, how fast."""
+"""Moves tensors and a module to the device and back; checks every bit, the device and the speed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PER = "gpu"
 LEVELS = ("quick", "standard", "stress")
 ABOUT = "tensors and modules moved to the GPU and back, bit for bit; pinned and pageable bandwidth"
 
-Torch = Any  # the module, of whatever version
+Torch = Any  # the module, of any version
 Tensor = Any
 
 _DTYPES = ("uint8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64", "bool")
@@ -24,7 +24,7 @@ _BANDWIDTH_BYTES = {"quick": 1 << 25, "standard": 1 << 28, "stress": 1 << 28}
 
 
 def run(bench: Bench) -> None:
-    """Move, compute where things were moved to, and time it."""
+    """Move tensors and a module, compute with them on the device, and measure the speed."""
     _round_trips(bench)
     _shapes(bench)
     _module(bench)
@@ -47,7 +47,7 @@ def _movers(bench: Bench) -> dict[str, Any]:
 
 
 def _round_trips(bench: Bench) -> None:
-    """Move random bits of every type there and back, several times: no copy may be an old one."""
+    """Move random bits of every type there and back several times, to detect a stale copy."""
     torch = bench.torch
     source = reference.generator(torch, bench.seed)
     for way, move in _movers(bench).items():
@@ -117,7 +117,7 @@ def _require_on(bench: Bench, what: str, tensor: Tensor) -> None:
 
 
 def _shapes(bench: Bench) -> None:
-    """Move what is not a plain row of values: no value, one, a transposed matrix, a slice."""
+    """Move tensors of unusual shape: empty, a single value, a transposed matrix, a slice."""
     torch = bench.torch
     bench.stage(say("tensors of odd shapes and strides"))
     grid = torch.arange(7 * 11 * 3, dtype=torch.float32).reshape(7, 11, 3)
@@ -133,7 +133,7 @@ def _shapes(bench: Bench) -> None:
 
 
 def _module(bench: Bench) -> None:
-    """Move a module: its weights and buffers arrive, it computes there, it comes back unchanged."""
+    """Move a module: its weights and buffers must arrive, compute there, and return unchanged."""
     torch, nn = bench.torch, bench.torch.nn
     bench.stage(say("moving a module"))
     source = reference.generator(torch, bench.seed + 1)
@@ -155,7 +155,7 @@ def _module(bench: Bench) -> None:
 
 
 def _no_mixing(bench: Bench) -> None:
-    """Add tensors of two devices: torch has to refuse."""
+    """Add tensors on different devices: torch must refuse."""
     here = bench.torch.ones(3, device=bench.device)
     others = ["cpu"] if bench.device.type == "cuda" else []
     others += [device for device in bench.devices if device != bench.device]
@@ -180,7 +180,7 @@ def _no_mixing(bench: Bench) -> None:
 
 
 def _bandwidth(bench: Bench) -> None:
-    """Time copies to and from the GPU, out of ordinary and out of pinned memory."""
+    """Measure the speed of copies to and from the GPU, with pageable and with pinned memory."""
     if bench.device.type != "cuda":
         return
     torch = bench.torch

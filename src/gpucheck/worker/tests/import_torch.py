@@ -20,7 +20,7 @@ Message = Dict[str, Any]
 
 
 def run(bench: Bench) -> None:
-    """Note what torch is and which CUDA devices it sees; fail when one has to be there."""
+    """Note torch's build and the CUDA devices that it sees; fail if it sees none but should."""
     torch = bench.torch
     if "import_seconds" in bench.notes:
         bench.measure("import", bench.notes["import_seconds"], "s")
@@ -45,7 +45,7 @@ def run(bench: Bench) -> None:
 
 
 def note_cudnn(bench: Bench) -> None:
-    """Note the cuDNN that torch loads; that it loads none is for the test of cuDNN to judge."""
+    """Note the cuDNN that torch loads; the test of cuDNN judges whether it must load one."""
     bench.stage("torch.backends.cudnn.version()")
     try:
         bench.data["cudnn"] = bench.torch.backends.cudnn.version()
@@ -54,13 +54,13 @@ def note_cudnn(bench: Bench) -> None:
 
 
 def note_libraries(bench: Bench) -> None:
-    """Note which files are loaded by now (Linux), to be compared with what was predicted."""
+    """Note which files are loaded by now (Linux); the parent compares them with the prediction."""
     with contextlib.suppress(OSError):
         bench.data["libraries"] = mapped_libraries()
 
 
 def devices(torch: Any) -> list[Message]:  # noqa: ANN401  # the module
-    """Return what torch says of each CUDA device."""
+    """Return torch's description of each CUDA device."""
     found = []
     for at in range(torch.cuda.device_count()):
         one = torch.cuda.get_device_properties(at)
@@ -76,7 +76,7 @@ def devices(torch: Any) -> list[Message]:  # noqa: ANN401  # the module
 
 
 def why_not(bench: Bench) -> Message:
-    """Return what starting CUDA says: through torch, and through libcuda itself."""
+    """Return the error of initialising CUDA, by torch and by libcuda directly."""
     data: Message = {}
     bench.stage("torch.cuda.init()")
     try:
@@ -91,7 +91,7 @@ def why_not(bench: Bench) -> Message:
 
 
 def cu_init(name: str = "libcuda.so.1") -> tuple[int | None, str]:
-    """Return what ``cuInit(0)`` answers, or why libcuda cannot be loaded."""
+    """Return the result of ``cuInit(0)``, or why libcuda cannot be loaded."""
     try:
         return int(ctypes.CDLL(name).cuInit(0)), ""
     except (OSError, AttributeError) as error:

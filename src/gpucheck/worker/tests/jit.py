@@ -1,6 +1,6 @@
 """Code compiled on this machine: by NVRTC, by ``torch.compile``, by the compiler of an extension.
 
-A program that compiles nothing needs none of it, so it runs only when it is named.
+A program that compiles nothing needs none of these, so the test runs only if it is named.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LEVELS = ()
 ABOUT = "code compiled on the spot: NVRTC, torch.compile, a small extension (only when named)"
 SECONDS = {"quick": 300, "standard": 300, "stress": 300}
 
-Torch = Any  # the module, of whatever version
+Torch = Any  # the module, of any version
 Tensor = Any
 
 _FUSED = "template <typename T> T fused(T x, T y) { return x * y + T(2) * x; }"
@@ -64,7 +64,7 @@ _NO_TOOL = (
 
 
 def run(bench: Bench) -> None:
-    """Try each way to compile; a failure of one does not keep the others from being tried."""
+    """Try each way to compile, even if another one has failed."""
     failures = []
     with _folder(bench) as folder:
         for part in (_nvrtc, _compiled, _extension):
@@ -79,7 +79,7 @@ def run(bench: Bench) -> None:
 
 @contextlib.contextmanager
 def _folder(bench: Bench) -> Iterator[str]:
-    """Make a folder for all that is compiled, and for what compilers leave when they are killed."""
+    """Make a folder for compiled code and for the files that killed compilers leave behind."""
     before = os.environ.get("TMPDIR"), tempfile.tempdir
     with tempfile.TemporaryDirectory(prefix="gpucheck-jit-", dir=bench.folder or None) as folder:
         os.environ["TMPDIR"] = tempfile.tempdir = folder
@@ -93,7 +93,7 @@ def _folder(bench: Bench) -> Iterator[str]:
 
 
 def _attempt(bench: Bench, part: Callable[[Bench, str], None], folder: str) -> Failed | None:
-    """Run one part; return how it failed, None when it did not."""
+    """Run one part; return how it failed, None if it did not fail."""
     try:
         part(bench, folder)
         synchronize(bench)
@@ -105,7 +105,7 @@ def _attempt(bench: Bench, part: Callable[[Bench, str], None], folder: str) -> F
 
 
 def _judged(bench: Bench, part: str, error: Exception) -> Failed | None:
-    """Say what the exception of a part means; None if the part cannot be used here."""
+    """Return what the exception of a part means; None if the part cannot be used here."""
     words = f"{type(error).__name__}: {error}"
     first = str(error).strip().splitlines()[:1]
     if any(each in words for each in _NOT_MADE_FOR_IT):
@@ -131,7 +131,7 @@ def _judged(bench: Bench, part: str, error: Exception) -> Failed | None:
 
 
 def _wanted(words: str) -> str:
-    """Return what a compilation lacked, "" when it is something else."""
+    """Return what a compilation lacked, "" if it failed for another reason."""
     if any(each in words for each in _NO_COMPILER):
         return say("a C compiler")
     if "Python.h" in words:
@@ -143,13 +143,13 @@ def _wanted(words: str) -> str:
 
 
 def _numbers(bench: Bench, seed: int) -> Tensor:
-    """Return integers, which no order of operations can round."""
+    """Return integers for which no order of operations rounds anything."""
     source = reference.generator(bench.torch, bench.seed + seed)
     return reference.integers(bench.torch, source, (64, 96), 4)
 
 
 def _nvrtc(bench: Bench, _folder: str) -> None:
-    """Compile an element-wise function at run time, as torch itself does for rare functions."""
+    """Compile an element-wise function by NVRTC, as torch itself does for rare functions."""
     torch = bench.torch
     create = getattr(getattr(torch.cuda, "jiterator", None), "_create_jit_fn", None)
     if bench.device.type != "cuda" or create is None:

@@ -1,7 +1,7 @@
-"""Writes a pattern over a share of the free memory and reads it back; then runs out of memory.
+"""Writes a pattern to a share of the free memory and reads it back; then asks for too much memory.
 
-The pattern of each value follows from its address, so that a stuck line of the address bus
-shows as well as a bit that does not keep its value. Everything is written before anything is read.
+The pattern of each value depends on its address, and everything is written before anything is read.
+So the test detects a stuck address line as well as a bit that loses its value.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ LEVELS = ("standard", "stress")
 ABOUT = "a pattern over 25 % (stress: 90 %) of the free memory, running out of memory, giving back"
 SECONDS = {"standard": 120, "stress": 600}
 
-Torch = Any  # the module, of whatever version
+Torch = Any  # the module, of any version
 Tensor = Any
 Device = Any
 
-_BLOCK = 1 << 22  # values worked on at a time: 32 MiB, and as much again for what is computed
+_BLOCK = 1 << 22  # values worked on at a time: 32 MiB, and as much again for intermediate results
 _CHUNK = 8 * _BLOCK  # values allocated at a time
 _SPREAD = -7046029254386353131  # odd: 2**64 divided by the golden ratio, as a signed number
 _MIX = -4658895280553007687  # odd: a multiplier of the splitmix64 generator, as a signed number
@@ -32,7 +32,7 @@ _PASSES = {"quick": (0,), "standard": (0,), "stress": (0, -1)}
 
 
 def run(bench: Bench) -> None:
-    """Write and read the patterns, run out of memory, and see that all was given back."""
+    """Write and read the patterns, run out of memory, and check that all memory was released."""
     torch = bench.torch
     before = _held(bench)
     chunks = _allocate(bench)
@@ -60,7 +60,7 @@ def run(bench: Bench) -> None:
 
 
 def _allocate(bench: Bench) -> list[Tensor]:
-    """Take as much as the limit allows, or less if others take memory, too."""
+    """Allocate as much as the limit allows, or less if other programs use the memory."""
     bench.stage(say("allocating memory"))
     torch, chunks = bench.torch, []
     scratch = 3 * _BLOCK * 8
@@ -75,7 +75,7 @@ def _allocate(bench: Bench) -> list[Tensor]:
             raise
         bench.data["stopped_at"] = str(error)[:300]
         if len(chunks) > 1:
-            chunks.pop()  # room for what is computed
+            chunks.pop()  # room for intermediate results
     if not chunks:
         raise Failed(
             "out-of-memory",
@@ -115,7 +115,7 @@ def pattern_of(torch: Torch, device: Device, start: int, count: int, flip: int) 
 
 
 def _corruption(block: Tensor, pattern: Tensor, at: int) -> Failed:
-    """Describe what was read back instead of what was written."""
+    """Describe the difference between the values read and the values written."""
     wrong = (block != pattern).nonzero().reshape(-1)
     first = int(wrong[0])
     written, read = int(pattern[first]), int(block[first])
@@ -143,7 +143,7 @@ def _corruption(block: Tensor, pattern: Tensor, at: int) -> Failed:
 
 
 def _sample_on_cpu(bench: Bench, chunks: list[Tensor], flip: int) -> None:
-    """Compare the start of each chunk on the CPU: the GPU cannot be the only judge of itself."""
+    """Compare the start of each chunk on the CPU, because the GPU's own comparison may be wrong."""
     torch, start, count = bench.torch, 0, 1024
     for chunk in chunks:
         block, pattern = chunk[:count].cpu(), pattern_of(torch, "cpu", start, count, flip)
@@ -153,7 +153,7 @@ def _sample_on_cpu(bench: Bench, chunks: list[Tensor], flip: int) -> None:
 
 
 def _out_of_memory(bench: Bench) -> None:
-    """Ask for more than any machine has: it must be refused, and the device work on."""
+    """Ask for more than any machine has: torch must refuse, and the device must still work."""
     torch = bench.torch
     bench.stage(say("asking for one PiB"))
     try:
@@ -173,7 +173,7 @@ def _out_of_memory(bench: Bench) -> None:
 
 
 def _held(bench: Bench) -> tuple[int, int]:
-    """Return the bytes in use and the bytes kept by torch on the GPU."""
+    """Return the bytes that torch has allocated and reserved on the GPU."""
     if bench.device.type != "cuda":
         return 0, 0
     cuda = bench.torch.cuda

@@ -1,4 +1,4 @@
-"""A model whose layers lie on different GPUs: forward and backward have to equal one device."""
+"""A model with its layers on different GPUs must give the results and gradients of one device."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _COUNT = 24
 
 
 def run(bench: Bench) -> None:
-    """Put the two halves of a network on each GPU and the next one."""
+    """Put the halves of a network on each GPU and its successor."""
     if bench.device.type != "cuda":
         bench.skip(say("layers can lie on several GPUs, and none is under test"))
     if len(bench.devices) == 1:

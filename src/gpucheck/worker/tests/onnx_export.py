@@ -1,6 +1,6 @@
-"""A small model, exported by torch and run by ONNX Runtime: every value against float64.
+"""A small model, exported by torch and run by ONNX Runtime; every value is compared with float64.
 
-Only programs that export a model need it, so it runs only when it is named.
+Only programs that export a model need this, so the test runs only if it is named.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Copies between every two GPUs, both ways: every value, whether they reach each other, the speed.
+"""Copies between every two GPUs, in both directions: the values, peer access and the speed.
 
-Wrong data is sent again by way of the CPU. If it arrives correctly then, the direct way between the
-two GPUs is to blame.
+If data arrives wrong, it is sent again through the CPU. If it is right then, the direct path
+between the two GPUs is to blame.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ def run(bench: Bench) -> None:
 
 
 def check_pair(bench: Bench, here: Device, there: Device, seed: int, *, direct: bool) -> None:
-    """Copy other values each time into the same buffer, and compare every bit on the CPU.
+    """Copy different values into the same buffer several times, and compare every bit on the CPU.
 
     Raises:
-        Failed: with whether the same values arrive by way of the CPU.
+        Failed: values arrive wrong; ``data`` says whether they are right through the CPU.
     """
     torch, way = bench.torch, f"{here} to {there}"
     bench.stage(say("copies from {here}", here=here))
@@ -114,7 +114,7 @@ def _wrong(
 
 
 def _time(bench: Bench, here: Device, there: Device) -> None:
-    """Time copies by the clock of the GPU that sends."""
+    """Measure the speed of copies by the clock of the sending GPU."""
     torch = bench.torch
     size = min(int(by_level(bench, _TIMED_BYTES)), bench.memory_limit // 4)
     sent = torch.zeros(size, dtype=torch.uint8, device=here)

@@ -1,4 +1,4 @@
-"""Every rank gets its part of the sum over all ranks."""
+"""Every rank receives its part of the sum over all ranks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ABOUT = "every rank gets its part of a sum over all ranks; a wrong one names the
 
 
 def run(bench: Bench) -> None:
-    """Add up what every rank sends, part by part, then time it."""
+    """Add up the data of all ranks, part by part, then measure the speed."""
     with group(bench) as ranks:
         for fmt, count in collectives.cases(bench, ranks, parts=ranks.size):
             _scatter(bench, ranks, fmt, count)

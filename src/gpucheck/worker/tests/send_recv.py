@@ -1,4 +1,4 @@
-"""Every rank sends to the next one and receives from the one before, in a ring."""
+"""Every rank sends to the next one and receives from the previous one, in a ring."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Tensor = Any
 
 
 def run(bench: Bench) -> None:
-    """Send around the ring, then time it."""
+    """Send around the ring, then measure the speed."""
     with group(bench) as ranks:
         if ranks.size == 1:
             bench.skip(say("there is one rank only, and none to send to"))
@@ -48,7 +48,7 @@ def _neighbours(ranks: Group) -> tuple[int, int]:
 
 
 def _exchange(ranks: Group, sent: Tensor, got: Tensor) -> Any:  # noqa: ANN401  # list of Work
-    """Start both as one: over NCCL a single one would wait for the other rank's."""
+    """Start sending and receiving together: over NCCL, one alone would wait for the other rank."""
     behind, ahead = _neighbours(ranks)
     dist = ranks.dist
     pair = [dist.P2POp(dist.isend, sent, ahead), dist.P2POp(dist.irecv, got, behind)]

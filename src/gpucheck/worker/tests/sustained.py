@@ -1,7 +1,7 @@
-"""Full load for a while: every product has to be the same, and the speed of each second is noted.
+"""Full load for a while: every product must be the same; the speed of each second is noted.
 
-The factors are integers, so that each sum is exact, and the same whatever its order. This
-test does not see clocks, temperature and power. Whoever starts it may watch them.
+The factors are integers, so each sum is exact in every order. This test does not read clocks,
+temperature or power. The process that starts it can watch them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LEVELS = ("stress",)
 ABOUT = "a minute of full load: the same result every time, and the speed of each second"
 SECONDS = {"quick": 60, "standard": 60, "stress": 180}
 
-Torch = Any  # the module, of whatever version
+Torch = Any  # the module, of any version
 Tensor = Any
 Dtype = Any
 
@@ -39,7 +39,7 @@ _TAIL = 5
 
 
 def run(bench: Bench) -> None:
-    """Multiply until the time is over, and look at every burst of products."""
+    """Multiply until the time is over, and check every burst of products."""
     torch = bench.torch
     name = "fp16" if bench.device.type == "cuda" else "fp32"
     dtype = usable(bench, (name,))[0].dtype
@@ -118,7 +118,7 @@ def _require_same(bench: Bench, product: Tensor, first: Tensor, number: int, at:
 
 
 def _report(bench: Bench, rates: list[float]) -> None:
-    """Note the speed: the usual one, the lowest, and what is left of it at the end."""
+    """Note the speed: the median, the lowest, and the share that remains at the end."""
     bench.data["rates"] = rates
     bench.measure("sustained rate", statistics.median(rates), "TFLOP/s")
     bench.measure("lowest rate of a second", min(rates), "TFLOP/s")

@@ -1,7 +1,7 @@
-"""A small model, compiled for TensorRT and run by it: every value against float64.
+"""A small model, compiled for TensorRT and run by it; every value is compared with float64.
 
-torch_tensorrt and ONNX Runtime's provider run it. Few programs use them, so it runs only when it
-is named.
+torch_tensorrt and ONNX Runtime's provider run it. Few programs use them, so the test runs only if
+it is named.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _by_torch_tensorrt(bench: Bench) -> bool:
 
 
 def _has_engine(compiled: Module) -> bool:
-    """Whether a part of a compiled module was visibly made by TensorRT."""
+    """Whether part of a compiled module is recognisably a TensorRT engine."""
     graph = str(getattr(compiled, "graph", ""))
     kinds = [type(each).__name__ for each in compiled.modules()]
     return "tensorrt::" in graph or any("TensorRT" in kind for kind in kinds)
@@ -110,7 +110,7 @@ def _by_onnx_runtime(bench: Bench) -> bool:
 
 
 def _why_no_provider(bench: Bench) -> str:
-    """Return why ONNX Runtime cannot be expected to have TensorRT here, "" when it can."""
+    """Return why ONNX Runtime is not expected to support TensorRT here; "" if it is."""
     if not onnx_runtime.is_installed("onnxruntime"):
         return say("ONNX Runtime is not installed")
     runtime = onnx_runtime.require_runtime(bench)

@@ -1,9 +1,9 @@
-"""A few steps of training: the device against float64 on the CPU, with and without autocast.
+"""Compares a few training steps with float64 on the CPU, with and without autocast.
 
-How far rounding errors may carry a training cannot be written down, but it can be measured: the
-float64 training is repeated with a rounding error of the format in every weight and in what every
-layer returns. The device may be so many times as far from the undisturbed training as
-the worst of these; ``docs/selftests.md`` has the reason.
+No formula bounds the effect of rounding errors on a training, but the effect can be measured. The
+float64 training is repeated with a rounding error of the format in every weight and in every
+layer's output. The device's distance from the undisturbed training may be a fixed multiple of the
+largest distance found in this way; ``docs/selftests.md`` has the reason.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PER = "gpu"
 LEVELS = ("standard", "stress")
 ABOUT = "a small network trained for a few steps, with and without autocast, against float64"
 
-Torch = Any  # the module, of whatever version
+Torch = Any  # the module, of any version
 Tensor = Any
 Module = Any
 Scaler = Any
@@ -36,7 +36,7 @@ _SPEED_BATCH, _SPEED_SIDE = 256, 16
 
 
 class _Task(NamedTuple):
-    """What is trained on what, in float32 on the CPU."""
+    """The model, the images and the labels, in float32 on the CPU."""
 
     model: Module
     images: Tensor
@@ -44,7 +44,7 @@ class _Task(NamedTuple):
 
 
 def run(bench: Bench) -> None:
-    """Train in fp32, twice, then with autocast to the formats that exist here; then time it."""
+    """Train in fp32 twice, then with autocast to each usable format; then measure the speed."""
     task = _Task(
         training.network(bench.torch, bench.seed), *training.batch(bench.torch, bench.seed + 1)
     )
@@ -108,12 +108,12 @@ def _on_cpu(
 
 
 def _bounds(bench: Bench, task: _Task, fmt: Format, expected: training.Course) -> list[float]:
-    """Return how far losses and weights may be: so many times the worst of the disturbed."""
+    """Return the bounds of losses and weights: a multiple of the largest disturbed distance."""
     disturbed = []
     for at in range(_DISTURBED):
         disturb = training.disturber(bench.torch, fmt.result_roundoff, bench.seed + 10 + at)
         disturbed.append(training.distances(_on_cpu(bench.torch, task, disturb), expected))
-    own = 2 * _STEPS * 2.0**-24  # weights and momentum are kept in fp32, whatever computes them
+    own = 2 * _STEPS * 2.0**-24  # weights and momentum are kept in fp32 in every format
     values = [expected.losses, *expected.weights]
     return [
         own * float(each.abs().max()) + _TIMES[fmt.name] * max(several)
@@ -137,7 +137,7 @@ def _on_device(bench: Bench, task: _Task, fmt: Format) -> training.Course:
 
 
 def _scaler(torch: Torch) -> Scaler:
-    """Return a gradient scaler; releases before 2.3 keep it among what is CUDA's."""
+    """Return a gradient scaler; in releases before 2.3 it is in ``torch.cuda``."""
     if hasattr(torch.amp, "GradScaler"):
         return torch.amp.GradScaler("cuda", init_scale=_LOSS_SCALE)
     return torch.cuda.amp.GradScaler(init_scale=_LOSS_SCALE)
@@ -152,7 +152,7 @@ def _require_finite(torch: Torch, title: str, course: training.Course) -> None:
 
 
 def _same_twice(bench: Bench, task: _Task) -> None:
-    """Train twice with deterministic algorithms: every bit has to be the same."""
+    """Train twice with deterministic algorithms: every bit must be the same."""
     title = "deterministic training, twice"
     bench.stage(title)
     torch = bench.torch
@@ -175,7 +175,7 @@ def _same_twice(bench: Bench, task: _Task) -> None:
 
 
 def _speed(bench: Bench) -> None:
-    """Time a step on the device and, for a GPU, on the CPU."""
+    """Measure the duration of a step on the device and, for a GPU, on the CPU as well."""
     bench.stage(say("speed of a training step"))
     here = _seconds_per_step(bench, bench.device)
     bench.measure("training step", here * 1e3, "ms")

@@ -357,7 +357,7 @@ def _versions_defined(host: Host, elf: Elf) -> list[int]:
 
 
 def _blocks(host: Host, elf: Elf, tag: int, count: int) -> Iterable[bytes]:
-    """Return the version table, first a short part of it, then a long one."""
+    """Return the version table: first a short part, then a longer one if that is not enough."""
     start = elf.table(tag) if count else None
     if start is None:
         return

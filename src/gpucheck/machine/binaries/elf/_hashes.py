@@ -17,7 +17,7 @@ _LONGEST_CHAIN = 1000
 
 
 class HashTable(Protocol):
-    """Either kind of table."""
+    """A hash table of either kind."""
 
     def candidates(self, name: bytes) -> list[int]:
         """Return the numbers of the symbols that can have this name."""

@@ -1,4 +1,4 @@
-"""The objects in a process, their unmet needs, and the result of opening a file."""
+"""The libraries in a process, their unmet needs, and the result of opening a file."""
 
 import msgspec
 
@@ -38,7 +38,7 @@ class Library(msgspec.Struct, eq=False):
 
 
 class Lost(msgspec.Struct, frozen=True):
-    """A need that cannot be met."""
+    """A library that another one needs and that cannot be loaded."""
 
     name: str
     needed_by: str

@@ -16,7 +16,7 @@ class RawAnswers:
 
     Args:
         raw: the answers, by key.
-        source: who answered.
+        source: the library that answered.
         words: the meaning of error codes.
         unasked: why a key is missing.
     """

@@ -113,7 +113,8 @@ def _release(host: Host, proc: Answer[str], nvidia: Answer[bool]) -> Answer[str]
     if nvidia.value is not True:
         return nvidia.map(lambda _loaded: "")
     module = host.line(f"{_MODULES}/nvidia/version")
-    return module if module.value else proc.map(_proc_release)
+    understood = re.fullmatch(_RELEASE, module.value or "") is not None
+    return module if understood else proc.map(_proc_release)
 
 
 def _proc_release(text: str) -> str | None:

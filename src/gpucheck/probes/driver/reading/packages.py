@@ -10,6 +10,8 @@ _DPKG = "/var/lib/dpkg/info"
 _PACMAN = "/var/lib/pacman/local"
 _RPM = ("/var/lib/rpm", "/usr/lib/sysimage/rpm")
 _RPM_TIMEOUT = 3.0
+_RPM_NAME = r"[A-Za-z0-9][\w.+-]{0,150}-[\w.+~^]{1,60}"
+_RPM_NOT_OWNED = "is not owned by any package"
 _STARTS = (
     "cuda-compat-",
     "cuda-drivers",
@@ -107,5 +109,15 @@ def _rpm(host: Host, files: list[str]) -> Answer[list[str]]:
         return Answer(None, "rpm", say("it cannot be asked here"))
     query = ("rpm", "-q", "--qf", "%{NAME}-%{VERSION}\\n", "-f", *files)
     ran = host.run(query, timeout=_RPM_TIMEOUT)
-    # rpm reports a file that no package owns in a sentence, which contains blanks.
-    return ran.map(lambda end: sorted({n for n in end.out.split("\n") if n and " " not in n}))
+    return ran.map(lambda end: _rpm_names(end.out))
+
+
+def _rpm_names(text: str) -> list[str] | None:
+    """Return the packages that rpm names; None if it has not answered for any file.
+
+    rpm reports a file that no package owns in a sentence.
+    """
+    lines = [line for line in text.split("\n") if line]
+    names = {line for line in lines if re.fullmatch(_RPM_NAME, line)}
+    answered = names or any(_RPM_NOT_OWNED in line for line in lines)
+    return sorted(names) if answered else None

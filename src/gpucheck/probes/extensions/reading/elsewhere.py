@@ -1,4 +1,4 @@
-"""Libraries that the loader alone does not find, and that a package may find by other means."""
+"""Libraries that the loader does not find, but that a package may find by other means."""
 
 from collections.abc import Iterable
 from functools import cached_property
@@ -39,7 +39,7 @@ class Elsewhere:
         self._of_packages: dict[str, _Names] = {}
 
     def lacks(self, needs: "Needs", *, has_variant: bool) -> Answer[list[str]]:
-        """Return the libraries of CUDA that a file needs and that are not found.
+        """Return the CUDA libraries that a file needs and that are not found.
 
         Args:
             needs: the file.

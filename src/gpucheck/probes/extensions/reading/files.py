@@ -63,7 +63,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Candidates(msgspec.Struct, frozen=True):
-    """The files found, and why they may not be all; "" if they are."""
+    """The files found, and why the list may be incomplete; "" if it is complete."""
 
     files: list[Candidate]
     problem: str = ""
@@ -90,7 +90,7 @@ def _is_project(host: Host, entry: str) -> bool:
 
 
 class _Look:
-    """Goes through the packages; each name is looked at once."""
+    """Goes through the packages; each name is examined once."""
 
     def __init__(self, host: Host, endings: tuple[str, ...]) -> None:
         self._host = host

@@ -1,4 +1,4 @@
-"""What torch's own libraries provide to an extension: their symbols, and what they load."""
+"""What torch's own libraries provide to an extension: their symbols and the libraries they load."""
 
 from collections.abc import Iterable
 

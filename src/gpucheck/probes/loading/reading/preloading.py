@@ -57,7 +57,7 @@ class Preloading(msgspec.Struct, frozen=True, kw_only=True):
     """Whether all must be below one entry of sys.path (torch 1.13)."""
 
     def words(self) -> str:
-        """Return in a few words what is loaded and when; "" for nothing."""
+        """Return in a few words what is loaded and when; "" if nothing is."""
         parts = []
         if self.always:
             parts.append(f"{_stems(self.always)} after {_GLOBAL_DEPS}")
@@ -198,7 +198,7 @@ class _Reader:
         return True
 
     def _may_end(self, node: ast.If) -> bool:
-        """Whether a condition may end it all; after an error it may raise that error again."""
+        """Whether a condition may end the function; after an error it may raise it again."""
         ends = (ast.Return,) if self._after_error else (ast.Return, ast.Raise)
         return any(isinstance(one, ends) for one in ast.walk(node))
 
@@ -254,7 +254,7 @@ class _Reader:
 
 
 def _mapped(test: ast.expr, values: Values) -> tuple[str, bool]:
-    """Return what a condition looks for in the maps, and whether it asks for its absence."""
+    """Return the text that a condition searches the maps for, and whether it must be absent."""
     negated = isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
     if isinstance(test, ast.UnaryOp) and negated:
         test = test.operand
@@ -269,7 +269,7 @@ def _mapped(test: ast.expr, values: Values) -> tuple[str, bool]:
 
 
 def _error_names(handler: list[ast.stmt], on_error: list[Entry]) -> tuple[str, ...]:
-    """Return what the message of the first attempt must contain: one library, or any of them."""
+    """Return what the first attempt's message must contain: one library's name, or any name."""
     for node in handler:
         if isinstance(node, ast.If) and isinstance(node.test, ast.Compare):
             left = node.test.left

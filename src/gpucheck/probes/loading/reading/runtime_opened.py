@@ -13,7 +13,7 @@ _UNTOLD = ("driver", "plugin", "system")
 
 
 class RuntimeOpened(msgspec.Struct, frozen=True):
-    """A library that would be opened, or cannot be; or one that comes with such a library."""
+    """A library that would be opened or cannot be opened, or one that is loaded along with it."""
 
     opener: Library
     row: OpenRow

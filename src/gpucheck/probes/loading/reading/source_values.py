@@ -75,7 +75,7 @@ def assign(node: ast.stmt, values: Values, cuda: str | None) -> None:
 
 
 def forget(node: ast.AST, values: Values) -> None:
-    """Take the value from every variable that is assigned somewhere in the node."""
+    """Make every variable unknown that is assigned anywhere in the node."""
     for one in ast.walk(node):
         if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store):
             values[one.id] = UNKNOWN
@@ -168,7 +168,7 @@ def _call(node: ast.Call, values: Values) -> object:
 
 
 def _is_module(node: ast.expr, values: Values) -> bool:
-    """Whether this is a module such as ``os.path``, and no value."""
+    """Whether this is a module such as ``os.path``, not a value."""
     if isinstance(node, ast.Attribute):
         return _is_module(node.value, values)
     return isinstance(node, ast.Name) and node.id not in values

@@ -106,7 +106,7 @@ class _Preloader:
         self._sys_path = sys_path
 
     def load(self, entries: tuple[Entry, ...], plan: Preloading, *, fatal: bool = False) -> bool:
-        """Load the entries in order; the first failure ends it."""
+        """Load the entries in order, and stop at the first failure."""
         for entry in entries:
             path = self._together(plan, entry) if plan.together else self._first(entry)
             if path is None:

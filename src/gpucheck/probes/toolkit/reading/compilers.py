@@ -10,7 +10,7 @@ from gpucheck.machine.paths import name
 
 _COMMANDS = ("gcc", "g++", "cc", "c++", "clang", "clang++")
 _NUMBERED = r"(?:^|-)(?:gcc|g\+\+|clang)-([0-9]+(?:\.[0-9]+)*)$"
-_VERSION = r"[0-9]+(?:\.[0-9]+)*"
+_VERSION = r"[0-9]{1,3}(?:\.[0-9]{1,4}){0,3}"
 _LIMIT = 2.0
 
 
@@ -49,5 +49,5 @@ def _version(host: Host, path: str, real: str) -> Answer[str]:
 
 
 def _only_version(text: str) -> str | None:
-    match = re.fullmatch(_VERSION, text.strip()[:40])
+    match = re.fullmatch(_VERSION, text.strip())
     return match.group() if match else None

@@ -1,7 +1,7 @@
 """The channels of ``.condarc``, from the few forms of YAML in which they are written.
 
-conda itself writes only block lists and block mappings. Whatever else stands behind one of the
-three keys is not understood, and then the channels are unknown.
+conda itself writes only block lists and block mappings. If one of the three keys has a value of any
+other form, the channels are unknown.
 """
 
 import re
@@ -72,7 +72,7 @@ def _files(host: Host, prefix: str) -> Iterator[str]:
 
 
 def _resolved(found: _Condarc) -> Iterator[str]:
-    """Yield every channel, those that only stand for others by their addresses."""
+    """Yield every channel; a name for other channels is replaced by their addresses."""
     implied = ["defaults"] if found.default_channels else []
     for channel in (found.channels or implied)[:_MOST]:
         if channel == "defaults" and found.default_channels:
@@ -113,7 +113,7 @@ def _parsed(text: str) -> _Condarc:
 
 
 def _value_of_key(found: _Condarc, key: str, value: str) -> None:
-    """Take a value that stands in the line of its key: a list in brackets, or nothing."""
+    """Return the value on the line of its key: a list in brackets, or nothing."""
     if key in _LISTS and value.startswith("[") and value.endswith("]"):
         items = [_scalar(word.strip()) for word in value[1:-1].split(",") if word.strip()]
         getattr(found, key).extend(items)

@@ -10,6 +10,8 @@ from gpucheck.machine.paths import distinct, join, name, pattern
 
 _MAX_ENTRIES = 256
 _METADATA_LIMIT = 512 * 1024
+_OF_METADATA = ("Metadata-Version:", "Name:", "Version:", "Requires-Dist:")
+"""A file without any of these lines is damaged; it does not say that nothing is required."""
 
 
 class DistInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,8 +61,9 @@ def header(host: Host, info: DistInfo) -> Answer[list[str]]:
     return answer.map(_until_empty_line)
 
 
-def _until_empty_line(text: str) -> list[str]:
-    return text.replace("\r\n", "\n").partition("\n\n")[0].split("\n")
+def _until_empty_line(text: str) -> list[str] | None:
+    lines = text.replace("\r\n", "\n").partition("\n\n")[0].split("\n")
+    return lines if any(line.startswith(_OF_METADATA) for line in lines) else None
 
 
 def values(lines: list[str], key: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Small configuration files of a user, and what is kept of an address that they name."""
+"""Reads small configuration files of a user, and removes private parts of addresses in them."""
 
 from gpucheck.facts import Answer
 from gpucheck.facts.addresses import public_address
@@ -17,7 +17,7 @@ def read_settings(host: Host, path: str) -> Answer[str]:
 
 
 def address_in(value: str, source: str) -> Answer[str]:
-    """Return an address as it may be kept; of any other form nothing is kept."""
+    """Return an address without private parts; text of any other form is dropped."""
     kept = public_address(value)
     if not kept:
         return Answer(None, source, say("the configured value is not a web address"))
@@ -25,5 +25,5 @@ def address_in(value: str, source: str) -> Answer[str]:
 
 
 def misunderstood(path: str) -> Answer[str]:
-    """Return the answer for a file whose form is not understood."""
+    """Return the problem of a file whose form is not understood."""
     return Answer(None, path, say("its form is not understood"))

@@ -1,6 +1,6 @@
 """Which index uv takes packages from, by its variables and the files of user and system.
 
-Of TOML only what names an index is read, line by line: Python 3.10 has no reader of TOML.
+Only the lines of the TOML that name an index are read, because Python 3.10 has no TOML reader.
 """
 
 import re

@@ -60,7 +60,7 @@ def _libraries(text: str) -> list[tuple[list[str], int, str]]:
 
 
 def _lines_with(text: str, literals: tuple[str, ...]) -> list[str]:
-    """Return the lines with one of the literals: of torch's 15,000 lines about a hundred."""
+    """Return the lines that contain one of the literals: about a hundred of torch's 15,000."""
     found: dict[str, None] = {}
     for literal in literals:
         at = text.find(literal)
@@ -75,7 +75,7 @@ def _lines_with(text: str, literals: tuple[str, ...]) -> list[str]:
 def damage(host: Host, path: str, size: int) -> State:
     """Return what is wrong with a library whose size does not match the RECORD of its wheel.
 
-    It may still be complete: somebody may have stripped it, or replaced it by another.
+    The library may still be complete: somebody may have stripped it or replaced it by another.
     """
     if not size:
         return "cut-off"
