@@ -260,13 +260,13 @@ class _Forked(_Child):
         Only a child that cannot be killed keeps the pipe open.
         """
         end = time.monotonic() + _LAST_MESSAGES
-        with selectors.DefaultSelector() as selector:
-            selector.register(self.pipe, selectors.EVENT_READ)
-            while selector.select(max(0.0, end - time.monotonic())):
-                data = os.read(self.pipe, 1 << 18)
-                self._bytes += data
-                if not data or len(self._bytes) > _LIMIT:
-                    break
+        poll = select.poll()
+        poll.register(self.pipe, select.POLLIN)
+        while poll.poll(math.ceil(max(0.0, end - time.monotonic()) * 1000)):
+            data = os.read(self.pipe, 1 << 18)
+            self._bytes += data
+            if not data or len(self._bytes) > _LIMIT:
+                break
         while frame := _take_frame(self._bytes):
             for leader in _leader_in(frame[1]) if frame[0] == _STARTED else ():
                 _kill_session(leader)
