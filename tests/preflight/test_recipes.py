@@ -64,20 +64,76 @@ def test_a_batch_script_goes_into_the_queue_again_without_the_bad_node(slurm: Cl
     script.write_text(text.replace("--nodes=4", "--nodes=3"))  # one of four is a spare
     first = slurm.run("sbatch", "--parsable", str(script), env={"PATH": path}).stdout.strip()
     state = slurm.state(first, 300)
-    out = (slurm.folder / f"slurm-{first}.out").read_text()
-    report = (slurm.folder / f"gpucheck-{first}.txt").read_text()
-    assert "gpucheck preflight on gate[01-03]: 1" in out, out + report
-    assert (slurm.folder / f"gpucheck-{first}.exclude").read_text().strip() == "gate03"
-    assert "again without gate03" in out
-    assert state == "COMPLETED"
+    out = (slurm.folder / f"train-{first}.log").read_text()
+    report = (slurm.folder / f"gpucheck-{first}.0.txt").read_text()
+    assert f"gate: job {first} on gate[01-03]: status 1" in out, out + report
+    assert (slurm.folder / f"gpucheck-{first}.0.exclude").read_text().strip() == "gate03"
+    assert (slurm.folder / f"gpucheck-{first}.0.status").read_text() == "1\n"
+    assert "without gate03" in out
+    assert "training" not in out
+    assert state == "FAILED"
     assert "BROKEN" in report
     assert "host gate03" in report
-    second = out.split()[-1]
+    second = re.findall(r"as job (\d+)", out)[0]
     assert slurm.state(second, 300) == "COMPLETED"
-    out = (slurm.folder / f"slurm-{second}.out").read_text()
-    assert "gpucheck preflight on gate[01-02,04]: 0" in out
+    out = (slurm.folder / f"train-{second}.log").read_text()
+    assert f"gate: job {second} on gate[01-02,04]: status 0" in out
     trained = sorted(line for line in out.splitlines() if line.startswith("training on"))
     assert trained == [f"training on gate0{number}" for number in (1, 2, 4)]
+
+
+@pytest.mark.slurm
+def test_a_stopped_task_holds_the_job_no_longer_than_the_wait_of_srun(slurm: Cluster) -> None:
+    """Its supervisor is stopped, so srun alone can end it."""
+    path = put_on_path(slurm.folder)
+    tool = slurm.folder / "bin" / "gpucheck"
+    held = '[ "$SLURM_PROCID" != 1 ] || (sleep 1.5; kill -STOP $$) &\nexec '
+    tool.write_text(tool.read_text().replace("exec ", held))
+    script = slurm.folder / "gate.sbatch"
+    text = (EXAMPLES / "slurm" / "gate.sbatch").read_text().replace("--nodes=4", "--nodes=3")
+    script.write_text(text.replace("--wait=90", "--wait=5").replace("train.sh", "true"))
+    job = slurm.run("sbatch", "--parsable", str(script), env={"PATH": path}).stdout.strip()
+    slurm.state(job, 200)
+    ended = time.time()
+    status = slurm.folder / f"gpucheck-{job}.0.status"
+    report = (slurm.folder / f"gpucheck-{job}.0.txt").read_text()
+    out = (slurm.folder / f"train-{job}.log").read_text()
+    assert status.read_text() == "1\n", out + report
+    assert (slurm.folder / f"gpucheck-{job}.0.exclude").read_text().strip() == "gate02", report
+    assert ended - status.stat().st_mtime < 30
+    assert "submitted again" in out
+    slurm.run("scancel", re.findall(r"as job (\d+)", out)[0])
+
+
+@pytest.mark.slurm
+def test_outside_of_srun_it_says_that_the_other_nodes_were_not_tested(slurm: Cluster) -> None:
+    path = put_on_path(slurm.folder)
+    script = slurm.folder / "plain.sh"
+    script.write_text("#!/bin/sh\n#SBATCH -N3\ngpucheck preflight\n")
+    done = slurm.run("sbatch", "--parsable", "-o", "plain.out", str(script), env={"PATH": path})
+    assert slurm.state(done.stdout.strip()) == "COMPLETED"
+    out = (slurm.folder / "plain.out").read_text()
+    assert "HEALTHY  2 ranks on 1 node" in out
+    assert "Slurm gave this job 3 nodes, and only this one was tested" in " ".join(out.split())
+
+
+@pytest.mark.slurm
+def test_names_that_only_slurm_knows_are_mentioned_and_an_address_helps() -> None:
+    if why := slurm_cluster.missing():
+        pytest.skip(why)
+    names = ("nowhere1", "nowhere2")
+    with slurm_cluster.cluster(nodes=names, named=False) as cluster:
+        path = put_on_path(cluster.folder)
+        srun = ("srun", "-N2", "--ntasks-per-node=1", "gpucheck", "preflight", "--timeout")
+        done = cluster.run(*srun, "20", env={"PATH": path})
+        said = " ".join(done.stdout.split())
+        assert "task 1 on" in said
+        assert said.count("scontrol show node nowhere1") == 2, done.stdout + done.stderr
+        shown = cluster.run("scontrol", "-o", "show", "node", "nowhere1").stdout
+        address = re.findall(r"\bNodeAddr=(\S+)", shown)[0]
+        done = cluster.run(*srun, "60", "--master", address, env={"PATH": path})
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "does not resolve" not in done.stdout
 
 
 @pytest.fixture

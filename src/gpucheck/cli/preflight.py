@@ -87,6 +87,11 @@ from gpucheck.language import say
     help=say("Write the bad hosts as srun --exclude takes them."),
 )
 @click.option(
+    "--status-file",
+    metavar="FILE",
+    help=say("Write the exit status here: a launcher may return another one."),
+)
+@click.option(
     "--metrics",
     metavar="FILE",
     help=say("Write figures for Prometheus' textfile collector."),

@@ -16,6 +16,7 @@ def write_files(
     result: Result,
     *,
     exclude_file: str | None = None,
+    status_file: str | None = None,
     metrics: str | None = None,
     bundle_file: str | None = None,
     history: Sequence[StepResult] = (),
@@ -27,6 +28,8 @@ def write_files(
     Args:
         result: the pre-flight.
         exclude_file: for the hosts that srun --exclude should leave out.
+        status_file: for the exit status, a number; it is written last, so that a script that
+            finds it finds the other files as well.
         metrics: for Prometheus.
         bundle_file: the archive for a ticket.
         history: the steps, which are included in the bundle.
@@ -35,6 +38,7 @@ def write_files(
         ("--exclude-file", exclude_file, lambda path: _exclude(path, result)),
         ("--metrics", metrics, lambda path: _metrics(path, result)),
         ("--bundle", bundle_file, lambda path: _bundle(path, result, history)),
+        ("--status-file", status_file, lambda path: _status(path, result)),
     )
     said = []
     for option, path, write in writers:
@@ -59,6 +63,11 @@ def _exclude(path: str, result: Result) -> str:
     else:
         said = say("{file} leaves out no host", file=clean(path))
     return headed(said, clean(found.note))
+
+
+def _status(path: str, result: Result) -> str:
+    write_file(path, f"{result.ending.status}\n")
+    return say("{file} has the exit status", file=clean(path))
 
 
 def _metrics(path: str, result: Result) -> str:
