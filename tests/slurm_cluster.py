@@ -10,6 +10,7 @@ prints the SLURM_CONF to export.
 """
 
 import os
+import random
 import shutil
 import signal
 import socket
@@ -247,11 +248,17 @@ def _names(nodes: Sequence[str]) -> Iterator[None]:
 
 
 def _free_ports(count: int) -> list[int]:
-    listeners = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [one.getsockname()[1] for one in listeners]
-    for one in listeners:
-        one.close()
-    return ports
+    """Return ports that nobody listens on, below those that systems give to connections.
+
+    A port of that range may be taken by somebody's connection before the daemon listens on it.
+    """
+    found: list[int] = []
+    for port in random.sample(range(10000, 20000), 1000):
+        with suppress(OSError), socket.create_server(("", port)):
+            found.append(port)
+        if len(found) == count:
+            break
+    return found
 
 
 def _wait_for(path: Path) -> None:

@@ -26,8 +26,12 @@ pytestmark = [
 ]
 
 
-def put_on_path(folder: Path, more: str = "", broken: Path | None = None) -> str:
-    """Make the ``gpucheck`` of the recipes; return the PATH that has it first."""
+def put_on_path(folder: Path, more: str = "", broken: Path | None = None, *, ranks: int = 2) -> str:
+    """Make the ``gpucheck`` of the recipes; return the PATH that has it first.
+
+    Without ``ranks`` it looks for GPUs, and starts nothing on the CPU.
+    """
+    on_cpu = f"--device cpu --ranks {ranks}" if ranks else ""
     places = [Path(gpucheck.__file__).parents[1], *([broken] if broken else [])]
     tools = folder / "bin"
     tools.mkdir(exist_ok=True)
@@ -35,7 +39,7 @@ def put_on_path(folder: Path, more: str = "", broken: Path | None = None) -> str
     command.write_text(
         "#!/bin/sh\n"
         f"export PYTHONPATH={':'.join(map(str, places))}\n"
-        f'exec {sys.executable} -m gpucheck "$@" --device cpu --ranks 2 '
+        f'exec {sys.executable} -m gpucheck "$@" {on_cpu} '
         f"--python {sys.executable} {more}\n"
     )
     command.chmod(0o755)
@@ -158,42 +162,83 @@ def on_one_node(script: Path, node: str) -> str:
     return f'#!/bin/sh\n[ "$SLURMD_NODENAME" = {node} ] || exit 0\nexec {script}\n'
 
 
+def reasons(cluster: Cluster) -> str:
+    return cluster.run("sinfo", "-h", "-R", "-o", "%E|%N").stdout.strip()
+
+
 @pytest.mark.slurm
-def test_a_prolog_drains_for_a_culprit_and_for_nothing_else(
+def test_a_prolog_drains_for_an_unfit_node_and_for_nothing_else(
     guarded: tuple[Cluster, Path],
 ) -> None:
     cluster, folder = guarded
-    text = (EXAMPLES / "slurm" / "prolog.sh").read_text()
-    script = shell(text, folder, put_on_path(folder, "--drill wrong:rank=1"))
+    conf = f"export SLURM_CONF={cluster.env['SLURM_CONF']} PATH"
+    text = (EXAMPLES / "slurm" / "prolog.sh").read_text().replace("export PATH", conf)
+    broken = break_torch(folder / "broken", "SLURMD_NODENAME", "gate02", "tensor.add_(1)")
+    script = shell(text, folder, put_on_path(folder, broken=broken))
     (folder / "prolog").write_text(on_one_node(script, "gate02"))
     job = cluster.run("sbatch", "--parsable", "-w", "gate02", "--wrap", "true").stdout.strip()
     cluster.until("drain", ["gate02"], 100)
-    assert "BROKEN" in (folder / "gpucheck-prolog.log").read_text()
+    (report,) = (folder / "gpucheck").glob(f"prolog-gate02-{job}.0.txt")
+    assert "BROKEN" in report.read_text()
+    assert re.fullmatch(r"gpucheck: wrong-result: .*\|gate02", reasons(cluster))
     cluster.run("scancel", job)
     assert {cluster.states()[node] for node in ("gate01", "gate03", "gate04")} == {"idle"}
 
-    put_on_path(folder, "--no-such-option")
-    cluster.resume()
-    job = cluster.run("sbatch", "--parsable", "-w", "gate02", "--wrap", "true").stdout.strip()
-    assert cluster.state(job, 60) == "COMPLETED"
-    assert "No such option" in (folder / "gpucheck-prolog.log").read_text()
-    assert set(cluster.states().values()) == {"idle"}
+    for more in ("--no-such-option", ""):  # the second one is fit again
+        put_on_path(folder, more)
+        cluster.resume()
+        job = cluster.run("sbatch", "--parsable", "-w", "gate02", "--wrap", "true").stdout.strip()
+        assert cluster.state(job, 60) == "COMPLETED"
+        errors = folder / "gpucheck" / f"prolog-gate02-{job}.0.txt.err"
+        assert ("No such option" in errors.read_text()) if more else not errors.exists()
+    assert {state.rstrip("*") for state in cluster.states().values()} == {"idle"}
 
 
 @pytest.mark.slurm
-def test_a_health_check_drains_by_itself(guarded: tuple[Cluster, Path]) -> None:
+def test_a_health_check_drains_by_itself_and_keeps_the_reason_of_others(
+    guarded: tuple[Cluster, Path],
+) -> None:
+    """No GPU is faked: the node should have eight, and has none."""
     cluster, folder = guarded
-    text = (EXAMPLES / "slurm" / "health_check.sh").read_text()
-    conf = f"export SLURM_CONF={cluster.env['SLURM_CONF']}\n"
-    script = shell(text, folder, put_on_path(folder, "--drill crash:rank=0"))
-    script.write_text(script.read_text().replace("export PATH", f"{conf}export PATH"))
+    conf = f"export SLURM_CONF={cluster.env['SLURM_CONF']} PATH"
+    text = (EXAMPLES / "slurm" / "health_check.sh").read_text().replace("export PATH", conf)
+    script = shell(text, folder, put_on_path(folder, "--require gpus-per-node=8", ranks=0))
+    cluster.run("scontrol", "update", "NodeName=gate03", "State=DRAIN", "Reason=fan 2 (ana)")
     start = time.monotonic()
-    (folder / "health").write_text(on_one_node(script, "gate04"))
-    cluster.until("drain", ["gate04"], 100)
-    assert time.monotonic() - start < 75  # its 60 s, and a turn of the daemon's
-    reason = cluster.run("sinfo", "-h", "-R", "-o", "%E|%N").stdout
-    assert reason.startswith("gpucheck: BROKEN rank 0"), reason
-    assert reason.strip().endswith("|gate04")
+    only = on_one_node(script, "gate04").replace(
+        "= gate04 ]", "= gate04 -o $SLURMD_NODENAME = gate03 ]"
+    )
+    (folder / "health").write_text(only)
+    cluster.until("drain", ["gate04"], 60)
+    assert time.monotonic() - start < 30
+    time.sleep(6)  # the check of gate03, and another turn
+    first, second = sorted(reasons(cluster).splitlines())
+    assert first == "fan 2 (ana)|gate03"
+    assert second.startswith("gpucheck: no-nvidia-gpu: 8 NVIDIA GPUs are required")
+    assert second.endswith("|gate04")
+    states = cluster.states()
+    assert {states["gate01"], states["gate02"]} == {"idle"}
+    (folder / "health").write_text("#!/bin/sh\nexit 0\n")
+    cluster.resume()  # what docs/slurm.md says
+    assert {state.rstrip("*") for state in cluster.states().values()} == {"idle"}
+
+
+@pytest.mark.slurm
+def test_a_task_prolog_tells_the_job_what_is_wrong_with_its_node(tmp_path: Path) -> None:
+    if why := slurm_cluster.missing():
+        pytest.skip(why)
+    tmp_path.chmod(0o755)
+    path = put_on_path(tmp_path, "--require gpus-per-node=8", ranks=0)
+    script = tmp_path / "task_prolog.sh"
+    text = (EXAMPLES / "slurm" / "task_prolog.sh").read_text()
+    script.write_text(text.replace("#!/bin/bash\n", f"#!/bin/bash\nexport PATH={path}\n", 1))
+    script.chmod(0o755)
+    with slurm_cluster.cluster(f"TaskProlog={script}\n", nodes=("gate01",)) as cluster:
+        done = cluster.run("srun", "-n3", "--overcommit", "sh", "-c", "echo $GPUCHECK_NODE-")
+    told = [line for line in done.stdout.splitlines() if "no-nvidia-gpu" in line]
+    assert sorted(line.partition("gpucheck")[0] for line in told) == ["", "gate01: "]
+    assert done.stdout.splitlines().count("-") == 2  # tasks 1 and 2
+    assert done.returncode == 0
 
 
 def test_the_scripts_are_shell() -> None:
@@ -202,19 +247,44 @@ def test_the_scripts_are_shell() -> None:
         assert (done.returncode, done.stderr) == (0, b""), script
 
 
+@pytest.mark.parametrize("recipe", ["prolog.sh", "health_check.sh"])
 @pytest.mark.parametrize(
-    ("status", "passed_on"), [(0, 0), (1, 1), (2, 0), (3, 0), (4, 0), (5, 0), (137, 0)]
+    ("status", "line", "drains"),
+    [
+        (1, "gpucheck: gpu-fallen-off-bus: GPU 3", True),
+        (1, "", False),  # no module named gpucheck
+        (1, "Traceback (most recent call last):", False),
+        (0, "gpucheck: fit: 8 GPUs", False),
+        (0, "gpucheck: unknown: NVML", False),
+        (2, "Usage:", False),
+        (3, "", False),
+        (127, "", False),
+        (137, "", False),
+    ],
 )
-def test_only_a_culprit_gets_through_the_prolog(
-    tmp_path: Path, status: int, passed_on: int
+def test_only_an_unfit_node_is_drained(
+    tmp_path: Path, recipe: str, status: int, line: str, *, drains: bool
 ) -> None:
     tools = tmp_path / "bin"
     tools.mkdir()
-    (tools / "gpucheck").write_text(f"#!/bin/sh\nexit {status}\n")
-    (tools / "gpucheck").chmod(0o755)
-    text = (EXAMPLES / "slurm" / "prolog.sh").read_text()
-    script = shell(text, tmp_path, f"{tools}:{os.environ['PATH']}")
-    assert subprocess.run([script], check=False).returncode == passed_on
+    for name, text in {
+        "gpucheck": f"echo '{line}'; exit {status}",
+        "scontrol": f'[ $1 = show ] && echo "NodeName=n1 State=IDLE" || echo "$@" >{tmp_path}/told',
+    }.items():
+        (tools / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tools / name).chmod(0o755)
+    script = shell(
+        (EXAMPLES / "slurm" / recipe).read_text(), tmp_path, f"{tools}:{os.environ['PATH']}"
+    )
+    done = subprocess.run([script], env={**os.environ, "SLURMD_NODENAME": "n1"}, check=False)
+    assert done.returncode == (1 if drains and recipe == "prolog.sh" else 0)
+    told = tmp_path / "told"
+    if drains:
+        assert told.read_text() == f"update NodeName=n1 State=DRAIN Reason={line}\n"
+    else:
+        assert not told.exists()
+    kept = list((tmp_path / "gpucheck").glob("*.err"))
+    assert bool(kept) is not line.startswith("gpucheck: fit")
 
 
 def test_the_recipes_name_what_there_is() -> None:

@@ -4,6 +4,7 @@ import time
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from gpucheck.cli.options import (
     examples,
@@ -23,6 +24,7 @@ from gpucheck.language import say
         "srun gpucheck preflight --require gpus-per-node=8",
         "torchrun --standalone --nproc-per-node 8 --no-python gpucheck preflight",
         "gpucheck preflight --device cpu --ranks 4 --drill hang:rank=3",
+        "gpucheck preflight --node --require gpus-per-node=8   # for a Prolog",
     ),
 )
 @click.option(
@@ -63,6 +65,15 @@ from gpucheck.language import say
 )
 @click.option(
     "--nodes", metavar="N", type=click.IntRange(min=1), help=say("How many nodes the job has.")
+)
+@click.option(
+    "--node",
+    is_flag=True,
+    help=say(
+        "Only check whether this node is fit for jobs, in 10 seconds: prints one line, a reason to "
+        "drain it, and exits with 1 if it should be drained, else 0. --level standard tests its "
+        "GPUs together as well; --tests none starts nothing on them."
+    ),
 )
 @click.option(
     "--require",
@@ -133,6 +144,12 @@ def preflight(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  #
     ran out, or rank 0 is gone), 2 usage.
     """
     begun = time.monotonic()
+    if options.pop("node"):
+        from gpucheck.cli.preflight_node import NodeRun, seconds  # noqa: PLC0415
+
+        if ctx.get_parameter_source("timeout") is ParameterSource.DEFAULT:
+            options["timeout"] = seconds(options["level"])
+        ctx.exit(NodeRun(options, begun).run())
     from gpucheck.cli.preflight_run import Run  # noqa: PLC0415  # --help does not need it
 
     ctx.exit(Run(options, begun).run())
