@@ -299,3 +299,41 @@ def test_the_recipes_name_what_there_is() -> None:
         for call in re.findall(r"gpucheck preflight((?:\\\n|[^\n|])*)", recipe.read_text()):
             named = set(re.findall(r"(?<![\w-])--[a-z-]+", call))
             assert named <= known, (recipe.name, named - known)
+
+
+@pytest.mark.slurm
+def test_the_commands_for_a_bad_node_do_what_the_page_says(slurm: Cluster) -> None:
+    """Drain, keep others out, resume, run in the reservation, give back: as pasted."""
+    page = (EXAMPLES.parent / "slurm.md").read_text().partition("What to do with a bad node")[2]
+    commands = [line.strip() for line in page.splitlines() if line.startswith("       ")]
+    drain, reserve, resume, check, back = (
+        next(one for one in commands if one.startswith(words))
+        for words in (
+            "scontrol update NodeName=gate04 State=DRAIN",
+            "scontrol create reservation",
+            "scontrol update NodeName=gate04 State=RESUME",
+            "srun --reservation",
+            "scontrol delete",
+        )
+    )
+
+    def paste(command: str) -> str:
+        done = slurm.run("bash", "-c", command, env={"PATH": put_on_path(slurm.folder)})
+        assert done.returncode == 0, (command, done.stderr)
+        return done.stdout
+
+    try:
+        paste(drain)
+        slurm.until("drain", ["gate04"])
+        assert reasons(slurm) == "gpucheck: gpu-fallen-off-bus: GPU 3|gate04"
+        paste(reserve)
+        paste(resume)
+        others = slurm.run("srun", "--immediate=3", "-w", "gate04", "true")
+        assert others.returncode != 0  # nobody else gets there
+        assert "HEALTHY" in paste(check)
+        paste(back)
+        slurm.until("idle")
+        assert slurm.run("srun", "-w", "gate04", "true").returncode == 0
+    finally:
+        slurm.run("scontrol", "delete", "ReservationName=recheck")
+        slurm.resume()
