@@ -178,7 +178,7 @@ def cluster(
     addresses.
     """
     known = nodes if named else ()
-    with tempfile.TemporaryDirectory(prefix="gate-", dir="/tmp") as name, _names(known):
+    with tempfile.TemporaryDirectory(prefix="gate-", dir="/tmp") as name, names_of(known):
         folder = Path(name)
         folder.chmod(0o755)
         one = Cluster(folder, nodes)
@@ -231,7 +231,7 @@ def _addresses(nodes: Sequence[str]) -> list[tuple[str, str]]:
 
 
 @contextmanager
-def _names(nodes: Sequence[str]) -> Iterator[None]:
+def names_of(nodes: Sequence[str]) -> Iterator[None]:
     """Make the names of the nodes known, as long as this lasts."""
     lines = [f"{address} {node} {_MARK}\n" for node, address in _addresses(nodes)]
     with _HOSTS.open("a") as hosts:
