@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import slurm_cluster
-from test_recipes import put_on_path
+from recipe_support import put_on_path
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 _AGENT = """\

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 import slurm_cluster
 from broken_torch import break_torch
+from recipe_support import put_on_path
 from slurm_cluster import Cluster
 
 import gpucheck
@@ -24,26 +25,6 @@ pytestmark = [
     pytest.mark.gate,
     pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="no torch here"),
 ]
-
-
-def put_on_path(folder: Path, more: str = "", broken: Path | None = None, *, ranks: int = 2) -> str:
-    """Make the ``gpucheck`` of the recipes; return the PATH that has it first.
-
-    Without ``ranks`` it looks for GPUs, and starts nothing on the CPU.
-    """
-    on_cpu = f"--device cpu --ranks {ranks}" if ranks else ""
-    places = [Path(gpucheck.__file__).parents[1], *([broken] if broken else [])]
-    tools = folder / "bin"
-    tools.mkdir(exist_ok=True)
-    command = tools / "gpucheck"
-    command.write_text(
-        "#!/bin/sh\n"
-        f"export PYTHONPATH={':'.join(map(str, places))}\n"
-        f'exec {sys.executable} -m gpucheck "$@" {on_cpu} '
-        f"--python {sys.executable} {more}\n"
-    )
-    command.chmod(0o755)
-    return f"{tools}:{os.environ['PATH']}"
 
 
 def shell(text: str, folder: Path, path: str) -> Path:

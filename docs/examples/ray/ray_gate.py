@@ -16,21 +16,21 @@ from ray.util.placement_group import placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 
-@ray.remote(max_retries=0)
+@ray.remote(max_retries=0)  # type: ignore[untyped-decorator]
 def address() -> tuple[str, int]:
     """Return the address of the node of task 0, and a port that is free there."""
     with socket.create_server(("", 0)) as free:
         return ray.util.get_node_ip_address(), free.getsockname()[1]
 
 
-@ray.remote(max_retries=0)
+@ray.remote(max_retries=0)  # type: ignore[untyped-decorator]
 def gate(task: int, tasks: int, master: tuple[str, int], options: list[str]) -> tuple[int, str]:
     """Run one task; return its status and what it printed."""
     place = {"RANK": task, "WORLD_SIZE": tasks, "MASTER_ADDR": master[0], "MASTER_PORT": master[1]}
     # Ray starts one task a node, which takes all GPUs: LOCAL_RANK would mean one task a GPU.
     env = {name: text for name, text in os.environ.items() if not name.startswith("LOCAL_")}
-    done = subprocess.run(
-        ["gpucheck", "preflight", "--port", str(master[1]), *options],
+    done = subprocess.run(  # noqa: S603  # the options are those of whoever runs this
+        ["gpucheck", "preflight", "--port", str(master[1]), *options],  # noqa: S607
         env={**env, **{name: str(value) for name, value in place.items()}},
         capture_output=True, text=True, check=False,
     )  # fmt: skip

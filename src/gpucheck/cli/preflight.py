@@ -98,6 +98,19 @@ from gpucheck.language import say
     help=say("Write the bad hosts as srun --exclude takes them."),
 )
 @click.option(
+    "--good-file",
+    metavar="FILE",
+    help=say("Write the hosts that passed as srun --nodelist takes them."),
+)
+@click.option(
+    "--record", metavar="FILE", help=say("Add a line of JSON about this run, for --history.")
+)
+@click.option(
+    "--history",
+    metavar="FILE",
+    help=say("Test nothing; show which nodes the runs recorded in FILE have named."),
+)
+@click.option(
     "--status-file",
     metavar="FILE",
     help=say("Write the exit status here: a launcher may return another one."),
@@ -144,6 +157,11 @@ def preflight(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  #
     ran out, or rank 0 is gone), 2 usage.
     """
     begun = time.monotonic()
+    if options["history"] is not None:
+        from gpucheck.cli.preflight_history import show  # noqa: PLC0415
+
+        show(options)
+        return
     if options.pop("node"):
         from gpucheck.cli.preflight_node import NodeRun, seconds  # noqa: PLC0415
 

@@ -186,6 +186,8 @@ class Run:
         said = preflight_files.write_files(
             result,
             exclude_file=options["exclude_file"],
+            good_file=options["good_file"],
+            record=options["record"],
             status_file=options["status_file"],
             metrics=options["metrics"],
             bundle_file=options["bundle"],
@@ -320,7 +322,7 @@ class Run:
             RefusedError: one cannot.
         """
         if self._entrance.tasks == 1:
-            for name in ("output", "exclude_file", "status_file", "metrics", "bundle"):
+            for name in ("output", "exclude_file", "good_file", "status_file", "metrics", "bundle"):
                 refuse_unwritable(self._options[name])
 
     def _token(self) -> str:
