@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from gpucheck.cli import gpucheck
 from gpucheck.facts.preflight import Phase
 from gpucheck.facts.request import Request
+from gpucheck.facts.selftests import SelfTest, SelfTests, SelfTestStatus
 from gpucheck.output import node_line
 from gpucheck.preflight.judgement import Result
 from gpucheck.preflight.model import RankResult, Status, Step, StepResult
@@ -80,6 +81,35 @@ def test_a_node_without_gpus_is_unfit_only_if_it_should_have_some() -> None:
     told = test_machines.judged(report.snapshot.with_section(Request(gpus=8)))
     node = of_report(told, test_machines.TABLES, "error", 8)
     assert node_line.of_node(node, told.snapshot).startswith("gpucheck: no-nvidia-gpu: 8 NVIDIA")
+
+
+def line_of(*results: SelfTest) -> str:
+    report = test_machines.reported("h100x8-r580-cu130")
+    tests = SelfTests(results=list(results), devices=["cuda:0", "cuda:1"])
+    told = test_machines.judged(report.snapshot.with_section(tests))
+    return node_line.of_node(of_report(told, test_machines.TABLES, "error", None), told.snapshot)
+
+
+def matmul(device: str, status: SelfTestStatus, kind: str = "", detail: str = "") -> SelfTest:
+    return SelfTest(name="cublas-matmul", device=device, status=status, kind=kind, detail=detail)
+
+
+def test_a_self_test_that_one_gpu_alone_fails_drains_the_node() -> None:
+    good, bad = matmul("cuda:0", "passed"), matmul("cuda:1", "failed", "cuda-error", "code 719")
+    assert line_of(good, bad).startswith("gpucheck: selftest-failed: ")
+    assert line_of(good, matmul("cuda:1", "passed")).startswith("gpucheck: fit: ")
+
+
+def test_a_self_test_that_all_gpus_fail_may_be_the_fault_of_that_torch() -> None:
+    told = [matmul(f"cuda:{at}", "failed", "python-exception", "no attribute") for at in (0, 1)]
+    assert line_of(*told).startswith("gpucheck: unknown: cublas-matmul on cuda:0: no attribute")
+
+
+def test_a_self_test_for_which_the_time_was_over_says_nothing() -> None:
+    late = matmul("cuda:1", "timed-out", "run-limit", "the time was over")
+    line = line_of(matmul("cuda:0", "passed"), late)
+    assert line.startswith("gpucheck: fit: ")
+    assert "not every self-test finished" in line
 
 
 @pytest.mark.exhaustive

@@ -74,4 +74,4 @@ def _tested(tests: SelfTests) -> str:
     results = [one for one in tests.results or () if not one.is_import]
     if results and all(one.status == "passed" for one in results):
         return "self-tests passed"
-    return "no self-test finished" if results else "no self-test was run"
+    return "not every self-test finished" if results else "no self-test was run"

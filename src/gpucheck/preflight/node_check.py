@@ -11,8 +11,11 @@ import msgspec
 
 from gpucheck.engine import FailOn, OpenQuestion, Report, questions_about_gpus
 from gpucheck.facts.claims import Confidence
-from gpucheck.findings import all_rules, no_nvidia_gpu
+from gpucheck.facts.selftests import SelfTests
+from gpucheck.findings import all_rules, no_nvidia_gpu, selftest_failed
 from gpucheck.findings.form import Finding
+from gpucheck.findings.selftest_failed import CUT_SHORT
+from gpucheck.language import say
 from gpucheck.preflight.model import RankResult, StepResult
 from gpucheck.preflight.outcome import Ending, counts
 from gpucheck.tables import Tables
@@ -42,16 +45,35 @@ def of_report(report: Report, tables: Tables, fail_on: FailOn, gpus: int | None)
         gpus: how many GPUs the node must have; None if nobody said. Without a number a node
             without GPUs is fit, since it may never have had one.
     """
-    unfit = (one for one in report.standing if _is_of_the_node(one, fail_on, gpus))
-    return Node(tuple(unfit), questions_about_gpus(report.snapshot, tables))
+    tests = report.snapshot.get(SelfTests)
+    unfit = tuple(one for one in report.standing if _is_of_the_node(one, fail_on, gpus, tests))
+    unknown = questions_about_gpus(report.snapshot, tables)
+    failed = [one for _path, one in tests.wrong() if one.kind != CUT_SHORT]
+    if failed:
+        question, fact = say("Do the self-tests pass?"), "selftests.results"
+        why = f"{failed[0].name} on {failed[0].place}: {failed[0].detail}"
+        unknown = (OpenQuestion(question=question, fact=fact, reason=why), *unknown)
+    return Node(unfit, unknown)
 
 
-def _is_of_the_node(finding: Finding, fail_on: FailOn, gpus: int | None) -> bool:
+def _is_of_the_node(finding: Finding, fail_on: FailOn, gpus: int | None, tests: SelfTests) -> bool:
     if not counts(finding.severity, fail_on) or finding.confidence is Confidence.POSSIBLE:
         return False
     if finding.slug == no_nvidia_gpu.RULE.slug:
         return bool(gpus)
+    if finding.slug == selftest_failed.RULE.slug:
+        return _differs(tests)
     return all_rules()[finding.slug].drains_node
+
+
+def _differs(tests: SelfTests) -> bool:
+    """Whether a self-test failed on one GPU and passed on another with the same PyTorch.
+
+    A test that fails everywhere without a known cause may be the fault of that PyTorch.
+    """
+    failed = {one.name for _path, one in tests.wrong() if one.kind != CUT_SHORT}
+    passed = {one.name for one in tests.results or () if one.status == "passed"}
+    return bool(failed & passed)
 
 
 def is_unfit(ending: Ending, history: Iterable[StepResult]) -> bool:
