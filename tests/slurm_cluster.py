@@ -10,6 +10,7 @@ prints the SLURM_CONF to export.
 """
 
 import os
+import random
 import shutil
 import signal
 import socket
@@ -167,14 +168,17 @@ class Cluster:
 
 
 @contextmanager
-def cluster(settings: str = "", nodes: Sequence[str] = NODES) -> Iterator[Cluster]:
+def cluster(
+    settings: str = "", nodes: Sequence[str] = NODES, *, named: bool = True
+) -> Iterator[Cluster]:
     """Start a cluster of nodes with 8 CPUs each and, on paper, 8 GPUs.
 
-    ``settings`` are further lines of its slurm.conf.
-
-    ``{folder}`` in them is the cluster's folder.
+    ``settings`` are further lines of its slurm.conf. ``{folder}`` in them is the cluster's folder.
+    Unless ``named``, this machine does not know the names of the nodes: only Slurm has their
+    addresses.
     """
-    with tempfile.TemporaryDirectory(prefix="gate-", dir="/tmp") as name, _names(nodes):
+    known = nodes if named else ()
+    with tempfile.TemporaryDirectory(prefix="gate-", dir="/tmp") as name, names_of(known):
         folder = Path(name)
         folder.chmod(0o755)
         one = Cluster(folder, nodes)
@@ -227,7 +231,7 @@ def _addresses(nodes: Sequence[str]) -> list[tuple[str, str]]:
 
 
 @contextmanager
-def _names(nodes: Sequence[str]) -> Iterator[None]:
+def names_of(nodes: Sequence[str]) -> Iterator[None]:
     """Make the names of the nodes known, as long as this lasts."""
     lines = [f"{address} {node} {_MARK}\n" for node, address in _addresses(nodes)]
     with _HOSTS.open("a") as hosts:
@@ -244,11 +248,17 @@ def _names(nodes: Sequence[str]) -> Iterator[None]:
 
 
 def _free_ports(count: int) -> list[int]:
-    listeners = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [one.getsockname()[1] for one in listeners]
-    for one in listeners:
-        one.close()
-    return ports
+    """Return ports that nobody listens on, below those that systems give to connections.
+
+    A port of that range may be taken by somebody's connection before the daemon listens on it.
+    """
+    found: list[int] = []
+    for port in random.sample(range(10000, 20000), 1000):
+        with suppress(OSError), socket.create_server(("", port)):
+            found.append(port)
+        if len(found) == count:
+            break
+    return found
 
 
 def _wait_for(path: Path) -> None:

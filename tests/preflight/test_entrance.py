@@ -11,6 +11,7 @@ from gpucheck.preflight.launchers.entrance import (
     TOKEN_VARIABLE,
     Entrance,
     Wish,
+    alone,
     find,
     slurm_port,
     token,
@@ -133,6 +134,40 @@ def test_a_batch_script_is_one_process_alone() -> None:
         "SLURM_NNODES": "3", "SLURM_NPROCS": "6", "SLURM_TASKS_PER_NODE": "2(x3)",
     }  # fmt: skip
     assert what(told(batch, pid=4001), "launcher", "tasks") == ("local", 1)
+
+
+BATCH = {"SLURM_JOB_ID": "123", "SLURM_JOB_NUM_NODES": "4", "SLURM_JOB_NODELIST": "n[01-04]"}
+
+
+def test_outside_of_srun_the_other_nodes_of_the_job_are_mentioned() -> None:
+    (notice,) = told(BATCH, pid=9).notices
+    assert notice.startswith("Slurm gave this job 4 nodes, and only this one was tested")
+    one_node = {**TORCHRUN, "GROUP_RANK": "0", "GROUP_WORLD_SIZE": "1", "RANK": "3"}
+    by_torchrun = told({**BATCH, **one_node, "WORLD_SIZE": "8"}, pid=9)
+    assert (by_torchrun.launcher, by_torchrun.notices) == ("torchrun", (notice,))
+    in_a_shell = {**BATCH, **SRUN, "SLURM_STEP_NUM_TASKS": "1", "SLURM_PROCID": "0",
+                  "SLURM_STEP_NUM_NODES": "1", "SLURM_STEP_NODELIST": "n01", "SLURM_NODEID": "0",
+                  "SLURM_STEP_TASKS_PER_NODE": "1", "SLURM_LOCALID": "0"}  # fmt: skip
+    assert told(in_a_shell, pid=9).notices == (notice,)
+    assert told(in_a_shell, pid=777).notices == ()  # a task of srun: somebody wanted one node
+
+
+@pytest.mark.parametrize(
+    "env",
+    [
+        {**BATCH, **SRUN},
+        {**BATCH, "SLURM_JOB_NUM_NODES": "1"},
+        {**BATCH, "SLURM_JOB_NUM_NODES": "many"},
+        {**BATCH, **TORCHRUN},
+        {},
+    ],
+)
+def test_where_all_nodes_take_part_nothing_is_mentioned(env: dict[str, str]) -> None:
+    assert told(env, pid=9).notices == ()
+
+
+def test_one_process_alone_whatever_started_it() -> None:
+    assert what(alone(SRUN), "launcher", "tasks", "host") == ("local", 1, "gpu-a")
 
 
 def test_a_prolog_knows_what_slurm_calls_its_node() -> None:

@@ -3,17 +3,22 @@
 import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import kubernetes_validate
 import net_hosts
 import pytest
 import yaml
 
 import gpucheck
+from gpucheck.output import node_line
+from gpucheck.preflight import session
 from gpucheck.preflight.launchers.entrance import Wish, find
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples" / "kubernetes"
@@ -24,13 +29,141 @@ def manifests(name: str) -> list[dict[str, Any]]:
     return list(yaml.safe_load_all((EXAMPLES / name).read_text()))
 
 
+CRDS: dict[str, Any] = json.loads(Path(__file__).with_name("crds.json").read_text())
+"""The fields of the kinds that Kubernetes does not have itself, from the sources that it names."""
+
+
+def built_in(one: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return what Kubernetes' own schemas cover of a manifest: it, or the templates within it.
+
+    Raises:
+        jsonschema.ValidationError: a field of another kind is unknown, missing or of another type.
+    """
+    crd = CRDS.get(f"{one['apiVersion']} {one['kind']}")
+    if crd is None:
+        return [one]
+    jsonschema.validate(one, crd["schema"])
+    found = []
+    name = {"metadata": {"name": "a"}}
+    for kind, part in templates(one, crd["schema"]):
+        if kind == "job":
+            found.append({"apiVersion": "batch/v1", "kind": "Job", **name, "spec": part["spec"]})
+        else:
+            found.append({"apiVersion": "v1", "kind": "Pod", **name, "spec": part["spec"]})
+    assert found
+    return found
+
+
+def templates(value: Any, schema: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:  # noqa: ANN401
+    """Yield every template of pods or jobs, with its kind."""
+    if "x-template" in schema:
+        yield schema["x-template"], value
+    elif isinstance(value, list):
+        for one in value:
+            yield from templates(one, schema["items"])
+    elif isinstance(value, dict):
+        named = schema.get("properties", {})
+        for key, one in value.items():
+            inner = named.get(key) or schema.get("additionalProperties") or {}
+            yield from templates(one, inner)
+
+
 @pytest.mark.parametrize("name", sorted(path.name for path in EXAMPLES.iterdir()))
 @pytest.mark.parametrize("version", VERSIONS)
 def test_manifests_are_valid(name: str, version: str) -> None:
     found = manifests(name)
     assert found
     for one in found:
-        kubernetes_validate.validate(one, version, strict=True)
+        for part in built_in(one):
+            kubernetes_validate.validate(part, version, strict=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "value"),
+    [
+        ("jobset.yaml", ("failurePolicy", "maxRetries"), 0),
+        ("jobset.yaml", ("network", "enableDNSHostnames"), "yes"),
+        ("mpijob.yaml", ("slotsPerWorkers",), 1),
+        ("mpijob.yaml", ("runPolicy", "backoffLimit"), "0"),
+        ("pytorchjob.yaml", ("pytorchReplicaSpecs", "Launcher"), {}),
+        ("pytorchjob.yaml", ("runPolicy", "cleanPodPolicy"), "Never"),
+    ],
+)
+def test_the_fields_of_other_kinds_tell_what_is_wrong(
+    name: str, path: tuple[str, ...], value: object
+) -> None:
+    (one,) = manifests(name)
+    inner = one["spec"]
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = value
+    with pytest.raises(jsonschema.ValidationError):
+        built_in(one)
+
+
+def test_the_numbers_of_pods_agree() -> None:
+    (jobset,) = manifests("jobset.yaml")
+    gate, train = (one["template"]["spec"] for one in jobset["spec"]["replicatedJobs"])
+    args = gate["template"]["spec"]["containers"][0]["args"]
+    assert gate["completions"] == gate["parallelism"] == train["completions"]
+    assert args[1] == str(gate["completions"])
+    assert args[3] == f"{jobset['metadata']['name']}-gate-0-0.{jobset['metadata']['name']}"
+    assert jobset["spec"]["failurePolicy"]["maxRestarts"] == 0
+    _service, job = manifests("kueue-job.yaml")
+    assert job["spec"]["suspend"] is True
+    assert job["spec"]["template"]["spec"]["containers"][0]["args"][1] == "4"
+    (mpi,) = manifests("mpijob.yaml")
+    replicas = mpi["spec"]["mpiReplicaSpecs"]
+    script = replicas["Launcher"]["template"]["spec"]["containers"][0]["args"][0]
+    assert f"-np {replicas['Worker']['replicas']} " in script
+
+
+def test_the_page_says_how_long_the_pods_wait_for_one_another() -> None:
+    page = (EXAMPLES.parents[1] / "kubernetes.md").read_text()
+    rows = re.findall(r"^ *\| (\d+) \| (\d+) \|$", page, re.MULTILINE)
+    assert len(rows) >= 4
+    for timeout, wait in rows:
+        assert session.arrival_seconds(float(timeout)) == float(wait)
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    ("status", "line", "told"),
+    [
+        (0, "gpucheck: fit: 8 GPUs", 0),
+        (1, "gpucheck: gpu-fallen-off-bus: GPU 3", 1),
+        (0, "gpucheck: unknown: NVML", 2),
+        (1, "Traceback (most recent call last):", 2),
+        (2, "", 2),
+        (127, "", 2),
+    ],
+)
+def test_the_plugin_of_node_problem_detector_follows_its_convention(
+    tmp_path: Path, status: int, line: str, told: int
+) -> None:
+    tool = tmp_path / "gpucheck"
+    tool.write_text(f"#!/bin/sh\necho '{line}'\nexit {status}\n")
+    tool.chmod(0o755)
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    plugin = EXAMPLES.parent / "node-problem-detector" / "gpucheck-npd.sh"
+    done = subprocess.run([plugin], env={"PATH": path}, capture_output=True, text=True, check=False)
+    assert done.returncode == told
+    assert done.stdout.splitlines()[0]
+
+
+def test_the_monitor_of_node_problem_detector_gives_the_plugin_its_time() -> None:
+    """Its documentation: the timeout of a rule must not exceed that of the plugins."""
+    folder = EXAMPLES.parent / "node-problem-detector"
+    monitor = json.loads((folder / "gpucheck.json").read_text())
+    (condition,), (rule,) = monitor["conditions"], monitor["rules"]
+    assert monitor["plugin"] == "custom"
+    assert rule["condition"] == condition["type"]
+    assert Path(rule["path"]).name == "gpucheck-npd.sh"
+    inner = float(re.findall(r"timeout -k 2 (\d+)", (folder / "gpucheck-npd.sh").read_text())[0])
+    seconds = [float(text.removesuffix("s")) for text in
+               (rule["timeout"], monitor["pluginConfig"]["timeout"])]  # fmt: skip
+    assert inner + 2 < seconds[0] <= seconds[1]
+    assert monitor["pluginConfig"]["max_output_length"] >= node_line.LONGEST
 
 
 def test_the_schemas_tell_what_is_wrong() -> None:

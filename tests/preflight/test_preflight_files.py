@@ -263,6 +263,29 @@ def test_every_file_is_written_and_said(tmp_path: Path) -> None:
     assert write_files(samples.hang()) == []
 
 
+@pytest.mark.parametrize(
+    ("result", "status"),
+    [(samples.healthy(), 0), (samples.hang(), 1), (samples.inconclusive(), 3),
+     (samples.misconfigured(), 4), (samples.slow(), 5), (samples.drill_unnoticed(), 3)],
+)  # fmt: skip
+def test_the_status_has_a_file_of_its_own(tmp_path: Path, result: Result, status: int) -> None:
+    path = tmp_path / "status"
+    path.write_text("7\n")
+    assert write_files(result, status_file=str(path)) == [f"{path} has the exit status"]
+    assert path.read_text() == f"{status}\n"
+
+
+def test_whoever_finds_the_status_finds_the_other_files(tmp_path: Path) -> None:
+    names = ("a", "b", "c.zip", "status")
+    a, b, packed, status = (f"{tmp_path}/{name}" for name in names)
+    said = write_files(
+        samples.hang(), status_file=status, exclude_file=a, metrics=b, bundle_file=packed
+    )
+    assert said[-1] == f"{status} has the exit status"
+    times = [(tmp_path / name).stat().st_mtime_ns for name in names]
+    assert max(times) == times[-1]
+
+
 def test_without_a_bad_host_the_file_is_empty(tmp_path: Path) -> None:
     path = tmp_path / "bad"
     path.write_text("gpu-0007\n")

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 import slurm_cluster
 from broken_torch import break_torch
+from recipe_support import put_on_path
 from slurm_cluster import Cluster
 
 import gpucheck
@@ -24,22 +25,6 @@ pytestmark = [
     pytest.mark.gate,
     pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="no torch here"),
 ]
-
-
-def put_on_path(folder: Path, more: str = "", broken: Path | None = None) -> str:
-    """Make the ``gpucheck`` of the recipes; return the PATH that has it first."""
-    places = [Path(gpucheck.__file__).parents[1], *([broken] if broken else [])]
-    tools = folder / "bin"
-    tools.mkdir(exist_ok=True)
-    command = tools / "gpucheck"
-    command.write_text(
-        "#!/bin/sh\n"
-        f"export PYTHONPATH={':'.join(map(str, places))}\n"
-        f'exec {sys.executable} -m gpucheck "$@" --device cpu --ranks 2 '
-        f"--python {sys.executable} {more}\n"
-    )
-    command.chmod(0o755)
-    return f"{tools}:{os.environ['PATH']}"
 
 
 def shell(text: str, folder: Path, path: str) -> Path:
@@ -64,20 +49,76 @@ def test_a_batch_script_goes_into_the_queue_again_without_the_bad_node(slurm: Cl
     script.write_text(text.replace("--nodes=4", "--nodes=3"))  # one of four is a spare
     first = slurm.run("sbatch", "--parsable", str(script), env={"PATH": path}).stdout.strip()
     state = slurm.state(first, 300)
-    out = (slurm.folder / f"slurm-{first}.out").read_text()
-    report = (slurm.folder / f"gpucheck-{first}.txt").read_text()
-    assert "gpucheck preflight on gate[01-03]: 1" in out, out + report
-    assert (slurm.folder / f"gpucheck-{first}.exclude").read_text().strip() == "gate03"
-    assert "again without gate03" in out
-    assert state == "COMPLETED"
+    out = (slurm.folder / f"train-{first}.log").read_text()
+    report = (slurm.folder / f"gpucheck-{first}.0.txt").read_text()
+    assert f"gate: job {first} on gate[01-03]: status 1" in out, out + report
+    assert (slurm.folder / f"gpucheck-{first}.0.exclude").read_text().strip() == "gate03"
+    assert (slurm.folder / f"gpucheck-{first}.0.status").read_text() == "1\n"
+    assert "without gate03" in out
+    assert "training" not in out
+    assert state == "FAILED"
     assert "BROKEN" in report
     assert "host gate03" in report
-    second = out.split()[-1]
+    second = re.findall(r"as job (\d+)", out)[0]
     assert slurm.state(second, 300) == "COMPLETED"
-    out = (slurm.folder / f"slurm-{second}.out").read_text()
-    assert "gpucheck preflight on gate[01-02,04]: 0" in out
+    out = (slurm.folder / f"train-{second}.log").read_text()
+    assert f"gate: job {second} on gate[01-02,04]: status 0" in out
     trained = sorted(line for line in out.splitlines() if line.startswith("training on"))
     assert trained == [f"training on gate0{number}" for number in (1, 2, 4)]
+
+
+@pytest.mark.slurm
+def test_a_stopped_task_holds_the_job_no_longer_than_the_wait_of_srun(slurm: Cluster) -> None:
+    """Its supervisor is stopped, so srun alone can end it."""
+    path = put_on_path(slurm.folder)
+    tool = slurm.folder / "bin" / "gpucheck"
+    held = '[ "$SLURM_PROCID" != 1 ] || (sleep 1.5; kill -STOP $$) &\nexec '
+    tool.write_text(tool.read_text().replace("exec ", held))
+    script = slurm.folder / "gate.sbatch"
+    text = (EXAMPLES / "slurm" / "gate.sbatch").read_text().replace("--nodes=4", "--nodes=3")
+    script.write_text(text.replace("--wait=90", "--wait=5").replace("train.sh", "true"))
+    job = slurm.run("sbatch", "--parsable", str(script), env={"PATH": path}).stdout.strip()
+    slurm.state(job, 200)
+    ended = time.time()
+    status = slurm.folder / f"gpucheck-{job}.0.status"
+    report = (slurm.folder / f"gpucheck-{job}.0.txt").read_text()
+    out = (slurm.folder / f"train-{job}.log").read_text()
+    assert status.read_text() == "1\n", out + report
+    assert (slurm.folder / f"gpucheck-{job}.0.exclude").read_text().strip() == "gate02", report
+    assert ended - status.stat().st_mtime < 30
+    assert "submitted again" in out
+    slurm.run("scancel", re.findall(r"as job (\d+)", out)[0])
+
+
+@pytest.mark.slurm
+def test_outside_of_srun_it_says_that_the_other_nodes_were_not_tested(slurm: Cluster) -> None:
+    path = put_on_path(slurm.folder)
+    script = slurm.folder / "plain.sh"
+    script.write_text("#!/bin/sh\n#SBATCH -N3\ngpucheck preflight\n")
+    done = slurm.run("sbatch", "--parsable", "-o", "plain.out", str(script), env={"PATH": path})
+    assert slurm.state(done.stdout.strip()) == "COMPLETED"
+    out = (slurm.folder / "plain.out").read_text()
+    assert "HEALTHY  2 ranks on 1 node" in out
+    assert "Slurm gave this job 3 nodes, and only this one was tested" in " ".join(out.split())
+
+
+@pytest.mark.slurm
+def test_names_that_only_slurm_knows_are_mentioned_and_an_address_helps() -> None:
+    if why := slurm_cluster.missing():
+        pytest.skip(why)
+    names = ("nowhere1", "nowhere2")
+    with slurm_cluster.cluster(nodes=names, named=False) as cluster:
+        path = put_on_path(cluster.folder)
+        srun = ("srun", "-N2", "--ntasks-per-node=1", "gpucheck", "preflight", "--timeout")
+        done = cluster.run(*srun, "20", env={"PATH": path})
+        said = " ".join(done.stdout.split())
+        assert "task 1 on" in said
+        assert said.count("scontrol show node nowhere1") == 2, done.stdout + done.stderr
+        shown = cluster.run("scontrol", "-o", "show", "node", "nowhere1").stdout
+        address = re.findall(r"\bNodeAddr=(\S+)", shown)[0]
+        done = cluster.run(*srun, "60", "--master", address, env={"PATH": path})
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "does not resolve" not in done.stdout
 
 
 @pytest.fixture
@@ -102,42 +143,83 @@ def on_one_node(script: Path, node: str) -> str:
     return f'#!/bin/sh\n[ "$SLURMD_NODENAME" = {node} ] || exit 0\nexec {script}\n'
 
 
+def reasons(cluster: Cluster) -> str:
+    return cluster.run("sinfo", "-h", "-R", "-o", "%E|%N").stdout.strip()
+
+
 @pytest.mark.slurm
-def test_a_prolog_drains_for_a_culprit_and_for_nothing_else(
+def test_a_prolog_drains_for_an_unfit_node_and_for_nothing_else(
     guarded: tuple[Cluster, Path],
 ) -> None:
     cluster, folder = guarded
-    text = (EXAMPLES / "slurm" / "prolog.sh").read_text()
-    script = shell(text, folder, put_on_path(folder, "--drill wrong:rank=1"))
+    conf = f"export SLURM_CONF={cluster.env['SLURM_CONF']} PATH"
+    text = (EXAMPLES / "slurm" / "prolog.sh").read_text().replace("export PATH", conf)
+    broken = break_torch(folder / "broken", "SLURMD_NODENAME", "gate02", "tensor.add_(1)")
+    script = shell(text, folder, put_on_path(folder, broken=broken))
     (folder / "prolog").write_text(on_one_node(script, "gate02"))
     job = cluster.run("sbatch", "--parsable", "-w", "gate02", "--wrap", "true").stdout.strip()
     cluster.until("drain", ["gate02"], 100)
-    assert "BROKEN" in (folder / "gpucheck-prolog.log").read_text()
+    (report,) = (folder / "gpucheck").glob(f"prolog-gate02-{job}.0.txt")
+    assert "BROKEN" in report.read_text()
+    assert re.fullmatch(r"gpucheck: wrong-result: .*\|gate02", reasons(cluster))
     cluster.run("scancel", job)
     assert {cluster.states()[node] for node in ("gate01", "gate03", "gate04")} == {"idle"}
 
-    put_on_path(folder, "--no-such-option")
-    cluster.resume()
-    job = cluster.run("sbatch", "--parsable", "-w", "gate02", "--wrap", "true").stdout.strip()
-    assert cluster.state(job, 60) == "COMPLETED"
-    assert "No such option" in (folder / "gpucheck-prolog.log").read_text()
-    assert set(cluster.states().values()) == {"idle"}
+    for more in ("--no-such-option", ""):  # the second one is fit again
+        put_on_path(folder, more)
+        cluster.resume()
+        job = cluster.run("sbatch", "--parsable", "-w", "gate02", "--wrap", "true").stdout.strip()
+        assert cluster.state(job, 60) == "COMPLETED"
+        errors = folder / "gpucheck" / f"prolog-gate02-{job}.0.txt.err"
+        assert ("No such option" in errors.read_text()) if more else not errors.exists()
+    assert {state.rstrip("*") for state in cluster.states().values()} == {"idle"}
 
 
 @pytest.mark.slurm
-def test_a_health_check_drains_by_itself(guarded: tuple[Cluster, Path]) -> None:
+def test_a_health_check_drains_by_itself_and_keeps_the_reason_of_others(
+    guarded: tuple[Cluster, Path],
+) -> None:
+    """No GPU is faked: the node should have eight, and has none."""
     cluster, folder = guarded
-    text = (EXAMPLES / "slurm" / "health_check.sh").read_text()
-    conf = f"export SLURM_CONF={cluster.env['SLURM_CONF']}\n"
-    script = shell(text, folder, put_on_path(folder, "--drill crash:rank=0"))
-    script.write_text(script.read_text().replace("export PATH", f"{conf}export PATH"))
+    conf = f"export SLURM_CONF={cluster.env['SLURM_CONF']} PATH"
+    text = (EXAMPLES / "slurm" / "health_check.sh").read_text().replace("export PATH", conf)
+    script = shell(text, folder, put_on_path(folder, "--require gpus-per-node=8", ranks=0))
+    cluster.run("scontrol", "update", "NodeName=gate03", "State=DRAIN", "Reason=fan 2 (ana)")
     start = time.monotonic()
-    (folder / "health").write_text(on_one_node(script, "gate04"))
-    cluster.until("drain", ["gate04"], 100)
-    assert time.monotonic() - start < 75  # its 60 s, and a turn of the daemon's
-    reason = cluster.run("sinfo", "-h", "-R", "-o", "%E|%N").stdout
-    assert reason.startswith("gpucheck: BROKEN rank 0"), reason
-    assert reason.strip().endswith("|gate04")
+    only = on_one_node(script, "gate04").replace(
+        "= gate04 ]", "= gate04 -o $SLURMD_NODENAME = gate03 ]"
+    )
+    (folder / "health").write_text(only)
+    cluster.until("drain", ["gate04"], 60)
+    assert time.monotonic() - start < 30
+    time.sleep(6)  # the check of gate03, and another turn
+    first, second = sorted(reasons(cluster).splitlines())
+    assert first == "fan 2 (ana)|gate03"
+    assert second.startswith("gpucheck: no-nvidia-gpu: 8 NVIDIA GPUs are required")
+    assert second.endswith("|gate04")
+    states = cluster.states()
+    assert {states["gate01"], states["gate02"]} == {"idle"}
+    (folder / "health").write_text("#!/bin/sh\nexit 0\n")
+    cluster.resume()  # what docs/slurm.md says
+    assert {state.rstrip("*") for state in cluster.states().values()} == {"idle"}
+
+
+@pytest.mark.slurm
+def test_a_task_prolog_tells_the_job_what_is_wrong_with_its_node(tmp_path: Path) -> None:
+    if why := slurm_cluster.missing():
+        pytest.skip(why)
+    tmp_path.chmod(0o755)
+    path = put_on_path(tmp_path, "--require gpus-per-node=8", ranks=0)
+    script = tmp_path / "task_prolog.sh"
+    text = (EXAMPLES / "slurm" / "task_prolog.sh").read_text()
+    script.write_text(text.replace("#!/bin/bash\n", f"#!/bin/bash\nexport PATH={path}\n", 1))
+    script.chmod(0o755)
+    with slurm_cluster.cluster(f"TaskProlog={script}\n", nodes=("gate01",)) as cluster:
+        done = cluster.run("srun", "-n3", "--overcommit", "sh", "-c", "echo $GPUCHECK_NODE-")
+    told = [line for line in done.stdout.splitlines() if "no-nvidia-gpu" in line]
+    assert sorted(line.partition("gpucheck")[0] for line in told) == ["", "gate01: "]
+    assert done.stdout.splitlines().count("-") == 2  # tasks 1 and 2
+    assert done.returncode == 0
 
 
 def test_the_scripts_are_shell() -> None:
@@ -146,19 +228,44 @@ def test_the_scripts_are_shell() -> None:
         assert (done.returncode, done.stderr) == (0, b""), script
 
 
+@pytest.mark.parametrize("recipe", ["prolog.sh", "health_check.sh"])
 @pytest.mark.parametrize(
-    ("status", "passed_on"), [(0, 0), (1, 1), (2, 0), (3, 0), (4, 0), (5, 0), (137, 0)]
+    ("status", "line", "drains"),
+    [
+        (1, "gpucheck: gpu-fallen-off-bus: GPU 3", True),
+        (1, "", False),  # no module named gpucheck
+        (1, "Traceback (most recent call last):", False),
+        (0, "gpucheck: fit: 8 GPUs", False),
+        (0, "gpucheck: unknown: NVML", False),
+        (2, "Usage:", False),
+        (3, "", False),
+        (127, "", False),
+        (137, "", False),
+    ],
 )
-def test_only_a_culprit_gets_through_the_prolog(
-    tmp_path: Path, status: int, passed_on: int
+def test_only_an_unfit_node_is_drained(
+    tmp_path: Path, recipe: str, status: int, line: str, *, drains: bool
 ) -> None:
     tools = tmp_path / "bin"
     tools.mkdir()
-    (tools / "gpucheck").write_text(f"#!/bin/sh\nexit {status}\n")
-    (tools / "gpucheck").chmod(0o755)
-    text = (EXAMPLES / "slurm" / "prolog.sh").read_text()
-    script = shell(text, tmp_path, f"{tools}:{os.environ['PATH']}")
-    assert subprocess.run([script], check=False).returncode == passed_on
+    for name, text in {
+        "gpucheck": f"echo '{line}'; exit {status}",
+        "scontrol": f'[ $1 = show ] && echo "NodeName=n1 State=IDLE" || echo "$@" >{tmp_path}/told',
+    }.items():
+        (tools / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tools / name).chmod(0o755)
+    script = shell(
+        (EXAMPLES / "slurm" / recipe).read_text(), tmp_path, f"{tools}:{os.environ['PATH']}"
+    )
+    done = subprocess.run([script], env={**os.environ, "SLURMD_NODENAME": "n1"}, check=False)
+    assert done.returncode == (1 if drains and recipe == "prolog.sh" else 0)
+    told = tmp_path / "told"
+    if drains:
+        assert told.read_text() == f"update NodeName=n1 State=DRAIN Reason={line}\n"
+    else:
+        assert not told.exists()
+    kept = list((tmp_path / "gpucheck").glob("*.err"))
+    assert bool(kept) is not line.startswith("gpucheck: fit")
 
 
 def test_the_recipes_name_what_there_is() -> None:
@@ -173,3 +280,41 @@ def test_the_recipes_name_what_there_is() -> None:
         for call in re.findall(r"gpucheck preflight((?:\\\n|[^\n|])*)", recipe.read_text()):
             named = set(re.findall(r"(?<![\w-])--[a-z-]+", call))
             assert named <= known, (recipe.name, named - known)
+
+
+@pytest.mark.slurm
+def test_the_commands_for_a_bad_node_do_what_the_page_says(slurm: Cluster) -> None:
+    """Drain, keep others out, resume, run in the reservation, give back: as pasted."""
+    page = (EXAMPLES.parent / "slurm.md").read_text().partition("What to do with a bad node")[2]
+    commands = [line.strip() for line in page.splitlines() if line.startswith("       ")]
+    drain, reserve, resume, check, back = (
+        next(one for one in commands if one.startswith(words))
+        for words in (
+            "scontrol update NodeName=gate04 State=DRAIN",
+            "scontrol create reservation",
+            "scontrol update NodeName=gate04 State=RESUME",
+            "srun --reservation",
+            "scontrol delete",
+        )
+    )
+
+    def paste(command: str) -> str:
+        done = slurm.run("bash", "-c", command, env={"PATH": put_on_path(slurm.folder)})
+        assert done.returncode == 0, (command, done.stderr)
+        return done.stdout
+
+    try:
+        paste(drain)
+        slurm.until("drain", ["gate04"])
+        assert reasons(slurm) == "gpucheck: gpu-fallen-off-bus: GPU 3|gate04"
+        paste(reserve)
+        paste(resume)
+        others = slurm.run("srun", "--immediate=3", "-w", "gate04", "true")
+        assert others.returncode != 0  # nobody else gets there
+        assert "HEALTHY" in paste(check)
+        paste(back)
+        slurm.until("idle")
+        assert slurm.run("srun", "-w", "gate04", "true").returncode == 0
+    finally:
+        slurm.run("scontrol", "delete", "ReservationName=recheck")
+        slurm.resume()

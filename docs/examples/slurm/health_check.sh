@@ -3,18 +3,29 @@
 #             HealthCheckInterval=3600 and HealthCheckNodeState=IDLE
 #
 # slurmd kills this script after 60 seconds and ignores its status, so the script drains the node.
-# IDLE: the test would disturb a job, and would take the load of the job for a fault.
+# IDLE: the self-tests would disturb a job, and would take the load of the job for a fault.
 export PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin HOME=/root
-log=/var/log/gpucheck-health.log
 node=${SLURMD_NODENAME:-$(hostname -s)}
+logs=/var/log/gpucheck
+report=$logs/health-$node-$(date +%Y%m%dT%H%M%S).txt
 
-exec 9>"$log.lock" # slurmd starts the next run even if this one has not ended
+mkdir -p "$logs"
+exec 9>"$logs/health-$node.lock" # slurmd starts the next run even if this one has not ended
 flock -n 9 || exit 0
 
-timeout -k 3 56 gpucheck preflight --timeout 50 --no-color >"$log" 2>&1 </dev/null 9>&-
+# Ten seconds are enough as a rule. GPUs without persistence mode may need the rest.
+line=$(timeout -k 3 50 gpucheck preflight --node --timeout 40 \
+    -o "$report" 2>"$report.err" </dev/null 9>&-)
 status=$?
-if [ $status -eq 1 ]; then
-    why=$(grep -m 1 '^BROKEN' "$log" | tr -s ' ' | cut -c 1-100)
-    scontrol update NodeName="$node" State=DRAIN Reason="gpucheck: ${why:-status 1}"
-fi
+# The line as well as the status: a broken installation may also return 1, on every node.
+case $status,$line in
+    1,"gpucheck: "*) ;;
+    0,"gpucheck: fit:"*) rm -f "$report" "$report.err"; exit 0 ;;
+    *) exit 0 ;; # nobody knows, and the reports are kept
+esac
+# The reason of somebody who has drained the node before stays.
+case $(scontrol show node --oneliner "$node") in
+    *" State="*DRAIN* | *" State="*DOWN* | *" State="*MAINT*) exit 0 ;;
+esac
+scontrol update NodeName="$node" State=DRAIN Reason="$line"
 exit 0

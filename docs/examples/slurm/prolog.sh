@@ -1,13 +1,25 @@
 #!/bin/bash
-# slurm.conf: Prolog=/etc/slurm/gpucheck-prolog.sh and PrologFlags=Alloc
+# slurm.conf: Prolog=/etc/slurm/gpucheck-prolog.sh, PrologFlags=Alloc, PrologEpilogTimeout=180
 #
 # slurmd runs this as root before a job starts on a node. Any status but 0 drains the node and
-# queues the job again. So the script only returns 1 for a culprit (status 1). A wrong option, a
-# misconfiguration, a slow GPU or a missing verdict must not drain the whole cluster.
+# queues the job again. So the script only returns 1 for an unfit node, and it drains the node
+# itself first: sinfo -R then shows the reason. Slurm alone would say "Prolog error".
 export PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin HOME=/root
-log=/var/log/gpucheck-prolog.log
+node=${SLURMD_NODENAME:-$(hostname -s)}
+logs=/var/log/gpucheck
+report=$logs/prolog-$node-${SLURM_JOB_ID:-0}.${SLURM_RESTART_COUNT:-0}.txt
 
-timeout -k 10 100 gpucheck preflight --timeout 80 >"$log" 2>&1 </dev/null
+mkdir -p "$logs"
+# --level standard: all GPUs of the node work together, as a job's do. --timeout is less than
+# PrologEpilogTimeout, and timeout ends gpucheck in between.
+line=$(timeout -k 10 100 gpucheck preflight --node --level standard --timeout 80 \
+    -o "$report" 2>"$report.err" </dev/null)
 status=$?
-[ $status -eq 1 ] && exit 1
-exit 0
+# The line as well as the status: a broken installation may also return 1, on every node.
+case $status,$line in
+    1,"gpucheck: "*) ;;
+    0,"gpucheck: fit:"*) rm -f "$report" "$report.err"; exit 0 ;;
+    *) exit 0 ;; # nobody knows, and the reports are kept
+esac
+scontrol update NodeName="$node" State=DRAIN Reason="$line"
+exit 1

@@ -23,8 +23,9 @@ from gpucheck.cli.text import language_named, page_width, printable, words_of
 from gpucheck.language import Language, Sentence, current_language, say, speak, spoken
 
 _NOT_COMMANDS = (
-    "against_index", "help_page", "live_table", "options", "preflight_lines", "preflight_run",
-    "recommend_machine", "recommend_options", "recommend_words", "run", "selftests", "spelling",
+    "against_index", "help_page", "live_table", "options", "preflight_history", "preflight_lines",
+    "preflight_node", "preflight_run", "recommend_machine", "recommend_options", "recommend_words",
+    "run", "selftests", "spelling",
     "text", "triage_batch",
 )  # fmt: skip
 _OWN = ("--help", "-h", "--version")

@@ -4,6 +4,7 @@ import time
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from gpucheck.cli.options import (
     examples,
@@ -23,6 +24,7 @@ from gpucheck.language import say
         "srun gpucheck preflight --require gpus-per-node=8",
         "torchrun --standalone --nproc-per-node 8 --no-python gpucheck preflight",
         "gpucheck preflight --device cpu --ranks 4 --drill hang:rank=3",
+        "gpucheck preflight --node --require gpus-per-node=8   # for a Prolog",
     ),
 )
 @click.option(
@@ -66,6 +68,15 @@ from gpucheck.language import say
     "--nodes", metavar="N", type=click.IntRange(min=1), help=say("How many nodes the job has.")
 )
 @click.option(
+    "--node",
+    is_flag=True,
+    help=say(
+        "Only check whether this node is fit for jobs, in 10 seconds: prints one line, a reason to "
+        "drain it, and exits with 1 if it should be drained, else 0. --level standard tests its "
+        "GPUs together as well; --tests none starts nothing on them."
+    ),
+)
+@click.option(
     "--require",
     metavar="FILE|KEY=VALUE",
     multiple=True,
@@ -86,6 +97,24 @@ from gpucheck.language import say
     "--exclude-file",
     metavar="FILE",
     help=say("Write the bad hosts in the form that srun --exclude expects."),
+)
+@click.option(
+    "--good-file",
+    metavar="FILE",
+    help=say("Write the hosts that passed as srun --nodelist takes them."),
+)
+@click.option(
+    "--record", metavar="FILE", help=say("Add a line of JSON about this run, for --history.")
+)
+@click.option(
+    "--history",
+    metavar="FILE",
+    help=say("Test nothing; show which nodes the runs recorded in FILE have named."),
+)
+@click.option(
+    "--status-file",
+    metavar="FILE",
+    help=say("Write the exit status here: a launcher may return another one."),
 )
 @click.option(
     "--metrics",
@@ -130,6 +159,17 @@ def preflight(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  #
     ran out, or rank 0 is gone), 2 usage error.
     """
     begun = time.monotonic()
+    if options["history"] is not None:
+        from gpucheck.cli.preflight_history import show  # noqa: PLC0415
+
+        show(options)
+        return
+    if options.pop("node"):
+        from gpucheck.cli.preflight_node import NodeRun, seconds  # noqa: PLC0415
+
+        if ctx.get_parameter_source("timeout") is ParameterSource.DEFAULT:
+            options["timeout"] = seconds(options["level"])
+        ctx.exit(NodeRun(options, begun).run())
     from gpucheck.cli.preflight_run import Run  # noqa: PLC0415  # --help does not need it
 
     ctx.exit(Run(options, begun).run())

@@ -32,12 +32,14 @@ from gpucheck.language import in_series, say
 from gpucheck.machine import LiveHost
 from gpucheck.machine.target import TargetWish, choose, refusal
 from gpucheck.preflight import drill as drills
+from gpucheck.preflight import node_names
 from gpucheck.preflight.diagnose.localise import Limits
 from gpucheck.preflight.figures import baseline, policy
 from gpucheck.preflight.judgement import Judgement, Result, Wanted, roots
 from gpucheck.preflight.launchers import entrance
 from gpucheck.preflight.launchers.variables import EntranceError
 from gpucheck.preflight.session import Policy, Session, Settings
+from gpucheck.preflight.store.client import ConnectError
 from gpucheck.preflight.store.wire import StoreError
 from gpucheck.preflight.task.supervisor import ExitReason
 
@@ -99,7 +101,7 @@ class Run:
                 self._host, self._entrance, self._settings(), self._policy(), self._tell
             )
         except StoreError as error:
-            self._say(say("inconclusive: {why}", why=words_of(error)))
+            self._say(say("inconclusive: {why}", why=self._no_store(error)))
             return self._status
         # A launcher ends the other tasks as soon as one has left: results are written all the same.
         signal.signal(signal.SIGTERM, lambda _number, _frame: signal.alarm(_FAREWELL))
@@ -184,6 +186,9 @@ class Run:
         said = preflight_files.write_files(
             result,
             exclude_file=options["exclude_file"],
+            good_file=options["good_file"],
+            record=options["record"],
+            status_file=options["status_file"],
             metrics=options["metrics"],
             bundle_file=options["bundle"],
             history=self._judgement.history,
@@ -224,6 +229,14 @@ class Run:
         except baseline.BaselineError as error:
             self._note(words_of(error))
 
+    def _no_store(self, error: StoreError) -> str:
+        """Return why there is no store, and what a name of Slurm's needs if that is the reason."""
+        place = self._entrance
+        unknown = isinstance(error, ConnectError) and error.reason == "not-resolved"
+        if place.launcher != "slurm" or not unknown or self._options["master"]:
+            return words_of(error)
+        return node_names.advice(words_of(error), place.master_host)
+
     def _policy(self) -> Policy:
         judgement = self._judgement
         return Policy(
@@ -251,6 +264,10 @@ class Run:
             drill=bool(self._drill),
             begun=self._begun,
             timeout=options["timeout"],
+            notices=(
+                *self._entrance.notices,
+                *node_names.notices(self._entrance, master_is_given=bool(options["master"])),
+            ),
         )
 
     def _settings(self) -> Settings:
@@ -307,7 +324,7 @@ class Run:
             RefusedError: one cannot.
         """
         if self._entrance.tasks == 1:
-            for name in ("output", "exclude_file", "metrics", "bundle"):
+            for name in ("output", "exclude_file", "good_file", "status_file", "metrics", "bundle"):
                 refuse_unwritable(self._options[name])
 
     def _token(self) -> str:

@@ -11,7 +11,7 @@ from gpucheck.engine.combine import Diagnosis, combine
 from gpucheck.engine.diagnosis import diagnose
 from gpucheck.engine.report import FailOn, Report, Verdict, judge_machine, make_report
 from gpucheck.engine.supply import sections_behind, supply
-from gpucheck.engine.verdict import OpenQuestion, open_questions, untested
+from gpucheck.engine.verdict import OpenQuestion, open_questions, questions_about_gpus, untested
 
 __all__ = [
     "CheckResult",
@@ -26,6 +26,7 @@ __all__ = [
     "judge_machine",
     "make_report",
     "open_questions",
+    "questions_about_gpus",
     "sections_behind",
     "supply",
     "untested",

@@ -17,6 +17,9 @@ from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.language import say
 from gpucheck.tables import Tables
 
+_Question = tuple[str, Callable[[Snapshot, Tables], object]]
+"""A question, and what raises UnknownFactError as long as it is open."""
+
 
 class OpenQuestion(msgspec.Struct, frozen=True, kw_only=True):
     """A decisive question that nobody could answer, the fact it lacks and why."""
@@ -34,13 +37,33 @@ def open_questions(snapshot: Snapshot, tables: Tables) -> tuple[OpenQuestion, ..
     tests = snapshot.get(SelfTests)
     if any(tests.passed_on_every_gpu(result.name) for _path, result in tests.of()):
         return ()
-    asked: tuple[tuple[str, Callable[[Snapshot, Tables], object]], ...] = (
+    return _open(
+        (
+            *_about_gpus(),
+            (say("Which PyTorch build does the target interpreter have?"), _which_build),
+            (say("Does the PyTorch build run on every visible GPU?"), _build_runs),
+            (say("Are the libraries that PyTorch loads compatible?"), _libraries_followed),
+        ),
+        snapshot,
+        tables,
+    )
+
+
+def questions_about_gpus(snapshot: Snapshot, tables: Tables) -> tuple[OpenQuestion, ...]:
+    """Return the decisive questions that are open whatever is to run on the GPUs."""
+    return _open(_about_gpus(), snapshot, tables)
+
+
+def _about_gpus() -> tuple[_Question, ...]:
+    return (
         (say("Is there an NVIDIA GPU?"), _gpu_present),
         (say("Does a working driver serve the GPU?"), _driver_serves),
-        (say("Which PyTorch build does the target interpreter have?"), _which_build),
-        (say("Does the PyTorch build run on every visible GPU?"), _build_runs),
-        (say("Are the libraries that PyTorch loads compatible?"), _libraries_followed),
     )
+
+
+def _open(
+    asked: tuple[_Question, ...], snapshot: Snapshot, tables: Tables
+) -> tuple[OpenQuestion, ...]:
     found = []
     for question, ask in asked:
         try:

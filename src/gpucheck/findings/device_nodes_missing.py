@@ -26,7 +26,7 @@ from gpucheck.facts.driver import Driver
 from gpucheck.facts.numbers import whole_number
 from gpucheck.facts.nvml import Nvml
 from gpucheck.facts.pci import Pci
-from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, Rule
 from gpucheck.findings.witnesses.selftest_says import SelfTestSays
 from gpucheck.language import listed, say, say_many
 
@@ -49,6 +49,7 @@ RULE = Rule(
         "fabric-manager-down",
     ),
     refuted_by_cuda="always",
+    preflight=InPreflight(drains_node=True),
 )
 
 _CONTROL, _UVM = "/dev/nvidiactl", "/dev/nvidia-uvm"

@@ -27,7 +27,7 @@ from gpucheck.facts.pci import Pci
 from gpucheck.facts.request import Request
 from gpucheck.facts.system import System
 from gpucheck.facts.torch_build import TorchBuild
-from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, Rule
 from gpucheck.language import Sentence, in_turn, say
 from gpucheck.tables.cubin_rules import CubinRules, Runs
 
@@ -38,6 +38,7 @@ RULE = Rule(
     family="driver",
     refuted_by=("device-placement", "cublas-matmul"),
     compat_keys=("driver", "kernel_module"),
+    preflight=InPreflight(drains_node=True),
 )
 
 

@@ -24,7 +24,7 @@ from gpucheck.facts.driver import Driver, DriverLibrary
 from gpucheck.facts.nvidia_smi import NvidiaSmi
 from gpucheck.facts.nvml import Nvml
 from gpucheck.facts.system import System
-from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, Rule
 from gpucheck.findings.witnesses.selftest_says import SelfTestSays
 from gpucheck.language import Sentence, say
 from gpucheck.tables.versions import compare, parse
@@ -36,6 +36,7 @@ RULE = Rule(
     family="driver",
     refuted_by=("device-placement", "cublas-matmul"),
     compat_keys=("cuda_error", "nvml_error"),
+    preflight=InPreflight(drains_node=True),
 )
 
 _NVML_MISMATCH = 18

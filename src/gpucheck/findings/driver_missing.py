@@ -29,7 +29,7 @@ from gpucheck.facts.nvml import Nvml
 from gpucheck.facts.pci import Pci
 from gpucheck.facts.system import System
 from gpucheck.facts.torch_build import TorchBuild
-from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, Rule
 from gpucheck.language import Sentence, in_series, say
 
 RULE = Rule(
@@ -42,6 +42,7 @@ RULE = Rule(
     suppressed_by=("wsl-driver-problem",),
     refuted_by_cuda="always",
     compat_keys=("driver", "driver_package_installed"),
+    preflight=InPreflight(drains_node=True),
 )
 
 

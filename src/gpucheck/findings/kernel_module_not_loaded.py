@@ -25,7 +25,7 @@ from gpucheck.facts.driver import Driver
 from gpucheck.facts.nvidia_smi import NvidiaSmi
 from gpucheck.facts.nvml import Nvml
 from gpucheck.facts.pci import Pci
-from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, Rule
 from gpucheck.language import say
 
 RULE = Rule(
@@ -37,6 +37,7 @@ RULE = Rule(
     suppressed_by=("driver-missing", "driver-dropped-gpu"),
     refuted_by_cuda="always",
     compat_keys=("nvml_error", "nvidia_module_loaded"),
+    preflight=InPreflight(drains_node=True),
 )
 
 _NOT_LOADED = 9

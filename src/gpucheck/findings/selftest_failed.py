@@ -105,7 +105,8 @@ _OTHERS = (
     "loss-not-falling", "compiler-missing",
 )  # fmt: skip
 """Kinds of failure that have a finding of their own."""
-_CUT_SHORT = "run-limit"
+CUT_SHORT = "run-limit"
+"""The kind of a self-test that the time limit of the whole run ended."""
 _NOT_LOADED = "provider-not-loaded"
 _REPORT = say(
     "Repeat this test alone. If it fails again, report it to PyTorch with the output of this "
@@ -132,8 +133,8 @@ def check(tests: SelfTests, says: SelfTestSays) -> Judgement:
     found = [one for one in tests.wrong() if not _has_its_own(one[1])]
     if not found:
         return says.fine()
-    first = min((result for _path, result in found), key=lambda one: one.kind == _CUT_SHORT)
-    cut_short = first.kind == _CUT_SHORT
+    first = min((result for _path, result in found), key=lambda one: one.kind == CUT_SHORT)
+    cut_short = first.kind == CUT_SHORT
     return Hit(
         headline=and_more(_headline(first), len(found) - 1),
         evidence=tuple(f"{one}.detail" for one, _result in found[:6]),
@@ -158,7 +159,7 @@ def _headline(first: SelfTest) -> Sentence:
 
 def _fixes(first: SelfTest, says: SelfTestSays) -> tuple[Fix, ...]:
     again = repeated(first)
-    if first.kind == _CUT_SHORT:
+    if first.kind == CUT_SHORT:
         return (
             Fix(
                 text=say("Give the self-tests more time."),

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Sequence
 
 from gpucheck.language import say, say_many
-from gpucheck.output import preflight_metrics
+from gpucheck.output import preflight_metrics, preflight_record
 from gpucheck.output.preflight_bundle import bundle
 from gpucheck.output.words import clean, headed
-from gpucheck.preflight.exclude import exclusion
-from gpucheck.preflight.files import FileError, write_file
+from gpucheck.preflight.exclude import exclusion, good_hosts
+from gpucheck.preflight.files import FileError, add_line, write_file
 from gpucheck.preflight.judgement import Result
 from gpucheck.preflight.model import StepResult
 
@@ -16,6 +16,9 @@ def write_files(
     result: Result,
     *,
     exclude_file: str | None = None,
+    good_file: str | None = None,
+    record: str | None = None,
+    status_file: str | None = None,
     metrics: str | None = None,
     bundle_file: str | None = None,
     history: Sequence[StepResult] = (),
@@ -27,6 +30,10 @@ def write_files(
     Args:
         result: the pre-flight.
         exclude_file: for the hosts that srun --exclude should leave out.
+        good_file: for the hosts that passed, as srun --nodelist takes them.
+        record: a file to which a line about this run is added.
+        status_file: for the exit status, a number; it is written last, so that a script that
+            finds it finds the other files as well.
         metrics: for Prometheus.
         bundle_file: the archive for a ticket.
         history: the steps, which are included in the bundle.
@@ -35,6 +42,9 @@ def write_files(
         ("--exclude-file", exclude_file, lambda path: _exclude(path, result)),
         ("--metrics", metrics, lambda path: _metrics(path, result)),
         ("--bundle", bundle_file, lambda path: _bundle(path, result, history)),
+        ("--good-file", good_file, lambda path: _good(path, result)),
+        ("--record", record, lambda path: _record(path, result)),
+        ("--status-file", status_file, lambda path: _status(path, result)),
     )
     said = []
     for option, path, write in writers:
@@ -59,6 +69,25 @@ def _exclude(path: str, result: Result) -> str:
     else:
         said = say("{file} leaves out no host", file=clean(path))
     return headed(said, clean(found.note))
+
+
+def _good(path: str, result: Result) -> str:
+    hosts = good_hosts(result.preflight)
+    write_file(path, ",".join(hosts) + "\n" if hosts else "")
+    return say_many(
+        len(hosts), "{file} has {count} good host", "{file} has {count} good hosts",
+        file=clean(path),
+    )  # fmt: skip
+
+
+def _record(path: str, result: Result) -> str:
+    add_line(path, preflight_record.line(result))
+    return say("{file} has a line about this run", file=clean(path))
+
+
+def _status(path: str, result: Result) -> str:
+    write_file(path, f"{result.ending.status}\n")
+    return say("{file} has the exit status", file=clean(path))
 
 
 def _metrics(path: str, result: Result) -> str:

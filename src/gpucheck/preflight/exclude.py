@@ -62,6 +62,26 @@ def exclusion(preflight: Preflight) -> Exclusion:
     return Exclusion(hosts, note)
 
 
+def good_hosts(preflight: Preflight) -> tuple[str, ...]:
+    """Return the hosts that have proved to be good: spares, or the nodes for the job.
+
+    Every rank of such a host has passed its last step, and no error accuses the host, not even
+    possibly. In a drill no host is good.
+    """
+    if preflight.drill:
+        return ()
+    accused = {
+        host
+        for one in preflight.culprits or ()
+        if one.severity is Severity.ERROR
+        for host in one.hosts or (one.host,)
+    }
+    ranks = preflight.ranks or ()
+    bad = accused | {one.host for one in ranks if one.status != "passed"}
+    names = dict.fromkeys(one.host for one in ranks if one.host and one.host not in bad)
+    return tuple(name for name in names if _HOST.fullmatch(name))
+
+
 def _breaks_its_hosts(culprit: Culprit) -> bool:
     rule = all_rules().get(culprit.slug)
     return (

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import secrets
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
@@ -81,6 +82,25 @@ def write_file(path: str | Path, content: str | bytes, *, follow: bool = True) -
         if temporary is not None:
             with contextlib.suppress(OSError):
                 temporary.unlink()
+
+
+def add_line(path: str | Path, line: str) -> None:
+    """Add a line to a file in one write, so that several jobs may write to the same file.
+
+    Raises:
+        FileError: it cannot be written, or is no regular file.
+    """
+    if str(path) in ("", "-"):
+        raise FileError(say("a file is needed, not the standard output"))
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK, 0o666)
+        with os.fdopen(handle, "ab", buffering=0) as opened:
+            if not stat.S_ISREG(os.fstat(handle).st_mode):
+                raise FileError(say("{file} is no regular file", file=path))
+            opened.write(line.encode() + b"\n")
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise FileError(say("{file} cannot be written: {why}", file=path, why=why)) from error
 
 
 def json_text(value: object) -> str:

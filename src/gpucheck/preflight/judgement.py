@@ -67,6 +67,8 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     drill: bool = False
     begun: float = 0.0
     timeout: float = 300.0
+    notices: tuple[str, ...] = ()
+    """What is to be reported before anything was tested."""
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
@@ -193,6 +195,7 @@ class Judgement:
             step_notes=[in_words(done) for done in history],
             looks=looks.in_groups(history),
             notices=[
+                *wanted.notices,
                 *(idle.notices(roster, heard.facts) if wanted.backend == "nccl" else ()),
                 *heard.malformed,
             ],

@@ -143,7 +143,7 @@ class Session:
                 "127.0.0.1", (self._store.port,), entrance.run, self._token, _LEAST
             )
         wanted = ports(settings.port, entrance.master_port)
-        patience = _limit(_ARRIVAL, settings.timeout)
+        patience = arrival_seconds(settings.timeout)
         return StoreClient.connect(
             entrance.master_host, wanted, entrance.run, self._token, patience
         )
@@ -172,7 +172,7 @@ class Session:
             backend="nccl" if settings.cuda else "gloo",
             begun=settings.begun,
             end=self._end,
-            arrival=_limit(_ARRIVAL, settings.timeout),
+            arrival=arrival_seconds(settings.timeout),
             connect=_limit(_CONNECT, settings.timeout),
             start=min(_START, settings.timeout / 5),
             set_device=_limit(_CONNECT, settings.timeout),
@@ -182,6 +182,11 @@ class Session:
         )
         assert self._store is not None  # noqa: S101  # the coordinator's task holds it
         return Coordinator(self._store, job, plan, policy.next_step, policy.finish, progress)
+
+
+def arrival_seconds(timeout: float) -> float:
+    """Return how long all tasks of a run with this time limit may take to arrive."""
+    return _limit(_ARRIVAL, timeout)
 
 
 def _limit(usual: float, timeout: float) -> float:

@@ -51,6 +51,9 @@ class InPreflight(msgspec.Struct, frozen=True, kw_only=True):
     """The commands of that fix."""
     breaks_node: bool | None = None
     """Whether the job should leave out the culprit's node; if not given, it should for class 1."""
+    drains_node: bool | None = None
+    """Whether a node that has it should get no jobs at all (``preflight --node``); if not given,
+    it should not if the finding is of class 1 and breaks the node."""
     of_ranks: tuple[GroupFailure, ...] = ()
     """How a rank that has this cause fails, in whichever group it is."""
     of_links: tuple[GroupFailure, ...] = ()
@@ -135,6 +138,12 @@ class Rule(msgspec.Struct, eq=False):
         """Whether the job should leave out the node of such a culprit."""
         said = self.preflight.breaks_node
         return self.preflight_class == _CULPRIT if said is None else said
+
+    @property
+    def drains_node(self) -> bool:
+        """Whether a node that has it should get no jobs at all."""
+        said = self.preflight.drains_node
+        return self.preflight_class == _CULPRIT and self.breaks_node if said is None else said
 
     def check(self, function: Check) -> Check:
         """Register the function that judges; its parameter types say what it needs."""

@@ -82,6 +82,8 @@ class Entrance(msgspec.Struct, frozen=True, kw_only=True):
     restarts: int = 0
     notes: tuple[str, ...] = ()
     """Variables that contradict others and were ignored."""
+    notices: tuple[str, ...] = ()
+    """What the report should say about where this runs."""
 
 
 class _Place(msgspec.Struct, frozen=True, kw_only=True):
@@ -138,11 +140,17 @@ def find(env: Env, wish: Wish) -> Entrance:
             continue
         if found:
             notes = tuple(error.sentence for error in failures)
-            return _checked(msgspec.structs.replace(found, notes=notes), wish)
+            told = _told(found, notes=notes, notices=_other_nodes(found, env, wish))
+            return _checked(told, wish)
     if failures:
         raise failures[0]
-    alone = Entrance(launcher="local", host=_own(env), task=0, tasks=1, local_tasks=1, nodes=1)
-    return _checked(alone, wish)
+    here = alone(env)
+    return _checked(_told(here, notices=_other_nodes(here, env, wish)), wish)
+
+
+def alone(env: Env) -> Entrance:
+    """Return one process alone on its node, whatever launcher started it."""
+    return Entrance(launcher="local", host=_own(env), task=0, tasks=1, local_tasks=1, nodes=1)
 
 
 def token(env: Env) -> str:
@@ -252,6 +260,28 @@ def _slurm(env: Env, wish: Wish) -> Entrance | None:
         hosts=tuple(names[where] for where, _ in places) if right else (),
         restarts=restarts,
     )  # fmt: skip
+
+
+def _other_nodes(found: Entrance, env: Env, wish: Wish) -> tuple[str, ...]:
+    """Return that Slurm has given the job more nodes than take part here.
+
+    A task of srun takes part where the user wanted it. What a batch script, or a shell within a
+    step, starts without srun stays on one node, and its user may not know.
+    """
+    try:
+        count = number(env, "SLURM_JOB_NUM_NODES") or number(env, "SLURM_NNODES") or 1
+    except EntranceError:
+        return ()
+    by_srun = wish.pid and env.get("SLURM_TASK_PID") == str(wish.pid)
+    if count == 1 or found.nodes != 1 or by_srun:
+        return ()
+    return (
+        say(
+            "Slurm gave this job {count} nodes, and only this one was tested: run gpucheck with "
+            "srun to test them all.",
+            count=count,
+        ),
+    )
 
 
 def _own(env: Env) -> str:

@@ -1,0 +1,69 @@
+"""``gpucheck preflight --history FILE``: which nodes did earlier runs name?"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from gpucheck.cli.text import printable, write_out
+from gpucheck.facts import builtins
+from gpucheck.language import say, say_many, spoken
+from gpucheck.preflight.files import json_text
+from gpucheck.preflight.history import LONGEST_LINE, History, Past, of_lines
+
+_ROWS = 50
+
+
+def show(options: dict[str, Any]) -> None:
+    """Print what the records say.
+
+    Raises:
+        click.UsageError: the file cannot be read.
+    """
+    name = options["history"]
+    try:
+        with Path(name).open("rb") as opened:
+            found = of_lines(_lines(opened))
+    except OSError as error:
+        raise click.UsageError(
+            say("{file} cannot be read: {why}", file=printable(name), why=error.strerror)
+        ) from error
+    as_json = options["form"] == "json"
+    write_out(json_text(builtins(found)) if as_json else _text(found), options["output"])
+
+
+def _lines(opened: Any) -> Iterator[bytes]:  # noqa: ANN401  # a binary file
+    while line := opened.readline(LONGEST_LINE):
+        yield line
+
+
+def _text(found: History) -> str:
+    said = [_line(past) for past in found.hosts[:_ROWS]]
+    if len(found.hosts) > _ROWS:
+        said.append(say("and {hosts:,} more hosts", hosts=len(found.hosts) - _ROWS))
+    if not said:
+        said.append(say("No node was named."))
+    said.append(say_many(found.runs, "{count} run is recorded.", "{count:,} runs are recorded."))
+    if found.unread:
+        said.append(
+            say_many(
+                found.unread,
+                "{count} line is no record of gpucheck, and was not read.",
+                "{count:,} lines are no records of gpucheck, and were not read.",
+            )
+        )
+    return "".join(f"{printable(spoken(one), limit=300)}\n" for one in said)
+
+
+def _line(past: Past) -> str:
+    return say(
+        "{host}: took part in {runs}, was named in {blamed}, last at {time} ({slugs}); passed "
+        "since then: {since}",
+        host=printable(past.host),
+        blamed=past.blamed,
+        runs=past.runs,
+        time=printable(past.last),
+        slugs=", ".join(map(printable, past.slugs[:4])),
+        since=past.passed_since,
+    )

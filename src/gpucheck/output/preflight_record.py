@@ -1,0 +1,44 @@
+"""The line about a run that ``--record`` adds to a file; its names are those of the cluster."""
+
+from datetime import datetime, timezone
+
+import msgspec
+
+from gpucheck import __version__
+from gpucheck.facts.preflight import Culprit
+from gpucheck.output.words import clean
+from gpucheck.preflight.history import SCHEMA, Blamed, Record
+from gpucheck.preflight.judgement import Result
+
+_LONGEST = 255
+_MOST = 1000
+
+
+def line(result: Result, now: datetime | None = None) -> str:
+    """Return the record of a run as one line of JSON; ``now`` is when it ended."""
+    preflight = result.preflight
+    hosts = dict.fromkeys(clean(one.host, _LONGEST) for one in preflight.ranks or () if one.host)
+    record = Record(
+        schema=SCHEMA,
+        timestamp=(now or datetime.now(tz=timezone.utc)).isoformat(timespec="seconds"),
+        program="gpucheck",
+        version=__version__,
+        status=result.ending.status,
+        error=result.ending.word if result.ending.status else "",
+        drill=bool(result.drill or preflight.drill),
+        launcher=clean(result.launcher, _LONGEST),
+        seconds=result.seconds,
+        ranks=preflight.world_size or len(preflight.ranks or ()),
+        hosts=list(hosts),
+        culprits=[_blamed(one) for one in (preflight.culprits or ())[:_MOST]],
+    )
+    return msgspec.json.encode(record).decode()
+
+
+def _blamed(culprit: Culprit) -> Blamed:
+    hosts = [clean(host, _LONGEST) for host in culprit.hosts or (culprit.host,) if host]
+    uuid = clean(culprit.uuid or "", _LONGEST)
+    return Blamed(
+        slug=clean(culprit.slug, _LONGEST), severity=culprit.severity.value,
+        confidence=culprit.confidence.value, hosts=hosts, gpu=uuid, kind="gpu" if uuid else "",
+    )  # fmt: skip

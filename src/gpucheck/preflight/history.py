@@ -1,0 +1,111 @@
+"""Records of earlier pre-flights: a line of JSON a run (``--record``), and what they say of a node.
+
+Attributes that OpenTelemetry's semantic conventions have bear its names: ``service.name``,
+``service.version``, ``process.exit.code``, ``host.name``, ``error.type``, ``hw.id``, ``hw.type``
+(https://opentelemetry.io/docs/specs/semconv/).
+"""
+
+from collections.abc import Iterable
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+SCHEMA = "gpucheck.preflight-record/1"
+LONGEST_LINE = 4 << 20
+_Name = Annotated[str, Meta(max_length=255)]
+_MOST = 10_000
+
+
+class Blamed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A culprit of a run."""
+
+    slug: _Name
+    severity: _Name
+    confidence: _Name
+    hosts: Annotated[list[_Name], Meta(max_length=_MOST)] = msgspec.field(name="host.name")
+    gpu: _Name = msgspec.field(name="hw.id", default="")
+    """The UUID of the GPU; "" for a node or a link."""
+    kind: _Name = msgspec.field(name="hw.type", default="")
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One run."""
+
+    schema: _Name
+    timestamp: _Name
+    """When it ended, in UTC."""
+    program: _Name = msgspec.field(name="service.name")
+    version: _Name = msgspec.field(name="service.version", default="")
+    status: int = msgspec.field(name="process.exit.code")
+    error: _Name = msgspec.field(name="error.type", default="")
+    """The class of the exit status; "" if it was 0."""
+    drill: bool = False
+    launcher: _Name = ""
+    seconds: float = 0.0
+    ranks: int = 0
+    hosts: Annotated[list[_Name], Meta(max_length=1_000_000)] = msgspec.field(name="host.name")
+    """All hosts that took part: a list, where the conventions have one host."""
+    culprits: Annotated[list[Blamed], Meta(max_length=1000)] = []
+
+
+class Past(msgspec.Struct, kw_only=True):
+    """What the records say of one host."""
+
+    host: str
+    runs: int = 0
+    blamed: int = 0
+    """The runs in which an error named it, certainly or likely."""
+    last: str = ""
+    """When it was named last."""
+    slugs: list[str] = msgspec.field(default_factory=list)
+    """Why, the latest first, each once."""
+    passed_since: int = 0
+    """The runs after that in which it took part and nobody named it."""
+
+
+class History(msgspec.Struct, frozen=True):
+    """The hosts that were named, the most often first; the runs; the lines that are no records."""
+
+    hosts: list[Past]
+    runs: int
+    unread: int
+
+
+def of_lines(lines: Iterable[bytes]) -> History:
+    """Read records, the oldest first; drills say nothing about a host, and are left out."""
+    decoder = msgspec.json.Decoder(Record)
+    hosts: dict[str, Past] = {}
+    runs = unread = 0
+    for line in lines:
+        if not line.strip():
+            continue
+        try:
+            record = decoder.decode(line)
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            unread += 1
+            continue
+        if record.schema != SCHEMA:
+            unread += 1
+        elif not record.drill:
+            runs += 1
+            _add(record, hosts)
+    named = [past for past in hosts.values() if past.blamed]
+    return History(sorted(named, key=lambda past: (-past.blamed, past.host)), runs, unread)
+
+
+def _add(record: Record, hosts: dict[str, Past]) -> None:
+    blamed: dict[str, list[str]] = {}
+    for one in record.culprits:
+        if one.severity == "error" and one.confidence != "possible":
+            for host in one.hosts:
+                blamed.setdefault(host, []).append(one.slug)
+    for host in dict.fromkeys((*record.hosts, *blamed)):
+        past = hosts.setdefault(host, Past(host=host))
+        past.runs += 1
+        if host not in blamed:
+            past.passed_since += 1
+            continue
+        past.blamed += 1
+        past.last, past.passed_since = record.timestamp, 0
+        past.slugs = list(dict.fromkeys((*blamed[host], *past.slugs)))
