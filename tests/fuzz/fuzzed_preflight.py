@@ -129,7 +129,7 @@ class _Wire:
     def is_closing(self) -> bool:
         return self.closing
 
-    def get_extra_info(self, name: str) -> tuple[str, int]:
+    def get_extra_info(self, _name: str) -> tuple[str, int]:
         return "192.0.2.1", 1
 
     def get_write_buffer_size(self) -> int:

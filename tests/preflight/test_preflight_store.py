@@ -25,6 +25,7 @@ from gpucheck.preflight.store.wire import StoreError, ports
 
 RUN = "run-1"
 ALL = 65536
+OTHER = "s3cret"
 SCENE = store_wire.Scene(RUN, 1)
 
 
@@ -294,7 +295,7 @@ def test_a_token_must_be_known_on_both_sides() -> None:
 
 
 def test_a_store_without_the_token_is_not_believed(store: Store) -> None:
-    assert reason("127.0.0.1", store.port, token="s3cret")[0] == "wrong-token"
+    assert reason("127.0.0.1", store.port, token=OTHER)[0] == "wrong-token"
 
 
 def test_the_token_never_goes_over_the_wire() -> None:

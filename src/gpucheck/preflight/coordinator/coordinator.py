@@ -139,7 +139,7 @@ class Coordinator:
         self._sent: dict[int, int] = {}
         self._lost: set[int] = set()
         self._gone: set[int] = set()
-        self._silent = pace.silence(SILENT, pace.beat(job.tasks))
+        self._patience = pace.silence(SILENT, pace.beat(job.tasks))
         self._malformed: dict[str, str] = {}
         self._heard: Heard | None = None
         self._under_way: tuple[Step, dict[int, RankResult]] | None = None
@@ -347,7 +347,7 @@ class Coordinator:
             kind="silent",
             detail=say(
                 "its supervisor fell silent: no heartbeat for {seconds:.0f} s",
-                seconds=self._silent,
+                seconds=self._patience,
             ),
         )
 
@@ -366,7 +366,7 @@ class Coordinator:
         self._lost |= {
             task
             for task in self._came
-            if task in self._beats and now - self._beats[task].when > self._silent
+            if task in self._beats and now - self._beats[task].when > self._patience
         }
 
     def _heard_until(self) -> float:

@@ -75,7 +75,7 @@ class Entries:
                 yield from (item for item in folder.items() if item[0].startswith(prefix))
 
     def news(self, folder: str) -> list[tuple[str, bytes]]:
-        """Return the keys of a folder that were set since this was asked last, with their values."""
+        """Return the keys of a folder that were set since the last call, and their values."""
         values = self._folders.get(folder, {})
         return [(key, values[key]) for key in self._changed.pop(folder, ())]
 
