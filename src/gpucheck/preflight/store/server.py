@@ -361,12 +361,12 @@ class Store:
     @classmethod
     def open(
         cls, port_wanted: int | None, master_port: int | None, run: str, token: str = "",
-        clients: int = 64,
+        clients: int = 64, *, here: bool = False,
     ) -> "Store":  # fmt: skip
-        """Listen on all interfaces: on ``--port``, or on the first free port behind MASTER_PORT.
+        """Listen on ``--port``, or on the first free port behind MASTER_PORT.
 
         ``clients`` is the number of expected connections. For many, this process may open more
-        files from now on.
+        files from now on. It listens on all interfaces, or ``here``, on this machine only.
 
         Raises:
             StoreError: no port is free, or the one that is wanted is not.
@@ -375,7 +375,7 @@ class Store:
         why: str = say("no port is left behind it")
         for port in ports(port_wanted, master_port) or ((0,) if master_port is None else ()):
             try:
-                listener = _listen(port)
+                listener = _listen(port, here=here)
             except OSError as error:
                 why = error.strerror or str(error)
             else:
@@ -459,7 +459,9 @@ class Store:
         self._loop.call_soon(self._loop.stop)
 
 
-def _listen(port: int) -> socket.socket:
+def _listen(port: int, *, here: bool) -> socket.socket:
+    if here:
+        return socket.create_server(("127.0.0.1", port), backlog=_BACKLOG)
     if socket.has_dualstack_ipv6():
         return socket.create_server(
             ("", port), family=socket.AF_INET6, dualstack_ipv6=True, backlog=_BACKLOG
