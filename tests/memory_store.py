@@ -1,6 +1,6 @@
 """A store without a network: everything is there at once."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -34,6 +34,10 @@ class MemoryStore:
             then(self.texts[key])
 
     set = put
+
+    def put_all(self, values: Mapping[str, object]) -> None:
+        for key, value in values.items():
+            self.put(key, value)
 
     def add(self, key: str, *, then: Callable[[int], None]) -> None:
         number = int(self.texts.get(key, b"0")) + 1

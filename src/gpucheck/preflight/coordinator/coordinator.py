@@ -32,7 +32,7 @@ from gpucheck.preflight.store.messages import (
 SILENT = 12.0
 """Seconds without a heartbeat after which a task is lost; in large jobs, where heartbeats are
 rarer, as many more as ``pace.silence`` says."""
-_FOR_TASKS = 1e-4
+_FOR_TASKS = 1e-5
 """Seconds between two looks at the store for each task of the job, so that a look may cost some."""
 _OFTEN, _BEATS = 0.02, 1.0
 _MARGIN = 2.0
@@ -53,6 +53,9 @@ class LocalStore(Protocol):
 
     def put(self, key: str, value: Message) -> None:
         """Put a message under a key."""
+
+    def put_all(self, values: Mapping[str, Message]) -> None:
+        """Put many messages."""
 
     def news(self, folder: str) -> Mapping[str, bytes]:
         """Return the texts set in a folder since the last call, by the rest of the key."""
@@ -240,9 +243,14 @@ class Coordinator:
         for one in roster.ranks:
             if one.task in devices:
                 devices[one.task][one.rank] = one.device
-        for task, mine in devices.items():
-            ranks = RankAssignment(devices=mine, world_size=len(roster.ranks))
-            self._store.put(messages.ASSIGNMENTS.key(task), ranks)
+        self._store.put_all(
+            {
+                messages.ASSIGNMENTS.key(task): RankAssignment(
+                    devices=mine, world_size=len(roster.ranks)
+                )
+                for task, mine in devices.items()
+            }
+        )
 
     def _why_no_time(self, step: Step) -> str:
         """Return why a step is not begun: a step without an end would say nothing."""
@@ -263,10 +271,12 @@ class Coordinator:
         results = {rank: one for rank, one in known.items() if any(rank in g for g in step.groups)}
         self._under_way = (step, results)
         wanted = {rank for group in step.groups for rank in group} - set(results)
+        every: dict[str, Message] = {}
         for task, orders in self._orders(step, roster, wanted).items():
             number = self._sent.get(task, 0)
-            self._store.put(messages.ORDERS.key(task, number), orders)
+            every[messages.ORDERS.key(task, number)] = orders
             self._sent[task] = number + 1
+        self._store.put_all(every)
         while missing := wanted - set(results):
             for _first, said in self._news(messages.RESULTS, step.number):
                 results.update({one.rank: one for one in said.results if one.rank in missing})

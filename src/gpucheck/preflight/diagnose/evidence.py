@@ -7,6 +7,7 @@ failure that includes somebody already blamed is explained and accuses nobody el
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal
 
 import msgspec
 
@@ -196,10 +197,10 @@ class Evidence:
                         kind=one.step.kind,
                         group=group,
                         ranks=ranks,
-                        nodes=frozenset(self.node_of[rank] for rank in ranks),
+                        nodes=frozenset(map(self.node_of.__getitem__, group)),
                         backend=one.step.backend,
                         env=one.step.env,
-                        passed=_outcome(group, known),
+                        passed=one.passed(group) or _outcome(known),
                         results=known,
                     )
 
@@ -209,7 +210,9 @@ class Evidence:
         for one in self.history:
             if one.step.kind == "alone":
                 for rank, result in one.results.items():
-                    if rank in self.node_of and (direct := direct_evidence.alone(result)):
+                    if rank in one.good or rank not in self.node_of:
+                        continue
+                    if direct := direct_evidence.alone(result):
                         found.setdefault(rank, direct)
         for trial in self.plain():
             if trial.passed is False:
@@ -370,10 +373,6 @@ class Evidence:
         )
 
 
-def _outcome(group: Sequence[int], known: dict[int, RankResult]) -> bool | None:
-    """Return whether a group passed; None when it was not run, or nobody in it failed."""
-    if any(direct_evidence.went_wrong(result) for result in known.values()):
-        return False
-    if len(known) == len(group) and all(result.passed for result in known.values()):
-        return True
-    return None
+def _outcome(known: dict[int, RankResult]) -> Literal[False] | None:
+    """Return that a group failed; None when it was not run, or nobody in it failed."""
+    return False if any(map(direct_evidence.went_wrong, known.values())) else None

@@ -27,7 +27,7 @@ def in_words(done: StepResult) -> str:
     if done.step.env:
         variables = " ".join(f"{k}={v}" for k, v in sorted(done.step.env.items()))
         parts.append(say("with {variables}", variables=variables))
-    results = sorted(done.results.values(), key=lambda one: one.rank)
+    results = [done.results[rank] for rank in sorted(done.results)]
     parts += _went(results)
     parts += _measured([one for one in results if one.passed])
     slowest = max((one.seconds for one in results), default=0.0)
@@ -36,22 +36,21 @@ def in_words(done: StepResult) -> str:
 
 def _went(results: list[RankResult]) -> list[Sentence]:
     """Return how the other ranks ended, with their numbers: the most frequent end first."""
-    ends: dict[str, list[int]] = {}
+    ends: dict[tuple[str, str], list[int]] = {}
     for one in results:
-        if not one.passed:
+        if one.status != "passed":
             kind = f"{one.status} ({one.kind})" if one.kind not in ("", one.status) else one.status
-            end = say("{kind} in phase {phase}", kind=kind, phase=one.phase)
-            ends.setdefault(end, []).append(one.rank)
+            ends.setdefault((kind, one.phase), []).append(one.rank)
     most = sorted(ends.items(), key=lambda pair: -len(pair[1]))[:_MOST]
     return [
         say_many(
             len(ranks),
             "{end}: rank {ranks}",
             "{end}: ranks {ranks}",
-            end=end,
+            end=say("{kind} in phase {phase}", kind=kind, phase=phase),
             ranks=words_of(ranks),
         )
-        for end, ranks in most
+        for (kind, phase), ranks in most
     ]
 
 

@@ -8,18 +8,20 @@ have an allowance of their own, so that they keep no task away.
 
 import asyncio
 import os
-import resource
 import socket
 import threading
 import time
+from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 import msgspec
 
 from gpucheck.language import plain, say
-from gpucheck.preflight.store import pace
+from gpucheck.preflight.store import pace, sockets
 from gpucheck.preflight.store.entries import LONG_KEY, Entries, FullError, Share
 from gpucheck.preflight.store.messages import OF_TASK_0
+from gpucheck.preflight.store.sockets import BACKLOG, OWN_FILES
 from gpucheck.preflight.store.strangers import Strangers, owner
 from gpucheck.preflight.store.wire import (
     KEY_LIMIT,
@@ -55,13 +57,12 @@ _SPARE = 64
 """Connections beyond two for each expected client."""
 _STRANGERS = 128
 """Connections without a valid hello, beyond the expected clients that have not come yet."""
-_OWN_FILES = 128
-"""Files that this process needs besides connections."""
-_FILES = 1024
-"""How many files a process may open almost everywhere."""
-_BACKLOG, _BATCH = 4096, 128
-"""Connections that may wait to be accepted, and how many are accepted before others are served."""
-_LARGEST = 2**31
+_FEW, _MANY = 32, 512
+"""Connections that are tried even with a low limit on open files, and from how many tasks on such a
+limit is refused."""
+_BATCH = 128
+"""Connections that are accepted, and waiting clients that are answered, before others are served.
+"""
 _PULSE = 0.05
 """Seconds between two looks at how late the server is."""
 _TOLERANCE = 0.05
@@ -237,7 +238,7 @@ class _Server:
         self._clients = clients
         self._known: set[_Connection] = set()
         self._strangers: Strangers[_Connection] = Strangers()
-        self._files = _open_files_allowed() - _OWN_FILES
+        self._files = max(sockets.files_allowed() - OWN_FILES, _FEW)
         self._expected: dict[str, dict[tuple[_Connection, int], None]] = {}
 
     def enter(self, connection: _Connection) -> None:
@@ -338,7 +339,7 @@ class Store:
                 lambda: _Connection(self._server), sock=listener, backlog=_BATCH
             )
         )
-        listener.listen(_BACKLOG)  # asyncio takes one number for both
+        listener.listen(BACKLOG)  # asyncio takes one number for both
         self._delay = 0.0
         self._due = time.monotonic()
         self._pulse()
@@ -371,11 +372,20 @@ class Store:
         Raises:
             StoreError: no port is free, or the one that is wanted is not.
         """
-        _allow_files(clients)
+        sockets.allow_files(3 * clients + _SPARE + _STRANGERS + OWN_FILES)
+        if (most := sockets.files_allowed()) < clients + OWN_FILES and clients > _MANY:
+            raise StoreError(
+                say(
+                    "{tasks} tasks need as many connections, and task 0 may open only {files} "
+                    "files: raise its hard limit (ulimit -Hn)",
+                    tasks=clients,
+                    files=most,
+                )
+            )
         why: str = say("no port is left behind it")
         for port in ports(port_wanted, master_port) or ((0,) if master_port is None else ()):
             try:
-                listener = _listen(port, here=here)
+                listener = sockets.listen(port, here=here)
             except OSError as error:
                 why = error.strerror or str(error)
             else:
@@ -402,21 +412,22 @@ class Store:
         Raises:
             StoreError: the store takes no more.
         """
-        text = msgspec.json.encode(value, enc_hook=plain)
-        if len(text) > VALUE_LIMIT:
-            raise StoreError(
-                say(
-                    "the value of {key} has {size} bytes, more than a line takes",
-                    key=key,
-                    size=len(text),
-                )
-            )
+        self.put_all({key: value})
+
+    def put_all(self, values: Mapping[str, Any]) -> None:
+        """Set many keys: for thousands of tasks this takes the lock, and wakes the server, once.
+
+        Raises:
+            StoreError: the store takes no more.
+        """
+        texts = {key: _encoded(key, value) for key, value in values.items()}
         try:
             with self._server.lock:
-                self._server.entries.put(key, text)
+                for key, text in texts.items():
+                    self._server.entries.put(key, text)
         except FullError as error:
             raise StoreError(str(error)) from error
-        self._loop.call_soon_threadsafe(self._server.tell, key, text)
+        self._loop.call_soon_threadsafe(self._tell, iter(texts.items()))
 
     def under(self, prefix: str) -> dict[str, bytes]:
         """Return the JSON of all keys that start so, by the rest of the key."""
@@ -446,6 +457,14 @@ class Store:
         if not self._thread.is_alive():
             self._loop.close()
 
+    def _tell(self, texts: Iterator[tuple[str, bytes]]) -> None:
+        """Answer those who wait for the keys, some at a time: others are served meanwhile."""
+        some = list(islice(texts, _BATCH))
+        for key, text in some:
+            self._server.tell(key, text)
+        if some:
+            self._loop.call_soon(self._tell, texts)
+
     def _pulse(self) -> None:
         """Note how late the loop is: each time around it reads all connections."""
         now = time.monotonic()
@@ -459,26 +478,14 @@ class Store:
         self._loop.call_soon(self._loop.stop)
 
 
-def _listen(port: int, *, here: bool) -> socket.socket:
-    if here:
-        return socket.create_server(("127.0.0.1", port), backlog=_BACKLOG)
-    if socket.has_dualstack_ipv6():
-        return socket.create_server(
-            ("", port), family=socket.AF_INET6, dualstack_ipv6=True, backlog=_BACKLOG
+def _encoded(key: str, value: Any) -> bytes:  # noqa: ANN401  # JSON data or structs of it
+    text = msgspec.json.encode(value, enc_hook=plain)
+    if len(text) > VALUE_LIMIT:
+        raise StoreError(
+            say(
+                "the value of {key} has {size} bytes, more than a line takes",
+                key=key,
+                size=len(text),
+            )
         )
-    return socket.create_server(("", port), backlog=_BACKLOG)
-
-
-def _allow_files(clients: int) -> None:
-    """Let this process open a file for each connection, as far as it may."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = 2 * clients + _SPARE + _STRANGERS + clients + _OWN_FILES
-    if wanted > _FILES and soft != resource.RLIM_INFINITY and soft < wanted:
-        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
-
-
-def _open_files_allowed() -> int:
-    """Return how many files this process may open."""
-    soft, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return _LARGEST if soft == resource.RLIM_INFINITY else soft
+    return text
