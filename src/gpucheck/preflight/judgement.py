@@ -22,6 +22,7 @@ from gpucheck.preflight.diagnose import localise, looks
 from gpucheck.preflight.diagnose.naming import clauses, words_of
 from gpucheck.preflight.diagnose.rounds import disjoint
 from gpucheck.preflight.diagnose.steps import in_words
+from gpucheck.preflight.diagnose.uncollected import uncollected
 from gpucheck.preflight.figures import (
     bandwidth,
     drift,
@@ -114,6 +115,7 @@ class Judgement:
         step = localise.next_step(heard.roster, heard.history, self._wanted.limits)
         return step or self._measured_again(heard)
 
+    @uncollected()
     def finish(self, heard: Heard) -> Verdict:
         """Judge everything; return the verdict for every task."""
         every = bandwidth.timed(heard.roster, heard.history)

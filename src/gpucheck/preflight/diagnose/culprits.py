@@ -16,6 +16,7 @@ from gpucheck.preflight.diagnose.control_runs import ControlRun, Course, course
 from gpucheck.preflight.diagnose.evidence import Evidence, Trial
 from gpucheck.preflight.diagnose.naming import between, blamed, clauses, words_of
 from gpucheck.preflight.diagnose.sentences import HOW, Sentence, form_of, phase_of
+from gpucheck.preflight.diagnose.uncollected import uncollected
 from gpucheck.preflight.model import Roster, StepResult
 
 _ORDER = tuple(Confidence)
@@ -29,6 +30,7 @@ class Conclusion(msgspec.Struct, frozen=True, kw_only=True):
     inconclusive: str = ""
 
 
+@uncollected()
 def culprits(roster: Roster, history: Sequence[StepResult]) -> Conclusion:
     """Judge the steps so far."""
     evidence = Evidence(roster, history)

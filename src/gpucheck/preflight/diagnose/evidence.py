@@ -100,6 +100,11 @@ class Evidence:
             (one.step.backend for one in history if one.step.kind not in ("alone", "arms")), None
         )
         self.trials = list(self._trials())
+        self._plain = [
+            trial
+            for trial in self.trials
+            if trial.kind != "arms" or (not trial.env and trial.backend == self.backend)
+        ]
         self._passes: dict[Ranks, int] = {}
         self._fails: dict[Ranks, int] = {}
         for trial in self.plain():
@@ -139,11 +144,9 @@ class Evidence:
         ]
         self._judge_nodes()
 
-    def plain(self) -> Iterator[Trial]:
-        """Yield the trials that were run as configured, not under a control run."""
-        for trial in self.trials:
-            if trial.kind != "arms" or (not trial.env and trial.backend == self.backend):
-                yield trial
+    def plain(self) -> list[Trial]:
+        """Return the trials that were run as configured, not under a control run."""
+        return self._plain
 
     def times(self, group: Iterable[int]) -> int:
         """Return how often exactly these ranks were tested, as configured, with an outcome."""
@@ -225,6 +228,8 @@ class Evidence:
         self.unreached: dict[int, dict[int, Trial]] = {}
         self.entered: set[int] = set()
         for trial in self.plain():
+            if len(trial.nodes) == 1:
+                continue
             first = self.node_of[trial.group[0]]
             for result in trial.results.values():
                 node = self.node_of[result.rank]
