@@ -11,7 +11,7 @@ from typing import Literal
 
 import msgspec
 
-from gpucheck.preflight.diagnose import direct_evidence
+from gpucheck.preflight.diagnose import direct_evidence, looks
 from gpucheck.preflight.diagnose.rounds import Pair, pair
 from gpucheck.preflight.model import Backend, Kind, RankResult, Roster, StepResult
 
@@ -75,6 +75,7 @@ class Evidence:
         nodes_of_job: the ranks of each node that take part.
         attempted: the groups that were tested as configured, whatever came of it.
         direct: who was named by a step itself, by rank.
+        slow: ranks that ran out of time alone because their host was too busy.
         lost: ranks that took part and whose supervisor fell silent.
         ranks, nodes: what pairs of ranks, of nodes, have shown.
         bad_ranks, bad_nodes: who fails with two proven-good partners.
@@ -133,6 +134,13 @@ class Evidence:
             for one in history
             for rank, result in one.results.items()
             if result.status == "lost" and rank in self.node_of
+        }
+        self.slow = {
+            result.rank: result
+            for one in history
+            if one.step.kind == "alone"
+            for result in one.results.values()
+            if result.rank in self.node_of and looks.lacked_processor(result)
         }
         self.direct = self._named_directly()
         self._judge_ways()
@@ -248,7 +256,7 @@ class Evidence:
     def _judge_ranks(self) -> None:
         """Judge the ranks by their pairs, within a node and across nodes."""
         self._blamed: set[int] = (
-            set(self.direct) | self.lost | self.roster.dead | self.roster.absent
+            set(self.direct) | set(self.slow) | self.lost | self.roster.dead | self.roster.absent
         )
         self._blamed |= {rank for rank, node in self.node_of.items() if node in self.closed}
         proven = {rank for trial in self._passing for rank in trial.ranks}
