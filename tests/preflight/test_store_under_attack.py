@@ -85,6 +85,7 @@ def test_strangers_that_come_again_and_again_keep_no_task_away(store: Store) -> 
         while not over.is_set():
             with contextlib.suppress(OSError):
                 held.append(stranger(store))
+            time.sleep(0.002)
             if len(held) > 300:
                 held.pop(0).close()
         for one in held:
@@ -159,7 +160,7 @@ def test_without_the_token_nothing_is_read_set_or_counted(store: Store) -> None:
         lines = [json.loads(line) for line in text.splitlines()]
         assert b"private" not in text
         assert len(lines) <= 2
-        assert set(lines[0]) == {"gpucheck", "run", "nonce"}
+        assert set(lines[0]) == {"gpucheck", "run", "nonce", "asks"}
     assert set(store.under("")) == {"facts/1"}
 
 
@@ -310,10 +311,28 @@ def test_who_passes_the_proofs_on_gets_nothing(store: Store) -> None:
 def test_a_token_that_is_written_late_is_found(store: Store) -> None:
     known = ["", "", SECRET]
     client = StoreClient.connect(
-        "127.0.0.1", [store.port], RUN, lambda: known.pop(0) if len(known) > 1 else known[0], 10
+        "127.0.0.1",
+        [store.port],
+        RUN,
+        lambda _asks: known.pop(0) if len(known) > 1 else known[0],
+        10,
     )
     client.close()
     assert known == [SECRET]
+
+
+@pytest.mark.parametrize("token", ["", SECRET])
+def test_a_client_is_told_whether_the_store_has_a_token(token: str) -> None:
+    asked: list[bool] = []
+
+    def secret(asks: bool) -> str:  # noqa: FBT001  # as the search calls it
+        asked.append(asks)
+        return token
+
+    one = Store.open(None, None, RUN, token, clients=TASKS)
+    StoreClient.connect("127.0.0.1", [one.port], RUN, secret, 10).close()
+    one.close()
+    assert asked == [bool(token)]
 
 
 @pytest.mark.hostile

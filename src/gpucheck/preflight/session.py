@@ -131,7 +131,7 @@ class Session:
         token = self._secrets.of_store()
         if entrance.tasks == 1 and settings.port is None:
             token = secrets.token_hex(16)
-            self._secrets = secret.Secrets(of_store=lambda: token, of_client=lambda: token)
+            self._secrets = secret.always(token)
             return Store.alone(entrance.run, token)
         return Store.open(
             settings.port, entrance.master_port, entrance.run, token, entrance.tasks,

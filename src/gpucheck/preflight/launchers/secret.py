@@ -50,8 +50,9 @@ class Secrets(msgspec.Struct, frozen=True, kw_only=True):
 
     of_store: Secret
     """For task 0, which writes the file if there is none."""
-    of_client: Secret
-    """For the others; the file may be written only while they look for the store."""
+    of_client: Callable[[bool], str]
+    """For the others, which are told whether the store wants a token. The file may be written only
+    while they look for the store."""
 
 
 def find(env: Env, place: Entrance, token: str, mounts: str | None = None) -> Secrets:
@@ -65,15 +66,24 @@ def find(env: Env, place: Entrance, token: str, mounts: str | None = None) -> Se
     """
     given = token or (_of_open_mpi(env) if place.launcher == "openmpi" else "")
     if given:
-        return Secrets(of_store=lambda: given, of_client=lambda: given)
+        return always(given)
 
-    def of_file(get: Callable[[Path], str]) -> str:
-        path = _file(env, place, mounts)
-        return get(path) if path is not None else ""
+    def of_file(get: Callable[[Path], str], *, asks: bool) -> str:
+        path = _path(env)
+        if path is None or not (asks or _is_shared(path, place, mounts)):
+            return ""
+        return get(path)
 
     return Secrets(
-        of_store=_in_time(lambda: of_file(_made)), of_client=_in_time(lambda: of_file(_read))
+        of_store=_in_time(lambda: of_file(_made, asks=False)),
+        # Who does not know that the folder is shared uses a key that task 0 turns out to have.
+        of_client=lambda asks: _in_time(lambda: of_file(_read, asks=asks))(),
     )
+
+
+def always(token: str) -> Secrets:
+    """Return how to get a token that is known."""
+    return Secrets(of_store=lambda: token, of_client=lambda _asks: token)
 
 
 def _of_open_mpi(env: Env) -> str:
@@ -84,21 +94,23 @@ def _of_open_mpi(env: Env) -> str:
     return hashlib.sha256(f"gpucheck preflight\0{key}".encode()).hexdigest()
 
 
-def _file(env: Env, place: Entrance, mounts: str | None) -> Path | None:
-    """Return the file with the key; None where the tasks do not see the same."""
+def _path(env: Env) -> Path | None:
+    """Return where the file with the key is; None if there is no home folder."""
     base = env.get("XDG_STATE_HOME", "")
     if not Path(base).is_absolute():
         home = env.get("HOME", "")
         if not Path(home).is_absolute():
             return None
         base = f"{home}/.local/state"
-    base = os.path.realpath(base)  # which makes an automounter mount it
-    kind = file_system(base, _mounts() if mounts is None else mounts)
+    return Path(os.path.realpath(base), _NAME)  # which makes an automounter mount it
+
+
+def _is_shared(path: Path, place: Entrance, mounts: str | None) -> bool:
+    """Whether all tasks see the same folder."""
+    kind = file_system(str(path), _mounts() if mounts is None else mounts)
     if place.local_tasks == place.tasks:
-        shared = bool(kind) and not _PRIVATE.fullmatch(kind)
-    else:
-        shared = bool(_SHARED.fullmatch(kind))
-    return Path(base, _NAME) if shared else None
+        return bool(kind) and not _PRIVATE.fullmatch(kind)
+    return bool(_SHARED.fullmatch(kind))
 
 
 def file_system(path: str, mounts: str) -> str:

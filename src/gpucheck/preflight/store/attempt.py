@@ -29,8 +29,8 @@ Reason = Literal[
     "not-resolved", "refused", "no-route", "timed-out", "no-store", "another-run", "full",
     "wrong-token",
 ]  # fmt: skip
-Secret = Callable[[], str]
-"""Returns the token that counts now; "" without one."""
+Secret = Callable[[bool], str]
+"""Returns the token that counts now, "" without one; is told whether the store wants one."""
 
 _READ = 65536
 _BEGUN = (0, errno.EINPROGRESS, errno.EAGAIN)
@@ -98,7 +98,7 @@ class Meeting:
             )
         if greeting.run != self._scene.run:
             raise AttemptError("another-run", say("another run's store"))
-        self._token = self._secret()
+        self._token = self._secret(greeting.asks)
         proof = prove(self._token, "client", greeting.nonce, self._scene)
         return line(Hello(PROTOCOL, greeting.run, self._nonce, proof))
 

@@ -76,7 +76,7 @@ class StoreClient:
         Raises:
             ConnectError: none did.
         """
-        secret = token if callable(token) else lambda: token
+        secret = token if callable(token) else lambda _asks: token
         met = Search(host, ports, run, secret, seconds).find()
         return cls(met.connection, met.meeting.rest, met.meeting.beat or pace.LEAST)
 

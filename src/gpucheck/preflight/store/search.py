@@ -27,6 +27,8 @@ _STAGGER = 0.5
 """Seconds until the next port is tried when one has neither succeeded nor failed."""
 _PAUSES = (0.1, 1.0)
 """Seconds between two attempts at a port: at first, and at most."""
+_LEAST = 0.3
+"""Seconds without which no further attempt begins: it would fail for its haste."""
 _GRAIN = 0.002
 _RESOLVED = 20.0
 """Seconds after which the name is looked up again."""
@@ -142,7 +144,7 @@ class _Trial:
         """Do what can be done; return the attempt once it has met the store."""
         now = time.monotonic()
         if self._attempt is None:
-            if now < self.due:
+            if now < self.due or (self.has_failed and self._until - now < _LEAST):
                 return None
             self._begin()
         attempt = self._attempt

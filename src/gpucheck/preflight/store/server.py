@@ -101,7 +101,8 @@ class _Connection(asyncio.Protocol):
         self._late = asyncio.get_running_loop().call_later(
             _HELLO_SECONDS, self._refuse, "no hello came"
         )
-        transport.write(line(Greeting(PROTOCOL, self._server.scene.run, self._nonce)))
+        run, asks = self._server.scene.run, bool(self._server.token)
+        transport.write(line(Greeting(PROTOCOL, run, self._nonce, asks)))
         self._server.enter(self)
 
     def connection_lost(self, _exc: Exception | None) -> None:

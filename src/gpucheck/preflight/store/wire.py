@@ -40,6 +40,8 @@ class Greeting(msgspec.Struct, frozen=True):
     gpucheck: str
     run: str
     nonce: str
+    asks: bool = False
+    """Whether the server has a token, so that it wants a proof."""
 
 
 class Hello(msgspec.Struct, frozen=True):
