@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from gpucheck.preflight.store import entries, pace, search, server, wire
+from gpucheck.preflight.launchers.entrance import Entrance
+from gpucheck.preflight.store import entries, pace, search, server, sockets, wire
 from gpucheck.preflight.store.client import StoreClient
 from gpucheck.preflight.store.server import Store
 from gpucheck.preflight.store.strangers import Strangers, owner
@@ -436,3 +437,37 @@ def test_a_host_that_answers_nowhere_is_given_up_in_time(monkeypatch: pytest.Mon
             StoreClient.connect("127.0.0.1", [false.port], RUN, SECRET, 1.5)
         assert 1.0 < time.monotonic() - start < 5
         assert false.met > 1
+
+
+def test_a_store_for_one_machine_is_reached_from_nowhere_else() -> None:
+    one = Store.open(None, None, RUN, SECRET, TASKS, here=True)
+    try:
+        with contextlib.closing(task_of(one)) as client:
+            assert client.local_address == "127.0.0.1"
+        with pytest.raises(OSError, match="refused"):
+            socket.create_connection(("127.0.0.2", one.port), 1)
+    finally:
+        one.close()
+
+
+@pytest.mark.parametrize(
+    ("host", "local", "here"),
+    [
+        ("127.0.0.1", 4, True),
+        ("localhost", 4, True),
+        ("127.0.0.1", 2, False),
+        ("127.0.0.1", None, False),  # an operator may set it for task 0 only
+        ("node-1", 4, False),
+    ],
+)
+def test_the_loopback_interface_is_enough_if_all_tasks_are_here(
+    host: str, local: int | None, *, here: bool
+) -> None:
+    place = Entrance(launcher="env", task=0, tasks=4, local_tasks=local, master_host=host)
+    assert place.stays_here == here
+
+
+def test_more_tasks_than_files_is_said_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sockets, "files_allowed", lambda: 20_000)
+    with pytest.raises(wire.StoreError, match="may open only 20000 files"):
+        Store.open(None, None, RUN, SECRET, clients=20_000)
