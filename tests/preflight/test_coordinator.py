@@ -177,11 +177,13 @@ def test_what_the_store_did_not_hear_is_no_silence(clock: Clock) -> None:
     hall.come(0, 1)
     hall.learn(0, 1)
     hall.run(5)
+    hall.run(1.5, silent=(0, 1))  # every heartbeat so far is read
     clock.now += 60  # nothing is read: task 0 was swapped out, or flooded
     hall.store.delay += 59
     hall.coordinator.tick()
-    hall.run(SILENT - 4, silent=(1,))
     assert hall.coordinator._lost == set()  # noqa: SLF001  # who is lost so far
+    hall.run(SILENT - 6, silent=(1,))
+    assert hall.coordinator._lost == set()  # noqa: SLF001
     hall.run(6, silent=(1,))
     assert hall.coordinator._lost == {1}  # noqa: SLF001
 
