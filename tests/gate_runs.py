@@ -84,6 +84,7 @@ def environment(python: str, folder: Path) -> dict[str, str]:
     return {
         **kept,
         "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+        "XDG_STATE_HOME": str(folder / "state"),  # not the home folder of whoever runs the tests
         "GATE_FOLDER": str(folder),
         "GATE_PYTHON": sys.executable,
         "GPUCHECK_PYTHON": python,

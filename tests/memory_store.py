@@ -1,6 +1,6 @@
 """A store without a network: everything is there at once."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -12,12 +12,15 @@ class MemoryStore:
     """What the store and its client do, in one place; waits never end by themselves."""
 
     lost = ""
+    beat = 1.0
+    delay = 0.0
     last_heard = 0.0
     local_address = "127.0.0.1"
     peer_address = "127.0.0.1"
 
     def __init__(self) -> None:
         self.texts: dict[str, bytes] = {}
+        self._told: dict[str, bytes] = {}
         self._waiting: dict[str, list[Callable[[bytes | None], None]]] = {}
 
     @property
@@ -32,6 +35,10 @@ class MemoryStore:
 
     set = put
 
+    def put_all(self, values: Mapping[str, object]) -> None:
+        for key, value in values.items():
+            self.put(key, value)
+
     def add(self, key: str, *, then: Callable[[int], None]) -> None:
         number = int(self.texts.get(key, b"0")) + 1
         self.texts[key] = b"%d" % number
@@ -45,6 +52,13 @@ class MemoryStore:
 
     def under(self, prefix: str) -> dict[str, bytes]:
         return {k[len(prefix) :]: text for k, text in self.texts.items() if k.startswith(prefix)}
+
+    def news(self, folder: str) -> dict[str, bytes]:
+        known = self.under(f"{folder}/")
+        fresh = {rest: text for rest, text in known.items() if "/" not in rest
+                 and self._told.get(f"{folder}/{rest}") is not text}  # fmt: skip
+        self._told.update({f"{folder}/{rest}": text for rest, text in fresh.items()})
+        return fresh
 
     def give_up(self, key: str) -> None:
         """End the waits for a key: its time is over."""

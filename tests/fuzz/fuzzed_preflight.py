@@ -19,8 +19,9 @@ from gpucheck.preflight.coordinator import coordinator
 from gpucheck.preflight.coordinator.rank_assignment import JobSpec
 from gpucheck.preflight.diagnose.localise import Limits
 from gpucheck.preflight.judgement import Judgement, Wanted
-from gpucheck.preflight.store import client, messages, server
+from gpucheck.preflight.store import attempt, client, messages, server
 from gpucheck.preflight.store.messages import Malformed, Topic
+from gpucheck.preflight.store.wire import Scene
 
 _TASKS, _LIARS = 4, (2, 3)
 _HEARD = (messages.REGISTRATIONS, messages.REPORTS, messages.HEARTBEATS)
@@ -128,6 +129,9 @@ class _Wire:
     def is_closing(self) -> bool:
         return self.closing
 
+    def get_extra_info(self, _name: str) -> tuple[str, int]:
+        return "192.0.2.1", 1
+
     def get_write_buffer_size(self) -> int:
         return 0
 
@@ -146,7 +150,7 @@ def _store(data: bytes) -> None:
 
 
 async def _served(data: bytes) -> None:
-    shared = server._Server("r", "", 2)  # noqa: SLF001
+    shared = server._Server(Scene("r", 1), "", 2)  # noqa: SLF001
     connection = server._Connection(shared)  # noqa: SLF001
     wire = cast("asyncio.Transport", _Wire())
     with mock.patch.object(asyncio, "Transport", _Wire):
@@ -187,10 +191,11 @@ class _Socket:
 
 def _client(data: bytes) -> None:
     """The bytes of a store, or of something else: the client takes them, refuses, or is lost."""
-    wire = cast("socket.socket", _Socket(data))
+    meeting = attempt.Meeting(Scene("r", 1), lambda _asks: "")
     try:
-        rest = client._meet(wire, "r", "", 1e18)  # noqa: SLF001
-    except client._AttemptError:  # noqa: SLF001
+        assert meeting.hear(data) is not None
+        rest = meeting.rest
+    except attempt.AttemptError:
         rest = data
     one = client.StoreClient(cast("socket.socket", _Socket(rest)), b"")
     heard: list[object] = []

@@ -85,6 +85,27 @@ def test_a_phase_that_begins_makes_what_was_seen_void(sleeper: "subprocess.Popen
     assert looks.cpu is not None
 
 
+def test_the_wait_for_a_processor_is_counted_from_the_begin_of_a_phase(
+    sleeper: "subprocess.Popen[bytes]", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waited = iter([5.0, 6.0, 9.5])
+    monkeypatch.setattr(look, "waited_for_processor", lambda _pid: next(waited))
+    looks = Looks()
+    assert looks.waited is None
+    looks.restart(sleeper.pid)
+    looks.begin(sleeper.pid, 0)
+    looks.finish(sleeper.pid, 0)
+    assert looks.waited == 4.5
+
+
+def test_a_process_without_a_number_has_used_nothing(sleeper: "subprocess.Popen[bytes]") -> None:
+    looks = Looks()
+    looks.restart(0)
+    looks.finish(sleeper.pid, 0)
+    assert looks.cpu is not None
+    assert looks.waited is not None
+
+
 def test_where_nothing_is_seen_nothing_is_waited_for() -> None:
     process = WorkerProcess("a", 0.0, time.monotonic() + 60, 5.0, looks=True)
     sent: list[int] = []

@@ -172,6 +172,34 @@ def test_who_falls_silent_while_it_imports_torch_is_known_before_the_first_step(
     assert "go/1/0" not in hall.store.values
 
 
+def test_what_the_store_did_not_hear_is_no_silence(clock: Clock) -> None:
+    hall = Hall(clock, 2, one_step)
+    hall.come(0, 1)
+    hall.learn(0, 1)
+    hall.run(5)
+    hall.run(1.5, silent=(0, 1))  # every heartbeat so far is read
+    clock.now += 60  # nothing is read: task 0 was swapped out, or flooded
+    hall.store.delay += 59
+    hall.coordinator.tick()
+    assert hall.coordinator._lost == set()  # noqa: SLF001  # who is lost so far
+    hall.run(SILENT - 6, silent=(1,))
+    assert hall.coordinator._lost == set()  # noqa: SLF001
+    hall.run(6, silent=(1,))
+    assert hall.coordinator._lost == {1}  # noqa: SLF001
+
+
+def test_in_a_large_job_heartbeats_are_rarer_and_silence_is_longer(clock: Clock) -> None:
+    hall = Hall(clock, 6000, one_step)  # a heartbeat every 3 s
+    hall.beats = {0: 0, 1: 0}
+    hall.come(0, 1)
+    hall.learn(0, 1)
+    hall.run(62)
+    hall.run(SILENT + 4, silent=(1,))
+    assert hall.coordinator._lost == set()  # noqa: SLF001
+    hall.run(6, silent=(1,))
+    assert hall.coordinator._lost == {1}  # noqa: SLF001
+
+
 def test_whose_torch_does_not_import_gets_no_orders_but_an_outcome(clock: Clock) -> None:
     hall = Hall(clock, 2, one_step)
     hall.come(0, 1)

@@ -10,9 +10,10 @@ from fabric_support import Fabric, Results, hung, roster
 from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.preflight import Look
 from gpucheck.machine.worker_pool.look import Looks, ProcessLook
+from gpucheck.preflight.diagnose import direct_evidence
 from gpucheck.preflight.diagnose import looks as judged
-from gpucheck.preflight.diagnose.localise import culprits
-from gpucheck.preflight.model import RankResult, Step, StepResult
+from gpucheck.preflight.diagnose.localise import Limits, culprits, next_step
+from gpucheck.preflight.model import Rank, RankResult, Roster, Step, StepResult
 from gpucheck.preflight.store import messages
 from gpucheck.preflight.store.messages import Malformed
 from gpucheck.preflight.task import looks
@@ -248,3 +249,55 @@ def test_the_ranks_are_told_in_groups() -> None:
     many = {rank: one_result for rank, one_result in results.items() if rank % 2}
     [_, said] = judged.in_groups([StepResult(step=step, results=many)])
     assert said.endswith("23, 25, ...)")
+
+
+def slow(wait: float | None, cpu: float | None, **more: Any) -> RankResult:  # noqa: ANN401  # fields
+    state = more.pop("state", "running")
+    look = Look(state=state, wait_seconds=wait, cpu_seconds=cpu)
+    said: dict[str, Any] = {
+        "rank": 0, "status": "timed-out", "phase": "import", "kind": "timed-out",
+        "detail": "no end of import torch after 60 s", "look": look, **more,
+    }  # fmt: skip
+    return RankResult(**said)
+
+
+@pytest.mark.parametrize(
+    ("result", "is_slow"),
+    [
+        (slow(58.0, 2.0), True),
+        (slow(58.0, 2.0, state="sleeping"), True),
+        (slow(31.0, 29.0, phase="alone"), True),
+        (slow(20.0, 40.0), False),  # it had a processor most of the time
+        (slow(0.2, 1.0), False),  # it waited for something else
+        (slow(None, None), False),
+        (slow(58.0, 2.0, state="stopped"), False),
+        (slow(58.0, 2.0, status="failed"), False),
+        (slow(58.0, 2.0, look=None), False),
+    ],
+)
+def test_a_rank_that_got_no_processor_is_slow_and_not_broken(
+    result: RankResult, *, is_slow: bool
+) -> None:
+    assert judged.lacked_processor(result) == is_slow
+    named = direct_evidence.alone(result)
+    assert (named is None) == is_slow
+
+
+def test_many_tasks_on_few_processors_name_nobody() -> None:
+    ranks = tuple(Rank(rank=at, task=at, node=0, host="n0", local=at) for at in range(64))
+    step = Step(
+        number=0, kind="alone", groups=tuple((at,) for at in range(64)), backend="gloo",
+        seconds=30.0,
+    )  # fmt: skip
+    every = {at: msgspec.structs.replace(slow(57.0, 2.0), rank=at) for at in range(64)}
+    history = [StepResult(step=step, results=every)]
+    found = culprits(Roster(ranks=ranks), history)
+    assert found.culprits == []
+    assert found.inconclusive.startswith("ranks 0-63 ran out of time because their hosts were too ")
+    assert next_step(Roster(ranks=ranks), history, Limits(backend="gloo")) is None
+    one = {at: RankResult(rank=at, status="passed") for at in range(63)} | {63: every[63]}
+    later = next_step(
+        Roster(ranks=ranks), [StepResult(step=step, results=one)], Limits(backend="gloo")
+    )
+    assert later is not None
+    assert later.groups == (tuple(range(63)),), "the others are tested without it"

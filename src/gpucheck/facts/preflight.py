@@ -33,6 +33,8 @@ class Look(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     zygote: ProcessState | None = None
     cpu_seconds: Annotated[float, msgspec.Meta(ge=0, le=1e9)] | None = None
     """Processor time since its phase began."""
+    wait_seconds: Annotated[float, msgspec.Meta(ge=0, le=1e9)] | None = None
+    """For how long since then it was ready to run and got no processor."""
     wchan: _Call = ""
     """The function of the kernel in which it waited."""
     syscall: Annotated[int, msgspec.Meta(ge=-1, le=100_000)] | None = None

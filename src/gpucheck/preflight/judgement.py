@@ -22,6 +22,7 @@ from gpucheck.preflight.diagnose import localise, looks
 from gpucheck.preflight.diagnose.naming import clauses, words_of
 from gpucheck.preflight.diagnose.rounds import disjoint
 from gpucheck.preflight.diagnose.steps import in_words
+from gpucheck.preflight.diagnose.uncollected import uncollected
 from gpucheck.preflight.figures import (
     bandwidth,
     drift,
@@ -31,6 +32,7 @@ from gpucheck.preflight.figures import (
     slow,
     slow_links,
 )
+from gpucheck.preflight.figures.bandwidth import Timed
 from gpucheck.preflight.figures.baseline import Baseline
 from gpucheck.preflight.figures.policy import Requirements
 from gpucheck.preflight.figures.slow_links import Known
@@ -115,9 +117,11 @@ class Judgement:
         step = localise.next_step(heard.roster, heard.history, self._wanted.limits)
         return step or self._measured_again(heard)
 
+    @uncollected()
     def finish(self, heard: Heard) -> Verdict:
         """Judge everything; return the verdict for every task."""
-        preflight = self._section(heard)
+        every = bandwidth.timed(heard.roster, heard.history)
+        preflight = self._section(heard, every)
         result = self._judged(preflight)
         self.result, self.history = result, tuple(heard.history)
         return Verdict(
@@ -129,7 +133,7 @@ class Judgement:
             culprits=tuple((result.preflight.culprits or [])[:_MOST_TOLD]),
             drill=self._wanted.drill,
             world_size=preflight.world_size,
-            groups=_groups(heard),
+            groups=_groups(heard, every),
         )
 
     def _measured_again(self, heard: Heard) -> Step | None:
@@ -159,7 +163,7 @@ class Judgement:
             backend=self._wanted.backend, baseline=_baseline(heard.facts),
         )  # fmt: skip
 
-    def _section(self, heard: Heard) -> Preflight:
+    def _section(self, heard: Heard, every: Sequence[Timed]) -> Preflight:
         roster, history, wanted = heard.roster, heard.history, self._wanted
         known = self._known(heard)
         told = localise.culprits(roster, history)
@@ -177,7 +181,7 @@ class Judgement:
                 if not _is_late(one, late)
             ),
             *slow.culprits(roster, history, known.baseline),
-            *slow_links.culprits(history, known),
+            *slow_links.culprits(history, known, every),
             *limits.culprits(roster, heard.facts, collective_failed=failed),
             *drift.culprits(roster, heard.facts),
             *self._violations(heard, known),
@@ -189,8 +193,8 @@ class Judgement:
             nodes=len({one.node for one in roster.ranks}),
             backend=wanted.backend,
             culprits=_in_order(found),
-            ranks=[_outcome(heard, one, guilty) for one in roster.ranks],
-            bandwidths=slow_links.report(history, known),
+            ranks=_outcomes(heard, guilty),
+            bandwidths=slow_links.report(history, known, every),
             steps=[done.step.kind for done in history],
             step_notes=[in_words(done) for done in history],
             looks=looks.in_groups(history),
@@ -330,19 +334,33 @@ def _guilty(found: Iterable[Culprit]) -> frozenset[int]:
     return frozenset(rank for one in grave for rank in one.ranks)
 
 
-def _outcome(heard: Heard, one: Rank, guilty: frozenset[int]) -> RankOutcome:
-    """Return what became of a rank overall, and what it measured alone.
+def _outcomes(heard: Heard, guilty: frozenset[int]) -> list[RankOutcome]:
+    """Return what became of each rank overall, and what it measured alone."""
+    results: list[list[RankResult]] = [[] for _one in heard.roster.ranks]
+    rates: list[dict[str, float]] = [{} for _one in heard.roster.ranks]
+    for done in heard.history:
+        is_alone = done.step.kind == "alone"
+        for rank, result in done.results.items():
+            results[rank].append(result)
+            if is_alone:
+                rates[rank].update(result.measurements)
+    return [
+        _outcome(heard, one, results[one.rank], rates[one.rank], is_guilty=one.rank in guilty)
+        for one in heard.roster.ranks
+    ]
+
+
+def _outcome(
+    heard: Heard, one: Rank, results: Sequence[RankResult], rates: dict[str, float], *,
+    is_guilty: bool,
+) -> RankOutcome:  # fmt: skip
+    """Return what became of a rank overall.
 
     A culprit shows its worst step. Any other rank has passed when its last step was good, and has
     otherwise waited for somebody.
     """
-    results = [done.results[one.rank] for done in heard.history if one.rank in done.results]
-    rates: dict[str, float] = {}
-    for done in heard.history:
-        if done.step.kind == "alone" and one.rank in done.results:
-            rates.update(done.results[one.rank].measurements)
     facts = heard.facts.get(one.task)
-    status, shown = _worst(results, is_guilty=one.rank in guilty)
+    status, shown = _worst(results, is_guilty=is_guilty)
     return RankOutcome(
         rank=one.rank, task=one.task, host=one.host or None, node=one.node, device=one.device,
         address=(facts.address or None) if facts is not None else None,
@@ -366,7 +384,7 @@ def _worst(
     return "stopped" if worst.status == "not-run" else worst.status, worst
 
 
-def _groups(heard: Heard) -> tuple[GroupBandwidth, ...]:
+def _groups(heard: Heard, every: Sequence[Timed]) -> tuple[GroupBandwidth, ...]:
     """Return the bandwidth of each whole node, for the baselines; in small jobs only."""
     nodes = {tuple(ranks) for ranks in heard.roster.nodes().values()}
     found = (
@@ -375,7 +393,7 @@ def _groups(heard: Heard) -> tuple[GroupBandwidth, ...]:
             size=one.size,
             busbw=one.busbw,
         )
-        for one in bandwidth.timed(heard.roster, heard.history)
+        for one in every
         if one.group in nodes
     )
     return tuple(islice(found, _MOST_TOLD))

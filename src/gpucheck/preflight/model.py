@@ -1,6 +1,7 @@
 """What a pre-flight is about: the ranks of the job, its steps, and what became of each rank."""
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -129,15 +130,20 @@ class RankResult(msgspec.Struct, frozen=True, kw_only=True):
         return self.status == "passed"
 
 
-class StepResult(msgspec.Struct, frozen=True, kw_only=True):
+class StepResult(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A step and what became of each rank in its groups."""
 
     step: Step
     results: dict[int, RankResult]
 
+    @cached_property
+    def good(self) -> frozenset[int]:
+        """The ranks that passed."""
+        return frozenset(rank for rank, one in self.results.items() if one.status == "passed")
+
     def passed(self, group: tuple[int, ...]) -> bool:
         """Whether every rank of the group passed."""
-        return all(rank in self.results and self.results[rank].passed for rank in group)
+        return self.good.issuperset(group)
 
 
 class Device(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

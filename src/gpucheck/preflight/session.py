@@ -14,6 +14,7 @@ from gpucheck.preflight.coordinator.coordinator import Coordinator, Finish, Next
 from gpucheck.preflight.coordinator.rank_assignment import JobSpec
 from gpucheck.preflight.drill import Drill
 from gpucheck.preflight.figures.baseline import Baseline
+from gpucheck.preflight.launchers import secret
 from gpucheck.preflight.launchers.entrance import Entrance
 from gpucheck.preflight.store.client import StoreClient
 from gpucheck.preflight.store.server import Store
@@ -83,7 +84,7 @@ class Session:
         self._entrance = entrance
         self._settings = settings
         self._end = settings.begun + settings.timeout
-        self._token = settings.token
+        self._secrets = secret.find(host.env(), entrance, settings.token)
         facts = node_facts.first_facts(host, entrance.task, node=entrance.node, pid=os.getpid())
         called = (entrance.host or facts.host)[:_LONGEST_NAME]  # the name for srun --exclude
         facts = msgspec.structs.replace(facts, host=called, baseline=settings.baseline)
@@ -127,12 +128,14 @@ class Session:
 
     def _open_store(self) -> Store:
         settings, entrance = self._settings, self._entrance
+        token = self._secrets.of_store()
         if entrance.tasks == 1 and settings.port is None:
-            self._token = secrets.token_hex(16)
-            return Store.alone(entrance.run, self._token)
+            token = secrets.token_hex(16)
+            self._secrets = secret.always(token)
+            return Store.alone(entrance.run, token)
         return Store.open(
-            settings.port, entrance.master_port, entrance.run, self._token,
-            clients=entrance.tasks,
+            settings.port, entrance.master_port, entrance.run, token, entrance.tasks,
+            here=entrance.stays_here,
         )  # fmt: skip
 
     def _connect(self) -> StoreClient:
@@ -140,12 +143,12 @@ class Session:
         if self._store is not None:
             # Whoever else is on its node sees the same, and others replace it by the way they came.
             return StoreClient.connect(
-                "127.0.0.1", (self._store.port,), entrance.run, self._token, _LEAST
+                "127.0.0.1", (self._store.port,), entrance.run, self._secrets.of_client, _LEAST
             )
         wanted = ports(settings.port, entrance.master_port)
         patience = arrival_seconds(settings.timeout)
         return StoreClient.connect(
-            entrance.master_host, wanted, entrance.run, self._token, patience
+            entrance.master_host, wanted, entrance.run, self._secrets.of_client, patience
         )
 
     def _place(self) -> TaskPlace:

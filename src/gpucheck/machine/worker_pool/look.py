@@ -11,6 +11,7 @@ import time
 import msgspec
 
 from gpucheck.facts.numbers import whole_number
+from gpucheck.machine.children import waited_for_processor
 
 APART = 1.0
 """Seconds between the two looks."""
@@ -24,12 +25,14 @@ _TICKS = float(os.sysconf("SC_CLK_TCK")) if hasattr(os, "sysconf") else 100.0
 class ProcessLook(msgspec.Struct, frozen=True, kw_only=True):
     """One look: the letter of the state, processor time in seconds, and place in the kernel.
 
-    ``wchan``, ``syscall`` and ``kernel`` are "" where the system does not show them. ``files`` is
+    ``waited`` is for how long it was ready and got no processor, 0 if that is unknown. ``wchan``,
+    ``syscall`` and ``kernel`` are "" where the system does not show them. ``files`` is
     the number of its open files, ``file_limit`` how many it may open; None where that is unknown.
     """
 
     state: str
     cpu: float
+    waited: float = 0.0
     wchan: str = ""
     syscall: str = ""
     kernel: str = ""
@@ -50,6 +53,7 @@ class Looks:
         self.zygote: tuple[ProcessLook | None, ProcessLook | None] = (None, None)
         self._begun: float | None = None
         self._cpu: float | None = None
+        self._waited = 0.0
 
     @property
     def is_begun(self) -> bool:
@@ -71,11 +75,21 @@ class Looks:
             return None
         return max(0.0, round(last.cpu - self._cpu, 2))
 
+    @property
+    def waited(self) -> float | None:
+        """For how long it was ready and got no processor, since ``restart``; None if unknown."""
+        last = self.worker[1]
+        return None if last is None else max(0.0, round(last.waited - self._waited, 2))
+
     def restart(self, pid: int) -> None:
-        """Forget the looks and note the processor time, because a phase of its work begins."""
+        """Forget the looks and note the processor time, because a phase of its work begins.
+
+        A process that has no number yet has used none.
+        """
         self._begun = None
         found = _stat(pid)
-        self._cpu = found[1] if found is not None else None
+        self._cpu = found[1] if found is not None else 0.0 if pid <= 0 else None
+        self._waited = waited_for_processor(pid) if pid > 0 else 0.0
 
     def begin(self, pid: int, zygote: int) -> None:
         """Take the first look."""
@@ -98,6 +112,7 @@ def look(pid: int) -> ProcessLook | None:
     return ProcessLook(
         state=state,
         cpu=cpu,
+        waited=waited_for_processor(pid),
         wchan=_read(pid, "wchan"),
         syscall=_read(pid, "syscall"),
         kernel=_read(pid, "stack"),

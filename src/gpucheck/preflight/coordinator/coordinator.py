@@ -16,7 +16,7 @@ from gpucheck.language import say
 from gpucheck.preflight.coordinator.rank_assignment import JobSpec, assign_ranks, unfit
 from gpucheck.preflight.model import Backend, RankResult, Roster, Step, StepResult, TaskFacts
 from gpucheck.preflight.spans import pack
-from gpucheck.preflight.store import messages
+from gpucheck.preflight.store import messages, pace
 from gpucheck.preflight.store.messages import (
     Group,
     M,
@@ -30,9 +30,10 @@ from gpucheck.preflight.store.messages import (
 )
 
 SILENT = 12.0
-"""Seconds without a heartbeat after which a task is lost."""
-_FOR_TASKS = 2e-4
-"""Seconds between two looks at the store for each task of the job: a look costs that much."""
+"""Seconds without a heartbeat after which a task is lost; in large jobs, where heartbeats are
+rarer, as many more as ``pace.silence`` says."""
+_FOR_TASKS = 1e-5
+"""Seconds between two looks at the store for each task of the job, so that a look may cost some."""
 _OFTEN, _BEATS = 0.02, 1.0
 _MARGIN = 2.0
 """Seconds beyond a step's own deadline, for it to begin and for its results to arrive."""
@@ -46,8 +47,18 @@ Script = Generator[None, None, None]
 class LocalStore(Protocol):
     """The store as its own process sees it."""
 
+    @property
+    def delay(self) -> float:
+        """For how many seconds in all the store did not read what had arrived."""
+
     def put(self, key: str, value: Message) -> None:
         """Put a message under a key."""
+
+    def put_all(self, values: Mapping[str, Message]) -> None:
+        """Put many messages."""
+
+    def news(self, folder: str) -> Mapping[str, bytes]:
+        """Return the texts set in a folder since the last call, by the rest of the key."""
 
     def under(self, prefix: str) -> Mapping[str, bytes]:
         """Return the texts under the keys that begin so, by the rest of the key."""
@@ -85,7 +96,10 @@ class Heard(msgspec.Struct, kw_only=True):
 
 
 class _Beat(msgspec.Struct, frozen=True):
-    """The last heartbeat of a task: its number, when it came, how far each rank was."""
+    """The last heartbeat of a task: its number, when it came, how far each rank was.
+
+    ``when`` is a time of the store's own clock, which stands still while the store is late.
+    """
 
     n: int
     when: float
@@ -127,7 +141,8 @@ class Coordinator:
         self._beats_at = self._look_at = 0.0
         self._sent: dict[int, int] = {}
         self._lost: set[int] = set()
-        self._read: dict[str, bytes] = {}
+        self._gone: set[int] = set()
+        self._patience = pace.silence(SILENT, pace.beat(job.tasks))
         self._malformed: dict[str, str] = {}
         self._heard: Heard | None = None
         self._under_way: tuple[Step, dict[int, RankResult]] | None = None
@@ -162,8 +177,8 @@ class Coordinator:
     @property
     def all_have_left(self) -> bool:
         """Whether every task that lives has taken the verdict."""
-        gone = self._store.under(messages.LEAVING.prefix())
-        return len(gone) >= len(set(self._came) - self._lost)
+        self._gone.update(task for task, _said in self._news(messages.LEAVING))
+        return self._gone >= set(self._came) - self._lost
 
     def _work(self) -> Script:
         yield from self._await_tasks()
@@ -195,11 +210,10 @@ class Coordinator:
             yield
 
     def _welcome(self, facts: TaskFacts, seconds_left: float) -> None:
-        now = time.monotonic()
         self._came[facts.task] = facts
-        self._beats[facts.task] = _Beat(0, now)
+        self._beats[facts.task] = _Beat(0, self._heard_until())
         # Who began earlier ends earlier: the verdict must be there before the first of them goes.
-        self._end = min(self._end, now + seconds_left - self._reserve)
+        self._end = min(self._end, time.monotonic() + seconds_left - self._reserve)
 
     def _learn(self) -> Script:
         """Wait for what each task has learnt of torch and its devices, or for its silence."""
@@ -229,9 +243,14 @@ class Coordinator:
         for one in roster.ranks:
             if one.task in devices:
                 devices[one.task][one.rank] = one.device
-        for task, mine in devices.items():
-            ranks = RankAssignment(devices=mine, world_size=len(roster.ranks))
-            self._store.put(messages.ASSIGNMENTS.key(task), ranks)
+        self._store.put_all(
+            {
+                messages.ASSIGNMENTS.key(task): RankAssignment(
+                    devices=mine, world_size=len(roster.ranks)
+                )
+                for task, mine in devices.items()
+            }
+        )
 
     def _why_no_time(self, step: Step) -> str:
         """Return why a step is not begun: a step without an end would say nothing."""
@@ -252,10 +271,12 @@ class Coordinator:
         results = {rank: one for rank, one in known.items() if any(rank in g for g in step.groups)}
         self._under_way = (step, results)
         wanted = {rank for group in step.groups for rank in group} - set(results)
+        every: dict[str, Message] = {}
         for task, orders in self._orders(step, roster, wanted).items():
             number = self._sent.get(task, 0)
-            self._store.put(messages.ORDERS.key(task, number), orders)
+            every[messages.ORDERS.key(task, number)] = orders
             self._sent[task] = number + 1
+        self._store.put_all(every)
         while missing := wanted - set(results):
             for _first, said in self._news(messages.RESULTS, step.number):
                 results.update({one.rank: one for one in said.results if one.rank in missing})
@@ -336,7 +357,7 @@ class Coordinator:
             kind="silent",
             detail=say(
                 "its supervisor stopped responding: no heartbeat for {seconds:.0f} s",
-                seconds=SILENT,
+                seconds=self._patience,
             ),
         )
 
@@ -344,18 +365,26 @@ class Coordinator:
         if now < self._beats_at:
             return
         self._beats_at = now + max(_BEATS, _FOR_TASKS * self._job.tasks)
+        until = self._heard_until()
         for task, said in self._news(messages.HEARTBEATS):
             before = self._beats.get(task)
             if before is not None and before.n != said.n:
-                self._beats[task] = _Beat(said.n, now, said.ranks)
+                self._beats[task] = _Beat(said.n, until, said.ranks)
 
     def _note_lost(self) -> None:
-        now = time.monotonic()
+        now = self._heard_until()
         self._lost |= {
             task
             for task in self._came
-            if task in self._beats and now - self._beats[task].when > SILENT
+            if task in self._beats and now - self._beats[task].when > self._patience
         }
+
+    def _heard_until(self) -> float:
+        """Return the time of a clock that stands still while the store is late.
+
+        What a task sends in that time is not heard, which is not the task's silence.
+        """
+        return time.monotonic() - self._store.delay
 
     def _conclude(self, heard: Heard) -> None:
         self._done = True
@@ -382,14 +411,13 @@ class Coordinator:
 
     def _news(self, topic: Topic[M], *numbers: int) -> list[tuple[int, M]]:
         """Return what has been said since the last look, each with the last number of its key."""
-        prefix = topic.prefix(*numbers)
+        folder = topic.key(*numbers)
         found = []
-        for rest, text in self._store.under(prefix).items():
-            key = prefix + rest
+        for rest, text in self._store.news(folder).items():
+            key = f"{folder}/{rest}"
             number = whole_number(rest)
-            if number is None or self._read.get(key) is text:
+            if number is None:
                 continue
-            self._read[key] = text
             message = topic.read(text)
             if not isinstance(message, Malformed):
                 found.append((number, message))

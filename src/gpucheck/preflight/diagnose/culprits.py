@@ -10,12 +10,13 @@ from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.preflight import Culprit, Phase
 from gpucheck.findings import nccl_infiniband, rank_hangs, rank_missing
 from gpucheck.language import say
-from gpucheck.preflight.diagnose import direct_evidence, finding_of, ways
+from gpucheck.preflight.diagnose import direct_evidence, finding_of, looks, ways
 from gpucheck.preflight.diagnose.causes import Cause, causes, scale
 from gpucheck.preflight.diagnose.control_runs import ControlRun, Course, course
 from gpucheck.preflight.diagnose.evidence import Evidence, Trial
 from gpucheck.preflight.diagnose.naming import between, blamed, clauses, words_of
 from gpucheck.preflight.diagnose.sentences import HOW, Sentence, form_of, phase_of
+from gpucheck.preflight.diagnose.uncollected import uncollected
 from gpucheck.preflight.model import Roster, StepResult
 
 _ORDER = tuple(Confidence)
@@ -29,6 +30,7 @@ class Conclusion(msgspec.Struct, frozen=True, kw_only=True):
     inconclusive: str = ""
 
 
+@uncollected()
 def culprits(roster: Roster, history: Sequence[StepResult]) -> Conclusion:
     """Judge the steps so far."""
     evidence = Evidence(roster, history)
@@ -40,6 +42,9 @@ def culprits(roster: Roster, history: Sequence[StepResult]) -> Conclusion:
         questions += [question] if question else []
     found += _transient_pairs(evidence)
     questions += _left_open(evidence, questions)
+    if evidence.slow:
+        slow = [one for _rank, one in sorted(evidence.slow.items())]
+        questions.insert(0, looks.slow_hosts(slow))
     found.sort(key=lambda one: (_ORDER.index(one.confidence), one.severity is not Severity.ERROR))
     return Conclusion(culprits=found, inconclusive=clauses(questions))
 

@@ -46,6 +46,8 @@ def alone(result: RankResult) -> DirectEvidence | None:
         return None
     if held := looks.held([result]):
         return held[0]
+    if looks.lacked_processor(result):
+        return None
     if (own := own_errors.own_error(result)) is not None:
         return own
     roots = result.data.get("roots")

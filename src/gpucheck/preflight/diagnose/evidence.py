@@ -7,10 +7,11 @@ failure that includes somebody already blamed is explained and accuses nobody el
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal
 
 import msgspec
 
-from gpucheck.preflight.diagnose import direct_evidence
+from gpucheck.preflight.diagnose import direct_evidence, looks
 from gpucheck.preflight.diagnose.rounds import Pair, pair
 from gpucheck.preflight.model import Backend, Kind, RankResult, Roster, StepResult
 
@@ -74,6 +75,7 @@ class Evidence:
         nodes_of_job: the ranks of each node that take part.
         attempted: the groups that were tested as configured, whatever came of it.
         direct: who was named by a step itself, by rank.
+        slow: ranks that ran out of time alone because their host was too busy.
         lost: ranks that took part and whose supervisor fell silent.
         ranks, nodes: what pairs of ranks, of nodes, have shown.
         bad_ranks, bad_nodes: who fails with two proven-good partners.
@@ -99,6 +101,11 @@ class Evidence:
             (one.step.backend for one in history if one.step.kind not in ("alone", "arms")), None
         )
         self.trials = list(self._trials())
+        self._plain = [
+            trial
+            for trial in self.trials
+            if trial.kind != "arms" or (not trial.env and trial.backend == self.backend)
+        ]
         self._passes: dict[Ranks, int] = {}
         self._fails: dict[Ranks, int] = {}
         for trial in self.plain():
@@ -128,6 +135,13 @@ class Evidence:
             for rank, result in one.results.items()
             if result.status == "lost" and rank in self.node_of
         }
+        self.slow = {
+            result.rank: result
+            for one in history
+            if one.step.kind == "alone"
+            for result in one.results.values()
+            if result.rank in self.node_of and looks.lacked_processor(result)
+        }
         self.direct = self._named_directly()
         self._judge_ways()
         self._judge_ranks()
@@ -138,11 +152,9 @@ class Evidence:
         ]
         self._judge_nodes()
 
-    def plain(self) -> Iterator[Trial]:
-        """Yield the trials that were run as configured, not under a control run."""
-        for trial in self.trials:
-            if trial.kind != "arms" or (not trial.env and trial.backend == self.backend):
-                yield trial
+    def plain(self) -> list[Trial]:
+        """Return the trials that were run as configured, not under a control run."""
+        return self._plain
 
     def times(self, group: Iterable[int]) -> int:
         """Return how often exactly these ranks were tested, as configured, with an outcome."""
@@ -196,10 +208,10 @@ class Evidence:
                         kind=one.step.kind,
                         group=group,
                         ranks=ranks,
-                        nodes=frozenset(self.node_of[rank] for rank in ranks),
+                        nodes=frozenset(map(self.node_of.__getitem__, group)),
                         backend=one.step.backend,
                         env=one.step.env,
-                        passed=_outcome(group, known),
+                        passed=one.passed(group) or _outcome(known),
                         results=known,
                     )
 
@@ -209,7 +221,9 @@ class Evidence:
         for one in self.history:
             if one.step.kind == "alone":
                 for rank, result in one.results.items():
-                    if rank in self.node_of and (direct := direct_evidence.alone(result)):
+                    if rank in one.good or rank not in self.node_of:
+                        continue
+                    if direct := direct_evidence.alone(result):
                         found.setdefault(rank, direct)
         for trial in self.plain():
             if trial.passed is False:
@@ -222,6 +236,8 @@ class Evidence:
         self.unreached: dict[int, dict[int, Trial]] = {}
         self.entered: set[int] = set()
         for trial in self.plain():
+            if len(trial.nodes) == 1:
+                continue
             first = self.node_of[trial.group[0]]
             for result in trial.results.values():
                 node = self.node_of[result.rank]
@@ -240,7 +256,7 @@ class Evidence:
     def _judge_ranks(self) -> None:
         """Judge the ranks by their pairs, within a node and across nodes."""
         self._blamed: set[int] = (
-            set(self.direct) | self.lost | self.roster.dead | self.roster.absent
+            set(self.direct) | set(self.slow) | self.lost | self.roster.dead | self.roster.absent
         )
         self._blamed |= {rank for rank, node in self.node_of.items() if node in self.closed}
         proven = {rank for trial in self._passing for rank in trial.ranks}
@@ -370,10 +386,6 @@ class Evidence:
         )
 
 
-def _outcome(group: Sequence[int], known: dict[int, RankResult]) -> bool | None:
-    """Return whether a group passed; None when it was not run, or nobody in it failed."""
-    if any(direct_evidence.went_wrong(result) for result in known.values()):
-        return False
-    if len(known) == len(group) and all(result.passed for result in known.values()):
-        return True
-    return None
+def _outcome(known: dict[int, RankResult]) -> Literal[False] | None:
+    """Return that a group failed; None when it was not run, or nobody in it failed."""
+    return False if any(map(direct_evidence.went_wrong, known.values())) else None

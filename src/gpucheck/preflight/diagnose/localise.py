@@ -11,6 +11,7 @@ from gpucheck.preflight.diagnose import plans
 from gpucheck.preflight.diagnose.culprits import Conclusion, culprits
 from gpucheck.preflight.diagnose.evidence import Evidence
 from gpucheck.preflight.diagnose.plans import Plan
+from gpucheck.preflight.diagnose.uncollected import uncollected
 from gpucheck.preflight.model import Backend, Roster, Step, StepResult
 
 __all__ = ["Conclusion", "Limits", "culprits", "next_step"]
@@ -36,6 +37,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """With more ranks than this, pairs are tried before all together."""
 
 
+@uncollected()
 def next_step(roster: Roster, history: Sequence[StepResult], limits: Limits) -> Step | None:
     """Return the next step; None when nothing more can be learnt or is needed.
 

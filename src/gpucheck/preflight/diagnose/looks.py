@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from gpucheck.facts.claims import Confidence
 from gpucheck.facts.preflight import Look, ProcessState
 from gpucheck.findings import rank_hangs
-from gpucheck.language import Sentence, in_series, say
+from gpucheck.language import Sentence, in_series, say, say_many
 from gpucheck.preflight.diagnose.direct import DirectEvidence
 from gpucheck.preflight.model import RankResult, StepResult
 from gpucheck.preflight.spans import pack
@@ -38,6 +38,8 @@ _WAITING = ("_finish",)
 """The function of ``worker/together.py`` in which a rank waits for a collective that it began."""
 _WITNESSES = 2
 _MOST_SPANS = 12
+_LEAST_WAIT = 5.0
+"""Seconds for a processor that say something."""
 
 _GROUPS = {
     "stopped": say("Ranks that a signal had stopped: {count} ({ranks})"),
@@ -89,6 +91,36 @@ def not_begun(known: Sequence[RankResult]) -> list[DirectEvidence]:
             confidence=Confidence.LIKELY, result=outside[0],
         )
     ]  # fmt: skip
+
+
+def lacked_processor(one: RankResult) -> bool:
+    """Whether a rank ran out of time because others used the processors of its host.
+
+    It was ready to run for longer than it ran. A process that hangs waits for something else. If
+    one runs in circles on a busy host, nobody can say that it hangs.
+    """
+    look = one.look
+    if one.status != "timed-out" or look is None or look.state in _HELD:
+        return False
+    wait, cpu = look.wait_seconds or 0.0, look.cpu_seconds or 0.0
+    return wait >= max(_LEAST_WAIT, cpu)
+
+
+def slow_hosts(ranks: Sequence[RankResult]) -> str:
+    """Return what is known of the ranks that lacked a processor, in a sentence."""
+    seen = [one.look for one in ranks if one.look is not None]
+    return say_many(
+        len(ranks),
+        "rank {ranks} ran out of time because its host was too busy: it had used {cpu:.0f} s of "
+        "processor time and waited {wait:.0f} s for a processor; start fewer tasks there, end what "
+        "else runs there, or raise --timeout",
+        "ranks {ranks} ran out of time because their hosts were too busy: on average they had used "
+        "{cpu:.0f} s of processor time and waited {wait:.0f} s for a processor; start fewer tasks "
+        "there, end what else runs there, or raise --timeout",
+        ranks=_spans([one.rank for one in ranks]),
+        cpu=sum(look.cpu_seconds or 0.0 for look in seen) / max(1, len(seen)),
+        wait=sum(look.wait_seconds or 0.0 for look in seen) / max(1, len(seen)),
+    )
 
 
 def in_groups(history: Sequence[StepResult]) -> list[str]:

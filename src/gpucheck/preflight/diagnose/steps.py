@@ -27,7 +27,7 @@ def in_words(done: StepResult) -> str:
     if done.step.env:
         variables = " ".join(f"{k}={v}" for k, v in sorted(done.step.env.items()))
         parts.append(say("with {variables}", variables=variables))
-    results = sorted(done.results.values(), key=lambda one: one.rank)
+    results = [done.results[rank] for rank in sorted(done.results)]
     parts += _went(results)
     parts += _measured([one for one in results if one.passed])
     slowest = max((one.seconds for one in results), default=0.0)
@@ -36,25 +36,27 @@ def in_words(done: StepResult) -> str:
 
 def _went(results: list[RankResult]) -> list[Sentence]:
     """Return how the other ranks ended, with their numbers: the most frequent end first."""
-    ends: dict[str, list[int]] = {}
+    ends: dict[tuple[str, str, str], list[int]] = {}
     for one in results:
-        if not one.passed:
-            kind: str = one.status
-            if one.kind not in ("", one.status):
-                kind = say("{status} ({kind})", status=one.status, kind=one.kind)
-            end = say("{kind} in phase {phase}", kind=kind, phase=one.phase)
-            ends.setdefault(end, []).append(one.rank)
+        if one.status != "passed":
+            ends.setdefault((one.status, one.kind, one.phase), []).append(one.rank)
     most = sorted(ends.items(), key=lambda pair: -len(pair[1]))[:_MOST]
     return [
         say_many(
             len(ranks),
             "{end}: rank {ranks}",
             "{end}: ranks {ranks}",
-            end=end,
+            end=say("{kind} in phase {phase}", kind=_kind(status, kind), phase=phase),
             ranks=words_of(ranks),
         )
-        for end, ranks in most
+        for (status, kind, phase), ranks in most
     ]
+
+
+def _kind(status: str, kind: str) -> str:
+    if kind in ("", status):
+        return status
+    return say("{status} ({kind})", status=status, kind=kind)
 
 
 def _measured(results: list[RankResult]) -> list[Sentence]:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Literal
 
 import msgspec
@@ -91,6 +92,8 @@ def timed(roster: Roster, history: Iterable[StepResult]) -> list[Timed]:
 
 def _of_group(roster: Roster, done: StepResult, group: tuple[int, ...]) -> list[Timed]:
     times = [_times(done.results[rank].measurements) for rank in group]
+    if not all(times):
+        return []
     sizes = set.intersection(*(set(one) for one in times))
     if not sizes:
         return []
@@ -107,10 +110,17 @@ def _times(measurements: Mapping[str, float]) -> dict[int, float]:
     """Return seconds by size in bytes; a time of zero, or no number, is no measurement."""
     found = {}
     for name, value in measurements.items():
-        match = _TIMED.fullmatch(name)
-        if match and 0 < value < float("inf"):
-            found[int(match[1])] = value
+        size = _size_of(name)
+        if size is not None and 0 < value < float("inf"):
+            found[size] = value
     return found
+
+
+@lru_cache(maxsize=1024)
+def _size_of(name: str) -> int | None:
+    """Return the size in the name of a measurement: all ranks have the same few names."""
+    match = _TIMED.fullmatch(name)
+    return int(match[1]) if match else None
 
 
 class Expected(msgspec.Struct, frozen=True, kw_only=True):

@@ -70,6 +70,7 @@ def differences(facts: Facts) -> list[Difference]:
     Python counts by its minor version. Shared memory and the limit of locked memory count only
     where one has less than half of another, because nodes differ a little in their memory.
     """
+    varying = _varying(facts)
     found = [
         _compared("torch", facts, lambda one: one.torch, _grave_unless(_release)),
         _compared("CUDA", facts, lambda one: one.cuda, _grave_unless(_major)),
@@ -78,10 +79,15 @@ def differences(facts: Facts) -> list[Difference]:
         _compared(say("the driver"), facts, lambda one: one.driver),
         _compared("Python", facts, lambda one: _minor(one.python)),
         *_of_hosts(facts),
-        *(_variable(name, facts) for name in (*VARIABLES, *_further(facts, is_of_host=False))),
+        *(
+            _variable(name, facts)
+            for name in (*VARIABLES, *_further(varying, is_of_host=False))
+            if name in varying
+        ),
         *(
             _set_or_not(name, facts)
-            for name in (*VARIABLES_OF_THE_HOST, *_further(facts, is_of_host=True))
+            for name in (*VARIABLES_OF_THE_HOST, *_further(varying, is_of_host=True))
+            if name in varying
         ),
         _size(say("shared memory"), facts, lambda one: one.shm_bytes),
         _size(
@@ -216,13 +222,20 @@ def _variable(name: str, facts: Facts) -> Difference | None:
     )
 
 
-def _further(facts: Facts, *, is_of_host: bool) -> list[str]:
-    """Return the variables of collectives that some task has and no list names."""
+def _varying(facts: Facts) -> set[str]:
+    """Return the variables on which tasks differ: nearly all tasks have the same ones."""
+    kinds = {
+        frozenset(one.variables.items()) for one in facts.values() if one.variables is not None
+    }
+    return {name for one in kinds for name, _value in one ^ next(iter(kinds))}
+
+
+def _further(varying: set[str], *, is_of_host: bool) -> list[str]:
+    """Return those of the variables that are read by collectives, and that no list names."""
     listed = {*VARIABLES, *VARIABLES_OF_THE_HOST, *_OF_THE_RANK}
-    names = {name for one in facts.values() for name in one.variables or ()} - listed
     return sorted(
         name
-        for name in names
+        for name in varying - listed
         if name.startswith(_PREFIXES) and name.endswith(_OF_AN_ADAPTER) == is_of_host
     )
 

@@ -67,12 +67,15 @@ def expectation(one: Timed, groups: Groups, known: Known) -> Expected | None:
     )
 
 
-def report(history: Sequence[StepResult], known: Known) -> list[Bandwidth]:
+def report(
+    history: Sequence[StepResult], known: Known, every: Sequence[Timed] | None = None
+) -> list[Bandwidth]:
     """Return the bandwidths for the report: the slowest and the fastest of each kind of group.
 
-    So a report stays short however many pairs there were.
+    So a report stays short however many pairs there were. ``every`` is what ``timed`` says of the
+    history, if that is known already.
     """
-    every = timed(known.roster, history)
+    every = timed(known.roster, history) if every is None else every
     ends: dict[tuple[str, int, int], list[Timed]] = {}
     for one in sorted(every, key=lambda each: each.busbw):
         ends.setdefault(one.likeness, []).append(one)
@@ -95,18 +98,20 @@ def suspects(history: Sequence[StepResult], known: Known) -> tuple[Group, ...]:
     )
     return tuple(
         group
-        for group, same in _series(history, known).items()
+        for group, same in _series(timed(known.roster, history), known).items()
         if same[0].severity is not None and asked[frozenset(group)] < _TIMES
     )
 
 
-def culprits(history: Sequence[StepResult], known: Known) -> list[Culprit]:
+def culprits(
+    history: Sequence[StepResult], known: Known, every: Sequence[Timed] | None = None
+) -> list[Culprit]:
     """Return the groups that were slow every time, in at least two measurements.
 
     A rank or a node that is in all slow groups, and in at least two, is named; its partners are
-    not.
+    not. ``every`` is what ``timed`` says of the history, if that is known already.
     """
-    series = _series(history, known)
+    series = _series(timed(known.roster, history) if every is None else every, known)
     slow = {
         group: same
         for group, same in series.items()
@@ -119,9 +124,8 @@ def culprits(history: Sequence[StepResult], known: Known) -> list[Culprit]:
     return _gathered(known, slow, series, found)
 
 
-def _series(history: Sequence[StepResult], known: Known) -> dict[Group, list[Judged]]:
+def _series(every: Sequence[Timed], known: Known) -> dict[Group, list[Judged]]:
     """Return the measurements of each group that can be judged, in order."""
-    every = timed(known.roster, history)
     groups = Groups(every)
     series: dict[Group, list[Judged]] = {}
     for one in every:

@@ -85,6 +85,15 @@ class Entrance(msgspec.Struct, frozen=True, kw_only=True):
     notices: tuple[str, ...] = ()
     """What the report should say about where this runs."""
 
+    @property
+    def stays_here(self) -> bool:
+        """Whether all tasks are on one machine and look for the store by a loopback address.
+
+        Task 0 alone may have such an address: some operators set it there only.
+        """
+        is_loopback = self.master_host == "localhost" or self.master_host.startswith("127.")
+        return is_loopback and self.local_tasks == self.tasks
+
 
 class _Place(msgspec.Struct, frozen=True, kw_only=True):
     """The names of the variables in which a launcher gives a task its place."""

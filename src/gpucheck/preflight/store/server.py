@@ -2,33 +2,42 @@
 
 Task 0 runs it in a thread of its own. It carries what each task says of itself, orders, results and
 heartbeats, never tensors. Everything from the network is bounded: connections, keys, the length of
-a line, the size of all values and of unread answers.
+a line, the size of all values and of unread answers. Connections that have not said a valid hello
+have an allowance of their own, so that they keep no task away.
 """
 
 import asyncio
 import os
-import resource
 import socket
 import threading
+import time
+from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 import msgspec
 
 from gpucheck.language import plain, say
-from gpucheck.preflight.store.entries import LONG_KEY, Entries, FullError
+from gpucheck.preflight.store import pace, sockets
+from gpucheck.preflight.store.entries import LONG_KEY, Entries, FullError, Share
 from gpucheck.preflight.store.messages import OF_TASK_0
+from gpucheck.preflight.store.sockets import BACKLOG, OWN_FILES
+from gpucheck.preflight.store.strangers import Strangers, owner
 from gpucheck.preflight.store.wire import (
     KEY_LIMIT,
     LINE_LIMIT,
     PROTOCOL,
+    TOO_MANY,
     VALUE_LIMIT,
     WAIT_LIMIT,
+    WRONG_TOKEN,
     Add,
     Answer,
     Get,
     Greeting,
     Hello,
     Ping,
+    Scene,
     Set,
     StoreError,
     line,
@@ -39,14 +48,25 @@ from gpucheck.preflight.store.wire import (
 
 _HELLO_LIMIT = 4096
 """Bytes of a client's first line: strangers may send no more."""
-_HELLO_SECONDS = 20.0
+_HELLO_SECONDS = 10.0
 _WAITS = 256
 """How many gets of one connection may wait at the same time."""
 _UNREAD = 32 * 1024 * 1024
 """Bytes of answers that a connection may leave unread."""
-_SPARE = 256
-"""Connections beyond the expected clients: strangers, and clients that reconnect."""
-_BACKLOG = 4096
+_SPARE = 64
+"""Connections beyond two for each expected client."""
+_STRANGERS = 128
+"""Connections without a valid hello, beyond the expected clients that have not come yet."""
+_FEW, _MANY = 32, 512
+"""Connections that are tried even with a low limit on open files, and from how many tasks on such a
+limit is refused."""
+_BATCH = 128
+"""Connections that are accepted, and waiting clients that are answered, before others are served.
+"""
+_PULSE = 0.05
+"""Seconds between two looks at how late the server is."""
+_TOLERANCE = 0.05
+"""Seconds by which a timer may be late on any machine."""
 _COUNTER_LIMIT = 2**53
 """Counters stay within the integers that every JSON reader accepts."""
 
@@ -63,7 +83,11 @@ class _Connection(asyncio.Protocol):
     def __init__(self, server: "_Server") -> None:
         self._server = server
         self._nonce = os.urandom(16).hex()
-        self._known = False
+        self._share = Share()
+        self.known = False
+        """Whether it has said a valid hello."""
+        self.address = ""
+        """What stands for the owner of its address."""
         self._rest = bytearray()
         self._full = False
         self._late: asyncio.TimerHandle | None = None
@@ -73,13 +97,13 @@ class _Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)  # noqa: S101  # what a stream server gives
         self._transport = transport
-        if not self._server.enter(self):
-            self._refuse("too many connections")
-            return
+        self.address = owner(str((transport.get_extra_info("peername") or ("",))[0]))
         self._late = asyncio.get_running_loop().call_later(
             _HELLO_SECONDS, self._refuse, "no hello came"
         )
-        transport.write(line(Greeting(PROTOCOL, self._server.run, self._nonce)))
+        run, asks = self._server.scene.run, bool(self._server.token)
+        transport.write(line(Greeting(PROTOCOL, run, self._nonce, asks)))
+        self._server.enter(self)
 
     def connection_lost(self, _exc: Exception | None) -> None:
         if self._late:
@@ -106,6 +130,11 @@ class _Connection(asyncio.Protocol):
         """Answer a request with a JSON text."""
         self._send(Answer(number, msgspec.Raw(value)))
 
+    def send_away(self) -> None:
+        """Close: others need the place."""
+        self._refuse(TOO_MANY)
+        self.stop()
+
     def stop(self) -> None:
         """Close at once."""
         self._transport.abort()
@@ -124,13 +153,13 @@ class _Connection(asyncio.Protocol):
             self._refuse("the line is too long")
 
     def _longest(self) -> int:
-        return LINE_LIMIT if self._known else _HELLO_LIMIT
+        return LINE_LIMIT if self.known else _HELLO_LIMIT
 
     def _take(self, text: bytes) -> None:
         try:
             if len(text) >= self._longest():
                 self._refuse("the line is too long")
-            elif self._known:
+            elif self.known:
                 self._do(_REQUESTS.decode(text))
             else:
                 self._meet(_HELLOS.decode(text))
@@ -139,23 +168,26 @@ class _Connection(asyncio.Protocol):
 
     def _meet(self, hello: Hello) -> None:
         server = self._server
-        if hello.hello != PROTOCOL or hello.run != server.run:
+        if hello.hello != PROTOCOL or hello.run != server.scene.run:
             self._refuse("another run's store")
-        elif not proven(server.token, "client", self._nonce, server.run, hello.proof):
-            self._refuse("wrong token")
+        elif not proven(server.token, "client", self._nonce, server.scene, hello.proof):
+            self._refuse(WRONG_TOKEN)
         else:
-            self._known = True
             if self._late:
                 self._late.cancel()
-            self._send(Answer(0, proof=prove(server.token, "server", hello.nonce, server.run)))
+            if server.welcome(self):
+                proof = prove(server.token, "server", hello.nonce, server.scene)
+                self._send(Answer(0, proof=proof, beat=server.beat))
+            else:
+                self._refuse(TOO_MANY)
 
     def _do(self, request: Set | Get | Add | Ping) -> None:
         try:
             if isinstance(request, Set):
-                self._server.set(request.key, request.value)
+                self._server.set(request.key, request.value, self._share)
                 self.answer(request.id, _NULL)
             elif isinstance(request, Add):
-                self.answer(request.id, self._server.add(request.key, request.amount))
+                self.answer(request.id, self._server.add(request, self._share))
             elif isinstance(request, Get):
                 self._get(request)
             else:
@@ -198,51 +230,71 @@ class _Server:
     Everything but ``lock`` and ``entries`` is for the loop's thread only.
     """
 
-    def __init__(self, run: str, token: str, clients: int) -> None:
-        self.run = run
+    def __init__(self, scene: Scene, token: str, clients: int) -> None:
+        self.scene = scene
         self.token = token
+        self.beat = pace.beat(clients)
         self.lock = threading.Lock()
-        self.entries = Entries()
-        self._connections: set[_Connection] = set()
-        self._most = 2 * clients + _SPARE
+        self.entries = Entries(clients)
+        self._clients = clients
+        self._known: set[_Connection] = set()
+        self._strangers: Strangers[_Connection] = Strangers()
+        self._files = max(sockets.files_allowed() - OWN_FILES, _FEW)
         self._expected: dict[str, dict[tuple[_Connection, int], None]] = {}
 
-    def enter(self, connection: _Connection) -> bool:
-        """Whether there is room for one more connection."""
-        if len(self._connections) >= self._most:
-            return False
-        self._connections.add(connection)
-        return True
+    def enter(self, connection: _Connection) -> None:
+        """Note a new connection; others that are not known either may have to go for it."""
+        self._strangers.add(connection, connection.address)
+        while len(self._strangers) > self._most_strangers:
+            one = self._strangers.next_out()
+            self._strangers.remove(one, one.address)
+            one.send_away()
+
+    def welcome(self, connection: _Connection) -> bool:
+        """Note a connection with a valid hello; whether there is room for it."""
+        self._strangers.remove(connection, connection.address)
+        connection.known = len(self._known) < 2 * self._clients + _SPARE
+        if connection.known:
+            self._known.add(connection)
+        return connection.known
 
     def leave(self, connection: _Connection) -> None:
         """Forget a connection and what it waits for."""
-        self._connections.discard(connection)
+        self._known.discard(connection)
+        self._strangers.remove(connection, connection.address)
         for number in list(connection.waiting):
             self._forget_wait(connection, number)
+
+    @property
+    def _most_strangers(self) -> int:
+        """How many connections may be without a valid hello now; clients come all at once."""
+        missing = max(0, self._clients - len(self._known))
+        return max(1, min(missing + _STRANGERS, self._files - len(self._known)))
 
     def get(self, key: str) -> bytes | None:
         """Return the JSON of a key."""
         with self.lock:
             return self.entries.get(key)
 
-    def set(self, key: str, value: msgspec.Raw) -> None:
+    def set(self, key: str, value: msgspec.Raw, share: Share) -> None:
         """Set a key and answer those who wait for it."""
         if key.startswith(OF_TASK_0):
             raise FullError("only task 0 itself says that")
         text = bytes(value)
         msgspec.json.decode(text)  # whoever gets it must be able to read it
         with self.lock:
-            self.entries.put(key, text)
+            self.entries.put(key, text, share)
         self.tell(key, text)
 
-    def add(self, key: str, amount: int) -> bytes:
+    def add(self, request: Add, share: Share) -> bytes:
         """Add to a counter and return its new value."""
+        key = request.key
         with self.lock:
             old = msgspec.json.decode(self.entries.get(key) or b"0")
-            if not isinstance(old, int) or abs(old + amount) > _COUNTER_LIMIT:
+            if not isinstance(old, int) or abs(old + request.amount) > _COUNTER_LIMIT:
                 raise FullError(f"{key[:KEY_LIMIT]} is no counter, or runs over")
-            text = b"%d" % (old + amount)
-            self.entries.put(key, text)
+            text = b"%d" % (old + request.amount)
+            self.entries.put(key, text, share)
         self.tell(key, text)
         return text
 
@@ -262,7 +314,7 @@ class _Server:
 
     def stop(self) -> None:
         """Close all connections."""
-        for connection in list(self._connections):
+        for connection in (*self._known, *self._strangers):
             connection.stop()
 
     def _forget_wait(self, connection: _Connection, number: int) -> None:
@@ -279,15 +331,19 @@ class Store:
 
     def __init__(self, listener: socket.socket, run: str, token: str, clients: int) -> None:
         self.port: int = listener.getsockname()[1]
-        self._server = _Server(run, token, clients)
+        self._server = _Server(Scene(run, self.port), token, clients)
         self._loop = asyncio.new_event_loop()
         # A stranger's broken connection is no news; the default handler would print it.
         self._loop.set_exception_handler(lambda _loop, _context: None)
         self._listening = self._loop.run_until_complete(
             self._loop.create_server(
-                lambda: _Connection(self._server), sock=listener, backlog=_BACKLOG
+                lambda: _Connection(self._server), sock=listener, backlog=_BATCH
             )
         )
+        listener.listen(BACKLOG)  # asyncio takes one number for both
+        self._delay = 0.0
+        self._due = time.monotonic()
+        self._pulse()
         self._thread = threading.Thread(target=self._loop.run_forever, name="store", daemon=True)
         self._thread.start()
 
@@ -307,21 +363,30 @@ class Store:
     @classmethod
     def open(
         cls, port_wanted: int | None, master_port: int | None, run: str, token: str = "",
-        clients: int = 64,
+        clients: int = 64, *, here: bool = False,
     ) -> "Store":  # fmt: skip
-        """Listen on all interfaces: on ``--port``, or on the first free port behind MASTER_PORT.
+        """Listen on ``--port``, or on the first free port behind MASTER_PORT.
 
         ``clients`` is the number of expected connections. For many, this process may open more
-        files from now on.
+        files from now on. It listens on all interfaces, or ``here``, on this machine only.
 
         Raises:
             StoreError: no port is free, or the one that is wanted is not.
         """
-        _allow_files(clients)
+        sockets.allow_files(3 * clients + _SPARE + _STRANGERS + OWN_FILES)
+        if (most := sockets.files_allowed()) < clients + OWN_FILES and clients > _MANY:
+            raise StoreError(
+                say(
+                    "{tasks} tasks need as many connections, and task 0 may open only {files} "
+                    "files: raise its hard limit (ulimit -Hn)",
+                    tasks=clients,
+                    files=most,
+                )
+            )
         why: str = say("no port is left behind it")
         for port in ports(port_wanted, master_port) or ((0,) if master_port is None else ()):
             try:
-                listener = _listen(port)
+                listener = sockets.listen(port, here=here)
             except OSError as error:
                 why = error.strerror or str(error)
             else:
@@ -348,26 +413,41 @@ class Store:
         Raises:
             StoreError: the store takes no more.
         """
-        text = msgspec.json.encode(value, enc_hook=plain)
-        if len(text) > VALUE_LIMIT:
-            raise StoreError(
-                say(
-                    "the value of {key} has {size} bytes, more than a line takes",
-                    key=key,
-                    size=len(text),
-                )
-            )
+        self.put_all({key: value})
+
+    def put_all(self, values: Mapping[str, Any]) -> None:
+        """Set many keys: for thousands of tasks this takes the lock, and wakes the server, once.
+
+        Raises:
+            StoreError: the store takes no more.
+        """
+        texts = {key: _encoded(key, value) for key, value in values.items()}
         try:
             with self._server.lock:
-                self._server.entries.put(key, text)
+                for key, text in texts.items():
+                    self._server.entries.put(key, text)
         except FullError as error:
             raise StoreError(str(error)) from error
-        self._loop.call_soon_threadsafe(self._server.tell, key, text)
+        self._loop.call_soon_threadsafe(self._tell, iter(texts.items()))
 
     def under(self, prefix: str) -> dict[str, bytes]:
         """Return the JSON of all keys that start so, by the rest of the key."""
         with self._server.lock:
             return {key[len(prefix) :]: text for key, text in self._server.entries.under(prefix)}
+
+    def news(self, folder: str) -> dict[str, bytes]:
+        """Return what was set in a folder since this was asked last, by the rest of the key."""
+        with self._server.lock:
+            found = self._server.entries.news(folder)
+        return {key[len(folder) + 1 :]: text for key, text in found}
+
+    @property
+    def delay(self) -> float:
+        """For how many seconds in all the server has not come to reading what had arrived.
+
+        It does not count against a task that nothing was heard from it in that time.
+        """
+        return self._delay + max(0.0, time.monotonic() - self._due - _TOLERANCE)
 
     def close(self) -> None:
         """Close the port and all connections."""
@@ -378,24 +458,35 @@ class Store:
         if not self._thread.is_alive():
             self._loop.close()
 
+    def _tell(self, texts: Iterator[tuple[str, bytes]]) -> None:
+        """Answer those who wait for the keys, some at a time: others are served meanwhile."""
+        some = list(islice(texts, _BATCH))
+        for key, text in some:
+            self._server.tell(key, text)
+        if some:
+            self._loop.call_soon(self._tell, texts)
+
+    def _pulse(self) -> None:
+        """Note how late the loop is: each time around it reads all connections."""
+        now = time.monotonic()
+        self._delay += max(0.0, now - self._due - _TOLERANCE)
+        self._due = now + _PULSE
+        self._loop.call_later(_PULSE, self._pulse)
+
     def _end(self) -> None:
         self._listening.close()
         self._server.stop()
         self._loop.call_soon(self._loop.stop)
 
 
-def _listen(port: int) -> socket.socket:
-    if socket.has_dualstack_ipv6():
-        return socket.create_server(
-            ("", port), family=socket.AF_INET6, dualstack_ipv6=True, backlog=_BACKLOG
+def _encoded(key: str, value: Any) -> bytes:  # noqa: ANN401  # JSON data or structs of it
+    text = msgspec.json.encode(value, enc_hook=plain)
+    if len(text) > VALUE_LIMIT:
+        raise StoreError(
+            say(
+                "the value of {key} has {size} bytes, more than a line takes",
+                key=key,
+                size=len(text),
+            )
         )
-    return socket.create_server(("", port), backlog=_BACKLOG)
-
-
-def _allow_files(clients: int) -> None:
-    """Let this process open a file for each client, as far as it may."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = 2 * clients + 2 * _SPARE
-    if clients > _SPARE and soft != resource.RLIM_INFINITY and soft < wanted:
-        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    return text

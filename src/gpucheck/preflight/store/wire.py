@@ -2,8 +2,9 @@
 
 The server speaks first: ``{"gpucheck":"store/1","run":RUN,"nonce":NONCE}``. The client answers with
 a hello: the run, a nonce of its own and, where the run has a token, its proof. The server's first
-answer carries the server's proof. A proof is an HMAC of the other side's nonce, so that somebody
-who only listens, or opens a port, learns no token.
+answer carries the server's proof, and how often it wants a heartbeat. A proof is an HMAC of the
+other side's nonce and of the port, so that somebody who listens learns no token, and somebody who
+opens another port cannot pass the proofs on.
 """
 
 import hmac
@@ -25,6 +26,8 @@ WAIT_LIMIT = 3600.0
 _LAST_PORT = 65535
 PORTS = 8
 """How many ports behind MASTER_PORT are tried."""
+WRONG_TOKEN, TOO_MANY = "wrong token", "too many connections"
+"""Two refusals that a client understands."""
 
 
 class StoreError(Exception):
@@ -37,6 +40,8 @@ class Greeting(msgspec.Struct, frozen=True):
     gpucheck: str
     run: str
     nonce: str
+    asks: bool = False
+    """Whether the server has a token, so that it wants a proof."""
 
 
 class Hello(msgspec.Struct, frozen=True):
@@ -85,6 +90,8 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
     value: msgspec.Raw = msgspec.Raw(b"null")
     error: str = ""
     proof: str = ""
+    beat: float = 0.0
+    """In the answer to the hello: the seconds between two heartbeats that the server wants."""
 
 
 def line(message: Any) -> bytes:  # noqa: ANN401  # any struct or JSON data
@@ -92,17 +99,24 @@ def line(message: Any) -> bytes:  # noqa: ANN401  # any struct or JSON data
     return msgspec.json.encode(message, enc_hook=plain) + b"\n"
 
 
-def prove(token: str, side: str, nonce: str, run: str) -> str:
+class Scene(msgspec.Struct, frozen=True):
+    """What a proof is about, besides the nonce."""
+
+    run: str
+    port: int
+
+
+def prove(token: str, side: str, nonce: str, scene: Scene) -> str:
     """Return the proof that a side (``client`` or ``server``) knows the token; "" without one."""
     if not token:
         return ""
-    text = f"{PROTOCOL}\0{side}\0{nonce}\0{run}"
+    text = f"{PROTOCOL}\0{side}\0{nonce}\0{scene.run}\0{scene.port}"
     return hmac.new(token.encode("utf-8", "surrogateescape"), text.encode(), "sha256").hexdigest()
 
 
-def proven(token: str, side: str, nonce: str, run: str, proof: str) -> bool:
+def proven(token: str, side: str, nonce: str, scene: Scene, proof: str) -> bool:
     """Whether the proof is right; without a token any proof is."""
-    wanted = prove(token, side, nonce, run)
+    wanted = prove(token, side, nonce, scene)
     return not wanted or hmac.compare_digest(wanted.encode(), proof.encode())
 
 

@@ -47,6 +47,7 @@ def seen(looks: Looks | None, printed: str, *, killed: bool) -> Look | None:
         state=_state(*looks.worker),
         zygote=_state(*looks.zygote),
         cpu_seconds=looks.cpu,
+        wait_seconds=looks.waited,
         wchan=_call(last.wchan) if last is not None else "",
         syscall=_number(last.syscall) if last is not None else None,
         kernel=tuple(_KERNEL.findall(last.kernel)[:_CALLS]) if last is not None else (),

@@ -18,7 +18,7 @@ from gpucheck.language import say
 from gpucheck.machine.worker_pool.messages import Message
 from gpucheck.machine.worker_pool.spawners import StartProgram
 from gpucheck.preflight.model import RootCause, TaskFacts
-from gpucheck.preflight.store import messages
+from gpucheck.preflight.store import messages, pace
 from gpucheck.preflight.store.messages import (
     Dismissal,
     Heartbeat,
@@ -37,9 +37,9 @@ from gpucheck.preflight.task.rank_workers import RankWorkers
 from gpucheck.preflight.task.step_run import StepRun, StoreConnection
 
 TICK = 0.02
-_BEAT = 1.0
 _SILENCE = 15.0
-"""After this many seconds without a message, the store is considered gone."""
+"""After this many seconds without a message, the store is considered gone; in large jobs after as
+many more as ``pace.silence`` says."""
 _LONG = 600.0
 _TOGETHER = 5.0
 """How long task 0 waits for the others to leave with the verdict."""
@@ -57,6 +57,8 @@ class Connection(StoreConnection, Protocol):
     """The client of the store."""
 
     lost: str
+    beat: float
+    """The seconds between two heartbeats."""
     last_heard: float
     local_address: str
 
@@ -237,10 +239,11 @@ class Supervisor:
             return ExitReason(reason="signal", detail=say("it was told to end (SIGTERM)"))
         if why := self._store.lost or self._not_understood:
             return ExitReason(reason="store-lost", detail=why)
-        if now - self._store.last_heard > _SILENCE:
+        silence = pace.silence(_SILENCE, self._store.beat)
+        if now - self._store.last_heard > silence:
             return ExitReason(
                 reason="store-lost",
-                detail=say("no answer from the store for {seconds:.0f} s", seconds=_SILENCE),
+                detail=say("no answer from the store for {seconds:.0f} s", seconds=silence),
             )
         if now > self._place.end:
             return ExitReason(reason="time", detail=say("the time limit of the run was reached"))
@@ -376,7 +379,7 @@ class Supervisor:
         now = time.monotonic()
         if now < self._beat_at:
             return
-        self._beat_at = now + _BEAT
+        self._beat_at = now + self._store.beat
         if self._place.absent:
             self._store.ping()
             return
