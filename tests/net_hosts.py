@@ -53,6 +53,7 @@ class Hosts:
     def __init__(self, names: Sequence[str], domain: str) -> None:
         self._stem = f"gpucheck-{os.getpid()}-{next(_NUMBERS)}-"
         self.names = tuple(names)
+        self.master = self.names[0]
         self.addresses = tuple(f"10.77.0.{number}" for number in range(1, len(names) + 1))
         self._domain = domain
         self._started: list[subprocess.Popen[str]] = []
@@ -92,6 +93,13 @@ class Hosts:
             _do(*tc, "class", "replace", *at, "classid", number, "htb", "rate", f"{mbit}mbit")
             to = ["u32", "match", "ip", "dst", f"{self.addresses[there]}/32", "flowid", number]
             _do(*tc, "filter", "add", *at, "protocol", "ip", "prio", str(there + 1), *to)
+
+    def slow_down(self, host: int, mbit: float) -> None:
+        """Let so many megabits a second through between a host and all others, each way."""
+        middle = f"{self._stem}middle"
+        shape = ["root", "tbf", "rate", f"{mbit}mbit", "burst", "16kb", "latency", "400ms"]
+        _do("tc", "-n", self.space(host), "qdisc", "replace", "dev", "eth0", *shape)
+        _do("tc", "-n", middle, "qdisc", "replace", "dev", f"to{host}", *shape)
 
     def power_off(self, host: int) -> None:
         """Take a host away: its link first, so that no farewell gets out, then its processes."""

@@ -27,9 +27,11 @@ from gpucheck.preflight.figures import (
     drift,
     idle,
     limits,
+    pair_rounds,
     policy,
     slow,
     slow_links,
+    stragglers,
 )
 from gpucheck.preflight.figures.baseline import Baseline
 from gpucheck.preflight.figures.policy import Requirements
@@ -140,7 +142,10 @@ class Judgement:
                 number=number, kind="alone", groups=tuple((rank,) for rank in ranks),
                 backend=backend, seconds=limit.alone_seconds, tests=limit.tests, repeats=True,
             )  # fmt: skip
-        groups = disjoint(slow_links.suspects(heard.history, self._known(heard)))
+        known = self._known(heard)
+        if (pairs := pair_rounds.next_step(heard.history, known, limit)) is not None:
+            return pairs
+        groups = disjoint(slow_links.suspects(heard.history, known))
         living = set(heard.roster.living)
         groups = [group for group in groups if living.issuperset(group)]
         if not groups:
@@ -149,12 +154,14 @@ class Judgement:
         return Step(
             number=number, kind=kinds[-1] if kinds else "pairs", groups=tuple(groups),
             backend=backend, seconds=limit.first_seconds, repeats=True,
+            sizes=pair_rounds.sizes_of(heard.history, groups[0]),
         )  # fmt: skip
 
     def _known(self, heard: Heard) -> Known:
         return Known(
             roster=heard.roster, facts=heard.facts, table=self._tables.get(BusBandwidths),
             backend=self._wanted.backend, baseline=_baseline(heard.facts),
+            late=stragglers.ranks(heard.roster, heard.history),
         )  # fmt: skip
 
     def _section(self, heard: Heard) -> Preflight:
@@ -175,6 +182,8 @@ class Judgement:
                 if not _is_late(one, late)
             ),
             *slow.culprits(roster, history, known.baseline),
+            *stragglers.culprits(roster, history),
+            *stragglers.throttled(roster, heard.facts),
             *slow_links.culprits(history, known),
             *limits.culprits(roster, heard.facts, collective_failed=failed),
             *drift.culprits(roster, heard.facts),
@@ -195,6 +204,7 @@ class Judgement:
             notices=[
                 *(idle.notices(roster, heard.facts) if wanted.backend == "nccl" else ()),
                 *heard.malformed,
+                *([_not_measured(heard.not_measured)] if heard.not_measured else ()),
             ],
             finished=not heard.stopped_because,
             stopped_because=heard.stopped_because,
@@ -220,7 +230,7 @@ class Judgement:
             return ""
         return clauses(
             policy.unknown(
-                self._wanted.requirements, heard.facts,
+                self._wanted.requirements, heard.facts, ranks=len(heard.roster.ranks),
                 timed=bandwidth.timed(heard.roster, heard.history),
                 readings=slow.readings(heard.roster, heard.history, known.baseline),
             )
@@ -319,6 +329,10 @@ def _baseline(facts: Mapping[int, TaskFacts]) -> Baseline | None:
         gpus.update(one.gpus)
         groups.update(one.groups)
     return Baseline(gpus=gpus, groups=groups)
+
+
+def _not_measured(why: str) -> str:
+    return say("Who is slow was not measured to the end: {why}", why=why)
 
 
 def _guilty(found: Iterable[Culprit]) -> frozenset[int]:

@@ -15,8 +15,9 @@ from gpucheck.facts.nvml import Nvml
 from gpucheck.facts.snapshot import Snapshot, decode
 from gpucheck.language import say
 from gpucheck.machine import Host
+from gpucheck.machine.processor_limit import ProcessorLimit
 from gpucheck.machine.supervised import Supervised
-from gpucheck.preflight.model import Device, TaskFacts
+from gpucheck.preflight.model import Device, TaskFacts, Throttling
 from gpucheck.probes.system import environment, limits
 
 _UNLISTED = ("NCCL_", "GLOO_", "FI_")
@@ -94,6 +95,16 @@ def with_census(facts: TaskFacts, said: dict[str, Any], *, cuda: bool) -> TaskFa
         problem=str(why or "")[:500],
         kind="no-device" if why else "",
     )
+
+
+def with_limit(facts: TaskFacts, limit: ProcessorLimit | None) -> TaskFacts:
+    """Add what a limit on processor time did to the task; None without one."""
+    if limit is None:
+        return facts
+    throttling = Throttling(
+        periods=limit.periods, throttled=limit.throttled, processors=limit.processors
+    )
+    return msgspec.structs.replace(facts, throttling=throttling)
 
 
 def _devices(said: object) -> list[Device] | None:

@@ -11,7 +11,7 @@ from gpucheck.machine.supervised import TERMINATE
 from gpucheck.machine.worker_pool.exits import worker_exit
 from gpucheck.machine.worker_pool.messages import Message
 from gpucheck.machine.worker_pool.process import StopReason, WorkerProcess
-from gpucheck.preflight.model import RankResult
+from gpucheck.preflight.model import Pace, RankResult
 from gpucheck.preflight.store.messages import check_data
 from gpucheck.preflight.task import looks
 
@@ -220,6 +220,7 @@ def read_answer(message: Message) -> RankResult | None:
                 for name, value in list(measured.items())[:100]
                 if isinstance(value, (int, float))
             },
+            pace=msgspec.convert(message.get("pace"), Pace | None),
             data=_checked(message.get("data") or {}),
         )
     except (KeyError, TypeError, ValueError, AttributeError):
