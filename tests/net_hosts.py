@@ -101,6 +101,31 @@ class Hosts:
         _do("tc", "-n", self.space(host), "qdisc", "replace", "dev", "eth0", *shape)
         _do("tc", "-n", middle, "qdisc", "replace", "dev", f"to{host}", *shape)
 
+    def let_nobody_in(self, host: int) -> None:
+        """Lose whatever opens a connection to a host; those that it opens itself work."""
+        tc, at = ["tc", "-n", f"{self._stem}middle"], ["dev", f"to{host}"]
+        _do(*tc, "qdisc", "replace", *at, "root", "handle", "1:", "htb")
+        _do(*tc, "class", "add", *at, "parent", "1:", "classid", "1:1", "htb", "rate", "1kbit")
+        _do(*tc, "qdisc", "add", *at, "parent", "1:1", "bfifo", "limit", "1")
+        # Of a TCP header's flags (its 14th byte) SYN is set, and ACK is not.
+        opens = ["match", "ip", "protocol", "6", "0xff", "match", "u8", "0x02", "0x12", "at", "33"]
+        _do(
+            *tc,
+            "filter",
+            "add",
+            *at,
+            "parent",
+            "1:",
+            "protocol",
+            "ip",
+            "prio",
+            "1",
+            "u32",
+            *opens,
+            "flowid",
+            "1:1",
+        )
+
     def power_off(self, host: int) -> None:
         """Take a host away: its link first, so that no farewell gets out, then its processes."""
         _ip("-n", self.space(host), "link", "set", "eth0", "down")

@@ -7,7 +7,7 @@ from pathlib import Path
 import net_hosts
 import pytest
 from broken_torch import break_torch
-from cpu_limit import limited, missing
+from control_groups import limited, missing
 from net_jobs import Job, Names, named
 
 pytestmark = [

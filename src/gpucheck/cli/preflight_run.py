@@ -19,8 +19,10 @@ from gpucheck.cli.preflight_lines import ProgressLine, print_line
 from gpucheck.cli.run import open_tables
 from gpucheck.cli.selftests import test_names
 from gpucheck.cli.text import (
+    NO_ROOM,
     RefusedError,
     colored,
+    no_room,
     page_width,
     printable,
     refuse_unwritable,
@@ -41,7 +43,7 @@ from gpucheck.preflight.session import Policy, Session, Settings
 from gpucheck.preflight.store.wire import StoreError
 from gpucheck.preflight.task.supervisor import ExitReason
 
-_INCONCLUSIVE, _HIGHEST = 3, 5
+_INCONCLUSIVE, _MISCONFIGURED, _HIGHEST = 3, 4, 5
 _LATE, _AFTER_SIGNAL, _LOOK = 5.0, 9.0, 0.25
 """Seconds after the time limit, and after a SIGTERM, until the process ends itself by force; and
 the interval of the check."""
@@ -101,6 +103,11 @@ class Run:
         except StoreError as error:
             self._say(say("inconclusive: {why}", why=words_of(error)))
             return self._status
+        except OSError as error:
+            if error.errno not in NO_ROOM:
+                raise
+            self._say(say("misconfigured: {why}", why=no_room(error)))
+            return _MISCONFIGURED
         # A launcher ends the other tasks as soon as one has left: results are written all the same.
         signal.signal(signal.SIGTERM, lambda _number, _frame: signal.alarm(_FAREWELL))
         try:

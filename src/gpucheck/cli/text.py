@@ -1,5 +1,6 @@
 """Text output of the command line: colour, stream or file, control characters."""
 
+import errno
 import os
 import sys
 from typing import Any
@@ -57,6 +58,17 @@ def words_of(error: Exception, *, limit: int = 300) -> str:
     """Return what an error says, without control characters; a sentence of ours stays one."""
     said = error.args[0] if error.args else None
     return printable(said if isinstance(said, Sentence) else str(error), limit=limit)
+
+
+NO_ROOM = (errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+"""Numbers of the errors by which the system refuses another file, process, or memory."""
+
+
+def no_room(error: OSError) -> Sentence:
+    """Return the sentence about such an error."""
+    return say(
+        "a limit on processes, files or memory leaves no room to work: {why}", why=error.strerror
+    )
 
 
 def page_width(options: dict[str, Any]) -> int | None:

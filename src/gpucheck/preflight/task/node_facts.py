@@ -15,7 +15,7 @@ from gpucheck.facts.nvml import Nvml
 from gpucheck.facts.snapshot import Snapshot, decode
 from gpucheck.language import say
 from gpucheck.machine import Host
-from gpucheck.machine.processor_limit import ProcessorLimit
+from gpucheck.machine.control_groups import ProcessorLimit
 from gpucheck.machine.supervised import Supervised
 from gpucheck.preflight.model import Device, TaskFacts, Throttling
 from gpucheck.probes.system import environment, limits

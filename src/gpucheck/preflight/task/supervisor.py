@@ -15,7 +15,7 @@ from gpucheck.facts import builtins
 from gpucheck.facts.preflight import Look
 from gpucheck.facts.snapshot import Snapshot
 from gpucheck.language import say
-from gpucheck.machine.processor_limit import processor_limits, throttled_since
+from gpucheck.machine.control_groups import processor_limits, throttled_since
 from gpucheck.machine.worker_pool.messages import Message
 from gpucheck.machine.worker_pool.spawners import StartProgram
 from gpucheck.preflight.model import RootCause, TaskFacts

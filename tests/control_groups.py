@@ -1,4 +1,4 @@
-"""A limit on processor time, as a batch system or a container sets it: a control group."""
+"""Limits on processor time and processes, as a batch system sets them: control groups."""
 
 import contextlib
 import time
@@ -9,6 +9,7 @@ from uuid import uuid4
 import msgspec
 
 _FIRST, _SECOND = Path("/sys/fs/cgroup/cpu"), Path("/sys/fs/cgroup")
+_PROCESSES = Path("/sys/fs/cgroup/pids")
 _PERIOD = 100_000
 """Microseconds."""
 
@@ -50,6 +51,23 @@ def limited(processors: float) -> Iterator[Group]:
             (folder / "cpu.cfs_quota_us").write_text(str(quota))
         else:
             (folder / "cpu.max").write_text(f"{quota} {_PERIOD}")
+        yield Group(folder)
+    finally:
+        _remove(folder)
+
+
+@contextlib.contextmanager
+def few_processes(most: int) -> Iterator[Group]:
+    """Have a group that may have so many processes and threads.
+
+    Raises:
+        OSError: this system lets nobody make one here.
+    """
+    root = _PROCESSES if _PROCESSES.is_dir() else _SECOND
+    folder = root / f"gpucheck-{uuid4().hex}"
+    folder.mkdir()
+    try:
+        (folder / "pids.max").write_text(str(most))
         yield Group(folder)
     finally:
         _remove(folder)

@@ -1,11 +1,13 @@
-"""What the limits of control groups on processor time do to this process.
+"""What the limits of control groups on processor time and on processes do to this process.
 
-The kernel counts, for each group with a limit, its periods and those in which the group had used up
-its share (Linux, Documentation/scheduler/sched-bwc.rst and admin-guide/cgroup-v2.rst).
+The kernel counts, for each group with a limit on processor time, its periods and those in which the
+group had used up its share. For each limit on processes it counts how often it refused one (Linux,
+Documentation/scheduler/sched-bwc.rst, admin-guide/cgroup-v2.rst and cgroup-v1/pids.rst).
 """
 
 import contextlib
 import os
+from collections.abc import Iterator
 
 import msgspec
 
@@ -29,15 +31,8 @@ class ProcessorLimit(msgspec.Struct, frozen=True, kw_only=True):
 
 def processor_limits() -> dict[str, ProcessorLimit]:
     """Return what is known of the group of this process and of those around it, by their folder."""
-    found = {}
-    for line in _read(_OWN).splitlines():
-        parts = line.split(":", 2)
-        if len(parts) == 3 and "cpu" in (parts[1] or "cpu").split(","):  # noqa: PLR2004
-            for folder in _folders(parts[1], parts[2]):
-                limit = _limit(folder)
-                if limit is not None:
-                    found[folder] = limit
-    return found
+    limits = ((folder, _limit(folder)) for folder in _groups("cpu"))
+    return {folder: limit for folder, limit in limits if limit is not None}
 
 
 def throttled_since(before: dict[str, ProcessorLimit]) -> ProcessorLimit | None:
@@ -54,11 +49,29 @@ def throttled_since(before: dict[str, ProcessorLimit]) -> ProcessorLimit | None:
     return max(since, key=lambda one: one.throttled, default=None)
 
 
-def _folders(controllers: str, path: str) -> list[str]:
+def refused_processes() -> int:
+    """Return how often a group of this process, or around it, was refused a process or thread."""
+    total = 0
+    for folder in _groups("pids"):
+        words = _read(f"{folder}/pids.events").split()
+        if len(words) > 1 and words[0] == "max":
+            total += whole_number(words[1]) or 0
+    return total
+
+
+def _groups(controller: str) -> Iterator[str]:
+    """Yield the folders of the group of this process and of those around it."""
+    for line in _read(_OWN).splitlines():
+        parts = line.split(":", 2)
+        if len(parts) == 3 and controller in (parts[1] or controller).split(","):  # noqa: PLR2004
+            yield from _folders(parts[1], parts[2], controller)
+
+
+def _folders(controllers: str, path: str, controller: str) -> list[str]:
     """Return the folders of a group and of those around it, the innermost first."""
     root = f"{_MOUNT}/{controllers}".rstrip("/")
     if not os.path.isdir(root):  # noqa: PTH112  # a string is all that is needed
-        root = f"{_MOUNT}/cpu"
+        root = f"{_MOUNT}/{controller}"
     parts = [one for one in path.split("/") if one not in ("", "..")][:_MOST_GROUPS]
     return ["/".join([root, *parts[:count]]) for count in range(len(parts), -1, -1)]
 
