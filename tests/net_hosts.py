@@ -109,22 +109,8 @@ class Hosts:
         _do(*tc, "qdisc", "add", *at, "parent", "1:1", "bfifo", "limit", "1")
         # Of a TCP header's flags (its 14th byte) SYN is set, and ACK is not.
         opens = ["match", "ip", "protocol", "6", "0xff", "match", "u8", "0x02", "0x12", "at", "33"]
-        _do(
-            *tc,
-            "filter",
-            "add",
-            *at,
-            "parent",
-            "1:",
-            "protocol",
-            "ip",
-            "prio",
-            "1",
-            "u32",
-            *opens,
-            "flowid",
-            "1:1",
-        )
+        parent = ["parent", "1:", "protocol", "ip", "prio", "1"]
+        _do(*tc, "filter", "add", *at, *parent, "u32", *opens, "flowid", "1:1")
 
     def power_off(self, host: int) -> None:
         """Take a host away: its link first, so that no farewell gets out, then its processes."""

@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import subprocess
 import sys
 import time
@@ -49,10 +50,16 @@ class Job:
     ) -> None:
         """Start it; ``env`` and ``around``: variables, and a command in front, of some hosts."""
         self.count = len(net.names)
+        port = random.randrange(20000, 29000)  # noqa: S311  # another job may run on this machine
         self.begun = time.monotonic()
         self.net = net
         paths = os.pathsep.join([SOURCES, *([str(site)] if site else [])])
-        told = {"WORLD_SIZE": str(self.count), "MASTER_ADDR": net.master, "PYTHONPATH": paths}
+        told = {
+            "WORLD_SIZE": str(self.count),
+            "MASTER_ADDR": net.master,
+            "MASTER_PORT": str(port),
+            "PYTHONPATH": paths,
+        }
         command = [
             sys.executable, "-m", "gpucheck", "preflight", "--device", "cpu", "--ranks", "1",
             "--python", sys.executable, "--format", "json", *options,

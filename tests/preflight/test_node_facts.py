@@ -2,8 +2,9 @@
 
 import pytest
 
+from gpucheck.facts import Answer
 from gpucheck.machine import LiveHost
-from gpucheck.preflight.task.node_facts import first_facts
+from gpucheck.preflight.task.node_facts import NodeCheck, first_facts
 
 
 def variables(monkeypatch: pytest.MonkeyPatch, **env: str) -> dict[str, str]:
@@ -30,3 +31,33 @@ def test_names_that_are_none_of_theirs_are_left_out(monkeypatch: pytest.MonkeyPa
     assert {"FIX_ME", "MY_TOKEN", "NCCL_odd"}.isdisjoint(found)
     assert all(len(value) < 10_000 for value in found.values())
     assert len(found) < 300
+
+
+class Endless:
+    """A program that never ends."""
+
+    def __init__(self) -> None:
+        self.abandoned = False
+
+    def status(self) -> int | None:
+        return None
+
+    def said(self) -> bytes:
+        return b""
+
+    def abandon(self) -> None:
+        self.abandoned = True
+
+
+def test_a_check_of_the_node_that_never_ends_is_waited_for_in_its_time_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    child, now = Endless(), [100.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    check = NodeCheck(lambda _argv: Answer(value=child), "python3", 10.0)  # type: ignore[arg-type]
+    now[0] += 12.0
+    assert not check.tick()
+    now[0] += 4.0
+    assert check.tick()
+    assert (check.done, child.abandoned, check.snapshot) == (True, True, None)
+    assert "did not end in its time" in check.problem

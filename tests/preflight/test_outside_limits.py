@@ -1,4 +1,4 @@
-"""Limits, closed hosts and broken imports on one host of a real job: no machine is called broken."""
+"""Limits, closed hosts and broken imports on one host of a real job: misconfigured, not broken."""
 
 import importlib.util
 import random

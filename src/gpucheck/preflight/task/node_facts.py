@@ -3,6 +3,7 @@
 import hashlib
 import re
 import sys
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -29,6 +30,8 @@ _COLLECTIVE = ("NCCL_", "TORCH_", "GLOO_", "CUDA_", "PYTORCH_", "OMP_", "FI_", "
 _PORTS = "/sys/class/infiniband/*/ports/*/state"
 _LONGEST = 4 * 1024 * 1024
 _LONGEST_VALUE = 8192
+_LATE = 5.0
+"""Seconds beyond its own limit until it is ended: nobody may wait for it longer."""
 
 
 def first_facts(host: Host, task: int, *, node: int | None, pid: int) -> TaskFacts:
@@ -146,6 +149,7 @@ class NodeCheck:
         self.snapshot: Snapshot | None = None
         self.problem = ""
         self._said = b""
+        self._end = time.monotonic() + seconds + _LATE
         argv = [sys.executable, "-m", "gpucheck", "collect", "--no-redact", "--python", python]
         answer = start([*argv, "--timeout", f"{seconds:.0f}"])
         self._child = answer.value
@@ -158,9 +162,13 @@ class NodeCheck:
             return True
         status = self._child.status()
         self._said = (self._said + self._child.said())[: _LONGEST + 1]
-        if status is None:
+        if status is None and time.monotonic() < self._end:
             return False
         self.done = True
+        if status is None:
+            self._child.abandon()
+            self.problem = say("gpucheck collect did not end in its time")
+            return True
         if status != 0 or len(self._said) > _LONGEST:
             self.problem = say("gpucheck collect ended with {status}", status=status)
             return True
