@@ -54,7 +54,7 @@ def test_a_check_of_the_node_that_never_ends_is_waited_for_in_its_time_only(
 ) -> None:
     child, now = Endless(), [100.0]
     monkeypatch.setattr("time.monotonic", lambda: now[0])
-    check = NodeCheck(lambda _argv: Answer(value=child), "python3", 10.0)  # type: ignore[arg-type]
+    check = NodeCheck(lambda _argv: Answer(value=child, source="x"), "python3", 10.0)  # type: ignore[arg-type]
     now[0] += 12.0
     assert not check.tick()
     now[0] += 4.0

@@ -91,6 +91,11 @@ class Run:
         self._watch()
         try:
             return self._run()
+        except OSError as error:
+            if error.errno not in NO_ROOM:
+                raise
+            self._say(say("misconfigured: {why}", why=no_room(error)), err=True)
+            return _MISCONFIGURED
         finally:
             _flush()  # it may block, so the watchdog still looks
             self._over.set()
@@ -103,11 +108,6 @@ class Run:
         except StoreError as error:
             self._say(say("inconclusive: {why}", why=words_of(error)))
             return self._status
-        except OSError as error:
-            if error.errno not in NO_ROOM:
-                raise
-            self._say(say("misconfigured: {why}", why=no_room(error)))
-            return _MISCONFIGURED
         # A launcher ends the other tasks as soon as one has left: results are written all the same.
         signal.signal(signal.SIGTERM, lambda _number, _frame: signal.alarm(_FAREWELL))
         try:
@@ -391,7 +391,7 @@ class Run:
         if self._line is not None:
             self._line.show(what, time.monotonic() - self._begun)
 
-    def _say(self, sentence: str) -> None:
+    def _say(self, sentence: str, *, err: bool = False) -> None:
         """Print the one line of a task without a verdict; only one task of each node does."""
         if self._entrance.local == 0:
             task, node = self._entrance.task, self._host.identity().node
@@ -399,7 +399,7 @@ class Run:
                 "gpucheck preflight: task {task} on {host}: {what}",
                 task=task, host=node, what=sentence,
             )  # fmt: skip
-            print_line(line, err=False)
+            print_line(line, err=err)
 
     def _note(self, sentence: str) -> None:
         if sentence and not self._options["quiet"]:
