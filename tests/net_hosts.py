@@ -53,6 +53,7 @@ class Hosts:
     def __init__(self, names: Sequence[str], domain: str) -> None:
         self._stem = f"gpucheck-{os.getpid()}-{next(_NUMBERS)}-"
         self.names = tuple(names)
+        self.master = self.names[0]
         self.addresses = tuple(f"10.77.0.{number}" for number in range(1, len(names) + 1))
         self._domain = domain
         self._started: list[subprocess.Popen[str]] = []
@@ -92,6 +93,24 @@ class Hosts:
             _do(*tc, "class", "replace", *at, "classid", number, "htb", "rate", f"{mbit}mbit")
             to = ["u32", "match", "ip", "dst", f"{self.addresses[there]}/32", "flowid", number]
             _do(*tc, "filter", "add", *at, "protocol", "ip", "prio", str(there + 1), *to)
+
+    def slow_down(self, host: int, mbit: float) -> None:
+        """Let so many megabits a second through between a host and all others, each way."""
+        middle = f"{self._stem}middle"
+        shape = ["root", "tbf", "rate", f"{mbit}mbit", "burst", "16kb", "latency", "400ms"]
+        _do("tc", "-n", self.space(host), "qdisc", "replace", "dev", "eth0", *shape)
+        _do("tc", "-n", middle, "qdisc", "replace", "dev", f"to{host}", *shape)
+
+    def let_nobody_in(self, host: int) -> None:
+        """Lose whatever opens a connection to a host; those that it opens itself work."""
+        tc, at = ["tc", "-n", f"{self._stem}middle"], ["dev", f"to{host}"]
+        _do(*tc, "qdisc", "replace", *at, "root", "handle", "1:", "htb")
+        _do(*tc, "class", "add", *at, "parent", "1:", "classid", "1:1", "htb", "rate", "1kbit")
+        _do(*tc, "qdisc", "add", *at, "parent", "1:1", "bfifo", "limit", "1")
+        # Of a TCP header's flags (its 14th byte) SYN is set, and ACK is not.
+        opens = ["match", "ip", "protocol", "6", "0xff", "match", "u8", "0x02", "0x12", "at", "33"]
+        parent = ["parent", "1:", "protocol", "ip", "prio", "1"]
+        _do(*tc, "filter", "add", *at, *parent, "u32", *opens, "flowid", "1:1")
 
     def power_off(self, host: int) -> None:
         """Take a host away: its link first, so that no farewell gets out, then its processes."""

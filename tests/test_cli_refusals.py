@@ -1,10 +1,12 @@
 """What cannot come to a good end is refused in one sentence, before the work; no report is lost."""
 
+import errno
 import os
 import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -77,6 +79,44 @@ def test_a_report_that_cannot_be_written_in_the_end_is_printed(
         write_out("HEALTHY\n", str(tmp_path))
     assert refused.value.exit_code == 2
     assert capsys.readouterr().out == "HEALTHY\n"
+
+
+def test_a_disk_that_is_full_in_the_middle_loses_neither_the_old_report_nor_the_new(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "report"
+    file.write_text("old", encoding="utf-8")
+    right = os.fdopen
+
+    def full(handle: int, mode: str) -> Any:  # noqa: ANN401  # an open file
+        right(handle, mode).close()
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("os.fdopen", full)
+    with pytest.raises(NotWrittenError, match="No space left"):
+        write_out("HEALTHY\n", str(file))
+    assert file.read_text(encoding="utf-8") == "old"
+    assert capsys.readouterr().out == "HEALTHY\n"
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_file_keeps_its_mode_and_a_link_its_file(tmp_path: Path) -> None:
+    file, link = tmp_path / "report", tmp_path / "link"
+    file.write_text("old", encoding="utf-8")
+    file.chmod(0o640)
+    link.symlink_to(file)
+    write_out("new", str(link))
+    assert (file.read_text(encoding="utf-8"), file.stat().st_mode & 0o777) == ("new", 0o640)
+    assert link.is_symlink()
+    assert sorted(tmp_path.iterdir()) == [link, file]
+
+
+@pytest.mark.parametrize("command", ["schema", "explain", "list"])
+def test_a_dash_is_stdout(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = (command, "gpu-slow") if command == "explain" else (command,)
+    assert run(*words, "-o", "-").output == run(*words).output != ""
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.process

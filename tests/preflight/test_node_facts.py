@@ -6,9 +6,10 @@ import pytest
 from rules_support import snapshot
 from support import machine
 
+from gpucheck.facts import Answer
 from gpucheck.facts.nvml import Nvml, NvmlGpu
 from gpucheck.machine import LiveHost
-from gpucheck.preflight.task.node_facts import first_facts, with_snapshot
+from gpucheck.preflight.task.node_facts import NodeCheck, first_facts, with_snapshot
 
 
 def variables(monkeypatch: pytest.MonkeyPatch, **env: str) -> dict[str, str]:
@@ -56,3 +57,33 @@ def test_a_task_reports_settings_of_its_adapters_and_its_gpus(tmp_path: Path) ->
     settings = with_snapshot(first, found).settings or {}
     assert settings["ports"] == "1 x ACTIVE"
     assert settings["vbios"] == ("96" * 200)[:200]
+
+
+class Endless:
+    """A program that never ends."""
+
+    def __init__(self) -> None:
+        self.abandoned = False
+
+    def status(self) -> int | None:
+        return None
+
+    def said(self) -> bytes:
+        return b""
+
+    def abandon(self) -> None:
+        self.abandoned = True
+
+
+def test_a_check_of_the_node_that_never_ends_is_waited_for_in_its_time_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    child, now = Endless(), [100.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    check = NodeCheck(lambda _argv: Answer(value=child, source="x"), "python3", 10.0)  # type: ignore[arg-type]
+    now[0] += 12.0
+    assert not check.tick()
+    now[0] += 4.0
+    assert check.tick()
+    assert (check.done, child.abandoned, check.snapshot) == (True, True, None)
+    assert "did not end in its time" in check.problem

@@ -41,6 +41,7 @@ def failed(detail: str, status: str = "failed", **more: Any) -> RankResult:  # n
             "process-limit-too-low",
         ),
         (failed("RuntimeError: can't start new thread"), "process-limit-too-low"),
+        (failed("SIGABRT", "crashed", data={"before": ABORTED}), "process-limit-too-low"),
     ],
 )
 def test_its_own_error_names_the_cause(result: RankResult, slug: str) -> None:
@@ -101,3 +102,30 @@ def test_all_ranks_with_one_error_are_one_cause_and_nobody_else_is_blamed(
 
 def test_a_healthy_step_names_nobody() -> None:
     assert own_errors.named(list(passed((0, 1)).values())) == []
+
+
+@pytest.mark.parametrize(
+    ("result", "is_named"),
+    [
+        (failed("SIGABRT", "crashed", data={"refused_processes": 2}), True),
+        (failed("no end of connect", "timed-out", data={"refused_processes": 1}), True),
+        (failed("SIGABRT", "crashed", data={"refused_processes": 0}), False),
+        (failed("SIGABRT", "crashed", data={"refused_processes": "many"}), False),
+        (failed("SIGABRT", "crashed", data={"refused_processes": 2, "lost_peer": "x"}), False),
+        (failed("", "stopped", data={"refused_processes": 2}), False),
+        (
+            RankResult(rank=1, status="timed-out", phase="enter", data={"refused_processes": 2}),
+            False,
+        ),
+        (
+            RankResult(rank=1, status="failed", kind="peer-lost", data={"refused_processes": 2}),
+            False,
+        ),
+    ],
+)
+def test_processes_that_its_control_group_refused(result: RankResult, is_named: bool) -> None:  # noqa: FBT001
+    found = own_errors.own_error(result)
+    assert (found is not None) is is_named
+    if found is not None:
+        assert (found.slug, found.confidence) == ("process-limit-too-low", Confidence.LIKELY)
+        assert "pids.max" in found.evidence

@@ -164,6 +164,19 @@ def test_the_bandwidth_of_whole_nodes() -> None:
     assert unknown(parse_lines(["min-busbw=100"]), facts(JOB)) != []
 
 
+@pytest.mark.parametrize(("least", "meets"), [("10", True), ("100", False)])
+def test_the_bandwidth_of_the_whole_job(least: str, meets: bool) -> None:  # noqa: FBT001
+    size = 1 << 27
+    values = {rank: {f"all-reduce {size} B s": 0.01} for rank in range(6)}
+    whole = timed(JOB, [measured("together", [list(range(6))], values)])
+    wanted = parse_lines([f"min-busbw={least}"])
+    found = violations(wanted, JOB, facts(JOB), timed=whole)
+    assert [(one.slug, len(one.ranks)) for one in found] == ([] if meets else [("link-slow", 6)])
+    assert unknown(wanted, facts(JOB), ranks=6, timed=whole) == []
+    part = timed(JOB, [measured("inside", [[0, 1]], values)])
+    assert "whole job" in unknown(wanted, facts(JOB), ranks=6, timed=part)[0]
+
+
 def test_rates_within_per_cent_of_peers_and_of_the_baseline() -> None:
     step = alone({rank: 800.0 if rank != 3 else 690.0 for rank in range(6)})
     saved = Baseline(

@@ -1,21 +1,14 @@
 """A whole pre-flight over hosts that are network namespaces: links and hosts that really fail."""
 
 import importlib.util
-import json
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import net_hosts
 import pytest
 from broken_torch import break_torch
-
-import gpucheck
+from net_jobs import Job, named
 
 pytestmark = [
     pytest.mark.gate,
@@ -23,7 +16,6 @@ pytestmark = [
     pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="no torch here"),
 ]
 COUNT = 4
-SOURCES = str(Path(gpucheck.__file__).parents[1])
 
 
 @pytest.fixture
@@ -32,46 +24,6 @@ def net() -> Iterator[net_hosts.Hosts]:
         pytest.skip(why)
     with net_hosts.hosts(COUNT) as some:
         yield some
-
-
-class Job:
-    """A pre-flight with a rank on each host, whose places are told by hand."""
-
-    def __init__(self, net: net_hosts.Hosts, *options: str, site: Path | None = None) -> None:
-        self.begun = time.monotonic()
-        self.net = net
-        paths = os.pathsep.join([SOURCES, *([str(site)] if site else [])])
-        told = {"WORLD_SIZE": str(COUNT), "MASTER_ADDR": net.names[0], "PYTHONPATH": paths}
-        command = [
-            sys.executable, "-m", "gpucheck", "preflight", "--device", "cpu", "--ranks", "1",
-            "--python", sys.executable, "--format", "json", *options,
-        ]  # fmt: skip
-        self._ranks = [net.start(host, command, {**told, "RANK": str(host)}) for host in range(4)]
-
-    def wait_for(self, file: Path) -> None:
-        """Wait until a rank has left that mark."""
-        while not file.exists():
-            assert time.monotonic() - self.begun < 100, "no rank came so far"
-            assert None in self.statuses(), [rank.communicate() for rank in self._ranks]
-            time.sleep(0.05)
-
-    def statuses(self) -> list[int | None]:
-        return [rank.poll() for rank in self._ranks]
-
-    def end(self, seconds: float) -> tuple[list[int | None], dict[str, Any], list[str]]:
-        """Wait for the end of all; their statuses, rank 0's report and what the others said."""
-        left = self.begun + seconds - time.monotonic()
-        with ThreadPoolExecutor(COUNT) as readers:  # a report is longer than what a pipe holds
-            try:
-                said = list(readers.map(lambda rank: rank.communicate(timeout=left), self._ranks))
-            except subprocess.TimeoutExpired:
-                pytest.fail(f"no end within {seconds} s: {self.statuses()}")
-        report: dict[str, Any] = json.loads(said[0][0]) if said[0][0] else {}
-        return self.statuses(), report, [out + errors for out, errors in said]
-
-
-def named(report: dict[str, Any]) -> list[tuple[str, tuple[int, ...], bool]]:
-    return [(one["slug"], tuple(one["ranks"]), one["is_link"]) for one in report["culprits"]]
 
 
 def test_healthy_hosts(net: net_hosts.Hosts) -> None:

@@ -19,7 +19,7 @@ import click
 from gpucheck import __version__, modules_of
 from gpucheck.cli.options import LANGUAGES, examples, language_before, tables_before
 from gpucheck.cli.spelling import Group, is_file, slug_of
-from gpucheck.cli.text import language_named, page_width, printable, words_of
+from gpucheck.cli.text import NO_ROOM, language_named, no_room, page_width, printable, words_of
 from gpucheck.language import Language, Sentence, current_language, say, speak, spoken
 
 _NOT_COMMANDS = (
@@ -36,7 +36,6 @@ _BY_SIGNAL = 128
 _INTERRUPTED = 130
 _LONGEST_MESSAGE = 2000
 _NO_SPACE = (errno.ENOSPC, errno.EIO, errno.EDQUOT)
-_NO_ROOM = (errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 _READER_LEFT = 141
 """The exit statuses of a shell after SIGINT (130) and SIGPIPE (141)."""
 
@@ -222,11 +221,8 @@ def _unexpected(error: Exception) -> str:
         return say("the output cannot be written: {why}", why=error.strerror)
     no_memory = OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
     cause = no_memory if isinstance(error, MemoryError) else error
-    if isinstance(cause, OSError) and cause.errno in _NO_ROOM:
-        return say(
-            "a limit on processes, files or memory leaves no room to work: {why}",
-            why=cause.strerror,
-        )
+    if isinstance(cause, OSError) and cause.errno in NO_ROOM:
+        return no_room(cause)
     words = printable(f"{type(error).__name__}: {error}")
     return say("a fault of gpucheck itself, please report it: {error}", error=words)
 

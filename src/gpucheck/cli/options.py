@@ -8,7 +8,7 @@ import click
 from click.core import ParameterSource
 
 from gpucheck.cli.spelling import OneOf
-from gpucheck.cli.text import language_named, writable
+from gpucheck.cli.text import language_named, named, writable
 from gpucheck.language import say, speak
 
 REPORT_FORMATS = {
@@ -70,7 +70,7 @@ _tables_option = click.option(
 
 
 def _output_option(callback: Callable[..., Any] | None) -> Callable[[F], F]:
-    words = say("Write to FILE instead of stdout.")
+    words = say("Write to FILE instead of stdout; - is stdout.")
     return click.option("-o", "--output", metavar="FILE", callback=callback, help=words)
 
 
@@ -150,7 +150,7 @@ output_options = _options(
 )
 """The same where -v adds nothing; it is accepted, so that scripts can always give it."""
 preflight_output_options = _options(
-    _output_option(None), *_COMMON, _verbose_option(say("Every rank, step and figure."))
+    _output_option(named), *_COMMON, _verbose_option(say("Every rank, step and figure."))
 )
 """The same where not every process writes the file."""
 machine_options = _options(

@@ -19,8 +19,10 @@ from gpucheck.cli.preflight_lines import ProgressLine, print_line
 from gpucheck.cli.run import open_tables, say_whose_python
 from gpucheck.cli.selftests import test_names
 from gpucheck.cli.text import (
+    NO_ROOM,
     RefusedError,
     colored,
+    no_room,
     page_width,
     printable,
     refuse_unwritable,
@@ -43,7 +45,7 @@ from gpucheck.preflight.store.client import ConnectError
 from gpucheck.preflight.store.wire import StoreError
 from gpucheck.preflight.task.supervisor import ExitReason
 
-_INCONCLUSIVE, _HIGHEST = 3, 5
+_INCONCLUSIVE, _MISCONFIGURED, _HIGHEST = 3, 4, 5
 _LATE, _AFTER_SIGNAL, _LOOK = 5.0, 9.0, 0.25
 """Seconds after the time limit, and after a SIGTERM, until the process ends itself by force; and
 the interval of the check."""
@@ -91,6 +93,11 @@ class Run:
         self._watch()
         try:
             return self._run()
+        except OSError as error:
+            if error.errno not in NO_ROOM:
+                raise
+            self._say(say("misconfigured: {why}", why=no_room(error)), err=True)
+            return _MISCONFIGURED
         finally:
             _flush()  # it may block, so the watchdog still looks
             self._over.set()
@@ -403,7 +410,7 @@ class Run:
         if self._line is not None:
             self._line.show(what, time.monotonic() - self._begun)
 
-    def _say(self, sentence: str) -> None:
+    def _say(self, sentence: str, *, err: bool = False) -> None:
         """Print the one line of a task without a verdict; only one task of each node does."""
         if self._entrance.local == 0:
             task, node = self._entrance.task, self._host.identity().node
@@ -411,7 +418,7 @@ class Run:
                 "gpucheck preflight: task {task} on {host}: {what}",
                 task=task, host=node, what=sentence,
             )  # fmt: skip
-            print_line(line, err=False)
+            print_line(line, err=err)
 
     def _note(self, sentence: str) -> None:
         if sentence and not self._options["quiet"]:

@@ -1,5 +1,6 @@
 """Text output of the command line: colour, stream or file, control characters."""
 
+import errno
 import os
 import sys
 from typing import Any
@@ -59,6 +60,17 @@ def words_of(error: Exception, *, limit: int = 300) -> str:
     return printable(said if isinstance(said, Sentence) else str(error), limit=limit)
 
 
+NO_ROOM = (errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+"""Numbers of the errors by which the system refuses another file, process, or memory."""
+
+
+def no_room(error: OSError) -> Sentence:
+    """Return the sentence about such an error."""
+    return say(
+        "a limit on processes, files or memory leaves no room to work: {why}", why=error.strerror
+    )
+
+
 def page_width(options: dict[str, Any]) -> int | None:
     """Return the columns of the terminal; None where the output goes elsewhere."""
     if options["output"] or not sys.stdout.isatty():
@@ -81,9 +93,16 @@ class NotWrittenError(RefusedError):
 
 
 def writable(_ctx: click.Context, _param: click.Parameter, value: str | None) -> str | None:
-    """Check the value of an option that names a file to write."""
+    """Check the value of an option that names a file to write; None stands for stdout (``-``)."""
+    if value == "-":
+        return None
     refuse_unwritable(value)
     return value
+
+
+def named(_ctx: click.Context, _param: click.Parameter, value: str | None) -> str | None:
+    """Return the value of an option that names a file to write; None stands for stdout (``-``)."""
+    return None if value == "-" else value
 
 
 def refuse_unwritable(path: str | None) -> None:
@@ -123,18 +142,18 @@ def _not_written(path: str, error: Exception) -> Sentence:
 def write_out(text: str, output: str | None) -> None:
     """Write to stdout or to a file; characters that the stream cannot encode are replaced.
 
+    A file has its old content until all of the new one is written.
+
     Raises:
         NotWrittenError: the file cannot be written; the text has been printed, so it is not lost.
     """
     if output is None:
         _print(text)
         return
-    from pathlib import Path  # noqa: PLC0415  # as above
-
     from gpucheck.output.layout import encodable  # noqa: PLC0415
 
     try:
-        Path(output).write_text(encodable(text, "utf-8"), encoding="utf-8")
+        _replace(output, encodable(text, "utf-8").encode("utf-8"))
     except (OSError, ValueError) as error:
         _print(text)
         raise NotWrittenError(
@@ -144,6 +163,35 @@ def write_out(text: str, output: str | None) -> None:
                 why=getattr(error, "strerror", None) or error,
             )
         ) from error
+
+
+def _replace(path: str, data: bytes) -> None:
+    """Replace a file at once; a pipe, a device or a file in a locked folder is written to.
+
+    Raises:
+        OSError, ValueError: it cannot be written; the file is as it was.
+    """
+    from pathlib import Path  # noqa: PLC0415  # as above
+
+    target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_file():
+        target.write_bytes(data)
+        return
+    beside = target.with_name(f".gpucheck-{os.getpid()}-{os.urandom(4).hex()}")
+    try:
+        handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    except PermissionError:
+        target.write_bytes(data)
+        return
+    try:
+        with os.fdopen(handle, "wb") as opened:
+            opened.write(data)
+        if target.exists():
+            beside.chmod(target.stat().st_mode & 0o7777)
+        beside.replace(target)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
 
 
 def _print(text: str) -> None:

@@ -10,7 +10,9 @@ uses sockets in place of InfiniBand (nccl-network-interface).
 ``gpucheck preflight`` measures the bus bandwidth (as nccl-tests define it) of pairs and groups. It
 compares each with groups of the same kind in the job, otherwise with the baseline of this machine,
 otherwise with a published value for exactly this board, number of GPUs, NVLinks and size. A slow
-group is measured again before it is named. Ranks on the CPU are reported below 40 % only.
+group is measured again before it is named. From three nodes on, all nodes are measured in pairs,
+and a host that is slow with every partner is named. Ranks on the CPU are reported below 40 % only,
+and nobody where the machine was busy.
 
 Fix: check ``nvidia-smi topo -m`` and ``nvidia-smi nvlink --status`` on the machine. Between nodes,
 check ``ibstat`` and the lines "NET/" of NCCL_DEBUG=INFO.

@@ -7,8 +7,9 @@ container, or from a control group (``pids.max``).
 Symptoms: "Too many open files", "Resource temporarily unavailable", "can't start new thread", and
 on other ranks a lost connection or a timeout.
 
-When it is reported: only by ``gpucheck preflight``, for ranks whose own error says so. No hardware
-is blamed, and no other rank.
+When it is reported: only by ``gpucheck preflight``, for ranks whose own error says so, or that
+broke down while the kernel counted refused processes for their control group. No hardware is
+blamed, and no other rank.
 
 Fix: raise the limits for whatever starts the job: the login, the container, or the batch system.
 """
@@ -30,6 +31,9 @@ RULE = Rule(
             "Raise the limits on open files and on processes for whatever starts the job on that "
             "host: the login, the service, the container, or the batch system."
         ),
-        commands=("grep -i -e 'open files' -e processes /proc/self/limits",),
+        commands=(
+            "grep -i -e 'open files' -e processes /proc/self/limits",
+            "grep -r max /sys/fs/cgroup --include=pids.events",
+        ),
     ),
 )

@@ -28,9 +28,11 @@ from gpucheck.preflight.figures import (
     drift,
     idle,
     limits,
+    pair_rounds,
     policy,
     slow,
     slow_links,
+    stragglers,
 )
 from gpucheck.preflight.figures.bandwidth import Timed
 from gpucheck.preflight.figures.baseline import Baseline
@@ -146,7 +148,10 @@ class Judgement:
                 number=number, kind="alone", groups=tuple((rank,) for rank in ranks),
                 backend=backend, seconds=limit.alone_seconds, tests=limit.tests, repeats=True,
             )  # fmt: skip
-        groups = disjoint(slow_links.suspects(heard.history, self._known(heard)))
+        known = self._known(heard)
+        if (pairs := pair_rounds.next_step(heard.history, known, limit)) is not None:
+            return pairs
+        groups = disjoint(slow_links.suspects(heard.history, known))
         living = set(heard.roster.living)
         groups = [group for group in groups if living.issuperset(group)]
         if not groups:
@@ -155,12 +160,14 @@ class Judgement:
         return Step(
             number=number, kind=kinds[-1] if kinds else "pairs", groups=tuple(groups),
             backend=backend, seconds=limit.first_seconds, repeats=True,
+            sizes=pair_rounds.sizes_of(heard.history, groups[0]),
         )  # fmt: skip
 
     def _known(self, heard: Heard) -> Known:
         return Known(
             roster=heard.roster, facts=heard.facts, table=self._tables.get(BusBandwidths),
             backend=self._wanted.backend, baseline=_baseline(heard.facts),
+            late=stragglers.ranks(heard.roster, heard.history),
         )  # fmt: skip
 
     def _section(self, heard: Heard, every: Sequence[Timed]) -> Preflight:
@@ -181,6 +188,8 @@ class Judgement:
                 if not _is_late(one, late)
             ),
             *slow.culprits(roster, history, known.baseline),
+            *stragglers.culprits(roster, history),
+            *stragglers.throttled(roster, heard.facts),
             *slow_links.culprits(history, known, every),
             *limits.culprits(roster, heard.facts, collective_failed=failed),
             *drift.culprits(roster, heard.facts),
@@ -202,6 +211,7 @@ class Judgement:
                 *wanted.notices,
                 *(idle.notices(roster, heard.facts) if wanted.backend == "nccl" else ()),
                 *heard.malformed,
+                *([_not_measured(heard.not_measured)] if heard.not_measured else ()),
             ],
             finished=not heard.stopped_because,
             stopped_because=heard.stopped_because,
@@ -227,7 +237,7 @@ class Judgement:
             return ""
         return clauses(
             policy.unknown(
-                self._wanted.requirements, heard.facts,
+                self._wanted.requirements, heard.facts, ranks=len(heard.roster.ranks),
                 timed=bandwidth.timed(heard.roster, heard.history),
                 readings=slow.readings(heard.roster, heard.history, known.baseline),
             )
@@ -326,6 +336,10 @@ def _baseline(facts: Mapping[int, TaskFacts]) -> Baseline | None:
         gpus.update(one.gpus)
         groups.update(one.groups)
     return Baseline(gpus=gpus, groups=groups)
+
+
+def _not_measured(why: str) -> str:
+    return say("Who is slow was not measured to the end: {why}", why=why)
 
 
 def _guilty(found: Iterable[Culprit]) -> frozenset[int]:

@@ -92,6 +92,28 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     """The self-tests of ``alone``."""
     repeats: bool = False
     """Whether it repeats an earlier step, to see whether that was chance."""
+    sizes: tuple[int, ...] = ()
+    """Bytes of its all-reduces; () leaves them to the plan of the run."""
+    only_measures: bool = False
+    """Whether the job works without it: it is left out if there is no time for it."""
+
+
+Times = Annotated[tuple[Seconds, ...], Meta(max_length=64)]
+
+
+class Pace(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a rank kept the collectives of a step waiting, from the second one on; in seconds.
+
+    Each of the three has an entry for each collective: ``own`` is the time that the rank took
+    before it began it, ``delayed`` the part of that in which it was ready and had no processor,
+    ``waited`` the time until it ended.
+    """
+
+    own: Times = ()
+    waited: Times = ()
+    delayed: Times = ()
+    busy: Annotated[float, Meta(ge=0, le=1)] | None = None
+    """The share of its best measured collective in which its threads had no processor."""
 
 
 class RankResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -120,6 +142,8 @@ class RankResult(msgspec.Struct, frozen=True, kw_only=True):
     """What its supervisor saw of it when its time was over."""
     measurements: Annotated[dict[Name, float], Meta(max_length=200)] = {}
     """By name with its unit, such as ``fp32 TFLOP/s`` or ``all-reduce 65536 B s``."""
+    pace: Pace | None = None
+    """How it kept pace with the others in the collectives."""
     data: dict[str, Any] = {}
     """``rank``: whose contribution was wrong, if known; ``segment``; ``cuda_code``, ``signal``,
     ``nccl_warnings``, ``printed`` ..., as in a self-test."""
@@ -167,6 +191,16 @@ class RootCause(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     fixes: Annotated[tuple[Fix, ...], Meta(max_length=100)] = ()
 
 
+class Throttling(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the limit of a control group on processor time did to a task until its report."""
+
+    periods: Count
+    throttled: Count
+    """The periods in which the group had used up its share and had to wait."""
+    processors: Annotated[float, Meta(ge=0, le=1e6)] | None = None
+    """How many the limit allows."""
+
+
 class TaskFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a task reports about itself and its node, before and after torch is imported.
 
@@ -196,6 +230,8 @@ class TaskFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     shm_bytes: int | None = None
     memlock_bytes: int | None = None
     """The soft limit; -1 is unlimited."""
+    throttling: Throttling | None = None
+    """None without a limit that can be read."""
     variables: Annotated[dict[Name, Text], Meta(max_length=1000)] | None = None
     settings: Annotated[dict[Name, Name], Meta(max_length=100)] | None = None
     """Settings and firmware of the node (``task/node_settings.py``), those of the GPUs only from a

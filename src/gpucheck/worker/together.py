@@ -18,6 +18,7 @@ from .coded import ROUNDS, Blame, Code, agreed
 from .collectives import in_bytes
 from .errors import explain
 from .groups import _LOST as LOST
+from .pace import Busy, Pace
 from .words import say
 
 Message = Dict[str, Any]
@@ -96,6 +97,17 @@ class Together:
         self._sizes = sorted(order.get("sizes") or SIZES[self._backend])
         self._buffer = torch.zeros(self._sizes[-1] // _VALUE, device=self._device)
         self._store: Any = None
+        self._pace = Pace()
+        self._busy: float | None = None
+
+    @property
+    def pace(self) -> Message:
+        """How long the rank kept each collective waiting, and how busy its machine was.
+
+        ``busy`` is the share of the best measurement in which it had no processor.
+        """
+        said = self._pace.said()
+        return said if self._busy is None else {**said, "busy": round(self._busy, 3)}
 
     def connect(self) -> None:
         """Meet at the store of the group's first rank and become a process group.
@@ -238,7 +250,12 @@ class Together:
             self._seconds(1)
         said = self._store.get("timing")
         times, calls = _SLOW if said == b"slow" else _FAST[self._backend]
-        best = min(self._seconds(calls) for _ in range(times)) / calls
+        best = float("inf")
+        for _ in range(times):
+            watch = Busy()
+            seconds = self._seconds(calls) / calls
+            if seconds < best:
+                best, self._busy = seconds, watch.share()
         return {f"all-reduce {self._sizes[-1]} B s": best}
 
     def _seconds(self, calls: int) -> float:
@@ -248,11 +265,11 @@ class Together:
         if self._backend == "nccl":
             begin = self._torch.cuda.Event(enable_timing=True)
             begin.record()
-            end = self._finish([self._all_reduce(self._buffer) for _ in range(calls)])
+            end = self._complete(lambda: [self._all_reduce(self._buffer) for _ in range(calls)])
             seconds = float(begin.elapsed_time(end)) / 1e3
         else:
             for _ in range(calls):
-                self._finish([self._all_reduce(self._buffer)])
+                self._complete(lambda: [self._all_reduce(self._buffer)])
             seconds = time.perf_counter() - start
         self._progress.at("leave")
         return seconds
@@ -260,8 +277,16 @@ class Together:
     def _do(self, start: Callable[[], Any]) -> None:
         """Complete a collective, up to its end on the device."""
         self._progress.enter()
-        self._finish([start()])
+        self._complete(lambda: [start()])
         self._progress.at("leave")
+
+    def _complete(self, start: Callable[[], list[Any]]) -> Any:  # noqa: ANN401  # as _finish
+        """Begin works and wait for their end, and note how long each of the two took."""
+        works = start()
+        self._pace.began()
+        end = self._finish(works)
+        self._pace.ended()
+        return end
 
     def _all_reduce(self, values: Tensor) -> Any:  # noqa: ANN401  # torch.distributed.Work
         return self._torch.distributed.all_reduce(values, async_op=True)

@@ -49,6 +49,7 @@ def run(torch: Torch, order: Message, notes: Message, send: Send) -> None:
             for stop in stops:
                 stop()
             result["measurements"] = together.check()
+            result["pace"] = together.pace
         progress.at("done")
     except Failed as failed:
         result.update(status="failed", kind=failed.kind, detail=failed.detail, data=failed.data)

@@ -9,7 +9,8 @@ import msgspec
 from gpucheck.language import say
 from gpucheck.machine.worker_pool.messages import Message
 
-_PRINTED = 3000
+_PRINTED, _BEFORE = 3000, 600
+"""Characters of the last output, and of what came before a stack: the error that led to it."""
 _KILLED = 9
 _NCCL_WARN = re.compile(r"NCCL WARN ([^\n]{1,300})")
 _STACK = "Current thread"
@@ -97,6 +98,8 @@ def last_words(printed: str) -> dict[str, Any]:
         # A stack that was dumped at the end is read from its top: the innermost call comes first.
         at = printed.rfind(_STACK)
         data["printed"] = printed[at : at + _PRINTED] if at >= 0 else printed[-_PRINTED:]
+        if at >= 0 and (before := printed[:at].strip()):
+            data["before"] = before[-_BEFORE:]
     return data
 
 

@@ -93,6 +93,8 @@ class Heard(msgspec.Struct, kw_only=True):
     malformed: tuple[str, ...] = ()
     """Messages that were not believed, each in a sentence."""
     stopped_because: str = ""
+    not_measured: str = ""
+    """Why a measurement was left out, in a sentence; the job was tested without it."""
 
 
 class _Beat(msgspec.Struct, frozen=True):
@@ -168,7 +170,9 @@ class Coordinator:
         heard = self._heard or Heard(
             roster=assign_ranks(self._job, self._came), facts=self._came, history=[]
         )
-        if self._under_way is not None:
+        if self._under_way is not None and self._under_way[0].only_measures:
+            heard.not_measured, why = why, ""
+        elif self._under_way is not None:
             step, results = self._under_way
             heard.history.append(StepResult(step=step, results=self._completed(step, results)))
         heard.stopped_because = heard.stopped_because or why
@@ -190,7 +194,10 @@ class Coordinator:
         known = unfit(heard.roster, heard.facts, cuda=self._job.cuda)
         while (step := self._next_step(heard)) is not None:
             if why := self._why_no_time(step):
-                heard.stopped_because = why
+                if step.only_measures:
+                    heard.not_measured = why
+                else:
+                    heard.stopped_because = why
                 break
             yield from self._take(step, heard, known)
             known = {}
@@ -320,7 +327,7 @@ class Coordinator:
                 connect_seconds=self._connect(step),
                 env=step.env,
                 tests=step.tests,
-                sizes=self._plan.sizes,
+                sizes=step.sizes or self._plan.sizes,
                 level=self._plan.level,
                 seed=self._plan.seed,
                 alone_seconds=self._plan.alone,

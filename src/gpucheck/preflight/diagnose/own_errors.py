@@ -7,7 +7,7 @@ import msgspec
 
 from gpucheck.facts.claims import Confidence
 from gpucheck.findings import nccl_network_interface, process_limit_too_low
-from gpucheck.language import say
+from gpucheck.language import say, say_many
 from gpucheck.preflight.diagnose.direct import DirectEvidence
 from gpucheck.preflight.model import RankResult
 
@@ -54,6 +54,8 @@ _ERRORS = (
         lambda said: say("its system refused another thread or process ({said})", said=said),
     ),
 )
+_CONNECTING = ("start", "import", "set-device", "store", "connect")
+"""Phases in which a rank starts the threads that it needs."""
 _NEXT = 2
 """A connection takes up to two files, so a process that lacks files hangs one below the limit."""
 
@@ -67,13 +69,15 @@ def own_error(one: RankResult) -> DirectEvidence | None:
     """Return what the error of a rank says about its own system; None if nothing."""
     if (full := _at_its_limit(one)) is not None:
         return full
+    if one.status == "timed-out" and one.phase in _CONNECTING:
+        return _refused(one)
     if one.status not in ("failed", "crashed"):
         return None
     text = _text(one)
     for error in _ERRORS:
         if (found := error.pattern.search(text)) is not None:
             return _evidence(one, error, found[0])
-    return None
+    return _refused(one)
 
 
 def _evidence(one: RankResult, error: _OwnError, said: str) -> DirectEvidence:
@@ -102,8 +106,31 @@ def _at_its_limit(one: RankResult) -> DirectEvidence | None:
     )  # fmt: skip
 
 
+def _refused(one: RankResult) -> DirectEvidence | None:
+    """Return what it means that processes or threads were refused while a rank broke down.
+
+    It may have been another program of the same control group that was refused one.
+    """
+    count = one.data.get("refused_processes")
+    if not isinstance(count, int) or count < 1 or one.kind == "peer-lost":
+        return None
+    if "lost_peer" in one.data:
+        return None
+    return DirectEvidence(
+        rank=one.rank, slug=process_limit_too_low.RULE.slug, result=one, is_shared=True,
+        confidence=Confidence.LIKELY,
+        evidence=say_many(
+            count,
+            "the limit of its control group on processes (pids.max) refused {count} process or "
+            "thread in that time",
+            "the limit of its control group on processes (pids.max) refused {count} processes or "
+            "threads in that time",
+        ),
+    )  # fmt: skip
+
+
 def _text(one: RankResult) -> str:
     """Return what a rank said of its failure."""
-    names = ("message", "printed") if one.status == "crashed" else ("message",)
+    names = ("message", "before", "printed") if one.status == "crashed" else ("message",)
     texts = (one.detail, *(one.data.get(name) for name in names))
     return "\n".join(text for text in texts if isinstance(text, str))

@@ -63,6 +63,10 @@ class Timed(msgspec.Struct, frozen=True, kw_only=True):
     size: int
     seconds: float
     busbw: float
+    busy: float = 0.0
+    """The largest share of this time in which a rank of the group had no processor."""
+    is_of_suspect: bool = False
+    """Whether it was measured because somebody in it was slow before."""
 
     @property
     def place(self) -> Literal["one node", "several nodes"]:
@@ -103,7 +107,14 @@ def _of_group(roster: Roster, done: StepResult, group: tuple[int, ...]) -> list[
     if rate is None:
         return []
     nodes = len({roster.ranks[rank].node for rank in group})
-    return [Timed(group=group, nodes=nodes, size=size, seconds=seconds, busbw=rate)]
+    paces = [done.results[rank].pace for rank in group]
+    busy = max((one.busy for one in paces if one is not None and one.busy is not None), default=0.0)
+    return [
+        Timed(
+            group=group, nodes=nodes, size=size, seconds=seconds, busbw=rate, busy=busy,
+            is_of_suspect=bool(done.step.sizes) and not done.step.only_measures,
+        )
+    ]  # fmt: skip
 
 
 def _times(measurements: Mapping[str, float]) -> dict[int, float]:
@@ -134,24 +145,39 @@ class Expected(msgspec.Struct, frozen=True, kw_only=True):
     words: str
     least: float = 0.8
     is_error_below: float = 0.5
+    most_delay: float = 0.0
+    """Seconds that it may take longer all the same: so little says nothing about a link."""
 
 
 class Groups:
     """The last measurement of every group, to compare each with the others of its kind."""
 
     def __init__(self, every: Iterable[Timed]) -> None:
-        self._last = {one.group: one for one in every}
-        self._peers = Peers((one.likeness, one.busbw) for one in self._last.values())
+        self._last: dict[tuple[int, ...], Timed] = {}
+        chosen: dict[tuple[int, ...], Timed] = {}
+        for one in every:
+            self._last[one.group] = one
+            if not one.is_of_suspect or one.group in chosen:
+                chosen[one.group] = one
+        self._chosen = frozenset(chosen)
+        self._unbiased = Peers((one.likeness, one.busbw) for one in chosen.values())
+        self._all = Peers((one.likeness, one.busbw) for one in self._last.values())
 
     def others(self, one: Timed) -> Expected | None:
         """Return the median of the other groups of its kind; None if there are fewer than two.
 
-        With one other group nobody knows which of the two is the odd one.
+        With one other group nobody knows which of the two is the odd one. Groups that were measured
+        because of a suspect are not counted: there may be more of them than of the others.
         """
         own = self._last[one.group]
         if own.likeness != one.likeness:
             return None
-        usual, count = self._peers.others(one.likeness, own.busbw)
+        if one.group in self._chosen:
+            usual, count = self._unbiased.others(one.likeness, own.busbw)
+        else:
+            usual, count = self._unbiased.all_of(one.likeness)
+        if count < 2:  # noqa: PLR2004  # see above
+            usual, count = self._all.others(one.likeness, own.busbw)
         if count < 2:  # noqa: PLR2004  # see above
             return None
         return Expected(busbw=usual, words=_of_groups(one, count))

@@ -29,6 +29,17 @@ class Peers(Generic[K]):
         if count < 1:
             return 0.0, 0
         left_out = bisect_left(ordered, own)
-        middle = [count // 2] if count % 2 else [count // 2 - 1, count // 2]
-        values = [ordered[at + (at >= left_out)] for at in middle]
+        values = [ordered[at + (at >= left_out)] for at in _middle(count)]
         return sum(values) / len(values), count
+
+    def all_of(self, key: K) -> tuple[float, int]:
+        """Return the median of all under a key, and how many there are; (0, 0) without any."""
+        ordered = self._ordered.get(key, [])
+        if not ordered:
+            return 0.0, 0
+        values = [ordered[at] for at in _middle(len(ordered))]
+        return sum(values) / len(values), len(ordered)
+
+
+def _middle(count: int) -> list[int]:
+    return [count // 2] if count % 2 else [count // 2 - 1, count // 2]

@@ -36,7 +36,7 @@ class Requirements(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     """Requirements; None is none.
 
     ``gpus_per_node`` is exact. ``gpu_model`` is the name that the driver reports, or words of it.
-    ``min_busbw`` is in GB/s, for the all-reduce over all GPUs of a node. ``within_peers`` and
+    ``min_busbw`` is in GB/s, for the all-reduce over all GPUs of the job. ``within_peers`` and
     ``within_baseline`` say by how many per cent a rate may lie below that of similar GPUs, or below
     this GPU's own baseline. ``one_fabric``: all GPUs belong to one NVLink domain (GB200 NVL72).
     """
@@ -196,10 +196,14 @@ def unknown(
     wanted: Requirements,
     facts: Facts,
     *,
+    ranks: int = 0,
     timed: Sequence[Timed] = (),
     readings: Sequence[Reading] = (),
 ) -> list[str]:
-    """Return a sentence for each requirement that some unknown value leaves open."""
+    """Return a sentence for each requirement that some unknown value leaves open.
+
+    ``ranks`` is how many the job has.
+    """
     found: list[str] = []
     for key, value in _FACTS.items():
         who = [one.host for _task, one in sorted(facts.items()) if value(one) is None]
@@ -210,8 +214,8 @@ def unknown(
         found.append(
             say("gpus-per-node cannot be judged on every node: torch did not report its GPUs")
         )
-    if wanted.min_busbw is not None and not any(one.nodes == 1 for one in timed):
-        found.append(say("min-busbw cannot be judged: no all-reduce within a node was measured"))
+    if wanted.min_busbw is not None and not any(len(one.group) == ranks for one in timed):
+        found.append(say("min-busbw cannot be judged: no all-reduce of the whole job was measured"))
     if wanted.one_fabric and (who := _without_fabric(facts)):
         found.append(
             say(
@@ -388,14 +392,15 @@ def _is_older(said: str, least: str) -> bool:
 
 
 def _bandwidths(wanted: Requirements, roster: Roster, timed: Sequence[Timed]) -> list[Culprit]:
-    """Return the best that all ranks of a node have reached together."""
+    """Return the whole job, and each whole node, whose best all-reduce was slower than required."""
     if wanted.min_busbw is None:
         return []
     on_node = Counter(one.node for one in roster.ranks)
-    best: dict[int, Timed] = {}
+    best: dict[int | None, Timed] = {}
     for one in timed:
-        node = roster.ranks[one.group[0]].node
-        is_whole = one.nodes == 1 and len(one.group) == on_node[node]
+        node = roster.ranks[one.group[0]].node if one.nodes == 1 else None
+        wholes = len(roster.ranks) if node is None else on_node[node]
+        is_whole = len(one.group) == wholes
         if is_whole and (node not in best or one.busbw > best[node].busbw):
             best[node] = one
     return [

@@ -4,7 +4,7 @@ As with GPUs, one measurement makes a suspect, and a culprit was slow every time
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -22,8 +22,14 @@ from gpucheck.tables.bus_bandwidth import BusBandwidths
 _TIMES = 2
 _SMALLEST = 1 << 20
 """Bytes: the time of a smaller message is mostly latency, and no bandwidth."""
+_ENDS = 2
+"""A rank that has no processor may hold the other end up as well, one after the other."""
+_DELAY = 0.02
+"""Seconds by which processes on the CPU are late because others run on the machine."""
 
 Group = tuple[int, ...]
+Unit = tuple[bool, int]
+"""A rank within a node, or a node (True)."""
 
 
 class Known(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,6 +40,8 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
     table: BusBandwidths
     backend: Backend
     baseline: Baseline | None = None
+    late: frozenset[int] = frozenset()
+    """Ranks that make the others wait: what their groups measured says nothing about links."""
 
 
 class Judged(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,22 +57,38 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def severity(self) -> Severity | None:
-        """How bad the share is; None when it is fine."""
-        if self.share < self.expected.is_error_below:
+        """How bad the share is; None when it is fine, or says nothing about the link.
+
+        Time in which a rank had no processor is no time of the link.
+        """
+        working = 1 - min(1.0, _ENDS * self.timed.busy)
+        if self.timed.seconds * (working - self.share) < self.expected.most_delay:
+            return None
+        if self.share < self.expected.is_error_below * working:
             return Severity.ERROR
-        return Severity.WARNING if self.share < self.expected.least else None
+        return Severity.WARNING if self.share < self.expected.least * working else None
 
 
 def expectation(one: Timed, groups: Groups, known: Known) -> Expected | None:
     """Return what a bandwidth is compared with: similar groups, its baseline, or the table."""
     peers = groups.others(one)
     if peers is not None:
-        if known.backend != "nccl":
-            peers = msgspec.structs.replace(peers, least=CPU_SHARE, is_error_below=CPU_SHARE)
-        return peers
+        return peers if known.backend == "nccl" else _of_cpus(peers)
     return _of_baseline(one, known) or of_table(
         one, known.roster, known.facts, known.table, backend=known.backend
     )
+
+
+def _of_cpus(expected: Expected) -> Expected:
+    return msgspec.structs.replace(
+        expected, least=CPU_SHARE, is_error_below=CPU_SHARE, most_delay=_DELAY
+    )
+
+
+def is_slower(one: Timed, other: Timed) -> bool:
+    """Whether a group is so much slower than another one that a third has to decide."""
+    expected = _of_cpus(Expected(busbw=other.busbw, words=""))
+    return Judged(timed=one, expected=expected).severity is not None
 
 
 def report(
@@ -89,39 +113,56 @@ def report(
 
 
 def suspects(history: Sequence[StepResult], known: Known) -> tuple[Group, ...]:
-    """Return the groups that were slow in their only measurement: they must measure again."""
+    """Return the groups that were slow in their only measurement: they must measure again.
+
+    Groups of a unit that is slow with several partners need not.
+    """
     asked = Counter(
         frozenset(group)
         for done in history
         if done.step.kind not in ("alone", "arms")
         for group in done.step.groups
     )
+    series = _series(timed(known.roster, history), known)
+    explained = {group for groups in _units_to_blame(known, series).values() for group in groups}
     return tuple(
         group
-        for group, same in _series(timed(known.roster, history), known).items()
-        if same[0].severity is not None and asked[frozenset(group)] < _TIMES
+        for group, same in series.items()
+        if same[0].severity is not None
+        and asked[frozenset(group)] < _TIMES
+        and group not in explained
     )
+
+
+def slow_once(history: Sequence[StepResult], known: Known) -> tuple[Group, ...]:
+    """Return the groups that were slow in every measurement so far."""
+    series = _series(timed(known.roster, history), known)
+    return tuple(group for group, same in series.items() if _is_slow(same))
 
 
 def culprits(
     history: Sequence[StepResult], known: Known, every: Sequence[Timed] | None = None
 ) -> list[Culprit]:
-    """Return the groups that were slow every time, in at least two measurements.
+    """Return who was slow every time, in at least two measurements.
 
-    A rank or a node that is in all slow groups, and in at least two, is named; its partners are
-    not. ``every`` is what ``timed`` says of the history, if that is known already.
+    A rank or a node that is slow with every partner is named if two of them are well with others;
+    its partners are not. Any other group must have been slow twice itself. ``every`` is what
+    ``timed`` says of the history, if that is known already.
     """
     series = _series(timed(known.roster, history) if every is None else every, known)
-    slow = {
-        group: same
+    blame = _units_to_blame(known, series)
+    found = [_of_unit(known, unit, groups, series) for unit, groups in blame.items()]
+    explained = {group for groups in blame.values() for group in groups}
+    found += [
+        _culprit(known, group, same)
         for group, same in series.items()
-        if len(same) >= _TIMES and all(one.severity is not None for one in same)
-    }
-    if not slow:
-        return []
-    found = [_culprit(known, group, same) for group, same in slow.items()]
-    found.sort(key=lambda one: one.data["ratio"])
-    return _gathered(known, slow, series, found)
+        if group not in explained and len(same) >= _TIMES and _is_slow(same)
+    ]
+    return sorted(found, key=lambda one: one.data["ratio"])
+
+
+def _is_slow(same: Sequence[Judged]) -> bool:
+    return all(one.severity is not None for one in same)
 
 
 def _series(every: Sequence[Timed], known: Known) -> dict[Group, list[Judged]]:
@@ -129,7 +170,7 @@ def _series(every: Sequence[Timed], known: Known) -> dict[Group, list[Judged]]:
     groups = Groups(every)
     series: dict[Group, list[Judged]] = {}
     for one in every:
-        if one.size < _SMALLEST:
+        if one.size < _SMALLEST or not known.late.isdisjoint(one.group):
             continue
         expected = expectation(one, groups, known)
         if expected is not None:
@@ -161,10 +202,13 @@ def _culprit(known: Known, group: Group, same: list[Judged]) -> Culprit:
         group,
         severity=best.severity or Severity.WARNING,
         confidence=Confidence.LIKELY if one.nodes == 1 else Confidence.POSSIBLE,
-        evidence=say(
+        evidence=say_many(
+            len(same),
+            "an all-reduce of {size} over {ranks} reaches a bus bandwidth of {values} GB/s in "
+            "{count} measurement, {share:.0%} of {usual:.3g} GB/s, {reference}",
             "an all-reduce of {size} over {ranks} reaches a bus bandwidth of {values} GB/s in "
             "{count} measurements, {share:.0%} of {usual:.3g} GB/s, {reference}",
-            size=_bytes(one.size), ranks=in_ranks(len(group)), values=values, count=len(same),
+            size=_bytes(one.size), ranks=in_ranks(len(group)), values=values,
             share=best.share, usual=best.expected.busbw, reference=best.expected.words,
         ),
         data={
@@ -176,31 +220,54 @@ def _culprit(known: Known, group: Group, same: list[Judged]) -> Culprit:
     return between(entry, known.roster) if pair else entry
 
 
-def _gathered(
-    known: Known,
-    slow: Mapping[Group, list[Judged]],
-    series: Mapping[Group, list[Judged]],
-    found: list[Culprit],
-) -> list[Culprit]:
-    """Return one entry for the unit that all slow groups share, or the entries as they are."""
+def _units_to_blame(known: Known, series: Mapping[Group, list[Judged]]) -> dict[Unit, list[Group]]:
+    """Return the slow groups of each unit that is slow with every partner.
+
+    Two of its partners at least must be well with others.
+    """
+    slow: dict[Unit, list[Group]] = {}
+    well: set[Unit] = set()
     units = {group: _units(known.roster, group) for group in series}
-    shared = frozenset.intersection(*(units[group] for group in slow))
-    if len(slow) < _TIMES or len(shared) != 1:
-        return found
-    partners = frozenset().union(*(units[group] for group in slow)) - shared
-    well = frozenset().union(*(units[group] for group in series if group not in slow))
-    if not partners <= well:
-        return found
-    inside = all(same[0].timed.nodes == 1 for same in slow.values())
-    (unit,) = shared
+    for group, same in series.items():
+        if not _is_slow(same):
+            well |= units[group]
+            continue
+        for unit in units[group]:
+            slow.setdefault(unit, []).append(group)
+    return {
+        unit: groups
+        for unit, groups in slow.items()
+        if unit not in well
+        and len(groups) >= _TIMES
+        and len(_partners(unit, groups, units) & well) >= _TIMES
+    }
+
+
+def _partners(
+    unit: Unit, groups: Iterable[Group], units: Mapping[Group, frozenset[Unit]]
+) -> frozenset[Unit]:
+    return frozenset().union(*(units[group] for group in groups)) - {unit}
+
+
+def _of_unit(
+    known: Known,
+    unit: Unit,
+    groups: Sequence[Group],
+    series: Mapping[Group, list[Judged]],
+) -> Culprit:
+    is_node, number = unit
     ranks = [
         rank.rank
         for rank in known.roster.ranks
-        if (rank.rank if inside else rank.node) == unit
-        and any(rank.rank in group for group in slow)
+        if (rank.node if is_node else rank.rank) == number
+        and any(rank.rank in group for group in groups)
     ]
-    first = found[0]
-    entry = blamed(
+    worst = min(groups, key=lambda group: max(one.share for one in series[group]))
+    first = _culprit(known, worst, series[worst])
+    units = {group: _units(known.roster, group) for group in series}
+    well = frozenset().union(*(units[one] for one, same in series.items() if not _is_slow(same)))
+    partners = _partners(unit, groups, units) & well
+    return blamed(
         link_slow.RULE.slug,
         known.roster,
         ranks,
@@ -214,13 +281,12 @@ def _gathered(
         ),
         data=first.data,
     )
-    return [entry]
 
 
-def _units(roster: Roster, group: Group) -> frozenset[int]:
+def _units(roster: Roster, group: Group) -> frozenset[Unit]:
     """Return what a group joins: ranks inside a node, nodes across."""
-    nodes = frozenset(roster.ranks[rank].node for rank in group)
-    return nodes if len(nodes) > 1 else frozenset(group)
+    nodes = frozenset((True, roster.ranks[rank].node) for rank in group)
+    return nodes if len(nodes) > 1 else frozenset((False, rank) for rank in group)
 
 
 def _shown(one: Timed, against: Expected | None) -> Bandwidth:

@@ -3,6 +3,7 @@
 import hashlib
 import re
 import sys
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -15,8 +16,9 @@ from gpucheck.facts.nvml import Nvml
 from gpucheck.facts.snapshot import Snapshot, decode
 from gpucheck.language import say
 from gpucheck.machine import Host
+from gpucheck.machine.control_groups import ProcessorLimit
 from gpucheck.machine.supervised import Supervised
-from gpucheck.preflight.model import Device, TaskFacts
+from gpucheck.preflight.model import Device, TaskFacts, Throttling
 from gpucheck.preflight.task.node_settings import adapter_settings, gpu_settings
 from gpucheck.probes.system import environment, limits
 
@@ -30,6 +32,8 @@ _PORTS = "/sys/class/infiniband/*/ports/*/state"
 _LONGEST = 4 * 1024 * 1024
 _LONGEST_VALUE = 8192
 _LONGEST_SETTING = 200
+_LATE = 5.0
+"""Seconds beyond its own limit until it is ended: nobody may wait for it longer."""
 
 
 def first_facts(host: Host, task: int, *, node: int | None, pid: int) -> TaskFacts:
@@ -99,6 +103,16 @@ def with_census(facts: TaskFacts, said: dict[str, Any], *, cuda: bool) -> TaskFa
     )
 
 
+def with_limit(facts: TaskFacts, limit: ProcessorLimit | None) -> TaskFacts:
+    """Add what a limit on processor time did to the task; None without one."""
+    if limit is None:
+        return facts
+    throttling = Throttling(
+        periods=limit.periods, throttled=limit.throttled, processors=limit.processors
+    )
+    return msgspec.structs.replace(facts, throttling=throttling)
+
+
 def _devices(said: object) -> list[Device] | None:
     """Read the devices that a worker saw; None when its answer is malformed."""
     try:
@@ -143,6 +157,7 @@ class NodeCheck:
         self.snapshot: Snapshot | None = None
         self.problem = ""
         self._said = b""
+        self._end = time.monotonic() + seconds + _LATE
         argv = [sys.executable, "-m", "gpucheck", "collect", "--no-redact", "--python", python]
         answer = start([*argv, "--timeout", f"{seconds:.0f}"])
         self._child = answer.value
@@ -155,9 +170,13 @@ class NodeCheck:
             return True
         status = self._child.status()
         self._said = (self._said + self._child.said())[: _LONGEST + 1]
-        if status is None:
+        if status is None and time.monotonic() < self._end:
             return False
         self.done = True
+        if status is None:
+            self._child.abandon()
+            self.problem = say("gpucheck collect did not end in its time")
+            return True
         if status != 0 or len(self._said) > _LONGEST:
             self.problem = say("gpucheck collect ended with {status}", status=status)
             return True

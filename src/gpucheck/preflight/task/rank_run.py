@@ -7,11 +7,12 @@ import msgspec
 
 from gpucheck.facts.preflight import Phase
 from gpucheck.language import say
+from gpucheck.machine.control_groups import refused_processes
 from gpucheck.machine.supervised import TERMINATE
 from gpucheck.machine.worker_pool.exits import worker_exit
 from gpucheck.machine.worker_pool.messages import Message
 from gpucheck.machine.worker_pool.process import StopReason, WorkerProcess
-from gpucheck.preflight.model import RankResult
+from gpucheck.preflight.model import Pace, RankResult
 from gpucheck.preflight.store.messages import check_data
 from gpucheck.preflight.task import looks
 
@@ -68,6 +69,7 @@ class RankRun:
         self._process = process
         self._deadlines = deadlines
         self._begun = time.monotonic()
+        self._refused = refused_processes()
         self._answer: Message | None = None
 
     @property
@@ -155,7 +157,7 @@ class RankRun:
             collective=self.collective,
             kind=kind,
             detail=detail,
-            data={**ended.data, **self._patience(reason)},
+            data={**ended.data, **self._patience(reason), **self._limits()},
         )
 
     def _reason(self, message: Message) -> StopReason | None:
@@ -171,6 +173,11 @@ class RankRun:
             return {}
         waited = round(self._process.waited, 1)
         return {"in_phase": waited, "own_deadline": self._process.ran_over}
+
+    def _limits(self) -> dict[str, Any]:
+        """Say how often processes or threads were refused meanwhile, by a control group."""
+        refused = refused_processes() - self._refused
+        return {"refused_processes": refused} if refused > 0 else {}
 
     def _why(self, reason: StopReason) -> str:
         if reason == "peer-failed":
@@ -220,6 +227,7 @@ def read_answer(message: Message) -> RankResult | None:
                 for name, value in list(measured.items())[:100]
                 if isinstance(value, (int, float))
             },
+            pace=msgspec.convert(message.get("pace"), Pace | None),
             data=_checked(message.get("data") or {}),
         )
     except (KeyError, TypeError, ValueError, AttributeError):

@@ -15,6 +15,7 @@ from gpucheck.facts import builtins
 from gpucheck.facts.preflight import Look
 from gpucheck.facts.snapshot import Snapshot
 from gpucheck.language import say
+from gpucheck.machine.control_groups import processor_limits, throttled_since
 from gpucheck.machine.worker_pool.messages import Message
 from gpucheck.machine.worker_pool.spawners import StartProgram
 from gpucheck.preflight.model import RootCause, TaskFacts
@@ -154,6 +155,7 @@ class Supervisor:
         self._workers = RankWorkers(
             start, place.python, self._hear, place.import_seconds, place.end
         )
+        self._limits = processor_limits()
         self._check: node_facts.NodeCheck | None = None
         self._step_run: StepRun | None = None
         self._census: Message | None = None
@@ -260,6 +262,7 @@ class Supervisor:
         if place.cuda and place.local == 0:
             self._check = self._node_check()
         yield from self._learn()
+        self._facts = node_facts.with_limit(self._facts, throttled_since(self._limits))
         self._store.set(messages.REPORTS.key(place.task), TaskReport(facts=self._facts))
         assigned = yield from self._await(messages.ASSIGNMENTS, place.task)
         self._devices = assigned.devices
