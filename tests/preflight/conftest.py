@@ -13,3 +13,10 @@ def slurm() -> Iterator[slurm_cluster.Cluster]:
         pytest.skip(why)
     with slurm_cluster.cluster() as cluster:
         yield cluster
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give all tests of the cluster to one worker of pytest-xdist (``--dist loadgroup``)."""
+    for item in items:
+        if "slurm" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("slurm"))
